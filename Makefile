@@ -1,0 +1,50 @@
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+ARGS ?=
+
+.PHONY: run test test-fast setup lab lint notebooks tiny bench badges clean help
+
+help:            ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+run: setup       ## train a model: lesson 03 from beginning to end; ARGS="-p FAMILY gemma"
+	$(BIN)/python -m grpo_utils run $(ARGS)
+
+test: setup lint ## everything that CI runs
+	$(BIN)/python -m pytest $(ARGS)
+
+test-fast: setup lint ## lint and unit tests, no training
+	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+
+setup: $(VENV)/installed ## .venv with the pinned packages, for this machine
+
+$(VENV)/installed: requirements.txt requirements-unsloth.txt pyproject.toml scripts/install.py
+	$(PYTHON) scripts/install.py --check
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python scripts/install.py
+	@touch $@
+
+lab: setup       ## JupyterLab on the lessons
+	$(BIN)/jupyter lab notebooks
+
+lint: setup      ## ruff
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+notebooks: setup ## build and execute the lessons from notebooks/source
+	$(BIN)/python scripts/build_notebooks.py $(ARGS)
+
+tiny: setup      ## train the two tiny base models anew, about 20 minutes
+	$(BIN)/python -m grpo_utils.tiny.build qwen --out outputs/tiny-qwen3
+	$(BIN)/python -m grpo_utils.tiny.build gemma --out outputs/tiny-gemma3
+
+bench: setup     ## the figures of docs/results.md, about 8 minutes
+	$(BIN)/python scripts/bench.py
+
+badges: setup    ## REPO=owner/name: write the public address everywhere
+	$(BIN)/python scripts/badges.py $(REPO)
+
+clean:           ## remove .venv and caches; outputs stay
+	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
