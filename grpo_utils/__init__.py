@@ -1,0 +1,91 @@
+"""Small helpers that the lessons share. ``import grpo_utils`` loads no torch and is instant."""
+
+from types import ModuleType as _Module
+
+from .data import (
+    SYSTEM_PROMPT,
+    addition_rows,
+    chat_prompt,
+    check_rows,
+    drop_long_prompts,
+    gsm8k_answer,
+    gsm8k_rows,
+    is_held_out,
+    load_rows,
+    prompt_lengths,
+    read_gsm8k,
+)
+from .errors import CourseError, did_you_mean
+from .evaluation import (
+    Evaluation,
+    before_after,
+    evaluate,
+    generate,
+    judge,
+    mcnemar_p_value,
+    verdict,
+    wilson_interval,
+)
+from .export import Merge, logits, merge_adapter, save_merged
+from .install import check_gpu, check_versions
+from .models import (
+    LORA_TARGETS,
+    check_model,
+    choose_model,
+    gradient_checkpointing,
+    load_policy,
+    lora_arguments,
+    model_path,
+    torch_dtype,
+)
+from .plots import logged, reward_curve, show
+from .profiles import (
+    BACKENDS,
+    FAMILIES,
+    PROFILES,
+    Gpu,
+    Profile,
+    check_choice,
+    choose_profile,
+    find_gpus,
+    find_profile,
+    prepare_machine,
+)
+from .rewards import (
+    LESSON_REWARDS,
+    completion_text,
+    correctness_reward,
+    count_ordered_tags,
+    extract_answer,
+    incremental_format_reward,
+    is_strictly_right,
+    parse_number,
+    same_answer,
+    split_form,
+    strict_format_reward,
+)
+from .runs import (
+    read_report,
+    reward_settings,
+    seconds_since_start,
+    start_run,
+    versions,
+    write_report,
+)
+from .training import check_batch, check_names, check_report_to, training_arguments
+
+__version__ = "0.1.0"
+
+_LAZY = {"ProgressBar": "progress", "show_progress": "progress"}
+
+_EAGER = {name for name, value in globals().items() if not (name.startswith("_") or isinstance(value, _Module))}
+__all__ = sorted(_EAGER | set(_LAZY))
+
+
+def __getattr__(name: str) -> object:
+    """Reach the names whose module imports transformers only when they are asked for."""
+    if name not in _LAZY:
+        raise AttributeError(f"module 'grpo_utils' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f".{_LAZY[name]}", __name__), name)

@@ -1,0 +1,124 @@
+"""The few commands that are worth a terminal: ``python -m grpo_utils --help``."""
+
+import argparse
+import ast
+import shutil
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from .errors import CourseError, did_you_mean
+from .evaluation import before_after
+from .profiles import find_profile
+from .runs import read_report
+
+LESSON = Path("notebooks/03_grpo_lora.ipynb")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run a lesson through papermill, show its output as it comes, and end with the table."""
+    lesson, parameters = arguments.lesson, {name: literal(value) for name, value in arguments.parameter}
+    check_parameters(lesson, parameters)
+    folder = Path(parameters.get("OUTPUT_DIR", "outputs/run"))
+    with TemporaryDirectory() as scratch:
+        executed = Path(scratch) / lesson.name
+        try:
+            execute(lesson, executed, parameters)
+        finally:
+            if folder.is_dir() and executed.exists():
+                shutil.move(executed, folder / lesson.name)
+    show_report(folder)
+
+
+def literal(text: str) -> object:
+    """A value of the command line as Python: a number, True, None, or else the text itself.
+
+    >>> literal("10"), literal("gemma"), literal("False")
+    (10, 'gemma', False)
+    """
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def check_parameters(lesson: Path, parameters: dict) -> None:
+    """Papermill only warns of an unknown name and goes on without it; this raises."""
+    import papermill
+
+    if not lesson.is_file():
+        raise CourseError(f"There is no notebook {str(lesson)!r} here; run this from the course's folder.")
+    valid = papermill.inspect_notebook(str(lesson))
+    for name in parameters:
+        if name not in valid:
+            raise CourseError(f"{name!r} is no parameter of {lesson.name}.{did_you_mean(name, valid)}")
+
+
+def execute(lesson: Path, executed: Path, parameters: dict) -> None:
+    """Run a notebook; what its cells print is printed here too, as it comes."""
+    import papermill
+
+    try:
+        papermill.execute_notebook(
+            str(lesson),
+            str(executed),
+            parameters=parameters,
+            progress_bar=False,
+            stdout_file=sys.stdout,
+            stderr_file=sys.stderr,
+            # The kernel would open with a warning that its local sockets are not encrypted.
+            extra_arguments=["--IPKernelApp.log_level=40"],
+        )
+    except papermill.PapermillExecutionError as error:
+        raise CourseError(f"cell {error.exec_count} of {lesson.name}: {error.ename}: {error.evalue}") from error
+
+
+def show_report(folder: Path) -> None:
+    """Print what a finished run left, and its before/after table."""
+    report = read_report(folder)
+    summaries = report["before"], report["after"], report["p_value"], report["merged"]
+    print(f"\n{report['model']}, {report['profile']} profile, {report['steps']} steps, ", end="")
+    print(f"{report['train_seconds']:.0f} s of training, {report['wall_seconds']:.0f} s in all\n")
+    print(before_after(*summaries))
+    print(f"\n{folder / 'merged'}: the trained model, for AutoModelForCausalLM or pipeline")
+    print(f"{folder / 'report.json'}: every figure and setting")
+
+
+def parse() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m grpo_utils", description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    lesson = commands.add_parser("run", help="run a lesson from beginning to end, without a browser")
+    lesson.add_argument("lesson", nargs="?", type=Path, default=LESSON)
+    lesson.add_argument(
+        "-p",
+        dest="parameter",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("NAME", "VALUE"),
+        help="a parameter of the lesson, for example -p FAMILY gemma",
+    )
+    commands.add_parser("machine", help="say which profile fits this machine, and why")
+    table = commands.add_parser("report", help="show the before/after table of a finished run")
+    table.add_argument("folder", nargs="?", type=Path, default=Path("outputs/run"))
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Do what was asked; an error that the user can mend is one sentence, not a traceback."""
+    arguments = parse()
+    try:
+        if arguments.command == "run":
+            run(arguments)
+        elif arguments.command == "machine":
+            profile, reason = find_profile()
+            print(f"{profile.name}: {reason}\n{profile.why}\n{profile.evidence}")
+        else:
+            show_report(arguments.folder)
+    except CourseError as error:
+        sys.exit(f"Error: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,20 @@
+"""The one exception of this package: what is wrong, why, and what to do about it."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class CourseError(ValueError):
+    """Something the reader can mend; the message names the value, the reason and the mend."""
+
+
+def did_you_mean(wrong: str, valid: Iterable[str]) -> str:
+    """`` Did you mean 'x'?``, with a space before it, or nothing where no name is near.
+
+    >>> did_you_mean("learnign_rate", ["learning_rate", "seed"])
+    " Did you mean 'learning_rate'?"
+    >>> did_you_mean("zzz", ["learning_rate", "seed"])
+    ''
+    """
+    near = get_close_matches(wrong, list(valid), n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""

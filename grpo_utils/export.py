@@ -1,0 +1,97 @@
+"""From an adapter to a model that stands alone, with proof that it is the same model.
+
+A 4-bit policy is trained as *quantized base + adapter*. Merging the adapter into the 4-bit
+weights would round it away, so it goes into the unquantized base. That merge is exact, which
+is shown here in fp32. It is still not the policy that was trained: the base under the adapter
+has changed from 4 bits to full precision. So the two are evaluated apart.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .errors import CourseError
+from .models import model_path
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+#: An fp32 merge differs from its adapter by rounding alone: about 1e-6 on the tiny models.
+LARGEST_DIFFERENCE = 1e-3
+
+
+@dataclass(frozen=True)
+class Merge:
+    """A merged model and the largest difference of a logit before and after merging."""
+
+    model: "PreTrainedModel"
+    tokenizer: "PreTrainedTokenizerBase"
+    largest_difference: float
+
+
+def merge_adapter(adapter: str | Path, base: str, prompts: list[list[dict]]) -> Merge:
+    """Merge the adapter in folder ``adapter`` into the unquantized ``base``, in fp32, and prove it.
+
+    ``prompts`` are what the proof is made on: a few prompts, each a list of messages.
+
+    Raises:
+        CourseError: the folder holds no adapter, it belongs to another base, or the merge
+            changed a logit by more than `LARGEST_DIFFERENCE`.
+    """
+    import torch
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    _check_adapter(Path(adapter), base)
+    tokenizer = AutoTokenizer.from_pretrained(model_path(base))
+    plain = AutoModelForCausalLM.from_pretrained(model_path(base), dtype=torch.float32)
+    with_adapter = PeftModel.from_pretrained(plain, str(adapter)).eval()
+    expected = logits(with_adapter, tokenizer, prompts)
+    merged = with_adapter.merge_and_unload().eval()
+    difference = (logits(merged, tokenizer, prompts) - expected).abs().max().item()
+    if not difference <= LARGEST_DIFFERENCE:
+        raise CourseError(
+            f"The merge of {str(adapter)!r} into {base!r} changed a logit by {difference:.2g} (at most "
+            f"{LARGEST_DIFFERENCE:g} is rounding). Keep the adapter and load it beside its base instead."
+        )
+    return Merge(merged, tokenizer, difference)
+
+
+def _check_adapter(adapter: Path, base: str) -> None:
+    config = adapter / "adapter_config.json"
+    if not config.is_file():
+        raise CourseError(f"There is no adapter in {str(adapter)!r}: it has no adapter_config.json.")
+    trained_on = json.loads(config.read_text())["base_model_name_or_path"]
+    if _base_name(trained_on) != _base_name(base):
+        raise CourseError(f"The adapter in {str(adapter)!r} was trained on {trained_on!r}, not on {base!r}.")
+
+
+def _base_name(name: str) -> str:
+    """A model's name without owner and quantization: Unsloth loads 4-bit copies of its own.
+
+    >>> _base_name("unsloth/qwen2.5-1.5b-instruct-unsloth-bnb-4bit")
+    'qwen2.5-1.5b-instruct'
+    """
+    return re.sub(r"(-unsloth)?-bnb-4bit$", "", Path(name).name.lower())
+
+
+def logits(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", prompts: list[list[dict]]) -> "torch.Tensor":
+    """The logits after each prompt, of shape (prompts, vocabulary)."""
+    import torch
+
+    texts = [tokenizer.apply_chat_template(p, add_generation_prompt=True, tokenize=False) for p in prompts]
+    inputs = tokenizer(texts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=False)
+    with torch.no_grad():
+        return model(**inputs.to(model.device)).logits[:, -1].float()
+
+
+def save_merged(merge: Merge, folder: str | Path, dtype: "torch.dtype") -> None:
+    """Write the merged model in ``dtype``, and its tokenizer with chat template, to ``folder``.
+
+    Plain ``AutoModelForCausalLM`` and ``AutoTokenizer`` load it; nothing of PEFT is left in it.
+    """
+    merge.model.to(dtype).save_pretrained(folder)
+    merge.tokenizer.save_pretrained(folder)

@@ -1,0 +1,66 @@
+"""Is what is installed what this course was tested with?"""
+
+import re
+from importlib import metadata
+
+from .errors import CourseError
+from .profiles import Profile
+
+#: ``name==version`` in the metadata of this package, with or without an extra behind it.
+PIN = re.compile(r"^([\w.-]+)==([\w.]+)")
+
+
+def pins(extra: str = "colab") -> dict[str, str]:
+    """The exact versions that an extra of this package asks for.
+
+    >>> pins()["trl"]
+    '1.14.0'
+    """
+    lines = [line for line in metadata.requires("grpo_utils") if f'extra == "{extra}"' in line]
+    return dict(match.groups() for line in lines if (match := PIN.match(line)))
+
+
+def check_versions(wanted: dict[str, str] | None = None) -> str:
+    """A line with the installed versions, all as pinned.
+
+    Raises:
+        CourseError: a package is missing or of another version; it says how to mend that.
+    """
+    wanted = pins() if wanted is None else wanted
+    installed = {name: _installed(name) for name in wanted}
+    wrong = [
+        f"{name} {installed[name] or 'is missing'} (tested with {version})"
+        for name, version in wanted.items()
+        if installed[name] != version
+    ]
+    if wrong:
+        raise CourseError(
+            f"Not the tested versions: {', '.join(wrong)}. On Colab or Kaggle run the install cell, then restart "
+            "the session once; on your own machine run `make setup`."
+        )
+    return ", ".join(f"{name} {version}" for name, version in installed.items())
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def check_gpu(profile: Profile) -> str:
+    """The device that torch will use, in words.
+
+    Raises:
+        CourseError: a GPU profile, and torch was built without CUDA or sees no GPU.
+    """
+    import torch
+
+    if profile.name == "cpu":
+        return f"CPU, {torch.get_num_threads()} thread(s)"
+    if not torch.cuda.is_available():
+        raise CourseError(
+            f"PROFILE={profile.name!r} needs a GPU, and torch {torch.__version__} sees none. On Colab choose Runtime, "
+            "Change runtime type, T4 GPU; on your own machine delete .venv and run `make setup` again."
+        )
+    return torch.cuda.get_device_name(0)

@@ -1,0 +1,214 @@
+"""Load a policy and its tokenizer, from Unsloth or from plain transformers and PEFT.
+
+    policy, tokenizer = load_policy("tiny-qwen3", profile=CPU, backend="transformers")
+
+Both backends give the same thing: a PEFT model whose frozen base is in 4 bits (QLoRA), in
+16 bits (LoRA) or, with ``full_finetuning``, a plain model that trains all its weights. On
+a CPU everything computes in fp32, since bf16 exists on some processors only and figures
+would differ between machines.
+"""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .errors import CourseError
+from .profiles import BACKENDS, FAMILIES, Profile, check_choice
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+TINY_MODELS = Path(__file__).parent / "tiny"
+
+#: The layers that carry adapters: all projections of attention and MLP.
+LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+
+def choose_model(profile: Profile, family: str, model: str = "") -> str:
+    """The name of the model to train: ``model`` where given, else the profile's of that family.
+
+    >>> from grpo_utils.profiles import CPU
+    >>> choose_model(CPU, "gemma"), choose_model(CPU, "gemma", "Qwen/Qwen3-0.6B")
+    ('tiny-gemma3', 'Qwen/Qwen3-0.6B')
+    """
+    check_choice("FAMILY", family, FAMILIES)
+    return model or profile.models[family]
+
+
+def model_path(name: str) -> str:
+    """Where to load a model from: the folder of a tiny model, else the name itself.
+
+    >>> Path(model_path("tiny-qwen3")).is_dir(), model_path("Qwen/Qwen3-0.6B")
+    (True, 'Qwen/Qwen3-0.6B')
+    """
+    return str(TINY_MODELS / name) if name in {"tiny-qwen3", "tiny-gemma3"} else name
+
+
+def check_model(name: str) -> None:
+    """Find out in a second, before any weights are loaded, whether a model can be had.
+
+    Raises:
+        CourseError: a local folder without a model; a hub id that does not exist, is gated
+            and you have no access, is not in the cache while offline, or no network.
+    """
+    path = Path(model_path(name))
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise CourseError(f"MODEL={name!r} is a folder without a config.json, so it holds no model.")
+        return
+    if name.startswith((".", "/", "~")) or name.count("/") > 1:
+        raise CourseError(f"MODEL={name!r} looks like a folder, and there is none of that name.")
+    _check_hub_model(name)
+
+
+def _check_hub_model(name: str) -> None:
+    from huggingface_hub import errors, hf_hub_download
+
+    try:
+        hf_hub_download(name, "config.json")
+    except errors.HFValidationError as error:
+        raise CourseError(f"MODEL={name!r} is neither a folder nor a hub id like 'owner/name'.") from error
+    except errors.GatedRepoError as error:
+        raise CourseError(
+            f"MODEL={name!r} is gated: accept its licence on its hub page, then set HF_TOKEN to a token "
+            "of that account; or take an ungated mirror, such as those of 'unsloth/'."
+        ) from error
+    except errors.RepositoryNotFoundError as error:
+        raise CourseError(
+            f"MODEL={name!r} does not exist on the hub (or is private and HF_TOKEN is not set). Check the spelling."
+        ) from error
+    except errors.EntryNotFoundError as error:
+        raise CourseError(_why_not_found(name, error)) from error
+
+
+def _why_not_found(name: str, error: Exception) -> str:
+    """A model without config.json, or one that could not be reached: what to do about it."""
+    from huggingface_hub import errors
+
+    if not isinstance(error, errors.LocalEntryNotFoundError):
+        return f"MODEL={name!r} has no config.json on the hub, so transformers cannot load it."
+    if os.environ.get("HF_HUB_OFFLINE") == "1":
+        return (
+            f"MODEL={name!r} is not in the cache and HF_HUB_OFFLINE=1 forbids downloads. Unset it, or fetch "
+            "the model once with a network; PROFILE='cpu' without MODEL needs no download."
+        )
+    return (
+        f"MODEL={name!r} could not be downloaded: the hub did not answer. Check the network; or fetch it once "
+        "with one and set HF_HUB_OFFLINE=1; or set PROFILE='cpu', which downloads nothing."
+    )
+
+
+def load_policy(
+    name: str,
+    *,
+    profile: Profile,
+    backend: str = "unsloth",
+    load_in_4bit: bool = True,
+    full_finetuning: bool = False,
+    seed: int = 0,
+) -> tuple["PreTrainedModel", "PreTrainedTokenizerBase"]:
+    """A policy ready for `GRPOTrainer`, and its tokenizer.
+
+    ``load_in_4bit`` quantizes the frozen base (NF4, double quantization); without it the base
+    stays in the profile's 16-bit (on CPU: fp32) type. ``full_finetuning`` trains all weights
+    and needs ``load_in_4bit=False``.
+
+    Raises:
+        CourseError: an unknown backend, or 4-bit together with full fine-tuning.
+    """
+    check_choice("BACKEND", backend, BACKENDS)
+    if load_in_4bit and full_finetuning:
+        raise CourseError(
+            "load_in_4bit=True and full_finetuning=True exclude each other: 4-bit weights cannot be trained. "
+            "Set load_in_4bit=False, or train an adapter."
+        )
+    load = _load_with_unsloth if backend == "unsloth" else _load_with_transformers
+    return load(name, profile, load_in_4bit, full_finetuning, seed)
+
+
+def _load_with_unsloth(name: str, profile: Profile, load_in_4bit: bool, full_finetuning: bool, seed: int) -> tuple:
+    from unsloth import FastLanguageModel
+
+    model, tokenizer = FastLanguageModel.from_pretrained(
+        model_name=model_path(name),
+        max_seq_length=profile.max_seq_length,
+        dtype=torch_dtype(profile),
+        load_in_4bit=load_in_4bit,
+        full_finetuning=full_finetuning,
+        use_gradient_checkpointing=gradient_checkpointing(profile),
+    )
+    if full_finetuning:
+        return model, tokenizer
+    return FastLanguageModel.get_peft_model(model, **lora_arguments(profile), random_state=seed), tokenizer
+
+
+def _load_with_transformers(name: str, profile: Profile, load_in_4bit: bool, full_finetuning: bool, seed: int) -> tuple:
+    import torch
+    from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    model = AutoModelForCausalLM.from_pretrained(
+        model_path(name),
+        dtype=torch_dtype(profile),
+        quantization_config=_four_bits(profile) if load_in_4bit else None,
+        device_map="cpu" if profile.name == "cpu" else "auto",
+    )
+    tokenizer = AutoTokenizer.from_pretrained(model_path(name))
+    if full_finetuning:
+        return model, tokenizer
+    if load_in_4bit:
+        keep_4bit_weights_unpacked(model)
+        model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)
+    torch.manual_seed(seed)  # PEFT draws the adapter's first weights from the global generator
+    lora = lora_arguments(profile)
+    lora.pop("use_gradient_checkpointing")
+    return get_peft_model(model, LoraConfig(**lora, task_type="CAUSAL_LM")), tokenizer
+
+
+def _four_bits(profile: Profile) -> "object":
+    from transformers import BitsAndBytesConfig
+
+    return BitsAndBytesConfig(
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=torch_dtype(profile),
+    )
+
+
+def keep_4bit_weights_unpacked(model: "PreTrainedModel") -> None:
+    """Stop bitsandbytes 0.50 from repacking 4-bit weights on CPUs with AVX512-BF16.
+
+    It repacks a layer at its first forward pass without gradients, for speed, and never back; the
+    gradients of later training steps are then wrong. Unsloth's CPU loader does the same as this.
+    """
+    import bitsandbytes
+
+    for module in model.modules():
+        if isinstance(module, bitsandbytes.nn.Linear4bit):
+            module.support_avx512bf16_for_cpu = False
+
+
+def lora_arguments(profile: Profile) -> dict:
+    """The arguments of `FastLanguageModel.get_peft_model` that a profile decides."""
+    return {
+        "r": profile.lora_rank,
+        "lora_alpha": profile.lora_alpha,
+        "lora_dropout": 0.0,
+        "bias": "none",
+        "target_modules": list(LORA_TARGETS),
+        "use_gradient_checkpointing": gradient_checkpointing(profile),
+    }
+
+
+def gradient_checkpointing(profile: Profile) -> str | bool:
+    """Unsloth's own way to save memory on a GPU; nothing on a CPU, where it only costs time."""
+    return False if profile.name == "cpu" else "unsloth"
+
+
+def torch_dtype(profile: Profile) -> "torch.dtype":
+    """The profile's type as torch's own object."""
+    import torch
+
+    return getattr(torch, profile.dtype)

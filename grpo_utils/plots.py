@@ -1,0 +1,45 @@
+"""The figures that the lessons share, each shown with a text for those who cannot see it."""
+
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: Okabe and Ito's colours, which stay apart for colour-blind readers.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+
+
+def logged(log_history: Sequence[dict], key: str) -> list[float]:
+    """The values of one logged metric, in the order of the steps.
+
+    >>> logged([{"reward": 0.5}, {"train_runtime": 3.0}, {"reward": 1.0}], "reward")
+    [0.5, 1.0]
+    """
+    return [entry[key] for entry in log_history if key in entry]
+
+
+def reward_curve(log_history: Sequence[dict], reward_names: Sequence[str]) -> "Figure":
+    """The mean of every reward at every step; one line and one marker each."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 3.6), layout="constrained")
+    axes = figure.subplots()
+    for name, colour, marker in zip(reward_names, COLOURS, MARKERS, strict=False):
+        values = logged(log_history, f"rewards/{name}/mean")
+        axes.plot(range(1, len(values) + 1), values, color=colour, marker=marker, markersize=3, label=name)
+    axes.set(xlabel="step", ylabel="mean of the batch", title="Rewards during training")
+    axes.grid(alpha=0.3)
+    axes.legend(loc="upper left", fontsize="small")
+    return figure
+
+
+def show(figure: "Figure", alt: str) -> None:
+    """Display a figure in a notebook as a PNG that carries ``alt`` as its text."""
+    from IPython.display import display
+
+    png = io.BytesIO()
+    figure.savefig(png, format="png", dpi=110)
+    display({"image/png": png.getvalue(), "text/plain": alt}, raw=True, metadata={"image/png": {"alt": alt}})

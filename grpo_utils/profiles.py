@@ -1,0 +1,298 @@
+"""Which machine is this, and what can it train?
+
+A profile is one frozen set of sizes for one class of machine. The lesson's code is the
+same on all of them; only the numbers and the model's name differ.
+
+    >>> profile, reason = choose_profile([])
+    >>> profile.name, reason
+    ('cpu', 'no NVIDIA GPU found')
+
+Left out: several GPUs at once, AMD and Intel GPUs, Apple's GPU.
+"""
+
+import logging
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass, replace
+
+from .errors import CourseError, did_you_mean
+
+FAMILIES = ("qwen", "gemma")
+BACKENDS = ("unsloth", "transformers")
+
+NEVER_RUN = "never run on this hardware"
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Sizes for one class of machine. Lengths are in tokens, batches in completions."""
+
+    name: str
+    hardware: str
+    why: str
+    evidence: str
+    models: dict[str, str]
+    dataset: str
+    dtype: str
+    load_in_4bit: bool
+    max_prompt_length: int
+    max_completion_length: int
+    per_device_train_batch_size: int
+    gradient_accumulation_steps: int
+    num_generations: int
+    learning_rate: float
+    steps: int
+    train_rows: int
+    eval_rows: int
+    eval_batch_size: int
+    optim: str
+    lora_rank: int = 16
+    lora_alpha: int = 32
+    use_vllm: bool = False
+
+    @property
+    def completions_per_step(self) -> int:
+        """Completions that one optimizer step learns from."""
+        return self.per_device_train_batch_size * self.gradient_accumulation_steps
+
+    @property
+    def max_seq_length(self) -> int:
+        """Tokens of the longest prompt and the longest completion together."""
+        return self.max_prompt_length + self.max_completion_length
+
+
+CPU = Profile(
+    name="cpu",
+    hardware="any CPU, 2 cores, 3 GB of free memory",
+    why="a tiny model and short additions, so that real training takes two minutes",
+    evidence="measured on every commit",
+    models={"qwen": "tiny-qwen3", "gemma": "tiny-gemma3"},
+    dataset="addition",
+    dtype="float32",
+    load_in_4bit=True,
+    max_prompt_length=96,
+    max_completion_length=32,
+    per_device_train_batch_size=64,
+    gradient_accumulation_steps=1,
+    num_generations=8,
+    learning_rate=1e-3,
+    steps=40,
+    train_rows=2000,
+    eval_rows=200,
+    eval_batch_size=200,
+    optim="adamw_torch",
+)
+
+T4 = Profile(
+    name="t4",
+    hardware="NVIDIA T4, 16 GB (Colab, Kaggle)",
+    why="4-bit and fp16, since a T4 has neither the memory for 16-bit weights nor bf16 units",
+    evidence=NEVER_RUN,
+    models={"qwen": "unsloth/Qwen2.5-1.5B-Instruct", "gemma": "unsloth/gemma-3-1b-it"},
+    dataset="gsm8k",
+    dtype="float16",
+    load_in_4bit=True,
+    max_prompt_length=256,
+    max_completion_length=256,
+    per_device_train_batch_size=8,
+    gradient_accumulation_steps=4,
+    num_generations=8,
+    learning_rate=1e-5,
+    steps=100,
+    train_rows=2000,
+    eval_rows=200,
+    eval_batch_size=40,
+    optim="adamw_8bit",
+    lora_rank=32,
+    lora_alpha=64,
+)
+
+L4 = replace(
+    T4,
+    name="l4",
+    hardware="NVIDIA L4, RTX 3090 or RTX 4090, 24 GB",
+    why="bf16 and completions of twice the length; the model of the T4, so that runs compare",
+    dtype="bfloat16",
+    max_completion_length=512,
+    steps=150,
+)
+
+A100 = replace(
+    L4,
+    name="a100",
+    hardware="NVIDIA A100, 40 or 80 GB",
+    why="16-bit weights: with this much memory 4-bit only costs speed and accuracy",
+    load_in_4bit=False,
+    models={"qwen": "unsloth/Qwen2.5-7B-Instruct", "gemma": "unsloth/gemma-3-1b-it"},
+    max_completion_length=768,
+    per_device_train_batch_size=16,
+    num_generations=16,
+    steps=200,
+    eval_batch_size=100,
+    optim="adamw_torch",
+)
+
+H100 = replace(
+    A100,
+    name="h100",
+    hardware="NVIDIA H100 or H200, 80 GB and more",
+    why="as the A100, with longer completions and twice the batch",
+    max_completion_length=1024,
+    per_device_train_batch_size=32,
+)
+
+PROFILES = {profile.name: profile for profile in (CPU, T4, L4, A100, H100)}
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One NVIDIA GPU: its name, memory in GiB and compute capability."""
+
+    name: str
+    memory_gib: float
+    capability: float
+
+
+def find_gpus() -> list[Gpu]:
+    """The NVIDIA GPUs that this process may use, asked of ``nvidia-smi`` (no torch import)."""
+    if not shutil.which("nvidia-smi"):
+        return []
+    query = ["nvidia-smi", "--query-gpu=name,memory.total,compute_cap", "--format=csv,noheader,nounits"]
+    answer = subprocess.run(query, capture_output=True, text=True)
+    if answer.returncode:
+        return []
+    return visible_gpus(parse_gpus(answer.stdout), os.environ.get("CUDA_VISIBLE_DEVICES"))
+
+
+def parse_gpus(text: str) -> list[Gpu]:
+    """Read the lines of ``nvidia-smi --query-gpu=name,memory.total,compute_cap``.
+
+    >>> parse_gpus("Tesla T4, 15360, 7.5")
+    [Gpu(name='Tesla T4', memory_gib=15.0, capability=7.5)]
+    """
+    rows = [[field.strip() for field in line.rsplit(",", 2)] for line in text.strip().splitlines()]
+    return [Gpu(name, float(mib) / 1024, float(capability)) for name, mib, capability in rows]
+
+
+def visible_gpus(gpus: list[Gpu], visible: str | None) -> list[Gpu]:
+    """The GPUs that ``CUDA_VISIBLE_DEVICES`` leaves; all of them where it is unset or names UUIDs.
+
+    >>> visible_gpus([Gpu("A", 16, 7.5), Gpu("B", 24, 8.9)], "1")
+    [Gpu(name='B', memory_gib=24, capability=8.9)]
+    >>> visible_gpus([Gpu("A", 16, 7.5)], "")
+    []
+    """
+    if visible is None:
+        return gpus
+    indices = [part.strip() for part in visible.split(",") if part.strip()]
+    if not all(part.lstrip("-").isdigit() for part in indices):
+        return gpus
+    return [gpus[int(part)] for part in indices if 0 <= int(part) < len(gpus)]
+
+
+def choose_profile(gpus: list[Gpu]) -> tuple[Profile, str]:
+    """The profile for the first of ``gpus``, and the reason in words.
+
+    A card counts by what it has (memory, bf16 units from capability 8.0), not by its name,
+    so consumer cards find their place too.
+
+    >>> profile, reason = choose_profile([Gpu("NVIDIA GeForce RTX 3060", 12.0, 8.6)])
+    >>> profile.name, profile.dtype, profile.per_device_train_batch_size
+    ('t4', 'bfloat16', 4)
+    >>> print(reason)
+    NVIDIA GeForce RTX 3060 has 12 GiB (under 14: half the batch) and bf16 units
+    """
+    if not gpus:
+        return CPU, "no NVIDIA GPU found"
+    gpu = gpus[0]
+    has = f"{gpu.name} has {gpu.memory_gib:.0f} GiB"
+    if gpu.capability < 7.0 or gpu.memory_gib < 7:
+        return CPU, f"{has} and capability {gpu.capability}: too little for a GPU profile (7 GiB, 7.0)"
+    if gpu.capability < 8.0:
+        return _fit_memory(T4, gpu, has, "no bf16 units")
+    if gpu.memory_gib >= 70 and gpu.capability >= 9.0:
+        return H100, f"{has} and bf16 units"
+    if gpu.memory_gib >= 38:
+        return A100, f"{has} and bf16 units"
+    if gpu.memory_gib >= 21:
+        return L4, f"{has} and bf16 units"
+    return _fit_memory(replace(T4, dtype="bfloat16"), gpu, has, "bf16 units")
+
+
+def _fit_memory(profile: Profile, gpu: Gpu, has: str, units: str) -> tuple[Profile, str]:
+    """Halve the batch, and double its accumulation, on cards smaller than a T4."""
+    if gpu.memory_gib >= 14:
+        return profile, f"{has} and {units}"
+    halved = replace(
+        profile,
+        per_device_train_batch_size=profile.per_device_train_batch_size // 2,
+        gradient_accumulation_steps=profile.gradient_accumulation_steps * 2,
+        eval_batch_size=profile.eval_batch_size // 2,
+    )
+    return halved, f"{has} (under 14: half the batch) and {units}"
+
+
+def find_profile(name: str = "auto") -> tuple[Profile, str]:
+    """The profile called ``name`` and the reason; ``"auto"`` looks at the machine.
+
+    >>> find_profile("cpu")[1]
+    'you asked for it'
+    >>> find_profile("t5")
+    Traceback (most recent call last):
+    ...
+    grpo_utils.errors.CourseError: PROFILE='t5' is unknown. Did you mean 't4'? Valid: auto, cpu, t4, l4, a100, h100.
+
+    Raises:
+        CourseError: the name is unknown, or a GPU profile was asked for on a machine without one.
+    """
+    check_choice("PROFILE", name, ("auto", *PROFILES))
+    gpus = find_gpus()
+    if name == "auto":
+        return choose_profile(gpus)
+    if name != "cpu" and not gpus:
+        raise CourseError(
+            f"PROFILE={name!r} needs an NVIDIA GPU and nvidia-smi shows none on this machine. "
+            "On Colab choose Runtime, Change runtime type, T4 GPU; elsewhere use PROFILE='cpu'."
+        )
+    return PROFILES[name], "you asked for it"
+
+
+def check_choice(what: str, value: str, valid: tuple[str, ...]) -> None:
+    """Raise a CourseError that suggests the nearest of ``valid`` unless ``value`` is one of them.
+
+    >>> check_choice("FAMILY", "quen", FAMILIES)
+    Traceback (most recent call last):
+    ...
+    grpo_utils.errors.CourseError: FAMILY='quen' is unknown. Did you mean 'qwen'? Valid: qwen, gemma.
+    """
+    if value not in valid:
+        hint = did_you_mean(value, valid)
+        raise CourseError(f"{what}={value!r} is unknown.{hint} Valid: {', '.join(valid)}.")
+
+
+def prepare_machine(profile: Profile, offline: bool = True) -> None:
+    """Set what has to be set before torch is imported: threads, device, offline.
+
+    On the cpu profile tiny matrices run on one thread, since two are slower and on a busy
+    machine far slower; Unsloth is told to stay on the CPU; and, if ``offline``, nothing waits
+    for a network. Variables that you set yourself are left as they are.
+    """
+    if profile.name != "cpu":
+        return
+    # Says at every 4-bit load that a faster kernel could be downloaded, which no CPU run needs.
+    logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
+    settings = CPU_ENVIRONMENT | ({"HF_HUB_OFFLINE": "1"} if offline else {})
+    for name, value in settings.items():
+        os.environ.setdefault(name, value)
+
+
+#: What the cpu profile sets in the environment, before torch reads it.
+CPU_ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "UNSLOTH_FORCE_CPU": "1",
+    "CUDA_VISIBLE_DEVICES": "-1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+}

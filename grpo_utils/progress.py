@@ -1,0 +1,40 @@
+"""A progress bar for GRPO training that reads the same in a terminal and in a saved notebook."""
+
+import sys
+
+from tqdm import tqdm
+from transformers import Trainer, TrainerCallback
+from transformers.trainer_callback import PrinterCallback, ProgressCallback
+
+#: Logged metrics that the bar shows, under the short name it shows them by.
+SHOWN = {
+    "reward": "reward",
+    "rewards/correctness_reward/mean": "correct",
+    "rewards/strict_format_reward/mean": "format",
+    "frac_reward_zero_std": "tied",
+}
+
+
+class ProgressBar(TrainerCallback):
+    """One line: steps done, time left, and the newest rewards."""
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        self.bar = tqdm(total=state.max_steps, desc="GRPO", file=sys.stdout, ncols=110, mininterval=1.0)
+
+    def on_step_end(self, args, state, control, **kwargs):
+        self.bar.update(state.global_step - self.bar.n)
+
+    def on_log(self, args, state, control, logs=None, **kwargs):
+        shown = {name: f"{logs[key]:.2f}" for key, name in SHOWN.items() if key in logs}
+        if shown:
+            self.bar.set_postfix(shown, refresh=False)
+
+    def on_train_end(self, args, state, control, **kwargs):
+        self.bar.close()
+
+
+def show_progress(trainer: Trainer) -> None:
+    """Replace the trainer's own printing of logs by one `ProgressBar`."""
+    for callback in (PrinterCallback, ProgressCallback):
+        trainer.remove_callback(callback)
+    trainer.add_callback(ProgressBar())

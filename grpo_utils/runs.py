@@ -1,0 +1,110 @@
+"""The folder of a run and its report.
+
+    outputs/run/
+        adapter/       the LoRA adapter
+        merged/        the model that stands alone
+        checkpoints/   what the trainer saved on the way
+        report.json    figures, versions and every setting
+
+Nothing is ever overwritten: a folder that holds another run is renamed first.
+"""
+
+import json
+import time
+from datetime import datetime
+from importlib import metadata
+from pathlib import Path
+
+from .errors import CourseError
+
+PACKAGES = ("unsloth", "unsloth_zoo", "trl", "transformers", "peft", "bitsandbytes", "accelerate", "datasets", "torch")
+
+#: Written when a run starts, so that an unfinished run can be told from somebody's own files.
+STARTED = "started.txt"
+
+
+def start_run(folder: str | Path) -> tuple[Path, str]:
+    """A new, empty folder for a run, and one sentence about what was there before.
+
+    A finished run (it has a `report.json`) and an unfinished one (it was killed) are both
+    renamed with their time and kept; a run always starts clean.
+
+    Raises:
+        CourseError: the folder holds something that is not a run; it stays as it is.
+    """
+    folder = Path(folder)
+    if not folder.exists() or not any(folder.iterdir()):
+        said = f"New run in {folder}."
+    else:
+        kept, state = _set_aside(folder)
+        said = f"{folder} held {state} run: it is kept as {kept}. This run starts clean."
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / STARTED).write_text(datetime.now().isoformat(timespec="seconds") + "\n")
+    return folder, said
+
+
+def _set_aside(folder: Path) -> tuple[Path, str]:
+    """Rename a folder that holds a run; its new name, and whether the run was finished."""
+    report, started = folder / "report.json", folder / STARTED
+    if not report.exists() and not started.exists():
+        raise CourseError(
+            f"OUTPUT_DIR={str(folder)!r} is not empty and holds no run of this course. Choose another folder, "
+            "or move its files away."
+        )
+    state = "a finished" if report.exists() else "an unfinished"
+    when = datetime.fromtimestamp((report if report.exists() else started).stat().st_mtime)
+    kept = _free_name(folder, f"{folder.name}-{state.split()[1]}-{when:%Y%m%d-%H%M%S}")
+    folder.rename(kept)
+    return kept, state
+
+
+def _free_name(folder: Path, name: str) -> Path:
+    kept, number = folder.with_name(name), 2
+    while kept.exists():
+        kept, number = folder.with_name(f"{name}-{number}"), number + 1
+    return kept
+
+
+def versions() -> dict[str, str]:
+    """The installed versions of the packages that decide a run."""
+    return {package: metadata.version(package) for package in PACKAGES}
+
+
+def seconds_since_start() -> float:
+    """Seconds since this process (in a notebook: its kernel) was started."""
+    import psutil
+
+    return time.time() - psutil.Process().create_time()
+
+
+def reward_settings(functions: list, weights: list[float] | None) -> list[dict]:
+    """Names and weights of reward functions, for the report.
+
+    >>> from grpo_utils.rewards import strict_format_reward
+    >>> reward_settings([strict_format_reward], None)
+    [{'name': 'strict_format_reward', 'weight': 1.0}]
+    """
+    names = [function.__name__ for function in functions]
+    pairs = zip(names, weights or [1.0] * len(names), strict=True)
+    return [{"name": name, "weight": weight} for name, weight in pairs]
+
+
+def write_report(folder: str | Path, report: dict) -> Path:
+    """Write ``report.json``: rates as they are, seconds rounded to tenths."""
+    for key in ("train_seconds", "wall_seconds"):
+        report[key] = round(report[key], 1)
+    path = Path(folder) / "report.json"
+    path.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return path
+
+
+def read_report(folder: str | Path) -> dict:
+    """The report of the run in ``folder``.
+
+    Raises:
+        CourseError: there is none.
+    """
+    path = Path(folder) / "report.json"
+    if not path.is_file():
+        raise CourseError(f"There is no report.json in {str(folder)!r}: no run has finished there.")
+    return json.loads(path.read_text(encoding="utf-8"))
