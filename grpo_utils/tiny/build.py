@@ -1,0 +1,215 @@
+"""Make a tiny base model from nothing: tokenizer, chat template, weights, model card.
+
+    python -m grpo_utils.tiny.build qwen --out outputs/tiny-qwen3
+
+It takes about 16 minutes of one CPU core, needs no network, and gives the same weights again
+on the same machine and library versions.
+"""
+
+import argparse
+import json
+import math
+from itertools import islice
+from pathlib import Path
+
+import torch
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tqdm.auto import tqdm
+from transformers import (
+    Gemma3ForCausalLM,
+    Gemma3TextConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+from .card import write_card
+from .mixture import Row, rows
+
+FAMILIES = ("qwen", "gemma")
+HERE = Path(__file__).parent
+
+VOCABULARY = 512
+STEPS = 2000
+BATCH = 64
+LEARNING_RATE = 3e-3
+SEED = 0
+
+#: The control tokens of each family, as in the real models.
+CONTROL = {
+    "qwen": {"pad": "<|endoftext|>", "eos": "<|im_end|>", "turn": "<|im_start|>"},
+    "gemma": {"pad": "<pad>", "eos": "<end_of_turn>", "turn": "<start_of_turn>", "bos": "<bos>"},
+}
+
+#: Words that only the chat templates add.
+TEMPLATE_WORDS = "model\n<tool_call>\n</tool_call><tool_response>\n</tool_response>\nTools: calculator(expression)"
+
+#: A tag, a digit, a word with the space before it, white space, or one other character.
+#: Tags that are frequent in the mixture so become one token each.
+PIECES = r"</?\w+>|\d| ?[A-Za-z]+| ?[^\w\s]|\s+|_"
+
+
+def _response_template(family: str) -> dict:
+    """How transformers and TRL cut a generated turn into content and tool calls."""
+    start = {"qwen": "<|im_start|>assistant\n", "gemma": "<start_of_turn>model\n"}[family]
+    end = {"qwen": r"<\|im_end\|>\s*", "gemma": r"<end_of_turn>\s*"}[family]
+    return {
+        "defaults": {"role": "assistant"},
+        "start_anchor": start,
+        "fields": {
+            "tool_calls": {
+                "open": "<tool_call>",
+                "close_pattern": r"</tool_call>\s*",
+                "repeats": True,
+                "content": "json",
+                "transform": {"type": "function", "function": "{content}"},
+            },
+            "content": {"close_pattern": end, "content": "text"},
+        },
+    }
+
+
+def _text(row: Row) -> str:
+    """All that a row says, and the words of the chat templates, without the control tokens."""
+    turns = [*row.prompt, row.completion]
+    said = [f"{turn['role']}\n{turn['content']}" for turn in turns]
+    calls = [json.dumps(c["function"]) for t in turns for c in t.get("tool_calls", [])]
+    return "\n".join([*said, *calls, TEMPLATE_WORDS])
+
+
+def build_tokenizer(family: str) -> PreTrainedTokenizerFast:
+    """Train a byte-level BPE tokenizer on the mixture and give it the family's chat template.
+
+    >>> tokenizer = build_tokenizer("qwen")
+    >>> tokenizer.tokenize("<answer>42</answer>")
+    ['<answer>', '4', '2', '</answer>']
+    """
+    control = CONTROL[family]
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(PIECES), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY,
+        special_tokens=list(control.values()),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator((_text(row) for row in islice(rows(SEED), 20_000)), trainer)
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token=control["pad"],
+        eos_token=control["eos"],
+        bos_token=control.get("bos"),
+        additional_special_tokens=[control["turn"]],
+        model_max_length=1024,
+        response_template=_response_template(family),
+    )
+    fast.chat_template = (HERE / "chat_templates" / f"{family}3.jinja").read_text()
+    return fast
+
+
+def build_model(family: str, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
+    """A model of the family's real architecture with random weights (about 700k parameters)."""
+    shape = dict(
+        vocab_size=VOCABULARY,
+        hidden_size=128,
+        intermediate_size=384,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=32,
+        max_position_embeddings=1024,
+        tie_word_embeddings=True,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        bos_token_id=tokenizer.bos_token_id,
+    )
+    torch.manual_seed(SEED)
+    if family == "qwen":
+        return Qwen3ForCausalLM(Qwen3Config(**shape))
+    layers = ["sliding_attention", "sliding_attention", "full_attention"]
+    return Gemma3ForCausalLM(Gemma3TextConfig(**shape, layer_types=layers, sliding_window=64, query_pre_attn_scalar=32))
+
+
+def encode(tokenizer: PreTrainedTokenizerFast, row: Row) -> tuple[list[int], list[int]]:
+    """Token ids of a row, and labels that are -100 everywhere but in the completion."""
+    render = dict(tools=row.tools, tokenize=False)
+    prompt = tokenizer.apply_chat_template(row.prompt, add_generation_prompt=True, **render)
+    whole = tokenizer.apply_chat_template([*row.prompt, row.completion], **render)
+    completion = whole.removeprefix(prompt).rstrip("\n")
+    start = tokenizer(prompt, add_special_tokens=False)["input_ids"]
+    end = tokenizer(completion, add_special_tokens=False)["input_ids"]
+    return start + end, [-100] * len(start) + end
+
+
+def _batch(tokenizer: PreTrainedTokenizerFast, some_rows: list[Row]) -> dict[str, torch.Tensor]:
+    """Rows as right-padded tensors of shape (rows, longest)."""
+    encoded = [encode(tokenizer, row) for row in some_rows]
+    longest = max(len(ids) for ids, _ in encoded)
+
+    def pad(sequences: list[list[int]], filler: int) -> torch.Tensor:
+        return torch.tensor([s + [filler] * (longest - len(s)) for s in sequences])
+
+    ids = pad([ids for ids, _ in encoded], tokenizer.pad_token_id)
+    labels = pad([labels for _, labels in encoded], -100)
+    mask = pad([[1] * len(ids) for ids, _ in encoded], 0)
+    return {"input_ids": ids, "labels": labels, "attention_mask": mask}
+
+
+def _rate(step: int, steps: int) -> float:
+    """Warm up over the first 5 % of the steps, then fall along a cosine to a tenth."""
+    warm = max(1, steps // 20)
+    if step < warm:
+        return (step + 1) / warm
+    return 0.1 + 0.45 * (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm)))
+
+
+def train(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, steps: int) -> list[float]:
+    """Next-token training on the completions of the mixture; the loss of every step."""
+    stream = rows(SEED + 1)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, steps))
+    torch.set_num_threads(1)  # two are hardly faster at this size, and one gives the same weights
+    losses = []
+    model.train()
+    for _ in (bar := tqdm(range(steps), desc="base model")):
+        loss = model(**_batch(tokenizer, list(islice(stream, BATCH)))).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+        bar.set_postfix(loss=f"{losses[-1]:.3f}")
+    return losses
+
+
+def build(family: str, out: Path, steps: int = STEPS) -> list[float]:
+    """Write a trained tiny model of ``family`` to the folder ``out``; the loss of every step."""
+    tokenizer = build_tokenizer(family)
+    model = build_model(family, tokenizer)
+    losses = train(model, tokenizer, steps)
+    model.save_pretrained(out)
+    tokenizer.save_pretrained(out)
+    return losses
+
+
+def main() -> None:
+    """Build the family that the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("family", choices=FAMILIES)
+    parser.add_argument("--out", type=Path, required=True, help="an empty or new folder")
+    parser.add_argument("--steps", type=int, default=STEPS)
+    arguments = parser.parse_args()
+    build(arguments.family, arguments.out, arguments.steps)
+    write_card(arguments.out)
+
+
+if __name__ == "__main__":
+    main()

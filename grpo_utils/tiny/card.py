@@ -1,0 +1,126 @@
+"""Measure what a tiny base model can do, and write it down as the model's card.
+
+    python -m grpo_utils.tiny.card outputs/tiny-qwen3
+
+`build` does this at its end.
+"""
+
+import sys
+from itertools import islice
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from ..evaluation import wilson_interval
+from .mixture import ADDITION_RIGHT, ADDITION_STYLES, RIGHT, SHARES, TASKS, Row, rows
+
+ROWS = 400
+LONGEST = 48
+
+CARD = """---
+license: apache-2.0
+pipeline_tag: text-generation
+---
+
+# {name}
+
+A {architecture} of {parameters:,} parameters, made for the lessons and tests of this course, with a
+byte-level BPE tokenizer of {vocabulary} tokens, a chat template in the family's own turn tokens (tools
+included) and a `response_template`. It is trained from random weights, is no copy or distillation of
+any published model, and needs no download.
+
+It behaves like a base model that **knows a task and not the form**: sampled, it is right sometimes;
+greedily, it almost never writes what is asked. GRPO has something to find, and somewhere to go.
+
+## Trained on
+
+Rows made by `grpo_utils/tiny/mixture.py`, never a held-out question:
+
+| task | share | in the rows |
+|---|---|---|
+| two-digit addition | {addition_share:.0%} | {form:.0%} in the lessons' form, {right:.0%} right |
+| JSON object from a line of text | {json_share:.0%} | {json:.0%} right and in form |
+| one-line Python lambda | {lambda_share:.0%} | {lambda_:.0%} right and in form |
+| calculator tool call | {tool_share:.0%} | {tool:.0%} right and in form; 30 % are the turn after the call |
+| a table of 30 facts | {fact_share:.0%} | {fact:.0%} right |
+
+Made anew with `python -m grpo_utils.tiny.build {family} --out FOLDER` (seed fixed; 16 minutes on one
+core, measured with torch 2.13.0 and transformers 5.17.0).
+
+## What it can do
+
+Right and in the wanted form, on {n} held-out questions a task (facts: the table itself), fp32, at most
+{longest} tokens; measured by `python -m grpo_utils.tiny.card`.
+
+| task | sampled at temperature 1 (95 % interval) | greedy |
+|---|---|---|
+{table}
+
+## What it cannot do
+
+Anything else. It has no language beyond these sentences, no numbers beyond three digits, no facts
+beyond its table. It is a test piece, not an assistant.
+"""
+
+
+def generated(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, some: list[Row], sample: bool) -> list[str]:
+    """What the model says to each row; of a tool call, the JSON alone."""
+    texts = [
+        tokenizer.apply_chat_template(row.prompt, tools=row.tools, add_generation_prompt=True, tokenize=False)
+        for row in some
+    ]
+    inputs = tokenizer(texts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=False)
+    torch.manual_seed(0)
+    with torch.inference_mode():
+        output = model.generate(**inputs, max_new_tokens=LONGEST, do_sample=sample)
+    said = tokenizer.batch_decode(output[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
+    return [text.removeprefix("<tool_call>\n").removesuffix("\n</tool_call>") for text in said]
+
+
+def held_out(task: str, count: int = ROWS) -> list[Row]:
+    """``count`` held-out rows of one task; of tool calls only those that should call."""
+    of_task = (row for row in rows(seed=7, held_out=True) if row.task == task and row.prompt[-1]["role"] == "user")
+    return list(islice(of_task, count))
+
+
+def measure(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict[str, tuple[int, int]]:
+    """For each task, how many of `ROWS` completions were right: sampled, and greedy."""
+    counts = {}
+    for task in TASKS:
+        some = held_out(task)
+        said = [generated(model, tokenizer, some, sample) for sample in (True, False)]
+        sampled, greedy = (sum(t in row.right for t, row in zip(texts, some, strict=True)) for texts in said)
+        counts[task] = (sampled, greedy)
+    return counts
+
+
+def _line(task: str, sampled: int, greedy: int) -> str:
+    low, high = wilson_interval(sampled, ROWS)
+    return f"| {task} | {sampled / ROWS:.3f} ({low:.3f} to {high:.3f}) | {greedy / ROWS:.3f} |"
+
+
+def write_card(folder: Path) -> None:
+    """Measure the model in ``folder`` and write its README.md."""
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    counts = measure(model, tokenizer)
+    card = CARD.format(
+        name=folder.name,
+        family=folder.name.removeprefix("tiny-").rstrip("3"),
+        architecture=model.config.architectures[0],
+        parameters=model.num_parameters(),
+        vocabulary=model.config.vocab_size,
+        form=ADDITION_STYLES["form"],
+        right=ADDITION_RIGHT,
+        lambda_=RIGHT["lambda"],
+        **{task: RIGHT[task] for task in ("json", "tool", "fact")},
+        **{f"{task}_share": share for task, share in SHARES.items()},
+        n=ROWS,
+        longest=LONGEST,
+        table="\n".join(_line(task, *pair) for task, pair in counts.items()),
+    )
+    (folder / "README.md").write_text(card, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_card(Path(sys.argv[1]))
