@@ -1,0 +1,22 @@
+"""What all tests share: no network, one thread, and the course's own environment."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from grpo_utils.profiles import CPU, prepare_machine
+
+ROOT = Path(__file__).parent.parent
+
+prepare_machine(CPU)  # before any test imports torch
+
+
+@pytest.fixture(scope="session")
+def gsm8k_records() -> list[dict]:
+    """Real GSM8K rows, from the file that GSM8K_FILE names."""
+    path = os.environ.get("GSM8K_FILE")
+    if not path:
+        pytest.skip("GSM8K_FILE is not set: no real GSM8K rows to test with")
+    return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]

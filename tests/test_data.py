@@ -1,0 +1,124 @@
+import json
+
+import pytest
+
+from grpo_utils.data import (
+    addition_rows,
+    chat_prompt,
+    check_rows,
+    drop_long_prompts,
+    gsm8k_answer,
+    gsm8k_rows,
+    is_held_out,
+    load_rows,
+    prompt_lengths,
+    read_gsm8k,
+)
+from grpo_utils.errors import CourseError
+from grpo_utils.rewards import parse_number
+
+GOOD = {"prompt": chat_prompt("What is 2 + 2?"), "answer": "4"}
+
+BAD_ROWS = [
+    ({"answer": "4"}, "row 1: it has no 'prompt'; its columns are answer"),
+    ({"prompt": GOOD["prompt"]}, "row 1: it has no 'answer'"),
+    ({**GOOD, "answer": None}, "row 1: it has no 'answer'"),
+    ({**GOOD, "prompt": "What is 2 + 2?"}, "row 1: its prompt is a plain string.*Wrap it: chat_prompt"),
+    ({**GOOD, "prompt": []}, "row 1: its prompt is not a list of messages"),
+    ({**GOOD, "prompt": [{"role": "user"}]}, "row 1: its prompt is not a list of messages"),
+    ({**GOOD, "prompt": [{"role": "assistant", "content": "4"}]}, "ends with a user's"),
+    ({**GOOD, "answer": 4}, r"row 1: its answer 4 is an int; rewards compare text: str\(answer\)"),
+    ({**GOOD, "answer": "  "}, "row 1: its answer is empty"),
+]
+
+
+@pytest.mark.parametrize(("row", "message"), BAD_ROWS)
+def test_a_bad_row_is_named_with_its_fault(row, message):
+    with pytest.raises(CourseError, match=message):
+        check_rows([GOOD, row])
+
+
+def test_no_rows_is_an_error():
+    with pytest.raises(CourseError, match="no rows"):
+        check_rows([])
+
+
+def test_train_and_test_share_no_question():
+    train, test = addition_rows(7000, "train"), addition_rows(800, "test")
+    asked = {row["prompt"][-1]["content"] for row in train}
+    assert len(asked) == 7000
+    assert not asked & {row["prompt"][-1]["content"] for row in test}
+
+
+def test_the_answers_are_right():
+    for row in addition_rows(200, "test", seed=3):
+        a, b = (int(word) for word in row["prompt"][-1]["content"].removesuffix("?").split()[2::2])
+        assert row["answer"] == str(a + b)
+
+
+def test_the_same_seed_gives_the_same_rows():
+    assert addition_rows(20, seed=1) == addition_rows(20, seed=1) != addition_rows(20, seed=2)
+
+
+def test_more_additions_than_there_are():
+    with pytest.raises(CourseError, match="900 additions were asked for"):
+        addition_rows(900, "test")
+
+
+def test_about_a_tenth_is_held_out():
+    keys = [f"{a} + {b}" for a in range(10, 100) for b in range(10, 100)]
+    assert 0.09 < sum(map(is_held_out, keys)) / len(keys) < 0.11
+
+
+@pytest.mark.parametrize(("name", "split"), [("gsm9k", "train"), ("addition", "valid")])
+def test_unknown_names_list_the_valid_ones(name, split):
+    with pytest.raises(CourseError, match="is unknown. Valid"):
+        load_rows(name, split, 10)
+
+
+def test_gsm8k_from_a_file(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"question": "How much?", "answer": "500+734\n#### 1,234"}) + "\n")
+    rows = gsm8k_rows(read_gsm8k("test", str(path)))
+    assert rows[0]["answer"] == "1234" and rows[0]["prompt"][-1]["content"] == "How much?"
+
+
+def test_gsm8k_from_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(CourseError, match="no file"):
+        read_gsm8k("test", str(tmp_path / "none.jsonl"))
+
+
+def test_gsm8k_without_network_says_what_failed():
+    with pytest.raises(CourseError, match=r"'openai/gsm8k' could not be downloaded.*HF_HUB_OFFLINE=1"):
+        read_gsm8k("test")
+
+
+@pytest.mark.parametrize("solution", ["no marker", "####", "#### "])
+def test_a_solution_without_answer(solution):
+    with pytest.raises(CourseError, match="no answer after"):
+        gsm8k_answer(solution)
+
+
+def test_every_real_gsm8k_row_becomes_a_fit_row(gsm8k_records):
+    rows = check_rows(gsm8k_rows(gsm8k_records))
+    assert len(rows) == len(gsm8k_records) == 1319
+    assert all(parse_number(row["answer"]) is not None for row in rows)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    from transformers import AutoTokenizer
+
+    from grpo_utils.models import model_path
+
+    return AutoTokenizer.from_pretrained(model_path("tiny-qwen3"))
+
+
+def test_long_prompts_are_dropped_by_their_true_length(tokenizer):
+    rows = load_rows("addition", "train", 5)
+    lengths = prompt_lengths(rows, tokenizer)
+    rendered = tokenizer.apply_chat_template(rows[0]["prompt"], add_generation_prompt=True, tokenize=False)
+    assert lengths[0] == len(tokenizer(rendered)["input_ids"])
+    assert len(drop_long_prompts(rows, tokenizer, max(lengths))) == 5
+    with pytest.raises(CourseError, match=f"No prompt has at most 5 tokens; the shortest has {min(lengths)}"):
+        drop_long_prompts(rows, tokenizer, 5)

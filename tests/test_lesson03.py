@@ -1,0 +1,169 @@
+"""Lesson 03 as readers run it: the committed notebook, and the same with other parameters."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import ROOT
+
+from grpo_utils.models import model_path
+
+pytestmark = pytest.mark.slow
+LESSON = ROOT / "notebooks" / "03_grpo_lora.ipynb"
+RATES = {"n", "format_rate", "accuracy", "accuracy_ci95", "greedy_accuracy"}
+TIMES = {"train_seconds", "wall_seconds"}
+
+
+def run_lesson(folder, **parameters: object) -> subprocess.CompletedProcess:
+    """Run the lesson through the course's own command, in ``folder``."""
+    pairs = [part for name, value in parameters.items() for part in ("-p", name, str(value))]
+    command = [sys.executable, "-m", "grpo_utils", "run", str(LESSON), *pairs]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
+
+
+def report_in(folder) -> dict:
+    return json.loads((folder / "report.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def committed(tmp_path_factory):
+    """The committed notebook, run by nbval from the first cell to the last."""
+    folder = tmp_path_factory.mktemp("nbval")
+    shutil.copy(LESSON, folder)
+    flags = ["--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout=900", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-q", *flags, LESSON.name]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1200)
+    assert result.returncode == 0, result.stdout[-4000:]
+    return folder / "outputs" / "run"
+
+
+def test_the_committed_lesson_trains_a_model_that_really_learned(committed):
+    report = report_in(committed)
+    before, after = report["before"], report["after"]
+    assert before["accuracy"] <= 0.40 and before["greedy_accuracy"] <= 0.2
+    assert after["accuracy"] >= 0.90 and after["greedy_accuracy"] >= 0.95
+    assert before["accuracy_ci95"][1] + 0.3 < after["accuracy_ci95"][0]
+    assert report["p_value"] < 1e-6
+    assert report["merge_difference"] < 1e-4
+    assert report["merged"]["accuracy"] >= 0.85
+
+
+def test_the_report_keeps_the_contract(committed):
+    report = report_in(committed)
+    assert {"profile", "family", "model", "steps", "seed", "p_value", "backend", "load_in_4bit"} <= report.keys()
+    assert TIMES | {"before", "after", "versions", "config"} <= report.keys()
+    assert report["before"].keys() == report["after"].keys() == RATES
+    assert report["before"]["n"] == report["after"]["n"] >= 200
+    assert {"unsloth", "trl", "transformers", "peft", "bitsandbytes", "torch"} <= report["versions"].keys()
+    assert (report["profile"], report["family"], report["model"]) == ("cpu", "qwen", "tiny-qwen3")
+    assert (report["backend"], report["load_in_4bit"]) == ("unsloth", True)
+    assert 0 < report["train_seconds"] < report["wall_seconds"]
+
+
+def test_the_report_is_enough_to_repeat_the_run(committed):
+    config = report_in(committed)["config"]
+    assert "<reasoning>" in config["system_prompt"]
+    assert config["rewards"][0]["name"] == "correctness_reward"
+    assert {reward["weight"] for reward in config["rewards"]} == {1.0}
+    arguments = config["training_arguments"]
+    assert len(arguments) > 100
+    assert (arguments["loss_type"], arguments["beta"], arguments["learning_rate"]) == ("dapo", 0.0, 1e-3)
+
+
+PLAIN = """
+import json, sys, torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
+model, tokenizer = AutoModelForCausalLM.from_pretrained("merged"), AutoTokenizer.from_pretrained("merged")
+system = json.load(open("report.json"))["config"]["system_prompt"]
+chat = [{"role": "system", "content": system}, {"role": "user", "content": "What is 15 + 27?"}]
+said = pipeline("text-generation", model=model, tokenizer=tokenizer)(chat, max_new_tokens=32, do_sample=False)
+print(type(model).__name__, model.dtype, said[0]["generated_text"][-1]["content"])
+assert not {"unsloth", "peft"} & set(sys.modules), "not plain"
+"""
+
+
+def test_plain_transformers_loads_and_runs_the_merged_model(committed):
+    run = subprocess.run([sys.executable, "-c", PLAIN], cwd=committed, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    expected = "Qwen3ForCausalLM torch.float32 <reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
+    assert run.stdout.strip().splitlines()[-1] == expected
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory):
+    """Every parameter set to something that is not its default."""
+    folder = tmp_path_factory.mktemp("other")
+    shutil.copytree(model_path("tiny-gemma3"), folder / "my-gemma")
+    parameters = {
+        "PROFILE": "cpu",
+        "FAMILY": "gemma",
+        "MODEL": "./my-gemma",
+        "BACKEND": "transformers",
+        "LOAD_IN_4BIT": False,
+        "STEPS": 3,
+        "SEED": 5,
+        "EVAL_ROWS": 24,
+        "REPORT_TO": "tensorboard",
+    }
+    runs = []
+    for name in ("one", "two"):
+        result = run_lesson(folder, **parameters, OUTPUT_DIR=name)
+        assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+        runs.append(result)
+    return folder, runs[0].stdout
+
+
+def test_every_override_arrives(other):
+    folder, _ = other
+    report = report_in(folder / "one")
+    arguments = report["config"]["training_arguments"]
+    assert (report["profile"], report["family"], report["model"]) == ("cpu", "gemma", "./my-gemma")
+    assert (report["backend"], report["load_in_4bit"]) == ("transformers", False)
+    assert (report["steps"], arguments["max_steps"]) == (3, 3)
+    assert (report["seed"], arguments["seed"], report["config"]["evaluation"]["seed"]) == (5, 5, 5)
+    assert report["before"]["n"] == report["after"]["n"] == 24
+    assert "tensorboard" in arguments["report_to"]
+    assert list(folder.rglob("events.out.tfevents*"))
+
+
+def test_the_command_line_ends_with_the_table(other):
+    _, said = other
+    tail = said[said.rindex("./my-gemma, cpu profile, 3 steps") :]
+    assert "before" in tail and "after" in tail and "merged" in tail and "paired test" in tail
+
+
+def test_the_executed_notebook_stays_beside_its_run(other):
+    folder, _ = other
+    assert (folder / "one" / LESSON.name).is_file() and (folder / "one" / "adapter").is_dir()
+
+
+def test_the_same_seed_gives_the_same_report_but_for_times(other):
+    folder, _ = other
+    one, two = ({k: v for k, v in report_in(folder / name).items() if k not in TIMES} for name in ("one", "two"))
+    for report in (one, two):
+        for key in ("output_dir", "logging_dir"):
+            report["config"]["training_arguments"].pop(key, None)
+    assert one == two
+
+
+def test_a_run_killed_in_the_middle_is_kept_and_the_next_one_says_so(tmp_path):
+    command = [sys.executable, "-m", "grpo_utils", "run", str(LESSON), "-p", "STEPS", "500"]
+    quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    killed = subprocess.Popen(command, cwd=tmp_path, start_new_session=True, **quiet)
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "outputs/run/started.txt").exists():
+        assert time.monotonic() < deadline and killed.poll() is None
+        time.sleep(0.5)
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.wait()
+    result = run_lesson(tmp_path, STEPS=1, EVAL_ROWS=8, BACKEND="transformers")
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert "held an unfinished run: it is kept as" in result.stdout
+    assert "This run starts clean" in result.stdout
+    assert report_in(tmp_path / "outputs/run")["steps"] == 1
+    assert len(list((tmp_path / "outputs").glob("run-unfinished-*"))) == 1

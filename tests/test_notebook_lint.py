@@ -1,0 +1,127 @@
+"""Every committed notebook is built from its source, executed, and fit to be read."""
+
+import ast
+import re
+import sys
+
+import nbformat
+import pytest
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "scripts"))
+from build_notebooks import SOURCES, convert, repository
+
+NAMES = sorted(path.stem for path in SOURCES.glob("*.py"))
+#: A path of one machine: of a home, a root, a temporary or a site-packages folder.
+MACHINE_PATH = re.compile(r"(?<![\w.])/(?:home|root|tmp|work|Users|opt|usr|var|content)/|site-packages|[A-Z]:\\\\")
+
+
+@pytest.fixture(params=NAMES)
+def book(request):
+    book = nbformat.read(ROOT / "notebooks" / f"{request.param}.ipynb", as_version=4)
+    book.metadata["name"] = request.param
+    return book
+
+
+def code(book) -> list:
+    return [cell for cell in book.cells if cell.cell_type == "code"]
+
+
+def outputs_text(cell) -> str:
+    parts = [output.get("text", "") for output in cell.outputs]
+    parts += ["".join(v for v in o.get("data", {}).values() if isinstance(v, str)) for o in cell.outputs if "data" in o]
+    return "\n".join(parts)
+
+
+def machine_paths(text: str) -> list[str]:
+    return MACHINE_PATH.findall(text)
+
+
+def tagged(book, tag: str) -> list:
+    return [cell for cell in code(book) if tag in cell.metadata.get("tags", [])]
+
+
+def test_every_notebook_has_a_source_and_every_source_a_notebook():
+    assert NAMES == sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
+
+
+def test_it_is_in_sync_with_its_source(book):
+    fresh = convert(SOURCES / f"{book.metadata['name']}.py", repository())
+    here, there = ([(c.cell_type, c.source, c.metadata.get("tags", [])) for c in b.cells] for b in (book, fresh))
+    assert here == there, "edit notebooks/source and run `make notebooks`"
+
+
+def test_it_was_executed_in_order_from_a_fresh_kernel(book):
+    assert [cell.execution_count for cell in code(book)] == list(range(1, len(code(book)) + 1))
+
+
+def test_its_outputs_are_kept_and_none_is_an_error(book):
+    kinds = [output.output_type for cell in code(book) for output in cell.outputs]
+    assert len(kinds) > 10 and "error" not in kinds
+
+
+def test_no_output_carries_a_path_of_a_machine(book):
+    found = {match for cell in code(book) for match in machine_paths(outputs_text(cell))}
+    assert not found
+
+
+def test_the_path_rule_finds_paths():
+    assert machine_paths("saved to /home/ana/x") and machine_paths("lib/site-packages/tqdm/auto.py:21")
+    assert not machine_paths("outputs/run/merged") and not machine_paths("and/or, 1/2")
+
+
+def test_one_h1_at_the_top(book):
+    text = "\n".join(cell.source for cell in book.cells if cell.cell_type == "markdown")
+    headings = [line for line in text.splitlines() if line.startswith("# ")]
+    assert len(headings) == 1 and book.cells[0].source.startswith(headings[0])
+
+
+def test_one_parameters_cell_of_typed_literals_with_comments(book):
+    cells = tagged(book, "parameters")
+    assert len(cells) == 1
+    lines = cells[0].source.splitlines()
+    for statement, line in zip(ast.parse(cells[0].source).body, lines, strict=True):
+        assert isinstance(statement, ast.AnnAssign) and statement.target.id.isupper()
+        value = ast.literal_eval(statement.value)
+        assert type(value).__name__ == statement.annotation.id
+        assert re.search(r"  # \S", line)
+    assert {"PROFILE", "SEED"} <= {s.target.id for s in ast.parse(cells[0].source).body}
+
+
+def test_a_parameter_is_never_bound_again(book):
+    names = {s.target.id for s in ast.parse(tagged(book, "parameters")[0].source).body}
+    assigned = [
+        node.id
+        for cell in code(book)
+        if cell not in tagged(book, "parameters")
+        for node in ast.walk(ast.parse(re.sub(r"^\s*%.*", "", cell.source, flags=re.MULTILINE)))
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    ]
+    assert not names & set(assigned)
+
+
+def test_some_cells_are_compared_by_nbval(book):
+    assert tagged(book, "nbval-check-output")
+
+
+def test_figures_carry_alt_text(book):
+    figures = [o for cell in code(book) for o in cell.outputs if "image/png" in o.get("data", {})]
+    assert figures
+    assert all(len(figure.metadata["image/png"]["alt"]) > 30 for figure in figures)
+
+
+def test_cells_are_short_and_narrow(book):
+    for cell in code(book):
+        lines = cell.source.splitlines()
+        assert len(lines) <= 25 and max(map(len, lines), default=0) <= 100, cell.source
+
+
+def test_it_names_a_kernel_that_papermill_finds(book):
+    assert book.metadata.kernelspec == {"display_name": "Python 3", "language": "python", "name": "python3"}
+
+
+def test_solutions_are_folded_and_stubs_answer_kindly(book):
+    assert all(cell.metadata.jupyter.source_hidden for cell in tagged(book, "solution"))
+    assert len(tagged(book, "solution")) >= 2
+    text = "\n".join(outputs_text(cell) for cell in code(book))
+    assert text.count("not attempted yet") == len(tagged(book, "solution")) == text.count(": right.")

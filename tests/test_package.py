@@ -1,0 +1,145 @@
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+
+import pytest
+from conftest import ROOT
+
+import grpo_utils
+from grpo_utils.errors import CourseError
+from grpo_utils.install import check_gpu, check_versions, pins
+from grpo_utils.profiles import T4
+
+LIGHT = """
+import sys, time
+start = time.perf_counter()
+import grpo_utils
+heavy = {"torch", "transformers", "trl", "scipy", "matplotlib", "datasets"}
+print(time.perf_counter() - start, sorted(heavy & set(sys.modules)))
+"""
+
+
+def python(code: str) -> str:
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
+    return run.stdout
+
+
+def test_the_import_is_instant_and_loads_nothing_heavy():
+    seconds, heavy = zip(*(python(LIGHT).strip().split(" ", 1) for _ in range(3)), strict=True)
+    assert set(heavy) == {"[]"}
+    assert min(map(float, seconds)) < 0.2
+
+
+@pytest.mark.parametrize("name", grpo_utils.__all__)
+def test_every_public_name_is_reached_and_documented(name):
+    thing = getattr(grpo_utils, name)
+    assert not callable(thing) or thing.__doc__
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'evalate'"):
+        getattr(grpo_utils, "evalate")  # noqa: B009
+
+
+def test_the_versions_that_are_installed_are_the_pinned_ones():
+    assert "trl 1.14.0" in check_versions()
+
+
+def test_another_version_says_what_to_do():
+    with pytest.raises(
+        CourseError, match=r"trl 1\.14\.0 \(tested with 0\.22\.2\).*restart the session once.*make setup"
+    ):
+        check_versions({"trl": "0.22.2"})
+    with pytest.raises(CourseError, match="not-a-package is missing"):
+        check_versions({"not-a-package": "1.0"})
+
+
+def test_a_gpu_profile_on_a_torch_without_cuda():
+    with pytest.raises(CourseError, match="sees none. On Colab choose Runtime"):
+        check_gpu(T4)
+
+
+def requirement_pins(name: str) -> dict[str, str]:
+    return dict(re.findall(r"^([\w-]+)==([\w.]+)", (ROOT / name).read_text(), re.MULTILINE))
+
+
+def test_the_pins_agree_everywhere():
+    ours = requirement_pins("requirements.txt") | requirement_pins("requirements-unsloth.txt")
+    assert pins().items() <= ours.items()
+    workflow = (ROOT / ".github/workflows/ci.yml").read_text()
+    assert set(re.findall(r"torch==([\d.]+)", workflow)) == {ours["torch"]}
+
+
+def test_every_pin_has_its_reason():
+    lines = (ROOT / "requirements.txt").read_text().splitlines()
+    assert not [line for line in lines if "==" in line and "# " not in line.split("==")[1]]
+
+
+def test_what_is_installed_is_what_is_pinned():
+    wanted = requirement_pins("requirements.txt") | requirement_pins("requirements-unsloth.txt")
+    wrong = {name: metadata.version(name) for name in wanted if metadata.version(name).split("+")[0] != wanted[name]}
+    assert not wrong
+
+
+def cli(*arguments: str, cwd=ROOT) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-m", "grpo_utils", *arguments], capture_output=True, text=True, cwd=cwd)
+
+
+def test_cli_help_lists_the_commands():
+    said = cli("--help").stdout
+    assert all(command in said for command in ("run", "machine", "report"))
+
+
+def test_cli_machine_says_profile_and_reason():
+    assert cli("machine").stdout.startswith("cpu: ")
+
+
+def test_cli_report_without_a_run_is_one_sentence(tmp_path):
+    run = cli("report", str(tmp_path))
+    assert (
+        run.returncode == 1
+        and run.stderr.startswith("Error: There is no report.json")
+        and "Traceback" not in run.stderr
+    )
+
+
+def test_cli_run_names_the_nearest_parameter():
+    run = cli("run", "-p", "STEP", "3")
+    assert run.returncode == 1 and "'STEP' is no parameter of 03_grpo_lora.ipynb. Did you mean 'STEPS'" in run.stderr
+
+
+def test_cli_run_elsewhere_says_where_to_go(tmp_path):
+    assert "run this from the course's folder" in cli("run", cwd=tmp_path).stderr
+
+
+def test_cli_run_shows_a_lessons_error_without_traceback(tmp_path):
+    run = cli("run", str(ROOT / "notebooks/03_grpo_lora.ipynb"), "-p", "FAMILY", "lama", cwd=tmp_path)
+    assert run.returncode == 1
+    assert "CourseError: FAMILY='lama' is unknown" in run.stderr.splitlines()[-1]
+
+
+def test_the_public_address_stands_in_one_place_and_is_used_from_there():
+    address = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
+    repo = address.removeprefix("https://github.com/")
+    for name in ("README.md", "CITATION.cff", "notebooks/03_grpo_lora.ipynb"):
+        text = (ROOT / name).read_text()
+        assert repo in text
+        assert set(re.findall(r"github\.com/([\w-]+/[\w-]+course)", text)) <= {repo}
+
+
+def test_badges_rewrites_every_place(tmp_path):
+    address = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
+    for name in ("README.md", "CITATION.cff", "CONTRIBUTING.md", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    for name in ("scripts", "notebooks"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("outputs", "__pycache__"))
+    command = [sys.executable, "scripts/badges.py"]
+    subprocess.run([*command, "somebody/my-fork"], cwd=tmp_path, check=True, capture_output=True)
+    texts = [path.read_text() for path in tmp_path.rglob("*.*") if path.is_file() and path.suffix != ".pyc"]
+    assert not [text for text in texts if address.removeprefix("https://github.com/") in text]
+    assert "somebody/my-fork" in (tmp_path / "notebooks/03_grpo_lora.ipynb").read_text()
+    run = subprocess.run([*command, "nonsense"], cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 1 and "owner/name" in run.stderr

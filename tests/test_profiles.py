@@ -1,0 +1,125 @@
+import os
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from grpo_utils.errors import CourseError
+from grpo_utils.profiles import (
+    CPU,
+    PROFILES,
+    T4,
+    Gpu,
+    choose_profile,
+    find_gpus,
+    find_profile,
+    parse_gpus,
+    visible_gpus,
+)
+
+CARDS = [
+    (Gpu("Tesla T4", 15.0, 7.5), "t4", "float16"),
+    (Gpu("NVIDIA L4", 22.5, 8.9), "l4", "bfloat16"),
+    (Gpu("NVIDIA A100-SXM4-40GB", 40.0, 8.0), "a100", "bfloat16"),
+    (Gpu("NVIDIA A100-SXM4-80GB", 80.0, 8.0), "a100", "bfloat16"),
+    (Gpu("NVIDIA H100 80GB HBM3", 79.6, 9.0), "h100", "bfloat16"),
+    (Gpu("NVIDIA GeForce RTX 2060", 6.0, 7.5), "cpu", "float32"),
+    (Gpu("NVIDIA GeForce RTX 2080 Ti", 11.0, 7.5), "t4", "float16"),
+    (Gpu("NVIDIA GeForce RTX 3060", 12.0, 8.6), "t4", "bfloat16"),
+    (Gpu("NVIDIA GeForce RTX 4080", 16.0, 8.9), "t4", "bfloat16"),
+    (Gpu("NVIDIA GeForce RTX 4090", 24.0, 8.9), "l4", "bfloat16"),
+    (Gpu("Tesla P100", 16.0, 6.0), "cpu", "float32"),
+    (Gpu("Tesla V100", 16.0, 7.0), "t4", "float16"),
+]
+
+
+@pytest.mark.parametrize(("gpu", "name", "dtype"), CARDS, ids=[gpu.name for gpu, _, _ in CARDS])
+def test_a_card_finds_its_profile(gpu, name, dtype):
+    profile, reason = choose_profile([gpu])
+    assert (profile.name, profile.dtype) == (name, dtype)
+    assert gpu.name in reason and f"{gpu.memory_gib:.0f} GiB" in reason
+
+
+def test_a_smaller_card_learns_from_as_many_completions():
+    profile, reason = choose_profile([Gpu("NVIDIA GeForce RTX 3060", 12.0, 8.6)])
+    assert profile.completions_per_step == T4.completions_per_step
+    assert profile.per_device_train_batch_size < T4.per_device_train_batch_size
+    assert "half the batch" in reason
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+def test_every_profile_holds_whole_groups(profile):
+    assert profile.completions_per_step % profile.num_generations == 0
+    assert profile.num_generations >= 4
+
+
+def test_what_was_never_run_says_so():
+    assert all("never run" in profile.evidence for name, profile in PROFILES.items() if name != "cpu")
+    assert "never run" not in CPU.evidence
+
+
+def test_a_t4_gets_neither_bf16_nor_vllm():
+    assert T4.dtype == "float16" and not T4.use_vllm
+
+
+@pytest.mark.parametrize("name", ["T4", "gpu", "h200", ""])
+def test_an_unknown_profile_lists_the_valid_ones(name):
+    with pytest.raises(CourseError, match="Valid: auto, cpu, t4, l4, a100, h100"):
+        find_profile(name)
+
+
+@pytest.fixture
+def machine_with_gpu(tmp_path, monkeypatch):
+    """A machine whose nvidia-smi lists a T4 and a 4090."""
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\necho 'Tesla T4, 15360, 7.5'\necho 'NVIDIA GeForce RTX 4090, 24564, 8.9'\n")
+    program.chmod(program.stat().st_mode | stat.S_IEXEC)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+
+@pytest.fixture
+def machine_without_gpu(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
+def test_auto_asks_nvidia_smi(machine_with_gpu, monkeypatch):
+    assert find_profile("auto")[0] is T4
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert find_profile("auto")[0].name == "l4"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert find_profile("auto")[0] is CPU
+
+
+def test_auto_without_gpu_is_the_cpu(machine_without_gpu):
+    assert find_profile("auto") == (CPU, "no NVIDIA GPU found")
+
+
+def test_t4_without_gpu_is_an_error_with_the_mend(machine_without_gpu):
+    with pytest.raises(CourseError, match="PROFILE='t4' needs an NVIDIA GPU.*use PROFILE='cpu'"):
+        find_profile("t4")
+
+
+def test_an_nvidia_smi_without_driver_counts_as_no_gpu(tmp_path, monkeypatch):
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\necho 'NVIDIA-SMI has failed'\nexit 9\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert find_gpus() == []
+
+
+def test_uuids_in_cuda_visible_devices_are_left_alone():
+    gpus = parse_gpus("A, 16384, 7.5\nB, 24576, 8.9")
+    assert visible_gpus(gpus, "GPU-8932f937") == gpus
+    assert visible_gpus(gpus, "-1") == []
+
+
+def test_prepare_machine_leaves_what_you_set():
+    code = (
+        "import os; from grpo_utils.profiles import CPU, prepare_machine; prepare_machine(CPU);"
+        "print(os.environ['OMP_NUM_THREADS'], os.environ['HF_HUB_OFFLINE'])"
+    )
+    environment = {"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "3"}
+    answer = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert answer.stdout.split() == ["3", "1"]

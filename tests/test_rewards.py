@@ -1,0 +1,167 @@
+import pickle
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grpo_utils.data import gsm8k_rows
+from grpo_utils.rewards import (
+    LESSON_REWARDS,
+    TAGS,
+    completion_text,
+    correctness_reward,
+    extract_answer,
+    incremental_format_reward,
+    is_strictly_right,
+    same_answer,
+    strict_format_reward,
+)
+
+CLEAN = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
+
+ATTACKS = {
+    "repeated tags": CLEAN + "<answer>42</answer>",
+    "whole form twice": CLEAN * 2,
+    "tags in the wrong order": "<answer>42</answer><reasoning>15 + 27 = 42</reasoning>",
+    "swapped pair": "</reasoning>15 + 27 = 42<reasoning><answer>42</answer>",
+    "nested": "<reasoning><answer>42</answer></reasoning>",
+    "trailing text": CLEAN + " I am sure.",
+    "text before": "Well: " + CLEAN,
+    "text between": "<reasoning>a</reasoning> so <answer>42</answer>",
+    "no reasoning": "<reasoning> </reasoning><answer>42</answer>",
+    "no answer": "<reasoning>15 + 27 = 42</reasoning><answer> </answer>",
+    "unclosed": "<reasoning>15 + 27 = 42 <answer>42",
+    "other case": CLEAN.upper(),
+}
+
+
+def test_the_clean_form_is_worth_three():
+    assert [reward([CLEAN], answer=["42"])[0] for reward in LESSON_REWARDS] == [2.0, 0.5, 0.5]
+
+
+def test_line_breaks_in_the_form_are_allowed():
+    text = "\n<reasoning>\n15\n+ 27\n</reasoning>\n<answer>\n42\n</answer>\n"
+    assert strict_format_reward([text]) == [0.5] and is_strictly_right(text, "42")
+
+
+@pytest.mark.parametrize("text", ATTACKS.values(), ids=ATTACKS)
+def test_no_attack_passes_for_the_form(text):
+    assert strict_format_reward([text]) == [0.0]
+    assert not is_strictly_right(text, "42")
+
+
+@pytest.mark.parametrize("text", ATTACKS.values(), ids=ATTACKS)
+def test_no_attack_earns_more_than_the_clean_form(text):
+    total = sum(reward([text], answer=["42"])[0] for reward in LESSON_REWARDS)
+    assert total < 3.0
+
+
+@pytest.mark.parametrize("tag", TAGS)
+def test_one_more_tag_or_tail_never_pays_on_a_complete_form(tag):
+    for more in (CLEAN + tag, tag + CLEAN, CLEAN.replace("42</a", f"42{tag}</a"), CLEAN + "x"):
+        assert incremental_format_reward([more])[0] < 0.5
+
+
+def test_each_tag_in_its_place_pays():
+    growing = ["", "<reasoning>a", "<reasoning>a</reasoning>", "<reasoning>a</reasoning><answer>b", CLEAN]
+    assert incremental_format_reward(growing) == [0.0, 0.125, 0.25, 0.375, 0.5]
+
+
+RIGHT = [("42", "42"), ("1,000", "1000"), ("$18", "18"), ("18.00", "18"), ("-5", "-5"), ("+5", "5"), (".5", "0.5")]
+WRONG = [("95", "100"), ("-5", "5"), ("5", "15"), ("42 or 43", "42"), ("", ""), ("1,00", "100"), ("4 2", "42")]
+
+
+@pytest.mark.parametrize(("said", "gold"), RIGHT)
+def test_other_ways_to_write_the_same_number(said, gold):
+    assert correctness_reward([f"<answer>{said}</answer>"], answer=[gold]) == [2.0]
+
+
+@pytest.mark.parametrize(("said", "gold"), WRONG)
+def test_another_number_is_wrong(said, gold):
+    assert correctness_reward([f"<answer>{said}</answer>"], answer=[gold]) == [0.0]
+
+
+@pytest.mark.parametrize("gold", ["", " ", "42"])
+def test_a_missing_answer_never_scores(gold):
+    texts = ["", "42", "<answer></answer>", "<answer>42", "42</answer>", "</answer>42<answer>"]
+    assert correctness_reward(texts, answer=[gold] * len(texts)) == [0.0] * len(texts)
+    assert not same_answer(None, gold)
+
+
+def test_two_answers_are_none():
+    assert extract_answer("<answer>41</answer><answer>42</answer>") is None
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [None, [], [{"role": "assistant", "content": None}], [{"role": "assistant"}], [{"content": ["text"]}]],
+)
+def test_a_completion_that_says_nothing_scores_nothing(completion):
+    assert completion_text(completion) == ""
+    assert [reward([completion], answer=["42"])[0] for reward in LESSON_REWARDS] == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("reward", LESSON_REWARDS, ids=lambda r: r.__name__)
+def test_chat_and_string_completions_score_alike(reward):
+    texts = [CLEAN, *ATTACKS.values()]
+    chat = [[{"role": "assistant", "content": text}] for text in texts]
+    gold = ["42"] * len(texts)
+    assert reward(texts, answer=gold) == reward(chat, answer=gold)
+
+
+fragments = st.sampled_from([*TAGS, "42", "-", ",", ".", "$", " ", "\n", "答", "٣", "\0", "<", ">"])
+texts_of_tags = st.lists(fragments, max_size=30).map("".join)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.one_of(st.text(), texts_of_tags), min_size=1, max_size=6), st.text(), st.randoms())
+def test_any_text_scores_finitely_and_alone(texts, gold, rng):
+    order = list(range(len(texts)))
+    rng.shuffle(order)
+    for reward in LESSON_REWARDS:
+        scores = reward(texts, answer=[gold] * len(texts))
+        assert all(0.0 <= score <= 2.0 for score in scores)
+        shuffled = reward([texts[i] for i in order], answer=[gold] * len(texts))
+        assert shuffled == [scores[i] for i in order]
+
+
+@settings(max_examples=200, deadline=None)
+@given(texts_of_tags)
+def test_only_the_strict_form_earns_all_the_format_credit(text):
+    partial, strict = incremental_format_reward([text])[0], strict_format_reward([text])[0]
+    assert partial <= 0.5
+    assert not strict or partial == 0.5
+
+
+HUGE = {
+    "100 kB of one tag": "<answer>" * 12_500,
+    "100 kB of nested tags": "<reasoning>" * 4_500 + "</reasoning>" * 4_500,
+    "100 kB answer": f"<reasoning>a</reasoning><answer>{'9' * 100_000}</answer>",
+    "100 kB of spaces": "<reasoning>a</reasoning>" + " " * 100_000 + "<answer>1</answer>",
+    "100 kB of commas": f"<reasoning>a</reasoning><answer>{'1,' * 50_000}</answer>",
+}
+
+
+@pytest.mark.parametrize("text", HUGE.values(), ids=HUGE)
+def test_hostile_lengths_cost_milliseconds(text):
+    started = time.perf_counter()
+    for reward in LESSON_REWARDS:
+        reward([text], answer=["42"])
+    assert time.perf_counter() - started < 0.25
+
+
+def test_rewards_can_be_sent_to_another_process():
+    assert pickle.loads(pickle.dumps(LESSON_REWARDS)) == LESSON_REWARDS
+
+
+def test_real_reference_answers_are_right_and_another_rows_are_wrong(gsm8k_records):
+    rows = gsm8k_rows(gsm8k_records)
+    formed = [
+        f"<reasoning>{r['answer']}</reasoning><answer>{r['answer'].split('#### ')[1]}</answer>" for r in gsm8k_records
+    ]
+    gold = [row["answer"] for row in rows]
+    assert correctness_reward(formed, answer=gold) == [2.0] * len(rows)
+    other = gold[1:] + gold[:1]
+    scores = correctness_reward(formed, answer=other)
+    assert all(score == 0.0 for score, a, b in zip(scores, gold, other, strict=True) if a != b)

@@ -1,0 +1,74 @@
+import json
+import re
+
+import pytest
+
+from grpo_utils.errors import CourseError
+from grpo_utils.rewards import LESSON_REWARDS
+from grpo_utils.runs import read_report, reward_settings, start_run, versions, write_report
+
+
+def finish(folder) -> None:
+    write_report(folder, {"train_seconds": 1.23, "wall_seconds": 4.56})
+    (folder / "merged").mkdir()
+
+
+def test_a_new_folder_is_made(tmp_path):
+    folder, said = start_run(tmp_path / "deep" / "run")
+    assert folder.is_dir() and said == f"New run in {folder}."
+
+
+def test_an_empty_folder_is_used_as_it_is(tmp_path):
+    (tmp_path / "run").mkdir()
+    assert "New run" in start_run(tmp_path / "run")[1]
+
+
+def test_a_finished_run_is_renamed_and_kept(tmp_path):
+    folder, _ = start_run(tmp_path / "run")
+    finish(folder)
+    _, said = start_run(tmp_path / "run")
+    kept = next(tmp_path.glob("run-finished-*"))
+    assert re.fullmatch(r"run-finished-\d{8}-\d{6}", kept.name)
+    assert (kept / "report.json").exists() and (kept / "merged").is_dir()
+    assert said == f"{folder} held a finished run: it is kept as {kept}. This run starts clean."
+    assert not (folder / "report.json").exists()
+
+
+def test_a_killed_run_is_renamed_and_the_next_starts_clean(tmp_path):
+    folder, _ = start_run(tmp_path / "run")
+    (folder / "checkpoints").mkdir()
+    _, said = start_run(tmp_path / "run")
+    assert next(tmp_path.glob("run-unfinished-*")).joinpath("checkpoints").is_dir()
+    assert "an unfinished run" in said and "starts clean" in said
+
+
+def test_two_runs_of_one_second_are_both_kept(tmp_path):
+    for _ in range(3):
+        start_run(tmp_path / "run")
+    assert len(list(tmp_path.glob("run-unfinished-*"))) == 2
+
+
+def test_somebody_elses_folder_is_left_alone(tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(CourseError, match="not empty and holds no run"):
+        start_run(tmp_path)
+    assert (tmp_path / "thesis.txt").read_text() == "mine"
+
+
+def test_a_report_survives_the_way_to_the_file_and_back(tmp_path):
+    write_report(tmp_path, {"train_seconds": 1.26, "wall_seconds": 3.0, "model": "größer"})
+    assert read_report(tmp_path) == {"train_seconds": 1.3, "wall_seconds": 3.0, "model": "größer"}
+    json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+
+
+def test_a_missing_report_is_an_error(tmp_path):
+    with pytest.raises(CourseError, match="no run has finished there"):
+        read_report(tmp_path)
+
+
+def test_versions_name_all_that_decides_a_run():
+    assert {"unsloth", "trl", "transformers", "peft", "bitsandbytes", "torch"} <= versions().keys()
+
+
+def test_weights_are_paired_with_names():
+    assert reward_settings(list(LESSON_REWARDS), [1.0, 0.5, 0.0])[1] == {"name": "strict_format_reward", "weight": 0.5}
