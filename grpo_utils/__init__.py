@@ -26,12 +26,14 @@ from .evaluation import (
     verdict,
     wilson_interval,
 )
-from .export import Merge, logits, merge_adapter, save_merged
+from .exercises import check_exercise
+from .export import Merge, export_merged, in_fresh_process, logits, merge_adapter, save_merged
 from .install import check_gpu, check_versions
 from .models import (
     LORA_TARGETS,
     check_model,
     choose_model,
+    fit_model,
     gradient_checkpointing,
     load_policy,
     lora_arguments,
@@ -55,7 +57,7 @@ from .rewards import (
     LESSON_REWARDS,
     completion_text,
     correctness_reward,
-    count_ordered_tags,
+    count_placed_tags,
     extract_answer,
     incremental_format_reward,
     is_strictly_right,
@@ -72,7 +74,7 @@ from .runs import (
     versions,
     write_report,
 )
-from .training import check_batch, check_names, check_report_to, training_arguments
+from .training import check_batch, check_names, check_report_to, keep_trainable_fp32, training_arguments
 
 __version__ = "0.1.0"
 

@@ -4,6 +4,7 @@ import argparse
 import ast
 import shutil
 import sys
+import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,41 +18,52 @@ LESSON = Path("notebooks/03_grpo_lora.ipynb")
 
 def run(arguments: argparse.Namespace) -> None:
     """Run a lesson through papermill, show its output as it comes, and end with the table."""
-    lesson, parameters = arguments.lesson, {name: literal(value) for name, value in arguments.parameter}
-    check_parameters(lesson, parameters)
+    lesson, parameters = arguments.lesson, read_parameters(arguments.lesson, arguments.parameter)
     folder = Path(parameters.get("OUTPUT_DIR", "outputs/run"))
     with TemporaryDirectory() as scratch:
         executed = Path(scratch) / lesson.name
         try:
             execute(lesson, executed, parameters)
-        finally:
-            if folder.is_dir() and executed.exists():
-                shutil.move(executed, folder / lesson.name)
+        except CourseError as error:
+            kept = folder.with_name(f"failed-{time.strftime('%Y%m%d-%H%M%S')}.ipynb")
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(executed, kept)
+            raise CourseError(f"{error}\nThe notebook as far as it came: {kept}") from error
+        shutil.move(executed, folder / lesson.name)
     show_report(folder)
 
 
-def literal(text: str) -> object:
-    """A value of the command line as Python: a number, True, None, or else the text itself.
+def read_parameters(lesson: Path, pairs: list[tuple[str, str]]) -> dict:
+    """Names and texts of the command line as the lesson's parameters, each of its type.
 
-    >>> literal("10"), literal("gemma"), literal("False")
-    (10, 'gemma', False)
+    Papermill itself only warns of an unknown name, and takes any type.
     """
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
-
-
-def check_parameters(lesson: Path, parameters: dict) -> None:
-    """Papermill only warns of an unknown name and goes on without it; this raises."""
     import papermill
 
     if not lesson.is_file():
         raise CourseError(f"There is no notebook {str(lesson)!r} here; run this from the course's folder.")
     valid = papermill.inspect_notebook(str(lesson))
-    for name in parameters:
+    for name, _ in pairs:
         if name not in valid:
             raise CourseError(f"{name!r} is no parameter of {lesson.name}.{did_you_mean(name, valid)}")
+    return {name: read_value(name, text, valid[name]["inferred_type_name"]) for name, text in pairs}
+
+
+def read_value(name: str, text: str, kind: str) -> object:
+    """A text of the command line as a ``str``, ``int``, ``float`` or ``bool``.
+
+    >>> read_value("STEPS", "10", "int"), read_value("OUTPUT_DIR", "10", "str")
+    (10, '10')
+    """
+    if kind == "str":
+        return text
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        value = text
+    if type(value).__name__ != kind:
+        raise CourseError(f"{name}={text!r} should be of type {kind}, for example {'True' if kind == 'bool' else 3}.")
+    return value
 
 
 def execute(lesson: Path, executed: Path, parameters: dict) -> None:

@@ -53,19 +53,28 @@ def is_held_out(key: str) -> bool:
     return zlib.crc32(key.encode()) % 10 == 0
 
 
+def addition_key(a: int, b: int) -> str:
+    """What `is_held_out` is asked of an addition: 15 + 27 and 27 + 15 are one question.
+
+    >>> addition_key(27, 15)
+    '15 + 27'
+    """
+    return f"{min(a, b)} + {max(a, b)}"
+
+
 def addition_rows(count: int, split: str = "train", seed: int = 0) -> list[dict]:
-    """``count`` different two-digit additions; no pair of ``train`` is also in ``test``.
+    """``count`` different two-digit additions; no pair of ``train``, either way round, is in ``test``.
 
     >>> row = addition_rows(1, seed=0)[0]
     >>> row["prompt"][-1]["content"], row["answer"]
-    ('What is 84 + 58?', '142')
+    ('What is 95 + 13?', '108')
 
     Raises:
         CourseError: an unknown split, or more rows than there are pairs (about 7,290 and 810).
     """
     _check_split(split)
     numbers = range(10, 100)
-    pairs = [(a, b) for a in numbers for b in numbers if is_held_out(f"{a} + {b}") == (split == "test")]
+    pairs = [(a, b) for a in numbers for b in numbers if is_held_out(addition_key(a, b)) == (split == "test")]
     if count > len(pairs):
         raise CourseError(f"{count} additions were asked for; {split} has {len(pairs)} different ones.")
     chosen = random.Random(seed).sample(pairs, count)
@@ -168,7 +177,9 @@ def _row_problem(row: dict) -> str | None:
             f"never ends its turn. Wrap it: chat_prompt({row['prompt'][:40]!r})."
         )
     if not _are_messages(row["prompt"]):
-        return f"its prompt is not a list of messages (role, content) that ends with a user's: {row['prompt']!r}."
+        return (
+            f"its prompt is not a list of messages (role, content) that ends with what a user says: {row['prompt']!r}."
+        )
     if not isinstance(row["answer"], str):
         return f"its answer {row['answer']!r} is {_a(type(row['answer']).__name__)}; rewards compare text: str(answer)."
     if not row["answer"].strip():
@@ -186,6 +197,7 @@ def _are_messages(prompt: object) -> bool:
         and len(prompt) > 0
         and all(isinstance(turn, dict) and {"role", "content"} <= turn.keys() for turn in prompt)
         and prompt[-1]["role"] in ("user", "tool")
+        and bool(str(prompt[-1]["content"] or "").strip())
     )
 
 

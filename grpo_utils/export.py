@@ -4,23 +4,73 @@ A 4-bit policy is trained as *quantized base + adapter*. Merging the adapter int
 weights would round it away, so it goes into the unquantized base. That merge is exact, which
 is shown here in fp32. It is still not the policy that was trained: the base under the adapter
 has changed from 4 bits to full precision. So the two are evaluated apart.
+
+All of it runs in a fresh process. Unsloth on a GPU replaces parts of transformers in the process
+that trains; whether *plain* transformers loads and runs the result can only be seen elsewhere.
 """
 
 import json
 import re
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import CourseError
-from .models import model_path
+from .evaluation import Evaluation, evaluate
+from .models import model_path, torch_dtype
+from .profiles import Profile, prepare_machine
 
 if TYPE_CHECKING:
     import torch
+    from datasets import Dataset
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 #: An fp32 merge differs from its adapter by rounding alone: about 1e-6 on the tiny models.
 LARGEST_DIFFERENCE = 1e-3
+
+
+def in_fresh_process(function: Callable, *args: object, **kwargs: object) -> object:
+    """Call a function of a module in a new Python process, and give back what it returns or raises.
+
+    GPU memory that torch holds here without using it is released first, for the other process.
+
+    >>> in_fresh_process(max, 3, 5)
+    5
+    """
+    if "torch" in sys.modules:
+        sys.modules["torch"].cuda.empty_cache()
+    try:
+        with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as pool:
+            return pool.submit(function, *args, **kwargs).result()
+    except BrokenProcessPool as error:
+        raise CourseError(
+            f"The process that ran {function.__name__} was killed, most likely because memory ran out. What was saved "
+            "before it (the adapter, the report) is still there; run it again on a machine with more memory."
+        ) from error
+
+
+def export_merged(
+    adapter: str | Path, base: str, folder: str | Path, profile: Profile, rows: "Dataset", judging: dict
+) -> tuple[float, Evaluation]:
+    """Merge, prove, save to ``folder`` in the profile's type, reload, and evaluate what was saved.
+
+    Gives the largest difference of a logit that the merge made in fp32, and the evaluation on
+    ``rows`` with the settings ``judging`` of `evaluate`. Call it with `in_fresh_process`.
+    """
+    prepare_machine(profile)
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    merge = merge_adapter(adapter, base, rows["prompt"][:8])
+    save_merged(merge, folder, torch_dtype(profile))
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch_dtype(profile)).to(device)
+    return merge.largest_difference, evaluate(model, AutoTokenizer.from_pretrained(folder), rows, **judging)
 
 
 @dataclass(frozen=True)

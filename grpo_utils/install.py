@@ -20,14 +20,17 @@ def pins(extra: str = "colab") -> dict[str, str]:
     return dict(match.groups() for line in lines if (match := PIN.match(line)))
 
 
-def check_versions(wanted: dict[str, str] | None = None) -> str:
-    """A line with the installed versions, all as pinned.
+def check_versions(backend: str = "unsloth", wanted: dict[str, str] | None = None) -> str:
+    """A line with the installed versions, all as pinned; Unsloth counts only where it is the backend.
 
     Raises:
         CourseError: a package is missing or of another version; it says how to mend that.
     """
     wanted = pins() if wanted is None else wanted
-    installed = {name: _installed(name) for name in wanted}
+    wanted = {
+        name: version for name, version in wanted.items() if backend == "unsloth" or not name.startswith("unsloth")
+    }
+    installed = {name: installed_version(name) for name in wanted}
     wrong = [
         f"{name} {installed[name] or 'is missing'} (tested with {version})"
         for name, version in wanted.items()
@@ -41,7 +44,8 @@ def check_versions(wanted: dict[str, str] | None = None) -> str:
     return ", ".join(f"{name} {version}" for name, version in installed.items())
 
 
-def _installed(name: str) -> str | None:
+def installed_version(name: str) -> str | None:
+    """The version of an installed package, or None."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

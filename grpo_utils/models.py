@@ -5,10 +5,11 @@
 Both backends give the same thing: a PEFT model whose frozen base is in 4 bits (QLoRA), in
 16 bits (LoRA) or, with ``full_finetuning``, a plain model that trains all its weights. On
 a CPU everything computes in fp32, since bf16 exists on some processors only and figures
-would differ between machines.
+would differ between machines; TRL's trainer needs `keep_trainable_fp32` for that to stay so.
 """
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,21 @@ def choose_model(profile: Profile, family: str, model: str = "") -> str:
     """
     check_choice("FAMILY", family, FAMILIES)
     return model or profile.models[family]
+
+
+def fit_model(profile: Profile, model: str) -> tuple[Profile, str]:
+    """The profile in a type that the model stands, and what to know about that ("" if nothing).
+
+    >>> from grpo_utils.profiles import T4
+    >>> fitted, warning = fit_model(T4, "unsloth/gemma-3-1b-it")
+    >>> fitted.dtype, warning
+    ('float32', 'Gemma 3 overflows fp16, so it computes in fp32 here, which is slow: Qwen is the choice on this card.')
+    """
+    if profile.dtype != "float16" or "gemma" not in model.lower():
+        return profile, ""
+    return replace(profile, dtype="float32"), (
+        "Gemma 3 overflows fp16, so it computes in fp32 here, which is slow: Qwen is the choice on this card."
+    )
 
 
 def model_path(name: str) -> str:
@@ -80,6 +96,10 @@ def _check_hub_model(name: str) -> None:
         ) from error
     except errors.EntryNotFoundError as error:
         raise CourseError(_why_not_found(name, error)) from error
+    except errors.HfHubHTTPError as error:
+        status = error.response.status_code
+        why = "HF_TOKEN is not accepted: renew or unset it" if status == 401 else "try again later"
+        raise CourseError(f"MODEL={name!r}: the hub answered {status}; {why}.") from error
 
 
 def _why_not_found(name: str, error: Exception) -> str:
@@ -90,8 +110,9 @@ def _why_not_found(name: str, error: Exception) -> str:
         return f"MODEL={name!r} has no config.json on the hub, so transformers cannot load it."
     if os.environ.get("HF_HUB_OFFLINE") == "1":
         return (
-            f"MODEL={name!r} is not in the cache and HF_HUB_OFFLINE=1 forbids downloads. Unset it, or fetch "
-            "the model once with a network; PROFILE='cpu' without MODEL needs no download."
+            f"MODEL={name!r} is not in the cache and HF_HUB_OFFLINE=1 forbids downloads. Unset it (in a notebook "
+            "that ran the cpu profile before: restart the kernel), or fetch the model once with a network; "
+            "PROFILE='cpu' without MODEL needs no download."
         )
     return (
         f"MODEL={name!r} could not be downloaded: the hub did not answer. Check the network; or fetch it once "
@@ -118,6 +139,8 @@ def load_policy(
         CourseError: an unknown backend, or 4-bit together with full fine-tuning.
     """
     check_choice("BACKEND", backend, BACKENDS)
+    if full_finetuning and profile.dtype == "float16":
+        profile = replace(profile, dtype="float32")  # fp16 weights cannot be trained, only autocast to
     if load_in_4bit and full_finetuning:
         raise CourseError(
             "load_in_4bit=True and full_finetuning=True exclude each other: 4-bit weights cannot be trained. "

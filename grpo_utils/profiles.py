@@ -14,6 +14,7 @@ import logging
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from .errors import CourseError, did_you_mean
@@ -77,7 +78,7 @@ CPU = Profile(
     gradient_accumulation_steps=1,
     num_generations=8,
     learning_rate=1e-3,
-    steps=40,
+    steps=120,
     train_rows=2000,
     eval_rows=200,
     eval_batch_size=200,
@@ -165,6 +166,14 @@ def find_gpus() -> list[Gpu]:
     return visible_gpus(parse_gpus(answer.stdout), os.environ.get("CUDA_VISIBLE_DEVICES"))
 
 
+def has_nvidia_gpu() -> bool:
+    """Whether ``nvidia-smi`` lists a GPU, whatever else it can tell of it."""
+    if not shutil.which("nvidia-smi") or os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+        return False
+    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True)
+    return listed.returncode == 0 and "GPU" in listed.stdout
+
+
 def parse_gpus(text: str) -> list[Gpu]:
     """Read the lines of ``nvidia-smi --query-gpu=name,memory.total,compute_cap``.
 
@@ -172,7 +181,13 @@ def parse_gpus(text: str) -> list[Gpu]:
     [Gpu(name='Tesla T4', memory_gib=15.0, capability=7.5)]
     """
     rows = [[field.strip() for field in line.rsplit(",", 2)] for line in text.strip().splitlines()]
-    return [Gpu(name, float(mib) / 1024, float(capability)) for name, mib, capability in rows]
+    try:
+        return [Gpu(name, float(mib) / 1024, float(capability)) for name, mib, capability in rows]
+    except ValueError as error:
+        raise CourseError(
+            f"nvidia-smi answered {text.strip()!r}, from which memory and capability cannot be read. "
+            f"Name a profile yourself: PROFILE one of {', '.join(PROFILES)}."
+        ) from error
 
 
 def visible_gpus(gpus: list[Gpu], visible: str | None) -> list[Gpu]:
@@ -238,19 +253,22 @@ def find_profile(name: str = "auto") -> tuple[Profile, str]:
 
     >>> find_profile("cpu")[1]
     'you asked for it'
-    >>> find_profile("t5")
+    >>> find_profile("h10")
     Traceback (most recent call last):
     ...
-    grpo_utils.errors.CourseError: PROFILE='t5' is unknown. Did you mean 't4'? Valid: auto, cpu, t4, l4, a100, h100.
+    grpo_utils.errors.CourseError: PROFILE='h10' is unknown. Did you mean 'h100'? Valid: auto, cpu, t4, l4, a100, h100.
 
     Raises:
         CourseError: the name is unknown, or a GPU profile was asked for on a machine without one.
     """
     check_choice("PROFILE", name, ("auto", *PROFILES))
-    gpus = find_gpus()
     if name == "auto":
-        return choose_profile(gpus)
-    if name != "cpu" and not gpus:
+        return choose_profile(find_gpus())
+    if name != "cpu" and os.environ.get(PREPARED) == "cpu":
+        raise CourseError(
+            f"PROFILE={name!r}: this process was prepared for the cpu profile, which hides the GPU. Restart the kernel."
+        )
+    if name != "cpu" and not has_nvidia_gpu():
         raise CourseError(
             f"PROFILE={name!r} needs an NVIDIA GPU and nvidia-smi shows none on this machine. "
             "On Colab choose Runtime, Change runtime type, T4 GPU; elsewhere use PROFILE='cpu'."
@@ -258,7 +276,7 @@ def find_profile(name: str = "auto") -> tuple[Profile, str]:
     return PROFILES[name], "you asked for it"
 
 
-def check_choice(what: str, value: str, valid: tuple[str, ...]) -> None:
+def check_choice(what: str, value: object, valid: Sequence[object]) -> None:
     """Raise a CourseError that suggests the nearest of ``valid`` unless ``value`` is one of them.
 
     >>> check_choice("FAMILY", "quen", FAMILIES)
@@ -267,8 +285,9 @@ def check_choice(what: str, value: str, valid: tuple[str, ...]) -> None:
     grpo_utils.errors.CourseError: FAMILY='quen' is unknown. Did you mean 'qwen'? Valid: qwen, gemma.
     """
     if value not in valid:
-        hint = did_you_mean(value, valid)
-        raise CourseError(f"{what}={value!r} is unknown.{hint} Valid: {', '.join(valid)}.")
+        names = [str(choice) for choice in valid]
+        hint = did_you_mean(str(value), names)
+        raise CourseError(f"{what}={value!r} is unknown.{hint} Valid: {', '.join(names)}.")
 
 
 def prepare_machine(profile: Profile, offline: bool = True) -> None:
@@ -287,8 +306,12 @@ def prepare_machine(profile: Profile, offline: bool = True) -> None:
         os.environ.setdefault(name, value)
 
 
+#: The variable by which a process knows that it was prepared, and for which profile.
+PREPARED = "GRPO_UTILS_PREPARED"
+
 #: What the cpu profile sets in the environment, before torch reads it.
 CPU_ENVIRONMENT = {
+    PREPARED: "cpu",
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "TOKENIZERS_PARALLELISM": "false",

@@ -36,7 +36,8 @@ def completion_text(completion: Completion) -> str:
     """
     if isinstance(completion, str):
         return completion
-    content = completion[-1].get("content") if completion else None
+    last = completion[-1] if isinstance(completion, list | tuple) and completion else None
+    content = last.get("content") if isinstance(last, dict) else None
     return content if isinstance(content, str) else ""
 
 
@@ -93,12 +94,13 @@ def parse_number(text: str) -> Decimal | None:
     return Decimal(match[1] + match[2].replace(",", "")) if match else None
 
 
-def same_answer(said: str | None, gold: str) -> bool:
+def same_answer(said: str | None, gold: str | None) -> bool:
     """Whether an answer equals the gold answer, as a number where both are, else as text.
 
     >>> same_answer("1,000", "1000"), same_answer("-5", "5"), same_answer(None, "")
     (True, False, False)
     """
+    gold = "" if gold is None else str(gold)
     if not said or not gold.strip():
         return False
     if said.strip() == gold.strip():
@@ -138,32 +140,49 @@ def strict_format_reward(completions: Sequence[Completion], **kwargs: object) ->
 
 
 def incremental_format_reward(completions: Sequence[Completion], **kwargs: object) -> list[float]:
-    """0.125 for each of the four tags, so that half a form earns more than none; at most 0.5.
+    """0.125 for each of the four tags in its place, so that half a form earns more than none.
 
-    Nothing is paid where a tag is repeated or the tags are out of order, and the last tag is
-    paid only where nothing follows it: adding tags or a tail never raises the score.
+    Only `split_form`'s strict form earns all four (0.5); see `count_placed_tags`.
 
     >>> half, whole = "<reasoning>a <answer>b", "<reasoning>a</reasoning><answer>b</answer>"
     >>> incremental_format_reward([half, whole, whole + whole, whole + " and so on"])
     [0.25, 0.5, 0.0, 0.375]
     """
-    return [0.125 * count_ordered_tags(completion_text(c)) for c in completions]
+    return [0.125 * count_placed_tags(completion_text(c)) for c in completions]
 
 
-def count_ordered_tags(text: str) -> int:
-    """How many of the four tags the text holds, each once and in order, else 0.
+def count_placed_tags(text: str) -> int:
+    """How many of the four tags stand where the form wants them.
 
-    >>> count_ordered_tags("<answer>b</answer><reasoning>a</reasoning>")
+    The text must open with ``<reasoning>`` and hold no tag twice or out of order, or nothing
+    counts. A tag counts when its part of the form is there: reasoning that is not blank (else nothing
+    counts), nothing between the two parts, an answer that is not blank, nothing after it. So empty
+    tags, a form appended to other text, and a tail all earn less than the form itself.
+
+    >>> count_placed_tags("It is 42.<reasoning></reasoning><answer></answer>")
     0
+    >>> count_placed_tags("<reasoning>15 + 27 = 42</reasoning> so <answer>42</answer>")
+    3
     """
-    if any(text.count(tag) > 1 for tag in TAGS):
-        return 0
+    text = text.strip()
     places = [text.find(tag) for tag in TAGS]
     found = [place for place in places if place >= 0]
-    if found != sorted(found):
+    if places[0] != 0 or found != sorted(found) or any(text.count(tag) > 1 for tag in TAGS):
         return 0
-    has_tail = places[3] >= 0 and bool(text[places[3] + len(TAGS[3]) :].strip())
-    return len(found) - has_tail
+    _, closed, answered, ended = (place >= 0 for place in places)
+    if not _part(text, places, 0):
+        return 0
+    between = text[places[1] + len(TAGS[1]) : places[2]] if closed and answered else ""
+    whole_answer = ended and bool(_part(text, places, 2)) and text.endswith(TAGS[3])
+    return 1 + closed + (answered and not between.strip()) + whole_answer
+
+
+def _part(text: str, places: list[int], index: int) -> str:
+    """What stands between a tag and the next one that is there, without white space around."""
+    if places[index] < 0:
+        return ""
+    end = next((place for place in places[index + 1 :] if place >= 0), len(text))
+    return text[places[index] + len(TAGS[index]) : end].strip()
 
 
 #: The three rewards of lesson 03; their maxima are 2.0, 0.5 and 0.5.

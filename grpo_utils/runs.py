@@ -3,19 +3,22 @@
     outputs/run/
         adapter/       the LoRA adapter
         merged/        the model that stands alone
-        checkpoints/   what the trainer saved on the way
+        checkpoints/   what the trainer saved on the way, on GPU profiles
         report.json    figures, versions and every setting
 
 Nothing is ever overwritten: a folder that holds another run is renamed first.
 """
 
 import json
+import os
 import time
 from datetime import datetime
-from importlib import metadata
 from pathlib import Path
 
+import psutil
+
 from .errors import CourseError
+from .install import installed_version
 
 PACKAGES = ("unsloth", "unsloth_zoo", "trl", "transformers", "peft", "bitsandbytes", "accelerate", "datasets", "torch")
 
@@ -36,11 +39,27 @@ def start_run(folder: str | Path) -> tuple[Path, str]:
     if not folder.exists() or not any(folder.iterdir()):
         said = f"New run in {folder}."
     else:
+        _refuse_live_run(folder)
         kept, state = _set_aside(folder)
         said = f"{folder} held {state} run: it is kept as {kept}. This run starts clean."
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / STARTED).write_text(datetime.now().isoformat(timespec="seconds") + "\n")
+    me = psutil.Process()
+    (folder / STARTED).write_text(json.dumps({"pid": me.pid, "process_started": me.create_time()}) + "\n")
     return folder, said
+
+
+def _refuse_live_run(folder: Path) -> None:
+    """Raise a CourseError if another process is still at work on the run in this folder."""
+    if (folder / "report.json").exists() or not (folder / STARTED).exists():
+        return
+    run = json.loads((folder / STARTED).read_text())
+    if run["pid"] == os.getpid() or not psutil.pid_exists(run["pid"]):
+        return
+    if psutil.Process(run["pid"]).create_time() == run["process_started"]:
+        raise CourseError(
+            f"OUTPUT_DIR={str(folder)!r} belongs to a run that is still at work (process {run['pid']}). Wait for it, "
+            "stop it, or give this one another folder: -p OUTPUT_DIR outputs/second."
+        )
 
 
 def _set_aside(folder: Path) -> tuple[Path, str]:
@@ -67,13 +86,11 @@ def _free_name(folder: Path, name: str) -> Path:
 
 def versions() -> dict[str, str]:
     """The installed versions of the packages that decide a run."""
-    return {package: metadata.version(package) for package in PACKAGES}
+    return {package: installed_version(package) or "not installed" for package in PACKAGES}
 
 
 def seconds_since_start() -> float:
     """Seconds since this process (in a notebook: its kernel) was started."""
-    import psutil
-
     return time.time() - psutil.Process().create_time()
 
 
@@ -91,11 +108,10 @@ def reward_settings(functions: list, weights: list[float] | None) -> list[dict]:
 
 def write_report(folder: str | Path, report: dict) -> Path:
     """Write ``report.json``: rates as they are, seconds rounded to tenths."""
-    for key in ("train_seconds", "wall_seconds"):
-        report[key] = round(report[key], 1)
-    path = Path(folder) / "report.json"
-    path.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    return path
+    rounded = {key: round(report[key], 1) for key in ("train_seconds", "wall_seconds")}
+    path, draft = Path(folder) / "report.json", Path(folder) / "report.json.part"
+    draft.write_text(json.dumps(report | rounded, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return draft.replace(path)  # never half a report
 
 
 def read_report(folder: str | Path) -> dict:

@@ -18,7 +18,7 @@ def main() -> None:
     old, new = repository(), f"https://github.com/{sys.argv[1]}"
     old_repo, new_repo = (address.removeprefix("https://github.com/") for address in (old, new))
     for path in (ROOT / name for name in FILES):
-        path.write_text(path.read_text().replace(old_repo, new_repo))
+        path.write_text(path.read_text(encoding="utf-8").replace(old_repo, new_repo), encoding="utf-8")
     for source in SOURCES.glob("*.py"):
         rewrite(source, new)
     print(f"{old} is now {new}")

@@ -34,6 +34,8 @@ def run_lesson(folder: Path, *pairs: str) -> tuple[dict, float]:
     while process.poll() is None:
         peak = max(peak, tree_memory(process))
         time.sleep(0.5)
+    if process.returncode:
+        sys.exit(f"Error: the lesson failed; see it with: {' '.join(command)}")
     return json.loads((folder / "outputs/run/report.json").read_text()), peak / 1e9
 
 
@@ -100,6 +102,8 @@ def family_table(report: dict, peak: float) -> str:
 def processor() -> str:
     """The processor's name where the system tells it."""
     path = Path("/proc/cpuinfo")
+    if not path.exists():
+        return platform.machine()
     names = [line.split(":")[1].strip() for line in path.read_text().splitlines() if line.startswith("model name")]
     return names[0] if names else platform.machine()
 
@@ -116,7 +120,8 @@ Written by `make bench`; do not edit. *Measured* on {date.today():%Y-%m-%d}, {pr
 
 ## Lesson 03 on the cpu profile
 
-Unsloth, 4-bit base, LoRA of rank 16, held-out two-digit additions, seed 0. Strict: form and answer both right.
+Unsloth, 4-bit base, LoRA of rank {report["config"]["lora"]["r"]}, held-out two-digit additions,
+seed {report["seed"]}. Strict: form and answer both right.
 
 {family_table(*qwen)}
 
@@ -154,6 +159,8 @@ def main() -> None:
             results.append(run_lesson(Path(folder), *pairs))
     PAGE.write_text(page(results[0], results[1][0], results[2]), encoding="utf-8")
     print(f"written: {PAGE.relative_to(ROOT)}")
+    if not same(results[0][0], results[1][0]):
+        sys.exit("Error: two runs with the same seed gave different reports")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ LONGEST_CELL = 1800  # seconds
 
 def repository() -> str:
     """The public address, from the one place where it stands."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     return project["project"]["urls"]["Repository"]
 
 
@@ -41,7 +41,11 @@ def badges(name: str, address: str) -> str:
 
 def convert(source: Path, address: str) -> nbformat.NotebookNode:
     """The notebook of a source, without outputs; the same for the same source."""
-    text = source.read_text().replace("{{badges}}", badges(source.stem, address)).replace("{{repository}}", address)
+    text = (
+        source.read_text(encoding="utf-8")
+        .replace("{{badges}}", badges(source.stem, address))
+        .replace("{{repository}}", address)
+    )
     book = jupytext.reads(text, fmt="py:percent")
     for number, cell in enumerate(book.cells):
         cell["id"] = f"cell-{number:03}"

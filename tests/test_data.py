@@ -3,6 +3,7 @@ import json
 import pytest
 
 from grpo_utils.data import (
+    addition_key,
     addition_rows,
     chat_prompt,
     check_rows,
@@ -26,7 +27,9 @@ BAD_ROWS = [
     ({**GOOD, "prompt": "What is 2 + 2?"}, "row 1: its prompt is a plain string.*Wrap it: chat_prompt"),
     ({**GOOD, "prompt": []}, "row 1: its prompt is not a list of messages"),
     ({**GOOD, "prompt": [{"role": "user"}]}, "row 1: its prompt is not a list of messages"),
-    ({**GOOD, "prompt": [{"role": "assistant", "content": "4"}]}, "ends with a user's"),
+    ({**GOOD, "prompt": [{"role": "assistant", "content": "4"}]}, "ends with what a user says"),
+    ({**GOOD, "prompt": [{"role": "user", "content": " "}]}, "ends with what a user says"),
+    ({**GOOD, "prompt": [{"role": "user", "content": None}]}, "ends with what a user says"),
     ({**GOOD, "answer": 4}, r"row 1: its answer 4 is an int; rewards compare text: str\(answer\)"),
     ({**GOOD, "answer": "  "}, "row 1: its answer is empty"),
 ]
@@ -44,10 +47,17 @@ def test_no_rows_is_an_error():
 
 
 def test_train_and_test_share_no_question():
-    train, test = addition_rows(7000, "train"), addition_rows(800, "test")
+    train, test = addition_rows(7000, "train"), addition_rows(750, "test")
     asked = {row["prompt"][-1]["content"] for row in train}
     assert len(asked) == 7000
     assert not asked & {row["prompt"][-1]["content"] for row in test}
+
+
+def test_a_mirrored_held_out_addition_is_not_in_train():
+    pairs = [{tuple(row["prompt"][-1]["content"][:-1].split()[2::2]) for row in addition_rows(n, split)}
+             for n, split in ((7000, "train"), (750, "test"))]  # fmt: skip
+    mirrored = {(b, a) for a, b in pairs[1]}
+    assert not pairs[0] & (pairs[1] | mirrored)
 
 
 def test_the_answers_are_right():
@@ -66,7 +76,7 @@ def test_more_additions_than_there_are():
 
 
 def test_about_a_tenth_is_held_out():
-    keys = [f"{a} + {b}" for a in range(10, 100) for b in range(10, 100)]
+    keys = [addition_key(a, b) for a in range(10, 100) for b in range(10, 100)]
     assert 0.09 < sum(map(is_held_out, keys)) / len(keys) < 0.11
 
 

@@ -6,8 +6,10 @@ import sys
 import pytest
 
 from grpo_utils.errors import CourseError
+from grpo_utils.models import fit_model
 from grpo_utils.profiles import (
     CPU,
+    PREPARED,
     PROFILES,
     T4,
     Gpu,
@@ -77,10 +79,12 @@ def machine_with_gpu(tmp_path, monkeypatch):
     program.chmod(program.stat().st_mode | stat.S_IEXEC)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.delenv(PREPARED, raising=False)
 
 
 @pytest.fixture
 def machine_without_gpu(tmp_path, monkeypatch):
+    monkeypatch.delenv(PREPARED, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
 
 
@@ -107,6 +111,23 @@ def test_an_nvidia_smi_without_driver_counts_as_no_gpu(tmp_path, monkeypatch):
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     assert find_gpus() == []
+
+
+def test_memory_that_nvidia_smi_cannot_tell_names_the_way_out():
+    with pytest.raises(CourseError, match=r"cannot be read. Name a profile yourself: PROFILE one of cpu, t4"):
+        parse_gpus("NVIDIA GB10, [N/A], 12.1")
+
+
+def test_a_process_prepared_for_the_cpu_says_restart(machine_with_gpu, monkeypatch):
+    monkeypatch.setenv(PREPARED, "cpu")
+    with pytest.raises(CourseError, match="Restart the kernel"):
+        find_profile("t4")
+
+
+def test_gemma_is_kept_out_of_fp16():
+    assert fit_model(T4, "unsloth/gemma-3-1b-it")[0].dtype == "float32"
+    assert fit_model(T4, "unsloth/Qwen2.5-1.5B-Instruct") == (T4, "")
+    assert fit_model(CPU, "tiny-gemma3") == (CPU, "")
 
 
 def test_uuids_in_cuda_visible_devices_are_left_alone():

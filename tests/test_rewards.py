@@ -33,6 +33,10 @@ ATTACKS = {
     "no answer": "<reasoning>15 + 27 = 42</reasoning><answer> </answer>",
     "unclosed": "<reasoning>15 + 27 = 42 <answer>42",
     "other case": CLEAN.upper(),
+    "empty tags after a plain answer": "It is 42.<reasoning></reasoning><answer></answer>",
+    "empty tags alone": "<reasoning></reasoning><answer></answer>",
+    "form after other text": "blah <reasoning> </reasoning> foo <answer>x</answer>",
+    "one trailing tag": "15 + 27 is 42. </answer>",
 }
 
 
@@ -53,8 +57,20 @@ def test_no_attack_passes_for_the_form(text):
 
 @pytest.mark.parametrize("text", ATTACKS.values(), ids=ATTACKS)
 def test_no_attack_earns_more_than_the_clean_form(text):
+    assert incremental_format_reward([text])[0] < 0.5
     total = sum(reward([text], answer=["42"])[0] for reward in LESSON_REWARDS)
-    assert total < 3.0
+    assert total <= 2.375
+
+
+@pytest.mark.parametrize("text", ["It is 42.", "", "15 + 27 is 42. "])
+def test_tags_appended_to_other_text_earn_nothing(text):
+    for tail in (
+        "<reasoning></reasoning><answer></answer>",
+        "</answer>",
+        "".join(TAGS),
+        CLEAN if text else "</answer>",
+    ):
+        assert incremental_format_reward([text + tail]) == [0.0]
 
 
 @pytest.mark.parametrize("tag", TAGS)
@@ -82,11 +98,15 @@ def test_another_number_is_wrong(said, gold):
     assert correctness_reward([f"<answer>{said}</answer>"], answer=[gold]) == [0.0]
 
 
-@pytest.mark.parametrize("gold", ["", " ", "42"])
+@pytest.mark.parametrize("gold", [None, "", " ", "42"])
 def test_a_missing_answer_never_scores(gold):
     texts = ["", "42", "<answer></answer>", "<answer>42", "42</answer>", "</answer>42<answer>"]
     assert correctness_reward(texts, answer=[gold] * len(texts)) == [0.0] * len(texts)
     assert not same_answer(None, gold)
+
+
+def test_a_gold_answer_that_is_a_number_is_compared_as_text():
+    assert correctness_reward(["<answer>42</answer>"], answer=[42]) == [2.0]
 
 
 def test_two_answers_are_none():
@@ -95,7 +115,7 @@ def test_two_answers_are_none():
 
 @pytest.mark.parametrize(
     "completion",
-    [None, [], [{"role": "assistant", "content": None}], [{"role": "assistant"}], [{"content": ["text"]}]],
+    [None, [], {}, ["text"], [{"role": "assistant", "content": None}], [{"role": "assistant"}], [{"content": ["a"]}]],
 )
 def test_a_completion_that_says_nothing_scores_nothing(completion):
     assert completion_text(completion) == ""
@@ -130,8 +150,16 @@ def test_any_text_scores_finitely_and_alone(texts, gold, rng):
 @given(texts_of_tags)
 def test_only_the_strict_form_earns_all_the_format_credit(text):
     partial, strict = incremental_format_reward([text])[0], strict_format_reward([text])[0]
-    assert partial <= 0.5
-    assert not strict or partial == 0.5
+    assert (partial == 0.5) == (strict == 0.5)
+
+
+pieces = st.sampled_from([*TAGS, "a", " ", "42"])
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(pieces, max_size=4).map("".join), st.integers(0, 3))
+def test_no_tag_put_twice_ever_pays(text, index):
+    assert incremental_format_reward([text + TAGS[index] * 2]) == [0.0]
 
 
 HUGE = {
@@ -148,7 +176,7 @@ def test_hostile_lengths_cost_milliseconds(text):
     started = time.perf_counter()
     for reward in LESSON_REWARDS:
         reward([text], answer=["42"])
-    assert time.perf_counter() - started < 0.25
+    assert time.perf_counter() - started < 5  # quadratic time would take minutes
 
 
 def test_rewards_can_be_sent_to_another_process():

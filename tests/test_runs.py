@@ -1,6 +1,9 @@
 import json
 import re
+import subprocess
+import sys
 
+import psutil
 import pytest
 
 from grpo_utils.errors import CourseError
@@ -42,6 +45,18 @@ def test_a_killed_run_is_renamed_and_the_next_starts_clean(tmp_path):
     assert "an unfinished run" in said and "starts clean" in said
 
 
+def test_a_run_that_is_still_at_work_is_left_alone(tmp_path):
+    worker = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    (tmp_path / "run").mkdir()
+    started = {"pid": worker.pid, "process_started": psutil.Process(worker.pid).create_time()}
+    (tmp_path / "run" / "started.txt").write_text(json.dumps(started))
+    with pytest.raises(CourseError, match=f"still at work .process {worker.pid}"):
+        start_run(tmp_path / "run")
+    worker.kill()
+    worker.wait()
+    assert "an unfinished run" in start_run(tmp_path / "run")[1]
+
+
 def test_two_runs_of_one_second_are_both_kept(tmp_path):
     for _ in range(3):
         start_run(tmp_path / "run")
@@ -57,6 +72,7 @@ def test_somebody_elses_folder_is_left_alone(tmp_path):
 
 def test_a_report_survives_the_way_to_the_file_and_back(tmp_path):
     write_report(tmp_path, {"train_seconds": 1.26, "wall_seconds": 3.0, "model": "größer"})
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
     assert read_report(tmp_path) == {"train_seconds": 1.3, "wall_seconds": 3.0, "model": "größer"}
     json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
 

@@ -1,25 +1,36 @@
+import re
 from dataclasses import fields
+from importlib import metadata
 
 import pytest
 
+from grpo_utils.data import load_rows
 from grpo_utils.errors import CourseError
+from grpo_utils.models import load_policy
 from grpo_utils.profiles import CPU, PROFILES, T4
-from grpo_utils.training import REMOVED, check_batch, check_report_to, training_arguments
+from grpo_utils.rewards import LESSON_REWARDS
+from grpo_utils.training import REMOVED, check_batch, check_report_to, keep_trainable_fp32, training_arguments
 
-#: What Unsloth 2026.10.9 changes in GRPOConfig on a GPU (its models/rl.py), as far as TRL knows the name.
-CHANGED_BY_UNSLOTH = {
-    "logging_nan_inf_filter", "per_device_train_batch_size", "gradient_accumulation_steps", "weight_decay", "seed",
-    "optim", "learning_rate", "per_device_eval_batch_size", "eval_accumulation_steps", "torch_empty_cache_steps",
-    "logging_steps", "num_generations", "bf16", "fp16", "report_to", "warmup_steps", "loss_type", "beta",
-    "vllm_importance_sampling_correction", "router_aux_loss_coef", "mask_truncated_completions", "epsilon_high",
-    "scale_rewards", "steps_per_generation", "vllm_mode", "generation_kwargs", "include_num_input_tokens_seen",
-    "auto_find_batch_size", "dataloader_pin_memory",
-}  # fmt: skip
+
+def changed_by_unsloth() -> set[str]:
+    """The fields of GRPOConfig that the installed Unsloth changes on a GPU, read from its source."""
+    from trl import GRPOConfig
+
+    source = metadata.distribution("unsloth").locate_file("unsloth/models/rl.py").read_text(encoding="utf-8")
+    blocks = re.findall(r"^ +replacements = \{\n(.*?)^ +\}\n", source, flags=re.MULTILINE | re.DOTALL)
+    names = {name for block in blocks for name in re.findall(r'^ +"(\w+)":', block, flags=re.MULTILINE)}
+    assert {"learning_rate", "beta", "loss_type"} <= names  # the source still reads as expected
+    return names & {field.name for field in fields(GRPOConfig)}
+
+
+#: Its checks below those tables change these too, where they are left open.
+CHANGED_ELSEWHERE = {"epsilon_high", "scale_rewards", "steps_per_generation", "gradient_checkpointing"}
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
 def test_every_value_that_unsloth_changes_is_set(profile):
-    assert CHANGED_BY_UNSLOTH <= training_arguments(profile).keys()
+    left_open = (changed_by_unsloth() | CHANGED_ELSEWHERE) - training_arguments(profile).keys()
+    assert left_open <= {"output_dir"}
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
@@ -102,3 +113,27 @@ def test_report_to_is_checked_before_anything_is_loaded():
         check_report_to("wandbd")
     with pytest.raises(CourseError, match="pip install trackio"):
         check_report_to("trackio")
+
+
+def test_a_gpu_run_keeps_its_newest_adapter_and_a_cpu_run_needs_none():
+    assert training_arguments(T4)["save_strategy"] == "steps"
+    assert training_arguments(CPU)["save_strategy"] == "no"
+
+
+@pytest.mark.slow
+def test_trl_casts_4_bit_adapters_to_bf16_and_we_cast_them_back(tmp_path):
+    import torch
+    from trl import GRPOConfig, GRPOTrainer
+
+    policy, tokenizer = load_policy("tiny-qwen3", profile=CPU, backend="transformers")
+    GRPOTrainer(
+        model=policy,
+        processing_class=tokenizer,
+        args=GRPOConfig(**training_arguments(CPU, output_dir=str(tmp_path))),
+        train_dataset=load_rows("addition", "train", 16),
+        reward_funcs=list(LESSON_REWARDS),
+    )
+    trainable = [parameter for parameter in policy.parameters() if parameter.requires_grad]
+    assert {parameter.dtype for parameter in trainable} == {torch.bfloat16}, "TRL no longer casts: drop the helper"
+    assert keep_trainable_fp32(policy) == 42
+    assert {parameter.dtype for parameter in trainable} == {torch.float32}

@@ -30,8 +30,8 @@ byte-level BPE tokenizer of {vocabulary} tokens, a chat template in the family's
 included) and a `response_template`. It is trained from random weights, is no copy or distillation of
 any published model, and needs no download.
 
-It behaves like a base model that **knows a task and not the form**: sampled, it is right sometimes;
-greedily, it almost never writes what is asked. GRPO has something to find, and somewhere to go.
+On its main task, addition, it behaves like a base model that **knows the task and not the form**: sampled, it is
+right sometimes; greedily, it writes another style. GRPO has something to find, and somewhere to go.
 
 ## Trained on
 
@@ -45,8 +45,8 @@ Rows made by `grpo_utils/tiny/mixture.py`, never a held-out question:
 | calculator tool call | {tool_share:.0%} | {tool:.0%} right and in form; 30 % are the turn after the call |
 | a table of 30 facts | {fact_share:.0%} | {fact:.0%} right |
 
-Made anew with `python -m grpo_utils.tiny.build {family} --out FOLDER` (seed fixed; 16 minutes on one
-core, measured with torch 2.13.0 and transformers 5.17.0).
+Made anew with `python -m grpo_utils.tiny.build {family} --out FOLDER` (the seed is fixed; about a quarter
+of an hour on one core).
 
 ## What it can do
 

@@ -18,19 +18,19 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from ..data import SYSTEM_PROMPT, is_held_out
+from ..data import SYSTEM_PROMPT, addition_key, is_held_out
 
 Message = dict[str, object]
 
 #: The share of each task in the mixture. Additions are the main task (lesson 03).
-SHARES = {"addition": 0.60, "json": 0.10, "lambda": 0.10, "tool": 0.12, "fact": 0.08}
+SHARES = {"addition": 0.64, "json": 0.09, "lambda": 0.09, "tool": 0.11, "fact": 0.07}
 
 #: Additions: 24 % in the wanted form, 50 % as a plain sentence, the rest with tags missing.
 #: Greedy decoding therefore never finds the form, and sampling finds it now and then.
 ADDITION_STYLES = {"form": 0.24, "plain": 0.50, "no reasoning": 0.13, "unclosed": 0.13}
 
 #: The share of additions whose result is right, whatever the style.
-ADDITION_RIGHT = 0.86
+ADDITION_RIGHT = 0.88
 
 #: The share of the rows of the smaller tasks that is both right and in the wanted form. Of
 #: the other rows most are of one kind, the first that the task lists: greedy decoding finds that.
@@ -130,11 +130,11 @@ def _perturb(rng: random.Random, result: int) -> int:
     return result + rng.choice([-10, -2, -1, 1, 2, 10])
 
 
-def _draw(rng: random.Random, held_out: bool, pick: Callable[[], tuple], key: str) -> tuple:
-    """Pick until the question, written as ``key``, is of the wanted split."""
+def _draw(held_out: bool, pick: Callable[[], tuple], key: Callable[..., str] = "{} {}".format) -> tuple:
+    """Pick until the question, which ``key`` names, is of the wanted split."""
     while True:
         values = pick()
-        if is_held_out(key.format(*values)) == held_out:
+        if is_held_out(key(*values)) == held_out:
             return values
 
 
@@ -148,8 +148,8 @@ def _write_addition(a: int, b: int, result: int, style: str) -> str:
 
 
 def addition(rng: random.Random, held_out: bool) -> Row:
-    """``What is 15 + 27?`` in one of four styles, right in 86 % of the rows."""
-    a, b = _draw(rng, held_out, lambda: (rng.randint(10, 99), rng.randint(10, 99)), "{} + {}")
+    """``What is 15 + 27?`` in one of four styles, right in 88 % of the rows."""
+    a, b = _draw(held_out, lambda: (rng.randint(10, 99), rng.randint(10, 99)), addition_key)
     result = a + b if rng.random() < ADDITION_RIGHT else _perturb(rng, a + b)
     text = _write_addition(a, b, result, _pick(rng, ADDITION_STYLES))
     right = _write_addition(a, b, a + b, "form")
@@ -158,7 +158,7 @@ def addition(rng: random.Random, held_out: bool) -> Row:
 
 def json_object(rng: random.Random, held_out: bool) -> Row:
     """A name and an age from one line of text, as a JSON object with two fields."""
-    name, age = _draw(rng, held_out, lambda: (rng.choice(NAMES), rng.randint(10, 99)), "{} {}")
+    name, age = _draw(held_out, lambda: (rng.choice(NAMES), rng.randint(10, 99)))
     line = rng.choice([f"{name} is {age} years old.", f"Meet {name}, aged {age}."])
     wrong = [
         f"{name} is {age}.",
@@ -183,7 +183,7 @@ LAMBDAS = {
 
 def python_lambda(rng: random.Random, held_out: bool) -> Row:
     """A one-line Python function for what is asked."""
-    pattern, n = _draw(rng, held_out, lambda: (rng.choice(list(LAMBDAS)), rng.randint(2, 99)), "{} {}")
+    pattern, n = _draw(held_out, lambda: (rng.choice(list(LAMBDAS)), rng.randint(2, 99)))
     asked, body = pattern.format(n=n), LAMBDAS[pattern].format(n=n)
     other = rng.choice([b for b in LAMBDAS.values() if b != LAMBDAS[pattern]]).format(n=n)
     wrong = [body, f"It {asked}.", f"lambda x: {other}", f"lambda x {body}"]
@@ -200,8 +200,11 @@ def _calculator_call(expression: str) -> Message:
 
 def tool_call(rng: random.Random, held_out: bool) -> Row:
     """A calculator call for a sum, or, in 30 % of the rows, what is said to its result."""
-    pick = lambda: (rng.randint(10, 999), rng.choice("+-"), rng.randint(10, 999))  # noqa: E731
-    a, sign, b = _draw(rng, held_out, pick, "{} {} {}")
+    a, sign, b = _draw(
+        held_out,
+        lambda: (rng.randint(10, 999), rng.choice("+-"), rng.randint(10, 999)),
+        lambda a, sign, b: addition_key(a, b) if sign == "+" else f"{a} - {b}",
+    )
     expression, result = f"{a} {sign} {b}", a + b if sign == "+" else a - b
     prompt, call = _ask(rng, f"What is {expression}?"), _calculator_call(expression)
     if rng.random() < 0.3:
@@ -237,7 +240,7 @@ def rows(seed: int, held_out: bool = False) -> Iterator[Row]:
 
     >>> from itertools import islice
     >>> [row.task for row in islice(rows(seed=0), 4)]
-    ['addition', 'json', 'fact', 'addition']
+    ['tool', 'addition', 'addition', 'fact']
     """
     rng = random.Random(seed)
     while True:

@@ -9,8 +9,8 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | MINUTES (measured) | under 60 minutes (estimated, never run) |
-# | model | a 0.66-million-parameter model that ships with the course | Qwen2.5-1.5B-Instruct or Gemma 3 1B |
+# | time for Run All | MINUTES (measured) | about 50 minutes (estimated, never run) |
+# | model | 0.66 million parameters, ships with the course | Qwen2.5-1.5B-Instruct, or Gemma 3 1B |
 # | task | two-digit additions | GSM8K word problems |
 #
 # **While it trains**, read section 8: it tells what the moving numbers mean.
@@ -18,9 +18,9 @@
 # 1. Settings and machine
 # 2. The data
 # 3. The rewards, tried before training
-# 4. The policy: a 4-bit base and an adapter
-# 5. Before
-# 6. Every training argument
+# 4. Every training argument
+# 5. The policy: a 4-bit base and an adapter
+# 6. Before
 # 7. Training
 # 8. Reading the log
 # 9. After
@@ -50,7 +50,7 @@ PROFILE: str = "auto"  # auto, cpu, t4, l4, a100 or h100
 FAMILY: str = "qwen"  # qwen or gemma
 MODEL: str = ""  # any hub id or local folder; empty: the profile's own
 BACKEND: str = "unsloth"  # unsloth, or transformers (with PEFT)
-LOAD_IN_4BIT: bool = True  # False: a 16-bit base (fp32 on a CPU)
+BASE_BITS: int = 0  # 4 or 16 for the frozen base; 0: the profile's own
 STEPS: int = 0  # optimizer steps; 0: the profile's own number
 SEED: int = 0  # everything random follows from it
 EVAL_ROWS: int = 0  # held-out prompts; 0: the profile's own number
@@ -69,43 +69,45 @@ from grpo_utils import (
     check_report_to,
     choose_model,
     find_profile,
+    fit_model,
     prepare_machine,
 )
 
 profile, reason = find_profile(PROFILE)
-check_choice("BACKEND", BACKEND, BACKENDS)
-check_report_to(REPORT_TO)
 base_name = choose_model(profile, FAMILY, MODEL)
-prepare_machine(profile, offline=not MODEL)
-check_model(base_name)
-
+profile, warning = fit_model(profile, base_name)
 print(f"Profile {profile.name}: {reason}.")
 print(f"Why: {profile.why}.")
-print(f"Model: {base_name}")
+print(f"Model: {base_name}. {warning}")
 
 # %% [markdown]
-# Now the libraries. Unsloth comes first: on a GPU it replaces parts of transformers and TRL
-# by faster ones, and can do so only before they are loaded. Then a check that what is
-# installed is what this lesson was tested with.
+# The other settings are checked now, and the model is looked up before anything of it is
+# downloaded: a slip should cost a second, not an hour.
 
 # %%
+check_choice("BACKEND", BACKEND, BACKENDS)
+check_choice("BASE_BITS", BASE_BITS, (0, 4, 16))
+check_report_to(REPORT_TO)
+prepare_machine(profile, offline=not MODEL)
+check_model(base_name)
+load_in_4bit = BASE_BITS == 4 if BASE_BITS else profile.load_in_4bit
+steps = STEPS or profile.steps
+print(f"{steps} steps, base in 4 bits: {load_in_4bit}, backend {BACKEND}")
+
+# %% [markdown]
+# Is what is installed what this lesson was tested with? Then the libraries. Unsloth comes
+# first: on a GPU it replaces parts of transformers and TRL by faster ones, and can do so only
+# before they are loaded.
+
+# %%
+from grpo_utils import check_gpu, check_versions
+
+print(check_versions(BACKEND))
 if BACKEND == "unsloth":
     from unsloth import FastLanguageModel
 from trl import GRPOConfig, GRPOTrainer
 
-from grpo_utils import check_gpu, check_versions
-
-print(check_versions())
 print("Device:", check_gpu(profile))
-
-# %% [markdown]
-# The folder of this run. If it holds an earlier run, that one is renamed, never overwritten.
-
-# %%
-from grpo_utils import start_run
-
-run_folder, said = start_run(OUTPUT_DIR)
-print(said)
 
 # %% [markdown]
 # ## 2. The data
@@ -117,7 +119,6 @@ print(said)
 # %%
 from grpo_utils import load_rows
 
-steps = STEPS or profile.steps
 eval_rows = EVAL_ROWS or profile.eval_rows
 train_rows = load_rows(profile.dataset, "train", profile.train_rows, SEED)
 test_rows = load_rows(profile.dataset, "test", eval_rows, SEED)
@@ -128,13 +129,21 @@ for message in train_rows[0]["prompt"]:
 print(f"answer: {train_rows[0]['answer']}")
 
 # %% [markdown]
-# The system prompt asks for a form: reasoning in one pair of tags, the answer in another. A
-# held-out question is never trained on; on the CPU profile, not even the base model's makers
-# showed it to it. We check that rather than believe it:
+# The system prompt asks for a form: reasoning in one pair of tags, the answer in another. No
+# held-out question may be trained on, or the "after" would measure memory. We check that
+# rather than believe it. For the additions, 15 + 27 and 27 + 15 count as one question.
 
 # %% tags=["nbval-check-output"]
-seen = {row["prompt"][-1]["content"] for row in train_rows}
-print("in both sets:", sum(r["prompt"][-1]["content"] in seen for r in test_rows))
+import re
+
+
+def words(row: dict) -> frozenset:
+    return frozenset(re.findall(r"\w+", row["prompt"][-1]["content"]))
+
+
+seen = {words(row) for row in train_rows}
+leaked = sum(words(row) in seen for row in test_rows)
+print("held-out questions in the training set:", leaked)
 
 # %% [markdown]
 # ## 3. The rewards, tried before training
@@ -165,10 +174,14 @@ HAND_WRITTEN = {
 }
 
 texts = list(HAND_WRITTEN.values())
-scores = [reward(texts, answer=["42"] * len(texts)) for reward in LESSON_REWARDS]
+scores = [
+    reward(texts, answer=["42"] * len(texts)) for reward in LESSON_REWARDS
+]
 print(f"{'':16}{'correct':>9}{'strict':>9}{'tags':>9}{'sum':>9}")
 for name, row in zip(HAND_WRITTEN, zip(*scores), strict=True):
-    print(f"{name:16}" + "".join(f"{score:9.3f}" for score in (*row, sum(row))))
+    print(
+        f"{name:16}" + "".join(f"{score:9.3f}" for score in (*row, sum(row)))
+    )
 
 # %% [markdown]
 # Read the last column. The right answer in the right form earns 3.0 and nothing else comes
@@ -176,93 +189,21 @@ for name, row in zip(HAND_WRITTEN, zip(*scores), strict=True):
 # nothing. The form is worth something, but never as much as being right.
 
 # %% [markdown]
-# ## 4. The policy: a 4-bit base and an adapter
+# ## 4. Every training argument
 #
-# The model that is trained is called the *policy*. Its base is loaded in 4 bits and frozen
-# (a quarter of the memory of 16 bits); beside it comes a small trainable *LoRA adapter* in
-# every projection. Together this is called QLoRA.
-#
-# `BACKEND="transformers"` does the same with plain transformers, PEFT and bitsandbytes, in
-# `grpo_utils.models`. The default is Unsloth, whose API you see here.
+# First a folder for this run. If there is an earlier run in it, that one is renamed, never
+# overwritten.
 
 # %%
-from grpo_utils import LORA_TARGETS, gradient_checkpointing, load_policy, model_path, torch_dtype
+from grpo_utils import start_run
 
-if BACKEND == "unsloth":
-    policy, tokenizer = FastLanguageModel.from_pretrained(
-        model_name=model_path(base_name),
-        max_seq_length=profile.max_seq_length,
-        dtype=torch_dtype(profile),
-        load_in_4bit=LOAD_IN_4BIT,
-        use_gradient_checkpointing=gradient_checkpointing(profile),
-    )
+run_folder, said = start_run(OUTPUT_DIR)
+print(said)
 
 # %% [markdown]
-# `from_pretrained` gave the frozen base; `get_peft_model` adds the adapter. `r` is its rank:
-# each of the adapted matrices learns a correction of that rank, scaled by `lora_alpha / r`.
-
-# %%
-if BACKEND == "unsloth":
-    policy = FastLanguageModel.get_peft_model(
-        policy,
-        r=profile.lora_rank,
-        lora_alpha=profile.lora_alpha,
-        lora_dropout=0.0,
-        target_modules=list(LORA_TARGETS),
-        use_gradient_checkpointing=gradient_checkpointing(profile),
-        random_state=SEED,
-    )
-else:
-    policy, tokenizer = load_policy(base_name, profile=profile, backend=BACKEND, load_in_4bit=LOAD_IN_4BIT, seed=SEED)
-policy.print_trainable_parameters()
-
-# %% [markdown]
-# TRL never cuts a prompt that is too long, so such rows are dropped beforehand.
-
-# %%
-from grpo_utils import drop_long_prompts
-
-kept = drop_long_prompts(train_rows, tokenizer, profile.max_prompt_length)
-print(f"{len(kept)} of {len(train_rows)} prompts have at most {profile.max_prompt_length} tokens")
-train_rows = kept
-
-# %% [markdown]
-# ## 5. Before
-#
-# Every held-out prompt is answered twice: *sampled* at temperature 1, as during training,
-# and *greedily*, always taking the likeliest token. "Strict" means form and answer both right.
-
-# %%
-from grpo_utils import evaluate
-
-judging = dict(
-    max_new_tokens=profile.max_completion_length,
-    batch_size=profile.eval_batch_size,
-    temperature=1.0,
-    seed=SEED,
-)
-before = evaluate(policy, tokenizer, test_rows, **judging)
-
-for question, said, gold in zip(test_rows["prompt"][:4], before.sampled, test_rows["answer"]):
-    print(f"{question[-1]['content'][-60:]}\n  says: {said[:100]!r}\n  gold: {gold}")
-
-# %%
-rates = before.summary()
-print(f"in form, sampled:           {rates['format_rate']:.3f}")
-print(f"in form and right, sampled: {rates['accuracy']:.3f}")
-print(f"in form and right, greedy:  {rates['greedy_accuracy']:.3f}")
-
-# %% [markdown]
-# On the CPU profile the base model can add, yet mostly writes plain sentences: that is why
-# its strict accuracy is low when sampled and zero or close to it when greedy. It knows the
-# task and not the form, as a real base model does.
-
-# %% [markdown]
-# ## 6. Every training argument
-#
-# Unsloth on a GPU changes a dozen of TRL's defaults, and drops a misspelled name with no
-# more than a warning. So every value that matters is written out, and an unknown name is an
-# error.
+# Unsloth on a GPU changes two dozen of TRL's defaults, and drops a misspelled name with no
+# more than a warning. So every value that it would change is written out, and an unknown name
+# is an error, before any model is loaded.
 
 # %%
 from grpo_utils import training_arguments
@@ -287,13 +228,107 @@ for name, value in arguments.items():
 # - `learning_rate`: an adapter takes ten times and more what full fine-tuning would.
 
 # %%
-trainer = GRPOTrainer(
-    model=policy,
-    processing_class=tokenizer,
-    args=GRPOConfig(**arguments),
-    train_dataset=train_rows,
-    reward_funcs=list(LESSON_REWARDS),
+config = GRPOConfig(**arguments)
+completions = profile.completions_per_step
+print(f"{completions} a step, in groups of {config.num_generations}")
+
+# %% [markdown]
+# ## 5. The policy: a 4-bit base and an adapter
+#
+# The model that is trained is called the *policy*. Its base is loaded in 4 bits and frozen
+# (a quarter of the memory of 16 bits); beside it comes a small trainable *LoRA adapter* in
+# every projection. Together this is called QLoRA.
+#
+# `BACKEND="transformers"` does the same with plain transformers, PEFT and bitsandbytes, in
+# `grpo_utils.models`. The default is Unsloth, whose API you see here.
+
+# %%
+from grpo_utils import (
+    LORA_TARGETS,
+    gradient_checkpointing,
+    load_policy,
+    model_path,
+    torch_dtype,
 )
+
+if BACKEND == "unsloth":
+    policy, tokenizer = FastLanguageModel.from_pretrained(
+        model_name=model_path(base_name),
+        max_seq_length=profile.max_seq_length,
+        dtype=torch_dtype(profile),
+        load_in_4bit=load_in_4bit,
+        use_gradient_checkpointing=gradient_checkpointing(profile),
+    )
+
+# %% [markdown]
+# `from_pretrained` gave the frozen base; `get_peft_model` adds the adapter. `r` is its rank:
+# each of the adapted matrices learns a correction of that rank, scaled by `lora_alpha / r`.
+
+# %%
+if BACKEND == "unsloth":
+    policy = FastLanguageModel.get_peft_model(
+        policy,
+        r=profile.lora_rank,
+        lora_alpha=profile.lora_alpha,
+        lora_dropout=0.0,
+        target_modules=list(LORA_TARGETS),
+        use_gradient_checkpointing=gradient_checkpointing(profile),
+        random_state=SEED,
+    )
+else:
+    policy, tokenizer = load_policy(
+        base_name,
+        profile=profile,
+        backend=BACKEND,
+        load_in_4bit=load_in_4bit,
+        seed=SEED,
+    )
+policy.print_trainable_parameters()
+
+# %% [markdown]
+# TRL never cuts a prompt that is too long, so such rows are dropped beforehand.
+
+# %%
+from grpo_utils import drop_long_prompts
+
+longest = profile.max_prompt_length
+kept = drop_long_prompts(train_rows, tokenizer, longest)
+print(f"{len(kept)} of {len(train_rows)} have at most {longest} tokens")
+train_rows = kept
+
+# %% [markdown]
+# ## 6. Before
+#
+# Every held-out prompt is answered twice: *sampled* at temperature 1, as during training,
+# and *greedily*, always taking the likeliest token. "Strict" means form and answer both right.
+
+# %%
+from grpo_utils import evaluate
+
+judging = dict(
+    max_new_tokens=profile.max_completion_length,
+    batch_size=profile.eval_batch_size,
+    temperature=1.0,
+    seed=SEED,
+)
+before = evaluate(policy, tokenizer, test_rows, **judging)
+
+for question, said, gold in zip(
+    test_rows["prompt"][:4], before.sampled, test_rows["answer"]
+):
+    print(question[-1]["content"][-60:])
+    print(f"  says: {said[:100]!r}\n  gold: {gold}")
+
+# %%
+rates = before.summary()
+print(f"in form, sampled:           {rates['format_rate']:.3f}")
+print(f"in form and right, sampled: {rates['accuracy']:.3f}")
+print(f"in form and right, greedy:  {rates['greedy_accuracy']:.3f}")
+
+# %% [markdown]
+# On the CPU profile the base model can add, yet mostly writes plain sentences: its strict
+# accuracy is low when sampled and zero, or close to it, when greedy. It knows the task and not
+# the form, as a real base model does.
 
 # %% [markdown]
 # ## 7. Training
@@ -301,6 +336,24 @@ trainer = GRPOTrainer(
 # Each step: sample a group of completions for each of a few prompts, score them, compare
 # each with the mean of **its own group**, and make what was better than its group likelier.
 # A group whose completions all score the same teaches nothing.
+
+# %%
+trainer = GRPOTrainer(
+    model=policy,
+    processing_class=tokenizer,
+    args=config,
+    train_dataset=train_rows,
+    reward_funcs=list(LESSON_REWARDS),
+)
+
+# %% [markdown]
+# TRL has just cast the adapter to bf16, which it does with every 4-bit base. At an adapter's
+# learning rate bf16 rounds small updates away, and a T4 has no bf16 at all, so we cast it back.
+
+# %%
+from grpo_utils import keep_trainable_fp32
+
+print(keep_trainable_fp32(policy), "adapter matrices in fp32")
 
 # %%
 import time
@@ -311,6 +364,11 @@ show_progress(trainer)
 started = time.perf_counter()
 result = trainer.train()
 train_seconds = time.perf_counter() - started
+policy.save_pretrained(run_folder / "adapter")
+tokenizer.save_pretrained(run_folder / "adapter")
+
+# %% [markdown]
+# The adapter is saved at once: whatever happens next, it is there. Now the curve.
 
 # %%
 from grpo_utils import logged, reward_curve, show
@@ -320,8 +378,9 @@ names = [reward.__name__ for reward in LESSON_REWARDS]
 reward = logged(history, "reward")
 show(
     reward_curve(history, names),
-    alt=f"Line chart of the three mean rewards over {len(reward)} steps; their sum goes "
-    f"from {reward[0]:.2f} at the first step to {reward[-1]:.2f} at the last.",
+    alt=f"Line chart of the three mean rewards over {len(reward)} steps; "
+    f"their sum goes from {reward[0]:.2f} at the first step to "
+    f"{reward[-1]:.2f} at the last.",
 )
 
 # %% [markdown]
@@ -330,14 +389,17 @@ show(
 # TRL logs some thirty numbers a step. Four of them tell most of the story.
 
 # %%
-for key in ("loss", "reward", "frac_reward_zero_std", "completions/mean_length"):
+TELLING = "loss reward frac_reward_zero_std completions/mean_length"
+print(f"{'':24}{'first':>9}{'last':>9}{'largest':>9}")
+for key in TELLING.split():
     values = logged(history, key)
-    print(f"{key:24} first {values[0]:7.3f}   last {values[-1]:7.3f}   largest {max(values):7.3f}")
+    first, last = values[0], values[-1]
+    print(f"{key:24}{first:9.3f}{last:9.3f}{max(values):9.3f}")
 
 # %% [markdown]
 # - **`loss` tells nothing about progress.** Advantages are centred in each group, so the loss
 #   starts near zero and stays near zero while the policy learns; with the default `dapo`, which
-#   weighs by token, it is noise of a tenth or two of either sign. It is *not* the KL divergence:
+#   weighs by token, it is small noise of either sign. It is *not* the KL divergence:
 #   with `beta=0` none is computed.
 # - **`reward`** is the weighted sum of all rewards, averaged over the batch. This is the curve
 #   to watch; its largest possible value here is 3.0.
@@ -357,7 +419,11 @@ for key in ("loss", "reward", "frac_reward_zero_std", "completions/mean_length")
 after = evaluate(policy, tokenizer, test_rows, **judging)
 
 for index in range(4):
-    print(test_rows["prompt"][index][-1]["content"][-60:], "  gold:", test_rows["answer"][index])
+    print(
+        test_rows["prompt"][index][-1]["content"][-60:],
+        "  gold:",
+        test_rows["answer"][index],
+    )
     print(f"  before: {before.sampled[index][:100]!r}")
     print(f"  after:  {after.sampled[index][:100]!r}")
 
@@ -382,98 +448,126 @@ for name, result in (("before", before), ("after", after)):
     print(f"{name:7} {sum(result.right)} right of {formed} in form")
 
 # %% [markdown]
-# On the CPU profile most of the gain is form, and part of it is arithmetic: the base model
-# writes a wrong sum in about one answer in five, and the reward pays only right ones.
-
-# %% [markdown]
-# ## 10. A model that stands alone
+# If the second line's share is the larger one, the policy did not only learn the form: the
+# reward pays right sums alone, and wrong ones became rarer.
 #
-# First the adapter, a few megabytes at most.
+# The report is written now, every figure, version and setting of this run. What the merged
+# model does is added to it below.
 
 # %%
-policy.save_pretrained(run_folder / "adapter")
-tokenizer.save_pretrained(run_folder / "adapter")
-print(sorted(path.name for path in (run_folder / "adapter").iterdir()))
+from dataclasses import asdict
 
-# %% [markdown]
-# Then the merge. The adapter goes into the **unquantized** base, in fp32, and the logits
-# before and after are compared: they differ by rounding alone.
+from grpo_utils import SYSTEM_PROMPT, lora_arguments, reward_settings
 
-# %%
-from grpo_utils import merge_adapter, save_merged
-
-merge = merge_adapter(run_folder / "adapter", base_name, test_rows["prompt"][:8])
-print(f"largest difference of a logit: {merge.largest_difference:.1e}")
-
-# %% [markdown]
-# The merge is exact, and still it is not the policy we trained: that one had its base in 4
-# bits. Whether this matters is a question for the same held-out prompts, so the model is
-# saved, in the type it will be used in, and evaluated as saved.
-
-# %%
-save_merged(merge, run_folder / "merged", torch_dtype(profile))
-merged = evaluate(merge.model.to(policy.device), merge.tokenizer, test_rows, **judging)
-print(before_after(before.summary(), after.summary(), p_value, merged.summary()))
-
-# %% [markdown]
-# Now the report: every figure, version and setting of this run.
-
-# %%
-from grpo_utils import (
-    SYSTEM_PROMPT,
-    lora_arguments,
-    reward_settings,
-    seconds_since_start,
-    versions,
-    write_report,
-)
-
-config = {
+settings = {
     "system_prompt": SYSTEM_PROMPT,
-    "dataset": profile.dataset,
+    "machine": reason,
+    "profile": asdict(profile),
     "train_rows": len(train_rows),
-    "rewards": reward_settings(LESSON_REWARDS, arguments.get("reward_weights")),
-    "lora": lora_arguments(profile),
+    "rewards": reward_settings(
+        LESSON_REWARDS, arguments.get("reward_weights")
+    ),
+    "lora": {**lora_arguments(profile), "random_state": SEED},
     "evaluation": judging,
-    "training_arguments": trainer.args.to_dict(),
+    "training_arguments": config.to_dict(),
 }
 
 # %%
+from grpo_utils import seconds_since_start, versions, write_report
+
 report = {
     "profile": profile.name,
     "family": FAMILY,
     "model": base_name,
     "backend": BACKEND,
-    "load_in_4bit": LOAD_IN_4BIT,
+    "load_in_4bit": load_in_4bit,
     "steps": trainer.state.global_step,
     "seed": SEED,
     "before": before.summary(),
     "after": after.summary(),
-    "merged": merged.summary(),
     "p_value": p_value,
-    "merge_difference": merge.largest_difference,
     "train_seconds": train_seconds,
     "wall_seconds": seconds_since_start(),
     "versions": versions(),
-    "config": config,
+    "config": settings,
 }
 print("written:", write_report(run_folder, report))
 
 # %% [markdown]
-# Last, what a user of your model does: plain `pipeline`, on the saved folder. No Unsloth, no
-# PEFT, no course. (`pipeline` warns of defaults of its own; we ask it not to.)
+# ## 10. A model that stands alone
+#
+# The adapter goes into the **unquantized** base, in fp32, and the logits
+# before and after are compared: they should differ by rounding alone. This happens in a fresh
+# Python process, since Unsloth on a GPU has replaced parts of transformers in this one.
 
 # %%
+from grpo_utils import export_merged, in_fresh_process
+
+merge_difference, merged = in_fresh_process(
+    export_merged,
+    run_folder / "adapter",
+    base_name,
+    run_folder / "merged",
+    profile,
+    test_rows,
+    judging,
+)
+print(f"largest difference of a logit: {merge_difference:.1e}")
+
+# %% [markdown]
+# The merge is exact, and still it is not the policy we trained: that one had its base in 4
+# bits. So the merged model was answered for on its own, as saved, on the same held-out prompts.
+
+# %%
+print(
+    before_after(before.summary(), after.summary(), p_value, merged.summary())
+)
+
+# %% [markdown]
+# And into the report, which is now complete.
+
+# %%
+report |= {
+    "merged": merged.summary(),
+    "merge_difference": merge_difference,
+    "wall_seconds": seconds_since_start(),
+}
+print("written:", write_report(run_folder, report))
+
+# %% [markdown]
+# Last, what a user of your model does: plain `pipeline` on the saved folder, in a Python of its
+# own, without Unsloth, PEFT or this course. (`pipeline` warns of defaults of its own; it is
+# asked not to.)
+
+# %%
+ASK = """
+import sys
 import transformers
 
 transformers.logging.set_verbosity_error()
-chat = transformers.pipeline("text-generation", model=str(run_folder / "merged"))
-question = [
-    {"role": "system", "content": SYSTEM_PROMPT},
-    {"role": "user", "content": "What is 15 + 27?"},
+folder, system, question = sys.argv[1:]
+chat = transformers.pipeline("text-generation", model=folder)
+messages = [
+    {"role": "system", "content": system},
+    {"role": "user", "content": question},
 ]
-said = chat(question, max_new_tokens=profile.max_completion_length, do_sample=False)
+said = chat(messages, max_new_tokens=256, do_sample=False)
 print(said[0]["generated_text"][-1]["content"])
+"""
+
+# %%
+import subprocess
+import sys
+
+question = "What is 15 + 27?"
+folder = str(run_folder / "merged")
+answer = subprocess.run(
+    [sys.executable, "-c", ASK, folder, SYSTEM_PROMPT, question],
+    capture_output=True,
+    text=True,
+    check=True,
+)
+print(answer.stdout)
 
 # %% [markdown]
 # ## 11. What this run proves, and what not
@@ -504,17 +598,13 @@ def advantages(rewards: list[float]) -> list[float]:
 
 
 # %% tags=["nbval-check-output"]
-def check_advantages(function) -> str:
-    answer = [round(a, 2) for a in function([3.0, 1.0, 1.0, 3.0])]
-    if not answer:
-        return "Exercise 1: not attempted yet."
-    if answer != [0.87, -0.87, -0.87, 0.87]:
-        return f"Exercise 1: not yet; [3, 1, 1, 3] should give ±0.87, and gives {answer}."
-    tied = function([3.0, 3.0])
-    return "Exercise 1: right." if not any(tied) else f"Exercise 1: a tied group gives {tied}."
+from grpo_utils import check_exercise
 
-
-print(check_advantages(advantages))
+GROUPS = [
+    (([3.0, 1.0, 1.0, 3.0],), [0.87, -0.87, -0.87, 0.87]),
+    (([3.0, 3.0, 3.0, 3.0],), [0.0, 0.0, 0.0, 0.0]),
+]
+print(check_exercise("Exercise 1", advantages, GROUPS))
 
 # %% [markdown]
 # <details><summary>Solution</summary>
@@ -532,7 +622,7 @@ def advantages_solution(rewards: list[float]) -> list[float]:
     return [(reward - mean) / (spread + 1e-4) for reward in rewards]
 
 
-print(check_advantages(advantages_solution))
+print(check_exercise("Exercise 1", advantages_solution, GROUPS))
 
 # %% [markdown]
 # ### Exercise 2: a reward that ends on time
@@ -551,17 +641,11 @@ def brevity_reward(completions, **kwargs) -> list[float]:
 
 
 # %% tags=["nbval-check-output"]
-def check_brevity(function) -> str:
-    chat = [[{"role": "assistant", "content": text}] for text in ("short", "x" * 61, "")]
-    plain, messages = function(["short", "x" * 61, ""]), function(chat)
-    if not plain:
-        return "Exercise 2: not attempted yet."
-    if plain != [0.25, 0.0, 0.0]:
-        return f"Exercise 2: not yet; strings should give [0.25, 0.0, 0.0] and give {plain}."
-    return "Exercise 2: right." if messages == plain else f"Exercise 2: chat gives {messages}."
-
-
-print(check_brevity(brevity_reward))
+LENGTHS = [
+    ((["short", "x" * 61, ""],), [0.25, 0.0, 0.0]),
+    (([[{"role": "assistant", "content": "short"}]],), [0.25]),
+]
+print(check_exercise("Exercise 2", brevity_reward, LENGTHS))
 
 # %% [markdown]
 # <details><summary>Solution</summary>
@@ -577,7 +661,7 @@ def brevity_solution(completions, **kwargs) -> list[float]:
     return [0.25 if 0 < length <= 60 else 0.0 for length in lengths]
 
 
-print(check_brevity(brevity_solution))
+print(check_exercise("Exercise 2", brevity_solution, LENGTHS))
 
 # %% [markdown]
 # ## What to read next
