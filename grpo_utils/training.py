@@ -97,7 +97,7 @@ ALGORITHM = {
     "top_k": 0,
     "vllm_importance_sampling_correction": True,
     "router_aux_loss_coef": 0.0,
-    "lr_scheduler_type": "constant",
+    "lr_scheduler_type": "linear",  # down to nothing: a constant rate ends in noise
     "warmup_steps": 0,
     "weight_decay": 0.0,
     "max_grad_norm": 1.0,
