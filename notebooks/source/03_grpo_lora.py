@@ -9,7 +9,7 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | MINUTES (measured) | about 50 minutes (estimated, never run) |
+# | time for Run All | about 2 minutes ([measured](../docs/results.md)) | about 50 minutes ([estimated](../docs/compatibility.md), never run) |
 # | model | 0.66 million parameters, ships with the course | Qwen2.5-1.5B-Instruct, or Gemma 3 1B |
 # | task | two-digit additions | GSM8K word problems |
 #
@@ -230,7 +230,8 @@ for name, value in arguments.items():
 # %%
 config = GRPOConfig(**arguments)
 completions = profile.completions_per_step
-print(f"{completions} a step, in groups of {config.num_generations}")
+group = config.num_generations
+print(f"{completions} completions a step, in groups of {group}")
 
 # %% [markdown]
 # ## 5. The policy: a 4-bit base and an adapter
@@ -366,6 +367,7 @@ result = trainer.train()
 train_seconds = time.perf_counter() - started
 policy.save_pretrained(run_folder / "adapter")
 tokenizer.save_pretrained(run_folder / "adapter")
+print("saved:", run_folder / "adapter")
 
 # %% [markdown]
 # The adapter is saved at once: whatever happens next, it is there. Now the curve.
@@ -567,7 +569,7 @@ answer = subprocess.run(
     text=True,
     check=True,
 )
-print(answer.stdout)
+print(answer.stdout.strip())
 
 # %% [markdown]
 # ## 11. What this run proves, and what not
