@@ -8,6 +8,7 @@ from .data import (
     chat_prompt,
     check_rows,
     drop_long_prompts,
+    encode_prompts,
     gsm8k_answer,
     gsm8k_rows,
     is_held_out,

@@ -21,7 +21,7 @@ from .errors import CourseError
 
 if TYPE_CHECKING:
     from datasets import Dataset
-    from transformers import PreTrainedTokenizerBase
+    from transformers import BatchEncoding, PreTrainedTokenizerBase
 
 SYSTEM_PROMPT = (
     "Think first, then answer, in exactly this form: "
@@ -199,6 +199,17 @@ def _are_messages(prompt: object) -> bool:
         and prompt[-1]["role"] in ("user", "tool")
         and bool(str(prompt[-1]["content"] or "").strip())
     )
+
+
+def encode_prompts(
+    tokenizer: "PreTrainedTokenizerBase", prompts: Sequence[list[dict]], tools: Sequence[list | None] | None = None
+) -> "BatchEncoding":
+    """Prompts in the chat template, as left-padded tensors of shape (prompts, longest), ready to generate from."""
+    texts = [
+        tokenizer.apply_chat_template(prompt, tools=offered, add_generation_prompt=True, tokenize=False)
+        for prompt, offered in zip(prompts, tools or [None] * len(prompts), strict=True)
+    ]
+    return tokenizer(texts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=False)
 
 
 def prompt_lengths(rows: "Dataset", tokenizer: "PreTrainedTokenizerBase") -> list[int]:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .data import encode_prompts
 from .errors import CourseError
 from .rewards import is_strictly_right, split_form
 
@@ -153,10 +154,7 @@ def _generate_batch(
 ) -> list[str]:
     import torch
 
-    texts = [tokenizer.apply_chat_template(p, add_generation_prompt=True, tokenize=False) for p in prompts]
-    inputs = tokenizer(texts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=False).to(
-        model.device
-    )
+    inputs = encode_prompts(tokenizer, prompts).to(model.device)
     decoding = (
         dict(do_sample=False) if temperature == 0 else dict(do_sample=True, temperature=temperature, top_p=1.0, top_k=0)
     )

@@ -20,6 +20,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .data import encode_prompts
 from .errors import CourseError
 from .evaluation import Evaluation, evaluate
 from .models import model_path, torch_dtype
@@ -132,8 +133,7 @@ def logits(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", promp
     """The logits after each prompt, of shape (prompts, vocabulary)."""
     import torch
 
-    texts = [tokenizer.apply_chat_template(p, add_generation_prompt=True, tokenize=False) for p in prompts]
-    inputs = tokenizer(texts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=False)
+    inputs = encode_prompts(tokenizer, prompts)
     with torch.no_grad():
         return model(**inputs.to(model.device)).logits[:, -1].float()
 

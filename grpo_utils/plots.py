@@ -32,7 +32,7 @@ def reward_curve(log_history: Sequence[dict], reward_names: Sequence[str]) -> "F
         axes.plot(range(1, len(values) + 1), values, color=colour, marker=marker, markersize=3, label=name)
     axes.set(xlabel="step", ylabel="mean of the batch", title="Rewards during training")
     axes.grid(alpha=0.3)
-    axes.legend(loc="upper left", fontsize="small")
+    axes.legend(loc="center right", fontsize="small")
     return figure
 
 

@@ -125,8 +125,8 @@ def keep_trainable_fp32(model: "PreTrainedModel") -> int:
     """Put trainable parameters back into fp32 after `GRPOTrainer` was built; how many there were.
 
     TRL casts the adapter of a 4-bit model to bf16. On a T4 that breaks fp16 training, and at the
-    learning rates of an adapter bf16 rounds small updates away: on the tiny models it cost 5
-    points of accuracy. Unsloth on a GPU takes the cast out as well.
+    learning rates of an adapter bf16 rounds small updates away: 0.87 instead of 0.92 strict accuracy
+    on a tiny model (100 steps at a constant 1e-3, n = 600, measured). Unsloth on a GPU takes the cast out as well.
     """
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     for parameter in trainable:

@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
+from ..data import encode_prompts
 from ..evaluation import wilson_interval
 from .mixture import ADDITION_RIGHT, ADDITION_STYLES, RIGHT, SHARES, TASKS, Row, rows
 
@@ -66,11 +67,7 @@ beyond its table. It is a test piece, not an assistant.
 
 def generated(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, some: list[Row], sample: bool) -> list[str]:
     """What the model says to each row; of a tool call, the JSON alone."""
-    texts = [
-        tokenizer.apply_chat_template(row.prompt, tools=row.tools, add_generation_prompt=True, tokenize=False)
-        for row in some
-    ]
-    inputs = tokenizer(texts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=False)
+    inputs = encode_prompts(tokenizer, [row.prompt for row in some], [row.tools for row in some])
     torch.manual_seed(0)
     with torch.inference_mode():
         output = model.generate(**inputs, max_new_tokens=LONGEST, do_sample=sample)
