@@ -49,6 +49,7 @@ from .profiles import (
     Gpu,
     Profile,
     check_choice,
+    check_count,
     choose_profile,
     find_gpus,
     find_profile,

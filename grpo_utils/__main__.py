@@ -22,13 +22,7 @@ def run(arguments: argparse.Namespace) -> None:
     folder = Path(parameters.get("OUTPUT_DIR", "outputs/run"))
     with TemporaryDirectory() as scratch:
         executed = Path(scratch) / lesson.name
-        try:
-            execute(lesson, executed, parameters)
-        except CourseError as error:
-            kept = folder.with_name(f"failed-{time.strftime('%Y%m%d-%H%M%S')}.ipynb")
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(executed, kept)
-            raise CourseError(f"{error}\nThe notebook as far as it came: {kept}") from error
+        execute(lesson, executed, parameters, folder)
         shutil.move(executed, folder / lesson.name)
     show_report(folder)
 
@@ -45,7 +39,8 @@ def read_parameters(lesson: Path, pairs: list[tuple[str, str]]) -> dict:
     valid = papermill.inspect_notebook(str(lesson))
     for name, _ in pairs:
         if name not in valid:
-            raise CourseError(f"{name!r} is no parameter of {lesson.name}.{did_you_mean(name, valid)}")
+            hint = did_you_mean(name.upper(), valid)
+            raise CourseError(f"{name!r} is no parameter of {lesson.name}.{hint} Valid: {', '.join(valid)}.")
     return {name: read_value(name, text, valid[name]["inferred_type_name"]) for name, text in pairs}
 
 
@@ -66,7 +61,7 @@ def read_value(name: str, text: str, kind: str) -> object:
     return value
 
 
-def execute(lesson: Path, executed: Path, parameters: dict) -> None:
+def execute(lesson: Path, executed: Path, parameters: dict, folder: Path) -> None:
     """Run a notebook; what its cells print is printed here too, as it comes."""
     import papermill
 
@@ -82,7 +77,12 @@ def execute(lesson: Path, executed: Path, parameters: dict) -> None:
             extra_arguments=["--IPKernelApp.log_level=40"],
         )
     except papermill.PapermillExecutionError as error:
-        raise CourseError(f"cell {error.exec_count} of {lesson.name}: {error.ename}: {error.evalue}") from error
+        if error.ename == CourseError.__name__:
+            raise CourseError(error.evalue) from error
+        kept = folder.with_name(f"failed-{time.strftime('%Y%m%d-%H%M%S')}.ipynb")
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(executed, kept)
+        raise CourseError(f"{error.ename}: {error.evalue}\nThe notebook as far as it came: {kept}") from error
 
 
 def show_report(folder: Path) -> None:
@@ -101,7 +101,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m grpo_utils", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     lesson = commands.add_parser("run", help="run a lesson from beginning to end, without a browser")
-    lesson.add_argument("lesson", nargs="?", type=Path, default=LESSON)
+    lesson.add_argument("lesson", nargs="?", type=Path, default=LESSON, help="a notebook; lesson 03 if not given")
     lesson.add_argument(
         "-p",
         dest="parameter",
@@ -130,6 +130,8 @@ def main() -> None:
             show_report(arguments.folder)
     except CourseError as error:
         sys.exit(f"Error: {error}")
+    except KeyboardInterrupt:
+        sys.exit("Stopped. The unfinished run stays where it is; the next one is started clean beside it.")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,9 @@ from collections.abc import Callable, Sequence
 #: What a stub gives back.
 NOTHING = (None, [], "")
 
+#: What can be compared as it is; an array or a tensor is told to be a list.
+PLAIN = (type(None), bool, int, float, str, list, tuple)
+
 
 def check_exercise(name: str, function: Callable, cases: Sequence[tuple[tuple, object]]) -> str:
     """One sentence about ``function``, judged by ``cases`` of (arguments, expected result).
@@ -26,6 +29,8 @@ def check_exercise(name: str, function: Callable, cases: Sequence[tuple[tuple, o
             answer = function(*arguments)
         except Exception as error:  # the one place where a learner's own code runs
             return f"{name}: not yet; for {arguments} it raises {type(error).__name__}: {error}."
+        if not isinstance(answer, PLAIN):
+            return f"{name}: not yet; it gives a {type(answer).__name__}, and a {type(expected).__name__} is wanted."
         if answer in NOTHING and expected not in NOTHING:
             return f"{name}: not attempted yet."
         if _rounded(answer) != _rounded(expected):

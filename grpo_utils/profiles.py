@@ -290,6 +290,18 @@ def check_choice(what: str, value: object, valid: Sequence[object]) -> None:
         raise CourseError(f"{what}={value!r} is unknown.{hint} Valid: {', '.join(names)}.")
 
 
+def check_count(what: str, value: int) -> None:
+    """Raise a CourseError unless ``value`` is 0 (the profile's own number) or more.
+
+    >>> check_count("STEPS", -5)
+    Traceback (most recent call last):
+    ...
+    grpo_utils.errors.CourseError: STEPS=-5 is negative. Give 0 for the profile's own number, or a number above it.
+    """
+    if value < 0:
+        raise CourseError(f"{what}={value} is negative. Give 0 for the profile's own number, or a number above it.")
+
+
 def prepare_machine(profile: Profile, offline: bool = True) -> None:
     """Set what has to be set before torch is imported: threads, device, offline.
 

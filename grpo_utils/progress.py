@@ -10,16 +10,19 @@ from transformers.trainer_callback import PrinterCallback, ProgressCallback
 SHOWN = {
     "reward": "reward",
     "rewards/correctness_reward/mean": "correct",
-    "rewards/strict_format_reward/mean": "format",
     "frac_reward_zero_std": "tied",
 }
+
+
+#: Fits 80 columns: a longer line would start a new one at every refresh.
+LINE = "GRPO {percentage:3.0f}%|{bar:10}| {n_fmt}/{total_fmt} {elapsed}<{remaining}{postfix}"
 
 
 class ProgressBar(TrainerCallback):
     """One line: steps done, time left, and the newest rewards."""
 
     def on_train_begin(self, args, state, control, **kwargs):
-        self.bar = tqdm(total=state.max_steps, desc="GRPO", file=sys.stdout, ncols=110, mininterval=1.0)
+        self.bar = tqdm(total=state.max_steps, file=sys.stdout, bar_format=LINE, mininterval=1.0)
 
     def on_step_end(self, args, state, control, **kwargs):
         self.bar.update(state.global_step - self.bar.n)

@@ -26,16 +26,22 @@ PACKAGES = ("unsloth", "unsloth_zoo", "trl", "transformers", "peft", "bitsandbyt
 STARTED = "started.txt"
 
 
-def start_run(folder: str | Path) -> tuple[Path, str]:
+def start_run(folder: str | Path, model: str = "") -> tuple[Path, str]:
     """A new, empty folder for a run, and one sentence about what was there before.
 
     A finished run (it has a `report.json`) and an unfinished one (it was killed) are both
     renamed with their time and kept; a run always starts clean.
 
     Raises:
-        CourseError: the folder holds something that is not a run; it stays as it is.
+        CourseError: the folder holds something that is not a run, a run that is still at work, or
+            the ``model`` to train from; it stays as it is.
     """
     folder = Path(folder)
+    if model and Path(model).resolve().is_relative_to(folder.resolve()):
+        raise CourseError(
+            f"MODEL={model!r} lies in OUTPUT_DIR={str(folder)!r}, which is renamed when a run starts. "
+            "Give this run another OUTPUT_DIR."
+        )
     if not folder.exists() or not any(folder.iterdir()):
         said = f"New run in {folder}."
     else:

@@ -155,7 +155,7 @@ def test_a_run_killed_in_training_is_kept_and_the_next_one_says_so(tmp_path):
     command = [sys.executable, "-m", "grpo_utils", "run", str(LESSON), "-p", "STEPS", "500"]
     with open(tmp_path / "said.txt", "w") as said:
         killed = subprocess.Popen(command, cwd=tmp_path, stdout=said, stderr=said, start_new_session=True)
-        wait_for(lambda: "GRPO:   1%" in (tmp_path / "said.txt").read_text(), "training", killed)
+        wait_for(lambda: "GRPO   1%" in (tmp_path / "said.txt").read_text(), "training", killed)
         kernel = json.loads((tmp_path / "outputs/run/started.txt").read_text())["pid"]
         os.killpg(killed.pid, signal.SIGKILL)
         killed.wait()

@@ -57,6 +57,15 @@ def test_a_run_that_is_still_at_work_is_left_alone(tmp_path):
     assert "an unfinished run" in start_run(tmp_path / "run")[1]
 
 
+def test_a_model_inside_the_folder_of_the_run_is_not_renamed_away(tmp_path):
+    folder, _ = start_run(tmp_path / "run")
+    finish(folder)
+    with pytest.raises(CourseError, match="Give this run another OUTPUT_DIR"):
+        start_run(folder, str(folder / "merged"))
+    assert (folder / "merged").is_dir()
+    start_run(tmp_path / "second", str(folder / "merged"))
+
+
 def test_two_runs_of_one_second_are_both_kept(tmp_path):
     for _ in range(3):
         start_run(tmp_path / "run")

@@ -7,11 +7,17 @@
 # want, train it with GRPO and a verifiable reward, show fairly whether it got better, and
 # save a model that plain `transformers` loads.
 #
+# GRPO, *group relative policy optimization*, samples several completions (answers) for each
+# prompt, scores each, and makes the better ones of every group likelier. The scores come from a
+# *verifiable reward*: a few lines of Python that check an answer, here against the known
+# result (the *gold answer*). What is trained is a *LoRA adapter*: small extra matrices beside a
+# frozen model, which section 5 loads.
+#
 # | | CPU | T4 |
 # |---|---|---|
 # | time for Run All | about 2 minutes ([measured](../docs/results.md)) | about 50 minutes ([estimated](../docs/compatibility.md), never run) |
 # | model | 0.66 million parameters, ships with the course | Qwen2.5-1.5B-Instruct, or Gemma 3 1B |
-# | task | two-digit additions | GSM8K word problems |
+# | task | two-digit additions | GSM8K, school word problems |
 #
 # **While it trains**, read section 8: it tells what the moving numbers mean.
 #
@@ -43,7 +49,7 @@ if {"COLAB_RELEASE_TAG", "KAGGLE_KERNEL_RUN_TYPE"} & set(os.environ):
 
 # %% [markdown]
 # These are the only settings. Change them here, or from a terminal:
-# `python -m grpo_utils run notebooks/03_grpo_lora.ipynb -p FAMILY gemma`.
+# `make run ARGS="-p FAMILY gemma"`.
 
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # auto, cpu, t4, l4, a100 or h100
@@ -65,6 +71,7 @@ OUTPUT_DIR: str = "outputs/run"  # adapter, merged model and report
 from grpo_utils import (
     BACKENDS,
     check_choice,
+    check_count,
     check_model,
     check_report_to,
     choose_model,
@@ -78,7 +85,7 @@ base_name = choose_model(profile, FAMILY, MODEL)
 profile, warning = fit_model(profile, base_name)
 print(f"Profile {profile.name}: {reason}.")
 print(f"Why: {profile.why}.")
-print(f"Model: {base_name}. {warning}")
+print(f"Model: {base_name}", warning, sep="\n" if warning else "")
 
 # %% [markdown]
 # The other settings are checked now, and the model is looked up before anything of it is
@@ -87,6 +94,8 @@ print(f"Model: {base_name}. {warning}")
 # %%
 check_choice("BACKEND", BACKEND, BACKENDS)
 check_choice("BASE_BITS", BASE_BITS, (0, 4, 16))
+check_count("STEPS", STEPS)
+check_count("EVAL_ROWS", EVAL_ROWS)
 check_report_to(REPORT_TO)
 prepare_machine(profile, offline=not MODEL)
 check_model(base_name)
@@ -108,6 +117,12 @@ if BACKEND == "unsloth":
 from trl import GRPOConfig, GRPOTrainer
 
 print("Device:", check_gpu(profile))
+
+# %% [markdown]
+# On a CPU Unsloth prints what it supports officially, which is less than what works: GRPO runs
+# there through TRL's own trainer, as you will see. It also names bfloat16, which this lesson
+# does not use on a CPU: everything is loaded in fp32 below, on one thread, because two are
+# slower for matrices this small.
 
 # %% [markdown]
 # ## 2. The data
@@ -197,7 +212,7 @@ for name, row in zip(HAND_WRITTEN, zip(*scores), strict=True):
 # %%
 from grpo_utils import start_run
 
-run_folder, said = start_run(OUTPUT_DIR)
+run_folder, said = start_run(OUTPUT_DIR, MODEL)
 print(said)
 
 # %% [markdown]
@@ -219,12 +234,13 @@ for name, value in arguments.items():
     print(f"{name:38} {value}")
 
 # %% [markdown]
-# Four of them make it GRPO:
+# Four to know first (the rest are the defaults of TRL or the sizes of the profile):
 #
 # - `num_generations`: the size of a *group*, the completions sampled for one prompt;
 # - `per_device_train_batch_size`: counts **completions**, not prompts, and with
 #   `gradient_accumulation_steps` must hold whole groups;
-# - `beta` 0.0: no reference model and no KL term;
+# - `beta` 0.0: nothing pulls the policy back to the model it started from (a positive `beta`
+#   would add that pull, the KL divergence from a frozen *reference model*, to the loss);
 # - `learning_rate`: an adapter takes ten times and more what full fine-tuning would.
 
 # %%
@@ -327,16 +343,19 @@ print(f"in form and right, sampled: {rates['accuracy']:.3f}")
 print(f"in form and right, greedy:  {rates['greedy_accuracy']:.3f}")
 
 # %% [markdown]
-# On the CPU profile the base model can add, yet mostly writes plain sentences: its strict
-# accuracy is low when sampled and zero, or close to it, when greedy. It knows the task and not
+# On the CPU profile the base model can add, yet writes plain sentences half of the time and
+# incomplete tags now and then: its strict accuracy is low when sampled and zero, or close to
+# it, when greedy. It knows the task and not
 # the form, as a real base model does.
 
 # %% [markdown]
 # ## 7. Training
 #
 # Each step: sample a group of completions for each of a few prompts, score them, compare
-# each with the mean of **its own group**, and make what was better than its group likelier.
-# A group whose completions all score the same teaches nothing.
+# each with the mean of **its own group**, and make what was better than its group likelier. How
+# much better, measured in standard deviations of the group, is a completion's *advantage*. A
+# group whose completions all score the same is *tied*: its advantages are zero and it teaches
+# nothing.
 
 # %%
 trainer = GRPOTrainer(
@@ -409,8 +428,9 @@ for key in TELLING.split():
 #   weighs by token, it is small noise of either sign. It is *not* the KL divergence:
 #   with `beta=0` none is computed.
 # - **`reward`** is the weighted sum of all rewards, averaged over the batch. This is the curve
-#   to watch; its largest possible value here is 3.0.
-# - **`frac_reward_zero_std`** is the share of groups whose completions all scored the same.
+#   to watch; its largest possible value here is 3.0, of which correctness (`correct` in the
+#   bar) is 2.0.
+# - **`frac_reward_zero_std`** (`tied` in the bar) is the share of groups whose completions all scored the same.
 #   They give no gradient. It rises when the task is solved (all right) and also when it is
 #   hopeless (all wrong): look at `reward` to know which. On the CPU profile it ends near 1 with
 #   `reward` near 3.0, so: solved.
@@ -436,9 +456,10 @@ for index in range(4):
     print(f"  after:  {after.sampled[index][:100]!r}")
 
 # %% [markdown]
-# Four samples prove nothing; all held-out prompts together do. The interval beside the
-# accuracy is a 95 % Wilson interval. The p-value is of an exact McNemar test, which compares
-# each prompt with itself.
+# Four samples prove nothing; all held-out prompts together do. Beside the accuracy stands a
+# 95 % Wilson interval: the true rate lies within in 95 of 100 such experiments. The p-value is
+# of an exact McNemar test, which compares each prompt with itself: how often chance alone would
+# change that many answers that one-sidedly. Near 1 means no change shown, below 0.05 some.
 
 # %%
 from grpo_utils import before_after, mcnemar_p_value
@@ -448,7 +469,7 @@ print(before_after(before.summary(), after.summary(), p_value))
 
 # %% [markdown]
 # How much of that is form and how much is ability? Among the answers that were in form at
-# all, this share was right:
+# all, so many were right:
 
 # %%
 for name, result in (("before", before), ("after", after)):
@@ -456,8 +477,9 @@ for name, result in (("before", before), ("after", after)):
     print(f"{name:7} {sum(result.right)} right of {formed} in form")
 
 # %% [markdown]
-# If the second line's share is the larger one, the policy did not only learn the form: the
-# reward pays right sums alone, and wrong ones became rarer.
+# On the CPU profile most of those in form were right before, too: the gain is mostly form. Few
+# answers stand behind the first line, and other questions than behind the second, so the two
+# shares alone show no gain in arithmetic.
 #
 # The report is written now, every figure, version and setting of this run. What the merged
 # model does is added to it below.
@@ -630,7 +652,7 @@ def advantages_solution(rewards: list[float]) -> list[float]:
     return [(reward - mean) / (spread + 1e-4) for reward in rewards]
 
 
-print(check_exercise("Exercise 1", advantages_solution, GROUPS))
+print(check_exercise("Exercise 1, solution", advantages_solution, GROUPS))
 
 # %% [markdown]
 # ### Exercise 2: a reward that ends on time
@@ -650,8 +672,9 @@ def brevity_reward(completions, **kwargs) -> list[float]:
 
 # %% tags=["nbval-check-output"]
 LENGTHS = [
-    ((["short", "x" * 61, ""],), [0.25, 0.0, 0.0]),
-    (([[{"role": "assistant", "content": "short"}]],), [0.25]),
+    ((["short", "x" * 60, "x" * 61, ""],), [0.25, 0.25, 0.0, 0.0]),
+    (([[{"role": "assistant", "content": "x" * 60}]],), [0.25]),
+    (([[{"role": "assistant", "content": "x" * 61}]],), [0.0]),
 ]
 print(check_exercise("Exercise 2", brevity_reward, LENGTHS))
 
@@ -669,7 +692,7 @@ def brevity_solution(completions, **kwargs) -> list[float]:
     return [0.25 if 0 < length <= 60 else 0.0 for length in lengths]
 
 
-print(check_exercise("Exercise 2", brevity_solution, LENGTHS))
+print(check_exercise("Exercise 2, solution", brevity_solution, LENGTHS))
 
 # %% [markdown]
 # ## What to read next
