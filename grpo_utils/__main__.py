@@ -88,7 +88,7 @@ def execute(lesson: Path, executed: Path, parameters: dict, folder: Path) -> Non
 def show_report(folder: Path) -> None:
     """Print what a finished run left, and its before/after table."""
     report = read_report(folder)
-    summaries = report["before"], report["after"], report["p_value"], report["merged"]
+    summaries = report["before"], report["after"], report["p_value"], report.get("merged")
     print(f"\n{report['model']}, {report['profile']} profile, {report['steps']} steps, ", end="")
     print(f"{report['train_seconds']:.0f} s of training, {report['wall_seconds']:.0f} s in all\n")
     print(before_after(*summaries))

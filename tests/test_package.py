@@ -1,3 +1,4 @@
+import json
 import re
 import shutil
 import subprocess
@@ -102,6 +103,14 @@ def test_cli_report_without_a_run_is_one_sentence(tmp_path):
         and run.stderr.startswith("Error: There is no report.json")
         and "Traceback" not in run.stderr
     )
+
+
+def test_cli_report_shows_a_run_that_was_cut_off_before_its_merge(tmp_path):
+    rates = {"n": 2, "format_rate": 0.5, "accuracy": 0.5, "accuracy_ci95": [0.1, 0.9], "greedy_accuracy": 0.5}
+    report = {"model": "m", "profile": "cpu", "steps": 1, "train_seconds": 1.0, "wall_seconds": 2.0, "p_value": 1.0}
+    (tmp_path / "report.json").write_text(json.dumps({**report, "before": rates, "after": rates}))
+    run = cli("report", str(tmp_path))
+    assert run.returncode == 0 and "No improvement shown" in run.stdout and "KeyError" not in run.stderr
 
 
 def test_cli_run_names_the_nearest_parameter():
