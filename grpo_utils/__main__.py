@@ -2,6 +2,7 @@
 
 import argparse
 import ast
+import json
 import shutil
 import sys
 import time
@@ -96,6 +97,42 @@ def show_report(folder: Path) -> None:
     print(f"{folder / 'report.json'}: every figure and setting")
 
 
+def probe_files(arguments: argparse.Namespace) -> int:
+    """Attack rewards from files; 0 if they are ok, 1 if not."""
+    from .reward_lab import probe
+    from .reward_lab.loading import load_reward
+
+    rewards = [load_reward(target) for target in arguments.reward]
+    columns = {name: read_column(name, values) for name, values in arguments.column}
+    report = probe(
+        rewards if len(rewards) > 1 else rewards[0],
+        answers=arguments.answers,
+        answer_column=arguments.answer_column,
+        columns=columns,
+        tags=arguments.tags,
+        weights=arguments.weights,
+    )
+    print(report)
+    return 0 if report.ok else 1
+
+
+def read_column(name: str, text: str) -> list:
+    """A dataset column of the command line: a JSON list.
+
+    >>> read_column("tests", '["f(1) == 2", "f(2) == 3"]')
+    ['f(1) == 2', 'f(2) == 3']
+    """
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise CourseError(
+            f'column {name!r}: {text!r} is no JSON ({error}). Write a list, such as \'["a", "b"]\'.'
+        ) from error
+    if not isinstance(values, list):
+        raise CourseError(f"column {name!r}: {text!r} is no JSON list; write '[…]', one value for each answer.")
+    return values
+
+
 def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m grpo_utils", description=__doc__.splitlines()[0])
@@ -114,6 +151,17 @@ def parse() -> argparse.Namespace:
     commands.add_parser("machine", help="say which profile fits this machine, and why")
     table = commands.add_parser("report", help="show the before/after table of a finished run")
     table.add_argument("folder", nargs="?", type=Path, default=Path("outputs/run"))
+    attack = commands.add_parser("probe", help="attack a reward of yours before training on it")
+    attack.add_argument("reward", nargs="+", metavar="FILE.py:function", help="one reward, or several to be summed")
+    attack.add_argument("--answers", nargs="+", metavar="GOLD", help="gold answers as your dataset holds them")
+    attack.add_argument("--answer-column", default="answer", metavar="NAME", help="the column they arrive under")
+    attack.add_argument(
+        "--column", nargs=2, action="append", default=[], metavar=("NAME", "JSON"), help="a further column, a JSON list"
+    )
+    attack.add_argument(
+        "--tags", nargs="*", metavar="TEXT", help="the four texts around reasoning and answer; none: the answer alone"
+    )
+    attack.add_argument("--weights", nargs="+", type=float, metavar="W", help="a weight for each reward")
     return parser.parse_args()
 
 
@@ -126,6 +174,8 @@ def main() -> None:
         elif arguments.command == "machine":
             profile, reason = find_profile()
             print(f"{profile.name}: {reason}\n{profile.why}\n{profile.evidence}")
+        elif arguments.command == "probe":
+            sys.exit(probe_files(arguments))
         else:
             show_report(arguments.folder)
     except CourseError as error:

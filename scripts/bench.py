@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from grpo_utils import LESSON_REWARDS, PROFILES
+from grpo_utils import PROFILES, math_rewards
 
 ROOT = Path(__file__).parent.parent
 LESSON = ROOT / "notebooks" / "03_grpo_lora.ipynb"
@@ -62,7 +62,7 @@ def rewards_per_second() -> float:
     texts, gold = mixture * (COMPLETIONS // 4), ["42"] * COMPLETIONS
     chat = [[{"role": "assistant", "content": text}] for text in texts]
     started = time.perf_counter()
-    for reward in LESSON_REWARDS:
+    for reward in math_rewards().rewards:
         reward(chat, answer=gold)
     return COMPLETIONS / (time.perf_counter() - started)
 

@@ -70,7 +70,7 @@ def test_the_report_is_enough_to_repeat_the_run(committed):
     config = report_in(committed)["config"]
     assert "<reasoning>" in config["system_prompt"]
     assert config["rewards"][0]["name"] == "correctness_reward"
-    assert {reward["weight"] for reward in config["rewards"]} == {1.0}
+    assert [reward["weight"] for reward in config["rewards"]] == [2.0, 0.5, 0.5]
     arguments = config["training_arguments"]
     assert len(arguments) > 100
     assert (arguments["loss_type"], arguments["beta"], arguments["learning_rate"]) == ("dapo", 0.0, 2e-3)

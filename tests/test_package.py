@@ -61,7 +61,7 @@ def test_a_gpu_profile_on_a_torch_without_cuda():
 
 
 def requirement_pins(name: str) -> dict[str, str]:
-    return dict(re.findall(r"^([\w-]+)==([\w.]+)", (ROOT / name).read_text(), re.MULTILINE))
+    return dict(re.findall(r"^([\w-]+)(?:\[\w+\])?==([\w.]+)", (ROOT / name).read_text(), re.MULTILINE))
 
 
 def test_the_pins_agree_everywhere():

@@ -7,17 +7,19 @@ from hypothesis import strategies as st
 
 from grpo_utils.data import gsm8k_rows
 from grpo_utils.rewards import (
-    LESSON_REWARDS,
     TAGS,
     completion_text,
     correctness_reward,
     extract_answer,
     incremental_format_reward,
     is_strictly_right,
+    math_rewards,
     same_answer,
     strict_format_reward,
+    weighted_sum,
 )
 
+REWARDS, WEIGHTS = math_rewards()
 CLEAN = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
 
 ATTACKS = {
@@ -41,12 +43,12 @@ ATTACKS = {
 
 
 def test_the_clean_form_is_worth_three():
-    assert [reward([CLEAN], answer=["42"])[0] for reward in LESSON_REWARDS] == [2.0, 0.5, 0.5]
+    assert weighted_sum([reward([CLEAN], answer=["42"]) for reward in REWARDS], WEIGHTS) == [3.0]
 
 
 def test_line_breaks_in_the_form_are_allowed():
     text = "\n<reasoning>\n15\n+ 27\n</reasoning>\n<answer>\n42\n</answer>\n"
-    assert strict_format_reward([text]) == [0.5] and is_strictly_right(text, "42")
+    assert strict_format_reward([text]) == [1.0] and is_strictly_right(text, "42")
 
 
 @pytest.mark.parametrize("text", ATTACKS.values(), ids=ATTACKS)
@@ -57,9 +59,8 @@ def test_no_attack_passes_for_the_form(text):
 
 @pytest.mark.parametrize("text", ATTACKS.values(), ids=ATTACKS)
 def test_no_attack_earns_more_than_the_clean_form(text):
-    assert incremental_format_reward([text])[0] < 0.5
-    total = sum(reward([text], answer=["42"])[0] for reward in LESSON_REWARDS)
-    assert total <= 2.375
+    assert incremental_format_reward([text])[0] < 1.0
+    assert weighted_sum([reward([text], answer=["42"]) for reward in REWARDS], WEIGHTS)[0] <= 2.375
 
 
 @pytest.mark.parametrize("text", ["It is 42.", "", "15 + 27 is 42. "])
@@ -76,12 +77,12 @@ def test_tags_appended_to_other_text_earn_nothing(text):
 @pytest.mark.parametrize("tag", TAGS)
 def test_one_more_tag_or_tail_never_pays_on_a_complete_form(tag):
     for more in (CLEAN + tag, tag + CLEAN, CLEAN.replace("42</a", f"42{tag}</a"), CLEAN + "x"):
-        assert incremental_format_reward([more])[0] < 0.5
+        assert incremental_format_reward([more])[0] < 1.0
 
 
 def test_each_tag_in_its_place_pays():
     growing = ["", "<reasoning>a", "<reasoning>a</reasoning>", "<reasoning>a</reasoning><answer>b", CLEAN]
-    assert incremental_format_reward(growing) == [0.0, 0.125, 0.25, 0.375, 0.5]
+    assert incremental_format_reward(growing) == [0.0, 0.25, 0.5, 0.75, 1.0]
 
 
 RIGHT = [("42", "42"), ("1,000", "1000"), ("$18", "18"), ("18.00", "18"), ("-5", "-5"), ("+5", "5"), (".5", "0.5")]
@@ -90,7 +91,7 @@ WRONG = [("95", "100"), ("-5", "5"), ("5", "15"), ("42 or 43", "42"), ("", ""), 
 
 @pytest.mark.parametrize(("said", "gold"), RIGHT)
 def test_other_ways_to_write_the_same_number(said, gold):
-    assert correctness_reward([f"<answer>{said}</answer>"], answer=[gold]) == [2.0]
+    assert correctness_reward([f"<answer>{said}</answer>"], answer=[gold]) == [1.0]
 
 
 @pytest.mark.parametrize(("said", "gold"), WRONG)
@@ -101,12 +102,13 @@ def test_another_number_is_wrong(said, gold):
 @pytest.mark.parametrize("gold", [None, "", " ", "42"])
 def test_a_missing_answer_never_scores(gold):
     texts = ["", "42", "<answer></answer>", "<answer>42", "42</answer>", "</answer>42<answer>"]
-    assert correctness_reward(texts, answer=[gold] * len(texts)) == [0.0] * len(texts)
+    nothing = None if gold is None else 0.0
+    assert correctness_reward(texts, answer=[gold] * len(texts)) == [nothing] * len(texts)
     assert not same_answer(None, gold)
 
 
 def test_a_gold_answer_that_is_a_number_is_compared_as_text():
-    assert correctness_reward(["<answer>42</answer>"], answer=[42]) == [2.0]
+    assert correctness_reward(["<answer>42</answer>"], answer=[42]) == [1.0]
 
 
 def test_two_answers_are_none():
@@ -119,10 +121,10 @@ def test_two_answers_are_none():
 )
 def test_a_completion_that_says_nothing_scores_nothing(completion):
     assert completion_text(completion) == ""
-    assert [reward([completion], answer=["42"])[0] for reward in LESSON_REWARDS] == [0.0, 0.0, 0.0]
+    assert [reward([completion], answer=["42"])[0] for reward in REWARDS] == [0.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize("reward", LESSON_REWARDS, ids=lambda r: r.__name__)
+@pytest.mark.parametrize("reward", REWARDS, ids=lambda r: r.__name__)
 def test_chat_and_string_completions_score_alike(reward):
     texts = [CLEAN, *ATTACKS.values()]
     chat = [[{"role": "assistant", "content": text}] for text in texts]
@@ -139,9 +141,9 @@ texts_of_tags = st.lists(fragments, max_size=30).map("".join)
 def test_any_text_scores_finitely_and_alone(texts, gold, rng):
     order = list(range(len(texts)))
     rng.shuffle(order)
-    for reward in LESSON_REWARDS:
+    for reward in REWARDS:
         scores = reward(texts, answer=[gold] * len(texts))
-        assert all(0.0 <= score <= 2.0 for score in scores)
+        assert all(0.0 <= score <= 1.0 for score in scores)
         shuffled = reward([texts[i] for i in order], answer=[gold] * len(texts))
         assert shuffled == [scores[i] for i in order]
 
@@ -150,7 +152,7 @@ def test_any_text_scores_finitely_and_alone(texts, gold, rng):
 @given(texts_of_tags)
 def test_only_the_strict_form_earns_all_the_format_credit(text):
     partial, strict = incremental_format_reward([text])[0], strict_format_reward([text])[0]
-    assert (partial == 0.5) == (strict == 0.5)
+    assert (partial == 1.0) == (strict == 1.0)
 
 
 pieces = st.sampled_from([*TAGS, "a", " ", "42"])
@@ -174,13 +176,13 @@ HUGE = {
 @pytest.mark.parametrize("text", HUGE.values(), ids=HUGE)
 def test_hostile_lengths_cost_milliseconds(text):
     started = time.perf_counter()
-    for reward in LESSON_REWARDS:
+    for reward in REWARDS:
         reward([text], answer=["42"])
     assert time.perf_counter() - started < 5  # quadratic time would take minutes
 
 
 def test_rewards_can_be_sent_to_another_process():
-    assert pickle.loads(pickle.dumps(LESSON_REWARDS)) == LESSON_REWARDS
+    assert pickle.loads(pickle.dumps(REWARDS)) == REWARDS
 
 
 def test_real_reference_answers_are_right_and_another_rows_are_wrong(gsm8k_records):
@@ -189,7 +191,7 @@ def test_real_reference_answers_are_right_and_another_rows_are_wrong(gsm8k_recor
         f"<reasoning>{r['answer']}</reasoning><answer>{r['answer'].split('#### ')[1]}</answer>" for r in gsm8k_records
     ]
     gold = [row["answer"] for row in rows]
-    assert correctness_reward(formed, answer=gold) == [2.0] * len(rows)
+    assert correctness_reward(formed, answer=gold) == [1.0] * len(rows)
     other = gold[1:] + gold[:1]
     scores = correctness_reward(formed, answer=other)
     assert all(score == 0.0 for score, a, b in zip(scores, gold, other, strict=True) if a != b)

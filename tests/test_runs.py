@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from grpo_utils.errors import CourseError
-from grpo_utils.rewards import LESSON_REWARDS
+from grpo_utils.rewards import math_rewards
 from grpo_utils.runs import read_report, reward_settings, start_run, versions, write_report
 
 
@@ -96,4 +96,7 @@ def test_versions_name_all_that_decides_a_run():
 
 
 def test_weights_are_paired_with_names():
-    assert reward_settings(list(LESSON_REWARDS), [1.0, 0.5, 0.0])[1] == {"name": "strict_format_reward", "weight": 0.5}
+    assert reward_settings(math_rewards().rewards, [1.0, 0.5, 0.0])[1] == {
+        "name": "strict_format_reward",
+        "weight": 0.5,
+    }

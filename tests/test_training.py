@@ -8,7 +8,7 @@ from grpo_utils.data import load_rows
 from grpo_utils.errors import CourseError
 from grpo_utils.models import load_policy
 from grpo_utils.profiles import CPU, PROFILES, T4
-from grpo_utils.rewards import LESSON_REWARDS
+from grpo_utils.rewards import math_rewards
 from grpo_utils.training import REMOVED, check_batch, check_report_to, keep_trainable_fp32, training_arguments
 
 
@@ -131,7 +131,7 @@ def test_trl_casts_4_bit_adapters_to_bf16_and_we_cast_them_back(tmp_path):
         processing_class=tokenizer,
         args=GRPOConfig(**training_arguments(CPU, output_dir=str(tmp_path))),
         train_dataset=load_rows("addition", "train", 16),
-        reward_funcs=list(LESSON_REWARDS),
+        reward_funcs=math_rewards().rewards,
     )
     trainable = [parameter for parameter in policy.parameters() if parameter.requires_grad]
     assert {parameter.dtype for parameter in trainable} == {torch.bfloat16}, "TRL no longer casts: drop the helper"

@@ -1,0 +1,149 @@
+"""Other answers than the gold one: right in another writing, and wrong.
+
+>>> other_writings("1000")["with a comma"], wrong_answers("42", ["42", "7"])["wrong sign"]
+('1,000', '-42')
+
+What can be said of an answer depends on its kind: a number, JSON, a letter, a program, a text.
+"""
+
+import json
+from fractions import Fraction
+
+from ..rewards import parse_choice, parse_json, parse_number
+
+#: Wrong numbers that are written alike and differ only in how near they are to the gold one.
+PLAIN_WRONG = ("off by one", "off by 5 %", "another number", "far below", "far above")
+
+
+def kind_of(gold: str) -> str:
+    """``number``, ``json``, ``choice``, ``program`` or ``text``.
+
+    >>> [kind_of(gold) for gold in ("1,000", '{"a": 1}', "B", "lambda a: a + 1", "Paris")]
+    ['number', 'json', 'choice', 'program', 'text']
+    """
+    if parse_number(gold, words=False):
+        return "number"
+    if gold.strip()[:1] in ("{", "[") and _is_json(gold):
+        return "json"
+    if len(gold.strip()) == 1 and parse_choice(gold):
+        return "choice"
+    return "program" if "\n" in gold.strip() or set("=:\\") & set(gold) else "text"
+
+
+def _is_json(text: str) -> bool:
+    try:
+        return isinstance(parse_json(text), dict | list)
+    except ValueError:
+        return False
+
+
+def other_writings(gold: str) -> dict[str, str]:
+    """The same answer as models usually write it, by what is different.
+
+    >>> sorted(other_writings("0.5"))
+    ['as a fraction', 'on a line of its own', 'with words']
+    """
+    write = {"number": _number_writings, "json": _json_writings, "choice": _choice_writings, "text": _text_writings}
+    kind = kind_of(gold)
+    writings = {"on a line of its own": f"\n{gold}\n"} | (write[kind](gold) if kind in write else {})
+    return {what: text for what, text in writings.items() if text != gold}
+
+
+def _number_writings(gold: str) -> dict[str, str]:
+    value = parse_number(gold, words=False).value
+    words = {"with words": f"The answer is {gold}."}
+    if value.denominator != 1:
+        return words | _other_fraction(gold, value)
+    if not gold.strip("-").isdigit():
+        return words | {"as plain digits": str(value)}
+    sign, digits = "-" if value < 0 else "", f"{abs(int(value)):,}"
+    writings = {"with decimals": f"{gold}.00", "with a unit": f"{gold} apples", "with a currency": f"{sign}${digits}"}
+    if abs(value) >= 1000:
+        writings["with a comma"] = sign + digits
+    if value < 0:
+        writings["with a typographic minus"] = f"\u2212{digits}"
+    return words | writings
+
+
+def _other_fraction(gold: str, value: Fraction) -> dict[str, str]:
+    if "/" not in gold:
+        return {"as a fraction": f"{value.numerator}/{value.denominator}"}
+    decimal = f"{float(value):.12g}"
+    return {"as a decimal": decimal} if Fraction(decimal) == value else {}
+
+
+def _json_writings(gold: str) -> dict[str, str]:
+    value = parse_json(gold)
+    keys = dict(reversed(value.items())) if isinstance(value, dict) else value
+    return {"over several lines": json.dumps(value, indent=2), "with keys in another order": json.dumps(keys)}
+
+
+def _choice_writings(gold: str) -> dict[str, str]:
+    return {"in brackets": f"({gold})", "with a dot": f"{gold}.", "with words": f"The answer is {gold}"}
+
+
+def _text_writings(gold: str) -> dict[str, str]:
+    return {"in lower case": gold.lower(), "with a full stop": f"{gold}."}
+
+
+def wrong_answers(gold: str, golds: list[str]) -> dict[str, str]:
+    """Answers that are wrong, by how; ``golds`` are the other rows' right ones.
+
+    >>> wrong_answers("5 km", ["5 km", "7 km"])["several answers"]
+    '6 or 5 km or 1017'
+    """
+    kind = kind_of(gold)
+    wrong = {"number": _wrong_numbers, "json": _wrong_json}.get(kind, _wrong_texts)(gold)
+    if kind in ("json", "text", "choice"):
+        others = [other for other in golds if _unlike(gold, other)]
+        wrong |= {"another row's answer": others[-1]} if others else {}
+    if kind in ("text", "choice"):
+        wrong |= {"several answers": f"X or {gold} or Y"}
+    return wrong
+
+
+def _unlike(gold: str, other: str) -> bool:
+    return other.split() != gold.split() and kind_of(other) == kind_of(gold)
+
+
+def _wrong_numbers(gold: str) -> dict[str, str]:
+    value = parse_number(gold, words=False).value
+    whole, near = round(value), round(value * Fraction(95, 100))
+    wrong = {
+        "off by one": str(whole + 1),
+        "another number": str(3 * abs(whole) + 1002),
+        "far below": "-1000000000",
+        "far above": "1000000000",
+        "a digit more": f"1{abs(whole)}0",
+        "several answers": f"{whole + 1} or {gold} or {3 * abs(whole) + 1002}",
+        "a list": ", ".join([str(whole + 1), gold, str(whole - 1)]),
+    }
+    wrong |= {"wrong sign": gold[1:] if gold.startswith("-") else f"-{gold}"} if value else {}
+    return wrong | ({"off by 5 %": str(near)} if near != value else {})
+
+
+def _wrong_json(gold: str) -> dict[str, str]:
+    value = parse_json(gold)
+    if not isinstance(value, dict) or not value:
+        return {"an empty object": "{}", "cut off": gold.strip()[:-1]}
+    key = next(iter(value))
+    return {
+        "another value": json.dumps(value | {key: _other_value(value[key])}),
+        "a key missing": json.dumps({k: v for k, v in value.items() if k != key} or {"": 0}),
+        "an empty object": "{}",
+        "cut off": gold.strip()[:-1],
+        "a key twice": gold.strip()[:-1] + f", {json.dumps(key)}: {json.dumps(_other_value(value[key]))}}}",
+    }
+
+
+def _other_value(value: object) -> object:
+    if isinstance(value, bool):
+        return not value
+    return value + 1 if isinstance(value, int | float) else f"not {value}"
+
+
+def _wrong_texts(gold: str) -> dict[str, str]:
+    half = gold[: len(gold) // 2]
+    backwards = gold[::-1]
+    wrong = {"no idea": "I do not know.", "half of it": half if half.strip() else "", "backwards": backwards}
+    return {what: text for what, text in wrong.items() if text.strip() and text.split() != gold.split()}

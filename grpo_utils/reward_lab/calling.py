@@ -1,0 +1,175 @@
+"""Call a reward as TRL calls it, and survive whatever it does."""
+
+import asyncio
+import functools
+import inspect
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+from ..errors import CourseError
+from ..rewards import weighted_sum
+from .matrix import Case, token_ids
+
+#: What TRL hands to every reward beside the dataset's columns.
+PROVIDED = ("prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric")
+#: Seconds that one call may take before it is cut off.
+LONGEST_CALL = 20
+
+
+class OutOfTimeError(BaseException):
+    """A reward took too long; no ``except Exception`` of the reward itself should catch this."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One completion to score: the case, and the dataset row that it answers."""
+
+    case: Case
+    number: int
+    columns: dict = field(hash=False)
+
+
+@dataclass
+class Outcome:
+    """What became of one call: the scores, or the exception."""
+
+    scores: list[float | None] | None = None
+    error: str = ""
+    seconds: float = 0.0
+    code: str = "raises"
+
+
+def name_of(reward: Callable) -> str:
+    """The name that TRL would log a reward under."""
+    while isinstance(reward, functools.partial):
+        reward = reward.func
+    return getattr(reward, "__name__", type(reward).__name__)
+
+
+def parameters_of(reward: Callable) -> dict[str, inspect.Parameter]:
+    """The parameters of a reward by name.
+
+    Raises:
+        CourseError: it cannot be called with ``completions=…``.
+    """
+    if not callable(reward):
+        raise CourseError(f"A reward is a function; this is a {type(reward).__name__}: {reward!r}.")
+    found = dict(inspect.signature(reward).parameters)
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in found.values())
+    if not ({"completions", "completion_ids"} & set(found) or takes_any):
+        given = ", ".join(found) or "nothing"
+        raise CourseError(
+            f"{name_of(reward)}({given}) takes no `completions`. TRL calls a reward with keywords: "
+            f"def {name_of(reward)}(completions, **kwargs), with one score for each completion."
+        )
+    return found
+
+
+def missing_columns(parameters: dict[str, inspect.Parameter], columns: Sequence[str]) -> list[str]:
+    """The parameters without a default that neither TRL nor the given columns fill."""
+    plain = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    needed = [name for name, p in parameters.items() if p.kind in plain and p.default is p.empty]
+    return [name for name in needed if name not in {*PROVIDED, *columns}]
+
+
+def call(reward: Callable, rows: Sequence[Row], chat: bool) -> Outcome:
+    """Score ``rows`` in one batch, as chat messages or as strings."""
+    started = time.perf_counter()
+    try:
+        with time_limit(LONGEST_CALL):
+            scores = _run(reward, _arguments(rows, chat))
+            outcome = _checked(scores, len(rows))
+    except OutOfTimeError:
+        outcome = Outcome(error=f"no end within {LONGEST_CALL} seconds", code="slow")
+    except Exception as error:  # the one place where a user's reward runs
+        outcome = Outcome(error=f"{type(error).__name__}: {error}")
+    outcome.seconds = time.perf_counter() - started
+    return outcome
+
+
+def _arguments(rows: Sequence[Row], chat: bool) -> dict:
+    texts = [row.case.text for row in rows]
+    questions = [f"Question {row.number}" for row in rows]
+    columns = {name: [row.columns[name] for row in rows] for name in (rows[0].columns if rows else ())}
+    prompts = columns.pop("prompt", [[{"role": "user", "content": q}] for q in questions] if chat else questions)
+    return {
+        **columns,
+        "prompts": prompts,
+        "completions": [[{"role": "assistant", "content": t}] for t in texts] if chat else [t or "" for t in texts],
+        "completion_ids": [token_ids(text) for text in texts],
+        "trainer_state": SimpleNamespace(global_step=0, max_steps=100, epoch=0.0, log_history=[]),
+        "log_extra": lambda column, values: None,
+        "log_metric": lambda name, value: None,
+    }
+
+
+def is_async(reward: Callable) -> bool:
+    """Whether calling a reward gives a coroutine."""
+    while isinstance(reward, functools.partial):
+        reward = reward.func
+    return inspect.iscoroutinefunction(reward) or inspect.iscoroutinefunction(type(reward).__call__)
+
+
+def _run(reward: Callable, arguments: dict) -> object:
+    """Call a reward; an async one in a thread of its own, since a notebook's loop is already running."""
+    if not is_async(reward):
+        return reward(**arguments)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.run(reward(**arguments))).result()
+
+
+def _checked(scores: object, wanted: int) -> Outcome:
+    """Scores as floats and ``None``, or what is wrong with them."""
+    try:
+        values = list(scores)
+    except TypeError:
+        return Outcome(error=f"a {type(scores).__name__} came back, not a list of scores", code="wrong_length")
+    if len(values) != wanted:
+        return Outcome(error=f"{len(values)} scores came back for {wanted} completions", code="wrong_length")
+    numbers = [None if value is None else _number(value) for value in values]
+    return Outcome(scores=numbers)
+
+
+def _number(value: object) -> float:
+    """A score as a float; NaN for what is none (a text, a list)."""
+    try:
+        return math.nan if isinstance(value, str) else float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def sum_of(rewards: Sequence[Callable], weights: Sequence[float]) -> Callable:
+    """Several rewards as the one weighted sum that TRL makes of them."""
+
+    def weighted(**arguments: object) -> list[float | None]:
+        return weighted_sum([list(_run(reward, arguments)) for reward in rewards], weights)
+
+    weighted.__name__ = "sum of " + ", ".join(map(name_of, rewards))
+    weighted.reads_group = any(getattr(reward, "reads_group", False) for reward in rewards)
+    return weighted
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise `OutOfTimeError` in the block after so long; in the main thread of a Unix only, elsewhere no limit."""
+    if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: object) -> None:
+        raise OutOfTimeError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,66 @@
+"""The forms in which models are asked to answer, and how a lab writes a completion in one.
+
+>>> FORMS[0].write("15 + 27 = 42", "42")
+'<reasoning>15 + 27 = 42</reasoning><answer>42</answer>'
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..errors import CourseError
+from ..rewards import TAGS
+
+
+class Form(NamedTuple):
+    """What stands before and after the reasoning, and before and after the answer."""
+
+    before_reasoning: str
+    after_reasoning: str
+    before_answer: str
+    after_answer: str
+
+    def write(self, reasoning: str, answer: str) -> str:
+        """A completion in this form; without any tags it is the answer alone."""
+        if not any(self):
+            return answer
+        return f"{self[0]}{reasoning}{self[1]}{self[2]}{answer}{self[3]}"
+
+    def __str__(self) -> str:
+        """The form on one line, as a reader knows it."""
+        if not any(self):
+            return "of the answer alone"
+        return self.write("…", "…").replace("\n", "⏎")
+
+
+#: The forms that a reward is tried in when none is given, the course's own first.
+FORMS = (
+    Form(*TAGS),
+    Form("<reasoning>\n", "\n</reasoning>\n", "<answer>\n", "\n</answer>\n"),
+    Form("<think>", "</think>", "", ""),
+    Form("<think>\n", "\n</think>\n", "", ""),
+    Form("<think>", "</think>", "<answer>", "</answer>"),
+    Form("<think>\n", "\n</think>\n", "<answer>\n", "\n</answer>"),
+    Form("", " ", "\\boxed{", "}"),
+    Form("<think>", "</think>", "\\boxed{", "}"),
+    Form("", "\n", "#### ", ""),
+    Form("", " The answer is ", "", "."),
+    Form("", "\n", "```python\n", "\n```"),
+    Form("", "", "", ""),
+)
+
+
+def read_tags(tags: Sequence[str]) -> Form:
+    """Four texts as a form; none at all means the answer alone.
+
+    >>> read_tags([]).write("thinking", "42")
+    '42'
+
+    Raises:
+        CourseError: there are not four.
+    """
+    if isinstance(tags, str) or len(tags) not in (0, 4):
+        raise CourseError(
+            f"tags={tags!r} should be four texts, around the reasoning and around the answer, such as "
+            f"{TAGS}; an empty one where nothing stands; () for the answer alone."
+        )
+    return Form(*(tags or ("", "", "", "")))

@@ -1,0 +1,208 @@
+"""The rules by which a reward is judged: evidence in, findings out, one function for each fault."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from .answers import PLAIN_WRONG
+from .calling import Row
+from .matrix import Case
+from .report import Finding
+
+#: Differences below this are rounding.
+ROUNDING = 1e-9
+#: Wrong answers may differ in score (by their length, say) by this share of what a right one earns more.
+SLACK = 0.1
+
+
+@dataclass
+class Evidence:
+    """What was seen of one reward."""
+
+    reward: str
+    answered: bool
+    rows: list[Row] = field(default_factory=list)
+    scores: list[float | None] = field(default_factory=list)
+    failures: list[tuple[str, str, Case]] = field(default_factory=list)  # code, message, case
+    unlike: list[tuple[Case, float | None, float | None, str]] = field(default_factory=list)  # by neighbours
+    without_gold: list[tuple[Case, float, float, str]] = field(default_factory=list)  # with the gold, without
+    kinds: list[tuple[str, str]] = field(default_factory=list)  # code, what happens
+    slow: list[tuple[str, Case | None]] = field(default_factory=list)
+
+    def golds(self) -> list[int]:
+        """The numbers of the dataset rows."""
+        return sorted({row.number for row in self.rows})
+
+    def of(self, number: int, *roles: str) -> list[tuple[Case, float]]:
+        """Cases of one dataset row in certain roles, with their scores; those scored None are left out."""
+        pairs = zip(self.rows, self.scores, strict=True)
+        return [(r.case, s) for r, s in pairs if r.number == number and r.case.role in roles and s is not None]
+
+    def answerless(self, number: int) -> tuple[Case, float] | None:
+        """The completion without tags and answer, with its score."""
+        return _best([pair for pair in self.of(number, "odd", "missing") if pair[0].what == "no tags, no answer"])
+
+
+def _best(pairs: list[tuple[Case, float]]) -> tuple[Case, float] | None:
+    return max(pairs, key=lambda pair: pair[1], default=None)
+
+
+def _worst(pairs: list[tuple[Case, float]]) -> tuple[Case, float] | None:
+    return min(pairs, key=lambda pair: pair[1], default=None)
+
+
+def breaks_contract(seen: Evidence) -> Iterator[Finding]:
+    """``raises``, ``wrong_length``, ``not_finite``: one finding for each different message."""
+    for code in ("raises", "wrong_length", "not_finite"):
+        messages = {}
+        for found, message, case in seen.failures:
+            if found == code:
+                messages.setdefault(message.split("\n")[0], case)
+        for message, case in list(messages.items())[:3]:
+            shown = "(a chat message without content)" if case.text is None else case.text
+            yield Finding(code, f"{message} (on: {case.what}).", shown)
+
+
+def dead(seen: Evidence) -> Iterator[Finding]:
+    """The same score for everything, or for every completion whose reasoning has a line break."""
+    values = set(seen.scores)
+    if len(values) == 1 and len(seen.scores) > 1:
+        value = values.pop()
+        yield Finding(
+            "dead",
+            f"every one of {len(seen.scores)} completions scores {value}. If it wants another form than those "
+            "tried, give tags=…; if it reacts to particular answers, give answers=….",
+            seen.rows[0].case.text,
+            value,
+        )
+    elif not seen.answered and seen.rows:
+        yield from _dead_on_lines(seen)
+
+
+def _dead_on_lines(seen: Evidence) -> Iterator[Finding]:
+    """A form reward that pays the form on one line and not on several: mostly a missing DOTALL."""
+    number = seen.golds()[0]
+    clean = {case.what: (case, score) for case, score in seen.of(number, "clean")}
+    none = seen.answerless(number)
+    one, several = clean.get("right, in the asked form"), clean.get("right, reasoning on several lines")
+    if one and several and none and several[1] <= none[1] + ROUNDING < one[1]:
+        yield Finding(
+            "dead",
+            f"{several[1]:g} as soon as the reasoning has a line break, {one[1]:g} on one line. Models write several "
+            "lines: does a regular expression lack re.DOTALL?",
+            several[0].text,
+            several[1],
+        )
+
+
+def wrong_beats_right(seen: Evidence) -> Iterator[Finding]:
+    """A wrong answer scores as much as a right one, or is paid for being near."""
+    if not seen.answered or len(set(seen.scores)) == 1:
+        return
+    for number in seen.golds():
+        found = _beaten(seen, number) or _preferred(seen, number)
+        if found:
+            yield found
+            return
+
+
+def _beaten(seen: Evidence, number: int) -> Finding | None:
+    right, wrong = _worst(seen.of(number, "clean")), _best(seen.of(number, "wrong"))
+    if not right or not wrong or wrong[1] < right[1] - ROUNDING:
+        return None
+    lines = "several lines" in right[0].what and _best(seen.of(number, "clean"))[1] > wrong[1] + ROUNDING
+    hint = " On one line it is paid: does a regular expression lack re.DOTALL?" if lines else ""
+    sentence = f"{wrong[0].what} scores {wrong[1]:g}, {right[0].what} scores {right[1]:g}.{hint}"
+    return Finding("wrong_beats_right", sentence, right[0].text if lines else wrong[0].text, wrong[1])
+
+
+def _preferred(seen: Evidence, number: int) -> Finding | None:
+    """Wrong numbers are told apart: nearness is paid, and beats a right answer in another writing."""
+    gold = next(row for row in seen.rows if row.number == number).case
+    plain = [pair for pair in seen.of(number, "wrong") if pair[0].what in PLAIN_WRONG]
+    right, worst, best = _worst(seen.of(number, "clean")), _worst(plain), _best(plain)
+    if not (gold and right and worst) or best[1] - worst[1] <= SLACK * (right[1] - worst[1]):
+        return None
+    written = _worst(seen.of(number, "writing"))
+    more = f"; {written[0].what}, only {written[1]:g}" if written and written[1] < best[1] - ROUNDING else ""
+    sentence = (
+        f"wrong answers are told apart: {best[0].what} scores {best[1]:g}, {worst[0].what} {worst[1]:g}{more}. "
+        "In a group without a right answer the policy is then trained towards that wrong one."
+    )
+    return Finding("wrong_beats_right", sentence, best[0].text, best[1])
+
+
+def pays_missing_answer(seen: Evidence) -> Iterator[Finding]:
+    """No answer earns more than a wrong one, or anything at all where the gold answer is missing."""
+    if not seen.answered:
+        return
+    for number in seen.golds():
+        most = max([0.0, *(score for case, score in seen.of(number, "wrong") if case.what != "no tags, wrong")])
+        case, score = _best(seen.of(number, "missing")) or (None, 0.0)
+        if score > most + ROUNDING:
+            yield Finding(
+                "pays_missing_answer", f"{case.what} scores {score:g}, a wrong answer {most:g}.", case.text, score
+            )
+            return
+    for case, with_gold, without, gold in seen.without_gold:
+        if without > max(0.0, with_gold) + ROUNDING:
+            sentence = f"{case.what} scores {without:g} where the gold answer is {gold}."
+            yield Finding("pays_missing_answer", sentence, case.text, without)
+            return
+
+
+def farmable(seen: Evidence) -> Iterator[Finding]:
+    """Junk, repetition or stuffing scores more than the best clean completion of any usual length."""
+    for number in seen.golds():
+        clean = _best(seen.of(number, "clean", "long"))
+        attack = _best(seen.of(number, "attack", "missing"))
+        if clean and attack and attack[1] > clean[1] + ROUNDING:
+            sentence = f"{attack[0].what}: scores {attack[1]:g}; the best clean completion scores {clean[1]:g}."
+            yield Finding("farmable", sentence, attack[0].text, attack[1])
+            return
+
+
+def order_dependent(seen: Evidence) -> Iterator[Finding]:
+    """A score changes with the neighbours, or from one call to the next."""
+    for case, first, second, how in seen.unlike[:1]:
+        sentence = f"{case.what} scores {first} among the others and {second} {how}."
+        yield Finding("order_dependent", sentence, case.text, second)
+
+
+def one_kind_only(seen: Evidence) -> Iterator[Finding]:
+    """``chat_only``, ``string_only``."""
+    for code, what in seen.kinds:
+        yield Finding(code, what)
+
+
+def too_strict(seen: Evidence) -> Iterator[Finding]:
+    """A right answer in another usual writing earns no more than a wrong one."""
+    refused = {}
+    for number in seen.golds():
+        right = _best([pair for pair in seen.of(number, "clean") if pair[0].what == "right, in the asked form"])
+        nothing = _best(seen.of(number, "wrong")) if seen.answered else seen.answerless(number)
+        if not right or not nothing or nothing[1] >= right[1] - ROUNDING:
+            continue
+        refused |= {c.what: (c, s) for c, s in seen.of(number, "writing") if s <= nothing[1] + ROUNDING}
+    if refused:
+        case, score = next(iter(refused.values()))
+        yield Finding("too_strict", f"nothing for: {'; '.join(refused)}.", case.text, score)
+
+
+def slow(seen: Evidence) -> Iterator[Finding]:
+    """Too much time for ordinary completions, or for a hostile one."""
+    for sentence, case in seen.slow:
+        yield Finding("slow", sentence, case.text if case else None)
+
+
+#: All rules; a probe applies each.
+RULES = [
+    breaks_contract,
+    dead,
+    wrong_beats_right,
+    pays_missing_answer,
+    farmable,
+    order_dependent,
+    one_kind_only,
+    too_strict,
+    slow,
+]

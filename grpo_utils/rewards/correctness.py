@@ -1,0 +1,322 @@
+r"""Is the answer right? 1.0 where it is, 0.0 where it is not, ``None`` where there is no gold answer.
+
+    >>> right, wrong = "<answer>1,000</answer>", "<answer>100</answer>"
+    >>> correctness_reward([right, wrong], answer=["1000", "1000"])
+    [1.0, 0.0]
+
+The answer is looked for in the one ``<answer>…</answer>``; `AnswerReward` looks elsewhere. A missing
+answer never scores, whatever the gold answer is, and neither do several answers.
+"""
+
+import json
+import re
+import string
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ..errors import CourseError
+from .maths import same_expression
+from .numbers import parse_number, same_number
+from .text import Completion, completion_text, extract_all, extract_answer, split_form
+
+Scores = list[float | None]
+
+
+def same_text(said: str, gold: str) -> bool:
+    """Whether two texts are equal but for white space.
+
+    >>> same_text(" New  York", "New York"), same_text("new york", "New York")
+    (True, False)
+    """
+    return said.split() == gold.split()
+
+
+def same_answer(said: str | None, gold: object) -> bool:
+    r"""Whether an answer equals the gold answer: as text, as a number, or as an expression.
+
+    Text and numbers are decided here in microseconds (see `numbers`). What is neither goes to
+    math-verify, if it is an expression (see `maths`), in milliseconds.
+
+    >>> same_answer("1,000", "1000"), same_answer("-5", "5"), same_answer(None, "")
+    (True, False, False)
+    >>> same_answer(r"\frac{1}{2}", "0.5"), same_answer(r"2\sqrt{2}", r"\sqrt{8}"), same_answer("5 or 6", "6")
+    (True, True, False)
+    """
+    gold = "" if gold is None else str(gold)
+    if not said or not said.strip() or not gold.strip():
+        return False
+    if same_text(said, gold):
+        return True
+    wanted, number = parse_number(gold, words=False), parse_number(said)
+    if wanted and number:
+        return same_number(number, wanted)
+    return same_expression(said, gold)
+
+
+def same_fact(said: str | None, gold: object) -> bool:
+    """Whether a fact is named: spelling, case, articles and punctuation may differ a little, digits not.
+
+    ``gold`` may be a list of names that are all right. Compared as SQuAD does (Rajpurkar et al. 2016),
+    and then by edit distance: at least 90 % alike, for names of five letters and more.
+
+    >>> same_fact("the Eiffel tower.", "Eiffel Tower"), same_fact("Mississipi", "Mississippi")
+    (True, True)
+    >>> same_fact("5", "15"), same_fact("Austria", "Australia"), same_fact("NYC", ["New York", "NYC"])
+    (False, False, True)
+    """
+    names = gold if isinstance(gold, list | tuple) else [gold]
+    return any(_same_name(_plain_name(said or ""), _plain_name(name or "")) for name in names)
+
+
+def _plain_name(name: object) -> str:
+    """A name in lower case, without punctuation and articles."""
+    words = str(name)[:500].lower().translate(PUNCTUATION).split()
+    return " ".join(word for word in words if word not in {"a", "an", "the"})
+
+
+PUNCTUATION = str.maketrans(string.punctuation, " " * len(string.punctuation))
+
+
+def _same_name(said: str, gold: str) -> bool:
+    from rapidfuzz.distance import Levenshtein
+
+    if not said or not gold or re.findall(r"\d+", said) != re.findall(r"\d+", gold):
+        return False
+    return said == gold or (len(gold) >= 5 and Levenshtein.normalized_similarity(said, gold) >= 0.9)
+
+
+CHOICE = re.compile(
+    r"(?:(?:the )?(?:correct )?(?:answer|option|choice)(?: is)?:? )?[(\[]?([A-Za-z])(?:[)\].:]+(?:\s+(\S.*))?)?",
+    re.DOTALL | re.IGNORECASE,
+)
+OTHER_CHOICE = re.compile(r"(?<!\w)[A-Z](?:[).\]:]|$)|\b(?:or|not|and)\b", re.IGNORECASE)
+
+
+def parse_choice(text: str) -> str | None:
+    """The one letter that an answer to a multiple-choice question names, in upper case, else None.
+
+    >>> [parse_choice(text) for text in ("B", "(b)", "B) Paris", "The answer is B.", "A or B", "A cat", "")]
+    ['B', 'B', 'B', 'B', None, None, None]
+    """
+    match = CHOICE.fullmatch(text.strip()[:500])
+    if not match or (match[2] and OTHER_CHOICE.search(match[2])):
+        return None
+    return match[1].upper()
+
+
+def same_choice(said: str | None, gold: object) -> bool:
+    """Whether an answer names the gold letter and no other.
+
+    >>> same_choice("B) Paris", "B"), same_choice("A or B", "B"), same_choice("", "")
+    (True, False, False)
+    """
+    letter = parse_choice(said or "")
+    return letter is not None and letter == parse_choice(str(gold or ""))
+
+
+def parse_json(text: str) -> object:
+    """The JSON value that a text is.
+
+    Raises:
+        ValueError: it is none, or holds a key twice (two answers in one), NaN or Infinity, or is
+            nested deeper than Python reads.
+
+    >>> parse_json('{"name": "Ana"}')
+    {'name': 'Ana'}
+    """
+    try:
+        hooks = dict(object_pairs_hook=_no_key_twice, parse_constant=_no_constant, parse_float=_plain_float)
+        return json.loads(text, **hooks)
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
+
+
+def _no_key_twice(pairs: list[tuple[str, object]]) -> dict:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _plain_float(digits: str) -> int | float:
+    """18.0 is 18: JSON has one kind of number."""
+    value = float(digits)
+    return int(value) if value.is_integer() else value
+
+
+def same_json(said: str | None, gold: object) -> bool:
+    """Whether a text is the same JSON value as the gold one: key order and white space do not count.
+
+    >>> same_json('{"b": [1, 2], "a": true}', '{"a": true, "b": [1, 2]}'), same_json('{"a": 1}', '{"a": true}')
+    (True, False)
+    """
+    try:
+        values = parse_json(said or ""), parse_json(gold if isinstance(gold, str) else json.dumps(gold))
+        first, second = (json.dumps(value, sort_keys=True) for value in values)
+    except (ValueError, RecursionError):
+        return False
+    return first == second
+
+
+@dataclass(frozen=True)
+class AnswerReward:
+    r"""Correctness for any form: where the answer is looked for, and what counts as the same.
+
+    Args:
+        extract: the answer in a completion's text, or None: `extract_answer`, `extract_boxed`,
+            `extract_after_thinking`, `extract_all`, or your own (a named function, so that it can be pickled).
+        same: whether an answer and the gold answer agree: `same_answer`, `same_text`, `same_fact`,
+            `same_choice`, `same_json`, or your own.
+        column: the dataset column that holds the gold answer.
+
+    >>> from grpo_utils.rewards.text import extract_boxed
+    >>> reward = AnswerReward(extract=extract_boxed)
+    >>> reward([r"so \boxed{42}", r"\boxed{41} or \boxed{42}"], answer=["42", "42"])
+    [1.0, 0.0]
+    """
+
+    extract: Callable[[str], str | None] = extract_answer
+    same: Callable[[str, object], bool] = same_answer
+    column: str = "answer"
+
+    __name__ = "answer_reward"
+
+    def __call__(self, completions: Sequence[Completion], **columns: object) -> Scores:
+        """1.0 or 0.0 a completion; None where the row has no gold answer.
+
+        Raises:
+            CourseError: the dataset has no column of that name.
+        """
+        if self.column not in columns:
+            raise CourseError(f"The dataset has no column {self.column!r} to check answers against.")
+        pairs = zip(completions, columns[self.column], strict=True)
+        return [self._score(completion, gold) for completion, gold in pairs]
+
+    def _score(self, completion: Completion, gold: object) -> float | None:
+        if gold is None:
+            return None
+        said = self.extract(completion_text(completion))
+        return 1.0 if said and self.same(said, gold) else 0.0
+
+
+def correctness_reward(completions: Sequence[Completion], answer: Sequence[object], **kwargs: object) -> Scores:
+    """1.0 where the answer is the gold number, expression or text (`same_answer`), else 0.0.
+
+    For numbers and mathematics. Gamed by: nothing known in the lab; units are not compared.
+
+    >>> correctness_reward(["<answer>$42.00</answer>", "<answer>41 or 42</answer>", "42"], answer=["42"] * 3)
+    [1.0, 0.0, 0.0]
+    """
+    return AnswerReward()(completions, answer=answer)
+
+
+def exact_reward(completions: Sequence[Completion], answer: Sequence[object], **kwargs: object) -> Scores:
+    """1.0 where the answer is the gold text, letter for letter, else 0.0.
+
+    For labels and identifiers. Strict: "1,000" is not "1000".
+
+    >>> exact_reward(["<answer>positive</answer>", "<answer>Positive</answer>"], answer=["positive"] * 2)
+    [1.0, 0.0]
+    """
+    return AnswerReward(same=_same_as_text)(completions, answer=answer)
+
+
+def _same_as_text(said: str, gold: object) -> bool:
+    return bool(str(gold).strip()) and same_text(said, str(gold))
+
+
+def fuzzy_reward(completions: Sequence[Completion], answer: Sequence[object], **kwargs: object) -> Scores:
+    """1.0 where the answer names the gold fact, small slips of spelling allowed (`same_fact`), else 0.0.
+
+    Gamed by: names that differ in one letter in ten. Never use it for numbers.
+
+    >>> fuzzy_reward(["<answer>the Mississipi</answer>", "<answer>Missouri</answer>"], answer=["Mississippi"] * 2)
+    [1.0, 0.0]
+    """
+    return AnswerReward(same=same_fact)(completions, answer=answer)
+
+
+def choice_reward(completions: Sequence[Completion], answer: Sequence[object], **kwargs: object) -> Scores:
+    """1.0 where the answer names the gold letter of a multiple-choice question and no other, else 0.0.
+
+    Gamed by: guessing, which is right once in as many times as there are choices; compare with that.
+
+    >>> choice_reward(["<answer>(B) Paris</answer>", "<answer>A or B</answer>"], answer=["B", "B"])
+    [1.0, 0.0]
+    """
+    return AnswerReward(same=same_choice)(completions, answer=answer)
+
+
+def json_reward(completions: Sequence[Completion], answer: Sequence[object], **kwargs: object) -> Scores:
+    """1.0 where the whole completion is the gold JSON value (`same_json`), else 0.0.
+
+    >>> json_reward(['{"age": 3}', 'Here: {"age": 3}'], answer=['{"age": 3}'] * 2)
+    [1.0, 0.0]
+    """
+    return AnswerReward(extract=extract_all, same=same_json)(completions, answer=answer)
+
+
+@dataclass(frozen=True)
+class JsonSchemaReward:
+    """1.0 where the completion is JSON that a schema allows, else 0.0; judged by `jsonschema`.
+
+    Args:
+        schema: a JSON Schema.
+        extract: where the JSON stands; the whole completion if not given.
+
+    Gamed by: any value that the schema allows, true or not. Use it beside `json_reward`.
+
+    >>> schema = {"type": "object", "required": ["age"], "properties": {"age": {"type": "integer"}}}
+    >>> JsonSchemaReward(schema)(['{"age": 3}', '{"age": "three"}', "3 years"])
+    [1.0, 0.0, 0.0]
+
+    Raises:
+        CourseError: when it is made, if the schema is none.
+    """
+
+    schema: dict
+    extract: Callable[[str], str | None] = extract_all
+
+    __name__ = "json_schema_reward"
+
+    def __post_init__(self) -> None:
+        """Refuse a wrong schema now, not in the middle of a training."""
+        from jsonschema import SchemaError
+
+        validator = self._validator()
+        try:
+            validator.check_schema(validator.schema)
+        except SchemaError as error:
+            raise CourseError(f"The JSON Schema is not valid: {error.message} (at {error.json_path}).") from error
+
+    def _validator(self) -> object:
+        from jsonschema.validators import Draft202012Validator, validator_for
+
+        return validator_for(self.schema, default=Draft202012Validator)(self.schema)
+
+    def __call__(self, completions: Sequence[Completion], **kwargs: object) -> list[float]:
+        """1.0 or 0.0 a completion."""
+        validator = self._validator()
+        return [self._score(validator, self.extract(completion_text(c))) for c in completions]
+
+    def _score(self, validator: object, said: str | None) -> float:
+        try:
+            return 1.0 if validator.is_valid(parse_json(said or "")) else 0.0
+        except (ValueError, RecursionError):
+            return 0.0
+
+
+def is_strictly_right(text: str, gold: object) -> bool:
+    """Form and answer both right: what this course calls strict accuracy.
+
+    >>> is_strictly_right("<reasoning>40 + 2</reasoning><answer>42</answer>", "42")
+    True
+    >>> is_strictly_right("<answer>42</answer>", "42")
+    False
+    """
+    parts = split_form(text)
+    return parts is not None and same_answer(parts[1], gold)

@@ -1,0 +1,75 @@
+r"""Are two mathematical expressions the same? `math-verify` decides, within bounds.
+
+    >>> same_expression(r"\sqrt{4}", "2"), same_expression("x^2 + 2x + 1", "(x+1)^2"), same_expression("42", "43")
+    (True, True, False)
+
+math-verify hands text to sympy, and sympy evaluates: ``9^{9^9}`` or ``(10^9)!`` would hold a
+training for hours, in C code that no timeout interrupts. So only a small language is let
+through: numbers, single letters, the four operations, fractions, roots, small exponents, sets and
+intervals. Everything else is not the same, which costs a reward and not a run.
+"""
+
+import logging
+import re
+import threading
+from functools import lru_cache
+
+LONGEST_EXPRESSION = 100
+MOST_EXPONENTS = 2
+
+COMMANDS = r"\\(?:[dt]?frac|sqrt|pi|cdot|times|div|pm|left|right|infty|circ|alpha|beta|theta|in|cup|cap|[,;!{}%$ ])"
+#: The language that is let through: commands, single letters, numbers and signs, nothing else.
+LANGUAGE = re.compile(rf"(?:{COMMANDS}|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|[0-9]+|[-+*/^=().,\[\]{{}}|<>\s$%])*")
+#: An exponent that is harmless: a digit (two on a plain number) or a letter, and not a tower.
+EXPONENT = re.compile(
+    r"(?:(?<=[0-9])\^\{\s*-?[0-9]{1,2}\s*\}|\^\{\s*-?(?:[0-9]|[a-z])\s*\}|\^-?[0-9](?![0-9])|\^[a-z])(?!\s*\^)"
+)
+#: "x = 42" is let through as 42, any other equation is not: "41 = 42" would pass for 42.
+ASSIGNMENT = re.compile(r"\s*[A-Za-z]\s*=")
+TEXT = re.compile(r"\\(?:text|mathrm|textbf|mathbf)\s*\{[^{}]*\}")
+SECONDS = 2
+
+
+def is_expression(text: str) -> bool:
+    r"""Whether a text is an expression that can be evaluated safely.
+
+    >>> is_expression(r"\frac{\sqrt{3}}{2}"), is_expression("9^{9^{9}}"), is_expression("forty-two")
+    (True, False, False)
+    """
+    if not 0 < len(text) <= LONGEST_EXPRESSION or not LANGUAGE.fullmatch(text):
+        return False
+    powers = text.count("^")
+    return "**" not in text and powers <= MOST_EXPONENTS and len(EXPONENT.findall(text)) == powers
+
+
+def strip_text(text: str) -> str:
+    r"""An expression without its units in ``\text{…}`` and without a leading ``x =``.
+
+    >>> strip_text(r"x = 3 \text{ cm}")
+    '3'
+    """
+    return ASSIGNMENT.sub("", TEXT.sub(" ", text), count=1).strip().strip("$").strip()
+
+
+@lru_cache(maxsize=100_000)
+def same_expression(said: str, gold: str) -> bool:
+    """Whether two expressions are mathematically the same; False where one is none or time runs out.
+
+    The time limit (two seconds, by math-verify) holds in the main thread, where TRL calls rewards.
+    """
+    said, gold = strip_text(said), strip_text(gold)
+    if not (is_expression(said) and is_expression(gold)) or "=" in said:
+        return False
+    import math_verify
+
+    for name in ("math_verify.parser", "math_verify.grader"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # they warn of every expression that is none
+    limit = SECONDS if threading.current_thread() is threading.main_thread() else None
+    wanted, given = (_parse(math_verify, text, limit) for text in (gold, said))
+    return bool(wanted and given) and bool(math_verify.verify(wanted, given, timeout_seconds=limit))
+
+
+def _parse(math_verify: object, text: str, limit: int | None) -> list:
+    """What sympy makes of an expression, from a box, so that none of it is read over."""
+    wanted = math_verify.LatexExtractionConfig(boxed_match_priority=0, try_extract_without_anchor=False)
+    return math_verify.parse(f"\\boxed{{{text}}}", extraction_config=[wanted], parsing_timeout=limit)

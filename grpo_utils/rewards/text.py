@@ -1,0 +1,135 @@
+"""What a completion says: its text, its form, and where its answer stands.
+
+    >>> completion = [{"role": "assistant", "content": "<reasoning>15 + 27</reasoning><answer>42</answer>"}]
+    >>> extract_answer(completion_text(completion))
+    '42'
+
+No completion, however odd, makes a function of this module raise, and each takes time in
+proportion to the length of the text.
+"""
+
+import re
+from collections.abc import Sequence
+
+Completion = str | Sequence[dict] | None
+
+TAGS = ("<reasoning>", "</reasoning>", "<answer>", "</answer>")
+
+
+def completion_text(completion: Completion) -> str:
+    """The text of a completion: itself, or what its last message says; "" where it says nothing.
+
+    >>> completion_text([{"role": "assistant", "content": "42"}])
+    '42'
+    >>> completion_text([{"role": "assistant", "content": None}])
+    ''
+    """
+    if isinstance(completion, str):
+        return completion
+    last = completion[-1] if isinstance(completion, list | tuple) and completion else None
+    content = last.get("content") if isinstance(last, dict) else None
+    return content if isinstance(content, str) else ""
+
+
+def as_chat(completion: Completion) -> list[dict]:
+    """Any completion as the one message that TRL's own rewards read; ``None`` content as "".
+
+    >>> as_chat("42")
+    [{'role': 'assistant', 'content': '42'}]
+    """
+    return [{"role": "assistant", "content": completion_text(completion)}]
+
+
+def split_form(text: str) -> tuple[str, str] | None:
+    """Reasoning and answer of a text in the strict form, else None.
+
+    Strict: each of the four tags once and in order, both parts not blank, nothing but white
+    space before, between and after.
+
+    >>> split_form("<reasoning>15 + 27 = 42</reasoning> <answer>42</answer>")
+    ('15 + 27 = 42', '42')
+    >>> split_form("<reasoning>15 + 27 = 42 <answer>42") is None
+    True
+    """
+    text = text.strip()
+    if not (text.startswith(TAGS[0]) and text.endswith(TAGS[3])):
+        return None
+    if any(text.count(tag) != 1 for tag in TAGS):
+        return None
+    reasoning, _, rest = text[len(TAGS[0]) : -len(TAGS[3])].partition(TAGS[1])
+    between, opening, answer = rest.partition(TAGS[2])
+    if not opening or between.strip() or not reasoning.strip() or not answer.strip():
+        return None
+    return reasoning.strip(), answer.strip()
+
+
+def split_reasoning(text: str) -> str:
+    """What stands in the first ``<reasoning>`` or ``<think>`` part; "" where neither is opened.
+
+    >>> split_reasoning("<think>15 + 27</think>42"), split_reasoning("42")
+    ('15 + 27', '')
+    """
+    opening = re.search(r"<(reasoning|think)>", text)
+    return text[opening.end() :].partition(f"</{opening[1]}>")[0].strip() if opening else ""
+
+
+def extract_answer(text: str) -> str | None:
+    """What stands in the one ``<answer>…</answer>`` of the text, else None.
+
+    Two answers are none: a model must not be paid for guessing twice.
+
+    >>> extract_answer("so <answer> 42 </answer>")
+    '42'
+    >>> extract_answer("<answer>41</answer><answer>42</answer>") is None
+    True
+    """
+    if text.count(TAGS[2]) != 1 or text.count(TAGS[3]) != 1:
+        return None
+    answer, closing, _ = text.partition(TAGS[2])[2].partition(TAGS[3])
+    return answer.strip() or None if closing else None
+
+
+def extract_boxed(text: str) -> str | None:
+    r"""What stands in the ``\boxed{…}`` of the text, braces balanced, else None.
+
+    Several boxes count only where all hold the same.
+
+    >>> extract_boxed(r"so \boxed{\frac{1}{2}}")
+    '\\frac{1}{2}'
+    >>> extract_boxed(r"\boxed{41} or \boxed{42}") is None
+    True
+    """
+    boxes = {_until_closed(rest) for rest in text.split("\\boxed{")[1:]}
+    box = boxes.pop() if len(boxes) == 1 else None
+    return box.strip() or None if box else None
+
+
+def _until_closed(rest: str) -> str | None:
+    """What stands before the brace that closes an open one."""
+    depth = 1
+    for place, sign in enumerate(rest):
+        depth += (sign == "{") - (sign == "}")
+        if not depth:
+            return rest[:place]
+    return None
+
+
+def extract_after_thinking(text: str) -> str | None:
+    """All that follows the one ``</think>``, else None; for models that answer in plain text.
+
+    >>> extract_after_thinking("<think>capitals</think>Paris")
+    'Paris'
+    >>> extract_after_thinking("<think>Paris") is None
+    True
+    """
+    _, closing, rest = text.partition("</think>")
+    return rest.strip() or None if closing and "</think>" not in rest else None
+
+
+def extract_all(text: str) -> str | None:
+    """The whole text as the answer, for tasks that ask for the answer alone (JSON, for example).
+
+    >>> extract_all(' {"name": "Ana"} ')
+    '{"name": "Ana"}'
+    """
+    return text.strip() or None

@@ -1,0 +1,548 @@
+"""The reward lab: published faults are found, sound rewards are let through."""
+
+import asyncio
+import functools
+import math
+import random
+import re
+import time
+
+import pytest
+from trl.rewards import (
+    accuracy_reward,
+    get_cosine_scaled_reward,
+    get_repetition_penalty_reward,
+    get_soft_overlong_punishment,
+    reasoning_accuracy_reward,
+)
+from trl.rewards import think_format_reward as trl_think_format_reward
+
+from grpo_utils import probe
+from grpo_utils.errors import CourseError
+from grpo_utils.reward_lab import CODES, rules
+from grpo_utils.reward_lab.answers import kind_of, other_writings, wrong_answers
+from grpo_utils.reward_lab.forms import FORMS
+from grpo_utils.reward_lab.matrix import cases
+from grpo_utils.rewards import (
+    AdaptiveReward,
+    AnswerReward,
+    AnyCompletion,
+    DiversityReward,
+    JsonSchemaReward,
+    MinimumLengthReward,
+    PatternReward,
+    TargetLengthReward,
+    UnwantedPhrasesReward,
+    choice_reward,
+    choice_rewards,
+    completion_text,
+    correctness_reward,
+    exact_reward,
+    extract_after_thinking,
+    extract_boxed,
+    fact_rewards,
+    fuzzy_reward,
+    incremental_format_reward,
+    json_only_reward,
+    json_reward,
+    math_rewards,
+    reasoning_steps_reward,
+    same_answer,
+    strict_format_reward,
+    structured_rewards,
+    think_format_reward,
+)
+
+SCHEMA = {"type": "object", "required": ["name", "age"], "properties": {"age": {"type": "integer"}}}
+PEOPLE = ['{"name": "Ana", "age": 31}', '{"name": "Bo", "age": 4}']
+
+
+def said(completion) -> str:
+    return completion_text(completion)
+
+
+def tagged(completion) -> str:
+    """The way most notebooks take an answer out: whatever follows the last opening tag."""
+    return said(completion).split("<answer>")[-1].split("</answer>")[0].strip()
+
+
+# ---- The published faults, each in a few lines --------------------------------------------------------------
+
+
+def form_without_dotall(completions, **kwargs):
+    pattern = r"^<reasoning>.*?</reasoning>\s*<answer>.*?</answer>$"
+    return [0.5 if re.match(pattern, said(c)) else 0.0 for c in completions]
+
+
+def correctness_without_dotall(completions, answer, **kwargs):
+    pattern = r"<reasoning>.*?</reasoning>\s*<answer>(.*?)</answer>"
+    found = [re.match(pattern, said(c)) for c in completions]
+    return [2.0 if m and m[1].strip() and m[1] == gold else 0.0 for m, gold in zip(found, answer)]
+
+
+def missing_tag_equals_empty_gold(completions, answer, **kwargs):
+    found = [re.search(r"<answer>(.*?)</answer>", said(c), re.DOTALL) for c in completions]
+    return [2.0 if (m[1].strip() if m else "") == (gold or "") else 0.0 for m, gold in zip(found, answer)]
+
+
+def drops_the_minus_sign(completions, answer, **kwargs):
+    numbers = [re.findall(r"[\d\.]{1,}", tagged(c)) for c in completions]
+    return [1.5 if len(n) == 1 and n[0] == gold.lstrip("-") else 0.0 for n, gold in zip(numbers, answer)]
+
+
+def pays_proximity(completions, answer, **kwargs):
+    def score(text: str, gold: str) -> float:
+        if text == gold:
+            return 3.0
+        try:
+            ratio = float(text) / float(gold)
+        except (ValueError, ZeroDivisionError):
+            return 0.0
+        return 0.5 if 0.9 <= ratio <= 1.1 else 0.0
+
+    return [score(tagged(c), gold) for c, gold in zip(completions, answer)]
+
+
+def pays_smooth_proximity(completions, answer, **kwargs):
+    def score(text: str, gold: str) -> float:
+        try:
+            return 1.0 / (1.0 + abs(float(text.replace(",", "")) - float(gold)))
+        except ValueError:
+            return 0.0
+
+    return [score(tagged(c), gold) for c, gold in zip(completions, answer)]
+
+
+def runs(program: str, tests: list[str]) -> bool:
+    space = {}
+    try:
+        exec(program, space)
+        return all(eval(test, space) for test in tests)
+    except Exception:
+        return False
+
+
+def whole_batch_of_tests(completions, test_cases, **kwargs):
+    return [1.0 if runs(said(c), sum(test_cases, [])) else 0.0 for c in completions]
+
+
+def own_tests(completions, test_cases, **kwargs):
+    return [1.0 if said(c).strip() and runs(said(c), tests) else 0.0 for c, tests in zip(completions, test_cases)]
+
+
+PROGRAMS = dict(
+    answers=["def f(a, b):\n    return a + b", "def f(a, b):\n    return a * b"],
+    columns={"test_cases": [["f(2, 3) == 5", "f(1, 1) == 2"], ["f(2, 3) == 6", "f(1, 1) == 1"]]},
+    tags=(),
+)
+
+
+def largest_error_without_abs(completions, answer, **kwargs):
+    def score(text: str, gold: str) -> float:
+        try:
+            worst = max(float(a) - float(b) for a, b in zip(text.split(), gold.split(), strict=True))
+        except ValueError:
+            return 0.0
+        return 1.0 if worst < 0.01 else 0.0
+
+    return [score(tagged(c), gold) for c, gold in zip(completions, answer)]
+
+
+def banded_error_without_abs(completions, answer, **kwargs):
+    def score(text: str, gold: str) -> float:
+        try:
+            worst = float(text) - float(gold)
+        except ValueError:
+            return -3.0
+        return 3.0 if worst == 0 else 0.0 if worst < 0.01 else -3.0
+
+    return [score(tagged(c), gold) for c, gold in zip(completions, answer)]
+
+
+def counts_tags(completions, **kwargs):
+    return [0.125 * sum(said(c).count(tag) for tag in ("<reasoning>", "</answer>")) for c in completions]
+
+
+def counts_keywords(completions, **kwargs):
+    return [sum(said(c).lower().count(w) for w in ("therefore", "because", "thus", "since")) / 4 for c in completions]
+
+
+def finds_the_gold_anywhere(completions, answer, **kwargs):
+    return [1.0 if gold in said(c) else 0.0 for c, gold in zip(completions, answer)]
+
+
+FAULTS = {
+    "missing DOTALL, form": (form_without_dotall, {}, "dead"),
+    "missing DOTALL, correctness": (correctness_without_dotall, {}, "wrong_beats_right"),
+    "a missing tag is paid when the gold answer is empty": (
+        missing_tag_equals_empty_gold,
+        {},
+        "pays_missing_answer",
+    ),
+    "the dropped minus sign": (drops_the_minus_sign, {}, "wrong_beats_right"),
+    "proximity pay": (pays_proximity, {}, "wrong_beats_right"),
+    "smooth proximity pay": (pays_smooth_proximity, {}, "wrong_beats_right"),
+    "a batch's test cases to every program": (whole_batch_of_tests, PROGRAMS, "order_dependent"),
+    "amax without abs": (largest_error_without_abs, {}, "wrong_beats_right"),
+    "amax without abs, in bands": (banded_error_without_abs, {}, "wrong_beats_right"),
+    "tags counted": (counts_tags, {}, "farmable"),
+    "keywords counted": (counts_keywords, {}, "farmable"),
+    "the gold answer anywhere": (finds_the_gold_anywhere, {}, "wrong_beats_right"),
+}
+
+
+@pytest.mark.parametrize(("reward", "given", "code"), FAULTS.values(), ids=FAULTS)
+def test_the_published_fault_is_found(reward, given, code):
+    report = probe(reward, **given)
+    assert not report.ok and code in report.codes
+    finding = next(finding for finding in report.findings if finding.code == code)
+    assert finding.severity == "error" and finding.completion is not None and finding.score is not None
+
+
+@pytest.mark.parametrize(("reward", "given", "code"), FAULTS.values(), ids=FAULTS)
+def test_without_the_rule_the_fault_goes_unseen(reward, given, code, monkeypatch):
+    monkeypatch.setattr(rules, "RULES", [kept for kept in rules.RULES if kept.__name__ != code])
+    assert code not in probe(reward, **given).codes
+
+
+def test_every_rule_has_a_name_that_the_tests_can_take_out():
+    assert {code for *_, code in FAULTS.values()} <= {rule.__name__ for rule in rules.RULES}
+
+
+# ---- Contracts ---------------------------------------------------------------------------------------------
+
+
+def raises(completions, **kwargs):
+    return [float(c[0]["content"].index("<answer>")) and 1.0 for c in completions]
+
+
+def one_too_few(completions, **kwargs):
+    return [1.0] * (len(completions) - 1)
+
+
+def no_list(completions, **kwargs):
+    return 1.0
+
+
+def not_a_number(completions, **kwargs):
+    return [math.nan if not said(c) else 1.0 for c in completions]
+
+
+def a_word(completions, **kwargs):
+    return ["good" for _ in completions]
+
+
+def no_kwargs(completions, answer):
+    return [0.0 for _ in completions]
+
+
+def constant(completions, **kwargs):
+    return [0.0 for _ in completions]
+
+
+def never_applies(completions, answer, **kwargs):
+    return [None for _ in completions]
+
+
+def by_position(completions, **kwargs):
+    return [float(i) / len(completions) for i in range(len(completions))]
+
+
+def by_chance(completions, **kwargs):
+    return [random.random() for _ in completions]
+
+
+def by_rank(completions, **kwargs):
+    lengths = sorted(len(said(c)) for c in completions)
+    return [lengths.index(len(said(c))) / len(lengths) for c in completions]
+
+
+def strings_only(completions, answer, **kwargs):
+    return [1.0 if f"<answer>{gold}</answer>" in c and gold else 0.0 for c, gold in zip(completions, answer)]
+
+
+def strings_only_silently(completions, answer, **kwargs):
+    return [1.0 if f"<answer>{gold}</answer>" == str(c)[-17:] and gold else 0.0 for c, gold in zip(completions, answer)]
+
+
+def pays_no_answer(completions, answer, **kwargs):
+    scores = correctness_reward(completions, answer)
+    return [0.2 if "<answer>" not in said(c) else score for c, score in zip(completions, scores)]
+
+
+CONTRACTS = {
+    "raises": (raises, "raises"),
+    "one score too few": (one_too_few, "wrong_length"),
+    "a number instead of a list": (no_list, "wrong_length"),
+    "NaN": (not_a_number, "not_finite"),
+    "a word": (a_word, "not_finite"),
+    "no **kwargs, which TRL needs": (no_kwargs, "raises"),
+    "constant": (constant, "dead"),
+    "None for everything": (never_applies, "dead"),
+    "by position": (by_position, "order_dependent"),
+    "by chance": (by_chance, "order_dependent"),
+    "by rank in the batch": (by_rank, "order_dependent"),
+    "strings only": (strings_only, "string_only"),
+    "no answer paid": (pays_no_answer, "pays_missing_answer"),
+    "exact text": (exact_reward, "too_strict"),
+    "TRL's, chat only": (accuracy_reward, "chat_only"),
+}
+
+
+@pytest.mark.parametrize(("reward", "code"), CONTRACTS.values(), ids=CONTRACTS)
+def test_a_broken_contract_is_named(reward, code):
+    column = "solution" if reward is accuracy_reward else "answer"
+    report = probe(reward, answer_column=column)
+    assert code in report.codes
+    assert report.ok == all(CODES[found][0] == "warning" for found in report.codes)
+
+
+def test_every_code_of_the_table_is_seen_in_a_test():
+    seen = {code for *_, code in FAULTS.values()} | {code for _, code in CONTRACTS.values()} | {"slow"}
+    assert seen == set(CODES)
+
+
+def lazy(completions, answer, **kwargs):
+    time.sleep(0.004 * len(completions))
+    return correctness_reward(completions, answer)
+
+
+def test_a_slow_reward_is_a_warning_and_the_step_can_be_given():
+    report = probe(lazy, answers=["42"])
+    assert report.ok and report.codes == {"slow"} and "1 % of a step" in report.findings[0].sentence
+    assert not probe(lazy, answers=["42"], seconds_per_step=60.0).findings
+
+
+def backtracks(completions, **kwargs):
+    return [1.0 if re.match(r"^(\w+\s?)+$", said(c)) else 0.0 for c in completions]
+
+
+def test_a_reward_that_never_ends_is_cut_off(monkeypatch):
+    monkeypatch.setattr("grpo_utils.reward_lab.calling.LONGEST_CALL", 0.3)
+    started = time.perf_counter()
+    report = probe(backtracks, tags=())
+    assert "slow" in report.codes and "no end within" in str(report)
+    assert time.perf_counter() - started < 60
+
+
+# ---- Sound rewards -----------------------------------------------------------------------------------------
+
+OWN = {
+    "correctness": (correctness_reward, {}),
+    "correctness, one answer": (correctness_reward, dict(answers=["42"])),
+    "correctness, many answers": (correctness_reward, dict(answers=["1,000", "-3.5", "1/2", "50%", "0", "7 km", 12])),
+    "correctness, words": (correctness_reward, dict(answers=["Paris", "x^2", "42"])),
+    "exact": (exact_reward, dict(answers=["positive", "negative"])),
+    "fuzzy": (fuzzy_reward, dict(answers=["Paris", "Mount Everest", ["Mississippi", "the Mississippi"]])),
+    "choice": (choice_reward, dict(answers=["A", "C"])),
+    "JSON": (json_reward, dict(answers=PEOPLE)),
+    "schema": (JsonSchemaReward(SCHEMA), dict(answers=PEOPLE)),
+    "schema, only": (JsonSchemaReward({"type": "object", "required": ["answer"]}), {}),
+    "boxed": (AnswerReward(extract=extract_boxed), dict(answers=["42", "-5"])),
+    "after thinking": (AnswerReward(extract=extract_after_thinking), {}),
+    "another column": (AnswerReward(column="solution"), dict(answers=["42"], answer_column="solution")),
+    "strict form": (strict_format_reward, {}),
+    "strict form, answers given": (strict_format_reward, dict(answers=["42", "7"])),
+    "tags": (incremental_format_reward, {}),
+    "think": (think_format_reward, {}),
+    "JSON only": (json_only_reward, {}),
+    "pattern": (PatternReward("<reasoning>.+</reasoning><answer>.+</answer>"), {}),
+    "target length": (TargetLengthReward(100), {}),
+    "short target": (TargetLengthReward(7), {}),
+    "minimum length": (MinimumLengthReward(200), {}),
+    "reasoning": (reasoning_steps_reward, {}),
+    "phrases": (UnwantedPhrasesReward(), {}),
+    "diversity": (DiversityReward(), {}),
+    "program": (own_tests, PROGRAMS),
+    "adaptive": (AdaptiveReward(tuple(math_rewards().rewards), tuple(math_rewards().weights)), {}),
+    "TRL's accuracy": (accuracy_reward, dict(answer_column="solution")),
+    "TRL's cosine": (get_cosine_scaled_reward(max_len=512), dict(answer_column="solution")),
+    "TRL's overlong": (get_soft_overlong_punishment(100, 20), {}),
+    "TRL's overlong, long": (get_soft_overlong_punishment(16_384, 4_096), {}),
+    "TRL's repetition": (get_repetition_penalty_reward(), {}),
+    "TRL's think, adapted": (AnyCompletion(trl_think_format_reward), {}),
+}
+NO_WARNINGS = set(OWN) - {
+    "exact",
+    "correctness, words",
+    "think",
+    "TRL's accuracy",
+    "TRL's cosine",
+    "TRL's think, adapted",
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_sound_reward_is_ok(name):
+    reward, given = OWN[name]
+    report = probe(reward, **given)
+    assert report.ok, str(report)
+    assert name not in NO_WARNINGS or not report.findings, str(report)
+
+
+@pytest.mark.parametrize("reward", [trl_think_format_reward, reasoning_accuracy_reward])
+def test_trls_fault_on_none_content_is_told_apart(reward):
+    errors = [f for f in probe(reward, answer_column="solution").findings if f.severity == "error"]
+    assert [(f.code, f.completion) for f in errors] == [("raises", "(a chat message without content)")]
+
+
+SETS = {
+    "math": (math_rewards(), None),
+    "choices": (choice_rewards(), ["B", "D"]),
+    "facts": (fact_rewards(), ["Paris", "Lake Victoria"]),
+    "structured": (structured_rewards(SCHEMA), PEOPLE),
+}
+
+
+@pytest.mark.parametrize(("chosen", "answers"), SETS.values(), ids=SETS)
+def test_every_set_is_ok_alone_and_as_a_sum(chosen, answers):
+    report = probe(chosen.rewards, weights=chosen.weights, answers=answers)
+    assert not report.findings, str(report)
+    assert len(report.judged) == 4
+
+
+def test_a_form_that_outweighs_its_correctness_is_sound_but_a_drowned_one_is_not():
+    def correctness_of_tail(completions, answer, **kwargs):
+        return [1.0 if said(c).endswith(f"{gold}</answer>") and gold else 0.0 for c, gold in zip(completions, answer)]
+
+    def length(completions, completion_ids, **kwargs):
+        return [min(len(ids), 400) / 400 for ids in completion_ids]
+
+    light = probe([correctness_reward, length], weights=[1.0, 0.1], answers=["42"])
+    heavy = probe([correctness_reward, length], weights=[0.01, 1.0], answers=["42"])
+    assert light.ok, str(light)
+    assert [f.reward for f in heavy.findings if f.code in ("wrong_beats_right", "farmable")]
+
+
+async def asynchronous(completions, answer, **kwargs):
+    await asyncio.sleep(0)
+    return correctness_reward(completions, answer)
+
+
+class Judge:
+    async def __call__(self, completions, answer, **kwargs):
+        return await asynchronous(completions, answer)
+
+
+@pytest.mark.parametrize("reward", [asynchronous, Judge()], ids=["function", "callable"])
+def test_async_rewards_are_awaited(reward):
+    assert probe(reward, answers=["42"]).ok
+
+    async def in_a_running_loop():
+        return probe(reward, answers=["42"]).ok
+
+    assert asyncio.run(in_a_running_loop())
+
+
+def close_to(completions, answer, *, digits, **kwargs):
+    return correctness_reward(completions, answer)
+
+
+def test_a_parametrised_reward_is_taken_as_it_is():
+    report = probe(functools.partial(close_to, digits=3), answers=["42"])
+    assert report.ok and list(report.judged) == ["close_to"]
+
+
+def reads_kwargs(completions, **kwargs):
+    return [1.0 if same_answer(tagged(c), gold) else 0.0 for c, gold in zip(completions, kwargs["answer"])]
+
+
+def test_a_reward_that_reads_its_answer_from_kwargs_gets_the_labs_own():
+    assert "judged by the answer (42" in str(probe(reads_kwargs))
+
+
+def by_level(completions, answer, level, **kwargs):
+    scores = correctness_reward(completions, answer)
+    return [None if kind == "skip" else score for score, kind in zip(scores, level)]
+
+
+def test_other_columns_arrive_and_none_is_no_score():
+    report = probe(by_level, answers=["42", "7"], columns={"level": ["easy", "skip"]})
+    assert report.ok and report.table["by_level"].isna().sum() == 0
+
+
+def decimals(completions, answer, **kwargs):
+    return [
+        1.0 if abs(float(gold) - 42) < 1 and tagged(c) == str(gold) else 0.0 for c, gold in zip(completions, answer)
+    ]
+
+
+def test_gold_answers_arrive_as_the_dataset_holds_them():
+    assert probe(decimals, answers=[42]).ok
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_the_form_that_a_reward_wants_is_found(form):
+    def wants(completions, answer, **kwargs):
+        pattern = re.escape(form.write("\0", "\1")).replace("\\\0", "\0").replace("\0", ".+").replace("\1", "(.+)")
+        found = [re.fullmatch(pattern, said(c), re.DOTALL) for c in completions]
+        return [1.0 if m and same_answer(m[1], gold) else 0.0 for m, gold in zip(found, answer)]
+
+    report = probe(wants, answers=["42"])
+    assert report.ok, str(report)
+    assert f"the form {form}," in str(report)
+
+
+def test_tags_say_which_form_is_asked_for():
+    report = probe(AnswerReward(extract=extract_boxed), answers=["42"], tags=("", " ", "\\boxed{", "}"))
+    assert report.ok
+    assert "dead" in probe(AnswerReward(extract=extract_boxed), answers=["42"], tags=("", "", "[[", "]]")).codes
+
+
+# ---- The matrix and the report -----------------------------------------------------------------------------
+
+
+def test_the_matrix_holds_what_it_should():
+    whats = {case.what: case.label for case in cases(FORMS[0], "-1250", ["-1250"])}
+    assert (
+        whats["right, in the asked form"] == whats["right, with a comma"] == whats["right, with a currency"] == "right"
+    )
+    assert whats["off by one"] == whats["wrong sign"] == whats["several answers"] == whats["an empty answer"] == "wrong"
+    assert whats["right, nested"] == whats["right, other scripts"] == whats["tags in a heap"] == "neutral"
+    texts = [case.text for case in cases(FORMS[0], "42", ["42"])]
+    assert None in texts and len(texts) == len(set(texts))
+
+
+@pytest.mark.parametrize(
+    "gold", ["42", "-5", "1,250", "0.5", "1/2", "50%", "0", "-1/3", "1e3", "$18", "7 km", "1000000"]
+)
+def test_the_labels_are_true(gold):
+    assert kind_of(gold) == "number"
+    assert all(same_answer(text, gold) for text in other_writings(gold).values()), other_writings(gold)
+    assert not any(same_answer(text, gold) for text in wrong_answers(gold, [gold]).values()), wrong_answers(
+        gold, [gold]
+    )
+
+
+def test_the_table_has_a_row_for_each_completion_and_a_column_for_each_reward():
+    table = probe(math_rewards().rewards, answers=["42"]).table
+    assert list(table.columns[:4]) == ["gold", "label", "what", "completion"]
+    assert {"correctness_reward", "strict_format_reward"} < set(table.columns[4:])
+    first = table[(table.what == "right, in the asked form") & (table.gold == "42")]
+    assert first["correctness_reward"].tolist() == [1.0]
+    assert table.completion.map(len).max() < 220
+
+
+def test_the_report_reads_as_text():
+    text = str(probe(drops_the_minus_sign))
+    assert text.startswith("drops_the_minus_sign: ") and text.endswith("warnings")
+    assert "error   wrong_beats_right: wrong sign scores 1.5" in text and "NOT OK: 1 error" in text
+
+
+# ---- What is given wrongly ---------------------------------------------------------------------------------
+
+MISTAKES = {
+    "no function": (lambda: probe(3), "A reward is a function; this is a int"),
+    "no completions": (lambda: probe(lambda x: [1.0]), "takes no `completions`"),
+    "a column missing": (lambda: probe(own_tests), "asks for 'test_cases'"),
+    "columns too short": (lambda: probe(by_level, answers=["1", "2"], columns={"level": ["a"]}), "list of 2 values"),
+    "no answers": (lambda: probe(correctness_reward, answers=[]), "holds no gold answer"),
+    "weights": (lambda: probe([correctness_reward], weights=[1.0, 2.0]), "2 weights were given for 1 rewards"),
+    "tags": (lambda: probe(correctness_reward, tags=("<a>", "</a>")), "should be four texts"),
+}
+
+
+@pytest.mark.parametrize(("call", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_named_before_anything_is_scored(call, message):
+    with pytest.raises(CourseError, match=re.escape(message)):
+        call()

@@ -1,0 +1,226 @@
+"""Format, length, style and combined rewards, and what holds for all of them."""
+
+import math
+import pickle
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trl.rewards import get_repetition_penalty_reward, get_soft_overlong_punishment
+from trl.rewards import think_format_reward as trl_think_format_reward
+
+from grpo_utils.errors import CourseError
+from grpo_utils.rewards import (
+    TAGS,
+    AdaptiveReward,
+    AnswerReward,
+    AnyCompletion,
+    DiversityReward,
+    JsonSchemaReward,
+    MinimumLengthReward,
+    PatternReward,
+    TargetLengthReward,
+    UnwantedPhrasesReward,
+    adaptive_weights,
+    choice_reward,
+    choice_rewards,
+    correctness_reward,
+    exact_reward,
+    extract_boxed,
+    fact_rewards,
+    fuzzy_reward,
+    group_advantages,
+    incremental_format_reward,
+    json_only_reward,
+    json_reward,
+    math_rewards,
+    reasoning_steps_reward,
+    strict_format_reward,
+    structured_rewards,
+    think_format_reward,
+    weighted_sum,
+)
+
+ALL = [
+    correctness_reward,
+    exact_reward,
+    fuzzy_reward,
+    choice_reward,
+    json_reward,
+    AnswerReward(extract=extract_boxed),
+    JsonSchemaReward({"type": "object"}),
+    strict_format_reward,
+    incremental_format_reward,
+    think_format_reward,
+    json_only_reward,
+    PatternReward(r"(a+)+b"),
+    TargetLengthReward(20),
+    MinimumLengthReward(20),
+    reasoning_steps_reward,
+    UnwantedPhrasesReward(),
+    DiversityReward(),
+    AdaptiveReward(tuple(math_rewards().rewards), tuple(math_rewards().weights)),
+    AnyCompletion(trl_think_format_reward),
+]
+IDS = [f"{i}-{reward.__name__}" for i, reward in enumerate(ALL)]
+
+words = st.sampled_from(
+    [*TAGS, "<think>", "</think>", "\\boxed{", "}", "{", '{"a": 1}', "[", "42", "-", ",", ".", "$", "%"]
+)
+pieces = st.one_of(
+    words, st.sampled_from([" ", "\n", "x", "or", "A", "B)", "答", "٣", "\0", "\ud800", "a" * 30, "^", "!"])
+)
+hostile = st.lists(pieces, max_size=25).map("".join)
+texts = st.lists(st.one_of(st.text(max_size=200), hostile), min_size=2, max_size=6)
+
+
+@pytest.mark.parametrize("reward", ALL, ids=IDS)
+@settings(max_examples=60, deadline=None)
+@given(texts=texts, gold=st.one_of(st.text(max_size=20), hostile), rng=st.randoms())
+def test_any_text_scores_finitely_alike_as_chat_and_in_any_order(reward, texts, gold, rng):
+    def score(order, chat=False):
+        chosen = [texts[i] for i in order]
+        completions = [[{"role": "assistant", "content": text}] for text in chosen] if chat else chosen
+        ids = [list(text.encode("utf-8", "surrogatepass")) for text in chosen]
+        golds = [gold] * len(order)
+        columns = dict(answer=golds, solution=golds, prompts=["q"] * len(order), completion_ids=ids)
+        return reward(completions=completions, **columns)
+
+    order = list(range(len(texts)))
+    scores = score(order)
+    assert all(s is None or (math.isfinite(s) and -1.0 <= s <= 3.0) for s in scores)
+    assert score(order, chat=True) == scores
+    rng.shuffle(order)
+    assert score(order) == pytest.approx([scores[i] for i in order], abs=1e-9)
+
+
+@pytest.mark.parametrize("reward", ALL, ids=IDS)
+@pytest.mark.parametrize(
+    "completion", [None, [], {}, ["text"], [{"role": "assistant", "content": None}], [{}]], ids=str
+)
+def test_a_completion_that_says_nothing_earns_nothing(reward, completion):
+    columns = dict(answer=["42"] * 2, solution=["42"] * 2, prompts=["q", "p"], completion_ids=[[], []])
+    assert not any(score and score > 0 for score in reward(completions=[completion] * 2, **columns))
+
+
+@pytest.mark.parametrize("reward", ALL, ids=IDS)
+def test_every_reward_can_be_sent_to_another_process(reward):
+    assert pickle.loads(pickle.dumps(reward)) == reward
+
+
+def test_a_pattern_that_takes_years_is_cut_off():
+    started = time.perf_counter()
+    assert PatternReward(r"(a+)+b", seconds=0.05)(["a" * 5_000, "aab"]) == [0.0, 1.0]
+    assert time.perf_counter() - started < 2
+
+
+def test_a_pattern_sees_several_lines():
+    assert PatternReward("<a>.*</a>")(["<a>1\n2</a>"]) == [1.0]
+
+
+def test_a_wrong_pattern_is_refused_at_once():
+    with pytest.raises(CourseError, match=r"'\(' is no regular expression"):
+        PatternReward("(")
+
+
+@pytest.mark.parametrize("make", [TargetLengthReward, MinimumLengthReward])
+def test_a_length_of_nothing_is_refused(make):
+    with pytest.raises(CourseError, match="tokens=0"):
+        make(0)
+
+
+def test_length_counts_tokens_and_not_characters():
+    reward = MinimumLengthReward(tokens=4)
+    assert reward(["x" * 999], completion_ids=[[1]]) == reward(["x"], completion_ids=[[1]]) == [0.25]
+
+
+def test_lists_of_connectives_are_no_reasoning():
+    stuffed = "<reasoning>therefore thus because since consequently first</reasoning>"
+    steps = "<reasoning>15 plus 20 is 35.\nThen add 7 more.\nThat makes 42.</reasoning>"
+    assert reasoning_steps_reward([stuffed, steps])[0] < reasoning_steps_reward([steps])[0] == 1.0
+
+
+def test_repeated_steps_count_once():
+    assert reasoning_steps_reward(["<think>" + "Add 15 and 27.\n" * 9 + "</think>"]) == [pytest.approx(1 / 3)]
+
+
+def test_a_bare_string_of_phrases_is_refused():
+    with pytest.raises(CourseError, match="should be a tuple"):
+        UnwantedPhrasesReward("as an AI")
+
+
+def test_diversity_compares_within_a_prompt_only():
+    said = ["The answer is 42.", "The answer is 42!", "The answer is 42."]
+    assert DiversityReward()(said, prompts=["q", "q", "p"]) == [-1.0, -1.0, None]
+
+
+def test_trls_think_format_reward_still_raises_on_what_ours_takes():
+    silent = [[{"role": "assistant", "content": None}]]
+    with pytest.raises(TypeError):
+        trl_think_format_reward(silent)
+    with pytest.raises(TypeError):
+        trl_think_format_reward(["<think>a</think>b"])
+    assert think_format_reward(silent) == [0.0]
+
+
+def test_trls_own_take_our_signature():
+    over, again = get_soft_overlong_punishment(100, 20), get_repetition_penalty_reward()
+    ids = [[1] * 90, list(range(50))]
+    assert over(completions=["", ""], completion_ids=ids) == [-0.5, 0.0]
+    assert again(completions=["", ""], completion_ids=ids)[1] == 0.0 > again(completions=[""], completion_ids=ids)[0]
+
+
+SETS = {
+    "math": (math_rewards(), "<reasoning>a</reasoning><answer>42</answer>", "42"),
+    "choice": (choice_rewards(), "<reasoning>a</reasoning><answer>(B)</answer>", "B"),
+    "facts": (fact_rewards(), "<reasoning>a</reasoning><answer>paris</answer>", "Paris"),
+    "structured": (structured_rewards({"required": ["age"]}), '{"age": 3}', '{"age": 3}'),
+}
+
+
+@pytest.mark.parametrize(("chosen", "clean", "gold"), SETS.values(), ids=SETS)
+def test_in_every_set_being_right_outweighs_all_the_rest(chosen, clean, gold):
+    rewards, weights = chosen
+    assert weighted_sum([reward([clean], answer=[gold]) for reward in rewards], weights) == [3.0]
+    assert weights[0] > sum(weights[1:])
+
+
+@pytest.mark.slow
+def test_the_sum_is_trls():
+    import torch
+
+    scores, weights = [[1.0, 0.0, None], [0.5, None, None]], [2.0, 0.5]
+    matrix = torch.tensor([[math.nan if s is None else s for s in column] for column in scores]).T
+    trls = (matrix * torch.tensor(weights)).nansum(dim=1)
+    assert [s or 0.0 for s in weighted_sum(scores, weights)] == trls.tolist()
+
+
+@given(st.lists(st.floats(-3, 3), min_size=4, max_size=4))
+def test_advantages_of_a_group_sum_to_nothing(rewards):
+    assert sum(group_advantages(rewards, 4)) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_weights_fade_with_what_is_learned_and_stay_pure():
+    names, start = ["right", "form"], [2.0, 1.0]
+    history = [{"rewards/right/mean": 0.0, "rewards/form/mean": step / 10} for step in range(11)]
+    faded = [adaptive_weights(history[:n], names, start) for n in range(12)]
+    assert faded[0] == start
+    assert all(later[1] < earlier[1] for earlier, later in pairwise(faded[2:]))
+    assert all(weights[0] == 2.0 for weights in faded)
+    assert faded == [adaptive_weights(list(history[:n]), names, start) for n in range(12)]
+
+
+def test_weights_learned_alike_keep_their_proportion():
+    solved = [{"rewards/a/mean": 1.0, "rewards/b/mean": 1.0}] * 20
+    assert adaptive_weights(solved, ["a", "b"], [2.0, 1.0]) == [0.5, 0.25]
+
+
+def test_a_nan_in_the_history_is_no_mean():
+    assert adaptive_weights([{"rewards/a/mean": math.nan}], ["a"], [2.0]) == [2.0]
+
+
+def test_two_rewards_of_one_name_cannot_adapt():
+    with pytest.raises(CourseError, match="a name of its own"):
+        AdaptiveReward((correctness_reward, correctness_reward), (1.0, 1.0))
