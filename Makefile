@@ -3,10 +3,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run test test-fast setup lab lint notebooks tiny bench badges clean help
+.PHONY: run test test-fast setup lab lint notebooks tiny bench bench-rewards badges clean help
 
 help:            ## list the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 run: setup       ## train a model: lesson 03 from beginning to end; ARGS="-p FAMILY gemma"
 	$(BIN)/python -m grpo_utils run $(ARGS)
@@ -41,6 +41,9 @@ tiny: setup      ## train the two tiny base models anew, about 20 minutes
 
 bench: setup     ## the figures of docs/results.md, about 8 minutes
 	$(BIN)/python scripts/bench.py
+
+bench-rewards: setup ## the figures of docs/rewards.md, about 4 minutes
+	$(BIN)/python scripts/bench_rewards.py
 
 badges: setup    ## REPO=owner/name: write the public address everywhere
 	$(BIN)/python scripts/badges.py $(REPO)

@@ -41,7 +41,7 @@ from .models import (
     model_path,
     torch_dtype,
 )
-from .plots import logged, reward_curve, show
+from .plots import logged, reward_and_truth, reward_curve, show, weight_curve
 from .profiles import (
     BACKENDS,
     FAMILIES,

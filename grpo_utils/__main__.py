@@ -18,18 +18,31 @@ LESSON = Path("notebooks/03_grpo_lora.ipynb")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run a lesson through papermill, show its output as it comes, and end with the table."""
-    lesson, parameters = arguments.lesson, read_parameters(arguments.lesson, arguments.parameter)
+    """Run a lesson through papermill, show its output as it comes, and end with the table where it has one."""
+    lesson, started = arguments.lesson, time.perf_counter()
+    parameters, keeps_run = read_parameters(lesson, arguments.parameter)
     folder = Path(parameters.get("OUTPUT_DIR", "outputs/run"))
     with TemporaryDirectory() as scratch:
         executed = Path(scratch) / lesson.name
         execute(lesson, executed, parameters, folder)
-        shutil.move(executed, folder / lesson.name)
-    show_report(folder)
+        kept = folder / lesson.name if keeps_run else timed_name(folder.parent, lesson.stem)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(executed, kept)
+    if keeps_run:
+        show_report(folder)
+    else:
+        print(f"\n{kept}: the executed lesson, {time.perf_counter() - started:.0f} s")
 
 
-def read_parameters(lesson: Path, pairs: list[tuple[str, str]]) -> dict:
+def timed_name(folder: Path, stem: str) -> Path:
+    """A notebook's name that holds the time, so that no earlier one is overwritten."""
+    return folder / f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}.ipynb"
+
+
+def read_parameters(lesson: Path, pairs: list[tuple[str, str]]) -> tuple[dict, bool]:
     """Names and texts of the command line as the lesson's parameters, each of its type.
+
+    The second value says whether the lesson leaves a run with a report (it has an ``OUTPUT_DIR``).
 
     Papermill itself only warns of an unknown name, and takes any type.
     """
@@ -42,7 +55,8 @@ def read_parameters(lesson: Path, pairs: list[tuple[str, str]]) -> dict:
         if name not in valid:
             hint = did_you_mean(name.upper(), valid)
             raise CourseError(f"{name!r} is no parameter of {lesson.name}.{hint} Valid: {', '.join(valid)}.")
-    return {name: read_value(name, text, valid[name]["inferred_type_name"]) for name, text in pairs}
+    values = {name: read_value(name, text, valid[name]["inferred_type_name"]) for name, text in pairs}
+    return values, "OUTPUT_DIR" in valid
 
 
 def read_value(name: str, text: str, kind: str) -> object:
@@ -80,7 +94,7 @@ def execute(lesson: Path, executed: Path, parameters: dict, folder: Path) -> Non
     except papermill.PapermillExecutionError as error:
         if error.ename == CourseError.__name__:
             raise CourseError(error.evalue) from error
-        kept = folder.with_name(f"failed-{time.strftime('%Y%m%d-%H%M%S')}.ipynb")
+        kept = timed_name(folder.parent, "failed")
         kept.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(executed, kept)
         raise CourseError(f"{error.ename}: {error.evalue}\nThe notebook as far as it came: {kept}") from error

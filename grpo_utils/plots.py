@@ -36,6 +36,34 @@ def reward_curve(log_history: Sequence[dict], reward_names: Sequence[str]) -> "F
     return figure
 
 
+def reward_and_truth(reward: Sequence[float], truth: Sequence[float], title: str) -> "Figure":
+    """What a run was trained on, and the share of truly right answers below it: do they tell the same story?"""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    upper, lower = figure.subplots(2, 1, sharex=True)
+    for axes, values, colour, marker in zip((upper, lower), (reward, truth), COLOURS, MARKERS, strict=False):
+        axes.plot(range(1, len(values) + 1), values, color=colour, marker=marker, markersize=3)
+        axes.grid(alpha=0.3)
+    upper.set(ylabel="mean reward", ylim=(0, None), title=title)
+    lower.set(ylabel="truly right", ylim=(0, 1), xlabel="step")
+    return figure
+
+
+def weight_curve(weights: Sequence[Sequence[float]], reward_names: Sequence[str]) -> "Figure":
+    """The weight of every reward at every step; ``weights`` holds one list a step."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 3), layout="constrained")
+    axes = figure.subplots()
+    for values, name, colour, marker in zip(zip(*weights, strict=True), reward_names, COLOURS, MARKERS, strict=False):
+        axes.plot(range(1, len(values) + 1), values, color=colour, marker=marker, markersize=3, label=name)
+    axes.set(xlabel="step", ylabel="weight", ylim=(0, None), title="Adaptive weights")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize="small")
+    return figure
+
+
 def show(figure: "Figure", alt: str) -> None:
     """Display a figure in a notebook as a PNG that carries ``alt`` as its text."""
     from IPython.display import display

@@ -526,7 +526,7 @@ def test_the_table_has_a_row_for_each_completion_and_a_column_for_each_reward():
 def test_the_report_reads_as_text():
     text = str(probe(drops_the_minus_sign))
     assert text.startswith("drops_the_minus_sign: ") and text.endswith("warnings")
-    assert "error   wrong_beats_right: wrong sign scores 1.5" in text and "NOT OK: 1 error" in text
+    assert "error   wrong_beats_right: a wrong answer (wrong sign) scores 1.5" in text and "NOT OK: 1 error" in text
 
 
 # ---- What is given wrongly ---------------------------------------------------------------------------------

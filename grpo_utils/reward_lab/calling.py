@@ -103,7 +103,7 @@ def _arguments(rows: Sequence[Row], chat: bool) -> dict:
         **columns,
         "prompts": prompts,
         "completions": [[{"role": "assistant", "content": t}] for t in texts] if chat else [t or "" for t in texts],
-        "completion_ids": [token_ids(text) for text in texts],
+        "completion_ids": [list(token_ids(text)) for text in texts],
         "trainer_state": SimpleNamespace(global_step=0, max_steps=100, epoch=0.0, log_history=[]),
         "log_extra": lambda column, values: None,
         "log_metric": lambda name, value: None,

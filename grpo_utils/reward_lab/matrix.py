@@ -11,7 +11,7 @@ Neutral is what a reward may pay or not: a right answer in a spoilt form, tags i
 import random
 import re
 import zlib
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from .answers import kind_of, other_writings, wrong_answers
@@ -67,13 +67,14 @@ def prose(words: int, seed: int = 0) -> str:
     return " ".join(sentence.capitalize() + "." for sentence in sentences)
 
 
-def token_ids(text: str | None) -> list[int]:
+@lru_cache(maxsize=2_000)
+def token_ids(text: str | None) -> tuple[int, ...]:
     """Stand-ins for token ids: one for each word and each sign, the same for the same word.
 
     >>> len(token_ids("<answer>42</answer>"))
     8
     """
-    return [zlib.crc32(piece.encode()) % 32_000 for piece in re.findall(r"\w+|[^\w\s]", text or "")]
+    return tuple(zlib.crc32(piece.encode()) % 32_000 for piece in re.findall(r"\w+|[^\w\s]", text or ""))
 
 
 def cases(form: Form, gold: str, golds: list[str], answered: bool = True) -> list[Case]:

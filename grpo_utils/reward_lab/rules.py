@@ -50,6 +50,11 @@ def _worst(pairs: list[tuple[Case, float]]) -> tuple[Case, float] | None:
     return min(pairs, key=lambda pair: pair[1], default=None)
 
 
+def _how(case: Case) -> str:
+    """How a right completion is written, without the word for it."""
+    return case.what.removeprefix("right, ")
+
+
 def breaks_contract(seen: Evidence) -> Iterator[Finding]:
     """``raises``, ``wrong_length``, ``not_finite``: one finding for each different message."""
     for code in ("raises", "wrong_length", "not_finite"):
@@ -111,7 +116,8 @@ def _beaten(seen: Evidence, number: int) -> Finding | None:
         return None
     lines = "several lines" in right[0].what and _best(seen.of(number, "clean"))[1] > wrong[1] + ROUNDING
     hint = " On one line it is paid: does a regular expression lack re.DOTALL?" if lines else ""
-    sentence = f"{wrong[0].what} scores {wrong[1]:g}, {right[0].what} scores {right[1]:g}.{hint}"
+    paid = f"a wrong answer ({wrong[0].what}) scores {wrong[1]:g}"
+    sentence = f"{paid}, a right one ({_how(right[0])}) scores {right[1]:g}.{hint}"
     return Finding("wrong_beats_right", sentence, right[0].text if lines else wrong[0].text, wrong[1])
 
 
@@ -123,9 +129,11 @@ def _preferred(seen: Evidence, number: int) -> Finding | None:
     if not (gold and right and worst) or best[1] - worst[1] <= SLACK * (right[1] - worst[1]):
         return None
     written = _worst(seen.of(number, "writing"))
-    more = f"; {written[0].what}, only {written[1]:g}" if written and written[1] < best[1] - ROUNDING else ""
+    less = written and written[1] < best[1] - ROUNDING
+    more = f", and a right one ({_how(written[0])}) only {written[1]:g}" if less else ""
     sentence = (
-        f"wrong answers are told apart: {best[0].what} scores {best[1]:g}, {worst[0].what} {worst[1]:g}{more}. "
+        f"some wrong answers are better than others: {best[0].what} scores {best[1]:g}, {worst[0].what} "
+        f"{worst[1]:g}{more}. "
         "In a group without a right answer the policy is then trained towards that wrong one."
     )
     return Finding("wrong_beats_right", sentence, best[0].text, best[1])
@@ -139,13 +147,12 @@ def pays_missing_answer(seen: Evidence) -> Iterator[Finding]:
         most = max([0.0, *(score for case, score in seen.of(number, "wrong") if case.what != "no tags, wrong")])
         case, score = _best(seen.of(number, "missing")) or (None, 0.0)
         if score > most + ROUNDING:
-            yield Finding(
-                "pays_missing_answer", f"{case.what} scores {score:g}, a wrong answer {most:g}.", case.text, score
-            )
+            sentence = f"no answer ({case.what}) scores {score:g}, a wrong answer {most:g}."
+            yield Finding("pays_missing_answer", sentence, case.text, score)
             return
     for case, with_gold, without, gold in seen.without_gold:
         if without > max(0.0, with_gold) + ROUNDING:
-            sentence = f"{case.what} scores {without:g} where the gold answer is {gold}."
+            sentence = f"no answer ({case.what}) scores {without:g} where the gold answer is {gold}."
             yield Finding("pays_missing_answer", sentence, case.text, without)
             return
 
@@ -156,7 +163,7 @@ def farmable(seen: Evidence) -> Iterator[Finding]:
         clean = _best(seen.of(number, "clean", "long"))
         attack = _best(seen.of(number, "attack", "missing"))
         if clean and attack and attack[1] > clean[1] + ROUNDING:
-            sentence = f"{attack[0].what}: scores {attack[1]:g}; the best clean completion scores {clean[1]:g}."
+            sentence = f"junk ({attack[0].what}) scores {attack[1]:g}, the best clean completion {clean[1]:g}."
             yield Finding("farmable", sentence, attack[0].text, attack[1])
             return
 
@@ -164,7 +171,7 @@ def farmable(seen: Evidence) -> Iterator[Finding]:
 def order_dependent(seen: Evidence) -> Iterator[Finding]:
     """A score changes with the neighbours, or from one call to the next."""
     for case, first, second, how in seen.unlike[:1]:
-        sentence = f"{case.what} scores {first} among the others and {second} {how}."
+        sentence = f"one completion ({case.what}) scores {first} among the others and {second} {how}."
         yield Finding("order_dependent", sentence, case.text, second)
 
 
@@ -185,7 +192,8 @@ def too_strict(seen: Evidence) -> Iterator[Finding]:
         refused |= {c.what: (c, s) for c, s in seen.of(number, "writing") if s <= nothing[1] + ROUNDING}
     if refused:
         case, score = next(iter(refused.values()))
-        yield Finding("too_strict", f"nothing for: {'; '.join(refused)}.", case.text, score)
+        how = "; ".join(_how(refusal) for refusal, _ in refused.values())
+        yield Finding("too_strict", f"nothing for a right answer {how}.", case.text, score)
 
 
 def slow(seen: Evidence) -> Iterator[Finding]:

@@ -166,18 +166,26 @@ print("held-out questions in the training set:", leaked)
 # A reward function takes a list of completions and gives back one number for each. Three
 # work together here:
 #
-# - `correctness_reward`: 2.0 if the one `<answer>` equals the gold answer;
-# - `strict_format_reward`: 0.5 for exactly the asked form;
-# - `incremental_format_reward`: 0.125 for each tag in its place, so that half a form earns
+# - `correctness_reward`: 1.0 if the one `<answer>` equals the gold answer;
+# - `strict_format_reward`: 1.0 for exactly the asked form;
+# - `incremental_format_reward`: 0.25 for each tag in its place, so that half a form earns
 #   more than none and there is a slope to climb.
 #
-# TRL adds them up. Most failed GRPO runs fail here, before the first step: with a reward that
-# is zero for everything, or that pays a wrong answer. So each is first tried on completions
-# written by hand.
+# TRL multiplies each by its weight and adds.
 
 # %% tags=["nbval-check-output"]
-from grpo_utils import LESSON_REWARDS
+from grpo_utils import math_rewards
 
+rewards, weights = math_rewards()
+for function, weight in zip(rewards, weights):
+    print(f"{weight} x {function.__name__}")
+
+# %% [markdown]
+# Most failed GRPO runs fail here, before the first step: with a reward that is zero for
+# everything, or that pays a wrong answer. So they are first tried on completions written by
+# hand. ([Lesson 02](02_rewards.ipynb) attacks them in earnest.)
+
+# %% tags=["nbval-check-output"]
 HAND_WRITTEN = {
     "right, in form": "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>",
     "wrong, in form": "<reasoning>15 + 27 = 41</reasoning><answer>41</answer>",
@@ -189,10 +197,12 @@ HAND_WRITTEN = {
 }
 
 texts = list(HAND_WRITTEN.values())
+golds = ["42"] * len(texts)
 scores = [
-    reward(texts, answer=["42"] * len(texts)) for reward in LESSON_REWARDS
+    [weight * score for score in reward(texts, answer=golds)]
+    for reward, weight in zip(rewards, weights)
 ]
-print(f"{'':16}{'correct':>9}{'strict':>9}{'tags':>9}{'sum':>9}")
+print(f"{'weighted':16}{'correct':>9}{'strict':>9}{'tags':>9}{'sum':>9}")
 for name, row in zip(HAND_WRITTEN, zip(*scores), strict=True):
     print(
         f"{name:16}" + "".join(f"{score:9.3f}" for score in (*row, sum(row)))
@@ -227,6 +237,7 @@ arguments = training_arguments(
     profile,
     output_dir=str(run_folder / "checkpoints"),
     max_steps=steps,
+    reward_weights=weights,
     seed=SEED,
     report_to=REPORT_TO,
 )
@@ -363,7 +374,7 @@ trainer = GRPOTrainer(
     processing_class=tokenizer,
     args=config,
     train_dataset=train_rows,
-    reward_funcs=list(LESSON_REWARDS),
+    reward_funcs=rewards,
 )
 
 # %% [markdown]
@@ -395,19 +406,19 @@ print("saved:", run_folder / "adapter")
 from grpo_utils import logged, reward_curve, show
 
 history = trainer.state.log_history
-names = [reward.__name__ for reward in LESSON_REWARDS]
+names = [function.__name__ for function in rewards]
 reward = logged(history, "reward")
 show(
     reward_curve(history, names),
     alt=f"Line chart of the three mean rewards over {len(reward)} steps; "
-    f"their sum goes from {reward[0]:.2f} at the first step to "
+    f"their weighted sum goes from {reward[0]:.2f} at the first step to "
     f"{reward[-1]:.2f} at the last.",
 )
 
 # %% [markdown]
-# On the CPU profile the two format rewards soon reach their largest value, 0.5: the form is easy
+# On the CPU profile the two format rewards soon reach their largest value, 1.0: the form is easy
 # to find once half of it is paid. Correctness rises with them, since only an answer in its tags
-# counts, and then more slowly towards 2.0: that part is arithmetic.
+# counts, and then more slowly towards 1.0: that part is arithmetic.
 
 # %% [markdown]
 # ## 8. Reading the log
@@ -429,7 +440,7 @@ for key in TELLING.split():
 #   with `beta=0` none is computed.
 # - **`reward`** is the weighted sum of all rewards, averaged over the batch. This is the curve
 #   to watch; its largest possible value here is 3.0, of which correctness (`correct` in the
-#   bar) is 2.0.
+#   bar, before its weight) brings 2.0.
 # - **`frac_reward_zero_std`** (`tied` in the bar) is the share of groups whose completions all scored the same.
 #   They give no gradient. It rises when the task is solved (all right) and also when it is
 #   hopeless (all wrong): look at `reward` to know which. On the CPU profile it ends near 1 with
@@ -494,9 +505,7 @@ settings = {
     "machine": reason,
     "profile": asdict(profile),
     "train_rows": len(train_rows),
-    "rewards": reward_settings(
-        LESSON_REWARDS, arguments.get("reward_weights")
-    ),
+    "rewards": reward_settings(rewards, weights),
     "lora": {**lora_arguments(profile), "random_state": SEED},
     "evaluation": judging,
     "training_arguments": config.to_dict(),

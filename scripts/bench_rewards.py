@@ -1,0 +1,220 @@
+"""Measure what docs/rewards.md tells, and write its second half.
+
+    python scripts/bench_rewards.py
+
+One core. Speeds are the best of three passes over chat completions, no two numbers alike. GSM8K
+rows come from the file that GSM8K_FILE names; without it those lines say so.
+"""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+from bench import processor
+
+from grpo_utils import (
+    AnswerReward,
+    as_chat,
+    choice_reward,
+    correctness_reward,
+    exact_reward,
+    extract_boxed,
+    fuzzy_reward,
+    gsm8k_rows,
+    incremental_format_reward,
+    installed_version,
+    json_only_reward,
+    json_reward,
+    prepare_machine,
+    probe,
+    reasoning_steps_reward,
+    same_expression,
+    strict_format_reward,
+    think_format_reward,
+    wilson_interval,
+)
+from grpo_utils.profiles import CPU
+from grpo_utils.reward_lab.forms import FORMS
+from grpo_utils.reward_lab.matrix import cases
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "rewards.md"
+MARK = "<!-- measured: written by `make bench-rewards`, do not edit below -->"
+BOXED = next(form for form in FORMS if str(form) == "… \\boxed{…}")
+GOLDS = ["42", "-5", "1250", "0.5", "3/4", "100", "7", "-0.25", "1000000", "18"]
+FORM_REWARDS = [strict_format_reward, incremental_format_reward, think_format_reward, json_only_reward]
+SLOWER = [reasoning_steps_reward, exact_reward, fuzzy_reward, choice_reward, json_reward]
+boxed_reward = AnswerReward(extract=extract_boxed)
+
+
+def tagged(answer: object) -> str:
+    return f"<reasoning>First I add 15 and 27. Then the sum is {answer}.</reasoning><answer>{answer}</answer>"
+
+
+def rate(reward: Callable, texts: list[str], golds: list[str]) -> float:
+    """Completions a second, best of three passes."""
+    completions, seconds = [as_chat(text) for text in texts], []
+    for _ in range(3):
+        started = time.perf_counter()
+        reward(completions=completions, answer=golds, solution=golds)
+        seconds.append(time.perf_counter() - started)
+    return len(texts) / min(seconds)
+
+
+def numbers(count: int, start: int) -> tuple[list[str], list[str]]:
+    """Completions and gold answers, no two numbers alike, every second one wrong, some with commas or currency."""
+    golds = [str(1000 + start + i) for i in range(count)]
+    said = [f"{int(gold) + i % 2:,}" if i % 3 else f"${int(gold) + i % 2}" for i, gold in enumerate(golds)]
+    return [tagged(answer) for answer in said], golds
+
+
+def numeric_rate(count: int = 60_000) -> float:
+    """Numbers through the fast path, each pass with numbers that no cache has seen."""
+    rates = []
+    for start in (0, count, 2 * count):
+        texts, golds = numbers(count, start)
+        completions, started = [as_chat(text) for text in texts], time.perf_counter()
+        correctness_reward(completions, golds)
+        rates.append(count / (time.perf_counter() - started))
+    return max(rates)
+
+
+def trl_rate(count: int = 1_000) -> float:
+    """TRL's accuracy_reward on the same numbers, in boxes."""
+    from trl.rewards import accuracy_reward
+
+    golds = [str(1000 + i) for i in range(count)]
+    return rate(accuracy_reward, [f"So it is \\boxed{{{int(g) + i % 2}}}" for i, g in enumerate(golds)], golds)
+
+
+def agreement() -> tuple[int, int, list[str]]:
+    """On boxed completions of the lab: how many score alike with TRL's, of how many, and which do not."""
+    from trl.rewards import accuracy_reward
+
+    alike, unlike, total = 0, {}, 0
+    for gold in GOLDS:
+        tried = [c for c in cases(BOXED, gold, GOLDS) if c.role in ("clean", "writing", "wrong", "missing") and c.text]
+        completions = [as_chat(case.text) for case in tried]
+        ours = boxed_reward(completions, answer=[gold] * len(tried))
+        theirs = accuracy_reward(completions, solution=[gold] * len(tried))
+        for case, a, b in zip(tried, ours, theirs, strict=True):
+            total, alike = total + 1, alike + (a == b)
+            if a != b:
+                unlike.setdefault(f"{case.what}: ours {a:g}, TRL's {b:g}", case.text.rpartition("\\boxed")[2])
+    return alike, total, [f"{what} (`\\boxed{said}`)" for what, said in sorted(unlike.items())]
+
+
+def gsm8k() -> str:
+    """Every reference solution against its own answer and against another row's."""
+    path = os.environ.get("GSM8K_FILE")
+    if not path:
+        return "GSM8K: not measured, GSM8K_FILE was not set."
+    records = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+    golds = [row["answer"] for row in gsm8k_rows(records)]
+    texts = [f"<reasoning>a</reasoning><answer>{r['answer'].split('#### ')[1]}</answer>" for r in records]
+    right = correctness_reward(texts, golds)
+    pairs = zip(correctness_reward(texts, golds[1:] + golds[:1]), golds, golds[1:] + golds[:1], strict=True)
+    others = [score for score, own, other in pairs if own != other]
+    low, _ = wilson_interval(int(sum(right)), len(right))
+    return (
+        f"GSM8K test rows (n = {len(records)}): {sum(right):.0f} of {len(right)} reference answers score as right "
+        f"(95 % interval from {low:.4f}); {sum(others):.0f} of {len(others)} score against the next row's other answer."
+    )
+
+
+def lesson_seconds() -> float:
+    """Lesson 02 from start to end, through the course's own command."""
+    lesson = ROOT / "notebooks" / "02_rewards.ipynb"
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.perf_counter()
+        command = [sys.executable, "-m", "grpo_utils", "run", str(lesson)]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+        return time.perf_counter() - started
+
+
+def speeds() -> str:
+    mixture = [tagged(42), "15 + 27 is 42.", "<reasoning>15 + 27 = 42 <answer>42", '{"age": 3}']
+    texts, golds = mixture * 25_000, ["42"] * 100_000
+    rows = [(reward.__name__, rate(reward, texts, golds)) for reward in [*FORM_REWARDS, *SLOWER]]
+    rows += [
+        ("correctness_reward, plain numbers", numeric_rate()),
+        ("TRL's accuracy_reward, plain numbers", trl_rate()),
+    ]
+    return "\n".join(f"| `{name}` | {speed:,.0f} |" for name, speed in rows)
+
+
+def expression_milliseconds() -> float:
+    pairs = [(f"\\frac{{{n}}}{{\\sqrt{{7}}}}", f"\\frac{{{n}\\sqrt{{7}}}}{{7}}") for n in range(1, 101)]
+    same_expression(*pairs[0])
+    started = time.perf_counter()
+    assert all(same_expression(said, gold) for said, gold in pairs[1:])
+    return 1000 * (time.perf_counter() - started) / 99
+
+
+def hostile_seconds() -> tuple[float, float]:
+    """One completion with a tower of exponents: ours, TRL's."""
+    from trl.rewards import accuracy_reward
+
+    tower, seconds = [as_chat("\\boxed{9^{9^{9^{9}}}}")], []
+    for reward in (boxed_reward, accuracy_reward):
+        started = time.perf_counter()
+        reward(completions=tower, answer=["42"], solution=["42"])
+        seconds.append(time.perf_counter() - started)
+    return seconds[0], seconds[1]
+
+
+def probe_seconds() -> float:
+    probe(correctness_reward)
+    started = time.perf_counter()
+    probe(correctness_reward)
+    return time.perf_counter() - started
+
+
+def measured() -> str:
+    alike, total, unlike = agreement()
+    low, high = wilson_interval(alike, total)
+    ours, theirs = hostile_seconds()
+    names = ("trl", "math-verify", "rapidfuzz", "jsonschema", "regex")
+    versions = ", ".join(f"{name} {installed_version(name)}" for name in names)
+    return f"""{MARK}
+
+## Measured
+
+By `make bench-rewards` on {date.today():%Y-%m-%d}, {processor()}, one core, Python {platform.python_version()},
+{versions}.
+
+| reward | completions a second |
+|---|---|
+{speeds()}
+
+An expression that math-verify has to decide costs {expression_milliseconds():.0f} ms. One completion with a tower
+of exponents (`9^{{9^{{9^{{9}}}}}}`) costs ours {1000 * ours:.1f} ms and TRL's {theirs:.1f} s.
+A probe of `correctness_reward` takes {probe_seconds():.1f} s. Lesson 02 takes {lesson_seconds():.0f} s from start to
+end.
+
+{gsm8k()}
+
+Agreement with TRL's `accuracy_reward` on the lab's boxed completions for {len(GOLDS)} gold numbers, right, wrong and
+missing: {alike} of {total} alike ({alike / total:.3f}, 95 % interval {low:.3f} to {high:.3f}). Where they differ, with
+one example each:
+
+{chr(10).join(f"- {line}" for line in unlike)}
+"""
+
+
+def main() -> None:
+    prepare_machine(CPU)
+    text = PAGE.read_text(encoding="utf-8").partition(MARK)[0]
+    PAGE.write_text(text + measured(), encoding="utf-8")
+    print(f"written: {PAGE.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""The reward lab from a terminal, on a file that a user brings."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from grpo_utils.errors import CourseError
+from grpo_utils.reward_lab.loading import load_reward
+
+REWARDS = """
+from grpo_utils import completion_text, correctness_reward, same_answer
+from helpers import last
+
+class Sound:
+    __name__ = "sound"
+    def __call__(self, completions, answer, **kwargs):
+        return correctness_reward(completions, answer)
+
+sound = Sound()
+NUMBER = 3
+
+def bad(completions, answer, **kwargs):
+    return [float(a in completion_text(c)) for c, a in zip(completions, answer)]
+
+def longer(completions, completion_ids, **kwargs):
+    return [min(len(ids), 10_000) / 10_000 for ids in completion_ids]
+
+def takes_one(completion):
+    return 1.0
+
+def runs(completions, tests, **kwargs):
+    return [float(last(tests) in completion_text(c)) for c in completions]
+"""
+FILES = {
+    "mine.py": REWARDS,
+    "helpers.py": "def last(items):\n    return items[-1]\n",
+    "missing.py": "import no_such_package\n",
+    "syntax.py": "def reward(:\n",
+    "fails.py": "ready = True\nscore = 1 / 0\n",
+    "leaves.py": "import sys\nsys.exit('bye')\n",
+    "notes.txt": "not Python",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("user")
+    for name, text in FILES.items():
+        (path / name).write_text(text)
+    return path
+
+
+def probe(folder, *arguments: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "grpo_utils", "probe", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+def test_a_sound_reward_exits_with_0(folder):
+    run = probe(folder, "mine.py:sound", "--answers", "42", "-5")
+    assert run.returncode == 0 and run.stdout.strip().endswith("ok: 0 errors, 0 warnings"), run.stdout + run.stderr
+
+
+def test_a_bad_reward_exits_with_1_and_says_why(folder):
+    run = probe(folder, "mine.py:bad", "--answers", "42", "--answer-column", "answer")
+    assert run.returncode == 1 and "error   wrong_beats_right" in run.stdout and not run.stderr
+
+
+def test_several_rewards_with_weights_are_judged_as_a_sum(folder):
+    run = probe(folder, "mine.py:sound", "mine.py:longer", "--weights", "0.01", "1", "--answers", "42")
+    assert run.returncode == 1 and "sum of sound, longer" in run.stdout
+
+
+def test_columns_and_tags_arrive(folder):
+    arguments = ("--answers", "yes", "no", "--column", "tests", '["yes", "no"]', "--tags")
+    run = probe(folder, "mine.py:runs", *arguments)
+    assert "in the form of the answer alone" in run.stdout and "order_dependent" in run.stdout
+
+
+WRONG = {
+    "no such file": ("nine.py:sound", "There is no file 'nine.py'. Did you mean 'mine.py'?"),
+    "no such folder": ("nowhere/mine.py:sound", "There is no file 'nowhere/mine.py'."),
+    "no such function": ("mine.py:sund", "There is no 'sund' in mine.py. Did you mean 'sound'?"),
+    "no function named": ("mine.py", "'mine.py' names no function; write FILE.py:function"),
+    "an empty name": ("mine.py:", "'mine.py:' names no function"),
+    "a class": ("mine.py:Sound", "'Sound' in mine.py is a class. Make a reward of it"),
+    "a number": ("mine.py:NUMBER", "'NUMBER' in mine.py is a int, not a function."),
+    "an import that fails": ("missing.py:reward", "ModuleNotFoundError: No module named 'no_such_package' (line 1)."),
+    "a syntax error": ("syntax.py:reward", "syntax.py cannot be imported: SyntaxError: "),
+    "code that fails": ("fails.py:reward", "ZeroDivisionError: division by zero (line 2)."),
+    "code that leaves": ("leaves.py:reward", "SystemExit: bye (line 2)."),
+    "no Python": ("notes.txt:reward", "'notes.txt' is no Python file"),
+}
+
+
+@pytest.mark.parametrize(("target", "message"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_with_a_file_is_one_sentence(target, message, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    with pytest.raises(CourseError, match=re.escape(message)):
+        load_reward(target)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nine.py:sound",), "Error: There is no file 'nine.py'"),
+        (("mine.py:takes_one",), "Error: takes_one(completion) takes no `completions`."),
+        (("mine.py:runs",), "Error: runs asks for 'tests', which TRL fills from a dataset column"),
+        (("mine.py:runs", "--column", "tests", "yes"), "Error: column 'tests': 'yes' is no JSON"),
+        (("mine.py:runs", "--column", "tests", '"yes"'), "is no JSON list"),
+        (("mine.py:sound", "--tags", "<a>"), "Error: tags=['<a>'] should be four texts"),
+        (("mine.py:sound", "mine.py:bad", "--weights", "1"), "Error: 1 weights were given for 2 rewards"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_a_mistake_on_the_command_line_is_one_sentence(arguments, message, folder):
+    run = probe(folder, *arguments)
+    assert run.returncode == 1 and message in run.stderr and "Traceback" not in run.stderr

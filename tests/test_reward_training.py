@@ -1,0 +1,75 @@
+"""Rewards inside real training: weights adapt, and a resumed run has the same weights."""
+
+import pytest
+
+from grpo_utils.data import addition_rows
+from grpo_utils.profiles import CPU
+from grpo_utils.rewards import AdaptiveReward, DiversityReward, TargetLengthReward, adaptive_weights, math_rewards
+
+pytestmark = pytest.mark.slow
+REWARDS, WEIGHTS = math_rewards()
+NAMES = [reward.__name__ for reward in REWARDS]
+
+
+def trained(folder, rewards: list, steps: int = 6, stop_at: int | None = None, resume: bool = False) -> list[dict]:
+    """The log of a short real run; ``stop_at`` ends it early, ``resume`` goes on from its checkpoint."""
+    from datasets import Dataset
+    from transformers import TrainerCallback
+    from trl import GRPOConfig, GRPOTrainer
+
+    from grpo_utils.models import load_policy
+    from grpo_utils.training import keep_trainable_fp32, training_arguments
+
+    class Stop(TrainerCallback):
+        def on_step_end(self, args, state, control, **kwargs):
+            control.should_training_stop = state.global_step == stop_at
+
+    policy, tokenizer = load_policy("tiny-qwen3", profile=CPU, backend="transformers", load_in_4bit=False, seed=0)
+    sizes = dict(per_device_train_batch_size=16, save_strategy="steps", save_steps=3)
+    trainer = GRPOTrainer(
+        model=policy,
+        processing_class=tokenizer,
+        args=GRPOConfig(**training_arguments(CPU, output_dir=str(folder), max_steps=steps, **sizes)),
+        train_dataset=Dataset.from_list(addition_rows(40)),
+        reward_funcs=rewards,
+        callbacks=[Stop()],
+    )
+    keep_trainable_fp32(policy)
+    trainer.train(resume_from_checkpoint=resume)
+    return [entry for entry in trainer.state.log_history if "reward" in entry]
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory):
+    return trained(tmp_path_factory.mktemp("unbroken"), [AdaptiveReward(tuple(REWARDS), tuple(WEIGHTS))])
+
+
+def weights_in(log: list[dict]) -> list[list[float]]:
+    return [[entry[f"weights/{name}"] for name in NAMES] for entry in log]
+
+
+def test_the_weights_change_during_training_as_the_pure_function_says(unbroken):
+    logged = weights_in(unbroken)
+    assert logged[0] == WEIGHTS
+    assert all(later != logged[0] for later in logged[1:])
+    for step, weights in enumerate(logged):
+        assert weights == pytest.approx(adaptive_weights(unbroken[:step], NAMES, WEIGHTS), rel=1e-5)
+
+
+def test_the_logged_reward_is_the_sum_with_these_weights(unbroken):
+    for entry, weights in zip(unbroken, weights_in(unbroken)):
+        parts = [entry[f"rewards/{name}/mean"] * weight for name, weight in zip(NAMES, weights)]
+        assert entry["reward"] == pytest.approx(sum(parts), rel=1e-4)
+
+
+def test_a_resumed_run_has_the_same_weights(unbroken, tmp_path):
+    reward = AdaptiveReward(tuple(REWARDS), tuple(WEIGHTS))
+    assert len(trained(tmp_path, [reward], stop_at=3)) == 3
+    resumed = trained(tmp_path, [reward], resume=True)
+    assert weights_in(resumed) == weights_in(unbroken)
+    assert [entry["reward"] for entry in resumed] == [entry["reward"] for entry in unbroken]
+
+
+def test_trl_takes_rewards_of_every_shape(tmp_path):
+    log = trained(tmp_path, [*REWARDS, TargetLengthReward(16), DiversityReward()], steps=1)
+    assert {"rewards/target_length_reward/mean", "rewards/diversity_reward/mean"} <= log[0].keys()
