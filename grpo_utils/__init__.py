@@ -78,6 +78,7 @@ from .rewards import (
     count_placed_tags,
     count_steps,
     exact_reward,
+    extract_after_hashes,
     extract_after_thinking,
     extract_all,
     extract_answer,

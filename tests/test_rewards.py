@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 from grpo_utils.data import gsm8k_rows
 from grpo_utils.rewards import (
     TAGS,
+    AnswerReward,
     completion_text,
     correctness_reward,
+    extract_after_hashes,
     extract_answer,
     incremental_format_reward,
     is_strictly_right,
@@ -185,13 +187,11 @@ def test_rewards_can_be_sent_to_another_process():
     assert pickle.loads(pickle.dumps(REWARDS)) == REWARDS
 
 
-def test_real_reference_answers_are_right_and_another_rows_are_wrong(gsm8k_records):
-    rows = gsm8k_rows(gsm8k_records)
-    formed = [
-        f"<reasoning>{r['answer']}</reasoning><answer>{r['answer'].split('#### ')[1]}</answer>" for r in gsm8k_records
-    ]
-    gold = [row["answer"] for row in rows]
-    assert correctness_reward(formed, answer=gold) == [1.0] * len(rows)
+def test_real_reference_solutions_are_right_and_wrong_for_another_row(gsm8k_records):
+    gold = [row["answer"] for row in gsm8k_rows(gsm8k_records)]
     other = gold[1:] + gold[:1]
-    scores = correctness_reward(formed, answer=other)
-    assert all(score == 0.0 for score, a, b in zip(scores, gold, other, strict=True) if a != b)
+    solutions = [record["answer"] for record in gsm8k_records]
+    formed = [f"<reasoning>{s}</reasoning><answer>{s.split('#### ')[1]}</answer>" for s in solutions]
+    for reward, texts in ((correctness_reward, formed), (AnswerReward(extract=extract_after_hashes), solutions)):
+        assert reward(texts, answer=gold) == [1.0] * len(gold)
+        assert reward(texts, answer=other) == [float(a == b) for a, b in zip(gold, other)]

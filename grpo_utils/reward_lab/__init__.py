@@ -12,6 +12,7 @@ it, and judges the scores by a few rules. From a terminal: ``python -m grpo_util
 |---|---|
 | `forms`, `answers`, `matrix` | the completions |
 | `calling` | call a reward as TRL does |
+| `planning` | with which answers, in which form, judged by what |
 | `probing` | gather the evidence |
 | `rules` | the judgement |
 | `report` | what is told |

@@ -1,40 +1,18 @@
-"""Put a reward to the test: build the matrix, score it, gather what the rules judge by."""
+"""Put a reward to the test: score the matrix, gather what the rules judge by."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from ..errors import CourseError
 from . import rules
-from .answers import wrong_answers
-from .calling import Outcome, Row, call, missing_columns, name_of, parameters_of, sum_of
-from .forms import FORMS, Form, read_tags
-from .matrix import NO_ANSWER, Case, cases, reasoning
+from .calling import Outcome, Row, call, name_of
+from .matrix import Case, cases
+from .planning import Plan, choose_form, make_plan, reads_answers, subjects_of
 from .report import ProbeReport, Scored, in_order
 
-#: Gold answers where none are given: a plain one, a negative one, a long one, one with decimals.
-DEFAULT_ANSWERS = ("42", "-5", "1250", "0.5")
-JSON_ANSWER = '{"answer": 42}'
 #: Completions longer than this (in characters) are scored one by one and timed.
 HUGE = 5_000
 SECONDS_FOR_ONE = 1.0
 MOST_ROWS = 8
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a reward is probed with."""
-
-    golds: list[str]
-    columns: list[dict]  # one for each gold
-    answer_column: str
-    given: bool  # whether there are gold answers at all
-    forms: tuple[Form, ...]
-    seconds_for_one: float
-    chat: bool = True
-
-    def rows(self, texts: Sequence[Case], number: int = 0, **other: object) -> list[Row]:
-        """Cases as rows of one dataset row; ``other`` replaces columns of it."""
-        return [Row(case, number, {**self.columns[number], **other}) for case in texts]
 
 
 def probe(
@@ -74,137 +52,16 @@ def probe(
         CourseError: what was given is no reward, asks for a column that was not given, or the
             lengths of answers, columns or weights do not fit.
     """
-    subjects = _subjects(reward, weights)
+    subjects = subjects_of(reward, weights)
     per_completion = 0.01 * seconds_per_step / completions_per_step
-    plan = _plan(subjects, answers, answer_column, columns or {}, tags, per_completion)
-    plan = _choose_form(subjects[-1], plan)
+    plan = make_plan(subjects, answers, answer_column, columns or {}, tags, per_completion)
+    plan = choose_form(subjects[-1], plan)
     examined = [_examine(subject, name, plan) for subject, name in zip(subjects, _names(subjects), strict=True)]
     findings = [replace(f, reward=seen.reward) for seen in examined for rule in rules.RULES for f in rule(seen)]
     scored = [
         _scored(seen, row, score, plan) for seen in examined for row, score in zip(seen.rows, seen.scores, strict=True)
     ]
     return ProbeReport(in_order(findings), tuple(scored), {seen.reward: _judged(seen, plan) for seen in examined})
-
-
-def _subjects(reward: Callable | Sequence[Callable], weights: Sequence[float] | None) -> list[Callable]:
-    """The rewards to judge; of several the weighted sum comes last."""
-    if not isinstance(reward, list | tuple):
-        return [reward]
-    weights = [1.0] * len(reward) if weights is None else list(weights)
-    if not reward or len(weights) != len(reward):
-        raise CourseError(f"{len(weights)} weights were given for {len(reward)} rewards; give one for each.")
-    for one in reward:
-        parameters_of(one)
-    return [*reward, sum_of(reward, weights)]
-
-
-def _plan(
-    subjects: list[Callable],
-    answers: Sequence[object] | None,
-    answer_column: str,
-    columns: dict[str, Sequence],
-    tags: Sequence[str] | None,
-    seconds_for_one: float,
-) -> Plan:
-    parameters = [parameters_of(subject) for subject in subjects]
-    if answers is None and any(answer_column in names for names in parameters):
-        answers = _default_answers(columns)
-    golds = list(answers) if answers is not None else [None] * (_length(columns) or 1)
-    _check_columns(subjects, parameters, [answer_column] if answers is not None else [], columns, len(golds))
-    rows = [{name: values[i] for name, values in columns.items()} for i in range(len(golds))]
-    rows = (
-        [{**row, answer_column: gold} for row, gold in zip(rows, golds, strict=True)] if answers is not None else rows
-    )
-    forms = (read_tags(tags),) if tags is not None else FORMS
-    texts = [_as_text(gold) for gold in golds]
-    plan = Plan(texts, rows, answer_column, answers is not None, forms, seconds_for_one)
-    if answers is None and _fails(subjects[-1], plan):  # perhaps it reads kwargs["answer"]
-        given = _plan(subjects, _default_answers(columns), answer_column, columns, tags, seconds_for_one)
-        return plan if _fails(subjects[-1], given) else given
-    return plan
-
-
-def _default_answers(columns: dict[str, Sequence]) -> list[str]:
-    """The lab's own gold answers, as many as the other columns are long."""
-    length = _length(columns) or len(DEFAULT_ANSWERS)
-    return [DEFAULT_ANSWERS[i % len(DEFAULT_ANSWERS)] for i in range(length)]
-
-
-def _length(columns: dict[str, Sequence]) -> int:
-    return len(next(iter(columns.values()))) if columns else 0
-
-
-def _check_columns(
-    subjects: list[Callable], parameters: list[dict], given: list[str], columns: dict[str, Sequence], length: int
-) -> None:
-    if not length:
-        raise CourseError("answers=[] holds no gold answer; give a few of your dataset's, or leave it out.")
-    for name, values in columns.items():
-        if isinstance(values, str) or len(values) != length:
-            raise CourseError(f"column {name!r} should be a list of {length} values, one for each answer.")
-    for subject, names in zip(subjects, parameters, strict=True):
-        if missing := missing_columns(names, [*given, *columns]):
-            raise CourseError(
-                f"{name_of(subject)} asks for {', '.join(map(repr, missing))}, which TRL fills from a dataset column: "
-                f"give columns={{{missing[0]!r}: […]}}, one value for each answer."
-            )
-
-
-def _as_text(gold: object) -> str:
-    """A gold answer as a model would write it; the first of several; JSON for a dict."""
-    import json
-
-    if gold is None:
-        return DEFAULT_ANSWERS[0]
-    if isinstance(gold, list | tuple) and gold and isinstance(gold[0], str):
-        return gold[0]
-    return json.dumps(gold) if isinstance(gold, dict | list) else str(gold)
-
-
-def _fails(reward: Callable, plan: Plan) -> bool:
-    """Whether a reward raises even on a plain completion, of either kind."""
-    rows = plan.rows([_clean(plan.forms[0], plan.golds[0])])
-    return all(call(reward, rows, chat).scores is None for chat in (True, False))
-
-
-def _clean(form: Form, gold: str) -> Case:
-    return Case("right, in the asked form", "clean", form.write(reasoning(gold), gold))
-
-
-def _choose_form(reward: Callable, plan: Plan) -> Plan:
-    """The form, and the kind of completion, in which a clean completion stands out most."""
-    if len(plan.forms) > 1 and not plan.given:
-        tried = [replace(plan, forms=(form,), chat=chat) for form in plan.forms for chat in (True, False)]
-        json_golds = [JSON_ANSWER] * len(plan.golds)
-        tried += [replace(plan, forms=(FORMS[-1],), golds=json_golds, chat=chat) for chat in (True, False)]
-    else:
-        tried = [replace(plan, forms=(form,), chat=chat) for form in plan.forms for chat in (True, False)]
-    return max(tried, key=lambda option: _margin(reward, option))
-
-
-def _margin(reward: Callable, plan: Plan) -> tuple[bool, bool, float]:
-    """How a clean completion stands out: whether it scores at all, beats a wrong one, and no answer by how much."""
-    form, gold = plan.forms[0], plan.golds[0]
-    wrong = next(iter(wrong_answers(gold, plan.golds).values()), "")
-    texts = [_clean(form, gold).text, form.write(reasoning(wrong), wrong), NO_ANSWER]
-    outcomes = [call(reward, plan.rows([Case("", "", text)]), plan.chat) for text in texts]
-    scores = [outcome.scores[0] if outcome.scores else None for outcome in outcomes]
-    if None in scores:
-        return (False, False, 0.0)
-    clean, other, nothing = scores
-    return (True, clean > other, clean - nothing)
-
-
-def _reads_answers(reward: Callable, plan: Plan) -> bool:
-    """Whether a reward is to be judged by the answer: it names the column, or another row's changes its score."""
-    if not plan.given or plan.answer_column in parameters_of(reward):
-        return plan.given
-    clean, gold = _clean(plan.forms[0], plan.golds[0]), plan.golds[0]
-    other = next(iter(wrong_answers(gold, plan.golds).values()), "another")
-    first = call(reward, plan.rows([clean, clean]), plan.chat)
-    columns = {**plan.columns[-1], plan.answer_column: other} if len(plan.golds) == 1 else plan.columns[-1]
-    second = call(reward, plan.rows([clean, clean], **columns), plan.chat)
-    return first.scores != second.scores
 
 
 def _names(subjects: list[Callable]) -> list[str]:
@@ -215,7 +72,7 @@ def _names(subjects: list[Callable]) -> list[str]:
 
 def _examine(reward: Callable, name: str, plan: Plan) -> rules.Evidence:
     """All evidence about one reward."""
-    seen = rules.Evidence(name, _reads_answers(reward, plan))
+    seen = rules.Evidence(name, reads_answers(reward, plan))
     _score_matrix(reward, plan, seen)
     if seen.rows:
         _score_among_others(reward, plan, seen)

@@ -68,6 +68,7 @@ from .text import (
     Completion,
     as_chat,
     completion_text,
+    extract_after_hashes,
     extract_after_thinking,
     extract_all,
     extract_answer,

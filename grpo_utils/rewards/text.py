@@ -126,6 +126,16 @@ def extract_after_thinking(text: str) -> str | None:
     return rest.strip() or None if closing and "</think>" not in rest else None
 
 
+def extract_after_hashes(text: str) -> str | None:
+    """What follows the one ``####``, as GSM8K's own solutions end, else None.
+
+    >>> extract_after_hashes("48 / 2 = <<48/2=24>>24 clips. #### 24")
+    '24'
+    """
+    _, hashes, rest = text.partition("####")
+    return rest.strip() or None if hashes and "#" not in rest else None
+
+
 def extract_all(text: str) -> str | None:
     """The whole text as the answer, for tasks that ask for the answer alone (JSON, for example).
 

@@ -327,6 +327,10 @@ def truth(completions, answer, **kwargs) -> list[float]:
     return [float(is_strictly_right(t, a)) for t, a in zip(texts, answer)]
 
 
+# %% [markdown]
+# The settings are those of lesson 03, which explains them one by one; here only the rewards and
+# their weights change. Nothing is kept on disk.
+
 # %%
 import tempfile
 
@@ -335,7 +339,7 @@ from trl import GRPOConfig, GRPOTrainer
 from grpo_utils import keep_trainable_fp32, show_progress, training_arguments
 
 
-def train_on(policy, tokenizer, rewards, weights) -> list[dict]:
+def settings_with(weights: list[float]) -> GRPOConfig:
     arguments = training_arguments(
         profile,
         output_dir=tempfile.mkdtemp(),
@@ -343,10 +347,16 @@ def train_on(policy, tokenizer, rewards, weights) -> list[dict]:
         reward_weights=weights,
         seed=SEED,
     )
+    return GRPOConfig(**arguments)
+
+
+# %%
+def train_on(policy, tokenizer, rewards, weights) -> list[dict]:
+    """Train, and give back what was logged."""
     trainer = GRPOTrainer(
         model=policy,
         processing_class=tokenizer,
-        args=GRPOConfig(**arguments),
+        args=settings_with(weights),
         train_dataset=train_rows,
         reward_funcs=rewards,
     )
@@ -535,8 +545,8 @@ for weights in ([2.0, 1.0], [200.0, 100.0], [0.5, 2.0]):
     print(f"weights {weights}: advantages {advantages(weights)}")
 
 # %% [markdown]
-# - **The scale does not matter**: a hundred times the weights, the same advantages. So a bonus for
-#   everybody does nothing either.
+# - **The scale does not matter** (with TRL's default, `scale_rewards="group"`): a hundred times the
+#   weights, the same advantages. Nor does a bonus for everybody: the mean takes it away.
 # - **The proportion does.** With correctness at 2 the third completion, right and badly formed, is
 #   better than the second, well formed and wrong. With the form at four times correctness they change
 #   places: the policy is now taught to be wrong in style.
@@ -559,7 +569,7 @@ print(probe(rewards, weights=weights, answers=GOLD))
 # and nothing else**: a reward's weight falls as its recent mean rises. Being a pure function of what
 # was logged, it gives a resumed run the weights that it had.
 #
-# From the history of section 7, where both rewards were logged, with weights 2 and 1 at the start:
+# From the history of the third training, with weights 2 and 1 at the start:
 
 # %%
 from grpo_utils import adaptive_weights, weight_curve

@@ -1,0 +1,149 @@
+"""Decide how a reward is probed: with which gold answers, in which form, judged by what."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ..errors import CourseError
+from .answers import wrong_answers
+from .calling import Row, call, missing_columns, name_of, parameters_of, sum_of
+from .forms import FORMS, Form, read_tags
+from .matrix import NO_ANSWER, Case, reasoning
+
+#: Gold answers where none are given: a plain one, a negative one, a long one, one with decimals.
+DEFAULT_ANSWERS = ("42", "-5", "1250", "0.5")
+JSON_ANSWER = '{"answer": 42}'
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a reward is probed with."""
+
+    golds: list[str]
+    columns: list[dict]  # one for each gold
+    answer_column: str
+    given: bool  # whether there are gold answers at all
+    forms: tuple[Form, ...]
+    seconds_for_one: float
+    chat: bool = True
+
+    def rows(self, texts: Sequence[Case], number: int = 0, **other: object) -> list[Row]:
+        """Cases as rows of one dataset row; ``other`` replaces columns of it."""
+        return [Row(case, number, {**self.columns[number], **other}) for case in texts]
+
+
+def subjects_of(reward: Callable | Sequence[Callable], weights: Sequence[float] | None) -> list[Callable]:
+    """The rewards to judge; of several the weighted sum comes last."""
+    if not isinstance(reward, list | tuple):
+        return [reward]
+    weights = [1.0] * len(reward) if weights is None else list(weights)
+    if not reward or len(weights) != len(reward):
+        raise CourseError(f"{len(weights)} weights were given for {len(reward)} rewards; give one for each.")
+    for one in reward:
+        parameters_of(one)
+    return [*reward, sum_of(reward, weights)]
+
+
+def make_plan(
+    subjects: list[Callable],
+    answers: Sequence[object] | None,
+    answer_column: str,
+    columns: dict[str, Sequence],
+    tags: Sequence[str] | None,
+    seconds_for_one: float,
+) -> Plan:
+    """The plan for rewards and what was given with them; without answers the lab's own where they are needed."""
+    own = [DEFAULT_ANSWERS[i % len(DEFAULT_ANSWERS)] for i in range(_length(columns) or len(DEFAULT_ANSWERS))]
+    named = any(answer_column in parameters_of(subject) for subject in subjects)
+    options = [answers] if answers is not None else [own] if named else [None, own]  # it may read kwargs["answer"]
+    forms = (read_tags(tags),) if tags is not None else FORMS
+    plans = [_with_answers(subjects, some, answer_column, columns, forms, seconds_for_one) for some in options]
+    return next((plan for plan in plans if not _fails(subjects[-1], plan)), plans[0])
+
+
+def _with_answers(
+    subjects: list[Callable],
+    answers: Sequence[object] | None,
+    answer_column: str,
+    columns: dict[str, Sequence],
+    forms: tuple[Form, ...],
+    seconds_for_one: float,
+) -> Plan:
+    golds = [None] * (_length(columns) or 1) if answers is None else list(answers)
+    filled = columns if answers is None else {**columns, answer_column: golds}
+    _check_columns(subjects, filled, len(golds))
+    rows = [{name: values[i] for name, values in filled.items()} for i in range(len(golds))]
+    return Plan([_as_text(gold) for gold in golds], rows, answer_column, answers is not None, forms, seconds_for_one)
+
+
+def _length(columns: dict[str, Sequence]) -> int:
+    return len(next(iter(columns.values()))) if columns else 0
+
+
+def _check_columns(subjects: list[Callable], columns: dict[str, Sequence], length: int) -> None:
+    if not length:
+        raise CourseError("answers=[] holds no gold answer; give a few of your dataset's, or leave it out.")
+    for name, values in columns.items():
+        if isinstance(values, str) or len(values) != length:
+            raise CourseError(f"column {name!r} should be a list of {length} values, one for each answer.")
+    for subject in subjects:
+        if missing := missing_columns(parameters_of(subject), columns):
+            raise CourseError(
+                f"{name_of(subject)} asks for {', '.join(map(repr, missing))}, which TRL fills from a dataset column: "
+                f"give columns={{{missing[0]!r}: […]}}, one value for each answer (in a terminal: --column NAME JSON)."
+            )
+
+
+def _as_text(gold: object) -> str:
+    """A gold answer as a model would write it; the first of several; JSON for a dict."""
+    if gold is None:
+        return DEFAULT_ANSWERS[0]
+    if isinstance(gold, list | tuple) and gold and isinstance(gold[0], str):
+        return gold[0]
+    return json.dumps(gold) if isinstance(gold, dict | list) else str(gold)
+
+
+def _fails(reward: Callable, plan: Plan) -> bool:
+    """Whether a reward raises even on a plain completion, of either kind."""
+    rows = plan.rows([_clean(plan.forms[0], plan.golds[0])])
+    return all(call(reward, rows, chat).scores is None for chat in (True, False))
+
+
+def _clean(form: Form, gold: str) -> Case:
+    return Case("right, in the asked form", "clean", form.write(reasoning(gold), gold))
+
+
+def choose_form(reward: Callable, plan: Plan) -> Plan:
+    """The form, and the kind of completion, in which a clean completion stands out most."""
+    if len(plan.forms) > 1 and not plan.given:
+        tried = [replace(plan, forms=(form,), chat=chat) for form in plan.forms for chat in (True, False)]
+        json_golds = [JSON_ANSWER] * len(plan.golds)
+        tried += [replace(plan, forms=(FORMS[-1],), golds=json_golds, chat=chat) for chat in (True, False)]
+    else:
+        tried = [replace(plan, forms=(form,), chat=chat) for form in plan.forms for chat in (True, False)]
+    return max(tried, key=lambda option: _margin(reward, option))
+
+
+def _margin(reward: Callable, plan: Plan) -> tuple[bool, bool, float]:
+    """How a clean completion stands out: whether it scores at all, beats a wrong one, and no answer by how much."""
+    form, gold = plan.forms[0], plan.golds[0]
+    wrong = next(iter(wrong_answers(gold, plan.golds).values()), "")
+    texts = [_clean(form, gold).text, form.write(reasoning(wrong), wrong), NO_ANSWER]
+    outcomes = [call(reward, plan.rows([Case("", "", text)]), plan.chat) for text in texts]
+    scores = [outcome.scores[0] if outcome.scores else None for outcome in outcomes]
+    if None in scores:
+        return (False, False, 0.0)
+    clean, other, nothing = scores
+    return (True, clean > other, clean - nothing)
+
+
+def reads_answers(reward: Callable, plan: Plan) -> bool:
+    """Whether a reward is to be judged by the answer: it names the column, or another row's changes its score."""
+    if not plan.given or plan.answer_column in parameters_of(reward):
+        return plan.given
+    clean, gold = _clean(plan.forms[0], plan.golds[0]), plan.golds[0]
+    other = next(iter(wrong_answers(gold, plan.golds).values()), "another")
+    first = call(reward, plan.rows([clean, clean]), plan.chat)
+    columns = {**plan.columns[-1], plan.answer_column: other} if len(plan.golds) == 1 else plan.columns[-1]
+    second = call(reward, plan.rows([clean, clean], **columns), plan.chat)
+    return first.scores != second.scores
