@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import ROOT
 
 from grpo_utils.errors import CourseError
 from grpo_utils.reward_lab.loading import load_reward
@@ -118,3 +119,11 @@ def test_what_is_wrong_with_a_file_is_one_sentence(target, message, folder, monk
 def test_a_mistake_on_the_command_line_is_one_sentence(arguments, message, folder):
     run = probe(folder, *arguments)
     assert run.returncode == 1 and message in run.stderr and "Traceback" not in run.stderr
+
+
+def test_the_readmes_example_is_what_the_lab_says(tmp_path):
+    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Test a reward")[2]
+    code, command, said = re.findall(r"```(?:python)?\n(.*?)```", text, re.DOTALL)[:3]
+    (tmp_path / "my_rewards.py").write_text(code)
+    run = probe(tmp_path, *command.split()[4:])
+    assert run.returncode == 1 and run.stdout == said

@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import NamedTuple
 
 from ..errors import CourseError
 from ..rewards import weighted_sum
@@ -27,13 +28,12 @@ class OutOfTimeError(BaseException):
     """A reward took too long; no ``except Exception`` of the reward itself should catch this."""
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One completion to score: the case, and the dataset row that it answers."""
 
     case: Case
     number: int
-    columns: dict = field(hash=False)
+    columns: dict
 
 
 @dataclass

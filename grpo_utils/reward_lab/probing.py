@@ -95,7 +95,7 @@ def _score_matrix(reward: Callable, plan: Plan, seen: rules.Evidence) -> None:
     rows = _all_rows(plan, seen.answered)
     grouped = getattr(reward, "reads_group", False)
     huge = [row for row in rows if len(row.case.text or "") > HUGE and not grouped]
-    ordinary = [row for row in rows if row not in huge]
+    ordinary = [row for row in rows if len(row.case.text or "") <= HUGE or grouped]
     _keep(seen, ordinary, _score_all(reward, ordinary, plan, seen))
     for row in huge if seen.rows else []:
         outcome = call(reward, [row], plan.chat)

@@ -168,8 +168,8 @@ class AnswerReward:
 
     Args:
         extract: the answer in a completion's text, or None: `extract_answer`, `extract_boxed`,
-            `extract_after_thinking`, `extract_after_hashes`,
-            `extract_all`, or your own (a named function, so that it can be pickled).
+            `extract_after_thinking`, `extract_after_hashes`, `extract_all`,
+            or your own (a named function, so that it can be pickled).
         same: whether an answer and the gold answer agree: `same_answer`, `same_text`, `same_fact`,
             `same_choice`, `same_json`, or your own.
         column: the dataset column that holds the gold answer.
