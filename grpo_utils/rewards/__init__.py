@@ -14,6 +14,7 @@ A completion is a string, or a list of messages where the prompt was one. Scores
 | `text` | what a completion says, and where its answer stands |
 | `numbers`, `maths` | whether two numbers, two expressions are the same |
 | `correctness` | is the answer right? |
+| `structured` | is it the right JSON? |
 | `format` | is the form right? |
 | `length` | is the length right, in tokens? |
 | `style` | repetition, diversity, structure, phrases |
@@ -35,19 +36,15 @@ from .combine import (
 )
 from .correctness import (
     AnswerReward,
-    JsonSchemaReward,
     choice_reward,
     correctness_reward,
     exact_reward,
     fuzzy_reward,
     is_strictly_right,
-    json_reward,
     parse_choice,
-    parse_json,
     same_answer,
     same_choice,
     same_fact,
-    same_json,
     same_text,
 )
 from .format import (
@@ -55,13 +52,13 @@ from .format import (
     PatternReward,
     count_placed_tags,
     incremental_format_reward,
-    json_only_reward,
     strict_format_reward,
     think_format_reward,
 )
 from .length import MinimumLengthReward, TargetLengthReward
 from .maths import is_expression, same_expression
 from .numbers import Number, parse_number, same_number
+from .structured import JsonSchemaReward, json_only_reward, json_reward, parse_json, same_json
 from .style import DiversityReward, UnwantedPhrasesReward, count_steps, reasoning_steps_reward
 from .text import (
     TAGS,

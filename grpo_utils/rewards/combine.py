@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..errors import CourseError
-from .correctness import JsonSchemaReward, choice_reward, correctness_reward, fuzzy_reward, json_reward
-from .format import incremental_format_reward, json_only_reward, strict_format_reward
+from .correctness import choice_reward, correctness_reward, fuzzy_reward
+from .format import incremental_format_reward, strict_format_reward
+from .structured import JsonSchemaReward, json_only_reward, json_reward
 
 
 class RewardSet(NamedTuple):

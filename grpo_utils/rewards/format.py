@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..errors import CourseError
-from .correctness import parse_json
 from .text import TAGS, Completion, as_chat, completion_text, split_form
 
 
@@ -71,27 +70,6 @@ def _part(text: str, places: list[int], index: int) -> str:
         return ""
     end = next((place for place in places[index + 1 :] if place >= 0), len(text))
     return text[places[index] + len(TAGS[index]) : end].strip()
-
-
-def json_only_reward(completions: Sequence[Completion], **kwargs: object) -> list[float]:
-    """1.0 where the whole completion is one JSON object or list, else 0.0: no prose, no code fence.
-
-    Gamed by: ``{}``. Use it beside `JsonSchemaReward` or `json_reward`.
-
-    >>> json_only_reward(['{"age": 3}', '```json\\n{"age": 3}\\n```', "3"])
-    [1.0, 0.0, 0.0]
-    """
-    return [1.0 if _is_json(completion_text(c)) else 0.0 for c in completions]
-
-
-def _is_json(text: str) -> bool:
-    if not text.strip().startswith(("{", "[")):
-        return False
-    try:
-        parse_json(text)
-    except ValueError:
-        return False
-    return True
 
 
 @dataclass(frozen=True)
