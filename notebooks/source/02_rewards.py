@@ -8,7 +8,7 @@
 # together.
 #
 # A *reward function* scores a model's answers. It is all that GRPO knows of your task: the
-# policy learns what the reward pays, not what you meant. Most failed runs fail here, before the
+# policy learns what the reward pays, not what you meant. Many runs fail here, before the
 # first step.
 #
 # | | CPU | T4 |
@@ -250,7 +250,7 @@ for text, score in zip(group, sound_reward(group, answer=gold)):
 # %% [markdown]
 # ## 5. A form reward, and how you hack it
 #
-# Not all of these completions are in the asked form. Many notebooks therefore begin with a reward
+# Not all of these completions are in the asked form. Some notebooks therefore begin with a reward
 # for the form alone, and let half a form earn something, so that there is a slope to climb. So let
 # us count tags, a quarter of a point each.
 

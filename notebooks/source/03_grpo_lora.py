@@ -181,7 +181,7 @@ for function, weight in zip(rewards, weights):
     print(f"{weight} x {function.__name__}")
 
 # %% [markdown]
-# Most failed GRPO runs fail here, before the first step: with a reward that is zero for
+# Many GRPO runs fail here, before the first step: with a reward that is zero for
 # everything, or that pays a wrong answer. So they are first tried on completions written by
 # hand. ([Lesson 02](02_rewards.ipynb) attacks them in earnest.)
 
