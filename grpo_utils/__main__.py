@@ -125,6 +125,7 @@ def probe_files(arguments: argparse.Namespace) -> int:
         columns=columns,
         tags=arguments.tags,
         weights=arguments.weights,
+        examples=arguments.example,
     )
     print(report)
     return 0 if report.ok else 1
@@ -176,6 +177,9 @@ def parse() -> argparse.Namespace:
         "--tags", nargs="*", metavar="TEXT", help="the four texts around reasoning and answer; none: the answer alone"
     )
     attack.add_argument("--weights", nargs="+", type=float, metavar="W", help="a weight for each reward")
+    attack.add_argument(
+        "--example", action="append", default=[], metavar="TEXT", help="a completion of yours that it should react to"
+    )
     return parser.parse_args()
 
 

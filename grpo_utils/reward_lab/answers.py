@@ -7,27 +7,34 @@ What can be said of an answer depends on its kind: a number, JSON, a letter, a p
 """
 
 import json
+import re
 from fractions import Fraction
 
-from ..rewards import parse_choice, parse_json, parse_number
+from ..rewards import parse_choice, parse_json, parse_number, same_answer
 
-#: Wrong numbers that are written alike and differ only in how near they are to the gold one.
-PLAIN_WRONG = ("off by one", "off by 5 %", "another number", "far below", "far above")
+#: A number within an answer that holds several.
+NUMBERS = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+#: Wrong numbers that differ only in how near they are to the gold one.
+PLAIN_WRONG = ("off by one", "off by 2 %", "off by 5 %", "off by 10 %", "off by 20 %", "another number")
+PLAIN_WRONG += ("far below", "far above")
 
 
 def kind_of(gold: str) -> str:
-    """``number``, ``json``, ``choice``, ``program`` or ``text``.
+    """``number``, ``numbers``, ``json``, ``choice``, ``program`` (also an expression) or ``text``.
 
-    >>> [kind_of(gold) for gold in ("1,000", '{"a": 1}', "B", "lambda a: a + 1", "Paris")]
-    ['number', 'json', 'choice', 'program', 'text']
+    >>> [kind_of(gold) for gold in ("1,000", "[1.5, 2]", '{"a": 1}', "B", "lambda a: a + 1", "1 + 2", "Paris")]
+    ['number', 'numbers', 'json', 'choice', 'program', 'program', 'text']
     """
     if parse_number(gold, words=False):
         return "number"
+    if len(NUMBERS.findall(gold)) > 1 and not NUMBERS.sub("", gold).strip(" ,;[](){}\n"):
+        return "numbers"
     if gold.strip()[:1] in ("{", "[") and _is_json(gold):
         return "json"
     if len(gold.strip()) == 1 and parse_choice(gold):
         return "choice"
-    return "program" if "\n" in gold.strip() or set("=:\\") & set(gold) else "text"
+    letters = any(sign.isalpha() for sign in gold)
+    return "program" if not letters or "\n" in gold.strip() or set("=:\\") & set(gold) else "text"
 
 
 def _is_json(text: str) -> bool:
@@ -93,13 +100,14 @@ def wrong_answers(gold: str, golds: list[str]) -> dict[str, str]:
     '6 or 5 km or 1017'
     """
     kind = kind_of(gold)
-    wrong = {"number": _wrong_numbers, "json": _wrong_json}.get(kind, _wrong_texts)(gold)
+    makers = {"number": _wrong_numbers, "numbers": _wrong_lists, "json": _wrong_json, "program": _wrong_programs}
+    wrong = makers.get(kind, _wrong_texts)(gold)
     if kind in ("json", "text", "choice"):
         others = [other for other in golds if _unlike(gold, other)]
         wrong |= {"another row's answer": others[-1]} if others else {}
     if kind in ("text", "choice"):
         wrong |= {"several answers": f"X or {gold} or Y"}
-    return wrong
+    return {what: text for what, text in wrong.items() if text.strip() and text.split() != gold.split()}
 
 
 def _unlike(gold: str, other: str) -> bool:
@@ -108,18 +116,65 @@ def _unlike(gold: str, other: str) -> bool:
 
 def _wrong_numbers(gold: str) -> dict[str, str]:
     value = parse_number(gold, words=False).value
-    whole, near = round(value), round(value * Fraction(95, 100))
-    wrong = {
+    whole = round(value)
+    other = 3 * abs(whole) + 1002
+    wrong = _near_numbers(value) | {
         "off by one": str(whole + 1),
-        "another number": str(3 * abs(whole) + 1002),
-        "far below": "-1000000000",
-        "far above": "1000000000",
+        "another number": str(other),
+        "far below": str(whole - 10**9),
+        "far above": str(whole + 10**9),
         "a digit more": f"1{abs(whole)}0",
-        "several answers": f"{whole + 1} or {gold} or {3 * abs(whole) + 1002}",
+        "decimals cut off": f"{whole}.7",
+        "several answers": f"{whole + 1} or {gold} or {other}",
         "a list": ", ".join([str(whole + 1), gold, str(whole - 1)]),
     }
     wrong |= {"wrong sign": gold[1:] if gold.startswith("-") else f"-{gold}"} if value else {}
-    return wrong | ({"off by 5 %": str(near)} if near != value else {})
+    wrong |= {"the point moved": str(whole)[:-1] + "." + str(whole)[-1]} if abs(whole) >= 10 else {}
+    wrong |= {"thousands more": f"{whole},999"} if 0 < abs(whole) < 1000 else {}
+    return {what: text for what, text in wrong.items() if not same_answer(text, gold)}
+
+
+def _near_numbers(value: Fraction) -> dict[str, str]:
+    """Numbers a few percent away, but not so near that a tolerance for rounding would pay them."""
+    shares = {"off by 2 %": 102, "off by 5 %": 95, "off by 10 %": 110, "off by 20 %": 120}
+    near = {what: float(value * percent / 100) for what, percent in shares.items()}
+    return {what: f"{number:.6g}" for what, number in near.items() if abs(number - float(value)) > 0.011}
+
+
+def _wrong_lists(gold: str) -> dict[str, str]:
+    """Several numbers in one answer (a vector, a matrix), with others in their places."""
+    found = list(NUMBERS.finditer(gold))
+    first, last = found[0], found[-1]
+    more, less = f"{float(first[0]) + 1:g}", f"{float(last[0]) - 1:g}"
+    places = {"far below": "-1000000000", "far above": "1000000000", "all zero": "0"}
+    return {
+        "the first off by one": gold[: first.start()] + more + gold[first.end() :],
+        "two off, against each other": gold[: first.start()]
+        + more
+        + gold[first.end() : last.start()]
+        + less
+        + gold[last.end() :],
+        "the last one missing": gold[: last.start()].rstrip(" ,;") + gold[last.end() :],
+        **{what: NUMBERS.sub(number, gold) for what, number in places.items()},
+    }
+
+
+def _wrong_programs(gold: str) -> dict[str, str]:
+    """Programs that do nothing of the kind, of the same name where there is one."""
+    wrong = _wrong_texts(gold) | {"an empty program": "pass"}
+    wrong.pop("backwards", None)  # "1 + 2" backwards is as right
+    name = re.search(r"def (\w+)\(", gold)
+    for what, value in {
+        "far below": "-1000000000",
+        "far above": "1000000000",
+        "nothing": "None",
+        "true": "True",
+    }.items():
+        if name:
+            wrong[f"always {what}"] = f"def {name[1]}(*args, **kwargs):\n    return {value}"
+        elif "lambda" in gold:
+            wrong[f"always {what}"] = f"{gold.partition('lambda')[0]}lambda *args, **kwargs: {value}"
+    return wrong
 
 
 def _wrong_json(gold: str) -> dict[str, str]:
@@ -145,5 +200,4 @@ def _other_value(value: object) -> object:
 def _wrong_texts(gold: str) -> dict[str, str]:
     half = gold[: len(gold) // 2]
     backwards = gold[::-1]
-    wrong = {"no idea": "I do not know.", "half of it": half if half.strip() else "", "backwards": backwards}
-    return {what: text for what, text in wrong.items() if text.strip() and text.split() != gold.split()}
+    return {"no idea": "I do not know.", "half of it": half, "backwards": backwards}

@@ -45,6 +45,8 @@ FORMS = (
     Form("", "\n", "#### ", ""),
     Form("", " The answer is ", "", "."),
     Form("", "\n", "```python\n", "\n```"),
+    Form("", "\n", "```json\n", "\n```"),
+    Form("<start_working_out>", "<end_working_out>", "<SOLUTION>", "</SOLUTION>"),
     Form("", "", "", ""),
 )
 

@@ -91,7 +91,7 @@ def cases(form: Form, gold: str, golds: list[str], answered: bool = True) -> lis
     found = [Case("right, in the asked form", "clean", clean)]
     found += [Case("right, reasoning on several lines", "clean", form.write(reasoning(gold, ".\n"), gold))]
     found += _writings(form, gold) if answered else _white_space(clean)
-    found += [*_wrong(form, gold, golds), *_missing(form, gold), *_malformed(form, gold), *_attacks(form, gold)]
+    found += [*_wrong(form, gold, golds), *_missing(form, gold), *_malformed(form, gold, golds), *_attacks(form, gold)]
     if not answered:
         roles = {"wrong": "clean", "missing": "odd"}
         found = [case._replace(role=roles.get(case.role, case.role)) for case in found if case.what != "no tags, wrong"]
@@ -145,7 +145,7 @@ def _missing(form: Form, gold: str) -> list[Case]:
     ]
 
 
-def _malformed(form: Form, gold: str) -> list[Case]:
+def _malformed(form: Form, gold: str, golds: list[str]) -> list[Case]:
     """Right answers in a spoilt form, neutral."""
     a, b, c, d = form
     found = [
@@ -162,6 +162,8 @@ def _malformed(form: Form, gold: str) -> list[Case]:
         Case("right, first of two answers", "odd", form.write(reasoning(gold), gold) + f"{c}7 of 9{d}"),
         Case("right, last of two answers", "odd", a + reasoning(gold) + b + f"{c}7 of 9{d}{c}{gold}{d}"),
     ]
+    if kind_of(gold) in ("program", "numbers"):  # as right as this row's, perhaps
+        found += [Case("another row's answer", "odd", form.write(reasoning(g), g)) for g in golds if g != gold][:1]
     if kind_of(gold) == "number":
         digits = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩"), str.maketrans("0123456789", "０１２３４５６７８９")
         found += [Case("right, other scripts", "odd", form.write(reasoning(gold), gold.translate(d))) for d in digits]
@@ -198,7 +200,8 @@ def _long(form: Form, gold: str, found: list[Case]) -> list[Case]:
     wanted = sorted(n for n in lengths | set(LENGTHS) if empty < n <= 2 * max(LENGTHS))
     if not any(form):
         return []
-    return [Case(f"right, {n} tokens", "long", _of_length(form, gold, n - empty)) for n in wanted]
+    short = Case("right, in few words", "long", form.write(f"{gold}.", gold))
+    return [short, *(Case(f"right, {n} tokens", "long", _of_length(form, gold, n - empty)) for n in wanted)]
 
 
 @cache

@@ -26,6 +26,7 @@ class Plan:
     forms: tuple[Form, ...]
     seconds_for_one: float
     chat: bool = True
+    examples: tuple[str, ...] = ()
 
     def rows(self, texts: Sequence[Case], number: int = 0, **other: object) -> list[Row]:
         """Cases as rows of one dataset row; ``other`` replaces columns of it."""
@@ -73,7 +74,15 @@ def _with_answers(
     filled = columns if answers is None else {**columns, answer_column: golds}
     _check_columns(subjects, filled, len(golds))
     rows = [{name: values[i] for name, values in filled.items()} for i in range(len(golds))]
-    return Plan([_as_text(gold) for gold in golds], rows, answer_column, answers is not None, forms, seconds_for_one)
+    texts = [DEFAULT_ANSWERS[0] if answers is None else _as_text(gold) for gold in golds]
+    kept = [i for i, text in enumerate(texts) if text.strip()]  # without a gold answer nothing is right
+    if not kept:
+        raise CourseError(
+            f"answers={list(golds)!r} holds no gold answer; give a few of your dataset's, or leave it out."
+        )
+    return Plan(
+        [texts[i] for i in kept], [rows[i] for i in kept], answer_column, answers is not None, forms, seconds_for_one
+    )
 
 
 def _length(columns: dict[str, Sequence]) -> int:
@@ -81,8 +90,6 @@ def _length(columns: dict[str, Sequence]) -> int:
 
 
 def _check_columns(subjects: list[Callable], columns: dict[str, Sequence], length: int) -> None:
-    if not length:
-        raise CourseError("answers=[] holds no gold answer; give a few of your dataset's, or leave it out.")
     for name, values in columns.items():
         if isinstance(values, str) or len(values) != length:
             raise CourseError(f"column {name!r} should be a list of {length} values, one for each answer.")
@@ -95,21 +102,24 @@ def _check_columns(subjects: list[Callable], columns: dict[str, Sequence], lengt
 
 
 def _as_text(gold: object) -> str:
-    """A gold answer as a model would write it; the first of several; JSON for a dict."""
+    """A gold answer as a model would write it; the first of several; JSON for a dict; "" for None."""
     if gold is None:
-        return DEFAULT_ANSWERS[0]
+        return ""
     if isinstance(gold, list | tuple) and gold and isinstance(gold[0], str):
         return gold[0]
+    if isinstance(gold, str) and "####" in gold:  # a GSM8K solution: the answer stands behind
+        return gold.rpartition("####")[2].strip()
     return json.dumps(gold) if isinstance(gold, dict | list) else str(gold)
 
 
 def _fails(reward: Callable, plan: Plan) -> bool:
     """Whether a reward raises even on a plain completion, of either kind."""
-    rows = plan.rows([_clean(plan.forms[0], plan.golds[0])])
+    rows = plan.rows([clean_case(plan.forms[0], plan.golds[0])])
     return all(call(reward, rows, chat).scores is None for chat in (True, False))
 
 
-def _clean(form: Form, gold: str) -> Case:
+def clean_case(form: Form, gold: str) -> Case:
+    """The right answer in the asked form."""
     return Case("right, in the asked form", "clean", form.write(reasoning(gold), gold))
 
 
@@ -128,7 +138,7 @@ def _margin(reward: Callable, plan: Plan) -> tuple[bool, bool, float]:
     """How a clean completion stands out: whether it scores at all, beats a wrong one, and no answer by how much."""
     form, gold = plan.forms[0], plan.golds[0]
     wrong = next(iter(wrong_answers(gold, plan.golds).values()), "")
-    texts = [_clean(form, gold).text, form.write(reasoning(wrong), wrong), NO_ANSWER]
+    texts = [clean_case(form, gold).text, form.write(reasoning(wrong), wrong), NO_ANSWER]
     outcomes = [call(reward, plan.rows([Case("", "", text)]), plan.chat) for text in texts]
     scores = [outcome.scores[0] if outcome.scores else None for outcome in outcomes]
     if None in scores:
@@ -137,11 +147,15 @@ def _margin(reward: Callable, plan: Plan) -> tuple[bool, bool, float]:
     return (True, clean > other, clean - nothing)
 
 
-def reads_answers(reward: Callable, plan: Plan) -> bool:
-    """Whether a reward is to be judged by the answer: it names the column, or another row's changes its score."""
-    if not plan.given or plan.answer_column in parameters_of(reward):
+def reads_answers(reward: Callable, plan: Plan, among_others: bool) -> bool:
+    """Whether a reward is to be judged by the answer: it names the column, or another row's changes its score.
+
+    A single reward that names any of the given columns is; of several some may only shape.
+    """
+    names = {plan.answer_column} if among_others else set(plan.columns[0])
+    if not plan.given or names & set(parameters_of(reward)):
         return plan.given
-    clean, gold = _clean(plan.forms[0], plan.golds[0]), plan.golds[0]
+    clean, gold = clean_case(plan.forms[0], plan.golds[0]), plan.golds[0]
     other = next(iter(wrong_answers(gold, plan.golds).values()), "another")
     first = call(reward, plan.rows([clean, clean]), plan.chat)
     columns = {**plan.columns[-1], plan.answer_column: other} if len(plan.golds) == 1 else plan.columns[-1]

@@ -4,14 +4,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from . import rules
+from .answers import wrong_answers
 from .calling import Outcome, Row, call, name_of
 from .matrix import Case, cases
-from .planning import Plan, choose_form, make_plan, reads_answers, subjects_of
+from .planning import Plan, choose_form, clean_case, make_plan, reads_answers, subjects_of
 from .report import ProbeReport, Scored, in_order
 
 #: Completions longer than this (in characters) are scored one by one and timed.
 HUGE = 5_000
 SECONDS_FOR_ONE = 1.0
+#: Cases that are scored once more alone.
+ALONE = ("right, in the asked form", "no tags, no answer", "another row's answer", "off by one", "no idea")
 MOST_ROWS = 8
 
 
@@ -23,6 +26,7 @@ def probe(
     columns: dict[str, Sequence] | None = None,
     tags: Sequence[str] | None = None,
     weights: Sequence[float] | None = None,
+    examples: Sequence[str] = (),
     seconds_per_step: float = 10.0,
     completions_per_step: int = 32,
 ) -> ProbeReport:
@@ -37,6 +41,8 @@ def probe(
         tags: the asked form, as the four texts around reasoning and answer, ``()`` for the answer
             alone. If not given, the usual forms are tried and the one that pays best is taken.
         weights: one for each reward of a list; all 1.0 if not given.
+        examples: completions of your own, tried as well and judged as neutral; for a reward that reacts
+            to something of which the lab knows nothing (swear words, bullet points).
         seconds_per_step: how long a training step takes you, for the verdict ``slow``.
         completions_per_step: how many completions a step scores.
 
@@ -55,8 +61,10 @@ def probe(
     subjects = subjects_of(reward, weights)
     per_completion = 0.01 * seconds_per_step / completions_per_step
     plan = make_plan(subjects, answers, answer_column, columns or {}, tags, per_completion)
-    plan = choose_form(subjects[-1], plan)
-    examined = [_examine(subject, name, plan) for subject, name in zip(subjects, _names(subjects), strict=True)]
+    plan = replace(choose_form(subjects[-1], plan), examples=tuple(examples))
+    answered = [reads_answers(subject, plan, len(subjects) > 1) for subject in subjects]
+    seen = [rules.Evidence(name, reads) for name, reads in zip(_names(subjects), answered, strict=True)]
+    examined = [_examine(subject, plan, some) for subject, some in zip(subjects, seen, strict=True)]
     findings = [replace(f, reward=seen.reward) for seen in examined for rule in rules.RULES for f in rule(seen)]
     scored = [
         _scored(seen, row, score, plan) for seen in examined for row, score in zip(seen.rows, seen.scores, strict=True)
@@ -70,9 +78,8 @@ def _names(subjects: list[Callable]) -> list[str]:
     return [f"{name} ({i + 1})" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
-def _examine(reward: Callable, name: str, plan: Plan) -> rules.Evidence:
-    """All evidence about one reward."""
-    seen = rules.Evidence(name, reads_answers(reward, plan))
+def _examine(reward: Callable, plan: Plan, seen: rules.Evidence) -> rules.Evidence:
+    """Gather all evidence about one reward."""
     _score_matrix(reward, plan, seen)
     if seen.rows:
         _score_among_others(reward, plan, seen)
@@ -84,8 +91,9 @@ def _examine(reward: Callable, name: str, plan: Plan) -> rules.Evidence:
 
 def _all_rows(plan: Plan, answered: bool) -> list[Row]:
     rows = []
-    for number, gold in enumerate(plan.golds[:MOST_ROWS]):
+    for number, gold in list(enumerate(plan.golds))[:MOST_ROWS]:
         found = cases(plan.forms[0], gold, plan.golds, answered)
+        found += [Case("an example of yours", "odd", text) for text in plan.examples]
         rows += plan.rows([case for case in found if plan.chat or case.text is not None], number)
     return rows
 
@@ -144,9 +152,21 @@ def _score_among_others(reward: Callable, plan: Plan, seen: rules.Evidence) -> N
         _compare(seen, row, score, again, "in the reverse order")
     _time(seen, backwards, len(pairs), plan)
     for row, score in [] if grouped else pairs:
-        if row.case.what in ("right, in the asked form", "no tags, no answer"):
+        if row.case.what in ALONE:
             alone = call(reward, [row], plan.chat)
             _compare(seen, row, score, alone.scores[0] if alone.scores else None, "alone")
+    if seen.answered and not grouped and len(plan.columns) == 1 and list(plan.columns[0]) == [plan.answer_column]:
+        _score_beside_another_gold(reward, plan, seen)
+
+
+def _score_beside_another_gold(reward: Callable, plan: Plan, seen: rules.Evidence) -> None:
+    """With a single gold answer: does a right completion keep its score behind a row with another one?"""
+    other = next(iter(wrong_answers(plan.golds[0], plan.golds).values()))
+    clean, another = clean_case(plan.forms[0], plan.golds[0]), clean_case(plan.forms[0], other)
+    rows = [*plan.rows([another], **{plan.answer_column: other}), *plan.rows([clean])]
+    both, alone = call(reward, rows, plan.chat), call(reward, rows[1:], plan.chat)
+    if both.scores and alone.scores:
+        _compare(seen, rows[1], alone.scores[0], both.scores[1], "behind a row with another gold answer")
 
 
 def _compare(seen: rules.Evidence, row: Row, first: float | None, second: float | None, how: str) -> None:

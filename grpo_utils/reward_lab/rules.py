@@ -11,7 +11,7 @@ from .report import Finding
 #: Differences below this are rounding.
 ROUNDING = 1e-9
 #: Wrong answers may differ in score (by their length, say) by this share of what a right one earns more.
-SLACK = 0.1
+SLACK = 0.02
 
 
 @dataclass
@@ -74,8 +74,8 @@ def dead(seen: Evidence) -> Iterator[Finding]:
         value = values.pop()
         yield Finding(
             "dead",
-            f"every one of {len(seen.scores)} completions scores {value}. If it wants another form than those "
-            "tried, give tags=…; if it reacts to particular answers, give answers=….",
+            f"every one of {len(seen.scores)} completions scores {value}. If it wants a form of its own, give tags=…; "
+            "if it needs right answers to pay anything, answers=…; if it reacts to something else, examples=….",
             seen.rows[0].case.text,
             value,
         )
@@ -190,9 +190,13 @@ def too_strict(seen: Evidence) -> Iterator[Finding]:
         if not right or not nothing or nothing[1] >= right[1] - ROUNDING:
             continue
         refused |= {c.what: (c, s) for c, s in seen.of(number, "writing") if s <= nothing[1] + ROUNDING}
+        less = right[1] - SLACK * (right[1] - nothing[1])
+        refused |= {
+            f"{c.what}, which earns less": (c, s) for c, s in seen.of(number, "clean") if "lines" in c.what and s < less
+        }
     if refused:
         case, score = next(iter(refused.values()))
-        how = "; ".join(_how(refusal) for refusal, _ in refused.values())
+        how = "; ".join(what.removeprefix("right, ") for what in refused)
         yield Finding("too_strict", f"nothing for a right answer {how}.", case.text, score)
 
 
