@@ -159,6 +159,40 @@ def banded_error_without_abs(completions, answer, **kwargs):
     return [score(tagged(c), gold) for c, gold in zip(completions, answer)]
 
 
+def vector_error_without_abs(completions, answer, **kwargs):
+    def score(text: str, gold: str) -> float:
+        try:
+            pairs = zip(text.strip("[]").split(","), gold.strip("[]").split(","), strict=True)
+            return float(max(float(a) - float(b) for a, b in pairs) < 0.01)
+        except ValueError:
+            return 0.0
+
+    return [score(tagged(c), gold) for c, gold in zip(completions, answer)]
+
+
+def kernel_error_without_abs(completions, x, y, **kwargs):
+    def score(program: str, x: float, y: float) -> float:
+        space = {}
+        try:
+            exec(program, space)
+            return float(space["f"](x) - y < 0.01)
+        except Exception:
+            return 0.0
+
+    return [score(said(c), a, b) for c, a, b in zip(completions, x, y)]
+
+
+KERNELS = dict(
+    answers=["def f(x):\n    return x + 1", "def f(x):\n    return x * 2"],
+    columns={"x": [1.0, 3.0], "y": [2.0, 6.0]},
+    tags=(),
+)
+
+
+def first_gold_for_all(completions, answer, **kwargs):
+    return [1.0 if same_answer(tagged(c), answer[0]) else 0.0 for c in completions]
+
+
 def counts_tags(completions, **kwargs):
     return [0.125 * sum(said(c).count(tag) for tag in ("<reasoning>", "</answer>")) for c in completions]
 
@@ -185,6 +219,13 @@ FAULTS = {
     "a batch's test cases to every program": (whole_batch_of_tests, PROGRAMS, "order_dependent"),
     "amax without abs": (largest_error_without_abs, {}, "wrong_beats_right"),
     "amax without abs, in bands": (banded_error_without_abs, {}, "wrong_beats_right"),
+    "amax without abs, of a vector": (
+        vector_error_without_abs,
+        dict(answers=["[1.5, 2, -3]", "[4, 5]"]),
+        "wrong_beats_right",
+    ),
+    "amax without abs, of a program": (kernel_error_without_abs, KERNELS, "wrong_beats_right"),
+    "the first row's gold answer for all": (first_gold_for_all, dict(answers=["42"]), "order_dependent"),
     "tags counted": (counts_tags, {}, "farmable"),
     "keywords counted": (counts_keywords, {}, "farmable"),
     "the gold answer anywhere": (finds_the_gold_anywhere, {}, "wrong_beats_right"),
@@ -461,6 +502,43 @@ def test_other_columns_arrive_and_none_is_no_score():
     assert report.ok and report.table["by_level"].isna().sum() == 0
 
 
+def no_swearing(completions, **kwargs):
+    return [-1.0 if "darn" in said(c) else 0.0 for c in completions]
+
+
+def test_examples_of_your_own_are_tried_too():
+    assert probe(no_swearing).codes == {"dead"}
+    report = probe(no_swearing, examples=["It is 42, darn it."])
+    assert not report.findings and (report.table.what == "an example of yours").any()
+
+
+def test_rows_without_gold_answer_are_left_out():
+    report = probe(correctness_reward, answers=["42", "", None, "7"])
+    assert not report.findings and "judged by the answer (42, 7)" in str(report)
+
+
+def test_a_gsm8k_solution_is_read_as_its_answer():
+    def hashes(completions, answer, **kwargs):
+        golds = [gold.split("#### ")[-1] for gold in answer]
+        return correctness_reward(completions, golds)
+
+    assert not probe(hashes, answers=["6 * 7 = 42\n#### 42", "1 + 6 = 7\n#### 7"]).findings
+
+
+def within_one_percent(completions, answer, **kwargs):
+    def near(text: str, gold: str) -> bool:
+        try:
+            return abs(float(text) - float(gold)) <= 0.01 * abs(float(gold))
+        except ValueError:
+            return False
+
+    return [float(near(tagged(c), gold)) for c, gold in zip(completions, answer)]
+
+
+def test_a_tolerance_for_rounding_is_no_pay_for_nearness():
+    assert probe(within_one_percent, answers=["3.14", "42"]).ok
+
+
 def decimals(completions, answer, **kwargs):
     return [
         1.0 if abs(float(gold) - 42) < 1 and tagged(c) == str(gold) else 0.0 for c, gold in zip(completions, answer)
@@ -537,6 +615,7 @@ MISTAKES = {
     "a column missing": (lambda: probe(own_tests), "asks for 'test_cases'"),
     "columns too short": (lambda: probe(by_level, answers=["1", "2"], columns={"level": ["a"]}), "list of 2 values"),
     "no answers": (lambda: probe(correctness_reward, answers=[]), "holds no gold answer"),
+    "only blank answers": (lambda: probe(correctness_reward, answers=["", None]), "holds no gold answer"),
     "weights": (lambda: probe([correctness_reward], weights=[1.0, 2.0]), "2 weights were given for 1 rewards"),
     "tags": (lambda: probe(correctness_reward, tags=("<a>", "</a>")), "should be four texts"),
 }
