@@ -96,6 +96,7 @@ from .rewards import (
     parse_json,
     parse_number,
     reasoning_steps_reward,
+    reward_name,
     same_answer,
     same_choice,
     same_expression,

@@ -19,6 +19,7 @@ import psutil
 
 from .errors import CourseError
 from .install import installed_version
+from .rewards import reward_name
 
 PACKAGES = ("unsloth", "unsloth_zoo", "trl", "transformers", "peft", "bitsandbytes", "accelerate", "datasets", "torch")
 
@@ -107,7 +108,7 @@ def reward_settings(functions: list, weights: list[float] | None) -> list[dict]:
     >>> reward_settings([strict_format_reward], None)
     [{'name': 'strict_format_reward', 'weight': 1.0}]
     """
-    names = [function.__name__ for function in functions]
+    names = [reward_name(function) for function in functions]
     pairs = zip(names, weights or [1.0] * len(names), strict=True)
     return [{"name": name, "weight": weight} for name, weight in pairs]
 

@@ -110,6 +110,30 @@ DIFFERENT = [
     ("0.333", "1/3"),
     ("forty-two", "42"),
     ("paris", "Paris"),
+    ("-(42)", "42"),
+    ("- (42)", "42"),
+    ("-:42", "42"),
+    ("x - 42", "-42"),
+    ("x / 42", "42"),
+    ("f(42)", "42"),
+    ("arctan(1)", "1"),
+    ("x 42", "42"),
+    ("3/t", "3"),
+    ("seventy 2", "2"),
+    ("unlike 42", "42"),
+    ("almost 42", "42"),
+    ("the opposite of 42", "42"),
+    ("42 is false", "42"),
+    ("42 tenths", "42"),
+    ("42 lakh", "42"),
+    ("10 AM", "10 PM"),
+    ("5 km", "5 miles"),
+    ("\\text{not }42", "42"),
+    ("\\text{40, 41, 43, }42", "42"),
+    ("42 and up", "42"),
+    ("42 Elm Street", "42 Oak Street"),
+    ("3t", "3"),
+    ("\\sqrt{4}\\text{ or not}", "2"),
     ("World War 1", "World War 2"),
     ("World Cup 2", "World War 2"),
     ("", ""),
@@ -125,6 +149,16 @@ def test_the_same_answer_in_another_writing(said, gold):
 @pytest.mark.parametrize(("said", "gold"), DIFFERENT)
 def test_another_answer(said, gold):
     assert not same_answer(said, gold)
+
+
+def test_a_long_answer_of_spaces_costs_no_run():
+    started = time.perf_counter()
+    assert correctness_reward([f"<answer>1{' ' * 100_000}x</answer>"], answer=["42"]) == [0.0]
+    assert time.perf_counter() - started < 1  # quadratic time took a minute
+
+
+def test_a_missing_answer_of_pandas_is_not_applicable():
+    assert correctness_reward(["<answer>nan</answer>"], answer=[float("nan")]) == [None]
 
 
 HOSTILE = ["9^{9^{9}}", "9^9^9^9", "9**9**9", "99999999!", "(10^{99})!", "10^{999999999}", "\\binom{10^9}{10^8}"]
@@ -144,7 +178,6 @@ def test_a_hostile_expression_costs_no_run(text):
 def test_expressions_are_compared_in_another_thread_too():
     from concurrent.futures import ThreadPoolExecutor
 
-    same_expression.cache_clear()
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(same_expression, r"\frac{6}{4}", r"\frac{3}{2}").result()
 
@@ -211,7 +244,7 @@ FACTS = [
 ]
 NO_FACTS = [("5", "15"), ("1984", "1985"), ("Austria", "Australia"), ("not Paris", "Paris"), ("", ""), ("the", "a")]
 NO_FACTS += [("not the Federated States of Micronesia", "Federated States of Micronesia"), ("Paris or Rome", "Paris")]
-NO_FACTS += [("north korea", "south korea"), ("Iran", "Iraq"), ("x", [None])]
+NO_FACTS += [("north korea", "south korea"), ("Iran", "Iraq"), ("x", [None]), ("-42", "42"), ("C", "C++"), ("C#", "C")]
 
 
 @pytest.mark.parametrize(("said", "gold"), FACTS)

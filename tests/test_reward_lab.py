@@ -189,6 +189,30 @@ KERNELS = dict(
 )
 
 
+MATMUL = "def multiply(a, b):\n    return a * b"
+
+
+def fixed_test_without_abs(completions, **kwargs):
+    def score(program: str) -> float:
+        space = {}
+        try:
+            exec(program, space)
+            return 3.0 if space["multiply"](6.0, 7.0) - 42.0 < 1e-9 else -1.0
+        except Exception:
+            return -2.0
+
+    return [score(said(c)) for c in completions]
+
+
+def any_of_many_answers(completions, answer, **kwargs):
+    found = [re.findall(r"<answer>(.*?)</answer>", said(c), re.DOTALL) for c in completions]
+    return [float(bool(gold) and gold in answers) for answers, gold in zip(found, answer)]
+
+
+def any_answer_of_the_batch(completions, answer, **kwargs):
+    return [float(tagged(c) != "" and tagged(c) in answer) for c in completions]
+
+
 def first_gold_for_all(completions, answer, **kwargs):
     return [1.0 if same_answer(tagged(c), answer[0]) else 0.0 for c in completions]
 
@@ -226,6 +250,9 @@ FAULTS = {
     ),
     "amax without abs, of a program": (kernel_error_without_abs, KERNELS, "wrong_beats_right"),
     "the first row's gold answer for all": (first_gold_for_all, dict(answers=["42"]), "order_dependent"),
+    "a fixed test without abs": (fixed_test_without_abs, dict(answers=[MATMUL], tags=()), "wrong_beats_right"),
+    "any of many answers": (any_of_many_answers, dict(answers=["42"]), "wrong_beats_right"),
+    "any answer of the batch": (any_answer_of_the_batch, dict(answers=["42", "7"]), "wrong_beats_right"),
     "tags counted": (counts_tags, {}, "farmable"),
     "keywords counted": (counts_keywords, {}, "farmable"),
     "the gold answer anywhere": (finds_the_gold_anywhere, {}, "wrong_beats_right"),

@@ -3,6 +3,7 @@
 import math
 import pickle
 import time
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -219,6 +220,22 @@ def test_weights_learned_alike_keep_their_proportion():
 
 def test_a_nan_in_the_history_is_no_mean():
     assert adaptive_weights([{"rewards/a/mean": math.nan}], ["a"], [2.0]) == [2.0]
+
+
+def test_an_adaptive_reward_reads_the_group_if_a_part_does():
+    assert AdaptiveReward((DiversityReward(), correctness_reward), (1.0, 1.0)).reads_group
+    assert not AdaptiveReward((correctness_reward,), (1.0,)).reads_group
+
+
+def test_a_partial_can_adapt():
+    named = partial(correctness_reward)
+    assert AdaptiveReward((named,), (1.0,)).names == ["correctness_reward"]
+
+
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_a_group_that_does_not_fit_is_refused(size):
+    with pytest.raises(CourseError, match="cannot be cut into groups"):
+        group_advantages([1.0] * 4, size)
 
 
 def test_two_rewards_of_one_name_cannot_adapt():

@@ -2,7 +2,7 @@
 
     >>> from grpo_utils import correctness_reward, probe
     >>> probe(correctness_reward, answers=["42"])
-    correctness_reward: 82 completions, chat messages in the form <reasoning>…</reasoning><answer>…</answer>, judged by the answer (42).
+    correctness_reward: 83 completions, chat messages in the form <reasoning>…</reasoning><answer>…</answer>, judged by the answer (42).
     ok: 0 errors, 0 warnings
 
 `probe` builds a matrix of completions for a few gold answers, each labelled right, wrong or neutral, scores

@@ -10,7 +10,7 @@ import json
 import re
 from fractions import Fraction
 
-from ..rewards import parse_choice, parse_json, parse_number, same_answer
+from ..rewards import is_expression, parse_choice, parse_json, parse_number, same_answer
 
 #: A number within an answer that holds several.
 NUMBERS = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
@@ -102,16 +102,34 @@ def wrong_answers(gold: str, golds: list[str]) -> dict[str, str]:
     kind = kind_of(gold)
     makers = {"number": _wrong_numbers, "numbers": _wrong_lists, "json": _wrong_json, "program": _wrong_programs}
     wrong = makers.get(kind, _wrong_texts)(gold)
-    if kind in ("json", "text", "choice"):
+    if kind in ("number", "json", "text", "choice"):
         others = [other for other in golds if _unlike(gold, other)]
         wrong |= {"another row's answer": others[-1]} if others else {}
     if kind in ("text", "choice"):
         wrong |= {"several answers": f"X or {gold} or Y"}
-    return {what: text for what, text in wrong.items() if text.strip() and text.split() != gold.split()}
+    return {what: text for what, text in wrong.items() if text.strip() and _plain(text) != _plain(gold)}
+
+
+def _plain(text: str) -> list[str]:
+    return sorted(re.findall(r"[^\W_]+|[^\w\s]", text.casefold()))
 
 
 def _unlike(gold: str, other: str) -> bool:
-    return other.split() != gold.split() and kind_of(other) == kind_of(gold)
+    return not same_answer(other, gold) and kind_of(other) == kind_of(gold)
+
+
+def decoys(gold: str) -> tuple[str, str] | None:
+    """Two wrong answers that look as the gold one does, to stand before and behind it.
+
+    >>> decoys("42"), decoys("B")
+    (('43', '1128'), ('A', 'C'))
+    """
+    kind = kind_of(gold)
+    if kind == "number":
+        wrong = _wrong_numbers(gold)
+        return wrong["off by one"], wrong["another number"]
+    letters = [letter for letter in "ABC" if letter != gold.strip().upper()]
+    return {"choice": (letters[0], letters[1]), "text": ("Atlantis", "Utopia")}.get(kind)
 
 
 def _wrong_numbers(gold: str) -> dict[str, str]:
@@ -200,4 +218,5 @@ def _other_value(value: object) -> object:
 def _wrong_texts(gold: str) -> dict[str, str]:
     half = gold[: len(gold) // 2]
     backwards = gold[::-1]
-    return {"no idea": "I do not know.", "half of it": half, "backwards": backwards}
+    wrong = {"no idea": "I do not know.", "half of it": half if len(half) > 1 else ""}
+    return wrong | ({} if is_expression(gold) else {"backwards": backwards})  # y + x is x + y

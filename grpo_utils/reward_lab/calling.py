@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import NamedTuple
 
 from ..errors import CourseError
-from ..rewards import weighted_sum
+from ..rewards import reward_name, weighted_sum
 from .matrix import Case, token_ids
 
 #: What TRL hands to every reward beside the dataset's columns.
@@ -46,13 +46,6 @@ class Outcome:
     code: str = "raises"
 
 
-def name_of(reward: Callable) -> str:
-    """The name that TRL would log a reward under."""
-    while isinstance(reward, functools.partial):
-        reward = reward.func
-    return getattr(reward, "__name__", type(reward).__name__)
-
-
 def parameters_of(reward: Callable) -> dict[str, inspect.Parameter]:
     """The parameters of a reward by name.
 
@@ -66,8 +59,8 @@ def parameters_of(reward: Callable) -> dict[str, inspect.Parameter]:
     if not ({"completions", "completion_ids"} & set(found) or takes_any):
         given = ", ".join(found) or "nothing"
         raise CourseError(
-            f"{name_of(reward)}({given}) takes no `completions`. TRL calls a reward with keywords: "
-            f"def {name_of(reward)}(completions, **kwargs), with one score for each completion."
+            f"{reward_name(reward)}({given}) takes no `completions`. TRL calls a reward with keywords: "
+            f"def {reward_name(reward)}(completions, **kwargs), with one score for each completion."
         )
     return found
 
@@ -151,7 +144,7 @@ def sum_of(rewards: Sequence[Callable], weights: Sequence[float]) -> Callable:
     def weighted(**arguments: object) -> list[float | None]:
         return weighted_sum([list(_run(reward, arguments)) for reward in rewards], weights)
 
-    weighted.__name__ = "sum of " + ", ".join(map(name_of, rewards))
+    weighted.__name__ = "sum of " + ", ".join(map(reward_name, rewards))
     weighted.reads_group = any(getattr(reward, "reads_group", False) for reward in rewards)
     return weighted
 

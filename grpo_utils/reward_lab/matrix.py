@@ -14,7 +14,7 @@ import zlib
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from .answers import kind_of, other_writings, wrong_answers
+from .answers import decoys, kind_of, other_writings, wrong_answers
 from .forms import Form
 
 #: What a case is there for. Only `clean`, `writing` and `long` are right, only `wrong` and `missing` wrong.
@@ -74,7 +74,9 @@ def token_ids(text: str | None) -> tuple[int, ...]:
     >>> len(token_ids("<answer>42</answer>"))
     8
     """
-    return tuple(zlib.crc32(piece.encode()) % 32_000 for piece in re.findall(r"\w+|[^\w\s]", text or ""))
+    return tuple(
+        zlib.crc32(piece.encode("utf-8", "surrogatepass")) % 32_000 for piece in re.findall(r"\w+|[^\w\s]", text or "")
+    )
 
 
 def cases(form: Form, gold: str, golds: list[str], answered: bool = True) -> list[Case]:
@@ -124,6 +126,10 @@ def _wrong(form: Form, gold: str, golds: list[str]) -> list[Case]:
     first = next(iter(wrong.values()), "")
     found += [Case("right in the reasoning, wrong in the answer", "wrong", form.write(reasoning(gold), first))]
     found += [Case("no tags, wrong", "wrong", f"The result is {first}.")]
+    if form.after_answer and decoys(gold):  # neither the first nor the last of them is right
+        before, after = decoys(gold)
+        three = "".join(form.before_answer + answer + form.after_answer for answer in (before, gold, after))
+        found += [Case("three answers, the second right", "wrong", form[0] + reasoning(first) + form[1] + three)]
     return [*found, Case("a plea as the answer", "wrong", form.write(reasoning(PLEA), PLEA))]
 
 

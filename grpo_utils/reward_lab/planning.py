@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import CourseError
-from .answers import wrong_answers
-from .calling import Row, call, missing_columns, name_of, parameters_of, sum_of
+from ..rewards import reward_name
+from .answers import kind_of, wrong_answers
+from .calling import Row, call, missing_columns, parameters_of, sum_of
 from .forms import FORMS, Form, read_tags
 from .matrix import NO_ANSWER, Case, reasoning
 
@@ -77,9 +78,7 @@ def _with_answers(
     texts = [DEFAULT_ANSWERS[0] if answers is None else _as_text(gold) for gold in golds]
     kept = [i for i, text in enumerate(texts) if text.strip()]  # without a gold answer nothing is right
     if not kept:
-        raise CourseError(
-            f"answers={list(golds)!r} holds no gold answer; give a few of your dataset's, or leave it out."
-        )
+        raise CourseError(f"answers={golds!r} holds no gold answer; give a few of your dataset's, or leave it out.")
     return Plan(
         [texts[i] for i in kept], [rows[i] for i in kept], answer_column, answers is not None, forms, seconds_for_one
     )
@@ -95,9 +94,11 @@ def _check_columns(subjects: list[Callable], columns: dict[str, Sequence], lengt
             raise CourseError(f"column {name!r} should be a list of {length} values, one for each answer.")
     for subject in subjects:
         if missing := missing_columns(parameters_of(subject), columns):
+            names, first = ", ".join(map(repr, missing)), missing[0]
             raise CourseError(
-                f"{name_of(subject)} asks for {', '.join(map(repr, missing))}, which TRL fills from a dataset column: "
-                f"give columns={{{missing[0]!r}: […]}}, one value for each answer (in a terminal: --column NAME JSON)."
+                f"{reward_name(subject)} asks for {names}, which TRL fills from a dataset column: give "
+                f"columns={{{first!r}: […]}}, one value for each answer (in a terminal: --column NAME JSON); or "
+                f"answers=[…], answer_column={first!r} if it holds the gold answers."
             )
 
 
@@ -109,7 +110,7 @@ def _as_text(gold: object) -> str:
         return gold[0]
     if isinstance(gold, str) and "####" in gold:  # a GSM8K solution: the answer stands behind
         return gold.rpartition("####")[2].strip()
-    return json.dumps(gold) if isinstance(gold, dict | list) else str(gold)
+    return json.dumps(gold, default=str) if isinstance(gold, dict | list) else str(gold)
 
 
 def _fails(reward: Callable, plan: Plan) -> bool:
@@ -155,9 +156,19 @@ def reads_answers(reward: Callable, plan: Plan, among_others: bool) -> bool:
     names = {plan.answer_column} if among_others else set(plan.columns[0])
     if not plan.given or names & set(parameters_of(reward)):
         return plan.given
+    if kind_of(plan.golds[0]) == "program" and not among_others and _tells_programs_apart(reward, plan):
+        return True
     clean, gold = clean_case(plan.forms[0], plan.golds[0]), plan.golds[0]
     other = next(iter(wrong_answers(gold, plan.golds).values()), "another")
     first = call(reward, plan.rows([clean, clean]), plan.chat)
     columns = {**plan.columns[-1], plan.answer_column: other} if len(plan.golds) == 1 else plan.columns[-1]
     second = call(reward, plan.rows([clean, clean], **columns), plan.chat)
     return first.scores != second.scores
+
+
+def _tells_programs_apart(reward: Callable, plan: Plan) -> bool:
+    """Whether a program that is none scores less than the gold one, whatever the columns hold."""
+    form, none = plan.forms[0], "I do not know."
+    rows = plan.rows([clean_case(form, plan.golds[0]), Case("", "", form.write(reasoning(none), none))])
+    right, wrong = (call(reward, [row], plan.chat).scores or [None] for row in rows)
+    return None not in (right[0], wrong[0]) and wrong[0] < right[0]

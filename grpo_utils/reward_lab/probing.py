@@ -3,9 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from ..rewards import reward_name
 from . import rules
 from .answers import wrong_answers
-from .calling import Outcome, Row, call, name_of
+from .calling import Outcome, Row, call
 from .matrix import Case, cases
 from .planning import Plan, choose_form, clean_case, make_plan, reads_answers, subjects_of
 from .report import ProbeReport, Scored, in_order
@@ -74,7 +75,7 @@ def probe(
 
 def _names(subjects: list[Callable]) -> list[str]:
     """The rewards' names, numbered where two are the same."""
-    names = [name_of(subject) for subject in subjects]
+    names = [reward_name(subject) for subject in subjects]
     return [f"{name} ({i + 1})" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 

@@ -31,6 +31,7 @@ from .combine import (
     fact_rewards,
     group_advantages,
     math_rewards,
+    reward_name,
     structured_rewards,
     weighted_sum,
 )

@@ -9,6 +9,7 @@ nothing. Rule of thumb: correctness outweighs all the rest together, so that not
 worth a wrong answer.
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -51,6 +52,18 @@ def fact_rewards() -> RewardSet:
     return RewardSet([fuzzy_reward, strict_format_reward, incremental_format_reward], [2.0, 0.5, 0.5])
 
 
+def reward_name(reward: Callable) -> str:
+    """The name that TRL logs a reward under: of the function, of what a ``partial`` wraps, or of the class.
+
+    >>> from functools import partial
+    >>> reward_name(partial(correctness_reward)), reward_name(JsonSchemaReward({}))
+    ('correctness_reward', 'json_schema_reward')
+    """
+    while isinstance(reward, functools.partial):
+        reward = reward.func
+    return getattr(reward, "__name__", type(reward).__name__)
+
+
 def weighted_sum(scores: Sequence[Sequence[float | None]], weights: Sequence[float]) -> list[float | None]:
     """What TRL makes of several rewards: one sum a completion; ``None`` where no reward applied.
 
@@ -76,6 +89,8 @@ def group_advantages(rewards: Sequence[float], num_generations: int) -> list[flo
     >>> [round(a, 2) for a in group_advantages([3.0, 1.0, 1.0, 3.0], 4)], group_advantages([3.0, 3.0], 2)
     ([0.87, -0.87, -0.87, 0.87], [0.0, 0.0])
     """
+    if num_generations < 2 or len(rewards) % num_generations:
+        raise CourseError(f"{len(rewards)} rewards cannot be cut into groups of num_generations={num_generations}.")
     advantages = []
     for start in range(0, len(rewards), num_generations):
         group = rewards[start : start + num_generations]
@@ -161,7 +176,12 @@ class AdaptiveReward:
     @property
     def names(self) -> list[str]:
         """The names under which the parts are logged."""
-        return [reward.__name__ for reward in self.rewards]
+        return [reward_name(reward) for reward in self.rewards]
+
+    @property
+    def reads_group(self) -> bool:
+        """Whether one of the parts compares completions of a group."""
+        return any(getattr(reward, "reads_group", False) for reward in self.rewards)
 
     def __call__(
         self,

@@ -68,12 +68,14 @@ def same_fact(said: str | None, gold: object) -> bool:
 
 
 def _plain_name(name: object) -> str:
-    """A name in lower case, without punctuation and articles."""
-    words = str(name)[:500].lower().translate(PUNCTUATION).split()
-    return " ".join(word for word in words if word not in {"a", "an", "the"})
+    """A name in lower case, without punctuation and articles; signs that tell names apart stay (C, C++, C#)."""
+    words = MINUS.sub("minus ", str(name)[:500].lower()).translate(PUNCTUATION).split()
+    return " ".join([word for word in words if word not in {"a", "an", "the"}] or words)
 
 
-PUNCTUATION = str.maketrans(string.punctuation, " " * len(string.punctuation))
+MINUS = re.compile(r"(?<!\w)-(?=\d)")
+SIGNS = "".join(set(string.punctuation) - set("+#&"))
+PUNCTUATION = str.maketrans(SIGNS, " " * len(SIGNS))
 
 
 def _same_name(said: str, gold: str) -> bool:
@@ -81,7 +83,9 @@ def _same_name(said: str, gold: str) -> bool:
 
     if not said or not gold or re.findall(r"\d+", said) != re.findall(r"\d+", gold):
         return False
-    return said == gold or (len(gold) >= 5 and Levenshtein.normalized_similarity(said, gold) >= 0.9)
+    if "minus" in {*said.split(), *gold.split()} or len(said.split()) != len(gold.split()) or len(gold) < 5:
+        return said == gold
+    return Levenshtein.normalized_similarity(said, gold) >= 0.9
 
 
 CHOICE = re.compile(
@@ -149,7 +153,7 @@ class AnswerReward:
         return [self._score(completion, gold) for completion, gold in pairs]
 
     def _score(self, completion: Completion, gold: object) -> float | None:
-        if gold is None:
+        if gold is None or gold != gold:  # NaN: what pandas makes of a missing answer
             return None
         said = self.extract(completion_text(completion))
         return 1.0 if said and self.same(said, gold) else 0.0

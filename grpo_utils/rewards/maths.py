@@ -14,19 +14,23 @@ import re
 import threading
 from functools import lru_cache
 
+from .numbers import HEDGES
+
 LONGEST_EXPRESSION = 100
 MOST_EXPONENTS = 2
 
 COMMANDS = r"\\(?:[dt]?frac|sqrt|pi|cdot|times|div|pm|left|right|infty|circ|alpha|beta|theta|in|cup|cap|[,;!{}%$ ])"
 #: The language that is let through: commands, single letters, numbers and signs, nothing else.
 LANGUAGE = re.compile(rf"(?:{COMMANDS}|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|[0-9]+|[-+*/^=().,\[\]{{}}|<>\s$%])*")
-#: An exponent that is harmless: a digit (two on a plain number) or a letter, and not a tower.
+#: A harmless exponent: two digits on a number, one on a letter, up to 4 on a bracket; not a tower.
 EXPONENT = re.compile(
-    r"(?:(?<=[0-9])\^\{\s*-?[0-9]{1,2}\s*\}|\^\{\s*-?(?:[0-9]|[a-z])\s*\}|\^-?[0-9](?![0-9])|\^[a-z])(?!\s*\^)"
+    r"(?:(?<=[0-9])\^\{\s*-?[0-9]{1,2}\s*\}|(?<=[0-9A-Za-z])\^(?:\{\s*-?[0-9]\s*\}|-?[0-9](?![0-9]))|"
+    r"\^(?:\{\s*-?(?:[0-4]|[a-z])\s*\}|-?[0-4](?![0-9])|[a-z]))(?!\s*\^)"
 )
 #: "x = 42" is let through as 42, any other equation is not: "41 = 42" would pass for 42.
-ASSIGNMENT = re.compile(r"\s*[A-Za-z]\s*=")
-TEXT = re.compile(r"\\(?:text|mathrm|textbf|mathbf)\s*\{[^{}]*\}")
+ASSIGNMENT = re.compile(r"^[A-Za-z]\s*=")
+#: A unit at the end; a text before or between, or with digits, may say anything.
+UNIT = re.compile(r"\\(?:text|mathrm)\s*\{([A-Za-z /^.]{1,20})\}$")
 SECONDS = 2
 
 
@@ -43,23 +47,37 @@ def is_expression(text: str) -> bool:
 
 
 def strip_text(text: str) -> str:
-    r"""An expression without its units in ``\text{…}`` and without a leading ``x =``.
+    r"""An expression without a unit in ``\text{…}`` at its end and without a leading ``x =``.
 
     >>> strip_text(r"x = 3 \text{ cm}")
     '3'
     """
-    return ASSIGNMENT.sub("", TEXT.sub(" ", text), count=1).strip().strip("$").strip()
+    text = ASSIGNMENT.sub("", text.strip().strip("$").strip())
+    unit = UNIT.search(text)
+    hedged = unit and HEDGES & set(re.findall("[a-z]+", unit[1].lower()))
+    return (text if hedged or not unit else text[: unit.start()]).strip()
 
 
-@lru_cache(maxsize=100_000)
 def same_expression(said: str, gold: str) -> bool:
     """Whether two expressions are mathematically the same; False where one is none or time runs out.
 
     The time limit (two seconds, by math-verify) holds in the main thread, where TRL calls rewards.
     """
-    said, gold = strip_text(said), strip_text(gold)
-    if not (is_expression(said) and is_expression(gold)) or "=" in said:
+    if max(len(said), len(gold)) > 2 * LONGEST_EXPRESSION:
         return False
+    said, gold = strip_text(said), strip_text(gold)
+    if "=" in said or _variables(said) != _variables(gold):  # math-verify reads "3t" as 3 with a unit
+        return False
+    return is_expression(said) and is_expression(gold) and _verify(said, gold)
+
+
+def _variables(text: str) -> set[str]:
+    return set(re.findall(r"(?<![A-Za-z\\])[A-Za-z](?![A-Za-z])", text))
+
+
+@lru_cache(maxsize=100_000)
+def _verify(said: str, gold: str) -> bool:
+    """What math-verify says of two expressions that are safe to evaluate."""
     import math_verify
 
     for name in ("math_verify.parser", "math_verify.grader"):
