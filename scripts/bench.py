@@ -29,14 +29,19 @@ CLEAN = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
 def run_lesson(folder: Path, *pairs: str) -> tuple[dict, float]:
     """A lesson's report, and the largest memory of its process tree in GB."""
     flags = [part for pair in pairs for part in ("-p", *pair.split("="))]
-    command = [sys.executable, "-m", "grpo_utils", "run", str(LESSON), *flags]
+    peak = peak_memory(folder, [sys.executable, "-m", "grpo_utils", "run", str(LESSON), *flags])
+    return json.loads((folder / "outputs/run/report.json").read_text()), peak
+
+
+def peak_memory(folder: Path, command: list[str]) -> float:
+    """Run a command to its end; the largest memory of its process tree in GB."""
     process, peak = psutil.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL), 0
     while process.poll() is None:
         peak = max(peak, tree_memory(process))
         time.sleep(0.5)
     if process.returncode:
         sys.exit(f"Error: the lesson failed; see it with: {' '.join(command)}")
-    return json.loads((folder / "outputs/run/report.json").read_text()), peak / 1e9
+    return peak / 1e9
 
 
 def tree_memory(process: psutil.Process) -> int:

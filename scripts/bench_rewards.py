@@ -17,7 +17,7 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
-from bench import processor
+from bench import peak_memory, processor
 
 from grpo_utils import (
     AnswerReward,
@@ -135,14 +135,13 @@ def gsm8k() -> str:
     )
 
 
-def lesson_seconds() -> float:
-    """Lesson 02 from start to end, through the course's own command."""
-    lesson = ROOT / "notebooks" / "02_rewards.ipynb"
+def lesson() -> tuple[float, float]:
+    """Seconds and GB of lesson 02 from start to end, through the course's own command."""
+    command = [sys.executable, "-m", "grpo_utils", "run", str(ROOT / "notebooks" / "02_rewards.ipynb")]
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
-        command = [sys.executable, "-m", "grpo_utils", "run", str(lesson)]
-        subprocess.run(command, cwd=folder, check=True, capture_output=True)
-        return time.perf_counter() - started
+        peak = peak_memory(Path(folder), command)
+        return time.perf_counter() - started, peak
 
 
 def speeds() -> str:
@@ -187,6 +186,7 @@ def measured() -> str:
     alike, total, unlike = agreement()
     low, high = wilson_interval(alike, total)
     ours, theirs = hostile_seconds()
+    seconds, peak = lesson()
     names = ("trl", "math-verify", "rapidfuzz", "jsonschema", "regex")
     versions = ", ".join(f"{name} {installed_version(name)}" for name in names)
     return f"""{MARK}
@@ -202,7 +202,7 @@ By `make bench-rewards` on {date.today():%Y-%m-%d}, {processor()}, one core, Pyt
 
 An expression that math-verify has to decide costs {expression_milliseconds():.0f} ms. One completion with a tower
 of exponents (`9^{{9^{{9^{{9}}}}}}`) costs ours {1000 * ours:.1f} ms and TRL's {theirs:.1f} s.
-A probe of `correctness_reward` takes {probe_seconds():.1f} s. Lesson 02 takes {lesson_seconds():.0f} s.
+A probe of `correctness_reward` takes {probe_seconds():.1f} s. Lesson 02 takes {seconds:.0f} s and {peak:.1f} GB.
 
 {gsm8k()}
 

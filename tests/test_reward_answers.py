@@ -257,13 +257,29 @@ def test_another_fact_is_wrong(said, gold):
     assert not same_fact(said, gold)
 
 
-@pytest.mark.parametrize("said", ["B", "b", "(B)", "B.", "[B]", "B) Paris", "B: Paris", "The answer is B.", "Option B"])
+@pytest.mark.parametrize(
+    "said", ["B", "b", "(B)", "B.", "[B]", "B) Paris", "B: Paris", "The answer is B.", "Option B", "**B**", "B) a dog"]
+)
 def test_a_choice_in_many_writings(said):
     assert parse_choice(said) == "B"
 
 
 @pytest.mark.parametrize(
-    "said", ["A or B", "B) Paris, C) Rome", "B and C", "AB", "", "42", "A dog", "B) not C", "none"]
+    "said",
+    [
+        "A or B",
+        "B) Paris, C) Rome",
+        "B and C",
+        "AB",
+        "",
+        "42",
+        "A dog",
+        "B) not C",
+        "none",
+        "A) is wrong",
+        "A: incorrect",
+        "A) actually C",
+    ],
 )
 def test_no_choice_or_two(said):
     assert parse_choice(said) is None

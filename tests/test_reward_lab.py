@@ -5,6 +5,7 @@ import functools
 import math
 import random
 import re
+import sys
 import time
 
 import pytest
@@ -527,6 +528,41 @@ def by_level(completions, answer, level, **kwargs):
 def test_other_columns_arrive_and_none_is_no_score():
     report = probe(by_level, answers=["42", "7"], columns={"level": ["easy", "skip"]})
     assert report.ok and report.table["by_level"].isna().sum() == 0
+
+
+def slips_on_every_answer(completions, answer, **kwargs):
+    return [1.0 if (e := tagged(c)) and "<answer>" in said(c) and no_such_name(e) else 0.0 for c in completions]  # noqa: F821
+
+
+def test_an_exception_is_not_hidden_by_a_form_that_never_reaches_it():
+    report = probe(slips_on_every_answer)
+    assert "raises" in report.codes and "no_such_name" in str(report)
+
+
+def test_gold_answers_may_come_as_a_column():
+    report = probe(exact_reward, columns={"answer": ["Paris", "Rome"]})
+    assert report.ok and "judged by the answer (Paris, Rome)" in str(report)
+
+
+def hangs(completions, answer, **kwargs):
+    time.sleep(9)
+
+
+async def hangs_async(completions, answer, **kwargs):
+    await asyncio.sleep(9)
+
+
+@pytest.mark.parametrize("reward", [hangs, hangs_async])
+def test_a_reward_that_always_hangs_is_no_sound_one(reward, monkeypatch):
+    monkeypatch.setattr("grpo_utils.reward_lab.calling.LONGEST_CALL", 0.05)
+    started = time.perf_counter()
+    report = probe(reward, answers=["42"])
+    assert not report.ok and {"raises", "slow"} <= report.codes
+    assert time.perf_counter() - started < 5
+
+
+def test_leaving_python_is_an_exception_like_any_other():
+    assert "raises" in probe(lambda completions, **kwargs: sys.exit("bye")).codes
 
 
 def no_swearing(completions, **kwargs):

@@ -227,6 +227,14 @@ def test_an_adaptive_reward_reads_the_group_if_a_part_does():
     assert not AdaptiveReward((correctness_reward,), (1.0,)).reads_group
 
 
+def test_an_async_part_cannot_adapt():
+    async def judge(completions, **kwargs):
+        return [0.0 for _ in completions]
+
+    with pytest.raises(CourseError, match="An async reward among judge"):
+        AdaptiveReward((judge,), (1.0,))
+
+
 def test_a_partial_can_adapt():
     named = partial(correctness_reward)
     assert AdaptiveReward((named,), (1.0,)).names == ["correctness_reward"]

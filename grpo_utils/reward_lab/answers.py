@@ -14,16 +14,18 @@ from ..rewards import is_expression, parse_choice, parse_json, parse_number, sam
 
 #: A number within an answer that holds several.
 NUMBERS = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+#: What makes a text a program.
+PROGRAM = re.compile(r"\n|\bdef \w+\(|\blambda\b|\breturn\b|\bimport\b|;$")
 #: Wrong numbers that differ only in how near they are to the gold one.
 PLAIN_WRONG = ("off by one", "off by 2 %", "off by 5 %", "off by 10 %", "off by 20 %", "another number")
 PLAIN_WRONG += ("far below", "far above")
 
 
 def kind_of(gold: str) -> str:
-    """``number``, ``numbers``, ``json``, ``choice``, ``program`` (also an expression) or ``text``.
+    """``number``, ``numbers``, ``json``, ``choice``, ``program`` or ``text`` (also an expression).
 
     >>> [kind_of(gold) for gold in ("1,000", "[1.5, 2]", '{"a": 1}', "B", "lambda a: a + 1", "1 + 2", "Paris")]
-    ['number', 'numbers', 'json', 'choice', 'program', 'program', 'text']
+    ['number', 'numbers', 'json', 'choice', 'program', 'text', 'text']
     """
     if parse_number(gold, words=False):
         return "number"
@@ -33,8 +35,7 @@ def kind_of(gold: str) -> str:
         return "json"
     if len(gold.strip()) == 1 and parse_choice(gold):
         return "choice"
-    letters = any(sign.isalpha() for sign in gold)
-    return "program" if not letters or "\n" in gold.strip() or set("=:\\") & set(gold) else "text"
+    return "program" if PROGRAM.search(gold.strip()) else "text"
 
 
 def _is_json(text: str) -> bool:

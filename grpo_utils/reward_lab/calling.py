@@ -5,6 +5,7 @@ import functools
 import inspect
 import math
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -79,9 +80,9 @@ def call(reward: Callable, rows: Sequence[Row], chat: bool) -> Outcome:
         with time_limit(LONGEST_CALL):
             scores = _run(reward, _arguments(rows, chat))
             outcome = _checked(scores, len(rows))
-    except OutOfTimeError:
+    except (OutOfTimeError, TimeoutError):
         outcome = Outcome(error=f"no end within {LONGEST_CALL} seconds", code="slow")
-    except Exception as error:  # the one place where a user's reward runs
+    except (Exception, SystemExit) as error:  # the one place where a user's reward runs
         outcome = Outcome(error=f"{type(error).__name__}: {error}")
     outcome.seconds = time.perf_counter() - started
     return outcome
@@ -115,7 +116,7 @@ def _run(reward: Callable, arguments: dict) -> object:
     if not is_async(reward):
         return reward(**arguments)
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(lambda: asyncio.run(reward(**arguments))).result()
+        return pool.submit(lambda: asyncio.run(asyncio.wait_for(reward(**arguments), LONGEST_CALL))).result()
 
 
 def _checked(scores: object, wanted: int) -> Outcome:
@@ -152,7 +153,7 @@ def sum_of(rewards: Sequence[Callable], weights: Sequence[float]) -> Callable:
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
     """Raise `OutOfTimeError` in the block after so long; in the main thread of a Unix only, elsewhere no limit."""
-    if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread():
+    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
         yield
         return
 

@@ -132,7 +132,13 @@ def choose_form(reward: Callable, plan: Plan) -> Plan:
         tried += [replace(plan, forms=(FORMS[-1],), golds=json_golds, chat=chat) for chat in (True, False)]
     else:
         tried = [replace(plan, forms=(form,), chat=chat) for form in plan.forms for chat in (True, False)]
-    return max(tried, key=lambda option: _margin(reward, option))
+    first = replace(plan, forms=plan.forms[:1])
+    if call(reward, first.rows([clean_case(first.forms[0], first.golds[0])]), first.chat).code == "slow":
+        return first  # it does not end: no use in trying further forms
+    margin, best = max(
+        ((_margin(reward, option), i) for i, option in enumerate(tried)), key=lambda pair: (pair[0], -pair[1])
+    )
+    return tried[best] if margin[1] or margin[2] > 0 or len(tried) == 2 else first
 
 
 def _margin(reward: Callable, plan: Plan) -> tuple[bool, bool, float]:

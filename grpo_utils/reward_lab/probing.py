@@ -14,6 +14,8 @@ from .report import ProbeReport, Scored, in_order
 #: Completions longer than this (in characters) are scored one by one and timed.
 HUGE = 5_000
 SECONDS_FOR_ONE = 1.0
+#: Rows that are scored one by one after a batch that did not end.
+MOST_RETRIES = 3
 #: Cases that are scored once more alone.
 ALONE = ("right, in the asked form", "no tags, no answer", "another row's answer", "off by one", "no idea")
 MOST_ROWS = 8
@@ -59,9 +61,11 @@ def probe(
         CourseError: what was given is no reward, asks for a column that was not given, or the
             lengths of answers, columns or weights do not fit.
     """
-    subjects = subjects_of(reward, weights)
+    subjects, columns = subjects_of(reward, weights), dict(columns or {})
+    if answers is None and answer_column in columns:
+        answers = columns.pop(answer_column)
     per_completion = 0.01 * seconds_per_step / completions_per_step
-    plan = make_plan(subjects, answers, answer_column, columns or {}, tags, per_completion)
+    plan = make_plan(subjects, answers, answer_column, columns, tags, per_completion)
     plan = replace(choose_form(subjects[-1], plan), examples=tuple(examples))
     answered = [reads_answers(subject, plan, len(subjects) > 1) for subject in subjects]
     seen = [rules.Evidence(name, reads) for name, reads in zip(_names(subjects), answered, strict=True)]
@@ -106,6 +110,8 @@ def _score_matrix(reward: Callable, plan: Plan, seen: rules.Evidence) -> None:
     huge = [row for row in rows if len(row.case.text or "") > HUGE and not grouped]
     ordinary = [row for row in rows if len(row.case.text or "") <= HUGE or grouped]
     _keep(seen, ordinary, _score_all(reward, ordinary, plan, seen))
+    if not seen.rows and not seen.failures:
+        seen.failures.append(("raises", "no completion was scored in time", rows[0].case))
     for row in huge if seen.rows else []:
         outcome = call(reward, [row], plan.chat)
         _keep(seen, [row], [outcome])
@@ -121,7 +127,7 @@ def _score_all(reward: Callable, rows: list[Row], plan: Plan, seen: rules.Eviden
     if batch.code == "wrong_length":
         seen.failures.append((batch.code, batch.error, rows[0].case))
         return []
-    return [call(reward, [row], plan.chat) for row in rows]
+    return [call(reward, [row], plan.chat) for row in (rows[:MOST_RETRIES] if batch.code == "slow" else rows)]
 
 
 def _keep(seen: rules.Evidence, rows: list[Row], outcomes: list[Outcome]) -> None:
@@ -209,9 +215,8 @@ def _score_without_gold(reward: Callable, plan: Plan, seen: rules.Evidence) -> N
 
 
 def _scored(seen: rules.Evidence, row: Row, score: float | None, plan: Plan) -> Scored:
-    label = row.case.label if seen.answered else "clean" if row.case.label == "right" else "neutral"
     gold = plan.golds[row.number] if seen.answered else ""
-    return Scored(seen.reward, gold, row.case.what, label, row.case.text, score)
+    return Scored(seen.reward, gold, row.case.what, row.case.label, row.case.text, score)
 
 
 def _judged(seen: rules.Evidence, plan: Plan) -> str:

@@ -123,10 +123,9 @@ def _beaten(seen: Evidence, number: int) -> Finding | None:
 
 def _preferred(seen: Evidence, number: int) -> Finding | None:
     """Wrong numbers are told apart: nearness is paid, and beats a right answer in another writing."""
-    gold = next(row for row in seen.rows if row.number == number).case
     plain = [pair for pair in seen.of(number, "wrong") if pair[0].what in PLAIN_WRONG]
     right, worst, best = _worst(seen.of(number, "clean")), _worst(plain), _best(plain)
-    if not (gold and right and worst) or best[1] - worst[1] <= SLACK * (right[1] - worst[1]):
+    if not (right and worst) or best[1] - worst[1] <= SLACK * (right[1] - worst[1]):
         return None
     written = _worst(seen.of(number, "writing"))
     less = written and written[1] < best[1] - ROUNDING
@@ -140,7 +139,7 @@ def _preferred(seen: Evidence, number: int) -> Finding | None:
 
 
 def pays_missing_answer(seen: Evidence) -> Iterator[Finding]:
-    """No answer earns more than a wrong one, or anything at all where the gold answer is missing."""
+    """No answer earns something, and more than a wrong one; or earns something for want of a gold answer."""
     if not seen.answered:
         return
     for number in seen.golds():

@@ -31,7 +31,6 @@ from .combine import (
     fact_rewards,
     group_advantages,
     math_rewards,
-    reward_name,
     structured_rewards,
     weighted_sum,
 )
@@ -71,6 +70,7 @@ from .text import (
     extract_all,
     extract_answer,
     extract_boxed,
+    reward_name,
     split_form,
     split_reasoning,
 )

@@ -9,7 +9,7 @@ nothing. Rule of thumb: correctness outweighs all the rest together, so that not
 worth a wrong answer.
 """
 
-import functools
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ from ..errors import CourseError
 from .correctness import choice_reward, correctness_reward, fuzzy_reward
 from .format import incremental_format_reward, strict_format_reward
 from .structured import JsonSchemaReward, json_only_reward, json_reward
+from .text import reward_name
 
 
 class RewardSet(NamedTuple):
@@ -50,18 +51,6 @@ def choice_rewards() -> RewardSet:
 def fact_rewards() -> RewardSet:
     """For short facts (names, places), in the course's tags. At most 3.0."""
     return RewardSet([fuzzy_reward, strict_format_reward, incremental_format_reward], [2.0, 0.5, 0.5])
-
-
-def reward_name(reward: Callable) -> str:
-    """The name that TRL logs a reward under: of the function, of what a ``partial`` wraps, or of the class.
-
-    >>> from functools import partial
-    >>> reward_name(partial(correctness_reward)), reward_name(JsonSchemaReward({}))
-    ('correctness_reward', 'json_schema_reward')
-    """
-    while isinstance(reward, functools.partial):
-        reward = reward.func
-    return getattr(reward, "__name__", type(reward).__name__)
 
 
 def weighted_sum(scores: Sequence[Sequence[float | None]], weights: Sequence[float]) -> list[float | None]:
@@ -172,6 +161,8 @@ class AdaptiveReward:
                 f"{len(self.weights)} weights for {', '.join(self.names)}: give one weight for each reward, "
                 "and each reward a name of its own."
             )
+        if any(inspect.iscoroutinefunction(reward) for reward in self.rewards):
+            raise CourseError(f"An async reward among {', '.join(self.names)}: give it to GRPOTrainer beside this one.")
 
     @property
     def names(self) -> list[str]:

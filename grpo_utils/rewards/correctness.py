@@ -90,9 +90,12 @@ def _same_name(said: str, gold: str) -> bool:
 
 CHOICE = re.compile(
     r"(?:(?:the )?(?:correct )?(?:answer|option|choice)(?: is)?:? )?[(\[]?([A-Za-z])(?:[)\].:]+(?:\s+(\S.*))?)?",
-    re.DOTALL | re.IGNORECASE,
+    re.DOTALL | re.IGNORECASE | re.ASCII,
 )
-OTHER_CHOICE = re.compile(r"(?<!\w)[A-Z](?:[).\]:]|$)|\b(?:or|not|and)\b", re.IGNORECASE)
+OTHER_CHOICE = re.compile(
+    r"(?<!\w)[A-Z](?:[).\]:]|$)|(?-i:(?<!\w)[A-Z](?!\w))|\b(?:or|not|and|wrong|incorrect|false|actually)\b",
+    re.IGNORECASE,
+)
 
 
 def parse_choice(text: str) -> str | None:
@@ -101,7 +104,7 @@ def parse_choice(text: str) -> str | None:
     >>> [parse_choice(text) for text in ("B", "(b)", "B) Paris", "The answer is B.", "A or B", "A cat", "")]
     ['B', 'B', 'B', 'B', None, None, None]
     """
-    match = CHOICE.fullmatch(text.strip()[:500])
+    match = CHOICE.fullmatch(text.strip(" *$\n")[:500])
     if not match or (match[2] and OTHER_CHOICE.search(match[2])):
         return None
     return match[1].upper()
@@ -162,7 +165,7 @@ class AnswerReward:
 def correctness_reward(completions: Sequence[Completion], answer: Sequence[object], **kwargs: object) -> Scores:
     """1.0 where the answer is the gold number, expression or text (`same_answer`), else 0.0.
 
-    For numbers and mathematics. Gamed by: nothing known in the lab; units are not compared.
+    For numbers and mathematics. Gamed by: nothing that the lab tries; units are compared only where both name one.
 
     >>> correctness_reward(["<answer>$42.00</answer>", "<answer>41 or 42</answer>", "42"], answer=["42"] * 3)
     [1.0, 0.0, 0.0]

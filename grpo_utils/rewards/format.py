@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..errors import CourseError
-from .text import TAGS, Completion, as_chat, completion_text, split_form
+from .text import TAGS, Completion, as_chat, completion_text, reward_name, split_form
 
 
 def strict_format_reward(completions: Sequence[Completion], **kwargs: object) -> list[float]:
@@ -87,7 +87,7 @@ class AnyCompletion:
     @property
     def __name__(self) -> str:
         """The wrapped reward's own name, under which TRL logs it."""
-        return self.reward.__name__
+        return reward_name(self.reward)
 
     def __call__(self, completions: Sequence[Completion], **columns: object) -> list[float | None]:
         """The wrapped reward's scores."""

@@ -8,8 +8,9 @@ No completion, however odd, makes a function of this module raise, and each take
 proportion to the length of the text.
 """
 
+import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 Completion = str | Sequence[dict] | None
 
@@ -143,3 +144,15 @@ def extract_all(text: str) -> str | None:
     '{"name": "Ana"}'
     """
     return text.strip() or None
+
+
+def reward_name(reward: Callable) -> str:
+    """The name that TRL logs a reward under: of the function, of what a ``partial`` wraps, or of the class.
+
+    >>> from functools import partial
+    >>> reward_name(partial(split_form))
+    'split_form'
+    """
+    while isinstance(reward, functools.partial):
+        reward = reward.func
+    return getattr(reward, "__name__", type(reward).__name__)
