@@ -1,7 +1,6 @@
 """Call a reward as TRL calls it, and survive whatever it does."""
 
 import asyncio
-import functools
 import inspect
 import math
 import signal
@@ -16,7 +15,7 @@ from types import SimpleNamespace
 from typing import NamedTuple
 
 from ..errors import CourseError
-from ..rewards import reward_name, weighted_sum
+from ..rewards import is_async, reward_name, weighted_sum
 from .matrix import Case, token_ids
 
 #: What TRL hands to every reward beside the dataset's columns.
@@ -102,13 +101,6 @@ def _arguments(rows: Sequence[Row], chat: bool) -> dict:
         "log_extra": lambda column, values: None,
         "log_metric": lambda name, value: None,
     }
-
-
-def is_async(reward: Callable) -> bool:
-    """Whether calling a reward gives a coroutine."""
-    while isinstance(reward, functools.partial):
-        reward = reward.func
-    return inspect.iscoroutinefunction(reward) or inspect.iscoroutinefunction(type(reward).__call__)
 
 
 def _run(reward: Callable, arguments: dict) -> object:

@@ -79,6 +79,11 @@ def token_ids(text: str | None) -> tuple[int, ...]:
     )
 
 
+def clean_case(form: Form, gold: str) -> Case:
+    """The right answer in the asked form."""
+    return Case("right, in the asked form", "clean", form.write(reasoning(gold), gold))
+
+
 def cases(form: Form, gold: str, golds: list[str], answered: bool = True) -> list[Case]:
     """All completions for one gold answer, none twice.
 
@@ -89,10 +94,9 @@ def cases(form: Form, gold: str, golds: list[str], answered: bool = True) -> lis
         answered: whether the reward is to be judged by the answer; if not, a wrong answer
             in the asked form is as clean as a right one.
     """
-    clean = form.write(reasoning(gold), gold)
-    found = [Case("right, in the asked form", "clean", clean)]
+    found = [clean_case(form, gold)]
     found += [Case("right, reasoning on several lines", "clean", form.write(reasoning(gold, ".\n"), gold))]
-    found += _writings(form, gold) if answered else _white_space(clean)
+    found += _writings(form, gold) if answered else _white_space(found[0].text)
     found += [*_wrong(form, gold, golds), *_missing(form, gold), *_malformed(form, gold, golds), *_attacks(form, gold)]
     if not answered:
         roles = {"wrong": "clean", "missing": "odd"}

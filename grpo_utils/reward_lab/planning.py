@@ -9,7 +9,7 @@ from ..rewards import reward_name
 from .answers import kind_of, wrong_answers
 from .calling import Row, call, missing_columns, parameters_of, sum_of
 from .forms import FORMS, Form, read_tags
-from .matrix import NO_ANSWER, Case, reasoning
+from .matrix import NO_ANSWER, Case, clean_case, reasoning
 
 #: Gold answers where none are given: a plain one, a negative one, a long one, one with decimals.
 DEFAULT_ANSWERS = ("42", "-5", "1250", "0.5")
@@ -119,19 +119,12 @@ def _fails(reward: Callable, plan: Plan) -> bool:
     return all(call(reward, rows, chat).scores is None for chat in (True, False))
 
 
-def clean_case(form: Form, gold: str) -> Case:
-    """The right answer in the asked form."""
-    return Case("right, in the asked form", "clean", form.write(reasoning(gold), gold))
-
-
 def choose_form(reward: Callable, plan: Plan) -> Plan:
     """The form, and the kind of completion, in which a clean completion stands out most."""
+    tried = [replace(plan, forms=(form,), chat=chat) for form in plan.forms for chat in (True, False)]
     if len(plan.forms) > 1 and not plan.given:
-        tried = [replace(plan, forms=(form,), chat=chat) for form in plan.forms for chat in (True, False)]
         json_golds = [JSON_ANSWER] * len(plan.golds)
         tried += [replace(plan, forms=(FORMS[-1],), golds=json_golds, chat=chat) for chat in (True, False)]
-    else:
-        tried = [replace(plan, forms=(form,), chat=chat) for form in plan.forms for chat in (True, False)]
     first = replace(plan, forms=plan.forms[:1])
     if call(reward, first.rows([clean_case(first.forms[0], first.golds[0])]), first.chat).code == "slow":
         return first  # it does not end: no use in trying further forms

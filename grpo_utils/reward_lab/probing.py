@@ -7,8 +7,8 @@ from ..rewards import reward_name
 from . import rules
 from .answers import wrong_answers
 from .calling import Outcome, Row, call
-from .matrix import Case, cases
-from .planning import Plan, choose_form, clean_case, make_plan, reads_answers, subjects_of
+from .matrix import Case, cases, clean_case
+from .planning import Plan, choose_form, make_plan, reads_answers, subjects_of
 from .report import ProbeReport, Scored, in_order
 
 #: Completions longer than this (in characters) are scored one by one and timed.

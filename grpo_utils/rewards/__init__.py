@@ -70,6 +70,7 @@ from .text import (
     extract_all,
     extract_answer,
     extract_boxed,
+    is_async,
     reward_name,
     split_form,
     split_reasoning,

@@ -9,7 +9,6 @@ nothing. Rule of thumb: correctness outweighs all the rest together, so that not
 worth a wrong answer.
 """
 
-import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from ..errors import CourseError
 from .correctness import choice_reward, correctness_reward, fuzzy_reward
 from .format import incremental_format_reward, strict_format_reward
 from .structured import JsonSchemaReward, json_only_reward, json_reward
-from .text import reward_name
+from .text import is_async, reward_name
 
 
 class RewardSet(NamedTuple):
@@ -161,7 +160,7 @@ class AdaptiveReward:
                 f"{len(self.weights)} weights for {', '.join(self.names)}: give one weight for each reward, "
                 "and each reward a name of its own."
             )
-        if any(inspect.iscoroutinefunction(reward) for reward in self.rewards):
+        if any(is_async(reward) for reward in self.rewards):
             raise CourseError(f"An async reward among {', '.join(self.names)}: give it to GRPOTrainer beside this one.")
 
     @property

@@ -9,6 +9,7 @@ proportion to the length of the text.
 """
 
 import functools
+import inspect
 import re
 from collections.abc import Callable, Sequence
 
@@ -153,6 +154,22 @@ def reward_name(reward: Callable) -> str:
     >>> reward_name(partial(split_form))
     'split_form'
     """
+    reward = _unwrapped(reward)
+    return getattr(reward, "__name__", type(reward).__name__)
+
+
+def is_async(reward: Callable) -> bool:
+    """Whether calling a reward gives a coroutine.
+
+    >>> is_async(split_form)
+    False
+    """
+    reward = _unwrapped(reward)
+    return inspect.iscoroutinefunction(reward) or inspect.iscoroutinefunction(type(reward).__call__)
+
+
+def _unwrapped(reward: Callable) -> Callable:
+    """What a ``partial``, or several around each other, wraps."""
     while isinstance(reward, functools.partial):
         reward = reward.func
-    return getattr(reward, "__name__", type(reward).__name__)
+    return reward
