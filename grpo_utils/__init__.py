@@ -29,6 +29,7 @@ from .evaluation import (
 )
 from .exercises import check_exercise
 from .export import Merge, export_merged, in_fresh_process, logits, merge_adapter, save_merged
+from .health import Verdict, diagnose, diagnose_error, diagnose_file, read_log
 from .install import check_gpu, check_versions
 from .models import (
     LORA_TARGETS,
@@ -123,7 +124,7 @@ from .training import check_batch, check_names, check_report_to, keep_trainable_
 
 __version__ = "0.1.0"
 
-_LAZY = {"ProgressBar": "progress", "show_progress": "progress"}
+_LAZY = {"HealthCallback": "health", "ProgressBar": "progress", "show_progress": "progress"}
 
 _EAGER = {name for name, value in globals().items() if not (name.startswith("_") or isinstance(value, _Module))}
 __all__ = sorted(_EAGER | set(_LAZY))

@@ -131,6 +131,15 @@ def probe_files(arguments: argparse.Namespace) -> int:
     return 0 if report.ok else 1
 
 
+def health_of(path: Path) -> int:
+    """Say how a run went, from its log; 0 if nothing is wrong, 1 if something is."""
+    from .health import diagnose_file
+
+    verdicts = diagnose_file(path)
+    print(*verdicts, sep="\n")
+    return int(any(verdict.alarming for verdict in verdicts))
+
+
 def read_column(name: str, text: str) -> list:
     """A dataset column of the command line: a JSON list.
 
@@ -180,6 +189,12 @@ def parse() -> argparse.Namespace:
     attack.add_argument(
         "--example", action="append", default=[], metavar="TEXT", help="a completion of yours that it should react to"
     )
+    log = commands.add_parser("health", help="say what is wrong with a run, from its log")
+    log.add_argument(
+        "log",
+        type=Path,
+        help="trainer_state.json, a folder with one, a JSON list, JSON lines, or a text with the error",
+    )
     return parser.parse_args()
 
 
@@ -194,6 +209,8 @@ def main() -> None:
             print(f"{profile.name}: {reason}\n{profile.why}\n{profile.evidence}")
         elif arguments.command == "probe":
             sys.exit(probe_files(arguments))
+        elif arguments.command == "health":
+            sys.exit(health_of(arguments.log))
         else:
             show_report(arguments.folder)
     except CourseError as error:

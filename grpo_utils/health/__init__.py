@@ -1,0 +1,26 @@
+"""Is this training run well? From what TRL logs, in words.
+
+    print(*diagnose(trainer.state.log_history), sep="\\n")
+    trainer.add_callback(HealthCallback(test_rows))     # the same while it trains
+
+    >>> log = [{"step": n, "loss": float("nan"), "reward": 0.5} for n in (1, 2)]
+    >>> [verdict.code for verdict in diagnose(log)]
+    ['nan']
+
+`log` reads what any TRL since 0.14 wrote, `rules` holds one rule a code, `thresholds` every
+number that they hang on, `verdicts` what to do, `watching` the callback.
+"""
+
+from .diagnosis import diagnose, diagnose_error, diagnose_file
+from .log import read_log
+from .thresholds import THRESHOLDS, Threshold
+from .verdicts import CODES, Verdict
+
+
+def __getattr__(name: str) -> object:
+    """`HealthCallback` comes with transformers, which takes seconds to import: only when it is asked for."""
+    if name != "HealthCallback":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .watching import HealthCallback
+
+    return HealthCallback

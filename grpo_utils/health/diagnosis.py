@@ -1,0 +1,86 @@
+"""From a log to verdicts, and from an exception to a verdict."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from .log import Log, find_file, read_history, read_log, read_text
+from .rules import AT_ONCE, IN_TIME, last
+from .thresholds import limit
+from .verdicts import CODES, EXPLAINS, Verdict
+
+#: What an exception of too little memory says: PyTorch on CUDA, on ROCm, on a CPU; cuBLAS; vLLM; bitsandbytes.
+MEMORY_TEXTS = (
+    "out of memory",
+    "can't allocate memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "No available memory for the cache blocks",
+)
+
+
+def diagnose(log_history: Sequence[dict]) -> list[Verdict]:
+    """What is wrong with a run, causes before consequences; ``[healthy]`` if nothing is.
+
+    Args:
+        log_history: ``trainer.state.log_history``, or the same from a ``trainer_state.json``, of any
+            TRL since 0.14; best logged at every step.
+
+    >>> dead = [{"step": n, "reward": 0.0, "rewards/f/mean": 0.0, "rewards/f/std": 0.0,
+    ...          "frac_reward_zero_std": 1.0} for n in range(1, 13)]
+    >>> [verdict.code for verdict in diagnose(dead)]
+    ['dead_reward', 'no_gradient']
+    >>> diagnose(dead)[0].seen
+    'f = 0 for every completion of 12 steps'
+
+    Raises:
+        CourseError: there is no step of a GRPO training in it.
+    """
+    log = read_history(log_history)
+    rules = {**AT_ONCE, **(IN_TIME if len(log) >= limit("fewest") else {})}
+    seen = {code: evidence for code, rule in rules.items() if (evidence := rule(log))}
+    explained = set().union(*(EXPLAINS.get(code, set()) for code in seen))
+    step = int(log.entries[-1].get("step", len(log)))
+    found = [Verdict(code, *seen[code], step) for code in CODES if code in seen and code not in explained]
+    return found or [_nothing_wrong(log, step)]
+
+
+def _nothing_wrong(log: Log, step: int) -> Verdict:
+    if len(log) < limit("fewest"):
+        return Verdict(
+            "too_short", f"{len(log)} logged steps; {limit('fewest'):g} are needed", {"steps": len(log)}, step
+        )
+    rewards = log.values("reward")
+    said = f"reward {rewards[0]:.3g} -> {last(rewards):.3g} in {len(log)} logged steps"
+    tied = f", {last(log.tied):.0%} of the groups tied" if log.tied else ""
+    return Verdict("healthy", said + tied, {"reward_first": rewards[0], "reward": last(rewards)}, step)
+
+
+def diagnose_file(path: str | Path) -> list[Verdict]:
+    """The same of a file: a log (see `read_log`), or a text with the exception that ended a run.
+
+    Raises:
+        CourseError: there is no such file, or nothing in it that can be judged.
+    """
+    file = find_file(path)
+    ended_by = diagnose_error(read_text(file)) if file.suffix != ".json" else None
+    return [ended_by] if ended_by else diagnose(read_log(file))
+
+
+def diagnose_error(error: BaseException | str, step: int = 0) -> Verdict | None:
+    """The verdict that an exception amounts to, or None if it is none of a run's own ills.
+
+    >>> diagnose_error(RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB.")).first[0]
+    'halve per_device_train_batch_size and double gradient_accumulation_steps (the same training, slower)'
+    >>> diagnose_error(KeyError("answer")) is None
+    True
+    """
+    text = str(error)
+    if isinstance(error, MemoryError) or any(known in text for known in MEMORY_TEXTS):
+        return Verdict("out_of_memory", _first_line(text) or "MemoryError", {}, step)
+    if "probability tensor contains either `inf`, `nan` or element < 0" in text:
+        return Verdict("nan", _first_line(text), {}, step)
+    return None
+
+
+def _first_line(text: str) -> str:
+    known = [line.strip() for line in text.splitlines() if any(part in line for part in MEMORY_TEXTS)]
+    return (known or text.strip().splitlines() or [""])[0][:160]
