@@ -29,7 +29,7 @@ from .evaluation import (
 )
 from .exercises import check_exercise
 from .export import Merge, export_merged, in_fresh_process, logits, merge_adapter, save_merged
-from .health import Verdict, diagnose, diagnose_error, diagnose_file, read_log
+from .health import Verdict, diagnose, diagnose_error, diagnose_file, metrics_table, read_log, what_is
 from .install import check_gpu, check_versions
 from .models import (
     LORA_TARGETS,
@@ -42,7 +42,7 @@ from .models import (
     model_path,
     torch_dtype,
 )
-from .plots import logged, reward_and_truth, reward_curve, show, weight_curve
+from .plots import logged, reward_and_truth, reward_curve, run_curves, show, weight_curve
 from .profiles import (
     BACKENDS,
     FAMILIES,

@@ -50,6 +50,22 @@ def reward_and_truth(reward: Sequence[float], truth: Sequence[float], title: str
     return figure
 
 
+def run_curves(runs: dict[str, Sequence[dict]], keys: Sequence[str]) -> "Figure":
+    """The same metrics of several runs, one panel for each; ``runs`` holds a ``log_history`` by name."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(3.4 * len(keys), 2.8), layout="constrained")
+    panels = figure.subplots(1, len(keys), squeeze=False)[0]
+    for axes, key in zip(panels, keys, strict=True):
+        for (name, history), colour, marker in zip(runs.items(), COLOURS, MARKERS, strict=False):
+            values = logged(history, key)
+            axes.plot(range(1, len(values) + 1), values, color=colour, marker=marker, markersize=3, label=name)
+        axes.set(xlabel="step", title=key.removeprefix("completions/"))
+        axes.grid(alpha=0.3)
+    panels[0].legend(fontsize="small")
+    return figure
+
+
 def weight_curve(weights: Sequence[Sequence[float]], reward_names: Sequence[str]) -> "Figure":
     """The weight of every reward at every step; ``weights`` holds one list a step."""
     from matplotlib.figure import Figure

@@ -13,6 +13,7 @@ number that they hang on, `verdicts` what to do, `watching` the callback.
 
 from .diagnosis import diagnose, diagnose_error, diagnose_file
 from .log import read_log
+from .metrics import METRICS, metrics_table, what_is
 from .thresholds import THRESHOLDS, Threshold
 from .verdicts import CODES, Verdict
 

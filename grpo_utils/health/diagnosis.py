@@ -38,7 +38,7 @@ def diagnose(log_history: Sequence[dict]) -> list[Verdict]:
     rules = {**AT_ONCE, **(IN_TIME if len(log) >= limit("fewest") else {})}
     seen = {code: evidence for code, rule in rules.items() if (evidence := rule(log))}
     explained = set().union(*(EXPLAINS.get(code, set()) for code in seen))
-    step = int(log.entries[-1].get("step", len(log)))
+    step = log.entries[-1]["step"]
     found = [Verdict(code, *seen[code], step) for code in CODES if code in seen and code not in explained]
     return found or [_nothing_wrong(log, step)]
 

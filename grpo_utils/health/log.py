@@ -29,7 +29,7 @@ CORRECTNESS_NAMES = re.compile(r"correct|accura|answer|exact|solve|truth|right|v
 class Log:
     """One entry for each logged training step, under TRL's present names, and what the health callback added."""
 
-    entries: list[dict[str, float]]
+    entries: list[dict[str, float]]  # each with its step
     checks: list[dict[str, float]]
 
     def __len__(self) -> int:
@@ -109,9 +109,14 @@ def _number(value: float | str | None) -> float:
 
 def _since_last_start(steps: list[dict[str, float]]) -> list[dict[str, float]]:
     """What follows the last place where the step number goes back: several runs in one file."""
-    numbers = [entry.get("step", index) for index, entry in enumerate(steps)]
-    starts = [index for index in range(1, len(numbers)) if numbers[index] < numbers[index - 1]]
-    return steps[starts[-1] :] if starts else steps
+    numbered = [entry | {"step": _step(entry, index + 1)} for index, entry in enumerate(steps)]
+    starts = [index for index in range(1, len(steps)) if numbered[index]["step"] < numbered[index - 1]["step"]]
+    return numbered[starts[-1] :] if starts else numbered
+
+
+def _step(entry: dict[str, float], otherwise: int) -> int:
+    number = entry.get("step", math.nan)
+    return int(number) if math.isfinite(number) else otherwise
 
 
 def read_log(path: str | Path) -> list[dict]:
@@ -164,9 +169,8 @@ def _parse(text: str, file: Path) -> object:
     try:
         return json.loads(text)
     except json.JSONDecodeError as whole:
-        lines = [line for line in text.splitlines() if line.strip()]
         try:
-            return [json.loads(line) for line in lines] if len(lines) > 1 else {}
+            return [json.loads(line) for line in text.strip().splitlines() or [""]]
         except json.JSONDecodeError:
             raise CourseError(
                 f"{str(file)!r} is no JSON: {whole.msg} in line {whole.lineno}. Was it cut off while it was written?"

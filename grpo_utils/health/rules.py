@@ -64,7 +64,7 @@ def nan(log: Log) -> Evidence | None:
     """A loss that is no number, or a gradient for several steps in a row."""
     for entry in log.entries:
         if not math.isfinite(entry.get("loss", 0.0)):
-            return f"loss is {entry['loss']} at step {entry.get('step', '?'):g}", {"loss": entry["loss"]}
+            return f"loss is {entry['loss']} at step {entry['step']}", {"loss": entry["loss"]}
     in_a_row, wanted = 0, int(limit("nan_in_a_row"))
     for entry in log.entries:
         in_a_row = 0 if math.isfinite(entry.get("grad_norm", 0.0)) else in_a_row + 1
@@ -99,7 +99,10 @@ def mode_collapse(log: Log) -> Evidence | None:
     if not entropies or last(rewards) > rewards[0]:
         return _one_length(log) if not entropies and last(rewards) <= rewards[0] else None
     before, now = entropies[0], last(entropies)
-    if limit("entropy_gone") * before < now < limit("entropy_burst") * before:
+    lost = rewards[0] - last(rewards) >= limit("reward_lost") * abs(rewards[0]) > 0
+    twofold = not before / limit("entropy_moved") < now < before * limit("entropy_moved")
+    extreme = not limit("entropy_gone") * before < now < limit("entropy_burst") * before
+    if not extreme and not (lost and twofold):
         return None
     said = f"entropy {before:.3g} -> {now:.3g} nats a token, reward {rewards[0]:.3g} -> {last(rewards):.3g}"
     return said, {"entropy": now, "entropy_first": before, "reward": last(rewards)}
@@ -279,12 +282,15 @@ def slow_steps(log: Log) -> Evidence | None:
 
 
 #: Judged at every length of a log; the others from ``fewest`` steps on.
-AT_ONCE: dict[str, Callable[[Log], Evidence | None]] = {"nan": nan, "kl_explosion": kl_explosion}
+AT_ONCE: dict[str, Callable[[Log], Evidence | None]] = {
+    "nan": nan,
+    "kl_explosion": kl_explosion,
+    "string_prompt": string_prompt,
+}
 
 IN_TIME: dict[str, Callable[[Log], Evidence | None]] = {
     rule.__name__: rule
     for rule in (
-        string_prompt,
         mode_collapse,
         no_eos,
         all_truncated,

@@ -40,6 +40,10 @@ THRESHOLDS = {
     "entropy_burst": Threshold(
         5.0, "times the first entropy, with less reward than at first", "measured: collapsed runs 20 to 40 times"
     ),
+    "reward_lost": Threshold(
+        0.5, "of the first reward, together with the next", "measured: collapsed runs lose nearly all of it"
+    ),
+    "entropy_moved": Threshold(2.0, "times the first entropy, up or down", "measured: collapsed runs, 3 and more"),
     "distinct": Threshold(
         0.3, "different completions, as a share of different prompts", "additions of one group have different answers"
     ),
@@ -48,7 +52,7 @@ THRESHOLDS = {
     ),
     "right": Threshold(0.9, "of the completions right where the groups are tied", "then they are tied since solved"),
     "clipped": Threshold(
-        0.9, "of the completions cut off", "nearly none can give its answer; healthy runs here: under 0.05"
+        0.8, "of the completions cut off", "four of five cannot give their answer; healthy runs here: under 0.05"
     ),
     "ended": Threshold(0.5, "of completions end when given four times the room", "then the limit was the fault"),
     "constant": Threshold(1e-8, "standard deviation of a reward that never varies", "rounding of fp32 sums"),

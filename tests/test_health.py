@@ -1,0 +1,436 @@
+"""Verdicts from logs written by hand; `test_health_training.py` has real runs."""
+
+import json
+import math
+import random
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import ROOT
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grpo_utils.errors import CourseError
+from grpo_utils.health import CODES, THRESHOLDS, Verdict, diagnose, diagnose_error, diagnose_file, read_log
+from grpo_utils.health.rules import AT_ONCE, IN_TIME, share_right
+from grpo_utils.health.verdicts import EXPLAINS, QUIET
+
+
+def healthy(steps: int = 40, seed: int = 0) -> list[dict]:
+    """A run that learns: form and correctness rise to near 1, noise as of 64 completions."""
+    noise = random.Random(seed)
+    return [entry(step, 1 / (1 + math.exp(-(step - 10) / 4)), noise) for step in range(1, steps + 1)]
+
+
+def entry(step: int, skill: float, noise: random.Random) -> dict:
+    correct = min(0.97, max(0.0, 0.25 + 0.6 * skill + noise.gauss(0, 0.05)))
+    form = min(0.99, max(0.0, 0.2 + 0.75 * skill + noise.gauss(0, 0.04)))
+    return {
+        "step": step,
+        "loss": noise.gauss(0, 0.03),
+        "grad_norm": 0.1,
+        "reward": 2 * correct + form,
+        "reward_std": 1.1,
+        "frac_reward_zero_std": 0.25,
+        "rewards/correctness_reward/mean": correct,
+        "rewards/correctness_reward/std": math.sqrt(correct * (1 - correct)),
+        "rewards/strict_format_reward/mean": form,
+        "rewards/strict_format_reward/std": math.sqrt(form * (1 - form)),
+        "completions/mean_length": 15 + 3 * skill,
+        "completions/min_length": 12.0,
+        "completions/max_length": 19.0,
+        "completions/clipped_ratio": 0.0,
+        "completions/max_terminated_length": 19.0,
+        "entropy": 0.13 - 0.09 * skill,
+        "step_time": 0.3 + abs(noise.gauss(0, 0.02)),
+    }
+
+
+def changed(log: list[dict], **changes) -> list[dict]:
+    """The log with some metrics replaced; a function gets the index of the step. ``__`` stands for ``/``."""
+    return [
+        e | {key.replace("__", "/"): value(i) if callable(value) else value for key, value in changes.items()}
+        for i, e in enumerate(log)
+    ]
+
+
+def codes(log: list[dict]) -> list[str]:
+    return [verdict.code for verdict in diagnose(log)]
+
+
+def flat(steps: int = 25) -> list[dict]:
+    """A run whose policy stays what it was."""
+    noise = random.Random(1)
+    return [entry(step, 0.0, noise) for step in range(1, steps + 1)]
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("steps", [10, 20, 40, 150])
+def test_a_run_that_learns_is_healthy(seed, steps):
+    assert codes(healthy(steps, seed)) == ["healthy"]
+
+
+def test_nine_steps_are_too_few_to_judge():
+    assert codes(healthy(9)) == ["too_short"]
+
+
+def collapsed(log: list[dict]) -> list[dict]:
+    """From step 4 on every completion is noise that never ends."""
+    ruin = {"reward": 0.0, "entropy": 5.1, "completions/clipped_ratio": 1.0, "completions/max_terminated_length": 0.0}
+    return [e | ruin | {"frac_reward_zero_std": 1.0} if i > 3 else e for i, e in enumerate(log)]
+
+
+BROKEN = {
+    "nan": changed(flat(12), loss=lambda i: math.nan if i == 11 else 0.0),
+    "kl_explosion": changed(flat(8), kl=lambda i: 0.02 * 4**i),
+    "mode_collapse": collapsed(flat()),
+    "no_eos": changed(flat(), completions__clipped_ratio=1.0, completions__max_terminated_length=0.0),
+    "all_truncated": changed(flat(), completions__clipped_ratio=lambda i: 0.5 if i < 3 else 0.96),
+    "dead_reward": changed(
+        healthy(12), rewards__strict_format_reward__mean=0.0, rewards__strict_format_reward__std=0.0
+    ),
+    "no_gradient": changed(flat(12), frac_reward_zero_std=1.0, grad_norm=0.0, reward_std=0.49),
+    "saturated": changed(
+        healthy(60),
+        frac_reward_zero_std=lambda i: 0.2 if i < 40 else 1.0,
+        rewards__correctness_reward__mean=lambda i: min(1.0, 0.3 + i / 50),
+        rewards__correctness_reward__std=lambda i: 0.4 if i < 40 else 0.05,
+    ),
+    "length_hacking": changed(
+        flat(),
+        completions__mean_length=lambda i: 15.0 + 3 * i,
+        reward=lambda i: 0.5 + 0.1 * i,
+    ),
+    "reward_hacking_suspected": changed(
+        flat(40),
+        rewards__correctness_reward__mean=lambda i: 0.5 if i < 15 else max(0.0, 0.5 - (i - 15) / 20),
+        rewards__strict_format_reward__mean=lambda i: min(1.0, 0.2 + i / 45),
+        reward=lambda i: 0.5 + i / 30,
+    ),
+    "format_ignored": changed(
+        healthy(30),
+        rewards__strict_format_reward__mean=lambda i: 0.016 * (i % 2),
+        rewards__strict_format_reward__std=lambda i: 0.125 * (i % 2),
+    ),
+    "no_learning": flat(),
+    "slow_steps": changed(healthy(40), step_time=lambda i: 0.3 if i < 20 else 1.5),
+}
+
+
+@pytest.mark.parametrize("code", BROKEN)
+def test_each_fault_is_named(code):
+    assert codes(BROKEN[code])[0] == code
+
+
+@pytest.mark.parametrize("code", BROKEN)
+def test_a_verdict_says_numbers_why_what_to_try_and_where_more_stands(code):
+    verdict = diagnose(BROKEN[code])[0]
+    assert re.search(r"\d", verdict.seen) or code == "nan"
+    assert verdict.numbers and all(isinstance(value, float | int) for value in verdict.numbers.values())
+    assert verdict.why and verdict.first and verdict.step == len(BROKEN[code])
+    assert verdict.link == f"docs/troubleshooting.md#{code}"
+    assert all(part in str(verdict) for part in (verdict.seen, verdict.why, *verdict.first))
+
+
+@pytest.mark.parametrize("code", sorted(set(BROKEN) - {"saturated", "slow_steps", "no_learning"}))
+def test_it_is_named_within_twenty_steps_of_its_cause(code):
+    log, cause = BROKEN[code], {"nan": 11, "mode_collapse": 4, "reward_hacking_suspected": 16}.get(code, 0)
+    seen = [n for n in range(1, len(log) + 1) if code in codes(log[:n])]
+    assert min(seen) - cause <= 20
+
+
+@pytest.mark.parametrize("code", [*AT_ONCE, *IN_TIME])
+def test_no_rule_is_idle(code, monkeypatch):
+    """Without its rule a fault goes unseen, so every rule is needed."""
+    log = BROKEN.get(code) or [*flat(), {"step": 0, "health/string_prompts": 1.0}]
+    assert code in codes(log)
+    for rules in (AT_ONCE, IN_TIME):
+        if code in rules:
+            monkeypatch.setitem(rules, code, lambda log: None)
+    assert code not in codes(log)
+
+
+def test_a_collapse_is_told_and_not_what_follows_from_it():
+    assert codes(BROKEN["mode_collapse"]) == ["mode_collapse"]
+
+
+def test_every_code_has_a_meaning_and_every_rule_a_code():
+    assert {*AT_ONCE, *IN_TIME, "out_of_memory", "healthy", "too_short"} == set(CODES)
+    assert set(EXPLAINS) <= set(CODES) and all(others <= set(CODES) for others in EXPLAINS.values())
+    assert set(QUIET) <= set(CODES)
+
+
+def test_every_threshold_has_a_source_and_is_used():
+    rules = "".join(path.read_text() for path in (ROOT / "grpo_utils" / "health").glob("*.py"))
+    for name, threshold in THRESHOLDS.items():
+        assert threshold.meaning and threshold.source
+        assert f'limit("{name}")' in rules, name
+
+
+def test_reward_std_does_not_hide_tied_groups():
+    """The popular rule 'reward_std above 0.1 is fine' misses it: groups tie, and differ from each other."""
+    verdict = diagnose(BROKEN["no_gradient"])[0]
+    assert verdict.code == "no_gradient" and "reward_std over the batch is 0.49" in verdict.seen
+
+
+def test_the_loss_alone_alarms_nobody():
+    assert codes(changed(healthy(), loss=lambda i: 0.5 * i)) == ["healthy"]
+    assert codes(changed(healthy(), loss=0.0)) == ["healthy"]
+
+
+def test_kl_is_judged_only_where_it_is_logged():
+    assert not any("kl" in e for e in healthy())
+    assert codes(changed(healthy(), kl=0.4)) == ["healthy"]
+    assert codes(changed(healthy(), kl=lambda i: 1e6 if i == 20 else 0.1)) == [
+        "healthy"
+    ]  # one outlier of the estimator
+
+
+def test_a_solved_task_is_no_alarm():
+    verdict = diagnose(BROKEN["saturated"])[0]
+    assert verdict.code == "saturated" and not verdict.alarming
+
+
+def test_always_right_from_the_first_step_is_saturated_and_not_dead():
+    solved = dict(rewards__correctness_reward__mean=1.0, rewards__correctness_reward__std=0.0)
+    assert codes(changed(flat(12), **solved, frac_reward_zero_std=1.0)) == ["saturated"]
+
+
+def test_half_of_the_prompts_solved_and_half_never_is_no_gradient():
+    """All groups tied at a mean of 0.5: neither solved nor dead."""
+    log = changed(flat(12), frac_reward_zero_std=1.0, rewards__correctness_reward__mean=0.5)
+    assert codes(changed(log, rewards__correctness_reward__std=0.5)) == ["no_gradient"]
+
+
+def test_two_single_steps_of_an_fp16_scaler_are_no_nan():
+    log = changed(healthy(), grad_norm=lambda i: math.inf if i in (0, 1, 7) else 0.1)
+    assert codes(log) == ["healthy"]
+    assert codes(changed(healthy(), grad_norm=lambda i: math.nan if i > 36 else 0.1)) == ["nan"]
+
+
+def test_a_reward_that_never_applied_is_not_called_dead():
+    """TRL logs None for a reward that gave None to every completion."""
+    log = changed(healthy(), rewards__other__mean=None, rewards__other__std=None)
+    assert codes(log) == ["healthy"]
+
+
+def test_longer_answers_that_are_also_righter_are_no_hack():
+    assert codes(changed(healthy(), completions__mean_length=lambda i: 15.0 + 2 * i)) == ["healthy"]
+
+
+def test_where_the_truth_is_not_logged_length_and_reward_must_move_as_one():
+    log = [{k: v for k, v in e.items() if "correct" not in k} for e in BROKEN["length_hacking"]]
+    assert codes(log)[0] == "length_hacking"
+    shuffled = changed(log, completions__mean_length=lambda i: 15.0 if i < 20 else 40.0, reward=lambda i: 0.5 + (i % 5))
+    assert "length_hacking" not in codes(shuffled)
+
+
+def test_a_burst_of_other_work_on_the_machine_is_no_slow_run():
+    assert codes(changed(healthy(), step_time=lambda i: 5.0 if 31 < i < 38 else 0.3)) == ["healthy"]
+
+
+def test_longer_completions_may_take_longer():
+    log = changed(
+        healthy(), step_time=lambda i: 0.3 * (1 + i / 10), completions__max_length=lambda i: 19.0 * (1 + i / 10)
+    )
+    assert "slow_steps" not in codes(log)
+
+
+def check(**values) -> dict:
+    return {"step": 6, **{f"health/{key}": value for key, value in values.items()}}
+
+
+def test_with_more_room_one_can_tell_a_short_limit_from_an_end_that_never_comes():
+    log = BROKEN["no_eos"]
+    assert codes(log) == ["no_eos", "all_truncated"]  # the log alone cannot tell
+    assert codes([*log, check(ended_with_room=0.95)]) == ["all_truncated"]
+    assert codes([*log, check(ended_with_room=0.0)]) == ["no_eos"]
+
+
+def test_equal_completions_to_different_prompts_are_a_collapse():
+    assert codes([*healthy(), check(distinct=0.06)])[0] == "mode_collapse"
+
+
+def test_held_out_completions_that_are_never_in_form():
+    assert "format_ignored" in codes([*healthy(), check(heldout_format=0.0), check(heldout_format=0.0)])
+
+
+# --- logs of other versions, and of other people
+
+
+def old(log: list[dict], version: str) -> list[dict]:
+    """The same log as an older TRL would have written it."""
+    gone = {"0.14": r"completions/|frac_|entropy|step_time|/std$", "0.17": r"frac_|entropy|step_time"}[version]
+    kept = [{k: v for k, v in e.items() if not re.search(gone, k)} for e in log]
+    if version == "0.14":
+        lengths = [e["completions/mean_length"] for e in log]
+        kept = [{k.removesuffix("/mean"): v for k, v in e.items()} for e in kept]
+        kept = [e | {"completion_length": length} for e, length in zip(kept, lengths)]
+    return kept
+
+
+@pytest.mark.parametrize("version", ["0.14", "0.17"])
+def test_older_logs_are_read(version):
+    assert codes(old(healthy(), version)) == ["healthy"]
+    for code in ("nan", "kl_explosion", "length_hacking", "reward_hacking_suspected", "dead_reward", "no_learning"):
+        assert code in codes(old(BROKEN[code], version)), code
+
+
+def test_before_0_18_a_reward_std_of_zero_is_the_sign_of_tied_groups():
+    log = changed([{"step": i, "reward": 0.25, "rewards/f": 0.25} for i in range(12)], reward_std=0.0, kl=0.0)
+    assert codes(log) == ["dead_reward", "no_gradient"]
+
+
+def test_several_runs_in_one_log_the_last_counts():
+    assert codes([*BROKEN["nan"], *healthy()]) == ["healthy"]
+
+
+def test_entries_of_evaluation_and_the_summary_are_left_out():
+    noise = [{"step": 20, "eval_reward": 0.1, "eval_loss": math.nan}, {"step": 40, "train_loss": math.nan}]
+    assert codes([*healthy(), *noise]) == ["healthy"]
+
+
+@pytest.mark.parametrize("log", [[], [{"loss": 1.0, "step": 1}], [{"train_runtime": 3.0}]])
+def test_a_log_without_a_reward_is_an_error(log):
+    with pytest.raises(CourseError, match="no GRPO step in this log"):
+        diagnose(log)
+
+
+def test_what_is_no_log_is_an_error():
+    with pytest.raises(CourseError, match="a list of dicts"):
+        diagnose(["reward"])
+
+
+KEYS = [*healthy(1)[0], "kl", "rewards/f", "completion_length", "health/distinct", "something/else"]
+NUMBERS = st.one_of(st.none(), st.floats(), st.integers(-5, 500), st.sampled_from(["NaN", "inf", "text"]))
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(KEYS), NUMBERS), max_size=30))
+def test_no_log_makes_it_raise_anything_but_a_course_error(log):
+    try:
+        verdicts = diagnose(log)
+    except CourseError:
+        return
+    assert verdicts and all(isinstance(verdict, Verdict) and str(verdict) for verdict in verdicts)
+
+
+@given(st.floats(0.05, 1.0), st.floats(0.1, 10.0))
+def test_the_share_of_right_answers_does_not_depend_on_what_one_is_worth(p, worth):
+    assert share_right([worth * p], [worth * math.sqrt(p * (1 - p))]) == pytest.approx(p, abs=1e-6)
+
+
+def test_a_diagnosis_costs_a_few_milliseconds():
+    """Under 1 % of the tiny model's step of 0.3 s, with a log of 200 steps."""
+    log = healthy(200)
+    diagnose(log)
+    started = time.perf_counter()
+    for _ in range(10):
+        diagnose(log)
+    assert (time.perf_counter() - started) / 10 < 0.02
+
+
+# --- errors
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 14.56 GiB",
+        "HIP out of memory. Tried to allocate 1.00 GiB",
+        "[enforce fail at alloc_cpu.cpp:127] . DefaultCPUAllocator: can't allocate memory: you tried to allocate 8",
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+    ],
+)
+def test_a_lack_of_memory_is_recognised(text):
+    verdict = diagnose_error(RuntimeError(text), step=7)
+    assert verdict.code == "out_of_memory" and verdict.step == 7
+    assert "per_device_train_batch_size" in verdict.first[0]
+
+
+def test_pythons_own_memory_error_is_one_too():
+    assert diagnose_error(MemoryError()).code == "out_of_memory"
+
+
+def test_other_errors_are_not_explained_away():
+    assert diagnose_error(ValueError("no such column")) is None
+
+
+# --- files and the terminal
+
+
+def state(log: list[dict]) -> str:
+    return json.dumps({"global_step": len(log), "log_history": log})
+
+
+def test_a_trainer_state_a_folder_a_list_and_lines_are_read(tmp_path):
+    log = healthy()
+    (tmp_path / "checkpoint-40").mkdir()
+    file = tmp_path / "checkpoint-40" / "trainer_state.json"
+    file.write_text(state(log))
+    (tmp_path / "list.json").write_text(json.dumps(log))
+    (tmp_path / "lines.jsonl").write_text("\n".join(json.dumps(e) for e in log))
+    for path in (file, tmp_path, tmp_path / "list.json", tmp_path / "lines.jsonl"):
+        assert read_log(path) == log
+
+
+def test_nan_survives_the_file(tmp_path):
+    (tmp_path / "trainer_state.json").write_text(state(BROKEN["nan"]))
+    assert [v.code for v in diagnose_file(tmp_path)] == ["nan"]
+
+
+BAD_FILES = {
+    "gone.json": (None, "There is no file"),
+    "empty.json": ("", "is no JSON"),
+    "cut.json": ('{"log_history": [{"reward": 1.0}, {"rew', "Was it cut off"),
+    "other.json": ('{"a": 1}', "holds no log"),
+    "number.json": ("3", "holds no log"),
+    "sft.json": ('{"log_history": [{"loss": 1.0, "step": 1}]}', "no entry has a 'reward' (found: loss, step)"),
+    "words.txt": ("it does not work\nplease help", "is no JSON"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_a_bad_file_is_a_clear_error(tmp_path, name):
+    text, message = BAD_FILES[name]
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    with pytest.raises(CourseError, match=re.escape(message)):
+        diagnose_file(tmp_path / name)
+
+
+def test_a_file_that_is_no_text(tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"\xff\xfe\x00\x81")
+    with pytest.raises(CourseError, match="is no text in UTF-8"):
+        diagnose_file(tmp_path / "model.safetensors")
+
+
+def test_a_folder_without_a_log(tmp_path):
+    with pytest.raises(CourseError, match="no trainer_state.json in"):
+        diagnose_file(tmp_path)
+
+
+def terminal(*arguments: object) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "grpo_utils", "health", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_from_the_terminal(tmp_path):
+    good, bad, broken = (tmp_path / name for name in ("good.json", "bad.json", "broken.json"))
+    good.write_text(state(healthy()))
+    bad.write_text(state(BROKEN["dead_reward"]))
+    broken.write_text("{")
+    assert terminal(good).returncode == 0 and terminal(good).stdout.startswith("healthy: ")
+    assert terminal(bad).returncode == 1 and "strict_format_reward = 0" in terminal(bad).stdout
+    said = terminal(broken)
+    assert said.returncode == 1 and said.stderr.startswith("Error: ") and "Traceback" not in said.stderr
+
+
+def test_a_traceback_from_the_terminal(tmp_path):
+    (tmp_path / "error.txt").write_text(
+        "Traceback …\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"
+    )
+    said = terminal(tmp_path / "error.txt")
+    assert said.returncode == 1 and said.stdout.startswith("out_of_memory: ")
