@@ -59,7 +59,7 @@ from .models import (
     model_path,
     torch_dtype,
 )
-from .plots import logged, reward_and_truth, reward_curve, show, weight_curve
+from .plots import change_chart, logged, pass_at_k_curve, reward_and_truth, reward_curve, show, weight_curve
 from .profiles import (
     BACKENDS,
     FAMILIES,

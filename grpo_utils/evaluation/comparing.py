@@ -79,8 +79,8 @@ class Comparison:
 
     def __str__(self) -> str:
         """A table of the rates, the parts of the gain, and the sentence."""
-        lines = [f"{'':18}{'before':30}after"]
-        lines += [f"{name:18}{old!s:30}{new!s}" for name, old, new in self._rates()]
+        lines = [f"{'':18}{'before':37}after"]
+        lines += [f"{name:18}{old!s:37}{new!s}" for name, old, new in self._rates()]
         lines += [f"{self.better} prompts got better, {self.worse} worse, of {self.before.n}"]
         return "\n".join([*lines, self._parts(), self.sentence])
 

@@ -31,7 +31,7 @@ def generate(
     model.eval()
     torch.manual_seed(seed)
     completions = []
-    for start in trange(0, len(prompts), batch_size, desc="generate", leave=False, disable=len(prompts) <= batch_size):
+    for start in trange(0, len(prompts), batch_size, desc="generate", leave=False, delay=10):  # seconds
         completions += _generate_batch(
             model, tokenizer, prompts[start : start + batch_size], max_new_tokens, temperature
         )
