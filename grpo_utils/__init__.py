@@ -18,12 +18,30 @@ from .data import (
 )
 from .errors import CourseError, did_you_mean
 from .evaluation import (
+    Comparison,
+    Estimate,
     Evaluation,
+    Rate,
+    Samples,
+    SeedsComparison,
     before_after,
+    compare,
+    compare_seeds,
     evaluate,
+    evaluate_samples,
     generate,
+    generate_samples,
     judge,
+    judge_samples,
+    majority_right,
+    majority_vote,
     mcnemar_p_value,
+    mean_interval,
+    paired_interval,
+    pass_at_k,
+    side_by_side,
+    split_gain,
+    t_interval,
     verdict,
     wilson_interval,
 )
@@ -42,7 +60,16 @@ from .models import (
     model_path,
     torch_dtype,
 )
-from .plots import logged, reward_and_truth, reward_curve, run_curves, show, weight_curve
+from .plots import (
+    change_chart,
+    logged,
+    pass_at_k_curve,
+    reward_and_truth,
+    reward_curve,
+    run_curves,
+    show,
+    weight_curve,
+)
 from .profiles import (
     BACKENDS,
     FAMILIES,

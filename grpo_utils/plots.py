@@ -1,11 +1,13 @@
 """The figures that the lessons share, each shown with a text for those who cannot see it."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from .evaluation import Estimate
 
 #: Okabe and Ito's colours, which stay apart for colour-blind readers.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -77,6 +79,43 @@ def weight_curve(weights: Sequence[Sequence[float]], reward_names: Sequence[str]
     axes.set(xlabel="step", ylabel="weight", ylim=(0, None), title="Adaptive weights")
     axes.grid(alpha=0.3)
     axes.legend(fontsize="small")
+    return figure
+
+
+def pass_at_k_curve(curves: Mapping[str, Mapping[int, "Estimate"]]) -> "Figure":
+    """pass@k against k, with intervals; ``curves`` holds, for every name, an `Estimate` for each k."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 3.6), layout="constrained")
+    axes = figure.subplots()
+    for (name, points), colour, marker in zip(curves.items(), COLOURS, MARKERS, strict=False):
+        axes.plot(list(points), [point.value for point in points.values()], color=colour, marker=marker, label=name)
+        lows, highs = ([point[end] for point in points.values()] for end in (1, 2))
+        axes.fill_between(list(points), lows, highs, color=colour, alpha=0.2)
+    axes.set_xscale("log", base=2)
+    ticks = sorted({k for points in curves.values() for k in points})
+    axes.set_xticks(ticks, [str(k) for k in ticks])
+    axes.set(xlabel="k, samples a prompt", ylabel="pass@k", ylim=(0, 1.03), title="At least one of k samples is right")
+    axes.grid(alpha=0.3)
+    axes.legend(loc="lower right")
+    return figure
+
+
+def change_chart(changes: Mapping[str, "Estimate"], title: str) -> "Figure":
+    """One line a name: a change and its interval, beside the line of no change."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 0.8 + 0.4 * len(changes)), layout="constrained")
+    axes = figure.subplots()
+    for row, change in enumerate(changes.values()):
+        colour, marker = (COLOURS[0], MARKERS[0]) if change.covers_zero else (COLOURS[1], MARKERS[1])
+        axes.plot([change.low, change.high], [row, row], color=colour)
+        axes.plot(change.value, row, color=colour, marker=marker)
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set_yticks(range(len(changes)), list(changes))
+    axes.invert_yaxis()
+    axes.set(title=title, xlabel="change and its 95 % interval")
+    axes.grid(alpha=0.3, axis="x")
     return figure
 
 

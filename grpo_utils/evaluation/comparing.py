@@ -1,0 +1,270 @@
+"""Two evaluations of the same prompts, or several seeds, and the sentence that is fair to say.
+
+    >>> from grpo_utils.evaluation import judge
+    >>> form = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
+    >>> old = judge([form] * 4 + ["42"] * 16, [form] * 20, ["42"] * 20)
+    >>> new = judge([form] * 18 + ["42"] * 2, [form] * 20, ["42"] * 20)
+    >>> print(compare(old, new).sentence)
+    Strict accuracy rose by +0.700 (+0.500 to +0.900); chance alone does this with p = 0.0001 (paired test).
+
+An improvement is claimed only where the paired bootstrap interval leaves zero out **and** the exact
+McNemar test gives p below 0.05. The two ask the same question, and on few changed prompts the
+bootstrap is the more credulous.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import CourseError
+from .judging import Evaluation
+from .statistics import Estimate, Rate, bootstrap_interval, mcnemar_p_value, paired_interval, t_interval
+
+if TYPE_CHECKING:
+    import numpy
+
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two evaluations of the same prompts.
+
+    Attributes:
+        before, after: how many of the prompts were in form and right.
+        format_before, format_after: how many were in form.
+        given_before, given_after: how many of those in form were right; None where none was in form.
+        better, worse: prompts that only the later, only the earlier policy has right.
+        difference: change of strict accuracy, with its paired bootstrap interval.
+        p_value: of the exact McNemar test.
+        format_part, answer_part: how much of the difference came from the form, how much from being right
+            in it (see `split_gain`), with bootstrap intervals; None where one side was never in form.
+    """
+
+    before: Rate
+    after: Rate
+    format_before: Rate
+    format_after: Rate
+    given_before: Rate | None
+    given_after: Rate | None
+    better: int
+    worse: int
+    difference: Estimate
+    p_value: float
+    format_part: Estimate | None
+    answer_part: Estimate | None
+
+    @property
+    def changed(self) -> bool:
+        """Whether a change is shown, for better or worse: by the interval and by the test."""
+        return self.p_value < SIGNIFICANT and not self.difference.covers_zero
+
+    @property
+    def improved(self) -> bool:
+        """Whether an improvement is shown."""
+        return self.changed and self.difference.value > 0
+
+    @property
+    def sentence(self) -> str:
+        """What may be said of strict accuracy."""
+        change = self.difference.signed()
+        if not self.changed:
+            return (
+                f"No improvement shown: strict accuracy changed by {change}, "
+                f"within chance (paired test, p = {self.p_value:.2g})."
+            )
+        direction = "rose" if self.difference.value > 0 else "FELL"
+        chance = f"chance alone does this with p = {self.p_value:.1g} (paired test)"
+        return f"Strict accuracy {direction} by {change}; {chance}."
+
+    def __str__(self) -> str:
+        """A table of the rates, the parts of the gain, and the sentence."""
+        lines = [f"{'':18}{'before':37}after"]
+        lines += [f"{name:18}{old!s:37}{new!s}" for name, old, new in self._rates()]
+        lines += [f"{self.better} prompts got better, {self.worse} worse, of {self.before.n}"]
+        return "\n".join([*lines, self._parts(), self.sentence])
+
+    def _rates(self) -> list[tuple]:
+        given = [rate or "none in form" for rate in (self.given_before, self.given_after)]
+        return [
+            ("in form", self.format_before, self.format_after),
+            ("right, if in form", *given),
+            ("in form and right", self.before, self.after),
+        ]
+
+    def _parts(self) -> str:
+        if self.format_part is None or self.answer_part is None:
+            return "the gain cannot be split: one side was never in form"
+        return f"by form {self.format_part.signed()}, by answers {self.answer_part.signed()}"
+
+
+def compare(before: Evaluation, after: Evaluation, *, seed: int = 0) -> Comparison:
+    """Compare two evaluations of the same prompts; ``seed`` draws the bootstrap's resamples.
+
+    Raises:
+        CourseError: they are not of the same prompts in the same order.
+    """
+    check_same_prompts(before, after)
+    format_part, answer_part = _gain_parts(before, after, seed)
+    pairs = list(zip(before.right, after.right, strict=True))
+    return Comparison(
+        before=before.accuracy,
+        after=after.accuracy,
+        format_before=before.format,
+        format_after=after.format,
+        given_before=before.accuracy_given_format,
+        given_after=after.accuracy_given_format,
+        better=pairs.count((False, True)),
+        worse=pairs.count((True, False)),
+        difference=paired_interval(before.right, after.right, seed=seed),
+        p_value=mcnemar_p_value(before.right, after.right),
+        format_part=format_part,
+        answer_part=answer_part,
+    )
+
+
+def check_same_prompts(before: Evaluation, after: Evaluation) -> None:
+    """Raise a CourseError where two evaluations are of different prompts, as far as that can be told."""
+    if before.n != after.n:
+        raise CourseError(f"{before.n} prompts before and {after.n} after. Evaluate both on the same rows.")
+    for old, new in zip(before.asked, after.asked, strict=False):
+        if old != new:
+            raise CourseError(
+                "The two evaluations are of different prompts, or of the same in another order, so no prompt can be "
+                "compared with itself. Evaluate both on the same rows."
+            )
+
+
+def split_gain(
+    format_before: float, given_before: float, format_after: float, given_after: float
+) -> tuple[float, float]:
+    """How much of a gain in strict accuracy came from the form, and how much from the answers.
+
+    Strict accuracy is a product: the share ``f`` in form, times the share ``a`` of those that is right.
+    Kitagawa 1955 (J. Am. Stat. Assoc. 50:1168) splits the change of a product, each factor's change
+    weighed by the mean of the other:
+    ``f1 a1 - f0 a0 = (f1 - f0) (a0 + a1) / 2 + (a1 - a0) (f0 + f1) / 2``, exactly.
+
+    Arithmetic, not cause: the answers in form before and after stand on different prompts.
+
+    >>> form, answers = split_gain(0.25, 0.8, 1.0, 0.9)
+    >>> round(form, 4), round(answers, 4), round(form + answers - (1.0 * 0.9 - 0.25 * 0.8), 12)
+    (0.6375, 0.0625, 0.0)
+    """
+    by_form = (format_after - format_before) * (given_before + given_after) / 2
+    by_answers = (given_after - given_before) * (format_before + format_after) / 2
+    return by_form, by_answers
+
+
+def _gain_parts(before: Evaluation, after: Evaluation, seed: int) -> tuple[Estimate | None, Estimate | None]:
+    """Both parts with bootstrap intervals over the prompts; None where one side was never in form."""
+    if not (any(before.formed) and any(after.formed)):
+        return None, None
+    columns = [before.formed, before.right, after.formed, after.right]
+    both = split_gain(*_factors(*(sum(column) / before.n for column in columns)))
+    return tuple(
+        Estimate(value, *bootstrap_interval(columns, _part(number), seed=seed)) for number, value in enumerate(both)
+    )
+
+
+def _factors(formed0: float, right0: float, formed1: float, right1: float) -> tuple[float, float, float, float]:
+    """Shares in form, and shares right of those: the order of `split_gain`."""
+    return formed0, right0 / formed0, formed1, right1 / formed1
+
+
+def _part(number: int) -> Callable:
+    """One part of the gain as a statistic for scipy, of four columns; NaN where a resample has none in form."""
+    import numpy
+
+    def statistic(*columns: "numpy.ndarray", axis: int = -1) -> "numpy.ndarray":
+        with numpy.errstate(invalid="ignore", divide="ignore"):
+            return split_gain(*_factors(*(column.mean(axis=axis) for column in columns)))[number]
+
+    return statistic
+
+
+@dataclass(frozen=True)
+class SeedsComparison:
+    """The same training from several seeds, each compared with its own before.
+
+    Attributes:
+        differences: the change of strict accuracy of each seed.
+        difference: their mean, with Student's t interval over the seeds.
+    """
+
+    differences: tuple[float, ...]
+    difference: Estimate
+
+    @property
+    def improved(self) -> bool:
+        """Whether an improvement is shown."""
+        return not self.difference.covers_zero and self.difference.value > 0
+
+    @property
+    def sentence(self) -> str:
+        """What may be said of the training, not of one policy."""
+        count = len(self.differences)
+        few = "; so few seeds make it wide" if count < 6 else ""
+        told = f"{self.difference.signed()}, the mean of {count} seeds with a t interval{few}"
+        if self.difference.covers_zero:
+            return f"No improvement shown: strict accuracy changed by {told}."
+        return f"Strict accuracy {'rose' if self.improved else 'FELL'} by {told}."
+
+    def __str__(self) -> str:
+        """The seeds' differences, and the sentence."""
+        return f"seeds: {', '.join(f'{d:+.3f}' for d in self.differences)}\n{self.sentence}"
+
+
+def compare_seeds(comparisons: Sequence[Comparison]) -> SeedsComparison:
+    """Does the training help, whatever its seed? From one `Comparison` for each seed.
+
+    The interval is over seeds: it says what another training would do *on these prompts*. The seeds must be
+    chosen before their results are seen, and all of them be counted.
+
+    >>> from grpo_utils.evaluation import judge
+    >>> form = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
+    >>> old, *new = (judge([form] * n + ["42"] * (50 - n), [form] * 50, ["42"] * 50) for n in (20, 21, 19, 24))
+    >>> print(compare_seeds([compare(old, after) for after in new]))
+    seeds: +0.020, -0.020, +0.080
+    No improvement shown: strict accuracy changed by +0.027 (-0.098 to +0.152), the mean of 3 seeds with a t interval; so few seeds make it wide.
+
+    Raises:
+        CourseError: there are fewer than two comparisons.
+    """  # noqa: E501
+    differences = tuple(comparison.difference.value for comparison in comparisons)
+    return SeedsComparison(differences, t_interval(differences))
+
+
+def before_after(before: dict, after: dict, p_value: float, merged: dict | None = None) -> str:
+    """The before/after table as plain text, from summaries, and one sentence that reads it.
+
+    >>> from grpo_utils.evaluation import judge
+    >>> old = judge(["It is 42."] * 20, ["It is 42."] * 20, ["42"] * 20).summary()
+    >>> print(before_after(old, old, p_value=1.0))
+               n   format    accuracy (95 % interval)   greedy
+    before    20    0.000      0.000 (0.000 to 0.161)    0.000
+    after     20    0.000      0.000 (0.000 to 0.161)    0.000
+    No improvement shown: strict accuracy changed by +0.000, within chance (paired test, p = 1).
+    """
+    lines = [f"{'':7}{'n':>5}{'format':>9}{'accuracy (95 % interval)':>28}{'greedy':>9}"]
+    lines += [_line("before", before), _line("after", after)]
+    lines += [_line("merged", merged)] if merged else []
+    return "\n".join([*lines, verdict(before, after, p_value)])
+
+
+def _line(name: str, summary: dict) -> str:
+    low, high = summary["accuracy_ci95"]
+    rate = f"{summary['accuracy']:.3f} ({low:.3f} to {high:.3f})"
+    return f"{name:7}{summary['n']:>5}{summary['format_rate']:>9.3f}{rate:>28}{summary['greedy_accuracy']:>9.3f}"
+
+
+def verdict(before: dict, after: dict, p_value: float) -> str:
+    """What the paired test says of the change in strict accuracy, in one sentence."""
+    change = after["accuracy"] - before["accuracy"]
+    if p_value >= SIGNIFICANT:
+        return (
+            f"No improvement shown: strict accuracy changed by {change:+.3f}, "
+            f"within chance (paired test, p = {p_value:.2g})."
+        )
+    direction = "rose" if change > 0 else "FELL"
+    return f"Strict accuracy {direction} by {change:+.3f}; chance alone does this with p = {p_value:.1g} (paired test)."

@@ -1,0 +1,90 @@
+"""Completions from a model, sampled or greedy."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..data import encode_prompts
+from ..errors import CourseError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+def generate(
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerBase",
+    prompts: Sequence[list[dict]],
+    *,
+    max_new_tokens: int,
+    temperature: float = 1.0,
+    batch_size: int = 200,
+    seed: int = 0,
+) -> list[str]:
+    """One completion for each prompt; ``temperature=0.0`` decodes greedily.
+
+    The model goes back to training mode afterwards if that is where it was.
+    """
+    import torch
+    from tqdm.auto import trange
+
+    was_training = model.training
+    model.eval()
+    torch.manual_seed(seed)
+    completions = []
+    for start in trange(0, len(prompts), batch_size, desc="generate", leave=False, delay=10):  # seconds
+        completions += _generate_batch(
+            model, tokenizer, prompts[start : start + batch_size], max_new_tokens, temperature
+        )
+    model.train(was_training)
+    return completions
+
+
+def generate_samples(
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerBase",
+    prompts: Sequence[list[dict]],
+    *,
+    samples: int,
+    max_new_tokens: int,
+    temperature: float = 1.0,
+    batch_size: int = 200,
+    seed: int = 0,
+) -> list[list[str]]:
+    """``samples`` completions for each prompt, of shape (prompts, samples).
+
+    Raises:
+        CourseError: fewer than one sample, or several at temperature 0, where all are the same.
+    """
+    if samples < 1:
+        raise CourseError(f"samples={samples}: nothing would be sampled. Give 1 or more.")
+    if samples > 1 and temperature == 0:
+        raise CourseError(f"samples={samples} at temperature 0 would all be the same. Give a temperature above 0.")
+    repeated = [prompt for prompt in prompts for _ in range(samples)]
+    how = dict(max_new_tokens=max_new_tokens, temperature=temperature, batch_size=batch_size, seed=seed)
+    texts = generate(model, tokenizer, repeated, **how)
+    return [texts[start : start + samples] for start in range(0, len(texts), samples)]
+
+
+def _generate_batch(
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerBase",
+    prompts: Sequence[list[dict]],
+    max_new_tokens: int,
+    temperature: float,
+) -> list[str]:
+    import torch
+
+    inputs = encode_prompts(tokenizer, prompts).to(model.device)
+    decoding = (
+        dict(do_sample=False) if temperature == 0 else dict(do_sample=True, temperature=temperature, top_p=1.0, top_k=0)
+    )
+    with torch.inference_mode():
+        output = model.generate(
+            **inputs,
+            **decoding,
+            max_new_tokens=max_new_tokens,
+            use_cache=True,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+    return tokenizer.batch_decode(output[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)

@@ -1,0 +1,285 @@
+"""Rates, intervals and tests: numbers in, numbers out. All intervals hold 95 % unless asked otherwise.
+
+    >>> str(Rate(190, 200)), round(mcnemar_p_value([False] * 6, [True] * 6), 5)
+    ('0.950 (0.910 to 0.973), 190 of 200', 0.03125)
+
+Wilson for one rate, the exact McNemar test and a paired bootstrap for two rates on the same
+prompts, the unbiased estimator for pass@k, Student's t for a handful of seeds.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..errors import CourseError
+from ..rewards import same_answer
+
+if TYPE_CHECKING:
+    import numpy
+
+RESAMPLES = 9999
+
+
+class Rate(NamedTuple):
+    """``hits`` of ``n``."""
+
+    hits: int
+    n: int
+
+    @property
+    def value(self) -> float:
+        """The share, from 0 to 1."""
+        return self.hits / self.n
+
+    @property
+    def interval(self) -> list[float]:
+        """Its 95 % Wilson interval."""
+        return wilson_interval(self.hits, self.n)
+
+    def __str__(self) -> str:
+        """The rate, its interval, and the counts behind it."""
+        low, high = self.interval
+        return f"{self.value:.3f} ({low:.3f} to {high:.3f}), {self.hits} of {self.n}"
+
+
+class Estimate(NamedTuple):
+    """A number and its 95 % interval.
+
+    >>> str(Estimate(0.1, -0.02, 0.22)), Estimate(0.1, -0.02, 0.22).covers_zero
+    ('0.100 (-0.020 to 0.220)', True)
+    """
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def covers_zero(self) -> bool:
+        """Whether zero is in the interval: then no change is shown."""
+        return self.low <= 0 <= self.high
+
+    def __str__(self) -> str:
+        """The number and its interval."""
+        return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
+
+    def signed(self) -> str:
+        """The same with signs, for a change.
+
+        >>> Estimate(0.1, -0.02, 0.22).signed()
+        '+0.100 (-0.020 to +0.220)'
+        """
+        return f"{self.value:+.3f} ({self.low:+.3f} to {self.high:+.3f})"
+
+
+def wilson_interval(hits: int, n: int, confidence: float = 0.95) -> list[float]:
+    """The interval of a rate (Wilson 1927), as scipy computes it.
+
+    >>> [round(end, 3) for end in wilson_interval(190, 200)]
+    [0.91, 0.973]
+
+    Raises:
+        CourseError: ``n`` is 0, or ``hits`` is not between 0 and ``n``.
+    """
+    from scipy.stats import binomtest
+
+    if not 0 <= hits <= n or n == 0:
+        raise CourseError(f"{hits} of {n} is no rate. Count the hits among at least one trial.")
+    interval = binomtest(int(hits), int(n)).proportion_ci(confidence_level=confidence, method="wilson")
+    return [float(interval.low), float(interval.high)]
+
+
+def mcnemar_p_value(before: Sequence[bool], after: Sequence[bool]) -> float:
+    """Exact two-sided McNemar test on the same prompts before and after (McNemar 1947).
+
+    Only prompts that changed count: under "no change" each would as often have got better as
+    worse, so the number that got better is binomial with probability 1/2.
+
+    >>> mcnemar_p_value([False] * 6, [True] * 6)
+    0.03125
+    >>> mcnemar_p_value([True, False], [True, False])
+    1.0
+
+    Raises:
+        CourseError: the lists differ in length, or are empty.
+    """
+    from scipy.stats import binomtest
+
+    _check_pairs(before, after)
+    changed = [new for old, new in zip(before, after, strict=True) if old != new]
+    return float(binomtest(sum(changed), len(changed)).pvalue) if changed else 1.0
+
+
+def _check_pairs(before: Sequence, after: Sequence) -> None:
+    if len(before) != len(after):
+        raise CourseError(
+            f"{len(before)} results before and {len(after)} after: a paired test compares each prompt with itself. "
+            "Evaluate both on the same rows."
+        )
+    if not len(before):
+        raise CourseError("There are no results to compare. Evaluate on at least one row.")
+
+
+def mean_interval(
+    values: Sequence[float],
+    *,
+    bounds: tuple[float, float] | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Estimate:
+    """The mean of one number a prompt, with a percentile bootstrap interval over the prompts (Efron 1979).
+
+    Every resample draws as many prompts as there are, with replacement. Percentile, not scipy's default
+    BCa, which is undefined where all values are equal.
+
+    Args:
+        values: one number a prompt.
+        bounds: the least and the largest value that is possible. Where all ``n`` values are equal the
+            bootstrap sees no spread, which is no proof that there is none. Up to ``1 - low`` of all prompts may
+            then do otherwise, ``low`` being the lower end of ``wilson_interval(n, n)``, and the interval reaches
+            as far towards the bounds as that allows. Without bounds it has no width there.
+        confidence: how much the interval is to hold.
+        seed: of the resamples.
+
+    >>> str(mean_interval([0.0, 1.0] * 50)), str(mean_interval([1.0] * 50, bounds=(0.0, 1.0)))
+    ('0.500 (0.400 to 0.600)', '1.000 (0.929 to 1.000)')
+
+    Raises:
+        CourseError: there are no values.
+    """
+    n = len(values)
+    if not n:
+        raise CourseError("The mean of no values is no number. Give at least one.")
+    mean = math.fsum(values) / n
+    if len(set(values)) > 1:
+        return Estimate(mean, *bootstrap_interval([values], _mean, confidence=confidence, seed=seed))
+    least, largest = bounds or (mean, mean)
+    otherwise = 1 - wilson_interval(n, n, confidence)[0]
+    return Estimate(mean, mean + otherwise * (least - mean), mean + otherwise * (largest - mean))
+
+
+def _mean(values: "numpy.ndarray", axis: int = -1) -> "numpy.ndarray":
+    return values.mean(axis=axis)
+
+
+def bootstrap_interval(
+    columns: Sequence[Sequence[float]], statistic: Callable, *, confidence: float = 0.95, seed: int = 0
+) -> list[float]:
+    """The percentile bootstrap interval of a statistic of columns that are resampled together, row by row.
+
+    Args:
+        columns: one or more lists of one number a prompt.
+        statistic: takes as many arrays and ``axis=``, as for `scipy.stats.bootstrap`. Resamples where it is
+            undefined (NaN) do not count.
+    """
+    import warnings
+
+    import numpy
+    from scipy.stats import DegenerateDataWarning, bootstrap
+
+    data = tuple(numpy.asarray(column, dtype=float) for column in columns)
+    if len(data[0]) == 1:
+        return [float(statistic(*data))] * 2  # scipy asks for two rows; one has no spread
+    how = dict(paired=True, vectorized=True, n_resamples=RESAMPLES, batch=1000, method="percentile")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegenerateDataWarning)  # scipy's own interval is not used
+        found = bootstrap(data, statistic, **how, rng=numpy.random.default_rng(seed)).bootstrap_distribution
+    outside = (1 - confidence) / 2
+    return [float(end) for end in numpy.nanquantile(found, [outside, 1 - outside])]
+
+
+def paired_interval(
+    before: Sequence[float], after: Sequence[float], *, confidence: float = 0.95, seed: int = 0
+) -> Estimate:
+    """The mean change on the same prompts, with a paired bootstrap interval over the prompts.
+
+    A prompt is drawn with both of its results, so that what makes it hard counts on both sides. Results
+    from 0 to 1 (booleans, shares) are taken to be bounded, which matters where all prompts changed alike:
+    see `mean_interval`.
+
+    >>> paired_interval([False, True] * 50, [True, True] * 50).signed()
+    '+0.500 (+0.400 to +0.600)'
+    >>> paired_interval([False] * 50, [False] * 50).signed()
+    '+0.000 (-0.071 to +0.071)'
+
+    Raises:
+        CourseError: the lists differ in length, or are empty.
+    """
+    _check_pairs(before, after)
+    changes = [float(new) - float(old) for old, new in zip(before, after, strict=True)]
+    bounded = all(0 <= value <= 1 for value in (*before, *after))
+    return mean_interval(changes, bounds=(-1.0, 1.0) if bounded else None, confidence=confidence, seed=seed)
+
+
+def pass_at_k(samples: int, right: int, k: int) -> float:
+    """The chance that at least one of ``k`` is right, from ``samples`` of which ``right`` are.
+
+    The unbiased estimator of Chen et al. 2021 (arXiv 2107.03374, equation 1): one minus the share of
+    all choices of ``k`` among the samples that hold no right one. In whole numbers, which Python keeps
+    exact, so nothing overflows or cancels. ``1 - (1 - right / samples) ** k`` is biased downwards.
+
+    >>> pass_at_k(10, 3, 1), round(pass_at_k(10, 3, 5), 6), pass_at_k(10, 6, 5)
+    (0.3, 0.916667, 1.0)
+
+    Raises:
+        CourseError: ``k`` is not between 1 and ``samples``, or ``right`` not between 0 and ``samples``.
+    """
+    if not 1 <= k <= samples:
+        raise CourseError(
+            f"pass@{k} cannot be estimated from {samples} samples a prompt. Draw at least {max(k, 1)}, "
+            f"or ask for a k from 1 to {samples}."
+        )
+    if not 0 <= right <= samples:
+        raise CourseError(f"{right} right of {samples} samples is no count. Give 0 to {samples}.")
+    choices = math.comb(samples, k)
+    return (choices - math.comb(samples - right, k)) / choices
+
+
+def majority_vote(answers: Sequence[str | None]) -> list[str]:
+    """The answer with most votes, as a list: all of them where several tie, none where nobody answered.
+
+    Self-consistency (Wang et al. 2022, arXiv 2203.11171) with equal votes. ``None`` does not vote. Two ways
+    to write a number are one answer (`same_answer`), under the writing that came first.
+
+    >>> majority_vote(["42", "41", "42.0", None]), majority_vote(["42", "41"]), majority_vote([None])
+    (['42'], ['42', '41'], [])
+    """
+    votes: dict[str, int] = {}
+    for answer in answers:
+        if answer is not None:
+            known = next((said for said in votes if said == answer or same_answer(answer, said)), answer)
+            votes[known] = votes.get(known, 0) + 1
+    return [answer for answer, count in votes.items() if count == max(votes.values())]
+
+
+def majority_right(winners: Sequence[str], gold: str) -> float:
+    """The chance that the majority is right: a tie is broken by lot, and no vote at all is wrong.
+
+    >>> majority_right(["42"], "42"), majority_right(["42", "41"], "42"), majority_right([], "42")
+    (1.0, 0.5, 0.0)
+    """
+    return sum(same_answer(winner, gold) for winner in winners) / len(winners) if winners else 0.0
+
+
+def t_interval(values: Sequence[float], confidence: float = 0.95) -> Estimate:
+    """The mean of a few independent numbers, one a training seed, with Student's t interval (1908).
+
+    With two seeds the half-width is 12.7 standard errors, with three 4.3, with five 2.8. Assumes that the
+    seeds scatter normally, which so few cannot show. No width where all are equal.
+
+    >>> str(t_interval([0.70, 0.72, 0.77]))
+    '0.730 (0.640 to 0.820)'
+
+    Raises:
+        CourseError: there are fewer than two.
+    """
+    import numpy
+    from scipy.stats import sem, t
+
+    if len(values) < 2:
+        raise CourseError(
+            f"{len(values)} seed{'s' * (len(values) != 1)}: how much seeds differ shows only with two or more; "
+            "train with three at least."
+        )
+    mean = float(numpy.mean(values))
+    half = float(t.ppf((1 + confidence) / 2, len(values) - 1) * sem(values))
+    return Estimate(mean, mean - half, mean + half)

@@ -1,0 +1,163 @@
+"""Comparisons that refuse what cannot be compared, and claim no more than was shown."""
+
+import pytest
+from datasets import Dataset
+
+from grpo_utils.data import addition_rows, chat_prompt, load_rows
+from grpo_utils.errors import CourseError
+from grpo_utils.evaluation import (
+    compare,
+    compare_seeds,
+    evaluate_samples,
+    generate_samples,
+    judge,
+    judge_samples,
+    side_by_side,
+)
+from grpo_utils.rewards import correctness_reward, math_rewards
+
+FORM = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
+WRONG = FORM.replace("42", "41")
+
+
+def result(right: int, wrong: int = 0, unformed: int = 0):
+    texts = [FORM] * right + [WRONG] * wrong + ["It is 42."] * unformed
+    return judge(texts, texts, ["42"] * len(texts))
+
+
+def test_rates_and_parts_by_hand():
+    found = compare(result(4, 1, 15), result(18, 0, 2))
+    assert (found.format_before, found.format_after) == ((5, 20), (18, 20))
+    assert (found.given_before, found.given_after) == ((4, 5), (18, 18))
+    assert (found.before, found.after, found.better, found.worse) == ((4, 20), (18, 20), 14, 0)
+    assert found.format_part.value == pytest.approx((0.9 - 0.25) * (0.8 + 1.0) / 2)
+    assert found.answer_part.value == pytest.approx((1.0 - 0.8) * (0.25 + 0.9) / 2)
+    assert found.format_part.value + found.answer_part.value == pytest.approx(found.difference.value)
+    assert found.improved and "rose by +0.700" in found.sentence
+
+
+def test_a_gain_of_form_alone_is_called_so():
+    found = compare(result(20, 20, 60), result(50, 50, 0))
+    assert found.format_part.value == pytest.approx(found.difference.value) and found.answer_part.value == 0.0
+    assert found.answer_part.covers_zero and "by answers +0.000" in str(found)
+
+
+def test_never_in_form_cannot_be_split_and_says_so():
+    found = compare(result(0, 0, 30), result(30, 0, 0))
+    assert found.format_part is None and found.answer_part is None and found.given_before is None
+    assert "none in form" in str(found) and "cannot be split" in str(found) and found.improved
+
+
+def test_one_answer_in_form_may_be_missing_from_a_resample():
+    found = compare(result(1, 0, 9), result(9, 0, 1))
+    assert found.format_part.low == found.format_part.low  # no NaN
+
+
+def test_the_bootstrap_alone_claims_nothing():
+    """5 better and none worse: the interval leaves zero out, the exact test says 0.06."""
+    found = compare(result(0, 200), result(5, 195))
+    assert not found.difference.covers_zero and found.p_value == 0.0625
+    assert not found.improved and found.sentence.startswith("No improvement shown")
+
+
+def test_nothing_changed_and_all_changed():
+    same = compare(result(50), result(50))
+    assert (same.difference.value, same.p_value, same.improved) == (0.0, 1.0, False)
+    worse = compare(result(50), result(0, 50))
+    assert worse.changed and not worse.improved and "FELL by -1.000 (-1.000 to -0.857)" in worse.sentence
+
+
+def test_evaluations_of_different_prompts_are_refused():
+    with pytest.raises(CourseError, match="4 prompts before and 3 after.*same rows"):
+        compare(result(4), result(3))
+    golds = ["42", "41"]
+    old, new = (judge([FORM, WRONG], [FORM, WRONG], answers) for answers in (golds, golds[::-1]))
+    with pytest.raises(CourseError, match="different prompts, or of the same in another order"):
+        compare(old, new)
+
+
+def test_the_same_answers_to_other_questions_are_refused():
+    one, two = ([chat_prompt(question)] for question in ("What is 15 + 27?", "What is 27 + 15?"))
+    old, new = (judge([FORM], [FORM], ["42"], prompts) for prompts in (one, two))
+    with pytest.raises(CourseError, match="different prompts"):
+        compare(old, new)
+    assert compare(old, judge([FORM], [FORM], ["42"])).difference.value == 0  # its prompts are not known
+
+
+def test_nothing_to_judge_and_unequal_lists_are_errors():
+    with pytest.raises(CourseError, match="no held-out rows"):
+        judge([], [], [])
+    with pytest.raises(CourseError, match="2 sampled, 1 greedy, 2 answers"):
+        judge([FORM, FORM], [FORM], ["42", "42"])
+    with pytest.raises(CourseError, match=r"same number of samples.*\[1, 2\]"):
+        judge_samples([[FORM], [FORM, FORM]], ["42", "42"])
+    with pytest.raises(CourseError, match="at least one"):
+        judge_samples([[]], ["42"])
+
+
+def test_nothing_in_form_has_no_accuracy_given_format():
+    assert result(0, 0, 5).accuracy_given_format is None
+    assert result(2, 1, 5).accuracy_given_format == (2, 3)
+
+
+def test_seeds_that_agree_show_an_improvement_and_others_do_not():
+    old = result(10, 40)
+    steady = compare_seeds([compare(old, result(n, 50 - n)) for n in (40, 42, 41)])
+    assert steady.improved and "rose by +0.620" in steady.sentence and "3 seeds" in steady.sentence
+    erratic = compare_seeds([compare(old, result(n, 50 - n)) for n in (40, 9, 30)])
+    assert not erratic.improved and erratic.sentence.startswith("No improvement shown")
+    worse = compare_seeds([compare(old, result(n, 50 - n)) for n in (0, 1, 0)])
+    assert not worse.improved and "FELL" in worse.sentence
+    with pytest.raises(CourseError, match="1 seed:"):
+        compare_seeds([compare(old, old)])
+
+
+def test_samples_give_pass_at_k_and_a_vote():
+    samples = judge_samples([[FORM, WRONG, "42", "42"], [WRONG, WRONG, FORM, FORM]], ["42", "42"])
+    assert samples.right == [[True, False, False, False], [False, False, True, True]]
+    assert samples.pass_at_k_of_each(1) == [0.25, 0.5] and samples.pass_at_k(4).value == 1.0
+    assert samples.majority_of_each() == [0.5, 0.5]  # what is not in form does not vote, and two tie
+    assert samples.majority_of_each(read=lambda text: text[-2:] if text == "42" else None) == [1.0, 0.0]
+    with pytest.raises(CourseError, match="Draw at least 5"):
+        samples.pass_at_k(5)
+
+
+def test_right_always_is_no_certainty():
+    assert judge_samples([[FORM]] * 20, ["42"] * 20).pass_at_k(1).low < 0.9
+
+
+def test_side_by_side_holds_both_texts_and_every_reward():
+    rows = Dataset.from_list([{"prompt": chat_prompt("What is 15 + 27?"), "answer": "42"}] * 2)
+    old, new = judge([WRONG, FORM], [FORM] * 2, ["42"] * 2), judge([FORM, "42"], [FORM] * 2, ["42"] * 2)
+    table = side_by_side(rows, old, new, math_rewards().rewards)
+    assert list(table.columns[:6]) == ["prompt", "gold", "before", "after", "right before", "right after"]
+    assert list(table["correctness_reward before"]) == [0.0, 1.0]
+    assert list(table["correctness_reward after"]) == [1.0, 0.0]
+    assert list(table["strict_format_reward after"]) == [1.0, 0.0]
+    assert table[table["right before"] & ~table["right after"]]["after"].tolist() == ["42"]
+    with pytest.raises(CourseError, match="1 rows, but 2 were evaluated"):
+        side_by_side(rows.select([0]), old, new, [correctness_reward])
+
+
+def test_what_cannot_be_sampled_is_an_error():
+    with pytest.raises(CourseError, match="samples=0"):
+        generate_samples(None, None, [], samples=0, max_new_tokens=8)
+    with pytest.raises(CourseError, match="temperature 0"):
+        generate_samples(None, None, [], samples=2, temperature=0, max_new_tokens=8)
+    with pytest.raises(CourseError, match="no held-out rows"):
+        evaluate_samples(None, None, load_rows("addition", "test", 3).select([]), samples=2, max_new_tokens=8)
+
+
+def test_samples_of_the_tiny_model_belong_to_their_prompts():
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from grpo_utils.models import model_path
+
+    path = model_path("tiny-qwen3")
+    tiny = AutoModelForCausalLM.from_pretrained(path), AutoTokenizer.from_pretrained(path)
+    rows = Dataset.from_list(addition_rows(6, "test"))
+    found = evaluate_samples(*tiny, rows, samples=4, max_new_tokens=32, seed=1)
+    assert (found.n, found.samples, found.answers) == (6, 4, rows["answer"][:])
+    assert found == evaluate_samples(*tiny, rows, samples=4, max_new_tokens=32, seed=1)
+    asked = [prompt[-1]["content"].removeprefix("What is ").removesuffix("?") for prompt in rows["prompt"]]
+    assert sum(question in text for question, texts in zip(asked, found.texts) for text in texts) > 12

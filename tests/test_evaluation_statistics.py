@@ -1,0 +1,210 @@
+"""Intervals, tests and estimators against scipy, brute force, and published numbers."""
+
+import itertools
+import math
+
+import numpy
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom, binomtest, ttest_1samp
+
+from grpo_utils.errors import CourseError
+from grpo_utils.evaluation import (
+    Estimate,
+    Rate,
+    majority_right,
+    majority_vote,
+    mcnemar_p_value,
+    mean_interval,
+    paired_interval,
+    pass_at_k,
+    split_gain,
+    t_interval,
+    wilson_interval,
+)
+
+NEWCOMBE = [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0000, 0.1611), (1, 29, 0.0061, 0.1718)]
+SHARES = st.floats(0, 1)
+CHANGES = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60)
+
+
+@pytest.mark.parametrize(("hits", "n", "low", "high"), NEWCOMBE)
+def test_wilson_gives_the_published_examples(hits, n, low, high):
+    """Newcombe 1998, Statistics in Medicine 17:857, table I, method 3."""
+    assert [round(end, 4) for end in wilson_interval(hits, n)] == [low, high]
+
+
+@given(st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_wilson_holds_the_rate_and_stays_between_0_and_1(counts):
+    low, high = Rate(*counts).interval
+    assert 0 <= low <= Rate(*counts).value <= high <= 1
+
+
+@pytest.mark.parametrize("n", [20, 50, 200])
+def test_wilson_covers_the_true_rate_about_as_often_as_it_says(n):
+    intervals = numpy.array([wilson_interval(hits, n) for hits in range(n + 1)])
+    rates = numpy.linspace(0.05, 0.95, 91)
+    inside = (intervals[:, :1] <= rates) & (rates <= intervals[:, 1:])  # (hits, rates)
+    coverage = (binom.pmf(numpy.arange(n + 1)[:, None], n, rates) * inside).sum(axis=0)
+    assert 0.94 < coverage.mean() < 0.965 and coverage.min() > 0.88
+
+
+@pytest.mark.parametrize(("hits", "n"), [(0, 0), (3, 2), (-1, 5)])
+def test_a_rate_of_nothing_is_an_error(hits, n):
+    with pytest.raises(CourseError, match=f"{hits} of {n} is no rate"):
+        wilson_interval(hits, n)
+
+
+@given(CHANGES)
+def test_mcnemar_is_symmetric_and_agrees_with_scipy(pairs):
+    before, after = zip(*pairs)
+    better, worse = pairs.count((False, True)), pairs.count((True, False))
+    p_value = mcnemar_p_value(before, after)
+    assert p_value == mcnemar_p_value(after, before)
+    expected = binomtest(better, better + worse).pvalue if better + worse else 1.0
+    assert p_value == pytest.approx(expected, abs=1e-12)
+
+
+def test_mcnemar_counts_a_table_exactly():
+    """6 of 22 changed prompts one way: all coin sequences as one-sided, counted."""
+    before = [False] * 6 + [True] * 16
+    tail = sum(math.comb(22, i) for i in range(7))
+    assert tail == 110_056
+    assert mcnemar_p_value(before, [not b for b in before]) == pytest.approx(2 * tail / 2**22, abs=1e-12)
+
+
+@pytest.mark.parametrize("changed", range(1, 61))
+def test_mcnemar_cries_wolf_at_most_once_in_twenty(changed):
+    p_values = [mcnemar_p_value([False] * i + [True] * (changed - i), [True] * i + [False] * (changed - i))
+                for i in range(changed + 1)]  # fmt: skip
+    alarms = sum(binom.pmf(i, changed, 0.5) for i, p in enumerate(p_values) if p < 0.05)
+    assert alarms <= 0.05
+
+
+@pytest.mark.parametrize("function", [mcnemar_p_value, paired_interval])
+def test_a_pair_needs_two(function):
+    with pytest.raises(CourseError, match="2 results before and 1 after.*same rows"):
+        function([True, False], [True])
+    with pytest.raises(CourseError, match="at least one row"):
+        function([], [])
+
+
+@given(st.integers(1, 8).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n))))
+def test_pass_at_k_agrees_with_trying_every_choice(counts):
+    n, right, k = counts
+    choices = list(itertools.combinations([True] * right + [False] * (n - right), k))
+    assert pass_at_k(n, right, k) == pytest.approx(sum(map(any, choices)) / len(choices), abs=1e-12)
+
+
+def chen_pass_at_k(n: int, c: int, k: int) -> float:
+    """The product of Chen et al. 2021, figure 3."""
+    return 1.0 if n - c < k else 1.0 - numpy.prod(1.0 - k / numpy.arange(n - c + 1, n + 1))
+
+
+@given(st.integers(1, 300).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n))))
+def test_pass_at_k_agrees_with_the_papers_product(counts):
+    assert pass_at_k(*counts) == pytest.approx(chen_pass_at_k(*counts), abs=1e-9)
+
+
+@given(st.integers(2, 100).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n - 1), st.integers(1, n - 1))))
+def test_pass_at_k_grows_with_k_and_with_the_right_ones(counts):
+    n, right, k = counts
+    here = pass_at_k(n, right, k)
+    assert 0 <= here <= pass_at_k(n, right, k + 1) <= 1 and here <= pass_at_k(n, right + 1, k)
+    assert pass_at_k(n, right, 1) == pytest.approx(right / n, abs=1e-12)
+
+
+def test_pass_at_k_is_unbiased_and_the_naive_formula_is_not():
+    n, k, p = 10, 5, 0.2
+    weights = [binom.pmf(c, n, p) for c in range(n + 1)]
+    truth = 1 - (1 - p) ** k
+    assert sum(w * pass_at_k(n, c, k) for c, w in enumerate(weights)) == pytest.approx(truth, abs=1e-9)
+    assert sum(w * (1 - (1 - c / n) ** k) for c, w in enumerate(weights)) < truth - 0.02
+
+
+def test_pass_at_k_holds_for_thousands_of_samples():
+    assert pass_at_k(10_000, 1, 100) == pytest.approx(0.01, abs=1e-15)
+
+
+@pytest.mark.parametrize("k", [0, 17])
+def test_more_k_than_samples_says_how_many_to_draw(k):
+    with pytest.raises(CourseError, match=f"pass@{k} cannot be estimated from 16 samples.*Draw at least {max(k, 1)}"):
+        pass_at_k(16, 4, k)
+
+
+def test_more_right_ones_than_samples_is_an_error():
+    with pytest.raises(CourseError, match="5 right of 4 samples"):
+        pass_at_k(4, 5, 1)
+
+
+def test_a_tie_is_broken_by_lot_and_silence_is_wrong():
+    assert majority_right(majority_vote(["41", "42", "42", "41", "7"]), "42") == 0.5
+    assert majority_right(majority_vote([None, None]), "42") == 0.0
+
+
+def test_a_vote_for_1000_is_a_vote_for_1_000():
+    assert majority_vote(["7", "1,000", "1000", "7.0", "1000.0"]) == ["1,000"]
+
+
+@given(st.lists(st.sampled_from(["1", "2", "3", None]), max_size=12))
+def test_the_majority_is_what_a_count_says(answers):
+    counts = {a: answers.count(a) for a in answers if a}
+    assert set(majority_vote(answers)) == {a for a, c in counts.items() if c == max(counts.values())}
+
+
+@given(SHARES, SHARES, SHARES, SHARES)
+def test_the_parts_sum_to_the_gain(f0, a0, f1, a1):
+    by_form, by_answers = split_gain(f0, a0, f1, a1)
+    assert by_form + by_answers == pytest.approx(f1 * a1 - f0 * a0, abs=1e-12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(CHANGES)
+def test_a_paired_interval_holds_the_change_and_turns_with_it(pairs):
+    before, after = zip(*pairs)
+    there, back = paired_interval(before, after), paired_interval(after, before)
+    assert -1 <= there.low <= there.value <= there.high <= 1
+    assert (back.value, back.low) == pytest.approx((-there.value, -there.high), abs=0.1)
+
+
+def test_all_alike_is_no_certainty():
+    nothing = paired_interval([True] * 20, [True] * 20)
+    assert nothing == pytest.approx((0.0, -0.161, 0.161), abs=1e-3) and nothing.covers_zero
+    everything = paired_interval([False] * 20, [True] * 20)
+    assert everything == pytest.approx((1.0, 0.678, 1.0), abs=1e-3)
+    assert mean_interval([2.0, 2.0]) == (2.0, 2.0, 2.0)  # no bounds are known
+    assert mean_interval([1.0], bounds=(0, 1)).low < 0.25
+
+
+@pytest.mark.parametrize(("better", "worse"), [(0.3, 0.1), (0.1, 0.1)])
+def test_the_bootstrap_covers_the_true_change_about_as_often_as_it_says(better, worse):
+    rng, inside = numpy.random.default_rng(1), 0
+    for _ in range(200):
+        change = rng.choice([1.0, -1.0, 0.0], p=[better, worse, 1 - better - worse], size=100)
+        found = mean_interval(change, bounds=(-1, 1))
+        inside += found.low <= better - worse <= found.high
+    assert 0.90 <= inside / 200 <= 0.99
+
+
+def test_the_same_seed_gives_the_same_interval():
+    values = list(numpy.random.default_rng(0).random(30))
+    assert mean_interval(values, seed=1) == mean_interval(values, seed=1) != mean_interval(values, seed=2)
+
+
+def test_the_t_interval_is_where_the_t_test_turns():
+    values = [0.70, 0.72, 0.77, 0.69]
+    found = t_interval(values)
+    scipy_says = ttest_1samp(values, 0).confidence_interval()
+    assert found[1:] == pytest.approx((scipy_says.low, scipy_says.high), abs=1e-9)
+    assert ttest_1samp(values, found.low).pvalue == pytest.approx(0.05, abs=1e-9)
+
+
+def test_equal_seeds_have_no_width_and_no_nan():
+    assert t_interval([0.5, 0.5, 0.5]) == Estimate(0.5, 0.5, 0.5)
+
+
+@pytest.mark.parametrize("values", [[], [0.7]])
+def test_one_seed_is_no_scatter(values):
+    with pytest.raises(CourseError, match="train with three at least"):
+        t_interval(values)

@@ -1,0 +1,96 @@
+"""Lesson 06 as readers run it: the committed notebook, and the same with other parameters."""
+
+import re
+import shutil
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from conftest import ROOT
+
+pytestmark = pytest.mark.slow
+LESSON = ROOT / "notebooks" / "06_evaluation.ipynb"
+VERDICTS = (
+    "improvement shown",
+    "A/A: no improvement shown",
+    "false alarms at most 1 in 15",
+    "sums alone gain less than a fifth",
+    "before, pass@16 above 0.9",
+    "several seeds: improvement shown",
+    "the chosen one looked better than it is",
+)
+NUMBER = r"([+-]?\d\.\d{3})"
+
+
+def said(book) -> str:
+    texts = [o.get("text", "") for cell in book.cells if cell.cell_type == "code" for o in cell.outputs]
+    return "\n".join(texts)
+
+
+@pytest.fixture(scope="module")
+def committed() -> str:
+    return said(nbformat.read(LESSON, as_version=4))
+
+
+def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
+    shutil.copy(LESSON, tmp_path)
+    flags = ["--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout=600", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-q", *flags, LESSON.name]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=900)
+    assert result.returncode == 0, result.stdout[-4000:]
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_the_committed_lesson_computes_its_verdicts(committed, verdict):
+    assert f"{verdict}: True" in committed
+
+
+def test_the_parts_of_the_gain_sum_to_it_and_most_is_form(committed):
+    lines = [rf"^{name}: +{NUMBER}" for name in ("gain", "by form", "by answers")]
+    gain, form, answers = (float(re.search(line, committed, re.MULTILINE)[1]) for line in lines)
+    assert form + answers == pytest.approx(gain, abs=0.0011)
+    assert gain > 0.5 and form > 4 * abs(answers)
+
+
+def test_every_held_out_question_counts_once_and_was_not_trained_on(committed):
+    assert "held-out prompts: 200 different: 200" in committed and "of these in the training set: 0" in committed
+
+
+def test_the_report_says_nothing_that_was_not_computed(committed):
+    report = committed[committed.index("tiny-qwen3, GRPO, 50 steps") :]
+    before, after = (re.search(rf"{name}: {NUMBER}", report)[1] for name in ("Strict accuracy before", "after"))
+    assert committed.count(before) >= 3 and committed.count(after) >= 3
+    assert "Elsewhere, gains:" in report and "losses:" in report and "no change shown:" in report
+
+
+def test_it_imports_no_unsloth():
+    book = nbformat.read(LESSON, as_version=4)
+    assert not [cell for cell in book.cells if cell.cell_type == "code" and "unsloth" in cell.source]
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory) -> str:
+    """Every parameter set to something that is not its default."""
+    folder = tmp_path_factory.mktemp("other")
+    pairs = ["-p", "PROFILE", "cpu", "-p", "FAMILY", "gemma", "-p", "STEPS", "3", "-p", "SEED", "5"]
+    command = [sys.executable, "-m", "grpo_utils", "run", str(LESSON), *pairs]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+    return result.stdout
+
+
+def test_every_override_arrives(other):
+    assert "tiny-gemma3, 3 steps a training, on the CPU" in other
+    assert [int(seed) for seed in re.findall(r"seed (\d+), in form and right", other)] == [5, 6, 7]
+
+
+def test_three_steps_are_no_triumph(other):
+    gain = re.search(rf"^all 200 prompts: +{NUMBER.replace('3', '2')}", other, re.MULTILINE)[1]
+    assert float(gain) < 0.4
+
+
+def test_an_unknown_family_is_an_error(tmp_path):
+    command = [sys.executable, "-m", "grpo_utils", "run", str(LESSON), "-p", "FAMILY", "lama"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 1 and "FAMILY='lama' is unknown" in result.stderr
