@@ -42,6 +42,7 @@ from .models import (
     torch_dtype,
 )
 from .plots import logged, reward_and_truth, reward_curve, show, weight_curve
+from .preflight import PreflightReport, estimate_memory, estimate_minutes, model_sizes, preflight
 from .profiles import (
     BACKENDS,
     FAMILIES,
