@@ -148,6 +148,16 @@ def read_column(name: str, text: str) -> list:
     return values
 
 
+def preflight_file(arguments: argparse.Namespace) -> int:
+    """Check a config file before a run; 0 if it may start, 1 if not."""
+    from .preflight.config_file import Choices, preflight_file
+
+    chosen = Choices(arguments.model, arguments.train, arguments.heldout, tuple(arguments.reward), arguments.gpu)
+    report = preflight_file(arguments.config, chosen)
+    print(report)
+    return 0 if report.ok else 1
+
+
 def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m grpo_utils", description=__doc__.splitlines()[0])
@@ -180,6 +190,16 @@ def parse() -> argparse.Namespace:
     attack.add_argument(
         "--example", action="append", default=[], metavar="TEXT", help="a completion of yours that it should react to"
     )
+    check = commands.add_parser("preflight", help="find in seconds what would fail or waste a run of trl grpo")
+    check.add_argument("config", type=Path, metavar="config.yaml", help="as trl grpo --config reads it")
+    rows = ".jsonl, .json or .csv, or addition or gsm8k"
+    check.add_argument("--train", default="", metavar="FILE", help=f"training rows: {rows}")
+    check.add_argument("--heldout", default="", metavar="FILE", help="held-out rows, likewise")
+    check.add_argument(
+        "--reward", action="append", default=[], metavar="FILE.py:function", help="instead of the file's reward_funcs"
+    )
+    check.add_argument("--gpu", default="", choices=["t4", "l4", "a100", "h100", "cpu"], help="if not this machine's")
+    check.add_argument("--model", default="", help="instead of the file's model_name_or_path")
     return parser.parse_args()
 
 
@@ -194,6 +214,8 @@ def main() -> None:
             print(f"{profile.name}: {reason}\n{profile.why}\n{profile.evidence}")
         elif arguments.command == "probe":
             sys.exit(probe_files(arguments))
+        elif arguments.command == "preflight":
+            sys.exit(preflight_file(arguments))
         else:
             show_report(arguments.folder)
     except CourseError as error:

@@ -30,7 +30,7 @@ from grpo_utils.preflight.estimate import (
     estimate_minutes,
 )
 from grpo_utils.preflight.sizes import model_sizes
-from grpo_utils.profiles import CPU, PROFILES
+from grpo_utils.profiles import BACKENDS, CPU, PROFILES
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "preflight.md"
@@ -232,7 +232,10 @@ def profile_rows() -> str:
             "load_in_4bit": profile.load_in_4bit,
             "lora_rank": profile.lora_rank,
         }
-        memory = estimate_memory(sizes, batch=profile.per_device_train_batch_size, optim=profile.optim, **shared)
+        batch, optim = profile.per_device_train_batch_size, profile.optim
+        unsloth, plain = (
+            estimate_memory(sizes, batch=batch, optim=optim, backend=backend, **shared) for backend in BACKENDS
+        )
         minutes = estimate_minutes(
             sizes,
             hardware=profile.name,
@@ -242,7 +245,7 @@ def profile_rows() -> str:
         )
         card = HARDWARE[profile.name].gpu
         lines.append(
-            f"| `{profile.name}`, {profile.models['qwen'].partition('/')[2]} | {memory.gib:.1f} | {card.memory_gib:g} "
+            f"| `{profile.name}`, {profile.models['qwen'].partition('/')[2]} | {unsloth.gib:.1f} | {plain.gib:.1f} | {card.memory_gib:g} "
             f"| {minutes.total:.0f} ({minutes.generating:.0f} + {minutes.learning:.0f}) |"
         )
     return "\n".join(lines)
@@ -252,7 +255,13 @@ def published() -> str:
     """Against the one published figure for a GPU."""
     sizes = model_sizes(known_config("Qwen3-4B"))
     memory = estimate_memory(
-        sizes, batch=2, generated_at_once=2, prompt_tokens=256, completion_tokens=1024, optim="adamw_8bit"
+        sizes,
+        batch=2,
+        generated_at_once=2,
+        prompt_tokens=256,
+        completion_tokens=1024,
+        optim="adamw_8bit",
+        backend="unsloth",
     )
     return (
         f"The one published figure: Qwen3-4B in 4 bits, rank 16, 2 generations, 1,024 tokens, Unsloth with vLLM:\n"
@@ -286,8 +295,8 @@ were set on these cases, so expect more on another machine.
 
 ## GPUs: estimated, never run
 
-| profile | GiB at the peak | GiB of the card | minutes of training (generating + learning) |
-|---|---|---|---|
+| profile | GiB at the peak, Unsloth | plain TRL | GiB of the card | minutes of training (generating + learning) |
+|---|---|---|---|---|
 {profile_rows()}
 
 If every completion runs to its limit; evaluation, download and merge not counted. Ranges in a report: a factor of

@@ -66,10 +66,8 @@ def _sentence(text: str) -> str:
 
 def value_types(run: Planned) -> list[Finding]:
     """Numbers and switches that are given as text."""
-    from trl import GRPOConfig
-
-    wanted = {one.name: _plain_types(one.type) for one in fields(GRPOConfig)}
-    return [
+    wanted = field_types()
+    return _switches(run, wanted) + [
         Finding(
             "wrong_type",
             f"{name}={value!r} is a text, and {name} is {_listed(wanted[name])}.",
@@ -80,6 +78,63 @@ def value_types(run: Planned) -> list[Finding]:
         for name, value in run.given.items()
         if isinstance(value, str) and wanted.get(name, {str}) and wanted.get(name, {str}) <= {int, float, bool}
     ]
+
+
+def _switches(run: Planned, wanted: dict[str, set]) -> list[Finding]:
+    """True and False where a word or a number belongs; YAML reads ``no`` and ``off`` as False."""
+    return [
+        Finding(
+            "wrong_type",
+            f"{name}={value} is a switch, and {name} is none.",
+            "YAML reads the words no, off, yes and on as False and True; GRPOConfig or the trainer raises.",
+            f"{name}: 'no', in quotes."
+            if not value
+            else f"A value of its own; TRL's default is {run.defaults[name]!r}.",
+        )
+        for name, value in run.given.items()
+        if isinstance(value, bool) and bool not in wanted.get(name, {bool}) and name != "scale_rewards"
+    ]
+
+
+def as_argparse(given: dict) -> tuple[dict, list[Finding]]:
+    """The arguments of a file as ``trl grpo`` reads them: a text that is a number or a switch becomes one.
+
+    >>> as_argparse({"learning_rate": "1e-5", "use_cpu": "yes"})[0]
+    {'learning_rate': 1e-05, 'use_cpu': True}
+    """
+    wanted, read, found = field_types(), dict(given), []
+    for name, value in given.items():
+        number = _read(value, wanted.get(name, {str})) if isinstance(value, str) else None
+        if number is None:
+            continue
+        read[name] = number
+        why = (
+            "YAML reads it as text (a number with an exponent needs a dot). `trl grpo` turns it into a number; "
+            "GRPOConfig(**yaml.safe_load(…)) does not, and raises a TypeError at the first step."
+        )
+        found.append(Finding("text_number", f"{name}: {value!r} is a text.", why, f"{name}: {_as_number(value)}"))
+    return read, found
+
+
+def _read(text: str, kinds: set) -> int | float | bool | None:
+    """A text as one of the types, or None."""
+    if not kinds <= {int, float, bool}:
+        return None
+    if bool in kinds:
+        return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}.get(text.lower())
+    for kind in (int, float):
+        try:
+            return kind(text) if kind in kinds else float("none")
+        except ValueError:
+            continue
+    return None
+
+
+def field_types() -> dict[str, set]:
+    """The types of each argument of `GRPOConfig`, None left out."""
+    from trl import GRPOConfig
+
+    return {one.name: _plain_types(one.type) for one in fields(GRPOConfig)}
 
 
 def _plain_types(kind: object) -> set:
@@ -229,7 +284,7 @@ def _whole_groups(code: str, completions: int, times: int, size: int, processes:
 
 def evaluation(run: Planned) -> list[Finding]:
     """The evaluation batch, and whether there is something to evaluate on."""
-    if str(run["eval_strategy"]).rpartition(".")[2].lower() == "no":
+    if str(run["eval_strategy"]).rpartition(".")[2].lower() in ("no", "false"):
         return []
     found = []
     if run.heldout is None and run.train is not None:
@@ -321,7 +376,7 @@ def learning(run: Planned) -> list[Finding]:
         found.append(Finding("small_groups", f"num_generations={size}.", why, "num_generations=8 (4 at least)."))
     length = run["max_completion_length"]
     if run["mask_truncated_completions"] and _whole(length) and length < SHORT:
-        why = "what reaches the limit teaches nothing then; if most do, the update is empty (see completions/clipped_ratio)."
+        why = "what reaches the limit teaches nothing then; if most do, the update is empty (see clipped_ratio)."
         what = f"mask_truncated_completions=True with max_completion_length={length}."
         found.append(Finding("truncated_masked", what, why, "mask_truncated_completions=False, or longer completions."))
     return found

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..profiles import Gpu, Profile
+from ..profiles import BACKENDS, Gpu, Profile, check_choice
 from ..reward_lab.calling import missing_columns, parameters_of
 from . import arguments as of_arguments
 from . import machine, rewards, rows, texts
@@ -75,6 +75,7 @@ def preflight(
     load_in_4bit: bool | None = None,
     lora_rank: int | None = None,
     dtype: str | None = None,
+    backend: str = "unsloth",
     max_prompt_length: int | None = None,
     processes: int = 0,
     tags: Sequence[str] | None = None,
@@ -96,6 +97,7 @@ def preflight(
         load_in_4bit: whether the base is quantized.
         lora_rank: of the adapter; 0 trains all weights.
         dtype: in which the model is loaded.
+        backend: ``unsloth`` or ``transformers``, which holds larger logits on a GPU.
         max_prompt_length: the limit in tokens to which you filter.
         processes: data-parallel processes; 0 asks the variable ``WORLD_SIZE``.
         tags: the asked form, as for `probe`.
@@ -110,6 +112,7 @@ def preflight(
         CourseError: the arguments are neither a dict nor a `GRPOConfig`, or a GPU is named that is not known.
     """
     check_given(arguments)
+    check_choice("backend", backend, BACKENDS)
     run = planned(
         arguments,
         profile,
@@ -122,6 +125,7 @@ def preflight(
         load_in_4bit=load_in_4bit,
         lora_rank=lora_rank,
         dtype=dtype,
+        backend=backend,
         max_prompt_length=max_prompt_length,
         processes=processes or int(os.environ.get("WORLD_SIZE", "1")),
         tags=tags,

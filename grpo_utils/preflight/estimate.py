@@ -7,7 +7,7 @@ measured against real runs (docs/preflight.md); on a GPU they were never run.
 from dataclasses import dataclass
 
 from ..errors import CourseError
-from ..profiles import Gpu, check_choice
+from ..profiles import BACKENDS, Gpu, check_choice
 from .sizes import Sizes
 
 GIB = 1024**3
@@ -16,9 +16,10 @@ BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 #: Bytes of a weight in NF4 with double quantization: half a byte, one 8-bit scale for 64 weights, and one
 #: fp32 scale for 256 of those (QLoRA, arXiv:2305.14314, section 3).
 NF4_BYTES = 0.5 + 1 / 64 + 4 / (64 * 256)
-#: Copies of the logits at the peak of the backward pass, in fp32: the logits, and the gradients that gather,
-#: logsumexp and the slice of TRL's `_full_logits_logps` each make of that size.
-LOGITS_COPIES = 4
+#: Copies of the logits at the peak of the backward pass, in fp32. On a CPU: the logits, and the gradients that gather,
+#: logsumexp and the slice of TRL's `_full_logits_logps` each make of that size. On a GPU TRL 1.14 has one kernel for the
+#: first two (`trl.kernels`).
+LOGITS_COPIES = {"cpu": 4, "gpu": 3}
 #: Bytes beside the model: the CUDA context and cuBLAS workspaces on a GPU (never measured here), what the
 #: trainer imports and keeps on a CPU (measured on the tiny model).
 OVERHEAD = {"gpu": 1.0 * GIB, "cpu": 0.1 * GIB}
@@ -158,6 +159,7 @@ def estimate_memory(
     gradient_checkpointing: bool = True,
     beta: float = 0.0,
     device: str = "gpu",
+    backend: str = "transformers",
 ) -> Memory:
     """Bytes that a GRPO run takes at its peak, on one device.
 
@@ -173,6 +175,7 @@ def estimate_memory(
         gradient_checkpointing: whether only the input of each layer is kept for the backward pass.
         beta: above 0, full fine-tuning loads a second copy as reference (an adapter is just switched off).
         device: ``gpu`` or ``cpu``.
+        backend: ``unsloth`` on a GPU never holds the logits of a whole batch: those of one completion are counted.
 
     Formula, with b = ``batch``, g = ``generated_at_once``, L = prompt + completion tokens, s = bytes of
     ``dtype``:
@@ -184,11 +187,11 @@ def estimate_memory(
     - overhead: 1 GiB on a GPU, 0.1 GiB on a CPU;
     - generating: KV cache 2 x layers x g x L x kv heads x head dim x s, one layer of it twice more and once in
       full heads, and three fp32 rows of the vocabulary for each of g;
-    - learning: logits b x (completion tokens + 1) x vocabulary x 4 bytes x 4; and the activations, b x L x s x
+    - learning: logits b x (completion tokens + 1) x vocabulary x 4 bytes x 3 (CPU: 4); and the activations, b x L x s x
       (hidden for each layer + one layer in full) with gradient checkpointing, all layers in full without;
       a layer in full is 14 hidden + 6 heads x head dim + 4 kv heads x head dim + 7 intermediate.
 
-    Left out: vLLM, Unsloth's and Liger's smaller logits, sliding windows, fragmentation.
+    Left out: vLLM, Liger's smaller logits, Unsloth's offloading, sliding windows, fragmentation.
 
     >>> small = Sizes(10**9, 10**8, 10**5, 20, 1024, 4096, 16, 4, 64, 50_000)
     >>> memory = estimate_memory(small, batch=8, generated_at_once=32, prompt_tokens=256, completion_tokens=256)
@@ -200,6 +203,7 @@ def estimate_memory(
     """
     check_choice("dtype", dtype, tuple(BYTES))
     check_choice("device", device, tuple(OVERHEAD))
+    check_choice("backend", backend, BACKENDS)
     _check_sizes(batch, generated_at_once, completion_tokens)
     width = BYTES[dtype]
     base = sizes.linear * (NF4_BYTES if load_in_4bit else width) + sizes.other * width
@@ -210,9 +214,9 @@ def estimate_memory(
         "overhead": OVERHEAD[device],
     }
     length = prompt_tokens + completion_tokens
-    learning = _logits(sizes, batch, completion_tokens) + _activations(
-        sizes, batch * length, width, gradient_checkpointing
-    )
+    with_logits = 1 if backend == "unsloth" and device == "gpu" else batch
+    logits = LOGITS_COPIES[device] * 4 * with_logits * (completion_tokens + 1) * sizes.vocabulary
+    learning = logits + _activations(sizes, batch * length, width, gradient_checkpointing)
     return Memory(parts, _cache(sizes, generated_at_once, length, width), learning, device)
 
 
@@ -234,10 +238,6 @@ def _cache(sizes: Sizes, count: int, length: int, width: int) -> float:
     one = 2 * count * length * sizes.kv_heads * sizes.head_dim * width
     full_heads = 2 * count * length * sizes.heads * sizes.head_dim * width
     return sizes.layers * one + 2 * one + full_heads + 3 * 4 * count * sizes.vocabulary
-
-
-def _logits(sizes: Sizes, batch: int, completion_tokens: int) -> float:
-    return LOGITS_COPIES * 4 * batch * (completion_tokens + 1) * sizes.vocabulary
 
 
 def _activations(sizes: Sizes, tokens: int, width: int, checkpointing: bool) -> float:

@@ -155,6 +155,7 @@ def estimate(run: Planned, prompt_tokens: int) -> Estimate:
         optim=str(run["optim"]),
         beta=run["beta"],
         device="cpu" if run.on_cpu else "gpu",
+        backend=run.backend,
         **shared,
     )
     minutes = estimate_minutes(

@@ -43,6 +43,7 @@ class Planned:
     load_in_4bit: bool | None = None
     lora_rank: int | None = None
     dtype: str | None = None
+    backend: str = "unsloth"
     max_prompt_length: int | None = None
     processes: int = 1
     tags: Sequence[str] | None = None

@@ -10,6 +10,7 @@ from .estimate import Estimate
 CODES = {
     "unknown_argument": ("error", "a name that GRPOConfig does not know, misspelled or removed"),
     "wrong_type": ("error", "a value of another type than the argument has, such as a number that is a text"),
+    "text_number": ("warning", "a number that YAML reads as text"),
     "out_of_range": ("error", "a number that the argument cannot have"),
     "unknown_choice": ("error", "a word that the argument does not know"),
     "max_steps_none": ("error", "max_steps=None, on which the trainer raises"),
@@ -61,6 +62,7 @@ CODES = {
     "vllm": ("error", "vLLM where it cannot run"),
     "vllm_t4": ("warning", "vLLM on a card on which it fails now and then"),
     "four_bit_full": ("error", "4-bit weights that are to be trained"),
+    "peft_off": ("warning", "settings of an adapter that is not made"),
     "gpu_optimizer": ("warning", "an optimizer made for GPUs, on a CPU"),
     "memory": ("error", "the estimated memory is far above what the GPU has"),
     "memory_tight": ("warning", "the estimated memory is near what the GPU has"),
