@@ -3,6 +3,7 @@
 import argparse
 import ast
 import json
+import logging
 import shutil
 import sys
 import time
@@ -152,6 +153,8 @@ def preflight_file(arguments: argparse.Namespace) -> int:
     """Check a config file before a run; 0 if it may start, 1 if not."""
     from .preflight.config_file import Choices, preflight_file
 
+    # Says at the import that a faster 4-bit kernel could be downloaded, which nothing here needs.
+    logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
     chosen = Choices(arguments.model, arguments.train, arguments.heldout, tuple(arguments.reward), arguments.gpu)
     report = preflight_file(arguments.config, chosen)
     print(report)

@@ -244,8 +244,9 @@ def profile_rows() -> str:
             **shared,
         )
         card = HARDWARE[profile.name].gpu
+        name = profile.models["qwen"].partition("/")[2]
         lines.append(
-            f"| `{profile.name}`, {profile.models['qwen'].partition('/')[2]} | {unsloth.gib:.1f} | {plain.gib:.1f} | {card.memory_gib:g} "
+            f"| `{profile.name}`, {name} | {unsloth.gib:.1f} | {plain.gib:.1f} | {card.memory_gib:g} "
             f"| {minutes.total:.0f} ({minutes.generating:.0f} + {minutes.learning:.0f}) |"
         )
     return "\n".join(lines)

@@ -43,6 +43,8 @@ SHORT = 256
 def names(run: Planned) -> list[Finding]:
     """Every name that `GRPOConfig` does not know."""
     found = []
+    if run.constructed:
+        return found
     for name in run.given:
         try:
             check_names([name])
@@ -65,44 +67,55 @@ def _sentence(text: str) -> str:
 
 
 def value_types(run: Planned) -> list[Finding]:
-    """Numbers and switches that are given as text."""
-    wanted = field_types()
-    return _switches(run, wanted) + [
-        Finding(
-            "wrong_type",
-            f"{name}={value!r} is a text, and {name} is {_listed(wanted[name])}.",
-            "GRPOConfig does not look; the run fails later, with a TypeError somewhere else."
-            + (" YAML reads 1e-5 as text: a number needs a dot there." if "e" in value.lower() else ""),
-            f"{name}={_as_number(value)}",
-        )
-        for name, value in run.given.items()
-        if isinstance(value, str) and wanted.get(name, {str}) and wanted.get(name, {str}) <= {int, float, bool}
-    ]
+    """Numbers and switches that are given as text, words that are given as switches, and None where a value belongs."""
+    return [] if run.constructed else wrong_types(run.given, field_types(), run.defaults)
 
 
-def _switches(run: Planned, wanted: dict[str, set]) -> list[Finding]:
-    """True and False where a word or a number belongs; YAML reads ``no`` and ``off`` as False."""
-    return [
-        Finding(
-            "wrong_type",
-            f"{name}={value} is a switch, and {name} is none.",
-            "YAML reads the words no, off, yes and on as False and True; GRPOConfig or the trainer raises.",
-            f"{name}: 'no', in quotes."
-            if not value
-            else f"A value of its own; TRL's default is {run.defaults[name]!r}.",
-        )
-        for name, value in run.given.items()
-        if isinstance(value, bool) and bool not in wanted.get(name, {bool}) and name != "scale_rewards"
-    ]
+def wrong_types(given: dict, wanted: dict[str, set], defaults: dict) -> list[Finding]:
+    """The values that are of another type than wanted."""
+    found = []
+    for name, value in given.items():
+        kinds = wanted.get(name, {object})
+        if isinstance(value, str) and kinds <= {int, float, bool}:
+            found.append(_text(name, value, kinds))
+        elif isinstance(value, bool) and not kinds & {bool, object} and name != "scale_rewards":
+            found.append(_switch(name, value, defaults.get(name)))
+        elif value is None and name != "max_steps" and kinds <= {int, float} and defaults.get(name) is not None:
+            why = "GRPOConfig does not look; the run fails later, with a TypeError somewhere else."
+            mend = f"Leave it out: TRL's default is {defaults[name]!r}."
+            found.append(Finding("wrong_type", f"{name}=None, and {name} is {_listed(kinds)}.", why, mend))
+    return found
 
 
-def as_argparse(given: dict) -> tuple[dict, list[Finding]]:
+def _text(name: str, value: str, kinds: set) -> Finding:
+    why = "GRPOConfig does not look; the run fails later, with a TypeError somewhere else."
+    why += " (YAML reads 1e-5 as text: a number with an exponent needs a dot there.)" if "e" in value.lower() else ""
+    what = f"{name}={value!r} is a text, and {name} is {_listed(kinds)}."
+    return Finding("wrong_type", what, why, f"{name}={_as_number(value)}.")
+
+
+def _switch(name: str, value: bool, default: object) -> Finding:
+    why = "YAML reads the words no, off, yes and on as False and True; GRPOConfig or the trainer raises."
+    mend = f"A value of its own; TRL's default is {default!r}." if value else f"{name}: 'no', in quotes."
+    return Finding("wrong_type", f"{name}={value} is a switch, and {name} is none.", why, mend)
+
+
+def readable(run: Planned) -> dict:
+    """The arguments for all further checks: of a wrong type only as what they can be read as."""
+    wrong = {finding.what.partition("=")[0] for finding in value_types(run)}
+    read, _ = as_argparse(run.given)
+    return {name: value for name, value in read.items() if name not in wrong or value != run.given[name]}
+
+
+def as_argparse(given: dict, wanted: dict[str, set] | None = None) -> tuple[dict, list[Finding]]:
     """The arguments of a file as ``trl grpo`` reads them: a text that is a number or a switch becomes one.
+
+    ``wanted`` holds the types of each, those of `GRPOConfig` if not given.
 
     >>> as_argparse({"learning_rate": "1e-5", "use_cpu": "yes"})[0]
     {'learning_rate': 1e-05, 'use_cpu': True}
     """
-    wanted, read, found = field_types(), dict(given), []
+    wanted, read, found = wanted or field_types(), dict(given), []
     for name, value in given.items():
         number = _read(value, wanted.get(name, {str})) if isinstance(value, str) else None
         if number is None:
@@ -110,7 +123,7 @@ def as_argparse(given: dict) -> tuple[dict, list[Finding]]:
         read[name] = number
         why = (
             "YAML reads it as text (a number with an exponent needs a dot). `trl grpo` turns it into a number; "
-            "GRPOConfig(**yaml.safe_load(…)) does not, and raises a TypeError at the first step."
+            "GRPOConfig(**yaml.safe_load(…)) does not, and the run fails with a TypeError."
         )
         found.append(Finding("text_number", f"{name}: {value!r} is a text.", why, f"{name}: {_as_number(value)}"))
     return read, found
@@ -122,19 +135,20 @@ def _read(text: str, kinds: set) -> int | float | bool | None:
         return None
     if bool in kinds:
         return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}.get(text.lower())
-    for kind in (int, float):
-        try:
-            return kind(text) if kind in kinds else float("none")
-        except ValueError:
-            continue
-    return None
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    if float in kinds:
+        return number
+    return int(number) if number == int(number) else None
 
 
-def field_types() -> dict[str, set]:
-    """The types of each argument of `GRPOConfig`, None left out."""
+def field_types(kind: type | None = None) -> dict[str, set]:
+    """The types of each field of a dataclass (`GRPOConfig` if not given), None left out."""
     from trl import GRPOConfig
 
-    return {one.name: _plain_types(one.type) for one in fields(GRPOConfig)}
+    return {one.name: _plain_types(one.type) for one in fields(kind or GRPOConfig)}
 
 
 def _plain_types(kind: object) -> set:
@@ -407,7 +421,7 @@ def refused(run: Planned) -> list[Finding]:
     """What `GRPOConfig` itself says, asked on the CPU; only where no other check has found an error."""
     from trl import GRPOConfig
 
-    if run.processes > 1:
+    if run.processes > 1 or run.constructed:
         return []
     own = {"use_cpu": True, "bf16": False, "fp16": False, "report_to": "none", "tf32": None, "use_vllm": False}
     try:

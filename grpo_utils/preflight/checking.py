@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..profiles import BACKENDS, Gpu, Profile, check_choice
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 #: Checks of the arguments alone, which always run.
 ALWAYS: tuple[Check, ...] = (
-    of_arguments.names,
-    of_arguments.value_types,
     of_arguments.steps,
     of_arguments.ranges,
     of_arguments.choices,
@@ -136,6 +135,8 @@ def preflight(
 
 def _checked(run: Planned) -> PreflightReport:
     seen = _Notebook()
+    seen.run("names and types", [of_arguments.names, of_arguments.value_types], run)
+    run = replace(run, given=of_arguments.readable(run))
     seen.run("arguments", ALWAYS, run)
     if not seen.has_error:
         seen.run("what GRPOConfig says", [of_arguments.refused], run)
@@ -180,15 +181,9 @@ def _check_texts(run: Planned, seen: _Notebook) -> None:
     seen.run("completion length", [lambda planned: texts.completion_length(planned, golds)], run)
     lengths = _lengths(run, seen)
     if lengths:
-        usable = run if not seen.has("model_missing") else _without_model(run)
+        usable = replace(run, model="") if seen.has("model_missing") else run
         seen.run("prompt lengths", [lambda planned: texts.prompt_limits(planned, lengths)], usable)
         seen.notes.append(f"prompt lengths in tokens: {texts.percentiles(lengths)}.")
-
-
-def _without_model(run: Planned) -> Planned:
-    from dataclasses import replace
-
-    return replace(run, model="")
 
 
 def _lengths(run: Planned, seen: _Notebook) -> list[int]:

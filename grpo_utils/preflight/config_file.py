@@ -24,7 +24,7 @@ from ..errors import CourseError, did_you_mean
 from ..models import check_model, model_path
 from ..reward_lab.loading import load_reward
 from ..training import REMOVED
-from .arguments import as_argparse
+from .arguments import as_argparse, field_types, wrong_types
 from .checking import preflight
 from .report import Finding, PreflightReport, in_order
 from .rows import columns_of
@@ -34,6 +34,20 @@ if TYPE_CHECKING:
 
 #: Rewards that ``trl grpo`` knows by name.
 OF_TRL = ("accuracy_reward", "reasoning_accuracy_reward", "think_format_reward", "get_soft_overlong_punishment")
+#: Keys of other tools, and TRL's word for them.
+OTHER_WORDS = {
+    "model": "model_name_or_path",
+    "model_name": "model_name_or_path",
+    "dataset": "dataset_name",
+    "rewards": "reward_funcs",
+    "lora_rank": "lora_r",
+    "rank": "lora_r",
+    "target_modules": "lora_target_modules",
+    "torch_dtype": "dtype",
+    "lr": "learning_rate",
+    "batch_size": "per_device_train_batch_size",
+    "epochs": "num_train_epochs",
+}
 #: Datasets that come with the course, and how many rows of each split are looked at.
 OF_THE_COURSE = ("addition", "gsm8k")
 TRAIN_ROWS, HELDOUT_ROWS = 2000, 200
@@ -125,8 +139,8 @@ def sort_keys(config: dict) -> Keys:
     names = {room: {one.name for one in fields(kind) if one.init} for room, kind in classes.items()}
     names["script"] |= {one.name for one in fields(DatasetMixtureConfig)} | _launch_names() | {"env"}
     sorted_keys = {room: {k: v for k, v in config.items() if k in known} for room, known in names.items()}
-    valid = set().union(*names.values())
-    unknown = {k: sorted(valid) for k in config if k not in valid}
+    valid, own = set().union(*names.values()), names["training"] | names["model"] | names["script"] - _launch_names()
+    unknown = {k: sorted(own) for k in config if k not in valid}
     return Keys(**sorted_keys, unknown=unknown)
 
 
@@ -150,13 +164,14 @@ def preflight_file(path: Path, choices: Choices | None = None) -> PreflightRepor
     choices = choices or Choices()
     keys = sort_keys(read_config_file(path))
     training, found = as_argparse(keys.training)
-    found += _unknown(keys.unknown) + _model_keys(keys.model)
-    skipped, name = {}, choices.model or keys.model.get("model_name_or_path") or ""
+    model, texts = _read_model(keys.model)
+    found += _unknown(keys.unknown) + texts + _model_keys(model)
+    skipped, name = {}, choices.model or model.get("model_name_or_path") or ""
     train, heldout = _datasets(keys, choices, path.parent, skipped)
     rewards, problems = _rewards(keys.script, choices, path.parent)
     tokenizer = _tokenizer(name, skipped)
     report = preflight(
-        _with_attention(training, keys.model),
+        _with_attention(training, model),
         model=name,
         tokenizer=tokenizer,
         train=train,
@@ -166,7 +181,7 @@ def preflight_file(path: Path, choices: Choices | None = None) -> PreflightRepor
         backend="transformers",  # trl grpo knows no Unsloth
         answer_column=_answer_column(train),
         processes=_processes(keys.script),
-        **_of_model(keys.model),
+        **_of_model(model),
     )
     findings = in_order([*found, *problems, *report.findings])
     return replace(report, findings=findings, skipped={**skipped, **report.skipped})
@@ -175,13 +190,26 @@ def preflight_file(path: Path, choices: Choices | None = None) -> PreflightRepor
 def _unknown(unknown: dict) -> list[Finding]:
     found = []
     for name, valid in unknown.items():
-        if name in REMOVED:
+        if name in OTHER_WORDS:
+            what, mend = f"{name!r} is no key that trl grpo knows.", f"Write {OTHER_WORDS[name]!r}."
+        elif name in REMOVED:
             what, mend = f"{name!r} is gone from GRPOConfig.", f"{REMOVED[name]}."
         else:
             what, mend = f"{name!r} is no key that trl grpo knows.", did_you_mean(name, valid).strip() or "Take it out."
         why = "trl grpo hands it on to accelerate launch, which stops with a usage message."
         found.append(Finding("unknown_argument", what, why, mend))
     return found
+
+
+def _read_model(given: dict) -> tuple[dict, list[Finding]]:
+    """The keys of `ModelConfig` as TRL reads them; those of a wrong type are reported and left out."""
+    from trl import ModelConfig
+
+    wanted = field_types(ModelConfig)
+    read, found = as_argparse(given, wanted)
+    wrong = wrong_types(read, wanted, {one.name: one.default for one in fields(ModelConfig)})
+    names = {finding.what.partition("=")[0] for finding in wrong}
+    return {name: value for name, value in read.items() if name not in names}, found + wrong
 
 
 def _model_keys(model: dict) -> list[Finding]:

@@ -16,9 +16,9 @@ BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 #: Bytes of a weight in NF4 with double quantization: half a byte, one 8-bit scale for 64 weights, and one
 #: fp32 scale for 256 of those (QLoRA, arXiv:2305.14314, section 3).
 NF4_BYTES = 0.5 + 1 / 64 + 4 / (64 * 256)
-#: Copies of the logits at the peak of the backward pass, in fp32. On a CPU: the logits, and the gradients that gather,
-#: logsumexp and the slice of TRL's `_full_logits_logps` each make of that size. On a GPU TRL 1.14 has one kernel for the
-#: first two (`trl.kernels`).
+#: Copies of the logits at the peak of the backward pass, in fp32. On a CPU: the logits, and the gradients that
+#: gather, logsumexp and the slice of TRL's `_full_logits_logps` each make of that size. On a GPU TRL 1.14 has one
+#: kernel for the first two (`trl.kernels`).
 LOGITS_COPIES = {"cpu": 4, "gpu": 3}
 #: Bytes beside the model: the CUDA context and cuBLAS workspaces on a GPU (never measured here), what the
 #: trainer imports and keeps on a CPU (measured on the tiny model).

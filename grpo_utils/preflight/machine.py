@@ -4,7 +4,7 @@ from importlib.util import find_spec
 
 from ..errors import CourseError
 from ..models import check_model, fit_model
-from ..profiles import Profile
+from ..profiles import T4
 from .estimate import Estimate, estimate_memory, estimate_minutes
 from .planned import Planned
 from .report import Finding
@@ -43,7 +43,7 @@ def _on_cpu(run: Planned) -> list[Finding]:
     if run["fp16"]:
         why = "it runs, but fp16 on a CPU is emulated, slow, and loses small gradients."
         found.append(Finding("fp16_cpu", "fp16=True on a CPU.", why, "fp16=False, bf16=False."))
-    if "8bit" in str(run["optim"]):
+    if "8bit" in str(run["optim"]).lower():
         why = "8-bit optimizer states save memory that a CPU has, and cost time."
         found.append(Finding("gpu_optimizer", f"optim={str(run['optim'])!r} on a CPU.", why, "optim='adamw_torch'."))
     return found
@@ -70,12 +70,7 @@ def _on_gpu(run: Planned) -> list[Finding]:
 
 def _overflows(model: str) -> bool:
     """Whether `fit_model` would not leave a model in fp16."""
-    from dataclasses import replace
-
-    from ..profiles import T4
-
-    fp16: Profile = replace(T4, dtype="float16")
-    return fit_model(fp16, model)[1] != ""
+    return fit_model(T4, model)[1] != ""
 
 
 def attention(run: Planned) -> list[Finding]:
@@ -152,7 +147,7 @@ def estimate(run: Planned, prompt_tokens: int) -> Estimate:
     memory = estimate_memory(
         sizes,
         batch=run["per_device_train_batch_size"],
-        optim=str(run["optim"]),
+        optim=str(run["optim"]).lower(),
         beta=run["beta"],
         device="cpu" if run.on_cpu else "gpu",
         backend=run.backend,

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
     from trl import GRPOConfig
 
-Rows = "Dataset | Sequence[dict]"
 #: What a check is: a function of the planned run that gives back what it found.
 Check = Callable[["Planned"], list[Finding]]
 
@@ -25,8 +24,8 @@ class Planned:
 
     Attributes:
         given: the arguments of `GRPOConfig` that were given.
+        constructed: whether they came as a `GRPOConfig`, which has checked some itself.
         defaults: those of the installed `GRPOConfig`.
-        sizes_wanted: whether an estimate was asked for.
         gpu: the GPU it will run on; None for a CPU.
         load_in_4bit, lora_rank, dtype: of the model; None where not known. A rank of 0 trains all weights.
     """
@@ -47,6 +46,7 @@ class Planned:
     max_prompt_length: int | None = None
     processes: int = 1
     tags: Sequence[str] | None = None
+    constructed: bool = False
     answer_column: str = "answer"
     found: dict = field(default_factory=dict)
 
@@ -92,7 +92,13 @@ def planned(arguments: "dict | GRPOConfig", profile: Profile | None, gpu: Gpu | 
     rewards = other.pop("rewards")
     listed = rewards if rewards is None or isinstance(rewards, list | tuple) else [rewards]
     return Planned(
-        given, config_defaults(), gpu=found, machine=machine, rewards=None if listed is None else list(listed), **other
+        given,
+        config_defaults(),
+        gpu=found,
+        machine=machine,
+        rewards=None if listed is None else list(listed),
+        constructed=not isinstance(arguments, dict),
+        **other,
     )
 
 

@@ -43,6 +43,9 @@ def there(run: Planned) -> list[Finding]:
     weights = run["reward_weights"]
     if weights is None:
         return []
+    if not isinstance(weights, list | tuple):
+        mend = f"reward_weights={[1.0] * len(run.rewards)}, one for each reward."
+        return [Finding("reward_weights", f"reward_weights={weights!r} is no list.", "TRL counts its items.", mend)]
     if len(weights) != len(run.rewards):
         names = ", ".join(reward if isinstance(reward, str) else reward_name(reward) for reward in run.rewards)
         what = f"{len(weights)} reward_weights for {len(run.rewards)} rewards ({names})."
