@@ -3,7 +3,7 @@
     python scripts/bench_estimate.py
 
 On a CPU, one thread, each case in a fresh process: the resident memory at its peak above what the process had after
-the imports, and the seconds of a step, against `estimate_memory` and `estimate_minutes`.
+the imports, and the processor's seconds of a step, against `estimate_memory` and `estimate_minutes`.
 """
 
 import json
@@ -136,9 +136,9 @@ def measure(name: str) -> dict:
         reward_funcs=rewards,
     )
     keep_trainable_fp32(policy)
-    started = time.perf_counter()
+    started = time.process_time()  # of one thread, so that a busy machine does not count
     trainer.train()
-    seconds = (time.perf_counter() - started) / steps
+    seconds = (time.process_time() - started) / steps
     lengths = max(entry["completions/max_length"] for entry in trainer.state.log_history if "reward" in entry)
     return {"bytes": resident("VmHWM") - baseline, "seconds": seconds, "longest": lengths}
 
@@ -284,7 +284,7 @@ def measured() -> str:
 By `make bench-estimate` on {date.today():%Y-%m-%d}, {processor()}, one thread,
 Python {platform.python_version()}, {versions}.
 Random weights in the Qwen3 architecture where no tiny model is named. Memory is what the process
-had at its peak above what it had after the imports.
+had at its peak above what it had after the imports; time is the processor's.
 
 | case | GiB, measured | estimated | factor | seconds a step, measured | estimated | factor |
 |---|---|---|---|---|---|---|

@@ -33,6 +33,8 @@ RANGES = {
     "epsilon": (0, False, "every update would be clipped away"),
 }
 
+#: Words that argparse, as transformers sets it up, reads as a switch.
+SWITCHES = {"true": True, "yes": True, "false": False, "no": False}
 LOGGERS = {"comet_ml": "comet-ml", "azure_ml": "azureml-core"}
 #: Below so many generations most groups tie where a reward has few values.
 FEWEST_FOR_COARSE = 4
@@ -134,7 +136,7 @@ def _read(text: str, kinds: set) -> int | float | bool | None:
     if not kinds <= {int, float, bool}:
         return None
     if bool in kinds:
-        return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}.get(text.lower())
+        return {**SWITCHES, "1": True, "0": False}.get(text.lower())
     try:
         number = float(text)
     except ValueError:
@@ -164,9 +166,9 @@ def _listed(kinds: set) -> str:
 
 
 def _as_number(text: str) -> str:
-    """How a text would be written as a number: 1e-5 as 1.0e-05, which YAML reads too."""
-    if text.strip().lower() in ("true", "false"):
-        return text.strip().capitalize()
+    """How a text would be written as a value: 1e-5 as 1.0e-05, which YAML reads too."""
+    if text.strip().lower() in SWITCHES:
+        return str(SWITCHES[text.strip().lower()])
     try:
         number = float(text)
     except ValueError:

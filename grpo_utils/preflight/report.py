@@ -54,7 +54,7 @@ CODES = {
     "model_missing": ("error", "a model that cannot be had"),
     "bf16_gpu": ("error", "bf16 on a GPU without bf16 units"),
     "fp16_and_bf16": ("error", "two precisions at once"),
-    "fp16_cpu": ("error", "fp16 on a CPU"),
+    "fp16_cpu": ("warning", "fp16 on a CPU: slow, and small gradients are lost"),
     "bf16_cpu": ("warning", "bf16 on a CPU: figures differ between machines"),
     "no_gpu": ("error", "arguments for a GPU on a machine without one"),
     "gemma_fp16": ("error", "Gemma 3 in fp16, which it overflows"),

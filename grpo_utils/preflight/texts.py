@@ -85,7 +85,7 @@ def _lengths(run: Planned, rows: "Dataset | Sequence[dict]") -> list[int]:
     values = column(rows, "prompt")
     if isinstance(values[0], str):
         return [len(ids) for ids in run.tokenizer([v for v in values if isinstance(v, str)])["input_ids"]]
-    return prompt_lengths({"prompt": values}, run.tokenizer)
+    return prompt_lengths({"prompt": [value for value in values if isinstance(value, list)]}, run.tokenizer)
 
 
 def context_of(run: Planned) -> int | None:
