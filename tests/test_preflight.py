@@ -41,10 +41,15 @@ def imports(load_tokenizer):
 
 def check(tokenizer, arguments=None, without=(), **changes):
     """A preflight of the sound run with something changed."""
-    given = training_arguments(CPU, reward_weights=WEIGHTS, per_device_train_batch_size=16)
+    given = training_arguments(CPU, reward_weights=[1.0], per_device_train_batch_size=16)
     given = {name: value for name, value in given.items() if name not in without} | (arguments or {})
-    sound = {"model": "tiny-qwen3", "tokenizer": tokenizer, "train": ROWS, "heldout": HELDOUT, "rewards": REWARDS}
+    sound = {"model": "tiny-qwen3", "tokenizer": tokenizer, "train": ROWS, "heldout": HELDOUT, "rewards": REWARDS[:1]}
     return preflight(given, **{**sound, "profile": CPU, **changes})
+
+
+def codes(report) -> set[str]:
+    """The codes found, but for a reward that the lab calls slow, which on a busy machine any may be."""
+    return {finding.code for finding in report.findings if "calls this slow" not in finding.why}
 
 
 def no_kwargs(completions, answer):
@@ -119,8 +124,8 @@ WRONG = {
     "an unknown logger": ({"arguments": {"report_to": "wandbd"}}, "report_to", "Did you mean 'wandb'"),
     "a logger that is not there": ({"arguments": {"report_to": "trackio"}}, "report_to", "pip install trackio"),
     "no rewards": ({"rewards": []}, "no_rewards", "math_rewards()"),
-    "too few weights": ({"arguments": {"reward_weights": [1.0]}}, "reward_weights", "reward_weights=[1.0, 1.0, 1.0]"),
-    "weights of zero": ({"arguments": {"reward_weights": [0, 0, 0]}}, "reward_weights", "A weight above 0"),
+    "too few weights": ({"rewards": REWARDS}, "reward_weights", "reward_weights=[1.0, 1.0, 1.0]"),
+    "weights of zero": ({"arguments": {"reward_weights": [0]}}, "reward_weights", "A weight above 0"),
     "a reward without kwargs": (
         {"rewards": no_kwargs, "arguments": {"reward_weights": None}},
         "reward_takes_no_more", "def no_kwargs(completions, answer, **kwargs)",
@@ -210,6 +215,10 @@ def test_there_are_at_least_thirty_wrong_configurations():
     assert len(WRONG) >= 30
 
 
+#: Errors that come with another, since both are true.
+ALSO = {"no_prompt": {"leak"}}
+
+
 @pytest.mark.parametrize(("changes", "code", "mend"), WRONG.values(), ids=WRONG)
 def test_a_wrong_configuration_is_refused_in_seconds_with_the_mend(changes, code, mend, load_tokenizer):
     tokenizer, changes = prepared(changes, load_tokenizer)
@@ -217,22 +226,11 @@ def test_a_wrong_configuration_is_refused_in_seconds_with_the_mend(changes, code
     report = check(tokenizer, **changes)
     seconds = time.perf_counter() - started
     assert not report.ok and code in report.codes, str(report)
+    assert {finding.code for finding in report.errors} - ALSO.get(code, set()) == {code}, str(report)
     assert seconds < SECONDS
     with pytest.raises(CourseError) as error:
         report.stop_on_errors()
     assert mend in str(error.value), str(report)
-
-
-#: Wrong configurations that have one fault and no other: a second error would hide the first.
-SINGLE = [name for name in WRONG if name not in ("no rows", "no prompt column", "Gemma 3 in fp16", "too few weights")]
-
-
-@pytest.mark.parametrize("name", SINGLE)
-def test_one_fault_gives_one_error(name, load_tokenizer):
-    changes, code, _ = WRONG[name]
-    tokenizer, changes = prepared(changes, load_tokenizer)
-    report = check(tokenizer, **changes)
-    assert {finding.code for finding in report.errors} == {code}, str(report)
 
 
 #: Settings that run and deserve a word: the code and a piece of the mend.
@@ -267,7 +265,7 @@ DOUBTFUL = {
 def test_a_doubtful_configuration_is_a_warning(changes, code, mend, load_tokenizer):
     tokenizer, changes = prepared(changes, load_tokenizer)
     report = check(tokenizer, **changes)
-    assert report.ok and report.codes == {code}, str(report)
+    assert report.ok and codes(report) == {code}, str(report)
     assert mend in str(report)
     report.stop_on_errors()
 
@@ -300,7 +298,7 @@ def test_a_right_configuration_passes_on_every_profile(profile, load_tokenizer):
         rewards=REWARDS,
         profile=profile,
     )
-    assert report.ok and not report.codes - {"memory_tight"}, str(report)
+    assert report.ok and not codes(report) - {"memory_tight"}, str(report)
 
 
 @pytest.mark.parametrize("family", ["qwen", "gemma"])
@@ -320,7 +318,7 @@ def test_the_lessons_own_configurations_pass(lesson, family, load_tokenizer):
         profile=CPU,
         load_in_4bit=lesson == "03",
     )
-    assert report.ok and not report.codes, str(report)
+    assert report.ok and not codes(report), str(report)
     assert report.estimate.memory.gib > 0 and report.estimate.minutes.total > 0
     assert time.perf_counter() - started < SECONDS
 
@@ -338,7 +336,7 @@ def test_a_config_that_was_built_is_taken_too(load_tokenizer, tmp_path):
         rewards=REWARDS,
         profile=CPU,
     )
-    assert report.ok and built.ok and not built.codes - {"too_few_rows"}, str(built)
+    assert report.ok and built.ok and not codes(built), str(built)
 
 
 def test_what_is_not_given_is_not_checked_and_told():

@@ -126,7 +126,7 @@ WRONG = {
         'reward_funcs: ["mine.everything"]',
         "reward_funcs",
         "reward_broken",
-        "wrong_beats",
+        "the lab calls this",
     ),
     "no reward": ("reward_funcs: []", "reward_funcs", "no_rewards", "No reward source"),
     "a model that is not there": ("model_name_or_path: Qwen/Qwen9", "model_name", "model_missing", "HF_HUB_OFFLINE=1"),

@@ -129,7 +129,7 @@ def in_the_lab(run: Planned) -> tuple[list[Finding], str]:
         Finding(
             "reward_broken" if finding.severity == "error" else "reward_weak",
             f"{finding.reward}: {finding.sentence}",
-            f"the reward lab calls this {finding.code} (docs/rewards.md says what it means).",
+            f"the lab calls this {finding.code} (docs/rewards.md says what it means).",
             "Mend the reward; see all with print(probe(reward, answers=[…])), or `python -m grpo_utils probe`.",
         )
         for finding in report.findings
