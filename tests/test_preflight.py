@@ -3,6 +3,7 @@
 import re
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from conftest import ROOT
@@ -153,7 +154,6 @@ WRONG = {
     ),
     "a missing answer": ({"train": changed(ROWS, answer=None)}, "bad_answer", "rows.filter(lambda row: row['answer'])"),
     "an empty answer": ({"train": changed(ROWS, answer=" ")}, "bad_answer", "train row 3 of 40"),
-    "an answer that is a number": ({"heldout": changed(HELDOUT, answer=7)}, "bad_answer", "str(row['answer'])"),
     "held-out rows that are trained on": (
         {"heldout": [{**ROWS[0], "prompt": chat_prompt("what IS 0 + 1?  ")}]}, "leak", "train.filter(lambda row:",
     ),
@@ -248,6 +248,7 @@ DOUBTFUL = {
     "masked truncation": (
         {"arguments": {"mask_truncated_completions": True}}, "truncated_masked", "mask_truncated_completions=False",
     ),
+    "an answer that is a number": ({"heldout": changed(HELDOUT, answer=7)}, "answer_not_text", "str(row['answer'])"),
     "a prompt twice": ({"train": [*ROWS, ROWS[0]]}, "duplicates", "Drop them"),
     "no padding": ({"tokenizer": {"pad_token": None}}, "no_pad", "<|endoftext|>"),
     "padding is the end": ({"tokenizer": {"pad_token": "<|im_end|>"}}, "pad_is_eos", "a token of its own"),
@@ -372,6 +373,43 @@ def test_two_processes_share_a_group(load_tokenizer):
     arguments = {"per_device_train_batch_size": 4, "num_generations": 8}
     assert check(load_tokenizer(), arguments=arguments, processes=2).ok
     assert check(load_tokenizer(), arguments=arguments, processes=1).codes == {"batch"}
+
+
+def test_a_trainers_device_is_left_as_it_was(tmp_path):
+    from accelerate.state import PartialState
+    from trl import GRPOConfig
+
+    built = GRPOConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False)
+    built.distributed_state._shared_state["device"] = "where the trainer will be"
+    assert preflight(training_arguments(CPU), profile=CPU).ok
+    assert PartialState._shared_state["device"] == "where the trainer will be"
+    PartialState._reset_state()
+
+
+def test_text_prompts_are_right_for_a_base_model(load_tokenizer, tmp_path):
+    rows = [{"prompt": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(8)]
+    folder = tmp_path / "tiny-qwen3-base"
+    folder.mkdir()
+    (folder / "config.json").write_bytes(Path(model_path("tiny-qwen3"), "config.json").read_bytes())
+    report = check(load_tokenizer(), model=str(folder), train=rows, heldout=None)
+    assert report.ok and not codes(report), str(report)
+    assert check(load_tokenizer(), train=rows, heldout=None).codes == {"string_prompt"}
+
+
+def test_answers_that_no_reward_reads_may_be_missing(load_tokenizer):
+    def has_tags(completions, **kwargs):
+        return REWARDS[1](completions)
+
+    report = check(load_tokenizer(), rewards=has_tags, train=changed(ROWS, answer=None))
+    assert "bad_answer" not in report.codes, str(report)
+
+
+def test_a_large_dataset_takes_seconds_too(load_tokenizer):
+    rows = [{"prompt": chat_prompt(f"What is {n} + 1?"), "answer": str(n + 1)} for n in range(30_000)]
+    started = time.perf_counter()
+    report = check(load_tokenizer(), train=rows)
+    assert report.ok and "(of 10000 of 30000 rows)" in str(report), str(report)
+    assert time.perf_counter() - started < 2 * SECONDS
 
 
 def test_what_cannot_be_checked_is_a_course_error():

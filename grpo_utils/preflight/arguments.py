@@ -1,6 +1,8 @@
 """Check the arguments of `GRPOConfig`: names, types, values, and how they fit together."""
 
 import types
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from importlib.util import find_spec
 from typing import Union, get_args, get_origin
@@ -425,10 +427,31 @@ def refused(run: Planned) -> list[Finding]:
 
     if run.processes > 1 or run.constructed:
         return []
+    # On the CPU, so that a run meant for a GPU can be checked without one; the rest is looked at elsewhere.
     own = {"use_cpu": True, "bf16": False, "fp16": False, "report_to": "none", "tf32": None, "use_vllm": False}
     try:
-        GRPOConfig(**{**run.given, **own, "output_dir": run.given.get("output_dir") or "outputs"})
+        with device_state_kept():
+            GRPOConfig(**{**run.given, **own, "output_dir": run.given.get("output_dir") or "outputs"})
     except (ValueError, TypeError, ImportError) as error:
         mend = "Change what it names; each argument is described in TRL's documentation of GRPOConfig."
         return [Finding("refused", f"GRPOConfig refuses these arguments: {error}", "it raises at once.", mend)]
     return []
+
+
+@contextmanager
+def device_state_kept() -> Iterator[None]:
+    """Leave accelerate's state as it was, whatever the block builds.
+
+    All `TrainingArguments` of a process share it, the newest wins: a config built here for the CPU would send a
+    trainer whose config was built before to the CPU as well.
+    """
+    from accelerate.state import AcceleratorState, PartialState
+
+    shared = (PartialState._shared_state, AcceleratorState._shared_state)
+    before = [dict(state) for state in shared]
+    try:
+        yield
+    finally:
+        for state, values in zip(shared, before, strict=True):
+            state.clear()
+            state.update(values)

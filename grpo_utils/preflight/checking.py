@@ -183,7 +183,8 @@ def _check_texts(run: Planned, seen: _Notebook) -> None:
     if lengths:
         usable = replace(run, model="") if seen.has("model_missing") else run
         seen.run("prompt lengths", [lambda planned: texts.prompt_limits(planned, lengths)], usable)
-        seen.notes.append(f"prompt lengths in tokens: {texts.percentiles(lengths)}.")
+        part = f" (of {len(lengths)} of {len(run.train)} rows)" if len(lengths) < len(run.train) else ""
+        seen.notes.append(f"prompt lengths in tokens{part}: {texts.percentiles(lengths)}.")
 
 
 def _lengths(run: Planned, seen: _Notebook) -> list[int]:
@@ -237,8 +238,6 @@ def _check_memory(run: Planned, seen: _Notebook) -> Estimate | None:
     estimate = machine.estimate(run, _prompt_tokens(run))
     seen.checked.append("memory and minutes")
     seen.findings += machine.memory(run, estimate)
-    if run.on_cpu and run.gpu is None:
-        seen.notes.append("the memory of a CPU machine is not compared with the estimate.")
     return estimate
 
 

@@ -2,10 +2,12 @@
 
 from importlib.util import find_spec
 
+import psutil
+
 from ..errors import CourseError
 from ..models import check_model, fit_model
 from ..profiles import T4
-from .estimate import Estimate, estimate_memory, estimate_minutes
+from .estimate import GIB, Estimate, estimate_memory, estimate_minutes
 from .planned import Planned
 from .report import Finding
 from .sizes import model_sizes
@@ -165,11 +167,10 @@ def estimate(run: Planned, prompt_tokens: int) -> Estimate:
 
 
 def memory(run: Planned, found: Estimate) -> list[Finding]:
-    """The estimate against what the GPU has; what it will not say of a CPU, whose memory is not asked."""
-    if run.on_cpu:
-        return []
-    has, memory = run.gpu.memory_gib, found.memory
-    why = f"{run.gpu.name} has {has:.1f} GiB; estimated {memory}."
+    """The estimate against what the GPU has, or what is free on this machine."""
+    has, memory = psutil.virtual_memory().available / GIB if run.on_cpu else run.gpu.memory_gib, found.memory
+    where = "this machine has free" if run.on_cpu else f"{run.gpu.name} has"
+    why = f"{where} {has:.1f} GiB; estimated {memory}."
     if memory.low > has:
         what = f"out of memory is likely: {memory.gib:.1f} GiB estimated, {has:.1f} there."
         return [Finding("memory", what, why, f"In this order: {KNOBS}.")]

@@ -39,7 +39,8 @@ CODES = {
     "no_prompt": ("error", "a row without a prompt"),
     "string_prompt": ("error", "plain text prompts to a chat model"),
     "bad_prompt": ("error", "a prompt that is no list of messages ending with the user"),
-    "bad_answer": ("error", "a gold answer that is missing, empty or no text"),
+    "bad_answer": ("error", "a gold answer that is missing or empty, and a reward reads it"),
+    "answer_not_text": ("warning", "a gold answer that is a number"),
     "duplicates": ("warning", "the same prompt twice in the training rows"),
     "leak": ("error", "held-out prompts that are trained on"),
     "no_chat_template": ("error", "message prompts, and a tokenizer without a chat template"),
@@ -64,8 +65,8 @@ CODES = {
     "four_bit_full": ("error", "4-bit weights that are to be trained"),
     "peft_off": ("warning", "settings of an adapter that is not made"),
     "gpu_optimizer": ("warning", "an optimizer made for GPUs, on a CPU"),
-    "memory": ("error", "the estimated memory is far above what the GPU has"),
-    "memory_tight": ("warning", "the estimated memory is near what the GPU has"),
+    "memory": ("error", "the estimated memory is far above what there is"),
+    "memory_tight": ("warning", "the estimated memory is near what there is"),
 }
 
 

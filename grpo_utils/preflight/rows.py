@@ -1,5 +1,6 @@
 """Check the rows: that there are enough, that each is fit, and that none is held out and trained on."""
 
+import inspect
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -105,7 +106,8 @@ def _prompt_problem(run: Planned, value: object) -> str:
     if isinstance(value, str):
         if not value.strip():
             return "no_prompt"
-        return "string_prompt" if run.tokenizer is not None and run.tokenizer.chat_template else ""
+        chats = run.tokenizer is not None and run.tokenizer.chat_template and not is_base(run.name)
+        return "string_prompt" if chats else ""
     try:
         check_rows([{"prompt": value, "answer": "x"}])
     except CourseError:
@@ -113,9 +115,19 @@ def _prompt_problem(run: Planned, value: object) -> str:
     return ""
 
 
+def is_base(name: str) -> bool:
+    """Whether a model's name says that it is a base model, to which plain text is right though it has a template.
+
+    >>> is_base("Qwen/Qwen3-0.6B-Base"), is_base("google/gemma-3-1b-pt"), is_base("Qwen/Qwen3-0.6B")
+    (True, True, False)
+    """
+    parts = name.lower().rpartition("/")[2].replace("_", "-").split("-")
+    return "base" in parts or parts[-1] == "pt"
+
+
 def answers(run: Planned) -> list[Finding]:
     """Gold answers with which no completion could be right; only where a reward reads the column."""
-    if run.train is None or run.answer_column not in columns_of(run.train):
+    if run.rewards is not None and not any(run.answer_column in names_of(reward) for reward in run.rewards):
         return []
     found = []
     for split, said in SPLITS:
@@ -125,25 +137,31 @@ def answers(run: Planned) -> list[Finding]:
     return found
 
 
+def names_of(reward: object) -> set[str]:
+    """The parameters of a reward by name; none of what is no function."""
+    return set(inspect.signature(reward).parameters) if callable(reward) else set()
+
+
 def _bad_answers(values: list, name: str, said: str) -> list[Finding]:
-    bad = [(i, value) for i, value in enumerate(values) if _answer_problem(value)]
-    if not bad:
-        return []
-    index, value = bad[0]
-    more = f" and {len(bad) - 1} more of {len(values)}" if len(bad) > 1 else f" of {len(values)}"
-    what = f"{said} row {index}{more}: {name} is {_shorten(value)}, {_answer_problem(value)}."
-    why = "no completion can be right there, or a reward compares text with something else and raises."
-    mend = "rows.filter(lambda row: row['{0}']), or rows.map(lambda row: {{'{0}': str(row['{0}'])}})."
-    return [Finding("bad_answer", what, why, mend.format(name))]
+    """Missing answers, and numbers where most rewards compare text; lists and dicts are left to their rewards."""
+    found = []
+    missing = [i for i, value in enumerate(values) if value is None or (isinstance(value, str) and not value.strip())]
+    if missing:
+        what = f"{_rows(said, missing, values)}: {name} is {_shorten(values[missing[0]])}."
+        why = "no completion can be right there: the row teaches nothing, or pays what it should not."
+        found.append(Finding("bad_answer", what, why, f"rows.filter(lambda row: row[{name!r}])."))
+    numbers = [i for i, value in enumerate(values) if isinstance(value, int | float)]
+    if numbers:
+        what = f"{_rows(said, numbers, values)}: {name} is {_shorten(values[numbers[0]])}, which is no text."
+        why = "most rewards compare text, to which 7 is not '7'; the lab has tried yours with it."
+        mend = f"rows.map(lambda row: {{{name!r}: str(row[{name!r}])}})."
+        found.append(Finding("answer_not_text", what, why, mend))
+    return found
 
 
-def _answer_problem(value: object) -> str:
-    """What is wrong with a gold answer; lists and dicts are left to their rewards."""
-    if value is None:
-        return "so it is missing"
-    if isinstance(value, str):
-        return "" if value.strip() else "so it is empty"
-    return f"a {type(value).__name__} and no text" if isinstance(value, int | float) else ""
+def _rows(said: str, indices: list[int], values: list) -> str:
+    more = f" and {len(indices) - 1} more" if len(indices) > 1 else ""
+    return f"{said} row {indices[0]}{more} of {len(values)}"
 
 
 def key(prompt: object) -> str:

@@ -11,13 +11,15 @@ from .rows import column
 from .sizes import read_config
 
 if TYPE_CHECKING:
-    from datasets import Dataset
+    pass
 
+#: Gold answers, the longest ones, whose tokens are counted.
+LONGEST_GOLDS = 20
 #: Above this a tokenizer's ``model_max_length`` means "not set" (transformers writes 1e30).
 UNSET = 10**9
-#: The reasoning of a short clean completion; shorter than anything worth training.
-REASONING = "First I look at what is given. Then I work it out step by step."
 PERCENTILES = (50, 90, 95, 99)
+#: Prompts whose tokens are counted; of a larger dataset so many, evenly spread.
+MOST_PROMPTS = 10_000
 
 
 def tokens(run: Planned) -> list[Finding]:
@@ -77,12 +79,12 @@ def vocabulary(run: Planned) -> list[Finding]:
 
 
 def lengths_of(run: Planned) -> list[int]:
-    """Tokens of each training prompt, as the model will see it; of those that can be rendered."""
-    return _lengths(run, run.train)
+    """Tokens of the training prompts as the model will see them; of a large dataset, of a part."""
+    values = column(run.train, "prompt")
+    return _lengths(run, values[:: -(-len(values) // MOST_PROMPTS)])
 
 
-def _lengths(run: Planned, rows: "Dataset | Sequence[dict]") -> list[int]:
-    values = column(rows, "prompt")
+def _lengths(run: Planned, values: list) -> list[int]:
     if isinstance(values[0], str):
         return [len(ids) for ids in run.tokenizer([v for v in values if isinstance(v, str)])["input_ids"]]
     return prompt_lengths({"prompt": [value for value in values if isinstance(value, list)]}, run.tokenizer)
@@ -152,5 +154,6 @@ def completion_length(run: Planned, golds: Sequence[str]) -> list[Finding]:
 
 def _clean_length(run: Planned, form: Form, golds: Sequence[str]) -> int:
     """Tokens of the form around the longest gold answer, with nothing reasoned, and of the end of the turn."""
-    texts = [form.write("", gold) for gold in golds or ["42"]]
+    longest = sorted(golds, key=len)[-LONGEST_GOLDS:]
+    texts = [form.write("", gold) for gold in longest or ["42"]]
     return max(len(ids) for ids in run.tokenizer(texts, add_special_tokens=False)["input_ids"]) + 1
