@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run test test-fast setup lab lint notebooks tiny bench bench-rewards badges clean help
+.PHONY: run test test-fast setup lab lint notebooks tiny bench bench-rewards bench-estimate badges clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -44,6 +44,9 @@ bench: setup     ## the figures of docs/results.md, about 8 minutes
 
 bench-rewards: setup ## the figures of docs/rewards.md, about 4 minutes
 	$(BIN)/python scripts/bench_rewards.py
+
+bench-estimate: setup ## the figures of docs/preflight.md, about 4 minutes
+	$(BIN)/python scripts/bench_estimate.py
 
 badges: setup    ## REPO=owner/name: write the public address everywhere
 	$(BIN)/python scripts/badges.py $(REPO)

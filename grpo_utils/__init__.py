@@ -70,6 +70,7 @@ from .plots import (
     show,
     weight_curve,
 )
+from .preflight import PreflightReport, estimate_memory, estimate_minutes, model_sizes, preflight
 from .profiles import (
     BACKENDS,
     FAMILIES,

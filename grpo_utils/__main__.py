@@ -3,6 +3,7 @@
 import argparse
 import ast
 import json
+import logging
 import shutil
 import sys
 import time
@@ -157,6 +158,18 @@ def read_column(name: str, text: str) -> list:
     return values
 
 
+def preflight_file(arguments: argparse.Namespace) -> int:
+    """Check a config file before a run; 0 if it may start, 1 if not."""
+    from .preflight.config_file import Choices, preflight_file
+
+    # Says at the import that a faster 4-bit kernel could be downloaded, which nothing here needs.
+    logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
+    chosen = Choices(arguments.model, arguments.train, arguments.heldout, tuple(arguments.reward), arguments.gpu)
+    report = preflight_file(arguments.config, chosen)
+    print(report)
+    return 0 if report.ok else 1
+
+
 def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m grpo_utils", description=__doc__.splitlines()[0])
@@ -195,6 +208,16 @@ def parse() -> argparse.Namespace:
         type=Path,
         help="trainer_state.json, a folder with one, a JSON list, JSON lines, or a text with the error",
     )
+    check = commands.add_parser("preflight", help="find in seconds what would fail or waste a run of trl grpo")
+    check.add_argument("config", type=Path, metavar="config.yaml", help="as trl grpo --config reads it")
+    rows = ".jsonl, .json or .csv, or addition or gsm8k"
+    check.add_argument("--train", default="", metavar="FILE", help=f"training rows: {rows}")
+    check.add_argument("--heldout", default="", metavar="FILE", help="held-out rows, likewise")
+    check.add_argument(
+        "--reward", action="append", default=[], metavar="FILE.py:function", help="instead of the file's reward_funcs"
+    )
+    check.add_argument("--gpu", default="", choices=["t4", "l4", "a100", "h100", "cpu"], help="if not this machine's")
+    check.add_argument("--model", default="", help="instead of the file's model_name_or_path")
     return parser.parse_args()
 
 
@@ -211,6 +234,8 @@ def main() -> None:
             sys.exit(probe_files(arguments))
         elif arguments.command == "health":
             sys.exit(health_of(arguments.log))
+        elif arguments.command == "preflight":
+            sys.exit(preflight_file(arguments))
         else:
             show_report(arguments.folder)
     except CourseError as error:

@@ -1,0 +1,250 @@
+"""The call itself: which checks run on what was given, and which are skipped for want of something."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..profiles import BACKENDS, Gpu, Profile, check_choice
+from ..reward_lab.calling import missing_columns, parameters_of
+from . import arguments as of_arguments
+from . import machine, rewards, rows, texts
+from .estimate import Estimate
+from .planned import Check, Planned, check_given, planned
+from .report import Finding, PreflightReport, in_order
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from transformers import PretrainedConfig, PreTrainedTokenizerBase
+    from trl import GRPOConfig
+
+#: Checks of the arguments alone, which always run.
+ALWAYS: tuple[Check, ...] = (
+    of_arguments.steps,
+    of_arguments.ranges,
+    of_arguments.choices,
+    of_arguments.temperature,
+    of_arguments.groups,
+    of_arguments.evaluation,
+    of_arguments.loss,
+    of_arguments.learning,
+    of_arguments.reporting,
+    machine.precision,
+    machine.attention,
+    machine.vllm,
+    machine.four_bits,
+)
+
+
+class _Notebook:
+    """What the checks of one preflight found and left out, as they go."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+        self.checked: list[str] = []
+        self.skipped: dict[str, str] = {}
+        self.notes: list[str] = []
+
+    def run(self, what: str, checks: Sequence[Check], run: Planned) -> None:
+        """Run some checks under one heading."""
+        self.checked.append(what)
+        for check in checks:
+            self.findings += check(run)
+
+    def has(self, *codes: str) -> bool:
+        """Whether one of these was found."""
+        return any(finding.code in codes for finding in self.findings)
+
+    @property
+    def has_error(self) -> bool:
+        """Whether any error was found so far."""
+        return any(finding.severity == "error" for finding in self.findings)
+
+
+def preflight(
+    arguments: "dict | GRPOConfig",
+    *,
+    model: "str | PretrainedConfig" = "",
+    tokenizer: "PreTrainedTokenizerBase | None" = None,
+    train: "Dataset | Sequence[dict] | None" = None,
+    heldout: "Dataset | Sequence[dict] | None" = None,
+    rewards: Callable | str | Sequence[Callable | str] | None = None,
+    profile: Profile | None = None,
+    gpu: Gpu | str | None = None,
+    load_in_4bit: bool | None = None,
+    lora_rank: int | None = None,
+    dtype: str | None = None,
+    backend: str = "unsloth",
+    max_prompt_length: int | None = None,
+    processes: int = 0,
+    tags: Sequence[str] | None = None,
+    answer_column: str = "answer",
+) -> PreflightReport:
+    """Find in seconds what would fail or waste a run, before any weights are loaded.
+
+    Only what is given is checked; the report says what was skipped.
+
+    Args:
+        arguments: for `GRPOConfig`, as `training_arguments` gives them; or a `GRPOConfig`.
+        model: its name or folder, or its configuration; for context length, sizes and memory.
+        tokenizer: the one that is given to the trainer.
+        train, heldout: rows, as a Dataset or a list; ``heldout`` is what you evaluate on.
+        rewards: what is given to the trainer as ``reward_funcs``: functions, or names of reward models.
+        profile: of the machine; gives what follows where that is not given.
+        gpu: the GPU that the run is for: a `Gpu`, or ``t4``, ``l4``, ``a100``, ``h100`` or ``cpu``. If not given, the
+            first of this machine; if there is none, the profile's; without a profile a CPU.
+        load_in_4bit: whether the base is quantized.
+        lora_rank: of the adapter; 0 trains all weights.
+        dtype: in which the model is loaded.
+        backend: ``unsloth`` or ``transformers``, which holds larger logits on a GPU.
+        max_prompt_length: the limit in tokens to which you filter.
+        processes: data-parallel processes; 0 asks the variable ``WORLD_SIZE``.
+        tags: the asked form, as for `probe`.
+        answer_column: where the gold answers are.
+
+    >>> from grpo_utils import CPU, training_arguments
+    >>> report = preflight({**training_arguments(CPU), "num_generations": 6}, profile=CPU)
+    >>> report.ok, report.codes
+    (False, {'batch'})
+
+    Raises:
+        CourseError: the arguments are neither a dict nor a `GRPOConfig`, or a GPU is named that is not known.
+    """
+    check_given(arguments)
+    check_choice("backend", backend, BACKENDS)
+    run = planned(
+        arguments,
+        profile,
+        gpu,
+        model=model,
+        tokenizer=tokenizer,
+        train=train,
+        heldout=heldout,
+        rewards=rewards,
+        load_in_4bit=load_in_4bit,
+        lora_rank=lora_rank,
+        dtype=dtype,
+        backend=backend,
+        max_prompt_length=max_prompt_length,
+        processes=processes or int(os.environ.get("WORLD_SIZE", "1")),
+        tags=tags,
+        answer_column=answer_column,
+    )
+    return _checked(run)
+
+
+def _checked(run: Planned) -> PreflightReport:
+    seen = _Notebook()
+    seen.run("names and types", [of_arguments.names, of_arguments.value_types], run)
+    run = replace(run, given=of_arguments.readable(run))
+    seen.run("arguments", ALWAYS, run)
+    if not seen.has_error:
+        seen.run("what GRPOConfig says", [of_arguments.refused], run)
+    _check_model(run, seen)
+    _check_rows(run, seen)
+    _check_texts(run, seen)
+    _check_rewards(run, seen)
+    estimate = _check_memory(run, seen)
+    return PreflightReport(in_order(seen.findings), estimate, tuple(seen.checked), seen.skipped, tuple(seen.notes))
+
+
+def _check_model(run: Planned, seen: _Notebook) -> None:
+    if not run.model:
+        seen.skipped["model"] = "no model given"
+        return
+    seen.run("model", [machine.model], run)
+
+
+def _check_rows(run: Planned, seen: _Notebook) -> None:
+    if run.train is None and run.heldout is None:
+        seen.skipped["rows"] = "no train or heldout given"
+        return
+    sizes_known = not seen.has("wrong_type", "out_of_range", "group_too_small", "batch", "generation_batch")
+    seen.run("rows", [rows.counts] if sizes_known else [], run)
+    seen.run("prompts and answers", [rows.prompts, rows.answers, rows.duplicates], run)
+    if run.train is None or run.heldout is None:
+        seen.skipped["train against held-out"] = "one of them was not given"
+
+
+def _check_texts(run: Planned, seen: _Notebook) -> None:
+    if run.tokenizer is None:
+        seen.skipped["chat template, tokens and lengths"] = "no tokenizer given"
+        return
+    seen.run("tokenizer", [texts.tokens, texts.template], run)
+    if run.model and not seen.has("model_missing"):
+        seen.run("vocabulary", [texts.vocabulary], run)
+    golds = (
+        []
+        if run.train is None
+        else [gold for gold in rows.column(run.train, run.answer_column) if isinstance(gold, str)]
+    )
+    seen.run("completion length", [lambda planned: texts.completion_length(planned, golds)], run)
+    lengths = _lengths(run, seen)
+    if lengths:
+        usable = replace(run, model="") if seen.has("model_missing") else run
+        seen.run("prompt lengths", [lambda planned: texts.prompt_limits(planned, lengths)], usable)
+        part = f" (of {len(lengths)} of {len(run.train)} rows)" if len(lengths) < len(run.train) else ""
+        seen.notes.append(f"prompt lengths in tokens{part}: {texts.percentiles(lengths)}.")
+
+
+def _lengths(run: Planned, seen: _Notebook) -> list[int]:
+    """Tokens of the training prompts, where they can be rendered."""
+    if run.train is None or not len(run.train):
+        seen.skipped["prompt lengths"] = "no training rows given"
+        return []
+    if seen.has("no_prompt", "bad_prompt", "no_chat_template"):
+        seen.skipped["prompt lengths"] = "the prompts cannot be rendered"
+        return []
+    lengths = texts.lengths_of(run)
+    run.found["longest"] = max(lengths)
+    return lengths
+
+
+def _check_rewards(run: Planned, seen: _Notebook) -> None:
+    if run.rewards is None:
+        seen.skipped["rewards"] = "none given"
+        return
+    seen.run("rewards", [rewards.there, rewards.callable_by_trl], run)
+    if rewards.models(run):
+        seen.skipped["the reward lab on models"] = (
+            f"{', '.join(rewards.models(run))}: a model is loaded by TRL and not tried here"
+        )
+    if not rewards.functions(run):
+        return
+    if seen.has("reward_weights", "not_a_reward", "reward_takes_no_more", "missing_column"):
+        seen.skipped["the reward lab"] = "TRL could not call the rewards as they are"
+        return
+    if run.train is None and any(
+        missing_columns(parameters_of(r), [run.answer_column]) for r in rewards.functions(run)
+    ):
+        seen.skipped["the reward lab"] = "a reward asks for columns, and no training rows were given"
+        return
+    found, note = rewards.in_the_lab(run)
+    seen.checked.append("the reward lab")
+    seen.findings += found
+    seen.notes.append(f"{note}.")
+
+
+def _check_memory(run: Planned, seen: _Notebook) -> Estimate | None:
+    """The estimate, if all that it needs is known and sound."""
+    missing = [] if run.model else ["the model"]
+    missing += [] if run.lora_rank is not None else ["lora_rank (0: all weights), or a profile"]
+    if missing or seen.has("model_missing"):
+        seen.skipped["memory and minutes"] = f"not known: {', '.join(missing) or 'the model'}"
+        return None
+    if seen.has("wrong_type", "out_of_range", "max_steps_none", "generation_batch"):
+        seen.skipped["memory and minutes"] = "the arguments have to be mended first"
+        return None
+    estimate = machine.estimate(run, _prompt_tokens(run))
+    seen.checked.append("memory and minutes")
+    seen.findings += machine.memory(run, estimate)
+    return estimate
+
+
+def _prompt_tokens(run: Planned) -> int:
+    """The longest prompt that will be seen: of the rows, within the limit; else the limit; else a guess."""
+    limit = run.max_prompt_length
+    longest = run.found.get("longest")
+    if longest is None:
+        return limit or 256
+    return min(longest, limit) if limit else longest

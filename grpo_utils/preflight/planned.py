@@ -1,0 +1,165 @@
+"""The run that is planned: all that was given to a preflight, with TRL's defaults behind it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from typing import TYPE_CHECKING
+
+from ..errors import CourseError
+from ..profiles import Gpu, Profile, check_choice, find_gpus
+from .estimate import HARDWARE
+from .report import Finding
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from transformers import PretrainedConfig, PreTrainedTokenizerBase
+    from trl import GRPOConfig
+
+#: What a check is: a function of the planned run that gives back what it found.
+Check = Callable[["Planned"], list[Finding]]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run that is planned.
+
+    Attributes:
+        given: the arguments of `GRPOConfig` that were given.
+        constructed: whether they came as a `GRPOConfig`, which has checked some itself.
+        defaults: those of the installed `GRPOConfig`.
+        gpu: the GPU it will run on; None for a CPU.
+        load_in_4bit, lora_rank, dtype: of the model; None where not known. A rank of 0 trains all weights.
+    """
+
+    given: dict
+    defaults: dict
+    model: "str | PretrainedConfig" = ""
+    tokenizer: "PreTrainedTokenizerBase | None" = None
+    train: "Dataset | Sequence[dict] | None" = None
+    heldout: "Dataset | Sequence[dict] | None" = None
+    rewards: list | None = None
+    gpu: Gpu | None = None
+    machine: str = ""
+    load_in_4bit: bool | None = None
+    lora_rank: int | None = None
+    dtype: str | None = None
+    backend: str = "unsloth"
+    max_prompt_length: int | None = None
+    processes: int = 1
+    tags: Sequence[str] | None = None
+    constructed: bool = False
+    answer_column: str = "answer"
+    found: dict = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> object:
+        """The value of an argument: as given, else TRL's default."""
+        return self.given.get(name, self.defaults.get(name))
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the run will use no GPU."""
+        return self.gpu is None or bool(self["use_cpu"])
+
+    @property
+    def bf16(self) -> bool:
+        """Whether TRL will use bf16 autocast: it does unless told otherwise, or fp16 is on."""
+        return not self["fp16"] if self["bf16"] is None else bool(self["bf16"])
+
+    @property
+    def steps_per_generation(self) -> int:
+        """Forward passes for which one generation lasts, as `GRPOConfig` derives it."""
+        if self["steps_per_generation"] is None and self["generation_batch_size"]:
+            return self["generation_batch_size"] // (self["per_device_train_batch_size"] * self.processes)
+        return self["steps_per_generation"] or self["gradient_accumulation_steps"]
+
+    @property
+    def completions_at_once(self) -> int:
+        """Completions that one device samples together."""
+        return self["per_device_train_batch_size"] * self.steps_per_generation
+
+    @property
+    def name(self) -> str:
+        """The model's name, or "" if only its configuration is known."""
+        return self.model if isinstance(self.model, str) else ""
+
+
+def planned(arguments: "dict | GRPOConfig", profile: Profile | None, gpu: Gpu | str | None, **other: object) -> Planned:
+    """Everything that was given as one `Planned`; a profile fills what was left open."""
+    given = dict(arguments) if isinstance(arguments, dict) else _arguments_of(arguments)
+    found = _find_gpu(gpu, profile)
+    machine = "cpu" if found is None or given.get("use_cpu") else _machine(found)
+    for name, value in _of_profile(profile).items():
+        other[name] = value if other[name] is None else other[name]
+    rewards = other.pop("rewards")
+    listed = rewards if rewards is None or isinstance(rewards, list | tuple) else [rewards]
+    return Planned(
+        given,
+        config_defaults(),
+        gpu=found,
+        machine=machine,
+        rewards=None if listed is None else list(listed),
+        constructed=not isinstance(arguments, dict),
+        **other,
+    )
+
+
+def _arguments_of(config: "GRPOConfig") -> dict:
+    """The fields of a `GRPOConfig`; it has derived the generation batch from the steps, so that one is dropped."""
+    given = {one.name: value for one in fields(config) if (value := vars(config)[one.name]) is not None}
+    given.pop("generation_batch_size", None)
+    return given
+
+
+def config_defaults() -> dict:
+    """The defaults of the installed `GRPOConfig` by name."""
+    from trl import GRPOConfig
+
+    known = [one for one in fields(GRPOConfig) if one.init]
+    made = {one.name: one.default_factory() for one in known if one.default_factory is not MISSING}
+    return {one.name: one.default for one in known if one.default is not MISSING} | made
+
+
+def _of_profile(profile: Profile | None) -> dict:
+    if profile is None:
+        return {}
+    return {
+        "load_in_4bit": profile.load_in_4bit,
+        "lora_rank": profile.lora_rank,
+        "dtype": profile.dtype,
+        "max_prompt_length": profile.max_prompt_length,
+    }
+
+
+def _find_gpu(gpu: Gpu | str | None, profile: Profile | None) -> Gpu | None:
+    """The GPU that was named, else this machine's, else the one that the profile is for."""
+    if isinstance(gpu, str):
+        check_choice("gpu", gpu, tuple(HARDWARE))
+        return HARDWARE[gpu].gpu
+    if gpu is not None:
+        return gpu
+    if profile is not None and profile.name == "cpu":
+        return None
+    found = find_gpus()
+    if found:
+        return found[0]
+    return HARDWARE[profile.name].gpu if profile else None
+
+
+def _machine(gpu: Gpu) -> str:
+    """The row of `HARDWARE` that is nearest to a GPU: by its name, else by its memory and capability."""
+    named = [key for key in HARDWARE if key != "cpu" and key in gpu.name.lower()]
+    if named:
+        return named[0]
+    if gpu.capability < 8.0:
+        return "t4"
+    return "h100" if gpu.capability >= 9.0 and gpu.memory_gib >= 70 else "a100" if gpu.memory_gib >= 38 else "l4"
+
+
+def check_given(given: object) -> None:
+    """Raise a CourseError unless the arguments are a dict or a `GRPOConfig`."""
+    from transformers import TrainingArguments
+
+    if not isinstance(given, dict | TrainingArguments):
+        raise CourseError(
+            f"arguments={given!r} should be a dict of GRPOConfig's arguments, as training_arguments(profile) gives, "
+            "or a GRPOConfig."
+        )

@@ -1,0 +1,159 @@
+"""Check the tokenizer and the lengths: what the model sees, and where its turn ends."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..data import prompt_lengths
+from ..reward_lab.forms import FORMS, Form, read_tags
+from .planned import Planned
+from .report import Finding
+from .rows import column
+from .sizes import read_config
+
+if TYPE_CHECKING:
+    pass
+
+#: Gold answers, the longest ones, whose tokens are counted.
+LONGEST_GOLDS = 20
+#: Above this a tokenizer's ``model_max_length`` means "not set" (transformers writes 1e30).
+UNSET = 10**9
+PERCENTILES = (50, 90, 95, 99)
+#: Prompts whose tokens are counted; of a larger dataset so many, evenly spread.
+MOST_PROMPTS = 10_000
+
+
+def tokens(run: Planned) -> list[Finding]:
+    """End-of-sequence and padding tokens."""
+    tokenizer, found = run.tokenizer, []
+    if tokenizer.eos_token is None:
+        why = "no completion would ever end before its limit, and TRL fails after the first ones."
+        mend = "tokenizer.eos_token = the token that ends a turn in the chat template, such as '<|im_end|>'."
+        found.append(Finding("no_eos", "the tokenizer has no eos_token.", why, mend))
+    elif tokenizer.pad_token is None:
+        why = "TRL then pads with the eos token."
+        mend = "tokenizer.pad_token = a token of its own, such as '<|endoftext|>' for Qwen, if the vocabulary has one."
+        found.append(Finding("no_pad", "the tokenizer has no pad_token.", why, mend))
+    elif tokenizer.pad_token_id == tokenizer.eos_token_id:
+        why = (
+            "TRL masks what follows the first eos itself, so GRPO runs; but a later SFT that masks padding "
+            "masks the end of the turn with it, and that model never stops."
+        )
+        mend = "tokenizer.pad_token = a token of its own, if the vocabulary has one."
+        found.append(Finding("pad_is_eos", f"pad_token and eos_token are both {tokenizer.eos_token!r}.", why, mend))
+    return found
+
+
+def template(run: Planned) -> list[Finding]:
+    """A chat template: that there is one for messages, and that a turn ends with the eos token."""
+    tokenizer = run.tokenizer
+    messages = run.train is not None and len(run.train) and isinstance(column(run.train, "prompt")[0], list)
+    if tokenizer.chat_template is None:
+        if not messages:
+            return []
+        why = 'TRL renders messages with it, and raises: "tokenizer.chat_template is not set".'
+        mend = "the instruct version of the model, or tokenizer.chat_template = a template of its family."
+        return [Finding("no_chat_template", "message prompts, and a tokenizer without a chat template.", why, mend)]
+    ending = _end_of_turn(run)
+    if tokenizer.eos_token is None or tokenizer.eos_token in ending:
+        return []
+    why = f"sampling stops at {tokenizer.eos_token!r} alone, so a model that learned this template runs on."
+    mend = f"tokenizer.eos_token = the token that ends a turn ({ending.strip() or 'there is none: mend the template'})."
+    return [Finding("template_without_eos", f"the chat template ends a turn with {ending!r}.", why, mend)]
+
+
+def _end_of_turn(run: Planned) -> str:
+    """What the template writes behind what the model says."""
+    said = "The answer is 42"
+    talk = [{"role": "user", "content": "What is 40 + 2?"}, {"role": "assistant", "content": said}]
+    return run.tokenizer.apply_chat_template(talk, tokenize=False).rpartition(said)[2]
+
+
+def vocabulary(run: Planned) -> list[Finding]:
+    """A tokenizer that belongs to another model."""
+    there = read_config(run.model).get_text_config().vocab_size
+    if len(run.tokenizer) <= there:
+        return []
+    what = f"the tokenizer has {len(run.tokenizer)} tokens, the model {there}."
+    why = "a token beyond the model's embeddings raises an IndexError, or a device-side assert on a GPU."
+    return [Finding("tokenizer_mismatch", what, why, "AutoTokenizer.from_pretrained of the same model.")]
+
+
+def lengths_of(run: Planned) -> list[int]:
+    """Tokens of the training prompts as the model will see them; of a large dataset, of a part."""
+    values = column(run.train, "prompt")
+    return _lengths(run, values[:: -(-len(values) // MOST_PROMPTS)])
+
+
+def _lengths(run: Planned, values: list) -> list[int]:
+    if isinstance(values[0], str):
+        return [len(ids) for ids in run.tokenizer([v for v in values if isinstance(v, str)])["input_ids"]]
+    return prompt_lengths({"prompt": [value for value in values if isinstance(value, list)]}, run.tokenizer)
+
+
+def context_of(run: Planned) -> int | None:
+    """The longest text in tokens that the model was made for, or None if nothing says it."""
+    known = []
+    if run.model:
+        known.append(read_config(run.model).get_text_config().to_dict().get("max_position_embeddings"))
+    if run.tokenizer is not None:
+        known.append(run.tokenizer.model_max_length)
+    known = [int(length) for length in known if length and length < UNSET]
+    return min(known, default=None)
+
+
+def prompt_limits(run: Planned, lengths: Sequence[int]) -> list[Finding]:
+    """Prompts against the model's context and against the limit that was chosen."""
+    found, context, limit = [], context_of(run), run.max_prompt_length
+    room = context - run["max_completion_length"] if context else None
+    if room is not None and max(lengths) > room:
+        what = (
+            _exceed(lengths, room)
+            + f" (the model's {context} less max_completion_length={run['max_completion_length']})."
+        )
+        why = "TRL never truncates a prompt; beyond its context the model was never trained and writes noise."
+        mend = f"drop_long_prompts(rows, tokenizer, {room}), or a shorter max_completion_length." if room > 0 else (
+            f"max_completion_length below {context}."
+        )  # fmt: skip
+        found.append(Finding("prompt_too_long", what, why, mend))
+    if limit is not None and max(lengths) > limit and (room is None or limit < room):
+        why = "TRL 1.x has no max_prompt_length: these rows are trained on, with their memory, unless you drop them."
+        mend = f"drop_long_prompts(rows, tokenizer, {limit}), or a max_prompt_length from here: {percentiles(lengths)}."
+        found.append(Finding("long_prompts", _exceed(lengths, limit) + ".", why, mend))
+    return found
+
+
+def _exceed(lengths: Sequence[int], limit: int) -> str:
+    over = sum(length > limit for length in lengths)
+    return f"{over} of {len(lengths)} prompts have more than {limit} tokens, the longest {max(lengths)}"
+
+
+def percentiles(lengths: Sequence[int]) -> str:
+    """Lengths that a share of the prompts does not exceed.
+
+    >>> percentiles(range(1, 101))
+    '50 % have at most 50, 90 % 90, 95 % 95, 99 % 99, all 100'
+    """
+    ordered = sorted(lengths)
+    at = {p: ordered[max(0, -(-len(ordered) * p // 100) - 1)] for p in PERCENTILES}
+    shares = [f"{p} %{' have at most' if p == PERCENTILES[0] else ''} {length}" for p, length in at.items()]
+    return ", ".join([*shares, f"all {ordered[-1]}"])
+
+
+def completion_length(run: Planned, golds: Sequence[str]) -> list[Finding]:
+    """Whether the shortest clean completion in the asked form fits into the limit."""
+    form = read_tags(run.tags) if run.tags is not None else FORMS[0]
+    needed, limit = _clean_length(run, form, golds), run["max_completion_length"]
+    if not isinstance(limit, int) or needed <= limit:
+        return []
+    what = f"max_completion_length={limit}, and the form alone takes {needed} tokens ({form})."
+    why = "a completion that is cut off never closes its tags, so the format and the answer earn nothing."
+    return [
+        Finding("short_completions", what, why, f"max_completion_length={2 * needed} or more, with room to reason.")
+    ]
+
+
+def _clean_length(run: Planned, form: Form, golds: Sequence[str]) -> int:
+    """Tokens of the form around the longest gold answer, with nothing reasoned, and of the end of the turn."""
+    longest = sorted(golds, key=len)[-LONGEST_GOLDS:]
+    texts = [form.write("", gold) for gold in longest or ["42"]]
+    return max(len(ids) for ids in run.tokenizer(texts, add_special_tokens=False)["input_ids"]) + 1

@@ -1,0 +1,321 @@
+"""Measure how far the estimates of memory and minutes are off, and write the measured half of docs/preflight.md.
+
+    python scripts/bench_estimate.py
+
+On a CPU, one thread, each case in a fresh process: the resident memory at its peak above what the process had after
+the imports, and the processor's seconds of a step, against `estimate_memory` and `estimate_minutes`.
+"""
+
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import date
+from pathlib import Path
+
+from bench import processor
+
+from grpo_utils import prepare_machine
+from grpo_utils.install import installed_version
+from grpo_utils.preflight.estimate import (
+    GIB,
+    HARDWARE,
+    MEMORY_FACTOR,
+    MINUTES_FACTOR,
+    Memory,
+    Minutes,
+    estimate_memory,
+    estimate_minutes,
+)
+from grpo_utils.preflight.sizes import model_sizes
+from grpo_utils.profiles import BACKENDS, CPU, PROFILES
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "preflight.md"
+MARK = "<!-- measured: written by `make bench-estimate`, do not edit below -->"
+
+#: Random weights in the Qwen3 architecture: hidden, layers, heads, kv heads, intermediate, vocabulary.
+SHAPES = {"qwen3-36M": (512, 6, 8, 4, 1536, 32_000), "qwen3-118M": (768, 12, 12, 4, 2304, 50_000)}
+#: Model, completions a step, longest completion, steps, and what differs from a LoRA of rank 16 in fp32.
+CASES = {
+    "tiny-qwen3, LoRA": ("tiny-qwen3", 64, 32, 20, {}),
+    "tiny-qwen3, 4-bit LoRA": ("tiny-qwen3", 64, 32, 20, {"load_in_4bit": True}),
+    "tiny-gemma3, LoRA": ("tiny-gemma3", 64, 32, 20, {}),
+    "36M, LoRA": ("qwen3-36M", 16, 64, 2, {}),
+    "36M, LoRA, checkpointing": ("qwen3-36M", 16, 64, 2, {"gradient_checkpointing": True}),
+    "36M, 4-bit LoRA": ("qwen3-36M", 16, 64, 2, {"load_in_4bit": True}),
+    "36M, all weights": ("qwen3-36M", 16, 64, 2, {"lora_rank": 0}),
+    "36M, all weights, beta": ("qwen3-36M", 16, 64, 2, {"lora_rank": 0, "beta": 0.04}),
+    "118M, LoRA": ("qwen3-118M", 16, 64, 2, {}),
+    "118M, LoRA, accumulated": ("qwen3-118M", 16, 64, 2, {"batch": 4}),
+}
+PROMPT = 45  # tokens of every prompt: an addition in the tiny tokenizer
+
+
+def config_of(model: str) -> object:
+    """A model's configuration: of a tiny model by its name, else the Qwen3 architecture in a size of ours."""
+    if model not in SHAPES:
+        return model
+    from transformers import Qwen3Config
+
+    hidden, layers, heads, kv_heads, intermediate, vocabulary = SHAPES[model]
+    return Qwen3Config(
+        vocab_size=vocabulary,
+        hidden_size=hidden,
+        intermediate_size=intermediate,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=kv_heads,
+        head_dim=64,
+        tie_word_embeddings=True,
+        eos_token_id=1,
+        pad_token_id=0,
+    )
+
+
+def estimates(name: str) -> tuple[Memory, Minutes]:
+    """What the formulas say of a case."""
+    model, completions, length, steps, other = CASES[name]
+    shared = {
+        "generated_at_once": completions,
+        "prompt_tokens": PROMPT,
+        "completion_tokens": length,
+        "dtype": "float32",
+        "load_in_4bit": other.get("load_in_4bit", False),
+        "lora_rank": other.get("lora_rank", 16),
+        "gradient_checkpointing": other.get("gradient_checkpointing", False),
+    }
+    sizes = model_sizes(config_of(model))
+    batch, beta = other.get("batch", completions), other.get("beta", 0.0)
+    memory = estimate_memory(sizes, batch=batch, beta=beta, device="cpu", **shared)
+    minutes = estimate_minutes(sizes, hardware="cpu", steps=steps, completions_per_step=completions, **shared)
+    return memory, minutes
+
+
+def resident(key: str) -> int:
+    """Bytes of this process: ``VmRSS`` now, ``VmHWM`` at the highest so far (Linux)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(key))
+
+
+def measure(name: str) -> dict:
+    """Run one case in this process: bytes above the imports, seconds a step."""
+    from datasets import Dataset
+    from trl import GRPOConfig, GRPOTrainer
+
+    from grpo_utils import keep_trainable_fp32, load_rows, math_rewards, training_arguments
+
+    model, completions, length, steps, other = CASES[name]
+    rewards, weights = math_rewards()
+    rows = load_rows("addition", "train", 64)
+    assert isinstance(rows, Dataset)
+    saved = tempfile.mkdtemp()
+    before_peak(saved, model)
+    batch = other.get("batch", completions)
+    baseline = resident("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # forget the highest so far
+    policy, tokenizer = load(saved, model, other)
+    arguments = training_arguments(
+        CPU,
+        output_dir=saved,
+        max_steps=steps,
+        per_device_train_batch_size=batch,
+        gradient_accumulation_steps=completions // batch,
+        max_completion_length=length,
+        reward_weights=weights,
+        gradient_checkpointing=other.get("gradient_checkpointing", False),
+        beta=other.get("beta", 0.0),
+    )
+    trainer = GRPOTrainer(
+        model=policy,
+        processing_class=tokenizer,
+        args=GRPOConfig(**arguments),
+        train_dataset=rows,
+        reward_funcs=rewards,
+    )
+    keep_trainable_fp32(policy)
+    started = time.process_time()  # of one thread, so that a busy machine does not count
+    trainer.train()
+    seconds = (time.process_time() - started) / steps
+    lengths = max(entry["completions/max_length"] for entry in trainer.state.log_history if "reward" in entry)
+    return {"bytes": resident("VmHWM") - baseline, "seconds": seconds, "longest": lengths}
+
+
+def before_peak(folder: str, model: str) -> None:
+    """Write a model of random weights where one is needed, in another process, whose memory does not count."""
+    if model in SHAPES:
+        code = f"""
+import bench_estimate
+from transformers import AutoTokenizer, Qwen3ForCausalLM
+from grpo_utils import model_path
+Qwen3ForCausalLM(bench_estimate.config_of({model!r})).save_pretrained({folder!r})
+AutoTokenizer.from_pretrained(model_path("tiny-qwen3")).save_pretrained({folder!r})
+"""
+        subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent)
+
+
+def load(folder: str, model: str, other: dict) -> tuple:
+    """The policy of a case and its tokenizer, from the second backend."""
+    from grpo_utils import load_policy
+
+    return load_policy(
+        folder if model in SHAPES else model,
+        profile=CPU,
+        backend="transformers",
+        load_in_4bit=other.get("load_in_4bit", False),
+        full_finetuning=other.get("lora_rank") == 0,
+    )
+
+
+def run_case(name: str) -> dict:
+    """One case in a fresh process."""
+    run = subprocess.run([sys.executable, __file__, name], check=True, capture_output=True, text=True)
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+def rows() -> tuple[list[str], list[float], list[float]]:
+    """The table's lines, and the factors by which memory and time are off."""
+    lines, memory_factors, time_factors = [], [], []
+    for name in CASES:
+        print(name, "...", flush=True)
+        seen, (memory, minutes) = run_case(name), estimates(name)
+        seconds = minutes.total * 60 / CASES[name][3]
+        print(f"   {seen['bytes'] / GIB:.2f} {memory.gib:.2f} GiB, {seen['seconds']:.2f} {seconds:.2f} s", memory, seen)
+        memory_factors.append(memory.gib * GIB / seen["bytes"])
+        time_factors.append(seconds / seen["seconds"])
+        lines.append(
+            f"| {name} | {seen['bytes'] / GIB:.2f} | {memory.gib:.2f} | {memory_factors[-1]:.2f} "
+            f"| {seen['seconds']:.2f} | {seconds:.2f} | {time_factors[-1]:.2f} |"
+        )
+    return lines, memory_factors, time_factors
+
+
+def known_config(name: str) -> object:
+    """The published shapes of the models that the profiles and the one published figure name (no download)."""
+    from transformers import Gemma3TextConfig, Qwen2Config, Qwen3Config
+
+    common = {"tie_word_embeddings": True}
+    return {
+        "unsloth/Qwen2.5-1.5B-Instruct": Qwen2Config(
+            vocab_size=151_936, hidden_size=1536, intermediate_size=8960, num_hidden_layers=28,
+            num_attention_heads=12, num_key_value_heads=2, **common,
+        ),
+        "unsloth/Qwen2.5-7B-Instruct": Qwen2Config(
+            vocab_size=152_064, hidden_size=3584, intermediate_size=18_944, num_hidden_layers=28,
+            num_attention_heads=28, num_key_value_heads=4, tie_word_embeddings=False,
+        ),
+        "unsloth/gemma-3-1b-it": Gemma3TextConfig(
+            vocab_size=262_144, hidden_size=1152, intermediate_size=6912, num_hidden_layers=26,
+            num_attention_heads=4, num_key_value_heads=1, head_dim=256, **common,
+        ),
+        "Qwen3-4B": Qwen3Config(
+            vocab_size=151_936, hidden_size=2560, intermediate_size=9728, num_hidden_layers=36,
+            num_attention_heads=32, num_key_value_heads=8, head_dim=128, **common,
+        ),
+    }[name]  # fmt: skip
+
+
+def profile_rows() -> str:
+    """What the formulas say of the GPU profiles, never run."""
+    lines = []
+    for profile in PROFILES.values():
+        if profile.name == "cpu":
+            continue
+        sizes = model_sizes(known_config(profile.models["qwen"]))
+        shared = {
+            "generated_at_once": profile.completions_per_step,
+            "prompt_tokens": profile.max_prompt_length,
+            "completion_tokens": profile.max_completion_length,
+            "dtype": profile.dtype,
+            "load_in_4bit": profile.load_in_4bit,
+            "lora_rank": profile.lora_rank,
+        }
+        batch, optim = profile.per_device_train_batch_size, profile.optim
+        unsloth, plain = (
+            estimate_memory(sizes, batch=batch, optim=optim, backend=backend, **shared) for backend in BACKENDS
+        )
+        minutes = estimate_minutes(
+            sizes,
+            hardware=profile.name,
+            steps=profile.steps,
+            completions_per_step=profile.completions_per_step,
+            **shared,
+        )
+        card = HARDWARE[profile.name].gpu
+        name = profile.models["qwen"].partition("/")[2]
+        lines.append(
+            f"| `{profile.name}`, {name} | {unsloth.gib:.1f} | {plain.gib:.1f} | {card.memory_gib:g} "
+            f"| {minutes.total:.0f} ({minutes.generating:.0f} + {minutes.learning:.0f}) |"
+        )
+    return "\n".join(lines)
+
+
+def published() -> str:
+    """Against the one published figure for a GPU."""
+    sizes = model_sizes(known_config("Qwen3-4B"))
+    memory = estimate_memory(
+        sizes,
+        batch=2,
+        generated_at_once=2,
+        prompt_tokens=256,
+        completion_tokens=1024,
+        optim="adamw_8bit",
+        backend="unsloth",
+    )
+    return (
+        f"The one published figure: Qwen3-4B in 4 bits, rank 16, 2 generations, 1,024 tokens, Unsloth with vLLM:\n"
+        f"13.6 GB ({13.6e9 / GIB:.1f} GiB). The formula gives {memory.gib:.1f} GiB without vLLM (a factor of "
+        f"{memory.gib * GIB / 13.6e9:.2f}); vLLM takes memory of its own beside it,\nwhich the formula leaves out."
+    )
+
+
+def measured() -> str:
+    lines, memory_factors, time_factors = rows()
+    versions = ", ".join(f"{name} {installed_version(name)}" for name in ("trl", "transformers", "peft", "torch"))
+    worst_memory, worst_time = (max(max(f), 1 / min(f)) for f in (memory_factors, time_factors))
+    assert worst_memory <= MEMORY_FACTOR["cpu"], f"memory is off by {worst_memory:.2f}: raise MEMORY_FACTOR['cpu']"
+    assert worst_time <= MINUTES_FACTOR["cpu"], f"time is off by {worst_time:.2f}: raise MINUTES_FACTOR['cpu']"
+    return f"""{MARK}
+
+## Measured on a CPU
+
+By `make bench-estimate` on {date.today():%Y-%m-%d}, {processor()}, one thread,
+Python {platform.python_version()}, {versions}.
+Random weights in the Qwen3 architecture where no tiny model is named. Memory is what the process
+had at its peak above what it had after the imports; time is the processor's.
+
+| case | GiB, measured | estimated | factor | seconds a step, measured | estimated | factor |
+|---|---|---|---|---|---|---|
+{chr(10).join(lines)}
+
+Largest error: memory by a factor of {worst_memory:.2f}, time by {worst_time:.2f}. The ranges that a report shows
+for a CPU are wider than that: {MEMORY_FACTOR["cpu"]:g} and {MINUTES_FACTOR["cpu"]:g}. Both formulas have constants that
+were set on these cases, so expect more on another machine.
+
+## GPUs: estimated, never run
+
+| profile | GiB at the peak, Unsloth | plain TRL | GiB of the card | minutes of training (generating + learning) |
+|---|---|---|---|---|
+{profile_rows()}
+
+If every completion runs to its limit; evaluation, download and merge not counted. Ranges in a report: a factor of
+{MEMORY_FACTOR["gpu"]:g} for memory and {MINUTES_FACTOR["gpu"]:g} for time, both guesses.
+
+{published()}
+"""
+
+
+def main() -> None:
+    prepare_machine(CPU)
+    if len(sys.argv) > 1:
+        print(json.dumps(measure(sys.argv[1])))
+        return
+    text = PAGE.read_text(encoding="utf-8").partition(MARK)[0]
+    PAGE.write_text(text + measured(), encoding="utf-8")
+    print(f"written: {PAGE.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,653 @@
+"""Preflight: wrong configurations are refused in seconds with the mend, right ones pass, and TRL agrees."""
+
+import re
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grpo_utils import chat_prompt, load_rows, math_rewards, model_path, training_arguments
+from grpo_utils.errors import CourseError
+from grpo_utils.preflight import CODES, HARDWARE, Sizes, estimate_memory, estimate_minutes, model_sizes, preflight
+from grpo_utils.preflight import arguments as of_arguments
+from grpo_utils.preflight.estimate import MEMORY_FACTOR, MINUTES_FACTOR
+from grpo_utils.profiles import CPU, PROFILES, T4, Gpu
+
+SECONDS = 5.0
+REWARDS, WEIGHTS = math_rewards()
+ROWS = [{"prompt": chat_prompt(f"What is {n} + 1?"), "answer": str(n + 1)} for n in range(40)]
+SOLVED = [{**row, "solution": "1"} for row in ROWS]
+HELDOUT = [{"prompt": chat_prompt(f"What is {n} + 2?"), "answer": str(n + 2)} for n in range(50, 58)]
+RTX_3060 = Gpu("NVIDIA GeForce RTX 3060", 12.0, 8.6)
+
+
+@pytest.fixture(scope="module")
+def load_tokenizer():
+    """A fresh tokenizer of a tiny model; the first call pays for the imports."""
+    import trl  # noqa: F401
+    from transformers import AutoTokenizer
+
+    return lambda name="tiny-qwen3": AutoTokenizer.from_pretrained(model_path(name))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def imports(load_tokenizer):
+    """One preflight, so that no test measures the imports of torch, transformers and TRL."""
+    return check(load_tokenizer())
+
+
+def check(tokenizer, arguments=None, without=(), **changes):
+    """A preflight of the sound run with something changed."""
+    given = training_arguments(CPU, reward_weights=[1.0], per_device_train_batch_size=16)
+    given = {name: value for name, value in given.items() if name not in without} | (arguments or {})
+    sound = {"model": "tiny-qwen3", "tokenizer": tokenizer, "train": ROWS, "heldout": HELDOUT, "rewards": REWARDS[:1]}
+    return preflight(given, **{**sound, "profile": CPU, **changes})
+
+
+def codes(report) -> set[str]:
+    """The codes found, but for a reward that the lab calls slow, which on a busy machine any may be."""
+    return {finding.code for finding in report.findings if "calls this slow" not in finding.why}
+
+
+def no_kwargs(completions, answer):
+    return [0.0 for _ in completions]
+
+
+def wants_solution(completions, solutions, **kwargs):
+    return [0.0 for _ in completions]
+
+
+def pays_everything(completions, answer, **kwargs):
+    return [1.0 for _ in completions]
+
+
+def takes_one(completion):
+    return 1.0
+
+
+def changed(rows, index=3, **columns):
+    """The rows with something else in one of them."""
+    return [{**row, **columns} if i == index else row for i, row in enumerate(rows)]
+
+
+LONG = chat_prompt("What is 1 + 2? " * 400)
+
+
+def on(gpu, **arguments):
+    """A run on a GPU, in fp16 unless told otherwise."""
+    given = {"use_cpu": False, "bf16": False, "fp16": True, **arguments}
+    return {"arguments": given, "gpu": gpu, "profile": None, "lora_rank": 16, "load_in_4bit": True, "dtype": None}
+
+
+#: What is changed in the sound run, the code of the error, and a piece of the mend.
+WRONG = {
+    "a misspelled argument": ({"arguments": {"learnign_rate": 1e-3}}, "unknown_argument", "mean 'learning_rate'"),
+    "a removed argument": ({"arguments": {"max_prompt_length": 96}}, "unknown_argument", "drop_long_prompts(rows"),
+    "another removed argument": ({"arguments": {"warmup_ratio": 0.1}}, "unknown_argument", "warmup_steps=0.1"),
+    "a rate that is a text": ({"arguments": {"learning_rate": "1e-5"}}, "wrong_type", "learning_rate=1.0e-05"),
+    "a switch that is a text": ({"arguments": {"use_cpu": "yes"}}, "wrong_type", "use_cpu=True"),
+    "eval_strategy: no, from YAML": ({"arguments": {"eval_strategy": False}}, "wrong_type", "'no', in quotes"),
+    "no temperature": ({"arguments": {"temperature": None}}, "wrong_type", "TRL's default is 1.0"),
+    "max_steps=None": ({"arguments": {"max_steps": None}}, "max_steps_none", "max_steps=-1 for whole epochs"),
+    "no epochs": ({"arguments": {"max_steps": -1, "num_train_epochs": 0}}, "out_of_range", "num_train_epochs=1"),
+    "a rate of zero": ({"arguments": {"learning_rate": 0.0}}, "out_of_range", "learning_rate should be above 0"),
+    "no completion tokens": ({"arguments": {"max_completion_length": 0}}, "out_of_range", "should be 1 or more"),
+    "a negative beta": ({"arguments": {"beta": -0.1}}, "out_of_range", "beta should be 0 or more"),
+    "no iterations": ({"arguments": {"num_iterations": 0}}, "out_of_range", "num_iterations should be 1 or more"),
+    "an unknown loss": ({"arguments": {"loss_type": "gpro"}}, "unknown_choice", "Did you mean 'grpo'"),
+    "an unknown scaling": ({"arguments": {"scale_rewards": "groups"}}, "unknown_choice", "Did you mean 'group'"),
+    "an unknown level": ({"arguments": {"importance_sampling_level": "seq"}}, "unknown_choice", "token, sequence"),
+    "an unknown optimizer": ({"arguments": {"optim": "adam8bit"}}, "refused", "adamw_torch"),
+    "auto_find_batch_size": ({"arguments": {"auto_find_batch_size": True}}, "refused", "auto_find_batch_size=False"),
+    "one completion a prompt": ({"arguments": {"num_generations": 1}}, "group_too_small", "num_generations=8"),
+    "a group that is cut": ({"arguments": {"num_generations": 6}}, "batch", "Valid num_generations here: 2, 4, 8, 16"),
+    "a group that is cut on three processes": (
+        {"arguments": {"per_device_train_batch_size": 4}, "processes": 3}, "batch", "Divide that by 3",
+    ),
+    "a generation batch that does not fit": (
+        {"arguments": {"generation_batch_size": 24}, "without": ["steps_per_generation"]},
+        "generation_batch", "generation_batch_size=16, 32, 64",
+    ),
+    "two sizes of one thing": ({"arguments": {"generation_batch_size": 16}}, "generation_batch", "Leave one"),
+    "an evaluation batch that is cut": (
+        {"arguments": {"eval_strategy": "steps", "per_device_eval_batch_size": 12}},
+        "eval_batch", "per_device_eval_batch_size=8, or a multiple; or num_generations_eval=6",
+    ),
+    "evaluation on nothing": (
+        {"arguments": {"eval_strategy": "steps"}, "heldout": None}, "no_eval_rows", "eval_strategy='no'",
+    ),
+    "greedy sampling": ({"arguments": {"temperature": 0.0}}, "temperature_zero", "temperature=1.0"),
+    "the likeliest token alone": ({"arguments": {"top_k": 1}}, "temperature_zero", "top_k=0"),
+    "an unknown logger": ({"arguments": {"report_to": "wandbd"}}, "report_to", "Did you mean 'wandb'"),
+    "a logger that is not there": ({"arguments": {"report_to": "trackio"}}, "report_to", "pip install trackio"),
+    "no rewards": ({"rewards": []}, "no_rewards", "math_rewards()"),
+    "too few weights": ({"rewards": REWARDS}, "reward_weights", "reward_weights=[1.0, 1.0, 1.0]"),
+    "weights of zero": ({"arguments": {"reward_weights": [0]}}, "reward_weights", "A weight above 0"),
+    "a reward without kwargs": (
+        {"rewards": no_kwargs, "arguments": {"reward_weights": None}},
+        "reward_takes_no_more", "def no_kwargs(completions, answer, **kwargs)",
+    ),
+    "a column that is not there": (
+        {"rewards": wants_solution, "train": SOLVED, "arguments": {"reward_weights": None}},
+        "missing_column", "Did you mean 'solution'",
+    ),
+    "no reward at all": (
+        {"rewards": takes_one, "arguments": {"reward_weights": None}}, "not_a_reward", "def my_reward(",
+    ),
+    "a reward that pays everything": (
+        {"rewards": pays_everything, "arguments": {"reward_weights": None}}, "reward_broken", "Mend the reward",
+    ),
+    "no rows": ({"train": []}, "no_rows", "a filter by length"),
+    "too few rows": ({"train": ROWS[:1]}, "too_few_rows", "2 rows or more"),
+    "no prompt column": (
+        {"train": [{"question": "What?", "answer": "1"}] * 8}, "no_prompt", "rows.rename_column('question', 'prompt')",
+    ),
+    "text prompts to a chat model": (
+        {"train": changed(ROWS, prompt="What is 2 + 2?")}, "string_prompt", "chat_prompt('What is 2 + 2?')",
+    ),
+    "a prompt that ends with the model": (
+        {"train": changed(ROWS, prompt=[{"role": "assistant", "content": "4"}])}, "bad_prompt", "chat_prompt(",
+    ),
+    "a missing answer": ({"train": changed(ROWS, answer=None)}, "bad_answer", "rows.filter(lambda row: row['answer'])"),
+    "an empty answer": ({"train": changed(ROWS, answer=" ")}, "bad_answer", "train row 3 of 40"),
+    "held-out rows that are trained on": (
+        {"heldout": [{**ROWS[0], "prompt": chat_prompt("what IS 0 + 1?  ")}]}, "leak", "train.filter(lambda row:",
+    ),
+    "no chat template": ({"tokenizer": {"chat_template": None}}, "no_chat_template", "the instruct version"),
+    "no end of sequence": ({"tokenizer": {"eos_token": None}}, "no_eos", "tokenizer.eos_token ="),
+    "a turn that does not end with eos": (
+        {"tokenizer": {"eos_token": "<|endoftext|>"}}, "template_without_eos", "that ends a turn (<|im_end|>)",
+    ),
+    "another model's tokenizer": ({"model_of_other_size": True}, "tokenizer_mismatch", "of the same model"),
+    "prompts beyond the context": (
+        {"train": changed(ROWS, prompt=LONG)}, "prompt_too_long", "drop_long_prompts(rows, tokenizer, 992)",
+    ),
+    "no such model": ({"model": "Qwen/Qwen3-0.6"}, "model_missing", "fetch the model once"),
+    "no such folder": ({"model": "./nothing"}, "model_missing", "a model's folder"),
+    "bf16 on a T4": (on("t4", bf16=True, fp16=False), "bf16_gpu", "fp16=True and bf16=False"),
+    "TRL's default on a T4": (on("t4", bf16=None, fp16=False), "bf16_gpu", "fp16=True and bf16=False"),
+    "both precisions": (on("t4", bf16=True), "fp16_and_bf16", "bf16=True alone from capability 8.0"),
+    "a GPU run without a GPU": (
+        {"arguments": {"use_cpu": False}, "without": ["bf16"], "gpu": "cpu"}, "no_gpu", "use_cpu=True, bf16=False",
+    ),
+    "Gemma 3 in fp16": ({**on("t4"), "model": "tiny-gemma3"}, "gemma_fp16", "a Qwen model"),
+    "FlashAttention on a T4": (
+        on("t4", model_init_kwargs={"attn_implementation": "flash_attention_2"}), "flash_attention", "'sdpa'",
+    ),
+    "vLLM on a CPU": ({"arguments": {"use_vllm": True}}, "vllm", "use_vllm=False"),
+    "vLLM that is not there": (on("l4", use_vllm=True), "vllm", "pip install trl[vllm]"),
+    "4-bit weights to be trained": ({"lora_rank": 0, "load_in_4bit": True}, "four_bit_full", "lora_rank=16"),
+    "more memory than there is": (
+        {**on(RTX_3060, per_device_train_batch_size=64, max_completion_length=900), "model": "seven_billion"},
+        "memory", "In this order: per_device_train_batch_size down",
+    ),
+}  # fmt: skip
+
+
+def seven_billion():
+    from transformers import Qwen2Config
+
+    return Qwen2Config(
+        vocab_size=152_064, hidden_size=3584, intermediate_size=18_944, num_hidden_layers=28, num_attention_heads=28,
+        num_key_value_heads=4, tie_word_embeddings=False,
+    )  # fmt: skip
+
+
+def prepared(changes, load_tokenizer):
+    """The changes with what is made only when a test runs."""
+    changes, tokenizer = dict(changes), load_tokenizer()
+    for name, value in changes.pop("tokenizer", {}).items():
+        setattr(tokenizer, name, value)
+    if changes.pop("model_of_other_size", False):
+        from transformers import AutoConfig
+
+        changes["model"] = AutoConfig.from_pretrained(model_path("tiny-qwen3"), vocab_size=300)
+    if changes.get("model") == "seven_billion":
+        changes["model"] = seven_billion()
+    return tokenizer, changes
+
+
+def test_there_are_at_least_thirty_wrong_configurations():
+    assert len(WRONG) >= 30
+
+
+#: Errors that come with another, since both are true.
+ALSO = {"no_prompt": {"leak"}}
+
+
+@pytest.mark.parametrize(("changes", "code", "mend"), WRONG.values(), ids=WRONG)
+def test_a_wrong_configuration_is_refused_in_seconds_with_the_mend(changes, code, mend, load_tokenizer):
+    tokenizer, changes = prepared(changes, load_tokenizer)
+    started = time.perf_counter()
+    report = check(tokenizer, **changes)
+    seconds = time.perf_counter() - started
+    assert not report.ok and code in report.codes, str(report)
+    assert {finding.code for finding in report.errors} - ALSO.get(code, set()) == {code}, str(report)
+    assert seconds < SECONDS
+    with pytest.raises(CourseError) as error:
+        report.stop_on_errors()
+    assert mend in str(error.value), str(report)
+
+
+#: Settings that run and deserve a word: the code and a piece of the mend.
+DOUBTFUL = {
+    "max_steps=0": ({"arguments": {"max_steps": 0}}, "steps_ignored", "max_steps=1"),
+    "a high rate": ({"arguments": {"learning_rate": 0.05}}, "learning_rate", "1e-5 for an adapter"),
+    "TRL's rate for an adapter": ({"without": ["learning_rate"]}, "learning_rate", "learning_rate=1e-5"),
+    "dr_grpo alone": ({"arguments": {"loss_type": "dr_grpo"}}, "loss_incomplete", "scale_rewards='none'"),
+    "cispo alone": ({"arguments": {"loss_type": "cispo"}}, "loss_incomplete", "epsilon_high=5.0"),
+    "luspo alone": ({"arguments": {"loss_type": "luspo"}}, "loss_incomplete", "'sequence'"),
+    "sequence weights of tokens": (
+        {"arguments": {"importance_sampling_level": "sequence"}}, "loss_incomplete", "loss_type='grpo'",
+    ),
+    "groups of two": ({"arguments": {"num_generations": 2}}, "small_groups", "num_generations=8"),
+    "masked truncation": (
+        {"arguments": {"mask_truncated_completions": True}}, "truncated_masked", "mask_truncated_completions=False",
+    ),
+    "an answer that is a number": ({"heldout": changed(HELDOUT, answer=7)}, "answer_not_text", "str(row['answer'])"),
+    "a prompt twice": ({"train": [*ROWS, ROWS[0]]}, "duplicates", "Drop them"),
+    "no padding": ({"tokenizer": {"pad_token": None}}, "no_pad", "<|endoftext|>"),
+    "padding is the end": ({"tokenizer": {"pad_token": "<|im_end|>"}}, "pad_is_eos", "a token of its own"),
+    "a long prompt": (
+        {"train": changed(ROWS, prompt=chat_prompt("What is 1 + 2? " * 20))}, "long_prompts", "95 % 4",
+    ),
+    "no room for the form": ({"arguments": {"max_completion_length": 4}}, "short_completions", "or more, with room"),
+    "bf16 on a CPU": ({"arguments": {"bf16": True}}, "bf16_cpu", "bf16=False"),
+    "fp16 on a CPU": ({"arguments": {"fp16": True}}, "fp16_cpu", "fp16=False"),
+    "a GPU's optimizer": ({"arguments": {"optim": "adamw_8bit"}}, "gpu_optimizer", "adamw_torch"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "code", "mend"), DOUBTFUL.values(), ids=DOUBTFUL)
+def test_a_doubtful_configuration_is_a_warning(changes, code, mend, load_tokenizer):
+    tokenizer, changes = prepared(changes, load_tokenizer)
+    report = check(tokenizer, **changes)
+    assert report.ok and codes(report) == {code}, str(report)
+    assert mend in str(report)
+    report.stop_on_errors()
+
+
+def test_memory_near_the_limit_is_a_warning_and_vllm_on_a_t4_too(load_tokenizer):
+    tight = on("l4", per_device_train_batch_size=8)
+    report = check(load_tokenizer(), **{**tight, "model": seven_billion(), "backend": "transformers"})
+    assert report.ok and "memory_tight" in report.codes, str(report)
+    assert "vllm_t4" in check(load_tokenizer(), **on("t4", use_vllm=True)).codes
+
+
+def test_every_code_is_tried():
+    tried = {code for _, code, _ in [*WRONG.values(), *DOUBTFUL.values()]}
+    elsewhere = {"memory_tight", "vllm_t4", "reward_weak", "text_number", "peft_off"}
+    assert tried | elsewhere == set(CODES)
+    for name, (_, code, _) in {**WRONG, **DOUBTFUL}.items():
+        assert CODES[code][0] == ("error" if name in WRONG else "warning")
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+def test_a_right_configuration_passes_on_every_profile(profile, load_tokenizer):
+    tokenizer = load_tokenizer()
+    tokenizer.model_max_length = 32_768
+    report = preflight(
+        training_arguments(profile, reward_weights=WEIGHTS),
+        model="" if profile.name == "cpu" else seven_billion() if profile.name in ("a100", "h100") else "",
+        tokenizer=tokenizer,
+        train=load_rows("addition", "train", 200),
+        heldout=load_rows("addition", "test", 50),
+        rewards=REWARDS,
+        profile=profile,
+    )
+    assert report.ok and not codes(report) - {"memory_tight"}, str(report)
+
+
+@pytest.mark.parametrize("family", ["qwen", "gemma"])
+@pytest.mark.parametrize("lesson", ["02", "03"])
+def test_the_lessons_own_configurations_pass(lesson, family, load_tokenizer):
+    name = CPU.models[family]
+    rewards, weights = math_rewards()
+    rows = load_rows("addition", "train", CPU.train_rows)
+    started = time.perf_counter()
+    report = preflight(
+        training_arguments(CPU, max_steps=40 if lesson == "02" else CPU.steps, reward_weights=weights),
+        model=name,
+        tokenizer=load_tokenizer(name),
+        train=rows,
+        heldout=load_rows("addition", "test", CPU.eval_rows),
+        rewards=rewards,
+        profile=CPU,
+        load_in_4bit=lesson == "03",
+    )
+    assert report.ok and not codes(report), str(report)
+    assert report.estimate.memory.gib > 0 and report.estimate.minutes.total > 0
+    assert time.perf_counter() - started < SECONDS
+
+
+def test_a_config_that_was_built_is_taken_too(load_tokenizer, tmp_path):
+    from trl import GRPOConfig
+
+    arguments = training_arguments(CPU, output_dir=str(tmp_path), reward_weights=WEIGHTS)
+    report = check(load_tokenizer())
+    built = preflight(
+        GRPOConfig(**arguments),
+        model="tiny-qwen3",
+        tokenizer=load_tokenizer(),
+        train=ROWS,
+        rewards=REWARDS,
+        profile=CPU,
+    )
+    assert report.ok and built.ok and not codes(built), str(built)
+
+
+def test_what_is_not_given_is_not_checked_and_told():
+    report = preflight(training_arguments(CPU), profile=CPU)
+    assert report.ok
+    assert set(report.skipped) == {
+        "model",
+        "rows",
+        "chat template, tokens and lengths",
+        "rewards",
+        "memory and minutes",
+    }
+    assert "skipped rows: no train or heldout given" in str(report)
+
+
+def test_a_reward_that_is_a_model_is_not_tried_and_told(load_tokenizer):
+    report = check(load_tokenizer(), rewards=["some/reward-model", *REWARDS], arguments={"reward_weights": None})
+    assert report.ok and "some/reward-model" in report.skipped["the reward lab on models"]
+
+
+def test_a_weak_reward_is_a_warning(load_tokenizer):
+    def strings_only(completions, answer, **kwargs):
+        from grpo_utils import correctness_reward
+
+        texts = [c if isinstance(c, str) else "" for c in completions]
+        return [score or 0.0 for score in correctness_reward(texts, answer)]
+
+    report = check(load_tokenizer(), rewards=strings_only, arguments={"reward_weights": None})
+    assert "reward_weak" in report.codes and "string_only" in str(report)
+
+
+def test_two_processes_share_a_group(load_tokenizer):
+    arguments = {"per_device_train_batch_size": 4, "num_generations": 8}
+    assert check(load_tokenizer(), arguments=arguments, processes=2).ok
+    assert check(load_tokenizer(), arguments=arguments, processes=1).codes == {"batch"}
+
+
+def test_a_trainers_device_is_left_as_it_was(tmp_path):
+    from accelerate.state import PartialState
+    from trl import GRPOConfig
+
+    built = GRPOConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False)
+    built.distributed_state._shared_state["device"] = "where the trainer will be"
+    assert preflight(training_arguments(CPU), profile=CPU).ok
+    assert PartialState._shared_state["device"] == "where the trainer will be"
+    PartialState._reset_state()
+
+
+def test_text_prompts_are_right_for_a_base_model(load_tokenizer, tmp_path):
+    rows = [{"prompt": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(8)]
+    folder = tmp_path / "tiny-qwen3-base"
+    folder.mkdir()
+    (folder / "config.json").write_bytes(Path(model_path("tiny-qwen3"), "config.json").read_bytes())
+    report = check(load_tokenizer(), model=str(folder), train=rows, heldout=None)
+    assert report.ok and not codes(report), str(report)
+    assert check(load_tokenizer(), train=rows, heldout=None).codes == {"string_prompt"}
+
+
+def test_answers_that_no_reward_reads_may_be_missing(load_tokenizer):
+    def has_tags(completions, **kwargs):
+        return REWARDS[1](completions)
+
+    report = check(load_tokenizer(), rewards=has_tags, train=changed(ROWS, answer=None))
+    assert "bad_answer" not in report.codes, str(report)
+
+
+def test_a_large_dataset_takes_seconds_too(load_tokenizer):
+    rows = [{"prompt": chat_prompt(f"What is {n} + 1?"), "answer": str(n + 1)} for n in range(30_000)]
+    started = time.perf_counter()
+    report = check(load_tokenizer(), train=rows)
+    assert report.ok and "(of 10000 of 30000 rows)" in str(report), str(report)
+    assert time.perf_counter() - started < 2 * SECONDS
+
+
+def test_what_cannot_be_checked_is_a_course_error():
+    with pytest.raises(CourseError, match="arguments=3 should be a dict"):
+        preflight(3)
+    with pytest.raises(CourseError, match="gpu='t5' is unknown. Valid: cpu, t4"):
+        preflight({}, gpu="t5")
+    with pytest.raises(CourseError, match="backend='unslot' is unknown"):
+        preflight({}, backend="unslot")
+
+
+def test_the_function_and_the_package_share_a_name():
+    import grpo_utils
+    import grpo_utils.preflight.report
+    from grpo_utils import preflight as function
+    from grpo_utils.preflight import PreflightReport
+
+    assert function is preflight is grpo_utils.preflight and callable(function)
+    assert grpo_utils.PreflightReport is PreflightReport
+
+
+def test_no_weights_are_loaded(load_tokenizer, tmp_path):
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
+        (tmp_path / name).write_bytes((ROOT / "grpo_utils" / "tiny" / "tiny-qwen3" / name).read_bytes())
+    assert check(load_tokenizer(), model=str(tmp_path)).ok
+
+
+def test_the_page_names_every_code():
+    page = (ROOT / "docs" / "preflight.md").read_text(encoding="utf-8")
+    assert not [code for code, (severity, means) in CODES.items() if f"| `{code}` | {severity} | {means} |" not in page]
+
+
+def test_the_choices_are_those_of_trl():
+    from importlib import metadata
+
+    source = metadata.distribution("trl").locate_file("trl/trainer/grpo_trainer.py").read_text(encoding="utf-8")
+    config = metadata.distribution("trl").locate_file("trl/trainer/grpo_config.py").read_text(encoding="utf-8")
+    for name, valid in of_arguments.CHOICES.items():
+        for word in (word for word in valid if isinstance(word, str)):
+            assert f'"{word}"' in source or f'`"{word}"`' in config, (name, word)
+    assert set(re.findall(r'self\.loss_type == "(\w+)"', source)) <= set(of_arguments.CHOICES["loss_type"])
+
+
+# Estimates
+
+SMALL = Sizes(10**9, 10**8, 10**5, 20, 1024, 4096, 16, 4, 64, 50_000)
+counts = st.integers(1, 64)
+lengths = st.integers(1, 4096)
+
+
+def memory(sizes=SMALL, **other):
+    given = {"batch": 8, "generated_at_once": 32, "prompt_tokens": 128, "completion_tokens": 256}
+    return estimate_memory(sizes, **{**given, **other}).gib
+
+
+def minutes(sizes=SMALL, **other):
+    given = {"hardware": "t4", "steps": 10, "completions_per_step": 32, "generated_at_once": 32}
+    return estimate_minutes(sizes, **{**given, "prompt_tokens": 128, "completion_tokens": 256, **other}).total
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.sampled_from(["batch", "generated_at_once", "completion_tokens", "prompt_tokens", "lora_rank"]), counts, counts
+)
+def test_memory_grows_with_every_size(name, small, more):
+    assert memory(**{name: small}) <= memory(**{name: small + more})
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.sampled_from(["linear", "other", "layers", "hidden", "intermediate", "kv_heads", "vocabulary"]), counts)
+def test_memory_and_minutes_grow_with_the_model(name, times):
+    larger = replace(SMALL, **{name: vars(SMALL)[name] * (1 + times)})
+    assert memory(larger) >= memory() and minutes(larger) >= minutes()
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.sampled_from(["steps", "completions_per_step", "completion_tokens", "prompt_tokens"]), lengths, counts)
+def test_minutes_grow_with_every_size(name, small, more):
+    assert minutes(**{name: small}) < minutes(**{name: small + more})
+
+
+def test_each_way_to_save_memory_saves_some():
+    plain = {
+        "load_in_4bit": False,
+        "gradient_checkpointing": False,
+        "optim": "adamw_torch",
+        "lora_rank": 0,
+        "beta": 0.1,
+    }
+    saving = {"load_in_4bit": True, "gradient_checkpointing": True, "optim": "adamw_8bit", "lora_rank": 16, "beta": 0.0}
+    for name, value in saving.items():
+        assert memory(**{**plain, name: value}) < memory(**plain), name
+    assert memory(backend="unsloth") < memory(backend="transformers")
+
+
+def test_a_reference_model_is_counted_only_without_an_adapter():
+    assert memory(beta=0.1, lora_rank=16) == memory(lora_rank=16)
+    assert memory(beta=0.1, lora_rank=0) > memory(lora_rank=0)
+
+
+def test_a_size_of_zero_is_an_error():
+    with pytest.raises(CourseError, match="each should be 1 or more"):
+        memory(batch=0)
+    with pytest.raises(CourseError, match="dtype='fp16' is unknown"):
+        memory(dtype="fp16")
+
+
+def test_the_parameters_are_those_of_the_published_models():
+    assert model_sizes(seven_billion()).parameters == pytest.approx(7.6156e9, rel=1e-3)
+    assert model_sizes("tiny-gemma3").parameters == parameters_on_disk("tiny-gemma3")
+    assert model_sizes("tiny-qwen3").parameters == parameters_on_disk("tiny-qwen3")
+
+
+def parameters_on_disk(name):
+    from safetensors import safe_open
+
+    with safe_open(f"{model_path(name)}/model.safetensors", "pt") as weights:
+        return sum(weights.get_slice(key).get_shape()[0] * last(weights.get_slice(key)) for key in weights.keys())  # noqa: SIM118
+
+
+def last(tensor):
+    shape = tensor.get_shape()
+    return shape[1] if len(shape) > 1 else 1
+
+
+def test_an_adapter_has_as_many_parameters_as_peft_makes():
+    # 42 matrices of rank 16, printed by lesson 03: trainable params of tiny-qwen3
+    assert model_sizes("tiny-qwen3").lora_per_rank == 3 * (256 + 192 + 192 + 256 + 3 * 512)
+
+
+def test_every_profile_has_its_hardware():
+    assert set(HARDWARE) == set(PROFILES)
+    assert T4.name in HARDWARE and HARDWARE["t4"].gpu.capability == 7.5
+
+
+def test_the_measured_error_is_within_the_range_that_is_shown():
+    page = (ROOT / "docs" / "preflight.md").read_text(encoding="utf-8")
+    worst = re.search(r"memory by a factor of ([\d.]+), time by ([\d.]+)", page)
+    assert float(worst[1]) <= MEMORY_FACTOR["cpu"] and float(worst[2]) <= MINUTES_FACTOR["cpu"]
+
+
+# TRL agrees: what is an error here fails there, or learns nothing. All of it was read off TRL 1.14.
+
+
+def train_in_trl(tmp_path, arguments=None, without=(), rewards=None, train=None, heldout=None, tokenizer=None):
+    """One step of TRL on a tiny model; the trainer."""
+    from datasets import Dataset
+    from peft import LoraConfig
+    from trl import GRPOConfig, GRPOTrainer
+
+    given = training_arguments(
+        CPU, output_dir=str(tmp_path), max_steps=1, per_device_train_batch_size=8, num_generations=4
+    )
+    given = {name: value for name, value in given.items() if name not in without} | (arguments or {})
+    trainer = GRPOTrainer(
+        model=model_path("tiny-qwen3"),
+        args=GRPOConfig(**given),
+        train_dataset=Dataset.from_list(ROWS if train is None else train),
+        reward_funcs=list(REWARDS) if rewards is None else rewards,
+        processing_class=tokenizer,
+        peft_config=LoraConfig(r=8, target_modules="all-linear"),
+    )
+    trainer.train()
+    return trainer
+
+
+#: What is changed, the exception, and what it says.
+FAILS = {
+    "misspelled": ({"arguments": {"learnign_rate": 1}}, TypeError, "learnign_rate"),
+    "a rate that is a text": ({"arguments": {"learning_rate": "1e-5"}}, TypeError, "'float' and 'str'"),
+    "eval_strategy: no, from YAML": ({"arguments": {"eval_strategy": False}}, ValueError, "IntervalStrategy"),
+    "max_steps=None": ({"arguments": {"max_steps": None}}, TypeError, "'NoneType' and 'int'"),
+    "a negative rate": ({"arguments": {"learning_rate": -1.0}}, ValueError, "Invalid learning rate"),
+    "no completion tokens": ({"arguments": {"max_completion_length": 0}}, ValueError, "max_new_tokens"),
+    "no batch": ({"arguments": {"per_device_train_batch_size": 0}}, ValueError, "batch_size"),
+    "negative warmup": ({"arguments": {"warmup_steps": -1}}, ValueError, "warmup_steps"),
+    "an unknown loss": ({"arguments": {"loss_type": "gpro"}}, ValueError, "Unknown loss type"),
+    "an unknown scaling": ({"arguments": {"scale_rewards": "groups"}}, ValueError, "scale_rewards"),
+    "an unknown level": ({"arguments": {"importance_sampling_level": "seq"}}, ValueError, "importance sampling level"),
+    "an unknown aggregation": ({"arguments": {"multi_objective_aggregation": "sum"}}, ValueError, "Must be"),
+    "one completion": ({"arguments": {"num_generations": 1}}, ValueError, "at least 2 generations"),
+    "a group that is cut": ({"arguments": {"num_generations": 3}}, ValueError, "must be divisible"),
+    "two sizes of one thing": ({"arguments": {"generation_batch_size": 8}}, ValueError, "both configured"),
+    "evaluation on nothing": (
+        {"arguments": {"eval_strategy": "steps", "per_device_eval_batch_size": 8}}, ValueError, "eval_dataset",
+    ),
+    "an evaluation batch that is cut": (
+        {"arguments": {"eval_strategy": "steps", "per_device_eval_batch_size": 6}}, ValueError, "eval batch size",
+    ),
+    "greedy sampling": ({"arguments": {"temperature": 0.0}}, ValueError, "strictly positive float"),
+    "an unknown logger": ({"arguments": {"report_to": "wandbd"}}, ValueError, "is not supported"),
+    "a logger that is not there": ({"arguments": {"report_to": "trackio"}}, RuntimeError, "requires trackio"),
+    "no rewards": ({"rewards": []}, ValueError, "No reward source"),
+    "too few weights": ({"arguments": {"reward_weights": [1.0]}}, ValueError, "reward weights"),
+    "a reward without kwargs": ({"rewards": [no_kwargs]}, TypeError, "unexpected keyword argument"),
+    "a column that is not there": ({"rewards": [wants_solution]}, TypeError, "'solutions'"),
+    "no prompt column": ({"train": [{"question": "What?", "answer": "1"}] * 8}, KeyError, "prompt"),
+    "both precisions": ({"arguments": {"fp16": True, "bf16": True}}, ValueError, "At most one"),
+    "a GPU run without a GPU": ({"arguments": {"use_cpu": False}, "without": ["bf16"]}, ValueError, "bf16/gpu"),
+    "no chat template": ({"tokenizer": {"chat_template": None}}, ValueError, "chat_template is not set"),
+    "no end of sequence": ({"tokenizer": {"eos_token": None}}, AttributeError, "size"),
+    "vLLM that is not there": ({"arguments": {"use_vllm": True}}, ImportError, "vLLM is not available"),
+    "FlashAttention": (
+        {"arguments": {"model_init_kwargs": {"attn_implementation": "flash_attention_2"}}}, ImportError, "Flash",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("changes", "exception", "says"), FAILS.values(), ids=FAILS)
+def test_trl_fails_on_what_preflight_refuses(changes, exception, says, load_tokenizer, tmp_path):
+    tokenizer, changes = prepared(changes, load_tokenizer)
+    with pytest.raises(exception, match=re.escape(says)):
+        train_in_trl(tmp_path, tokenizer=tokenizer, **changes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"train": ROWS[:1]},
+        {"arguments": {"num_iterations": 0}},
+        {"arguments": {"max_steps": -1, "num_train_epochs": 0}},
+    ],
+    ids=["too few rows", "no iterations", "no epochs"],
+)
+def test_trl_ends_at_step_0_without_an_error(changes, tmp_path):
+    assert train_in_trl(tmp_path, **changes).state.global_step == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [{"reward_weights": [0.0] * 3}, {"top_k": 1}, {"top_p": 0.0}], ids=str)
+def test_trl_has_nothing_to_learn_from(arguments, tmp_path):
+    assert train_in_trl(tmp_path, arguments).state.log_history[0]["frac_reward_zero_std"] == 1.0
+
+
+@pytest.mark.slow
+def test_trl_takes_max_steps_0_as_epochs_and_trains_in_fp16_on_a_cpu(tmp_path):
+    assert train_in_trl(tmp_path, {"max_steps": 0, "num_train_epochs": 0.1}).state.global_step > 0
+    assert train_in_trl(tmp_path, {"fp16": True}).state.global_step == 1
+    assert train_in_trl(tmp_path, {"bf16": True}).state.global_step == 1

@@ -1,0 +1,248 @@
+"""A preflight from a terminal, on a config file that a user brings."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+from grpo_utils.errors import CourseError
+from grpo_utils.preflight.config_file import Choices, preflight_file, read_config_file, read_rows
+
+SOUND = """
+model_name_or_path: tiny-qwen3
+dataset_name: addition
+reward_funcs: ["mine.py:right"]
+use_peft: true
+learning_rate: 2.0e-3
+max_steps: 150
+per_device_train_batch_size: 64
+max_completion_length: 32
+use_cpu: true
+bf16: false
+"""
+REWARDS = """
+from grpo_utils import correctness_reward
+
+def right(completions, answer, **kwargs):
+    return correctness_reward(completions, answer)
+
+def everything(completions, answer, **kwargs):
+    return [1.0 for _ in completions]
+
+number = 3
+"""
+ROWS = [{"prompt": [{"role": "user", "content": f"What is {n} + 1?"}], "answer": str(n + 1)} for n in range(70)]
+FILES = {
+    "mine.py": REWARDS,
+    "broken.py": "import no_such_package\n",
+    "rows.jsonl": "\n".join(map(json.dumps, ROWS)),
+    "rows.json": json.dumps(ROWS),
+    "same.jsonl": json.dumps(ROWS[0]),
+    "text.csv": 'prompt,answer\n"What is 2 + 2?",4\n',
+    "bad.jsonl": '{"prompt": 1}\n{"prompt"\n',
+    "list.jsonl": "[1, 2]\n",
+    "object.json": "{}",
+    "ragged.csv": "prompt,answer\na,b,c\n",
+    "rows.txt": "rows",
+    "sound.yaml": SOUND,
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in ("mine", "broken"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return tmp_path
+
+
+def report_on(folder: Path, more: str = "", choices: Choices | None = None, without: str = ""):
+    """The report on the sound file with keys added or taken out."""
+    kept = [line for line in SOUND.splitlines() if not (without and line.startswith(without))]
+    (folder / "config.yaml").write_text("\n".join([*kept, more]), encoding="utf-8")
+    return preflight_file(folder / "config.yaml", choices)
+
+
+#: What a file holds (bytes or text), and what is said of it.
+BAD_FILES = {
+    "nothing": ("", "is empty. Write one 'name: value' a line"),
+    "a comment alone": ("# later\n", "is empty"),
+    "a list": ("- learning_rate\n", "holds a list, not a mapping"),
+    "a sentence": ("learning rate is high", "holds a str, not a mapping"),
+    "a tab": ("learning_rate: 1\nbeta:\n\tx: 1\n", "line 3 holds a tab"),
+    "an open bracket": ("reward_funcs: [a, b\nbeta: 0\n", "is no YAML: line "),
+    "a second colon": ("learning_rate: 1\nbeta: 0: 1\n", "line 2, 'beta: 0: 1'"),
+    "a switch as key": ("yes: 1\n", "has the key True, which is no name"),
+    "not UTF-8": ("beta: 0 # é".encode("latin-1"), "is not UTF-8 text (byte 10)"),
+    "nul bytes": (b"beta: \x00", "is no YAML"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), BAD_FILES.values(), ids=BAD_FILES)
+def test_a_bad_file_is_one_sentence(content, message, tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(CourseError, match=re.escape(message)):
+        read_config_file(path)
+
+
+def test_a_missing_file_suggests_its_neighbour(folder):
+    with pytest.raises(CourseError, match="There is no file 'sond.yaml'. Did you mean 'sound.yaml'"):
+        read_config_file(Path("sond.yaml"))
+    with pytest.raises(CourseError, match="is a folder; name the YAML file in it"):
+        read_config_file(folder)
+
+
+def test_a_sound_file_is_ok(folder):
+    report = preflight_file(folder / "sound.yaml")
+    assert report.ok and not report.codes, str(report)
+    assert report.estimate.minutes.total > 0
+
+
+#: Lines added to the sound file, a key taken out, the code, and a piece of the text.
+WRONG = {
+    "a misspelled key": ("learnign_rate: 1.0e-5", "", "unknown_argument", "Did you mean 'learning_rate'?"),
+    "a misspelled key of the model": ("lora_alfa: 32", "", "unknown_argument", "Did you mean 'lora_alpha'?"),
+    "another tool's key": ("lora_rank: 32", "", "unknown_argument", "Write 'lora_r'."),
+    "a removed key": ("max_prompt_length: 512", "", "unknown_argument", "filter the dataset with drop_long_prompts"),
+    "a text for a number": ("beta: none at all", "", "wrong_type", "beta='none at all' is a text"),
+    "a text for the rank": ("lora_r: many", "", "wrong_type", "lora_r='many' is a text"),
+    "None for a number": ("max_steps: None", "max_steps", "wrong_type", "max_steps='None' is a text"),
+    "no, unquoted": ("eval_strategy: no", "", "wrong_type", "eval_strategy: 'no', in quotes"),
+    "a group that is cut": ("num_generations: 7", "", "batch", "Valid num_generations here: 2, 4, 8"),
+    "4-bit without an adapter": ("load_in_4bit: true", "use_peft", "four_bit_full", "use_peft: true, lora_r: 16"),
+    "both bit widths": ("load_in_4bit: true\nload_in_8bit: true", "", "refused", "One of them."),
+    "FlashAttention on a CPU": ("attn_implementation: flash_attention_2", "", "flash_attention", "'sdpa'"),
+    "bf16 on a CPU without use_cpu": ("", "use_cpu|bf16", "no_gpu", "--gpu t4"),
+    "one reward as a word": ("reward_funcs: accuracy_reward", "reward_funcs", "not_a_reward", "[accuracy_reward]"),
+    "a reward that pays everything": (
+        'reward_funcs: ["mine.everything"]',
+        "reward_funcs",
+        "reward_broken",
+        "the lab calls this",
+    ),
+    "no reward": ("reward_funcs: []", "reward_funcs", "no_rewards", "No reward source"),
+    "a model that is not there": ("model_name_or_path: Qwen/Qwen9", "model_name", "model_missing", "HF_HUB_OFFLINE=1"),
+    "text prompts": ("dataset_name: text.csv", "dataset_name", "string_prompt", "chat_prompt('What is 2 + 2?')"),
+    "too few rows": ("dataset_name: same.jsonl", "dataset_name", "too_few_rows", "8 rows or more"),
+}
+
+
+@pytest.mark.parametrize(("more", "without", "code", "text"), WRONG.values(), ids=WRONG)
+def test_a_wrong_setting_is_refused_with_the_mend(more, without, code, text, folder):
+    kept = [line for line in SOUND.splitlines() if not (without and re.match(without, line))]
+    (folder / "config.yaml").write_text("\n".join([*kept, more]), encoding="utf-8")
+    choices = Choices(gpu="cpu") if code == "no_gpu" else None
+    report = preflight_file(folder / "config.yaml", choices)
+    assert not report.ok and code in {finding.code for finding in report.errors}, str(report)
+    assert text in str(report)
+
+
+def test_a_number_that_yaml_reads_as_text_is_named_and_read_as_trl_does(folder):
+    report = report_on(folder, "learning_rate: 2e-3", without="learning_rate")
+    assert report.ok and report.codes == {"text_number"} and "learning_rate: 2.0e-03" in str(report)
+
+
+def test_trl_reads_such_a_number_too_and_yaml_does_not(folder):
+    import yaml
+    from trl.scripts.grpo import make_parser
+
+    (folder / "config.yaml").write_text("learning_rate: 1e-5\n")
+    assert yaml.safe_load("learning_rate: 1e-5") == {"learning_rate": "1e-5"}
+    parsed = make_parser().parse_args_and_config(["--config", "config.yaml", "--bf16", "false", "--use_cpu"])
+    assert parsed[1].learning_rate == 1e-5
+
+
+def test_settings_of_an_adapter_that_is_not_made_are_named(folder):
+    report = report_on(folder, "lora_r: 32", without="use_peft")
+    assert "peft_off" in report.codes and "use_peft: true" in str(report)
+
+
+def test_keys_of_accelerate_are_known_and_processes_count(folder):
+    report = report_on(folder, "num_processes: 3\nmixed_precision: 'no'\naccelerate_config: multi_gpu\nenv: {A: 1}")
+    assert report.ok and "unknown_argument" not in report.codes, str(report)
+    assert not report_on(folder, "num_processes: 3\nnum_generations: 5").ok
+    with pytest.raises(CourseError, match="env: 3 should be a mapping"):
+        report_on(folder, "env: 3")
+    with pytest.raises(CourseError, match="num_processes: 'two' should be a whole number"):
+        report_on(folder, "num_processes: two")
+
+
+def test_what_is_not_there_offline_is_skipped_and_said(folder):
+    report = report_on(folder, "dataset_name: trl-lib/DeepMath-103K", without="dataset_name")
+    assert report.ok and "nothing is downloaded; --train FILE gives one" in report.skipped["the dataset"]
+    assert "the dataset" in report_on(folder, without="dataset_name").skipped
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.json"])
+def test_rows_come_from_files_and_are_compared(name, folder):
+    assert report_on(folder, choices=Choices(train=name)).ok
+    report = report_on(folder, choices=Choices(train=name, heldout="same.jsonl"))
+    assert {finding.code for finding in report.errors} == {"leak"}
+
+
+BAD_ROWS = {
+    "no such file": ("none.jsonl", "There is no file 'none.jsonl' with rows"),
+    "another ending": ("rows.txt", "'rows.txt' ends in '.txt'; rows are read from .jsonl, .json, .csv"),
+    "a broken line": ("bad.jsonl", "bad.jsonl, line 2 is no JSON"),
+    "a line that is a list": ("list.jsonl", "list.jsonl, line 1 is a list; a row is an object"),
+    "an object": ("object.json", "object.json holds a dict; write a list of rows"),
+    "a comma too many": ("ragged.csv", "ragged.csv, line 2 has more fields than the header"),
+}
+
+
+@pytest.mark.parametrize(("name", "message"), BAD_ROWS.values(), ids=BAD_ROWS)
+def test_bad_rows_are_one_sentence(name, message, folder):
+    with pytest.raises(CourseError, match=re.escape(message)):
+        read_rows(name, folder, "train", 10)
+
+
+BAD_REWARDS = {
+    "an unknown name": ("accuracy", "'accuracy' is no reward of trl grpo. Did you mean 'accuracy_reward'?"),
+    "no such module": ("nothing.right", "'nothing.right' cannot be imported: ModuleNotFoundError"),
+    "an import that fails": ("broken.right", "No module named 'no_such_package'"),
+    "no such function": ("mine.rigth", "There is no function 'rigth' in mine. Did you mean 'right'?"),
+    "no function": ("mine.number", "There is no function 'number' in mine."),
+    "no such file": ("nine.py:right", "There is no file 'nine.py'"),
+}
+
+
+@pytest.mark.parametrize(("name", "message"), BAD_REWARDS.values(), ids=BAD_REWARDS)
+def test_a_reward_that_cannot_be_found_is_one_sentence(name, message, folder):
+    with pytest.raises(CourseError, match=re.escape(message)):
+        report_on(folder, choices=Choices(rewards=(name,)))
+
+
+def test_trls_own_rewards_are_found_by_name(folder):
+    report = report_on(
+        folder, "reward_funcs: [think_format_reward, get_soft_overlong_punishment]", without="reward_funcs"
+    )
+    assert "rewards" in report.checked and "the reward lab" in report.checked
+
+
+def terminal(folder, *arguments: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "grpo_utils", "preflight", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+def test_the_command_exits_with_0_1_and_a_sentence(folder):
+    run = terminal(folder, "sound.yaml")
+    assert run.returncode == 0 and run.stdout.strip().endswith("ok: 0 errors, 0 warnings"), run.stdout + run.stderr
+    run = terminal(folder, "sound.yaml", "--reward", "mine.py:everything", "--heldout", "rows.jsonl", "--gpu", "t4")
+    assert run.returncode == 1 and "reward_broken" in run.stdout and not run.stderr, run.stderr
+    run = terminal(folder, "sond.yaml")
+    assert run.returncode == 1 and run.stderr.startswith("Error: There is no file 'sond.yaml'.") and not run.stdout
+
+
+def test_the_pages_example_is_a_file_that_passes(folder):
+    page = (ROOT / "docs" / "preflight.md").read_text(encoding="utf-8")
+    example = re.search(r"```yaml\n(.*?)```", page, re.DOTALL)[1].replace("my_rewards.my_reward", "mine.right")
+    (folder / "page.yaml").write_text(example)
+    assert preflight_file(folder / "page.yaml").ok
