@@ -98,14 +98,21 @@ def mode_collapse(log: Log) -> Evidence | None:
         return f"only {distinct[0]:.0%} of the completions to different prompts differ", {"distinct": distinct[0]}
     if not entropies or last(rewards) > rewards[0]:
         return _one_length(log) if not entropies and last(rewards) <= rewards[0] else None
-    before, now = entropies[0], last(entropies)
-    lost = rewards[0] - last(rewards) >= limit("reward_lost") * abs(rewards[0]) > 0
+    before, now, lost = entropies[0], last(entropies), _share_lost(log)
     twofold = not before / limit("entropy_moved") < now < before * limit("entropy_moved")
     extreme = not limit("entropy_gone") * before < now < limit("entropy_burst") * before
-    if not extreme and not (lost and twofold):
+    if not extreme and not (lost >= limit("reward_lost") and twofold) and lost < limit("reward_gone"):
         return None
     said = f"entropy {before:.3g} -> {now:.3g} nats a token, reward {rewards[0]:.3g} -> {last(rewards):.3g}"
     return said, {"entropy": now, "entropy_first": before, "reward": last(rewards)}
+
+
+def _share_lost(log: Log) -> float:
+    """Which share of the first reward is gone; 0.0 where that one was too near zero to tell."""
+    rewards, spreads = log.values("reward"), log.values("reward_std") or [0.0]
+    if rewards[0] <= limit("reward_noise") * spreads[0]:
+        return 0.0
+    return (rewards[0] - last(rewards)) / rewards[0]
 
 
 def _one_length(log: Log) -> Evidence | None:

@@ -43,6 +43,10 @@ THRESHOLDS = {
     "reward_lost": Threshold(
         0.5, "of the first reward, together with the next", "measured: collapsed runs lose nearly all of it"
     ),
+    "reward_gone": Threshold(0.9, "of the first reward, whatever the entropy", "measured: as above"),
+    "reward_noise": Threshold(
+        0.25, "of its standard deviation: a first reward below that tells nothing", "one hit in 16 completions"
+    ),
     "entropy_moved": Threshold(2.0, "times the first entropy, up or down", "measured: collapsed runs, 3 and more"),
     "distinct": Threshold(
         0.3, "different completions, as a share of different prompts", "additions of one group have different answers"

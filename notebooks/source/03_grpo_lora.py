@@ -261,6 +261,43 @@ group = config.num_generations
 print(f"{completions} completions a step, in groups of {group}")
 
 # %% [markdown]
+# TRL never cuts a prompt that is too long, so such rows are dropped now. To count its tokens takes
+# the tokenizer alone.
+
+# %%
+from transformers import AutoTokenizer
+
+from grpo_utils import drop_long_prompts, model_path
+
+longest = profile.max_prompt_length
+counting = AutoTokenizer.from_pretrained(model_path(base_name))
+kept = drop_long_prompts(train_rows, counting, longest)
+print(f"{len(kept)} of {len(train_rows)} have at most {longest} tokens")
+train_rows = kept
+
+# %% [markdown]
+# And before any weights are loaded, the *preflight*: it holds arguments, tokenizer, rows, rewards and
+# machine against each other, and estimates memory and minutes. An error stops the notebook here,
+# after seconds, and not after an hour. ([What it checks](../docs/preflight.md).)
+
+# %%
+from grpo_utils import preflight
+
+checked = preflight(
+    arguments,
+    model=base_name,
+    tokenizer=counting,
+    train=train_rows,
+    heldout=test_rows,
+    rewards=rewards,
+    profile=profile,
+    load_in_4bit=load_in_4bit,
+    backend=BACKEND,
+)
+print(checked)
+checked.stop_on_errors()
+
+# %% [markdown]
 # ## 5. The policy: a 4-bit base and an adapter
 #
 # The model that is trained is called the *policy*. Its base is loaded in 4 bits and frozen
@@ -275,7 +312,6 @@ from grpo_utils import (
     LORA_TARGETS,
     gradient_checkpointing,
     load_policy,
-    model_path,
     torch_dtype,
 )
 
@@ -312,17 +348,6 @@ else:
         seed=SEED,
     )
 policy.print_trainable_parameters()
-
-# %% [markdown]
-# TRL never cuts a prompt that is too long, so such rows are dropped beforehand.
-
-# %%
-from grpo_utils import drop_long_prompts
-
-longest = profile.max_prompt_length
-kept = drop_long_prompts(train_rows, tokenizer, longest)
-print(f"{len(kept)} of {len(train_rows)} have at most {longest} tokens")
-train_rows = kept
 
 # %% [markdown]
 # ## 6. Before
@@ -386,11 +411,17 @@ from grpo_utils import keep_trainable_fp32
 
 print(keep_trainable_fp32(policy), "adapter matrices in fp32")
 
+# %% [markdown]
+# A *callback* is called at every step. This one reads the log as it grows, says once what is wrong, stops a
+# run that is lost, and every 50 steps keeps what the policy says to a few held-out prompts, in
+# `checkpoints/health/samples.txt`. ([Lesson 04](04_reading_a_run.ipynb) breaks runs to see it work.)
+
 # %%
 import time
 
-from grpo_utils import show_progress
+from grpo_utils import HealthCallback, show_progress
 
+trainer.add_callback(HealthCallback(test_rows, every=50))
 show_progress(trainer)
 started = time.perf_counter()
 result = trainer.train()

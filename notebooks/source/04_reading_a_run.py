@@ -429,9 +429,9 @@ beside("wild", wild, "reward", "entropy", "completions/mean_length")
 
 # %% [markdown]
 # Within three or four steps the reward is gone. **Entropy** tells what became of the policy. The healthy run's falls
-# slowly: it grows sure of what it does. Here it bursts, to several nats a token; a policy that picked
-# from all of this model's 512 tokens at random would have 6.2. A collapse can also go the other
-# way, to an entropy near zero: then every completion is the same.
+# slowly: it grows sure of what it does. In the collapsed run it moves at once, one way or the other. With
+# `tiny-qwen3` it bursts, to several nats a token: noise (a policy that picked from all of its 512 tokens
+# at random would have 6.2). With `tiny-gemma3` it sinks: the same few tokens, over and over.
 
 # %% tags=["nbval-check-output"]
 check(wild, "mode_collapse")
@@ -771,7 +771,7 @@ print(
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# The next cell lets `diagnose` answer. The run whose entropy bursts has collapsed. The one whose curves
+# The next cell lets `diagnose` answer. The run that lost all its reward at once has collapsed. The one whose curves
 # are level although groups are not tied and the gradient is not zero has a rate of nearly nothing. In the third
 # one a reward has a standard deviation of zero: it pays 0.5 to everything, while the other one is learned.
 # </details>
