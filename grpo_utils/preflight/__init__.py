@@ -1,6 +1,7 @@
 """Find in seconds what would fail or waste a run, before any weights are loaded.
 
-    >>> from grpo_utils import CPU, preflight, training_arguments
+    >>> from grpo_utils import preflight, training_arguments
+    >>> from grpo_utils.profiles import CPU
     >>> report = preflight(training_arguments(CPU), profile=CPU)
     >>> report.ok
     True
