@@ -289,6 +289,11 @@ def test_memory_near_the_limit_is_a_warning_and_vllm_on_a_t4_too(load_tokenizer)
     assert "vllm_t4" in check(load_tokenizer(), **on("t4", use_vllm=True)).codes
 
 
+def test_a_vllm_in_the_same_process_reserves_its_share(load_tokenizer):
+    with_it = check(load_tokenizer(), **on("l4", use_vllm=True, vllm_gpu_memory_utilization=0.5)).estimate.memory
+    assert with_it.gib - check(load_tokenizer(), **on("l4")).estimate.memory.gib == pytest.approx(0.5 * 22.5)
+
+
 def test_every_code_is_tried():
     tried = {code for _, code, _ in [*WRONG.values(), *DOUBTFUL.values()]}
     elsewhere = {"memory_tight", "vllm_t4", "reward_weak", "text_number", "peft_off"}
