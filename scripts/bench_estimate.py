@@ -267,7 +267,8 @@ def published() -> str:
     return (
         f"The one published figure: Qwen3-4B in 4 bits, rank 16, 2 generations, 1,024 tokens, Unsloth with vLLM:\n"
         f"13.6 GB ({13.6e9 / GIB:.1f} GiB). The formula gives {memory.gib:.1f} GiB without vLLM (a factor of "
-        f"{memory.gib * GIB / 13.6e9:.2f}); vLLM takes memory of its own beside it,\nwhich the formula leaves out."
+        f"{memory.gib * GIB / 13.6e9:.2f}); what vLLM took is not\n"
+        "known, so this neither confirms nor refutes it. Until someone measures, read a GPU estimate as a lower bound."
     )
 
 

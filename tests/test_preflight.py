@@ -10,7 +10,7 @@ from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grpo_utils import chat_prompt, load_rows, math_rewards, model_path, training_arguments
+from grpo_utils import chat_prompt, exact_reward, load_rows, math_rewards, model_path, training_arguments
 from grpo_utils.errors import CourseError
 from grpo_utils.preflight import CODES, HARDWARE, Sizes, estimate_memory, estimate_minutes, model_sizes, preflight
 from grpo_utils.preflight import arguments as of_arguments
@@ -162,6 +162,17 @@ WRONG = {
     "a turn that does not end with eos": (
         {"tokenizer": {"eos_token": "<|endoftext|>"}}, "template_without_eos", "that ends a turn (<|im_end|>)",
     ),
+    "a template that raises": (
+        {"tokenizer": {"chat_template": "{{ raise_exception('no') }}"}}, "template_fails", "of the model's family",
+    ),
+    "a template that drops what is said": (
+        {"tokenizer": {"chat_template": "{% for m in messages %}{{ m.role }}{% endfor %}"}},
+        "template_fails", "of the model's family",
+    ),
+    "a prompt in parts": (
+        {"train": changed(ROWS, prompt=[{"role": "user", "content": [{"type": "text", "text": "hi"}]}])},
+        "template_fails", "Each content a plain text",
+    ),
     "another model's tokenizer": ({"model_of_other_size": True}, "tokenizer_mismatch", "of the same model"),
     "prompts beyond the context": (
         {"train": changed(ROWS, prompt=LONG)}, "prompt_too_long", "drop_long_prompts(rows, tokenizer, 992)",
@@ -278,6 +289,11 @@ def test_memory_near_the_limit_is_a_warning_and_vllm_on_a_t4_too(load_tokenizer)
     assert "vllm_t4" in check(load_tokenizer(), **on("t4", use_vllm=True)).codes
 
 
+def test_a_vllm_in_the_same_process_reserves_its_share(load_tokenizer):
+    with_it = check(load_tokenizer(), **on("l4", use_vllm=True, vllm_gpu_memory_utilization=0.5)).estimate.memory
+    assert with_it.gib - check(load_tokenizer(), **on("l4")).estimate.memory.gib == pytest.approx(0.5 * 22.5)
+
+
 def test_every_code_is_tried():
     tried = {code for _, code, _ in [*WRONG.values(), *DOUBTFUL.values()]}
     elsewhere = {"memory_tight", "vllm_t4", "reward_weak", "text_number", "peft_off"}
@@ -354,19 +370,32 @@ def test_what_is_not_given_is_not_checked_and_told():
 
 
 def test_a_reward_that_is_a_model_is_not_tried_and_told(load_tokenizer):
-    report = check(load_tokenizer(), rewards=["some/reward-model", *REWARDS], arguments={"reward_weights": None})
+    rewards = ["some/reward-model", *REWARDS]
+    report = check(load_tokenizer(), rewards=rewards, arguments={"reward_weights": None})
     assert report.ok and "some/reward-model" in report.skipped["the reward lab on models"]
 
 
+def strings_only(completions, answer, **kwargs):
+    from grpo_utils import correctness_reward
+
+    texts = [completion if isinstance(completion, str) else "" for completion in completions]
+    return [score or 0.0 for score in correctness_reward(texts, answer)]
+
+
+def chats_only(completions, answer, **kwargs):
+    from grpo_utils import correctness_reward
+
+    return correctness_reward([completion[0]["content"] or "" for completion in completions], answer)
+
+
 def test_a_weak_reward_is_a_warning(load_tokenizer):
-    def strings_only(completions, answer, **kwargs):
-        from grpo_utils import correctness_reward
+    report = check(load_tokenizer(), rewards=exact_reward)
+    assert report.ok and "reward_weak" in report.codes and "the lab calls this too_strict" in str(report)
 
-        texts = [c if isinstance(c, str) else "" for c in completions]
-        return [score or 0.0 for score in correctness_reward(texts, answer)]
 
-    report = check(load_tokenizer(), rewards=strings_only, arguments={"reward_weights": None})
-    assert "reward_weak" in report.codes and "string_only" in str(report)
+def test_what_a_reward_cannot_read_counts_only_if_the_run_has_it(load_tokenizer):
+    assert codes(check(load_tokenizer(), rewards=strings_only)) == {"reward_broken"}
+    assert codes(check(load_tokenizer(), rewards=chats_only)) == set()
 
 
 def test_two_processes_share_a_group(load_tokenizer):
@@ -417,6 +446,19 @@ def test_what_cannot_be_checked_is_a_course_error():
         preflight(3)
     with pytest.raises(CourseError, match="gpu='t5' is unknown. Valid: cpu, t4"):
         preflight({}, gpu="t5")
+    with pytest.raises(CourseError, match="arguments has the key 3, which is no name"):
+        preflight({3: 4})
+    for rows in ("abc", ["a"], {"prompt": []}, 3):
+        with pytest.raises(CourseError, match="give a datasets.Dataset"):
+            preflight({}, train=rows)
+    with pytest.raises(CourseError, match=r"heldout is streamed.*take\(1000\)"):
+        preflight({}, heldout=load_rows("addition", "test", 4).to_iterable_dataset())
+    with pytest.raises(CourseError, match="tokenizer='tiny-qwen3' is a str; give the tokenizer itself"):
+        preflight({}, tokenizer="tiny-qwen3")
+    with pytest.raises(CourseError, match="profile='cpu' should be a Profile"):
+        preflight({}, profile="cpu")
+    with pytest.raises(CourseError, match="should be a Gpu, as find_gpus"):
+        preflight({}, gpu=[])
     with pytest.raises(CourseError, match="backend='unslot' is unknown"):
         preflight({}, backend="unslot")
 

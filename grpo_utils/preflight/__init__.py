@@ -1,6 +1,7 @@
 """Find in seconds what would fail or waste a run, before any weights are loaded.
 
-    >>> from grpo_utils import CPU, preflight, training_arguments
+    >>> from grpo_utils import preflight, training_arguments
+    >>> from grpo_utils.profiles import CPU
     >>> report = preflight(training_arguments(CPU), profile=CPU)
     >>> report.ok
     True
@@ -16,6 +17,9 @@ the report says so. From a terminal: ``python -m grpo_utils preflight config.yam
 | `checking` | the call: which checks run |
 | `report` | what is told |
 | `config_file` | a YAML file of yours |
+
+``grpo_utils.preflight`` is the function as well as this package: write ``from grpo_utils.preflight.report import …``;
+``import grpo_utils.preflight.report as report`` finds the function first, and fails.
 """
 
 from .checking import preflight

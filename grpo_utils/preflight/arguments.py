@@ -27,6 +27,8 @@ RANGES = {
     "max_completion_length": (1, True, "nothing would be sampled: generate() raises"),
     "per_device_train_batch_size": (1, True, "the data loader raises"),
     "gradient_accumulation_steps": (1, True, "the data loader raises"),
+    "steps_per_generation": (1, True, "nothing would be sampled"),
+    "per_device_eval_batch_size": (1, True, "the data loader raises"),
     "num_iterations": (1, True, "the run would end at step 0"),
     "beta": (0, True, "the policy would be paid for leaving the model that it started from"),
     "top_p": (0, False, "only the likeliest token is left: all completions of a group would be the same"),
@@ -405,11 +407,11 @@ def reporting(run: Planned) -> list[Finding]:
     from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
     value, found = run["report_to"], []
-    for name in [value] if isinstance(value, str) else value or []:
+    for name in value if isinstance(value, list | tuple) else [value or "none"]:
         if name in ("none", "all"):
             continue
         if name not in INTEGRATION_TO_CALLBACK:
-            hint = did_you_mean(name, INTEGRATION_TO_CALLBACK).strip()
+            hint = did_you_mean(str(name), INTEGRATION_TO_CALLBACK).strip()
             mend = f"{hint} Or report_to='none'.".strip()
             found.append(
                 Finding("report_to", f"report_to={name!r} is unknown.", "the trainer raises a ValueError.", mend)

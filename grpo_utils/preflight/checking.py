@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..profiles import BACKENDS, Gpu, Profile, check_choice
@@ -10,7 +11,7 @@ from ..reward_lab.calling import missing_columns, parameters_of
 from . import arguments as of_arguments
 from . import machine, rewards, rows, texts
 from .estimate import Estimate
-from .planned import Check, Planned, check_given, planned
+from .planned import Check, Planned, check_dataset, check_given, check_machine, check_tokenizer, planned
 from .report import Finding, PreflightReport, in_order
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class _Notebook:
 def preflight(
     arguments: "dict | GRPOConfig",
     *,
-    model: "str | PretrainedConfig" = "",
+    model: "str | Path | PretrainedConfig" = "",
     tokenizer: "PreTrainedTokenizerBase | None" = None,
     train: "Dataset | Sequence[dict] | None" = None,
     heldout: "Dataset | Sequence[dict] | None" = None,
@@ -102,21 +103,27 @@ def preflight(
         tags: the asked form, as for `probe`.
         answer_column: where the gold answers are.
 
-    >>> from grpo_utils import CPU, training_arguments
+    >>> from grpo_utils import training_arguments
+    >>> from grpo_utils.profiles import CPU
     >>> report = preflight({**training_arguments(CPU), "num_generations": 6}, profile=CPU)
     >>> report.ok, report.codes
     (False, {'batch'})
 
     Raises:
-        CourseError: the arguments are neither a dict nor a `GRPOConfig`, or a GPU is named that is not known.
+        CourseError: the arguments are neither a dict nor a `GRPOConfig`, rows are neither a Dataset nor a list, or
+            a GPU is named that is not known.
     """
     check_given(arguments)
     check_choice("backend", backend, BACKENDS)
+    check_machine(profile, gpu)
+    check_tokenizer(tokenizer)
+    check_dataset("train", train)
+    check_dataset("heldout", heldout)
     run = planned(
         arguments,
         profile,
         gpu,
-        model=model,
+        model=str(model) if isinstance(model, Path) else model,
         tokenizer=tokenizer,
         train=train,
         heldout=heldout,
@@ -171,6 +178,8 @@ def _check_texts(run: Planned, seen: _Notebook) -> None:
         seen.skipped["chat template, tokens and lengths"] = "no tokenizer given"
         return
     seen.run("tokenizer", [texts.tokens, texts.template], run)
+    if not seen.has("no_prompt", "bad_prompt", "no_chat_template"):
+        seen.run("the template on every prompt", [texts.rendering], run)
     if run.model and not seen.has("model_missing"):
         seen.run("vocabulary", [texts.vocabulary], run)
     golds = (
@@ -192,7 +201,7 @@ def _lengths(run: Planned, seen: _Notebook) -> list[int]:
     if run.train is None or not len(run.train):
         seen.skipped["prompt lengths"] = "no training rows given"
         return []
-    if seen.has("no_prompt", "bad_prompt", "no_chat_template"):
+    if seen.has("no_prompt", "bad_prompt", "no_chat_template", "template_fails"):
         seen.skipped["prompt lengths"] = "the prompts cannot be rendered"
         return []
     lengths = texts.lengths_of(run)

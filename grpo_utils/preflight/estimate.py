@@ -22,10 +22,10 @@ NF4_BYTES = 0.5 + 1 / 64 + 4 / (64 * 256)
 LOGITS_COPIES = {"cpu": 4, "gpu": 3}
 #: Bytes beside the model: the CUDA context and cuBLAS workspaces on a GPU (never measured here), what the
 #: trainer imports and keeps on a CPU (measured on the tiny model).
-OVERHEAD = {"gpu": 1.0 * GIB, "cpu": 0.1 * GIB}
+OVERHEAD = {"gpu": 1.0 * GIB, "cpu": 0.05 * GIB}
 #: By how much an estimate may be off: on a CPU the largest error measured, rounded up; on a GPU a guess.
-MEMORY_FACTOR = {"cpu": 1.3, "gpu": 1.5}
-MINUTES_FACTOR = {"cpu": 1.5, "gpu": 2.0}
+MEMORY_FACTOR = {"cpu": 1.6, "gpu": 1.6}
+MINUTES_FACTOR = {"cpu": 1.6, "gpu": 2.0}
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ def estimate_memory(
     - trained: adapter (rank x (in + out) of each projection), or all weights, x (weight and gradient, 4 + 4
       for an adapter, s more for full weights) and two moments (4 + 4; 1 + 1 in 8 bits);
     - reference: the base once more, only if beta > 0 and all weights are trained;
-    - overhead: 1 GiB on a GPU, 0.1 GiB on a CPU;
+    - overhead: 1 GiB on a GPU, 0.05 GiB on a CPU;
     - generating: KV cache 2 x layers x g x L x kv heads x head dim x s, one layer of it twice more and once in
       full heads, and three fp32 rows of the vocabulary for each of g;
     - learning: logits b x (completion tokens + 1) x vocabulary x 4 bytes x 3 (CPU: 4); and the activations, b x L x s x
@@ -196,7 +196,7 @@ def estimate_memory(
     >>> small = Sizes(10**9, 10**8, 10**5, 20, 1024, 4096, 16, 4, 64, 50_000)
     >>> memory = estimate_memory(small, batch=8, generated_at_once=32, prompt_tokens=256, completion_tokens=256)
     >>> f"{memory.gib:.1f}", f"{memory.parts['base'] / GIB:.2f}"
-    ('4.3', '0.67')
+    ('3.4', '0.67')
 
     Raises:
         CourseError: an unknown dtype or device, or a size below 1.
@@ -285,7 +285,7 @@ def estimate_minutes(
     >>> minutes = estimate_minutes(small, hardware="t4", steps=100, completions_per_step=32, generated_at_once=32,
     ...                            prompt_tokens=256, completion_tokens=256)
     >>> f"{minutes.generating:.0f}", f"{minutes.learning:.0f}"
-    ('21', '8')
+    ('19', '8')
 
     Raises:
         CourseError: unknown hardware or dtype, or a size below 1.

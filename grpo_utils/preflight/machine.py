@@ -1,5 +1,6 @@
 """Check the machine: precision, attention, vLLM, 4-bit, and the estimated memory."""
 
+from dataclasses import replace
 from importlib.util import find_spec
 
 import psutil
@@ -7,7 +8,7 @@ import psutil
 from ..errors import CourseError
 from ..models import check_model, fit_model
 from ..profiles import T4
-from .estimate import GIB, Estimate, estimate_memory, estimate_minutes
+from .estimate import GIB, Estimate, Memory, estimate_memory, estimate_minutes
 from .planned import Planned
 from .report import Finding
 from .sizes import model_sizes
@@ -163,7 +164,15 @@ def estimate(run: Planned, prompt_tokens: int) -> Estimate:
         num_iterations=run["num_iterations"],
         **shared,
     ) if run["max_steps"] > 0 else None  # fmt: skip
-    return Estimate("a CPU" if run.on_cpu else run.gpu.name, memory, minutes)
+    return Estimate("a CPU" if run.on_cpu else run.gpu.name, _with_vllm(run, memory), minutes)
+
+
+def _with_vllm(run: Planned, memory: Memory) -> Memory:
+    """The memory with the share of the card that a vLLM in the same process reserves for itself."""
+    if run.on_cpu or not run["use_vllm"] or run["vllm_mode"] != "colocate":
+        return memory
+    reserved = run["vllm_gpu_memory_utilization"] * run.gpu.memory_gib * GIB
+    return replace(memory, parts={**memory.parts, "vLLM": reserved})
 
 
 def memory(run: Planned, found: Estimate) -> list[Finding]:

@@ -131,11 +131,8 @@ def _of_profile(profile: Profile | None) -> dict:
 
 def _find_gpu(gpu: Gpu | str | None, profile: Profile | None) -> Gpu | None:
     """The GPU that was named, else this machine's, else the one that the profile is for."""
-    if isinstance(gpu, str):
-        check_choice("gpu", gpu, tuple(HARDWARE))
-        return HARDWARE[gpu].gpu
     if gpu is not None:
-        return gpu
+        return HARDWARE[gpu].gpu if isinstance(gpu, str) else gpu
     if profile is not None and profile.name == "cpu":
         return None
     found = find_gpus()
@@ -162,4 +159,43 @@ def check_given(given: object) -> None:
         raise CourseError(
             f"arguments={given!r} should be a dict of GRPOConfig's arguments, as training_arguments(profile) gives, "
             "or a GRPOConfig."
+        )
+    odd = [name for name in given if not isinstance(name, str)] if isinstance(given, dict) else []
+    if odd:
+        raise CourseError(f"arguments has the key {odd[0]!r}, which is no name; give a dict of names and values.")
+
+
+def check_tokenizer(tokenizer: object) -> None:
+    """Raise a CourseError unless it is a tokenizer."""
+    from transformers import PreTrainedTokenizerBase
+
+    if tokenizer is not None and not isinstance(tokenizer, PreTrainedTokenizerBase):
+        raise CourseError(
+            f"tokenizer={tokenizer!r} is a {type(tokenizer).__name__}; give the tokenizer itself: "
+            "AutoTokenizer.from_pretrained(…). (Of a vision model's processor: processor.tokenizer.)"
+        )
+
+
+def check_machine(profile: object, gpu: object) -> None:
+    """Raise a CourseError unless these are a `Profile` and a `Gpu` or its name."""
+    if profile is not None and not isinstance(profile, Profile):
+        raise CourseError(f"profile={profile!r} should be a Profile: find_profile('t4')[0], or PROFILES['t4'].")
+    if isinstance(gpu, str):
+        check_choice("gpu", gpu, tuple(HARDWARE))
+    elif gpu is not None and not isinstance(gpu, Gpu):
+        raise CourseError(f"gpu={gpu!r} should be a Gpu, as find_gpus() gives them, or one of {', '.join(HARDWARE)}.")
+
+
+def check_dataset(name: str, rows: object) -> None:
+    """Raise a CourseError unless the rows are a Dataset or a list of dicts."""
+    from datasets import Dataset, IterableDataset
+
+    if isinstance(rows, IterableDataset):
+        raise CourseError(f"{name} is streamed, so its rows cannot be counted; give a part: list({name}.take(1000)).")
+    if rows is None or isinstance(rows, Dataset):
+        return
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise CourseError(
+            f"{name} is a {type(rows).__name__}; give a datasets.Dataset (one split of a DatasetDict), or a list of "
+            'rows: [{"prompt": …, "answer": …}, …].'
         )

@@ -48,6 +48,7 @@ CODES = {
     "no_pad": ("warning", "a tokenizer without a padding token"),
     "pad_is_eos": ("warning", "padding and end of sequence are one token"),
     "template_without_eos": ("error", "the chat template ends a turn with a token at which sampling does not stop"),
+    "template_fails": ("error", "a chat template that raises, or drops what is said"),
     "tokenizer_mismatch": ("error", "the tokenizer has more tokens than the model"),
     "prompt_too_long": ("error", "prompts that with their completion do not fit the model"),
     "long_prompts": ("warning", "prompts longer than the limit you chose"),

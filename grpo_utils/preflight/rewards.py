@@ -125,16 +125,26 @@ def in_the_lab(run: Planned) -> tuple[list[Finding], str]:
         tags=run.tags,
         weights=list(weights) if weights and len(subjects) > 1 else None,
     )
+    kinds = _kinds(run)
     found = [
         Finding(
-            "reward_broken" if finding.severity == "error" else "reward_weak",
+            "reward_broken" if kinds.get(finding.code, finding.severity) == "error" else "reward_weak",
             f"{finding.reward}: {finding.sentence}",
             f"the lab calls this {finding.code} (docs/rewards.md says what it means).",
             "Mend the reward; see all with print(probe(reward, answers=[…])), or `python -m grpo_utils probe`.",
         )
         for finding in report.findings
+        if kinds.get(finding.code) != "no matter"
     ]
     return found, f"the lab tried {len(report.scored)} completions"
+
+
+def _kinds(run: Planned) -> dict[str, str]:
+    """How severe it is that a reward handles one kind of completion: what counts is the kind of the prompts."""
+    if run.train is None or not len(run.train):
+        return {}
+    chat = isinstance(column(run.train, "prompt")[0], list)
+    return {"string_only": "error" if chat else "no matter", "chat_only": "no matter" if chat else "error"}
 
 
 def _sample(run: Planned) -> tuple[list | None, dict]:

@@ -52,7 +52,7 @@ def model_sizes(model: "str | PretrainedConfig") -> Sizes:
 
     >>> sizes = model_sizes("tiny-qwen3")
     >>> sizes.parameters, sizes.linear, sizes.layers
-    (656256, 589824, 3)
+    (656448, 589824, 3)
     """
     import torch
     from transformers import AutoModelForCausalLM

@@ -13,6 +13,8 @@ from .sizes import read_config
 if TYPE_CHECKING:
     pass
 
+#: What the model says in a conversation that is rendered for a test.
+SAID = "The answer is 42"
 #: Gold answers, the longest ones, whose tokens are counted.
 LONGEST_GOLDS = 20
 #: Above this a tokenizer's ``model_max_length`` means "not set" (transformers writes 1e30).
@@ -53,7 +55,13 @@ def template(run: Planned) -> list[Finding]:
         why = 'TRL renders messages with it, and raises: "tokenizer.chat_template is not set".'
         mend = "the instruct version of the model, or tokenizer.chat_template = a template of its family."
         return [Finding("no_chat_template", "message prompts, and a tokenizer without a chat template.", why, mend)]
-    ending = _end_of_turn(run)
+    talk = [{"role": "user", "content": "What is 40 + 2?"}, {"role": "assistant", "content": SAID}]
+    rendered, failure = _render(run, talk)
+    if failure or SAID not in rendered:
+        why = "no prompt can be rendered, or what is said is lost on the way."
+        what = f"the chat template fails on a plain conversation: {failure or 'what the model said is not in it'}."
+        return [Finding("template_fails", what, why, "The template of the model's family, from its tokenizer.")]
+    ending = rendered.rpartition(SAID)[2]
     if tokenizer.eos_token is None or tokenizer.eos_token in ending:
         return []
     why = f"sampling stops at {tokenizer.eos_token!r} alone, so a model that learned this template runs on."
@@ -61,11 +69,30 @@ def template(run: Planned) -> list[Finding]:
     return [Finding("template_without_eos", f"the chat template ends a turn with {ending!r}.", why, mend)]
 
 
-def _end_of_turn(run: Planned) -> str:
-    """What the template writes behind what the model says."""
-    said = "The answer is 42"
-    talk = [{"role": "user", "content": "What is 40 + 2?"}, {"role": "assistant", "content": said}]
-    return run.tokenizer.apply_chat_template(talk, tokenize=False).rpartition(said)[2]
+def _render(run: Planned, messages: list[dict]) -> tuple[str, str]:
+    """Messages in the chat template, or why that fails."""
+    try:
+        return run.tokenizer.apply_chat_template(messages, tokenize=False), ""
+    except Exception as error:  # somebody's own template runs here, on somebody's own rows
+        return "", f"{type(error).__name__}: {error}"
+
+
+def rendering(run: Planned) -> list[Finding]:
+    """Prompts on which the chat template raises."""
+    values = [] if run.train is None or not run.tokenizer.chat_template else _part(column(run.train, "prompt"))
+    failed = [(value, _render(run, value)[1]) for value in values if isinstance(value, list)]
+    failed = [(value, failure) for value, failure in failed if failure]
+    if not failed:
+        return []
+    value, failure = failed[0]
+    what = f"the chat template fails on {len(failed)} of {len(values)} prompts: {failure}; the first is {value!r:.80}…"
+    why = "TRL renders each prompt with it, so the run stops at the first of them."
+    return [Finding("template_fails", what, why, "Each content a plain text, and only roles that the template knows.")]
+
+
+def _part(values: list) -> list:
+    """All values, or so many of a long list, evenly spread."""
+    return values[:: max(1, -(-len(values) // MOST_PROMPTS))]
 
 
 def vocabulary(run: Planned) -> list[Finding]:
@@ -81,7 +108,7 @@ def vocabulary(run: Planned) -> list[Finding]:
 def lengths_of(run: Planned) -> list[int]:
     """Tokens of the training prompts as the model will see them; of a large dataset, of a part."""
     values = column(run.train, "prompt")
-    return _lengths(run, values[:: -(-len(values) // MOST_PROMPTS)])
+    return _lengths(run, _part(values))
 
 
 def _lengths(run: Planned, values: list) -> list[int]:
