@@ -39,7 +39,7 @@ tiny: setup      ## train the two tiny base models anew, about 20 minutes
 	$(BIN)/python -m grpo_utils.tiny.build qwen --out outputs/tiny-qwen3
 	$(BIN)/python -m grpo_utils.tiny.build gemma --out outputs/tiny-gemma3
 
-bench: setup     ## the figures of docs/results.md, about 8 minutes
+bench: setup     ## the figures of docs/results.md, about 25 minutes
 	$(BIN)/python scripts/bench.py
 
 bench-rewards: setup ## the figures of docs/rewards.md, about 4 minutes

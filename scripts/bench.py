@@ -2,8 +2,9 @@
 
     python scripts/bench.py
 
-Runs lesson 03 three times on the CPU profile (Qwen, Qwen again, Gemma), each in a folder of its own,
-and times rewards and imports on one core. Take your hands off the machine meanwhile.
+Runs lesson 03 three times on the CPU profile (Qwen, Qwen again, Gemma) and every other lesson with both
+families, each in a folder of its own, and times rewards and imports on one core. About 25 minutes; take
+your hands off the machine meanwhile.
 """
 
 import json
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import psutil
 
-from grpo_utils import PROFILES, math_rewards
+from grpo_utils import FAMILIES, PROFILES, math_rewards
 
 ROOT = Path(__file__).parent.parent
 LESSON = ROOT / "notebooks" / "03_grpo_lora.ipynb"
@@ -42,6 +43,34 @@ def peak_memory(folder: Path, command: list[str]) -> float:
     if process.returncode:
         sys.exit(f"Error: the lesson failed; see it with: {' '.join(command)}")
     return peak / 1e9
+
+
+def time_lesson(name: str, family: str) -> str:
+    """A line of the table: seconds and memory of a lesson, run from its first cell to its last."""
+    print(name, family, "...", flush=True)
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        lesson = ROOT / "notebooks" / f"{name}.ipynb"
+        command = [
+            sys.executable,
+            "-m",
+            "grpo_utils",
+            "run",
+            str(lesson),
+            "-p",
+            "PROFILE",
+            "cpu",
+            "-p",
+            "FAMILY",
+            family,
+        ]
+        peak = peak_memory(Path(folder), command)
+    return f"| `{name}` | {family} | {time.perf_counter() - started:.0f} s | {peak:.1f} GB |"
+
+
+def lesson_rows() -> str:
+    names = sorted(path.stem for path in LESSON.parent.glob("*.ipynb") if path != LESSON)
+    return "\n".join(time_lesson(name, family) for name in names for family in FAMILIES)
 
 
 def tree_memory(process: psutil.Process) -> int:
@@ -133,6 +162,14 @@ seed {report["seed"]}. Strict: form and answer both right.
 {family_table(*gemma)}
 
 Two runs with the same seed gave {"the same report" if same(report, again) else "DIFFERENT reports"} (but for times).
+
+## The other lessons
+
+Run All from a terminal, from the first cell to the last; memory of kernel and runner.
+
+| lesson | family | time | memory |
+|---|---|---|---|
+{lesson_rows()}
 
 ## Costs
 

@@ -246,3 +246,12 @@ def test_the_pages_example_is_a_file_that_passes(folder):
     example = re.search(r"```yaml\n(.*?)```", page, re.DOTALL)[1].replace("my_rewards.my_reward", "mine.right")
     (folder / "page.yaml").write_text(example)
     assert preflight_file(folder / "page.yaml").ok
+
+
+def test_the_example_in_the_readme_says_what_it_claims(tmp_path):
+    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Before, during and after")[2]
+    config, command, said = re.findall(r"```(?:yaml)?\n(.*?)```", text, re.DOTALL)[:3]
+    (tmp_path / "config.yaml").write_text(config)
+    arguments = command.strip().removeprefix(".venv/bin/python ").split()
+    run = subprocess.run([sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 1 and said in run.stdout

@@ -103,9 +103,8 @@ def _all_given(run: Planned) -> list[str]:
 
 def _missing(run: Planned, name: str, wanted: str) -> Finding:
     columns = _columns_given(run)
-    hint = did_you_mean(wanted, [*columns, *PROVIDED]).strip()
-    if wanted == "prompt":
-        hint = "Did you mean 'prompts'?"
+    plural = f"{wanted}s"  # of TRL's own names only this slip is suggested: 'solution' is none for 'completions'
+    hint = f"Did you mean {plural!r}?" if plural in PROVIDED else did_you_mean(wanted, columns).strip()
     rename = f" rows.rename_column({columns[0]!r}, {wanted!r})" if len(columns) == 1 else " A column of that name"
     mend = f"{hint}{rename}, or another name in the reward.".strip()
     what = f"{name} asks for {wanted!r}; the dataset's columns are {', '.join(columns) or 'none beside the prompt'}."
