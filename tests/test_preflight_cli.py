@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
+from grpo_utils import preflight, training_arguments
 from grpo_utils.errors import CourseError
 from grpo_utils.preflight.config_file import Choices, preflight_file, read_config_file, read_rows
+from grpo_utils.profiles import CPU
 
 SOUND = """
 model_name_or_path: tiny-qwen3
@@ -158,6 +160,13 @@ def test_trl_reads_such_a_number_too_and_yaml_does_not(folder):
     assert yaml.safe_load("learning_rate: 1e-5") == {"learning_rate": "1e-5"}
     parsed = make_parser().parse_args_and_config(["--config", "config.yaml", "--bf16", "false", "--use_cpu"])
     assert parsed[1].learning_rate == 1e-5
+
+
+def test_a_parser_that_rewrites_the_fields_types_changes_nothing():
+    from trl.scripts.grpo import make_parser
+
+    make_parser()  # makes `str` of `list[float]` and of `str | bool`, in the dataclass itself
+    assert preflight(training_arguments(CPU), profile=CPU).ok
 
 
 def test_settings_of_an_adapter_that_is_not_made_are_named(folder):

@@ -3,9 +3,8 @@
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from importlib.util import find_spec
-from typing import Union, get_args, get_origin
+from typing import Union, get_args, get_origin, get_type_hints
 
 from ..errors import CourseError, did_you_mean
 from ..training import check_batch, check_names
@@ -151,10 +150,13 @@ def _read(text: str, kinds: set) -> int | float | bool | None:
 
 
 def field_types(kind: type | None = None) -> dict[str, set]:
-    """The types of each field of a dataclass (`GRPOConfig` if not given), None left out."""
+    """The types of each field of a dataclass (`GRPOConfig` if not given), None left out.
+
+    From the annotations: a command-line parser of transformers rewrites the types of the fields themselves.
+    """
     from trl import GRPOConfig
 
-    return {one.name: _plain_types(one.type) for one in fields(kind or GRPOConfig)}
+    return {name: _plain_types(one) for name, one in get_type_hints(kind or GRPOConfig).items()}
 
 
 def _plain_types(kind: object) -> set:
