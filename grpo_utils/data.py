@@ -152,7 +152,7 @@ def check_rows(rows: Sequence[dict]) -> Sequence[dict]:
     >>> check_rows([{"prompt": "What is 2 + 2?", "answer": "4"}])
     Traceback (most recent call last):
     ...
-    grpo_utils.errors.CourseError: row 0: its prompt is a plain string, to which TRL applies no chat template, so the model never ends its turn. Wrap it: chat_prompt('What is 2 + 2?').
+    grpo_utils.errors.CourseError: row 0: its prompt is a plain string, to which TRL applies no chat template, so a chat model does not see that it is asked. Wrap it: chat_prompt('What is 2 + 2?').
 
     Raises:
         CourseError: there is no row, or one lacks a prompt or an answer; it names the row.
@@ -173,8 +173,8 @@ def _row_problem(row: dict) -> str | None:
         return f"it has no {missing[0]!r}; its columns are {', '.join(sorted(row))}."
     if isinstance(row["prompt"], str):
         return (
-            "its prompt is a plain string, to which TRL applies no chat template, so the model "
-            f"never ends its turn. Wrap it: chat_prompt({row['prompt'][:40]!r})."
+            "its prompt is a plain string, to which TRL applies no chat template, so a chat model "
+            f"does not see that it is asked. Wrap it: chat_prompt({row['prompt'][:40]!r})."
         )
     if not _are_messages(row["prompt"]):
         return (

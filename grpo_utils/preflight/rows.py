@@ -84,7 +84,7 @@ def _bad_prompts(run: Planned, values: list, there: list[str], said: str) -> lis
             )
         ]
     if code == "string_prompt":
-        why = "TRL applies no chat template to text, so the model never ends its turn and earns about 0."
+        why = "TRL applies no chat template to text: the model does not see that it is asked, and often never ends."
         mend = (
             f"Messages: chat_prompt({_shorten(value, 40)}). (For a base model without a chat template text is right.)"
         )

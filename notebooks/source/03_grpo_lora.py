@@ -421,8 +421,8 @@ import time
 
 from grpo_utils import HealthCallback, show_progress
 
-trainer.add_callback(HealthCallback(test_rows, every=50))
 show_progress(trainer)
+trainer.add_callback(HealthCallback(test_rows, every=50))
 started = time.perf_counter()
 result = trainer.train()
 train_seconds = time.perf_counter() - started
