@@ -6,6 +6,7 @@ from datasets import Dataset
 from grpo_utils.data import addition_rows, chat_prompt, load_rows
 from grpo_utils.errors import CourseError
 from grpo_utils.evaluation import (
+    Estimate,
     compare,
     compare_seeds,
     evaluate_samples,
@@ -14,6 +15,7 @@ from grpo_utils.evaluation import (
     judge_samples,
     side_by_side,
 )
+from grpo_utils.plots import MARKERS, change_chart, pass_at_k_curve
 from grpo_utils.rewards import correctness_reward, math_rewards
 
 FORM = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
@@ -124,6 +126,21 @@ def test_samples_give_pass_at_k_and_a_vote():
 
 def test_right_always_is_no_certainty():
     assert judge_samples([[FORM]] * 20, ["42"] * 20).pass_at_k(1).low < 0.9
+
+
+def test_figures_tell_a_change_from_none_by_more_than_colour():
+    axes = change_chart({"a": Estimate(0.1, -0.1, 0.3), "b": Estimate(0.2, 0.1, 0.3)}, "t").axes[0]
+    markers = [line.get_marker() for line in axes.lines if line.get_marker() != "None"]
+    assert markers == list(MARKERS[:2])
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["a", "b"]
+
+
+def test_the_figure_of_pass_at_k_has_a_line_a_name():
+    samples = judge_samples([[FORM, WRONG]] * 5, ["42"] * 5)
+    points = {k: samples.pass_at_k(k) for k in (1, 2)}
+    axes = pass_at_k_curve({"before": points, "after": points}).axes[0]
+    assert [line.get_label() for line in axes.lines] == ["before", "after"]
+    assert list(axes.lines[0].get_ydata()) == [0.5, 1.0] and len(axes.collections) == 2
 
 
 def test_side_by_side_holds_both_texts_and_every_reward():

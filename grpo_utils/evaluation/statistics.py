@@ -136,7 +136,8 @@ def mean_interval(
         bounds: the least and the largest value that is possible. Where all ``n`` values are equal the
             bootstrap sees no spread, which is no proof that there is none. Up to ``1 - low`` of all prompts may
             then do otherwise, ``low`` being the lower end of ``wilson_interval(n, n)``, and the interval reaches
-            as far towards the bounds as that allows. Without bounds it has no width there.
+            as far towards the bounds as that allows. Without bounds it has no width there. Where all but a
+            few are equal the bootstrap's interval is still too narrow: trust the exact test more.
         confidence: how much the interval is to hold.
         seed: of the resamples.
 
