@@ -290,8 +290,9 @@ print("loss is beta x kl, within a fifth, at every step:", near)
 # %% [markdown]
 # ## 5. A dead reward
 #
-# The most copied fault in the field: a regular expression over two lines, without `re.DOTALL`. The
-# dot does not match a newline, and here the form has none at all, so the pattern matches nothing, ever.
+# The most copied fault in the field is a regular expression that can never match. In the best-known notebooks the
+# dot meets line breaks without `re.DOTALL`. This one was written for another form: it demands a line break
+# around every tag, and our form has none.
 
 # %%
 import re
@@ -363,8 +364,8 @@ def check(run: list[dict], code: str) -> None:
 check(dead, "dead_reward")
 
 # %% [markdown]
-# **The mend**: a pattern for the form that was asked for, with `re.DOTALL`. (Better still, probe a reward
-# before training; [lesson 02](02_rewards.ipynb) does.)
+# **The mend**: a pattern for the form that was asked for (with `re.DOTALL`, should a completion have several lines). Better
+# still, probe a reward before training, as [lesson 02](02_rewards.ipynb) does.
 
 # %%
 FORM = r"<reasoning>.*?</reasoning>\s*<answer>.*?</answer>"
