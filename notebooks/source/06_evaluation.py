@@ -392,7 +392,7 @@ nothing = compare(before, again)
 print(nothing.better, "better,", nothing.worse, "worse")
 print(nothing.sentence)
 
-# %% tags=["nbval-check-output"]
+# %%
 print("A/A: no improvement shown:", not nothing.changed)
 
 # %% [markdown]
