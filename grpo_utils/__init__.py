@@ -55,6 +55,7 @@ from .models import (
     choose_model,
     fit_model,
     gradient_checkpointing,
+    is_base_model,
     load_policy,
     lora_arguments,
     model_path,

@@ -15,7 +15,10 @@ from hypothesis import strategies as st
 
 from grpo_utils.errors import CourseError
 from grpo_utils.health import CODES, THRESHOLDS, Verdict, diagnose, diagnose_error, diagnose_file, read_log
-from grpo_utils.health.rules import AT_ONCE, IN_TIME, share_right
+from grpo_utils.health.diagnosis import judge
+from grpo_utils.health.log import read_history
+from grpo_utils.health.rules import AT_ONCE, IN_TIME
+from grpo_utils.health.statistics import share_right
 from grpo_utils.health.verdicts import EXPLAINS, QUIET
 
 
@@ -102,6 +105,7 @@ BROKEN = {
     "length_hacking": changed(
         flat(),
         completions__mean_length=lambda i: 15.0 + 3 * i,
+        rewards__length_reward__mean=lambda i: 0.1 + 0.03 * i,
         reward=lambda i: 0.5 + 0.1 * i,
     ),
     "reward_hacking_suspected": changed(
@@ -221,11 +225,16 @@ def test_longer_answers_that_are_also_righter_are_no_hack():
     assert codes(changed(healthy(), completions__mean_length=lambda i: 15.0 + 2 * i)) == ["healthy"]
 
 
-def test_where_the_truth_is_not_logged_length_and_reward_must_move_as_one():
+def test_where_the_truth_is_not_logged_nobody_is_accused():
+    """Length and reward that grow together are what R1-Zero looks like, too."""
     log = [{k: v for k, v in e.items() if "correct" not in k} for e in BROKEN["length_hacking"]]
-    assert codes(log)[0] == "length_hacking"
-    shuffled = changed(log, completions__mean_length=lambda i: 15.0 if i < 20 else 40.0, reward=lambda i: 0.5 + (i % 5))
-    assert "length_hacking" not in codes(shuffled)
+    assert "length_hacking" not in codes(log)
+
+
+def test_a_truth_of_another_name_can_be_named():
+    log = [{k.replace("correctness_reward", "stage"): v for k, v in e.items()} for e in BROKEN["length_hacking"]]
+    assert "length_hacking" not in codes(log)
+    assert "length_hacking" in [verdict.code for verdict in diagnose(log, correctness=["stage"])]
 
 
 def test_a_burst_of_other_work_on_the_machine_is_no_slow_run():
@@ -322,14 +331,16 @@ def test_the_share_of_right_answers_does_not_depend_on_what_one_is_worth(p, wort
     assert share_right([worth * p], [worth * math.sqrt(p * (1 - p))]) == pytest.approx(p, abs=1e-6)
 
 
-def test_a_diagnosis_costs_a_few_milliseconds():
-    """Under 1 % of the tiny model's step of 0.3 s, with a log of 200 steps."""
-    log = healthy(200)
-    diagnose(log)
-    started = time.perf_counter()
-    for _ in range(10):
-        diagnose(log)
-    assert (time.perf_counter() - started) / 10 < 0.02
+def test_a_long_log_costs_little():
+    """A whole diagnosis every tenth step, of 3,000 steps: under 1 % of ten steps of 0.3 s."""
+    log = read_history(healthy(3000))
+    judge(log)
+    fastest = 1.0
+    for _ in range(3):
+        started = time.process_time()
+        judge(log)
+        fastest = min(fastest, time.process_time() - started)
+    assert fastest < 0.08  # 0.03 on a quiet machine
 
 
 # --- errors
@@ -384,7 +395,7 @@ def test_nan_survives_the_file(tmp_path):
 BAD_FILES = {
     "gone.json": (None, "There is no file"),
     "empty.json": ("", "is no JSON"),
-    "cut.json": ('{"log_history": [{"reward": 1.0}, {"rew', "Was it cut off"),
+    "cut.json": ('{"log_history": [{"reward": 1.0}, {"rew', "was it cut off"),
     "other.json": ('{"a": 1}', "holds no log"),
     "number.json": ("3", "holds no log"),
     "sft.json": ('{"log_history": [{"loss": 1.0, "step": 1}]}', "no entry has a 'reward' (found: loss, step)"),

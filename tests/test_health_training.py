@@ -14,6 +14,7 @@ from grpo_utils import (
     math_rewards,
     training_arguments,
 )
+from grpo_utils.errors import CourseError
 from grpo_utils.profiles import CPU
 
 pytestmark = pytest.mark.slow
@@ -77,33 +78,32 @@ def test_a_watched_run_trains_as_an_unwatched_one(tmp_path):
     assert lines[0] == "step,n,in_form,low,high,right,ended,distinct" and len(lines) == 3
 
 
-def test_a_lost_run_is_saved_beside_its_checkpoints_and_stopped(tmp_path, capsys):
-    trainer = trainer_of(
-        tmp_path,
-        callbacks=[HealthCallback()],
-        max_steps=20,
-        beta=0.04,
-        learning_rate=0.05,
-        save_strategy="steps",
-        save_steps=2,
-        save_total_limit=1,
-    )
+def checkpoints(folder) -> list[str]:
+    return sorted(path.name for path in folder.glob("checkpoint-*"))
+
+
+def test_a_lost_run_is_stopped_and_rotates_no_good_checkpoint_away(tmp_path, capsys):
+    keep = dict(save_strategy="steps", save_steps=1, save_total_limit=1)
+    lost = dict(max_steps=20, beta=0.04, learning_rate=0.05)
+    trainer = trainer_of(tmp_path, callbacks=[HealthCallback()], **lost, **keep)
     trainer.train()
+    kl = {e["step"]: e["kl"] for e in trainer.state.log_history if "kl" in e}
     assert trainer.state.global_step < 12
-    lost = next(tmp_path.glob("lost-at-step-*"))
-    assert (lost / "adapter_model.safetensors").exists() and (lost / "tokenizer.json").exists()
-    log = json.loads((lost / "trainer_state.json").read_text())["log_history"]
+    good = max(step for step in kl if all(kl[earlier] < 2 for earlier in range(1, step + 1)))
+    assert checkpoints(tmp_path) == [f"checkpoint-{good}"]
+    folder = next(tmp_path.glob("lost-at-step-*"))
+    assert (folder / "adapter_model.safetensors").exists() and (folder / "tokenizer.json").exists()
+    log = json.loads((folder / "trainer_state.json").read_text())["log_history"]
     assert [verdict.code for verdict in diagnose(log)] == ["kl_explosion"]
-    assert list(tmp_path.glob("checkpoint-*"))
-    said = capsys.readouterr().out
-    assert said.count("health: kl_explosion") == 1 and "Earlier checkpoints are untouched" in said
-    assert said.count("health: kl_explosion") == (tmp_path / "health" / "verdicts.txt").read_text().count(
-        "kl_explosion: the"
-    )
+    assert capsys.readouterr().out.count("health: kl_explosion: ") == 1
+    assert (tmp_path / "health" / "verdicts.txt").read_text().count("kl_explosion: ") == 1
 
 
-def test_a_nan_stops_the_run_unless_told_not_to(tmp_path):
+@pytest.mark.parametrize("filtered", [True, False])
+def test_weights_that_are_no_number_stop_the_run_before_they_are_saved(tmp_path, filtered):
+    """transformers' own logging_nan_inf_filter writes such a loss as 0.0, so the log alone does not show it."""
     import torch
+    from safetensors.torch import load_file
 
     from grpo_utils.rewards import correctness_reward
 
@@ -114,12 +114,58 @@ def test_a_nan_stops_the_run_unless_told_not_to(tmp_path):
                 next(p for p in trainer.model.parameters() if p.requires_grad).fill_(float("nan"))
         return correctness_reward(completions, **kwargs)
 
-    trainer = trainer_of(tmp_path, callbacks=[HealthCallback()], max_steps=12)
+    keep = dict(save_strategy="steps", save_steps=2, save_total_limit=1, logging_nan_inf_filter=filtered)
+    trainer = trainer_of(tmp_path, callbacks=[HealthCallback()], max_steps=12, **keep)
     trainer.reward_funcs[0] = poisoned
     trainer.train()
     assert trainer.state.global_step == 4
     assert [verdict.code for verdict in diagnose(trainer.state.log_history)] == ["nan"]
     assert (tmp_path / "lost-at-step-4" / "trainer_state.json").exists()
+    assert checkpoints(tmp_path) == ["checkpoint-2"]
+    kept = load_file(tmp_path / "checkpoint-2" / "adapter_model.safetensors")
+    assert all(torch.isfinite(value).all() for value in kept.values())
+
+
+def test_nothing_of_the_watching_kills_a_training(tmp_path):
+    """Rows without an answer, rewards that apply to nothing at first, and a callback that is used twice."""
+
+    def late(completions, trainer_state, **kwargs):
+        return [None if trainer_state.global_step == 0 else 0.0 for _ in completions]
+
+    rows = [{"prompt": [{"role": "user", "content": "What is 1 + 1?"}]}]
+    watcher = HealthCallback(rows, every=2)
+    for name in "ab":
+        trainer = trainer_of(tmp_path / name, callbacks=[watcher], max_steps=13, reward_weights=[1.0])
+        trainer.reward_funcs, trainer.reward_func_names = [late], ["late"]
+        trainer.reward_processing_classes = [None]
+        trainer.train()
+        said = (tmp_path / name / "health" / "verdicts.txt").read_text()
+        assert said.count("dead_reward: ") == 1  # told in each of the two trainings
+        assert "gold" not in (tmp_path / name / "health" / "samples.txt").read_text()
+
+
+@pytest.mark.parametrize(("rows", "message"), [([], "no held-out rows"), ([{"question": "?"}], "has no 'prompt'")])
+def test_bad_held_out_rows_are_refused_before_the_training(rows, message):
+    with pytest.raises(CourseError, match=message):
+        HealthCallback(rows)
+
+
+def test_another_form_than_the_courses_is_not_judged():
+    rows = [{"prompt": [{"role": "user", "content": "Think in <think></think>. What is 1 + 1?"}], "answer": "2"}]
+    assert HealthCallback(rows).in_form is None
+    assert HealthCallback(load_rows("addition", "test", 2)).in_form("<reasoning>a</reasoning><answer>1</answer>")
+
+
+def test_prompts_that_hold_the_template_already_are_no_bare_strings():
+    from transformers import AutoTokenizer
+
+    from grpo_utils.health.watching import is_bare_string
+    from grpo_utils.models import model_path
+
+    tokenizer = AutoTokenizer.from_pretrained(model_path("tiny-qwen3"))
+    rendered = tokenizer.apply_chat_template([{"role": "user", "content": "Hi"}], tokenize=False)
+    assert is_bare_string("What is 1 + 1?", tokenizer)
+    assert not is_bare_string(rendered, tokenizer) and not is_bare_string([{"role": "user"}], tokenizer)
 
 
 def test_a_resumed_run_adds_to_its_files(tmp_path):

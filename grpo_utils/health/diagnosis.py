@@ -1,14 +1,16 @@
 """From a log to verdicts, and from an exception to a verdict."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from .log import Log, find_file, read_history, read_log, read_text
-from .rules import AT_ONCE, IN_TIME, last
+from .rules import AT_ONCE, IN_TIME, patience_is_over
+from .statistics import last
 from .thresholds import limit
 from .verdicts import CODES, EXPLAINS, Verdict
 
-#: What an exception of too little memory says: PyTorch on CUDA, on ROCm, on a CPU; cuBLAS; vLLM; bitsandbytes.
+#: What an exception of too little memory says: PyTorch on CUDA, on ROCm, on a CPU; cuBLAS; vLLM.
 MEMORY_TEXTS = (
     "out of memory",
     "can't allocate memory",
@@ -17,39 +19,50 @@ MEMORY_TEXTS = (
 )
 
 
-def diagnose(log_history: Sequence[dict]) -> list[Verdict]:
+def diagnose(log_history: Sequence[dict], *, correctness: Sequence[str] = ()) -> list[Verdict]:
     """What is wrong with a run, causes before consequences; ``[healthy]`` if nothing is.
 
     Args:
         log_history: ``trainer.state.log_history``, or the same from a ``trainer_state.json``, of any
-            TRL since 0.14; best logged at every step.
+            TRL since 0.14; best logged at every step (``logging_steps=1``).
+        correctness: names of the rewards that measure whether an answer is right; if not given, those
+            whose names sound so (`grpo_utils.health.names`).
 
     >>> dead = [{"step": n, "reward": 0.0, "rewards/f/mean": 0.0, "rewards/f/std": 0.0,
     ...          "frac_reward_zero_std": 1.0} for n in range(1, 13)]
     >>> [verdict.code for verdict in diagnose(dead)]
     ['dead_reward', 'no_gradient']
     >>> diagnose(dead)[0].seen
-    'f = 0 for every completion of 12 steps'
+    'f = 0 for every completion of the last 10 steps and more'
 
     Raises:
         CourseError: there is no step of a GRPO training in it.
     """
-    log = read_history(log_history)
-    rules = {**AT_ONCE, **(IN_TIME if len(log) >= limit("fewest") else {})}
-    seen = {code: evidence for code, rule in rules.items() if (evidence := rule(log))}
+    return judge(read_history(log_history, correctness))
+
+
+def judge(log: Log) -> list[Verdict]:
+    """The same of a log that was read."""
+    seen = {code: evidence for code, rule in AT_ONCE.items() if (evidence := rule(log))}
+    if "nan" not in seen and log.steps >= limit("fewest"):
+        seen |= {code: evidence for code, rule in IN_TIME.items() if (evidence := rule(log))}
     explained = set().union(*(EXPLAINS.get(code, set()) for code in seen))
     step = log.entries[-1]["step"]
-    found = [Verdict(code, *seen[code], step) for code in CODES if code in seen and code not in explained]
+    found = [
+        Verdict(code, *seen[code], step, quiet=code == "no_learning" and not patience_is_over(log))
+        for code in CODES
+        if code in seen and code not in explained
+    ]
     return found or [_nothing_wrong(log, step)]
 
 
 def _nothing_wrong(log: Log, step: int) -> Verdict:
-    if len(log) < limit("fewest"):
+    if log.steps < limit("fewest"):
         return Verdict(
-            "too_short", f"{len(log)} logged steps; {limit('fewest'):g} are needed", {"steps": len(log)}, step
+            "too_short", f"{log.steps} logged steps; {limit('fewest'):g} are needed", {"steps": len(log)}, step
         )
     rewards = log.values("reward")
-    said = f"reward {rewards[0]:.3g} -> {last(rewards):.3g} in {len(log)} logged steps"
+    said = f"reward {rewards[0]:.3g} -> {last(rewards):.3g} in {log.steps} logged steps"
     tied = f", {last(log.tied):.0%} of the groups tied" if log.tied else ""
     return Verdict("healthy", said + tied, {"reward_first": rewards[0], "reward": last(rewards)}, step)
 
@@ -61,8 +74,14 @@ def diagnose_file(path: str | Path) -> list[Verdict]:
         CourseError: there is no such file, or nothing in it that can be judged.
     """
     file = find_file(path)
-    ended_by = diagnose_error(read_text(file)) if file.suffix != ".json" else None
+    ended_by = None if file.suffix in (".json", ".jsonl") else _ending(read_text(file))
     return [ended_by] if ended_by else diagnose(read_log(file))
+
+
+def _ending(text: str) -> Verdict | None:
+    """The verdict on the exception with which a text ends, if there is one among its last lines."""
+    lines = [line for line in text.strip().splitlines()[-20:] if re.match(r"\s*[\w.]*(Error|Exception)\b", line)]
+    return diagnose_error(lines[-1].strip()) if lines else None
 
 
 def diagnose_error(error: BaseException | str, step: int = 0) -> Verdict | None:

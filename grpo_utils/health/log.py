@@ -7,52 +7,96 @@
 TRL 0.14 to 0.16 wrote ``completion_length`` and ``rewards/NAME``; 0.17 and later write
 ``completions/mean_length`` and ``rewards/NAME/mean``. ``frac_reward_zero_std`` came with 0.18,
 ``entropy`` with 0.20, ``step_time`` with 0.26 (read in TRL's tags). ``reward_std`` was the mean
-of the groups' until 0.26 and is that of the whole batch since 0.27.
+of the groups' until 0.26 and is that of the whole batch since 0.27. Until 0.15 ``kl`` was logged
+with beta 0, too. Exports of W&B call all of it ``train/…``.
 """
 
+import itertools
 import json
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from numbers import Real
 from pathlib import Path
+from statistics import median
 
 from ..errors import CourseError
+from .names import kind_of
 
-OLD_NAMES = {"completion_length": "completions/mean_length"}
-
-FORMAT_NAMES = re.compile(r"format|xml|tag|think|json|struct|style|strict|soft|form_", re.IGNORECASE)
-CORRECTNESS_NAMES = re.compile(r"correct|accura|answer|exact|solve|truth|right|verif|numbers", re.IGNORECASE)
+OLD_NAMES = {"completion_length": "completions/mean_length", "global_step": "step"}
 
 
-@dataclass(frozen=True)
+@dataclass
 class Log:
-    """One entry for each logged training step, under TRL's present names, and what the health callback added."""
+    """One entry for each logged training step, under TRL's present names, and what the health callback added.
 
-    entries: list[dict[str, float]]  # each with its step
-    checks: list[dict[str, float]]
+    Attributes:
+        entries: the logged steps, each with its ``step``.
+        checks: what the callback added.
+        truth: names of the rewards that measure correctness; if empty, told by their names.
+    """
+
+    entries: list[dict[str, float]] = field(default_factory=list)
+    checks: list[dict[str, float]] = field(default_factory=list)
+    truth: tuple[str, ...] = ()
+    rewards: dict[str, None] = field(default_factory=dict)  # names of all reward functions, in their order
 
     def __len__(self) -> int:
-        """The number of logged training steps."""
+        """The number of logged entries."""
         return len(self.entries)
 
+    def add(self, log_history: Iterable[dict]) -> None:
+        """Read further entries; where the step number goes back, another run begins, and the old one is dropped."""
+        for raw in log_history:
+            entry = {_today(key): _number(value) for key, value in raw.items() if _is_number(value)}
+            if any(key.startswith("health/") for key in entry):
+                self.checks.append(entry)
+            elif "reward" in entry:
+                entry["step"] = _step(entry, len(self) + 1)
+                if self.entries and entry["step"] < self.entries[-1]["step"]:
+                    self.entries, self.checks = [], []
+                self.entries.append(entry)
+                self.rewards |= {key.split("/")[1]: None for key in entry if re.fullmatch(r"rewards/.+/mean", key)}
+
+    @property
+    def per_entry(self) -> int:
+        """Training steps of which one entry is the mean (TRL's ``logging_steps``)."""
+        steps = [entry["step"] for entry in self.entries]
+        gaps = [after - before for before, after in itertools.pairwise(steps)] or steps
+        return max(1, int(median(gaps)))
+
+    @property
+    def steps(self) -> int:
+        """Training steps that the entries stand for."""
+        return len(self) * self.per_entry
+
+    def newest(self, key: str, steps: float) -> list[float]:
+        """The values of the last so many training steps, at least one entry."""
+        return self.values(key)[-max(1, math.ceil(steps / self.per_entry)) :]
+
     def values(self, key: str) -> list[float]:
-        """The values of one metric where it was logged, in the order of the steps."""
-        return [entry[key] for entry in self.entries if key in entry]
+        """The values of one metric where it was logged, in the order of the steps; NaN and infinity left out."""
+        return [entry[key] for entry in self.entries if key in entry and math.isfinite(entry[key])]
 
     def checked(self, key: str) -> list[float]:
         """The values of one of the callback's own checks."""
         return [check[key] for check in self.checks if key in check]
 
-    @property
-    def rewards(self) -> list[str]:
-        """The names of the reward functions."""
-        found = [key.split("/")[1] for entry in self.entries for key in entry if re.fullmatch(r"rewards/.+/mean", key)]
-        return list(dict.fromkeys(found))
+    def of_kind(self, kind: str) -> list[str]:
+        """The rewards of one kind, by their names; for correctness those that were said to be, if any were."""
+        known = [name for name in self.rewards if self.means(name)]
+        if kind == "correctness" and self.truth:
+            return [name for name in known if name in self.truth]
+        return [name for name in known if kind_of(name) == kind and name not in self.truth]
 
-    def named(self, kind: re.Pattern, but: re.Pattern | None = None) -> list[str]:
-        """The rewards whose name says what they are for."""
-        return [name for name in self.rewards if kind.search(name) and not (but and but.search(name))]
+    def means(self, name: str) -> list[float]:
+        """One reward's means."""
+        return self.values(f"rewards/{name}/mean")
+
+    def spreads(self, name: str) -> list[float]:
+        """One reward's standard deviations."""
+        return self.values(f"rewards/{name}/std")
 
     @property
     def tied(self) -> list[float]:
@@ -62,7 +106,7 @@ class Log:
         return [float(value == 0.0) for value in self.values("reward_std")]
 
 
-def read_history(log_history: Sequence[dict]) -> Log:
+def read_history(log_history: Sequence[dict], correctness: Sequence[str] = ()) -> Log:
     """The training steps of ``trainer.state.log_history`` since its last restart.
 
     Raises:
@@ -70,48 +114,43 @@ def read_history(log_history: Sequence[dict]) -> Log:
     """
     if not all(isinstance(entry, dict) for entry in log_history):
         raise CourseError("A log is a list of dicts, one for each logged step, as in trainer.state.log_history.")
-    entries = [_renamed(entry) for entry in log_history]
-    steps = _since_last_start([entry for entry in entries if "reward" in entry])
-    if not steps:
-        keys = sorted({key for entry in entries for key in entry})[:8]
+    log = Log(truth=tuple(correctness))
+    log.add(log_history)
+    if not log.entries:
+        keys = sorted({key for entry in log_history for key in entry})[:8]
         raise CourseError(
             f"There is no GRPO step in this log: no entry has a 'reward' (found: {', '.join(keys) or 'nothing'}). "
             "Give the log_history of a GRPOTrainer that has logged; logging_steps=1 logs every step."
         )
-    checks = [entry for entry in entries if any(key.startswith("health/") for key in entry)]
-    return Log(steps, checks)
-
-
-def _renamed(entry: dict) -> dict[str, float]:
-    """One entry under today's names, with its numbers alone."""
-    return {_today(key): _number(value) for key, value in entry.items() if _is_number(key, value)}
+    return log
 
 
 def _today(key: str) -> str:
     """A metric's present name.
 
-    >>> _today("rewards/my_reward"), _today("completion_length"), _today("kl")
+    >>> _today("rewards/my_reward"), _today("completion_length"), _today("train/kl")
     ('rewards/my_reward/mean', 'completions/mean_length', 'kl')
     """
+    key = key.removeprefix("train/")
     return f"{key}/mean" if re.fullmatch(r"rewards/[^/]+", key) else OLD_NAMES.get(key, key)
 
 
-def _is_number(key: str, value: object) -> bool:
-    """TRL logs None for a reward that applied to nothing; some loggers write NaN as null or as text."""
-    if value is None:
-        return key in ("loss", "grad_norm")
-    return isinstance(value, int | float) or value in ("nan", "NaN", "inf", "-inf", "Infinity", "-Infinity")
+def _is_number(value: object) -> bool:
+    """A number, or one written as text, as some loggers do; TRL logs None for a reward that applied to nothing."""
+    if isinstance(value, str):
+        return bool(re.fullmatch(r"[+-]?(\d[\d.]{0,30}(e[+-]?\d{1,2})?|nan|inf(inity)?)", value.strip().lower()))
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    return isinstance(value, float) or math.isnan(value) or abs(value) < 1e300
 
 
-def _number(value: float | str | None) -> float:
-    return math.nan if value is None else float(value)
-
-
-def _since_last_start(steps: list[dict[str, float]]) -> list[dict[str, float]]:
-    """What follows the last place where the step number goes back: several runs in one file."""
-    numbered = [entry | {"step": _step(entry, index + 1)} for index, entry in enumerate(steps)]
-    starts = [index for index in range(1, len(steps)) if numbered[index]["step"] < numbered[index - 1]["step"]]
-    return numbered[starts[-1] :] if starts else numbered
+def _number(value: object) -> float:
+    """As a float; what is beyond all reason is infinite, so that squares of the rest stay finite."""
+    try:
+        number = float(value)
+    except ValueError:  # a text with two dots, say
+        return math.nan
+    return number if not abs(number) > 1e100 else math.copysign(math.inf, number)
 
 
 def _step(entry: dict[str, float], otherwise: int) -> int:
@@ -122,15 +161,14 @@ def _step(entry: dict[str, float], otherwise: int) -> int:
 def read_log(path: str | Path) -> list[dict]:
     """The log entries in a file that somebody brings.
 
-    A ``trainer_state.json``, a folder with one (of several checkpoints, the newest), a JSON list
+    A ``trainer_state.json``, a folder with one (of several, that of the last step), a JSON list
     of log entries, or JSON lines.
 
     Raises:
         CourseError: nothing there, or nothing that is a log.
     """
     file = find_file(path)
-    text = read_text(file)
-    return _entries(_parse(text, file), file)
+    return _entries(_parse(read_text(file), file), file)
 
 
 def _entries(found: object, file: Path) -> list[dict]:
@@ -146,22 +184,30 @@ def _entries(found: object, file: Path) -> list[dict]:
 def read_text(file: Path) -> str:
     """A file's text, or a CourseError."""
     try:
-        return file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise CourseError(f"{str(file)!r} is no text in UTF-8 ({error.reason}), so it is no log.") from error
 
 
 def find_file(path: str | Path) -> Path:
-    """The file itself, or the newest trainer_state.json in a folder."""
+    """The file itself, or of the trainer_state.json files in a folder that of the last step."""
     path = Path(path)
     if path.is_dir():
-        states = sorted(path.rglob("trainer_state.json"), key=lambda state: state.stat().st_mtime)
+        states = sorted(path.rglob("trainer_state.json"), key=_last_step)
         if not states:
             raise CourseError(f"There is no trainer_state.json in {str(path)!r} or below; a checkpoint holds one.")
         return states[-1]
     if not path.is_file():
         raise CourseError(f"There is no file {str(path)!r}.")
     return path
+
+
+def _last_step(file: Path) -> int:
+    """The step at which a trainer state was written; -1 if it cannot be read."""
+    try:
+        return int(json.loads(read_text(file))["global_step"])
+    except (json.JSONDecodeError, KeyError, TypeError, ValueError):
+        return -1
 
 
 def _parse(text: str, file: Path) -> object:
@@ -173,5 +219,7 @@ def _parse(text: str, file: Path) -> object:
             return [json.loads(line) for line in text.strip().splitlines() or [""]]
         except json.JSONDecodeError:
             raise CourseError(
-                f"{str(file)!r} is no JSON: {whole.msg} in line {whole.lineno}. Was it cut off while it was written?"
+                f"{str(file)!r} is no JSON: {whole.msg} in line {whole.lineno}. A log is JSON: a trainer_state.json, "
+                "a list of entries, or one entry a line (not a CSV, and not what a trainer prints). "
+                "Or was it cut off while it was written?"
             ) from whole

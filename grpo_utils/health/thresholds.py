@@ -1,7 +1,8 @@
 """Every number that a verdict hangs on, in one table, with where it comes from.
 
 "Measured" means the runs of `tests/test_health_training.py` and lesson 04: both tiny models, ten
-seeds, healthy and broken, on a CPU. No GPU run stands behind any of these so far.
+seeds, healthy and broken, on a CPU. "Simulated" means the logs of `tests/health_logs.py`, drawn after
+published runs. No GPU run stands behind any of these so far.
 """
 
 from typing import NamedTuple
@@ -17,54 +18,58 @@ class Threshold(NamedTuple):
 
 THRESHOLDS = {
     "fewest": Threshold(
-        10, "logged steps before anything but nan and kl is judged", "under ten, ordinary noise looks like a trend"
+        10, "training steps before anything but nan, kl and strings is judged", "half of what a verdict may take"
     ),
-    "window": Threshold(
-        5, "logged steps whose mean stands for 'at first' and 'now'", "measured: halves the noise of one step"
+    "window": Threshold(5, "entries whose mean stands for 'now'", "halves the noise of a single entry (1 / sqrt 5)"),
+    "sure": Threshold(
+        5.0, "standard errors that make a change sure", "simulated: asked at every step, three would cry wolf"
     ),
-    "trend_steps": Threshold(20, "logged steps before a trend is judged", "measured: a healthy run has risen by then"),
+    "risen": Threshold(3.0, "standard errors by which a reward has risen", "one question at a time: p of 0.001"),
+    "recent": Threshold(60, "training steps that a hack may take to show", "simulated: a late hack within one run"),
+    "trend_steps": Threshold(
+        20, "training steps before a trend is judged", "measured: a healthy run has risen by then"
+    ),
     "trend_p": Threshold(
         0.05, "p of Kendall's tau against the step, below which a trend counts", "Mann 1945; the usual 5 %"
     ),
+    "patience": Threshold(
+        100, "training steps after which 'the reward does not rise' is an alarm", "simulated: GSM8K rises within these"
+    ),
     "nan_in_a_row": Threshold(
-        3, "steps in a row with a grad_norm that is no number", "fp16's scaler skips single steps while it settles"
+        3, "entries in a row with a grad_norm that is no number", "fp16's scaler skips single steps while it settles"
     ),
     "kl": Threshold(
-        2.0,
-        "nats a token from the reference model, three steps in a row",
-        "measured: healthy with beta 0.04 at most 0.4, exploded 5 to 8",
+        2.0, "nats a token from the reference model, three times running", "measured: healthy to 0.4, exploded 5 to 16"
     ),
     "entropy_gone": Threshold(
-        0.1, "of the first entropy, with no more reward than at first", "measured: healthy runs keep a fifth and more"
+        0.05, "of the first entropy, with no more reward than at first", "measured: healthy runs keep a fifth and more"
     ),
     "entropy_burst": Threshold(
-        5.0, "times the first entropy, with less reward than at first", "measured: collapsed runs 20 to 40 times"
+        5.0, "times the first entropy, with no more reward than at first", "measured: collapsed runs 20 to 40 times"
     ),
-    "reward_lost": Threshold(
-        0.5, "of the first reward, together with the next", "measured: collapsed runs lose nearly all of it"
-    ),
-    "reward_gone": Threshold(0.9, "of the first reward, whatever the entropy", "measured: as above"),
-    "reward_noise": Threshold(
-        0.25, "of its standard deviation: a first reward below that tells nothing", "one hit in 16 completions"
-    ),
-    "entropy_moved": Threshold(2.0, "times the first entropy, up or down", "measured: collapsed runs, 3 and more"),
+    "entropy_moved": Threshold(2.0, "times the first entropy, up or down, with a lost reward", "measured: 3 and more"),
+    "reward_lost": Threshold(0.75, "of the best reward, surely, with a second sign", "measured: nearly all is lost"),
     "distinct": Threshold(
-        0.3, "different completions, as a share of different prompts", "additions of one group have different answers"
+        0.3, "different completions for each different gold answer", "different questions have different answers"
     ),
     "tied": Threshold(
         0.9, "of the groups tied over ten steps", "TRL: frac_reward_zero_std; nine in ten give no gradient"
     ),
-    "right": Threshold(0.9, "of the completions right where the groups are tied", "then they are tied since solved"),
+    "right": Threshold(0.9, "of the completions right", "with nine in ten right, most groups of eight tie"),
     "clipped": Threshold(
         0.8, "of the completions cut off", "four of five cannot give their answer; healthy runs here: under 0.05"
     ),
     "ended": Threshold(0.5, "of completions end when given four times the room", "then the limit was the fault"),
-    "constant": Threshold(1e-8, "standard deviation of a reward that never varies", "rounding of fp32 sums"),
-    "format": Threshold(0.1, "of the completions in form, and not rising", "half of the tiny models' start (0.2)"),
-    "longer": Threshold(1.5, "times the first mean length", "measured: healthy runs grow to 1.2"),
-    "shorter": Threshold(0.67, "of the first mean length", "as `longer`, the other way"),
+    "constant": Threshold(1e-8, "standard deviation of a reward that does not vary", "rounding of fp32 sums"),
+    "format": Threshold(
+        0.05, "of the completions in form, and not rising", "a quarter of the tiny models' start (0.2)"
+    ),
+    "longer": Threshold(1.5, "times the mean length before", "measured: healthy runs grow to 1.2"),
+    "shorter": Threshold(0.67, "of the mean length before", "as `longer`, the other way"),
     "correct_fell": Threshold(
-        0.25, "of its best value lost by correctness", "measured: healthy runs lose less than 0.15 from step to step"
+        0.4,
+        "of its best value lost by correctness, surely",
+        "simulated: healthy runs of small batches lose 0.3 by noise",
     ),
     "slower": Threshold(
         3.0, "times the first seconds a step, at equal lengths", "a busy machine doubles them (measured)"

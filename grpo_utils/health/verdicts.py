@@ -31,6 +31,7 @@ CODES = {
         "the run is over, and the next one ends at the same place",
         (
             "halve per_device_train_batch_size and double gradient_accumulation_steps (the same training, slower)",
+            "if it ended while sampling: keep steps_per_generation as it was, so that fewer are sampled at once",
             "turn gradient_checkpointing on",
             "shorten max_completion_length",
             "load the base in 4 bits",
@@ -156,11 +157,13 @@ CODES = {
 }
 
 #: What a verdict explains is not told beside it.
+_FOLLOWS = {"no_eos", "all_truncated", "dead_reward", "no_gradient", "no_learning", "format_ignored"}
+_FOLLOWS |= {"length_hacking", "reward_hacking_suspected"}
 EXPLAINS = {
     "nan": set(CODES) - {"nan"},
-    "kl_explosion": set(CODES) - {"nan", "kl_explosion", "string_prompt", "slow_steps"},
-    "string_prompt": {"no_eos", "all_truncated", "dead_reward", "no_gradient", "no_learning", "format_ignored"},
-    "mode_collapse": set(CODES) - {"nan", "kl_explosion", "string_prompt", "mode_collapse", "slow_steps"},
+    "kl_explosion": {*_FOLLOWS, "mode_collapse"},
+    "string_prompt": {"no_eos", "all_truncated", "no_learning", "format_ignored"},
+    "mode_collapse": _FOLLOWS,
     "no_eos": {"dead_reward", "no_gradient", "no_learning", "format_ignored"},
     "all_truncated": {"dead_reward", "no_gradient", "no_learning", "format_ignored"},
     "no_gradient": {"no_learning"},
@@ -182,12 +185,14 @@ class Verdict:
         seen: the numbers that triggered it, in a sentence.
         numbers: the same numbers by name.
         step: the training step at which the log ended that was judged.
+        quiet: whether it is too early to call it an alarm.
     """
 
     code: str
     seen: str
     numbers: dict[str, float] = field(default_factory=dict)
     step: int = 0
+    quiet: bool = False
 
     @property
     def title(self) -> str:
@@ -212,7 +217,7 @@ class Verdict:
     @property
     def alarming(self) -> bool:
         """Whether something should be done."""
-        return self.code not in QUIET
+        return self.code not in QUIET and not self.quiet
 
     def __str__(self) -> str:
         """The verdict on a few lines."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..data import check_rows
 from ..errors import CourseError
+from ..models import is_base_model
 from .planned import Planned
 from .report import Finding
 
@@ -106,23 +107,13 @@ def _prompt_problem(run: Planned, value: object) -> str:
     if isinstance(value, str):
         if not value.strip():
             return "no_prompt"
-        chats = run.tokenizer is not None and run.tokenizer.chat_template and not is_base(run.name)
+        chats = run.tokenizer is not None and run.tokenizer.chat_template and not is_base_model(run.name)
         return "string_prompt" if chats else ""
     try:
         check_rows([{"prompt": value, "answer": "x"}])
     except CourseError:
         return "bad_prompt"
     return ""
-
-
-def is_base(name: str) -> bool:
-    """Whether a model's name says that it is a base model, to which plain text is right though it has a template.
-
-    >>> is_base("Qwen/Qwen3-0.6B-Base"), is_base("google/gemma-3-1b-pt"), is_base("Qwen/Qwen3-0.6B")
-    (True, True, False)
-    """
-    parts = name.lower().rpartition("/")[2].replace("_", "-").split("-")
-    return "base" in parts or parts[-1] == "pt"
 
 
 def answers(run: Planned) -> list[Finding]:

@@ -1,0 +1,97 @@
+"""Logs of runs as they are published, drawn at random: what a diagnosis must bear without crying wolf."""
+
+import math
+import random
+from collections.abc import Callable
+
+
+def bend(low: float, high: float, middle: float, width: float) -> Callable[[int], float]:
+    """A rise from ``low`` to ``high`` around the step ``middle``."""
+    return lambda step: low + (high - low) / (1 + math.exp(-(step - middle) / width))
+
+
+def spread(values: list[float]) -> float:
+    mean = sum(values) / len(values)
+    return math.sqrt(sum((value - mean) ** 2 for value in values) / max(1, len(values) - 1))
+
+
+def simulate(
+    steps: int,
+    right: Callable[[int], float],
+    form: Callable[[int], float] = lambda step: 0.9,
+    length: Callable[[int], float] = lambda step: 200.0,
+    entropy: Callable[[int], float] = lambda step: 0.4,
+    *,
+    completions: int = 64,
+    truth: str = "accuracy_reward",
+    extra: dict[str, Callable[[int], float]] | None = None,
+    rate: Callable[[int], float] | None = None,
+    every: int = 1,
+    seed: int = 0,
+) -> list[dict]:
+    """The log of a run whose prompts differ in difficulty, in groups of eight; ``every`` as logging_steps."""
+    noise, log, kept = random.Random(seed), [], []
+    for step in range(1, steps + 1):
+        kept.append(_entry(noise, step, right(step), form(step), completions, truth))
+        kept[-1] |= {
+            "completions/mean_length": length(step) * (1 + noise.gauss(0, 0.04)),
+            "completions/max_length": 2 * length(step),
+            "entropy": entropy(step) * (1 + noise.gauss(0, 0.04)),
+            **{f"rewards/{name}/mean": value(step) for name, value in (extra or {}).items()},
+            **{f"rewards/{name}/std": 0.1 for name in extra or {}},
+            **({"learning_rate": rate(step)} if rate else {}),
+        }
+        if step % every == 0:
+            log.append({key: sum(e[key] for e in kept) / len(kept) for key in kept[0]} | {"step": step})
+            kept = []
+    return log
+
+
+def _entry(noise: random.Random, step: int, right: float, form: float, completions: int, truth: str) -> dict:
+    groups = []
+    for _ in range(completions // 8):
+        chance = noise.betavariate(max(0.02, 2 * right), max(0.02, 2 * (1 - right)))
+        groups.append([(float(noise.random() < chance), float(noise.random() < form)) for _ in range(8)])
+    correct, formed = zip(*(pair for group in groups for pair in group))
+    totals = [a + b for a, b in zip(correct, formed)]
+    return {
+        "loss": noise.gauss(0, 0.01),
+        "grad_norm": 0.3,
+        "reward": sum(totals) / completions,
+        "reward_std": spread(totals),
+        "frac_reward_zero_std": sum(len({a + b for a, b in group}) == 1 for group in groups) / len(groups),
+        f"rewards/{truth}/mean": sum(correct) / completions,
+        f"rewards/{truth}/std": spread(list(correct)),
+        "rewards/format_reward/mean": sum(formed) / completions,
+        "rewards/format_reward/std": spread(list(formed)),
+        "completions/clipped_ratio": 0.05,
+        "completions/max_terminated_length": 300.0,
+        "step_time": 10 + noise.gauss(0, 0.5),
+    }
+
+
+#: Runs that are well, each as the arguments of `simulate`.
+WELL = {
+    "GSM8K, slowly": dict(steps=300, right=lambda s: 0.55 + 0.2 * s / 300, form=bend(0.6, 0.98, 60, 20)),
+    "the same in small batches": dict(
+        steps=250, right=lambda s: 0.3 + 0.4 * s / 250, form=bend(0.3, 0.98, 100, 20), completions=16
+    ),
+    "logged every ten steps": dict(steps=400, right=lambda s: 0.5 + 0.2 * s / 400, every=10),
+    "R1-Zero: longer and righter": dict(steps=240, right=bend(0.1, 0.7, 120, 40), length=lambda s: 300 + 3 * s),
+    "the same, its reward of an unknown name": dict(
+        steps=240, right=bend(0.1, 0.7, 120, 40), length=lambda s: 300 + 3 * s, truth="stage_reward"
+    ),
+    "rambling unlearned": dict(
+        steps=120,
+        right=lambda s: 0.5 + 0.1 * s / 120,
+        form=bend(0.1, 0.98, 15, 5),
+        length=lambda s: max(150, 300 - 6 * s),
+    ),
+    "a long warm-up": dict(
+        steps=150, right=lambda s: 0.4 + 0.3 * max(0, s - 50) / 100, rate=lambda s: min(1.0, s / 50) * 1e-6
+    ),
+    "quick, then a plateau": dict(steps=250, right=bend(0.25, 0.85, 10, 4), form=bend(0.2, 0.98, 10, 4)),
+    "an overlong penalty that never strikes": dict(
+        steps=80, right=bend(0.3, 0.7, 30, 10), extra={"soft_overlong_punishment": lambda s: 0.0}
+    ),
+}
