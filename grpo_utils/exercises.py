@@ -11,9 +11,7 @@
 """
 
 from collections.abc import Callable, Sequence
-
-#: What a stub gives back.
-NOTHING = (None, [], "")
+from numbers import Real
 
 #: What can be compared as it is; an array or a tensor is told to be a list.
 PLAIN = (type(None), bool, int, float, str, list, tuple)
@@ -29,13 +27,20 @@ def check_exercise(name: str, function: Callable, cases: Sequence[tuple[tuple, o
             answer = function(*arguments)
         except Exception as error:  # the one place where a learner's own code runs
             return f"{name}: not yet; for {arguments} it raises {type(error).__name__}: {error}."
+        if isinstance(answer, Real) and not isinstance(answer, int):
+            answer = float(answer)  # numpy's own numbers, too
         if not isinstance(answer, PLAIN):
             return f"{name}: not yet; it gives a {type(answer).__name__}, and a {type(expected).__name__} is wanted."
-        if answer in NOTHING and expected not in NOTHING:
+        if _is_nothing(answer) and not _is_nothing(expected):
             return f"{name}: not attempted yet."
         if _rounded(answer) != _rounded(expected):
             return f"{name}: not yet; for {arguments} it gives {_rounded(answer)} and should give {expected}."
     return f"{name}: right."
+
+
+def _is_nothing(answer: object) -> bool:
+    """What a stub gives back."""
+    return answer is None or (isinstance(answer, list | str) and not answer)
 
 
 def _rounded(value: object) -> object:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 FAMILIES = {"qwen": "tiny-qwen3", "gemma": "tiny-gemma3"}
 
 
-def trainer_of(folder, family="qwen", seed=0, callbacks=(), **changes):
+def trainer_of(folder, family="qwen", seed=0, callbacks=(), functions=(), **changes):
     """The healthy run of lesson 04, with changes."""
     from transformers.trainer_callback import PrinterCallback
     from trl import GRPOConfig, GRPOTrainer
@@ -38,7 +38,7 @@ def trainer_of(folder, family="qwen", seed=0, callbacks=(), **changes):
         processing_class=tokenizer,
         args=GRPOConfig(**training_arguments(CPU, **{**usual, **changes})),
         train_dataset=load_rows("addition", "train", 2000, seed),
-        reward_funcs=rewards,
+        reward_funcs=list(functions) or rewards,
         callbacks=list(callbacks),
     )
     keep_trainable_fp32(policy)
@@ -135,10 +135,8 @@ def test_nothing_of_the_watching_kills_a_training(tmp_path):
     rows = [{"prompt": [{"role": "user", "content": "What is 1 + 1?"}]}]
     watcher = HealthCallback(rows, every=2)
     for name in "ab":
-        trainer = trainer_of(tmp_path / name, callbacks=[watcher], max_steps=13, reward_weights=[1.0])
-        trainer.reward_funcs, trainer.reward_func_names = [late], ["late"]
-        trainer.reward_processing_classes = [None]
-        trainer.train()
+        only = dict(functions=[late], reward_weights=[1.0])
+        trainer_of(tmp_path / name, callbacks=[watcher], max_steps=13, **only).train()
         said = (tmp_path / name / "health" / "verdicts.txt").read_text()
         assert said.count("dead_reward: ") == 1  # told in each of the two trainings
         assert "gold" not in (tmp_path / name / "health" / "samples.txt").read_text()

@@ -4,9 +4,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..errors import CourseError
 from .log import Log, find_file, read_history, read_log, read_text
 from .rules import AT_ONCE, IN_TIME, patience_is_over
-from .statistics import last
+from .statistics import first, last, span
 from .thresholds import limit
 from .verdicts import CODES, EXPLAINS, Verdict
 
@@ -62,9 +63,9 @@ def _nothing_wrong(log: Log, step: int) -> Verdict:
             "too_short", f"{log.steps} logged steps; {limit('fewest'):g} are needed", {"steps": len(log)}, step
         )
     rewards = log.values("reward")
-    said = f"reward {rewards[0]:.3g} -> {last(rewards):.3g} in {log.steps} logged steps"
+    said = f"reward {span(rewards)} in {log.steps} logged steps"
     tied = f", {last(log.tied):.0%} of the groups tied" if log.tied else ""
-    return Verdict("healthy", said + tied, {"reward_first": rewards[0], "reward": last(rewards)}, step)
+    return Verdict("healthy", said + tied, {"reward_first": first(rewards), "reward": last(rewards)}, step)
 
 
 def diagnose_file(path: str | Path) -> list[Verdict]:
@@ -74,8 +75,17 @@ def diagnose_file(path: str | Path) -> list[Verdict]:
         CourseError: there is no such file, or nothing in it that can be judged.
     """
     file = find_file(path)
-    ended_by = None if file.suffix in (".json", ".jsonl") else _ending(read_text(file))
-    return [ended_by] if ended_by else diagnose(read_log(file))
+    text = read_text(file).strip()
+    if text.startswith(("{", "[")) or file.suffix in (".json", ".jsonl"):
+        return diagnose(read_log(file))
+    ended_by = _ending(text)
+    if not ended_by:
+        last_line = (text.splitlines() or [""])[-1][:120]
+        raise CourseError(
+            f"{str(file)!r} is neither a log (JSON) nor a text that ends in an error with a verdict; its last line is "
+            f"{last_line!r}. docs/troubleshooting.md lists many error texts; for a log give a trainer_state.json."
+        )
+    return [ended_by]
 
 
 def _ending(text: str) -> Verdict | None:

@@ -55,7 +55,7 @@ class Log:
             elif "reward" in entry:
                 entry["step"] = _step(entry, len(self) + 1)
                 if self.entries and entry["step"] < self.entries[-1]["step"]:
-                    self.entries, self.checks = [], []
+                    self.entries, self.checks, self.rewards = [], [], {}
                 self.entries.append(entry)
                 self.rewards |= {key.split("/")[1]: None for key in entry if re.fullmatch(r"rewards/.+/mean", key)}
 
@@ -63,7 +63,7 @@ class Log:
     def per_entry(self) -> int:
         """Training steps of which one entry is the mean (TRL's ``logging_steps``)."""
         steps = [entry["step"] for entry in self.entries]
-        gaps = [after - before for before, after in itertools.pairwise(steps)] or steps
+        gaps = [after - before for before, after in itertools.pairwise(steps)] or steps or [1]
         return max(1, int(median(gaps)))
 
     @property
@@ -195,7 +195,10 @@ def find_file(path: str | Path) -> Path:
     if path.is_dir():
         states = sorted(path.rglob("trainer_state.json"), key=_last_step)
         if not states:
-            raise CourseError(f"There is no trainer_state.json in {str(path)!r} or below; a checkpoint holds one.")
+            raise CourseError(
+                f"There is no trainer_state.json in {str(path)!r} or below. Every checkpoint holds one "
+                "(save_strategy='steps'), and trainer.state.save_to_json(path) writes one."
+            )
         return states[-1]
     if not path.is_file():
         raise CourseError(f"There is no file {str(path)!r}.")

@@ -61,7 +61,7 @@ CODES = {
             "go back to the last checkpoint",
             "divide learning_rate by 10",
             "look at the samples: what is repeated is what the rewards pay",
-            "a small beta (0.04) holds the policy near its base",
+            "did the prompts become much harder at that step? Then it is no collapse",
         ),
     ),
     "length_hacking": Meaning(
@@ -152,7 +152,9 @@ CODES = {
             "a GPU that is too hot slows down",
         ),
     ),
-    "too_short": Meaning("too few steps to judge", "ordinary noise looks like a trend", ("log every step, and wait",)),
+    "too_short": Meaning(
+        "too few steps to judge", "ordinary noise looks like a trend", ("log every step (logging_steps=1), and wait",)
+    ),
     "healthy": Meaning("nothing wrong is seen", "that is no proof: evaluate on held-out prompts", ()),
 }
 

@@ -342,7 +342,7 @@ print(diagnose(dead)[0])
 
 # %% [markdown]
 # From here on we note for every run the code, and the step at which it could be known: we diagnose the
-# first step alone, then two, and so on.
+# first step alone, then two, and so on. (A table at the end of section 12 has them all.)
 
 
 # %%
@@ -356,9 +356,13 @@ def known_at(run: list[dict], code: str) -> int:
 
 
 # %% tags=["nbval-check-output"]
+known = {}
+
+
 def check(run: list[dict], code: str) -> None:
+    known[code] = known_at(run, code)
     print(f"{code}: {code in [v.code for v in diagnose(run)]}", end=", ")
-    print(f"within 20 steps: {0 < known_at(run, code) <= 20}")
+    print(f"within 20 steps: {0 < known[code] <= 20}")
 
 
 check(dead, "dead_reward")
@@ -468,7 +472,10 @@ print("stopped early:", len(logged(away, "kl")) < 15)
 
 # %% [markdown]
 # The left column is the run of claim 2, whose rate is fifty times lower: that is **the mend**. Its KL rises
-# too, slowly and to a few tenths at most. Learning is a distance.
+# too, but slowly (see claim 2): learning is a distance.
+#
+# Only two things stop a run: weights that are no number, and this. `mode_collapse` only speaks, since a
+# sudden jump to much harder prompts looks like it in the log.
 
 # %% [markdown]
 # ## 9. Everything cut off
@@ -618,10 +625,18 @@ print("correctness rises now:", sum(good[-5:]) > sum(good[:5]))
 print("hacked:", "length_hacking" in [v.code for v in diagnose(honest)])
 
 # %% [markdown]
+# So early could each of the eight be known. Ten steps are the least: before, nothing but a KL, a NaN or a string is
+# judged, since ordinary noise looks like a trend.
+
+# %%
+for code, step in known.items():
+    print(f"{code:16} step {step:2}")
+
+# %% [markdown]
 # ## 13. Errors, files, and runs of your own
 #
 # **Out of memory** shows in no log: the run just ends. The exception has a verdict too. Here is a real one: a
-# tensor of a petabyte.
+# tensor of four petabytes.
 
 # %%
 import torch
@@ -670,7 +685,9 @@ report = preflight(
 print(*report.findings, sep="\n")
 
 # %% [markdown]
-# In a training of your own, add one line: `trainer.add_callback(HealthCallback(test_rows))`. What it looks at and every
+# In a training of your own, add one line: `trainer.add_callback(HealthCallback(test_rows))`. It keeps samples every 100 steps
+# (`every=25` for a short run). If your correctness reward has a name that does not say so, name it:
+# `HealthCallback(test_rows, correctness=["my_reward"])`. What it looks at and every
 # threshold, each with its source, stand in `grpo_utils/health/`; they were measured on the two tiny
 # models and are no law. [Troubleshooting](../docs/troubleshooting.md) has every code and many an error text.
 
@@ -720,8 +737,8 @@ print(check_exercise("Exercise 1, solution", share_tied_solution, GROUPS))
 # %% [markdown]
 # ### Exercise 2: three runs that you have not seen
 #
-# The next cell trains three runs and shuffles them. Do not open it: read the curves. What are their codes? Fill in `codes`,
-# one for each run from a to c. (Each is one of `dead_reward`, `no_gradient`,
+# The next cell trains three runs and shuffles them. Do not open it: read the curves. What are their codes? Where several
+# fit, the cause counts, not what follows from it. Fill in `codes`, one for each run from a to c. (Each is one of `dead_reward`, `no_gradient`,
 # `all_truncated`, `mode_collapse`, `no_learning`, `healthy`.)
 
 # %% cellView="form" jupyter={"source_hidden": true}
@@ -730,7 +747,7 @@ import io
 import random
 
 
-def always_half(completions, **kwargs) -> list[float]:
+def tone_reward(completions, **kwargs) -> list[float]:
     return [0.5 for _ in completions]
 
 
@@ -738,7 +755,7 @@ with contextlib.redirect_stdout(io.StringIO()):  # the callback would tell
     mystery = {
         "mode_collapse": train("x1", learning_rate=0.08),
         "no_learning": train("x2", learning_rate=1e-7),
-        "dead_reward": train("x3", [rewards[0], always_half], [1.0, 1.0]),
+        "dead_reward": train("x3", [rewards[0], tone_reward], [1.0, 1.0]),
     }
 hidden = random.Random(SEED + 1).sample(sorted(mystery), k=3)
 
@@ -762,12 +779,14 @@ for label, run in three.items():
 # %%
 codes = ["", "", ""]  # your answer, for example ["healthy", …]
 
+
 # %% tags=["nbval-check-output"]
-print(
-    check_exercise(
-        "Exercise 2", lambda: codes if any(codes) else [], [((), hidden)]
-    )
-)
+def right_ones(said: list[str]) -> list[bool]:
+    return [a == b for a, b in zip(said, hidden)] if any(said) else []
+
+
+THREE = [((), [True, True, True])]
+print(check_exercise("Exercise 2", lambda: right_ones(codes), THREE))
 
 # %% [markdown]
 # <details><summary>Solution</summary>
@@ -779,7 +798,8 @@ print(
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
 answers = [diagnose(run)[0].code for run in three.values()]
-print(check_exercise("Exercise 2, solution", lambda: answers, [((), hidden)]))
+name = "Exercise 2, solution"
+print(check_exercise(name, lambda: right_ones(answers), THREE))
 
 # %% [markdown]
 # ### Exercise 3: a rule of your own
