@@ -1,5 +1,8 @@
 """Comparisons that refuse what cannot be compared, and claim no more than was shown."""
 
+from dataclasses import replace
+
+import numpy
 import pytest
 from datasets import Dataset
 
@@ -103,15 +106,61 @@ def test_nothing_in_form_has_no_accuracy_given_format():
 
 
 def test_seeds_that_agree_show_an_improvement_and_others_do_not():
-    old = result(10, 40)
-    steady = compare_seeds([compare(old, result(n, 50 - n)) for n in (40, 42, 41)])
+    steady = over_seeds((10, 40), (11, 43), (9, 40))
     assert steady.improved and "rose by +0.620" in steady.sentence and "3 seeds" in steady.sentence
-    erratic = compare_seeds([compare(old, result(n, 50 - n)) for n in (40, 9, 30)])
+    erratic = over_seeds((10, 40), (9, 8), (11, 31))
     assert not erratic.improved and erratic.sentence.startswith("No improvement shown")
-    worse = compare_seeds([compare(old, result(n, 50 - n)) for n in (0, 1, 0)])
+    worse = over_seeds((10, 0), (11, 2), (12, 1))
     assert not worse.improved and "FELL" in worse.sentence
     with pytest.raises(CourseError, match="1 seed:"):
-        compare_seeds([compare(old, old)])
+        over_seeds((10, 11))
+
+
+def sampled(right: int, n: int = 50):
+    """So many right, and greedy texts that are others: nothing was decoded greedily."""
+    return judge([FORM] * right + [WRONG] * (n - right), [FORM] * n, ["42"] * n)
+
+
+def over_seeds(*rights: tuple[int, int]):
+    return compare_seeds([compare(sampled(before), sampled(after)) for before, after in rights])
+
+
+def test_one_sampled_before_for_all_seeds_is_refused():
+    with pytest.raises(CourseError, match="1 and 3 share the same sampled before.*Sample the base anew"):
+        over_seeds((10, 20), (11, 21), (10, 22))
+
+
+def test_one_greedy_before_for_all_seeds_has_no_noise():
+    old = judge([FORM] * 50, [FORM] * 50, ["42"] * 50)
+    assert not compare_seeds([compare(old, sampled(n)) for n in (20, 30)]).improved
+
+
+def test_one_policy_counted_as_two_seeds_is_refused():
+    with pytest.raises(CourseError, match="2 and 3 are of the same texts: one training counted twice"):
+        over_seeds((9, 19), (10, 20), (10, 20))
+    once = compare(judge([FORM] * 50, [FORM] * 50, ["42"] * 50), sampled(20))  # greedy before
+    with pytest.raises(CourseError, match="counted twice"):
+        compare_seeds([once, once])
+
+
+def test_seeds_on_different_prompts_are_refused():
+    with pytest.raises(CourseError, match="different prompts. Evaluate all seeds on the same rows"):
+        compare_seeds([compare(sampled(9), sampled(19)), compare(sampled(10, 60), sampled(20, 60))])
+    other = [judge([FORM] * 50, [WRONG] * 50, ["41"] * 50), judge(["41"] * 50, [WRONG] * 50, ["41"] * 50)]
+    with pytest.raises(CourseError, match="different prompts"):
+        compare_seeds([compare(sampled(9), sampled(19)), compare(*other)])
+
+
+@pytest.mark.parametrize("count", [3, 10])
+def test_seeds_that_did_nothing_raise_a_false_alarm_in_one_of_twenty_cases(count):
+    """A/A: both sides of each seed are 200 prompts, 23 % right. With one shared before it was 16 and 51 %."""
+    rng, template, alarms = numpy.random.default_rng(1), compare(sampled(46, 200), sampled(46, 200)), 0
+    for _ in range(1000):
+        before, after = rng.binomial(200, 0.23, size=(2, count)) / 200
+        changes = [Estimate(change, -1, 1) for change in after - before]
+        seeds = [replace(template, difference=c, said=(f"{i}", f"{i}")) for i, c in enumerate(changes)]
+        alarms += not compare_seeds(seeds).difference.covers_zero
+    assert 0.03 <= alarms / 1000 <= 0.07
 
 
 def test_samples_give_pass_at_k_and_a_vote():

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import CourseError
-from .judging import Evaluation
+from .judging import Evaluation, checksum
 from .statistics import Estimate, Rate, bootstrap_interval, mcnemar_p_value, paired_interval, t_interval
 
 if TYPE_CHECKING:
@@ -39,6 +39,10 @@ class Comparison:
         p_value: of the exact McNemar test.
         format_part, answer_part: how much of the difference came from the form, how much from being right
             in it (see `split_gain`), with bootstrap intervals; None where one side was never in form.
+        asked: what is known of the prompts, as in `Evaluation`.
+        said: checksums of the sampled texts before and after, so that `compare_seeds` can tell results
+            that were given to it twice.
+        greedy_before: whether the texts before are the greedy ones: then no sampling noise is in them.
     """
 
     before: Rate
@@ -53,6 +57,9 @@ class Comparison:
     p_value: float
     format_part: Estimate | None
     answer_part: Estimate | None
+    asked: tuple[str, ...]
+    said: tuple[str, str]
+    greedy_before: bool
 
     @property
     def changed(self) -> bool:
@@ -120,6 +127,9 @@ def compare(before: Evaluation, after: Evaluation, *, seed: int = 0) -> Comparis
         p_value=mcnemar_p_value(before.right, after.right),
         format_part=format_part,
         answer_part=answer_part,
+        asked=max(before.asked, after.asked, key=len),
+        said=(checksum(before.sampled), checksum(after.sampled)),
+        greedy_before=before.sampled == before.greedy,
     )
 
 
@@ -221,18 +231,46 @@ def compare_seeds(comparisons: Sequence[Comparison]) -> SeedsComparison:
     The interval is over seeds: it says what another training would do *on these prompts*. The seeds must be
     chosen before their results are seen, and all of them be counted.
 
+    Each seed needs a sampled before of its own. The noise of a shared one is in all differences alike, so the
+    interval, which knows only how the seeds differ, does not see it: where nothing happened (200 prompts, 23 %
+    right), such intervals leave zero out in 16 of 100 cases with three seeds and in half of them with ten.
+    Sample the afters with different seeds, too. Greedy texts have no such noise, and may be shared.
+
     >>> from grpo_utils.evaluation import judge
     >>> form = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
-    >>> old, *new = (judge([form] * n + ["42"] * (50 - n), [form] * 50, ["42"] * 50) for n in (20, 21, 19, 24))
-    >>> print(compare_seeds([compare(old, after) for after in new]))
+    >>> result = lambda n: judge([form] * n + ["42"] * (50 - n), [form] * 50, ["42"] * 50)
+    >>> pairs = [(result(before), result(after)) for before, after in ((20, 21), (22, 21), (19, 23))]
+    >>> print(compare_seeds([compare(*pair) for pair in pairs]))
     seeds: +0.020, -0.020, +0.080
     No improvement shown: strict accuracy changed by +0.027 (-0.098 to +0.152), the mean of 3 seeds with a t interval; so few seeds make it wide.
 
     Raises:
-        CourseError: there are fewer than two comparisons.
+        CourseError: there are fewer than two comparisons, two of them share their sampled results, or they
+            are of different prompts.
     """  # noqa: E501
+    _check_seeds(comparisons)
     differences = tuple(comparison.difference.value for comparison in comparisons)
     return SeedsComparison(differences, t_interval(differences))
+
+
+def _check_seeds(comparisons: Sequence[Comparison]) -> None:
+    """Raise a CourseError where two comparisons are of other prompts, or not independent."""
+    for place, new in enumerate(comparisons, start=1):
+        for earlier, old in enumerate(comparisons[: place - 1], start=1):
+            _check_two_seeds(f"Comparisons {earlier} and {place}", old, new)
+
+
+def _check_two_seeds(which: str, old: Comparison, new: Comparison) -> None:
+    same_asked = all(a == b for a, b in zip(old.asked, new.asked, strict=False))
+    if old.before.n != new.before.n or not same_asked:
+        raise CourseError(f"{which} are of different prompts. Evaluate all seeds on the same rows.")
+    if old is new or (old.said == new.said and not old.greedy_before):
+        raise CourseError(f"{which} are of the same texts: one training counted twice. Give each training once.")
+    if old.said[0] == new.said[0] and not old.greedy_before:
+        raise CourseError(
+            f"{which} share the same sampled before, whose noise the interval over the seeds cannot see. "
+            "Sample the base anew for each training: evaluate(base, ..., seed=another)."
+        )
 
 
 def before_after(before: dict, after: dict, p_value: float, merged: dict | None = None) -> str:
