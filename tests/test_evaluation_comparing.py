@@ -143,6 +143,10 @@ def test_one_policy_counted_as_two_seeds_is_refused():
         compare_seeds([once, once])
 
 
+def test_seeds_that_agree_by_rounding_claim_nothing():
+    assert over_seeds((10, 11), (20, 21)).difference == pytest.approx((0.02, -0.160, 0.200), abs=1e-3)
+
+
 def test_seeds_on_different_prompts_are_refused():
     with pytest.raises(CourseError, match="different prompts. Evaluate all seeds on the same rows"):
         compare_seeds([compare(sampled(9), sampled(19)), compare(sampled(10, 60), sampled(20, 60))])

@@ -200,8 +200,16 @@ def test_the_t_interval_is_where_the_t_test_turns():
     assert ttest_1samp(values, found.low).pvalue == pytest.approx(0.05, abs=1e-9)
 
 
-def test_equal_seeds_have_no_width_and_no_nan():
-    assert t_interval([0.5, 0.5, 0.5]) == Estimate(0.5, 0.5, 0.5)
+@pytest.mark.parametrize("values", [[0.01, 0.01], [0.5] * 3, [0.1 + 0.2, 0.3], [0.0, 0.0]])
+def test_equal_seeds_claim_nothing(values):
+    found = t_interval(values)
+    assert found.covers_zero and found[1:] == (-math.inf, math.inf)
+
+
+def test_scatter_has_a_floor_where_values_are_rounded():
+    expected = 12.7062 * 0.005 / math.sqrt(2)
+    assert t_interval([0.01, 0.01], least_scatter=0.005).high == pytest.approx(0.01 + expected, abs=1e-5)
+    assert t_interval([0.1, 0.3, 0.2], least_scatter=0.005) == t_interval([0.1, 0.3, 0.2])
 
 
 @pytest.mark.parametrize("values", [[], [0.7]])

@@ -244,13 +244,17 @@ def compare_seeds(comparisons: Sequence[Comparison]) -> SeedsComparison:
     seeds: +0.020, -0.020, +0.080
     No improvement shown: strict accuracy changed by +0.027 (-0.098 to +0.152), the mean of 3 seeds with a t interval; so few seeds make it wide.
 
+    Differences are multiples of ``1 / n`` (``n`` prompts), so seeds may agree by rounding: their standard deviation
+    is taken to be ``1 / n`` at least.
+
     Raises:
         CourseError: there are fewer than two comparisons, two of them share their sampled results, or they
             are of different prompts.
     """  # noqa: E501
     _check_seeds(comparisons)
     differences = tuple(comparison.difference.value for comparison in comparisons)
-    return SeedsComparison(differences, t_interval(differences))
+    finest = 1 / min((comparison.before.n for comparison in comparisons), default=1)
+    return SeedsComparison(differences, t_interval(differences, least_scatter=finest))
 
 
 def _check_seeds(comparisons: Sequence[Comparison]) -> None:

@@ -261,20 +261,29 @@ def majority_right(winners: Sequence[str], gold: str) -> float:
     return sum(same_answer(winner, gold) for winner in winners) / len(winners) if winners else 0.0
 
 
-def t_interval(values: Sequence[float], confidence: float = 0.95) -> Estimate:
+def t_interval(values: Sequence[float], confidence: float = 0.95, *, least_scatter: float = 0.0) -> Estimate:
     """The mean of a few independent numbers, one a training seed, with Student's t interval (1908).
 
     With two seeds the half-width is 12.7 standard errors, with three 4.3, with five 2.8. Assumes that the
-    seeds scatter normally, which so few cannot show. No width where all are equal.
+    seeds scatter normally, which so few cannot show.
+
+    Args:
+        values: one number a seed.
+        confidence: how much the interval is to hold.
+        least_scatter: the standard deviation is taken to be at least this. For rates of ``n`` prompts, which
+            are multiples of ``1 / n``, equal values may differ by less than can be seen: give ``1 / n``.
+            Without it equal values say nothing of their scatter, and the interval is without end.
 
     >>> str(t_interval([0.70, 0.72, 0.77]))
     '0.730 (0.640 to 0.820)'
+    >>> str(t_interval([0.01, 0.01])), str(t_interval([0.01, 0.01], least_scatter=1 / 200))
+    ('0.010 (-inf to inf)', '0.010 (-0.035 to 0.055)')
 
     Raises:
         CourseError: there are fewer than two.
     """
     import numpy
-    from scipy.stats import sem, t
+    from scipy.stats import t
 
     if len(values) < 2:
         raise CourseError(
@@ -282,5 +291,8 @@ def t_interval(values: Sequence[float], confidence: float = 0.95) -> Estimate:
             "train with three at least."
         )
     mean = float(numpy.mean(values))
-    half = float(t.ppf((1 + confidence) / 2, len(values) - 1) * sem(values))
+    scatter = max(float(numpy.std(values, ddof=1)), least_scatter)
+    if scatter <= 1e-12 * abs(mean) or scatter == 0:  # equal, but for rounding
+        return Estimate(mean, -math.inf, math.inf)
+    half = float(t.ppf((1 + confidence) / 2, len(values) - 1)) * scatter / math.sqrt(len(values))
     return Estimate(mean, mean - half, mean + half)
