@@ -18,12 +18,19 @@ from typing import TYPE_CHECKING
 
 from ..errors import CourseError
 from .judging import Evaluation, checksum
-from .statistics import Estimate, Rate, bootstrap_interval, mcnemar_p_value, paired_interval, t_interval
+from .statistics import (
+    SIGNIFICANT,
+    Estimate,
+    Rate,
+    bootstrap_interval,
+    mcnemar_p_value,
+    paired_interval,
+    shown,
+    t_interval,
+)
 
 if TYPE_CHECKING:
     import numpy
-
-SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,7 @@ class Comparison:
     @property
     def changed(self) -> bool:
         """Whether a change is shown, for better or worse: by the interval and by the test."""
-        return self.p_value < SIGNIFICANT and not self.difference.covers_zero
+        return shown(self.difference, self.p_value)
 
     @property
     def improved(self) -> bool:
