@@ -30,6 +30,7 @@ from .statistics import (
     majority_vote,
     mcnemar_p_value,
     mean_interval,
+    p_text,
     paired_change,
     paired_interval,
     pass_at_k,

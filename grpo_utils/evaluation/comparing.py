@@ -5,7 +5,7 @@
     >>> old = judge([form] * 4 + ["42"] * 16, [form] * 20, ["42"] * 20)
     >>> new = judge([form] * 18 + ["42"] * 2, [form] * 20, ["42"] * 20)
     >>> print(compare(old, new).sentence)
-    Strict accuracy rose by +0.700 (+0.500 to +0.900); chance alone does this with p = 0.0001 (paired test).
+    Strict accuracy rose by +0.700 (+0.500 to +0.900); chance alone does this with p = 0.00012 (paired test).
 
 An improvement is claimed only where the paired bootstrap interval leaves zero out **and** the exact
 McNemar test gives p below 0.05. The two ask the same question, and on few changed prompts the
@@ -24,6 +24,7 @@ from .statistics import (
     Rate,
     bootstrap_interval,
     mcnemar_p_value,
+    p_text,
     paired_interval,
     shown,
     t_interval,
@@ -85,10 +86,10 @@ class Comparison:
         if not self.changed:
             return (
                 f"No improvement shown: strict accuracy changed by {change}, "
-                f"within chance (paired test, p = {self.p_value:.2g})."
+                f"within chance (paired test, {p_text(self.p_value)})."
             )
         direction = "rose" if self.difference.value > 0 else "FELL"
-        chance = f"chance alone does this with p = {self.p_value:.1g} (paired test)"
+        chance = f"chance alone does this with {p_text(self.p_value)} (paired test)"
         return f"Strict accuracy {direction} by {change}; {chance}."
 
     def __str__(self) -> str:
@@ -313,7 +314,7 @@ def verdict(before: dict, after: dict, p_value: float) -> str:
     if p_value >= SIGNIFICANT:
         return (
             f"No improvement shown: strict accuracy changed by {change:+.3f}, "
-            f"within chance (paired test, p = {p_value:.2g})."
+            f"within chance (paired test, {p_text(p_value)})."
         )
     direction = "rose" if change > 0 else "FELL"
-    return f"Strict accuracy {direction} by {change:+.3f}; chance alone does this with p = {p_value:.1g} (paired test)."
+    return f"Strict accuracy {direction} by {change:+.3f}; chance alone does this with {p_text(p_value)} (paired test)."

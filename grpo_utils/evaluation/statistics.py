@@ -72,6 +72,19 @@ class Estimate(NamedTuple):
         return f"{self.value:+.3f} ({self.low:+.3f} to {self.high:+.3f})"
 
 
+def p_text(p_value: float) -> str:
+    """A p-value in words: two digits, more where rounding would move it to 0.05, a bound where it is tiny.
+
+    >>> p_text(0.0488), p_text(0.04996), p_text(0.12345), p_text(1.0), p_text(0.0)
+    ('p = 0.049', 'p = 0.04996', 'p = 0.12', 'p = 1', 'p < 1e-300')
+    """
+    if p_value < 1e-300:
+        return "p < 1e-300"
+    rounded = (f"{p_value:.{digits}g}" for digits in range(2, 17))
+    texts = (text for text in rounded if (float(text) < SIGNIFICANT) == (p_value < SIGNIFICANT))
+    return f"p = {next(texts, repr(p_value))}"
+
+
 def shown(estimate: Estimate, p_value: float) -> bool:
     """Whether a change is shown: the interval leaves zero out, **and** the test gives p below 0.05.
 
@@ -112,7 +125,7 @@ class Change(NamedTuple):
 
     def __str__(self) -> str:
         """The change, its interval, p, and the verdict."""
-        return f"{self.estimate.signed()}, p = {self.p_value:.2g}: {self.verdict}"
+        return f"{self.estimate.signed()}, {p_text(self.p_value)}: {self.verdict}"
 
 
 def wilson_interval(hits: int, n: int, confidence: float = 0.95) -> list[float]:
