@@ -31,10 +31,10 @@ def result(right: int, wrong: int = 0, unformed: int = 0):
 
 
 def test_rates_and_parts_by_hand():
-    found = compare(result(4, 1, 15), result(18, 0, 2))
-    assert (found.format_before, found.format_after) == ((5, 20), (18, 20))
-    assert (found.given_before, found.given_after) == ((4, 5), (18, 18))
-    assert (found.before, found.after, found.better, found.worse) == ((4, 20), (18, 20), 14, 0)
+    found = compare(result(8, 2, 30), result(36, 0, 4))
+    assert (found.format_before, found.format_after) == ((10, 40), (36, 40))
+    assert (found.given_before, found.given_after) == ((8, 10), (36, 36))
+    assert (found.before, found.after, found.better, found.worse) == ((8, 40), (36, 40), 28, 0)
     assert found.format_part.value == pytest.approx((0.9 - 0.25) * (0.8 + 1.0) / 2)
     assert found.answer_part.value == pytest.approx((1.0 - 0.8) * (0.25 + 0.9) / 2)
     assert found.format_part.value + found.answer_part.value == pytest.approx(found.difference.value)
@@ -53,8 +53,16 @@ def test_never_in_form_cannot_be_split_and_says_so():
     assert "none in form" in str(found) and "cannot be split" in str(found) and found.improved
 
 
-def test_one_answer_in_form_may_be_missing_from_a_resample():
-    found = compare(result(1, 0, 9), result(9, 0, 1))
+@pytest.mark.parametrize("before", [result(1, 0, 29), result(0, 19, 11)])
+def test_hardly_any_in_form_gets_no_interval_of_no_width(before):
+    found = compare(before, result(27, 1, 2))
+    assert found.format_part is None and found.answer_part is None
+    assert "too few in form (fewer than 20, all alike)" in str(found)
+    assert compare(result(20, 0, 10), result(27, 1, 2)).answer_part is not None
+
+
+def test_the_answers_in_form_may_be_missing_from_a_resample():
+    found = compare(result(1, 1, 8), result(9, 1, 0))
     assert found.format_part.low == found.format_part.low  # no NaN
 
 

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     import numpy
 
 
+ENOUGH_IN_FORM = 20
+
+
 @dataclass(frozen=True)
 class Comparison:
     """Two evaluations of the same prompts.
@@ -46,7 +49,8 @@ class Comparison:
         difference: change of strict accuracy, with its paired bootstrap interval.
         p_value: of the exact McNemar test.
         format_part, answer_part: how much of the difference came from the form, how much from being right
-            in it (see `split_gain`), with bootstrap intervals; None where one side was never in form.
+            in it (see `split_gain`), with bootstrap intervals; None where one side was never in form, or too seldom: where fewer than
+            20 were in form and all of them alike right or wrong, no resample shows how far that may be off.
         asked: what is known of the prompts, as in `Evaluation`.
         said: checksums of the sampled texts before and after, so that `compare_seeds` can tell results
             that were given to it twice.
@@ -108,8 +112,10 @@ class Comparison:
         ]
 
     def _parts(self) -> str:
-        if self.format_part is None or self.answer_part is None:
+        if self.given_before is None or self.given_after is None:
             return "the gain cannot be split: one side was never in form"
+        if self.format_part is None or self.answer_part is None:
+            return f"the gain is not split: too few in form (fewer than {ENOUGH_IN_FORM}, all alike)"
         return f"by form {self.format_part.signed()}, by answers {self.answer_part.signed()}"
 
 
@@ -175,14 +181,19 @@ def split_gain(
 
 
 def _gain_parts(before: Evaluation, after: Evaluation, seed: int) -> tuple[Estimate | None, Estimate | None]:
-    """Both parts with bootstrap intervals over the prompts; None where one side was never in form."""
-    if not (any(before.formed) and any(after.formed)):
+    """Both parts with bootstrap intervals over the prompts; None where one side was too seldom in form."""
+    if not (_can_be_resampled(before.accuracy_given_format) and _can_be_resampled(after.accuracy_given_format)):
         return None, None
     columns = [before.formed, before.right, after.formed, after.right]
     both = split_gain(*_factors(*(sum(column) / before.n for column in columns)))
     return tuple(
         Estimate(value, *bootstrap_interval(columns, _part(number), seed=seed)) for number, value in enumerate(both)
     )
+
+
+def _can_be_resampled(given: Rate | None) -> bool:
+    """Whether a bootstrap can tell how sure this rate is: of 1 in form and right, each resample says 100 %."""
+    return given is not None and (given.n >= ENOUGH_IN_FORM or 0 < given.hits < given.n)
 
 
 def _factors(formed0: float, right0: float, formed1: float, right1: float) -> tuple[float, float, float, float]:
