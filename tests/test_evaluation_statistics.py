@@ -235,6 +235,17 @@ def test_scatter_has_a_floor_where_values_are_rounded():
     assert t_interval([0.1, 0.3, 0.2], least_scatter=0.005) == t_interval([0.1, 0.3, 0.2])
 
 
+@pytest.mark.parametrize("missing", [None, math.nan, math.inf, numpy.float64("nan")])
+def test_a_missing_result_is_an_error_and_no_nan(missing):
+    for function in (t_interval, mean_interval):
+        with pytest.raises(CourseError, match=r"Value 2 of 3 is (None|nan|inf).*Score what gave no result as wrong"):
+            function([0.5, missing, 0.7])
+    for function in (paired_interval, paired_change, sign_test, mcnemar_p_value):
+        for pair in (([1.0, missing], [0.0, 1.0]), ([0.0, 1.0], [1.0, missing])):
+            with pytest.raises(CourseError, match="Value 2 of 2"):
+                function(*pair)
+
+
 @pytest.mark.parametrize("values", [[], [0.7]])
 def test_one_seed_is_no_scatter(values):
     with pytest.raises(CourseError, match="train with three at least"):

@@ -157,7 +157,7 @@ def mcnemar_p_value(before: Sequence[bool], after: Sequence[bool]) -> float:
     1.0
 
     Raises:
-        CourseError: the lists differ in length, or are empty.
+        CourseError: the lists differ in length, are empty, or hold None or what is not finite.
     """
     return sign_test(before, after)
 
@@ -172,7 +172,7 @@ def sign_test(before: Sequence[float], after: Sequence[float]) -> float:
     (0.03125, 0.125, 1.0)
 
     Raises:
-        CourseError: the lists differ in length, or are empty.
+        CourseError: the lists differ in length, are empty, or hold None or what is not finite.
     """
     from scipy.stats import binomtest
 
@@ -195,6 +195,18 @@ def _check_pairs(before: Sequence, after: Sequence) -> None:
         )
     if not len(before):
         raise CourseError("There are no results to compare. Evaluate on at least one row.")
+    _check_numbers(before)
+    _check_numbers(after)
+
+
+def _check_numbers(values: Sequence[float]) -> None:
+    """Raise a CourseError where a value is None, NaN or infinite: a mean with it would be NaN, and hide it."""
+    for place, value in enumerate(values, start=1):
+        if value is None or not math.isfinite(value):
+            raise CourseError(
+                f"Value {place} of {len(values)} is {value}, and has no mean. Score what gave no result as wrong (0.0), "
+                "or leave its prompt out before and after, and report how many those were."
+            )
 
 
 def mean_interval(
@@ -223,11 +235,12 @@ def mean_interval(
     ('0.500 (0.400 to 0.600)', '1.000 (0.929 to 1.000)')
 
     Raises:
-        CourseError: there are no values.
+        CourseError: there are no values, or one is None or not finite.
     """
     n = len(values)
     if not n:
         raise CourseError("The mean of no values is no number. Give at least one.")
+    _check_numbers(values)
     mean = math.fsum(values) / n
     if len(set(values)) > 1:
         return Estimate(mean, *bootstrap_interval([values], _mean, confidence=confidence, seed=seed))
@@ -281,7 +294,7 @@ def paired_interval(
     '+0.000 (-0.071 to +0.071)'
 
     Raises:
-        CourseError: the lists differ in length, or are empty.
+        CourseError: the lists differ in length, are empty, or hold None or what is not finite.
     """
     _check_pairs(before, after)
     changes = [float(new) - float(old) for old, new in zip(before, after, strict=True)]
@@ -296,7 +309,7 @@ def paired_change(before: Sequence[float], after: Sequence[float], *, seed: int 
     -0.040 (-0.080 to -0.010), p = 0.12: no change shown
 
     Raises:
-        CourseError: the lists differ in length, or are empty.
+        CourseError: the lists differ in length, are empty, or hold None or what is not finite.
     """
     better, worse = _count_changes(before, after)
     return Change(paired_interval(before, after, seed=seed), better, worse, sign_test(before, after))
@@ -371,7 +384,7 @@ def t_interval(values: Sequence[float], confidence: float = 0.95, *, least_scatt
     ('0.010 (-inf to inf)', '0.010 (-0.035 to 0.055)')
 
     Raises:
-        CourseError: there are fewer than two.
+        CourseError: there are fewer than two, or one is None or not finite.
     """
     import numpy
     from scipy.stats import t
@@ -381,6 +394,7 @@ def t_interval(values: Sequence[float], confidence: float = 0.95, *, least_scatt
             f"{len(values)} seed{'s' * (len(values) != 1)}: how much seeds differ shows only with two or more; "
             "train with three at least."
         )
+    _check_numbers(values)
     mean = float(numpy.mean(values))
     scatter = max(float(numpy.std(values, ddof=1)), least_scatter)
     if scatter <= 1e-12 * abs(mean) or scatter == 0:  # equal, but for rounding
