@@ -94,7 +94,13 @@ def test_the_same_answers_to_other_questions_are_refused():
     old, new = (judge([FORM], [FORM], ["42"], prompts) for prompts in (one, two))
     with pytest.raises(CourseError, match="different prompts"):
         compare(old, new)
-    assert compare(old, judge([FORM], [FORM], ["42"])).difference.value == 0  # its prompts are not known
+
+
+def test_unknown_prompts_are_not_paired_without_a_word():
+    known, unknown = judge([FORM], [FORM], ["42"], [chat_prompt("What is 15 + 27?")]), judge([FORM], [FORM], ["42"])
+    for pair in ((known, unknown), (unknown, known), (unknown, unknown)):
+        assert not compare(*pair).prompts_known and "not known to be the same" in str(compare(*pair))
+    assert compare(known, known).prompts_known and "not known" not in str(compare(known, known))
 
 
 def test_nothing_to_judge_and_unequal_lists_are_errors():

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
 
 ENOUGH_IN_FORM = 20
+UNKNOWN_PROMPTS = (
+    "Note: the prompts are not known to be the same on both sides, so the pairs are taken on trust. "
+    "Give judge() the prompts."
+)
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,8 @@ class Comparison:
             in it (see `split_gain`), with bootstrap intervals; None where one side was never in form, or too seldom: where fewer than
             20 were in form and all of them alike right or wrong, no resample shows how far that may be off.
         asked: what is known of the prompts, as in `Evaluation`.
+        prompts_known: whether both sides kept what they were asked; without it, equal gold answers are all that
+            says that the prompts are the same.
         said: checksums of the sampled texts before and after, so that `compare_seeds` can tell results
             that were given to it twice.
         greedy_before: whether the texts before are the greedy ones: then no sampling noise is in them.
@@ -70,6 +76,7 @@ class Comparison:
     format_part: Estimate | None
     answer_part: Estimate | None
     asked: tuple[str, ...]
+    prompts_known: bool
     said: tuple[str, str]
     greedy_before: bool
 
@@ -101,7 +108,8 @@ class Comparison:
         lines = [f"{'':18}{'before':37}after"]
         lines += [f"{name:18}{old!s:37}{new!s}" for name, old, new in self._rates()]
         lines += [f"{self.better} prompts got better, {self.worse} worse, of {self.before.n}"]
-        return "\n".join([*lines, self._parts(), self.sentence])
+        lines += [self._parts(), self.sentence]
+        return "\n".join(lines if self.prompts_known else [*lines, UNKNOWN_PROMPTS])
 
     def _rates(self) -> list[tuple]:
         given = [rate or "none in form" for rate in (self.given_before, self.given_after)]
@@ -123,7 +131,8 @@ def compare(before: Evaluation, after: Evaluation, *, seed: int = 0) -> Comparis
     """Compare two evaluations of the same prompts; ``seed`` draws the bootstrap's resamples.
 
     Raises:
-        CourseError: they are not of the same prompts in the same order.
+        CourseError: they are not of the same prompts in the same order, as far as that can be told; where it
+            cannot, the printed comparison says so.
     """
     check_same_prompts(before, after)
     format_part, answer_part = _gain_parts(before, after, seed)
@@ -142,6 +151,7 @@ def compare(before: Evaluation, after: Evaluation, *, seed: int = 0) -> Comparis
         format_part=format_part,
         answer_part=answer_part,
         asked=max(before.asked, after.asked, key=len),
+        prompts_known=min(len(before.asked), len(after.asked)) == 2,
         said=(checksum(before.sampled), checksum(after.sampled)),
         greedy_before=before.sampled == before.greedy,
     )
