@@ -4,7 +4,7 @@ import pytest
 
 from grpo_utils.data import load_rows
 from grpo_utils.errors import CourseError
-from grpo_utils.evaluation import before_after, evaluate, judge, mcnemar_p_value, wilson_interval
+from grpo_utils.evaluation import before_after, evaluate, judge, mcnemar_p_value, p_text, verdict, wilson_interval
 
 FORM = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
 
@@ -48,7 +48,14 @@ def test_an_improvement_names_gain_and_p():
     old = judge(["no"] * 50, ["no"] * 50, ["42"] * 50)
     new = judge([FORM] * 50, [FORM] * 50, ["42"] * 50)
     table = before_after(old.summary(), new.summary(), mcnemar_p_value(old.right, new.right))
-    assert "rose by +1.000" in table and "p = 2e-15" in table
+    assert "rose by +1.000" in table and "p = 1.8e-15" in table
+
+
+def test_a_claim_never_stands_beside_p_of_a_twentieth():
+    assert [p_text(p) for p in (0.049, 0.04999, 0.05)] == ["p = 0.049", "p = 0.04999", "p = 0.05"]
+    assert [p_text(p) for p in (0.0, 1e-305, 2e-299)] == ["p < 1e-300", "p < 1e-300", "p = 2e-299"]
+    old, new = {"accuracy": 0.5}, {"accuracy": 0.6}
+    assert "p = 0.049 (" in verdict(old, new, 0.049) and "with p < 1e-300 (" in verdict(old, new, 0.0)
 
 
 def test_a_loss_is_called_one():

@@ -1,5 +1,8 @@
 """Comparisons that refuse what cannot be compared, and claim no more than was shown."""
 
+from dataclasses import replace
+
+import numpy
 import pytest
 from datasets import Dataset
 
@@ -28,10 +31,10 @@ def result(right: int, wrong: int = 0, unformed: int = 0):
 
 
 def test_rates_and_parts_by_hand():
-    found = compare(result(4, 1, 15), result(18, 0, 2))
-    assert (found.format_before, found.format_after) == ((5, 20), (18, 20))
-    assert (found.given_before, found.given_after) == ((4, 5), (18, 18))
-    assert (found.before, found.after, found.better, found.worse) == ((4, 20), (18, 20), 14, 0)
+    found = compare(result(8, 2, 30), result(36, 0, 4))
+    assert (found.format_before, found.format_after) == ((10, 40), (36, 40))
+    assert (found.given_before, found.given_after) == ((8, 10), (36, 36))
+    assert (found.before, found.after, found.better, found.worse) == ((8, 40), (36, 40), 28, 0)
     assert found.format_part.value == pytest.approx((0.9 - 0.25) * (0.8 + 1.0) / 2)
     assert found.answer_part.value == pytest.approx((1.0 - 0.8) * (0.25 + 0.9) / 2)
     assert found.format_part.value + found.answer_part.value == pytest.approx(found.difference.value)
@@ -50,8 +53,16 @@ def test_never_in_form_cannot_be_split_and_says_so():
     assert "none in form" in str(found) and "cannot be split" in str(found) and found.improved
 
 
-def test_one_answer_in_form_may_be_missing_from_a_resample():
-    found = compare(result(1, 0, 9), result(9, 0, 1))
+@pytest.mark.parametrize("before", [result(1, 0, 29), result(0, 19, 11)])
+def test_hardly_any_in_form_gets_no_interval_of_no_width(before):
+    found = compare(before, result(27, 1, 2))
+    assert found.format_part is None and found.answer_part is None
+    assert "too few in form (fewer than 20, all alike)" in str(found)
+    assert compare(result(20, 0, 10), result(27, 1, 2)).answer_part is not None
+
+
+def test_the_answers_in_form_may_be_missing_from_a_resample():
+    found = compare(result(1, 1, 8), result(9, 1, 0))
     assert found.format_part.low == found.format_part.low  # no NaN
 
 
@@ -83,7 +94,13 @@ def test_the_same_answers_to_other_questions_are_refused():
     old, new = (judge([FORM], [FORM], ["42"], prompts) for prompts in (one, two))
     with pytest.raises(CourseError, match="different prompts"):
         compare(old, new)
-    assert compare(old, judge([FORM], [FORM], ["42"])).difference.value == 0  # its prompts are not known
+
+
+def test_unknown_prompts_are_not_paired_without_a_word():
+    known, unknown = judge([FORM], [FORM], ["42"], [chat_prompt("What is 15 + 27?")]), judge([FORM], [FORM], ["42"])
+    for pair in ((known, unknown), (unknown, known), (unknown, unknown)):
+        assert not compare(*pair).prompts_known and "not known to be the same" in str(compare(*pair))
+    assert compare(known, known).prompts_known and "not known" not in str(compare(known, known))
 
 
 def test_nothing_to_judge_and_unequal_lists_are_errors():
@@ -103,15 +120,65 @@ def test_nothing_in_form_has_no_accuracy_given_format():
 
 
 def test_seeds_that_agree_show_an_improvement_and_others_do_not():
-    old = result(10, 40)
-    steady = compare_seeds([compare(old, result(n, 50 - n)) for n in (40, 42, 41)])
+    steady = over_seeds((10, 40), (11, 43), (9, 40))
     assert steady.improved and "rose by +0.620" in steady.sentence and "3 seeds" in steady.sentence
-    erratic = compare_seeds([compare(old, result(n, 50 - n)) for n in (40, 9, 30)])
+    erratic = over_seeds((10, 40), (9, 8), (11, 31))
     assert not erratic.improved and erratic.sentence.startswith("No improvement shown")
-    worse = compare_seeds([compare(old, result(n, 50 - n)) for n in (0, 1, 0)])
+    worse = over_seeds((10, 0), (11, 2), (12, 1))
     assert not worse.improved and "FELL" in worse.sentence
     with pytest.raises(CourseError, match="1 seed:"):
-        compare_seeds([compare(old, old)])
+        over_seeds((10, 11))
+
+
+def sampled(right: int, n: int = 50):
+    """So many right, and greedy texts that are others: nothing was decoded greedily."""
+    return judge([FORM] * right + [WRONG] * (n - right), [FORM] * n, ["42"] * n)
+
+
+def over_seeds(*rights: tuple[int, int]):
+    return compare_seeds([compare(sampled(before), sampled(after)) for before, after in rights])
+
+
+def test_one_sampled_before_for_all_seeds_is_refused():
+    with pytest.raises(CourseError, match="1 and 3 share the same sampled before.*Sample the base anew"):
+        over_seeds((10, 20), (11, 21), (10, 22))
+
+
+def test_one_greedy_before_for_all_seeds_has_no_noise():
+    old = judge([FORM] * 50, [FORM] * 50, ["42"] * 50)
+    assert not compare_seeds([compare(old, sampled(n)) for n in (20, 30)]).improved
+
+
+def test_one_policy_counted_as_two_seeds_is_refused():
+    with pytest.raises(CourseError, match="2 and 3 are of the same texts: one training counted twice"):
+        over_seeds((9, 19), (10, 20), (10, 20))
+    once = compare(judge([FORM] * 50, [FORM] * 50, ["42"] * 50), sampled(20))  # greedy before
+    with pytest.raises(CourseError, match="counted twice"):
+        compare_seeds([once, once])
+
+
+def test_seeds_that_agree_by_rounding_claim_nothing():
+    assert over_seeds((10, 11), (20, 21)).difference == pytest.approx((0.02, -0.160, 0.200), abs=1e-3)
+
+
+def test_seeds_on_different_prompts_are_refused():
+    with pytest.raises(CourseError, match="different prompts. Evaluate all seeds on the same rows"):
+        compare_seeds([compare(sampled(9), sampled(19)), compare(sampled(10, 60), sampled(20, 60))])
+    other = [judge([FORM] * 50, [WRONG] * 50, ["41"] * 50), judge(["41"] * 50, [WRONG] * 50, ["41"] * 50)]
+    with pytest.raises(CourseError, match="different prompts"):
+        compare_seeds([compare(sampled(9), sampled(19)), compare(*other)])
+
+
+@pytest.mark.parametrize("count", [3, 10])
+def test_seeds_that_did_nothing_raise_a_false_alarm_in_one_of_twenty_cases(count):
+    """A/A: both sides of each seed are 200 prompts, 23 % right. With one shared before it was 16 and 51 %."""
+    rng, template, alarms = numpy.random.default_rng(1), compare(sampled(46, 200), sampled(46, 200)), 0
+    for _ in range(1000):
+        before, after = rng.binomial(200, 0.23, size=(2, count)) / 200
+        changes = [Estimate(change, -1, 1) for change in after - before]
+        seeds = [replace(template, difference=c, said=(f"{i}", f"{i}")) for i, c in enumerate(changes)]
+        alarms += not compare_seeds(seeds).difference.covers_zero
+    assert 0.03 <= alarms / 1000 <= 0.07
 
 
 def test_samples_give_pass_at_k_and_a_vote():

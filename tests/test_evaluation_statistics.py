@@ -11,14 +11,18 @@ from scipy.stats import binom, binomtest, ttest_1samp
 
 from grpo_utils.errors import CourseError
 from grpo_utils.evaluation import (
+    Change,
     Estimate,
     Rate,
     majority_right,
     majority_vote,
     mcnemar_p_value,
     mean_interval,
+    paired_change,
     paired_interval,
     pass_at_k,
+    shown,
+    sign_test,
     split_gain,
     t_interval,
     wilson_interval,
@@ -82,7 +86,26 @@ def test_mcnemar_cries_wolf_at_most_once_in_twenty(changed):
     assert alarms <= 0.05
 
 
-@pytest.mark.parametrize("function", [mcnemar_p_value, paired_interval])
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=40))
+def test_the_sign_test_asks_only_which_way(pairs):
+    before, after = zip(*pairs)
+    assert sign_test(before, after) == sign_test(after, before)
+    assert sign_test(before, after) == mcnemar_p_value([b > a for b, a in pairs], [a > b for b, a in pairs])
+
+
+def test_four_worse_of_a_hundred_is_no_loss():
+    found = paired_change([1.0] * 100, [1.0] * 96 + [0.0] * 4)
+    assert found.estimate.high < 0 and found.p_value == 0.125 and found.verdict == "no change shown"
+    assert paired_change([0.5] * 100, [0.5] * 90 + [0.0] * 10).verdict == "LOSS"
+    assert paired_change([0.5] * 100, [0.5] * 90 + [1.0] * 10).verdict == "GAIN"
+
+
+def test_a_mean_and_a_test_that_point_apart_show_nothing():
+    few_much_many_little = Change(Estimate(0.1, 0.02, 0.18), better=5, worse=30, p_value=1e-5)
+    assert shown(few_much_many_little.estimate, 1e-5) and not few_much_many_little.shown
+
+
+@pytest.mark.parametrize("function", [mcnemar_p_value, paired_interval, sign_test, paired_change])
 def test_a_pair_needs_two(function):
     with pytest.raises(CourseError, match="2 results before and 1 after.*same rows"):
         function([True, False], [True])
@@ -200,8 +223,27 @@ def test_the_t_interval_is_where_the_t_test_turns():
     assert ttest_1samp(values, found.low).pvalue == pytest.approx(0.05, abs=1e-9)
 
 
-def test_equal_seeds_have_no_width_and_no_nan():
-    assert t_interval([0.5, 0.5, 0.5]) == Estimate(0.5, 0.5, 0.5)
+@pytest.mark.parametrize("values", [[0.01, 0.01], [0.5] * 3, [0.1 + 0.2, 0.3], [0.0, 0.0]])
+def test_equal_seeds_claim_nothing(values):
+    found = t_interval(values)
+    assert found.covers_zero and found[1:] == (-math.inf, math.inf)
+
+
+def test_scatter_has_a_floor_where_values_are_rounded():
+    expected = 12.7062 * 0.005 / math.sqrt(2)
+    assert t_interval([0.01, 0.01], least_scatter=0.005).high == pytest.approx(0.01 + expected, abs=1e-5)
+    assert t_interval([0.1, 0.3, 0.2], least_scatter=0.005) == t_interval([0.1, 0.3, 0.2])
+
+
+@pytest.mark.parametrize("missing", [None, math.nan, math.inf, numpy.float64("nan")])
+def test_a_missing_result_is_an_error_and_no_nan(missing):
+    for function in (t_interval, mean_interval):
+        with pytest.raises(CourseError, match=r"Value 2 of 3 is (None|nan|inf).*Score what gave no result as wrong"):
+            function([0.5, missing, 0.7])
+    for function in (paired_interval, paired_change, sign_test, mcnemar_p_value):
+        for pair in (([1.0, missing], [0.0, 1.0]), ([0.0, 1.0], [1.0, missing])):
+            with pytest.raises(CourseError, match="Value 2 of 2"):
+                function(*pair)
 
 
 @pytest.mark.parametrize("values", [[], [0.7]])

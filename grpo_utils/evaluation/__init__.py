@@ -23,14 +23,19 @@ from .generating import generate, generate_samples
 from .judging import Evaluation, Samples, evaluate, evaluate_samples, judge, judge_samples
 from .samples import side_by_side
 from .statistics import (
+    Change,
     Estimate,
     Rate,
     majority_right,
     majority_vote,
     mcnemar_p_value,
     mean_interval,
+    p_text,
+    paired_change,
     paired_interval,
     pass_at_k,
+    shown,
+    sign_test,
     t_interval,
     wilson_interval,
 )

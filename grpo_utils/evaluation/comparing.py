@@ -5,7 +5,7 @@
     >>> old = judge([form] * 4 + ["42"] * 16, [form] * 20, ["42"] * 20)
     >>> new = judge([form] * 18 + ["42"] * 2, [form] * 20, ["42"] * 20)
     >>> print(compare(old, new).sentence)
-    Strict accuracy rose by +0.700 (+0.500 to +0.900); chance alone does this with p = 0.0001 (paired test).
+    Strict accuracy rose by +0.700 (+0.500 to +0.900); chance alone does this with p = 0.00012 (paired test).
 
 An improvement is claimed only where the paired bootstrap interval leaves zero out **and** the exact
 McNemar test gives p below 0.05. The two ask the same question, and on few changed prompts the
@@ -17,13 +17,28 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import CourseError
-from .judging import Evaluation
-from .statistics import Estimate, Rate, bootstrap_interval, mcnemar_p_value, paired_interval, t_interval
+from .judging import Evaluation, checksum
+from .statistics import (
+    SIGNIFICANT,
+    Estimate,
+    Rate,
+    bootstrap_interval,
+    mcnemar_p_value,
+    p_text,
+    paired_interval,
+    shown,
+    t_interval,
+)
 
 if TYPE_CHECKING:
     import numpy
 
-SIGNIFICANT = 0.05
+
+ENOUGH_IN_FORM = 20
+UNKNOWN_PROMPTS = (
+    "Note: the prompts are not known to be the same on both sides, so the pairs are taken on trust. "
+    "Give judge() the prompts."
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +53,14 @@ class Comparison:
         difference: change of strict accuracy, with its paired bootstrap interval.
         p_value: of the exact McNemar test.
         format_part, answer_part: how much of the difference came from the form, how much from being right
-            in it (see `split_gain`), with bootstrap intervals; None where one side was never in form.
+            in it (see `split_gain`), with bootstrap intervals; None where one side was never in form, or too seldom: where fewer than
+            20 were in form and all of them alike right or wrong, no resample shows how far that may be off.
+        asked: what is known of the prompts, as in `Evaluation`.
+        prompts_known: whether both sides kept what they were asked; without it, equal gold answers are all that
+            says that the prompts are the same.
+        said: checksums of the sampled texts before and after, so that `compare_seeds` can tell results
+            that were given to it twice.
+        greedy_before: whether the texts before are the greedy ones: then no sampling noise is in them.
     """
 
     before: Rate
@@ -53,11 +75,15 @@ class Comparison:
     p_value: float
     format_part: Estimate | None
     answer_part: Estimate | None
+    asked: tuple[str, ...]
+    prompts_known: bool
+    said: tuple[str, str]
+    greedy_before: bool
 
     @property
     def changed(self) -> bool:
         """Whether a change is shown, for better or worse: by the interval and by the test."""
-        return self.p_value < SIGNIFICANT and not self.difference.covers_zero
+        return shown(self.difference, self.p_value)
 
     @property
     def improved(self) -> bool:
@@ -71,10 +97,10 @@ class Comparison:
         if not self.changed:
             return (
                 f"No improvement shown: strict accuracy changed by {change}, "
-                f"within chance (paired test, p = {self.p_value:.2g})."
+                f"within chance (paired test, {p_text(self.p_value)})."
             )
         direction = "rose" if self.difference.value > 0 else "FELL"
-        chance = f"chance alone does this with p = {self.p_value:.1g} (paired test)"
+        chance = f"chance alone does this with {p_text(self.p_value)} (paired test)"
         return f"Strict accuracy {direction} by {change}; {chance}."
 
     def __str__(self) -> str:
@@ -82,7 +108,8 @@ class Comparison:
         lines = [f"{'':18}{'before':37}after"]
         lines += [f"{name:18}{old!s:37}{new!s}" for name, old, new in self._rates()]
         lines += [f"{self.better} prompts got better, {self.worse} worse, of {self.before.n}"]
-        return "\n".join([*lines, self._parts(), self.sentence])
+        lines += [self._parts(), self.sentence]
+        return "\n".join(lines if self.prompts_known else [*lines, UNKNOWN_PROMPTS])
 
     def _rates(self) -> list[tuple]:
         given = [rate or "none in form" for rate in (self.given_before, self.given_after)]
@@ -93,8 +120,10 @@ class Comparison:
         ]
 
     def _parts(self) -> str:
-        if self.format_part is None or self.answer_part is None:
+        if self.given_before is None or self.given_after is None:
             return "the gain cannot be split: one side was never in form"
+        if self.format_part is None or self.answer_part is None:
+            return f"the gain is not split: too few in form (fewer than {ENOUGH_IN_FORM}, all alike)"
         return f"by form {self.format_part.signed()}, by answers {self.answer_part.signed()}"
 
 
@@ -102,7 +131,8 @@ def compare(before: Evaluation, after: Evaluation, *, seed: int = 0) -> Comparis
     """Compare two evaluations of the same prompts; ``seed`` draws the bootstrap's resamples.
 
     Raises:
-        CourseError: they are not of the same prompts in the same order.
+        CourseError: they are not of the same prompts in the same order, as far as that can be told; where it
+            cannot, the printed comparison says so.
     """
     check_same_prompts(before, after)
     format_part, answer_part = _gain_parts(before, after, seed)
@@ -120,6 +150,10 @@ def compare(before: Evaluation, after: Evaluation, *, seed: int = 0) -> Comparis
         p_value=mcnemar_p_value(before.right, after.right),
         format_part=format_part,
         answer_part=answer_part,
+        asked=max(before.asked, after.asked, key=len),
+        prompts_known=min(len(before.asked), len(after.asked)) == 2,
+        said=(checksum(before.sampled), checksum(after.sampled)),
+        greedy_before=before.sampled == before.greedy,
     )
 
 
@@ -157,14 +191,19 @@ def split_gain(
 
 
 def _gain_parts(before: Evaluation, after: Evaluation, seed: int) -> tuple[Estimate | None, Estimate | None]:
-    """Both parts with bootstrap intervals over the prompts; None where one side was never in form."""
-    if not (any(before.formed) and any(after.formed)):
+    """Both parts with bootstrap intervals over the prompts; None where one side was too seldom in form."""
+    if not (_can_be_resampled(before.accuracy_given_format) and _can_be_resampled(after.accuracy_given_format)):
         return None, None
     columns = [before.formed, before.right, after.formed, after.right]
     both = split_gain(*_factors(*(sum(column) / before.n for column in columns)))
     return tuple(
         Estimate(value, *bootstrap_interval(columns, _part(number), seed=seed)) for number, value in enumerate(both)
     )
+
+
+def _can_be_resampled(given: Rate | None) -> bool:
+    """Whether a bootstrap can tell how sure this rate is: of 1 in form and right, each resample says 100 %."""
+    return given is not None and (given.n >= ENOUGH_IN_FORM or 0 < given.hits < given.n)
 
 
 def _factors(formed0: float, right0: float, formed1: float, right1: float) -> tuple[float, float, float, float]:
@@ -221,18 +260,50 @@ def compare_seeds(comparisons: Sequence[Comparison]) -> SeedsComparison:
     The interval is over seeds: it says what another training would do *on these prompts*. The seeds must be
     chosen before their results are seen, and all of them be counted.
 
+    Each seed needs a sampled before of its own. The noise of a shared one is in all differences alike, so the
+    interval, which knows only how the seeds differ, does not see it: where nothing happened (200 prompts, 23 %
+    right), such intervals leave zero out in 16 of 100 cases with three seeds and in half of them with ten.
+    Sample the afters with different seeds, too. Greedy texts have no such noise, and may be shared.
+
     >>> from grpo_utils.evaluation import judge
     >>> form = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
-    >>> old, *new = (judge([form] * n + ["42"] * (50 - n), [form] * 50, ["42"] * 50) for n in (20, 21, 19, 24))
-    >>> print(compare_seeds([compare(old, after) for after in new]))
+    >>> result = lambda n: judge([form] * n + ["42"] * (50 - n), [form] * 50, ["42"] * 50)
+    >>> pairs = [(result(before), result(after)) for before, after in ((20, 21), (22, 21), (19, 23))]
+    >>> print(compare_seeds([compare(*pair) for pair in pairs]))
     seeds: +0.020, -0.020, +0.080
     No improvement shown: strict accuracy changed by +0.027 (-0.098 to +0.152), the mean of 3 seeds with a t interval; so few seeds make it wide.
 
+    Differences are multiples of ``1 / n`` (``n`` prompts), so seeds may agree by rounding: their standard deviation
+    is taken to be ``1 / n`` at least.
+
     Raises:
-        CourseError: there are fewer than two comparisons.
+        CourseError: there are fewer than two comparisons, two of them share their sampled results, or they
+            are of different prompts.
     """  # noqa: E501
+    _check_seeds(comparisons)
     differences = tuple(comparison.difference.value for comparison in comparisons)
-    return SeedsComparison(differences, t_interval(differences))
+    finest = 1 / min((comparison.before.n for comparison in comparisons), default=1)
+    return SeedsComparison(differences, t_interval(differences, least_scatter=finest))
+
+
+def _check_seeds(comparisons: Sequence[Comparison]) -> None:
+    """Raise a CourseError where two comparisons are of other prompts, or not independent."""
+    for place, new in enumerate(comparisons, start=1):
+        for earlier, old in enumerate(comparisons[: place - 1], start=1):
+            _check_two_seeds(f"Comparisons {earlier} and {place}", old, new)
+
+
+def _check_two_seeds(which: str, old: Comparison, new: Comparison) -> None:
+    same_asked = all(a == b for a, b in zip(old.asked, new.asked, strict=False))
+    if old.before.n != new.before.n or not same_asked:
+        raise CourseError(f"{which} are of different prompts. Evaluate all seeds on the same rows.")
+    if old is new or (old.said == new.said and not old.greedy_before):
+        raise CourseError(f"{which} are of the same texts: one training counted twice. Give each training once.")
+    if old.said[0] == new.said[0] and not old.greedy_before:
+        raise CourseError(
+            f"{which} share the same sampled before, whose noise the interval over the seeds cannot see. "
+            "Sample the base anew for each training: evaluate(base, ..., seed=another)."
+        )
 
 
 def before_after(before: dict, after: dict, p_value: float, merged: dict | None = None) -> str:
@@ -264,7 +335,7 @@ def verdict(before: dict, after: dict, p_value: float) -> str:
     if p_value >= SIGNIFICANT:
         return (
             f"No improvement shown: strict accuracy changed by {change:+.3f}, "
-            f"within chance (paired test, p = {p_value:.2g})."
+            f"within chance (paired test, {p_text(p_value)})."
         )
     direction = "rose" if change > 0 else "FELL"
-    return f"Strict accuracy {direction} by {change:+.3f}; chance alone does this with p = {p_value:.1g} (paired test)."
+    return f"Strict accuracy {direction} by {change:+.3f}; chance alone does this with {p_text(p_value)} (paired test)."

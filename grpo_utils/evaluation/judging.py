@@ -254,4 +254,9 @@ def _check_lengths(**lists: Sequence | None) -> None:
 def _checksums(answers: Sequence[str], prompts: Sequence[list[dict]] | None) -> tuple[str, ...]:
     """What was asked, in order: a checksum of the answers and, if known, one of the prompts."""
     asked = [list(answers)] if prompts is None else [list(answers), list(prompts)]
-    return tuple(f"{zlib.crc32(json.dumps(part, sort_keys=True).encode()):08x}" for part in asked)
+    return tuple(checksum(part) for part in asked)
+
+
+def checksum(part: list) -> str:
+    """Eight hex digits that two different lists of texts or messages hardly ever share."""
+    return f"{zlib.crc32(json.dumps(part, sort_keys=True).encode()):08x}"

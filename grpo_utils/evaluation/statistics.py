@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy
 
 RESAMPLES = 9999
+SIGNIFICANT = 0.05
 
 
 class Rate(NamedTuple):
@@ -71,6 +72,62 @@ class Estimate(NamedTuple):
         return f"{self.value:+.3f} ({self.low:+.3f} to {self.high:+.3f})"
 
 
+def p_text(p_value: float) -> str:
+    """A p-value in words: two digits, more where rounding would move it to 0.05, a bound where it is tiny.
+
+    >>> p_text(0.0488), p_text(0.04996), p_text(0.12345), p_text(1.0), p_text(0.0)
+    ('p = 0.049', 'p = 0.04996', 'p = 0.12', 'p = 1', 'p < 1e-300')
+    """
+    if p_value < 1e-300:
+        return "p < 1e-300"
+    rounded = (f"{p_value:.{digits}g}" for digits in range(2, 17))
+    texts = (text for text in rounded if (float(text) < SIGNIFICANT) == (p_value < SIGNIFICANT))
+    return f"p = {next(texts, repr(p_value))}"
+
+
+def shown(estimate: Estimate, p_value: float) -> bool:
+    """Whether a change is shown: the interval leaves zero out, **and** the test gives p below 0.05.
+
+    The two ask nearly the same question, and on few changed prompts the bootstrap is the more credulous.
+
+    >>> shown(Estimate(-0.04, -0.08, -0.01), p_value=0.125), shown(Estimate(0.1, 0.02, 0.18), p_value=0.02)
+    (False, True)
+    """
+    return p_value < SIGNIFICANT and not estimate.covers_zero
+
+
+class Change(NamedTuple):
+    """A mean change on the same prompts: how large, how sure, and whether it may be claimed.
+
+    Attributes:
+        estimate: the mean change and its paired bootstrap interval.
+        better, worse: prompts that scored higher, and lower, than before.
+        p_value: of the sign test on those (see `sign_test`).
+    """
+
+    estimate: Estimate
+    better: int
+    worse: int
+    p_value: float
+
+    @property
+    def shown(self) -> bool:
+        """Whether a change is shown, by interval and test, and by both in the same direction."""
+        same_way = (self.estimate.value > 0) == (self.better > self.worse)
+        return same_way and shown(self.estimate, self.p_value)
+
+    @property
+    def verdict(self) -> str:
+        """``GAIN``, ``LOSS`` or ``no change shown``."""
+        if not self.shown:
+            return "no change shown"
+        return "GAIN" if self.estimate.value > 0 else "LOSS"
+
+    def __str__(self) -> str:
+        """The change, its interval, p, and the verdict."""
+        return f"{self.estimate.signed()}, {p_text(self.p_value)}: {self.verdict}"
+
+
 def wilson_interval(hits: int, n: int, confidence: float = 0.95) -> list[float]:
     """The interval of a rate (Wilson 1927), as scipy computes it.
 
@@ -100,13 +157,34 @@ def mcnemar_p_value(before: Sequence[bool], after: Sequence[bool]) -> float:
     1.0
 
     Raises:
-        CourseError: the lists differ in length, or are empty.
+        CourseError: the lists differ in length, are empty, or hold None or what is not finite.
+    """
+    return sign_test(before, after)
+
+
+def sign_test(before: Sequence[float], after: Sequence[float]) -> float:
+    """Exact two-sided sign test on the same prompts before and after (Arbuthnot 1710; Dixon and Mood 1946).
+
+    For scores of a prompt, as McNemar's test for right and wrong: of the prompts whose score changed, under
+    "no change" each would as often have scored higher as lower. By how much does not count.
+
+    >>> sign_test([0.5] * 6, [0.75] * 6), sign_test([1.0] * 4, [0.0] * 4), sign_test([0.5], [0.5])
+    (0.03125, 0.125, 1.0)
+
+    Raises:
+        CourseError: the lists differ in length, are empty, or hold None or what is not finite.
     """
     from scipy.stats import binomtest
 
+    better, worse = _count_changes(before, after)
+    return float(binomtest(better, better + worse).pvalue) if better + worse else 1.0
+
+
+def _count_changes(before: Sequence[float], after: Sequence[float]) -> tuple[int, int]:
+    """How many scored higher, and lower, than before."""
     _check_pairs(before, after)
-    changed = [new for old, new in zip(before, after, strict=True) if old != new]
-    return float(binomtest(sum(changed), len(changed)).pvalue) if changed else 1.0
+    pairs = list(zip(before, after, strict=True))
+    return sum(bool(new > old) for old, new in pairs), sum(bool(new < old) for old, new in pairs)
 
 
 def _check_pairs(before: Sequence, after: Sequence) -> None:
@@ -117,6 +195,18 @@ def _check_pairs(before: Sequence, after: Sequence) -> None:
         )
     if not len(before):
         raise CourseError("There are no results to compare. Evaluate on at least one row.")
+    _check_numbers(before)
+    _check_numbers(after)
+
+
+def _check_numbers(values: Sequence[float]) -> None:
+    """Raise a CourseError where a value is None, NaN or infinite: a mean with it would be NaN, and hide it."""
+    for place, value in enumerate(values, start=1):
+        if value is None or not math.isfinite(value):
+            raise CourseError(
+                f"Value {place} of {len(values)} is {value}, and has no mean. Score what gave no result as wrong (0.0), "
+                "or leave its prompt out before and after, and report how many those were."
+            )
 
 
 def mean_interval(
@@ -145,11 +235,12 @@ def mean_interval(
     ('0.500 (0.400 to 0.600)', '1.000 (0.929 to 1.000)')
 
     Raises:
-        CourseError: there are no values.
+        CourseError: there are no values, or one is None or not finite.
     """
     n = len(values)
     if not n:
         raise CourseError("The mean of no values is no number. Give at least one.")
+    _check_numbers(values)
     mean = math.fsum(values) / n
     if len(set(values)) > 1:
         return Estimate(mean, *bootstrap_interval([values], _mean, confidence=confidence, seed=seed))
@@ -203,12 +294,25 @@ def paired_interval(
     '+0.000 (-0.071 to +0.071)'
 
     Raises:
-        CourseError: the lists differ in length, or are empty.
+        CourseError: the lists differ in length, are empty, or hold None or what is not finite.
     """
     _check_pairs(before, after)
     changes = [float(new) - float(old) for old, new in zip(before, after, strict=True)]
     bounded = all(0 <= value <= 1 for value in (*before, *after))
     return mean_interval(changes, bounds=(-1.0, 1.0) if bounded else None, confidence=confidence, seed=seed)
+
+
+def paired_change(before: Sequence[float], after: Sequence[float], *, seed: int = 0) -> Change:
+    """The mean change of a score on the same prompts, with interval, test and verdict.
+
+    >>> print(paired_change([1.0] * 100, [1.0] * 96 + [0.0] * 4))
+    -0.040 (-0.080 to -0.010), p = 0.12: no change shown
+
+    Raises:
+        CourseError: the lists differ in length, are empty, or hold None or what is not finite.
+    """
+    better, worse = _count_changes(before, after)
+    return Change(paired_interval(before, after, seed=seed), better, worse, sign_test(before, after))
 
 
 def pass_at_k(samples: int, right: int, k: int) -> float:
@@ -261,26 +365,39 @@ def majority_right(winners: Sequence[str], gold: str) -> float:
     return sum(same_answer(winner, gold) for winner in winners) / len(winners) if winners else 0.0
 
 
-def t_interval(values: Sequence[float], confidence: float = 0.95) -> Estimate:
+def t_interval(values: Sequence[float], confidence: float = 0.95, *, least_scatter: float = 0.0) -> Estimate:
     """The mean of a few independent numbers, one a training seed, with Student's t interval (1908).
 
     With two seeds the half-width is 12.7 standard errors, with three 4.3, with five 2.8. Assumes that the
-    seeds scatter normally, which so few cannot show. No width where all are equal.
+    seeds scatter normally, which so few cannot show.
+
+    Args:
+        values: one number a seed.
+        confidence: how much the interval is to hold.
+        least_scatter: the standard deviation is taken to be at least this. For rates of ``n`` prompts, which
+            are multiples of ``1 / n``, equal values may differ by less than can be seen: give ``1 / n``.
+            Without it equal values say nothing of their scatter, and the interval is without end.
 
     >>> str(t_interval([0.70, 0.72, 0.77]))
     '0.730 (0.640 to 0.820)'
+    >>> str(t_interval([0.01, 0.01])), str(t_interval([0.01, 0.01], least_scatter=1 / 200))
+    ('0.010 (-inf to inf)', '0.010 (-0.035 to 0.055)')
 
     Raises:
-        CourseError: there are fewer than two.
+        CourseError: there are fewer than two, or one is None or not finite.
     """
     import numpy
-    from scipy.stats import sem, t
+    from scipy.stats import t
 
     if len(values) < 2:
         raise CourseError(
             f"{len(values)} seed{'s' * (len(values) != 1)}: how much seeds differ shows only with two or more; "
             "train with three at least."
         )
+    _check_numbers(values)
     mean = float(numpy.mean(values))
-    half = float(t.ppf((1 + confidence) / 2, len(values) - 1) * sem(values))
+    scatter = max(float(numpy.std(values, ddof=1)), least_scatter)
+    if scatter <= 1e-12 * abs(mean) or scatter == 0:  # equal, but for rounding
+        return Estimate(mean, -math.inf, math.inf)
+    half = float(t.ppf((1 + confidence) / 2, len(values) - 1)) * scatter / math.sqrt(len(values))
     return Estimate(mean, mean - half, mean + half)
