@@ -553,7 +553,8 @@ for name, samples in sides.items():
 # %% [markdown]
 # The base model's votes are good, in any form even very good: errors scatter, right answers agree.
 # The trained policy with one sample comes near that, at a sixteenth of the price: this is what
-# was bought. Where an error is the likeliest answer, a vote confirms it. Whether the training made
+# was bought. Its own votes add less: its sixteen samples are more alike, as the last two lines
+# count, and where an error is the likeliest answer a vote confirms it. Whether the training made
 # such votes worse, the line of the change says, and mind how: an interval that leaves zero out is
 # **not** enough. `paired_change` demands a test, too, the *sign test*: of the prompts that changed,
 # how many got worse? It is McNemar's test for scores. Four prompts of a hundred, all worse, have
@@ -680,7 +681,8 @@ for question, text in zip(questions, said):
 # - *Three digits*: next to nothing before, next to nothing after. What never succeeds in a group is
 #   never made likelier. Above you see what it says instead: the form has spread, the skill has not.
 # - *JSON and facts*: look for a LOSS. A training on one task may damage another, and only who asks
-#   finds out. "No change shown" with thirty facts is weak comfort: the interval says how weak.
+#   finds out. "No change shown" with thirty facts is weak comfort: the interval says how weak. A
+#   square in the figure beside "no change shown" is a suspicion, for which more questions are due.
 #
 # And count your looks. These are six tests; if nothing had changed anywhere, one of the six could
 # still cry wolf in up to one such table of four (1 - 0.95^6). A GAIN or LOSS whose p is near 0.05
@@ -808,7 +810,7 @@ print(REPORT.strip())
 
 # %% [markdown]
 # This says less than "accuracy up from a quarter to nine tenths!", and it is worth more: whoever
-# reads it knows what was measured, how surely, and what was lost.
+# reads it knows what was measured, how surely, and where a loss was looked for.
 
 # %% [markdown]
 # ## 12. Exercises
