@@ -64,6 +64,27 @@ def test_the_report_says_nothing_that_was_not_computed(committed):
     assert "Elsewhere, gains:" in report and "losses:" in report and "no change shown:" in report
 
 
+def test_no_gain_or_loss_is_claimed_by_the_interval_alone(committed):
+    rows = re.findall(r"^(.{18}) *\d+ .*\), p [=<] (\S+)$", committed, re.MULTILINE)
+    verdicts = dict(re.findall(r"^(.{18})(GAIN|LOSS|no change shown) ", committed, re.MULTILINE))
+    assert len(rows) == 6 and all(float(p) < 0.05 for name, p in rows if verdicts[name] != "no change shown")
+    vote = re.search(r"any form votes, change: .*p = (\S+): (.*)$", committed, re.MULTILINE)
+    assert float(vote[1]) < 0.05 or vote[2] == "no change shown"
+
+
+def test_each_seed_has_a_before_of_its_own(committed):
+    gain = re.search(rf"^gain: +{NUMBER}", committed, re.MULTILINE)[1]
+    seeds = re.search(r"^seeds: (.*)$", committed, re.MULTILINE)[1].split(", ")
+    assert seeds[0] == gain and len(seeds) == 3
+    assert not [cell for cell in nbformat.read(LESSON, as_version=4).cells if "compare(before, result)" in cell.source]
+
+
+def test_the_system_prompt_is_not_said_to_have_become_needless(committed):
+    without = float(re.search(rf"^no system prompt +100 +{NUMBER}", committed, re.MULTILINE)[1])
+    before = float(re.search(r"Strict accuracy before: (\S+)", committed)[1])
+    assert without == pytest.approx(before, abs=0.1)
+
+
 def test_it_imports_no_unsloth():
     book = nbformat.read(LESSON, as_version=4)
     assert not [cell for cell in book.cells if cell.cell_type == "code" and "unsloth" in cell.source]

@@ -53,8 +53,9 @@ class Comparison:
         difference: change of strict accuracy, with its paired bootstrap interval.
         p_value: of the exact McNemar test.
         format_part, answer_part: how much of the difference came from the form, how much from being right
-            in it (see `split_gain`), with bootstrap intervals; None where one side was never in form, or too seldom: where fewer than
-            20 were in form and all of them alike right or wrong, no resample shows how far that may be off.
+            in it (see `split_gain`), with bootstrap intervals; None where one side was never in form, or too
+            seldom: where fewer than 20 were in form and all of them alike right or wrong, no resample shows how
+            far that may be off.
         asked: what is known of the prompts, as in `Evaluation`.
         prompts_known: whether both sides kept what they were asked; without it, equal gold answers are all that
             says that the prompts are the same.

@@ -204,8 +204,8 @@ def _check_numbers(values: Sequence[float]) -> None:
     for place, value in enumerate(values, start=1):
         if value is None or not math.isfinite(value):
             raise CourseError(
-                f"Value {place} of {len(values)} is {value}, and has no mean. Score what gave no result as wrong (0.0), "
-                "or leave its prompt out before and after, and report how many those were."
+                f"Value {place} of {len(values)} is {value}, and has no mean. Score what gave no result as wrong "
+                "(0.0), or leave its prompt out before and after, and report how many those were."
             )
 
 

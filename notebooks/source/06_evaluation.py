@@ -365,14 +365,16 @@ from math import sqrt
 
 from scipy.stats import fisher_exact
 
+from grpo_utils.evaluation import p_text
+
 pair = compare(after, afters[1])
 a, b = pair.before, pair.after
 half = 1.96 * sqrt(sum(r.value * (1 - r.value) / r.n for r in (a, b)))
 change = pair.difference.value
 apart = fisher_exact([[a.hits, a.n - a.hits], [b.hits, b.n - b.hits]])
-print(f"paired:   {pair.difference.signed()}, p = {pair.p_value:.2f}")
+print(f"paired:   {pair.difference.signed()}, {p_text(pair.p_value)}")
 alone = f"{change:+.3f} ({change - half:+.3f} to {change + half:+.3f})"
-print(f"unpaired: {alone}, p = {apart.pvalue:.2f}")
+print(f"unpaired: {alone}, {p_text(apart.pvalue)}")
 print("agree on", 200 - pair.better - pair.worse, "of 200 prompts")
 
 # %% [markdown]
@@ -466,18 +468,20 @@ for name, side in zip(("before", "after"), known):
     print(f"last number right, {name:7}", Rate(sum(side), len(side)))
 
 # %% tags=["nbval-check-output"]
-from grpo_utils import paired_interval
+from grpo_utils.evaluation import paired_change
 
-sums = paired_interval(*known)
-print("sums alone gain less than a fifth:", sums.value < gains.mean() / 5)
+sums = paired_change(*known)
+least = gains.mean() / 5
+print("sums alone gain less than a fifth:", sums.estimate.value < least)
 
 # %% [markdown]
 # It could add before we trained it. "GRPO taught it arithmetic" would be false; "GRPO taught it to
-# answer in the asked form" is true. Whether the sums changed at all, an interval says as well:
+# answer in the asked form" is true. Whether the sums changed at all, interval and
+# test say as well:
 
 # %%
-print("sums alone:", sums.signed())
-print("improvement of the sums shown:", sums.low > 0)
+print("sums alone:", sums)
+print("improvement of the sums shown:", sums.verdict == "GAIN")
 
 # %% [markdown]
 # On a larger model the same happens with `\boxed{}` or `####`: a jump in accuracy that is mostly a
@@ -535,16 +539,26 @@ print("before, pass@16 above 0.9:", often > 0.9)
 print(f"{'':8}{'one sample':25}{'majority of 16':25}any form votes")
 for name, samples in sides.items():
     votes = samples.majority(), samples.majority(read=last_number)
-    shown = [str(e) for e in (samples.pass_at_k(1), *votes)]
-    print(f"{name:8}" + "".join(f"{text:25}" for text in shown))
+    rates = [str(e) for e in (samples.pass_at_k(1), *votes)]
+    print(f"{name:8}" + "".join(f"{text:25}" for text in rates))
 any_form = [s.majority_of_each(read=last_number) for s in sides.values()]
-print("any form votes, change:", paired_interval(*any_form).signed())
+print("any form votes, change:", paired_change(*any_form))
+
+# %%
+for name, samples in sides.items():
+    numbers = [{last_number(t) for t in said} for said in samples.texts]
+    print(f"different last numbers among 16, {name:7}", end="")
+    print(f"{numpy.mean([len(n) for n in numbers]):.2f}")
 
 # %% [markdown]
 # The base model's votes are good, in any form even very good: errors scatter, right answers agree.
 # The trained policy with one sample comes near that, at a sixteenth of the price: this is what
-# was bought. Its own votes add less, since its samples are more alike: if an error became the
-# likeliest answer, a vote confirms it. The last line says whether that cost anything here.
+# was bought. Its own votes add less: its sixteen samples are more alike, as the last two lines
+# count, and where an error is the likeliest answer a vote confirms it. Whether the training made
+# such votes worse, the line of the change says, and mind how: an interval that leaves zero out is
+# **not** enough. `paired_change` demands a test, too, the *sign test*: of the prompts that changed,
+# how many got worse? It is McNemar's test for scores. Four prompts of a hundred, all worse, have
+# an interval below zero and p = 0.125, as four tosses of a coin have: nothing is shown.
 #
 # Last, **greedy against sampled**. Both are honest, if you say which.
 
@@ -624,31 +638,32 @@ def scores(model, prompts, golds, is_right) -> list[float]:
 
 # %%
 changes = {}
-print(f"{'':18}{'n':>4}{'before':>8}{'after':>8}   change (95 % interval)")
+print(f"{'':18}{'n':>4}{'before':>8}{'after':>8}   change (95 % interval), p")
 for name, test in tests.items():
     old, new = scores(base, *test), scores(policy, *test)
-    changes[name] = paired_interval(old, new)
+    changes[name] = change = paired_change(old, new)
     means = f"{numpy.mean(old):8.3f}{numpy.mean(new):8.3f}"
-    print(f"{name:18}{len(old):4}{means}   {changes[name].signed()}")
+    told = f"{change.estimate.signed()}, {p_text(change.p_value)}"
+    print(f"{name:18}{len(old):4}{means}   {told}")
 
 # %%
 from grpo_utils import change_chart
 
-told = "; ".join(f"{name} {c.signed()}" for name, c in changes.items())
+intervals = {name: change.estimate for name, change in changes.items()}
+told = "; ".join(f"{name} {e.signed()}" for name, e in intervals.items())
 show(
-    change_chart(changes, "Changes elsewhere"),
+    change_chart(intervals, "Changes elsewhere"),
     alt=f"Changes with their intervals: {told}.",
 )
 
 # %% [markdown]
-# Where the interval leaves zero out there is a square, elsewhere a circle. In words:
+# Where the interval leaves zero out there is a square, elsewhere a circle. The words are stricter:
+# they ask the sign test, too.
 
 # %%
 for name, change in changes.items():
-    verdict = "no change shown"
-    if not change.covers_zero:
-        verdict = "GAIN" if change.value > 0 else "LOSS"
-    print(f"{name:18}{verdict}")
+    counts = f"{change.better} better, {change.worse} worse"
+    print(f"{name:18}{change.verdict:18}{counts}")
 
 # %%
 from grpo_utils import generate
@@ -659,28 +674,40 @@ for question, text in zip(questions, said):
     print(question[-1]["content"], text)
 
 # %% [markdown]
-# - *No system prompt*: the policy needs no telling any more; it answers in form anyway.
+# - *No system prompt*: compare the rates with those of section 2. Before and after, they are near
+#   those with the system prompt: neither the base nor the policy hangs on it.
 # - *Other words*: how far the gain carries differs between the two families, and so does what the
 #   base could do with such words in the first place.
 # - *Three digits*: next to nothing before, next to nothing after. What never succeeds in a group is
 #   never made likelier. Above you see what it says instead: the form has spread, the skill has not.
 # - *JSON and facts*: look for a LOSS. A training on one task may damage another, and only who asks
-#   finds out. "No change shown" with thirty facts is weak comfort: the interval says how weak.
+#   finds out. "No change shown" with thirty facts is weak comfort: the interval says how weak. A
+#   square in the figure beside "no change shown" is a suspicion, for which more questions are due.
 #
-# And count your looks. These are six intervals; if nothing had changed anywhere, one of the six
-# would still miss zero in about one such table of four (1 - 0.95^6). A GAIN or LOSS whose interval
-# ends near zero is a reason to ask more questions, not yet a result.
+# And count your looks. These are six tests; if nothing had changed anywhere, one of the six could
+# still cry wolf in up to one such table of four (1 - 0.95^6). A GAIN or LOSS whose p is near 0.05
+# is a reason to ask more questions, not yet a result.
 
 # %% [markdown]
 # ## 10. Several seeds, and how not to choose
 #
 # All so far is about **one policy**. Would the training help with another seed? That is another
 # question, with another n: the number of trainings.
+#
+# Each training needs a *before* of its own. One sampled before for all has been lucky or unlucky
+# for all of them alike, and an interval that looks at how the seeds differ does not see it: where
+# nothing happened, three such seeds would "show" a change in 16 of 100 cases, and ten in half of
+# them. So the base is sampled anew for each training, and `compare_seeds` refuses anything else.
 
 # %%
 from grpo_utils import compare_seeds
 
-by_seed = compare_seeds([compare(before, result) for result in afters])
+by_training = [comparison]
+for seed, other in zip(seeds[1:], policies[1:]):
+    own = judging | {"seed": seed}
+    results = [evaluate(m, tokenizer, test_rows, **own) for m in (base, other)]
+    by_training.append(compare(*results))
+by_seed = compare_seeds(by_training)
 print(by_seed)
 
 # %% tags=["nbval-check-output"]
@@ -688,13 +715,14 @@ print("several seeds: improvement shown:", by_seed.improved)
 
 # %% [markdown]
 # With three seeds the t interval is 4.3 standard errors to either side; it is wide, and it stays
-# far from zero. Now compare the policies with each other. Nothing differs but the seed:
+# away from zero. Now compare the policies of section 2 with each other. Nothing differs but the
+# training seed:
 
 # %%
 for i, j in ((0, 1), (0, 2), (1, 2)):
     pair = compare(afters[i], afters[j])
     name = f"seed {seeds[j]} against seed {seeds[i]}"
-    print(f"{name}: {pair.difference.signed()}, p = {pair.p_value:.2f}")
+    print(f"{name}: {pair.difference.signed()}, {p_text(pair.p_value)}")
 
 # %% [markdown]
 # That is the size of differences that *no idea at all* makes. A new learning rate that gains as
@@ -729,6 +757,7 @@ print("the chosen one looked better than it is:", columns[best] > others)
 # leaving it out of the report is.
 
 # %%
+verdicts = [change.verdict for change in changes.values()]
 CHECKLIST = {
     "no held-out question was trained on": not leaked,
     "every held-out question counts once": len(asked) == before.n,
@@ -736,8 +765,8 @@ CHECKLIST = {
     "nothing against nothing shows nothing": not nothing.changed,
     "the gain passes interval and paired test": comparison.improved,
     "form and answers can be told apart": answer_part is not None,
-    "the sums themselves got better": sums.low > 0,
-    "no loss shown elsewhere": all(c.high >= 0 for c in changes.values()),
+    "the sums themselves got better": sums.verdict == "GAIN",
+    "no loss shown elsewhere": "LOSS" not in verdicts,
     "at least three seeds": len(by_seed.differences) >= 3,
     "a gain over the seeds, all counted": by_seed.improved,
     "reported: the first policy, not the best": after is afters[0],
@@ -751,12 +780,12 @@ for item, done in CHECKLIST.items():
 
 
 # %%
-def names(chosen) -> str:
-    return ", ".join(n for n, c in changes.items() if chosen(c)) or "none"
+def names(verdict: str) -> str:
+    found = [n for n, c in changes.items() if c.verdict == verdict]
+    return ", ".join(found) or "none"
 
 
-won, lost = names(lambda c: c.low > 0), names(lambda c: c.high < 0)
-unclear = names(lambda c: c.covers_zero)
+won, lost, unclear = map(names, ("GAIN", "LOSS", "no change shown"))
 split = "cannot be told"
 if form_part and answer_part:
     split = f"form {form_part.signed()}, answers {answer_part.signed()}"
@@ -769,7 +798,7 @@ Strict accuracy before: {before.accuracy};
 after: {after.accuracy}.
 {comparison.sentence}
 Of the gain, {split}.
-The last number alone, whatever the form: {sums.signed()}.
+The last number alone, whatever the form: {sums}.
 Greedy: {before.greedy_accuracy}, before;
 {after.greedy_accuracy}, after.
 pass@16 before: {curves["before"][16]}; after: {curves["after"][16]}.
@@ -781,7 +810,7 @@ print(REPORT.strip())
 
 # %% [markdown]
 # This says less than "accuracy up from a quarter to nine tenths!", and it is worth more: whoever
-# reads it knows what was measured, how surely, and what was lost.
+# reads it knows what was measured, how surely, and where a loss was looked for.
 
 # %% [markdown]
 # ## 12. Exercises
@@ -832,8 +861,8 @@ print(check_exercise("Exercise 1, solution", pass_at_k_solution, CASES))
 # - **B**: "The same 500 prompts: 62 got better, 30 got worse: accuracy rose."
 # - **C**: "Before, 40 of 200 were in form and 36 of these right; after, 200 were in form and 180
 #   right: the model became better at the task itself, not only at its form."
-# - **D**: "Three seeds, fixed beforehand: +0.05, +0.04, +0.06: the training helps on these
-#   prompts."
+# - **D**: "Three seeds, fixed beforehand, each with a before of its own: +0.05, +0.04, +0.06: the
+#   training helps on these prompts."
 
 
 # %%
