@@ -80,6 +80,7 @@ def preflight(
     processes: int = 0,
     tags: Sequence[str] | None = None,
     answer_column: str = "answer",
+    lab: bool = True,
 ) -> PreflightReport:
     """Find in seconds what would fail or waste a run, before any weights are loaded.
 
@@ -102,6 +103,7 @@ def preflight(
         processes: data-parallel processes; 0 asks the variable ``WORLD_SIZE``.
         tags: the asked form, as for `probe`.
         answer_column: where the gold answers are.
+        lab: whether the reward lab tries the rewards; it knows tasks with a gold answer best.
 
     >>> from grpo_utils import training_arguments
     >>> from grpo_utils.profiles import CPU
@@ -137,10 +139,10 @@ def preflight(
         tags=tags,
         answer_column=answer_column,
     )
-    return _checked(run)
+    return _checked(run, lab)
 
 
-def _checked(run: Planned) -> PreflightReport:
+def _checked(run: Planned, lab: bool) -> PreflightReport:
     seen = _Notebook()
     seen.run("names and types", [of_arguments.names, of_arguments.value_types], run)
     run = replace(run, given=of_arguments.readable(run))
@@ -150,7 +152,7 @@ def _checked(run: Planned) -> PreflightReport:
     _check_model(run, seen)
     _check_rows(run, seen)
     _check_texts(run, seen)
-    _check_rewards(run, seen)
+    _check_rewards(run, seen, lab)
     estimate = _check_memory(run, seen)
     return PreflightReport(in_order(seen.findings), estimate, tuple(seen.checked), seen.skipped, tuple(seen.notes))
 
@@ -209,7 +211,7 @@ def _lengths(run: Planned, seen: _Notebook) -> list[int]:
     return lengths
 
 
-def _check_rewards(run: Planned, seen: _Notebook) -> None:
+def _check_rewards(run: Planned, seen: _Notebook, lab: bool) -> None:
     if run.rewards is None:
         seen.skipped["rewards"] = "none given"
         return
@@ -220,18 +222,31 @@ def _check_rewards(run: Planned, seen: _Notebook) -> None:
         )
     if not rewards.functions(run):
         return
-    if seen.has("reward_weights", "not_a_reward", "reward_takes_no_more", "missing_column"):
-        seen.skipped["the reward lab"] = "TRL could not call the rewards as they are"
+    reason = _why_no_lab(run, seen, lab)
+    if reason:
+        seen.skipped["the reward lab"] = reason
         return
-    if run.train is None and any(
-        missing_columns(parameters_of(r), [run.answer_column]) for r in rewards.functions(run)
-    ):
-        seen.skipped["the reward lab"] = "a reward asks for columns, and no training rows were given"
+    try:
+        found, note = rewards.in_the_lab(run)
+    except rewards.OutOfBudgetError:
+        seen.skipped["the reward lab"] = f"it took over {rewards.LAB_SECONDS:g} s; {rewards.TOO_SLOW}"
         return
-    found, note = rewards.in_the_lab(run)
     seen.checked.append("the reward lab")
     seen.findings += found
     seen.notes.append(f"{note}.")
+
+
+def _why_no_lab(run: Planned, seen: _Notebook, lab: bool) -> str:
+    """Why the lab cannot try the rewards, or should not; "" if it can."""
+    if not lab:
+        return "lab=False"
+    if seen.has("reward_weights", "not_a_reward", "reward_takes_no_more", "missing_column"):
+        return "TRL could not call the rewards as they are"
+    rest = [missing_columns(parameters_of(r), [run.answer_column]) for r in rewards.functions(run)]
+    if run.train is None and any(rest):
+        return "a reward asks for columns, and no training rows were given"
+    slow = rewards.too_slow(run)
+    return f"{', '.join(slow)} took over {rewards.SECONDS_FOR_ONE} s a completion; {rewards.TOO_SLOW}" if slow else ""
 
 
 def _check_memory(run: Planned, seen: _Notebook) -> Estimate | None:

@@ -22,7 +22,12 @@ def column(rows: "Dataset | Sequence[dict]", name: str) -> list:
     """All values of a column, from a Dataset or a list of rows; None where a row lacks it."""
     if isinstance(rows, Sequence) and not isinstance(rows, str):
         return [row.get(name) for row in rows]
-    return list(rows[name]) if name in rows.column_names else [None] * len(rows)
+    return rows.select_columns([name])[:][name] if name in rows.column_names else [None] * len(rows)
+
+
+def first_rows(rows: "Dataset | Sequence[dict]", most: int) -> "Dataset | Sequence[dict]":
+    """So many rows from the start."""
+    return rows[:most] if isinstance(rows, Sequence) else rows.select(range(min(most, len(rows))))
 
 
 def columns_of(rows: "Dataset | Sequence[dict]") -> list[str]:
