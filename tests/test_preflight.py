@@ -149,10 +149,10 @@ WRONG = {
     "text prompts to a chat model": (
         {"train": changed(ROWS, prompt="What is 2 + 2?")}, "string_prompt", "chat_prompt('What is 2 + 2?')",
     ),
-    "a prompt that ends with the model": (
-        {"train": changed(ROWS, prompt=[{"role": "assistant", "content": "4"}])}, "bad_prompt", "chat_prompt(",
+    "a turn without content": (
+        {"train": changed(ROWS, prompt=[{"role": "user"}])}, "bad_prompt", "chat_prompt(",
     ),
-    "a missing answer": ({"train": changed(ROWS, answer=None)}, "bad_answer", "rows.filter(lambda row: row['answer'])"),
+    "a missing answer": ({"train": changed(ROWS, answer=None)}, "bad_answer", "str(row['answer']).strip() != ''"),
     "an empty answer": ({"train": changed(ROWS, answer=" ")}, "bad_answer", "train row 3 of 40"),
     "held-out rows that are trained on": (
         {"heldout": [{**ROWS[0], "prompt": chat_prompt("what IS 0 + 1?  ")}]}, "leak", "train.filter(lambda row:",
@@ -296,7 +296,7 @@ def test_a_vllm_in_the_same_process_reserves_its_share(load_tokenizer):
 
 def test_every_code_is_tried():
     tried = {code for _, code, _ in [*WRONG.values(), *DOUBTFUL.values()]}
-    elsewhere = {"memory_tight", "vllm_t4", "reward_weak", "text_number", "peft_off"}
+    elsewhere = {"maybe_string_prompt", "memory_tight", "vllm_t4", "reward_weak", "text_number", "peft_off"}
     assert tried | elsewhere == set(CODES)
     for name, (_, code, _) in {**WRONG, **DOUBTFUL}.items():
         assert CODES[code][0] == ("error" if name in WRONG else "warning")
@@ -437,7 +437,7 @@ def test_a_large_dataset_takes_seconds_too(load_tokenizer):
     rows = [{"prompt": chat_prompt(f"What is {n} + 1?"), "answer": str(n + 1)} for n in range(30_000)]
     started = time.perf_counter()
     report = check(load_tokenizer(), train=rows)
-    assert report.ok and "(of 10000 of 30000 rows)" in str(report), str(report)
+    assert report.ok and "(of 3000 of 30000 rows)" in str(report), str(report)
     assert time.perf_counter() - started < 2 * SECONDS
 
 

@@ -171,6 +171,7 @@ def _check_rows(run: Planned, seen: _Notebook) -> None:
     sizes_known = not seen.has("wrong_type", "out_of_range", "group_too_small", "batch", "generation_batch")
     seen.run("rows", [rows.counts] if sizes_known else [], run)
     seen.run("prompts and answers", [rows.prompts, rows.answers, rows.duplicates], run)
+    seen.notes += rows.left_out(run)
     if run.train is None or run.heldout is None:
         seen.skipped["train against held-out"] = "one of them was not given"
 
@@ -187,7 +188,7 @@ def _check_texts(run: Planned, seen: _Notebook) -> None:
     golds = (
         []
         if run.train is None
-        else [gold for gold in rows.column(run.train, run.answer_column) if isinstance(gold, str)]
+        else [gold for gold in rows.column(rows.part_of(run.train)[0], run.answer_column) if isinstance(gold, str)]
     )
     seen.run("completion length", [lambda planned: texts.completion_length(planned, golds)], run)
     lengths = _lengths(run, seen)
