@@ -106,7 +106,7 @@ WRONG = {
     "one completion a prompt": ({"arguments": {"num_generations": 1}}, "group_too_small", "num_generations=8"),
     "a group that is cut": ({"arguments": {"num_generations": 6}}, "batch", "Valid num_generations here: 2, 4, 8, 16"),
     "a group that is cut on three processes": (
-        {"arguments": {"per_device_train_batch_size": 4}, "processes": 3}, "batch", "Divide that by 3",
+        {"arguments": {"per_device_train_batch_size": 4}, "processes": 3}, "batch", "Valid per_device_train_batch_size: 8, or a multiple",
     ),
     "a generation batch that does not fit": (
         {"arguments": {"generation_batch_size": 24}, "without": ["steps_per_generation"]},
@@ -190,7 +190,9 @@ WRONG = {
         on("t4", model_init_kwargs={"attn_implementation": "flash_attention_2"}), "flash_attention", "'sdpa'",
     ),
     "vLLM on a CPU": ({"arguments": {"use_vllm": True}}, "vllm", "use_vllm=False"),
-    "vLLM that is not there": (on("l4", use_vllm=True), "vllm", "pip install trl[vllm]"),
+    "fp16 weights to be trained": (
+        {**on("t4"), "lora_rank": 0, "load_in_4bit": False, "dtype": "float16"}, "fp16_full", "dtype='float32'",
+    ),
     "4-bit weights to be trained": ({"lora_rank": 0, "load_in_4bit": True}, "four_bit_full", "lora_rank=16"),
     "more memory than there is": (
         {**on(RTX_3060, per_device_train_batch_size=64, max_completion_length=900), "model": "seven_billion"},

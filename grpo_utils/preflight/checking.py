@@ -6,12 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..errors import CourseError
 from ..profiles import BACKENDS, Gpu, Profile, check_choice
 from ..reward_lab.calling import missing_columns, parameters_of
 from . import arguments as of_arguments
 from . import machine, rewards, rows, texts
 from .estimate import Estimate
-from .planned import Check, Planned, check_dataset, check_given, check_machine, check_tokenizer, planned
+from .planned import Check, Planned, check_dataset, check_given, check_machine, check_tokenizer, dtype_name, planned
 from .report import Finding, PreflightReport, in_order
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 ALWAYS: tuple[Check, ...] = (
     of_arguments.steps,
     of_arguments.ranges,
+    of_arguments.weights,
     of_arguments.choices,
     of_arguments.temperature,
     of_arguments.groups,
@@ -97,7 +99,7 @@ def preflight(
             first of this machine; if there is none, the profile's; without a profile a CPU.
         load_in_4bit: whether the base is quantized.
         lora_rank: of the adapter; 0 trains all weights.
-        dtype: in which the model is loaded.
+        dtype: in which the model is loaded, as a name or as torch's own; ``auto`` counts as not known.
         backend: ``unsloth`` or ``transformers``, which holds larger logits on a GPU.
         max_prompt_length: the limit in tokens to which you filter.
         processes: data-parallel processes; 0 asks the variable ``WORLD_SIZE``.
@@ -113,7 +115,7 @@ def preflight(
 
     Raises:
         CourseError: the arguments are neither a dict nor a `GRPOConfig`, rows are neither a Dataset nor a list, or
-            a GPU is named that is not known.
+            a GPU is named that is not known; or the variable ``WORLD_SIZE`` holds no number.
     """
     check_given(arguments)
     check_choice("backend", backend, BACKENDS)
@@ -132,14 +134,21 @@ def preflight(
         rewards=rewards,
         load_in_4bit=load_in_4bit,
         lora_rank=lora_rank,
-        dtype=dtype,
+        dtype=dtype_name(dtype),
         backend=backend,
         max_prompt_length=max_prompt_length,
-        processes=processes or int(os.environ.get("WORLD_SIZE", "1")),
+        processes=processes or _world_size(),
         tags=tags,
         answer_column=answer_column,
     )
     return _checked(run, lab)
+
+
+def _world_size() -> int:
+    text = os.environ.get("WORLD_SIZE", "1")
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise CourseError(f"The variable WORLD_SIZE is {text!r}; it should be the number of processes, or not be set.")
+    return int(text)
 
 
 def _checked(run: Planned, lab: bool) -> PreflightReport:
@@ -260,7 +269,11 @@ def _check_memory(run: Planned, seen: _Notebook) -> Estimate | None:
     if seen.has("wrong_type", "out_of_range", "max_steps_none", "generation_batch"):
         seen.skipped["memory and minutes"] = "the arguments have to be mended first"
         return None
-    estimate = machine.estimate(run, _prompt_tokens(run))
+    try:
+        estimate = machine.estimate(run, _prompt_tokens(run))
+    except CourseError as error:
+        seen.skipped["memory and minutes"] = str(error)
+        return None
     seen.checked.append("memory and minutes")
     seen.findings += machine.memory(run, estimate)
     return estimate

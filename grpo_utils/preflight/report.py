@@ -57,6 +57,7 @@ CODES = {
     "model_missing": ("error", "a model that cannot be had"),
     "bf16_gpu": ("error", "bf16 on a GPU without bf16 units"),
     "fp16_and_bf16": ("error", "two precisions at once"),
+    "fp16_full": ("error", "weights in fp16 that are to be trained with fp16"),
     "fp16_cpu": ("warning", "fp16 on a CPU: slow, and small gradients are lost"),
     "bf16_cpu": ("warning", "bf16 on a CPU: figures differ between machines"),
     "no_gpu": ("error", "arguments for a GPU on a machine without one"),

@@ -231,9 +231,10 @@ def _sample(run: Planned) -> tuple[list | None, dict]:
     names = _columns_given(run)
     few = first_rows(run.train, MOST_LOOKED_AT)
     golds = column(few, run.answer_column) if run.answer_column in names else list(range(len(few)))
-    kept = [run.train[i] for i in _different(golds)]  # only these are read in full: an image is decoded when it is read
-    answers = [row.get(run.answer_column) for row in kept] if run.answer_column in names else None
-    return answers or None, {name: [row.get(name) for row in kept] for name in names if name != run.answer_column}
+    chosen = _different(golds)
+    kept = [run.train[i] for i in chosen or range(min(MOST_GOLDS, len(few)))]  # read in full, images too: only these
+    answers = [row.get(run.answer_column) for row in kept] if chosen and run.answer_column in names else None
+    return answers, {name: [row.get(name) for row in kept] for name in names if name != run.answer_column}
 
 
 def _different(golds: list) -> list[int]:
