@@ -44,6 +44,8 @@ MOST = {"min_p": (1, "generate() raises"), "vllm_gpu_memory_utilization": (1, "v
 
 #: Words that argparse, as transformers sets it up, reads as a switch.
 SWITCHES = {"true": True, "yes": True, "false": False, "no": False}
+#: Loggers that are a package of their name, and what pip calls it where that is another name.
+PACKAGES = ("wandb", "trackio", "tensorboard", "mlflow", "swanlab", "comet_ml")
 LOGGERS = {"comet_ml": "comet-ml", "azure_ml": "azureml-core"}
 #: Below so many generations most groups tie where a reward has few values.
 FEWEST_FOR_COARSE = 4
@@ -477,11 +479,7 @@ def reporting(run: Planned) -> list[Finding]:
             found.append(
                 Finding("report_to", f"report_to={name!r} is unknown.", "the trainer raises a ValueError.", mend)
             )
-        elif (
-            not run.elsewhere
-            and find_spec(name) is None
-            and name in ("wandb", "trackio", "tensorboard", "mlflow", "swanlab", "comet_ml")
-        ):
+        elif not run.elsewhere and name in PACKAGES and find_spec(name) is None:
             mend = f"pip install {LOGGERS.get(name, name)}, or report_to='none'."
             why = "the trainer raises when it is built, after the model was loaded."
             found.append(Finding("report_to", f"report_to={name!r} needs the package {name!r}.", why, mend))
