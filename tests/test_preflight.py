@@ -106,7 +106,8 @@ WRONG = {
     "one completion a prompt": ({"arguments": {"num_generations": 1}}, "group_too_small", "num_generations=8"),
     "a group that is cut": ({"arguments": {"num_generations": 6}}, "batch", "Valid num_generations here: 2, 4, 8, 16"),
     "a group that is cut on three processes": (
-        {"arguments": {"per_device_train_batch_size": 4}, "processes": 3}, "batch", "Valid per_device_train_batch_size: 8, or a multiple",
+        {"arguments": {"per_device_train_batch_size": 4}, "processes": 3},
+        "batch", "Valid per_device_train_batch_size: 8, or a multiple",
     ),
     "a generation batch that does not fit": (
         {"arguments": {"generation_batch_size": 24}, "without": ["steps_per_generation"]},

@@ -473,7 +473,7 @@ def reporting(run: Planned) -> list[Finding]:
     for name in value if isinstance(value, list | tuple) else [value or "none"]:
         if name in ("none", "all"):
             continue
-        if name not in INTEGRATION_TO_CALLBACK:
+        if not isinstance(name, str) or name not in INTEGRATION_TO_CALLBACK:
             hint = did_you_mean(str(name), INTEGRATION_TO_CALLBACK).strip()
             mend = f"{hint} Or report_to='none'.".strip()
             found.append(

@@ -191,9 +191,7 @@ def _word(given: dict, name: str) -> str:
     """A value that is a name; "" if there is none."""
     value = given.get(name)
     if value is not None and not isinstance(value, str):
-        raise CourseError(
-            f"{name}: {value!r} is a {type(value).__name__}; write one name, in quotes if it is a number."
-        )
+        raise CourseError(f"{name}: {value!r} is a {type(value).__name__}; write one name, a number in quotes.")
     return value or ""
 
 
