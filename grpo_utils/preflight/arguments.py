@@ -1,5 +1,6 @@
 """Check the arguments of `GRPOConfig`: names, types, values, and how they fit together."""
 
+import math
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,10 +35,17 @@ RANGES = {
     "top_k": (0, True, "generate() raises"),
     "warmup_steps": (0, True, "GRPOConfig raises"),
     "epsilon": (0, False, "every update would be clipped away"),
+    "min_p": (0, True, "generate() raises"),
+    "repetition_penalty": (0, False, "generate() raises"),
+    "vllm_gpu_memory_utilization": (0, False, "vLLM refuses to start"),
 }
+#: The largest value of a number, and what else would happen.
+MOST = {"min_p": (1, "generate() raises"), "vllm_gpu_memory_utilization": (1, "vLLM refuses to start")}
 
 #: Words that argparse, as transformers sets it up, reads as a switch.
 SWITCHES = {"true": True, "yes": True, "false": False, "no": False}
+#: Loggers that are a package of their name, and what pip calls it where that is another name.
+PACKAGES = ("wandb", "trackio", "tensorboard", "mlflow", "swanlab", "comet_ml")
 LOGGERS = {"comet_ml": "comet-ml", "azure_ml": "azureml-core"}
 #: Below so many generations most groups tie where a reward has few values.
 FEWEST_FOR_COARSE = 4
@@ -83,6 +91,12 @@ def wrong_types(given: dict, wanted: dict[str, set], defaults: dict) -> list[Fin
         kinds = wanted.get(name, {object})
         if isinstance(value, str) and kinds <= {int, float, bool}:
             found.append(_text(name, value, kinds))
+        elif isinstance(value, list | tuple | set | dict) and kinds <= {int, float, bool}:
+            found.append(_collection(name, value, kinds))
+        elif isinstance(value, float) and kinds == {int}:
+            why = "range() and torch want a whole number; the run fails later, with a TypeError somewhere else."
+            mend = f"{name}={int(value) if math.isfinite(value) else defaults.get(name)!r}."
+            found.append(Finding("wrong_type", f"{name}={value!r}, and {name} is {_listed(kinds)}.", why, mend))
         elif isinstance(value, bool) and not kinds & {bool, object} and name != "scale_rewards":
             found.append(_switch(name, value, defaults.get(name)))
         elif value is None and name != "max_steps" and kinds <= {int, float} and defaults.get(name) is not None:
@@ -90,6 +104,14 @@ def wrong_types(given: dict, wanted: dict[str, set], defaults: dict) -> list[Fin
             mend = f"Leave it out: TRL's default is {defaults[name]!r}."
             found.append(Finding("wrong_type", f"{name}=None, and {name} is {_listed(kinds)}.", why, mend))
     return found
+
+
+def _collection(name: str, value: "list | tuple | set | dict", kinds: set) -> Finding:
+    why = "GRPOConfig does not look; the run fails later, with a TypeError somewhere else."
+    first = next(iter(value), None) if len(value) == 1 and not isinstance(value, dict) else None
+    mend = "One value alone." if first is None else f"{name}={first!r}."
+    what = f"{name}={value!r} is a {type(value).__name__}, and {name} is {_listed(kinds)}."
+    return Finding("wrong_type", what, why, mend)
 
 
 def _text(name: str, value: str, kinds: set) -> Finding:
@@ -214,11 +236,35 @@ def ranges(run: Planned) -> list[Finding]:
     found = []
     for name, (least, reached, why) in RANGES.items():
         value = run[name]
+        if name == "top_k" and value == -1 and run["use_vllm"]:
+            continue  # vLLM's word for all tokens
+        if name.startswith("vllm") and not run["use_vllm"]:
+            continue
         if isinstance(value, int | float) and (value < least or (value == least and not reached)):
             bound = f"{least} or more" if reached else f"above {least}"
             mend = f"{name} should be {bound}; TRL's default is {run.defaults[name]}."
             found.append(Finding("out_of_range", f"{name}={value!r}.", f"{why}.", mend))
+    return found + _too_large(run)
+
+
+def _too_large(run: Planned) -> list[Finding]:
+    found = []
+    for name, (most, why) in MOST.items():
+        value = run[name]
+        if isinstance(value, int | float) and value > most and (run["use_vllm"] or not name.startswith("vllm")):
+            mend = f"{name} should be {most} or less; TRL's default is {run.defaults[name]}."
+            found.append(Finding("out_of_range", f"{name}={value!r}.", f"{why}.", mend))
     return found
+
+
+def weights(run: Planned) -> list[Finding]:
+    """Weights of rewards that are no numbers."""
+    value = run["reward_weights"]
+    odd = [one for one in value if not isinstance(one, int | float)] if isinstance(value, list | tuple) else []
+    if not odd:
+        return []
+    what = f"reward_weights={list(value)!r}: {odd[0]!r} is no number."
+    return [Finding("reward_weights", what, "torch makes a tensor of them, and raises.", "reward_weights=[1.0, …].")]
 
 
 def choices(run: Planned) -> list[Finding]:
@@ -284,9 +330,10 @@ def _generation_batch(run: Planned) -> list[Finding]:
         return [
             Finding("generation_batch", what, "TRL derives one from the other and raises.", "Leave one of them out.")
         ]
-    if wanted % each == 0 and wanted >= each:
+    if not _whole(wanted) or (wanted % each == 0 and wanted >= each):
         return []
-    valid = ", ".join(str(each * number) for number in (1, 2, 4))
+    whole = math.lcm(each, run["num_generations"])  # whole steps and whole groups
+    valid = ", ".join(str(whole * number) for number in (1, 2, 4))
     what = f"generation_batch_size={wanted} is no multiple of the {each} completions of one step on all devices."
     return [Finding("generation_batch", what, "TRL raises a ValueError.", f"generation_batch_size={valid}.")]
 
@@ -299,25 +346,24 @@ def _whole_groups(code: str, completions: int, times: int, size: int, processes:
         what, _, mend = str(error).partition(". Valid ")
         if processes > 1:
             what += f" (per_device_train_batch_size counts {processes} processes together here)"
-            mend += f" Divide that by {processes} for each process."
+            mend = _for_processes(completions * times, times, size, processes)
         return [Finding(code, f"{what}.", "TRL raises a ValueError: a group must not be cut.", f"Valid {mend}")]
     return []
 
 
+def _for_processes(completions: int, times: int, size: int, processes: int) -> str:
+    """Group sizes and batches of one process with which whole groups fit into all processes together."""
+    sizes = ", ".join(str(number) for number in range(2, completions + 1) if completions % number == 0)
+    each = size // math.gcd(size, processes * times)
+    return f"num_generations here: {sizes}. Valid per_device_train_batch_size: {each}, or a multiple of it."
+
+
 def evaluation(run: Planned) -> list[Finding]:
     """The evaluation batch, and whether there is something to evaluate on."""
-    if str(run["eval_strategy"]).rpartition(".")[2].lower() in ("no", "false"):
-        return []
-    found = []
-    if run.heldout is None and run.train is not None:
-        found.append(
-            Finding(
-                "no_eval_rows",
-                f"eval_strategy={run['eval_strategy']!r} and no held-out rows.",
-                'the trainer raises: "you didn\'t pass an eval_dataset".',
-                "give heldout=… here and eval_dataset=… to GRPOTrainer, or eval_strategy='no'.",
-            )
-        )
+    off = str(run["eval_strategy"]).rpartition(".")[2].lower() in ("no", "false")
+    found = [] if off and not run["eval_on_start"] else _no_eval_rows(run, off)
+    if off:
+        return found
     size, batch = run["num_generations_eval"] or run["num_generations"], run["per_device_eval_batch_size"]
     if _whole(size, batch) and size >= 2 and (batch * run.processes) % size:
         found.append(
@@ -329,6 +375,18 @@ def evaluation(run: Planned) -> list[Finding]:
             )
         )
     return found
+
+
+def _no_eval_rows(run: Planned, off: bool) -> list[Finding]:
+    """Evaluation at steps or at the start, and nothing to evaluate on."""
+    if run.heldout is not None or run.train is None:
+        return []
+    said, mend = ("eval_on_start=True", "eval_on_start=False") if off else (
+        f"eval_strategy={run['eval_strategy']!r}", "eval_strategy='no'"
+    )  # fmt: skip
+    why = 'the trainer raises: "you didn\'t pass an eval_dataset", or "evaluation requires an eval_dataset".'
+    mend = f"give heldout=… here and eval_dataset=… to GRPOTrainer, or {mend}."
+    return [Finding("no_eval_rows", f"{said} and no held-out rows.", why, mend)]
 
 
 def _divisor(batch: int, most: int) -> int:
@@ -409,16 +467,19 @@ def reporting(run: Planned) -> list[Finding]:
     from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
     value, found = run["report_to"], []
+    if value is None and "report_to" in run.given and not run.constructed:
+        why = "transformers takes None for the name of a logger, and the trainer raises a ValueError."
+        return [Finding("report_to", "report_to=None.", why, "report_to='none', the word, or leave it out.")]
     for name in value if isinstance(value, list | tuple) else [value or "none"]:
         if name in ("none", "all"):
             continue
-        if name not in INTEGRATION_TO_CALLBACK:
+        if not isinstance(name, str) or name not in INTEGRATION_TO_CALLBACK:
             hint = did_you_mean(str(name), INTEGRATION_TO_CALLBACK).strip()
             mend = f"{hint} Or report_to='none'.".strip()
             found.append(
                 Finding("report_to", f"report_to={name!r} is unknown.", "the trainer raises a ValueError.", mend)
             )
-        elif find_spec(name) is None and name in ("wandb", "trackio", "tensorboard", "mlflow", "swanlab", "comet_ml"):
+        elif not run.elsewhere and name in PACKAGES and find_spec(name) is None:
             mend = f"pip install {LOGGERS.get(name, name)}, or report_to='none'."
             why = "the trainer raises when it is built, after the model was loaded."
             found.append(Finding("report_to", f"report_to={name!r} needs the package {name!r}.", why, mend))

@@ -6,12 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..errors import CourseError
 from ..profiles import BACKENDS, Gpu, Profile, check_choice
 from ..reward_lab.calling import missing_columns, parameters_of
 from . import arguments as of_arguments
 from . import machine, rewards, rows, texts
 from .estimate import Estimate
-from .planned import Check, Planned, check_dataset, check_given, check_machine, check_tokenizer, planned
+from .planned import Check, Planned, check_dataset, check_given, check_machine, check_tokenizer, dtype_name, planned
 from .report import Finding, PreflightReport, in_order
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 ALWAYS: tuple[Check, ...] = (
     of_arguments.steps,
     of_arguments.ranges,
+    of_arguments.weights,
     of_arguments.choices,
     of_arguments.temperature,
     of_arguments.groups,
@@ -80,6 +82,7 @@ def preflight(
     processes: int = 0,
     tags: Sequence[str] | None = None,
     answer_column: str = "answer",
+    lab: bool = True,
 ) -> PreflightReport:
     """Find in seconds what would fail or waste a run, before any weights are loaded.
 
@@ -96,12 +99,13 @@ def preflight(
             first of this machine; if there is none, the profile's; without a profile a CPU.
         load_in_4bit: whether the base is quantized.
         lora_rank: of the adapter; 0 trains all weights.
-        dtype: in which the model is loaded.
+        dtype: in which the model is loaded, as a name or as torch's own; ``auto`` counts as not known.
         backend: ``unsloth`` or ``transformers``, which holds larger logits on a GPU.
         max_prompt_length: the limit in tokens to which you filter.
         processes: data-parallel processes; 0 asks the variable ``WORLD_SIZE``.
         tags: the asked form, as for `probe`.
         answer_column: where the gold answers are.
+        lab: whether the reward lab tries the rewards; it knows tasks with a gold answer best.
 
     >>> from grpo_utils import training_arguments
     >>> from grpo_utils.profiles import CPU
@@ -111,7 +115,7 @@ def preflight(
 
     Raises:
         CourseError: the arguments are neither a dict nor a `GRPOConfig`, rows are neither a Dataset nor a list, or
-            a GPU is named that is not known.
+            a GPU is named that is not known; or the variable ``WORLD_SIZE`` holds no number.
     """
     check_given(arguments)
     check_choice("backend", backend, BACKENDS)
@@ -130,17 +134,24 @@ def preflight(
         rewards=rewards,
         load_in_4bit=load_in_4bit,
         lora_rank=lora_rank,
-        dtype=dtype,
+        dtype=dtype_name(dtype),
         backend=backend,
         max_prompt_length=max_prompt_length,
-        processes=processes or int(os.environ.get("WORLD_SIZE", "1")),
+        processes=processes or _world_size(),
         tags=tags,
         answer_column=answer_column,
     )
-    return _checked(run)
+    return _checked(run, lab)
 
 
-def _checked(run: Planned) -> PreflightReport:
+def _world_size() -> int:
+    text = os.environ.get("WORLD_SIZE", "1")
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise CourseError(f"The variable WORLD_SIZE is {text!r}; it should be the number of processes, or not be set.")
+    return int(text)
+
+
+def _checked(run: Planned, lab: bool) -> PreflightReport:
     seen = _Notebook()
     seen.run("names and types", [of_arguments.names, of_arguments.value_types], run)
     run = replace(run, given=of_arguments.readable(run))
@@ -150,7 +161,7 @@ def _checked(run: Planned) -> PreflightReport:
     _check_model(run, seen)
     _check_rows(run, seen)
     _check_texts(run, seen)
-    _check_rewards(run, seen)
+    _check_rewards(run, seen, lab)
     estimate = _check_memory(run, seen)
     return PreflightReport(in_order(seen.findings), estimate, tuple(seen.checked), seen.skipped, tuple(seen.notes))
 
@@ -169,6 +180,7 @@ def _check_rows(run: Planned, seen: _Notebook) -> None:
     sizes_known = not seen.has("wrong_type", "out_of_range", "group_too_small", "batch", "generation_batch")
     seen.run("rows", [rows.counts] if sizes_known else [], run)
     seen.run("prompts and answers", [rows.prompts, rows.answers, rows.duplicates], run)
+    seen.notes += rows.left_out(run)
     if run.train is None or run.heldout is None:
         seen.skipped["train against held-out"] = "one of them was not given"
 
@@ -185,7 +197,7 @@ def _check_texts(run: Planned, seen: _Notebook) -> None:
     golds = (
         []
         if run.train is None
-        else [gold for gold in rows.column(run.train, run.answer_column) if isinstance(gold, str)]
+        else [gold for gold in rows.column(rows.part_of(run.train)[0], run.answer_column) if isinstance(gold, str)]
     )
     seen.run("completion length", [lambda planned: texts.completion_length(planned, golds)], run)
     lengths = _lengths(run, seen)
@@ -209,7 +221,7 @@ def _lengths(run: Planned, seen: _Notebook) -> list[int]:
     return lengths
 
 
-def _check_rewards(run: Planned, seen: _Notebook) -> None:
+def _check_rewards(run: Planned, seen: _Notebook, lab: bool) -> None:
     if run.rewards is None:
         seen.skipped["rewards"] = "none given"
         return
@@ -220,18 +232,31 @@ def _check_rewards(run: Planned, seen: _Notebook) -> None:
         )
     if not rewards.functions(run):
         return
-    if seen.has("reward_weights", "not_a_reward", "reward_takes_no_more", "missing_column"):
-        seen.skipped["the reward lab"] = "TRL could not call the rewards as they are"
+    reason = _why_no_lab(run, seen, lab)
+    if reason:
+        seen.skipped["the reward lab"] = reason
         return
-    if run.train is None and any(
-        missing_columns(parameters_of(r), [run.answer_column]) for r in rewards.functions(run)
-    ):
-        seen.skipped["the reward lab"] = "a reward asks for columns, and no training rows were given"
+    try:
+        found, note = rewards.in_the_lab(run)
+    except rewards.OutOfBudgetError:
+        seen.skipped["the reward lab"] = f"it took over {rewards.LAB_SECONDS:g} s; {rewards.TOO_SLOW}"
         return
-    found, note = rewards.in_the_lab(run)
     seen.checked.append("the reward lab")
     seen.findings += found
     seen.notes.append(f"{note}.")
+
+
+def _why_no_lab(run: Planned, seen: _Notebook, lab: bool) -> str:
+    """Why the lab cannot try the rewards, or should not; "" if it can."""
+    if not lab:
+        return "lab=False"
+    if seen.has("reward_weights", "not_a_reward", "reward_takes_no_more", "missing_column"):
+        return "TRL could not call the rewards as they are"
+    rest = [missing_columns(parameters_of(r), [run.answer_column]) for r in rewards.functions(run)]
+    if run.train is None and any(rest):
+        return "a reward asks for columns, and no training rows were given"
+    slow = rewards.too_slow(run)
+    return f"{', '.join(slow)} took over {rewards.SECONDS_FOR_ONE} s a completion; {rewards.TOO_SLOW}" if slow else ""
 
 
 def _check_memory(run: Planned, seen: _Notebook) -> Estimate | None:
@@ -244,7 +269,11 @@ def _check_memory(run: Planned, seen: _Notebook) -> Estimate | None:
     if seen.has("wrong_type", "out_of_range", "max_steps_none", "generation_batch"):
         seen.skipped["memory and minutes"] = "the arguments have to be mended first"
         return None
-    estimate = machine.estimate(run, _prompt_tokens(run))
+    try:
+        estimate = machine.estimate(run, _prompt_tokens(run))
+    except CourseError as error:
+        seen.skipped["memory and minutes"] = str(error)
+        return None
     seen.checked.append("memory and minutes")
     seen.findings += machine.memory(run, estimate)
     return estimate

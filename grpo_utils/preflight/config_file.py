@@ -166,7 +166,7 @@ def preflight_file(path: Path, choices: Choices | None = None) -> PreflightRepor
     training, found = as_argparse(keys.training)
     model, texts = _read_model(keys.model)
     found += _unknown(keys.unknown) + texts + _model_keys(model)
-    skipped, name = {}, choices.model or model.get("model_name_or_path") or ""
+    skipped, name = {}, choices.model or _word(model, "model_name_or_path")
     train, heldout = _datasets(keys, choices, path.parent, skipped)
     rewards, problems = _rewards(keys.script, choices, path.parent)
     tokenizer = _tokenizer(name, skipped)
@@ -185,6 +185,14 @@ def preflight_file(path: Path, choices: Choices | None = None) -> PreflightRepor
     )
     findings = in_order([*found, *problems, *report.findings])
     return replace(report, findings=findings, skipped={**skipped, **report.skipped})
+
+
+def _word(given: dict, name: str) -> str:
+    """A value that is a name; "" if there is none."""
+    value = given.get(name)
+    if value is not None and not isinstance(value, str):
+        raise CourseError(f"{name}: {value!r} is a {type(value).__name__}; write one name, a number in quotes.")
+    return value or ""
 
 
 def _unknown(unknown: dict) -> list[Finding]:
@@ -270,7 +278,7 @@ def _tokenizer(name: str, skipped: dict) -> "PreTrainedTokenizerBase | None":
 
 def _datasets(keys: Keys, choices: Choices, folder: Path, skipped: dict) -> tuple:
     """Training and held-out rows, from files or from the course's own datasets."""
-    name = choices.train or keys.script.get("dataset_name") or ""
+    name = choices.train or _word(keys.script, "dataset_name")
     if not name:
         skipped["the dataset"] = "the file has no dataset_name; --train FILE gives one"
         return None, None

@@ -9,9 +9,9 @@ from ..errors import CourseError
 from ..models import check_model, fit_model
 from ..profiles import T4
 from .estimate import GIB, Estimate, Memory, estimate_memory, estimate_minutes
-from .planned import Planned
+from .planned import Planned, dtype_name
 from .report import Finding
-from .sizes import model_sizes
+from .sizes import model_sizes, read_config
 
 AMPERE = 8.0
 #: What to turn down when memory is short, in the order to try: cheap in quality first.
@@ -54,7 +54,8 @@ def _on_cpu(run: Planned) -> list[Finding]:
 
 def _on_gpu(run: Planned) -> list[Finding]:
     found, card = [], run.gpu
-    wants_bf16 = run.bf16 or run.dtype == "bfloat16"
+    loaded = _loaded_in(run)
+    wants_bf16 = run.bf16 or loaded == "bfloat16"
     if card.capability < AMPERE and wants_bf16:
         said = "bf16=True" if run["bf16"] else "bf16, TRL's default," if run.bf16 else "dtype='bfloat16'"
         why = (
@@ -63,12 +64,22 @@ def _on_gpu(run: Planned) -> list[Finding]:
         )
         mend = "fp16=True and bf16=False, and the model in float16 (an adapter's matrices in fp32)."
         found.append(Finding("bf16_gpu", f"{said} on {card.name}.", why, mend))
-    in_fp16 = run["fp16"] or run.dtype == "float16"
+    in_fp16 = run["fp16"] or loaded == "float16"
+    if run["fp16"] and loaded == "float16" and run.lora_rank == 0:
+        why = 'the gradient scaler of fp16 wants gradients in fp32 and raises: "Attempting to unscale FP16 gradients".'
+        mend = "the model in float32 (dtype='float32') with fp16=True, or an adapter (lora_rank=16)."
+        found.append(Finding("fp16_full", "fp16=True, and all weights are trained in float16.", why, mend))
     if in_fp16 and run.name and _overflows(run.name):
         why = "its activations exceed 65,504, the largest number of fp16, and become NaN."
         mend = "a Qwen model; or fp16=False and the model in float32 here (slow), in bf16 on a newer card."
         found.append(Finding("gemma_fp16", f"{run.name} in fp16.", why, mend))
     return found
+
+
+def _loaded_in(run: Planned) -> str | None:
+    """The type in which the model is loaded: as TRL is told in model_init_kwargs, else as it was said."""
+    asked = run["model_init_kwargs"] if isinstance(run["model_init_kwargs"], dict) else {}
+    return dtype_name(asked.get("dtype") or asked.get("torch_dtype")) or run.dtype
 
 
 def _overflows(model: str) -> bool:
@@ -84,7 +95,7 @@ def attention(run: Planned) -> list[Finding]:
     where = "a CPU" if run.on_cpu else run.gpu.name
     if run.on_cpu or run.gpu.capability < AMPERE:
         why = f"it needs a GPU of capability 8.0 (Ampere) or above, and this is {where}."
-    elif find_spec("flash_attn") is None:
+    elif find_spec("flash_attn") is None and not run.elsewhere:
         why = "flash-attn is not installed here, and transformers raises an ImportError when it loads the model."
     else:
         return []
@@ -100,7 +111,7 @@ def vllm(run: Planned) -> list[Finding]:
         why = "TRL's vLLM backend wants a CUDA device."
         return [Finding("vllm", "use_vllm=True on a CPU.", why, "use_vllm=False.")]
     found = []
-    if find_spec("vllm") is None:
+    if find_spec("vllm") is None and not run.elsewhere:
         why = "TRL raises an ImportError when the trainer is built."
         mend = "pip install trl[vllm], or use_vllm=False."
         found.append(Finding("vllm", "use_vllm=True, and vllm is not installed here.", why, mend))
@@ -125,6 +136,7 @@ def model(run: Planned) -> list[Finding]:
         return []
     try:
         check_model(run.name)
+        read_config(run.name)
     except CourseError as error:
         what, _, mend = str(error).replace("MODEL=", "model=").partition(". ")
         why = "nothing can be loaded; context length, sizes and memory were not checked either."
@@ -137,7 +149,7 @@ def model(run: Planned) -> list[Finding]:
 def estimate(run: Planned, prompt_tokens: int) -> Estimate:
     """Memory and minutes of the planned run; the prompts as long as given."""
     sizes = model_sizes(run.model)
-    dtype = "float32" if run.on_cpu else (run.dtype or "float32")
+    dtype = "float32" if run.on_cpu else (_loaded_in(run) or "float32")
     shared = {
         "generated_at_once": run.completions_at_once,
         "prompt_tokens": prompt_tokens,
@@ -180,6 +192,10 @@ def memory(run: Planned, found: Estimate) -> list[Finding]:
     has, memory = psutil.virtual_memory().available / GIB if run.on_cpu else run.gpu.memory_gib, found.memory
     where = "this machine has free" if run.on_cpu else f"{run.gpu.name} has"
     why = f"{where} {has:.1f} GiB; estimated {memory}."
+    if memory.high > has and run.processes > 1:
+        what = f"memory may not suffice: {memory.gib:.1f} GiB estimated for a device alone, {has:.1f} there."
+        mend = f"Nothing if the model is sharded (FSDP, DeepSpeed ZeRO). Else, in this order: {KNOBS}."
+        return [Finding("memory_tight", what, why, mend)]
     if memory.low > has:
         what = f"out of memory is likely: {memory.gib:.1f} GiB estimated, {has:.1f} there."
         return [Finding("memory", what, why, f"In this order: {KNOBS}.")]

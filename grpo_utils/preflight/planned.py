@@ -27,6 +27,7 @@ class Planned:
         constructed: whether they came as a `GRPOConfig`, which has checked some itself.
         defaults: those of the installed `GRPOConfig`.
         gpu: the GPU it will run on; None for a CPU.
+        elsewhere: whether the GPU is another than this machine's, so that what is installed here says nothing.
         load_in_4bit, lora_rank, dtype: of the model; None where not known. A rank of 0 trains all weights.
     """
 
@@ -39,6 +40,7 @@ class Planned:
     rewards: list | None = None
     gpu: Gpu | None = None
     machine: str = ""
+    elsewhere: bool = False
     load_in_4bit: bool | None = None
     lora_rank: int | None = None
     dtype: str | None = None
@@ -96,10 +98,20 @@ def planned(arguments: "dict | GRPOConfig", profile: Profile | None, gpu: Gpu | 
         config_defaults(),
         gpu=found,
         machine=machine,
+        elsewhere=found is not None and found not in find_gpus(),
         rewards=None if listed is None else list(listed),
         constructed=not isinstance(arguments, dict),
         **other,
     )
+
+
+def dtype_name(dtype: object) -> str | None:
+    """The name of a type of torch or of its name; None for ``auto``, which is known only when weights are loaded.
+
+    >>> dtype_name("torch.bfloat16"), dtype_name("auto")
+    ('bfloat16', None)
+    """
+    return None if dtype in (None, "auto") else str(dtype).removeprefix("torch.")
 
 
 def _arguments_of(config: "GRPOConfig") -> dict:

@@ -1,20 +1,39 @@
 """Check the rewards: that TRL can call them, that the dataset has their columns, and what the lab finds."""
 
+import functools
 import inspect
+import time
 from collections.abc import Callable
 
 from ..errors import CourseError, did_you_mean
 from ..reward_lab import probe
-from ..reward_lab.calling import PROVIDED, missing_columns, parameters_of
-from ..rewards import reward_name
+from ..reward_lab.calling import PROVIDED, Row, call, missing_columns, parameters_of
+from ..reward_lab.forms import FORMS
+from ..reward_lab.matrix import Case, clean_case
+from ..reward_lab.report import Finding as Fault
+from ..rewards import is_async, reward_name
 from .planned import Planned
 from .report import Finding
-from .rows import column, columns_of
+from .rows import column, columns_of, first_rows, names_of
 
 #: Rows whose answers and columns a reward is probed with.
 MOST_GOLDS = 4
+#: Rows among which different gold answers are looked for.
+MOST_LOOKED_AT = 1000
 #: What TRL gives a reward beside the dataset's columns in every run.
 GIVEN = (*PROVIDED, "environments")
+#: Seconds that one completion may take a reward, and the whole lab, before it is left out.
+SECONDS_FOR_ONE, LAB_SECONDS = 0.1, 30.0
+TOO_SLOW = "too slow to try here: python -m grpo_utils probe FILE.py:function takes its time"
+#: How the lab shows the message without content, which TRL makes of a tool call alone.
+NO_CONTENT = "(a chat message without content)"
+#: Faults that the lab can know only of a reward that compares with a gold answer.
+OF_ANSWERS = ("dead", "wrong_beats_right", "pays_missing_answer")
+MEND_REWARD = "Mend the reward; see all with print(probe(reward, answers=[…])), or `python -m grpo_utils probe`."
+MEND_GUESS = (
+    "The lab writes gold answers in tags; if the task is another one, say so: answer_column='…' (where the gold "
+    "answers are), tags=(…) (the asked form), or lab=False (no lab)."
+)
 
 
 def functions(run: Planned) -> list[Callable]:
@@ -111,9 +130,46 @@ def _missing(run: Planned, name: str, wanted: str) -> Finding:
     return Finding("missing_column", what, "TRL fills it from a column of that name, and raises a TypeError.", mend)
 
 
+class OutOfBudgetError(BaseException):
+    """The lab took too long; the lab itself survives every `Exception`, so this is none."""
+
+
+def too_slow(run: Planned) -> list[str]:
+    """The rewards that take too long for two completions; a first call that loads something is not counted."""
+    answers, columns = _sample(run)
+    first = {name: values[0] for name, values in columns.items()}
+    first |= {run.answer_column: answers[0]} if answers else {}
+    cases = [clean_case(FORMS[0], str(answers[0] if answers else 42)), Case("another", "odd", "I do not know.")]
+    rows = [Row(case, 0, first) for case in cases]
+    return [reward_name(reward) for reward in functions(run) if _seconds(reward, rows, _chat(run)) > SECONDS_FOR_ONE]
+
+
+def _seconds(reward: Callable, rows: list[Row], chat: bool) -> float:
+    """Seconds a completion."""
+    first = call(reward, rows, chat)
+    again = first.seconds / len(rows) > SECONDS_FOR_ONE and first.code != "slow"
+    return (call(reward, rows, chat) if again else first).seconds / len(rows)
+
+
+def within(reward: Callable, ends: float) -> Callable:
+    """The reward itself until a time, after which a call raises `OutOfBudgetError`."""
+    if is_async(reward):
+        return reward
+
+    @functools.wraps(reward)
+    def bounded(**arguments: object) -> object:
+        if time.perf_counter() > ends:
+            raise OutOfBudgetError
+        return reward(**arguments)
+
+    bounded.__name__ = reward_name(reward)
+    return bounded
+
+
 def in_the_lab(run: Planned) -> tuple[list[Finding], str]:
     """What the reward lab finds with a few gold answers of the rows; each reward on its own, then their sum."""
-    subjects = functions(run)
+    ends = time.perf_counter() + LAB_SECONDS
+    subjects = [within(reward, ends) for reward in functions(run)]
     answers, columns = _sample(run)
     weights = run["reward_weights"] if len(subjects) == len(run.rewards) else None
     report = probe(
@@ -125,36 +181,60 @@ def in_the_lab(run: Planned) -> tuple[list[Finding], str]:
         weights=list(weights) if weights and len(subjects) > 1 else None,
     )
     kinds = _kinds(run)
-    found = [
-        Finding(
-            "reward_broken" if kinds.get(finding.code, finding.severity) == "error" else "reward_weak",
-            f"{finding.reward}: {finding.sentence}",
-            f"the lab calls this {finding.code} (docs/rewards.md says what it means).",
-            "Mend the reward; see all with print(probe(reward, answers=[…])), or `python -m grpo_utils probe`.",
-        )
-        for finding in report.findings
-        if kinds.get(finding.code) != "no matter"
-    ]
+    found = [_from_lab(run, finding, kinds) for finding in report.findings if kinds.get(finding.code) != "no matter"]
     return found, f"the lab tried {len(report.scored)} completions"
+
+
+def _from_lab(run: Planned, finding: Fault, kinds: dict[str, str]) -> Finding:
+    """A fault that the lab found, as a finding."""
+    severity, mend = kinds.get(finding.code, finding.severity), MEND_REWARD
+    sentence = finding.sentence.partition(". If it wants")[0].rstrip(".") + "."  # what follows are the lab's options
+    if finding.code == "raises" and finding.completion == NO_CONTENT:
+        severity = "warning"
+        mend = "None if the run has no tools: TRL then always gives a text. With tools: (message.get('content') or '')."
+    elif finding.code in OF_ANSWERS and not _reads_answers(run, finding.reward):
+        severity, mend = "warning", MEND_GUESS
+    elif finding.code == "dead":
+        mend = f"Mend the reward. {MEND_GUESS}"
+    why = f"the lab calls this {finding.code} (docs/rewards.md says what it means)."
+    code = "reward_broken" if severity == "error" else "reward_weak"
+    return Finding(code, f"{finding.reward}: {sentence}", why, mend)
+
+
+def _reads_answers(run: Planned, name: str) -> bool:
+    """Whether the reward of a name, as the lab gives it, reads the gold answers that the rows have."""
+    if run.train is not None and run.answer_column not in columns_of(run.train):
+        return False
+    alone = [reward for reward in functions(run) if name.partition(" (")[0] == reward_name(reward)]
+    return any(run.answer_column in names_of(reward) for reward in alone or functions(run))
 
 
 def _kinds(run: Planned) -> dict[str, str]:
     """How severe it is that a reward handles one kind of completion: what counts is the kind of the prompts."""
     if run.train is None or not len(run.train):
         return {}
-    chat = isinstance(column(run.train, "prompt")[0], list)
+    chat = _chat(run)
     return {"string_only": "error" if chat else "no matter", "chat_only": "no matter" if chat else "error"}
+
+
+def _chat(run: Planned) -> bool:
+    """Whether the prompts are messages, as they are taken to be where there are none."""
+    if run.train is None or not len(run.train):
+        return True
+    return isinstance(run.train[0].get("prompt"), list)
 
 
 def _sample(run: Planned) -> tuple[list | None, dict]:
     """Gold answers of the first rows that have one, and their other columns."""
     if run.train is None or not len(run.train):
         return None, {}
-    columns = {name: column(run.train, name) for name in _columns_given(run)}
-    golds = columns.get(run.answer_column) or [True] * len(run.train)
-    kept = _different(golds)
-    answers = [golds[i] for i in kept] if run.answer_column in columns else None
-    return answers, {name: [v[i] for i in kept] for name, v in columns.items() if name != run.answer_column}
+    names = _columns_given(run)
+    few = first_rows(run.train, MOST_LOOKED_AT)
+    golds = column(few, run.answer_column) if run.answer_column in names else list(range(len(few)))
+    chosen = _different(golds)
+    kept = [run.train[i] for i in chosen or range(min(MOST_GOLDS, len(few)))]  # read in full, images too: only these
+    answers = [row.get(run.answer_column) for row in kept] if chosen and run.answer_column in names else None
+    return answers, {name: [row.get(name) for row in kept] for name in names if name != run.answer_column}
 
 
 def _different(golds: list) -> list[int]:

@@ -1,12 +1,11 @@
 """Check the rows: that there are enough, that each is fit, and that none is held out and trained on."""
 
 import inspect
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..data import check_rows
-from ..errors import CourseError
 from ..models import is_base_model
 from .planned import Planned
 from .report import Finding
@@ -16,13 +15,45 @@ if TYPE_CHECKING:
 
 SPLITS = (("train", "train"), ("heldout", "held-out"))
 LONGEST_SHOWN = 80
+#: Rows that are looked at one by one, evenly spread, and rows from the start that are compared with each other.
+MOST_ROWS, MOST_COMPARED = 3_000, 20_000
+#: Columns that TRL takes pictures from; equal questions about them need not be the same.
+IMAGES = ("image", "images")
+#: Parts of a name that say that a model was trained to chat.
+CHAT_NAMES = {"instruct", "chat", "it", "tiny"}
 
 
 def column(rows: "Dataset | Sequence[dict]", name: str) -> list:
     """All values of a column, from a Dataset or a list of rows; None where a row lacks it."""
     if isinstance(rows, Sequence) and not isinstance(rows, str):
         return [row.get(name) for row in rows]
-    return list(rows[name]) if name in rows.column_names else [None] * len(rows)
+    return rows.select_columns([name])[:][name] if name in rows.column_names else [None] * len(rows)
+
+
+def first_rows(rows: "Dataset | Sequence[dict]", most: int) -> "Dataset | Sequence[dict]":
+    """So many rows from the start."""
+    return rows[:most] if isinstance(rows, Sequence) else rows.select(range(min(most, len(rows))))
+
+
+def part_of(rows: "Dataset | Sequence[dict]") -> tuple["Dataset | Sequence[dict]", int]:
+    """At most `MOST_ROWS` rows, evenly spread, and how many rows lie between two of them."""
+    step = max(1, -(-len(rows) // MOST_ROWS))
+    part = rows[::step] if isinstance(rows, Sequence) else rows.select(range(0, len(rows), step))
+    return part, step
+
+
+def left_out(run: Planned) -> list[str]:
+    """What is not looked at row by row, in sentences."""
+    notes = []
+    for split, said in SPLITS:
+        rows = vars(run)[split]
+        if rows is not None and len(rows) > MOST_ROWS:
+            notes.append(f"{len(part_of(rows)[0])} of {len(rows)} {said} rows, evenly spread, were looked at.")
+    if run.train is not None and len(run.train) > MOST_COMPARED:
+        notes.append(f"repeats and leaks were looked for in the first {MOST_COMPARED} of {len(run.train)} train rows.")
+    if any(name in columns_of(run.train or []) for name in IMAGES):
+        notes.append("repeats and leaks were not looked for: the rows have images, which are not compared.")
+    return notes
 
 
 def columns_of(rows: "Dataset | Sequence[dict]") -> list[str]:
@@ -60,11 +91,12 @@ def prompts(run: Planned) -> list[Finding]:
     for split, said in SPLITS:
         rows = vars(run)[split]
         if rows is not None and len(rows):
-            found += _bad_prompts(run, column(rows, "prompt"), columns_of(rows), said)
+            part, step = part_of(rows)
+            found += _bad_prompts(run, column(part, "prompt"), columns_of(rows), said, step)
     return found
 
 
-def _bad_prompts(run: Planned, values: list, there: list[str], said: str) -> list[Finding]:
+def _bad_prompts(run: Planned, values: list, there: list[str], said: str, step: int) -> list[Finding]:
     """The first fault of a split's prompts, and how many rows have it."""
     problems = [(i, _prompt_problem(run, value)) for i, value in enumerate(values)]
     problems = [(i, code) for i, code in problems if code]
@@ -72,48 +104,74 @@ def _bad_prompts(run: Planned, values: list, there: list[str], said: str) -> lis
         return []
     index, code = problems[0]
     many = sum(other == code for _, other in problems)
-    where = f"{said} row {index}" + (f" and {many - 1} more" if many > 1 else "")
+    where = f"{said} row {index * step}" + (f" and {many - 1} more" if many > 1 else "")
     value = values[index]
-    if code == "no_prompt":
-        why = f"TRL reads the column 'prompt' and raises a KeyError; the columns are {', '.join(there)}."
-        return [
-            Finding(
-                code,
-                f"{where}: there is no prompt.",
-                why,
-                "Rename the column: rows.rename_column('question', 'prompt').",
-            )
-        ]
-    if code == "string_prompt":
-        why = "TRL applies no chat template to text: the model does not see that it is asked, and often never ends."
-        mend = (
-            f"Messages: chat_prompt({_shorten(value, 40)}). (For a base model without a chat template text is right.)"
-        )
-        return [Finding(code, f"{where}: a plain text prompt to a chat model.", why, mend)]
-    why = "TRL renders messages (role, content), and the model answers the last one, which should be the user's."
-    return [
-        Finding(
-            code,
-            f"{where}: {_shorten(value)}.",
-            why,
-            'chat_prompt("the question"), or [{"role": "user", "content": "…"}].',
-        )
-    ]
+    what, why, mend = WORDS[code](value, there)
+    return [Finding(code, f"{where}: {what}", why, mend)]
+
+
+def _no_prompt(value: object, there: list[str]) -> tuple[str, str, str]:
+    if "prompt" in there:
+        why = "TRL has nothing to render or to sample from, and the run stops at that row."
+        return "its prompt is empty.", why, "rows.filter(lambda row: row['prompt'])."
+    why = f"TRL reads the column 'prompt' and raises a KeyError; the columns are {', '.join(there)}."
+    return "there is no prompt.", why, "Rename the column: rows.rename_column('question', 'prompt')."
+
+
+def _string_prompt(value: object, there: list[str]) -> tuple[str, str, str]:
+    why = "TRL applies no chat template to text: the model does not see that it is asked, and often never ends."
+    mend = f"Messages: chat_prompt({_shorten(value, 40)}). (For a base model text is right.)"
+    return "a plain text prompt to a chat model.", why, mend
+
+
+def _maybe_string_prompt(value: object, there: list[str]) -> tuple[str, str, str]:
+    _, why, mend = _string_prompt(value, there)
+    return "a plain text prompt, and the tokenizer has a chat template.", f"if it is a chat model: {why}", mend
+
+
+def _bad_prompt(value: object, there: list[str]) -> tuple[str, str, str]:
+    why = "TRL renders a list of messages, each with a role and a content, and raises on anything else."
+    return f"{_shorten(value)}.", why, 'chat_prompt("the question"), or [{"role": "user", "content": "…"}].'
+
+
+#: What is said of each fault of a prompt: what, why, what to do.
+WORDS = {
+    "no_prompt": _no_prompt,
+    "string_prompt": _string_prompt,
+    "maybe_string_prompt": _maybe_string_prompt,
+    "bad_prompt": _bad_prompt,
+}
 
 
 def _prompt_problem(run: Planned, value: object) -> str:
-    if value is None:
+    """The code of what is wrong with one prompt, or ""."""
+    if value is None or (isinstance(value, str) and not value.strip()):
         return "no_prompt"
     if isinstance(value, str):
-        if not value.strip():
-            return "no_prompt"
-        chats = run.tokenizer is not None and run.tokenizer.chat_template and not is_base_model(run.name)
-        return "string_prompt" if chats else ""
-    try:
-        check_rows([{"prompt": value, "answer": "x"}])
-    except CourseError:
-        return "bad_prompt"
-    return ""
+        return _text_problem(run, value)
+    return "" if _are_messages(value) else "bad_prompt"
+
+
+def _text_problem(run: Planned, text: str) -> str:
+    """Whether a text should have been messages: not if somebody has written the chat template into it already."""
+    if run.tokenizer is None or not run.tokenizer.chat_template or is_base_model(run.name):
+        return ""
+    if any(token in text for token in run.tokenizer.all_special_tokens):
+        return ""
+    parts = set(re.split(r"[-_./]", run.name.lower().rpartition("/")[2]))
+    return "string_prompt" if not run.name or parts & CHAT_NAMES else "maybe_string_prompt"
+
+
+def _are_messages(value: object) -> bool:
+    """Whether TRL can render a prompt: who speaks last does not matter, since it goes on from a model's turn."""
+    if not isinstance(value, list) or not value:
+        return False
+    return all(
+        isinstance(turn, dict)
+        and isinstance(turn.get("role"), str)
+        and (isinstance(turn.get("content"), str | list) or bool(turn.get("tool_calls")))
+        for turn in value
+    )
 
 
 def answers(run: Planned) -> list[Finding]:
@@ -124,7 +182,8 @@ def answers(run: Planned) -> list[Finding]:
     for split, said in SPLITS:
         rows = vars(run)[split]
         if rows is not None and len(rows) and run.answer_column in columns_of(rows):
-            found += _bad_answers(column(rows, run.answer_column), run.answer_column, said)
+            part, step = part_of(rows)
+            found += _bad_answers(column(part, run.answer_column), run.answer_column, said, step)
     return found
 
 
@@ -133,64 +192,85 @@ def names_of(reward: object) -> set[str]:
     return set(inspect.signature(reward).parameters) if callable(reward) else set()
 
 
-def _bad_answers(values: list, name: str, said: str) -> list[Finding]:
+def _bad_answers(values: list, name: str, said: str, step: int) -> list[Finding]:
     """Missing answers, and numbers where most rewards compare text; lists and dicts are left to their rewards."""
     found = []
     missing = [i for i, value in enumerate(values) if value is None or (isinstance(value, str) and not value.strip())]
     if missing:
-        what = f"{_rows(said, missing, values)}: {name} is {_shorten(values[missing[0]])}."
+        what = f"{_rows(said, missing, values, step)}: {name} is {_shorten(values[missing[0]])}."
         why = "no completion can be right there: the row teaches nothing, or pays what it should not."
-        found.append(Finding("bad_answer", what, why, f"rows.filter(lambda row: row[{name!r}])."))
+        mend = f"rows.filter(lambda row: row[{name!r}] is not None and str(row[{name!r}]).strip() != '')."
+        found.append(Finding("bad_answer", what, why, mend))
     numbers = [i for i, value in enumerate(values) if isinstance(value, int | float)]
     if numbers:
-        what = f"{_rows(said, numbers, values)}: {name} is {_shorten(values[numbers[0]])}, which is no text."
+        what = f"{_rows(said, numbers, values, step)}: {name} is {_shorten(values[numbers[0]])}, which is no text."
         why = "most rewards compare text, to which 7 is not '7'; the lab has tried yours with it."
         mend = f"rows.map(lambda row: {{{name!r}: str(row[{name!r}])}})."
         found.append(Finding("answer_not_text", what, why, mend))
     return found
 
 
-def _rows(said: str, indices: list[int], values: list) -> str:
+def _rows(said: str, indices: list[int], values: list, step: int) -> str:
     more = f" and {len(indices) - 1} more" if len(indices) > 1 else ""
-    return f"{said} row {indices[0]}{more} of {len(values)}"
+    return f"{said} row {indices[0] * step}{more} of {len(values)}"
 
 
-def key(prompt: object) -> str:
-    """What makes two prompts the same: what the user says, in lower case, with single spaces.
+def key(prompt: object, answer: object = "") -> str:
+    """What makes two rows the same: all that is said, and the answer, in lower case, with single spaces.
 
     >>> key([{"role": "user", "content": "What is  2 + 2? "}]) == key("what is 2 + 2?")
     True
+    >>> key("Go on.", "4") == key("Go on.", "5")
+    False
     """
     if isinstance(prompt, list):
-        said = [str(turn["content"]) for turn in prompt if isinstance(turn, dict) and turn.get("role") != "system"]
-        prompt = "\n".join(said)
-    return " ".join(str(prompt).casefold().split())
+        prompt = "\n".join(str(turn.get("content") if isinstance(turn, dict) else turn) for turn in prompt)
+    words = " ".join(str(prompt).casefold().split())
+    return f"{words} → {' '.join(str(answer).casefold().split())}" if answer != "" else words
+
+
+def _keys(rows: "Dataset | Sequence[dict]", with_answers: str) -> list[str]:
+    """The keys of rows that have a prompt; of the answers too where a column is named."""
+    golds = column(rows, with_answers) if with_answers else [""] * len(rows)
+    return [key(prompt, gold) for prompt, gold in zip(column(rows, "prompt"), golds, strict=True) if prompt]
 
 
 def duplicates(run: Planned) -> list[Finding]:
-    """The same prompt twice in training, and held-out prompts that are trained on."""
-    if run.train is None or not len(run.train):
+    """The same row twice in training, and held-out rows that are trained on; not where images tell them apart."""
+    if run.train is None or not len(run.train) or any(name in columns_of(run.train) for name in IMAGES):
         return []
-    seen, found = Counter(map(key, column(run.train, "prompt"))), []
-    twice = [prompt for prompt, number in seen.items() if number > 1 and prompt not in ("", "none")]
+    train = first_rows(run.train, MOST_COMPARED)
+    answered = run.answer_column in columns_of(train)
+    seen, found = Counter(_keys(train, run.answer_column if answered else "")), []
+    twice = [one for one, number in seen.items() if number > 1]
     if twice:
-        extra = sum(seen[prompt] - 1 for prompt in twice)
-        what = f"{extra} of {len(run.train)} training rows repeat another's prompt, such as {_shorten(twice[0])}."
-        why = "they count more than the others; with different answers one of them is wrong."
-        found.append(Finding("duplicates", what, why, "Drop them, unless they are meant."))
-    if run.heldout is not None:
-        leaked = [prompt for prompt in map(key, column(run.heldout, "prompt")) if prompt in seen and prompt != "none"]
-        if leaked:
-            what = (
-                f"{len(leaked)} of {len(run.heldout)} held-out prompts are trained on, such as {_shorten(leaked[0])}."
-            )
-            why = "the evaluation would measure memory there (case and spaces were ignored)."
-            mend = (
-                "from grpo_utils.preflight.rows import key; seen = {key(p) for p in heldout['prompt']}; "
-                "train = train.filter(lambda row: key(row['prompt']) not in seen)."
-            )
-            found.append(Finding("leak", what, why, mend))
+        extra = sum(seen[one] - 1 for one in twice)
+        what = (
+            f"{extra} of {len(train)} training rows repeat another's prompt and answer, such as {_shorten(twice[0])}."
+        )
+        found.append(
+            Finding("duplicates", what, "they count more than the others.", "Drop them, unless they are meant.")
+        )
+    if run.heldout is not None and len(run.heldout):
+        both = run.answer_column if answered and run.answer_column in columns_of(run.heldout) else ""
+        found += _leaked(run, set(seen) if bool(both) == answered else set(_keys(train, both)), both)
     return found
+
+
+def _leaked(run: Planned, seen: set[str], with_answers: str) -> list[Finding]:
+    """Held-out rows that are among the training rows."""
+    heldout = first_rows(run.heldout, MOST_COMPARED)
+    leaked = [one for one in _keys(heldout, with_answers) if one in seen]
+    if not leaked:
+        return []
+    of = f"row['prompt'], row[{with_answers!r}]" if with_answers else "row['prompt']"
+    what = f"{len(leaked)} of {len(heldout)} held-out prompts are trained on, such as {_shorten(leaked[0])}."
+    why = "the evaluation would measure memory there (case and spaces were ignored)."
+    mend = (
+        f"from grpo_utils.preflight.rows import key; seen = {{key({of}) for row in heldout}}; "
+        f"train = train.filter(lambda row: key({of}) not in seen)."
+    )
+    return [Finding("leak", what, why, mend)]
 
 
 def _shorten(value: object, longest: int = LONGEST_SHOWN) -> str:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..errors import CourseError
 from ..models import LORA_TARGETS, model_path
 
 if TYPE_CHECKING:
@@ -39,10 +40,20 @@ class Sizes:
 
 
 def read_config(model: "str | PretrainedConfig") -> "PretrainedConfig":
-    """A model's configuration by the model's name; a configuration is given back as it is."""
+    """A model's configuration by the model's name; a configuration is given back as it is.
+
+    Raises:
+        CourseError: transformers cannot read it.
+    """
     from transformers import AutoConfig
 
-    return AutoConfig.from_pretrained(model_path(model)) if isinstance(model, str) else model
+    if not isinstance(model, str):
+        return model
+    try:
+        return AutoConfig.from_pretrained(model_path(model))
+    except (ValueError, KeyError, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise CourseError(f"model={model!r} has a configuration that cannot be read: {reason}.") from error
 
 
 def model_sizes(model: "str | PretrainedConfig") -> Sizes:
@@ -53,15 +64,37 @@ def model_sizes(model: "str | PretrainedConfig") -> Sizes:
     >>> sizes = model_sizes("tiny-qwen3")
     >>> sizes.parameters, sizes.linear, sizes.layers
     (656448, 589824, 3)
+
+    Raises:
+        CourseError: the configuration cannot be read, or is of a family whose sizes are not known (GPT-2, T5).
     """
+    empty = _empty(read_config(model))
+    text, linear = read_config(model).get_text_config(), _linear_layers(empty)
+    if not linear:
+        raise CourseError(f"the sizes of a {type(empty).__name__} are not known: it has no linear layers of torch.")
+    try:
+        return _sizes(text, empty, linear)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise CourseError(f"the sizes of a {type(empty).__name__} are not known: {error}.") from error
+
+
+def _empty(config: "PretrainedConfig") -> "PreTrainedModel":
+    """The architecture without weights."""
     import torch
     from transformers import AutoModelForCausalLM
 
-    config = read_config(model)
-    text = config.get_text_config().to_dict()
-    with torch.device("meta"):
-        empty = AutoModelForCausalLM.from_config(config)
-    linear = _linear_layers(empty)
+    try:
+        with torch.device("meta"):
+            return AutoModelForCausalLM.from_config(config)
+    except (ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError) as error:
+        reason = str(error).splitlines()[0][:120]
+        raise CourseError(f"the sizes of a {type(config).__name__} are not known: {reason}") from error
+
+
+def _sizes(config: "PretrainedConfig", empty: "PreTrainedModel", linear: "dict[str, nn.Linear]") -> Sizes:
+    """The sizes of an empty model; families that name a width differently map it to the usual name."""
+    text = {**config.to_dict(), **{usual: vars(config)[own] for usual, own in config.attribute_map.items()
+                                   if own in vars(config)}}  # fmt: skip
     adapted = [m for name, m in linear.items() if name.rpartition(".")[2] in LORA_TARGETS] or list(linear.values())
     heads = text["num_attention_heads"]
     return Sizes(

@@ -1,17 +1,13 @@
 """Check the tokenizer and the lengths: what the model sees, and where its turn ends."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ..data import prompt_lengths
 from ..reward_lab.forms import FORMS, Form, read_tags
 from .planned import Planned
 from .report import Finding
-from .rows import column
+from .rows import column, first_rows, part_of
 from .sizes import read_config
-
-if TYPE_CHECKING:
-    pass
 
 #: What the model says in a conversation that is rendered for a test.
 SAID = "The answer is 42"
@@ -20,8 +16,8 @@ LONGEST_GOLDS = 20
 #: Above this a tokenizer's ``model_max_length`` means "not set" (transformers writes 1e30).
 UNSET = 10**9
 PERCENTILES = (50, 90, 95, 99)
-#: Prompts whose tokens are counted; of a larger dataset so many, evenly spread.
-MOST_PROMPTS = 10_000
+#: Prompts in which tokens are looked for that the model lacks.
+MOST_TRIED = 200
 
 
 def tokens(run: Planned) -> list[Finding]:
@@ -48,7 +44,7 @@ def tokens(run: Planned) -> list[Finding]:
 def template(run: Planned) -> list[Finding]:
     """A chat template: that there is one for messages, and that a turn ends with the eos token."""
     tokenizer = run.tokenizer
-    messages = run.train is not None and len(run.train) and isinstance(column(run.train, "prompt")[0], list)
+    messages = run.train is not None and len(run.train) and isinstance(run.train[0].get("prompt"), list)
     if tokenizer.chat_template is None:
         if not messages:
             return []
@@ -79,7 +75,7 @@ def _render(run: Planned, messages: list[dict]) -> tuple[str, str]:
 
 def rendering(run: Planned) -> list[Finding]:
     """Prompts on which the chat template raises."""
-    values = [] if run.train is None or not run.tokenizer.chat_template else _part(column(run.train, "prompt"))
+    values = [] if run.train is None or not run.tokenizer.chat_template else _prompts(run)
     failed = [(value, _render(run, value)[1]) for value in values if isinstance(value, list)]
     failed = [(value, failure) for value, failure in failed if failure]
     if not failed:
@@ -90,25 +86,38 @@ def rendering(run: Planned) -> list[Finding]:
     return [Finding("template_fails", what, why, "Each content a plain text, and only roles that the template knows.")]
 
 
-def _part(values: list) -> list:
-    """All values, or so many of a long list, evenly spread."""
-    return values[:: max(1, -(-len(values) // MOST_PROMPTS))]
+def _prompts(run: Planned) -> list:
+    """The training prompts; of a large dataset a part, evenly spread."""
+    return column(part_of(run.train)[0], "prompt")
 
 
 def vocabulary(run: Planned) -> list[Finding]:
-    """A tokenizer that belongs to another model."""
-    there = read_config(run.model).get_text_config().vocab_size
-    if len(run.tokenizer) <= there:
+    """A tokenizer that belongs to another model: tokens that are used and that the model lacks.
+
+    Gemma 3 1B has a token for images beyond its embeddings, which text never uses.
+    """
+    there = read_config(run.model).get_text_config().to_dict().get("vocab_size")
+    if there is None or len(run.tokenizer) <= there:
         return []
-    what = f"the tokenizer has {len(run.tokenizer)} tokens, the model {there}."
+    beyond = sorted(token for token in _used(run) if token >= there)
+    if not beyond:
+        return []
+    what = f"token {beyond[0]} ({run.tokenizer.convert_ids_to_tokens(beyond[0])!r}) is used, and the model has {there}."
     why = "a token beyond the model's embeddings raises an IndexError, or a device-side assert on a GPU."
     return [Finding("tokenizer_mismatch", what, why, "AutoTokenizer.from_pretrained of the same model.")]
 
 
+def _used(run: Planned) -> set[int]:
+    """The end, the padding, and the tokens of some prompts."""
+    used = {run.tokenizer.eos_token_id, run.tokenizer.pad_token_id} - {None}
+    values = [] if run.train is None else column(first_rows(run.train, MOST_TRIED), "prompt")
+    texts = [value if isinstance(value, str) else _render(run, value)[0] for value in values if value]
+    return used.union(*run.tokenizer(texts, add_special_tokens=False)["input_ids"]) if texts else used
+
+
 def lengths_of(run: Planned) -> list[int]:
     """Tokens of the training prompts as the model will see them; of a large dataset, of a part."""
-    values = column(run.train, "prompt")
-    return _lengths(run, _part(values))
+    return _lengths(run, _prompts(run))
 
 
 def _lengths(run: Planned, values: list) -> list[int]:

@@ -1,0 +1,299 @@
+"""Faults that a hostile review of preflight found, each with a test named after it."""
+
+import time
+from math import prod
+
+import pytest
+from datasets import Dataset
+from test_preflight import HELDOUT, REWARDS, ROWS, changed, check, codes, imports, load_tokenizer, on  # noqa: F401
+
+from grpo_utils import chat_prompt
+from grpo_utils.errors import CourseError
+from grpo_utils.preflight import model_sizes, preflight
+from grpo_utils.preflight import planned as of_planned
+from grpo_utils.profiles import Gpu
+
+
+def reads_text(completions, answer, **kwargs):
+    return [
+        1.0 if f"<answer>{gold}</answer>" in c[0]["content"] else 0.0
+        for c, gold in zip(completions, answer, strict=True)
+    ]
+
+
+def test_a_reward_that_reads_content_as_text_is_not_refused_for_a_message_without_it(load_tokenizer):  # noqa: F811
+    from trl.rewards import think_format_reward
+
+    report = check(load_tokenizer(), rewards=reads_text)
+    assert "reward_weak" in report.codes and "With tools: (message.get('content') or '')" in str(report), str(report)
+    assert not [f for f in report.errors if "calls this raises" in f.why], str(report)
+    assert check(load_tokenizer(), rewards=think_format_reward).ok
+
+
+def countdown(completions, target, nums, **kwargs):
+    """Pays an equation of the numbers that gives the target."""
+    wanted = [f"<answer>{'*'.join(map(str, some))}</answer>" for some in nums]
+    return [1.0 if text in c[0]["content"] else 0.0 for c, text in zip(completions, wanted, strict=True)]
+
+
+def test_a_task_without_gold_answers_is_not_called_dead(load_tokenizer):  # noqa: F811
+    rows = [{"prompt": row["prompt"], "target": prod((n, 7)), "nums": [n, 7]} for n, row in enumerate(ROWS)]
+    report = check(load_tokenizer(), rewards=countdown, train=rows, heldout=None)
+    assert report.ok and "calls this dead" in str(report), str(report)
+    assert "answer_column='…'" in str(report) and "lab=False" in str(report) and "examples=" not in str(report)
+    report = check(load_tokenizer(), rewards=countdown, train=rows, heldout=None, lab=False)
+    assert report.ok and "reward_weak" not in report.codes and report.skipped["the reward lab"] == "lab=False"
+
+
+def pays_all(completions, answer, **kwargs):
+    return [1.0 for _ in completions]
+
+
+def test_a_dead_reward_that_reads_the_answers_stays_an_error(load_tokenizer):  # noqa: F811
+    report = check(load_tokenizer(), rewards=pays_all)
+    assert {f.code for f in report.errors} == {"reward_broken"}, str(report)
+    both = check(load_tokenizer(), rewards=[pays_all, reads_text], arguments={"reward_weights": None})
+    assert {f.code for f in both.errors} == {"reward_broken"}, str(both)
+
+
+def sleepy(completions, answer, **kwargs):
+    time.sleep(0.3 * len(completions))
+    return [0.0 for _ in completions]
+
+
+def test_a_slow_reward_does_not_take_minutes(load_tokenizer):  # noqa: F811
+    started = time.perf_counter()
+    report = check(load_tokenizer(), rewards=sleepy)
+    assert report.ok and "too slow to try here" in report.skipped["the reward lab"], str(report)
+    assert "python -m grpo_utils probe" in report.skipped["the reward lab"]
+    assert time.perf_counter() - started < 5
+
+
+def test_the_lab_has_a_time_budget_in_all(load_tokenizer, monkeypatch):  # noqa: F811
+    from grpo_utils.preflight import rewards
+
+    monkeypatch.setattr(rewards, "LAB_SECONDS", 0.0)
+    report = check(load_tokenizer())
+    assert "too slow to try here" in report.skipped["the reward lab"], str(report)
+
+
+def test_an_added_token_that_no_text_uses_is_no_mismatch(load_tokenizer):  # noqa: F811
+    tokenizer = load_tokenizer()
+    tokenizer.add_tokens(["<image_soft_token>"], special_tokens=True)
+    assert check(tokenizer).ok
+    used = changed(ROWS, prompt=chat_prompt("What is <image_soft_token>?"))
+    assert "tokenizer_mismatch" in {f.code for f in check(tokenizer, train=used).errors}
+
+
+def texts(tokenizer, render):
+    return [{**row, "prompt": render(row["prompt"])} for row in ROWS]
+
+
+def test_a_prompt_that_is_rendered_already_is_no_string_prompt(load_tokenizer):  # noqa: F811
+    tokenizer = load_tokenizer()
+    rendered = texts(tokenizer, lambda p: tokenizer.apply_chat_template(p, add_generation_prompt=True, tokenize=False))
+    assert not codes(check(tokenizer, train=rendered)) & {"string_prompt", "maybe_string_prompt"}
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("Qwen2.5-0.5B", "maybe_string_prompt"),
+        ("Qwen2.5-0.5B-Instruct", "string_prompt"),
+        ("gemma-3-1b-it", "string_prompt"),
+    ],
+)
+def test_text_prompts_to_a_base_model_with_a_template_are_a_warning(name, code, load_tokenizer, tmp_path):  # noqa: F811
+    from transformers import AutoConfig
+
+    from grpo_utils import model_path
+
+    AutoConfig.from_pretrained(model_path("tiny-qwen3")).save_pretrained(tmp_path / name)
+    rows = texts(load_tokenizer(), lambda prompt: prompt[-1]["content"])
+    report = check(load_tokenizer(), model=str(tmp_path / name), train=rows, heldout=None)
+    assert code in report.codes and report.ok == (code == "maybe_string_prompt"), str(report)
+
+
+def test_equal_questions_with_another_system_prompt_or_answer_are_no_leak(load_tokenizer):  # noqa: F811
+    asked = [{"role": "user", "content": "What is 0 + 1?"}]
+    other = [{"role": "system", "content": "Answer in French."}, *asked]
+    same = {"prompt": ROWS[0]["prompt"], "answer": ROWS[0]["answer"]}
+    assert "leak" not in check(load_tokenizer(), heldout=[{"prompt": other, "answer": "1"}]).codes
+    assert "leak" not in check(load_tokenizer(), heldout=[{**same, "answer": "2"}]).codes
+    assert "leak" in check(load_tokenizer(), heldout=[same]).codes
+    assert "leak" in check(load_tokenizer(), heldout=[{"prompt": same["prompt"]}]).codes
+
+
+def test_equal_questions_about_different_images_are_no_leak(load_tokenizer):  # noqa: F811
+    rows = [{**row, "prompt": ROWS[0]["prompt"], "answer": "yes", "image": n} for n, row in enumerate(ROWS)]
+    report = check(load_tokenizer(), train=rows, heldout=rows[:4])
+    assert not report.codes & {"leak", "duplicates"} and "images, which are not compared" in str(report)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        [{"role": "user", "content": "What is 1 + 2?"}, {"role": "assistant", "content": "It is "}],
+        [{"role": "system", "content": "Write a riddle."}],
+    ],
+    ids=["prefill", "system only"],
+)
+def test_prompts_that_trl_accepts_are_no_bad_prompts(prompt, load_tokenizer):  # noqa: F811
+    assert check(load_tokenizer(), train=changed(ROWS, prompt=prompt)).ok
+
+
+def test_the_mend_for_a_blank_answer_drops_it(load_tokenizer):  # noqa: F811
+    rows = Dataset.from_list(changed(ROWS, answer=" "))
+    report = check(load_tokenizer(), train=rows)
+    condition = str(report).partition("rows.filter(lambda row: ")[2].partition(").\n")[0]
+    kept = rows.filter(lambda row: eval(condition, {"row": row}))
+    assert len(kept) == len(ROWS) - 1 and check(load_tokenizer(), train=kept).ok
+
+
+def test_an_empty_cell_is_not_called_a_missing_column(load_tokenizer):  # noqa: F811
+    report = check(load_tokenizer(), train=changed(ROWS, prompt=None))
+    assert "no_prompt" in report.codes and "KeyError" not in str(report) and "rename_column" not in str(report)
+
+
+def test_sixty_thousand_rows_take_seconds(load_tokenizer):  # noqa: F811
+    rows = Dataset.from_list(
+        [{"prompt": chat_prompt(f"What is {n} + 1?"), "answer": str(n + 1)} for n in range(60_000)]
+    )
+    started = time.perf_counter()
+    report = check(load_tokenizer(), train=rows)
+    assert time.perf_counter() - started < 5, time.perf_counter() - started
+    assert report.ok and "3000 of 60000 train rows, evenly spread, were looked at" in str(report), str(report)
+
+
+def test_images_are_not_read_to_check_the_prompts(load_tokenizer):  # noqa: F811
+    from datasets import Features, Image, Value
+    from PIL import Image as Picture
+
+    picture = Picture.new("RGB", (1500, 1500))
+    features = Features(
+        {"prompt": [{"role": Value("string"), "content": Value("string")}], "answer": Value("string"), "image": Image()}
+    )
+    rows = Dataset.from_list([{"prompt": r["prompt"], "answer": r["answer"], "image": picture} for r in ROWS], features)
+    rows = rows.select(list(range(40)) * 20)
+    started = time.perf_counter()
+    report = check(load_tokenizer(), train=rows)
+    assert time.perf_counter() - started < 5 and report.ok, str(report)
+
+
+def configs():
+    from transformers import BloomConfig, GPT2Config, T5Config, ViTConfig
+
+    small = {"n_layer": 2, "n_head": 2}
+    return [GPT2Config(n_embd=32, **small), BloomConfig(hidden_size=32, **small), T5Config(d_model=32), ViTConfig()]
+
+
+@pytest.mark.parametrize("number", range(4), ids=["GPT-2", "Bloom", "T5", "ViT"])
+def test_a_family_whose_sizes_are_not_known_is_skipped_and_told(number, load_tokenizer):  # noqa: F811
+    report = check(load_tokenizer(), model=configs()[number])
+    assert report.estimate is not None or "are not known" in report.skipped["memory and minutes"], str(report)
+    if report.estimate is None:
+        with pytest.raises(CourseError, match="are not known"):
+            model_sizes(configs()[number])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"max_steps": [1]}, "wrong_type"),
+        ({"num_generations": {"a": 1}}, "wrong_type"),
+        ({"learning_rate": [1e-3]}, "wrong_type"),
+        ({"per_device_train_batch_size": 8.0}, "wrong_type"),
+        ({"generation_batch_size": 16.0}, "wrong_type"),
+        ({"max_completion_length": float("inf")}, "wrong_type"),
+        ({"reward_weights": ["1.0"]}, "reward_weights"),
+        ({"min_p": 1.5}, "out_of_range"),
+        ({"repetition_penalty": 0.0}, "out_of_range"),
+        ({"report_to": None}, "report_to"),
+        ({"report_to": {"a": 1}}, "report_to"),
+    ],
+    ids=str,
+)
+def test_a_value_that_fails_later_is_found(arguments, code, load_tokenizer):  # noqa: F811
+    without = ["steps_per_generation"]
+    report = check(load_tokenizer(), arguments=arguments, without=without)
+    assert code in {f.code for f in report.errors}, str(report)
+
+
+def test_eval_on_start_without_rows_is_found(load_tokenizer):  # noqa: F811
+    report = check(load_tokenizer(), arguments={"eval_on_start": True}, heldout=None)
+    assert {f.code for f in report.errors} == {"no_eval_rows"} and "eval_on_start=False" in str(report)
+
+
+def test_more_than_the_whole_card_for_vllm_is_found_only_with_vllm(load_tokenizer):  # noqa: F811
+    greedy = {"vllm_gpu_memory_utilization": 1.5}
+    assert "out_of_range" in check(load_tokenizer(), **on("l4", use_vllm=True, **greedy)).codes
+    assert "out_of_range" not in check(load_tokenizer(), **on("l4", **greedy)).codes
+
+
+def test_a_dtype_in_model_init_kwargs_counts(load_tokenizer):  # noqa: F811
+    for asked in ({"dtype": "bfloat16"}, {"torch_dtype": "torch.bfloat16"}):
+        assert "bf16_gpu" in check(load_tokenizer(), **on("t4", model_init_kwargs=asked)).codes
+
+
+def test_minus_one_is_vllms_word_for_all_tokens(load_tokenizer):  # noqa: F811
+    assert "out_of_range" not in check(load_tokenizer(), **on("l4", use_vllm=True, top_k=-1)).codes
+    assert "out_of_range" in check(load_tokenizer(), **on("l4", top_k=-1)).codes
+
+
+def test_a_dtype_may_be_auto_or_torchs_own(load_tokenizer):  # noqa: F811
+    import torch
+
+    for dtype in ("auto", torch.float16, "float16"):
+        assert check(load_tokenizer(), **{**on("l4"), "dtype": dtype}).estimate is not None
+
+
+def test_a_shortage_of_memory_on_several_processes_is_a_warning(load_tokenizer):  # noqa: F811
+    small = {**on(Gpu("NVIDIA tiny", 0.5, 8.6), per_device_train_batch_size=64), "backend": "transformers"}
+    assert "memory" in check(load_tokenizer(), **small).codes
+    report = check(load_tokenizer(), **small, processes=2)
+    assert report.ok and "memory_tight" in report.codes and "sharded" in str(report), str(report)
+
+
+def test_what_is_not_installed_here_counts_only_if_the_run_is_here(load_tokenizer, monkeypatch):  # noqa: F811
+    run = on("l4", use_vllm=True)
+    assert "vllm" not in check(load_tokenizer(), **run).codes
+    card = of_planned.HARDWARE["l4"].gpu
+    monkeypatch.setattr(of_planned, "find_gpus", lambda: [card])
+    report = check(load_tokenizer(), **run)
+    assert "vllm" in {f.code for f in report.errors} and "pip install trl[vllm]" in str(report)
+
+
+def test_the_mend_for_a_generation_batch_is_of_whole_groups(load_tokenizer):  # noqa: F811
+    arguments = {"generation_batch_size": 24, "per_device_train_batch_size": 10, "num_generations": 4}
+    report = check(load_tokenizer(), arguments=arguments, without=["steps_per_generation"])
+    assert "generation_batch_size=20, 40, 80." in str(report), str(report)
+    assert check(
+        load_tokenizer(), arguments={**arguments, "generation_batch_size": 20}, without=["steps_per_generation"]
+    ).ok
+
+
+def test_the_mend_for_a_batch_on_three_processes_mends(load_tokenizer):  # noqa: F811
+    arguments = {"per_device_train_batch_size": 4, "num_generations": 8}
+    report = check(load_tokenizer(), arguments=arguments, processes=3)
+    assert "Valid num_generations here: 2, 3, 4, 6, 12. Valid per_device_train_batch_size: 8, or a" in str(report)
+    for mended in ({"num_generations": 6}, {"per_device_train_batch_size": 8}):
+        assert check(load_tokenizer(), arguments={**arguments, **mended}, processes=3).ok
+
+
+def test_a_number_of_processes_that_is_none_is_one_sentence(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "x")
+    with pytest.raises(CourseError, match="WORLD_SIZE is 'x'"):
+        preflight({})
+
+
+def test_names_in_a_file_that_are_none_are_one_sentence(tmp_path):
+    from grpo_utils.preflight.config_file import preflight_file
+
+    path = tmp_path / "config.yaml"
+    for line, said in {"dataset_name: 3": "dataset_name: 3 is a int", "model_name_or_path: [a]": "is a list"}.items():
+        path.write_text(line)
+        with pytest.raises(CourseError, match=said):
+            preflight_file(path)
+    path.write_text("lora_r: [1]\nuse_peft: true\nuse_cpu: true\nbf16: false")
+    report = preflight_file(path)
+    assert "wrong_type" in report.codes and "lora_r=1." in str(report)
