@@ -297,3 +297,7 @@ def test_names_in_a_file_that_are_none_are_one_sentence(tmp_path):
     path.write_text("lora_r: [1]\nuse_peft: true\nuse_cpu: true\nbf16: false")
     report = preflight_file(path)
     assert "wrong_type" in report.codes and "lora_r=1." in str(report)
+
+
+def test_a_length_with_a_point_is_no_error_since_trl_takes_it(load_tokenizer):  # noqa: F811
+    assert check(load_tokenizer(), arguments={"max_completion_length": 32.0}).ok

@@ -42,6 +42,9 @@ RANGES = {
 #: The largest value of a number, and what else would happen.
 MOST = {"min_p": (1, "generate() raises"), "vllm_gpu_memory_utilization": (1, "vLLM refuses to start")}
 
+#: Counts for which TRL takes 8.0 as 8; for the others it raises.
+TAKES_FLOATS = ("max_completion_length",)
+
 #: Words that argparse, as transformers sets it up, reads as a switch.
 SWITCHES = {"true": True, "yes": True, "false": False, "no": False}
 #: Loggers that are a package of their name, and what pip calls it where that is another name.
@@ -93,7 +96,7 @@ def wrong_types(given: dict, wanted: dict[str, set], defaults: dict) -> list[Fin
             found.append(_text(name, value, kinds))
         elif isinstance(value, list | tuple | set | dict) and kinds <= {int, float, bool}:
             found.append(_collection(name, value, kinds))
-        elif isinstance(value, float) and kinds == {int}:
+        elif isinstance(value, float) and kinds == {int} and not (name in TAKES_FLOATS and value.is_integer()):
             why = "range() and torch want a whole number; the run fails later, with a TypeError somewhere else."
             mend = f"{name}={int(value) if math.isfinite(value) else defaults.get(name)!r}."
             found.append(Finding("wrong_type", f"{name}={value!r}, and {name} is {_listed(kinds)}.", why, mend))
