@@ -18,6 +18,7 @@ from .data import (
 )
 from .errors import CourseError, did_you_mean
 from .evaluation import (
+    Change,
     Comparison,
     Estimate,
     Evaluation,
@@ -37,9 +38,13 @@ from .evaluation import (
     majority_vote,
     mcnemar_p_value,
     mean_interval,
+    p_text,
+    paired_change,
     paired_interval,
     pass_at_k,
+    shown,
     side_by_side,
+    sign_test,
     split_gain,
     t_interval,
     verdict,
