@@ -334,8 +334,7 @@ for kind in ("grpo", "bnpo", "dapo"):
 
 # %% [markdown]
 # `grpo` and `dapo` do not mind. `bnpo` even changes its sign: each part is divided by its own tokens, so the three tokens of
-# the first weigh as much as the seven of the second. It is the same loss as `dapo` in name and another in effect as soon as you
-# accumulate.
+# the first weigh as much as the seven of the second. So `bnpo` is `dapo` only as long as nothing is accumulated.
 
 # %% [markdown]
 # ## 3. Which tokens learn
@@ -444,13 +443,13 @@ for place in (0, 1, 8):
     print("mask:", *kept, sep="")
 
 # %% [markdown]
-# The first prompt is a token shorter than the others, so one filler stands before it. Each mask ends with its completion's
-# EOS.
+# The first prompt is a token shorter than the others, so one filler stands before it. The last 1 of a mask is the
+# completion's EOS (unless it was cut off).
 #
 # **Log-probabilities of the tokens.** At each position the model gives *logits*, a score for every token of the vocabulary that
 # could come **next**. So the logits that judge the first token of the completion stand at the last token of the prompt: hence
 # the shift by one. `log_softmax` turns scores into log-probabilities, and `gather` picks out the one of the
-# token that was really sampled.
+# token that was really sampled. (We sample at temperature 1. At any other, divide the logits by it first, as TRL does.)
 
 
 # %% tags=["formulas"]
@@ -548,7 +547,7 @@ from grpo_utils import training_arguments
 HIGH = {"cispo": 5.0}  # epsilon_high; 0.2 for all others
 
 
-def trainer_for(kind, beta, parts):
+def settings_of(kind, beta, parts):
     arguments = training_arguments(
         profile,
         output_dir=tempfile.mkdtemp(),
@@ -558,8 +557,17 @@ def trainer_for(kind, beta, parts):
         epsilon_high=HIGH.get(kind, 0.2),
         gradient_accumulation_steps=parts,
     )
+    return GRPOConfig(**arguments)
+
+
+# %%
+def trainer_for(kind, beta, parts):
     trainer = GRPOTrainer(
-        model, functions, GRPOConfig(**arguments), train_rows
+        model=model,
+        processing_class=tokenizer,
+        args=settings_of(kind, beta, parts),
+        train_dataset=train_rows,
+        reward_funcs=functions,
     )
     trainer.current_gradient_accumulation_steps = parts
     return trainer
@@ -615,8 +623,8 @@ print("equal to 1e-5:", worst < 1e-5)
 
 # %% [markdown]
 # Equal, but for rounding. The course's tests do the same for every kind with and without KL, on-policy and off-policy, whole and in parts,
-# with completions masked that were cut off, and with a whole step of `trainer.train()`; and they break each formula above on purpose, to see that the
-# comparison fails.
+# with completions masked that were cut off, and with two whole steps of `trainer.train()`; and they break each formula above on
+# purpose, to see that the comparison fails.
 
 # %% [markdown]
 # ## 6. A bare loop
@@ -631,12 +639,12 @@ def train(model, tokenizer, rows, score, steps, updates=1, rate=2e-3, **clip):
     weights = [w for w in model.parameters() if w.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=rate, weight_decay=0.0)
     seen = []
-    for step in range(steps):
-        some = rows[step * 8 % len(rows) : step * 8 % len(rows) + 8]
+    for start in range(0, steps * 8, 8):
+        some = rows[start % len(rows) : start % len(rows) + 8]
         batch, texts = sample(model, tokenizer, some["prompt"], size=8)
         rewards = score(texts, [a for a in some["answer"] for _ in range(8)])
-        advantages = advantages_of(rewards, size=8)
-        mask, old = batch["completion_mask"], None
+        advantages, mask = advantages_of(rewards, 8), batch["completion_mask"]
+        old = None
         for _ in range(updates):
             logps = token_logps(model, batch)
             old = logps.detach() if old is None else old
@@ -646,23 +654,25 @@ def train(model, tokenizer, rows, score, steps, updates=1, rate=2e-3, **clip):
             loss.backward()
             torch.nn.utils.clip_grad_norm_(weights, 1.0)
             optimizer.step()
-            seen.append({"reward": rewards.mean().item(), "loss": loss.item()})
-            seen[-1] |= ratios_seen(logps.detach() - old, advantages, mask)
+            seen.append(what_happened(logps, old, advantages, mask, rewards))
     return seen
 
 
 # %% [markdown]
-# Beside reward and loss, `ratios_seen` notes what the ratios do; section 7 reads it.
+# For each update we note the mean reward, and what the ratios do (for section 7).
 
 
 # %% tags=["formulas"]
-def ratios_seen(log_ratio, advantages, mask, epsilon=0.2):
-    kept, ratio = mask.bool(), torch.exp(log_ratio)
-    signs = advantages.unsqueeze(1)
-    below = (ratio < 1 - epsilon) & (signs < 0)
-    above = (ratio > 1 + epsilon) & (signs > 0)
-    clipped = (below | above)[kept].float().mean().item()
-    return {"clipped": clipped, "moved": log_ratio[kept].abs().mean().item()}
+def what_happened(logps, old, advantages, mask, rewards, epsilon=0.2):
+    kept, signs = mask.bool(), advantages.unsqueeze(1)
+    log_ratio = logps.detach() - old
+    below = (log_ratio.exp() < 1 - epsilon) & (signs < 0)
+    above = (log_ratio.exp() > 1 + epsilon) & (signs > 0)
+    return {
+        "reward": rewards.mean().item(),
+        "clipped": (below | above)[kept].float().mean().item(),
+        "moved": log_ratio[kept].abs().mean().item(),
+    }
 
 
 # %% [markdown]
@@ -672,7 +682,7 @@ def ratios_seen(log_ratio, advantages, mask, epsilon=0.2):
 # %% tags=["nbval-check-output"]
 import inspect
 
-used = advantages_of, clipped_loss, sample, token_logps, train, ratios_seen
+used = advantages_of, clipped_loss, sample, token_logps, train, what_happened
 count = sum(len(inspect.getsource(part).splitlines()) for part in used)
 print(count, "lines, under 80:", count < 80)
 
@@ -698,9 +708,9 @@ from grpo_utils import logged, run_curves
 
 reward = logged(seen, "reward")
 show(
-    run_curves({"bare loop": seen}, ["reward", "loss"]),
-    f"Left, the mean reward over {len(reward)} steps, from {reward[0]:.2f} to "
-    f"{reward[-1]:.2f}. Right, the loss, near zero throughout.",
+    run_curves({"bare loop": seen}, ["reward"]),
+    f"Line chart of the mean reward over {len(reward)} steps of the bare "
+    f"loop, from {reward[0]:.2f} to {reward[-1]:.2f}.",
 )
 
 # %%
@@ -715,4 +725,237 @@ print("improvement shown:", comparison.improved)
 
 # %% [markdown]
 # It learns what lesson 03 learns. What TRL has more is not in the formulas: many GPUs, vLLM, logs, checkpoints, tools, models of
-# every make. The loss stays near zero while the reward rises, for advantages sum to zero in every group.
+# every make.
+
+# %% [markdown]
+# ## 7. Several updates a batch
+#
+# Sampling is the dear part of a step, so why not learn several times from one batch? TRL calls the number `num_iterations`,
+# here it is `updates`. From the second update on the policy is no longer the one that sampled: the batch is off-policy,
+# and only now ratio and clip have work to do. The same four batches, eight updates each, once clipped and once not
+# (an infinite epsilon):
+
+# %%
+import math
+
+often = dict(steps=4, updates=8)
+runs = {}
+for name, epsilon in (("epsilon 0.2", 0.2), ("no clip", math.inf)):
+    fresh, _ = load(full_finetuning=False)
+    torch.manual_seed(SEED)
+    clip = dict(low=epsilon, high=epsilon)
+    runs[name] = train(fresh, tokenizer, train_rows, score, **often, **clip)
+
+
+# %% [markdown]
+# The table has, for each of the eight updates, the mean over the batches: the share of tokens beyond the clip, and how far the policy has moved from
+# the one that sampled (the mean size of log(ratio) over the tokens).
+
+
+# %%
+def at_update(run, number, key):
+    values = [entry[key] for entry in run[number::8]]
+    return sum(values) / len(values)
+
+
+print("             epsilon 0.2              no clip")
+print("update   beyond     moved      beyond     moved")
+for number in range(8):
+    print(f"{number + 1:6}", end="")
+    for run in runs.values():
+        print(f"{at_update(run, number, 'clipped'):9.3f}", end="")
+        print(f"{at_update(run, number, 'moved'):10.3f}   ", end="")
+    print()
+
+# %%
+figure = Figure(figsize=(7, 3), layout="constrained")
+axes = figure.subplots()
+styles = (("#0072B2", "o"), ("#D55E00", "s"))
+for (name, run), (colour, marker) in zip(runs.items(), styles):
+    far = [at_update(run, number, "moved") for number in range(8)]
+    axes.plot(range(1, 9), far, color=colour, marker=marker, label=name)
+axes.set(xlabel="update from the same batch", ylabel="mean |log(ratio)|")
+axes.grid(alpha=0.3)
+axes.legend()
+show(
+    figure,
+    "Distance from the policy that sampled, over eight updates from one "
+    f"batch. Without a clip it ends at {far[-1]:.2f}; clipped it ends at "
+    f"{at_update(runs['epsilon 0.2'], 7, 'moved'):.2f}.",
+)
+
+# %% [markdown]
+# At the first update nothing is clipped, for every ratio is 1. So with `num_iterations=1`, TRL's default and the setting of
+# lesson 03, epsilon is idle: whatever you set, the training is the same. (Unless one generation is cut into
+# several optimizer steps, `steps_per_generation` above `gradient_accumulation_steps`; and for `cispo` a cap below 1 always
+# counts.) Then the share grows. Without a clip the policy
+# runs on, on the word of 64 completions that it would no longer write. Clipped, the tokens that went far enough stop
+# pushing, and it stays nearer. It is not a wall: unclipped tokens share their weights with the clipped ones and move those as well.
+
+# %% tags=["nbval-check-output"]
+clipped, free = runs.values()
+first = max(entry["clipped"] for run in runs.values() for entry in run[::8])
+print("nothing clipped at the first update:", first == 0)
+print("some clipped at the eighth:", at_update(clipped, 7, "clipped") > 0)
+near, far = at_update(clipped, 7, "moved"), at_update(free, 7, "moved")
+print("without a clip it moves further:", far > near)
+
+# %% [markdown]
+# `epsilon_high` above `epsilon` (DAPO's *clip-higher*, 0.28) leaves good rare tokens more room to become likelier. In the table of
+# lesson 04 the clipped shares are `clip_ratio/low_mean` and `clip_ratio/high_mean`.
+
+# %% [markdown]
+# ## 8. What PPO has more
+#
+# Ratio and clip come from PPO (Schulman et al. 2017, arXiv 1707.06347), unchanged. What differs is where the advantage
+# comes from.
+#
+# | | PPO | GRPO |
+# |---|---|---|
+# | policy, trained | yes | yes |
+# | what scores a completion | a reward model or a function | a reward model or a function |
+# | reference model, frozen | for the KL, usually in the reward | only with `beta` above zero, in the loss |
+# | **value model**, trained | yes: often as large as the policy | **none** |
+# | baseline of the advantage | what the value model expects, token by token | the mean of the group |
+# | advantage | differs from token to token (GAE) | one for the whole completion |
+# | completions a prompt | one is enough | a group, at least 2 |
+#
+# So what goes is the *value model* (or critic), a second network that is trained to foresee the reward, with its memory, its
+# optimizer and its own loss. It is **not** the reward model: either method can use one, or do without. The price is paid
+# in samples: GRPO needs a whole group to know what was to be expected, and it cannot tell a completion's good tokens from
+# its bad ones.
+
+# %% [markdown]
+# ## 9. Exercises
+#
+# ### Exercise 1: is k3 the KL divergence?
+#
+# A policy picks among a few tokens with the probabilities `new`, the reference with `ref`. The KL divergence is the sum of
+# `new * log(new / ref)`. Write `mean_k3(new, ref)`: the mean of `r - log(r) - 1`, `r = ref / new`, over tokens that the
+# **policy** picks. (Use `math.log`.) Compare with the KL divergence.
+
+
+# %%
+def mean_k3(new: list[float], ref: list[float]) -> float | None:
+    """Your answer: a number."""
+    return None
+
+
+# %% tags=["nbval-check-output"]
+from grpo_utils import check_exercise
+
+PAIRS = [
+    (([0.9, 0.1], [0.5, 0.5]), 0.37),
+    (([0.7, 0.2, 0.1], [0.2, 0.2, 0.6]), 0.70),
+    (([0.5, 0.5], [0.5, 0.5]), 0.0),
+]
+print(check_exercise("Exercise 1", mean_k3, PAIRS))
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# The next cell holds it. The mean of `r` is the sum of `ref`, so 1, and `r - 1` drops out: what remains is the mean of
+# `-log(r)`, the KL divergence. The `r - 1` only serves to keep each single token's value from being negative, so that
+# fewer samples are needed.
+# </details>
+
+
+# %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
+def mean_k3_solution(new: list[float], ref: list[float]) -> float:
+    pairs = [(p, q / p) for p, q in zip(new, ref)]
+    return sum(p * (r - math.log(r) - 1) for p, r in pairs)
+
+
+print(check_exercise("Exercise 1, solution", mean_k3_solution, PAIRS))
+
+# %% [markdown]
+# ### Exercise 2: does the token learn?
+#
+# Write `learns(ratio, advantage)` for the clipped loss with epsilon 0.2: whether the token has a gradient.
+
+
+# %%
+def learns(ratio: float, advantage: float) -> bool | None:
+    """Your answer: True or False."""
+    return None
+
+
+# %% tags=["nbval-check-output"]
+TOKENS = [
+    ((1.0, 1.0), True),
+    ((1.3, 1.0), False),
+    ((1.3, -1.0), True),
+    ((0.7, 1.0), True),
+    ((0.7, -1.0), False),
+    ((1.0, 0.0), False),
+]
+print(check_exercise("Exercise 2", learns, TOKENS))
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# The next cell holds it. A token falls silent when it has gone beyond the edge **in the direction of its advantage**. And with
+# the advantage 0, as in every tied group, nothing is learned at any ratio.
+# </details>
+
+
+# %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
+def learns_solution(ratio: float, advantage: float) -> bool:
+    if advantage > 0:
+        return ratio < 1.2
+    return advantage < 0 and ratio > 0.8
+
+
+print(check_exercise("Exercise 2, solution", learns_solution, TOKENS))
+
+# %% [markdown]
+# ### Exercise 3: what does a token weigh?
+#
+# Write `weights_of(lengths, kind, longest)`: for completions of these lengths, the weight of one token of each in the loss, for
+# `"grpo"`, `"dapo"` and `"dr_grpo"` (one batch, no parts). Two completions, of 2 and of 8 tokens: in which loss does a
+# token of the long one count for less?
+
+
+# %%
+def weights_of(lengths: list[int], kind: str, longest: int) -> list[float]:
+    """Your answer: one weight for each completion."""
+    return []
+
+
+# %% tags=["nbval-check-output"]
+WEIGHTS = [
+    (([2, 8], "grpo", 10), [0.25, 0.06]),
+    (([2, 8], "dapo", 10), [0.1, 0.1]),
+    (([2, 8], "dr_grpo", 10), [0.05, 0.05]),
+]
+print(check_exercise("Exercise 3", weights_of, WEIGHTS))
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# The next cell holds it. Only in `grpo`: there a token of the long completion counts a quarter of one of the short.
+# </details>
+
+
+# %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
+def weights_solution(lengths: list[int], kind: str, longest: int) -> list:
+    if kind == "grpo":
+        return [1 / (len(lengths) * length) for length in lengths]
+    whole = sum(lengths) if kind == "dapo" else len(lengths) * longest
+    return [1 / whole for _ in lengths]
+
+
+print(check_exercise("Exercise 3, solution", weights_solution, WEIGHTS))
+
+# %% [markdown]
+# ## What to take along
+#
+# - Compare a formula with a reference, in loss **and** gradient, off-policy, and in parts. On-policy many a slip has
+#   no effect: the clip is idle, and a factor that is 1 changes no value.
+# - The losses differ in what a token weighs. `grpo` favours long wrong answers; `bnpo` depends on how you cut the batch.
+# - The shift, the mask and the side of the padding are where an implementation of your own goes wrong without a sound.
+# - With one update a batch, epsilon does nothing.
+#
+# To read: Shao et al. 2024, *DeepSeekMath* (arXiv 2402.03300); Yu et al. 2025, *DAPO* (2503.14476); Liu et al. 2025,
+# *Understanding R1-Zero-like training* (2503.20783); MiniMax 2025, *MiniMax-M1* (2506.13585); Schulman's note on
+# approximating KL divergence; and `_compute_loss` in TRL's `grpo_trainer.py`, which you can read now.
