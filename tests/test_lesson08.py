@@ -250,12 +250,12 @@ def test_two_updates_of_trl_from_one_batch_are_ours(kind, tmp_path, monkeypatch)
     mine = torch.cat([weight.detach().flatten().clone() for weight in model.parameters()])
     model.load_state_dict(start)
     assert (theirs - before).abs().max() > 1e-3
-    assert (theirs - mine).abs().max() < 1e-6
+    assert (theirs - mine).abs().max() < 1e-5
     ours = lesson().advantages_of(torch.tensor(seen["rewards"]), SIZE, scale=kind != "dr_grpo")
     assert torch.allclose(ours, seen["advantages"], atol=1e-6)
 
 
-RATE = 0.1
+RATE = 1.0
 
 
 def train_with_trl(model, kind: str) -> dict:
