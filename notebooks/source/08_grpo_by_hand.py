@@ -213,7 +213,7 @@ show_tokens(penalties)
 # Zero where both agree; 2 - 0.69 - 1 = 0.31 where the reference gives a token twice the probability; and
 # 0.5 + 0.69 - 1 = 0.19 where it gives it half.
 #
-# Papers stop here. TRL 1.14 multiplies the penalty with the **ratio**, unless `use_bias_correction_kl=False`
+# The first papers stop here. TRL 1.14 multiplies the penalty with the **ratio**, unless `use_bias_correction_kl=False`
 # (DeepSeek-V3.2, arXiv 2512.02556). The mean of k3 is right, but its gradient is another matter: by the
 # log-probability of a token it is `1 - r`, while the gradient of the KL divergence asks for `-log(r)`. With the
 # ratio as a factor it is that. This holds on-policy too, where the factor is 1 and changes no value:
