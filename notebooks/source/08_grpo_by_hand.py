@@ -13,7 +13,7 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 1 minute (measured) | never run |
+# | time for Run All | 1 to 2 minutes (measured on a busy machine) | never run |
 # | model | 0.66 million parameters, ships with the course | the same: it trains on the CPU |
 #
 # **While it trains**, take a pencil and compute section 2 yourself, before you look at its numbers.
