@@ -81,6 +81,7 @@ from .models import (
 )
 from .plots import (
     change_chart,
+    difference_chart,
     logged,
     pass_at_k_curve,
     reward_and_truth,
