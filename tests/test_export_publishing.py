@@ -77,16 +77,23 @@ def test_an_adapter_is_a_peft_model_that_names_its_base():
 def test_a_base_that_is_not_on_the_hub_is_told_in_words_and_no_dead_link():
     text = model_card(report(model="tiny-qwen3", dataset="addition", backend="transformers"))
     assert not {"base_model", "datasets"} & header_of(text).keys() and "unsloth" not in header_of(text)["tags"]
+    assert "rows of two-digit additions, made by the course" in text
     assert "`tiny-qwen3` is not on the Hub: it ships with the course" in text
 
 
 def test_the_card_says_what_the_report_says():
     text = model_card(report())
-    for told in ("| `correctness_reward` | 2 |", "| `learning_rate` | 0.002 |", "| `lora r` | 16 |", "trl 1.14.0"):
+    for told in ("| `correctness_reward` | 2 |", "| `learning_rate` | 0.002 |", "| `lora_rank` | 16 |", "trl 1.14.0"):
         assert told in text
-    for told in ("100 steps, seed 3, base in 4 bits", "2000 rows of `gsm8k`", "Think first.", "0.950 (0.910 to 0.970)"):
+    for told in ("100 steps, seed 3, base in 4 bits", "2000 rows of GSM8K", "Think first.", "0.950 (0.910 to 0.970)"):
         assert told in text
     assert "no logit by more than 7e-07" in text and "200 held-out prompts" in text
+
+
+def test_the_versions_are_those_of_what_took_part():
+    versions = {"unsloth": "2026.10.9", "unsloth_zoo": "2026.10.9", "trl": "1.14.0"}
+    assert "unsloth 2026.10.9" in model_card(report(versions=versions))
+    assert "unsloth" not in model_card(report(model="tiny-qwen3", versions=versions, backend="transformers"))
 
 
 def test_no_improvement_is_told_as_such():

@@ -16,8 +16,9 @@ from .adapters import is_hub_id, loading_code, public_name, where_the_base_is
 
 KINDS = {"adapter": ("peft", "adapter"), "merged": ("transformers", "finetune")}
 
-#: How a dataset of this course is called on the Hub. The additions are made up by the course.
+#: How a dataset of this course is called on the Hub, and in words. The additions are made by the course.
 ON_THE_HUB = {"gsm8k": "openai/gsm8k"}
+IN_WORDS = {"gsm8k": "GSM8K", "addition": "two-digit additions, made by the course"}
 
 #: The training arguments that a reader asks for first; `report.json` has them all.
 TOLD = (
@@ -56,7 +57,7 @@ The model was trained with this system prompt, and expects it:
 
 ## Training
 
-GRPO with TRL{unsloth}: {steps} steps, seed {seed}, base in {bits}, on {train_rows} rows of `{dataset}`.
+GRPO with TRL{unsloth}: {steps} steps, seed {seed}, base in {bits}, on {train_rows} rows of {dataset}.
 
 | reward | weight |
 |---|---|
@@ -154,7 +155,7 @@ def _header(report: dict, kind: str, license: str) -> str:
 
 def _training_parts(report: dict) -> dict[str, object]:
     config = report["config"]
-    lora = {f"lora {name}": config["lora"][name] for name in ("r", "lora_alpha")}
+    lora = {"lora_rank": config["lora"]["r"], "lora_alpha": config["lora"]["lora_alpha"]}
     settings = {name: config["training_arguments"][name] for name in TOLD} | lora
     return {
         "unsloth": " and Unsloth" if report["backend"] == "unsloth" else "",
@@ -162,7 +163,7 @@ def _training_parts(report: dict) -> dict[str, object]:
         "seed": report["seed"],
         "bits": "4 bits" if report["load_in_4bit"] else "16 or 32 bits",
         "train_rows": config["train_rows"],
-        "dataset": config["profile"]["dataset"],
+        "dataset": IN_WORDS.get(config["profile"]["dataset"], config["profile"]["dataset"]),
         "rewards": "\n".join(f"| `{reward['name']}` | {reward['weight']:g} |" for reward in config["rewards"]),
         "settings": "\n".join(f"| `{name}` | {value} |" for name, value in settings.items()),
     }
@@ -180,5 +181,11 @@ def _result_parts(report: dict) -> dict[str, object]:
         "n": report["before"]["n"],
         "table": before_after(*rates, report.get("merged")),
         "merge": merge,
-        "versions": ", ".join(f"{package} {version}" for package, version in report["versions"].items()),
+        "versions": ", ".join(f"{package} {version}" for package, version in _versions(report).items()),
     }
+
+
+def _versions(report: dict) -> dict[str, str]:
+    """The versions of what took part: Unsloth may be installed and not used."""
+    unused = () if report["backend"] == "unsloth" else ("unsloth", "unsloth_zoo")
+    return {package: version for package, version in report["versions"].items() if package not in unused}

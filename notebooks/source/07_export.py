@@ -285,7 +285,7 @@ show(
 )
 
 # %% [markdown]
-# The two lower bars are thousands of times longer than the first one (the scale is logarithmic). So
+# The scale is logarithmic: the two lower values are thousands of times the first one. So
 # "the merge is exact" and "the merged model differs from the policy" are both true: the first is about
 # the merge, the second about the base. And merging into 4 bits does not keep the policy either,
 # although its base is the policy's own: the sum is rounded again.
@@ -306,14 +306,18 @@ for name, result in results.items():
 from grpo_utils import compare
 
 for name in ("merged, fp32", "merged into 4 bits"):
-    comparison = compare(after, results[name])
-    print(f"{name}: {comparison.sentence}")
+    pair = compare(after, results[name])
+    shown = "a difference is shown" if pair.changed else "none is shown"
+    print(f"{name}, against the policy:")
+    print(f"  {pair.difference.signed()}, p = {pair.p_value:.2f}: {shown}")
+    texts = zip(after.sampled, results[name].sampled)
+    print(f"  other texts: {sum(a != b for a, b in texts)} of {after.n}")
 
 # %% [markdown]
-# Read the sentences, not the rates. Each is a paired test on the same 200 prompts
-# ([lesson 06](06_evaluation.ipynb)): "no improvement shown" means that no difference was shown, in
-# either direction, and not that there is none. On this tiny model and task 4 bits cost little. On
-# yours they may cost more, so **evaluate what you hand on**, and not only what you trained.
+# Read the differences and their intervals, not the rates. Each is a paired test on the same 200 prompts
+# ([lesson 06](06_evaluation.ipynb)), sampled with the same random numbers. "None is shown" does not say that there
+# is none: some texts are others, and on a larger model or a harder task they may be worse ones. So **evaluate what
+# you hand on**, and not only what you trained.
 #
 # Which one to hand on? The merge into the unquantized base: it is exact, it runs everywhere, and whoever
 # wants 4 bits quantizes it afterwards, by a method of his choice.
@@ -321,8 +325,8 @@ for name in ("merged, fp32", "merged into 4 bits"):
 # %% [markdown]
 # ## 6. Inference: `pipeline`, batches, streaming
 #
-# **One question**: `pipeline` takes messages, applies the chat template and cuts off the prompt. The
-# system prompt has to be the one of the training.
+# **One question**: `pipeline` takes messages, applies the chat template and gives the messages back, with the
+# answer as the last one. The system prompt has to be the one of the training.
 
 # %%
 import transformers
@@ -412,7 +416,8 @@ worker.join()
 print(len(streamed), "pieces:", streamed)
 
 # %% [markdown]
-# Most pieces hold one word: a streamer waits until a word is complete, because a token may be half a letter.
+# Many pieces are empty: a token may be half a word, or half a letter, so the streamer keeps text back until a space
+# follows. Joined, they are the answer.
 
 # %% [markdown]
 # ## 7. Base and trained, side by side
@@ -549,8 +554,8 @@ else:
     print(" ".join(["python", *command[1:]]))
 
 # %% [markdown]
-# The converter knows a tokenizer by its fingerprint, and may refuse the tiny models' own one; those of Qwen and Gemma
-# it knows. `--outtype q8_0` makes a file of half the size of `f16`.
+# The converter knows tokenizers by their fingerprint and refuses one that it has never seen, which the tiny models'
+# own one is; it is made for those of published models. `--outtype q8_0` makes a file of about half the size of `f16`.
 #
 # A GGUF file alone is not your model yet: Ollama needs the **same template and system prompt** as the training, in a
 # `Modelfile`. Its templates are not Jinja but Go's. `modelfile` renders the tokenizer's own template with
@@ -699,9 +704,9 @@ print(check_exercise("Exercise 2", gigabytes, SIZES))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# The next cell holds it. A merge needs a machine that holds the base in fp32: four times the 16-bit file's *half*,
-# that is 6 GB for 1.5 billion and 28 GB for 7 billion. (Real 4-bit files are a little larger: scales for each block
-# of weights, and some layers are not quantized.)
+# The next cell holds it. A merge in fp32 needs a machine that holds the base in 32 bits: 6 GB for 1.5 billion, 28 GB
+# for 7 billion. (Real 4-bit files are larger than this: each block of weights has a scale, and some layers
+# are not quantized.)
 # </details>
 
 
