@@ -146,6 +146,17 @@ def test_what_was_laid_out_before_does_not_stay(model, tmp_path):
     assert not (tmp_path / "hub/me/my-model/config.json").exists()
 
 
+def test_a_staging_folder_that_is_the_model_itself_would_be_emptied(tmp_path):
+    """The fault: the folder to lay out in was removed first, whoever's it was."""
+    folder = tmp_path / "me" / "my-model"
+    folder.mkdir(parents=True)
+    (folder / "model.safetensors").write_bytes(b"weights")
+    write_card(folder, report())
+    with pytest.raises(CourseError, match="no push laid it out"):
+        push(folder, "me/my-model", staging=tmp_path)
+    assert (folder / "model.safetensors").read_bytes() == b"weights"
+
+
 @pytest.mark.parametrize("name", ["my-model", "a/b/c", "../me/x", "me/", "/me", "me/..", "me/a b"])
 def test_a_repository_is_owner_and_name(model, tmp_path, name):
     with pytest.raises(CourseError, match="owner/name"):

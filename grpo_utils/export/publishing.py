@@ -49,21 +49,31 @@ def push(
     Gives the files and their sizes in bytes. A new repository is ``private`` until you change that.
 
     Raises:
-        CourseError: ``repo_id`` is not ``owner/name``; the folder holds no model or no card; a file
-            names a path of this machine or a token; no token or no network; or what the Hub answers.
+        CourseError: ``repo_id`` is not ``owner/name``; somebody's own files are in the way; the folder holds no
+            model or no card; a file names a path of this machine or a token; there is no token or no network;
+            or the Hub refuses.
     """
     if not re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", repo_id):
         raise CourseError(f"repo_id={repo_id!r} is not of the form 'owner/name'.")
     files = files_to_push(folder)
-    laid_out = Path(staging) / repo_id
-    if laid_out.exists():
-        shutil.rmtree(laid_out)
-    laid_out.mkdir(parents=True)
+    laid_out = _empty_folder(Path(staging) / repo_id)
     for file in files:
         shutil.copy2(file, laid_out / file.name)
     if not dry_run:
         _upload(laid_out, repo_id, private)
     return {file.name: file.stat().st_size for file in files}
+
+
+def _empty_folder(laid_out: Path) -> Path:
+    """The folder, new and empty. Only what an earlier push laid out is removed: a mark beside it says so."""
+    mark = laid_out.with_name(f".{laid_out.name}.laid-out-by-push")
+    if laid_out.exists() and not mark.exists():
+        raise CourseError(f"{str(laid_out)!r} is there already, and no push laid it out. Give another staging folder.")
+    if laid_out.exists():
+        shutil.rmtree(laid_out)
+    laid_out.mkdir(parents=True)
+    mark.touch()
+    return laid_out
 
 
 def files_to_push(folder: str | Path) -> list[Path]:
