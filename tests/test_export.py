@@ -2,6 +2,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from grpo_utils.data import chat_prompt
 from grpo_utils.errors import CourseError
@@ -164,3 +166,11 @@ def test_a_merge_into_4_bits_rounds_and_warns(adapter):
     assert merge.largest_difference > 1e-2  # the exact merge above: below 1e-4
     assert not [name for name, _ in merge.model.named_modules() if "lora" in name]
     assert "Linear4bit" in {type(module).__name__ for module in merge.model.modules()}
+
+
+@given(st.lists(st.text("abcXYZ019._- ", min_size=1), min_size=1), st.sampled_from(["/", "C:\\", "./", "~/"]))
+def test_no_folder_but_the_last_is_told(parts, start):
+    from grpo_utils.export import public_name
+
+    separator = "\\" if start == "C:\\" else "/"
+    assert public_name(start + separator.join(parts)) == parts[-1]
