@@ -13,7 +13,7 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 2 minutes (measured) | never run |
+# | time for Run All | about 2 minutes (estimated from 90 s of processor time) | never run |
 # | model | 0.66 million parameters, ships with the course | the same: it trains on the CPU |
 #
 # **While it trains**, guess: the policy's base has 4 bits, the merged model 32. Will they answer the
