@@ -51,7 +51,25 @@ from .evaluation import (
     wilson_interval,
 )
 from .exercises import check_exercise
-from .export import Merge, export_merged, in_fresh_process, logits, merge_adapter, save_merged
+from .export import (
+    Merge,
+    convert_to_gguf,
+    export_merged,
+    gguf_command,
+    in_fresh_process,
+    logits,
+    merge_adapter,
+    merge_into_4bit,
+    model_card,
+    modelfile,
+    ollama_template,
+    public_name,
+    push,
+    save_adapter,
+    save_merged,
+    vllm_command,
+    write_card,
+)
 from .health import Verdict, diagnose, diagnose_error, diagnose_file, metrics_table, read_log, what_is
 from .install import check_gpu, check_versions
 from .models import (
@@ -61,6 +79,7 @@ from .models import (
     fit_model,
     gradient_checkpointing,
     is_base_model,
+    load_4bit_base,
     load_policy,
     lora_arguments,
     model_path,
@@ -68,6 +87,7 @@ from .models import (
 )
 from .plots import (
     change_chart,
+    difference_chart,
     logged,
     pass_at_k_curve,
     reward_and_truth,

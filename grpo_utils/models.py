@@ -179,24 +179,36 @@ def _load_with_unsloth(name: str, profile: Profile, load_in_4bit: bool, full_fin
 def _load_with_transformers(name: str, profile: Profile, load_in_4bit: bool, full_finetuning: bool, seed: int) -> tuple:
     import torch
     from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoTokenizer
 
-    model = AutoModelForCausalLM.from_pretrained(
-        model_path(name),
-        dtype=torch_dtype(profile),
-        quantization_config=_four_bits(profile) if load_in_4bit else None,
-        device_map="cpu" if profile.name == "cpu" else "auto",
-    )
+    model = load_4bit_base(name, profile) if load_in_4bit else _load_base(name, profile)
     tokenizer = AutoTokenizer.from_pretrained(model_path(name))
     if full_finetuning:
         return model, tokenizer
     if load_in_4bit:
-        keep_4bit_weights_unpacked(model)
         model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)
     torch.manual_seed(seed)  # PEFT draws the adapter's first weights from the global generator
     lora = lora_arguments(profile)
     lora.pop("use_gradient_checkpointing")
     return get_peft_model(model, LoraConfig(**lora, task_type="CAUSAL_LM")), tokenizer
+
+
+def load_4bit_base(name: str, profile: Profile) -> "PreTrainedModel":
+    """A frozen base in 4 bits (NF4, double quantization), from plain transformers and without an adapter."""
+    model = _load_base(name, profile, quantization_config=_four_bits(profile))
+    keep_4bit_weights_unpacked(model)
+    return model
+
+
+def _load_base(name: str, profile: Profile, quantization_config: object = None) -> "PreTrainedModel":
+    from transformers import AutoModelForCausalLM
+
+    return AutoModelForCausalLM.from_pretrained(
+        model_path(name),
+        dtype=torch_dtype(profile),
+        quantization_config=quantization_config,
+        device_map="cpu" if profile.name == "cpu" else "auto",
+    )
 
 
 def _four_bits(profile: Profile) -> "object":

@@ -119,6 +119,21 @@ def change_chart(changes: Mapping[str, "Estimate"], title: str) -> "Figure":
     return figure
 
 
+def difference_chart(differences: Mapping[str, float], title: str) -> "Figure":
+    """One bar a name on a logarithmic scale, for differences that are rounding and others that are not."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 0.8 + 0.4 * len(differences)), layout="constrained")
+    axes = figure.subplots()
+    axes.barh(list(differences), list(differences.values()), color=COLOURS[0])
+    axes.set_xscale("log")
+    axes.set_xlim(left=1e-8)
+    axes.invert_yaxis()
+    axes.set(title=title)
+    axes.grid(alpha=0.3, axis="x")
+    return figure
+
+
 def show(figure: "Figure", alt: str) -> None:
     """Display a figure in a notebook as a PNG that carries ``alt`` as its text."""
     from IPython.display import display

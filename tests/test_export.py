@@ -1,11 +1,14 @@
 import json
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from grpo_utils.data import chat_prompt
 from grpo_utils.errors import CourseError
 from grpo_utils.export import logits, merge_adapter, save_merged
-from grpo_utils.models import load_policy
+from grpo_utils.models import load_policy, model_path
 from grpo_utils.profiles import CPU
 
 PROMPTS = [chat_prompt("What is 15 + 27?"), chat_prompt("What is 8 + 1?", system_prompt=None)]
@@ -55,7 +58,7 @@ def test_plain_transformers_loads_the_merged_model(adapter, tmp_path):
 
 @pytest.mark.slow
 def test_a_merge_that_is_not_exact_is_refused(adapter, monkeypatch):
-    monkeypatch.setattr("grpo_utils.export.LARGEST_DIFFERENCE", 0.0)
+    monkeypatch.setattr("grpo_utils.export.merging.LARGEST_DIFFERENCE", 0.0)
     with pytest.raises(CourseError, match="changed a logit by"):
         merge_adapter(adapter, "tiny-qwen3", PROMPTS)
 
@@ -76,7 +79,98 @@ def test_an_adapter_of_another_base(tmp_path):
 
 
 def test_a_4_bit_copy_of_the_base_counts_as_the_base(tmp_path):
-    from grpo_utils.export import _check_adapter
+    from grpo_utils.export.merging import _check_adapter
 
     write_config(tmp_path, "unsloth/qwen2.5-1.5b-instruct-unsloth-bnb-4bit")
     _check_adapter(tmp_path, "unsloth/Qwen2.5-1.5B-Instruct")
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """An adapter as `save_adapter` leaves it; its base was loaded from a folder of this machine."""
+    from grpo_utils.export import save_adapter
+
+    folder = tmp_path_factory.mktemp("saved")
+    policy, tokenizer = load_policy("tiny-qwen3", profile=CPU, backend="transformers", load_in_4bit=False)
+    return save_adapter(policy, tokenizer, folder, "tiny-qwen3")
+
+
+@pytest.mark.slow
+def test_the_adapter_names_a_path_of_the_machine_that_trained_it(saved):
+    """The fault: PEFT wrote where the base was loaded from into adapter_config.json and README.md."""
+    config = json.loads((saved / "adapter_config.json").read_text())
+    assert config["base_model_name_or_path"] == "tiny-qwen3"
+    texts = [file.read_text() for file in saved.iterdir() if file.suffix in (".json", ".md", ".jinja")]
+    assert len(texts) >= 4 and not [text for text in texts if str(Path(model_path("tiny-qwen3")).parent) in text]
+
+
+@pytest.mark.slow
+def test_the_readme_of_an_adapter_says_how_to_load_it_and_it_loads(saved):
+    readme = (saved / "README.md").read_text()
+    assert 'from_pretrained(model_path("tiny-qwen3"))' in readme and "ships with the course" in readme
+    code = readme.split("```python\n")[1].split("```")[0].replace("FOLDER_OR_ID_OF_THIS_ADAPTER", str(saved))
+    names = {}
+    exec("from grpo_utils import model_path\n" + code, names)
+    assert type(names["model"]).__name__ == "PeftModelForCausalLM" and names["tokenizer"].chat_template
+
+
+@pytest.mark.slow
+def test_a_saved_adapter_still_merges(saved):
+    assert merge_adapter(saved, "tiny-qwen3", PROMPTS).largest_difference < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("base", "name", "header"),
+    [
+        ("unsloth/Qwen2.5-1.5B-Instruct", "unsloth/Qwen2.5-1.5B-Instruct", "base_model: unsloth/Qwen2.5-1.5B-Instruct"),
+        ("tiny-gemma3", "tiny-gemma3", ""),
+        ("/data/private/my-qwen", "my-qwen", ""),
+        ("./models/my-qwen/", "my-qwen", ""),
+        ("C:\\models\\my-qwen", "my-qwen", ""),
+    ],
+)
+def test_a_base_is_named_as_others_know_it(base, name, header):
+    from grpo_utils.export.adapters import _readme, public_name
+
+    assert public_name(base) == name
+    readme = _readme(base)
+    assert header in readme and ("base_model:" in readme) == bool(header)
+    assert "private" not in readme and "models" not in readme.replace("AutoModel", "")
+
+
+def test_a_folder_that_looks_like_a_hub_id_is_a_folder(tmp_path, monkeypatch):
+    from grpo_utils.export import public_name
+
+    (tmp_path / "models/my-qwen").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert public_name("models/my-qwen") == "my-qwen"
+
+
+@pytest.mark.slow
+def test_a_whole_model_is_no_adapter(tmp_path):
+    from grpo_utils.export import save_adapter
+
+    policy, tokenizer = load_policy(
+        "tiny-qwen3", profile=CPU, backend="transformers", load_in_4bit=False, full_finetuning=True
+    )
+    with pytest.raises(CourseError, match="Qwen3ForCausalLM has no adapter to save"):
+        save_adapter(policy, tokenizer, tmp_path, "tiny-qwen3")
+
+
+@pytest.mark.slow
+def test_a_merge_into_4_bits_rounds_and_warns(adapter):
+    from grpo_utils.export import merge_into_4bit
+
+    with pytest.warns(UserWarning, match="4-bit linear may get different generations"):
+        merge = merge_into_4bit(adapter, "tiny-qwen3", CPU, PROMPTS)
+    assert merge.largest_difference > 1e-2  # the exact merge above: below 1e-4
+    assert not [name for name, _ in merge.model.named_modules() if "lora" in name]
+    assert "Linear4bit" in {type(module).__name__ for module in merge.model.modules()}
+
+
+@given(st.lists(st.text("abcXYZ019._- ", min_size=1), min_size=1), st.sampled_from(["/", "C:\\", "./", "~/"]))
+def test_no_folder_but_the_last_is_told(parts, start):
+    from grpo_utils.export import public_name
+
+    separator = "\\" if start == "C:\\" else "/"
+    assert public_name(start + separator.join(parts)) == parts[-1]

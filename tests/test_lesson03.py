@@ -76,6 +76,12 @@ def test_the_report_is_enough_to_repeat_the_run(committed):
     assert (arguments["loss_type"], arguments["beta"], arguments["learning_rate"]) == ("dapo", 0.0, 2e-3)
 
 
+def test_the_adapter_names_its_base_and_no_path(committed):
+    config = json.loads((committed / "adapter" / "adapter_config.json").read_text())
+    assert config["base_model_name_or_path"] == "tiny-qwen3"
+    assert "ships with the course" in (committed / "adapter" / "README.md").read_text()
+
+
 PLAIN = """
 import json, sys, torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline

@@ -419,19 +419,19 @@ print(keep_trainable_fp32(policy), "adapter matrices in fp32")
 # %%
 import time
 
-from grpo_utils import HealthCallback, show_progress
+from grpo_utils import HealthCallback, save_adapter, show_progress
 
 show_progress(trainer)
 trainer.add_callback(HealthCallback(test_rows, every=50))
 started = time.perf_counter()
 result = trainer.train()
 train_seconds = time.perf_counter() - started
-policy.save_pretrained(run_folder / "adapter")
-tokenizer.save_pretrained(run_folder / "adapter")
-print("saved:", run_folder / "adapter")
+adapter = save_adapter(policy, tokenizer, run_folder / "adapter", base_name)
+print("saved:", adapter)
 
 # %% [markdown]
-# The adapter is saved at once: whatever happens next, it is there. Now the curve.
+# The adapter is saved at once: whatever happens next, it is there. (`save_adapter` is PEFT's `save_pretrained`; it also
+# names the base as others know it, where PEFT would write the path it was loaded from.) Now the curve.
 
 # %%
 from grpo_utils import logged, reward_curve, show

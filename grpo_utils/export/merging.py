@@ -1,12 +1,8 @@
-"""From an adapter to a model that stands alone, with proof that it is the same model.
+"""Merge an adapter into its base and prove that it is still the same model.
 
-A 4-bit policy is trained as *quantized base + adapter*. Merging the adapter into the 4-bit
-weights would round it away, so it goes into the unquantized base. That merge is exact, which
-is shown here in fp32. It is still not the policy that was trained: the base under the adapter
-has changed from 4 bits to full precision. So the two are evaluated apart.
-
-All of it runs in a fresh process. Unsloth on a GPU replaces parts of transformers in the process
-that trains; whether *plain* transformers loads and runs the result can only be seen elsewhere.
+Where Unsloth trained, all of it runs in a fresh process: on a GPU Unsloth replaces parts of
+transformers in the process that trains, and whether *plain* transformers loads and runs the result
+can only be seen elsewhere. What plain transformers trained can be merged anywhere.
 """
 
 import json
@@ -20,11 +16,11 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .data import encode_prompts
-from .errors import CourseError
-from .evaluation import Evaluation, evaluate
-from .models import model_path, torch_dtype
-from .profiles import Profile, prepare_machine
+from ..data import encode_prompts
+from ..errors import CourseError
+from ..evaluation import Evaluation, evaluate
+from ..models import load_4bit_base, model_path, torch_dtype
+from ..profiles import Profile, prepare_machine
 
 if TYPE_CHECKING:
     import torch
@@ -127,6 +123,26 @@ def _base_name(name: str) -> str:
     'qwen2.5-1.5b-instruct'
     """
     return re.sub(r"(-unsloth)?-bnb-4bit$", "", Path(name).name.lower())
+
+
+def merge_into_4bit(adapter: str | Path, base: str, profile: Profile, prompts: list[list[dict]]) -> Merge:
+    """Merge the adapter into the **4-bit** base, to see what that costs; `merge_adapter` is what you want.
+
+    PEFT reads every 4-bit matrix back, adds the adapter, rounds the sum to 4 bits again and warns of it.
+    ``largest_difference`` is what that did to a logit of the 4-bit policy. (Unsloth refuses to merge so.)
+
+    Raises:
+        CourseError: the folder holds no adapter, or it belongs to another base.
+    """
+    from peft import PeftModel
+    from transformers import AutoTokenizer
+
+    _check_adapter(Path(adapter), base)
+    tokenizer = AutoTokenizer.from_pretrained(model_path(base))
+    policy = PeftModel.from_pretrained(load_4bit_base(base, profile), str(adapter)).eval()
+    expected = logits(policy, tokenizer, prompts)
+    merged = policy.merge_and_unload().eval()
+    return Merge(merged, tokenizer, (logits(merged, tokenizer, prompts) - expected).abs().max().item())
 
 
 def logits(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", prompts: list[list[dict]]) -> "torch.Tensor":

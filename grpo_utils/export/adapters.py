@@ -1,0 +1,98 @@
+"""Save an adapter so that its files name the base as others know it.
+
+PEFT writes down where the base was loaded *from*. For a base in a local folder, such as a tiny
+model of this course, that is a path of the machine that trained: it helps nobody else, and tells
+what your folders are called. Here the name is replaced by a public one.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import CourseError
+from ..models import TINY_MODELS
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+LOADING = """---
+library_name: peft
+{header}---
+
+# A LoRA adapter
+
+It belongs to the base model `{base}` and does nothing without it.
+
+```python
+from peft import PeftModel
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+base = {load}
+model = PeftModel.from_pretrained(base, "FOLDER_OR_ID_OF_THIS_ADAPTER")
+tokenizer = AutoTokenizer.from_pretrained("FOLDER_OR_ID_OF_THIS_ADAPTER")
+```
+{remark}"""
+
+
+def public_name(base: str) -> str:
+    """The name of a base model for other people: its hub id, or a folder's own name without the path.
+
+    >>> public_name("unsloth/Qwen2.5-1.5B-Instruct"), public_name("/data/models/my-qwen"), public_name("./my-qwen/")
+    ('unsloth/Qwen2.5-1.5B-Instruct', 'my-qwen', 'my-qwen')
+    """
+    return base if is_hub_id(base) else re.split(r"[/\\]", base.rstrip("/\\"))[-1]
+
+
+def is_hub_id(base: str) -> bool:
+    """Whether a name is ``owner/name`` and no folder here.
+
+    >>> is_hub_id("Qwen/Qwen3-0.6B"), is_hub_id("tiny-qwen3"), is_hub_id("./my-qwen"), is_hub_id("/data/my-qwen")
+    (True, False, False, False)
+    """
+    return bool(re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", base)) and not Path(base).is_dir()
+
+
+def save_adapter(
+    policy: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", folder: str | Path, base: str
+) -> Path:
+    """Write adapter, tokenizer and a README to ``folder``; nothing in it names a path of this machine.
+
+    ``base`` is the name that the policy's base was asked for by: a hub id, a tiny model's name or a folder.
+
+    Raises:
+        CourseError: the policy has no adapter.
+    """
+    folder = Path(folder)
+    policy.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    config = folder / "adapter_config.json"
+    if not config.is_file():
+        raise CourseError(f"{type(policy).__name__} has no adapter to save: it was saved whole, in {str(folder)!r}.")
+    settings = json.loads(config.read_text(encoding="utf-8"))
+    settings["base_model_name_or_path"] = public_name(base)
+    config.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    (folder / "README.md").write_text(_readme(base), encoding="utf-8")
+    return folder
+
+
+def _readme(base: str) -> str:
+    name = public_name(base)
+    header = f"base_model: {name}\n" if is_hub_id(base) else ""
+    return LOADING.format(header=header, base=name, load=loading_code(base), remark=where_the_base_is(base))
+
+
+def loading_code(base: str) -> str:
+    """The line that loads a base, as its reader has to write it."""
+    if (TINY_MODELS / base).is_dir():
+        return f'AutoModelForCausalLM.from_pretrained(model_path("{base}"))  # from grpo_utils import model_path'
+    return f'AutoModelForCausalLM.from_pretrained("{public_name(base)}")'
+
+
+def where_the_base_is(base: str) -> str:
+    """A sentence about a base that is not on the Hub, or nothing."""
+    if is_hub_id(base):
+        return ""
+    if (TINY_MODELS / base).is_dir():
+        return f"\nThe base `{base}` is not on the Hub: it ships with the course, in `grpo_utils/tiny/{base}`.\n"
+    return f"\nThe base `{public_name(base)}` was a local folder: put yours where this line finds it.\n"

@@ -1,0 +1,272 @@
+"""The model card says what the report says; what goes to the Hub is what was laid out, and no secret."""
+
+import json
+
+import pytest
+import yaml
+
+from grpo_utils.errors import CourseError
+from grpo_utils.export import model_card, push, write_card
+
+RATES = {"n": 200, "format_rate": 0.5, "accuracy": 0.2, "accuracy_ci95": [0.15, 0.26], "greedy_accuracy": 0.0}
+BETTER = RATES | {"format_rate": 0.98, "accuracy": 0.95, "accuracy_ci95": [0.91, 0.97], "greedy_accuracy": 1.0}
+ARGUMENTS = {
+    "learning_rate": 2e-3,
+    "lr_scheduler_type": "linear",
+    "optim": "adamw_torch",
+    "per_device_train_batch_size": 64,
+    "gradient_accumulation_steps": 1,
+    "num_generations": 8,
+    "max_completion_length": 32,
+    "temperature": 1.0,
+    "beta": 0.0,
+    "loss_type": "dapo",
+    "scale_rewards": "group",
+}
+
+
+def report(**changes: object) -> dict:
+    config = {
+        "system_prompt": "Think first.",
+        "profile": {"dataset": changes.pop("dataset", "gsm8k")},
+        "train_rows": 2000,
+        "rewards": [{"name": "correctness_reward", "weight": 2.0}, {"name": "strict_format_reward", "weight": 0.5}],
+        "lora": {"r": 16, "lora_alpha": 32},
+        "training_arguments": ARGUMENTS,
+    }
+    whole = {
+        "model": "unsloth/Qwen2.5-1.5B-Instruct",
+        "backend": "unsloth",
+        "load_in_4bit": True,
+        "steps": 100,
+        "seed": 3,
+        "before": RATES,
+        "after": BETTER,
+        "merged": BETTER,
+        "merge_difference": 7e-7,
+        "p_value": 1e-9,
+        "versions": {"trl": "1.14.0", "torch": "2.13.0"},
+        "config": config,
+    }
+    return whole | changes
+
+
+def header_of(card: str) -> dict:
+    return yaml.safe_load(card.split("---")[1])
+
+
+def test_the_header_is_valid_and_says_where_the_model_comes_from():
+    from huggingface_hub import ModelCard
+
+    text = model_card(report())
+    data = ModelCard(text).data
+    assert (data.base_model, data.library_name) == ("unsloth/Qwen2.5-1.5B-Instruct", "transformers")
+    assert data.to_dict()["base_model_relation"] == "finetune"
+    assert data.datasets == ["openai/gsm8k"] and {"grpo", "trl", "unsloth"} <= set(data.tags)
+    assert data.license is None and header_of(text) == data.to_dict()
+
+
+def test_an_adapter_is_a_peft_model_that_names_its_base():
+    text = model_card(report(), kind="adapter", license="apache-2.0")
+    header = header_of(text)
+    assert (header["library_name"], header["base_model_relation"]) == ("peft", "adapter")
+    assert header["license"] == "apache-2.0"
+    assert 'AutoModelForCausalLM.from_pretrained("unsloth/Qwen2.5-1.5B-Instruct")' in text
+
+
+def test_a_base_that_is_not_on_the_hub_is_told_in_words_and_no_dead_link():
+    text = model_card(report(model="tiny-qwen3", dataset="addition", backend="transformers"))
+    assert not {"base_model", "datasets"} & header_of(text).keys() and "unsloth" not in header_of(text)["tags"]
+    assert "rows of two-digit additions, made by the course" in text
+    assert "`tiny-qwen3` is not on the Hub: it ships with the course" in text
+
+
+def test_the_card_says_what_the_report_says():
+    text = model_card(report())
+    for told in ("| `correctness_reward` | 2 |", "| `learning_rate` | 0.002 |", "| `lora_rank` | 16 |", "trl 1.14.0"):
+        assert told in text
+    for told in ("100 steps, seed 3, base in 4 bits", "2000 rows of GSM8K", "Think first.", "0.950 (0.910 to 0.970)"):
+        assert told in text
+    assert "no logit by more than 7e-07" in text and "200 held-out prompts" in text
+
+
+def test_the_versions_are_those_of_what_took_part():
+    versions = {"unsloth": "2026.10.9", "unsloth_zoo": "2026.10.9", "trl": "1.14.0"}
+    assert "unsloth 2026.10.9" in model_card(report(versions=versions))
+    assert "unsloth" not in model_card(report(model="tiny-qwen3", versions=versions, backend="transformers"))
+
+
+def test_no_improvement_is_told_as_such():
+    text = model_card(report(after=RATES, merged=RATES, p_value=1.0))
+    assert "No improvement shown" in text
+
+
+def test_a_local_base_does_not_tell_its_path():
+    text = model_card(report(model="/data/secret-project/my-qwen"))
+    assert "secret-project" not in text and "`my-qwen`" in text
+
+
+@pytest.mark.parametrize("missing", ["p_value", "config", "versions"])
+def test_a_report_that_lacks_something_is_named(missing):
+    whole = report()
+    del whole[missing]
+    with pytest.raises(CourseError, match=f"The report has no '{missing}'"):
+        model_card(whole)
+
+
+def test_an_unknown_kind():
+    with pytest.raises(CourseError, match="kind='gguf' is unknown"):
+        model_card(report(), kind="gguf")
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A folder as a run leaves it: a model, its card, and things that are nobody's business."""
+    folder = tmp_path / "merged"
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(b"weights")
+    (folder / "config.json").write_text("{}")
+    (folder / "optimizer.pt").write_bytes(b"state")
+    (folder / ".env").write_text("HF_TOKEN=hf_" + "x" * 30)
+    write_card(folder, report())
+    return folder
+
+
+def test_a_dry_run_shows_exactly_what_would_be_uploaded(model, tmp_path, monkeypatch):
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    sizes = push(model, "me/my-model", staging=tmp_path / "hub")
+    assert sizes == {file.name: file.stat().st_size for file in (tmp_path / "hub/me/my-model").iterdir()}
+    assert sorted(sizes) == ["README.md", "config.json", "model.safetensors"]
+
+
+def test_what_was_laid_out_before_does_not_stay(model, tmp_path):
+    push(model, "me/my-model", staging=tmp_path / "hub")
+    (model / "config.json").unlink()
+    push(model, "me/my-model", staging=tmp_path / "hub")
+    assert not (tmp_path / "hub/me/my-model/config.json").exists()
+
+
+def test_a_staging_folder_that_is_the_model_itself_would_be_emptied(tmp_path):
+    """The fault: the folder to lay out in was removed first, whoever's it was."""
+    folder = tmp_path / "me" / "my-model"
+    folder.mkdir(parents=True)
+    (folder / "model.safetensors").write_bytes(b"weights")
+    write_card(folder, report())
+    with pytest.raises(CourseError, match="no push laid it out"):
+        push(folder, "me/my-model", staging=tmp_path)
+    assert (folder / "model.safetensors").read_bytes() == b"weights"
+
+
+@pytest.mark.parametrize("name", ["my-model", "a/b/c", "../me/x", "me/", "/me", "me/..", "me/a b"])
+def test_a_repository_is_owner_and_name(model, tmp_path, name):
+    with pytest.raises(CourseError, match="owner/name"):
+        push(model, name, staging=tmp_path / "hub")
+    assert not (tmp_path / "hub").exists()
+
+
+def test_a_folder_without_weights_or_without_card(model, tmp_path):
+    (model / "README.md").unlink()
+    with pytest.raises(CourseError, match="no README.md"):
+        push(model, "me/my-model", staging=tmp_path / "hub")
+    (model / "model.safetensors").unlink()
+    with pytest.raises(CourseError, match="no weights"):
+        push(model, "me/my-model", staging=tmp_path / "hub")
+
+
+def test_a_token_in_a_file_is_refused_and_not_repeated(model, tmp_path):
+    token = "hf_" + "a1B2" * 8
+    (model / "config.json").write_text(json.dumps({"token": token}))
+    with pytest.raises(CourseError, match="config.json holds what looks like a Hub token") as refused:
+        push(model, "me/my-model", staging=tmp_path / "hub")
+    assert token not in str(refused.value) and not (tmp_path / "hub").exists()
+
+
+@pytest.mark.parametrize("path", ["/home/me/models/base", "/Users/me/base", "/content/base", "C:\\Users\\me\\base"])
+def test_a_path_of_this_machine_is_refused(model, tmp_path, path):
+    (model / "config.json").write_text(json.dumps({"_name_or_path": path}))
+    with pytest.raises(CourseError, match="config.json names a path of this machine"):
+        push(model, "me/my-model", staging=tmp_path / "hub")
+
+
+def test_a_path_that_is_a_token_of_the_vocabulary_is_no_path(model, tmp_path):
+    (model / "tokenizer.json").write_text(json.dumps({"vocab": {"/home/user": 5}}))
+    assert "tokenizer.json" in push(model, "me/my-model", staging=tmp_path / "hub")
+
+
+def test_an_address_in_a_card_is_no_path(model, tmp_path):
+    (model / "README.md").write_text("See https://example.org/home/me and docs/tmp/x.")
+    assert push(model, "me/my-model", staging=tmp_path / "hub")
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    """A Hub that answers over HTTP as the real one does; only the network is replaced."""
+    import httpx
+    from huggingface_hub import constants, set_client_factory
+    from huggingface_hub.utils._http import default_client_factory
+
+    asked = []
+    status = {"create": 200}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append((request.method, request.url.path, request.read()))
+        if request.url.path.endswith("/repos/create"):
+            return httpx.Response(status["create"], json={"url": "https://huggingface.co/me/my-model"}, request=request)
+        if "/preupload/" in request.url.path:
+            names = [file["path"] for file in json.loads(request.content)["files"]]
+            files = [{"path": name, "uploadMode": "regular", "shouldIgnore": False} for name in names]
+            return httpx.Response(200, json={"files": files}, request=request)
+        if "/commit/" in request.url.path:
+            done = {"commitUrl": "https://huggingface.co/me/my-model/commit/1", "commitOid": "1", "success": True}
+            return httpx.Response(200, json=done, request=request)
+        if request.url.path.endswith("/validate-yaml"):
+            return httpx.Response(200, json={"errors": [], "warnings": []}, request=request)
+        known = {"id": "me/my-model", "siblings": []}
+        return httpx.Response(404 if status["create"] != 200 else 200, json=known, request=request)
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    set_client_factory(lambda: httpx.Client(transport=httpx.MockTransport(answer)))
+    yield asked, status
+    set_client_factory(default_client_factory)
+
+
+@pytest.fixture
+def token(monkeypatch) -> str:
+    monkeypatch.setenv("HF_TOKEN", "hf_" + "s3cr3t" * 5)
+    return "hf_" + "s3cr3t" * 5
+
+
+def test_without_a_token_nothing_is_asked_and_the_mend_is_told(model, tmp_path, hub, monkeypatch):
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "none"))
+    with pytest.raises(CourseError, match="no Hub token.*hf auth login"):
+        push(model, "me/my-model", staging=tmp_path / "hub", dry_run=False)
+    assert not hub[0]
+
+
+def test_offline_nothing_is_asked(model, tmp_path, token):
+    with pytest.raises(CourseError, match="HF_HUB_OFFLINE=1 forbids uploads"):
+        push(model, "me/my-model", staging=tmp_path / "hub", dry_run=False)
+
+
+def test_the_upload_sends_what_was_laid_out_and_no_more(model, tmp_path, hub, token, capsys):
+    asked, _ = hub
+    sizes = push(model, "me/my-model", staging=tmp_path / "hub", dry_run=False)
+    created = next(json.loads(body) for _, path, body in asked if path.endswith("/repos/create"))
+    assert created["visibility"] == "private"
+    commit = next(body.decode() for _, path, body in asked if "/commit/" in path)
+    sent = {json.loads(line)["value"]["path"] for line in commit.splitlines() if '"file"' in line}
+    assert sent == set(sizes)
+    said = capsys.readouterr()
+    assert token not in said.out + said.err + commit
+    assert not [
+        file for file in (tmp_path / "hub").rglob("*") if file.is_file() and token.encode() in file.read_bytes()
+    ]
+
+
+@pytest.mark.parametrize(("status", "said"), [(401, "renew it"), (403, "write access"), (500, "answered 500")])
+def test_a_refusal_of_the_hub_is_one_sentence(model, tmp_path, hub, token, status, said):
+    hub[1]["create"] = status
+    with pytest.raises(CourseError, match=said) as refused:
+        push(model, "me/my-model", staging=tmp_path / "hub", dry_run=False)
+    assert token not in str(refused.value)

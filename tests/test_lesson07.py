@@ -1,0 +1,156 @@
+"""Lesson 07 as readers run it: the committed notebook, and the same with other parameters."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from conftest import ROOT
+
+from grpo_utils.data import SYSTEM_PROMPT
+
+pytestmark = pytest.mark.slow
+LESSON = ROOT / "notebooks" / "07_export.ipynb"
+TRUE = ("named as asked for", "a merge without loss", "chat template beside it", "right padding breaks it")
+NUMBER = r"(\d\.\de[+-]\d\d)"
+
+
+def said(book) -> str:
+    texts = [o.get("text", "") for cell in book.cells if cell.cell_type == "code" for o in cell.outputs]
+    return "\n".join(texts)
+
+
+@pytest.fixture(scope="module")
+def committed() -> str:
+    return said(nbformat.read(LESSON, as_version=4))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    """The folder in which nbval ran the committed notebook, from the first cell to the last."""
+    folder = tmp_path_factory.mktemp("nbval")
+    shutil.copy(LESSON, folder)
+    flags = ["--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout=600", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-q", *flags, LESSON.name]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
+    assert result.returncode == 0, result.stdout[-4000:]
+    return folder / "outputs" / "run"
+
+
+def texts_in(folder: Path) -> dict[str, str]:
+    kinds = {".json", ".md", ".jinja", ".txt", ""}
+    return {str(file): file.read_text() for file in folder.rglob("*") if file.is_file() and file.suffix in kinds}
+
+
+def test_what_the_lesson_leaves_names_no_path_of_this_machine_and_no_token(run):
+    texts = texts_in(run)
+    assert len(texts) > 12
+    places = (str(ROOT), str(run.resolve()), str(Path.home()) + "/", "hf_")
+    found = [(file, place) for file, text in texts.items() for place in places if place in text]
+    assert not found
+
+
+def test_the_report_keeps_the_contract(run):
+    report = json.loads((run / "report.json").read_text())
+    assert {"profile", "family", "model", "steps", "seed", "p_value", "backend", "load_in_4bit"} <= report.keys()
+    assert report["before"].keys() == report["after"].keys() == report["merged"].keys()
+    assert report["after"]["accuracy"] > report["before"]["accuracy"] + 0.4
+    assert report["merged"]["greedy_accuracy"] >= 0.95 and report["merge_difference"] < 1e-4
+
+
+def test_the_card_says_what_the_report_says(run):
+    from huggingface_hub import ModelCard
+
+    report, card = json.loads((run / "report.json").read_text()), ModelCard.load(run / "merged" / "README.md")
+    low, high = report["merged"]["accuracy_ci95"]
+    assert f"{report['merged']['accuracy']:.3f} ({low:.3f} to {high:.3f})" in card.text
+    assert card.data.library_name == "transformers" and SYSTEM_PROMPT in card.text
+    assert ModelCard.load(run / "adapter" / "README.md").data.library_name == "peft"
+
+
+def test_the_dry_run_laid_out_a_model_that_loads_and_answers(run):
+    code = """
+import sys
+from transformers import pipeline
+chat = pipeline("text-generation", model="hub/you/tiny-grpo")
+messages = [{"role": "system", "content": sys.argv[1]}, {"role": "user", "content": "What is 15 + 27?"}]
+print(chat(messages, max_new_tokens=32, do_sample=False)[0]["generated_text"][-1]["content"])
+assert not {"unsloth", "peft", "grpo_utils"} & set(sys.modules), "not plain"
+"""
+    command = [sys.executable, "-c", code, SYSTEM_PROMPT]
+    asked = subprocess.run(command, cwd=run, capture_output=True, text=True)
+    assert asked.returncode == 0, asked.stderr
+    assert asked.stdout.strip() == "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
+
+
+@pytest.mark.parametrize("line", TRUE)
+def test_the_committed_lesson_computes_its_verdicts(committed, line):
+    assert f"{line}: True" in committed
+
+
+def test_only_the_exact_merge_is_exact(committed):
+    names = (
+        "adapter beside base, and its fp32 merge",
+        "4-bit policy, and the merge",
+        "4-bit policy, and merged into 4 bits",
+    )
+    exact, *others = (float(re.search(rf"^{name} +{NUMBER}", committed, re.MULTILINE)[1]) for name in names)
+    assert exact < 1e-4 and min(others) > 1000 * exact and min(others) > 0.05
+
+
+def test_what_was_never_run_is_told(committed):
+    assert committed.count("ever run") >= 2 and "vllm serve" in committed and "convert_hf_to_gguf.py" in committed
+
+
+def test_it_imports_no_unsloth():
+    book = nbformat.read(LESSON, as_version=4)
+    assert not [cell for cell in book.cells if cell.cell_type == "code" and "unsloth" in cell.source]
+
+
+CONVERTER = """
+import sys
+open(sys.argv[sys.argv.index("--outfile") + 1], "wb").write(b"GGUF made by a stand-in")
+"""
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory) -> tuple[Path, str]:
+    """Every parameter set to something that is not its default."""
+    folder = tmp_path_factory.mktemp("other")
+    (folder / "llama.cpp").mkdir()
+    (folder / "llama.cpp" / "convert_hf_to_gguf.py").write_text(CONVERTER)
+    parameters = {"PROFILE": "cpu", "FAMILY": "gemma", "STEPS": 3, "SEED": 5, "LLAMA_CPP": "llama.cpp"}
+    pairs = [part for name, value in parameters.items() for part in ("-p", name, str(value))]
+    command = [sys.executable, "-m", "grpo_utils", "run", str(LESSON), *pairs, "-p", "OUTPUT_DIR", "mine"]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+    return folder / "mine", result.stdout
+
+
+def test_every_override_arrives(other):
+    folder, text = other
+    report = json.loads((folder / "report.json").read_text())
+    assert (report["profile"], report["family"], report["model"]) == ("cpu", "gemma", "tiny-gemma3")
+    assert (report["steps"], report["seed"], report["config"]["evaluation"]["seed"]) == (3, 5, 5)
+    assert (folder / "merged/model.gguf").read_bytes() == b"GGUF made by a stand-in"
+    assert "LLAMA_CPP is not set" not in text
+
+
+def test_three_steps_are_no_triumph(other):
+    report = json.loads((other[0] / "report.json").read_text())
+    assert report["after"]["accuracy"] < report["before"]["accuracy"] + 0.3
+
+
+def test_gemmas_modelfile_has_gemmas_turns(other):
+    text = (other[0] / "merged/Modelfile").read_text()
+    assert "<start_of_turn>user\n{{ .System }}\n{{ else }}" in text and 'stop "<end_of_turn>"' in text
+
+
+def test_a_folder_that_is_not_llama_cpp_is_an_error(tmp_path):
+    command = [sys.executable, "-m", "grpo_utils", "run", str(LESSON), "-p", "LLAMA_CPP", "nowhere", "-p", "STEPS", "1"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 1 and "LLAMA_CPP='nowhere' has no convert_hf_to_gguf.py" in result.stderr
