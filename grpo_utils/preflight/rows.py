@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..data import check_rows
+from ..data import check_rows, prompt_key
 from ..errors import CourseError
 from .planned import Planned
 from .report import Finding
@@ -164,23 +164,11 @@ def _rows(said: str, indices: list[int], values: list) -> str:
     return f"{said} row {indices[0]}{more} of {len(values)}"
 
 
-def key(prompt: object) -> str:
-    """What makes two prompts the same: what the user says, in lower case, with single spaces.
-
-    >>> key([{"role": "user", "content": "What is  2 + 2? "}]) == key("what is 2 + 2?")
-    True
-    """
-    if isinstance(prompt, list):
-        said = [str(turn["content"]) for turn in prompt if isinstance(turn, dict) and turn.get("role") != "system"]
-        prompt = "\n".join(said)
-    return " ".join(str(prompt).casefold().split())
-
-
 def duplicates(run: Planned) -> list[Finding]:
     """The same prompt twice in training, and held-out prompts that are trained on."""
     if run.train is None or not len(run.train):
         return []
-    seen, found = Counter(map(key, column(run.train, "prompt"))), []
+    seen, found = Counter(map(prompt_key, column(run.train, "prompt"))), []
     twice = [prompt for prompt, number in seen.items() if number > 1 and prompt not in ("", "none")]
     if twice:
         extra = sum(seen[prompt] - 1 for prompt in twice)
@@ -188,15 +176,17 @@ def duplicates(run: Planned) -> list[Finding]:
         why = "they count more than the others; with different answers one of them is wrong."
         found.append(Finding("duplicates", what, why, "Drop them, unless they are meant."))
     if run.heldout is not None:
-        leaked = [prompt for prompt in map(key, column(run.heldout, "prompt")) if prompt in seen and prompt != "none"]
+        leaked = [
+            prompt for prompt in map(prompt_key, column(run.heldout, "prompt")) if prompt in seen and prompt != "none"
+        ]
         if leaked:
             what = (
                 f"{len(leaked)} of {len(run.heldout)} held-out prompts are trained on, such as {_shorten(leaked[0])}."
             )
             why = "the evaluation would measure memory there (case and spaces were ignored)."
             mend = (
-                "from grpo_utils.preflight.rows import key; seen = {key(p) for p in heldout['prompt']}; "
-                "train = train.filter(lambda row: key(row['prompt']) not in seen)."
+                "from grpo_utils import prompt_key; seen = {prompt_key(p) for p in heldout['prompt']}; "
+                "train = train.filter(lambda row: prompt_key(row['prompt']) not in seen)."
             )
             found.append(Finding("leak", what, why, mend))
     return found
