@@ -4,17 +4,29 @@ from types import ModuleType as _Module
 
 from .data import (
     SYSTEM_PROMPT,
+    Note,
+    RowsReport,
+    Twin,
     addition_rows,
     chat_prompt,
     check_rows,
     drop_long_prompts,
+    drop_tied,
     encode_prompts,
+    find_twins,
     gsm8k_answer,
     gsm8k_rows,
     is_held_out,
     load_rows,
+    numbers_key,
+    plain_prompt,
+    prompt_key,
     prompt_lengths,
     read_gsm8k,
+    read_table,
+    render_prompt,
+    rows_from,
+    split_rows,
 )
 from .errors import CourseError, did_you_mean
 from .evaluation import (
@@ -43,6 +55,7 @@ from .evaluation import (
     paired_interval,
     pass_at_k,
     shown,
+    pass_rates,
     side_by_side,
     sign_test,
     split_gain,
@@ -88,8 +101,10 @@ from .models import (
 from .plots import (
     change_chart,
     difference_chart,
+    length_histogram,
     logged,
     pass_at_k_curve,
+    pass_rate_bars,
     reward_and_truth,
     reward_curve,
     run_curves,

@@ -134,6 +134,38 @@ def difference_chart(differences: Mapping[str, float], title: str) -> "Figure":
     return figure
 
 
+def length_histogram(lengths: Sequence[int], limit: int, title: str = "Tokens of the prompts") -> "Figure":
+    """How many prompts have how many tokens; a dashed line at ``limit``, beyond which they would be dropped."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 3), layout="constrained")
+    axes = figure.subplots()
+    axes.hist(lengths, bins=min(40, max(lengths) - min(lengths) + 1), color=COLOURS[0], edgecolor="white")
+    axes.axvline(limit, color=COLOURS[1], linestyle="--", label=f"limit: {limit}")
+    axes.set(xlabel="tokens, chat template included", ylabel="prompts", title=title)
+    axes.grid(alpha=0.3, axis="y")
+    axes.legend()
+    return figure
+
+
+def pass_rate_bars(rates: Mapping[str, Sequence[float]], samples: int) -> "Figure":
+    """How many prompts were solved in 0, 1, … of ``samples`` tries; one bar for each name of ``rates``."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 3), layout="constrained")
+    axes = figure.subplots()
+    width, tries = 0.8 / len(rates), range(samples + 1)
+    for place, (name, values) in enumerate(rates.items()):
+        solved = [round(rate * samples) for rate in values]
+        at = [k + (place - (len(rates) - 1) / 2) * width for k in tries]
+        hatch = ("", "//", "..")[place % 3]
+        axes.bar(at, [solved.count(k) for k in tries], width, color=COLOURS[place], hatch=hatch, label=name)
+    axes.set(xlabel=f"right answers of {samples}", ylabel="prompts", xticks=tries, title="How often a prompt is solved")
+    axes.grid(alpha=0.3, axis="y")
+    axes.legend()
+    return figure
+
+
 def show(figure: "Figure", alt: str) -> None:
     """Display a figure in a notebook as a PNG that carries ``alt`` as its text."""
     from IPython.display import display

@@ -191,6 +191,30 @@ def evaluate_samples(
     return judge_samples(texts, rows["answer"], rows["prompt"])
 
 
+def pass_rates(
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerBase",
+    rows: "Dataset",
+    *,
+    samples: int = 8,
+    max_new_tokens: int,
+    temperature: float = 1.0,
+    batch_size: int = 200,
+    seed: int = 0,
+) -> list[float]:
+    """For each row the share of ``samples`` completions that is in form and right, from 0 to 1.
+
+    For `grpo_utils.drop_tied`. It costs ``samples`` completions a row, and 0 of 8 does not mean never: a prompt
+    that is solved three times in ten comes out so too, in one case of 17 (0.7 ** 8).
+
+    Raises:
+        CourseError: there are no rows, fewer than one sample, or several at temperature 0.
+    """
+    how = dict(samples=samples, max_new_tokens=max_new_tokens, temperature=temperature)
+    said = evaluate_samples(model, tokenizer, rows, batch_size=batch_size, seed=seed, **how)
+    return [sum(right) / said.samples for right in said.right]
+
+
 def judge(
     sampled: Sequence[str],
     greedy: Sequence[str],

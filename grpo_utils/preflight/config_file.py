@@ -10,16 +10,14 @@ Keys are those of TRL's `GRPOConfig`, `ModelConfig`, `GRPOScriptArguments` and `
 of ``accelerate launch``.
 """
 
-import csv
 import importlib
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..data import load_rows
+from ..data import load_rows, read_table
 from ..errors import CourseError, did_you_mean
 from ..models import check_model, model_path
 from ..reward_lab.loading import load_reward
@@ -298,10 +296,10 @@ def _find(name: str, folder: Path) -> Path | None:
 
 
 def read_rows(name: str, folder: Path, split: str, count: int) -> list[dict]:
-    """Rows from a ``.jsonl``, ``.json`` or ``.csv`` file, or ``count`` of a dataset of the course.
+    """Rows from a ``.jsonl``, ``.json``, ``.csv`` or ``.tsv`` file, or ``count`` of a dataset of the course.
 
     Raises:
-        CourseError: no such file, another ending, not UTF-8, a line that is no JSON object.
+        CourseError: no such file, or one that `read_table` refuses.
     """
     if name in OF_THE_COURSE:
         return list(load_rows(name, split, count))
@@ -310,46 +308,7 @@ def read_rows(name: str, folder: Path, split: str, count: int) -> list[dict]:
         raise CourseError(
             f"There is no file {name!r} with rows. Give a .jsonl, .json or .csv file, or addition or gsm8k."
         )
-    readers = {".jsonl": _read_jsonl, ".json": _read_json, ".csv": _read_csv}
-    if path.suffix not in readers:
-        raise CourseError(f"{name!r} ends in {path.suffix!r}; rows are read from {', '.join(readers)}.")
-    return readers[path.suffix](path)
-
-
-def _read_jsonl(path: Path) -> list[dict]:
-    rows = []
-    for number, line in enumerate(_read_text(path).splitlines(), 1):
-        if line.strip():
-            rows.append(_object(_parse(line, f"{path}, line {number}"), f"{path}, line {number}"))
-    return rows
-
-
-def _read_json(path: Path) -> list[dict]:
-    rows = _parse(_read_text(path), str(path))
-    if not isinstance(rows, list):
-        raise CourseError(f"{path} holds a {type(rows).__name__}; write a list of rows, [{{…}}, {{…}}], or .jsonl.")
-    return [_object(row, f"{path}, row {index}") for index, row in enumerate(rows)]
-
-
-def _parse(text: str, where: str) -> object:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise CourseError(f"{where} is no JSON: {error}.") from error
-
-
-def _object(row: object, where: str) -> dict:
-    if not isinstance(row, dict):
-        raise CourseError(f"{where} is a {type(row).__name__}; a row is an object with 'prompt' and 'answer'.")
-    return row
-
-
-def _read_csv(path: Path) -> list[dict]:
-    rows = list(csv.DictReader(_read_text(path).splitlines()))
-    long = next((number for number, row in enumerate(rows, 2) if None in row), None)
-    if long:
-        raise CourseError(f"{path}, line {long} has more fields than the header; put quotes around commas.")
-    return rows
+    return read_table(path)
 
 
 def _rewards(script: dict, choices: Choices, folder: Path) -> tuple[list, list[Finding]]:

@@ -1,0 +1,39 @@
+"""Raw rows to GRPO rows: a ``prompt`` of messages and an ``answer`` to check against.
+
+One real row (GSM8K, shortened):
+
+    {"prompt": [{"role": "system", "content": "Think first, …"},
+                {"role": "user", "content": "A robe takes 2 bolts of blue fiber …"}],
+     "answer": "3"}
+
+A row holds no worked solution: GRPO samples its own and only asks a reward whether the
+result is right.
+
+| room | what it holds |
+|---|---|
+| `prompts` | a question as messages or, for a base model, as text; both as tokens |
+| `files` | CSV, TSV, JSON and JSONL files, with errors that name the line |
+| `rows` | records to rows, and a report of every record that was refused or changed |
+| `sources` | the course's own datasets: additions and GSM8K |
+| `splits` | training and held-out rows that share no question |
+| `lengths` | tokens of the prompts, and a filter |
+| `solved` | a filter by how often the policy solves a prompt |
+"""
+
+from .files import read_table
+from .lengths import drop_long_prompts, prompt_lengths
+from .prompts import SYSTEM_PROMPT, chat_prompt, encode_prompts, plain_prompt, render_prompt
+from .rows import Note, RowsReport, check_rows, rows_from
+from .solved import drop_tied
+from .sources import (
+    GSM8K,
+    SPLITS,
+    addition_key,
+    addition_rows,
+    gsm8k_answer,
+    gsm8k_rows,
+    is_held_out,
+    load_rows,
+    read_gsm8k,
+)
+from .splits import Twin, find_twins, numbers_key, prompt_key, split_rows

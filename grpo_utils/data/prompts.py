@@ -1,0 +1,79 @@
+"""A question as what the model reads: messages for a chat model, text for a base model."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from transformers import BatchEncoding, PreTrainedTokenizerBase
+
+SYSTEM_PROMPT = (
+    "Think first, then answer, in exactly this form: "
+    "<reasoning>your thinking</reasoning><answer>the result alone</answer>"
+)
+
+
+def chat_prompt(
+    question: str, system_prompt: str | None = SYSTEM_PROMPT, examples: Sequence[tuple[str, str]] = ()
+) -> list[dict]:
+    """A question as the messages that TRL renders with the model's chat template.
+
+    Args:
+        question: what is asked.
+        system_prompt: what comes first; None or "" for nothing.
+        examples: (question, completion) pairs, shown as earlier turns: a few-shot prompt.
+
+    >>> chat_prompt("What is 2 + 2?", system_prompt=None)
+    [{'role': 'user', 'content': 'What is 2 + 2?'}]
+    >>> [turn["role"] for turn in chat_prompt("What is 2 + 2?", examples=[("What is 1 + 1?", "2")])]
+    ['system', 'user', 'assistant', 'user']
+    """
+    system = [{"role": "system", "content": system_prompt}] if system_prompt else []
+    pairs = [(("user", asked), ("assistant", said)) for asked, said in examples]
+    shown = [{"role": role, "content": text} for pair in pairs for role, text in pair]
+    return [*system, *shown, {"role": "user", "content": question}]
+
+
+def plain_prompt(
+    question: str, system_prompt: str | None = SYSTEM_PROMPT, examples: Sequence[tuple[str, str]] = ()
+) -> str:
+    """A question as text that a **base** model goes on with; an instruct model needs `chat_prompt`.
+
+    A base model has learned to go on, not to end an answer: without examples that are followed by
+    the next question, and often with them, it writes on until the limit. Look at `clipped_ratio`.
+
+    >>> print(plain_prompt("What is 2 + 2?", None, [("What is 1 + 1?", "2")]))
+    Question: What is 1 + 1?
+    Answer: 2
+    <BLANKLINE>
+    Question: What is 2 + 2?
+    Answer:
+    """
+    first = [system_prompt] if system_prompt else []
+    shown = [f"Question: {asked}\nAnswer: {said}" for asked, said in examples]
+    return "\n\n".join([*first, *shown, f"Question: {question}\nAnswer:"])
+
+
+def render_prompt(tokenizer: "PreTrainedTokenizerBase", prompt: str | list[dict], tools: list | None = None) -> str:
+    """What the model reads, as TRL makes it: messages in the chat template, up to where the answer starts.
+
+    A plain string stays as it is: TRL puts it into no template.
+    """
+    if isinstance(prompt, str):
+        return prompt
+    return tokenizer.apply_chat_template(prompt, tools=tools, add_generation_prompt=True, tokenize=False)
+
+
+def encode_prompts(
+    tokenizer: "PreTrainedTokenizerBase",
+    prompts: Sequence[str | list[dict]],
+    tools: Sequence[list | None] | None = None,
+) -> "BatchEncoding":
+    """Prompts in the chat template, as left-padded tensors of shape (prompts, longest), ready to generate from.
+
+    Plain strings get no template but, as in TRL, the tokenizer's own special tokens (often a BOS).
+    Give either messages or strings, not both at once.
+    """
+    pairs = zip(prompts, tools or [None] * len(prompts), strict=True)
+    texts = [render_prompt(tokenizer, prompt, offered) for prompt, offered in pairs]
+    plain = bool(prompts) and isinstance(prompts[0], str)
+    return tokenizer(texts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=plain)

@@ -1,0 +1,111 @@
+"""The course's own datasets: two-digit additions, made here, and GSM8K, from a file or from the Hub."""
+
+import random
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import CourseError
+from .files import read_table
+from .prompts import chat_prompt
+from .rows import check_rows
+from .splits import is_held_out
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+GSM8K = "openai/gsm8k"
+SPLITS = ("train", "test")
+
+
+def addition_key(a: int, b: int) -> str:
+    """What `is_held_out` is asked of an addition: 15 + 27 and 27 + 15 are one question.
+
+    >>> addition_key(27, 15)
+    '15 + 27'
+    """
+    return f"{min(a, b)} + {max(a, b)}"
+
+
+def addition_rows(count: int, split: str = "train", seed: int = 0) -> list[dict]:
+    """``count`` different two-digit additions; no pair of ``train``, either way round, is in ``test``.
+
+    >>> row = addition_rows(1, seed=0)[0]
+    >>> row["prompt"][-1]["content"], row["answer"]
+    ('What is 95 + 13?', '108')
+
+    Raises:
+        CourseError: an unknown split, or more rows than there are pairs (about 7,290 and 810).
+    """
+    _check_split(split)
+    numbers = range(10, 100)
+    pairs = [(a, b) for a in numbers for b in numbers if is_held_out(addition_key(a, b)) == (split == "test")]
+    if count > len(pairs):
+        raise CourseError(f"{count} additions were asked for; {split} has {len(pairs)} different ones.")
+    chosen = random.Random(seed).sample(pairs, count)
+    return [{"prompt": chat_prompt(f"What is {a} + {b}?"), "answer": str(a + b)} for a, b in chosen]
+
+
+def gsm8k_answer(solution: str) -> str:
+    """The gold answer of a GSM8K solution: what follows ``####``, without thousands commas.
+
+    >>> gsm8k_answer("He saves 500 + 734 = <<500+734=1234>>1234.\\n#### 1,234")
+    '1234'
+
+    Raises:
+        CourseError: there is no ``####`` line.
+    """
+    _, marker, answer = solution.rpartition("####")
+    if not marker or not answer.strip():
+        raise CourseError(f"no answer after '####' in the solution {solution[-80:]!r}")
+    return answer.strip().replace(",", "")
+
+
+def gsm8k_rows(records: Iterable[dict]) -> list[dict]:
+    """GSM8K records (``question``, ``answer`` with its worked solution) as GRPO rows."""
+    return [{"prompt": chat_prompt(record["question"]), "answer": gsm8k_answer(record["answer"])} for record in records]
+
+
+def read_gsm8k(split: str, path: str | None = None) -> list[dict]:
+    """GSM8K's own records: from the JSONL file ``path`` where given, else from the Hub.
+
+    Raises:
+        CourseError: the file does not exist, or the Hub cannot be reached.
+    """
+    _check_split(split)
+    if path:
+        return _read_gsm8k_file(Path(path))
+    from datasets import load_dataset
+
+    try:
+        return list(load_dataset(GSM8K, "main", split=split))
+    except (ConnectionError, OSError, ValueError) as error:
+        raise CourseError(
+            f"The dataset {GSM8K!r} could not be downloaded ({type(error).__name__}). Check the network; "
+            "or fetch it once with one and set HF_HUB_OFFLINE=1; or set PROFILE='cpu', which downloads nothing."
+        ) from error
+
+
+def _read_gsm8k_file(path: Path) -> list[dict]:
+    if not path.is_file():
+        raise CourseError(f"There is no file {str(path)!r} to read GSM8K from.")
+    return read_table(path)
+
+
+def _check_split(split: str) -> None:
+    if split not in SPLITS:
+        raise CourseError(f"split={split!r} is unknown. Valid: {', '.join(SPLITS)}.")
+
+
+def load_rows(name: str, split: str, count: int, seed: int = 0) -> "Dataset":
+    """``count`` checked rows of the dataset ``name`` (``addition`` or ``gsm8k``), shuffled by ``seed``."""
+    from datasets import Dataset
+
+    if name == "addition":
+        rows = addition_rows(count, split, seed)
+    elif name == "gsm8k":
+        rows = gsm8k_rows(read_gsm8k(split))
+        rows = random.Random(seed).sample(rows, min(count, len(rows)))
+    else:
+        raise CourseError(f"dataset={name!r} is unknown. Valid: addition, gsm8k.")
+    return Dataset.from_list(check_rows(rows))

@@ -1,0 +1,129 @@
+"""Training and held-out rows that share no question, and pairs of rows that ask the same."""
+
+import re
+import unicodedata
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from ..errors import CourseError
+
+BUCKETS = 1_000_000
+
+
+def is_held_out(key: str) -> bool:
+    """Whether a question belongs to the held-out tenth, by a checksum of its text.
+
+    The tiny base models never saw a held-out question either: their builder asks here too.
+
+    >>> is_held_out("15 + 27"), is_held_out("19 + 13")
+    (False, False)
+    """
+    return zlib.crc32(key.encode()) % 10 == 0
+
+
+def prompt_key(prompt: object) -> str:
+    """What makes two prompts the same: what is said but for the system prompt, in lower case, with single spaces.
+
+    >>> prompt_key([{"role": "user", "content": "What is  2 + 2? "}]) == prompt_key("what is 2 + 2?")
+    True
+    """
+    if isinstance(prompt, list):
+        said = [str(turn["content"]) for turn in prompt if isinstance(turn, dict) and turn.get("role") != "system"]
+        prompt = "\n".join(said)
+    return " ".join(unicodedata.normalize("NFKC", str(prompt)).casefold().split())
+
+
+def numbers_key(prompt: object) -> str:
+    """The numbers of a prompt in ascending order; the prompt's own key where it has fewer than two.
+
+    >>> numbers_key("What is 27 + 15?"), numbers_key("Add 15 to 27.")
+    ('15 27', '15 27')
+    """
+    key = prompt_key(prompt)
+    found = re.findall(r"\d+(?:[.,]\d+)*", key)
+    numbers = sorted(float(number.replace(",", "")) for number in found if number.count(".") < 2)
+    return " ".join(f"{number:.15g}" for number in numbers) if len(numbers) > 1 else key
+
+
+def split_rows(
+    rows: Iterable[dict], held_out: float = 0.1, seed: int = 0, key: Callable[[object], str] = prompt_key
+) -> tuple[list[dict], list[dict]]:
+    """Training rows and held-out rows; rows whose prompt has the same ``key`` go to the same side.
+
+    A checksum of the key decides, not a shuffle: a row keeps its side when others come or go.
+
+    Args:
+        rows: dictionaries with a ``prompt``; a `Dataset` too.
+        held_out: about which share is held out, above 0 and below 1.
+        seed: another seed is another split.
+        key: of a prompt; `prompt_key` (case and spaces do not matter), or `numbers_key`, with which the
+            same numbers in other words stay together too.
+
+    >>> rows = [{"prompt": f"What is {n} + 1?"} for n in range(1000)]
+    >>> [len(side) for side in split_rows(rows)]
+    [904, 96]
+
+    Raises:
+        CourseError: ``held_out`` is no such share, or one of the sides would be empty.
+    """
+    if not 0 < held_out < 1:
+        raise CourseError(f"held_out={held_out} is no share of the rows. Give one above 0 and below 1, such as 0.1.")
+    sides = [], []
+    for row in rows:
+        bucket = zlib.crc32(f"{seed} {key(row['prompt'])}".encode()) % BUCKETS
+        sides[bucket < held_out * BUCKETS].append(row)
+    if not (sides[0] and sides[1]):
+        raise CourseError(
+            f"held_out={held_out} of {len(sides[0]) + len(sides[1])} rows leaves {len(sides[0])} to train on and "
+            f"{len(sides[1])} held out. Give another share or more rows."
+        )
+    return sides
+
+
+class Twin(NamedTuple):
+    """Two rows that ask the same, or may.
+
+    ``how`` is ``same`` (equal but for case and spaces) or ``numbers`` (the same numbers in other words, which
+    may be chance); ``similarity`` goes from 0 to 100, by words in any order (rapidfuzz's token_sort_ratio).
+    """
+
+    first: int
+    second: int
+    how: str
+    similarity: float
+
+
+def find_twins(rows: Iterable[dict], others: Iterable[dict] | None = None) -> list[Twin]:
+    """Rows that ask the same: within ``rows``, or of ``rows`` and ``others``; the most alike first.
+
+    Each row of ``others`` (or each later one of ``rows``) is paired with the most similar one only.
+
+    >>> rows = [{"prompt": "What is 15 + 27?"}, {"prompt": "what is 15 + 27?"}, {"prompt": "What is 27 + 15?"}]
+    >>> [(twin.first, twin.second, twin.how) for twin in find_twins(rows)]
+    [(0, 1, 'same'), (0, 2, 'numbers')]
+    """
+    keys = [prompt_key(row["prompt"]) for row in rows]
+    later = keys if others is None else [prompt_key(row["prompt"]) for row in others]
+    groups = defaultdict(list)  # places in ``rows`` that share their numbers
+    for place, key in enumerate(keys):
+        groups[numbers_key(key)].append(place)
+    found = []
+    for second, key in enumerate(later):
+        known = [p for p in groups.get(numbers_key(key), ()) if others is not None or p < second]
+        if known:
+            found.append(_closest(keys, known, second, key))
+    return sorted(found, key=lambda twin: -twin.similarity)
+
+
+def _closest(keys: Sequence[str], known: Sequence[int], second: int, key: str) -> Twin:
+    """The first of the most similar places."""
+    from rapidfuzz.fuzz import token_sort_ratio
+
+    same = next((place for place in known if keys[place] == key), None)
+    if same is not None:
+        return Twin(same, second, "same", 100.0)
+    likeness = {place: token_sort_ratio(keys[place], key) for place in known}
+    first = max(likeness, key=likeness.get)
+    return Twin(first, second, "numbers", round(likeness[first], 1))
