@@ -5,12 +5,17 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from grpo_utils.profiles import CPU, prepare_machine
 
 ROOT = Path(__file__).parent.parent
 
 prepare_machine(CPU)  # before any test imports torch
+
+# A slow machine is no fault of the code: no time limit for a single example.
+settings.register_profile("course", deadline=None)
+settings.load_profile("course")
 
 
 @pytest.fixture(scope="session")
