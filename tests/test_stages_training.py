@@ -19,8 +19,8 @@ pytestmark = pytest.mark.slow
 BATCH = {"per_device_train_batch_size": 16}
 
 
-def new_policy(profile=CPU, seed=0):
-    return load_policy("tiny-qwen3", profile=profile, backend="transformers", load_in_4bit=False, seed=seed)
+def new_policy(profile=CPU, seed=0, load_in_4bit=False):
+    return load_policy("tiny-qwen3", profile=profile, backend="transformers", load_in_4bit=load_in_4bit, seed=seed)
 
 
 def plan(**overrides) -> list[Stage]:
@@ -31,10 +31,10 @@ def plan(**overrides) -> list[Stage]:
     ]
 
 
-def run(stages, folder, save_every=2, profile=CPU, callbacks=list, seed=0):
+def run(stages, folder, save_every=2, profile=CPU, callbacks=list, seed=0, load_in_4bit=False):
     """Run a plan with a fresh policy: its logs, its adapter, and what was said."""
     said = []
-    policy, tokenizer = new_policy(profile, seed)
+    policy, tokenizer = new_policy(profile, seed, load_in_4bit)
     how = dict(profile=CPU, save_every=save_every, callbacks=callbacks, say=said.append)
     logs = run_stages(policy, tokenizer, stages, folder, **how)
     return logs, adapter(policy), said
@@ -154,6 +154,18 @@ def test_it_is_exact_with_a_reference_with_reuse_and_with_accumulation(tmp_path,
     resumed, loaded, _ = run(plan(**overrides), tmp_path / "b")
     assert [figures(log) for log in resumed.values()] == [figures(log) for log in whole.values()]
     assert largest_difference(loaded, weights) == 0.0
+
+
+def test_it_is_exact_on_a_4_bit_base(tmp_path):
+    import torch
+
+    whole, weights, _ = run(plan(), tmp_path / "a", load_in_4bit=True)
+    with pytest.raises(Stop):
+        run(plan(), tmp_path / "b", callbacks=stopper(3, "sums"), load_in_4bit=True)
+    resumed, loaded, _ = run(plan(), tmp_path / "b", load_in_4bit=True)
+    assert [figures(log) for log in resumed.values()] == [figures(log) for log in whole.values()]
+    assert largest_difference(loaded, weights) == 0.0
+    assert {value.dtype for value in loaded.values()} == {torch.float32}
 
 
 def test_transformers_forgets_the_adapter_where_there_is_a_reference(tmp_path):
