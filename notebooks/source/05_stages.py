@@ -704,8 +704,8 @@ except CourseError as error:
 # last.rename(run / f"checkpoint-{state['global_step']}")
 # ```
 #
-# A checkpoint of a 1.5B model with an adapter of rank 32 is mostly the adapter and, twice its size in 32 bits (half of it
-# with `adamw_8bit`), the optimizer. On any machine: how large are ours, file by file?
+# How much is that to carry about? Not the model, which stays where it was: the adapter, and the optimizer's two
+# running means of every weight of it. Here, in fp32, these are twice the adapter's size:
 
 # %%
 whole_one = newest_checkpoint(folder / "two-stages/2-both")
@@ -823,7 +823,7 @@ for batch, uses, group in ((64, 1, 8), (1, 8, 8), (4, 1, 8)):
 # | knob | here | what it does | shown, or source |
 # |---|---|---|---|
 # | `num_generations` | 8 | completions of one prompt; small groups tie more often. DeepSeekMath used 64 | shown above; Shao et al. 2024, arXiv 2402.03300 |
-# | `learning_rate` | 1e-3 | the first knob to turn. Too high: collapse, for good. An adapter takes about ten times that of full fine-tuning; a 1.5B model some 1e-5 to 1e-4 | shown in [lesson 04](04_reading_a_run.ipynb), section 7; Schulman 2025, *LoRA without regret* |
+# | `learning_rate` | 1e-3 | the first knob to turn. Too high: collapse, for good. An adapter takes about ten times that of full fine-tuning; the course's T4 profile starts a 1.5B model at 1e-5 (never run) | shown in [lesson 04](04_reading_a_run.ipynb), section 7; Schulman 2025, *LoRA without regret* |
 # | `per_device_train_batch_size` | 64 | **completions** (not prompts) that are learned from at once: memory | shown above; TRL, `GRPOConfig` |
 # | `gradient_accumulation_steps` | 1 | such batches for one step: time instead of memory, the same gradient | exercise 2; TRL |
 # | `steps_per_generation` | as accumulation | such batches from one generation; above the accumulation the last ones are off-policy | shown above; TRL |
