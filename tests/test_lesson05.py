@@ -72,7 +72,7 @@ def test_every_knob_of_the_table_is_an_argument_of_grpo_config_or_named_otherwis
     from trl import GRPOConfig
 
     text = LESSON.with_name("source").joinpath("05_stages.py").read_text(encoding="utf-8")
-    table = text[text.index("# | knob | here") :].split("\n#\n")[0].splitlines()[2:]
+    table = [row for row in text[text.index("# | knob | here") :].splitlines()[2:] if row.startswith("# |")]
     names = {name for row in table for name in re.findall(r"`(\w+)`", row.split("|")[1])}
     assert len(names) >= 13 and names - {"r"} <= {field.name for field in fields(GRPOConfig)}
 

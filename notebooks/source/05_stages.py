@@ -12,7 +12,7 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 5 minutes ([measured](../docs/results.md)) | never run |
+# | time for Run All | about 5 minutes (estimated; 12 measured on a busy machine) | never run |
 # | model | 0.66 million parameters, ships with the course | the same: it trains on the CPU |
 #
 # **While it trains**, write down your bet: will two stages beat one in section 3? By how much?
@@ -801,8 +801,10 @@ print("rank 16 against rank 4:", sizes["as it was"] / sizes["rank 4"])
 #   The ratio between the two is clipped at `1 ± epsilon`, and `clip_ratio` says how often that happened. With one
 #   use the ratio is 1 and nothing is ever clipped: **`epsilon` has no effect then**.
 # - **beta**: with it, a second set of log-probabilities is computed at every step, and `kl` is logged.
-# - **Rank**: a quarter of the parameters, with `lora_alpha / r` held at 2, so that the step size is
-#   comparable.
+# - **Rank**: a quarter of the parameters, with `lora_alpha / r` held at 2. Adam moves every entry by about the
+#   learning rate, so an adapter with fewer of them moves less in a step: at the same rate it gets less far in so few
+#   steps. That says nothing about where it would end. (With `lora_alpha` itself held, the best rate is reported to
+#   depend little on the rank: Schulman 2025.)
 #
 # What does a batch cost? `per_device_train_batch_size * gradient_accumulation_steps` completions go into one step;
 # `per_device_train_batch_size * steps_per_generation` are generated at once. The second must hold whole groups:
