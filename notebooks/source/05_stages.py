@@ -222,8 +222,8 @@ counted = int(next(iter(optimizer["state"].values()))["step"])
 print(f"trained: {2 * steps} steps; counted by the optimizer: {counted}")
 
 # %% [markdown]
-# Correctness (right) was not paid in the first stage and so is not in its log. The form (left) was
-# paid in both.
+# The form (left) was paid in both stages, so its curve has the steps of both. Correctness (right) was not
+# paid in the first and so is not in its log: its step 1 is the first of the second stage.
 
 # %%
 from grpo_utils import logged, run_curves, show
