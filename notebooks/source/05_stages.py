@@ -381,7 +381,7 @@ print("hardest for the base:", hardest)
 # %% [markdown]
 # What is easiest for us is hardest for this model, which was never shown a sum like that: it is hardly ever right. (An
 # interval from 0.000 to 0.000 is the bootstrap's blind spot. With none of 50 prompts right, the true share may
-# still be some 6 %.) Carrying, on the other hand, makes no difference that shows: the three intervals overlap. And among single sums of two digits, are some harder than others? If so, a prompt that does well in its
+# still be some 6 %.) Carrying, on the other hand, changes little, if anything. And among single sums of two digits, are some harder than others? If so, a prompt that does well in its
 # first four samples does well in the other four, too. The correlation of the two halves, where 1 is "difficulty is a
 # property of the prompt" and 0 is "all prompts are alike, the rest is luck":
 
