@@ -189,7 +189,22 @@ from .runs import (
     versions,
     write_report,
 )
-from .training import check_batch, check_names, check_report_to, keep_trainable_fp32, training_arguments
+from .training import (
+    Stage,
+    check_batch,
+    check_names,
+    check_report_to,
+    check_save_steps,
+    check_stages,
+    checkpoint_problem,
+    checkpoint_step,
+    keep_trainable_fp32,
+    load_adapter,
+    newest_checkpoint,
+    run_stages,
+    train_or_resume,
+    training_arguments,
+)
 
 __version__ = "0.1.0"
 

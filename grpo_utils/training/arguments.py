@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from .errors import CourseError, did_you_mean
-from .profiles import Profile, check_choice
+from ..errors import CourseError, did_you_mean
+from ..profiles import Profile, check_choice
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -1,0 +1,340 @@
+"""Several trainings in a row that carry one adapter, each of which can be cut off and goes on.
+
+    stages = [
+        Stage("format", [strict_format_reward], [1.0], steps=20, rows=rows),
+        Stage("correctness", *math_rewards(), steps=20, rows=rows),
+    ]
+    logs = run_stages(policy, tokenizer, stages, "outputs/stages", profile=profile)
+
+    outputs/stages/
+        1-format/
+            start/               the adapter as the stage began with it
+            settings.json        what it was trained with
+            checkpoint-10/ …     the newest two
+            adapter/             the adapter as the stage left it
+            trainer_state.json   its log
+            finished.json        written last: the stage is done
+        2-correctness/ …
+
+Run it again with the same plan and folder: finished stages are skipped, an unfinished one goes on from
+its newest whole checkpoint. **What is carried from stage to stage is the adapter and nothing else**: the
+optimizer's state, the learning-rate schedule and the log start new with each stage. With ``beta`` above zero
+the reference is the policy as it was when the stage began.
+"""
+
+import json
+import re
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import gcd
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import CourseError
+from ..profiles import Profile
+from ..rewards import reward_name
+from .arguments import keep_trainable_fp32, training_arguments
+from .checkpoints import checkpoint_step, load_adapter, newest_checkpoint, train_or_resume
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from peft import PeftModel
+    from transformers import PreTrainedTokenizerBase, Trainer
+
+#: Arguments that a stage sets by its own fields.
+OWN = {"max_steps": "steps", "reward_weights": "weights", "output_dir": "the folder of run_stages"}
+
+#: Arguments that may differ when a stage goes on: they change files and logs, not the training.
+FREE = re.compile(r"output_dir|report_to|disable_tqdm|logging_.*|save_.*|hub_.*|push_to_hub")
+
+FINISHED = "finished.json"
+SETTINGS = "settings.json"
+STATE = "trainer_state.json"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One training of a plan.
+
+    Attributes:
+        name: short, of letters, digits, ``_`` and ``-``: it becomes a folder.
+        rewards, weights: as many weights as reward functions.
+        steps: optimizer steps.
+        rows: the prompts, with the columns that the rewards need.
+        overrides: of `training_arguments`, for example ``{"learning_rate": 5e-4}``.
+    """
+
+    name: str
+    rewards: Sequence[Callable]
+    weights: Sequence[float]
+    steps: int
+    rows: "Dataset"
+    overrides: dict = field(default_factory=dict)
+
+
+def check_stages(stages: Sequence[Stage]) -> None:
+    """Raise a CourseError at the first slip in a plan, before anything is loaded or trained.
+
+    >>> check_stages([])
+    Traceback (most recent call last):
+    ...
+    grpo_utils.errors.CourseError: There are no stages to train. Give at least one Stage.
+    >>> check_stages([Stage("form", [len], [1.0, 2.0], 5, rows=[])])
+    Traceback (most recent call last):
+    ...
+    grpo_utils.errors.CourseError: Stage 'form' has 1 rewards and 2 weights. Give one weight for each reward.
+    """
+    if not stages:
+        raise CourseError("There are no stages to train. Give at least one Stage.")
+    names = [stage.name for stage in stages]
+    for stage in stages:
+        _check_stage(stage)
+        if names.count(stage.name) > 1:
+            raise CourseError(f"Two stages are called {stage.name!r}. Give each a name of its own: it is a folder.")
+
+
+def _check_stage(stage: Stage) -> None:
+    if not re.fullmatch(r"[\w-]+", stage.name):
+        raise CourseError(f"Stage name {stage.name!r} becomes a folder: use letters, digits, '_' and '-' alone.")
+    if not stage.rewards:
+        raise CourseError(f"Stage {stage.name!r} has no rewards. Give at least one reward function.")
+    if len(stage.rewards) != len(stage.weights):
+        raise CourseError(
+            f"Stage {stage.name!r} has {len(stage.rewards)} rewards and {len(stage.weights)} weights. "
+            "Give one weight for each reward."
+        )
+    if stage.steps < 1:
+        raise CourseError(f"Stage {stage.name!r} has steps={stage.steps}. Give at least 1, or leave the stage out.")
+    if not len(stage.rows):
+        raise CourseError(f"Stage {stage.name!r} has no rows to train on.")
+    for name in OWN.keys() & stage.overrides.keys():
+        raise CourseError(f"Stage {stage.name!r} overrides {name!r}, which is set by {OWN[name]}. Set it there.")
+
+
+def run_stages(
+    policy: "PeftModel",
+    tokenizer: "PreTrainedTokenizerBase",
+    stages: Sequence[Stage],
+    folder: str | Path,
+    *,
+    profile: Profile,
+    seed: int = 0,
+    save_every: int = 10,
+    callbacks: Callable[[], list] = list,
+    say: Callable[[str], None] = print,
+) -> dict[str, list[dict]]:
+    """Train the stages one after the other, or go on where an earlier call was cut off; their logs by name.
+
+    ``policy`` ends with the adapter of the last stage, whatever was trained now or before. Stage number
+    ``i`` (from 0) has the seed ``seed + 1000 * i``, so that no two see the same rows in the same order.
+
+    Args:
+        policy: with a fresh adapter; what it holds matters only when the first stage begins.
+        save_every: optimizer steps between checkpoints; the newest two are kept.
+        callbacks: makes the callbacks of one stage; it is called once for each.
+        say: is told what is skipped, resumed or begun.
+
+    Raises:
+        CourseError: a slip in the plan (see `check_stages`), a policy without an adapter, a folder that was begun
+            with another plan (it names what differs), or a stage that a callback stopped before its last step.
+    """
+    check_stages(stages)
+    _check_adapter(policy)
+    folder = Path(folder)
+    planned = [_arguments(stage, i, folder, profile, seed, save_every) for i, stage in enumerate(stages)]
+    _check_folder(folder, planned)
+    for stage, arguments in zip(stages, planned, strict=True):
+        _check_same_settings(Path(arguments["output_dir"]), _settings(policy, stage, arguments))
+    logs = {}
+    for stage, arguments in zip(stages, planned, strict=True):
+        logs[stage.name] = _run_stage(policy, tokenizer, stage, arguments, callbacks, say)
+    return logs
+
+
+def _check_adapter(policy: "PeftModel") -> None:
+    from peft import PeftModel
+
+    if not isinstance(policy, PeftModel):
+        raise CourseError(
+            f"run_stages carries an adapter from stage to stage, and this {type(policy).__name__} has none. "
+            "Load it with load_policy(…), without full_finetuning."
+        )
+
+
+def _arguments(stage: Stage, index: int, folder: Path, profile: Profile, seed: int, save_every: int) -> dict:
+    """The arguments of a stage's `GRPOConfig`."""
+    usual = {
+        "output_dir": str(folder / f"{index + 1}-{stage.name}"),
+        "max_steps": stage.steps,
+        "reward_weights": list(stage.weights),
+        "seed": seed + 1000 * index,
+        "save_strategy": "steps",
+        "save_steps": save_every,
+        "save_total_limit": 2,  # should the newest be cut off, there is one before it
+    }
+    arguments = training_arguments(profile, **{**usual, **stage.overrides})
+    check_save_steps(arguments)
+    return arguments
+
+
+def check_save_steps(arguments: dict) -> None:
+    """Raise a CourseError if a checkpoint would fall between two uses of one batch of completions.
+
+    A checkpoint does not hold completions: a run that resumes samples new ones. So it goes on exactly only from
+    a step at which new ones were due anyway.
+
+    >>> check_save_steps(dict(save_steps=5, steps_per_generation=1, gradient_accumulation_steps=1, num_iterations=2))
+    Traceback (most recent call last):
+    ...
+    grpo_utils.errors.CourseError: save_every=5, but each batch of completions serves 2 steps, and a run resumed in between is not the unbroken one. Use a multiple of 2.
+    """  # noqa: E501
+    batches, uses = arguments["gradient_accumulation_steps"], arguments["steps_per_generation"]
+    uses *= arguments["num_iterations"]
+    steps = uses // gcd(uses, batches)
+    if arguments["save_steps"] % steps:
+        raise CourseError(
+            f"save_every={arguments['save_steps']}, but each batch of completions serves {steps} steps, and a run "
+            f"resumed in between is not the unbroken one. Use a multiple of {steps}."
+        )
+
+
+def _check_folder(folder: Path, planned: list[dict]) -> None:
+    """Raise a CourseError if the folder holds other stages, or a later one was begun before an earlier one ended."""
+    names = [Path(arguments["output_dir"]).name for arguments in planned]
+    others = [path.parent.name for path in sorted(folder.glob("*/" + SETTINGS)) if path.parent.name not in names]
+    if others:
+        raise CourseError(
+            f"{str(folder)!r} holds the stage {others[0]!r}, and this plan has {', '.join(names)}. "
+            "Take the plan that the folder was begun with, or give this one a folder of its own."
+        )
+    for earlier, later in pairwise(names):
+        if (folder / later / SETTINGS).exists() and not (folder / earlier / FINISHED).exists():
+            raise CourseError(
+                f"In {str(folder)!r} the stage {later!r} was begun, but {earlier!r} before it is not finished, so "
+                f"{later!r} started from an adapter that is not there. Delete {later!r}, or take a new folder."
+            )
+
+
+def _settings(policy: "PeftModel", stage: Stage, arguments: dict) -> dict:
+    """What decides a stage's result, flat and fit for JSON. A reward is known by its name alone."""
+    lora = policy.peft_config["default"]
+    rewards = [f"{weight} x {reward_name(f)}" for f, weight in zip(stage.rewards, stage.weights, strict=True)]
+    settings = {
+        "model": Path(lora.base_model_name_or_path).name,
+        "LoRA rank": lora.r,
+        "LoRA alpha": lora.lora_alpha,
+        "LoRA targets": sorted(lora.target_modules),
+        "rewards": ", ".join(rewards),
+        "rows": _fingerprint(stage.rows),
+    }
+    settings |= {name: value for name, value in arguments.items() if not FREE.fullmatch(name)}
+    return json.loads(json.dumps(settings, default=str))
+
+
+def _fingerprint(rows: "Dataset") -> str:
+    """The number of rows and a checksum of their content and order."""
+    checksum = 0
+    for row in rows:
+        checksum = zlib.crc32(json.dumps(row, sort_keys=True, default=str).encode(), checksum)
+    return f"{len(rows)} rows, checksum {checksum:08x}"
+
+
+def _check_same_settings(folder: Path, settings: dict) -> None:
+    """Raise a CourseError if the stage was begun with other settings."""
+    if not (folder / SETTINGS).exists():
+        return
+    before = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+    names = [name for name in {**before, **settings} if before.get(name) != settings.get(name)]
+    if names:
+        differing = "; ".join(f"{name} was {before.get(name)}, is {settings.get(name)}" for name in names)
+        raise CourseError(
+            f"The stage in {str(folder)!r} was begun with other settings: {differing}. Go back to those, or give "
+            "this plan a folder of its own."
+        )
+
+
+def _run_stage(
+    policy: "PeftModel",
+    tokenizer: "PreTrainedTokenizerBase",
+    stage: Stage,
+    arguments: dict,
+    callbacks: Callable,
+    say: Callable,
+) -> list[dict]:
+    """Skip, resume or begin one stage; its log."""
+    folder = Path(arguments["output_dir"])
+    if (folder / FINISHED).exists():
+        say(f"Stage {folder.name}: finished before; its adapter is loaded.")
+        load_adapter(policy, folder / "adapter")
+        return _read_log(folder)
+    _start(policy, folder, _settings(policy, stage, arguments))
+    checkpoint = newest_checkpoint(folder, say)
+    if checkpoint and checkpoint_step(checkpoint) >= stage.steps:
+        say(f"Stage {folder.name}: all {stage.steps} steps were done; its adapter is loaded.")
+        load_adapter(policy, checkpoint)
+        (folder / STATE).write_bytes((checkpoint / STATE).read_bytes())
+    else:
+        done = f"resumes after step {checkpoint_step(checkpoint)} of" if checkpoint else "begins,"
+        say(f"Stage {folder.name}: {done} {stage.steps} steps.")
+        _train(_trainer(policy, tokenizer, stage, arguments, callbacks()), stage)
+    policy.save_pretrained(folder / "adapter")
+    _write(folder / FINISHED, {"steps": stage.steps})  # last: whatever ends earlier leaves the stage unfinished
+    return _read_log(folder)
+
+
+def _start(policy: "PeftModel", folder: Path, settings: dict) -> None:
+    """Keep the adapter as the stage begins with it; or, where it had begun before, put that one back."""
+    if (folder / SETTINGS).exists():
+        load_adapter(policy, folder / "start")
+        return
+    policy.save_pretrained(folder / "start")
+    _write(folder / SETTINGS, settings)  # after the adapter, which is whole then
+
+
+def _trainer(
+    policy: "PeftModel", tokenizer: "PreTrainedTokenizerBase", stage: Stage, arguments: dict, callbacks: list
+) -> "Trainer":
+    from trl import GRPOConfig, GRPOTrainer
+
+    from ..progress import show_progress
+
+    trainer = GRPOTrainer(
+        model=policy,
+        processing_class=tokenizer,
+        args=GRPOConfig(**arguments),
+        train_dataset=stage.rows,
+        reward_funcs=list(stage.rewards),
+        callbacks=callbacks,
+    )
+    keep_trainable_fp32(policy)
+    show_progress(trainer)
+    return trainer
+
+
+def _train(trainer: "Trainer", stage: Stage) -> None:
+    """Train to the last step, keep the log, and leave the policy with its one adapter."""
+    try:
+        train_or_resume(trainer, say=lambda text: None)  # what is passed over was told before
+    finally:
+        if "ref" in trainer.model.peft_config:  # TRL's copy of the adapter at the start, where beta is above zero
+            trainer.model.delete_adapter("ref")
+    trainer.save_state()
+    if trainer.state.global_step < stage.steps:
+        raise CourseError(
+            f"Stage {stage.name!r} was stopped at step {trainer.state.global_step} of {stage.steps}, so it is not "
+            "finished and no stage after it was run. What a callback said stands above; mend it, and give the plan a "
+            "new folder."
+        )
+
+
+def _read_log(folder: Path) -> list[dict]:
+    return json.loads((folder / STATE).read_text(encoding="utf-8"))["log_history"]
+
+
+def _write(path: Path, content: dict) -> None:
+    """Write JSON so that there is never half a file."""
+    draft = path.with_name(path.name + ".part")
+    draft.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    draft.replace(path)

@@ -1,0 +1,108 @@
+"""Lesson 05 as readers run it: the committed notebook, and the same with other parameters."""
+
+import re
+import shutil
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from conftest import ROOT
+
+pytestmark = pytest.mark.slow
+LESSON = ROOT / "notebooks" / "05_stages.ipynb"
+NUMBER = r"([+-]?\d\.\d{3})"
+VERDICTS = (
+    "groups of 4 tie more often than groups of 16",
+    "hotter sampling has more entropy, at step 1",
+    "clipped, each batch used twice, above zero",
+)
+
+
+def said(book) -> str:
+    texts = [o.get("text", "") for cell in book.cells if cell.cell_type == "code" for o in cell.outputs]
+    return "\n".join(texts)
+
+
+@pytest.fixture(scope="module")
+def committed() -> str:
+    return said(nbformat.read(LESSON, as_version=4))
+
+
+def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
+    shutil.copy(LESSON, tmp_path)
+    flags = ["--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout=900", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-q", *flags, LESSON.name]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=1800)
+    assert result.returncode == 0, result.stdout[-4000:]
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_the_committed_lesson_computes_its_verdicts(committed, verdict):
+    assert f"{verdict}: True" in committed
+
+
+def test_the_adapter_is_carried_and_the_optimizer_is_not(committed):
+    assert "largest difference: 0.0\n" in committed
+    assert "trained: 40 steps; counted by the optimizer: 20" in committed
+
+
+def test_two_stages_and_one_are_compared_over_three_seeds_in_one_sentence(committed):
+    seeds = re.search(rf"^seeds: {NUMBER}, {NUMBER}, {NUMBER}$", committed, re.MULTILINE)
+    assert seeds
+    mean = sum(map(float, seeds.groups())) / 3
+    sentence = committed[seeds.end() :].strip().splitlines()[0]
+    assert sentence.startswith(("No improvement shown", "Strict accuracy"))
+    assert float(re.search(rf"by {NUMBER} \(", sentence)[1]) == pytest.approx(mean, abs=0.0015)
+
+
+def test_a_killed_run_is_resumed_to_the_last_bit(committed):
+    assert "killed: True\n1-format, finished: True\n2-both, finished: False" in committed
+    assert "optimizer.pt is cut off or damaged" in committed and "is passed over" in committed
+    assert "largest difference of a reward: 0.0\nlargest difference of a weight: 0.0" in committed
+
+
+def test_another_plan_is_refused_by_what_differs(committed):
+    assert "LoRA rank was 16, is 8" in committed and "1.0 x strict_format_reward" in committed
+
+
+def test_every_knob_of_the_table_is_an_argument_of_grpo_config_or_named_otherwise():
+    from dataclasses import fields
+
+    from trl import GRPOConfig
+
+    text = LESSON.with_name("source").joinpath("05_stages.py").read_text(encoding="utf-8")
+    table = [row for row in text[text.index("# | knob | here") :].splitlines()[2:] if row.startswith("# |")]
+    names = {name for row in table for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    assert len(names) >= 13 and names - {"r"} <= {field.name for field in fields(GRPOConfig)}
+
+
+def test_it_imports_no_unsloth():
+    book = nbformat.read(LESSON, as_version=4)
+    assert not [cell for cell in book.cells if cell.cell_type == "code" and "unsloth" in cell.source]
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory) -> str:
+    """Every parameter set to something that is not its default."""
+    folder = tmp_path_factory.mktemp("other")
+    pairs = ["-p", "PROFILE", "cpu", "-p", "FAMILY", "gemma", "-p", "STEPS", "2", "-p", "SEED", "5"]
+    command = [sys.executable, "-m", "grpo_utils", "run", str(LESSON), *pairs]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+    return result.stdout
+
+
+def test_every_override_arrives(other):
+    assert "tiny-gemma3, two stages of 2 steps, on the CPU" in other
+    assert [int(seed) for seed in re.findall(r"seed (\d+), two stages:", other)] == [5, 6, 7]
+
+
+def test_the_other_family_is_resumed_to_the_last_bit_too(other):
+    assert "largest difference of a reward: 0.0\nlargest difference of a weight: 0.0" in other
+
+
+def test_an_unknown_family_is_an_error(tmp_path):
+    command = [sys.executable, "-m", "grpo_utils", "run", str(LESSON), "-p", "FAMILY", "lama"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 1 and "FAMILY='lama' is unknown" in result.stderr
