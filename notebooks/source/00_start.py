@@ -279,7 +279,7 @@ for name, numbers in SHAPES.items():
 # | [02 Reward functions](02_rewards.ipynb) | write a reward that survives an attack |
 # | [03 GRPO with a 4-bit LoRA](03_grpo_lora.ipynb) | train, from data to a merged model; the main one |
 # | [04 Reading a run](04_reading_a_run.ipynb) | see within twenty steps what is wrong |
-# | 05 Multi-stage training | follows |
+# | [05 Multi-stage training](05_stages.ipynb) | train in stages, and resume a run that was killed |
 # | [06 Did it get better?](06_evaluation.ipynb) | say so, with intervals, or that nothing is shown |
 # | [07 Merge, export, inference](07_export.ipynb) | take the model home and serve it |
 # | [08 GRPO by hand](08_grpo_by_hand.ipynb) | understand every formula |
