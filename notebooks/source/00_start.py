@@ -100,7 +100,7 @@ print("in form and right, before:", before.accuracy)
 
 # %% [markdown]
 # The number in brackets is a 95 % interval. Now we train. The model gets questions and **no
-# example answers**. It tries, and two short Python functions say how good each try was. (What they do
+# example answers**. It tries, and three short Python functions say how good each try was. (What they do
 # is the matter of [lesson 02](02_rewards.ipynb).)
 
 # %%
@@ -194,8 +194,8 @@ show(
 # ## 4. Your machine, and what it can train
 #
 # The estimate of `preflight` for the sizes of this course, by card: memory at the peak and minutes
-# of training. **These are estimates, and no GPU has been measured**; on a CPU the formula was off by at most the
-# factor that [its page](../docs/preflight.md) tells.
+# of training. **These are estimates, and no GPU has been measured**: take the memory for a lower bound. On a CPU the formula was
+# off by at most the factor that [its page](../docs/preflight.md) tells.
 
 # %%
 import pandas
