@@ -484,7 +484,8 @@ from grpo_utils import drop_long_prompts
 
 short = drop_long_prompts(dataset, tokenizer, limit)
 gone = [n for n in lengths if n > limit]
-print(f"kept {len(short)}, dropped {len(gone)}, the longest {max(gone)}")
+longest = max(gone, default=0)
+print(f"kept {len(short)}, dropped {len(gone)}, the longest {longest}")
 
 # %% [markdown]
 # The filter changes your data: long problems are often the hard ones. Say what you dropped, and how many.
