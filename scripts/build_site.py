@@ -145,7 +145,7 @@ def nav_of(name: str, names: list[str]) -> str:
 
 def style() -> str:
     """The course's own rules, and Pygments' colours for code."""
-    return STYLE.read_text(encoding="utf-8") + HtmlFormatter(style="friendly").get_style_defs(".highlight")
+    return STYLE.read_text(encoding="utf-8") + "\n" + HtmlFormatter(style="friendly").get_style_defs(".highlight")
 
 
 def main(target: Path = TARGET) -> None:

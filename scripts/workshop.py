@@ -45,8 +45,8 @@ def tag_solution_texts(book: nbformat.NotebookNode) -> None:
         if "solution" in cell.metadata.get("tags", []):
             if not is_folded_solution(before):
                 sys.exit(
-                    f"Error: the solution {cell.id} follows a cell that is not only its folded text, so text would stay "
-                    f"or too much would go: {before.source[:60]!r}. Its text needs a cell that starts with {FOLDED}"
+                    f"Error: the solution {cell.id} follows a cell that is not only its folded text, so text would stay"
+                    f" or too much would go: {before.source[:60]!r}. Its text needs a cell that starts with {FOLDED}"
                 )
             before.metadata["tags"] = ["solution"]
 
