@@ -53,7 +53,7 @@ def page(book: nbformat.NotebookNode, title: str, nav: str) -> str:
             cell.source = BADGE.sub(r"[\1]", cell.source)
     body, _ = HTMLExporter(template_name="basic", exclude_input_prompt=True).from_notebook_node(book)
     soup = BeautifulSoup(body, "html.parser")
-    for change in (drop_scripts, rewrite_links, fold_solutions, wrap_tables):
+    for change in (drop_scripts, rewrite_links, fold_solutions, wrap_tables, break_names):
         change(soup)
     return PAGE.format(title=escape(title), nav=nav, body=soup)
 
@@ -85,6 +85,16 @@ def wrap_tables(soup: BeautifulSoup) -> None:
     """A table that is wider than the page scrolls in a box of its own."""
     for table in soup.find_all("table"):
         table.wrap(soup.new_tag("div", attrs={"class": "table", "tabindex": "0"}))
+
+
+def break_names(soup: BeautifulSoup) -> None:
+    """Let a long name in a table, as `rewards/format_reward/mean`, go on in the next line."""
+    for code in soup.select("td code"):
+        parts = re.split(r"(?<=[/_])", code.get_text())
+        code.clear()
+        for part in parts:
+            code.extend([part, soup.new_tag("wbr")])
+        code.contents[-1].decompose()
 
 
 def loaded_from_elsewhere(html: str) -> list[str]:

@@ -81,6 +81,13 @@ def test_a_solution_is_folded_and_a_table_scrolls_by_itself(soup):
     assert soup.find("table").parent["class"] == ["table"]
 
 
+def test_a_long_name_in_a_table_may_break_and_stays_the_same_name():
+    cell = BeautifulSoup("<table><td><code>rewards/a_reward/mean</code></td></table>", "html.parser")
+    build_site.break_names(cell)
+    assert str(cell.code) == "<code>rewards/<wbr/>a_<wbr/>reward/<wbr/>mean</code>"
+    assert cell.get_text() == "rewards/a_reward/mean"
+
+
 def test_the_title_is_escaped(soup):
     assert soup.title.string == "A <title>"
 
