@@ -53,7 +53,7 @@ def page(book: nbformat.NotebookNode, title: str, nav: str) -> str:
             cell.source = BADGE.sub(r"[\1]", cell.source)
     body, _ = HTMLExporter(template_name="basic", exclude_input_prompt=True).from_notebook_node(book)
     soup = BeautifulSoup(body, "html.parser")
-    for change in (drop_scripts, rewrite_links, fold_solutions, wrap_tables, break_names):
+    for change in (drop_scripts, rewrite_links, name_headings, fold_solutions, wrap_tables, break_names):
         change(soup)
     return PAGE.format(title=escape(title), nav=nav, body=soup)
 
@@ -70,6 +70,15 @@ def rewrite_links(soup: BeautifulSoup) -> None:
         local = LOCAL_LINK.fullmatch(link["href"])
         if local:
             link["href"] = f"{local[1]}.html{local[2] or ''}"
+
+
+def name_headings(soup: BeautifulSoup) -> None:
+    """Name each heading as GitHub does, so that a link to a part of a page works in both places."""
+    for anchor in soup.select("a.anchor-link"):
+        heading = anchor.parent
+        text = heading.get_text().removesuffix(anchor.get_text())
+        heading["id"] = re.sub(r"[^\w -]", "", text.strip().lower()).replace(" ", "-")
+        anchor["href"] = f"#{heading['id']}"
 
 
 def fold_solutions(soup: BeautifulSoup) -> None:

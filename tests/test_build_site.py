@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import build_site
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-TOP = """# 99 · A small <lesson>
+TOP = """# 99 · A small `lesson`
 
 [![Open in Colab](https://example.org/badge.svg)](https://example.org/open)
 
@@ -81,6 +81,12 @@ def test_a_solution_is_folded_and_a_table_scrolls_by_itself(soup):
     assert soup.find("table").parent["class"] == ["table"]
 
 
+def test_a_heading_has_the_name_that_github_gives_it(soup):
+    assert soup.h1["id"] == "99--a-small-lesson"
+    book = new_notebook(cells=[new_markdown_cell("## `nan`: what's 2 do?")])
+    assert 'id="nan-whats-2-do"' in build_site.page(book, "", "")
+
+
 def test_a_long_name_in_a_table_may_break_and_stays_the_same_name():
     cell = BeautifulSoup("<table><td><code>rewards/a_reward/mean</code></td></table>", "html.parser")
     build_site.break_names(cell)
@@ -95,7 +101,7 @@ def test_the_title_is_escaped(soup):
 def test_the_index_names_each_lesson_with_its_promise_and_its_minutes(book):
     text = build_site.index({"99_small": book}, {"glossary": build_site.document(ROOT / "docs" / "glossary.md")})
     source = text.cells[0].source
-    assert "| [99 · A small <lesson>](99_small.ipynb) | build pages | about 1 minute (measured) |" in source
+    assert "| [99 · A small `lesson`](99_small.ipynb) | build pages | about 1 minute (measured) |" in source
     assert "- [Glossary](glossary.md)" in source
 
 
