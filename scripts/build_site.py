@@ -130,8 +130,9 @@ def minutes_of(book: nbformat.NotebookNode) -> str:
     return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", cell)
 
 
-def document(path: Path) -> nbformat.NotebookNode:
-    return new_notebook(cells=[new_markdown_cell(path.read_text(encoding="utf-8"))])
+def as_book(text: str) -> nbformat.NotebookNode:
+    """Markdown as a notebook of one cell, whose id is always the same."""
+    return new_notebook(cells=[new_markdown_cell(text, id="text")])
 
 
 def index(lessons: dict, documents: dict) -> nbformat.NotebookNode:
@@ -148,7 +149,7 @@ def index(lessons: dict, documents: dict) -> nbformat.NotebookNode:
         "## To look things up",
         "\n".join(f"- [{title_of(book)}]({name}.md)" for name, book in documents.items()),
     ]
-    return new_notebook(cells=[new_markdown_cell("\n\n".join(lines))])
+    return as_book("\n\n".join(lines))
 
 
 def nav_of(name: str, names: list[str]) -> str:
@@ -170,7 +171,7 @@ def style() -> str:
 def main(target: Path = TARGET) -> None:
     target.mkdir(parents=True, exist_ok=True)
     lessons = {p.stem: nbformat.read(p, as_version=4) for p in sorted((ROOT / "notebooks").glob("*.ipynb"))}
-    documents = {p.stem: document(p) for p in sorted((ROOT / "docs").glob("*.md"))}
+    documents = {p.stem: as_book(p.read_text(encoding="utf-8")) for p in sorted((ROOT / "docs").glob("*.md"))}
     pages = {"index": page(index(lessons, documents), "A GRPO course that runs", "")}
     for name, book in lessons.items():
         pages[name] = page(book, title_of(book), nav_of(name, list(lessons)))

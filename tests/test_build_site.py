@@ -99,7 +99,7 @@ def test_the_title_is_escaped(soup):
 
 
 def test_the_index_names_each_lesson_with_its_promise_and_its_minutes(book):
-    text = build_site.index({"99_small": book}, {"glossary": build_site.document(ROOT / "docs" / "glossary.md")})
+    text = build_site.index({"99_small": book}, {"glossary": build_site.as_book("# Glossary\n\nWords.")})
     source = text.cells[0].source
     assert "| [99 · A small `lesson`](99_small.ipynb) | build pages | about 1 minute (measured) |" in source
     assert "- [Glossary](glossary.md)" in source
