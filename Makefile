@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run test test-fast setup lab lint notebooks tiny bench bench-rewards bench-estimate badges clean help
+.PHONY: run test test-fast setup lab lint notebooks tiny bench bench-rewards bench-estimate badges workshop html bundle clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -34,6 +34,15 @@ lint: setup      ## ruff
 
 notebooks: setup ## build and execute the lessons from notebooks/source
 	$(BIN)/python scripts/build_notebooks.py $(ARGS)
+
+workshop: setup  ## student copies without solutions, in outputs/workshop/
+	$(BIN)/python scripts/workshop.py
+
+html: setup      ## the lessons as pages that open without a network, in outputs/site/
+	$(BIN)/python scripts/build_site.py
+
+bundle:          ## all packages in outputs/bundle/, for a room without a network; ARGS=--show
+	$(PYTHON) scripts/bundle.py $(ARGS)
 
 tiny: setup      ## train the two tiny base models anew, about 20 minutes
 	$(BIN)/python -m grpo_utils.tiny.build qwen --out outputs/tiny-qwen3

@@ -1,0 +1,134 @@
+"""Student copies hold everything but the solutions, and nobody's work is overwritten."""
+
+import re
+import symtable
+import sys
+
+import nbformat
+import pytest
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "scripts"))
+import workshop
+
+LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+@pytest.fixture(params=LESSONS, ids=lambda path: path.stem)
+def books(request):
+    book = nbformat.read(request.param, as_version=4)
+    return book, workshop.student_copy(book)
+
+
+def tagged(book, tag: str) -> list:
+    return [cell for cell in book.cells if tag in cell.metadata.get("tags", [])]
+
+
+def small(*cells) -> nbformat.NotebookNode:
+    return nbformat.v4.new_notebook(cells=list(cells))
+
+
+def solution(source: str = "answer = 42"):
+    return nbformat.v4.new_code_cell(source, metadata={"tags": ["solution"]})
+
+
+def folded(text: str = "It is 42."):
+    return nbformat.v4.new_markdown_cell(f"<details><summary>Solution</summary>\n\n{text}\n</details>")
+
+
+def test_no_solution_is_left(books):
+    lesson, copy = books
+    text = "\n".join(cell.source for cell in copy.cells)
+    assert tagged(lesson, "solution") and not tagged(copy, "solution")
+    assert "<details" not in text and "_solution" not in text and ", solution" not in text
+
+
+def test_everything_else_is_kept_in_order(books):
+    lesson, copy = books
+    kept = [c for c in lesson.cells if c not in tagged(lesson, "solution") and "<details" not in c.source]
+    assert [(c.id, c.cell_type) for c in kept] == [(c.id, c.cell_type) for c in copy.cells]
+    assert [c.source for c in kept if c.cell_type == "code"] == [c.source for c in copy.cells if c.cell_type == "code"]
+    assert len(lesson.cells) - len(copy.cells) == 2 * len(tagged(lesson, "solution"))
+    assert len(tagged(copy, "parameters")) == 1 and copy.cells[0].source.startswith("# ")
+
+
+def test_each_solution_leaves_a_check_behind(books):
+    lesson, copy = books
+    checks = [cell for cell in copy.cells if cell.cell_type == "code" and "check_exercise(" in cell.source]
+    assert len(checks) == len(tagged(lesson, "solution"))
+
+
+def test_it_is_a_valid_notebook_without_outputs(books):
+    _, copy = books
+    nbformat.validate(copy)
+    code = [cell for cell in copy.cells if cell.cell_type == "code"]
+    assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
+
+
+def tables(source: str) -> list[symtable.SymbolTable]:
+    """The names of a cell: of its top level, and of every function and comprehension in it."""
+    found = [symtable.symtable(re.sub(r"^\s*%.*", "    pass", source, flags=re.MULTILINE), "cell", "exec")]
+    for table in found:
+        found.extend(table.get_children())
+    return found
+
+
+def bound(cells: list) -> set[str]:
+    tops = [tables(cell.source)[0] for cell in cells]
+    return {s.get_name() for top in tops for s in top.get_symbols() if s.is_assigned() or s.is_imported()}
+
+
+def needed(cells: list) -> set[str]:
+    symbols = [s for cell in cells for table in tables(cell.source) for s in table.get_symbols()]
+    return {s.get_name() for s in symbols if s.is_referenced() and s.is_global()}
+
+
+def test_no_kept_cell_needs_a_name_from_a_solution(books):
+    lesson, copy = books
+    kept = [cell for cell in copy.cells if cell.cell_type == "code"]
+    lost = bound(tagged(lesson, "solution")) - bound(kept)
+    assert lost and not lost & needed(kept)
+
+
+def test_the_badges_go_because_they_open_the_solutions(books):
+    lesson, copy = books
+    assert "colab-badge" in lesson.cells[0].source and "colab-badge" not in copy.cells[0].source
+
+
+def test_the_lesson_itself_is_not_changed():
+    book = small(folded(), solution())
+    workshop.student_copy(book)
+    assert len(book.cells) == 2 and "tags" not in book.cells[0].metadata
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        nbformat.v4.new_markdown_cell("Read this before you go on."),
+        nbformat.v4.new_code_cell("x = 1"),
+        nbformat.v4.new_markdown_cell(folded().source + "\n\nRead this before you go on."),
+    ],
+)
+def test_a_solution_whose_text_cannot_be_told_is_refused(before):
+    with pytest.raises(SystemExit, match="not only its folded text"):
+        workshop.student_copy(small(before, solution()))
+
+
+def test_a_learners_work_is_put_aside_and_never_lost(tmp_path):
+    path = tmp_path / "a.ipynb"
+    assert workshop.put(path, "fresh") == "a.ipynb: written"
+    assert workshop.put(path, "fresh") == "a.ipynb: as it was"
+    for work in ("my answers", "more answers"):  # within one second, so the time alone would not do
+        path.write_text(work)
+        assert "is kept as a-20" in workshop.put(path, "fresh")
+    assert sorted(p.read_text() for p in tmp_path.iterdir()) == ["fresh", "more answers", "my answers"]
+
+
+def test_the_folder_stands_alone(tmp_path, capsys):
+    workshop.main(tmp_path)
+    for path in [*tmp_path.glob("*.ipynb"), *tmp_path.glob("docs/*.md")]:
+        text = path.read_text(encoding="utf-8")
+        for link in re.findall(r"\]\(([\w./-]+\.(?:md|ipynb))", text):
+            assert (path.parent / link).exists(), f"{path.name} links to {link}"
+    assert len(list(tmp_path.glob("*.ipynb"))) == len(LESSONS)
+    assert not (tmp_path / "docs" / "instructor-guide.md").exists()
