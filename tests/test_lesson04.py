@@ -28,7 +28,7 @@ MENDED = (
     "correctness rises now: True",
     "hacked: False",
     "the largest loss is below 0.000001: True",
-    "reward_std above 0.1 at every step: True",
+    "reward_std above 0.1 on average: True",
     "gradient zero at every step: True",
     "kl logged with beta = 0: False",
     "stopped early: True",
