@@ -1,21 +1,16 @@
 """Lesson 00 as readers run it: the committed notebook, and the same with other parameters."""
 
 import re
-import shutil
 import subprocess
 import sys
 
 import nbformat
 import pytest
 from conftest import ROOT
+from lessons import run_with_nbval, said
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "00_start.ipynb"
-
-
-def said(book) -> str:
-    texts = [o.get("text", "") for cell in book.cells if cell.cell_type == "code" for o in cell.outputs]
-    return "\n".join(texts)
 
 
 def rate(text: str, when: str) -> float:
@@ -23,10 +18,7 @@ def rate(text: str, when: str) -> float:
 
 
 def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
-    shutil.copy(LESSON, tmp_path)
-    flags = ["--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout=600", "-p", "no:cacheprovider"]
-    command = [sys.executable, "-m", "pytest", "-q", *flags, LESSON.name]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=900)
+    result = run_with_nbval(LESSON, tmp_path, cell_seconds=600, seconds=900)
     assert result.returncode == 0, result.stdout[-4000:]
 
 

@@ -1,29 +1,21 @@
 """Lesson 02 as readers run it: the committed notebook, and the same with other parameters."""
 
 import re
-import shutil
 import subprocess
 import sys
 
 import nbformat
 import pytest
 from conftest import ROOT
+from lessons import run_with_nbval, said
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "02_rewards.ipynb"
 VERDICTS = ("counted tags, reward rose", "counted tags, got worse", "tags in place, in form", "and correctness, better")
 
 
-def said(book) -> str:
-    texts = [o.get("text", "") for cell in book.cells if cell.cell_type == "code" for o in cell.outputs]
-    return "\n".join(texts)
-
-
 def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
-    shutil.copy(LESSON, tmp_path)
-    flags = ["--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout=600", "-p", "no:cacheprovider"]
-    command = [sys.executable, "-m", "pytest", "-q", *flags, LESSON.name]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=900)
+    result = run_with_nbval(LESSON, tmp_path, cell_seconds=600, seconds=900)
     assert result.returncode == 0, result.stdout[-4000:]
 
 

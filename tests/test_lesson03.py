@@ -11,6 +11,7 @@ import time
 import psutil
 import pytest
 from conftest import ROOT
+from lessons import run_with_nbval
 
 from grpo_utils.models import model_path
 
@@ -35,10 +36,7 @@ def report_in(folder) -> dict:
 def committed(tmp_path_factory):
     """The committed notebook, run by nbval from the first cell to the last."""
     folder = tmp_path_factory.mktemp("nbval")
-    shutil.copy(LESSON, folder)
-    flags = ["--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout=900", "-p", "no:cacheprovider"]
-    command = [sys.executable, "-m", "pytest", "-q", *flags, LESSON.name]
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1200)
+    result = run_with_nbval(LESSON, folder, cell_seconds=900, seconds=1200)
     assert result.returncode == 0, result.stdout[-4000:]
     return folder / "outputs" / "run"
 

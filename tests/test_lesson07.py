@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from conftest import ROOT
+from lessons import run_with_nbval, said
 
 from grpo_utils.data import SYSTEM_PROMPT
 
@@ -17,11 +17,6 @@ pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "07_export.ipynb"
 TRUE = ("named as asked for", "a merge without loss", "chat template beside it", "right padding breaks it")
 NUMBER = r"(\d\.\de[+-]\d\d)"
-
-
-def said(book) -> str:
-    texts = [o.get("text", "") for cell in book.cells if cell.cell_type == "code" for o in cell.outputs]
-    return "\n".join(texts)
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +28,7 @@ def committed() -> str:
 def run(tmp_path_factory) -> Path:
     """The folder in which nbval ran the committed notebook, from the first cell to the last."""
     folder = tmp_path_factory.mktemp("nbval")
-    shutil.copy(LESSON, folder)
-    flags = ["--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout=600", "-p", "no:cacheprovider"]
-    command = [sys.executable, "-m", "pytest", "-q", *flags, LESSON.name]
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
+    result = run_with_nbval(LESSON, folder, cell_seconds=600, seconds=900)
     assert result.returncode == 0, result.stdout[-4000:]
     return folder / "outputs" / "run"
 

@@ -5,7 +5,6 @@ The formulas are the lesson's own: the cells tagged `formulas` are executed here
 
 import functools
 import re
-import shutil
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -13,6 +12,7 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 from conftest import ROOT
+from lessons import run_with_nbval, said
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "08_grpo_by_hand.ipynb"
@@ -304,21 +304,13 @@ def test_a_changed_advantage_is_found(change, tmp_path, monkeypatch):
 # The lesson as readers run it
 
 
-def said(book) -> str:
-    texts = [o.get("text", "") for cell in book.cells if cell.cell_type == "code" for o in cell.outputs]
-    return "\n".join(texts)
-
-
 @pytest.fixture(scope="module")
 def committed() -> str:
     return said(nbformat.read(LESSON, as_version=4))
 
 
 def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
-    shutil.copy(LESSON, tmp_path)
-    flags = ["--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout=600", "-p", "no:cacheprovider"]
-    command = [sys.executable, "-m", "pytest", "-q", *flags, LESSON.name]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=1200)
+    result = run_with_nbval(LESSON, tmp_path, cell_seconds=600, seconds=1200)
     assert result.returncode == 0, result.stdout[-4000:]
 
 
