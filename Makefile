@@ -2,6 +2,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
+WORKERS ?= 2
+# One file of tests after the other in each worker: a lesson is run once and asked by many tests.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 .PHONY: run test test-fast setup lab lint notebooks tiny bench bench-rewards bench-estimate badges workshop html bundle clean help
 
@@ -11,11 +14,11 @@ help:            ## list the targets
 run: setup       ## train a model: lesson 03 from beginning to end; ARGS="-p FAMILY gemma"
 	$(BIN)/python -m grpo_utils run $(ARGS)
 
-test: setup lint ## everything that CI runs
-	$(BIN)/python -m pytest $(ARGS)
+test: setup lint ## everything that CI runs, two files of tests at a time; WORKERS=1: one
+	$(PYTEST) $(ARGS)
 
 test-fast: setup lint ## lint and unit tests, no training
-	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+	$(PYTEST) -m "not slow" $(ARGS)
 
 setup: $(VENV)/installed ## .venv with the pinned packages, for this machine
 
