@@ -5,7 +5,7 @@
 >>> check_exercise("Exercise 1", double, [((2,), 4), ((0,), 0)])
 'Exercise 1: right.'
 >>> check_exercise("Exercise 1", lambda x: None, [((2,), 4)])
-'Exercise 1: not attempted yet.'
+'Exercise 1: not attempted yet (nothing came back).'
 >>> check_exercise("Exercise 1", lambda x: 1 / x, [((1,), 1.0), ((0,), 0)])
 'Exercise 1: not yet; for (0,) it raises ZeroDivisionError: division by zero.'
 """
@@ -32,7 +32,7 @@ def check_exercise(name: str, function: Callable, cases: Sequence[tuple[tuple, o
         if not isinstance(answer, PLAIN):
             return f"{name}: not yet; it gives a {type(answer).__name__}, and a {type(expected).__name__} is wanted."
         if _is_nothing(answer) and not _is_nothing(expected):
-            return f"{name}: not attempted yet."
+            return f"{name}: not attempted yet (nothing came back)."
         if _rounded(answer) != _rounded(expected):
             return f"{name}: not yet; for {arguments} it gives {_rounded(answer)} and should give {expected}."
     return f"{name}: right."

@@ -47,7 +47,7 @@ def test_no_rows_is_an_error():
 
 
 def test_train_and_test_share_no_question():
-    train, test = addition_rows(7000, "train"), addition_rows(750, "test")
+    train, test = addition_rows(7000, "train"), addition_rows(390, "test")
     asked = {row["prompt"][-1]["content"] for row in train}
     assert len(asked) == 7000
     assert not asked & {row["prompt"][-1]["content"] for row in test}
@@ -55,9 +55,16 @@ def test_train_and_test_share_no_question():
 
 def test_a_mirrored_held_out_addition_is_not_in_train():
     pairs = [{tuple(row["prompt"][-1]["content"][:-1].split()[2::2]) for row in addition_rows(n, split)}
-             for n, split in ((7000, "train"), (750, "test"))]  # fmt: skip
+             for n, split in ((7000, "train"), (390, "test"))]  # fmt: skip
     mirrored = {(b, a) for a, b in pairs[1]}
     assert not pairs[0] & (pairs[1] | mirrored)
+
+
+def test_no_held_out_addition_stands_there_both_ways_round():
+    """It did, and 31 of 200 counted twice."""
+    asked = [row["prompt"][-1]["content"][:-1].split()[2::2] for row in addition_rows(390, "test")]
+    assert len({frozenset(pair) for pair in asked}) == 390
+    assert 0.4 < sum(int(a) > int(b) for a, b in asked) / 390 < 0.6
 
 
 def test_the_answers_are_right():

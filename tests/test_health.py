@@ -20,6 +20,7 @@ from grpo_utils.health.log import read_history
 from grpo_utils.health.rules import AT_ONCE, IN_TIME
 from grpo_utils.health.statistics import share_right
 from grpo_utils.health.verdicts import EXPLAINS, QUIET
+from grpo_utils.health.watching import subjects_of
 
 
 def healthy(steps: int = 40, seed: int = 0) -> list[dict]:
@@ -159,6 +160,16 @@ def test_no_rule_is_idle(code, monkeypatch):
 
 def test_a_collapse_is_told_and_not_what_follows_from_it():
     assert codes(BROKEN["mode_collapse"]) == ["mode_collapse"]
+
+
+def test_plain_strings_are_told_and_not_the_rewards_that_die_of_them():
+    strings = {"step": 0, "health/string_prompts": 1.0}
+    assert codes(BROKEN["dead_reward"]) != ["string_prompt"] == codes([*BROKEN["dead_reward"], strings])
+
+
+def test_a_dead_reward_that_was_told_is_not_told_again_when_others_come_alive():
+    two, one = (Verdict("dead_reward", "", dict.fromkeys(names, 0.0), 10) for names in ("ab", "a"))
+    assert subjects_of(one) < subjects_of(two)
 
 
 def test_every_code_has_a_meaning_and_every_rule_a_code():

@@ -112,6 +112,11 @@ def test_figures_carry_alt_text(book):
     assert all(len(figure.metadata["image/png"]["alt"]) > 30 for figure in figures)
 
 
+def test_no_progress_bar_is_left_half_way(book):
+    outputs = [output for cell in code(book) for output in cell.outputs]
+    assert not [o for o in outputs if "application/vnd.jupyter.widget-view+json" in o.get("data", {})]
+
+
 def test_cells_are_short_and_narrow(book):
     for cell in code(book):
         lines = cell.source.splitlines()

@@ -30,20 +30,31 @@ def addition_key(a: int, b: int) -> str:
 def addition_rows(count: int, split: str = "train", seed: int = 0) -> list[dict]:
     """``count`` different two-digit additions; no pair of ``train``, either way round, is in ``test``.
 
+    To learn from, 15 + 27 and 27 + 15 are two questions. To measure with they are one, and ``test`` has one of them:
+    a question that counts twice pretends to know more than it does.
+
     >>> row = addition_rows(1, seed=0)[0]
     >>> row["prompt"][-1]["content"], row["answer"]
     ('What is 95 + 13?', '108')
 
     Raises:
-        CourseError: an unknown split, or more rows than there are pairs (about 7,290 and 810).
+        CourseError: an unknown split, or more rows than there are pairs (7,332 and 390).
     """
     _check_split(split)
     numbers = range(10, 100)
     pairs = [(a, b) for a in numbers for b in numbers if is_held_out(addition_key(a, b)) == (split == "test")]
+    if split == "test":
+        pairs = _one_way_round(pairs)
     if count > len(pairs):
         raise CourseError(f"{count} additions were asked for; {split} has {len(pairs)} different ones.")
     chosen = random.Random(seed).sample(pairs, count)
     return [{"prompt": chat_prompt(f"What is {a} + {b}?"), "answer": str(a + b)} for a, b in chosen]
+
+
+def _one_way_round(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Of a + b and b + a one, by chance the one or the other, so that the first number is not always the smaller."""
+    shuffled = random.Random(0).sample(pairs, len(pairs))
+    return list({addition_key(*pair): pair for pair in shuffled}.values())
 
 
 def gsm8k_answer(solution: str) -> str:

@@ -1,5 +1,6 @@
 """Completions from a model, sampled or greedy."""
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -25,13 +26,14 @@ def generate(
     The model goes back to training mode afterwards if that is where it was.
     """
     import torch
-    from tqdm.auto import trange
+    from tqdm import trange
 
     was_training = model.training
     model.eval()
     torch.manual_seed(seed)
     completions = []
-    for start in trange(0, len(prompts), batch_size, desc="generate", leave=False, delay=10):  # seconds
+    slow = dict(desc="generate", file=sys.stdout, leave=False, delay=10)  # a bar after ten seconds, no widget
+    for start in trange(0, len(prompts), batch_size, **slow):
         completions += _generate_batch(
             model, tokenizer, prompts[start : start + batch_size], max_new_tokens, temperature
         )

@@ -63,8 +63,9 @@ def _nothing_wrong(log: Log, step: int) -> Verdict:
             "too_short", f"{log.steps} logged steps; {limit('fewest'):g} are needed", {"steps": len(log)}, step
         )
     rewards = log.values("reward")
-    said = f"reward {span(rewards)} in {log.steps} logged steps"
-    tied = f", {last(log.tied):.0%} of the groups tied" if log.tied else ""
+    few = min(int(limit("window")), len(rewards))
+    said = f"reward {span(rewards)}, means of the first and last {few} of {len(rewards)} entries"
+    tied = f"; {last(log.tied):.0%} of the groups tied at the end" if log.tied else ""
     return Verdict("healthy", said + tied, {"reward_first": first(rewards), "reward": last(rewards)}, step)
 
 

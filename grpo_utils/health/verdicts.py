@@ -164,7 +164,7 @@ _FOLLOWS |= {"length_hacking", "reward_hacking_suspected"}
 EXPLAINS = {
     "nan": set(CODES) - {"nan"},
     "kl_explosion": {*_FOLLOWS, "mode_collapse"},
-    "string_prompt": {"no_eos", "all_truncated", "no_learning", "format_ignored"},
+    "string_prompt": {"dead_reward", "no_gradient", "no_eos", "all_truncated", "no_learning", "format_ignored"},
     "mode_collapse": _FOLLOWS,
     "no_eos": {"dead_reward", "no_gradient", "no_learning", "format_ignored"},
     "all_truncated": {"dead_reward", "no_gradient", "no_learning", "format_ignored"},

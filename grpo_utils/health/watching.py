@@ -82,10 +82,10 @@ class HealthCallback(TrainerCallback):
         if self._is_suspect(args):
             control.should_save = False  # a bad checkpoint would rotate a good one away
         for verdict in self._verdicts():
-            subject = (verdict.code, *sorted(verdict.numbers)) if verdict.code == "dead_reward" else verdict.code
-            if subject in self.told or (not verdict.alarming and verdict.code != "saturated"):
+            subjects = subjects_of(verdict)
+            if subjects <= self.told or (not verdict.alarming and verdict.code != "saturated"):
                 continue
-            self.told.add(subject)
+            self.told |= subjects
             self._tell(state, str(verdict))
             if self.stop and self._is_lost(verdict):
                 self._stop(args, state, control, model, processing_class)
@@ -186,6 +186,15 @@ class HealthCallback(TrainerCallback):
             processing_class.save_pretrained(folder)
         state.save_to_json(str(folder / "trainer_state.json"))
         self._tell(state, f"stopped; policy and log as they were: {folder}. The checkpoints before are untouched.")
+
+
+def subjects_of(verdict: Verdict) -> set[str]:
+    """What is told once: the code; of dead rewards each by its name, since a second one may die later.
+
+    >>> sorted(subjects_of(Verdict("dead_reward", "form = 0", {"form": 0.0}, 10)))
+    ['dead_reward form']
+    """
+    return {f"{verdict.code} {name}" for name in verdict.numbers} if verdict.code == "dead_reward" else {verdict.code}
 
 
 def is_bare_string(prompt: object, tokenizer) -> bool:

@@ -186,7 +186,7 @@ show(
 # | answers that a program can check (a number, a test, a form), and a model that gets some right | **GRPO** | it needs no example answers and no second model to judge |
 # | such a check, and a model that never gets one right | SFT on some examples first, then GRPO | a group of failures is tied, and teaches nothing |
 # | some hundred good answers, and want more like them | SFT, supervised fine-tuning | it copies them, quickly and cheaply |
-# | pairs of a better and a worse answer, by people's taste | DPO, or a reward model | nobody can write "nicer" as a check |
+# | pairs of a better and a worse answer, by people's taste | DPO (*direct preference optimization*), or a reward model | nobody can write "nicer" as a check |
 # | facts that the model should know | search beside the model (RAG), or SFT | a reward cannot tell it what it has never seen |
 # | a prompt that you have not yet tried to improve | a better prompt | it costs minutes |
 
@@ -217,8 +217,8 @@ rows = [
 pandas.DataFrame(rows).set_index("profile")
 
 # %% [markdown]
-# And how large a model fits? For a few sizes of the Qwen family, in 4 bits with an adapter, at the sizes of
-# the T4 profile. (The shapes are those of the published models; no weights are needed.)
+# And how large a model fits? For a few sizes of the Qwen family, at the sizes of the T4 profile, in 4 bits (each weight
+# rounded to 4 bits, and frozen) with an *adapter* (a small trainable part beside it; both in lesson 03). (The shapes are those of the published models; no weights are needed.)
 
 # %%
 from transformers import Qwen2Config

@@ -385,8 +385,9 @@ was  ist 15 + 27?;42
 Was ist 7 + 7?;14
 Was ist 7 + 7?;15
 """
-mine = Path("lesson01_example.csv")
-mine.write_bytes(FILE.encode("cp1252"))
+mine = Path("outputs/lesson01_example.csv")
+mine.parent.mkdir(exist_ok=True)
+_ = mine.write_bytes(FILE.encode("cp1252"))
 
 
 # %% [markdown]

@@ -588,6 +588,15 @@ show(
 )
 
 # %% [markdown]
+# Both weights fall here, since both rewards are learned. What counts is their **proportion** (section 8):
+# it moves towards whichever is learned later.
+
+# %%
+for when, pair in (("first", first), ("last", last)):
+    times = pair[0] / pair[1]
+    print(f"{when:5} correctness weighs {times:.2f} times the form")
+
+# %% [markdown]
 # To train with them, put `AdaptiveReward((r1, r2), (2.0, 1.0))` into `reward_funcs`: it sums the
 # rewards itself, with these weights, and logs each part and weight. Whether fading helps *your* run is
 # an open question; nobody has shown that it does in general. Start with fixed weights.

@@ -735,7 +735,13 @@ def brevity_solution(completions, **kwargs) -> list[float]:
 print(check_exercise("Exercise 2, solution", brevity_solution, LENGTHS))
 
 # %% [markdown]
-# ## What to read next
+# ## What to take along
+#
+# - Try the rewards by hand before training; a wrong answer must never earn what a right one does.
+# - Compare on held-out prompts, sampled and greedy, with an interval; tell form from ability.
+# - The merged model is another model than the 4-bit policy: evaluate it too.
+#
+# Next: [lesson 04](04_reading_a_run.ipynb) breaks eight runs, so that you know a good one. To read:
 #
 # - Shao et al. 2024, *DeepSeekMath* (arXiv 2402.03300), where GRPO comes from.
 # - Yu et al. 2025, *DAPO* (arXiv 2503.14476), the loss used here.

@@ -854,6 +854,6 @@ print(check_exercise(name, lambda: asked(cut_off_solution), WANTED))
 # - A rising reward proves that the reward rises. Log the truth beside it, with weight 0 if need be.
 # - A broken run shows itself within twenty steps here. Look early, and stop it.
 #
-# Next: [lesson 06](06_evaluation.ipynb): did it get better? To read: TRL's page on GRPO, "Logged metrics";
+# Next: [lesson 05](05_stages.ipynb), training in stages. To read: TRL's page on GRPO, "Logged metrics";
 # Liu et al. 2025, *Understanding R1-Zero-like training* (arXiv 2503.20783), on lengths and standard
 # deviations; Yu et al. 2025, *DAPO* (arXiv 2503.14476), on tied groups, entropy and cut-off completions.

@@ -320,7 +320,7 @@ for name in ("merged, fp32", "merged into 4 bits"):
 # you hand on**, and not only what you trained.
 #
 # Which one to hand on? The merge into the unquantized base: it is exact, it runs everywhere, and whoever
-# wants 4 bits quantizes it afterwards, by a method of his choice.
+# wants 4 bits quantizes it afterwards, by a method of their choice.
 
 # %% [markdown]
 # ## 6. Inference: `pipeline`, batches, streaming
@@ -768,3 +768,6 @@ print(check_exercise("Exercise 3, solution", pad_left_solution, ROWS))
 #
 # To read: Hu et al. 2021, *LoRA* (arXiv 2106.09685), on merging; Dettmers et al. 2023, *QLoRA* (arXiv 2305.14314);
 # Mitchell et al. 2019, *Model cards for model reporting* (arXiv 1810.03993); the pages of llama.cpp, Ollama and vLLM.
+#
+# Next: [lesson 08](08_grpo_by_hand.ipynb) opens the trainer and computes every number of it by hand. Or your own task: rows
+# as in lesson 01, a reward as in lesson 02, then lesson 03 with them.
