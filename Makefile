@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 WORKERS ?= 2
 # One file of tests after the other in each worker: a lesson is run once and asked by many tests.
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: run test test-fast setup lab lint notebooks tiny bench bench-rewards bench-estimate badges workshop html bundle clean help
 
@@ -51,7 +51,7 @@ tiny: setup      ## train the two tiny base models anew, about 20 minutes
 	$(BIN)/python -m grpo_utils.tiny.build qwen --out outputs/tiny-qwen3
 	$(BIN)/python -m grpo_utils.tiny.build gemma --out outputs/tiny-gemma3
 
-bench: setup     ## the figures of docs/results.md, about 25 minutes
+bench: setup     ## the figures of docs/results.md, about 45 minutes
 	$(BIN)/python scripts/bench.py
 
 bench-rewards: setup ## the figures of docs/rewards.md, about 4 minutes

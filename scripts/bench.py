@@ -2,9 +2,8 @@
 
     python scripts/bench.py
 
-Runs lesson 03 three times on the CPU profile (Qwen, Qwen again, Gemma) and every other lesson with both
-families, each in a folder of its own, and times rewards and imports on one core. About 25 minutes; take
-your hands off the machine meanwhile.
+Runs every lesson on the CPU profile with both families, lesson 03 once more with the same seed, each in a folder
+of its own, and times rewards and imports on one core. About 45 minutes; take your hands off the machine meanwhile.
 """
 
 import json
@@ -15,6 +14,7 @@ import tempfile
 import time
 from datetime import date
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
@@ -27,11 +27,25 @@ COMPLETIONS = 200_000
 CLEAN = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
 
 
-def run_lesson(folder: Path, *pairs: str) -> tuple[dict, float]:
-    """A lesson's report, and the largest memory of its process tree in GB."""
-    flags = [part for pair in pairs for part in ("-p", *pair.split("="))]
-    peak = peak_memory(folder, [sys.executable, "-m", "grpo_utils", "run", str(LESSON), *flags])
-    return json.loads((folder / "outputs/run/report.json").read_text()), peak
+class Run(NamedTuple):
+    """A lesson run from its first cell to its last, in a folder of its own."""
+
+    name: str
+    family: str
+    seconds: float
+    peak: float  # GB, of kernel and runner together
+    report: dict  # lesson 03's; empty for the others
+
+
+def run_lesson(lesson: Path, family: str) -> Run:
+    print(lesson.stem, family, "...", flush=True)
+    flags = ["-p", "PROFILE", "cpu", "-p", "FAMILY", family]
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        peak = peak_memory(Path(folder), [sys.executable, "-m", "grpo_utils", "run", str(lesson), *flags])
+        seconds = time.perf_counter() - started
+        report = json.loads((Path(folder) / "outputs/run/report.json").read_text()) if lesson == LESSON else {}
+    return Run(lesson.stem, family, seconds, peak, report)
 
 
 def peak_memory(folder: Path, command: list[str]) -> float:
@@ -45,32 +59,8 @@ def peak_memory(folder: Path, command: list[str]) -> float:
     return peak / 1e9
 
 
-def time_lesson(name: str, family: str) -> str:
-    """A line of the table: seconds and memory of a lesson, run from its first cell to its last."""
-    print(name, family, "...", flush=True)
-    started = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        lesson = ROOT / "notebooks" / f"{name}.ipynb"
-        command = [
-            sys.executable,
-            "-m",
-            "grpo_utils",
-            "run",
-            str(lesson),
-            "-p",
-            "PROFILE",
-            "cpu",
-            "-p",
-            "FAMILY",
-            family,
-        ]
-        peak = peak_memory(Path(folder), command)
-    return f"| `{name}` | {family} | {time.perf_counter() - started:.0f} s | {peak:.1f} GB |"
-
-
-def lesson_rows() -> str:
-    names = sorted(path.stem for path in LESSON.parent.glob("*.ipynb") if path != LESSON)
-    return "\n".join(time_lesson(name, family) for name in names for family in FAMILIES)
+def lesson_rows(runs: list[Run]) -> str:
+    return "\n".join(f"| `{r.name}` | {r.family} | {r.seconds:.0f} s | {r.peak:.1f} GB |" for r in sorted(runs))
 
 
 def tree_memory(process: psutil.Process) -> int:
@@ -116,7 +106,8 @@ def row(name: str, summary: dict) -> str:
     )
 
 
-def family_table(report: dict, peak: float) -> str:
+def family_table(run: Run) -> str:
+    report = run.report
     lines = [
         f"### `{report['model']}`, {report['steps']} steps",
         "",
@@ -127,7 +118,7 @@ def family_table(report: dict, peak: float) -> str:
         row("after: merged into the unquantized base", report["merged"]),
         "",
         f"Paired test of the sampled accuracy: p = {report['p_value']:.0e}. Training {report['train_seconds']:.0f} s, "
-        f"kernel start to report {report['wall_seconds']:.0f} s, peak memory {peak:.1f} GB (kernel and runner). "
+        f"kernel start to report {report['wall_seconds']:.0f} s, peak memory {run.peak:.1f} GB (kernel and runner). "
         f"Largest logit difference of the fp32 merge: {report['merge_difference']:.0e}.",
     ]
     return "\n".join(lines)
@@ -142,8 +133,9 @@ def processor() -> str:
     return names[0] if names else platform.machine()
 
 
-def page(qwen: tuple, again: dict, gemma: tuple) -> str:
-    report = qwen[0]
+def page(runs: list[Run], again: Run) -> str:
+    qwen, gemma = (run for run in runs if run.report)
+    report = qwen.report
     step = report["train_seconds"] / report["steps"]
     rate, completions = rewards_per_second(), PROFILES["cpu"].completions_per_step
     versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
@@ -157,19 +149,20 @@ Written by `make bench`; do not edit. *Measured* on {date.today():%Y-%m-%d}, {pr
 Unsloth, 4-bit base, LoRA of rank {report["config"]["lora"]["r"]}, held-out two-digit additions,
 seed {report["seed"]}. Strict: form and answer both right.
 
-{family_table(*qwen)}
+{family_table(qwen)}
 
-{family_table(*gemma)}
+{family_table(gemma)}
 
-Two runs with the same seed gave {"the same report" if same(report, again) else "DIFFERENT reports"} (but for times).
+Two runs with the same seed gave {"the same report" if same(report, again.report) else "DIFFERENT reports"}, but
+for times.
 
-## The other lessons
+## Minutes and memory of all lessons
 
-Run All from a terminal, from the first cell to the last; memory of kernel and runner.
+Run from a terminal, from the first cell to the last, one at a time; the largest memory of kernel and runner together.
 
 | lesson | family | time | memory |
 |---|---|---|---|
-{lesson_rows()}
+{lesson_rows(runs)}
 
 ## Costs
 
@@ -194,14 +187,12 @@ def gpu_rows() -> str:
 
 
 def main() -> None:
-    results = []
-    for pairs in (["PROFILE=cpu"], ["PROFILE=cpu"], ["PROFILE=cpu", "FAMILY=gemma"]):
-        with tempfile.TemporaryDirectory() as folder:
-            print("lesson 03", *pairs, "...", flush=True)
-            results.append(run_lesson(Path(folder), *pairs))
-    PAGE.write_text(page(results[0], results[1][0], results[2]), encoding="utf-8")
+    lessons = sorted(LESSON.parent.glob("*.ipynb"))
+    runs = [run_lesson(lesson, family) for lesson in lessons for family in FAMILIES]
+    again = run_lesson(LESSON, "qwen")
+    PAGE.write_text(page(runs, again), encoding="utf-8")
     print(f"written: {PAGE.relative_to(ROOT)}")
-    if not same(results[0][0], results[1][0]):
+    if not same(next(run.report for run in runs if run.report), again.report):
         sys.exit("Error: two runs with the same seed gave different reports")
 
 

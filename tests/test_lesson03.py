@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -97,6 +98,13 @@ def test_plain_transformers_loads_and_runs_the_merged_model(committed):
     assert run.returncode == 0, run.stderr
     expected = "Qwen3ForCausalLM torch.float32 <reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
     assert run.stdout.strip().splitlines()[-1] == expected
+
+
+def test_the_readmes_example_answers_with_the_merged_model(committed):
+    example = re.search(r"```python\n(from transformers import pipeline.*?)```", (ROOT / "README.md").read_text(), re.S)
+    command = [sys.executable, "-c", example[1]]
+    run = subprocess.run(command, cwd=committed.parents[1], capture_output=True, text=True)
+    assert run.stdout.strip().endswith("<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"), run.stderr
 
 
 @pytest.fixture(scope="module")

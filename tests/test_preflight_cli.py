@@ -250,6 +250,13 @@ def test_the_command_exits_with_0_1_and_a_sentence(folder):
     assert run.returncode == 1 and run.stderr.startswith("Error: There is no file 'sond.yaml'.") and not run.stdout
 
 
+def test_the_pages_python_passes(folder):
+    page = (ROOT / "docs" / "preflight.md").read_text(encoding="utf-8")
+    example = re.search(r"```python\n(.*?)```", page, re.DOTALL)[1]
+    run = subprocess.run([sys.executable, "-c", example], cwd=folder, capture_output=True, text=True)
+    assert run.stdout.strip().endswith("ok: 0 errors, 0 warnings"), run.stderr
+
+
 def test_the_pages_example_is_a_file_that_passes(folder):
     page = (ROOT / "docs" / "preflight.md").read_text(encoding="utf-8")
     example = re.search(r"```yaml\n(.*?)```", page, re.DOTALL)[1].replace("my_rewards.my_reward", "mine.right")

@@ -13,8 +13,11 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 2 minutes ([measured](../docs/rewards.md)) | never run |
+# | time for Run All | about 2 minutes ([measured](../docs/results.md)) | never run |
+# | memory | 1.2 GB ([measured](../docs/results.md)) | |
 # | model | 0.66 million parameters, ships with the course | the same: it trains on the CPU |
+#
+# The bars below may come from a busier machine.
 #
 # **While it trains**, guess: what is the cheapest text that the reward of section 5 pays well?
 #
@@ -123,7 +126,8 @@ print(probe(naive_reward, answers=GOLD))
 
 # %% [markdown]
 # Read the codes, from the top. It `raises` on a message without content, which chat models with
-# tools do write. `wrong_beats_right`: 1420 holds a 42, and is paid as well as 42 itself.
+# tools do write. `wrong_beats_right`, also where both
+# earn the same: 42.84 holds a 42, and is paid as well as 42 itself.
 # `pays_missing_answer`: every text holds the empty answer. `chat_only` is a mere warning: it
 # cannot read plain strings.
 #
@@ -188,6 +192,8 @@ table = table[(table.gold == "1250") & table.what.str.contains(WATCHED)]
 table.set_index("what")[["label", "sound_reward"]]
 
 # %% [markdown]
+# (*neutral*: the lab does not judge it.)
+#
 # You need not write this each time: it is `correctness_reward` in `grpo_utils.rewards`, beside
 # rewards for facts, choices, JSON, lengths and more. Which to use when, and how each is gamed:
 # [docs/rewards.md](../docs/rewards.md). From a terminal, on a file of your own:
@@ -213,8 +219,8 @@ def debug_reward(completions, **kwargs) -> list[float]:
 
 
 # %% [markdown]
-# Second, **generation without training**. The policy is the tiny base with a fresh adapter. It
-# answers one prompt eight times: this is a group, as GRPO samples it.
+# Second, **generation without training**. The policy is the tiny base with a fresh *adapter*
+# (its small trainable part; lesson 03). It answers one prompt eight times: this is a group, as GRPO samples it.
 
 # %%
 from grpo_utils import generate, load_policy, load_rows
@@ -415,8 +421,8 @@ for text in after_hack.sampled[:3]:
 #
 # ### Exercise 2: mend it
 #
-# Write `mended(completions, **kwargs)`: a quarter for each of the four tags, as before in spirit, but
-# so that no repetition pays. The check asks the lab.
+# Write `mended(completions, **kwargs)`: a quarter for each of the four tags that stands there exactly
+# once, and nothing for one that is repeated. The check scores three texts, then asks the lab.
 
 # %%
 TAGS = ("<reasoning>", "</reasoning>", "<answer>", "</answer>")
@@ -428,14 +434,21 @@ def mended(completions, **kwargs) -> list[float]:
 
 
 # %% tags=["nbval-check-output"]
-def lab_says(reward, **given) -> str | None:
-    if not reward(completions=[CLEAN], **{k: v[:1] for k, v in given.items()}):
+def lab_says(reward, fixed: dict, **given) -> str | None:
+    first = {name: values[:1] * len(fixed) for name, values in given.items()}
+    scores = reward(completions=list(fixed), **first)
+    if not scores:
         return None
+    for text, score in zip(fixed, scores):
+        if score != fixed[text]:
+            return f"{text!r} earns {score}, not {fixed[text]}"
     report = probe(reward, answers=given.get("answer"))
     return "ok" if report.ok else report.findings[0].sentence
 
 
-print(check_exercise("Exercise 2", lambda: lab_says(mended), [((), "ok")]))
+TEXTS = {CLEAN: 1.0, "<answer>42": 0.25, "<answer>" * 4: 0.0}
+OK = [((), "ok")]
+print(check_exercise("Exercise 2", lambda: lab_says(mended, TEXTS), OK))
 
 # %% [markdown]
 # <details><summary>Solution</summary>
@@ -453,11 +466,11 @@ def mended_solution(completions, **kwargs) -> list[float]:
 
 
 name = "Exercise 2, solution"
-print(check_exercise(name, lambda: lab_says(mended_solution), [((), "ok")]))
+print(check_exercise(name, lambda: lab_says(mended_solution, TEXTS), OK))
 
 # %% [markdown]
 # The same training again: a fresh adapter, the same seed, the same number of steps, one point for
-# the whole form. Only the way of counting is another.
+# the whole form. We train the course's own, stricter version; put `mended` in its place to try yours.
 
 # %%
 from grpo_utils import incremental_format_reward
@@ -496,12 +509,12 @@ runs = {
     "tags in place": after_form,
     "and correctness": after_both,
 }
-print(f"{'':17}{'form':>6}{'right (95 % interval)':>28}")
+print(f"{'':17}{'form':>6}{'strict accuracy (95 % interval)':>32}")
 for name, run in runs.items():
     rates = run.summary()
     low, high = rates["accuracy_ci95"]
-    right = f"{rates['accuracy']:.3f} ({low:.3f} to {high:.3f})"
-    print(f"{name:17}{rates['format_rate']:6.3f}{right:>28}")
+    strict = f"{rates['accuracy']:.3f} ({low:.3f} to {high:.3f})"
+    print(f"{name:17}{rates['format_rate']:6.3f}{strict:>32}")
 
 # %% tags=["nbval-check-output"]
 hack, reward = after_hack.summary(), logged(hacked, "reward")
@@ -620,10 +633,11 @@ def capital_reward(completions, answer, **kwargs) -> list[float]:
 
 # %% tags=["nbval-check-output"]
 CITIES = ["Paris", "London", "New Delhi", "Addis Ababa"]
+PARIS = {"<answer>paris.</answer>": 1.0, "<answer>Lyon</answer>": 0.0}
 
 
 def capitals_lab() -> str | None:
-    return lab_says(capital_reward, answer=CITIES)
+    return lab_says(capital_reward, PARIS, answer=CITIES)
 
 
 print(check_exercise("Exercise 3", capitals_lab, [((), "ok")]))
@@ -649,7 +663,7 @@ def capital_solution(completions, answer, **kwargs) -> list[float]:
 
 
 name = "Exercise 3, solution"
-said = lab_says(capital_solution, answer=CITIES)
+said = lab_says(capital_solution, PARIS, answer=CITIES)
 print(check_exercise(name, lambda: said, [((), "ok")]))
 
 # %% [markdown]

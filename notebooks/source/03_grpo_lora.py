@@ -16,8 +16,11 @@
 # | | CPU | T4 |
 # |---|---|---|
 # | time for Run All | about 2 minutes ([measured](../docs/results.md)) | about 50 minutes ([estimated](../docs/compatibility.md), never run) |
+# | memory | 1.7 GB ([measured](../docs/results.md)) | never run |
 # | model | 0.66 million parameters, ships with the course | Qwen2.5-1.5B-Instruct, or Gemma 3 1B |
 # | task | two-digit additions | GSM8K, school word problems |
+#
+# The bars below may come from a busier machine.
 #
 # **While it trains**, read section 8: it tells what the moving numbers mean.
 #
@@ -298,6 +301,10 @@ print(checked)
 checked.stop_on_errors()
 
 # %% [markdown]
+# Read `ok` first. The memory is that of model and training alone; Python and its libraries take about
+# one gigabyte more. The minutes are those of the training.
+
+# %% [markdown]
 # ## 5. The policy: a 4-bit base and an adapter
 #
 # The model that is trained is called the *policy*. Its base is loaded in 4 bits and frozen
@@ -379,8 +386,8 @@ print(f"in form and right, sampled: {rates['accuracy']:.3f}")
 print(f"in form and right, greedy:  {rates['greedy_accuracy']:.3f}")
 
 # %% [markdown]
-# On the CPU profile the base model can add, yet writes plain sentences half of the time and
-# incomplete tags now and then: its strict accuracy is low when sampled and zero, or close to
+# On the CPU profile the base model can add, yet seldom writes the whole form; the rest are plain sentences
+# and incomplete tags. So its strict accuracy is low when sampled and zero, or close to
 # it, when greedy. It knows the task and not
 # the form, as a real base model does.
 
@@ -430,6 +437,8 @@ adapter = save_adapter(policy, tokenizer, run_folder / "adapter", base_name)
 print("saved:", adapter)
 
 # %% [markdown]
+# (The verdict of the health check takes the mean of a few steps at either end; the bar shows the last step alone.)
+#
 # The adapter is saved at once: whatever happens next, it is there. (`save_adapter` is PEFT's `save_pretrained`; it also
 # names the base as others know it, where PEFT would write the path it was loaded from.) Now the curve.
 
@@ -566,8 +575,8 @@ print("written:", write_report(run_folder, report))
 # %% [markdown]
 # ## 10. A model that stands alone
 #
-# The adapter goes into the **unquantized** base, in fp32, and the logits
-# before and after are compared: they should differ by rounding alone. This happens in a fresh
+# The adapter goes into the **unquantized** base, in fp32, and the *logits* (the scores of all
+# tokens that could come next) before and after are compared: they should differ by rounding alone. This happens in a fresh
 # Python process, since Unsloth on a GPU has replaced parts of transformers in this one.
 
 # %%
@@ -695,7 +704,7 @@ def advantages_solution(rewards: list[float]) -> list[float]:
 print(check_exercise("Exercise 1, solution", advantages_solution, GROUPS))
 
 # %% [markdown]
-# ### Exercise 2: a reward that ends on time
+# ### Exercise 2: a brevity reward
 #
 # Write `brevity_reward(completions, **kwargs)`: 0.25 for a completion of at most 60
 # characters, else 0.0. It must take strings as well as chat messages, and an empty completion

@@ -14,6 +14,7 @@
 # | | CPU | T4 |
 # |---|---|---|
 # | time for Run All | about 4 minutes ([measured](../docs/results.md)) | never run |
+# | memory | 1.3 GB ([measured](../docs/results.md)) | |
 # | model | 0.66 million parameters, ships with the course | the same: it trains on the CPU |
 #
 # **While it trains**, cover the text below a figure and name the fault from the curves alone.
@@ -103,8 +104,8 @@ print(said)
 
 # %% [markdown]
 # Each run below starts from the same fresh adapter (the trainable part beside the frozen model) and
-# differs from the healthy one in what the call names, and in nothing else. The learning rate stays
-# constant, so that step 10 of one run can be held against step 10 of another.
+# differs from the healthy one in what the call names, and in nothing else. The learning rate is half of that
+# with which lesson 03 begins, and stays constant, so that step 10 of one run can be held against step 10 of another.
 
 # %%
 from trl import GRPOConfig, GRPOTrainer
@@ -204,6 +205,7 @@ if (kept / "samples.txt").exists():
 # ## 3. What every number means
 #
 # TRL logs these at each step. Keep the table at hand; the last two columns are from the run above.
+# (A *nat* is the unit of entropy and KL, 1.44 bits. The *ratio*, which is clipped, is explained in lesson 08.)
 
 # %%
 from IPython.display import Markdown, display
@@ -328,10 +330,10 @@ def beside(name: str, run: list[dict], *keys: str) -> None:
 
 
 mean = "rewards/pattern_reward/mean"
-beside("dead", dead, "reward", mean, "frac_reward_zero_std")
+beside("dead", dead, "reward", mean)
 
 # %% [markdown]
-# The curve in the middle lies on zero. The left one **rises**: correctness alone is learned, since it reads
+# The curve on the right lies on zero. The left one **rises**: correctness alone is learned, since it reads
 # the answer out of the tags. A glance at `reward` misses the fault, and with it goes the half of the work
 # that the dead reward was to do. The verdict looks at each reward's own standard deviation:
 
@@ -737,9 +739,10 @@ print(check_exercise("Exercise 1, solution", share_tied_solution, GROUPS))
 # %% [markdown]
 # ### Exercise 2: three runs that you have not seen
 #
-# The next cell trains three runs and shuffles them. Do not open it: read the curves. What are their codes? Where several
+# The next cell, which is folded, trains three runs and shuffles them. Do not open it: read the curves. What are their codes? Where several
 # fit, the cause counts, not what follows from it. Fill in `codes`, one for each run from a to c. (Each is one of `dead_reward`, `no_gradient`,
-# `all_truncated`, `mode_collapse`, `no_learning`, `healthy`.)
+# `all_truncated`, `mode_collapse`, `no_learning`, `healthy`. A run has `no_learning` where groups differ, and yet
+# the reward has not risen by more than chance.)
 
 # %% cellView="form" jupyter={"source_hidden": true}
 import contextlib
