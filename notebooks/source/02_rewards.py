@@ -453,7 +453,8 @@ print(check_exercise("Exercise 2", lambda: lab_says(mended, TEXTS), OK))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# The next cell holds it: a tag counts only if it stands there exactly once. The course's own
+# The next cell holds it: a tag counts only if it stands there exactly once, as Open R1's
+# `tag_count_reward` does it. The course's own
 # `incremental_format_reward` asks more: each tag in its place, something between the tags.
 # </details>
 
@@ -677,4 +678,6 @@ print(check_exercise(name, lambda: said, [((), "ok")]))
 #
 # Next: [lesson 03](03_grpo_lora.ipynb) trains with these rewards from beginning to end. To read:
 # Amodei et al. 2016, *Concrete problems in AI safety* (arXiv 1606.06565), section 4, on reward
-# hacking; Gao et al. 2022, *Scaling laws for reward model overoptimization* (arXiv 2210.10760).
+# hacking; Gao et al. 2022, *Scaling laws for reward model overoptimization* (arXiv 2210.10760); the rewards of
+# [Open R1](https://github.com/huggingface/open-r1/blob/main/src/open_r1/rewards.py), an open replication of
+# DeepSeek-R1: read them with the questions of this lesson.

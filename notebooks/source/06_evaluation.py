@@ -551,8 +551,8 @@ for name, samples in sides.items():
 # %% [markdown]
 # The base model's votes are good, in any form even very good: errors scatter, right answers agree.
 # The trained policy with one sample comes near that, at a sixteenth of the price: this is what
-# was bought. Its own votes add less: its sixteen samples are more alike (the last two lines; with
-# qwen, 3.0 different numbers before and 1.8 after), and where an error is the likeliest answer a vote confirms it. Whether the training made
+# was bought. Its own votes add less: its sixteen samples are more alike (the last two
+# lines), and where an error is the likeliest answer a vote confirms it. Whether the training made
 # such votes worse, the line of the change says, and mind how: an interval that leaves zero out is
 # **not** enough. `paired_change` demands a test, too, the *sign test*: of the prompts that changed,
 # how many got worse? It is McNemar's test for scores. Four prompts of a hundred, all worse, have
@@ -673,7 +673,7 @@ for question, text in zip(questions, said):
 
 # %% [markdown]
 # - *No system prompt*: compare the rates with those of section 2. Where they are near those with the
-#   system prompt before **and** after (with qwen: 0.23 and 0.88, both ways), neither the base nor
+#   system prompt before **and** after (with qwen they are), neither the base nor
 #   the policy hangs on it: the training did not make it needless, it was so before.
 # - *Other words*: how far the gain carries differs between the two families, and so does what the
 #   base could do with such words in the first place.
