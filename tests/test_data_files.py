@@ -89,8 +89,13 @@ BAD = {
     "no delimiter": ("a.csv", "q;a\n1;2\n", {"delimiter": "::"}, "delimiter='::' should be one character"),
     "a broken object": ("a.jsonl", '{"q": 1}\n\n{"q": \n', {}, "line 3 is no JSON: Expecting value, column 7."),
     "a list in it": ("a.jsonl", '{"q": 1}\n[1]\n', {}, "line 2 is a list; a row is an object"),
-    "json named jsonl": ("a.jsonl", '[{"q": 1}]', {}, "starts with '[': one list of objects is .json, rename"),
-    "json on many lines named jsonl": ("a.jsonl", json.dumps(ROWS, indent=2), {}, "is .json, rename the file"),
+    "json named jsonl": (
+        "a.jsonl",
+        '[{"q": 1}]',
+        {},
+        "line 1 is a list; a row is an object with 'prompt' and 'answer'. One list",
+    ),
+    "json on many lines named jsonl": ("a.jsonl", json.dumps(ROWS, indent=2), {}, "is .json: rename the file"),
     "a broken list": (
         "a.json",
         '[{"q": 1},\n {"q" 1}]',

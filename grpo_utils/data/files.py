@@ -93,9 +93,9 @@ def _not_decoded(path: Path, data: bytes, error: UnicodeDecodeError, name: str) 
 def _read_jsonl(text: str, path: Path) -> list[dict]:
     """One object a line; ``str.splitlines`` would also cut at characters that JSON allows in a text."""
     if text.lstrip().startswith("["):
-        raise CourseError(
-            f"{path} starts with '[': one list of objects is .json, rename the file; .jsonl has no lists."
-        )
+        line = text[: text.index("[")].count("\n") + 1
+        mend = "One list of objects is .json: rename the file."
+        raise CourseError(f"{path}, line {line} is a list; a row is an object with 'prompt' and 'answer'. {mend}")
     lines = [(f"{path}, line {number}", line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     return [_object(_parse(line, where), where) for where, line in lines]
 
