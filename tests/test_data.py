@@ -105,6 +105,13 @@ def test_gsm8k_from_a_file_that_is_not_there(tmp_path):
         read_gsm8k("test", str(tmp_path / "none.jsonl"))
 
 
+def test_gsm8k_from_an_empty_file(tmp_path):
+    """It gave no records, and the lesson went on with made ones under the name of GSM8K."""
+    (tmp_path / "rows.jsonl").touch()
+    with pytest.raises(CourseError, match="holds no records"):
+        read_gsm8k("test", str(tmp_path / "rows.jsonl"))
+
+
 def test_gsm8k_without_network_says_what_failed():
     with pytest.raises(CourseError, match=r"'openai/gsm8k' could not be downloaded.*HF_HUB_OFFLINE=1"):
         read_gsm8k("test")
@@ -114,6 +121,25 @@ def test_gsm8k_without_network_says_what_failed():
 def test_a_solution_without_answer(solution):
     with pytest.raises(CourseError, match="no answer after"):
         gsm8k_answer(solution)
+
+
+@pytest.mark.parametrize(("said", "gold"), [("(1,2)", "(1,2)"), ("10,5", "10,5"), ("1,234,567", "1234567")])
+def test_only_thousands_commas_go(said, gold):
+    """All commas went: (1,2) became (12)."""
+    assert gsm8k_answer(f"so\n#### {said}\n") == gold
+
+
+@pytest.mark.parametrize(
+    ("solution", "message"), [("#### 5\nmore", "more than one line after"), (None, "None is none")]
+)
+def test_a_solution_that_is_none(solution, message):
+    with pytest.raises(CourseError, match=message):
+        gsm8k_answer(solution)
+
+
+def test_a_record_that_is_none_of_gsm8k():
+    with pytest.raises(CourseError, match="record 0 is none of GSM8K: no 'question'; its columns are q, answer"):
+        gsm8k_rows([{"q": "a?", "answer": "#### 1"}])
 
 
 def test_every_real_gsm8k_row_becomes_a_fit_row(gsm8k_records):

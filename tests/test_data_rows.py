@@ -1,7 +1,11 @@
 """Records to rows: each is a row or is named, and none goes silently."""
 
 import math
+import re
+from decimal import Decimal
 
+import numpy
+import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,8 +24,20 @@ REFUSED = {
     "a list": ({**GOOD, "answer": ["4"]}, r"its 'answer' is a list, no text: \['4'\]"),
     "a switch": ({**GOOD, "answer": True}, "its 'answer' is a bool"),
     "a lost letter": ({**GOOD, "question": "A caf\ufffd?"}, "U\\+FFFD: a letter was lost"),
-    "a wrong encoding": ({**GOOD, "question": "A cafÃ©?"}, "UTF-8 that was read as cp1252; it should be 'A café\\?'"),
-    "a copy": ({"question": "what is  2 + 2?", "answer": "4"}, "it asks what row 0 asks, with the same answer"),
+    "a wrong encoding": (
+        {**GOOD, "question": "A cafÃ©?"},
+        "UTF-8 that was read as cp1252 or latin-1; it should be 'A café\\?'",
+    ),
+    "a copy": (GOOD, "it asks what row 0 asks, with the same answer"),
+    "a copy in small letters": (
+        {**GOOD, "question": "what is  2 + 2?"},
+        r"it asks what row 0 asks \(but for case, spaces or letter forms\), with the same answer",
+    ),
+    "pandas' other missing answer": ({**GOOD, "answer": pandas.NA}, "its 'answer' is a NAType, no text: <NA>"),
+    "an array": ({**GOOD, "answer": numpy.array([1, 2])}, "its 'answer' is a ndarray, no text"),
+    "a decimal": ({**GOOD, "answer": Decimal(4)}, "its 'answer' is a Decimal, no text"),
+    "without end": ({**GOOD, "answer": math.inf}, "its 'answer' is inf, no number"),
+    "nothing to be seen": ({**GOOD, "answer": "\u200b"}, "its 'answer' is empty"),
 }
 
 
@@ -33,9 +49,28 @@ def test_a_bad_record_is_refused_and_named(record, message):
         report.all_rows()
 
 
-@pytest.mark.parametrize("text", ["Café, naïve, 5 €", "Ünïcödé", "日本語", "plain", "Ã", "5 £ ’quoted’"])
-def test_a_sound_text_is_not_taken_for_a_wrong_encoding(text):
-    assert not rows_from([{**GOOD, "question": text}]).refused
+@pytest.mark.parametrize("text", ["nan", "N/A", "null", "None", "#N/A"])
+def test_a_word_for_a_missing_answer_is_refused_unless_it_is_meant(text):
+    report = rows_from([{**GOOD, "answer": text}])
+    assert f"its 'answer' is {text!r}, which stands for a missing one; if it is meant: read_answer=str" in str(report)
+    assert rows_from([{**GOOD, "answer": text}], read_answer=str).rows[0]["answer"] == text
+
+
+@pytest.mark.parametrize(("number", "text"), [(numpy.int64(3), "3"), (numpy.float32(0.5), "0.5")])
+def test_numpys_numbers_become_text(number, text):
+    report = rows_from([{**GOOD, "answer": number}])
+    assert report.rows[0]["answer"] == text and f"was the number {text} and" in str(report)
+
+
+@pytest.mark.parametrize("read_answer", [int, lambda text: text.split()[5], lambda text: re.search("x", text)[1]])
+def test_an_error_of_read_answer_names_the_row(read_answer):
+    report = rows_from([{**GOOD, "answer": "four"}], read_answer=read_answer)
+    assert "refused: row 0: no gold answer: read_answer raises" in str(report)
+
+
+def test_a_number_from_read_answer_becomes_text():
+    assert rows_from([GOOD], read_answer=int).rows[0]["answer"] == "4"
+    assert "of what read_answer makes, its 'answer' is a list" in str(rows_from([GOOD], read_answer=list))
 
 
 def test_what_is_changed_is_told():
@@ -56,6 +91,16 @@ def test_a_question_with_two_answers_is_refused_altogether():
 def test_the_same_number_written_otherwise_is_no_contradiction():
     report = rows_from([{**GOOD, "answer": "1,250"}, {**GOOD, "answer": "1250"}])
     assert "with the same answer" in report.refused[0].said
+
+
+def test_a_raised_number_is_another_question():
+    """NFKC made one of 5² and 52, and sound rows were refused as contradictory."""
+    assert not rows_from([{"question": f"What is {n}?", "answer": a} for n, a in (("5²", "25"), ("52", "52"))]).refused
+
+
+def test_questions_that_differ_in_case_alone_are_told_to_be_no_copies():
+    report = rows_from([{"question": f"5 M{b} in bits?", "answer": a} for b, a in (("b", "5e6"), ("B", "4e7"))])
+    assert "equal but for case, spaces or letter forms have different answers" in report.refused[0].said
 
 
 def test_an_example_is_not_asked():
@@ -98,7 +143,7 @@ def test_no_records_is_an_error():
 
 def test_many_notes_are_cut_and_counted():
     report = rows_from([GOOD, *[{"question": "x", "answer": ""}] * 30])
-    assert "refused: 20 more, in report.refused" in str(report)
+    assert "refused: 20 more; all 30 are in report.refused" in str(report)
 
 
 VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text(), max_size=2)

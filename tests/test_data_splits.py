@@ -68,10 +68,21 @@ def test_a_dataset_is_split_too():
     assert [len(side) for side in split_rows(Dataset.from_list(MANY))] == [len(side) for side in split_rows(MANY)]
 
 
-def test_keys_ignore_case_spaces_system_prompts_and_wide_letters():
-    one, two = chat_prompt("What is 2 + 2?"), chat_prompt("what is\n２ + 2? ", system_prompt=None)
+def test_keys_ignore_case_spaces_system_prompts_and_how_an_accent_is_coded():
+    one, two = chat_prompt("What is é + 2?"), chat_prompt("what is\ne\u0301 + 2? ", system_prompt=None)
     assert prompt_key(one) == prompt_key(two)
     assert prompt_key(one) != prompt_key(chat_prompt("What is 2 + 3?"))
+
+
+def test_examples_in_the_prompt_hide_no_leak():
+    """All turns were joined, so the same question under other examples was none."""
+    train, test = ([{"prompt": chat_prompt("What is 3 + 4?", examples=[(asked, "x")])}] for asked in ("a?", "b 1 2?"))
+    assert [twin.how for twin in find_twins(train, test)] == ["same"]
+
+
+def test_messages_without_a_user_have_a_key_too():
+    said = [[{"role": "assistant", "content": text}] for text in "ab"]
+    assert prompt_key(said[0]) != prompt_key(said[1])
 
 
 @pytest.mark.parametrize(

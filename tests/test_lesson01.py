@@ -11,6 +11,8 @@ import pytest
 from conftest import ROOT
 from lessons import run_with_nbval, said
 
+from grpo_utils import check_exercise
+
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "01_dataset.ipynb"
 TRUE = (
@@ -50,12 +52,22 @@ def check_what_the_words_say(text: str) -> None:
     assert rate(text, "two examples  in form") < rate(text, "no examples   in form")
     assert rate(text, "after, on the same samples:") == 0
     assert 0 < rate(text, "after, on new samples:") < rate(text, "ties before:")
+    tied = [re.findall(rf"{name}, \w+ half: frac_reward_zero_std {RATE}", text) for name in ("the pool", "the kept")]
+    pool, kept = (sum(int(hits) for hits, _ in halves) for halves in tied)
+    assert kept < pool  # "more were in groups that teach"
     assert rate(text, "with form") < rate(text, "right or not") / 2
     shuffled, by_question = re.findall(r"leaked: +(\d+) copies", text)[:2]
     assert int(shuffled) > 5 and int(by_question) == 0
+    within = re.search(r"held out: (\d+) rows, (\d+) of.*?,\n(\d+) with.*?so (\d+) sums", text, re.DOTALL)
+    rows, copies, reworded, left = map(int, within.groups())
+    assert copies > 0 and left == rows - copies - reworded
     lost = int(re.search(r"dropped for 0 of 8: (\d+)", text)[1])
     solved = int(re.search(r"at least once in 8 new samples: (\d+)", text)[1])
     assert lost / 2 < solved <= lost
+    never, most = (
+        int(re.search(rf"{said}: (?:at most )?(\d+)", text)[1]) for said in ("of both kinds", "without loss")
+    )
+    assert most == never - solved and "\nahead: " in text
 
 
 def test_the_committed_lesson_is_true_in_words(committed):
@@ -87,7 +99,7 @@ def other(tmp_path_factory) -> str:
 
 
 def test_every_override_arrives(other):
-    assert "tiny-gemma3, 2 steps a training, on the CPU" in other and "87 records, GSM8K" in other
+    assert "tiny-gemma3, 2 steps a training, on the CPU" in other and "87 records, of your file" in other
 
 
 def test_its_words_are_true_with_the_other_family_and_seed(other):
@@ -99,10 +111,37 @@ def test_a_file_that_is_not_there_stops_the_lesson(tmp_path):
     assert result.returncode == 1 and "There is no file 'none.jsonl'" in result.stderr
 
 
+def test_an_empty_file_stops_the_lesson(tmp_path):
+    """It went on with made problems and called them GSM8K."""
+    (tmp_path / "none.jsonl").touch()
+    result = lesson(tmp_path, "PROFILE=cpu", "GSM8K_FILE=none.jsonl")
+    assert result.returncode == 1 and "none.jsonl holds no records" in result.stderr
+
+
+def test_wrong_answers_to_the_exercises_are_told():
+    """Both were right: an empty last box read as the box before, and a key without any punctuation."""
+    cells = [cell.source for cell in nbformat.read(LESSON, as_version=4).cells if cell.cell_type == "code"]
+    there = {"re": re, "check_exercise": check_exercise}
+    for start in ("BOXED =", "TRAIN ="):
+        source = next(cell for cell in cells if start in cell)
+        exec(source[: source.index("print(")], there)
+
+    def boxed(solution):
+        found = re.findall(r"\\boxed\{([^{}]+)\}", solution)
+        return found[-1].strip() if found else None
+
+    def leaked(train, test):
+        known = {"".join(re.findall(r"\w+", asked.casefold())) for asked in train}
+        return [asked for asked in test if "".join(re.findall(r"\w+", asked.casefold())) in known]
+
+    assert "not yet" in check_exercise("1", boxed, there["BOXED"])
+    assert "not yet" in check_exercise("2", leaked, there["FOUND"])
+
+
 def test_real_gsm8k_goes_through_the_lesson(tmp_path, gsm8k_records):
     result = lesson(tmp_path, "PROFILE=cpu", "STEPS=1", f"GSM8K_FILE={os.environ['GSM8K_FILE']}")
     assert result.returncode == 0, result.stderr[-3000:]
-    assert "1319 records, GSM8K" in result.stdout and "1319 of 1319 records are fit" in result.stdout
+    assert "1319 records, of your file" in result.stdout and "1319 of 1319 records are fit" in result.stdout
 
 
 def test_it_imports_no_unsloth():

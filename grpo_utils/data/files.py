@@ -7,6 +7,7 @@ import codecs
 import csv
 import io
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,59 +33,75 @@ def read_table(
 
     Raises:
         CourseError: no such file, another ending, other characters than ``encoding``, a CSV whose header repeats a
-            name or whose rows have more or fewer fields than it, a quote that never closes, a line that is no JSON.
+            name or whose rows have more or fewer fields than it, a quote that never closes, a line that is no JSON,
+            an object with a key twice, no record at all.
     """
     path = Path(path)
-    text = read_text(path, encoding)
-    if path.suffix == ".jsonl":
-        return _read_jsonl(text, path)
-    if path.suffix == ".json":
-        return _read_json(text, path)
-    return _read_csv(text, path, delimiter or ("\t" if path.suffix == ".tsv" else ","), header)
+    text, ending = read_text(path, encoding), path.suffix.lower()
+    if ending == ".jsonl":
+        records = _read_jsonl(text, path)
+    elif ending == ".json":
+        records = _read_json(text, path)
+    else:
+        records = _read_csv(text, path, delimiter, header)
+    if not records:
+        raise CourseError(f"{path} holds no records. Was it written to its end?")
+    return records
 
 
 def read_text(path: Path, encoding: str = "utf-8") -> str:
     """The text of a file of records; a byte order mark at its start goes."""
-    if path.suffix not in ENDINGS:
+    if path.suffix.lower() not in ENDINGS:
         raise CourseError(f"{str(path)!r} ends in {path.suffix!r}; rows are read from {', '.join(ENDINGS)}.")
     if not path.is_file():
         near = [other.name for other in path.parent.glob("*")] if path.parent.is_dir() else []
         raise CourseError(f"There is no file {str(path)!r}.{did_you_mean(path.name, near)}")
-    data = path.read_bytes()
+    data, name = path.read_bytes(), _encoding_name(encoding)
     mark = next((name for mark, name in OTHER_MARKS.items() if data.startswith(mark)), None)
-    if mark and encoding == "utf-8":
+    if mark and name == "utf-8":
         raise CourseError(f"{path} is UTF-16, as Excel's 'Unicode text' is: read_table(path, encoding='utf-16').")
     try:
-        text = data.decode("utf-8-sig" if encoding == "utf-8" else encoding)
+        text = data.decode(name).removeprefix("\ufeff").removeprefix("ï»¿")  # the mark, and as cp1252 shows it
     except UnicodeDecodeError as error:
-        raise CourseError(_not_decoded(path, data, error)) from error
-    except LookupError as error:
-        raise CourseError(f"encoding={encoding!r} is unknown to Python. Common ones: utf-8, cp1252, utf-16.") from error
+        raise CourseError(_not_decoded(path, data, error, name)) from error
     if "\0" in text:
         line = text[: text.index("\0")].count("\n") + 1
         raise CourseError(f"{path}, line {line} holds a zero byte: it is UTF-16 (try encoding='utf-16-le') or no text.")
     return text
 
 
-def _not_decoded(path: Path, data: bytes, error: UnicodeDecodeError) -> str:
+def _encoding_name(encoding: str) -> str:
+    """One name for the many ways to write it; a mark at the start of UTF-8 is taken off later."""
+    try:
+        "".encode(encoding)  # refuses "base64" and the like, which are no encodings of text
+        return codecs.lookup(encoding).name.removesuffix("-sig")
+    except LookupError as error:
+        raise CourseError(f"encoding={encoding!r} is unknown to Python. Common ones: utf-8, cp1252, utf-16.") from error
+
+
+def _not_decoded(path: Path, data: bytes, error: UnicodeDecodeError, name: str) -> str:
     """Which byte is not of the encoding, where, and what it would be in the one that is likeliest."""
     line, start = data[: error.start].count(b"\n") + 1, data.rfind(b"\n", 0, error.start) + 1
-    likely = "cp1252" if error.encoding == "utf-8" else "utf-8"
+    likely = "cp1252" if name == "utf-8" else "utf-8"
     seen = data[start : error.start + 1].decode(likely, errors="ignore")[-20:]
     return (
-        f"{path}, line {line}: byte {error.start} (0x{data[error.start]:02x}) is no {error.encoding.upper()}. If "
+        f"{path}, line {line}: byte {error.start} (0x{data[error.start]:02x}) is no {name.upper()}. If "
         f"{seen!r} is what the line says up to there, read it so: read_table(path, encoding={likely!r})."
     )
 
 
 def _read_jsonl(text: str, path: Path) -> list[dict]:
     """One object a line; ``str.splitlines`` would also cut at characters that JSON allows in a text."""
+    if text.lstrip().startswith("["):
+        line = text[: text.index("[")].count("\n") + 1
+        mend = "One list of objects is .json: rename the file."
+        raise CourseError(f"{path}, line {line} is a list; a row is an object with 'prompt' and 'answer'. {mend}")
     lines = [(f"{path}, line {number}", line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     return [_object(_parse(line, where), where) for where, line in lines]
 
 
 def _read_json(text: str, path: Path) -> list[dict]:
-    rows = _parse(text, str(path))
+    rows = _parse(text, str(path)) if text.strip() else []
     if not isinstance(rows, list):
         raise CourseError(f"{path} holds a {type(rows).__name__}; write a list of rows, [{{…}}, {{…}}], or .jsonl.")
     return [_object(row, f"{path}, row {index}") for index, row in enumerate(rows)]
@@ -92,10 +109,23 @@ def _read_json(text: str, path: Path) -> list[dict]:
 
 def _parse(text: str, where: str) -> object:
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_keys_once)
     except json.JSONDecodeError as error:
-        mend = " One object a line is .jsonl; rename the file." if error.msg == "Extra data" else ""
-        raise CourseError(f"{where} is no JSON: {error}.{mend}") from error
+        place = f"line {error.lineno}, column {error.colno}" if "\n" in text else f"column {error.colno}"
+        lines = error.msg == "Extra data" and text.lstrip().startswith("{")
+        mend = " One object a line is .jsonl; rename the file." if lines else ""
+        raise CourseError(f"{where} is no JSON: {error.msg}, {place}.{mend}") from error
+    except (ValueError, RecursionError) as error:  # a key twice; a number of thousands of digits; lists in lists in …
+        raise CourseError(f"{where} cannot be read: {error}. Mend the file.") from error
+
+
+def _keys_once(pairs: list[tuple[str, object]]) -> dict:
+    """An object; of a key that stands there twice Python would keep the last and say nothing."""
+    keys = [key for key, _ in pairs]
+    if len(set(keys)) < len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"an object has the key {twice!r} twice, and only one could be kept")
+    return dict(pairs)
 
 
 def _object(row: object, where: str) -> dict:
@@ -105,6 +135,10 @@ def _object(row: object, where: str) -> dict:
 
 
 def _read_csv(text: str, path: Path, delimiter: str, header: Sequence[str] | None) -> list[dict]:
+    excel = re.match(r'"?sep=(.)"?(?=\r?\n)', text, re.IGNORECASE)  # a first line for Excel, with the delimiter
+    if excel:
+        text, delimiter = text[excel.end() :], delimiter or excel[1]
+    delimiter = delimiter or ("\t" if path.suffix.lower() == ".tsv" else ",")
     lines = _csv_lines(text, path, delimiter)
     if header is None:
         if not lines:
@@ -129,6 +163,8 @@ def _csv_lines(text: str, path: Path, delimiter: str) -> list[tuple[int, list[st
             start = reader.line_num + 1
     except csv.Error as error:
         mend = "A quote that opens a field has to close; one inside a field is written twice."
+        if "field limit" in str(error):
+            mend += " If the field is that long: import csv; csv.field_size_limit(10**7)."
         raise CourseError(f"{path}: the row that starts on line {start} is no CSV ({error}). {mend}") from error
     return lines
 

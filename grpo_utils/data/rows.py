@@ -3,15 +3,19 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import NamedTuple
 
 from ..errors import CourseError, did_you_mean
 from ..rewards import same_answer
+from .damage import undamaged
 from .prompts import SYSTEM_PROMPT, chat_prompt
 from .splits import prompt_key
 
 #: Notes of one kind that are written out; of more, their number.
 SHOWN = 10
+#: How programs write an answer that is missing, in lower case. ("NA" is not here: sodium.)
+MISSING = {"nan", "null", "none", "n/a", "#n/a", "<na>"}
 
 
 class Note(NamedTuple):
@@ -53,14 +57,14 @@ class RowsReport:
         return self.rows
 
     def __str__(self) -> str:
-        """The counts, then the notes."""
+        """The counts, then the first ten notes of each kind, and how many more there are."""
         counts = f"{len(self.rows)} of {self.total} records are fit, {len(self.changed)} of them changed; "
         notes = [*_shown("refused", self.refused), *_shown("changed", self.changed)]
         return "\n".join([counts + f"{len(self.refused)} refused", *notes])
 
 
 def _shown(kind: str, notes: Sequence[Note]) -> list[str]:
-    more = [f"{kind}: {len(notes) - SHOWN} more, in report.{kind}"] if len(notes) > SHOWN else []
+    more = [f"{kind}: {len(notes) - SHOWN} more; all {len(notes)} are in report.{kind}"] if len(notes) > SHOWN else []
     return [f"{kind}: {note}" for note in notes[:SHOWN]] + more
 
 
@@ -76,16 +80,18 @@ def rows_from(
 ) -> RowsReport:
     """GRPO rows from records of any kind, and a report of those that are refused or changed.
 
-    Refused are records whose question or answer is missing, empty, or no text; texts that a wrong encoding has
-    damaged; questions that repeat an earlier one or an example; and all those that ask the same but disagree in the
-    answer. Compared is as `grpo_utils.prompt_key` does: case and spaces do not matter.
+    Refused are records whose question or answer is missing, empty, or no text; answers such as "nan" or "N/A", which
+    programs write for a missing one; texts that a wrong encoding has damaged (what is surely damage, not all of it);
+    questions that repeat an earlier one or an example; and all those that ask the same but disagree in the answer.
+    Compared is as `grpo_utils.prompt_key` does: case and spaces do not matter, so of "5 Mb" and "5 MB", with
+    different answers, both are refused.
 
     Args:
         records: dictionaries, such as those of `read_table` or a `Dataset`.
         question, answer: the names of their columns.
         system_prompt, examples: as in `chat_prompt`.
-        read_answer: gives the gold answer from the answer column's text, such as `gsm8k_answer`; None, or a
-            CourseError, refuses the record.
+        read_answer: gives the gold answer from the answer column's text, such as `gsm8k_answer`; None, or an error,
+            refuses the record. ``str`` takes every text as it is, "N/A" too.
         prompt: `chat_prompt`, or `plain_prompt` for a base model.
 
     >>> report = rows_from([{"q": "What is 2 + 2?", "a": 4}, {"q": " ", "a": "5"}], question="q", answer="a")
@@ -135,43 +141,61 @@ def _read(record: Mapping, question: str, answer: str, read_answer: Callable | N
         changes += _changes(record[name], text, name)
         values.append(text)
     if read_answer:
-        try:
-            values[1] = (read_answer(values[1]) or "").strip()
-        except CourseError as error:
-            return f"no gold answer: {error}"
-        if not values[1]:
-            return f"no gold answer is found in its {answer!r}: {record[answer]!r:.60}."
-    return values[0], values[1], " ".join(changes)
+        values[1], problem = _gold(values[1], answer, read_answer)
+    elif values[1].casefold() in MISSING:
+        problem = f"its {answer!r} is {values[1]!r}, which stands for a missing one; if it is meant: read_answer=str."
+    return problem or (values[0], values[1], " ".join(changes))
+
+
+def _gold(text: str, name: str, read_answer: Callable) -> tuple[str, str]:
+    """The gold answer that ``read_answer`` finds in a text, or why there is none."""
+    try:
+        gold = read_answer(text)
+    except CourseError as error:
+        return "", f"no gold answer: {error}"
+    except (ValueError, LookupError, TypeError, AttributeError) as error:  # re.search(…)[1], and nothing was found
+        return "", f"no gold answer: read_answer raises {type(error).__name__} ({error}) for {text!r:.60}."
+    if gold is None or (isinstance(gold, str) and _is_blank(gold)):
+        return "", f"no gold answer is found in its {name!r}: {text!r:.60}."
+    gold, problem = _text(gold, name)
+    return gold, problem and f"no gold answer; of what read_answer makes, {problem}"
 
 
 def _text(value: object, name: str) -> tuple[str, str]:
     """A value as text without spaces around it, or what is wrong with it."""
-    if value is None or value != value:  # NaN, which pandas reads from an empty field
+    if isinstance(value, Real) and not isinstance(value, bool):  # numpy's numbers, too
+        if value != value:  # NaN, which pandas reads from an empty field
+            return "", f"it has no {name!r}."
+        if abs(value) == float("inf"):
+            return "", f"its {name!r} is {value}, no number that can be said."
+        return str(value), ""
+    if value is None:
         return "", f"it has no {name!r}."
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return "", f"its {name!r} is a {type(value).__name__}, no text: {value!r:.60}."
-    text = str(value).strip()
-    return text, _damage(text, name)
+    if not isinstance(value, str):
+        return "", f"its {name!r} is {_a(type(value).__name__)}, no text: {value!r:.60}."
+    return value.strip(), _damage(value.strip(), name)
+
+
+def _is_blank(text: str) -> bool:
+    """Whether nothing of it can be seen: ``str.strip`` knows spaces, but not the zero-width one."""
+    return not any(char.isprintable() and not char.isspace() for char in text)
 
 
 def _damage(text: str, name: str) -> str:
     """Why a text cannot be used: nothing in it, or characters that a wrong encoding has left."""
-    if not text:
+    if _is_blank(text):
         return f"its {name!r} is empty."
     if "\ufffd" in text:
         return f"its {name!r} has the character U+FFFD: a letter was lost when the text was converted: {text!r:.60}."
-    try:
-        meant = text.encode("cp1252").decode("utf-8")
-    except UnicodeError:
+    meant = undamaged(text)
+    if meant is None:
         return ""
-    if meant == text:
-        return ""
-    return f"its {name!r} is UTF-8 that was read as cp1252; it should be {meant!r:.60}, not {text!r:.60}."
+    return f"its {name!r} is UTF-8 that was read as cp1252 or latin-1; it should be {meant!r:.60}, not {text!r:.60}."
 
 
 def _changes(value: object, text: str, name: str) -> list[str]:
     if not isinstance(value, str):
-        return [f"{name!r} was the number {value!r} and is text now."]
+        return [f"{name!r} was the number {text} and is text now."]
     return [f"{name!r} had spaces around it."] if value != text else []
 
 
@@ -185,13 +209,22 @@ def _repeats(pairs: Mapping[int, tuple[str, str]], examples: Sequence[tuple[str,
         if key in shown:
             refused |= dict.fromkeys(rows, "it asks what an example of the prompt answers.")
             continue
-        first, golds = rows[0], [pairs[row][1] for row in rows]
-        if all(gold == golds[0] or same_answer(gold, golds[0]) for gold in golds):
-            refused |= dict.fromkeys(rows[1:], f"it asks what row {first} asks, with the same answer.")
-        else:
-            told = ", ".join(f"row {row} {pairs[row][1]!r}" for row in rows[:4])
-            refused |= dict.fromkeys(rows, f"the same question has different answers: {told}; one is wrong.")
+        refused |= _same_question({row: pairs[row] for row in rows})
     return refused
+
+
+def _same_question(pairs: Mapping[int, tuple[str, str]]) -> dict[int, str]:
+    """Why rows with one key are refused: all but the first, or all where their answers differ."""
+    first, *later = pairs
+    asked, golds = {asked for asked, _ in pairs.values()}, [gold for _, gold in pairs.values()]
+    if all(gold == golds[0] or same_answer(gold, golds[0]) for gold in golds):
+        alike = "" if len(asked) == 1 else " (but for case, spaces or letter forms)"
+        return dict.fromkeys(later, f"it asks what row {first} asks{alike}, with the same answer.")
+    told = ", ".join(f"row {row} {gold!r}" for row, (_, gold) in list(pairs.items())[:4])
+    if len(asked) == 1:
+        return dict.fromkeys(pairs, f"the same question has different answers: {told}; one is wrong.")
+    alike = "questions that are equal but for case, spaces or letter forms have different answers"
+    return dict.fromkeys(pairs, f"{alike}: {told}; mend the wrong one, or word them further apart.")
 
 
 def check_rows(rows: Sequence[dict]) -> Sequence[dict]:
@@ -230,7 +263,7 @@ def _row_problem(row: dict) -> str | None:
         )
     if not isinstance(row["answer"], str):
         return f"its answer {row['answer']!r} is {_a(type(row['answer']).__name__)}; rewards compare text: str(answer)."
-    if not row["answer"].strip():
+    if _is_blank(row["answer"]):
         return "its answer is empty; no completion could ever be right. Drop the row."
     return None
 

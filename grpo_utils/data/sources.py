@@ -1,6 +1,7 @@
 """The course's own datasets: two-digit additions, made here, and GSM8K, from a file or from the Hub."""
 
 import random
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,24 +65,42 @@ def gsm8k_answer(solution: str) -> str:
     '1234'
 
     Raises:
-        CourseError: there is no ``####`` line.
+        CourseError: there is no ``####``, nothing or more than one line follows it, or the solution is no text.
     """
+    if not isinstance(solution, str):
+        raise CourseError(f"a solution is text with the answer after '####', and {solution!r:.60} is none")
     _, marker, answer = solution.rpartition("####")
     if not marker or not answer.strip():
         raise CourseError(f"no answer after '####' in the solution {solution[-80:]!r}")
-    return answer.strip().replace(",", "")
+    if len(answer.strip().splitlines()) > 1:
+        raise CourseError(f"more than one line after '####': {answer.strip()!r:.80}")
+    return re.sub(r"(?<=\d),(?=\d{3}\b)", "", answer.strip())
 
 
 def gsm8k_rows(records: Iterable[dict]) -> list[dict]:
-    """GSM8K records (``question``, ``answer`` with its worked solution) as GRPO rows."""
-    return [{"prompt": chat_prompt(record["question"]), "answer": gsm8k_answer(record["answer"])} for record in records]
+    """GSM8K records (``question``, ``answer`` with its worked solution) as GRPO rows.
+
+    Raises:
+        CourseError: a record lacks a column, or its answer; for records of other kinds there is `rows_from`.
+    """
+    return [_gsm8k_row(index, record) for index, record in enumerate(records)]
+
+
+def _gsm8k_row(index: int, record: dict) -> dict:
+    missing = [name for name in ("question", "answer") if name not in record]
+    if missing:
+        raise CourseError(
+            f"record {index} is none of GSM8K: no {missing[0]!r}; its columns are {', '.join(map(str, record))}. "
+            "Name your own columns: rows_from(records, question=…, answer=…)."
+        )
+    return {"prompt": chat_prompt(record["question"]), "answer": gsm8k_answer(record["answer"])}
 
 
 def read_gsm8k(split: str, path: str | None = None) -> list[dict]:
-    """GSM8K's own records: from the JSONL file ``path`` where given, else from the Hub.
+    """GSM8K's own records: from the JSONL file ``path`` where given (``split`` then says nothing), else from the Hub.
 
     Raises:
-        CourseError: the file does not exist, or the Hub cannot be reached.
+        CourseError: the file does not exist or holds no records, or the Hub cannot be reached.
     """
     _check_split(split)
     if path:

@@ -24,15 +24,21 @@ def is_held_out(key: str) -> bool:
 
 
 def prompt_key(prompt: object) -> str:
-    """What makes two prompts the same: what is said but for the system prompt, in lower case, with single spaces.
+    """What makes two prompts the same: what the user says last, in lower case, with single spaces.
+
+    Of messages, the system prompt and earlier turns do not count: they are mostly examples, and with others the
+    question stays the same. Talks that differ only in their earlier turns need a ``key`` of your own (`split_rows`).
+    A plain string counts as a whole.
 
     >>> prompt_key([{"role": "user", "content": "What is  2 + 2? "}]) == prompt_key("what is 2 + 2?")
     True
+    >>> prompt_key("What is 5²?") == prompt_key("What is 52?")
+    False
     """
     if isinstance(prompt, list):
-        said = [str(turn["content"]) for turn in prompt if isinstance(turn, dict) and turn.get("role") != "system"]
-        prompt = "\n".join(said)
-    return " ".join(unicodedata.normalize("NFKC", str(prompt)).casefold().split())
+        said = [turn["content"] for turn in prompt if isinstance(turn, dict) and turn.get("role") == "user"]
+        prompt = said[-1] if said else prompt
+    return " ".join(unicodedata.normalize("NFC", str(prompt)).casefold().split())
 
 
 def numbers_key(prompt: object) -> str:

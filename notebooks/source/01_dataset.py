@@ -12,8 +12,11 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 3 minutes on two busy cores (measured) | never run |
+# | time for Run All | about 2 minutes ([measured](../docs/results.md)) | never run |
+# | memory | 1.2 GB ([measured](../docs/results.md)) | |
 # | model | 0.66 million parameters, ships with the course | the same: it trains on the CPU |
+#
+# The bars below may come from a busier machine.
 #
 # **While it trains**, guess: of the prompts that the policy never solves today, how many can be dropped
 # without loss?
@@ -32,7 +35,7 @@
 #
 # You need Python's lists and dictionaries. Of GRPO you need one sentence: it samples a *group* of
 # completions (answers) for each prompt, scores each, and makes those likelier that scored above their
-# group's mean. The model in training is the *policy*.
+# group's mean. The model in training is the *policy*. Any other word: the [glossary](../docs/glossary.md).
 
 # %% [markdown]
 # ## 1. Settings
@@ -55,9 +58,9 @@ SEED: int = 0  # everything random follows from it
 GSM8K_FILE: str = ""  # a JSONL file of GSM8K; "hub": download it
 
 # %% [markdown]
-# Section 6 reads GSM8K, 8,792 school problems, if it can: from a file that you name above, or from the Hub.
-# On a machine without a GPU it asks the Hub only if you say so; without either it goes on with problems
-# that are made here, in the same format.
+# Section 6 reads records with worked solutions: those of a JSONL file that you name above, or GSM8K's training
+# part, 7,473 school problems, from the Hub. On a machine without a GPU it asks the Hub only if you say so;
+# without either it goes on with problems that are made here, in GSM8K's format.
 
 # %%
 from grpo_utils import (
@@ -96,8 +99,8 @@ print("answer |", row["answer"])
 # %% [markdown]
 # - `prompt` is a list of *messages*, each with a role and a content. The **system prompt** says in which form
 #   to answer. A reward that reads `<answer>` tags pays nothing to a model that was never told of them.
-# - `answer` is text, since rewards compare text. TRL hands every further column to the rewards, by its
-#   name: add what yours needs.
+# - `answer` is text, since rewards compare text. TRL, the library that trains, hands every further column to the
+#   rewards, by its name: add what yours needs.
 #
 # `check_rows` finds what would fail later, or never fail and only cost you a night:
 
@@ -142,7 +145,7 @@ print(render_prompt(tokenizer, row["prompt"]))
 print("special tokens:", tokenizer.all_special_tokens)
 
 # %% [markdown]
-# It ends where the model's turn begins. (Gemma's templates know no system role and put the system
+# It ends where the model's turn begins. (Gemma 3's template knows no system role and puts the system
 # prompt before the question.) Three questions to any template, before a training:
 #
 # 1. Is all that was said in it, the system prompt too? Some templates drop it, some raise an error.
@@ -193,13 +196,9 @@ print(check_template(wrong))
 # %%
 from datasets import Dataset
 
-from grpo_utils import Rate, find_twins, generate, is_strictly_right
-from grpo_utils import load_rows
+from grpo_utils import Rate, generate, is_strictly_right, load_rows
 
-drawn = load_rows("addition", "test", 200, SEED)
-again = {twin.second for twin in find_twins(drawn)}  # 27 + 15 after 15 + 27
-once = [place for place in range(len(drawn)) if place not in again]
-held_out = drawn.select(once[:100])
+held_out = load_rows("addition", "test", 100, SEED)
 questions = [prompt[-1]["content"] for prompt in held_out["prompt"]]
 
 
@@ -287,8 +286,8 @@ for name, texts in (("no examples", as_chat), ("two examples", as_few)):
     print(" ", texts[0])
 
 # %% [markdown]
-# Here it **harms**: this tiny model has never seen a conversation with earlier answers. Large instruct models
-# usually gain from examples, above all in form. Two costs remain for them as well: every prompt grows longer, and
+# Here it **harms**: this tiny model has never seen a conversation with earlier answers. Large base models gain from
+# examples (Brown et al. 2020, arXiv 2005.14165), and large instruct models are said to. Two costs remain for them: every prompt grows longer, and
 # all completions of a group grow more alike, while GRPO lives on their differences. Often one starts with
 # examples to get any reward at all and drops them once the form is learned.
 #
@@ -297,8 +296,8 @@ for name, texts in (("no examples", as_chat), ("two examples", as_few)):
 # %% [markdown]
 # ## 6. Gold answers
 #
-# Now real records. If there is neither a file nor the Hub, we make problems in GSM8K's format: a worked
-# solution, and the result after `####`.
+# Now whole records: your file's, GSM8K's from the Hub, or, if there is neither, problems that we make in GSM8K's
+# format: a worked solution, and the result after `####`.
 
 # %%
 import random
@@ -321,16 +320,17 @@ def made_problem(draw: random.Random) -> dict:
 
 # %%
 path = "" if GSM8K_FILE == "hub" else GSM8K_FILE
-records, source = [], "made here"
+records = []
 if path or ask_hub:
     try:
-        records, source = read_gsm8k("test", path), "GSM8K"
+        records = read_gsm8k("train", path)
+        source = "of your file" if path else "GSM8K's training part"
     except CourseError as error:
         if path:
-            raise  # a file that you name has to be there
+            raise  # a file that you name has to be there, and not empty
         print(error)
 if not records:
-    draw = random.Random(SEED)
+    draw, source = random.Random(SEED), "made here"
     records = [made_problem(draw) for _ in range(1000)]
 print(f"{len(records)} records, {source}")
 
@@ -340,7 +340,8 @@ print(records[0]["question"], records[0]["answer"], sep="\n\n")
 # %% [markdown]
 # The gold answer is what follows the last `####`, without thousands commas. `rows_from` makes the rows, and
 # `read_answer` says how to get the answer from the column. What comes back is a report: **no record is
-# left out without a line that says which, and why.**
+# left out without a note that says which, and why.** Ten notes of a kind are printed, and how many more there are;
+# `report.refused` and `report.changed` hold them all.
 
 # %%
 from grpo_utils import gsm8k_answer, rows_from
@@ -351,8 +352,9 @@ print(report)
 print([row["answer"] for row in rows[:5]])
 
 # %% [markdown]
-# A gold answer that no reward can read is a row on which nobody can be right. So read each as the reward will,
-# and put it into a flawless completion: the reward has to pay it in full.
+# A gold answer that no reward can read is a row on which nobody can be right, or only who writes the same
+# characters: "N/A" pays for "N/A". Ours are numbers, so each has to be read as one **and**, put into a flawless
+# completion, be paid in full.
 
 # %%
 from grpo_utils import correctness_reward, parse_number
@@ -360,11 +362,13 @@ from grpo_utils import correctness_reward, parse_number
 golds = [row["answer"] for row in rows]
 flawless = [f"<answer>{gold}</answer>" for gold in golds]
 paid = correctness_reward(completions=flawless, answer=golds)
-print("unreadable:", sum(parse_number(gold) is None for gold in golds))
+unreadable = sum(parse_number(gold) is None for gold in golds)
+print("no number:", unreadable)
 print("of", len(golds), "flawless completions, paid:", sum(paid))
 
 # %% tags=["nbval-check-output"]
-print("every gold answer can be earned:", sum(paid) == len(golds))
+sound = unreadable == 0 and sum(paid) == len(golds)
+print("every gold answer can be earned:", sound)
 
 # %% [markdown]
 # ## 7. A file of your own
@@ -410,7 +414,8 @@ mine.unlink()
 print(len(read), "records, the first:", read[0])
 
 # %% [markdown]
-# Ragged lines, a quote that never closes, a header with a name twice, broken JSON: each is an error with its line.
+# Ragged lines, a quote that never closes, a header with a name twice, broken JSON, no records at all: each is an
+# error, with its line where there is one.
 # Why be so strict? Python's own CSV reader takes an open quote as the start of a very long field and swallows
 # the rest of the file, silently.
 #
@@ -426,7 +431,8 @@ print(own)
 
 # %% [markdown]
 # - Row 2 has no answer. With some rewards an empty gold answer pays an empty completion.
-# - Row 3 repeats row 1; case and spaces make no new question.
+# - Row 3 repeats row 1; case and spaces make no new question. (If yours do, as in "5 Mb" and "5 MB", word the
+#   questions further apart.)
 # - Rows 4 and 5 contradict each other. One is wrong, and nobody but you knows which, so both are refused.
 #
 # You decide: mend the file, or go on with `own.rows`. `all_rows()` is the strict way, and stops.
@@ -440,7 +446,8 @@ print("going on with", len(own.rows))
 
 # %% [markdown]
 # One more fault that no reader can see: a UTF-8 file that some program opened as cp1252 and saved again. It
-# is valid, and the words are broken.
+# is valid, and the words are broken. `rows_from` refuses what is surely such damage; a little of it, such as one
+# lone "Å¡" for "š", looks too much like a sound text and passes. Read some of your rows.
 
 # %% tags=["nbval-check-output"]
 damaged = "Ein Café verkauft 5 Tassen zu 3 €.".encode().decode("cp1252")
@@ -520,7 +527,7 @@ print(len(asked), "rows")
 # %%
 from collections import Counter
 
-from grpo_utils import numbers_key, split_rows
+from grpo_utils import find_twins, numbers_key, split_rows
 
 
 def leaks(train, test) -> str:
@@ -533,7 +540,8 @@ def leaks(train, test) -> str:
 
 cut = len(asked) * 8 // 10
 print("shuffled and cut: ", leaks(asked[:cut], asked[cut:]))
-print("split by question:", leaks(*split_rows(asked, 0.2, SEED)))
+by_question = split_rows(asked, 0.2, SEED)
+print("split by question:", leaks(*by_question))
 by_numbers = split_rows(asked, 0.2, SEED, key=numbers_key)
 print("split by numbers: ", leaks(*by_numbers))
 
@@ -545,11 +553,12 @@ print("split by numbers: ", leaks(*by_numbers))
 #   chance, so there `find_twins` only reports, and you read.
 
 # %% tags=["nbval-check-output"]
-print("no copies leak:", "leaked:  0" in leaks(*split_rows(asked, 0.2)))
+print("no copies leak:", "leaked:  0" in leaks(*by_question))
 print("no numbers leak:", find_twins(*by_numbers) == [])
 
 # %% [markdown]
-# The same for the records of section 6, with the most similar pairs to read:
+# The same for the records of section 6. (GSM8K has a test part of its own; a file of yours may not.) If rows share
+# their numbers, the most similar pairs stand beneath, to be read; long made problems seldom do.
 
 # %%
 train, test = split_rows(rows, 0.1, SEED)
@@ -562,16 +571,22 @@ for twin in twins[:2]:
 
 # %% [markdown]
 # And **within** a test set: a question that stands there twice counts as two, and pretends to know more than it does.
-# The course's own additions hold some sums both ways round, as 15 + 27 and 27 + 15. That is why section 4 took each
-# question once.
+# A split by question keeps copies together, on the held-out side as well. So look there too:
 
-# %% tags=["nbval-check-output"]
-whole_split = load_rows("addition", "test", 200, 0)
-twice = find_twins(whole_split)
-print("of 200 held-out additions, mirrored:", len(twice))
-for twin in twice[:1]:
+# %%
+within = find_twins(by_question[1])
+how = Counter(twin.how for twin in within)
+n = len(by_question[1])
+print(f"held out: {n} rows, {how['same']} of them copies of others,")
+print(f"{how['numbers']} with the numbers of others in other words")
+for twin in within[:1]:
     for place in (twin.first, twin.second):
-        print(whole_split[place]["prompt"][-1]["content"])
+        print(" ", by_question[1][place]["prompt"][-1]["content"])
+print(f"so {n - len(within)} sums to measure with, not {n}")
+
+# %% [markdown]
+# Keep one of each. The course's own held-out additions hold each pair of numbers once, one way round: 15 + 27 or
+# 27 + 15.
 
 # %% [markdown]
 # ## 10. Prompts that teach nothing
@@ -634,7 +649,7 @@ print("after, on the same samples:  ", ties(chosen))
 print("after, on new samples:       ", ties(rates_of(kept, SEED + 1)))
 
 # %% [markdown]
-# The middle line is zero by its making: the rows were chosen by these very samples, and proves nothing. The last
+# The middle line is zero by its making: the rows were chosen by these very samples, so it proves nothing. The last
 # is what a training will see. The filter has worked, and yet some groups tie again: a prompt that is solved twice
 # in ten tries comes out at 0 of 8 in one case of six (0.8 to the power of 8 is 0.17).
 #
@@ -643,12 +658,14 @@ print("after, on new samples:       ", ties(rates_of(kept, SEED + 1)))
 # %%
 lost = [i for i in range(100) if rates[i] == 0]
 anew = rates_of(pool.select(lost), SEED + 2) if lost else []
+never, solved = rates.count(0), sum(map(bool, anew))
 print(f"two-digit prompts dropped for 0 of 8: {len(lost)}")
-print(
-    f"of these, solved at least once in 8 new samples: {sum(map(bool, anew))}"
-)
+print(f"of these, solved at least once in 8 new samples: {solved}")
+print(f"never solved, of both kinds: {never}")
+print(f"of these can be dropped without loss: at most {never - solved}")
 
 # %% [markdown]
+# That is the answer to the guess, for this policy and today: at most the last number, and nobody sees which ones.
 # "0 of 8" is a measurement, and not a property of the prompt. More samples make it surer and dearer. So the price:
 
 # %%
@@ -755,12 +772,15 @@ print(f"trained on the pool: {numpy.mean(ends[0]):.3f}")
 print(f"trained on the kept: {numpy.mean(ends[1]):.3f}")
 difference = paired_interval(*ends)
 print("difference:", difference.signed())
-print("covers zero:", difference.covers_zero)
+ahead = "the kept" if difference.value > 0 else "the pool"
+if difference.covers_zero:
+    ahead = "no difference shown, the interval covers zero"
+print("ahead:", ahead)
 
 # %% [markdown]
-# One training each, so this interval is about these two policies and not about the method; another
-# seed may say something else ([lesson 06](06_evaluation.ipynb), section 10). What is sure is where the gain comes
-# from: of the same number of completions, more were in groups that teach.
+# The last line is the answer for these two policies. It is none about the method: one training each, and another
+# seed may say something else ([lesson 06](06_evaluation.ipynb), section 10). What is sure: of the same number of
+# completions, more were in groups that teach.
 #
 # Last: **form rewards break ties.** The same samples, scored with the rewards of lesson 03, which also pay for
 # parts of the form:
@@ -794,8 +814,8 @@ for name, hits in tied.items():
 # ### Exercise 1: gold answers from a foreign format
 #
 # Another dataset ends its solutions with `\boxed{…}`, and some of them hold more than one box. Write
-# `read_boxed(solution)`: the content of the **last** box without spaces around it, or `None` where there is none (not
-# "": an empty gold answer must not pass as one). Boxes in boxes do not occur.
+# `read_boxed(solution)`: the content of the **last** box without spaces around it, or `None` where there is none or it
+# is empty (not "": an empty gold answer must not pass as one). Boxes in boxes do not occur.
 
 
 # %%
@@ -810,6 +830,7 @@ from grpo_utils import check_exercise
 BOXED = [((r"So it is \boxed{42}.",), "42"), ((r"\boxed{ 7 }",), "7")]
 BOXED += [((r"First \boxed{1}, then \boxed{2}.",), "2")]
 BOXED += [((r"No box: 42",), None), ((r"\boxed{} is empty",), None)]
+BOXED += [((r"\boxed{x - 3}",), "x - 3"), ((r"\boxed{1}, \boxed{}",), None)]
 print(check_exercise("Exercise 1", read_boxed, BOXED))
 
 # %% [markdown]
@@ -844,6 +865,8 @@ def leaked(train: list[str], test: list[str]) -> list[str]:
 # %% tags=["nbval-check-output"]
 TRAIN = ["What is 15 + 27?", "How many eggs are left?", "Who won?"]
 TEST = ["what is  15 + 27", "How many are left?", "WHO WON ?"]
+TRAIN += ["What is 1.5 + 2?"]  # within a question punctuation does matter
+TEST += ["What is 15 - 2?"]
 FOUND = [((TRAIN, TEST), ["what is  15 + 27", "WHO WON ?"])]
 FOUND += [((["a"], ["b"]), [])]
 print(check_exercise("Exercise 2", leaked, FOUND))
