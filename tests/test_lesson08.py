@@ -3,6 +3,7 @@
 The formulas are the lesson's own: the cells tagged `formulas` are executed here, so there is no second copy.
 """
 
+import contextlib
 import functools
 import re
 import subprocess
@@ -26,7 +27,6 @@ VERDICTS = (
     "equal to 1e-5",
     "lines, under 80",
     "improvement shown",
-    "nothing clipped at the first update",
     "some clipped at the eighth",
     "without a clip it moves further",
 )
@@ -83,7 +83,7 @@ def trainer_for(model, kind: str, beta: float, parts: int, **changes):
     size = 16 // parts
     arguments = dict(loss_type=kind, beta=beta, epsilon=LOW, epsilon_high=high(kind), scale_rewards=kind != "dr_grpo")
     arguments |= dict(per_device_train_batch_size=size, gradient_accumulation_steps=parts, num_generations=SIZE)
-    arguments |= dict(max_completion_length=LONGEST, output_dir="outputs", **changes)
+    arguments |= dict(max_completion_length=LONGEST, output_dir="outputs") | changes
     config = GRPOConfig(**training_arguments(PROFILES["cpu"], **arguments))
     return GRPOTrainer(model, random_reward, config, Dataset.from_list(addition_rows(40)), processing_class=tiny()[1])
 
@@ -149,8 +149,8 @@ def gradient(loss):
     return loss.item(), torch.cat([weight.grad.flatten() for weight in model.parameters()])
 
 
-def by_hand(names: SimpleNamespace, kind: str, beta: float, pieces: list[dict]):
-    how = dict(beta=beta, low=LOW, high=high(kind), longest=LONGEST, parts=len(pieces))
+def by_hand(names: SimpleNamespace, kind: str, beta: float, pieces: list[dict], longest: int = LONGEST):
+    how = dict(beta=beta, low=LOW, high=high(kind), longest=longest, parts=len(pieces))
     return sum(names.grpo_loss(names.token_logps(tiny()[0], piece), piece, kind, **how) for piece in pieces)
 
 
@@ -171,7 +171,7 @@ def difference(names: SimpleNamespace, kind: str, beta: float, policy: str, part
 # The formulas are TRL's
 
 
-@pytest.mark.parametrize("masked", [False, True], ids=["all", "truncated-masked"])
+@pytest.mark.parametrize("masked", [False, True], ids=["all", "rows-masked"])
 @pytest.mark.parametrize("parts", [1, 2], ids=["whole", "two-parts"])
 @pytest.mark.parametrize("policy", ["on", "off"])
 @pytest.mark.parametrize("beta", [0.0, 0.04])
@@ -220,6 +220,13 @@ MUTANTS = [
     ("log_softmax(-1)", "softmax(-1)"),
     ('batch.get("old_per_token_logps", logps.detach())', "logps.detach()"),
 ]
+#: The loop's own lines: what the two updates of a batch are made of.
+LOOP_MUTANTS = [
+    ("(losses * mask).sum() / mask.sum()", "(losses * mask).sum() / mask.numel()"),
+    ("(losses * mask).sum() / mask.sum()", "losses.sum() / mask.sum()"),
+    ("old = logps.detach() if old is None else old", "old = logps.detach()"),
+    ("clip_grad_norm_(weights, 1.0)", "clip_grad_norm_(weights, 0.1)"),
+]
 HARD = [(kind, 0.04, "off", 2, False) for kind in KINDS]
 
 
@@ -234,39 +241,122 @@ def test_a_changed_formula_is_found(mutant):
 # Whole steps: advantages, parts, the gradient that reaches the optimizer, several updates a batch
 
 
+@pytest.mark.parametrize("mask_truncated", [False, True], ids=["all", "truncated-masked"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_updates_of_trl_from_one_batch_are_ours(kind, tmp_path, monkeypatch):
+def test_two_updates_of_trl_from_one_batch_are_ours(kind, mask_truncated, tmp_path, monkeypatch):
     import torch
 
     monkeypatch.chdir(tmp_path)
     model = tiny()[0]
-    start = {name: value.clone() for name, value in model.state_dict().items()}
-    seen = train_with_trl(model, kind)
-    theirs = torch.cat([weight.detach().flatten().clone() for weight in model.parameters()])
-    model.load_state_dict(start)
-    before = torch.cat([weight.detach().flatten().clone() for weight in model.parameters()])
-    for _ in range(2):
-        train_by_hand(model, kind, seen["parts"])
-    mine = torch.cat([weight.detach().flatten().clone() for weight in model.parameters()])
-    model.load_state_dict(start)
+    with weights_kept(model):
+        before = weights_of(model)
+        seen = train_with_trl(model, kind, 0.04, 2, mask_truncated_completions=mask_truncated, **DESCENT)
+        theirs = weights_of(model)
+    with weights_kept(model):
+        for _ in range(2):
+            train_by_hand(model, kind, seen["parts"])
+        mine = weights_of(model)
     assert (theirs - before).abs().max() > 1e-3
     assert (theirs - mine).abs().max() < 1e-5
     ours = lesson().advantages_of(torch.tensor(seen["rewards"]), SIZE, scale=kind != "dr_grpo")
-    assert torch.allclose(ours, seen["advantages"], atol=1e-6)
+    assert torch.allclose(ours, seen["whole"]["advantages"], atol=1e-6)
+    assert mask_is_trls(lesson(), seen["whole"], mask_truncated)
+    masked = sum(int((part["completion_mask"].sum(dim=1) == 0).sum()) for part in seen["parts"])
+    assert len(seen["parts"]) == 2 and (masked > 0) == mask_truncated
+
+
+def test_a_changed_mask_is_found(tmp_path, monkeypatch):
+    """Without its EOS a completion would not learn to stop; the equality of the losses cannot tell."""
+    monkeypatch.chdir(tmp_path)
+    model, right, wrong = tiny()[0], "ends.cumsum(dim=1) - ends == 0", "ends.cumsum(dim=1) == 0"
+    source = source_of_formulas()
+    assert source.count(right) == 1
+    with weights_kept(model):
+        seen = train_with_trl(model, "dapo", 0.0, 1, **DESCENT)
+    assert mask_is_trls(lesson(), seen["whole"])
+    assert not mask_is_trls(formulas(source.replace(right, wrong)), seen["whole"])
+
+
+def mask_is_trls(names: SimpleNamespace, batch: dict, mask_truncated: bool = False) -> bool:
+    """Whether the lesson's mask of TRL's completions is TRL's; some, not all, of them were cut off."""
+    import torch
+
+    mask = names.completion_mask(batch["completion_ids"], tiny()[1].eos_token_id)
+    assert 0 < ended(batch).sum() < len(mask)
+    if mask_truncated:
+        mask = mask * ended(batch).int().unsqueeze(1)
+    return torch.equal(mask, batch["completion_mask"].int())
+
+
+# The bare loop, on TRL's batch, against TRL's training
+
+
+@pytest.fixture(scope="module")
+def two_adam_steps(tmp_path_factory) -> tuple:
+    """TRL's batch of two groups of eight, and its weights after two steps of Adam from it."""
+    model = tiny()[0]
+    folder = str(tmp_path_factory.mktemp("adam"))
+    with weights_kept(model):
+        seen = train_with_trl(model, "dapo", 0.0, 1, num_generations=8, output_dir=folder, **ADAM)
+        return seen, weights_of(model)
+
+
+def test_two_updates_of_the_bare_loop_are_those_of_trl(two_adam_steps):
+    assert loop_off_by(source_of_formulas(), *two_adam_steps) < 1e-5
+
+
+@pytest.mark.parametrize("mutant", LOOP_MUTANTS, ids=lambda mutant: mutant[1])
+def test_a_changed_loop_is_found(mutant, two_adam_steps):
+    source = source_of_formulas()
+    assert source.count(mutant[0]) == 1
+    assert loop_off_by(source.replace(*mutant), *two_adam_steps) > 1e-5
+
+
+def loop_off_by(source: str, seen: dict, theirs) -> float:
+    """The largest difference of any weight, after `train` has made two updates from TRL's batch."""
+    import torch
+    from datasets import Dataset
+
+    from grpo_utils import addition_rows
+
+    model, tokenizer = tiny()
+    names = {}
+    exec(source, names)
+    names["sample"] = lambda *args, **kwargs: (seen["whole"], [""] * 16)
+    rows, rewards = Dataset.from_list(addition_rows(8)), torch.tensor(seen["rewards"])
+    with weights_kept(model):
+        names["train"](model, tokenizer, rows, lambda *_: rewards, steps=1, updates=2, low=LOW, high=high("dapo"))
+        return float((weights_of(model) - theirs).abs().max())
 
 
 RATE = 1.0
+ONCE = dict(lr_scheduler_type="constant", max_steps=2, num_iterations=2, max_completion_length=CUT_OFF)
+DESCENT = dict(optim="sgd", learning_rate=RATE, max_grad_norm=0.0, **ONCE)
+ADAM = dict(optim="adamw_torch", learning_rate=2e-3, weight_decay=0.0, max_grad_norm=1.0, **ONCE)
 
 
-def train_with_trl(model, kind: str) -> dict:
-    """Two steps of plain gradient descent, both from one batch in two parts; what TRL made of it."""
-    descent = dict(optim="sgd", learning_rate=RATE, lr_scheduler_type="constant", max_grad_norm=0.0)
-    trainer = trainer_for(model, kind, 0.04, 2, max_steps=2, num_iterations=2, **descent)
+def weights_of(model):
+    import torch
+
+    return torch.cat([weight.detach().flatten().clone() for weight in model.parameters()])
+
+
+@contextlib.contextmanager
+def weights_kept(model):
+    """What happens to the weights inside is undone."""
+    start = {name: value.clone() for name, value in model.state_dict().items()}
+    yield
+    model.load_state_dict(start)
+
+
+def train_with_trl(model, kind: str, beta: float, parts: int, **changes) -> dict:
+    """Two steps, both from one batch: its rewards, the batch in groups, and in the parts that TRL shuffles it into."""
+    trainer = trainer_for(model, kind, beta, parts, **changes)
     seen, score = {}, trainer._generate_and_score_completions
 
     def caught(inputs):
         batch = score(inputs)
-        seen["advantages"], seen["rewards"] = batch["advantages"], list(trainer._logs["rewards"]["random_reward"])
+        seen["whole"], seen["rewards"] = dict(batch), list(trainer._logs["rewards"]["random_reward"])
         return batch
 
     trainer._generate_and_score_completions = caught
@@ -277,7 +367,7 @@ def train_with_trl(model, kind: str) -> dict:
 def train_by_hand(model, kind: str, pieces: list[dict]) -> None:
     import torch
 
-    gradient(by_hand(lesson(), kind, 0.04, pieces))
+    gradient(by_hand(lesson(), kind, 0.04, pieces, longest=CUT_OFF))
     with torch.no_grad():
         for weight in model.parameters():
             weight -= RATE * weight.grad

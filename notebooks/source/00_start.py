@@ -8,10 +8,13 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 1 minute (measured) | never run |
+# | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
+# | memory | 1.1 GB ([measured](../docs/results.md)) | |
 # | model | 0.66 million parameters, ships with the course | the same: it trains on the CPU |
 #
-# **While it trains**, which takes some 15 seconds, read the first lines of section 3.
+# The bars and seconds below may come from a busier machine.
+#
+# **While it trains**, which takes less than a minute on two cores, read the first lines of section 3.
 #
 # 1. Settings
 # 2. A first success
@@ -62,7 +65,7 @@ print(f"This machine: {machine.name} ({reason})")
 # %% [markdown]
 # ## 2. A first success
 #
-# The course ships with a tiny language model. It can add two numbers, but answers as it likes. We want
+# The course ships with a tiny language model. It can add two-digit numbers, but answers as it likes. We want
 # one form: `<reasoning>…</reasoning><answer>…</answer>`. Ask it something:
 
 # %%
@@ -99,7 +102,8 @@ before = evaluate(policy, tokenizer, test_rows, **judging)
 print("in form and right, before:", before.accuracy)
 
 # %% [markdown]
-# The number in brackets is a 95 % interval. Now we train. The model gets questions and **no
+# The numbers in brackets are a 95 % interval. This share is called *strict accuracy* from here on; tables shorten it to
+# *accuracy*. Now we train. The model gets questions and **no
 # example answers**. It tries, and three short Python functions say how good each try was. (What they do
 # is the matter of [lesson 02](02_rewards.ipynb).)
 
@@ -136,6 +140,10 @@ keep_trainable_fp32(policy)
 show_progress(trainer)
 result = trainer.train()
 
+# %% [markdown]
+# Beside the bar: the mean *reward* of the last step, the share of its answers that were *correct*, and the share of
+# questions whose eight answers were *tied*, with the same score: from these nothing is learned.
+
 # %%
 ask()
 
@@ -143,27 +151,31 @@ ask()
 from grpo_utils import compare
 
 after = evaluate(policy, tokenizer, test_rows, **judging)
-print("in form and right, after:", after.accuracy)
-print(compare(before, after).sentence)
+comparison = compare(before, after)
+print(comparison)
 
 # %% tags=["nbval-check-output"]
-print("improvement shown:", compare(before, after).improved)
+print("improvement shown:", comparison.improved)
+
+# %% [markdown]
+# *p* is how often chance alone would do this ([lesson 06](06_evaluation.ipynb)). The line above it splits the gain: *by form*
+# is what came from answering in the asked form more often, *by answers* what came from being right more often within it. The
+# model could add before, so look which part is the larger.
 
 # %%
 from grpo_utils import logged, reward_curve, show
 
 history = trainer.state.log_history
 names = [reward.__name__ for reward in rewards]
-first, last = (logged(history, "reward")[i] for i in (0, -1))
+curves = [logged(history, f"rewards/{name}/mean") for name in names]
+ends = [f"{n} {c[0]:.2f} to {c[-1]:.2f}" for n, c in zip(names, curves)]
 show(
     reward_curve(history, names),
-    alt=f"Three mean rewards over {steps} steps, all rising; their weighted "
-    f"sum goes from {first:.2f} to {last:.2f}.",
+    alt=f"Mean rewards over {steps} steps, first to last: {', '.join(ends)}.",
 )
 
 # %% [markdown]
-# The curve is what the training saw; the sentence above it is what was measured on questions that it never
-# saw. Most of this gain is the *form*: the model could add before. [Lesson 06](06_evaluation.ipynb) tells the two apart.
+# The curves are what the training saw; the comparison above them is what was measured on questions that it never saw.
 
 # %% [markdown]
 # ## 3. What GRPO is, and when not to use it
@@ -178,6 +190,9 @@ show(
 #
 # The model in training is the *policy*. [Lesson 08](08_grpo_by_hand.ipynb) writes all of it in plain
 # torch.
+#
+# Four libraries appear again and again. *TRL* is the one whose `GRPOTrainer` trains here; *PEFT* makes the adapters (section 4);
+# *bitsandbytes* stores weights in 4 bits; *Unsloth* is made to load and train faster on a GPU.
 #
 # It can only make likelier what is sampled now and then. Hence the first question below.
 #
@@ -265,7 +280,8 @@ for name, numbers in SHAPES.items():
     print(f"{name:8}{memory.gib:16.1f}{minutes.total:30.0f}")
 
 # %% [markdown]
-# A free T4 has 14.6 GiB, so the largest of these may fit, and takes hours. For a first run take 0.5B or 1.5B. For
+# The minutes are for training alone; lesson 03 adds the download, three evaluations and the merge. A free T4 has 14.6 GiB, so
+# the largest of these may fit, and takes hours. For a first run take 0.5B or 1.5B. For
 # a configuration of your own, `python -m grpo_utils preflight config.yaml` says it before you wait.
 
 # %% [markdown]
@@ -284,7 +300,7 @@ for name, numbers in SHAPES.items():
 # | [07 Merge, export, inference](07_export.ipynb) | take the model home and serve it |
 # | [08 GRPO by hand](08_grpo_by_hand.ipynb) | understand every formula |
 #
-# An hour to spend? 02, 03, 04. Each has exercises with a check cell, which answers kindly, and a folded solution.
+# An hour? 03. Half a day? 02, 03, 04. Each has exercises with a check cell, which answers kindly, and a folded solution.
 
 # %% [markdown]
 # ## 6. Where to run it
@@ -307,6 +323,8 @@ for name, numbers in SHAPES.items():
 # - b: SQL queries that must return the right table; the model gets one of four right.
 # - c: the model answers in English, and should in Spanish; you have not asked it to.
 # - d: readers said of 5,000 pairs of summaries which one they like better.
+#
+# The cell that checks it is folded, for it holds the answers.
 
 
 # %%
@@ -315,17 +333,18 @@ def first_choice() -> list[str]:
     return []
 
 
-# %% tags=["nbval-check-output"]
+# %% cellView="form" jupyter={"source_hidden": true} tags=["nbval-check-output"]
 from grpo_utils import check_exercise
 
-CHOICE = [((), ["sft", "grpo", "prompt", "dpo"])]
+CHOICE = ["sft", "grpo", "prompt", "dpo"]
+FOUR = [((), [True] * 4)]
 
 
 def right_of(answer) -> list[bool]:
-    return [said == wanted for said, wanted in zip(answer, CHOICE[0][1])]
+    same = [said == wanted for said, wanted in zip(answer, CHOICE)]
+    return same + [False] * (len(answer) - 4)  # a fifth word is wrong
 
 
-FOUR = [((), [True] * 4)]
 print(check_exercise("Exercise 1", lambda: right_of(first_choice()), FOUR))
 
 # %% [markdown]
@@ -336,9 +355,8 @@ print(check_exercise("Exercise 1", lambda: right_of(first_choice()), FOUR))
 # </details>
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-answers = ["sft", "grpo", "prompt", "dpo"]
 name = "Exercise 1, solution"
-print(check_exercise(name, lambda: right_of(answers), FOUR))
+print(check_exercise(name, lambda: right_of(CHOICE), FOUR))
 
 # %% [markdown]
 # ### Exercise 2: how many completions?

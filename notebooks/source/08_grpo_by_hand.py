@@ -13,8 +13,11 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | 1 to 2 minutes (measured on a busy machine) | never run |
+# | time for Run All | about 2 minutes ([measured](../docs/results.md)) | never run |
+# | memory | 1.4 GB ([measured](../docs/results.md)) | |
 # | model | 0.66 million parameters, ships with the course | the same: it trains on the CPU |
+#
+# The bars and seconds below may come from a busier machine.
 #
 # **While it trains**, take a pencil and compute section 2 yourself, before you look at its numbers.
 #
@@ -181,9 +184,10 @@ show_tokens(losses)
 # ### CISPO: cap the weight, keep the gradient
 #
 # A clipped token has no gradient, so rare tokens whose probability doubles fall silent. CISPO (MiniMax 2025,
-# arXiv 2506.13585) instead caps the ratio, treats it as a constant weight (`detach`), and multiplies it with advantage and
-# log-probability. Every token then keeps a gradient. In TRL `epsilon_high` **is** the cap, not a distance from 1.
-# TRL's documentation recommends 5.0; its default, 0.2, would put every ratio above 0.2 at 0.2.
+# arXiv 2506.13585) instead clips the ratio alone, treats it as a constant weight (`detach`), and multiplies it with advantage
+# and log-probability. Every token then keeps a gradient. In the paper the weight is clipped to 1 - epsilon_low .. 1 + epsilon_high.
+# TRL takes the variant of ScaleRL (Khatri et al. 2025, arXiv 2510.13786), with a cap alone: there `epsilon_high` **is** the cap, not a
+# distance from 1. TRL's documentation recommends 5.0 for it; the default, 0.2, would put every ratio above 0.2 at 0.2.
 
 
 # %% tags=["formulas"]
@@ -236,8 +240,10 @@ for name, corrected in (("1 - r", False), ("-log(r)", True)):
 #
 # - `grpo`: the mean over the tokens of each completion, then the mean over completions.
 # - `bnpo`: the mean over all tokens of what is computed **at once**.
-# - `dapo` and `cispo`: the mean over all tokens of what one **optimizer step** learns from (Yu et al. 2025, arXiv
-#   2503.14476). That is the same as `bnpo`, unless the batch is worked off in parts (*gradient accumulation*).
+# - `dapo` and `cispo`: the mean over all tokens of the **whole batch**, however it is cut. That is the same as `bnpo`, unless the
+#   batch is worked off in parts (*gradient accumulation*). (DAPO's paper, Yu et al. 2025, arXiv 2503.14476, writes the mean over
+#   the tokens of one *group*; TRL takes all groups sampled together. Where these serve several optimizer steps,
+#   it takes each step's even share of their tokens, not its own count.)
 # - `dr_grpo`: the sum, divided by a constant: completions x `max_completion_length` (Liu et al. 2025, arXiv
 #   2503.20783).
 #
@@ -405,9 +411,20 @@ answers = ["22", *train_rows["answer"][:3]]
 
 
 # %% [markdown]
-# `sample` draws a group for each prompt. A completion ends with its end-of-sequence token (EOS); what stands behind it is
-# filler and must not be learned. So the mask is 1 up to and **with** the EOS: to stop is a thing to learn, too. `cumsum`
-# counts how many EOS have been seen; minus the present one, it is 0 as long as none has come before.
+# A completion ends with its end-of-sequence token (EOS); what stands behind it is filler and must not be learned. So the mask is
+# 1 up to and **with** the EOS: to stop is a thing to learn, too. `cumsum` counts how many EOS have been seen; minus the present
+# one, it is 0 as long as none has come before.
+
+
+# %% tags=["formulas"]
+def completion_mask(ids, eos):
+    """1 up to and with the first EOS of each row, 0 behind it."""
+    ends = (ids == eos).int()
+    return (ends.cumsum(dim=1) - ends == 0).int()
+
+
+# %% [markdown]
+# `sample` draws a group for each prompt.
 
 
 # %% tags=["formulas"]
@@ -425,10 +442,9 @@ def sample(model, tokenizer, prompts, size, longest=32):
     with torch.no_grad():
         output = model.generate(**encoded, **decoding, max_new_tokens=longest)
     ids = output[:, encoded["input_ids"].shape[1] :]
-    ends = (ids == tokenizer.eos_token_id).int()
     batch = {"prompt_ids": encoded["input_ids"], "completion_ids": ids}
     batch["prompt_mask"] = encoded["attention_mask"]
-    batch["completion_mask"] = (ends.cumsum(dim=1) - ends == 0).int()
+    batch["completion_mask"] = completion_mask(ids, tokenizer.eos_token_id)
     return batch, tokenizer.batch_decode(ids, skip_special_tokens=True)
 
 
@@ -602,11 +618,12 @@ def both(kind, beta, halves):
 
 
 # %% [markdown]
-# The hardest case in a table: off-policy, with KL (`beta` 0.04), and in two parts of different lengths. The last column says how large
-# the largest entry of the gradient is, so that a small difference means something.
+# The hardest case in a table: off-policy, with KL (`beta` 0.04), and in two parts of different lengths. The last column is
+# the largest entry of TRL's gradient, so that a small difference means something.
 
 # %%
-print("          loss by hand  by TRL   loss off by  gradient off by of")
+print("          loss by hand    by TRL      off by", end="")
+print("   gradient off by  largest entry")
 worst = 0.0
 for kind in ("grpo", "bnpo", "dapo", "dr_grpo", "cispo"):
     scale = kind != "dr_grpo"
@@ -616,21 +633,23 @@ for kind in ("grpo", "bnpo", "dapo", "dr_grpo", "cispo"):
     off = [abs(mine - theirs), float((my_grad - grad).abs().max())]
     worst = max(worst, *off)
     print(f"{kind:9}{mine:13.6f}{theirs:10.6f}", end="")
-    print(f"{off[0]:12.0e}{off[1]:14.0e}{grad.abs().max():9.3f}")
+    print(f"{off[0]:12.0e}{off[1]:18.0e}{grad.abs().max():15.3f}")
 
 # %% tags=["nbval-check-output"]
 print("equal to 1e-5:", worst < 1e-5)
 
 # %% [markdown]
 # Equal, but for rounding. The course's tests do the same for every kind with and without KL, on-policy and off-policy, whole and in parts,
-# with completions masked that were cut off, and with two whole steps of `trainer.train()`; and they break each formula above on
-# purpose, to see that the comparison fails.
+# and with two whole steps of `trainer.train()`: advantages, masks (with `mask_truncated_completions=True`, too) and the
+# weights that come out. And they break each formula on purpose (advantages, mask, log-probabilities, and all that the loss is made of), to
+# see that the comparison fails.
 
 # %% [markdown]
 # ## 6. A bare loop
 #
 # All formulas are there; what remains is to go round: **sample a group, score, advantages, log-probabilities, loss,
-# step**. The policy is the tiny model with a LoRA adapter, as in lesson 03.
+# step**. The policy is the tiny model with a LoRA adapter, as in lesson 03. The loss is `dapo`, in one line; for any other,
+# `grpo_loss` takes the place of two lines. (The tests give this loop a batch of TRL's, and compare the weights after two updates.)
 
 
 # %% tags=["formulas"]
@@ -649,7 +668,7 @@ def train(model, tokenizer, rows, score, steps, updates=1, rate=2e-3, **clip):
             logps = token_logps(model, batch)
             old = logps.detach() if old is None else old
             losses = clipped_loss(logps, old, advantages, **clip)
-            loss = (losses * mask).sum() / mask.sum()  # dapo
+            loss = (losses * mask).sum() / mask.sum()
             optimizer.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(weights, 1.0)
@@ -676,13 +695,13 @@ def what_happened(logps, old, advantages, mask, rewards, epsilon=0.2):
 
 
 # %% [markdown]
-# How long is that, from the group to the step? Python counts. (The loss is `dapo`; for any other, `grpo_loss` takes the
-# place of two lines.)
+# How long is that, from the group to the step? Python counts every function of this lesson that the loop calls.
 
 # %% tags=["nbval-check-output"]
 import inspect
 
-used = advantages_of, clipped_loss, sample, token_logps, train, what_happened
+used = [advantages_of, clipped_loss, completion_mask, sample, token_logps]
+used += [train, what_happened]
 count = sum(len(inspect.getsource(part).splitlines()) for part in used)
 print(count, "lines, under 80:", count < 80)
 
@@ -724,47 +743,39 @@ print(comparison)
 print("improvement shown:", comparison.improved)
 
 # %% [markdown]
-# It learns what lesson 03 learns. What TRL has more is not in the formulas: many GPUs, vLLM, logs, checkpoints, tools, models of
-# every make.
+# What TRL has more is not in the formulas: many GPUs, vLLM, logs, checkpoints, tools, models of every make.
 
 # %% [markdown]
 # ## 7. Several updates a batch
 #
-# Sampling is the dear part of a step, so why not learn several times from one batch? TRL calls the number `num_iterations`,
-# here it is `updates`. From the second update on the policy is no longer the one that sampled: the batch is off-policy,
-# and only now ratio and clip have work to do. The same four batches, eight updates each, once clipped and once not
-# (an infinite epsilon):
+# A batch is sampled token by token, and an update reads it all at once. So why not learn several times from one batch? TRL calls
+# the number `num_iterations`, here it is `updates`. From the second update on the policy is no longer the one that sampled: the
+# batch is off-policy, and only now ratio and clip have work to do. One batch, eight updates, once clipped and once not (an
+# infinite epsilon):
 
 # %%
 import math
 
-often = dict(steps=4, updates=8)
 runs = {}
 for name, epsilon in (("epsilon 0.2", 0.2), ("no clip", math.inf)):
     fresh, _ = load(full_finetuning=False)
     torch.manual_seed(SEED)
-    clip = dict(low=epsilon, high=epsilon)
-    runs[name] = train(fresh, tokenizer, train_rows, score, **often, **clip)
+    often = dict(steps=1, updates=8, low=epsilon, high=epsilon)
+    runs[name] = train(fresh, tokenizer, train_rows, score, **often)
 
 
 # %% [markdown]
-# The table has, for each of the eight updates, the mean over the batches: the share of tokens beyond the clip, and how far the policy has moved from
+# The table has, for each of the eight updates, the share of tokens beyond the clip, and how far the policy has moved from
 # the one that sampled (the mean size of log(ratio) over the tokens).
 
-
 # %%
-def at_update(run, number, key):
-    values = [entry[key] for entry in run[number::8]]
-    return sum(values) / len(values)
-
-
 print("             epsilon 0.2              no clip")
 print("update   beyond     moved      beyond     moved")
 for number in range(8):
     print(f"{number + 1:6}", end="")
     for run in runs.values():
-        print(f"{at_update(run, number, 'clipped'):9.3f}", end="")
-        print(f"{at_update(run, number, 'moved'):10.3f}   ", end="")
+        print(f"{run[number]['clipped']:9.3f}", end="")
+        print(f"{run[number]['moved']:10.3f}   ", end="")
     print()
 
 # %%
@@ -772,7 +783,7 @@ figure = Figure(figsize=(7, 3), layout="constrained")
 axes = figure.subplots()
 styles = (("#0072B2", "o"), ("#D55E00", "s"))
 for (name, run), (colour, marker) in zip(runs.items(), styles):
-    far = [at_update(run, number, "moved") for number in range(8)]
+    far = logged(run, "moved")
     axes.plot(range(1, 9), far, color=colour, marker=marker, label=name)
 axes.set(xlabel="update from the same batch", ylabel="mean |log(ratio)|")
 axes.grid(alpha=0.3)
@@ -781,24 +792,22 @@ show(
     figure,
     "Distance from the policy that sampled, over eight updates from one "
     f"batch. Without a clip it ends at {far[-1]:.2f}; clipped it ends at "
-    f"{at_update(runs['epsilon 0.2'], 7, 'moved'):.2f}.",
+    f"{runs['epsilon 0.2'][-1]['moved']:.2f}.",
 )
 
 # %% [markdown]
-# At the first update nothing is clipped, for every ratio is 1. So with `num_iterations=1`, TRL's default and the setting of
+# At the first update nothing can be clipped: the policy is still the one that sampled, and every ratio is 1 by construction. So with `num_iterations=1`, TRL's default and the setting of
 # lesson 03, epsilon is idle: whatever you set, the training is the same. (Unless one generation is cut into
 # several optimizer steps, `steps_per_generation` above `gradient_accumulation_steps`; and for `cispo` a cap below 1 always
-# counts.) Then the share grows. Without a clip the policy
+# counts.) After it some tokens are. Without a clip the policy
 # runs on, on the word of 64 completions that it would no longer write. Clipped, the tokens that went far enough stop
-# pushing, and it stays nearer. It is not a wall: unclipped tokens share their weights with the clipped ones and move those as well.
+# pushing, and it ends nearer. It is not a wall: unclipped tokens share their weights with the clipped ones and move those as well.
 
 # %% tags=["nbval-check-output"]
-clipped, free = runs.values()
-first = max(entry["clipped"] for run in runs.values() for entry in run[::8])
-print("nothing clipped at the first update:", first == 0)
-print("some clipped at the eighth:", at_update(clipped, 7, "clipped") > 0)
-near, far = at_update(clipped, 7, "moved"), at_update(free, 7, "moved")
-print("without a clip it moves further:", far > near)
+clipped, free = (run[-1] for run in runs.values())
+print("some clipped at the eighth:", clipped["clipped"] > 0)
+further = free["moved"] > clipped["moved"]
+print("without a clip it moves further:", further)
 
 # %% [markdown]
 # `epsilon_high` above `epsilon` (DAPO's *clip-higher*, 0.28) leaves good rare tokens more room to become likelier. In the table of
@@ -885,6 +894,7 @@ TOKENS = [
     ((1.0, 1.0), True),
     ((1.3, 1.0), False),
     ((1.3, -1.0), True),
+    ((1.15, 2.0), True),
     ((0.7, 1.0), True),
     ((0.7, -1.0), False),
     ((1.0, 0.0), False),
@@ -957,5 +967,6 @@ print(check_exercise("Exercise 3, solution", weights_solution, WEIGHTS))
 # - With one update a batch, epsilon does nothing.
 #
 # To read: Shao et al. 2024, *DeepSeekMath* (arXiv 2402.03300); Yu et al. 2025, *DAPO* (2503.14476); Liu et al. 2025,
-# *Understanding R1-Zero-like training* (2503.20783); MiniMax 2025, *MiniMax-M1* (2506.13585); Schulman's note on
+# *Understanding R1-Zero-like training* (2503.20783); MiniMax 2025, *MiniMax-M1* (2506.13585); Khatri et al. 2025, *The art of
+# scaling reinforcement learning compute* (2510.13786); Schulman's note on
 # approximating KL divergence; and `_compute_loss` in TRL's `grpo_trainer.py`, which you can read now.
