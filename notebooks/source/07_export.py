@@ -619,7 +619,7 @@ with served(run_folder / "merged") as address:
     ]
 
 # %% tags=["nbval-check-output"]
-own = answers(twenty["prompt"], "left")
+own = answers(list(twenty["prompt"]), "left")
 print("answers like the folder itself:", from_server == own)
 
 # %% [markdown]
