@@ -66,6 +66,7 @@ from .evaluation import (
 from .exercises import check_exercise
 from .export import (
     Merge,
+    ask_server,
     convert_to_gguf,
     export_merged,
     gguf_command,
@@ -80,6 +81,8 @@ from .export import (
     push,
     save_adapter,
     save_merged,
+    served,
+    server_command,
     vllm_command,
     write_card,
 )

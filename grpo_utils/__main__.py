@@ -21,7 +21,8 @@ LESSON = Path("notebooks/03_grpo_lora.ipynb")
 def run(arguments: argparse.Namespace) -> None:
     """Run a lesson through papermill, show its output as it comes, and end with the table where it has one."""
     lesson, started = arguments.lesson, time.perf_counter()
-    parameters, keeps_run = read_parameters(lesson, arguments.parameter)
+    parameters = read_parameters(lesson, arguments.parameter)
+    keeps_run = "OUTPUT_DIR" in parameters
     folder = Path(parameters.get("OUTPUT_DIR", "outputs/run"))
     with TemporaryDirectory() as scratch:
         executed = Path(scratch) / lesson.name
@@ -40,10 +41,10 @@ def timed_name(folder: Path, stem: str) -> Path:
     return folder / f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}.ipynb"
 
 
-def read_parameters(lesson: Path, pairs: list[tuple[str, str]]) -> tuple[dict, bool]:
+def read_parameters(lesson: Path, pairs: list[tuple[str, str]]) -> dict:
     """Names and texts of the command line as the lesson's parameters, each of its type.
 
-    The second value says whether the lesson leaves a run with a report (it has an ``OUTPUT_DIR``).
+    A lesson that leaves a run with a report has an ``OUTPUT_DIR``; it is always among them.
 
     Papermill itself only warns of an unknown name, and takes any type.
     """
@@ -56,8 +57,8 @@ def read_parameters(lesson: Path, pairs: list[tuple[str, str]]) -> tuple[dict, b
         if name not in valid:
             hint = did_you_mean(name.upper(), valid)
             raise CourseError(f"{name!r} is no parameter of {lesson.name}.{hint} Valid: {', '.join(valid)}.")
-    values = {name: read_value(name, text, valid[name]["inferred_type_name"]) for name, text in pairs}
-    return values, "OUTPUT_DIR" in valid
+    defaults = {name: ast.literal_eval(valid[name]["default"]) for name in ("OUTPUT_DIR",) if name in valid}
+    return defaults | {name: read_value(name, text, valid[name]["inferred_type_name"]) for name, text in pairs}
 
 
 def read_value(name: str, text: str, kind: str) -> object:

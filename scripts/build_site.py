@@ -25,7 +25,11 @@ BADGE = re.compile(r"\[!\[([^]]*)\]\(https?://[^)]*\)\]")
 #: A link to a lesson or a document of the course, from either folder.
 LOCAL_LINK = re.compile(r"(?:\.\./)?(?:notebooks/|docs/)?([\w-]+)\.(?:ipynb|md)(#.*)?")
 #: What would make a browser fetch something; an <a> only does so when it is clicked.
-LOADED = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src", "video": "src"}
+LOADED = [
+    *[(tag, "src") for tag in ("script", "img", "iframe", "source", "video", "audio", "track", "embed", "input")],
+    *[("img", "srcset"), ("source", "srcset"), ("link", "href"), ("video", "poster"), ("object", "data")],
+    *[(tag, name) for tag in ("image", "use") for name in ("href", "xlink:href")],
+]
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -109,8 +113,9 @@ def break_names(soup: BeautifulSoup) -> None:
 def loaded_from_elsewhere(html: str) -> list[str]:
     """All that a browser would fetch from another place, to be shown as an error."""
     soup = BeautifulSoup(html, "html.parser")
-    found = [tag[name] for kind, name in LOADED.items() for tag in soup.find_all(kind, attrs={name: True})]
-    found += re.findall(r"(?:@import|url\()[^;)]*", "".join(style.get_text() for style in soup.find_all("style")))
+    found = [tag[name] for kind, name in LOADED for tag in soup.find_all(kind, attrs={name: True})]
+    styles = [style.get_text() for style in soup.find_all("style")] + [tag["style"] for tag in soup.select("[style]")]
+    found += re.findall(r"(?:@import|url\()[^;)]*", ";".join(styles))
     return [address[:80] for address in found if not address.startswith("data:") and "//" in address]
 
 

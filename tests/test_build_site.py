@@ -57,6 +57,14 @@ def test_nothing_is_loaded_from_elsewhere_and_no_script_runs(soup):
         '<img src="http://example.org/badge.svg">',
         "<style>@import 'https://fonts.example/a.css';</style>",
         "<style>body { background: url(https://example.org/a.png) }</style>",
+        '<img src="here.png" srcset="https://example.org/a.png 2x">',
+        '<p style="background: url(https://example.org/a.png)">text</p>',
+        '<object data="https://example.org/a.svg"></object>',
+        '<embed src="https://example.org/a.svg">',
+        '<audio src="//example.org/a.mp3"></audio>',
+        '<video poster="https://example.org/a.png"></video>',
+        '<svg><image href="https://example.org/a.png"/></svg>',
+        '<svg><image xlink:href="https://example.org/a.png"/></svg>',
     ],
 )
 def test_what_would_be_loaded_from_elsewhere_is_found(html):

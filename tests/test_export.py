@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,36 @@ def test_plain_transformers_loads_the_merged_model(adapter, tmp_path):
     assert tokenizer.model_max_length == 1024
 
 
+def copy_with_tokenizer(adapter, folder, change):
+    """The adapter in another folder, with the base's tokenizer beside it after a change."""
+    from transformers import AutoTokenizer
+
+    shutil.copytree(adapter, folder, dirs_exist_ok=True)
+    tokenizer = AutoTokenizer.from_pretrained(model_path("tiny-qwen3"))
+    change(tokenizer)
+    tokenizer.save_pretrained(folder)
+
+
+@pytest.mark.slow
+def test_a_merged_model_keeps_the_chat_template_of_the_training(adapter, tmp_path):
+    """The fault: the tokenizer was taken from the base, so a trained template was lost without a word."""
+    import torch
+    from transformers import AutoTokenizer
+
+    trained_with = "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}"
+    copy_with_tokenizer(adapter, tmp_path / "adapter", lambda t: setattr(t, "chat_template", trained_with))
+    merge = merge_adapter(tmp_path / "adapter", "tiny-qwen3", PROMPTS)
+    save_merged(merge, tmp_path / "merged", torch.float32)
+    assert AutoTokenizer.from_pretrained(tmp_path / "merged").chat_template == trained_with
+
+
+@pytest.mark.slow
+def test_a_tokenizer_with_tokens_that_the_base_has_not_is_refused(adapter, tmp_path):
+    copy_with_tokenizer(adapter, tmp_path, lambda t: t.add_tokens([f"<new {i}>" for i in range(500)]))
+    with pytest.raises(CourseError, match="tokens, and 'tiny-qwen3' has embeddings for"):
+        merge_adapter(tmp_path, "tiny-qwen3", PROMPTS)
+
+
 @pytest.mark.slow
 def test_a_merge_that_is_not_exact_is_refused(adapter, monkeypatch):
     monkeypatch.setattr("grpo_utils.export.merging.LARGEST_DIFFERENCE", 0.0)
@@ -83,6 +114,27 @@ def test_a_4_bit_copy_of_the_base_counts_as_the_base(tmp_path):
 
     write_config(tmp_path, "unsloth/qwen2.5-1.5b-instruct-unsloth-bnb-4bit")
     _check_adapter(tmp_path, "unsloth/Qwen2.5-1.5B-Instruct")
+
+
+IN_THE_CACHE = "/cache/hub/models--Qwen--Qwen3-0.6B/snapshots/"
+
+
+@pytest.mark.parametrize(
+    ("trained_on", "base", "same"),
+    [
+        ("evil/Qwen2.5-1.5B-Instruct", "unsloth/Qwen2.5-1.5B-Instruct", False),  # the fault: only names were compared
+        ("unsloth/Qwen2.5-1.5B-Instruct", "unsloth/qwen2.5-1.5b-instruct", True),
+        (IN_THE_CACHE + "c1899d", "Qwen/Qwen3-0.6B", True),
+        (IN_THE_CACHE + "c1899d", IN_THE_CACHE + "b2fe4a", True),
+        (IN_THE_CACHE + "c1899d", "Qwen/Qwen3-1.7B", False),
+        ("my-qwen", "models/of/mine/my-qwen", True),
+        ("Qwen/Qwen3-0.6B", "D:\\models\\Qwen3-0.6B", True),
+    ],
+)
+def test_which_names_mean_one_base(trained_on, base, same):
+    from grpo_utils.export.merging import _same_base
+
+    assert _same_base(trained_on, base) == _same_base(base, trained_on) == same
 
 
 @pytest.fixture(scope="module")

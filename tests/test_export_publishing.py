@@ -1,6 +1,8 @@
 """The model card says what the report says; what goes to the Hub is what was laid out, and no secret."""
 
 import json
+import sys
+import types
 
 import pytest
 import yaml
@@ -96,6 +98,34 @@ def test_the_versions_are_those_of_what_took_part():
     assert "unsloth" not in model_card(report(model="tiny-qwen3", versions=versions, backend="transformers"))
 
 
+def test_the_card_of_a_merged_model_quotes_the_merged_model():
+    """The fault: its proof was the policy's, on another base."""
+    worse = report(merged=RATES, merged_p_value=1.0)
+    assert "No improvement shown" in model_card(worse) and 'compares "before" with "merged"' in model_card(worse)
+    assert "rose by" in model_card(worse, kind="adapter")
+    assert 'compares "before" with "after"' in model_card(report()) and "base in 4 bits" in model_card(report())
+    assert "base in 4 bits." not in model_card(report(load_in_4bit=False))
+
+
+@pytest.mark.parametrize("prompt", ["Think first.", 'Say "yes"\nor {no}.', None])
+def test_the_code_of_the_card_runs_when_it_is_pasted(prompt, monkeypatch):
+    """The fault: it used a SYSTEM_PROMPT that nobody defines."""
+    asked = []
+    answer = [{"generated_text": [{"role": "assistant", "content": "42"}]}]
+    pipe = types.SimpleNamespace(pipeline=lambda *_, **__: lambda messages, **_: asked.append(messages) or answer)
+    monkeypatch.setitem(sys.modules, "transformers", pipe)
+    whole = report()
+    whole["config"]["system_prompt"] = prompt
+    exec(model_card(whole).split("```python\n")[1].split("```")[0], {})
+    told = [message["content"] for message in asked[0] if message["role"] == "system"]
+    assert told == ([prompt] if prompt else []) and asked[0][-1]["role"] == "user"
+
+
+def test_no_logit_changed_by_more_than_the_card_says():
+    """The fault: 7.4e-07 was told as "no more than 7e-07"."""
+    assert "by more than 8e-07." in model_card(report(merge_difference=7.4e-7))
+
+
 def test_no_improvement_is_told_as_such():
     text = model_card(report(after=RATES, merged=RATES, p_value=1.0))
     assert "No improvement shown" in text
@@ -126,6 +156,7 @@ def model(tmp_path):
     folder.mkdir()
     (folder / "model.safetensors").write_bytes(b"weights")
     (folder / "config.json").write_text("{}")
+    (folder / "tokenizer_config.json").write_text("{}")
     (folder / "optimizer.pt").write_bytes(b"state")
     (folder / ".env").write_text("HF_TOKEN=hf_" + "x" * 30)
     write_card(folder, report())
@@ -136,25 +167,53 @@ def test_a_dry_run_shows_exactly_what_would_be_uploaded(model, tmp_path, monkeyp
     monkeypatch.delenv("HF_TOKEN", raising=False)
     sizes = push(model, "me/my-model", staging=tmp_path / "hub")
     assert sizes == {file.name: file.stat().st_size for file in (tmp_path / "hub/me/my-model").iterdir()}
-    assert sorted(sizes) == ["README.md", "config.json", "model.safetensors"]
+    assert sorted(sizes) == ["README.md", "config.json", "model.safetensors", "tokenizer_config.json"]
 
 
 def test_what_was_laid_out_before_does_not_stay(model, tmp_path):
+    (model / "generation_config.json").write_text("{}")
     push(model, "me/my-model", staging=tmp_path / "hub")
-    (model / "config.json").unlink()
+    (model / "generation_config.json").unlink()
     push(model, "me/my-model", staging=tmp_path / "hub")
-    assert not (tmp_path / "hub/me/my-model/config.json").exists()
+    assert not (tmp_path / "hub/me/my-model/generation_config.json").exists()
+
+
+@pytest.mark.parametrize("name", ["README.md", "extra/notes.txt"])
+def test_what_the_user_put_into_the_laid_out_folder_is_not_lost(model, tmp_path, name):
+    """The fault: the second call emptied the folder that the first one had asked to look into."""
+    push(model, "me/my-model", staging=tmp_path / "hub")
+    mine = tmp_path / "hub/me/my-model" / name
+    mine.parent.mkdir(exist_ok=True)
+    mine.write_text("mine")
+    with pytest.raises(CourseError, match="was changed after it was laid out.*another staging folder"):
+        push(model, "me/my-model", staging=tmp_path / "hub", dry_run=False)
+    assert mine.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("weights", "missing"),
+    [
+        ("model.safetensors", "config.json"),
+        ("model.safetensors", "tokenizer_config.json"),
+        ("adapter_model.safetensors", "adapter_config.json"),
+    ],
+)
+def test_weights_that_could_not_be_loaded_are_refused(model, tmp_path, weights, missing):
+    (model / "model.safetensors").rename(model / weights)
+    (model / missing).unlink(missing_ok=True)
+    with pytest.raises(CourseError, match=f"cannot be loaded: {missing} missing"):
+        push(model, "me/my-model", staging=tmp_path / "hub")
 
 
 def test_a_staging_folder_that_is_the_model_itself_would_be_emptied(tmp_path):
     """The fault: the folder to lay out in was removed first, whoever's it was."""
     folder = tmp_path / "me" / "my-model"
     folder.mkdir(parents=True)
-    (folder / "model.safetensors").write_bytes(b"weights")
+    (folder / "model.gguf").write_bytes(b"weights")
     write_card(folder, report())
     with pytest.raises(CourseError, match="no push laid it out"):
         push(folder, "me/my-model", staging=tmp_path)
-    assert (folder / "model.safetensors").read_bytes() == b"weights"
+    assert (folder / "model.gguf").read_bytes() == b"weights"
 
 
 @pytest.mark.parametrize("name", ["my-model", "a/b/c", "../me/x", "me/", "/me", "me/..", "me/a b"])
@@ -173,18 +232,56 @@ def test_a_folder_without_weights_or_without_card(model, tmp_path):
         push(model, "me/my-model", staging=tmp_path / "hub")
 
 
-def test_a_token_in_a_file_is_refused_and_not_repeated(model, tmp_path):
-    token = "hf_" + "a1B2" * 8
+@pytest.mark.parametrize("start", ["hf_", "api_org_", "ghp_", "github_pat_", "sk-", "sk-proj-"])
+def test_a_token_in_a_file_is_refused_and_not_repeated(model, tmp_path, start):
+    token = start + "a1B2" * 8
     (model / "config.json").write_text(json.dumps({"token": token}))
-    with pytest.raises(CourseError, match="config.json holds what looks like a Hub token") as refused:
+    with pytest.raises(CourseError, match="config.json holds what looks like an access token") as refused:
         push(model, "me/my-model", staging=tmp_path / "hub")
     assert token not in str(refused.value) and not (tmp_path / "hub").exists()
 
 
-@pytest.mark.parametrize("path", ["/home/me/models/base", "/Users/me/base", "/content/base", "C:\\Users\\me\\base"])
+PATHS = [
+    *[
+        "/home/me/models/base",
+        "/Users/me/base",
+        "/content/base",
+        "/data/me/base",
+        "/scratch",
+        "/private/var/x",
+        "~/base",
+    ],
+    *["/Volumes/disk/base", "/opt/base", "/srv/base", "/var/tmp/base", "/work/base", "/nfs/base", "/a-place/of/mine"],
+    *["C:\\Users\\me\\base", "D:\\models", "c:/models", "\\\\server\\models"],
+]
+
+
+@pytest.mark.parametrize("path", PATHS)
 def test_a_path_of_this_machine_is_refused(model, tmp_path, path):
     (model / "config.json").write_text(json.dumps({"_name_or_path": path}))
     with pytest.raises(CourseError, match="config.json names a path of this machine"):
+        push(model, "me/my-model", staging=tmp_path / "hub")
+
+
+def test_a_path_deep_in_a_json_file_and_in_a_card_is_refused(model, tmp_path):
+    (model / "config.json").write_text(json.dumps({"a": [{"b": "/somewhere/base"}]}))
+    with pytest.raises(CourseError, match="'/somewhere/base'"):
+        push(model, "me/my-model", staging=tmp_path / "hub")
+    (model / "config.json").write_text("{}")
+    (model / "README.md").write_text("Trained on /scratch/me/base.")
+    with pytest.raises(CourseError, match="README.md names a path of this machine"):
+        push(model, "me/my-model", staging=tmp_path / "hub")
+
+
+def test_tokens_and_templates_that_begin_with_a_slash_are_no_paths(model, tmp_path):
+    settings = {"added_tokens_decoder": {"7": {"content": "/no_think"}}, "chat_template": "/think {{ messages }}"}
+    (model / "tokenizer_config.json").write_text(json.dumps(settings | {"eos_token": "</s>", "sep": "/"}))
+    assert push(model, "me/my-model", staging=tmp_path / "hub")
+
+
+def test_a_config_that_is_no_json(model, tmp_path):
+    (model / "config.json").write_text("{")
+    with pytest.raises(CourseError, match="config.json is no valid JSON"):
         push(model, "me/my-model", staging=tmp_path / "hub")
 
 
@@ -209,6 +306,8 @@ def hub(monkeypatch):
     status = {"create": 200}
 
     def answer(request: httpx.Request) -> httpx.Response:
+        if status["create"] == "unplugged":
+            raise httpx.ConnectError("no route to host", request=request)
         asked.append((request.method, request.url.path, request.read()))
         if request.url.path.endswith("/repos/create"):
             return httpx.Response(status["create"], json={"url": "https://huggingface.co/me/my-model"}, request=request)
@@ -262,6 +361,13 @@ def test_the_upload_sends_what_was_laid_out_and_no_more(model, tmp_path, hub, to
     assert not [
         file for file in (tmp_path / "hub").rglob("*") if file.is_file() and token.encode() in file.read_bytes()
     ]
+
+
+def test_a_network_that_fails_is_one_sentence(model, tmp_path, hub, token):
+    """The fault: the library's own httpx.ConnectError came through."""
+    hub[1]["create"] = "unplugged"
+    with pytest.raises(CourseError, match="could not be reached.*no route to host"):
+        push(model, "me/my-model", staging=tmp_path / "hub", dry_run=False)
 
 
 @pytest.mark.parametrize(("status", "said"), [(401, "renew it"), (403, "write access"), (500, "answered 500")])

@@ -5,13 +5,12 @@ import sys
 
 import pytest
 
-from grpo_utils.data import SYSTEM_PROMPT, chat_prompt
+from grpo_utils.data import SYSTEM_PROMPT
 from grpo_utils.errors import CourseError
 from grpo_utils.export import convert_to_gguf, modelfile, ollama_template
 from grpo_utils.models import model_path
 
 MODELS = ["tiny-qwen3", "tiny-gemma3"]
-QUESTION = "What is 15 + 27?"
 
 
 @pytest.fixture(params=MODELS)
@@ -21,31 +20,98 @@ def tokenizer(request):
     return AutoTokenizer.from_pretrained(model_path(request.param))
 
 
-def render_go(template: str, system: str, prompt: str) -> str:
-    """Go's text/template for the constructs in use: one if/else on .System, two fields, cut at .Response.
+TAG = re.compile(r"(\{\{ .*? \}\})")
 
-    Ollama itself cuts a template at .Response for the turn that is to be answered.
+
+def render_go(template: str, messages: list[dict]) -> str:
+    """Go's text/template for what is in use: if on .System, range over .Messages, if on .Role, fields.
+
+    As Ollama does it: ``.System`` is what the system messages say, and they are among ``.Messages`` too.
     """
-    choice = re.match(r"\{\{ if \.System \}\}(.*?)\{\{ else \}\}(.*?)\{\{ end \}\}(.*)", template, re.DOTALL)
-    text = (choice[1] if system else choice[2]) + choice[3]
-    text = text[: text.index("{{ .Response }}")]
-    text = text.replace("{{ .System }}", system).replace("{{ .Prompt }}", prompt)
-    assert "{{" not in text, "a construct that this renderer does not know"
+    system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
+    parts = TAG.split(template)
+    text, _ = render_block(parts, 0, {"System": system, "Messages": messages}, True)
     return text
 
 
-@pytest.mark.parametrize("system", [SYSTEM_PROMPT, ""])
-def test_ollama_sees_the_text_that_the_model_was_trained_on(tokenizer, system):
-    expected = tokenizer.apply_chat_template(
-        chat_prompt(QUESTION, system or None), tokenize=False, add_generation_prompt=True
-    )
-    rendered = render_go(ollama_template(tokenizer), system, QUESTION)
-    assert (tokenizer.bos_token or "") + rendered == expected  # llama.cpp adds the first token itself
+def render_block(parts: list[str], at: int, dot: dict, shown: bool) -> tuple[str, int]:
+    """The text from one part on, up to the {{ else }} or {{ end }} that closes it, and where that is."""
+    text = ""
+    while at < len(parts):
+        part = parts[at]
+        if part.startswith(("{{ else", "{{ end")):
+            return text, at
+        if part == "{{ range .Messages }}":
+            rounds = [render_block(parts, at + 1, message, shown) for message in dot["Messages"]]
+            text, at = text + "".join(said for said, _ in rounds), rounds[0][1]
+        elif part.startswith("{{ if "):
+            said, at = render_choice(parts, at, dot)
+            text += said
+        elif part.startswith("{{ ."):
+            text += {key.capitalize(): value for key, value in dot.items()}[part[4:-3]]
+        else:
+            assert "{{" not in part, "a construct that this renderer does not know"
+            text += part
+        at += 1
+    return text, at
+
+
+def render_choice(parts: list[str], at: int, dot: dict) -> tuple[str, int]:
+    """The first branch of an if whose condition holds, and where its {{ end }} is."""
+    chosen = None
+    while parts[at] != "{{ end }}":
+        condition = parts[at][3:-3].removeprefix("else").strip().removeprefix("if ")
+        role = re.fullmatch(r'eq \.Role "(\w+)"', condition)
+        assert role or condition in ("", ".System")
+        holds = dot["role"] == role[1] if role else not condition or bool(dot["System"])
+        said, at = render_block(parts, at + 1, dot, holds)
+        if holds and chosen is None:
+            chosen = said
+    return chosen or "", at
+
+
+def conversation(turns: int, system: str) -> list[dict]:
+    talk = [
+        ("user", "What is 15 + 27?"),
+        ("assistant", "It is 42."),
+        ("user", "And 8 + 1?"),
+        ("assistant", "9"),
+        ("user", "2 + 2?"),
+    ]
+    start = [{"role": "system", "content": system}] if system else []
+    return start + [{"role": role, "content": text} for role, text in talk[: 2 * turns - 1]]
+
+
+#: As in Qwen2.5: a system prompt of its own where none is given.
+WITH_A_DEFAULT = (
+    "{% if messages[0].role != 'system' %}<|im_start|>system\nYou are Qwen.<|im_end|>\n{% endif %}"
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+#: As in Qwen3: an empty thought before the new answer, none before the old ones.
+THINKING = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n\n</think>\n\n{% endif %}"
+)
+
+
+@pytest.mark.parametrize("template", ["its own", WITH_A_DEFAULT, THINKING], ids=["own", "default", "thinking"])
+@pytest.mark.parametrize("system", [SYSTEM_PROMPT, ""], ids=["system", "none"])
+@pytest.mark.parametrize("turns", [1, 2, 3])
+def test_ollama_sees_the_text_that_the_model_was_trained_on(tokenizer, template, system, turns):
+    """The fault: from the second turn on, a default system prompt was written into the conversation."""
+    if template != "its own":
+        tokenizer.chat_template = template
+    messages = conversation(turns, system)
+    expected = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    rendered = render_go(ollama_template(tokenizer), messages)
+    bos = tokenizer.bos_token or ""  # llama.cpp adds the first token itself
+    assert rendered == expected.removeprefix(bos)
 
 
 def test_the_answer_is_closed_as_in_training(tokenizer):
-    closing = ollama_template(tokenizer).split("{{ .Response }}")[1]
-    assert closing == f"{tokenizer.eos_token}\n"
+    closing = ollama_template(tokenizer).split('"assistant" }}')[1].split("{{ .Content }}")[1]
+    assert closing.startswith(f"{tokenizer.eos_token}\n")
 
 
 def test_the_modelfile_has_all_that_ollama_needs(tokenizer):
@@ -56,22 +122,10 @@ def test_the_modelfile_has_all_that_ollama_needs(tokenizer):
     assert f'TEMPLATE """{ollama_template(tokenizer)}"""' in text
 
 
-def test_a_thinking_template_whose_history_differs_from_its_generation_prompt():
-    """Qwen3 puts an empty thought before an old answer, and none before a new one: the new one counts."""
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(model_path("tiny-qwen3"))
-    tokenizer.chat_template = (
-        "{% for m in messages %}<|im_start|>{{ m.role }}\n"
-        "{% if m.role == 'assistant' %}<think>\n\n</think>\n\n{% endif %}{{ m.content }}<|im_end|>\n{% endfor %}"
-        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-    )
-    assert "<think>" not in ollama_template(tokenizer)
-
-
 BAD_TEMPLATES = {
     "no chat template": None,
     "leaves out the system prompt": "{% for m in messages if m.role != 'system' %}{{ m.content }}{% endfor %}",
+    "be read off: write": "{% for m in messages %}{{ loop.index }}{{ m.content }}{% endfor %}",
     "cannot be read off": "{% for m in messages %}{{ '{{' }}{{ m.content }}{% endfor %}",
 }
 

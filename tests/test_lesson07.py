@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,12 +11,21 @@ import nbformat
 import pytest
 from conftest import ROOT
 from lessons import run_with_nbval, said
+from safetensors.numpy import load_file
 
+from grpo_utils.__main__ import read_parameters
 from grpo_utils.data import SYSTEM_PROMPT
+from grpo_utils.profiles import PROFILES
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "07_export.ipynb"
-TRUE = ("named as asked for", "a merge without loss", "chat template beside it", "right padding breaks it")
+TRUE = (
+    "named as asked for",
+    "a merge without loss",
+    "chat template beside it",
+    "right padding breaks it",
+    "answers like the folder itself",
+)
 NUMBER = r"(\d\.\de[+-]\d\d)"
 
 
@@ -30,7 +40,7 @@ def run(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("nbval")
     result = run_with_nbval(LESSON, folder, cell_seconds=600, seconds=900)
     assert result.returncode == 0, result.stdout[-4000:]
-    return folder / "outputs" / "run"
+    return folder / "outputs" / "export"
 
 
 def texts_in(folder: Path) -> dict[str, str]:
@@ -87,11 +97,55 @@ def test_the_committed_lesson_computes_its_verdicts(committed, line):
 def test_only_the_exact_merge_is_exact(committed):
     names = (
         "adapter beside base, and its fp32 merge",
+        "merge in fp32, and in bf16",
         "4-bit policy, and the merge",
         "4-bit policy, and merged into 4 bits",
     )
     exact, *others = (float(re.search(rf"^{name} +{NUMBER}", committed, re.MULTILINE)[1]) for name in names)
-    assert exact < 1e-4 and min(others) > 1000 * exact and min(others) > 0.05
+    assert exact < 1e-4 and min(others) > 1000 * exact and min(others) > 0.01
+
+
+def test_the_checklist_is_ticked(committed, other):
+    for text in (committed, other[1]):
+        assert text.count("[x]") == 8 and "[ ]" not in text
+
+
+def test_the_merged_model_is_compared_itself(run, committed):
+    """The fault: report and card proved the policy, and were handed on with the merged model."""
+    report = json.loads((run / "report.json").read_text())
+    assert report["merged_p_value"] < 0.05 and "merged, bf16, against the policy" in committed
+    assert 'compares "before" with "merged"' in (run / "merged/README.md").read_text()
+
+
+def test_the_lines_for_your_own_run_merge_it(run, tmp_path, monkeypatch):
+    (cell,) = [c.source for c in nbformat.read(LESSON, as_version=4).cells if "## 12. Your own run" in c.source]
+    shutil.copytree(run / "adapter", tmp_path / "outputs/run/adapter")
+    monkeypatch.chdir(tmp_path)
+    exec(cell.split("```python\n")[1].split("```")[0], {})
+    mine, theirs = (load_file(f / "model.safetensors") for f in (tmp_path / "outputs/merged", run / "merged"))
+    assert mine.keys() == theirs.keys() and all((mine[name] == theirs[name]).all() for name in mine)
+
+
+def test_the_rank_for_vllm_is_the_one_of_the_gpu_profiles():
+    text = "".join(cell.source for cell in nbformat.read(LESSON, as_version=4).cells)
+    ranks = {profile.lora_rank for name, profile in PROFILES.items() if name != "cpu"}
+    assert f"--max-lora-rank {max(ranks)}" in text and ranks == {32}
+
+
+WRONG = """
+def pad_left(rows, pad):
+    longest = max(len(row) for row in rows)
+    filled = [[pad] * (longest - len(row)) + row for row in rows]
+    return [filled, [[int(token != pad) for token in row] for row in filled]]
+"""
+
+
+def test_exercise_3_finds_the_mask_that_is_made_from_tokens():
+    """The fault: no case of the check had the filling token as a real token."""
+    cells = [c.source for c in nbformat.read(LESSON, as_version=4).cells if "ROWS" in c.source]
+    names = {}
+    exec("from grpo_utils import check_exercise\n" + WRONG + cells[0], names)
+    assert "not yet" in names["check_exercise"]("Exercise 3", names["pad_left"], names["ROWS"])
 
 
 def test_what_was_never_run_is_told(committed):
@@ -130,6 +184,12 @@ def test_every_override_arrives(other):
     assert (report["steps"], report["seed"], report["config"]["evaluation"]["seed"]) == (3, 5, 5)
     assert (folder / "merged/model.gguf").read_bytes() == b"GGUF made by a stand-in"
     assert "LLAMA_CPP is not set" not in text
+
+
+def test_the_report_is_looked_for_where_the_lesson_leaves_it():
+    """The fault: `grpo_utils run` looked into outputs/run, whatever folder the lesson names."""
+    assert read_parameters(LESSON, []) == {"OUTPUT_DIR": "outputs/export"}
+    assert read_parameters(LESSON, [("OUTPUT_DIR", "mine"), ("STEPS", "3")]) == {"OUTPUT_DIR": "mine", "STEPS": 3}
 
 
 def test_three_steps_are_no_triumph(other):

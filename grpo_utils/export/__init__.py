@@ -12,6 +12,7 @@ has changed from 4 bits to full precision. So the two are evaluated apart.
 | `cards` | a model card from `report.json` |
 | `publishing` | which files go to the Hub, and the upload, a dry run by default |
 | `serving` | llama.cpp's converter, Ollama's `Modelfile`, vLLM's command |
+| `server` | serve a model on this machine, on a CPU too, and ask it |
 """
 
 from .adapters import public_name, save_adapter
@@ -27,4 +28,5 @@ from .merging import (
     save_merged,
 )
 from .publishing import push
+from .server import ask_server, served, server_command
 from .serving import convert_to_gguf, gguf_command, modelfile, ollama_template, vllm_command

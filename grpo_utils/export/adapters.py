@@ -16,6 +16,9 @@ from ..models import TINY_MODELS
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+#: Where the Hub's cache keeps a model: models--OWNER--NAME/snapshots/COMMIT.
+IN_THE_HUBS_CACHE = re.compile(r"models--([\w.-]+?)--([\w.-]+)[/\\]snapshots[/\\]")
+
 LOADING = """---
 library_name: peft
 {header}---
@@ -38,9 +41,16 @@ tokenizer = AutoTokenizer.from_pretrained("FOLDER_OR_ID_OF_THIS_ADAPTER")
 def public_name(base: str) -> str:
     """The name of a base model for other people: its hub id, or a folder's own name without the path.
 
+    A folder in the Hub's own cache is called by the id that stands in its path.
+
     >>> public_name("unsloth/Qwen2.5-1.5B-Instruct"), public_name("/data/models/my-qwen"), public_name("./my-qwen/")
     ('unsloth/Qwen2.5-1.5B-Instruct', 'my-qwen', 'my-qwen')
+    >>> public_name("/cache/hub/models--Qwen--Qwen3-0.6B/snapshots/c1899de2")
+    'Qwen/Qwen3-0.6B'
     """
+    cached = IN_THE_HUBS_CACHE.search(base)
+    if cached:
+        return f"{cached[1]}/{cached[2]}"
     return base if is_hub_id(base) else re.split(r"[/\\]", base.rstrip("/\\"))[-1]
 
 
@@ -78,7 +88,7 @@ def save_adapter(
 
 def _readme(base: str) -> str:
     name = public_name(base)
-    header = f"base_model: {name}\n" if is_hub_id(base) else ""
+    header = f"base_model: {name}\n" if is_hub_id(name) else ""
     return LOADING.format(header=header, base=name, load=loading_code(base), remark=where_the_base_is(base))
 
 
@@ -91,7 +101,7 @@ def loading_code(base: str) -> str:
 
 def where_the_base_is(base: str) -> str:
     """A sentence about a base that is not on the Hub, or nothing."""
-    if is_hub_id(base):
+    if is_hub_id(public_name(base)):
         return ""
     if (TINY_MODELS / base).is_dir():
         return f"\nThe base `{base}` is not on the Hub: it ships with the course, in `grpo_utils/tiny/{base}`.\n"

@@ -4,13 +4,17 @@
 
 A card written by hand says what its author remembers. This one says what the run wrote down: base,
 data, rewards and weights, settings, before and after with intervals, versions. It says "no
-improvement shown" where that is so. The licence is yours to choose: without one, none is claimed.
+improvement shown" where that is so. The card of a merged model compares the base with the merged model if the
+report has a ``merged_p_value`` (of `compare(before, merged)`). The licence is yours to choose: without one, none
+is claimed.
 """
 
+import json
+from decimal import ROUND_UP, Context
 from pathlib import Path
 
 from ..errors import CourseError
-from ..evaluation import before_after
+from ..evaluation import before_after, verdict
 from ..profiles import check_choice
 from .adapters import is_hub_id, loading_code, public_name, where_the_base_is
 
@@ -74,17 +78,20 @@ On {n} held-out prompts, the same before and after. Accuracy is strict: form and
 ```text
 {table}
 ```
-{merge}
+{compared}
 ## Versions
 
 {versions}
+
+The tokenizer was saved by transformers 5; what loads it needs transformers 5 too.
 """
 
 CODE = {
     "merged": """from transformers import pipeline
 
 chat = pipeline("text-generation", model="FOLDER_OR_ID_OF_THIS_MODEL")
-messages = [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": "What is 15 + 27?"}]
+messages = [
+{messages}]
 print(chat(messages, max_new_tokens=256, do_sample=False)[0]["generated_text"][-1]["content"])""",
     "adapter": """from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -105,7 +112,9 @@ def model_card(report: dict, *, kind: str = "merged", license: str = "") -> str:
     """
     check_choice("kind", kind, tuple(KINDS))
     try:
-        return CARD.format(**_header_parts(report, kind, license), **_training_parts(report), **_result_parts(report))
+        return CARD.format(
+            **_header_parts(report, kind, license), **_training_parts(report), **_result_parts(report, kind)
+        )
     except KeyError as error:
         raise CourseError(
             f"The report has no {error}, which a model card needs. Finish the run, or add the value to the report."
@@ -129,10 +138,18 @@ def _header_parts(report: dict, kind: str, license: str) -> dict[str, str]:
         "header": _header(report, kind, license),
         "title": f"{name.split('/')[-1]}, GRPO{', adapter' if kind == 'adapter' else ''}",
         "what": what,
-        "code": CODE[kind].replace("{load}", loading_code(base)),
+        "code": CODE[kind].replace("{load}", loading_code(base)).replace("{messages}", _messages(report)),
         "remark": where_the_base_is(base),
         "system_prompt": report["config"]["system_prompt"] or "(none)",
     }
+
+
+def _messages(report: dict) -> str:
+    """A question as the model was trained to be asked, a message a line."""
+    prompt = report["config"]["system_prompt"]
+    messages = [{"role": "system", "content": prompt}] if prompt else []
+    messages += [{"role": "user", "content": "What is 15 + 27?"}]
+    return "".join(f"    {json.dumps(message, ensure_ascii=False)},\n" for message in messages)
 
 
 def _header(report: dict, kind: str, license: str) -> str:
@@ -140,10 +157,11 @@ def _header(report: dict, kind: str, license: str) -> str:
     from huggingface_hub import ModelCardData
 
     library, relation = KINDS[kind]
-    on_hub = is_hub_id(report["model"])
+    base = public_name(report["model"])
+    on_hub = is_hub_id(base)
     dataset = ON_THE_HUB.get(report["config"]["profile"]["dataset"])
     return ModelCardData(
-        base_model=report["model"] if on_hub else None,
+        base_model=base if on_hub else None,
         base_model_relation=relation if on_hub else None,
         datasets=[dataset] if dataset else None,
         library_name=library,
@@ -169,20 +187,38 @@ def _training_parts(report: dict) -> dict[str, object]:
     }
 
 
-def _result_parts(report: dict) -> dict[str, object]:
-    rates = report["before"], report["after"], report["p_value"]
-    merge = (
-        "\nThe policy was trained with its base in the bits given above; merged, it stands on the unquantized base. "
-        f"In fp32 the merge changed no logit by more than {report['merge_difference']:.0e}.\n"
-        if "merge_difference" in report
-        else ""
-    )
+def _result_parts(report: dict, kind: str) -> dict[str, object]:
+    *rows, policys = before_after(
+        report["before"], report["after"], report["p_value"], report.get("merged")
+    ).splitlines()
+    of_merged = kind == "merged" and "merged_p_value" in report
+    said = verdict(report["before"], report["merged"], report["merged_p_value"]) if of_merged else policys
     return {
         "n": report["before"]["n"],
-        "table": before_after(*rates, report.get("merged")),
-        "merge": merge,
+        "table": "\n".join([*rows, said]),
+        "compared": _compared(report, "merged" if of_merged else "after"),
         "versions": ", ".join(f"{package} {version}" for package, version in _versions(report).items()),
     }
+
+
+def _compared(report: dict, name: str) -> str:
+    """What the rows stand on, which of them the sentence below the table is about, and the proof of the merge."""
+    lines = [f'The last sentence compares "before" with "{name}".']
+    if "merged" in report:
+        lines[0] += ' "after" is the policy as it was trained, "merged" stands on the unquantized base.'
+        lines[0] += ' "before" is the base in 4 bits.' if report["load_in_4bit"] else ""
+    if "merge_difference" in report:
+        lines.append(f"In fp32 the merge changed no logit by more than {_rounded_up(report['merge_difference'])}.")
+    return "\n" + "\n".join(lines) + "\n"
+
+
+def _rounded_up(value: float) -> str:
+    """One digit that is never less than the value: ``.0e`` alone may round down.
+
+    >>> _rounded_up(7.2e-7), _rounded_up(7e-7)
+    ('8e-07', '7e-07')
+    """
+    return f"{float(Context(prec=1, rounding=ROUND_UP).create_decimal(repr(value))):.0e}"
 
 
 def _versions(report: dict) -> dict[str, str]:

@@ -21,6 +21,7 @@ from ..errors import CourseError
 from ..evaluation import Evaluation, evaluate
 from ..models import load_4bit_base, model_path, torch_dtype
 from ..profiles import Profile, prepare_machine
+from .adapters import public_name
 
 if TYPE_CHECKING:
     import torch
@@ -82,19 +83,20 @@ class Merge:
 def merge_adapter(adapter: str | Path, base: str, prompts: list[list[dict]]) -> Merge:
     """Merge the adapter in folder ``adapter`` into the unquantized ``base``, in fp32, and prove it.
 
-    ``prompts`` are what the proof is made on: a few prompts, each a list of messages.
+    ``prompts`` are what the proof is made on: a few prompts, each a list of messages. Tokenizer and chat
+    template are those beside the adapter, with which it was trained; the base's only if there are none.
 
     Raises:
-        CourseError: the folder holds no adapter, it belongs to another base, or the merge
-            changed a logit by more than `LARGEST_DIFFERENCE`.
+        CourseError: the folder holds no adapter, it names another base, its tokenizer has tokens that the
+            base has not, or the merge changed a logit by more than `LARGEST_DIFFERENCE`.
     """
     import torch
     from peft import PeftModel
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM
 
     _check_adapter(Path(adapter), base)
-    tokenizer = AutoTokenizer.from_pretrained(model_path(base))
     plain = AutoModelForCausalLM.from_pretrained(model_path(base), dtype=torch.float32)
+    tokenizer = _trained_tokenizer(Path(adapter), base, plain)
     with_adapter = PeftModel.from_pretrained(plain, str(adapter)).eval()
     expected = logits(with_adapter, tokenizer, prompts)
     merged = with_adapter.merge_and_unload().eval()
@@ -112,34 +114,56 @@ def _check_adapter(adapter: Path, base: str) -> None:
     if not config.is_file():
         raise CourseError(f"There is no adapter in {str(adapter)!r}: it has no adapter_config.json.")
     trained_on = json.loads(config.read_text())["base_model_name_or_path"]
-    if _base_name(trained_on) != _base_name(base):
+    if not _same_base(trained_on, base):
         raise CourseError(f"The adapter in {str(adapter)!r} was trained on {trained_on!r}, not on {base!r}.")
 
 
-def _base_name(name: str) -> str:
-    """A model's name without owner and quantization: Unsloth loads 4-bit copies of its own.
+def _same_base(one: str, other: str) -> bool:
+    """Whether two names mean one base: ids by owner and name, a folder by its own name, all that is known of it.
 
-    >>> _base_name("unsloth/qwen2.5-1.5b-instruct-unsloth-bnb-4bit")
-    'qwen2.5-1.5b-instruct'
+    Unsloth loads 4-bit copies of its own models; they count as the model.
+
+    >>> _same_base("unsloth/qwen2.5-1.5b-instruct-unsloth-bnb-4bit", "unsloth/Qwen2.5-1.5B-Instruct")
+    True
+    >>> _same_base("evil/Qwen2.5-1.5B-Instruct", "unsloth/Qwen2.5-1.5B-Instruct")
+    False
     """
-    return re.sub(r"(-unsloth)?-bnb-4bit$", "", Path(name).name.lower())
+    names = [re.sub(r"(-unsloth)?-bnb-4bit$", "", public_name(name).lower()) for name in (one, other)]
+    if all("/" in name for name in names):
+        return names[0] == names[1]
+    return names[0].split("/")[-1] == names[1].split("/")[-1]
+
+
+def _trained_tokenizer(adapter: Path, base: str, model: "PreTrainedModel") -> "PreTrainedTokenizerBase":
+    """The tokenizer beside the adapter, whose chat template the policy was trained with; else the base's."""
+    from transformers import AutoTokenizer
+
+    beside = (adapter / "tokenizer_config.json").is_file()
+    tokenizer = AutoTokenizer.from_pretrained(adapter if beside else model_path(base))
+    rows = model.get_input_embeddings().num_embeddings
+    if len(tokenizer) > rows:
+        raise CourseError(
+            f"The tokenizer in {str(adapter)!r} has {len(tokenizer)} tokens, and {base!r} has embeddings for {rows}. "
+            "Keep this adapter beside its base, resized as in the training, or train without new tokens."
+        )
+    return tokenizer
 
 
 def merge_into_4bit(adapter: str | Path, base: str, profile: Profile, prompts: list[list[dict]]) -> Merge:
     """Merge the adapter into the **4-bit** base, to see what that costs; `merge_adapter` is what you want.
 
     PEFT reads every 4-bit matrix back, adds the adapter, rounds the sum to 4 bits again and warns of it.
-    ``largest_difference`` is what that did to a logit of the 4-bit policy. (Unsloth refuses to merge so.)
+    ``largest_difference`` is what that did to a logit of the 4-bit policy. (Unsloth does it only when forced.)
 
     Raises:
-        CourseError: the folder holds no adapter, or it belongs to another base.
+        CourseError: the folder holds no adapter, it names another base, or its tokenizer does not fit the base.
     """
     from peft import PeftModel
-    from transformers import AutoTokenizer
 
     _check_adapter(Path(adapter), base)
-    tokenizer = AutoTokenizer.from_pretrained(model_path(base))
-    policy = PeftModel.from_pretrained(load_4bit_base(base, profile), str(adapter)).eval()
+    plain = load_4bit_base(base, profile)
+    tokenizer = _trained_tokenizer(Path(adapter), base, plain)
+    policy = PeftModel.from_pretrained(plain, str(adapter)).eval()
     expected = logits(policy, tokenizer, prompts)
     merged = policy.merge_and_unload().eval()
     return Merge(merged, tokenizer, (logits(merged, tokenizer, prompts) - expected).abs().max().item())

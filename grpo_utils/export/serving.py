@@ -1,11 +1,13 @@
 """What other programs need to run a merged model: llama.cpp, Ollama and vLLM.
 
 The commands are made here. Whether they were run is told where they are shown: without llama.cpp,
-Ollama or a GPU at hand they are *never run*.
+Ollama or vLLM at hand they are *never run*. (`server` serves a model with transformers itself.)
 """
 
+import itertools
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,42 +17,56 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 CONVERTER = "convert_hf_to_gguf.py"
-MARKS = "<<the system prompt>>", "<<the question>>", "<<the answer>>"
+#: Marks in place of texts: the system prompt, and question, answer, question, answer, question.
+SYSTEM = "<<the system prompt>>"
+TALK = (
+    "<<a first question>>",
+    "<<its answer>>",
+    "<<a second question>>",
+    "<<an answer again>>",
+    "<<a third question>>",
+)
 
 
 def ollama_template(tokenizer: "PreTrainedTokenizerBase") -> str:
-    """The tokenizer's chat template for one question, in the template language of Ollama (Go's).
+    """The tokenizer's chat template for a conversation, in the template language of Ollama (Go's).
 
-    It is not translated from Jinja but read off: the template is rendered with marks for system prompt,
-    question and answer, and the marks become ``.System``, ``.Prompt`` and ``.Response``. So it is right for
-    every template, for a system prompt and text; tools and images are left out. The token that begins a text
-    is left out too, since llama.cpp puts it there by itself.
+    It is not translated from Jinja but read off: a conversation of three questions is rendered with marks for all
+    texts, and what stands between them becomes a loop over ``.Messages``. It holds for text with or without a
+    system prompt, as long as a user's message is the last one; tools and images are left out. The token that begins
+    a text is left out too, since llama.cpp puts it there by itself.
 
     Raises:
-        CourseError: there is no chat template, or it does not keep the three texts in this order.
+        CourseError: there is no chat template, it does not keep the texts in this order, or it writes a later
+            turn in another way than an earlier one.
     """
     if not tokenizer.chat_template:
         raise CourseError("The tokenizer has no chat template: take the one of the model that was trained.")
-    system, question, answer = MARKS
-    before, between, opening = _pieces(_render(tokenizer, system, question), MARKS[:2])
-    plain_start, plain_opening = _pieces(_render(tokenizer, "", question), MARKS[1:2])
-    *_, closing = _pieces(_render(tokenizer, system, question, answer), MARKS)
-    if opening != plain_opening or "{{" in before + between + opening + closing + plain_start:
+    before, between, *turns = _pieces(_render(tokenizer, SYSTEM, *TALK), [SYSTEM, *TALK])
+    plain, *plain_turns = _pieces(_render(tokenizer, "", *TALK), TALK)
+    single = _pieces(_render(tokenizer, SYSTEM, TALK[0]), [SYSTEM, TALK[0]])
+    answer_start, answer_end, *_, opening = turns
+    regular = turns == plain_turns == [answer_start, answer_end] * 2 + [opening]
+    if not regular or single != [before, between, opening] or "{{" in "".join([before, between, plain, *turns]):
         raise CourseError("This chat template cannot be read off: write the TEMPLATE of the Modelfile by hand.")
-    start = f"{{{{ if .System }}}}{before}{{{{ .System }}}}{between}{{{{ else }}}}{plain_start}{{{{ end }}}}"
-    return f"{start}{{{{ .Prompt }}}}{opening}{{{{ .Response }}}}{closing}"
+    return (
+        f"{{{{ if .System }}}}{before}{{{{ .System }}}}{between}{{{{ else }}}}{plain}{{{{ end }}}}"
+        '{{ range .Messages }}{{ if eq .Role "user" }}{{ .Content }}'
+        f'{{{{ else if eq .Role "assistant" }}}}{answer_start}{{{{ .Content }}}}{answer_end}'
+        f"{{{{ end }}}}{{{{ end }}}}{opening}"
+    )
 
 
-def _render(tokenizer: "PreTrainedTokenizerBase", system: str, question: str, answer: str = "") -> str:
-    """One turn in the chat template, up to where the answer begins or with it, less the token that begins a text."""
+def _render(tokenizer: "PreTrainedTokenizerBase", system: str, *talk: str) -> str:
+    """Questions and answers by turns, up to where the next answer begins, less the token that begins a text."""
     messages = [{"role": "system", "content": system}] if system else []
-    messages += [{"role": "user", "content": question}]
-    messages += [{"role": "assistant", "content": answer}] if answer else []
-    text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=not answer)
+    roles = itertools.cycle(["user", "assistant"])
+    messages += [{"role": role, "content": text} for role, text in zip(roles, talk, strict=False)]
+    text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
     return text.removeprefix(tokenizer.bos_token or "")
 
 
-def _pieces(text: str, marks: tuple[str, ...]) -> list[str]:
+def _pieces(text: str, marks: Sequence[str]) -> list[str]:
     """What stands before, between and after the marks.
 
     >>> _pieces("a<<x>>b<<y>>c", ("<<x>>", "<<y>>"))
@@ -91,6 +107,8 @@ def modelfile(
 def gguf_command(folder: str | Path, file: str | Path, llama_cpp: str | Path, outtype: str = "f16") -> list[str]:
     """The command that makes a GGUF file of a merged model, with the converter of a llama.cpp folder.
 
+    ``outtype`` is ``f16`` or ``bf16``, which Gemma 3 needs: it exceeds what fp16 can hold (65,504).
+
     >>> gguf_command("outputs/run/merged", "model.gguf", "llama.cpp")[1:]
     ['llama.cpp/convert_hf_to_gguf.py', 'outputs/run/merged', '--outfile', 'model.gguf', '--outtype', 'f16']
     """
@@ -120,10 +138,10 @@ def _last_words(text: str) -> str:
 
 
 def vllm_command(folder: str | Path, *, name: str, max_tokens: int) -> str:
-    """The command that serves a merged model with vLLM, which brings an OpenAI-like API; it needs a GPU.
+    """The command that serves a merged model with vLLM, which brings an OpenAI-like API; meant for a GPU.
 
     ``name`` is what clients ask for, ``max_tokens`` the longest prompt and completion together. The chat
-    template is the one saved beside the model.
+    template is the one saved beside the model. The folder has to be read by transformers 5, which wrote it.
 
     >>> vllm_command("outputs/run/merged", name="mine", max_tokens=512)
     'vllm serve outputs/run/merged --served-model-name mine --max-model-len 512 --chat-template outputs/run/merged/chat_template.jinja'

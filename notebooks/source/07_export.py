@@ -4,8 +4,8 @@
 # {{badges}}
 #
 # **You will be able to** take a trained policy out of the notebook: save its adapter, merge it and
-# prove the merge, run the result in three ways, and hand it on with a card that says what was
-# done, to the Hub, to Ollama or to a server.
+# prove the merge, run the result in three ways, hand it on with a card that says what was done,
+# and serve it.
 #
 # Most of what goes wrong after a training goes wrong here: an adapter that was never loaded, a
 # merge into the wrong weights, a chat template left behind. None of it raises an error. The model
@@ -13,8 +13,11 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 2 minutes (estimated from 90 s of processor time) | never run |
+# | time for Run All | about 3 minutes ([measured](../docs/results.md)) | never run |
+# | memory | 2 GB ([measured](../docs/results.md)) | |
 # | model | 0.66 million parameters, ships with the course | the same: it trains on the CPU |
+#
+# The bars below may come from a busier machine.
 #
 # **While it trains**, guess: the policy's base has 4 bits, the merged model 32. Will they answer the
 # same? Section 5 measures it.
@@ -28,9 +31,11 @@
 # 7. Base and trained, side by side
 # 8. A model card, and the Hub
 # 9. GGUF and Ollama
-# 10. vLLM
-# 11. What was run here, and what not
-# 12. Exercises
+# 10. Served
+# 11. vLLM
+# 12. Your own run
+# 13. The checklist, and what was not run
+# 14. Exercises
 #
 # You need [lesson 03](03_grpo_lora.ipynb), or two words of it: a *policy* is a model in training;
 # an *adapter* (LoRA) is the small set of extra matrices beside a frozen *base* that is trained.
@@ -53,8 +58,8 @@ PROFILE: str = "auto"  # any profile; this lesson trains on the CPU on all
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
 STEPS: int = 0  # optimizer steps; 0: the lesson's 60
 SEED: int = 0  # everything random follows from it
-LLAMA_CPP: str = ""  # folder of llama.cpp's source, for a real GGUF file
-OUTPUT_DIR: str = "outputs/run"  # adapter, merged model, card, report
+LLAMA_CPP: str = ""  # llama.cpp's source; it refuses tiny models (section 9)
+OUTPUT_DIR: str = "outputs/export"  # adapter, merged model, card, report
 
 # %%
 from grpo_utils import (
@@ -179,7 +184,8 @@ def apart(one, other) -> float:
 
 base_4bit = load_4bit_base(base_name, profile)
 reloaded = PeftModel.from_pretrained(base_4bit, adapter).eval()
-print("saved and loaded again:", apart(policy.eval(), reloaded))
+lost_by_saving = apart(policy.eval(), reloaded)
+print("saved and loaded again:", lost_by_saving)
 
 # %% [markdown]
 # No difference: what was saved is what was trained. This is the whole truth of the training, and
@@ -206,7 +212,7 @@ print("a merge without loss:", merge.largest_difference < 1e-4)
 
 # %% [markdown]
 # That is the rounding of fp32 and nothing else. `merge_adapter` raises if it is more than 0.001, or if the
-# adapter belongs to another base.
+# adapter names another base. It takes tokenizer and chat template from the adapter's folder: the ones of the training.
 #
 # Now save it, and load it as your users will: by plain `transformers`, from the folder alone.
 
@@ -233,16 +239,15 @@ print("chat template beside it:", bool(tokenizer.chat_template))
 # %%
 from copy import deepcopy
 
-in_16_bits = {
-    name: apart(merged, deepcopy(merged).to(dtype))
-    for name, dtype in (("bf16", torch.bfloat16), ("fp16", torch.float16))
-}
-for name, difference in in_16_bits.items():
-    print(f"{name}: largest difference of a logit {difference:.1e}")
+in_bf16 = deepcopy(merged).to(torch.bfloat16)
+in_fp16 = deepcopy(merged).to(torch.float16)
+for name, model in (("bf16", in_bf16), ("fp16", in_fp16)):
+    print(f"{name}: largest difference of a logit {apart(merged, model):.1e}")
 
 # %% [markdown]
 # bf16 keeps 8 bits of each number and fp16 keeps 11, so bf16 is the coarser one. That is why a merge is
-# proven in fp32 and rounded afterwards: in bf16, an error in the merge of this size would not be seen.
+# proven in fp32 and rounded afterwards: in bf16, an error in the merge of this size would not be seen. But fp16 ends at
+# 65,504, which the numbers inside Gemma 3 exceed, so Gemma 3 is saved in bf16.
 
 # %% [markdown]
 # ## 5. Three models that are not the same
@@ -263,17 +268,18 @@ told = [warning for warning in caught if "4-bit" in str(warning.message)]
 print(f"PEFT warns {len(told)} times: {told[0].message}")
 
 # %% [markdown]
-# Once for every matrix. (Unsloth refuses such a merge instead.) Now all of them against each other, in logits:
+# Once for every matrix. (Unsloth refuses such a merge unless forced.) Now all of them against each other, in logits:
 
 # %%
 differences = {
     "adapter beside base, and its fp32 merge": merge.largest_difference,
-    "merge in fp32, and in bf16": in_16_bits["bf16"],
+    "merge in fp32, and in bf16": apart(merged, in_bf16),
     "4-bit policy, and the merge": apart(reloaded, merged),
     "4-bit policy, and merged into 4 bits": apart(reloaded, squeezed),
 }
+exact = merge.largest_difference
 for name, value in differences.items():
-    print(f"{name:40} {value:9.1e}")
+    print(f"{name:40} {value:9.1e} {value / exact:9,.0f} times the first")
 
 # %%
 from grpo_utils import difference_chart, show
@@ -285,9 +291,10 @@ show(
 )
 
 # %% [markdown]
-# The scale is logarithmic: the two lower values are thousands of times the first one. So
-# "the merge is exact" and "the merged model differs from the policy" are both true: the first is about
-# the merge, the second about the base. And merging into 4 bits does not keep the policy either,
+# The scale is logarithmic: read the last column of the table above. Even rounding the merged model to bf16
+# does far more than the merge did, and so do both steps between 4 bits and full precision. So "the merge is exact"
+# and "the merged model differs from the policy" are both true: the first is about the merge, the second about
+# the base. And merging into 4 bits does not keep the policy either,
 # although its base is the policy's own: the sum is rounded again.
 #
 # What does it do to the answers?
@@ -296,6 +303,7 @@ show(
 results = {
     "4-bit policy": after,
     "merged, fp32": evaluate(merged, tokenizer, test_rows, **judging),
+    "merged, bf16": evaluate(in_bf16, tokenizer, test_rows, **judging),
     "merged into 4 bits": evaluate(squeezed, tokenizer, test_rows, **judging),
 }
 for name, result in results.items():
@@ -305,7 +313,7 @@ for name, result in results.items():
 # %%
 from grpo_utils import compare
 
-for name in ("merged, fp32", "merged into 4 bits"):
+for name in ("merged, fp32", "merged, bf16", "merged into 4 bits"):
     pair = compare(after, results[name])
     shown = "a difference is shown" if pair.changed else "none is shown"
     print(f"{name}, against the policy:")
@@ -342,7 +350,8 @@ print(said[0]["generated_text"][-1]["content"])
 
 # %% [markdown]
 # `do_sample=False` is greedy decoding. It is written out, since a model may bring other defaults in its
-# `generation_config.json`.
+# `generation_config.json`. Look into that file of yours: a `repetition_penalty`, which some models bring, changes the
+# scores before the best is taken, so it acts on greedy decoding too.
 #
 # **Many questions**: one `generate` on a batch. Prompts differ in length, so the shorter ones are filled
 # up, and here is the classic mistake: a model continues from the **last** position. Filled up on the right,
@@ -442,8 +451,11 @@ print("only trained:  ", (~both[0] & both[1]).sum())
 print("neither:       ", (~both[0] & ~both[1]).sum())
 
 # %% [markdown]
-# Most of the gain is the third line. If the second one is not empty, look at it: what a training
-# loses stands there.
+# What the training gained is the third line. What it lost is the second one; here it is, if there is any:
+
+# %%
+lost = table[both[0] & ~both[1]]
+lost[["prompt", "before", "after", "gold"]].head(8)
 
 # %% [markdown]
 # ## 8. A model card, and the Hub
@@ -470,6 +482,7 @@ settings = {
 from grpo_utils import seconds_since_start, versions, write_report
 
 base_and_policy = compare(before, after)
+base_and_merged = compare(before, results["merged, fp32"])
 report = {
     "profile": profile.name,
     "family": FAMILY,
@@ -482,6 +495,7 @@ report = {
     "after": after.summary(),
     "merged": results["merged, fp32"].summary(),
     "p_value": base_and_policy.p_value,
+    "merged_p_value": base_and_merged.p_value,
 }
 
 # %%
@@ -496,7 +510,8 @@ print("written:", write_report(run_folder, report))
 
 # %% [markdown]
 # A *model card* is the README of a model on the Hub, with a header of metadata. This one is made from the report
-# and from nothing else. The licence is left to you: it depends on the base's.
+# and from nothing else. What it says of success is said of the model in the folder: the base against the *merged* model,
+# in a paired test of their own. The licence is left to you: it depends on the base's.
 
 # %%
 from IPython.display import Markdown
@@ -516,8 +531,10 @@ print(ModelCard.load(card).data)
 # there is none of that name on the Hub; with a real base it stands there, and the Hub links your model to it.
 #
 # **Push.** `model.push_to_hub("you/name")` uploads the weights, at once, without this card, and
-# `tokenizer.push_to_hub` has to follow. `push` lays out all files in a folder first and looks at them: it refuses a
-# file that holds a token or a path of your machine. By default that is all it does.
+# `tokenizer.push_to_hub` has to follow. `push` lays out all files in a folder first and looks at them. It refuses weights
+# without the files that they are loaded with; a text with a token that begins with `hf_`, `api_org_`, `ghp_`,
+# `github_pat_` or `sk-`; a value in a JSON file that begins like an absolute path; and a path in another text below a
+# folder like `home`, `content` or `data`. Other secrets it cannot know: read your card. By default that is all it does.
 
 # %%
 from grpo_utils import push
@@ -529,16 +546,19 @@ for name, size in sizes.items():
     print(f"{size:9,} bytes  {name}")
 
 # %% [markdown]
-# A dry run: no token, no network. Look into the folder `hub/you/tiny-grpo`, then upload exactly this with
-# `dry_run=False`. It makes a *private* repository unless you say otherwise. The token is read by `huggingface_hub`
-# from where `hf auth login` put it, or from `HF_TOKEN`. Never write one into a cell: notebooks are shared with their
-# outputs. (The upload is tested against a stand-in for the Hub; to the real one it was never run.)
+# A dry run: no token, no network. Look into the folder `hub/you/tiny-grpo`. If something has to be changed, change it in
+# `merged` and run `push` again; a laid-out folder that was edited is not overwritten but refused. Then upload with
+# `dry_run=False`. A new repository is *private* unless you say otherwise; one that exists stays as it is.
+#
+# The token is read by `huggingface_hub` from where `hf auth login` put it, or from `HF_TOKEN`. Never write one into a
+# cell: notebooks are shared with their outputs. (The upload is tested against a stand-in for the Hub; to the real one it was never run.)
 
 # %% [markdown]
 # ## 9. GGUF and Ollama
 #
-# llama.cpp, and Ollama on top of it, run models from one file in the format GGUF. llama.cpp brings the converter. If
-# you have its source, set `LLAMA_CPP` to the folder.
+# llama.cpp, and Ollama on top of it, run models from one file in the format GGUF. llama.cpp brings the converter. It
+# knows tokenizers by their fingerprint and refuses one that it has never seen. **The tiny models' own one is such**: with
+# them the conversion fails, so leave `LLAMA_CPP` empty here. It is for the merge of a published model.
 
 # %%
 from grpo_utils import convert_to_gguf, gguf_command
@@ -554,12 +574,13 @@ else:
     print(" ".join(["python", *command[1:]]))
 
 # %% [markdown]
-# The converter knows tokenizers by their fingerprint and refuses one that it has never seen, which the tiny models'
-# own one is; it is made for those of published models. `--outtype q8_0` makes a file of about half the size of `f16`.
+# `--outtype q8_0` makes a file of about half the size of `f16`. For Gemma 3 take `--outtype bf16`: it exceeds what fp16
+# can hold.
 #
 # A GGUF file alone is not your model yet: Ollama needs the **same template and system prompt** as the training, in a
-# `Modelfile`. Its templates are not Jinja but Go's. `modelfile` renders the tokenizer's own template with
-# marks in it and reads off what stands around them, so that nothing has to be translated by hand.
+# `Modelfile`. Its templates are not Jinja but Go's. `modelfile` renders a conversation of three questions in the
+# tokenizer's own template, with marks in it, and reads off what stands between them, so that nothing has to be
+# translated by hand. It refuses a template that writes a later turn in another way than an earlier one.
 
 # %%
 from grpo_utils import modelfile
@@ -572,44 +593,132 @@ print(text)
 
 # %% [markdown]
 # `stop` is the token that ends a turn; without it the model would go on and play both sides. `temperature 0` is greedy
-# decoding. A test of the course renders this template and the tokenizer's, and compares the texts letter by letter. In
-# Ollama itself it was never run:
+# decoding. A test of the course renders this template and the tokenizer's, for one question and for a conversation, and
+# compares the texts letter by letter. In Ollama itself it was never run:
 #
 # ```
-# ollama create tiny-grpo -f Modelfile
+# ollama create tiny-grpo -f outputs/export/merged/Modelfile
 # ollama run tiny-grpo "What is 15 + 27?"
 # ```
 
 # %% [markdown]
-# ## 10. vLLM
+# ## 10. Served
 #
-# For many users at once, a server: vLLM, which needs a GPU. It takes the merged folder as it is.
+# Whoever uses a model mostly asks a *server*, over HTTP, in OpenAI's protocol. `transformers serve` is one, and runs on a
+# CPU. `served` starts it on a free port of this machine, and ends it with the `with`. The question goes there with the
+# system prompt: the server knows the chat template, which is in the folder, but not what you trained with.
+
+# %%
+from grpo_utils import ask_server, served
+
+with served(run_folder / "merged") as address:
+    print(ask_server(address, question, max_tokens=32))
+    from_server = [
+        ask_server(address, messages, max_tokens=32)
+        for messages in twenty["prompt"]
+    ]
+
+# %% tags=["nbval-check-output"]
+own = answers(list(twenty["prompt"]), "left")
+print("answers like the folder itself:", from_server == own)
+
+# %% [markdown]
+# Twenty held-out questions, the same texts as from `generate` in this process: what was evaluated is what is served. The
+# same by hand, in two terminals, where any program that speaks the protocol can ask:
+
+# %%
+body = {"messages": question, "max_tokens": 32, "temperature": 0}
+print(f"transformers serve {run_folder / 'merged'} --port 8000\n")
+print("curl http://localhost:8000/v1/chat/completions \\")
+print('  -H "Content-Type: application/json" \\')
+print(f"  -d '{json.dumps(body)}'")
+
+# %% [markdown]
+# `temperature` 0 is greedy decoding. Without it the server samples if the model's `generation_config.json` says so.
+# `transformers serve` needs four packages more, which the error of `served` names if they are missing. It listens to this
+# machine only; before a server listens to others, it needs a password and a limit in front of it.
+
+# %% [markdown]
+# ## 11. vLLM
+#
+# For many users at once: vLLM, meant for a GPU, in the same protocol. It reads the merged folder, if it comes with
+# transformers 5: that wrote the tokenizer's files, and older programs may not read them.
 
 # %%
 from grpo_utils import vllm_command
 
 print("Never run:")
-print(vllm_command("merged", name="tiny-grpo", max_tokens=128))
+folder = run_folder / "merged"
+print(vllm_command(folder, name="tiny-grpo", max_tokens=128))
 
 # %% [markdown]
-# It speaks OpenAI's protocol: send the system prompt with each request. For several adapters on one base,
-# `vllm serve BASE --enable-lora --lora-modules name=adapter` loads the adapter without any merge (never run).
+# Ask it with the `curl` above, plus `"model": "tiny-grpo"`. By default vLLM applies the model's own
+# `generation_config.json`, so send `"temperature": 0` with the request. For several adapters on one base, `vllm serve BASE
+# --enable-lora --max-lora-rank 32 --lora-modules name=adapter` loads an adapter without any merge. The rank is that of the
+# course's GPU profiles; unless told, vLLM admits 16 at most. (None of this was ever run here.)
 
 # %% [markdown]
-# ## 11. What was run here, and what not
+# ## 12. Your own run
+#
+# All of the above was about a policy that this lesson trained. For one of yours, such as lesson 03 leaves in
+# `outputs/run`, these lines merge the adapter. Put in your folder and your base. The base is the unquantized one: a name
+# without `-bnb-4bit`.
+#
+# ```python
+# import torch
+#
+# from grpo_utils import load_rows, merge_adapter, save_merged
+#
+# adapter = "outputs/run/adapter"
+# base = "tiny-qwen3"  # as adapter_config.json names it
+# prompts = load_rows("addition", "test", 8, 0)["prompt"]  # of your task
+#
+# merge = merge_adapter(adapter, base, prompts)
+# print(f"largest difference of a logit: {merge.largest_difference:.1e}")
+# save_merged(merge, "outputs/merged", torch.float32)  # large: bfloat16
+# ```
+#
+# Then load `outputs/merged`, evaluate it (section 5), and serve it (section 10). If Unsloth trained in the same process,
+# do it in a fresh one.
+
+# %% [markdown]
+# ## 13. The checklist, and what was not run
+#
+# What to have done before a model leaves the house, answered by this run:
+
+# %% tags=["nbval-check-output"]
+merged_files = {file.name for file in (run_folder / "merged").iterdir()}
+CHECKLIST = {
+    "the adapter reloads without a difference": lost_by_saving == 0,
+    "the merge is exact, below 0.001": merge.largest_difference < 1e-3,
+    "the merged model was evaluated itself": "merged" in report,
+    "paired with the base, on the same prompts": (
+        before.asked == results["merged, fp32"].asked
+    ),
+    "template beside the weights": "chat_template.jinja" in merged_files,
+    "system prompt in the card": SYSTEM_PROMPT in card.read_text(),
+    "a dry run of the push": {"README.md", "model.safetensors"} <= set(sizes),
+    "served, it answers like the folder": from_server == own,
+}
+for item, done in CHECKLIST.items():
+    print("[x]" if done else "[ ]", item)
+
+# %% [markdown]
+# Nothing in it says that the model is good: that is what the card says. And this is how far the lesson went:
 #
 # | | |
 # |---|---|
 # | adapter, fp32 merge, merge into 4 bits, bf16 and fp16 | run, on a CPU, with a tiny model |
 # | `pipeline`, batches, streaming | run |
 # | card, dry run of the push | run |
+# | `transformers serve`, asked over HTTP | run, on a CPU |
 # | push to the real Hub | never run; tested against a stand-in |
 # | GGUF, Ollama | never run, unless you set `LLAMA_CPP`; the template is tested |
 # | vLLM | never run |
 # | export after Unsloth on a GPU | never run |
 
 # %% [markdown]
-# ## 12. Exercises
+# ## 14. Exercises
 #
 # ### Exercise 1: it answers like the base
 #
@@ -659,10 +768,13 @@ codes = ["", "", ""]  # yours: wrong_base, adapter_missing, template_lost
 # %% tags=["nbval-check-output"]
 from grpo_utils import check_exercise
 
-WANTED = [((), hidden)]
-print(
-    check_exercise("Exercise 1", lambda: codes if any(codes) else [], WANTED)
-)
+
+def right_ones(said: list[str]) -> list[bool]:
+    return [a == b for a, b in zip(said, hidden)] if any(said) else []
+
+
+THREE = [((), [True, True, True])]
+print(check_exercise("Exercise 1", lambda: right_ones(codes), THREE))
 
 # %% [markdown]
 # <details><summary>Solution</summary>
@@ -680,14 +792,15 @@ def fault(model) -> str:
 
 
 found = [fault(exports[code][0]) for code in hidden]
-print(check_exercise("Exercise 1, solution", lambda: found, WANTED))
+name = "Exercise 1, solution"
+print(check_exercise(name, lambda: right_ones(found), THREE))
 
 # %% [markdown]
 # ### Exercise 2: how large is it?
 #
 # Write `gigabytes(parameters, bits, adapter)`: the base's `parameters` at so many `bits`, and an `adapter` of so many
-# parameters beside it in 16 bits. A gigabyte is 10⁹ bytes. How large is a base of 1.5 billion in 4 bits with an
-# adapter of 37 million? And merged, in 16?
+# parameters beside it in 16 bits (the adapter file above is in fp32: twice that). A gigabyte is 10⁹ bytes. How large is
+# a base of 1.5 billion in 4 bits with an adapter of 37 million? And merged, in 16?
 
 
 # %%
@@ -735,13 +848,14 @@ ROWS = [
     (([[5, 6, 7], [8]], 0), [[[5, 6, 7], [0, 0, 8]], [[1, 1, 1], [0, 0, 1]]])
 ]
 ROWS += [(([[0], [4, 4]], 9), [[[9, 0], [4, 4]], [[0, 1], [1, 1]]])]
+ROWS += [(([[0], [4, 4]], 0), [[[0, 0], [4, 4]], [[0, 1], [1, 1]]])]
 print(check_exercise("Exercise 3", pad_left, ROWS))
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
 # The next cell holds it. The mask is made from lengths, not from `token == pad`: the filling token may be a
-# real token of the text, as in the second case.
+# real token of the text, as in the last case.
 # </details>
 
 
@@ -765,9 +879,11 @@ print(check_exercise("Exercise 3, solution", pad_left_solution, ROWS))
 # - Template, system prompt and stop token belong to the model. Most "it forgot everything" is one of these.
 # - Fill up on the left.
 # - A card from the report, a dry run before the push, no token in a notebook.
+# - Ask the served model what you asked the folder, and compare the texts.
 #
 # To read: Hu et al. 2021, *LoRA* (arXiv 2106.09685), on merging; Dettmers et al. 2023, *QLoRA* (arXiv 2305.14314);
-# Mitchell et al. 2019, *Model cards for model reporting* (arXiv 1810.03993); the pages of llama.cpp, Ollama and vLLM.
+# Mitchell et al. 2019, *Model cards for model reporting* (arXiv 1810.03993); the pages of `transformers serve`,
+# llama.cpp, Ollama and vLLM.
 #
 # Next: [lesson 08](08_grpo_by_hand.ipynb) opens the trainer and computes every number of it by hand. Or your own task: rows
 # as in lesson 01, a reward as in lesson 02, then lesson 03 with them.
