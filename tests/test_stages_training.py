@@ -378,7 +378,7 @@ def test_the_bar_stands_once_and_with_the_last_rewards(tmp_path, capsys):
 
     logs, _, _ = run(plan()[:1], tmp_path, callbacks=lambda: [HealthCallback()])
     printed = capsys.readouterr().out
-    lines = [line.rpartition("\r")[2] for line in printed.splitlines() if "GRPO" in line]
+    lines = [line.rpartition("\r")[2] for line in printed.split("\n") if "GRPO" in line]
     assert len(lines) == 1 and "4/4" in lines[0]
     assert f"reward={figures(logs['form'])[-1][1]:.2f}" in lines[0]
     assert "health: at the end" in printed[printed.index(lines[0]) :]

@@ -276,9 +276,16 @@ over_seeds = compare_seeds(pairs)
 print(over_seeds)
 
 # %% [markdown]
-# The last sentence is the result of this section, and no other sentence about stages follows from it. If
-# it says "No improvement shown", then on this task, with this model and this budget, the order "form
-# first" bought nothing that three seeds can show; an effect smaller than the interval is not ruled out.
+# The last sentence is the result of this section, and no other sentence about stages follows from it. It holds
+# for this task, this model, this budget and these prompts.
+#
+# - If it says "No improvement shown", the order "form first" bought nothing that three seeds can show; an effect
+#   smaller than the interval is not ruled out.
+# - If it says that accuracy fell, or rose, look at the three lines above it before you build on its size. The interval
+#   over seeds knows only how far the three differences lie apart. Where they lie much closer together than each of
+#   them is known by itself (its own interval), that is partly luck, and the interval came out too narrow. More seeds
+#   and more prompts tell, chosen before they are looked at.
+#
 # What differs inside one group:
 
 # %% tags=["nbval-check-output"]
