@@ -283,7 +283,7 @@ print(over_seeds)
 #   smaller than the interval is not ruled out.
 # - If it says that accuracy fell, or rose, look at the three lines above it before you build on its size. The interval
 #   over seeds knows only how far the three differences lie apart. Where they lie much closer together than each of
-#   them is known by itself (its own interval), that is partly luck, and the interval came out too narrow. More seeds
+#   them is known by itself (its own interval), that is partly luck, and so is a narrow interval over seeds. More seeds
 #   and more prompts tell, chosen before they are looked at.
 #
 # What differs inside one group:
