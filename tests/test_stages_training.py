@@ -169,42 +169,7 @@ def test_it_is_exact_on_a_4_bit_base(tmp_path):
     assert {value.dtype for value in loaded.values()} == {torch.float32}
 
 
-def test_transformers_forgets_the_adapter_where_there_is_a_reference(tmp_path):
-    """The reason for `train_or_resume`. When this fails, transformers loads it again: drop that part."""
-    from transformers import TrainerCallback
-    from trl import GRPOConfig, GRPOTrainer
-
-    from grpo_utils.training import train_or_resume, training_arguments
-
-    class Begin(TrainerCallback):
-        def on_train_begin(self, args, state, control, **kwargs):
-            raise Stop  # the checkpoint is loaded, and nothing trained yet
-
-    def trainer():
-        policy, tokenizer = new_policy()
-        usual = dict(output_dir=str(tmp_path), max_steps=2, save_strategy="steps", save_steps=1, beta=0.04, **BATCH)
-        return GRPOTrainer(
-            model=policy,
-            processing_class=tokenizer,
-            args=GRPOConfig(**training_arguments(CPU, **usual)),
-            train_dataset=load_rows("addition", "train", 50),
-            reward_funcs=[strict_format_reward],
-        )
-
-    first = trainer()
-    first.train()
-    trained = adapter(first.model)
-    differences = {}
-    for name, resume in (("plain", lambda t: t.train(resume_from_checkpoint=True)), ("ours", train_or_resume)):
-        resumed = trainer()
-        resumed.add_callback(Begin())
-        with pytest.raises(Stop):
-            resume(resumed)
-        differences[name] = largest_difference(adapter(resumed.model), trained)
-    assert differences["ours"] == 0.0 and differences["plain"] > 0.0
-
-
-def finished_run(folder, **changes):
+def small_trainer(folder, **changes):
     """A trainer of a run of two steps, saved at each, of which the newest is kept."""
     from trl import GRPOConfig, GRPOTrainer
 
@@ -221,16 +186,42 @@ def finished_run(folder, **changes):
     )
 
 
+def test_transformers_forgets_the_adapter_where_there_is_a_reference(tmp_path):
+    """The reason for `train_or_resume`. When this fails, transformers loads it again: drop that part."""
+    from transformers import TrainerCallback
+
+    from grpo_utils.training import train_or_resume
+
+    class Begin(TrainerCallback):
+        def on_train_begin(self, args, state, control, **kwargs):
+            raise Stop  # the checkpoint is loaded, and nothing trained yet
+
+    def trainer(steps: int):
+        return small_trainer(tmp_path, max_steps=steps, beta=0.04)
+
+    first = trainer(2)
+    first.train()
+    trained = adapter(first.model)
+    differences = {}
+    for name, resume in (("plain", lambda t: t.train(resume_from_checkpoint=True)), ("ours", train_or_resume)):
+        resumed = trainer(3)  # one step is left
+        resumed.add_callback(Begin())
+        with pytest.raises(Stop):
+            resume(resumed)
+        differences[name] = largest_difference(adapter(resumed.model), trained)
+    assert differences["ours"] == 0.0 and differences["plain"] > 0.0
+
+
 @pytest.mark.parametrize("changes", [{}, {"beta": 0.04}, {"max_steps": -1, "num_train_epochs": 1}])
 def test_a_finished_run_is_loaded_and_not_trained_one_step_more(tmp_path, changes):
     from grpo_utils.training import train_or_resume
 
-    first = finished_run(tmp_path, **changes)
+    first = small_trainer(tmp_path, **changes)
     train_or_resume(first)
     files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     for seed in (1, 2):
         said = []
-        again = finished_run(tmp_path, policy_seed=seed, **changes)
+        again = small_trainer(tmp_path, policy_seed=seed, **changes)
         assert train_or_resume(again, said.append).name == "checkpoint-2"
         assert said == ["checkpoint-2: all steps were done; it is loaded, and nothing is trained."]
         assert again.state.global_step == 2 and figures(again.state.log_history) == figures(first.state.log_history)
@@ -243,8 +234,8 @@ def test_a_finished_run_is_loaded_and_not_trained_one_step_more(tmp_path, change
 def test_a_finished_run_that_was_given_more_steps_is_trained_on(tmp_path, changes):
     from grpo_utils.training import train_or_resume
 
-    train_or_resume(finished_run(tmp_path, **{"max_steps": -1, "num_train_epochs": 1}))
-    longer = finished_run(tmp_path, **changes)
+    train_or_resume(small_trainer(tmp_path, **{"max_steps": -1, "num_train_epochs": 1}))
+    longer = small_trainer(tmp_path, **changes)
     train_or_resume(longer)
     assert longer.state.global_step == (3 if changes["max_steps"] == 3 else 4)
 
@@ -252,7 +243,7 @@ def test_a_finished_run_that_was_given_more_steps_is_trained_on(tmp_path, change
 def test_without_its_config_an_adapter_is_not_lost_silently(tmp_path):
     from grpo_utils.training import newest_checkpoint, train_or_resume
 
-    train_or_resume(finished_run(tmp_path, beta=0.04, save_total_limit=2))
+    train_or_resume(small_trainer(tmp_path, beta=0.04, save_total_limit=2))
     (tmp_path / "checkpoint-2" / "adapter_config.json").unlink()
     said = []
     assert newest_checkpoint(tmp_path, said.append).name == "checkpoint-1"
