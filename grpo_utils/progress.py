@@ -25,7 +25,8 @@ class ProgressBar(TrainerCallback):
         self.bar = tqdm(total=state.max_steps, file=sys.stdout, bar_format=LINE, mininterval=1.0)
 
     def on_step_end(self, args, state, control, **kwargs):
-        self.bar.update(state.global_step - self.bar.n)
+        if state.global_step < state.max_steps:  # the last step's rewards are not logged yet
+            self.bar.update(state.global_step - self.bar.n)
 
     def on_log(self, args, state, control, logs=None, **kwargs):
         shown = {name: f"{logs[key]:.2f}" for key, name in SHOWN.items() if key in logs}
@@ -33,11 +34,12 @@ class ProgressBar(TrainerCallback):
             self.bar.set_postfix(shown, refresh=False)
 
     def on_train_end(self, args, state, control, **kwargs):
-        self.bar.close()
+        self.bar.n = state.global_step
+        self.bar.close()  # draws it a last time
 
 
 def show_progress(trainer: Trainer) -> None:
     """Replace the trainer's own printing of logs by one `ProgressBar`."""
     for callback in (PrinterCallback, ProgressCallback):
         trainer.remove_callback(callback)
-    trainer.add_callback(ProgressBar())
+    trainer.callback_handler.callbacks.insert(0, ProgressBar())  # it ends its line before others print theirs

@@ -54,6 +54,13 @@ def test_a_killed_run_is_resumed_to_the_last_bit(committed):
     assert "largest difference of a reward: 0.0\nlargest difference of a weight: 0.0" in committed
 
 
+def test_each_training_has_one_bar_that_is_full(committed):
+    bars = [line for line in committed.splitlines() if line.startswith("GRPO")]
+    told = re.findall(r"^Stage .*(?:begins|resumes)", committed, re.MULTILINE)
+    assert len(bars) == len(told) + 8  # the eight knobs tell no stage
+    assert all(line.startswith("GRPO 100%") for line in bars)
+
+
 def test_another_plan_is_refused_by_what_differs(committed):
     assert "LoRA rank was 16, is 8" in committed and "1.0 x strict_format_reward" in committed
 
@@ -92,6 +99,10 @@ def test_every_override_arrives(other):
 
 def test_the_other_family_is_resumed_to_the_last_bit_too(other):
     assert "largest difference of a reward: 0.0\nlargest difference of a weight: 0.0" in other
+
+
+def test_what_is_easiest_for_us_is_hardest_for_the_other_family_too(other):
+    assert "hardest for the base: one digit" in other
 
 
 def test_an_unknown_family_is_an_error(tmp_path):

@@ -2,15 +2,24 @@
 
 import json
 import shutil
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from grpo_utils.errors import CourseError
-from grpo_utils.rewards import correctness_reward, strict_format_reward
-from grpo_utils.training import Stage, check_save_steps, check_stages, checkpoint_problem, newest_checkpoint
+from grpo_utils.rewards import AdaptiveReward, correctness_reward, strict_format_reward
+from grpo_utils.training import (
+    Stage,
+    check_save_steps,
+    check_stages,
+    checkpoint_problem,
+    load_adapter,
+    newest_checkpoint,
+)
+from grpo_utils.training.stages import describe
 
 FORM = Stage("form", [strict_format_reward], [1.0], steps=4, rows=[{"prompt": "?", "answer": "1"}])
 
@@ -32,11 +41,53 @@ def test_a_sound_plan_passes():
         ([replace(FORM, rows=[])], "no rows"),
         ([replace(FORM, overrides={"max_steps": 9})], "overrides 'max_steps', which is set by steps"),
         ([replace(FORM, overrides={"reward_weights": [1.0]})], "set by weights"),
+        ([replace(FORM, overrides={"save_only_model": True})], "save_only_model=True, which saves no optimizer"),
+        ([replace(FORM, overrides={"save_strategy": "no"})], "save_strategy='no'"),
+        ([replace(FORM, overrides={"save_strategy": "epoch"})], "save_strategy='epoch'"),
     ],
 )
 def test_a_slip_in_a_plan_is_named(stages, said):
     with pytest.raises(CourseError, match=said):
         check_stages(stages)
+
+
+ADAPTIVE = AdaptiveReward((correctness_reward, strict_format_reward), (2.0, 1.0))
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A reward with settings of every kind."""
+
+    words: object = frozenset({"b", "a"})
+    key: object = len
+
+    def __call__(self, completions, **columns):
+        return [0.0 for _ in completions]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (ADAPTIVE, replace(ADAPTIVE, floor=0.5)),
+        (ADAPTIVE, replace(ADAPTIVE, window=5)),
+        (ADAPTIVE, replace(ADAPTIVE, weights=(2.0, 0.5))),
+        (ADAPTIVE, replace(ADAPTIVE, rewards=(correctness_reward, Listed()))),
+        (partial(correctness_reward, limit=1), partial(correctness_reward, limit=2)),
+        (partial(correctness_reward, 1), partial(correctness_reward, 2)),
+        (Listed(), Listed(frozenset({"b"}))),
+        (Listed({"a": 1}), Listed({"a": 2})),
+        (Listed(), Listed(key=str.lower)),
+    ],
+)
+def test_a_reward_with_other_settings_is_another_reward(one, other):
+    assert describe(one) != describe(other)
+
+
+def test_a_reward_is_described_without_a_place_in_memory():
+    reward = Listed(words=[{"x"}, partial(correctness_reward, key=object())], key=lambda text: text)
+    assert "0x" not in describe(reward) and "correctness_reward(key=<object object>)" in describe(reward)
+    assert describe(Listed()) == "Listed(words=['a', 'b'], key=len)"
+    assert describe(correctness_reward) == "correctness_reward"
 
 
 @given(accumulation=st.integers(1, 8), uses=st.integers(1, 8), iterations=st.integers(1, 4), save=st.integers(1, 60))
@@ -65,6 +116,7 @@ def saved(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run") / "checkpoint-2"
     folder.mkdir()
     save_file({"a": numpy.zeros(64, numpy.float32)}, folder / "adapter_model.safetensors")
+    (folder / "adapter_config.json").write_text("{}")
     for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth"):
         torch.save({"state": torch.zeros(64)}, folder / name)
     (folder / "trainer_state.json").write_text(json.dumps({"global_step": 2, "log_history": []}))
@@ -79,7 +131,14 @@ def run(saved, tmp_path):
     return tmp_path
 
 
-FILES = ("adapter_model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state.pth", "trainer_state.json")
+FILES = (
+    "adapter_model.safetensors",
+    "adapter_config.json",
+    "optimizer.pt",
+    "scheduler.pt",
+    "rng_state.pth",
+    "trainer_state.json",
+)
 
 
 def test_the_newest_is_by_number_and_not_by_name(run):
@@ -121,3 +180,21 @@ def test_no_whole_checkpoint_is_none_and_not_an_error(run):
         (run / f"checkpoint-{step}" / "trainer_state.json").unlink()
     said = []
     assert newest_checkpoint(run, said.append) is None and len(said) == 2
+
+
+def test_a_checkpoint_of_a_whole_model_needs_no_adapter_config(run):
+    newest = run / "checkpoint-10"
+    (newest / "adapter_model.safetensors").rename(newest / "model.safetensors")
+    (newest / "adapter_config.json").unlink()
+    assert checkpoint_problem(newest) == ""
+
+
+@pytest.mark.parametrize(("share", "said"), [(None, "is missing"), (0.0, "is damaged"), (0.9, "is damaged")])
+def test_an_adapter_that_is_not_there_is_not_looked_for_on_the_hub(run, share, said):
+    path = run / "checkpoint-10" / "adapter_model.safetensors"
+    content = path.read_bytes()
+    path.unlink()
+    if share is not None:
+        path.write_bytes(content[: int(len(content) * share)])
+    with pytest.raises(CourseError, match=f"{said}: not synchronised yet, or lost"):
+        load_adapter(None, path.parent)

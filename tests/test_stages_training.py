@@ -17,6 +17,7 @@ from grpo_utils.training import Stage
 
 pytestmark = pytest.mark.slow
 BATCH = {"per_device_train_batch_size": 16}
+ADAPTIVE = AdaptiveReward(*map(tuple, math_rewards()))
 
 
 def new_policy(profile=CPU, seed=0, load_in_4bit=False):
@@ -168,39 +169,85 @@ def test_it_is_exact_on_a_4_bit_base(tmp_path):
     assert {value.dtype for value in loaded.values()} == {torch.float32}
 
 
+def small_trainer(folder, **changes):
+    """A trainer of a run of two steps, saved at each, of which the newest is kept."""
+    from trl import GRPOConfig, GRPOTrainer
+
+    from grpo_utils.training import training_arguments
+
+    policy, tokenizer = new_policy(seed=changes.pop("policy_seed", 0))
+    usual = dict(output_dir=str(folder), max_steps=2, save_strategy="steps", save_steps=1, save_total_limit=1, **BATCH)
+    return GRPOTrainer(
+        model=policy,
+        processing_class=tokenizer,
+        args=GRPOConfig(**training_arguments(CPU, **usual | changes)),
+        train_dataset=load_rows("addition", "train", 4),
+        reward_funcs=[strict_format_reward],
+    )
+
+
 def test_transformers_forgets_the_adapter_where_there_is_a_reference(tmp_path):
     """The reason for `train_or_resume`. When this fails, transformers loads it again: drop that part."""
     from transformers import TrainerCallback
-    from trl import GRPOConfig, GRPOTrainer
 
-    from grpo_utils.training import train_or_resume, training_arguments
+    from grpo_utils.training import train_or_resume
 
     class Begin(TrainerCallback):
         def on_train_begin(self, args, state, control, **kwargs):
             raise Stop  # the checkpoint is loaded, and nothing trained yet
 
-    def trainer():
-        policy, tokenizer = new_policy()
-        usual = dict(output_dir=str(tmp_path), max_steps=2, save_strategy="steps", save_steps=1, beta=0.04, **BATCH)
-        return GRPOTrainer(
-            model=policy,
-            processing_class=tokenizer,
-            args=GRPOConfig(**training_arguments(CPU, **usual)),
-            train_dataset=load_rows("addition", "train", 50),
-            reward_funcs=[strict_format_reward],
-        )
+    def trainer(steps: int):
+        return small_trainer(tmp_path, max_steps=steps, beta=0.04)
 
-    first = trainer()
+    first = trainer(2)
     first.train()
     trained = adapter(first.model)
     differences = {}
     for name, resume in (("plain", lambda t: t.train(resume_from_checkpoint=True)), ("ours", train_or_resume)):
-        resumed = trainer()
+        resumed = trainer(3)  # one step is left
         resumed.add_callback(Begin())
         with pytest.raises(Stop):
             resume(resumed)
         differences[name] = largest_difference(adapter(resumed.model), trained)
     assert differences["ours"] == 0.0 and differences["plain"] > 0.0
+
+
+@pytest.mark.parametrize("changes", [{}, {"beta": 0.04}, {"max_steps": -1, "num_train_epochs": 1}])
+def test_a_finished_run_is_loaded_and_not_trained_one_step_more(tmp_path, changes):
+    from grpo_utils.training import train_or_resume
+
+    first = small_trainer(tmp_path, **changes)
+    train_or_resume(first)
+    files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for seed in (1, 2):
+        said = []
+        again = small_trainer(tmp_path, policy_seed=seed, **changes)
+        assert train_or_resume(again, said.append).name == "checkpoint-2"
+        assert said == ["checkpoint-2: all steps were done; it is loaded, and nothing is trained."]
+        assert again.state.global_step == 2 and figures(again.state.log_history) == figures(first.state.log_history)
+        mine, trained = ({n: v for n, v in adapter(t.model).items() if ".ref." not in n} for t in (again, first))
+        assert largest_difference(mine, trained) == 0.0
+        assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == files
+
+
+@pytest.mark.parametrize("changes", [{"max_steps": 3}, {"max_steps": -1, "num_train_epochs": 2}])
+def test_a_finished_run_that_was_given_more_steps_is_trained_on(tmp_path, changes):
+    from grpo_utils.training import train_or_resume
+
+    train_or_resume(small_trainer(tmp_path, **{"max_steps": -1, "num_train_epochs": 1}))
+    longer = small_trainer(tmp_path, **changes)
+    train_or_resume(longer)
+    assert longer.state.global_step == (3 if changes["max_steps"] == 3 else 4)
+
+
+def test_without_its_config_an_adapter_is_not_lost_silently(tmp_path):
+    from grpo_utils.training import newest_checkpoint, train_or_resume
+
+    train_or_resume(small_trainer(tmp_path, beta=0.04, save_total_limit=2))
+    (tmp_path / "checkpoint-2" / "adapter_config.json").unlink()
+    said = []
+    assert newest_checkpoint(tmp_path, said.append).name == "checkpoint-1"
+    assert said == ["checkpoint-2 is passed over: it has no adapter_config.json."]
 
 
 def test_adaptive_weights_go_on_where_they_were(tmp_path):
@@ -251,6 +298,7 @@ def test_a_killed_process_is_resumed_to_the_last_bit(unbroken, tmp_path, request
         (dict(overrides=BATCH | {"learning_rate": 0.5}), "learning_rate was 0.002, is 0.5"),
         (dict(steps=8), "max_steps was 4, is 8"),
         (dict(rows=load_rows("addition", "train", 100)), "rows was 200 rows"),
+        (dict(rewards=[ADAPTIVE]), r"rewards was 1.0 x strict_format_reward, is 1.0 x AdaptiveReward\(.*floor=0.25\)"),
         (dict(name="other"), "holds the stage '1-form', and this plan has 1-other, 2-sums"),
     ],
 )
@@ -263,6 +311,68 @@ def test_a_folder_of_another_plan_is_refused_and_says_what_differs(unbroken, cha
 def test_a_folder_of_another_rank_is_refused(unbroken):
     with pytest.raises(CourseError, match="LoRA rank was 16, is 4. Go back"):
         run(plan(), unbroken[0], profile=replace(CPU, lora_rank=4))
+
+
+def test_a_folder_begun_with_adaptive_weights_knows_their_settings(tmp_path):
+    stages = [replace(plan()[0], rewards=[ADAPTIVE], steps=1)]
+    run(stages, tmp_path)
+    with pytest.raises(CourseError, match="floor=0.25.*, is .*floor=0.5"):
+        run([replace(stages[0], rewards=[replace(ADAPTIVE, floor=0.5)])], tmp_path)
+
+
+def test_a_folder_begun_on_another_base_is_refused(unbroken, tmp_path):
+    with pytest.raises(CourseError, match="number types was float32, is float32, uint8"):
+        run(plan(), unbroken[0], load_in_4bit=True)
+    folder = shutil.copytree(unbroken[0], tmp_path / "moved")
+    settings = json.loads((folder / "1-form" / "settings.json").read_text())
+    elsewhere = {**settings, "model": "outputs/other/" + settings["model"].rpartition("/")[2]}  # the same last name
+    (folder / "1-form" / "settings.json").write_text(json.dumps(elsewhere))
+    with pytest.raises(CourseError, match="model was outputs/other/tiny-qwen3.*If it was merely moved"):
+        run(plan(), folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "cut"),
+    [
+        ("adapter/adapter_model.safetensors", True),
+        ("adapter/adapter_model.safetensors", False),
+        ("trainer_state.json", False),
+        ("trainer_state.json", True),
+        ("settings.json", True),
+    ],
+)
+def test_a_finished_stage_that_is_not_synchronised_is_said_to_be_so(unbroken, tmp_path, name, cut):
+    path = shutil.copytree(unbroken[0], tmp_path / "drive") / "2-sums" / name
+    content = path.read_bytes()
+    path.unlink()
+    if cut:
+        path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(CourseError, match="not synchronised yet, or lost"):
+        run(plan(), tmp_path / "drive")
+
+
+def test_the_start_of_a_stage_that_is_not_synchronised_is_said_to_be_so(unbroken, tmp_path):
+    stage = shutil.copytree(unbroken[0], tmp_path / "drive") / "2-sums"
+    (stage / "finished.json").unlink()
+    shutil.rmtree(stage / "start")
+    with pytest.raises(CourseError, match="not synchronised yet, or lost"):
+        run(plan(), tmp_path / "drive")
+
+
+def test_a_folder_that_was_moved_is_the_same_run(unbroken, tmp_path):
+    moved = shutil.copytree(unbroken[0], tmp_path / "elsewhere" / "run")
+    assert all("finished before" in text for text in run(plan(), moved)[2])
+
+
+def test_the_bar_stands_once_and_with_the_last_rewards(tmp_path, capsys):
+    from grpo_utils import HealthCallback
+
+    logs, _, _ = run(plan()[:1], tmp_path, callbacks=lambda: [HealthCallback()])
+    printed = capsys.readouterr().out
+    lines = [line.rpartition("\r")[2] for line in printed.split("\n") if "GRPO" in line]
+    assert len(lines) == 1 and "4/4" in lines[0]
+    assert f"reward={figures(logs['form'])[-1][1]:.2f}" in lines[0]
+    assert "health: at the end" in printed[printed.index(lines[0]) :]
 
 
 def test_files_and_logs_may_change_when_a_run_goes_on(unbroken):
@@ -305,4 +415,5 @@ def test_a_policy_without_an_adapter_is_refused(tmp_path):
 
 def test_the_settings_are_plain_json(unbroken):
     settings = json.loads((unbroken[0] / "1-form" / "settings.json").read_text())
-    assert settings["model"] == "tiny-qwen3" and "output_dir" not in settings
+    assert settings["model"].endswith("tiny-qwen3") and "output_dir" not in settings
+    assert settings["model's number types"] == "float32"

@@ -13,22 +13,29 @@ import json
 import re
 import zipfile
 from collections.abc import Callable
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..errors import CourseError
+
 if TYPE_CHECKING:
     from peft import PeftModel
-    from transformers import Trainer
+    from transformers import Trainer, TrainerState
 
 CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 
-#: The parts of a checkpoint, as patterns of file names. `save_only_model=True` leaves out all but the first.
+ADAPTER = "adapter_model.safetensors"
+ADAPTER_CONFIG = "adapter_config.json"
+STATE = "trainer_state.json"
+
+#: The parts of a checkpoint, as patterns of file names. `save_only_model=True` keeps the weights and the log alone.
 PARTS = {
-    "weights": ("adapter_model.safetensors", "model*.safetensors"),
+    "weights": (ADAPTER, "model*.safetensors"),
     "optimizer": ("optimizer.pt",),
     "learning-rate schedule": ("scheduler.pt",),
     "random states": ("rng_state*.pth",),
-    "log": ("trainer_state.json",),
+    "log": (STATE,),
 }
 
 
@@ -41,20 +48,60 @@ def train_or_resume(trainer: "Trainer", say: Callable[[str], None] = print) -> P
     folders and nothing else. Build the trainer with the policy as it was when the run began: the reference is
     copied from it.
 
+    A run whose newest whole checkpoint has reached the last step is loaded and not trained: the policy has that
+    checkpoint's weights then, and ``trainer.state`` its log. Where a run counts in epochs, its last step is the one
+    that it was begun with, unless ``num_train_epochs`` was raised since.
+
     Returns:
         The checkpoint that it went on from; None if the run began.
     """
     checkpoint = newest_checkpoint(trainer.args.output_dir, say)
-    if checkpoint and (checkpoint / "adapter_config.json").exists():
+    if checkpoint and (checkpoint / ADAPTER).exists():
         load_adapter(trainer.model, checkpoint)
-    trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    if checkpoint and _is_last(checkpoint, trainer):
+        say(f"{checkpoint.name}: all steps were done; it is loaded, and nothing is trained.")
+        _load_last(trainer, checkpoint)
+    else:
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     return checkpoint
 
 
+def _is_last(checkpoint: Path, trainer: "Trainer") -> bool:
+    """Whether no step is left; transformers would train one more, and rotate the finished checkpoint away."""
+    state, arguments = _read_state(checkpoint), trainer.args
+    if arguments.max_steps > 0:
+        return state.global_step >= arguments.max_steps
+    return state.global_step >= state.max_steps and ceil(arguments.num_train_epochs) <= state.num_train_epochs
+
+
+def _load_last(trainer: "Trainer", checkpoint: Path) -> None:
+    """Leave the trainer as it was after its last step: the weights (an adapter's are loaded before) and the log."""
+    if not (checkpoint / ADAPTER).exists():
+        trainer._load_from_checkpoint(str(checkpoint))  # knows whole models and those saved in parts
+    trainer.state = _read_state(checkpoint)
+
+
+def _read_state(checkpoint: Path) -> "TrainerState":
+    from transformers import TrainerState
+
+    return TrainerState.load_from_json(str(checkpoint / STATE))
+
+
 def load_adapter(policy: "PeftModel", folder: str | Path) -> None:
-    """Put the saved weights of an adapter into the policy's own, of the same shape."""
+    """Put the saved weights of an adapter into the policy's own, of the same shape.
+
+    Raises:
+        CourseError: the folder has no whole ``adapter_model.safetensors``. (PEFT would look for it on the Hub.)
+    """
     from peft import load_peft_weights, set_peft_model_state_dict
 
+    weights = Path(folder) / ADAPTER
+    if not weights.exists() or _is_broken_safetensors(weights):
+        raise CourseError(
+            f"{str(weights)!r} is {'damaged' if weights.exists() else 'missing'}: not synchronised yet, or lost. On a "
+            "synchronised drive wait for it and run again. If it stays so, copy it back from elsewhere; or delete the "
+            "folder of this run or stage, and of all stages after it, and they are trained anew."
+        )
     set_peft_model_state_dict(policy, load_peft_weights(str(folder), device=str(policy.device)))
 
 
@@ -88,8 +135,8 @@ def newest_checkpoint(folder: str | Path, say: Callable[[str], None] = print) ->
 def checkpoint_problem(folder: str | Path) -> str:
     """What is missing or broken in a checkpoint; "" if it is whole.
 
-    Every file is opened, since a file that was cut off may well be there. (The trainer writes the log
-    last; a synchronised drive keeps no such order.)
+    Every file that a resumed run reads is opened, since a file that was cut off may well be there. (The trainer
+    writes the log last; a synchronised drive keeps no such order.)
 
     >>> checkpoint_problem("no/such/folder")
     'it has no weights'
@@ -98,6 +145,8 @@ def checkpoint_problem(folder: str | Path) -> str:
     for part, patterns in PARTS.items():
         if not any(list(folder.glob(pattern)) for pattern in patterns):
             return f"it has no {part}"
+    if any(not weights.with_name(ADAPTER_CONFIG).exists() for weights in folder.rglob(ADAPTER)):
+        return f"it has no {ADAPTER_CONFIG}"
     broken = [path for path in sorted(folder.rglob("*")) if path.is_file() and _is_broken(path)]
     return f"{broken[0].name} is cut off or damaged" if broken else ""
 

@@ -22,11 +22,13 @@ optimizer's state, the learning-rate schedule and the log start new with each st
 the reference is the policy as it was when the stage began.
 """
 
+import functools
 import json
 import re
+import types
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import pairwise
 from math import gcd
 from pathlib import Path
@@ -36,7 +38,7 @@ from ..errors import CourseError
 from ..profiles import Profile
 from ..rewards import reward_name
 from .arguments import keep_trainable_fp32, training_arguments
-from .checkpoints import checkpoint_step, load_adapter, newest_checkpoint, train_or_resume
+from .checkpoints import STATE, checkpoint_step, load_adapter, newest_checkpoint, train_or_resume
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -49,9 +51,14 @@ OWN = {"max_steps": "steps", "reward_weights": "weights", "output_dir": "the fol
 #: Arguments that may differ when a stage goes on: they change files and logs, not the training.
 FREE = re.compile(r"output_dir|report_to|disable_tqdm|logging_.*|save_.*|hub_.*|push_to_hub")
 
+#: Said where the model differs.
+MOVED = (
+    " (A model on disk is known by its path. If it was merely moved, write the new path into settings.json of each "
+    "stage.)"
+)
+
 FINISHED = "finished.json"
 SETTINGS = "settings.json"
-STATE = "trainer_state.json"
 
 
 @dataclass(frozen=True)
@@ -111,6 +118,22 @@ def _check_stage(stage: Stage) -> None:
         raise CourseError(f"Stage {stage.name!r} has no rows to train on.")
     for name in OWN.keys() & stage.overrides.keys():
         raise CourseError(f"Stage {stage.name!r} overrides {name!r}, which is set by {OWN[name]}. Set it there.")
+    _check_saving(stage)
+
+
+def _check_saving(stage: Stage) -> None:
+    """Raise a CourseError if a stage that is cut off could not go on, or only inexactly."""
+    if stage.overrides.get("save_only_model"):
+        raise CourseError(
+            f"Stage {stage.name!r} has save_only_model=True, which saves no optimizer, so that it could not go on "
+            "where it was cut off. Leave it out."
+        )
+    strategy = stage.overrides.get("save_strategy", "steps")
+    if strategy != "steps":
+        raise CourseError(
+            f"Stage {stage.name!r} has save_strategy={str(strategy)!r}. A stage is saved every `save_every` steps, so "
+            "that it can go on where it was cut off. Leave it out."
+        )
 
 
 def run_stages(
@@ -218,11 +241,13 @@ def _check_folder(folder: Path, planned: list[dict]) -> None:
 
 
 def _settings(policy: "PeftModel", stage: Stage, arguments: dict) -> dict:
-    """What decides a stage's result, flat and fit for JSON. A reward is known by its name alone."""
+    """What decides a stage's result, flat and fit for JSON. The code of a reward is not looked at."""
     lora = policy.peft_config["default"]
-    rewards = [f"{weight} x {reward_name(f)}" for f, weight in zip(stage.rewards, stage.weights, strict=True)]
+    rewards = [f"{weight} x {describe(f)}" for f, weight in zip(stage.rewards, stage.weights, strict=True)]
+    frozen = {str(p.dtype).removeprefix("torch.") for p in policy.parameters() if not p.requires_grad}
     settings = {
-        "model": Path(lora.base_model_name_or_path).name,
+        "model": lora.base_model_name_or_path,
+        "model's number types": ", ".join(sorted(frozen)),  # a base in 4 bits has uint8
         "LoRA rank": lora.r,
         "LoRA alpha": lora.lora_alpha,
         "LoRA targets": sorted(lora.target_modules),
@@ -231,6 +256,38 @@ def _settings(policy: "PeftModel", stage: Stage, arguments: dict) -> dict:
     }
     settings |= {name: value for name, value in arguments.items() if not FREE.fullmatch(name)}
     return json.loads(json.dumps(settings, default=str))
+
+
+def describe(value: object) -> str:
+    """A reward, or one of its settings, as text that is the same in every process.
+
+    Functions and classes by name, a ``partial`` by its arguments, a dataclass by its fields, any other callable by
+    its name alone. What stands for nothing else than a place in memory is left out.
+
+    >>> from grpo_utils.rewards import AdaptiveReward, correctness_reward
+    >>> describe(AdaptiveReward((correctness_reward,), (2.0,), window=5))
+    'AdaptiveReward(rewards=[correctness_reward], weights=[2.0], window=5, floor=0.25)'
+    >>> describe(functools.partial(len, {"b", "a"})), describe(object())
+    ("len(['a', 'b'])", '<object object>')
+    """
+    if isinstance(value, functools.partial):
+        return f"{describe(value.func)}({_join(value.args, value.keywords)})"
+    if is_dataclass(value) and not isinstance(value, type):
+        settings = {part.name: getattr(value, part.name) for part in fields(value) if part.repr}
+        return f"{type(value).__qualname__}({_join((), settings)})"
+    if isinstance(value, dict):
+        return f"dict({_join((), value)})"
+    if isinstance(value, list | tuple):
+        return f"[{_join(value, {})}]"
+    if isinstance(value, set | frozenset):
+        return f"[{', '.join(sorted(describe(item) for item in value))}]"
+    if isinstance(value, types.FunctionType | types.BuiltinFunctionType | type):
+        return value.__qualname__
+    return reward_name(value) if callable(value) else re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+
+
+def _join(items: Sequence, named: dict) -> str:
+    return ", ".join([describe(item) for item in items] + [f"{name}={describe(named[name])}" for name in named])
 
 
 def _fingerprint(rows: "Dataset") -> str:
@@ -245,13 +302,13 @@ def _check_same_settings(folder: Path, settings: dict) -> None:
     """Raise a CourseError if the stage was begun with other settings."""
     if not (folder / SETTINGS).exists():
         return
-    before = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+    before = _read(folder / SETTINGS)
     names = [name for name in {**before, **settings} if before.get(name) != settings.get(name)]
     if names:
         differing = "; ".join(f"{name} was {before.get(name)}, is {settings.get(name)}" for name in names)
         raise CourseError(
             f"The stage in {str(folder)!r} was begun with other settings: {differing}. Go back to those, or give "
-            "this plan a folder of its own."
+            "this plan a folder of its own." + (MOVED if "model" in names else "")
         )
 
 
@@ -330,7 +387,18 @@ def _train(trainer: "Trainer", stage: Stage) -> None:
 
 
 def _read_log(folder: Path) -> list[dict]:
-    return json.loads((folder / STATE).read_text(encoding="utf-8"))["log_history"]
+    return _read(folder / STATE)["log_history"]
+
+
+def _read(path: Path) -> dict:
+    """Read JSON that an earlier call wrote; on a synchronised drive it may be late or cut off."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError) as error:
+        raise CourseError(
+            f"{str(path)!r} is missing or cut off: not synchronised yet, or lost. Wait for it and run again. If it "
+            "stays so, delete the folder of this stage and of all after it, and they are trained anew."
+        ) from error
 
 
 def _write(path: Path, content: dict) -> None:

@@ -12,8 +12,11 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 5 minutes (estimated; 12 measured on a busy machine) | never run |
+# | time for Run All | about 5 minutes ([measured](../docs/results.md)) | never run |
+# | memory | up to 2 GB ([measured](../docs/results.md)) | never run |
 # | model | 0.66 million parameters, ships with the course | the same: it trains on the CPU |
+#
+# The bars below may come from a busier machine.
 #
 # **While it trains**, write down your bet: will two stages beat one in section 3? By how much?
 #
@@ -82,24 +85,10 @@ print(said)
 # each question once, none of them trained on.
 
 # %%
-import re
-
 from grpo_utils import load_rows
 
 train_rows = load_rows("addition", "train", 2000, SEED)
-held_out = load_rows("addition", "test", 400, SEED)
-
-
-def numbers_in(row: dict) -> tuple:
-    return tuple(
-        sorted(map(int, re.findall(r"\d+", row["prompt"][-1]["content"])))
-    )
-
-
-first = {}
-for place, row in enumerate(held_out):
-    first.setdefault(numbers_in(row), place)
-test_rows = held_out.select(list(first.values())[:200])
+test_rows = load_rows("addition", "test", 200, SEED)
 
 # %% [markdown]
 # A *stage* is a training with rewards, weights, steps and rows of its own. The first of ours pays
@@ -252,15 +241,16 @@ from grpo_utils import evaluate
 
 one_stage = Stage("both", rewards, weights, 2 * steps, train_rows, LEVEL)
 judging = dict(max_new_tokens=32, temperature=1.0, seed=SEED)
-seeds = [SEED, SEED + 1, SEED + 2]
+seeds = [SEED, SEED + 1, SEED + 2]  # of the training and of the judging
 ones, twos = [], [evaluate(policy, tokenizer, test_rows, **judging)]
 for seed in seeds:
+    how = judging | dict(seed=seed)
     policy, tokenizer, _ = train(f"one-{seed}", [one_stage], seed)
-    ones.append(evaluate(policy, tokenizer, test_rows, **judging))
+    ones.append(evaluate(policy, tokenizer, test_rows, **how))
 for seed in seeds[1:]:
-    plan = [format_first, then_both]
+    how, plan = judging | dict(seed=seed), [format_first, then_both]
     policy, tokenizer, _ = train(f"two-{seed}", plan, seed)
-    twos.append(evaluate(policy, tokenizer, test_rows, **judging))
+    twos.append(evaluate(policy, tokenizer, test_rows, **how))
 
 # %% [markdown]
 # *Strict accuracy* is the share of held-out prompts whose sampled answer is in form **and** right, with
@@ -273,8 +263,8 @@ for seed, one, two in zip(seeds, ones, twos):
 
 # %% [markdown]
 # Each pair was asked the same prompts, so prompts are compared with themselves; and the three
-# differences say what a fourth seed might bring ([lesson 06](06_evaluation.ipynb)). Here "before" is one
-# stage and "after" is two.
+# differences say how far their mean over seeds is known ([lesson 06](06_evaluation.ipynb)). Here "before"
+# is one stage and "after" is two.
 
 # %%
 from grpo_utils import compare, compare_seeds
@@ -286,9 +276,17 @@ over_seeds = compare_seeds(pairs)
 print(over_seeds)
 
 # %% [markdown]
-# The last sentence is the result of this section, and no other sentence about stages follows from it. If
-# it says "No improvement shown", then on this task, with this model and this budget, the order "form
-# first" bought nothing that three seeds can show. That has a reason:
+# The last sentence is the result of this section, and no other sentence about stages follows from it. It holds
+# for this task, this model, this budget and these prompts.
+#
+# - If it says "No improvement shown", the order "form first" bought nothing that three seeds can show; an effect
+#   smaller than the interval is not ruled out.
+# - If it says that accuracy fell, or rose, look at the three lines above it before you build on its size. The interval
+#   over seeds knows only how far the three differences lie apart. Where they lie much closer together than each of
+#   them is known by itself (its own interval), that is partly luck, and so is a narrow interval over seeds. More seeds
+#   and more prompts tell, chosen before they are looked at.
+#
+# What differs inside one group:
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import group_advantages, weighted_sum
@@ -308,9 +306,9 @@ for name, chosen, paid in (
     print(name, [round(a, 2) for a in advantages])
 
 # %% [markdown]
-# Four answers of one group. The *advantage* is what a completion is made likelier (+) or rarer (-) by.
-# Under "format first" the right and the wrong sum in form are pushed up **alike**: half of the budget
-# goes into pulling wrong sums up. With all rewards the form is still learned, since a right answer
+# Four answers of one group, made by hand. The *advantage* is what a completion is made likelier (+) or
+# rarer (-) by. Under "format first" right and wrong sums in form are pushed up **alike**: in the first stage
+# correctness earns nothing. With all rewards the form is still learned, since a right answer
 # counts only inside it; the two goals do not fight. Stages may pay where one goal hides the other: where
 # the base is never right, so that correctness is zero for everybody at first, or where a second task would
 # undo the first. Whether it does is a comparison such as this one.
@@ -325,10 +323,16 @@ for name, chosen, paid in (
 
 # %%
 import random
+import re
 
 from datasets import Dataset
 
 from grpo_utils import chat_prompt
+
+
+def numbers_in(row: dict) -> list[int]:
+    asked = row["prompt"][-1]["content"]
+    return [int(number) for number in re.findall(r"\d+", asked)]
 
 
 def carries(a: int, b: int) -> int:
@@ -337,12 +341,13 @@ def carries(a: int, b: int) -> int:
     return int(ones) + int(a // 10 + b // 10 + ones >= 10)
 
 
-pairs = [(a, b) for a in range(1, 10) for b in range(10, 100)]
-one_digit = random.Random(SEED).sample(pairs, k=300)
+# %%
+all_sums = [(a, b) for a in range(1, 10) for b in range(10, 100)]
+one_digit = random.Random(SEED).sample(all_sums, k=300)
 two_digits = [numbers_in(row) for row in train_rows]
 kinds = {"one digit": one_digit[:50]}
 for count in (0, 1, 2):
-    of = [pair for pair in two_digits if carries(*pair) == count]
+    of = [asked for asked in two_digits if carries(*asked) == count]
     kinds[f"two digits, {count} carries"] = of[:50]
 
 
@@ -358,18 +363,18 @@ base, tokenizer = load_policy(
 )
 
 
-def samples_right(pairs: list) -> list[list[bool]]:
+def samples_right(asked: list) -> list[list[bool]]:
     """For each sum and each of 8 samples: is the last number right?"""
-    prompts = [chat_prompt(f"What is {a} + {b}?") for a, b in pairs]
+    prompts = [chat_prompt(f"What is {a} + {b}?") for a, b in asked]
     how = dict(samples=8, max_new_tokens=32, seed=SEED)
     texts = generate_samples(base, tokenizer, prompts, **how)
     last = [[re.findall(r"\d+", t)[-1:] for t in said] for said in texts]
-    golds = [[str(a + b)] for a, b in pairs]
+    golds = [[str(a + b)] for a, b in asked]
     return [[n == gold for n in said] for said, gold in zip(last, golds)]
 
 
 # %%
-rights = {kind: samples_right(pairs) for kind, pairs in kinds.items()}
+rights = {kind: samples_right(asked) for kind, asked in kinds.items()}
 rates = {k: [sum(r) / 8 for r in rows] for k, rows in rights.items()}
 for kind, values in rates.items():
     print(f"{kind:22}{mean_interval(values)}")
@@ -379,32 +384,44 @@ hardest = min(rates, key=lambda kind: sum(rates[kind]))
 print("hardest for the base:", hardest)
 
 # %% [markdown]
-# What is easiest for us is hardest for this model, which was never shown a sum like that: it is hardly ever right. (An
-# interval from 0.000 to 0.000 is the bootstrap's blind spot. With none of 50 prompts right, the true share may
-# still be some 6 %.) Carrying, on the other hand, changes little, if anything. And among single sums of two digits, are some harder than others? If so, a prompt that does well in its
-# first four samples does well in the other four, too. The correlation of the two halves, where 1 is "difficulty is a
-# property of the prompt" and 0 is "all prompts are alike, the rest is luck":
+# If it names the sums with one digit, what is easiest for us is hardest for this model, which was never shown a sum
+# like that. (An interval from 0.000 to 0.000 is the blind spot of the bootstrap, which resamples the prompts: lesson
+# 06. With none of 50 prompts right, the true share may still be some 6 %.) Where the other three intervals overlap,
+# carrying makes no difference that 50 prompts can show.
+#
+# And among single sums of two digits, are some harder than others? If so, a prompt that does well in its first four
+# samples does well in the other four, too. So we look at the correlation of the two halves, with its 95 % interval:
 
 # %%
 import numpy
+from scipy.stats import pearsonr
 
 pooled = [row for kind in list(kinds)[1:] for row in rights[kind]]
 halves_of = numpy.array(pooled).reshape(-1, 2, 4).mean(axis=2)
-alike = numpy.corrcoef(halves_of.T)[0, 1]
-print(f"correlation of the halves, {len(pooled)} prompts: {alike:+.2f}")
+alike = pearsonr(*halves_of.T)
+low, high = alike.confidence_interval()
+print(f"correlation of the halves, {len(pooled)} prompts: ", end="")
+print(f"{alike.statistic:+.2f} ({low:+.2f} to {high:+.2f})")
 
 # %% [markdown]
-# Near 0 (with so few prompts it scatters by about 0.08 around the true value): there is nothing to sort by. Whoever
-# sorts these prompts by a pass rate from eight samples sorts them by luck. So the only curriculum here is one
-# digit against two. The same 400 rows in three orders, two stages of one length each, the same rewards
-# throughout: shuffled; **one digit first**, as we guessed; **two digits first**, as was measured.
+# If the interval covers 0, no difference between single prompts is shown. That is not the same as "there is none":
+# four samples are four coin flips, and two halves of them never agree fully. Prompts whose true rates scatter by 0.08
+# (standard deviation, about a mean of 0.86) would reach a correlation of about 0.18, by 0.10 of 0.27, by 0.13 of 0.40
+# (computed from the variance of four flips). What lies above the interval's upper end is ruled out, as far as a 95 %
+# interval rules anything out. And while the correlation stays below a third, more than half of what scatters in a pass
+# rate from eight samples is luck (Spearman and Brown: of eight samples the share that is not luck is `2r / (1 + r)`).
+# Whoever sorts by it sorts mostly by luck then.
+#
+# What is left is one digit against two. The same 400 rows in three orders, two stages of one length each, the same
+# rewards throughout: shuffled; **one digit first**, as we guessed; **two digits first**, as the pass rates say where
+# one digit is the hardest.
 
 
 # %%
-def sums(pairs: list) -> Dataset:
-    asked = [chat_prompt(f"What is {a} + {b}?") for a, b in pairs]
-    answers = [str(a + b) for a, b in pairs]
-    return Dataset.from_dict({"prompt": asked, "answer": answers})
+def sums(asked: list) -> Dataset:
+    prompts = [chat_prompt(f"What is {a} + {b}?") for a, b in asked]
+    answers = [str(a + b) for a, b in asked]
+    return Dataset.from_dict({"prompt": prompts, "answer": answers})
 
 
 SHORT = steps * 3 // 4 or 1
@@ -508,7 +525,8 @@ print(told.replace("; ", "\n"))
 # them are learned alike, the proportions are back where they began.
 #
 # Was it worth it? Against the same training with the weights held where they started: one stage, as many steps, the
-# same seed and rows. (`floor=1.0` is that.)
+# same seed and rows. (`floor=1.0` is that.) The adaptive reward is summed with faded weights: compare `correct` at the
+# end of the two bars, not `reward`.
 
 # %%
 still = replace(adaptive, floor=1.0)
@@ -597,7 +615,8 @@ from grpo_utils import checkpoint_problem
 
 newest = newest_checkpoint(cut / "2-both")
 damaged = newest / "optimizer.pt"
-_ = damaged.write_bytes(damaged.read_bytes()[:5000])
+content = damaged.read_bytes()
+_ = damaged.write_bytes(content[: len(content) // 2])
 print(f"{newest.name}: {checkpoint_problem(newest)}")
 
 # %% [markdown]
@@ -632,7 +651,9 @@ print("largest difference of a weight:", weights_apart)
 # Nothing at all, to the last bit. It takes everything in a checkpoint for that: the adapter, the optimizer, the
 # schedule, the states of all random generators, and the log (from which adaptive weights are read). Therefore:
 #
-# - `save_only_model=True` saves space and cannot be resumed from.
+# - `save_only_model=True` saves space and leaves the optimizer out. transformers resumes from such a checkpoint all the
+#   same, without a word, with a new optimizer. `newest_checkpoint` passes over it, and `run_stages` refuses the
+#   argument, as it does `save_strategy="no"`.
 # - A checkpoint holds no completions. Where a batch of them serves several steps (`num_iterations`,
 #   `steps_per_generation`), a checkpoint in between resumes with new ones. `run_stages` refuses such a
 #   `save_every`.
@@ -642,7 +663,9 @@ print("largest difference of a weight:", weights_apart)
 #   transformers 5.17, when it resumes, loads the copy and not the adapter (measured; a test of the course
 #   shows it). `run_stages`, and `train_or_resume(trainer)` for a trainer of your own, put it back.
 #
-# And a folder of another plan is not resumed by accident:
+# And a folder of another plan is not resumed by accident. Model, adapter, rows, arguments and rewards are compared. A
+# reward is known by its name, its weight and its settings (the fields of a dataclass, the arguments of a `partial`);
+# its code is not looked at. If you change the code of a reward, take a new folder.
 
 # %%
 other = [replace(format_first, weights=[1.0, 0.5]), then_both]
@@ -654,8 +677,8 @@ except CourseError as error:
 # %% [markdown]
 # ## 7. A Colab that disconnects
 #
-# A free Colab ends without asking, and its disk goes with it. So checkpoints belong elsewhere. **Everything in
-# this section was never run**: it needs Google's machines and your accounts.
+# A free Colab ends without asking, and its disk goes with it. So checkpoints belong elsewhere. **None of the code
+# shown as text here was ever run**: it needs Google's machines and your accounts.
 #
 # **Google Drive.** Mount it, give `run_stages` a folder there, and after a disconnect run the same cells again:
 #
@@ -670,8 +693,9 @@ except CourseError as error:
 # drive.flush_and_unmount()  # wait until all of it has arrived
 # ```
 #
-# A drive is synchronised later and in any order. That is why every file of a checkpoint is opened before it counts as
-# whole, and why two are kept.
+# A drive is synchronised later and in any order. That is why every file of a checkpoint that a resumed run reads is
+# opened before it counts as whole, and why two are kept. The adapter of a finished stage is looked at, too: if it is
+# missing or cut off, an error says so.
 #
 # **The Hub.** `hub_strategy="checkpoint"` pushes each checkpoint into the folder `last-checkpoint` of a (private)
 # repository. One repository for each stage:
@@ -686,7 +710,8 @@ except CourseError as error:
 # stage = Stage("format", rewards, weights, 200, rows, overrides=TO_HUB)
 # ```
 #
-# Afterwards, on a new machine, fetch it and give it its number back:
+# Afterwards, on a new machine, fetch the repository of **every** stage that was begun, and give each checkpoint its
+# number back. A stage that is not there is trained again from its beginning:
 #
 # ```python
 # import json
@@ -703,6 +728,9 @@ except CourseError as error:
 # state = json.loads((last / "trainer_state.json").read_text())
 # last.rename(run / f"checkpoint-{state['global_step']}")
 # ```
+#
+# This brings checkpoints back and nothing else, no `settings.json` either. So on a new machine **the plan is not
+# checked**: take care that it is the same.
 #
 # How much is that to carry about? Not the model, which stays where it was: the adapter, and the optimizer's two
 # running means of every weight of it. Here, in fp32, these are twice the adapter's size:
@@ -748,8 +776,10 @@ tried = {name: try_knob(name, changes) for name, changes in KNOBS.items()}
 
 # %% [markdown]
 # The number of completions is the same in all of them: 64 a step, so that a group of 4 means 16 prompts a step, and
-# a group of 16 means 4. (Only "used twice" samples half as many: each batch serves two steps.) *Tied* is the share
-# of groups without any difference, *entropy* and *clipped* are TRL's metrics, all of them as the mean over the steps.
+# a group of 16 means 4. (Only "used twice" samples half as many: each batch serves two steps.) All columns but the last
+# are means over the steps: *tied* is the share of groups without any difference; *entropy* is taken at the sampling
+# temperature, so the rows 0.7 and 1.3 cannot be compared with the rest; *ratio clipped* is TRL's `clip_ratio` (not
+# `completions/clipped_ratio`, which is truncation).
 
 
 # %%
@@ -761,15 +791,21 @@ def mean_of(log: list[dict], key: str) -> float | None:
 KEYS = {
     "tied": "frac_reward_zero_std",
     "entropy": "entropy",
-    "clipped": "clip_ratio/region_mean",
+    "ratio clipped": "clip_ratio/region_mean",
     "kl": "kl",
 }
-print(f"{'':16}" + "".join(f"{key:>9}" for key in KEYS) + "   accuracy")
+wide = [max(len(key), 6) + 2 for key in KEYS]
+heads = "".join(f"{key:>{w}}" for key, w in zip(KEYS, wide))
+print(f"{'':15}{heads}  accuracy")
 for name, (log, after, _) in tried.items():
     values = [mean_of(log, key) for key in KEYS.values()]
-    cells = ["-" if v is None else f"{v:.4f}" for v in values]
-    rate = str(after.accuracy).split(",")[0]
-    print(f"{name:16}" + "".join(f"{c:>9}" for c in cells), " ", rate)
+    texts = ["-" if v is None else f"{v:.4f}" for v in values]
+    cells = "".join(f"{text:>{w}}" for text, w in zip(texts, wide))
+    print(f"{name:15}{cells}  {str(after.accuracy).split(',')[0]}")
+
+# %% [markdown]
+# The row "beta 0.04" may equal the first in all but `kl`: in so few steps its pull changed nothing that this table
+# shows.
 
 # %% tags=["nbval-check-output"]
 logs_of = {name: log for name, (log, _, _) in tried.items()}
@@ -781,7 +817,8 @@ cold, hot = (
     logged(logs_of[f"temperature {t}"], "entropy")[0] for t in (0.7, 1.3)
 )
 once, twice = (
-    mean_of(logs_of[n], KEYS["clipped"]) for n in ("as it was", "used twice")
+    mean_of(logs_of[name], KEYS["ratio clipped"])
+    for name in ("as it was", "used twice")
 )
 print("groups of 4 tie more often than groups of 16:", tied4 > tied16)
 print("hotter sampling has more entropy, at step 1:", hot > cold)
@@ -804,7 +841,7 @@ print("rank 16 against rank 4:", sizes["as it was"] / sizes["rank 4"])
 # - **Rank**: a quarter of the parameters, with `lora_alpha / r` held at 2. Adam moves every entry by about the
 #   learning rate, so an adapter with fewer of them moves less in a step: at the same rate it gets less far in so few
 #   steps. That says nothing about where it would end. (With `lora_alpha` itself held, the best rate is reported to
-#   depend little on the rank: Schulman 2025.)
+#   depend little on the rank: [Schulman 2025](https://thinkingmachines.ai/blog/lora/).)
 #
 # What does a batch cost? `per_device_train_batch_size * gradient_accumulation_steps` completions go into one step;
 # `per_device_train_batch_size * steps_per_generation` are generated at once. The second must hold whole groups:
@@ -825,20 +862,20 @@ for batch, uses, group in ((64, 1, 8), (1, 8, 8), (4, 1, 8)):
 # | knob | here | what it does | shown, or source |
 # |---|---|---|---|
 # | `num_generations` | 8 | completions of one prompt; small groups tie more often. DeepSeekMath used 64 | shown above; Shao et al. 2024, arXiv 2402.03300 |
-# | `learning_rate` | 1e-3 | the first knob to turn. Too high: collapse, for good. An adapter takes about ten times that of full fine-tuning; the course's T4 profile starts a 1.5B model at 1e-5 (never run) | shown in [lesson 04](04_reading_a_run.ipynb), section 7; Schulman 2025, *LoRA without regret* |
+# | `learning_rate` | 1e-3 | the first knob to turn. Too high: collapse, for good. An adapter takes about ten times that of full fine-tuning; the course's T4 profile starts a 1.5B model at 1e-5 (never run) | shown in [lesson 04](04_reading_a_run.ipynb), section 7; Schulman 2025, [*LoRA without regret*](https://thinkingmachines.ai/blog/lora/) |
 # | `per_device_train_batch_size` | 64 | **completions** (not prompts) that are learned from at once: memory | shown above; TRL, `GRPOConfig` |
 # | `gradient_accumulation_steps` | 1 | such batches for one step: time instead of memory, the same gradient | exercise 2; TRL |
-# | `steps_per_generation` | as accumulation | such batches from one generation; above the accumulation the last ones are off-policy | shown above; TRL |
+# | `steps_per_generation` | as accumulation | such batches from one generation; it must hold whole groups. Above the accumulation the last batches are off-policy (sampled by an earlier state of the policy) | whole groups: shown above; off-policy: TRL, `GRPOConfig` |
 # | `num_iterations` | 1 | uses of each completion; above 1 off-policy, clipped by `epsilon` | shown above; Shao et al. 2024, there called μ |
 # | `epsilon`, `epsilon_high` | 0.2, 0.2 | how far the ratio may go before it is clipped; DAPO raises the upper one to 0.28 for exploration | no effect with one use: shown above; Yu et al. 2025, arXiv 2503.14476 |
-# | `beta` | 0.0 | pull back to the policy at the start of the stage; `kl` is logged. DeepSeekMath 0.04, DAPO none | shown above and in lesson 04, section 8 |
-# | `temperature` | 1.0 | variety of a group. TRL divides the logits by it when it learns as well | shown above; TRL, `grpo_trainer.py` |
-# | `top_p`, `top_k` | 1.0, 0 (off) | cut rare tokens when sampling. TRL does **not** cut them when it learns, so the two differ | TRL, `grpo_trainer.py`; never run here |
+# | `beta` | 0.0 | pull back to the policy at the start of the stage; `kl` is logged. DeepSeekMath 0.04, DAPO none | shown: `kl` is logged; the pull is too small to see in 12 steps. More in lesson 04, section 8 |
+# | `temperature` | 1.0 | variety of a group. TRL divides the logits by it when it learns as well | variety: shown above; the division: TRL, `trl/trainer/grpo_trainer.py` |
+# | `top_p`, `top_k` | 1.0, 0 (off) | cut rare tokens when sampling. TRL does **not** cut them when it learns, so the two differ | TRL, `trl/trainer/grpo_trainer.py`; never run here |
 # | `max_completion_length` | 32 | cuts answers off; too short: no reward is ever reached | shown in lesson 04, section 9 |
 # | prompt length | 96 | TRL never cuts a prompt: `drop_long_prompts(rows, …)` | TRL; [lesson 03](03_grpo_lora.ipynb) |
 # | LoRA `r` | 16 | size of the adapter; for RL small ranks are reported to do | shown above; Schulman 2025 |
 # | reward weights | 2, 0.5, 0.5 | only their proportions count, with `scale_rewards="group"` | shown in [lesson 02](02_rewards.ipynb), section 8 |
-# | `max_steps` | 40 | watch the curve, and stop when held-out accuracy does | shown in section 3 |
+# | `max_steps` | `2 * steps` | watch the curve, and stop when accuracy on a validation set, apart from the rows you judge by, does | not shown here |
 
 # %% [markdown]
 # ## 9. Exercises
@@ -857,10 +894,10 @@ def my_plan() -> list:
     return []
 
 
-# %% tags=["nbval-check-output"]
+# %%
 from itertools import pairwise
 
-from grpo_utils import check_exercise
+GOALS = ("form", "right", "short")
 
 
 def judge_plan(plan: list) -> str:
@@ -869,14 +906,20 @@ def judge_plan(plan: list) -> str:
         return ""
     if [length for _, _, length in plan] != [40, 40, 20]:
         return "the steps are not 40, 40, 20"
-    for goal, stage in zip(("form", "right", "short"), plan):
-        if goal not in stage[1]:
+    for name, paid, _ in plan:
+        if set(paid) - set(GOALS):
+            return f"in {name!r} a reward is unknown; there are {GOALS}"
+    for goal, (_, paid, _) in zip(GOALS, plan):
+        if goal not in paid:
             return f"{goal!r} is not paid where it should be learned"
     for (_, paid, _), (name, later, _) in pairwise(plan):
         if set(paid) - set(later):
             return f"in {name!r} something learned goes unpaid"
     return "sound"
 
+
+# %% tags=["nbval-check-output"]
+from grpo_utils import check_exercise
 
 PLAN = [((), "sound")]
 print(check_exercise("Exercise 1", lambda: judge_plan(my_plan()), PLAN))
@@ -885,7 +928,7 @@ print(check_exercise("Exercise 1", lambda: judge_plan(my_plan()), PLAN))
 # <details><summary>Solution</summary>
 #
 # The next cell holds it. Each stage goes on paying for what came before: what is not paid wanders or falls, as
-# section 7 of lesson 02 shows.
+# section 7 of lesson 02 shows. A plan that pays all three throughout passes too.
 # </details>
 
 
@@ -955,6 +998,7 @@ LEFT = [
     (([[10, True], [20, True]], 1), 20),
     (([[10, True], [20, True], [30, False]], 1), 20),
     (([[9, True], [100, True], [15, False]], 1), 100),
+    (([[100, True], [9, True]], 1), 100),
     (([[10, True], [15, True]], 2), 10),
     (([[10, False]], 1), 0),
 ]
