@@ -170,15 +170,24 @@ def test_seeds_on_different_prompts_are_refused():
 
 
 @pytest.mark.parametrize("count", [3, 10])
-def test_seeds_that_did_nothing_raise_a_false_alarm_in_one_of_twenty_cases(count):
+def test_seeds_that_did_nothing_raise_a_false_alarm_in_one_of_twenty_cases_at_most(count):
     """A/A: both sides of each seed are 200 prompts, 23 % right. With one shared before it was 16 and 51 %."""
-    rng, template, alarms = numpy.random.default_rng(1), compare(sampled(46, 200), sampled(46, 200)), 0
+    rng, alarms = numpy.random.default_rng(1), 0
+    template = replace(compare(sampled(46, 200), sampled(46, 200)), better=35, worse=35)
     for _ in range(1000):
         before, after = rng.binomial(200, 0.23, size=(2, count)) / 200
         changes = [Estimate(change, -1, 1) for change in after - before]
         seeds = [replace(template, difference=c, said=(f"{i}", f"{i}")) for i, c in enumerate(changes)]
         alarms += not compare_seeds(seeds).difference.covers_zero
-    assert 0.03 <= alarms / 1000 <= 0.07
+    assert 0.005 <= alarms / 1000 <= 0.05
+
+
+def test_three_seeds_that_agree_by_luck_are_no_surer_than_their_prompts():
+    """Each difference was uncertain by 0.045, all three lay within 0.01, and "FELL" was claimed."""
+    one = replace(compare(sampled(10, 200), sampled(7, 200)), better=8, worse=11)
+    changes = [Estimate(value, value - 0.045, value + 0.045) for value in (-0.025, -0.015, -0.020)]
+    seeds = [replace(one, difference=change, said=(f"{i}", f"{i}")) for i, change in enumerate(changes)]
+    assert compare_seeds(seeds).difference == pytest.approx((-0.02, -0.0447, 0.0047), abs=1e-3)
 
 
 def test_samples_give_pass_at_k_and_a_vote():

@@ -12,6 +12,7 @@ McNemar test gives p below 0.05. The two ask the same question, and on few chang
 bootstrap is the more credulous.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -275,7 +276,8 @@ def compare_seeds(comparisons: Sequence[Comparison]) -> SeedsComparison:
     No improvement shown: strict accuracy changed by +0.027 (-0.098 to +0.152), the mean of 3 seeds with a t interval; so few seeds make it wide.
 
     Differences are multiples of ``1 / n`` (``n`` prompts), so seeds may agree by rounding: their standard deviation
-    is taken to be ``1 / n`` at least.
+    is taken to be ``1 / n`` at least. And three seeds may agree by luck more closely than any of their differences is
+    known: the interval is never narrower than the sampling of the prompts alone would make it.
 
     Raises:
         CourseError: there are fewer than two comparisons, two of them share their sampled results, or they
@@ -284,7 +286,15 @@ def compare_seeds(comparisons: Sequence[Comparison]) -> SeedsComparison:
     _check_seeds(comparisons)
     differences = tuple(comparison.difference.value for comparison in comparisons)
     finest = 1 / min((comparison.before.n for comparison in comparisons), default=1)
-    return SeedsComparison(differences, t_interval(differences, least_scatter=finest))
+    mean, low, high = t_interval(differences, least_scatter=finest)
+    least = 1.96 * _sampling_error(comparisons)
+    return SeedsComparison(differences, Estimate(mean, min(low, mean - least), max(high, mean + least)))
+
+
+def _sampling_error(comparisons: Sequence[Comparison]) -> float:
+    """The standard error of the mean difference, if seeds did not matter: how the prompts' -1, 0 and 1 scatter."""
+    variances = [(c.better + c.worse - (c.better - c.worse) ** 2 / c.before.n) / c.before.n**2 for c in comparisons]
+    return math.sqrt(sum(variances)) / len(comparisons)
 
 
 def _check_seeds(comparisons: Sequence[Comparison]) -> None:
