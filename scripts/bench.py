@@ -18,6 +18,9 @@ from typing import NamedTuple
 
 import psutil
 
+sys.path.insert(0, str(Path(__file__).parent))
+import minutes
+
 from grpo_utils import FAMILIES, PROFILES, math_rewards
 
 ROOT = Path(__file__).parent.parent
@@ -192,6 +195,7 @@ def main() -> None:
     again = run_lesson(LESSON, "qwen")
     PAGE.write_text(page(runs, again), encoding="utf-8")
     print(f"written: {PAGE.relative_to(ROOT)}")
+    minutes.main()
     if not same(next(run.report for run in runs if run.report), again.report):
         sys.exit("Error: two runs with the same seed gave different reports")
 

@@ -1,23 +1,18 @@
 """What README, guide and lessons say of minutes and memory is what `make bench` measured."""
 
 import re
+import sys
 
 import nbformat
 import pytest
 from conftest import ROOT
 
-RESULTS = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+sys.path.insert(0, str(ROOT / "scripts"))
+from minutes import measured
+
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GUIDE = (ROOT / "docs" / "instructor-guide.md").read_text(encoding="utf-8")
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-
-
-def measured(name: str) -> tuple[str, str]:
-    """Minutes and memory as they are told: of the slower, and of the larger of both families, rounded."""
-    rows = re.findall(rf"^\| `{name}` \| \w+ \| (\d+) s \| ([\d.]+) GB \|", RESULTS, flags=re.MULTILINE)
-    assert len(rows) == 2, f"docs/results.md has not both families of {name}: make bench"
-    minutes = max(1, round(max(int(seconds) for seconds, _ in rows) / 60))
-    return f"{minutes} minute{'s' * (minutes > 1)}", f"{max(float(peak) for _, peak in rows):.1f} GB"
 
 
 def row_of(page: str, name: str) -> str:

@@ -1,0 +1,49 @@
+"""Write the minutes and memory of docs/results.md wherever they are told: README, guide and lessons.
+
+    python scripts/minutes.py
+
+`make bench` calls it; a test holds all of these pages against the results.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from badges import rewrite
+from build_notebooks import ROOT, SOURCES, repository
+
+RESULTS, README, GUIDE = ROOT / "docs" / "results.md", ROOT / "README.md", ROOT / "docs" / "instructor-guide.md"
+
+
+def measured(name: str) -> tuple[str, str]:
+    """Minutes and memory as they are told: of the slower, and of the larger of both families, rounded."""
+    page = RESULTS.read_text(encoding="utf-8")
+    rows = re.findall(rf"^\| `{name}` \| \w+ \| (\d+) s \| ([\d.]+) GB \|", page, flags=re.MULTILINE)
+    if len(rows) != 2:
+        sys.exit(f"Error: docs/results.md has not both families of {name}: make bench")
+    minutes = max(1, round(max(int(seconds) for seconds, _ in rows) / 60))
+    return f"{minutes} minute{'s' * (minutes > 1)}", f"{max(float(peak) for _, peak in rows):.1f} GB"
+
+
+def tell(path: Path, row: str, cell: int, text: str) -> None:
+    """Put ``text`` into a cell of the one row of a table that matches ``row``."""
+    page = path.read_text(encoding="utf-8")
+    [line] = [line for line in page.splitlines() if re.search(row, line)]
+    cells = line.split(" | ")
+    cells[cell] = text
+    path.write_text(page.replace(line, " | ".join(cells)), encoding="utf-8")
+
+
+def main() -> None:
+    for source in sorted(SOURCES.glob("*.py")):
+        minutes, memory = measured(source.stem)
+        tell(README, rf"^\| \[\d\d .*{source.stem}\.ipynb", 2, f"{minutes}, {memory} (measured)")
+        tell(GUIDE, rf"^\| \[\d\d .*{source.stem}\.ipynb", 1, f"{minutes} (measured)")
+        tell(source, r"^# \| time for Run All \|", 2, f"about {minutes} ([measured](../docs/results.md))")
+        tell(source, r"^# \| memory \|", 2, f"{memory} ([measured](../docs/results.md))")
+        rewrite(source, repository())
+
+
+if __name__ == "__main__":
+    main()
