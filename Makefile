@@ -29,7 +29,7 @@ $(VENV)/installed: requirements.txt requirements-unsloth.txt pyproject.toml scri
 	@touch $@
 
 lab: setup       ## JupyterLab on the lessons
-	$(BIN)/jupyter lab notebooks
+	$(BIN)/jupyter lab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_start.ipynb
 
 lint: setup      ## ruff
 	$(BIN)/ruff check .
