@@ -141,6 +141,7 @@ def page(runs: list[Run], again: Run) -> str:
     report = qwen.report
     step = report["train_seconds"] / report["steps"]
     rate, completions = rewards_per_second(), PROFILES["cpu"].completions_per_step
+    repeated = "the same report" if same(report, again.report) else "DIFFERENT reports"
     versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
     return f"""# Results
 
@@ -156,8 +157,7 @@ seed {report["seed"]}. Strict: form and answer both right.
 
 {family_table(gemma)}
 
-Two runs with the same seed gave {"the same report" if same(report, again.report) else "DIFFERENT reports"}, but
-for times.
+Two runs with the same seed gave {repeated}, but for times.
 
 ## Minutes and memory of all lessons
 

@@ -12,8 +12,8 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 5 minutes ([measured](../docs/results.md)) | never run |
-# | memory | up to 2 GB ([measured](../docs/results.md)) | never run |
+# | time for Run All | about 7 minutes ([measured](../docs/results.md)) | never run |
+# | memory | 1.9 GB ([measured](../docs/results.md)) | never run |
 # | model | 0.66 million parameters, ships with the course | the same: it trains on the CPU |
 #
 # The bars below may come from a busier machine.
@@ -281,10 +281,9 @@ print(over_seeds)
 #
 # - If it says "No improvement shown", the order "form first" bought nothing that three seeds can show; an effect
 #   smaller than the interval is not ruled out.
-# - If it says that accuracy fell, or rose, look at the three lines above it before you build on its size. The interval
-#   over seeds knows only how far the three differences lie apart. Where they lie much closer together than each of
-#   them is known by itself (its own interval), that is partly luck, and so is a narrow interval over seeds. More seeds
-#   and more prompts tell, chosen before they are looked at.
+# - If it says that accuracy fell, or rose, more seeds and more prompts tell by how much, chosen before they are
+#   looked at. (Three seeds may agree by luck. So the interval is never narrower than the sampling of the prompts alone
+#   would make it.)
 #
 # What differs inside one group:
 

@@ -13,8 +13,8 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 3 minutes ([measured](../docs/results.md)) | never run |
-# | memory | 2 GB ([measured](../docs/results.md)) | |
+# | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
+# | memory | 1.5 GB ([measured](../docs/results.md)) | |
 # | model | 0.66 million parameters, ships with the course | the same: it trains on the CPU |
 #
 # The bars below may come from a busier machine.

@@ -13,7 +13,7 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 2 minutes ([measured](../docs/results.md)) | never run |
+# | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
 # | memory | 1.4 GB ([measured](../docs/results.md)) | |
 # | model | 0.66 million parameters, ships with the course | the same: it trains on the CPU |
 #
