@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from conftest import ROOT
@@ -11,7 +13,8 @@ from conftest import ROOT
 from grpo_utils.errors import CourseError
 from grpo_utils.project import new_project, template_names
 
-TRAINED = ["basic_grpo"]
+TRAINED = ["basic_grpo", "structured_output", "code_reward"]
+SHARED = ["train.py", "settings.py", "policy.py", "checkpoints.py", "evaluate.py", "guard.py", ".gitignore"]
 #: A user's machine: none of what these tests have set for themselves.
 ALONE = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHONPATH", "OMP_", "HF_"))}
 
@@ -27,6 +30,20 @@ def test_nothing_in_it_refers_to_the_courses_internals(name):
     for path in (ROOT / "templates" / name).rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         assert "import grpo_utils" not in text and "from grpo_utils" not in text, path
+
+
+@pytest.mark.parametrize("file", SHARED)
+def test_what_the_templates_share_is_the_same_letter_by_letter(file):
+    texts = {name: (ROOT / "templates" / name / file).read_text(encoding="utf-8") for name in TRAINED}
+    different = [name for name, text in texts.items() if text != texts["basic_grpo"]]
+    assert not different, f"edit {file} in basic_grpo, and copy it to {different}"
+
+
+@pytest.mark.parametrize("name", template_names())
+def test_the_table_has_it_and_its_readme_says_what_to_change(name):
+    assert f"[{name}]({name})" in (ROOT / "templates" / "README.md").read_text(encoding="utf-8")
+    readme = (ROOT / "templates" / name / "README.md").read_text(encoding="utf-8")
+    assert "**Change first:" in readme.split("##")[0] and "never run" in readme and "Licence: Apache-2.0" in readme
 
 
 @pytest.mark.parametrize("name", template_names())
@@ -73,6 +90,8 @@ def test_its_own_tests_pass(project):
         (["--learning_rat", "1"], "learning_rat"),
         (["--dataset_name", "no.jsonl"], "'no.jsonl' is no file here"),
         (["--reward_weights", "1"], "reward_weights has 1 number"),
+        (["--rewards", "corectness_reward"], "Did you mean 'correctness_reward'?"),
+        (["--model_name_or_path", ""], "model_name_or_path is missing"),
         (["--use_peft", "false"], "load_in_4bit needs use_peft"),
     ],
 )
@@ -92,8 +111,81 @@ def test_a_misspelled_key_is_named_with_the_nearest(project):
 def test_it_trains_until_held_out_accuracy_has_risen(project):
     run = in_folder(project, "train.py", "--config", "config.cpu.yaml")
     assert run.returncode == 0, run.stderr[-3000:]
-    report = json.loads((project / "outputs" / "basic" / "report.json").read_text(encoding="utf-8"))
+    [written] = (project / "outputs").glob("*/report.json")
+    report = json.loads(written.read_text(encoding="utf-8"))
     assert report["before"]["accuracy_ci95"][1] < report["after"]["accuracy_ci95"][0]
     assert report["p_value"] < 1e-6 and "Accuracy rose" in run.stdout
     assert {"profile", "family", "model", "steps", "train_seconds", "seed", "before", "after", "p_value"} <= set(report)
     assert report["versions"].keys() >= {"unsloth", "trl", "transformers", "peft", "bitsandbytes", "torch"}
+
+
+@pytest.fixture(scope="module")
+def basic(tmp_path_factory):
+    """The first template, with plain transformers and fp32: it starts faster."""
+    return new_project("basic_grpo", tmp_path_factory.mktemp("basic") / "project")
+
+
+FAST = ["--config", "config.cpu.yaml", "--use_unsloth", "false", "--load_in_4bit", "false", "--eval_rows", "20"]
+
+
+@pytest.mark.slow
+def test_ctrl_c_saves_and_the_same_command_goes_on_to_the_same_end(basic):
+    steps = [*FAST, "--max_steps", "8", "--logging_steps", "1", "--save_steps", "3"]
+    whole = in_folder(basic, "train.py", *steps, "--output_dir", "outputs/whole")
+    assert whole.returncode == 0, whole.stderr[-2000:]
+    command = [sys.executable, "train.py", *steps, "--output_dir", "outputs/cut"]
+    process = subprocess.Popen(command, cwd=basic, env=ALONE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for line in process.stdout:
+        if line.startswith("step    4"):
+            process.send_signal(signal.SIGINT)
+            break
+    said, error = process.communicate(timeout=300)
+    assert process.returncode and "The same command goes on from there" in error, said + error
+    rest = in_folder(basic, "train.py", *steps, "--output_dir", "outputs/cut")
+    assert rest.returncode == 0 and "Going on from" in rest.stdout, rest.stderr[-2000:]
+    reports = [json.loads((basic / "outputs" / name / "report.json").read_text()) for name in ("whole", "cut")]
+    assert reports[0]["after"] == reports[1]["after"] and reports[1]["steps"] == 8
+
+
+@pytest.mark.slow
+def test_a_folder_of_another_model_is_refused(basic):
+    (basic / "outputs" / "other").mkdir(parents=True)
+    (basic / "outputs" / "other" / "run.json").write_text(json.dumps({"model_name_or_path": "other/model"}))
+    run = in_folder(basic, "train.py", *FAST, "--output_dir", "outputs/other")
+    assert "was begun otherwise: " in run.stderr and "'other/model'" in run.stderr and "Traceback" not in run.stderr
+
+
+@pytest.mark.slow
+def test_a_reward_that_raises_names_the_row_and_the_checkpoint_stays(basic):
+    broken = "def raising_reward(completions, answer, **kwargs):\n    return [1 / (int(a) % 7) for a in answer]\n"
+    text = (basic / "rewards.py").read_text()
+    (basic / "rewards.py").write_text(
+        text.replace("#: What", f"{broken}\n\n#: What").replace("REWARDS = [", "REWARDS = [raising_reward, ")
+    )
+    run = in_folder(
+        basic,
+        "train.py",
+        *FAST,
+        "--rewards",
+        "raising_reward",
+        "--reward_weights",
+        "1",
+        "--output_dir",
+        "outputs/raises",
+    )
+    (basic / "rewards.py").write_text(text)
+    assert run.returncode and "raising_reward raised." in run.stderr and "ZeroDivisionError" in run.stderr
+    assert "Row: {" in run.stderr and "Completion: " in run.stderr and "checkpoints stay" in run.stderr
+
+
+@pytest.mark.slow
+def test_trl_grpo_trains_with_its_own_keys_and_the_same_rewards(basic):
+    assert in_folder(basic, "data.py", "addition", "rows").returncode == 0
+    trl = str(Path(sys.executable).with_name("trl"))
+    run = subprocess.run(
+        [trl, "grpo", "--config", "config.trl.yaml", "--max_steps", "2"],
+        cwd=basic, env=ALONE | {"HF_HUB_OFFLINE": "1"}, capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    assert run.returncode == 0 and (basic / "outputs" / "basic-trl" / "adapter_model.safetensors").exists(), run.stderr[
+        -2000:
+    ]

@@ -21,7 +21,6 @@ from data import load_rows, short_enough
 from evaluate import evaluate, paired_p_value, summary, table
 from guard import RewardError, guarded
 from policy import keep_trainable_fp32, load_policy
-from rewards import REWARDS
 from transformers import TrainerCallback
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 from trl import GRPOTrainer
@@ -34,7 +33,8 @@ class Lines(TrainerCallback):
 
     def on_log(self, args, state, control, logs=None, **kwargs):
         if logs and "reward" in logs:
-            means = " ".join(f"{r.__name__} {logs[f'rewards/{r.__name__}/mean']:.2f}" for r in REWARDS)
+            found = {k.split("/")[1]: v for k, v in logs.items() if k.startswith("rewards/") and k.endswith("/mean")}
+            means = "  ".join(f"{name} {value:.2f}" for name, value in found.items())
             tied = logs["frac_reward_zero_std"]
             print(f"step {state.global_step:4}  reward {logs['reward']:.2f}  {means}  tied {tied:.2f}", flush=True)
 
@@ -75,7 +75,7 @@ def main(argv: list[str]) -> None:
         "after": summary(after),
         "p_value": paired_p_value(before["right"], after["right"]),
         "versions": {name: version(name) for name in PACKAGES if find_spec(name)},
-        "config": settings.as_written(run, training, model) | {"rewards": [r.__name__ for r in REWARDS]},
+        "config": settings.as_written(run, training, model),
     }
     (folder / "report.json").write_text(json.dumps(report, indent=2), encoding="utf-8")
     print(table(report))
@@ -89,7 +89,7 @@ def build_trainer(policy: object, tokenizer: object, rows: object, run: object, 
         processing_class=tokenizer,
         args=training,
         train_dataset=rows,
-        reward_funcs=[*map(guarded, REWARDS), *([run.reward_model] if run.reward_model else [])],
+        reward_funcs=[*map(guarded, settings.chosen_rewards(run)), *([run.reward_model] if run.reward_model else [])],
         callbacks=[Lines()],
     )
     for callback in (PrinterCallback, ProgressCallback):

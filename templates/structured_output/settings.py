@@ -3,6 +3,7 @@
 import difflib
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
@@ -41,6 +42,7 @@ class RunConfig:
     eval_rows: int = field(default=200, metadata={"help": "held-out rows, judged before and after"})
     eval_batch: int = field(default=40, metadata={"help": "held-out prompts answered at once"})
     max_prompt_tokens: int = field(default=512, metadata={"help": "longer prompts are dropped; TRL never cuts them"})
+    rewards: list[str] = field(default_factory=list, metadata={"help": "names of REWARDS in rewards.py; none: all"})
     reward_model: str = field(default="", metadata={"help": "a reward model beside the functions: hub id or folder"})
     use_unsloth: bool = field(default=True, metadata={"help": "load with Unsloth; false: plain transformers"})
 
@@ -62,8 +64,6 @@ def parse(argv: list[str]) -> tuple:
 
 def check(run: RunConfig, training: object, model: object) -> None:
     """Stop now at what would fail later, or cost a night."""
-    from rewards import REWARDS
-
     name = model.model_name_or_path
     if not name:
         raise SystemExit("Error: model_name_or_path is missing: a hub id or a folder.")
@@ -72,13 +72,25 @@ def check(run: RunConfig, training: object, model: object) -> None:
             f"Error: there is no {TINY}: it comes with `python -m grpo_utils new basic_grpo FOLDER`, or copy "
             "grpo_utils/tiny/tiny-qwen3 of the course here under that name."
         )
-    weights, count = training.reward_weights, len(REWARDS) + bool(run.reward_model)
+    weights, count = training.reward_weights, len(chosen_rewards(run)) + bool(run.reward_model)
     if weights is not None and len(weights) != count:
         raise SystemExit(f"Error: reward_weights has {len(weights)} numbers, and there are {count} rewards.")
     if model.load_in_4bit and not model.use_peft:
         raise SystemExit("Error: load_in_4bit needs use_peft: weights in 4 bits cannot be trained, adapters can.")
     if training.report_to == "wandb" and not os.environ.get("WANDB_API_KEY"):
         print("Note: WANDB_API_KEY is not set (see .env.example); wandb will ask.", file=sys.stderr)
+
+
+def chosen_rewards(run: RunConfig) -> list[Callable]:
+    """The rewards that the config names, in its order; all of rewards.py if it names none."""
+    from rewards import REWARDS
+
+    known = {reward.__name__: reward for reward in REWARDS}
+    for name in run.rewards:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1) or [", ".join(known)]
+            raise SystemExit(f"Error: rewards.py has no reward {name!r}. Did you mean {near[0]!r}?")
+    return [known[name] for name in run.rewards] or list(REWARDS)
 
 
 def identity(run: RunConfig, model: object) -> dict:
