@@ -14,7 +14,16 @@ from grpo_utils.errors import CourseError
 from grpo_utils.project import new_project, template_names
 
 TRAINED = ["basic_grpo", "structured_output", "code_reward"]
-SHARED = ["train.py", "settings.py", "policy.py", "checkpoints.py", "evaluate.py", "guard.py", ".gitignore"]
+SHARED = [
+    "settings.py",
+    "policy.py",
+    "trainer.py",
+    "checkpoints.py",
+    "guard.py",
+    "evaluate.py",
+    "report.py",
+    ".gitignore",
+]
 #: A user's machine: none of what these tests have set for themselves.
 ALONE = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHONPATH", "OMP_", "HF_"))}
 
@@ -157,22 +166,12 @@ def test_a_folder_of_another_model_is_refused(basic):
 
 @pytest.mark.slow
 def test_a_reward_that_raises_names_the_row_and_the_checkpoint_stays(basic):
-    broken = "def raising_reward(completions, answer, **kwargs):\n    return [1 / (int(a) % 7) for a in answer]\n"
+    broken = "def raising_reward(completions, answer, **kwargs):\n    return [1 / (int(a) % 7) for a in answer]\n\n\n"
     text = (basic / "rewards.py").read_text()
-    (basic / "rewards.py").write_text(
-        text.replace("#: What", f"{broken}\n\n#: What").replace("REWARDS = [", "REWARDS = [raising_reward, ")
-    )
-    run = in_folder(
-        basic,
-        "train.py",
-        *FAST,
-        "--rewards",
-        "raising_reward",
-        "--reward_weights",
-        "1",
-        "--output_dir",
-        "outputs/raises",
-    )
+    broken = text.replace("#: What", f"{broken}#: What").replace("REWARDS = [", "REWARDS = [raising_reward, ")
+    (basic / "rewards.py").write_text(broken)
+    change = ["--rewards", "raising_reward", "--reward_weights", "1", "--output_dir", "outputs/raises"]
+    run = in_folder(basic, "train.py", *FAST, *change)
     (basic / "rewards.py").write_text(text)
     assert run.returncode and "raising_reward raised." in run.stderr and "ZeroDivisionError" in run.stderr
     assert "Row: {" in run.stderr and "Completion: " in run.stderr and "checkpoints stay" in run.stderr

@@ -1,5 +1,6 @@
 """The settings: a YAML file with every field of TRL's GRPOConfig and ModelConfig, and these few of ours."""
 
+import argparse
 import difflib
 import os
 import sys
@@ -25,11 +26,22 @@ def read_config(argv: list[str]) -> dict:
     return config
 
 
+def config_name(argv: list[str]) -> str:
+    """The name of the config file, without its ending.
+
+    >>> config_name(["--config", "config.cpu.yaml"])
+    'config.cpu'
+    """
+    return Path(argv[argv.index("--config") + 1]).stem if "--config" in argv else ""
+
+
 def prepare(argv: list[str]) -> None:
     """What has to happen before torch and TRL are imported: the environment, and Unsloth's patches."""
     config = read_config(argv)
     os.environ.update({name: str(value) for name, value in config.get("env", {}).items()})
-    if config.get("use_unsloth", True) and "--use_unsloth=false" not in argv:
+    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    early.add_argument("--use_unsloth", default=str(config.get("use_unsloth", True)))
+    if early.parse_known_args(argv)[0].use_unsloth.lower() in ("true", "yes", "1"):
         import unsloth  # noqa: F401
 
 
