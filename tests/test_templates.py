@@ -13,7 +13,7 @@ from conftest import ROOT
 from grpo_utils.errors import CourseError
 from grpo_utils.project import new_project, template_names
 
-TRAINED = ["basic_grpo", "structured_output", "code_reward"]
+TRAINED = ["basic_grpo", "structured_output", "code_reward", "multi_stage"]
 SHARED = [
     "settings.py",
     "policy.py",

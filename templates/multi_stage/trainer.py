@@ -1,0 +1,51 @@
+"""TRL's trainer, with one line a step for a log; and a training that Ctrl-C, a reward or a full disk ends cleanly."""
+
+from pathlib import Path
+
+import settings
+from checkpoints import StopOnce
+from guard import RewardError, guarded
+from transformers import TrainerCallback
+from transformers.trainer_callback import PrinterCallback, ProgressCallback
+from trl import GRPOTrainer
+
+
+class Lines(TrainerCallback):
+    """One line a log entry: the rewards, and the share of groups that taught nothing."""
+
+    def on_log(self, args, state, control, logs=None, **kwargs):
+        if logs and "reward" in logs:
+            found = {k.split("/")[1]: v for k, v in logs.items() if k.startswith("rewards/") and k.endswith("/mean")}
+            means = "  ".join(f"{name} {value:.2f}" for name, value in found.items())
+            tied = logs["frac_reward_zero_std"]
+            print(f"step {state.global_step:4}  reward {logs['reward']:.2f}  {means}  tied {tied:.2f}", flush=True)
+
+
+def build_trainer(policy: object, tokenizer: object, rows: object, run: object, training: object) -> GRPOTrainer:
+    """The trainer of one run, with the rewards that its config names."""
+    trainer = GRPOTrainer(
+        model=policy,
+        processing_class=tokenizer,
+        args=training,
+        train_dataset=rows,
+        reward_funcs=[*map(guarded, settings.chosen_rewards(run)), *([run.reward_model] if run.reward_model else [])],
+        callbacks=[Lines()],
+    )
+    for callback in (PrinterCallback, ProgressCallback):
+        trainer.remove_callback(callback)
+    return trainer
+
+
+def train(trainer: GRPOTrainer, checkpoint: Path | None) -> float:
+    """Train to the end, from a checkpoint if there is one; the seconds that it took."""
+    stop = StopOnce()
+    trainer.add_callback(stop)
+    try:
+        trained = trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    except RewardError as error:
+        raise SystemExit(f"Error: {error}\nMend rewards.py and run again; checkpoints stay.") from None
+    except OSError as error:
+        raise SystemExit(f"Error: {error}. If the disk is full, make room; the same command goes on.") from error
+    if stop.asked:
+        raise SystemExit(f"Stopped after step {trainer.state.global_step}. The same command goes on from there.")
+    return trained.metrics["train_runtime"]
