@@ -154,6 +154,10 @@ def test_ctrl_c_saves_and_the_same_command_goes_on_to_the_same_end(basic):
     assert rest.returncode == 0 and "Going on from" in rest.stdout, rest.stderr[-2000:]
     reports = [json.loads((basic / "outputs" / name / "report.json").read_text()) for name in ("whole", "cut")]
     assert reports[0]["after"] == reports[1]["after"] and reports[1]["steps"] == 8
+    (basic / "outputs" / "cut" / "report.json").unlink()  # as if it had died in the last evaluation
+    again = in_folder(basic, "train.py", *steps, "--output_dir", "outputs/cut")
+    report = json.loads((basic / "outputs" / "cut" / "report.json").read_text())
+    assert report["after"] == reports[1]["after"] and report["steps"] == 8 and "step    9" not in again.stdout
 
 
 @pytest.mark.slow
