@@ -104,15 +104,15 @@ def test_its_own_tests_pass(project):
         (["--use_peft", "false"], "load_in_4bit needs use_peft"),
     ],
 )
-def test_a_slip_is_told_before_anything_is_loaded(project, change, said):
-    run = in_folder(project, "train.py", "--config", "config.cpu.yaml", *change)
+def test_a_slip_is_told_before_anything_is_loaded(basic, change, said):
+    run = in_folder(basic, "train.py", "--config", "config.cpu.yaml", *change)
     assert run.returncode and said in run.stderr and "Traceback" not in run.stderr, run.stderr[-2000:]
 
 
 @pytest.mark.slow
-def test_a_misspelled_key_is_named_with_the_nearest(project):
-    (project / "slip.yaml").write_text((project / "config.cpu.yaml").read_text().replace("max_steps:", "max_step:"))
-    run = in_folder(project, "train.py", "--config", "slip.yaml")
+def test_a_misspelled_key_is_named_with_the_nearest(basic):
+    (basic / "slip.yaml").write_text((basic / "config.cpu.yaml").read_text().replace("max_steps:", "max_step:"))
+    run = in_folder(basic, "train.py", "--config", "slip.yaml")
     assert "unknown setting 'max_step'. Did you mean 'max_steps'?" in run.stderr, run.stderr[-2000:]
 
 

@@ -69,7 +69,7 @@ def parse(argv: list[str]) -> tuple:
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1)
             raise SystemExit(f"Error: unknown setting {key!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
-    run, training, model = TrlParser(classes).parse_args_and_config(argv)
+    run, training, model = TrlParser(classes, allow_abbrev=False).parse_args_and_config(argv)
     check(run, training, model)
     return run, training, model
 
