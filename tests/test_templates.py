@@ -96,7 +96,7 @@ def test_its_own_tests_pass(project):
 @pytest.mark.parametrize(
     "change, said",
     [
-        (["--learning_rat", "1"], "learning_rat"),
+        (["--learning_rat", "1"], "unknown setting 'learning_rat'. Did you mean 'learning_rate'?"),
         (["--dataset_name", "no.jsonl"], "'no.jsonl' is no file here"),
         (["--reward_weights", "1"], "reward_weights has 1 number"),
         (["--rewards", "corectness_reward"], "Did you mean 'correctness_reward'?"),

@@ -64,10 +64,12 @@ def parse(argv: list[str]) -> tuple:
     from trl import GRPOConfig, ModelConfig, TrlParser
 
     classes = (RunConfig, GRPOConfig, ModelConfig)
-    known = {f.name for each in classes for f in fields(each)} | {"env"}
-    for key in read_config(argv):
+    names = {f.name for each in classes for f in fields(each)}
+    known = names | {f"no_{name}" for name in names} | {"env", "config", "help"}
+    given = [word[2:].split("=")[0].replace("-", "_") for word in argv if word.startswith("--")]
+    for key in [*read_config(argv), *given]:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
+            near = difflib.get_close_matches(key, names, n=1)
             raise SystemExit(f"Error: unknown setting {key!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
     run, training, model = TrlParser(classes, allow_abbrev=False).parse_args_and_config(argv)
     check(run, training, model)
