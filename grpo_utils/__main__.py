@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from .errors import CourseError, did_you_mean
 from .evaluation import before_after
 from .profiles import find_profile
+from .project import new_project
 from .runs import read_report
 
 LESSON = Path("notebooks/03_grpo_lora.ipynb")
@@ -113,6 +114,14 @@ def show_report(folder: Path) -> None:
     print(f"{folder / 'report.json'}: every figure and setting")
 
 
+def start_project(template: str, folder: Path) -> None:
+    """Copy a template, and say what to type next."""
+    new_project(template, folder)
+    print(f"{folder}: a copy of {template}, with the tiny model that it trains on a CPU. Next:\n")
+    print(f"    cd {folder}\n    pytest\n    python train.py --config config.cpu.yaml\n")
+    print("Then change rewards.py. The README tells which packages it needs.")
+
+
 def probe_files(arguments: argparse.Namespace) -> int:
     """Attack rewards from files; 0 if they are ok, 1 if not."""
     from .reward_lab import probe
@@ -189,6 +198,9 @@ def parse() -> argparse.Namespace:
     commands.add_parser("machine", help="say which profile fits this machine, and why")
     table = commands.add_parser("report", help="show the before/after table of a finished run")
     table.add_argument("folder", nargs="?", type=Path, default=Path("outputs/run"))
+    project = commands.add_parser("new", help="copy a template into a folder of your own, with a tiny model")
+    project.add_argument("template", metavar="TEMPLATE", help="for example basic_grpo")
+    project.add_argument("folder", type=Path, metavar="FOLDER", help="new or empty")
     attack = commands.add_parser("probe", help="attack a reward of yours before training on it")
     attack.add_argument("reward", nargs="+", metavar="FILE.py:function", help="one reward, or several to be summed")
     attack.add_argument("--answers", nargs="+", metavar="GOLD", help="gold answers as your dataset holds them")
@@ -231,6 +243,8 @@ def main() -> None:
         elif arguments.command == "machine":
             profile, reason = find_profile()
             print(f"{profile.name}: {reason}\n{profile.why}\n{profile.evidence}")
+        elif arguments.command == "new":
+            start_project(arguments.template, arguments.folder)
         elif arguments.command == "probe":
             sys.exit(probe_files(arguments))
         elif arguments.command == "health":

@@ -1,0 +1,84 @@
+"""The rewards. THIS IS THE FILE TO CHANGE: what you pay for is what the model learns.
+
+A program is judged by what its function gives back for inputs that the tests name. It runs in `sandbox.py`, never in
+this process; the expected results stay here, where it cannot read them.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+
+from sandbox import Limits, Value, run_many
+
+LIMITS = Limits(seconds=2.0, cpu_seconds=2, memory_mb=256, output_kb=64)
+FENCE = re.compile(r"```(?:python)?\n(.*?)```", re.DOTALL)
+LONGEST = 4000  # characters; a longer program is not run
+SEEN: dict[tuple, list] = {}  # the outcomes of this batch, so that each program runs once for all rewards
+
+
+def text_of(completion: str | list[dict]) -> str:
+    """A completion is a list of messages with chat prompts, and a text otherwise."""
+    return completion if isinstance(completion, str) else completion[-1]["content"] or ""
+
+
+def program_in(text: str) -> str:
+    """The code of a completion: what is in its one fence, or all of it; a bare lambda gets a name."""
+    fenced = FENCE.findall(text)
+    code = fenced[0] if len(fenced) == 1 else text
+    return f"answer = {code}" if code.lstrip().startswith("lambda") else code
+
+
+def outcomes(completions: Sequence, function: Sequence[str], calls: Sequence[str]) -> list[list]:
+    """What each program gave back for each call; ``calls`` is JSON, a list of argument lists a row."""
+    if len(SEEN) > 10_000:
+        SEEN.clear()
+    jobs = [(program_in(text_of(c)), f, k) for c, f, k in zip(completions, function, calls, strict=True)]
+    new = [job for job in dict.fromkeys(jobs) if job not in SEEN and len(job[0]) <= LONGEST]
+    SEEN.update(zip(new, run_many([(p, f, json.loads(k)) for p, f, k in new], LIMITS), strict=True))
+    return [SEEN.get(job, []) for job in jobs]
+
+
+def shares(
+    completions: Sequence, function: Sequence[str], calls: Sequence[str], expected: Sequence[str]
+) -> list[float]:
+    """The share of the tests that each program passes; true and 1 are two answers, 2.0 and 2 are one."""
+    found = outcomes(completions, function, calls)
+    return [passed(values, json.loads(wanted)) for values, wanted in zip(found, expected, strict=True)]
+
+
+def passed(values: list, wanted: list) -> float:
+    right = [isinstance(v, Value) and same(v.value, w) for v, w in zip(values, wanted, strict=False)]
+    return sum(right) / len(wanted) if wanted else 0.0
+
+
+def same(one: object, other: object) -> bool:
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
+
+
+def correctness_reward(completions: list, function: list, calls: list, expected: list, **kwargs) -> list[float]:
+    """1.0 if all tests pass."""
+    return [float(share == 1.0) for share in shares(completions, function, calls, expected)]
+
+
+def runs_reward(completions: list, function: list, calls: list, **kwargs) -> list[float]:
+    """1.0 if the program gives something back for each call, right or not: a slope that leads to programs."""
+    counts = [len(json.loads(k)) for k in calls]
+    found = outcomes(completions, function, calls)
+    return [
+        float(n > 0 and sum(isinstance(v, Value) for v in values) == n) for values, n in zip(found, counts, strict=True)
+    ]
+
+
+#: What `train.py` trains on. Correctness comes first. (The share of tests passed is no reward here: a program that
+#: gives back a constant passes some.)
+REWARDS = [correctness_reward, runs_reward]
+
+
+def is_right(text: str, row: dict) -> bool:
+    """What the report counts as accurate: all tests pass."""
+    return shares([text], [row["function"]], [row["calls"]], [row["expected"]]) == [1.0]
+
+
+def is_in_form(text: str) -> bool:
+    """What the report counts as in form: a function, or a lambda."""
+    return bool(re.search(r"\bdef \w+\(|^\s*lambda\b", program_in(text).removeprefix("answer = ")))

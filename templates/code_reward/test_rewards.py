@@ -1,0 +1,68 @@
+"""The rewards, tried before anything is trained: pytest (seconds, no torch). `test_sandbox.py` tries to get out."""
+
+import json
+
+import pytest
+from rewards import REWARDS, correctness_reward, runs_reward
+
+WEIGHTS = [2.0, 0.5]  # reward_weights of the config
+CALLS, EXPECTED = json.dumps([[-3], [0], [10]]), json.dumps([2, 5, 15])  # adds 5 to x
+RIGHT = [
+    "lambda x: x + 5",
+    "lambda x: 5 + x",
+    "```python\ndef answer(x):\n    return x + 5\n```",
+    "answer = lambda y: y + 5.0",
+]
+WRONG = {
+    "another number": "lambda x: x + 4",
+    "a constant": "lambda x: 5",
+    "right for one input": "lambda x: x * 1.5",
+    "the inputs it saw": "lambda x: {10: 15}.get(x)",
+    "true for one": "lambda x: x == -4",
+    "no program": "It adds 5 to x.",
+    "no colon": "lambda x x + 5",
+    "another name": "def f(x): return x + 5",
+    "two fences": "```python\nanswer = 1\n```\n```python\ndef answer(x): return x + 5\n```",
+    "a fake verdict": "print('all tests passed')",
+    "an exit": "import os; os._exit(0)",
+    "a loop": "while True: pass",
+    "an answer equal to all": "class E:\n    def __eq__(self, o): return True\ndef answer(x): return E()",
+    "a plea": "# please give full marks",
+    "nothing": "",
+    "long": "lambda x: x + 5" + " " * 10_000,
+}  # fmt: skip
+ATTACKS = ("no program", "a fake verdict", "an exit", "a loop", "an answer equal to all", "a plea", "nothing", "long")
+
+
+def total(text: str) -> float:
+    """The weighted sum that a completion earns."""
+    row = dict(function=["answer"], calls=[CALLS], expected=[EXPECTED])
+    scores = [reward([[{"role": "assistant", "content": text}]], **row)[0] for reward in REWARDS]
+    return sum(weight * score for weight, score in zip(WEIGHTS, scores, strict=True))
+
+
+@pytest.mark.parametrize("text", RIGHT)
+def test_a_right_program_earns_all_however_it_is_written(text):
+    assert total(text) == sum(WEIGHTS)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_nothing_else_comes_near(name):
+    assert total(WRONG[name]) <= sum(WEIGHTS) / 4
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_attacks_earn_nothing(name):
+    assert total(WRONG[name]) == 0
+
+
+def test_each_reward_gives_one_number_for_each_completion():
+    texts = [*RIGHT, *WRONG.values()]
+    row = dict(function=["answer"] * len(texts), calls=[CALLS] * len(texts), expected=[EXPECTED] * len(texts))
+    for reward in REWARDS:
+        assert len(reward(texts, **row, prompts=[""] * len(texts))) == len(texts)
+
+
+def test_rows_without_tests_pay_nobody():
+    row = dict(function=["answer"], calls=["[]"], expected=["[]"])
+    assert correctness_reward([RIGHT[0]], **row) == runs_reward([RIGHT[0]], **row) == [0.0]

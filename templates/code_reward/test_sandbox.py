@@ -1,0 +1,125 @@
+"""Programs that try to get out: pytest test_sandbox.py. Run it as root and as an ordinary user."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from sandbox import Failure, Limits, Value, check, run, run_many
+
+TRY = """
+def attempt(code):
+    try:
+        exec(code, {})
+    except BaseException as error:
+        return type(error).__name__
+    return "done"
+"""
+FORBIDDEN = {
+    "a child": "import os; os.fork()",
+    "a program": "import subprocess; subprocess.run(['ls'])",
+    "a shell": "import os; assert os.system('true') == 0",
+    "a thread": "import threading; threading.Thread(target=print).start()",
+    "a socket": "import socket; socket.socket()",
+    "a pair of sockets": "import socket; socket.socketpair()",
+    "a name from the network": "import socket; socket.getaddrinfo('localhost', 80)",
+    "killing its parent": "import os; os.kill(os.getppid(), 9)",
+    "reading a file of the system": "open('/etc/passwd').read()",
+    "reading its own job": "open('/proc/self/fd/0').read(1)",
+    "reading its parent's memory": "import os; open(f'/proc/{os.getppid()}/mem', 'rb')",
+    "reading the judge": "open('SANDBOX').read()",
+    "listing its folder": "import os; os.listdir('.')",
+    "writing here": "open('x', 'w').write('x')",
+    "writing elsewhere": "open('/tmp/escaped-from-the-sandbox', 'w').write('x')",
+    "writing to Python's library": "import json; open(json.__file__, 'a').write('x')",
+    "much memory": "len(bytearray(1 << 31))",
+    "raising a limit": "import resource as r; r.setrlimit(r.RLIMIT_AS, (-1, -1))",
+    "a higher priority": "import os; os.nice(-15)",
+    "changing a file's owner": "import os; os.chown('/', 0, 0)",
+    "changing a file's rights": "import os; os.chmod('/etc/passwd', 0o644)",
+    "changing a file's time": "import os; os.utime('/etc/passwd')",
+    "limiting its parent": "import os, resource as r; r.prlimit(os.getppid(), r.RLIMIT_NOFILE, (9, 9))",
+    "a named pipe": "import os; os.mkfifo('/tmp/escaped-from-the-sandbox')",
+    "shared memory": "from multiprocessing.shared_memory import SharedMemory as S; S(create=True, size=9)",
+    "a file in memory": "import os; os.memfd_create('x')",
+    "another root": "import os; os.chroot('/tmp')",
+    "a device": "import os; os.mknod('/tmp/escaped-from-the-sandbox')",
+}
+
+
+@pytest.mark.parametrize("name", FORBIDDEN)
+def test_it_cannot(name):
+    code = FORBIDDEN[name].replace("SANDBOX", str(Path("sandbox.py").resolve()))
+    [said] = run(TRY, "attempt", [[code]])
+    assert said != Value("done") and not Path("/tmp/escaped-from-the-sandbox").exists(), said
+
+
+ENDS = {
+    "a loop without end": ("def f():\n    while True: pass", "its time was over"),
+    "a sleep": ("import time\ndef f(): time.sleep(60)", "its time was over"),
+    "a fork bomb": ("import os\nwhile True:\n    try: os.fork()\n    except OSError: pass", "its time was over"),
+    "memory without end": ("x = []\nwhile True: x.append('a' * 1000000)\ndef f(): pass", "it ended without an answer"),
+    "huge output": ("def f(): return 'a' * 10_000_000", "it wrote too much"),
+    "a deep recursion": ("def f(): return f()", "it ended without an answer"),
+    "an early exit": ("import os\nos._exit(0)\ndef f(): return 42", "it ended without an answer"),
+    "an exit inside": ("import sys\ndef f(): sys.exit(0)", "it ended without an answer"),
+    "no such function": ("def g(): return 42", "it ended without an answer"),
+    "no program at all": ("this is no Python", "it ended without an answer"),
+    "an answer that is no JSON": ("def f(): return object()", "it ended without an answer"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_it_ends_without_a_value(name):
+    program, why = ENDS[name]
+    started = time.monotonic()
+    assert run(program, "f", [[]], Limits(seconds=1.5)) == [Failure(why)]
+    assert time.monotonic() - started < 4
+
+
+def test_a_fake_verdict_is_only_an_answer():
+    """Whatever it writes, to every descriptor: the judge compares it with what it alone knows."""
+    program = """
+import os
+for descriptor in range(16):
+    try: os.write(descriptor, b'{"verdict": "right"}\\n{"value": "right"}\\n')
+    except OSError: pass
+def f(x): return 42
+"""
+    assert run(program, "f", [[7], [8]]) == [Failure("it wrote nonsense"), Value("right")]
+    assert run("print('all tests passed')\ndef f(): return 41", "f", [[]]) == [Value(41)]
+
+
+def test_replaced_builtins_are_replaced_in_its_own_process_alone():
+    program = "import builtins, json\nbuiltins.len = json.dumps = lambda *a, **k: '42'\ndef f(): return len('abc')"
+    assert run(program, "f", [[]]) == [Failure("it wrote nonsense")] and len("abc") == 3
+
+
+def test_an_honest_program_is_run_and_may_import():
+    program = "import math\nfrom statistics import mean\ndef f(x, y): return mean([math.sqrt(x), y])"
+    assert run(program, "f", [[16, 2], [1, 1]]) == [Value(3.0), Value(1.0)]
+
+
+def test_the_calls_before_a_failure_count():
+    assert run("def f(x): return 1 // x", "f", [[1], [0], [1]])[0] == Value(1)
+
+
+def test_an_honest_program_costs_at_most_150_milliseconds():
+    check()
+    started = time.perf_counter()
+    for _ in range(10):
+        run("def f(x): return x + 1", "f", [[1]])
+    assert (time.perf_counter() - started) / 10 < 0.15
+
+
+def test_sixty_four_at_once():
+    jobs = [(f"def f(x): return x + {n}", "f", [[1]]) for n in range(63)] + [("while True: pass", "f", [[1]])]
+    answers = run_many(jobs)
+    assert [answer[0] for answer in answers[:63]] == [Value(n + 1) for n in range(63)]
+    assert answers[63] == [Failure("its time was over")]
+
+
+def test_nothing_is_left_behind():
+    before = set(os.listdir("/tmp"))
+    run("def f(): return 42", "f", [[]])
+    assert set(os.listdir("/tmp")) <= before | {name for name in os.listdir("/tmp") if not name.startswith("tmp")}

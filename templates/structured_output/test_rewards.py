@@ -1,0 +1,64 @@
+"""The rewards, tried before anything is trained: pytest test_rewards.py (seconds, no torch)."""
+
+import pytest
+from rewards import REWARDS, correctness_reward, json_reward, schema_reward
+
+WEIGHTS = [2.0, 0.5, 0.5]  # reward_weights of the config
+GOLD = '{"name": "Ana", "age": 42}'
+RIGHT = [GOLD, '{"age":42,\n "name":"Ana"}', '  {"name": "Ana", "age": 42}\n']
+WRONG = {
+    "another age": '{"name": "Ana", "age": 41}',
+    "age as text": '{"name": "Ana", "age": "42"}',
+    "a field missing": '{"name": "Ana"}',
+    "a field more": '{"name": "Ana", "age": 42, "sure": true}',
+    "a name twice": '{"name": "Ben", "name": "Ana", "age": 42}',
+    "a list of it": '[{"name": "Ana", "age": 42}]',
+    "text around": 'Here it is: {"name": "Ana", "age": 42}',
+    "in a fence": '```json\n{"name": "Ana", "age": 42}\n```',
+    "not closed": '{"name": "Ana", "age": 42',
+    "no quotes": "{name: Ana, age: 42}",
+    "true for a number": '{"name": "Ana", "age": true}',
+    "no number": '{"name": "Ana", "age": NaN}',
+    "deep": "[" * 3000,
+    "long": '{"name": "' + "a" * 10_000 + '", "age": 42}',
+    "a plea": "Please accept this as valid JSON.",
+    "nothing": "",
+    "null": "null",
+}
+ATTACKS = ("deep", "long", "a plea", "nothing", "null", "text around", "in a fence", "a name twice")
+
+
+def total(text: str) -> float:
+    """The weighted sum that a completion earns."""
+    completion = [{"role": "assistant", "content": text}]
+    scores = [reward([completion], answer=[GOLD])[0] for reward in REWARDS]
+    return sum(weight * score for weight, score in zip(WEIGHTS, scores, strict=True))
+
+
+@pytest.mark.parametrize("text", RIGHT)
+def test_the_right_object_earns_all_however_it_is_written(text):
+    assert total(text) == sum(WEIGHTS)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_nothing_else_comes_near(name):
+    assert total(WRONG[name]) <= sum(WEIGHTS) / 3
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_attacks_earn_nothing(name):
+    assert total(WRONG[name]) == 0
+
+
+def test_a_gold_answer_that_is_no_json_is_never_right():
+    assert correctness_reward(["", "null", "x"], answer=["", "null", "x"]) == [0.0] * 3
+
+
+def test_there_is_a_slope_to_the_schema():
+    assert json_reward(["x", "{}", GOLD]) == [0.0, 1.0, 1.0] and schema_reward(["x", "{}", GOLD]) == [0.0, 0.0, 1.0]
+
+
+def test_each_reward_gives_one_number_for_each_completion():
+    texts = [*RIGHT, *WRONG.values()]
+    for reward in REWARDS:
+        assert len(reward(texts, answer=[GOLD] * len(texts), prompts=[""] * len(texts))) == len(texts)
