@@ -37,9 +37,8 @@ def read_stages(path: Path) -> list[dict]:
         raise SystemExit(f"Error: {path} should be a list of stages, each with a name of its own.")
     for stage in stages:
         if shared := SHARED & stage.keys():
-            raise SystemExit(
-                f"Error: stage {stage['name']!r} changes {', '.join(sorted(shared))}, which all stages share."
-            )
+            said = f"stage {stage['name']!r} changes {', '.join(sorted(shared))}"
+            raise SystemExit(f"Error: {said}, which all stages share.")
     return stages
 
 
