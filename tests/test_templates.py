@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -138,8 +139,11 @@ FAST = ["--config", "config.cpu.yaml", "--use_unsloth", "false", "--load_in_4bit
 
 
 @pytest.mark.slow
-def test_ctrl_c_saves_and_the_same_command_goes_on_to_the_same_end(basic):
-    steps = [*FAST, "--max_steps", "8", "--logging_steps", "1", "--save_steps", "3"]
+@pytest.mark.parametrize("beta", ["0.0", "0.04"])
+def test_ctrl_c_saves_and_the_same_command_goes_on_to_the_same_end(basic, beta):
+    steps = [*FAST, "--max_steps", "8", "--logging_steps", "1", "--save_steps", "3", "--beta", beta]
+    for name in ("whole", "cut"):
+        shutil.rmtree(basic / "outputs" / name, ignore_errors=True)
     whole = in_folder(basic, "train.py", *steps, "--output_dir", "outputs/whole")
     assert whole.returncode == 0, whole.stderr[-2000:]
     command = [sys.executable, "train.py", *steps, "--output_dir", "outputs/cut"]
@@ -162,10 +166,49 @@ def test_ctrl_c_saves_and_the_same_command_goes_on_to_the_same_end(basic):
 
 @pytest.mark.slow
 def test_a_folder_of_another_model_is_refused(basic):
-    (basic / "outputs" / "other").mkdir(parents=True)
+    (basic / "outputs" / "other" / "checkpoint-1").mkdir(parents=True)
     (basic / "outputs" / "other" / "run.json").write_text(json.dumps({"model_name_or_path": "other/model"}))
     run = in_folder(basic, "train.py", *FAST, "--output_dir", "outputs/other")
     assert "was begun otherwise: " in run.stderr and "'other/model'" in run.stderr and "Traceback" not in run.stderr
+
+
+@pytest.mark.slow
+def test_a_slip_leaves_no_mark_that_refuses_the_right_command(basic):
+    slip = in_folder(basic, "train.py", *FAST, "--dataset_name", "no.jsonl", "--output_dir", "outputs/slip")
+    assert slip.returncode and not (basic / "outputs" / "slip").exists()
+
+
+@pytest.mark.slow
+def test_all_weights_can_be_trained(basic):
+    change = ["--use_peft", "false", "--learning_rate", "1e-4", "--max_steps", "2", "--output_dir", "outputs/full"]
+    run = in_folder(basic, "train.py", *FAST, *change)
+    saved = basic / "outputs" / "full" / "model" / "model.safetensors"
+    assert run.returncode == 0 and saved.exists(), run.stderr[-2000:]
+
+
+@pytest.mark.slow
+def test_stages_go_on_where_they_were_also_with_a_reference(tmp_path):
+    folder = new_project("multi_stage", tmp_path / "project")
+    plan = (folder / "stages.cpu.yaml").read_text()
+    short = plan.replace("max_steps: 30", "max_steps: 2").replace("max_steps: 60", "max_steps: 3")
+    (folder / "stages.cpu.yaml").write_text(short)
+    first = in_folder(folder, "train.py", *FAST, "--beta", "0.04")
+    assert first.returncode == 0, first.stderr[-2000:]
+    report = json.loads((folder / "outputs" / "stages" / "report.json").read_text())
+    for path in (folder / "outputs" / "stages" / "report.json", folder / "outputs" / "stages" / "2-answers"):
+        path.unlink() if path.is_file() else shutil.rmtree(path)
+    again = in_folder(folder, "train.py", *FAST, "--beta", "0.04")
+    assert "1-form was finished before" in again.stdout, again.stderr[-2000:]
+    assert "Stage 2-answers: 3 steps" in again.stdout
+    assert json.loads((folder / "outputs" / "stages" / "report.json").read_text())["after"] == report["after"]
+
+
+@pytest.mark.slow
+def test_a_stage_that_changes_what_all_share_is_refused(tmp_path):
+    folder = new_project("multi_stage", tmp_path / "project")
+    (folder / "stages.cpu.yaml").write_text("- name: one\n  lora_r: 4\n")
+    run = in_folder(folder, "train.py", *FAST)
+    assert "stage 'one' changes lora_r, which all stages share" in run.stderr and "Traceback" not in run.stderr
 
 
 @pytest.mark.slow

@@ -20,11 +20,11 @@ def begin(folder: Path, belongs_to: dict) -> Path | None:
         kept = folder.with_name(f"{folder.name}-{time.strftime('%Y%m%d-%H%M%S')}")
         folder.rename(kept)
         print(f"{folder} held a finished run: it is kept as {kept}.")
-    mark = folder / "run.json"
-    if mark.exists():
+    mark, begun = folder / "run.json", [*folder.glob("**/checkpoint-*"), *folder.glob("*/finished.json")]
+    if mark.exists() and begun:
         check_same(folder, json.loads(mark.read_text(encoding="utf-8")), belongs_to)
         return newest_whole(folder)
-    if any(folder.glob("checkpoint-*")):
+    if begun:
         raise SystemExit(f"Error: {folder} holds checkpoints of something else; choose another output_dir.")
     folder.mkdir(parents=True, exist_ok=True)
     mark.write_text(json.dumps(belongs_to, indent=2), encoding="utf-8")

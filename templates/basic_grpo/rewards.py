@@ -5,7 +5,9 @@ gives back one number for each completion. Their weights are `reward_weights` in
 """
 
 import re
+from decimal import Decimal
 
+NUMBER = re.compile(r"-?\$?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?")
 FORM = re.compile(r"\s*<reasoning>(?:(?!</?(?:reasoning|answer)>).)+</reasoning>"
                   r"\s*<answer>((?:(?!</?(?:reasoning|answer)>).)+)</answer>\s*", re.DOTALL)  # fmt: skip
 TAGS = ("<reasoning>", "</reasoning>", "<answer>", "</answer>")
@@ -22,12 +24,16 @@ def answer_in(text: str) -> str | None:
     return match[1].strip() if match else None
 
 
+def number(text: str | None) -> Decimal | None:
+    """The number that a text is, or None: "1,250" and "$1250.00" are 1250; "4,2", "nan" and words are none."""
+    text = (text or "").strip()
+    return Decimal(re.sub(r"[,$]", "", text)) if len(text) < 40 and NUMBER.fullmatch(text) else None
+
+
 def same_number(said: str | None, gold: str) -> bool:
-    """Whether an answer is the gold number: "1,250" and "$1250.00" are 1250. A missing one never is."""
-    try:
-        return float(re.sub(r"[,$]", "", said or "")) == float(gold)
-    except ValueError:
-        return False
+    """Whether an answer is the gold number. A missing one never is. (Your answers are words? Compare words here.)"""
+    value = number(said)
+    return value is not None and value == number(gold)
 
 
 def correctness_reward(completions: list, answer: list[str], **kwargs) -> list[float]:

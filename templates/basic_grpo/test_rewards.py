@@ -45,6 +45,15 @@ def test_a_missing_gold_answer_is_never_right():
     assert correctness_reward([""], answer=[""]) == [0.0] == correctness_reward([RIGHT], answer=[""])
 
 
+@pytest.mark.parametrize("said", ["4,2", "4_2", "٤٢", "nan", "1e999", "forty-two", "42%", "--42", "4" * 5000])
+def test_what_only_looks_like_the_number_is_not_right(said):
+    assert correctness_reward([RIGHT.replace("<answer>42", f"<answer>{said}")], answer=["42"]) == [0.0]
+
+
+def test_gold_answers_may_have_commas():
+    assert correctness_reward([RIGHT.replace("<answer>42", "<answer>1250")], answer=["$1,250"]) == [1.0]
+
+
 def test_each_reward_gives_one_number_for_each_completion():
     texts = list(TEXTS.values())
     for reward in REWARDS:

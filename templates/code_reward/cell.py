@@ -22,7 +22,7 @@ import sys
 import sysconfig
 
 LIBC = ctypes.CDLL(None, use_errno=True)
-PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
+PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 1, 38, 22, 2
 LANDLOCK_CREATE, LANDLOCK_ADD, LANDLOCK_RESTRICT = 444, 445, 446
 CAPSET = {"x86_64": 126, "aarch64": 91}
 
@@ -32,7 +32,7 @@ ALLOWED = {
     "read": (0, 63), "write": (1, 64), "open": (2, None), "close": (3, 57), "stat": (4, None), "fstat": (5, 80),
     "lstat": (6, None), "poll": (7, None), "lseek": (8, 62), "mmap": (9, 222), "mprotect": (10, 226),
     "munmap": (11, 215), "brk": (12, 214), "rt_sigaction": (13, 134), "rt_sigprocmask": (14, 135),
-    "rt_sigreturn": (15, 139), "ioctl": (16, 29), "pread64": (17, 67), "readv": (19, 65), "writev": (20, 66),
+    "rt_sigreturn": (15, 139), "pread64": (17, 67), "readv": (19, 65), "writev": (20, 66),
     "access": (21, None), "select": (23, None), "sched_yield": (24, 124), "mremap": (25, 216), "madvise": (28, 233),
     "dup": (32, 23), "dup2": (33, None), "dup3": (292, 24), "nanosleep": (35, 101), "getpid": (39, 172),
     "exit": (60, 93), "uname": (63, 160), "fcntl": (72, 25), "getcwd": (79, 17), "readlink": (89, None),
@@ -45,6 +45,7 @@ ALLOWED = {
     "set_robust_list": (273, 99), "getrandom": (318, 278), "membarrier": (324, 283), "statx": (332, 291),
     "rseq": (334, 293), "close_range": (436, 436), "faccessat2": (439, 439),
 }  # fmt: skip
+FCNTL = (0, 1, 2, 3, 1030)  # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 
@@ -56,6 +57,7 @@ def lock(limits: dict) -> None:
     """Close everything, from the outside in."""
     if platform.machine() not in ARCHITECTURES:
         raise LockError(f"no list of system calls for {platform.machine()}, so processes cannot be forbidden")
+    LIBC.prctl(PR_SET_PDEATHSIG, 9, 0, 0, 0)  # when the judge dies, so does the program
     limit_resources(limits)
     drop_powers()
     if LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
@@ -93,9 +95,9 @@ def limit_files() -> None:
     attributes = struct.pack("QQQ", access, 0b11 if abi >= 4 else 0, 0b11 if abi >= 6 else 0)
     size = 8 if abi < 4 else 16 if abi < 6 else 24
     rules = LIBC.syscall(LANDLOCK_CREATE, attributes[:size], size, 0)
-    for folder in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}:
-        place = os.open(folder, os.O_PATH)
-        read = (1 << 2) | (1 << 3)  # READ_FILE, READ_DIR
+    for path in library():
+        place = os.open(path, os.O_PATH)
+        read = (1 << 2) | (1 << 3 if os.path.isdir(path) else 0)  # READ_FILE, READ_DIR
         if LIBC.syscall(LANDLOCK_ADD, rules, 1, struct.pack("=Qi", read, place), 0):
             raise LockError(f"Landlock takes no rule ({os.strerror(ctypes.get_errno())})")
         os.close(place)
@@ -104,21 +106,36 @@ def limit_files() -> None:
     os.close(rules)
 
 
+def library() -> list[str]:
+    """What Python's own library consists of; packages that were installed into it are none of it."""
+    folders = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
+    return [e.path for f in folders for e in os.scandir(f) if e.name not in ("site-packages", "dist-packages")]
+
+
 def limit_calls() -> None:
     """seccomp: a filter of the kernel that answers all but the allowed system calls with EPERM."""
     column, architecture = ARCHITECTURES[platform.machine()]
-    numbers = sorted(pair[column] for pair in ALLOWED.values() if pair[column] is not None)
+    numbers = sorted(pair[column] for name, pair in ALLOWED.items() if pair[column] is not None and name != "fcntl")
     load, jump_equal, give_back = 0x20, 0x15, 0x06
     kill, refuse, allow = 0x80000000, 0x00050001, 0x7FFF0000  # KILL_PROCESS, ERRNO(EPERM), ALLOW
     code = [(load, 0, 0, 4), (jump_equal, 1, 0, architecture), (give_back, 0, 0, kill), (load, 0, 0, 0)]
     for number in numbers:
         code += [(jump_equal, 0, 1, number), (give_back, 0, 0, allow)]
+    code += only_these(ALLOWED["fcntl"][column], FCNTL, refuse, allow)
     code += [(give_back, 0, 0, refuse)]
     packed = b"".join(struct.pack("HBBI", *line) for line in code)
     program = ctypes.create_string_buffer(packed, len(packed))
     header = struct.pack("HxxxxxxP", len(code), ctypes.addressof(program))
     if LIBC.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, header, 0, 0):
         raise LockError(f"the kernel takes no seccomp filter ({os.strerror(ctypes.get_errno())})")
+
+
+def only_these(call: int, commands: tuple, refuse: int, allow: int) -> list[tuple]:
+    """A system call whose second argument has to be one of ``commands``: fcntl can also send signals and lock files."""
+    load, jump_equal, give_back = 0x20, 0x15, 0x06
+    code = [(jump_equal, 0, len(commands) + 3, call), (load, 0, 0, 24)]
+    code += [(jump_equal, len(commands) - place, 0, command) for place, command in enumerate(commands)]
+    return [*code, (give_back, 0, 0, refuse), (give_back, 0, 0, allow)]
 
 
 def main() -> None:

@@ -67,16 +67,19 @@ def own_rows(path: Path, split: str) -> list[dict]:
     if not path.is_file():
         raise SystemExit(f"Error: dataset_name={str(path)!r} is no file here, nor 'lambdas'.")
     rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), start=1):
+        if not line.strip():
+            continue
         try:
             row = json.loads(line)
             made = row_of(row["question"], row["function"], row["calls"], row["expected"])
-            fits = len(row["calls"]) == len(row["expected"]) > 0
+            fits = len(row["calls"]) == len(row["expected"]) > 0 and all(isinstance(c, list) for c in row["calls"])
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             wanted = '{"question": …, "function": …, "calls": [[…], …], "expected": […, …]}'
             raise SystemExit(f"Error: {path}, line {number}: {error!r}. Each line: {wanted}") from error
         if not fits:
-            raise SystemExit(f"Error: {path}, line {number}: one expected result for each call, and at least one.")
+            wanted = "calls should be a list of argument lists, and expected have a result for each; at least one"
+            raise SystemExit(f"Error: {path}, line {number}: {wanted}.")
         rows += [made] if is_held_out(row["question"]) == (split == "test") else []
     return rows
 

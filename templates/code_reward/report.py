@@ -28,6 +28,8 @@ def write_report(folder: Path, parsed: tuple, family: str, before: dict, after: 
         "versions": {name: version(name) for name in PACKAGES if find_spec(name)},
         "config": settings.as_written(run, training, model),
     }
-    (folder / "report.json").write_text(json.dumps(figures | report, indent=2), encoding="utf-8")
+    text = json.dumps(figures | report, indent=2, default=str)  # a setting that JSON does not know is written as text
+    (folder / "report.json.new").write_text(text, encoding="utf-8")
+    (folder / "report.json.new").replace(folder / "report.json")
     print(table(report))
     print(f"Model: {folder / 'model'}. Report: {folder / 'report.json'}.")

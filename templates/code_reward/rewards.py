@@ -5,10 +5,11 @@ this process; the expected results stay here, where it cannot read them.
 """
 
 import json
+import math
 import re
 from collections.abc import Sequence
 
-from sandbox import Limits, Value, run_many
+from sandbox import TIME_OVER, Failure, Limits, Value, run_many
 
 LIMITS = Limits(seconds=2.0, cpu_seconds=2, memory_mb=256, output_kb=64)
 FENCE = re.compile(r"```(?:python)?\n(.*?)```", re.DOTALL)
@@ -30,12 +31,13 @@ def program_in(text: str) -> str:
 
 def outcomes(completions: Sequence, function: Sequence[str], calls: Sequence[str]) -> list[list]:
     """What each program gave back for each call; ``calls`` is JSON, a list of argument lists a row."""
-    if len(SEEN) > 10_000:
-        SEEN.clear()
     jobs = [(program_in(text_of(c)), f, k) for c, f, k in zip(completions, function, calls, strict=True)]
     new = [job for job in dict.fromkeys(jobs) if job not in SEEN and len(job[0]) <= LONGEST]
     SEEN.update(zip(new, run_many([(p, f, json.loads(k)) for p, f, k in new], LIMITS), strict=True))
-    return [SEEN.get(job, []) for job in jobs]
+    found = [SEEN.get(job, []) for job in jobs]
+    for job in [job for job in SEEN if job not in jobs or Failure(TIME_OVER) in SEEN[job]]:
+        del SEEN[job]  # of another batch; or out of time, which a busy machine may be to blame for
+    return found
 
 
 def shares(
@@ -52,7 +54,16 @@ def passed(values: list, wanted: list) -> float:
 
 
 def same(one: object, other: object) -> bool:
-    return one == other and isinstance(one, bool) == isinstance(other, bool)
+    """Equal, also within lists and objects; true is not 1, and 0.1 * 3 is 0.3."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    return one == other
 
 
 def correctness_reward(completions: list, function: list, calls: list, expected: list, **kwargs) -> list[float]:
@@ -61,7 +72,7 @@ def correctness_reward(completions: list, function: list, calls: list, expected:
 
 
 def runs_reward(completions: list, function: list, calls: list, **kwargs) -> list[float]:
-    """1.0 if the program gives something back for each call, right or not: a slope that leads to programs."""
+    """1.0 if the program gives anything back for each call, right or not: a slope that leads to programs."""
     counts = [len(json.loads(k)) for k in calls]
     found = outcomes(completions, function, calls)
     return [

@@ -63,6 +63,12 @@ def test_each_reward_gives_one_number_for_each_completion():
         assert len(reward(texts, **row, prompts=[""] * len(texts))) == len(texts)
 
 
+def test_true_is_not_1_and_rounding_is_no_error():
+    row = dict(function=["answer"] * 3, calls=["[[0]]"] * 3, expected=["[[1]]", "[0.3]", "[[1]]"])
+    texts = ["lambda x: [True]", "lambda x: 0.1 * 3", "lambda x: [1.0]"]
+    assert correctness_reward(texts, **row) == [0.0, 1.0, 1.0]
+
+
 def test_rows_without_tests_pay_nobody():
     row = dict(function=["answer"], calls=["[]"], expected=["[]"])
     assert correctness_reward([RIGHT[0]], **row) == runs_reward([RIGHT[0]], **row) == [0.0]

@@ -1,6 +1,8 @@
 """Programs that try to get out: pytest test_sandbox.py. Run it as root and as an ordinary user."""
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -40,18 +42,25 @@ FORBIDDEN = {
     "changing a file's time": "import os; os.utime('/etc/passwd')",
     "limiting its parent": "import os, resource as r; r.prlimit(os.getppid(), r.RLIMIT_NOFILE, (9, 9))",
     "a named pipe": "import os; os.mkfifo('/tmp/escaped-from-the-sandbox')",
-    "shared memory": "from multiprocessing.shared_memory import SharedMemory as S; S(create=True, size=9)",
+    "shared memory": "import _posixshmem, os; _posixshmem.shm_open('/escaped', flags=os.O_CREAT | os.O_RDWR)",
+    "a signal through fcntl": "import fcntl, os; fcntl.fcntl(3, 10, 9); fcntl.fcntl(3, 8, os.getppid())",
+    "a lease on a file": "import fcntl, json; fcntl.fcntl(open(json.__file__), 1024, 0)",
+    "an attribute of a file": "import fcntl, json; fcntl.ioctl(open(json.__file__), 0x40086602, b'\\0' * 8)",
+    "installed packages": "import os, json; os.listdir(json.__file__.split('json')[0] + 'site-packages')",
     "a file in memory": "import os; os.memfd_create('x')",
     "another root": "import os; os.chroot('/tmp')",
     "a device": "import os; os.mknod('/tmp/escaped-from-the-sandbox')",
 }
 
 
+REFUSED = ("PermissionError", "RuntimeError", "MemoryError", "ValueError", "AssertionError", "gaierror", "OSError")
+
+
 @pytest.mark.parametrize("name", FORBIDDEN)
 def test_it_cannot(name):
-    code = FORBIDDEN[name].replace("SANDBOX", str(Path("sandbox.py").resolve()))
-    [said] = run(TRY, "attempt", [[code]])
-    assert said != Value("done") and not Path("/tmp/escaped-from-the-sandbox").exists(), said
+    judge = str(Path(__file__).with_name("sandbox.py").resolve())
+    [said] = run(TRY, "attempt", [[FORBIDDEN[name].replace("SANDBOX", judge)]])
+    assert said.value in REFUSED and not Path("/tmp/escaped-from-the-sandbox").exists(), said
 
 
 ENDS = {
@@ -88,6 +97,26 @@ def f(x): return 42
 """
     assert run(program, "f", [[7], [8]]) == [Failure("it wrote nonsense"), Value("right")]
     assert run("print('all tests passed')\ndef f(): return 41", "f", [[]]) == [Value(41)]
+
+
+def test_brackets_in_brackets_are_nonsense_and_no_error():
+    """They were a RecursionError in the judge, and ended the training."""
+    program = "import os\nos.write(3, b'[' * 9000 + b'\\n')\ndef f(): pass"
+    assert run(program, "f", [[]]) == [Failure("it wrote nonsense")]
+
+
+def test_programs_die_with_their_judge():
+    """They lived on, asleep, when the trainer was killed."""
+    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import sandbox as s;"
+    code += "s.run('import time\\ndef f(): time.sleep(61)', 'f', [[]], s.Limits(seconds=50))"
+    judge = subprocess.Popen([sys.executable, "-c", code])
+    time.sleep(1.5)
+    children = subprocess.run(["pgrep", "-P", str(judge.pid)], capture_output=True, text=True).stdout.split()
+    judge.kill()
+    judge.wait()
+    time.sleep(0.5)
+    stats = [Path(f"/proc/{child}/stat") for child in children]
+    assert children and not [s for s in stats if s.exists() and ") Z " not in s.read_text()]
 
 
 def test_replaced_builtins_are_replaced_in_its_own_process_alone():

@@ -65,11 +65,15 @@ def own_rows(path: Path, split: str) -> list[tuple[str, str]]:
     if not path.is_file():
         raise SystemExit(f"Error: dataset_name={str(path)!r} is no file here, nor 'addition' nor 'openai/gsm8k'.")
     rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), start=1):
+        if not line.strip():
+            continue
         try:
             row = json.loads(line)
             rows.append((str(row["question"]), str(row["answer"])))
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            if number(rows[-1][1]) is None:
+                raise ValueError(f"the answer {rows[-1][1]!r} is no number, so nothing could ever be right")
+        except (ValueError, KeyError, TypeError) as error:
             wanted = '{"question": …, "answer": …}'
             raise SystemExit(f"Error: {path}, line {number}: {error!r}. Each line: {wanted}") from error
     return [row for row in rows if is_held_out(row[0]) == (split == "test")]

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from importlib.util import find_spec
 from pathlib import Path
 
 import yaml
@@ -15,9 +16,9 @@ TINY = "./tiny-model"
 
 def read_config(argv: list[str]) -> dict:
     """The YAML file that --config names, or nothing; before anything heavy is imported."""
-    if "--config" not in argv:
+    path = config_path(argv)
+    if not path:
         return {}
-    path = Path(argv[argv.index("--config") + 1])
     if not path.is_file():
         raise SystemExit(f"Error: there is no config file {str(path)!r}.")
     config = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -32,7 +33,15 @@ def config_name(argv: list[str]) -> str:
     >>> config_name(["--config", "config.cpu.yaml"])
     'config.cpu'
     """
-    return Path(argv[argv.index("--config") + 1]).stem if "--config" in argv else ""
+    path = config_path(argv)
+    return path.stem if path else ""
+
+
+def config_path(argv: list[str]) -> Path | None:
+    """The file after --config."""
+    if any(word.startswith("--config=") for word in argv) or argv[-1:] == ["--config"]:
+        raise SystemExit("Error: write --config FILE, with a space between.")
+    return Path(argv[argv.index("--config") + 1]) if "--config" in argv else None
 
 
 def prepare(argv: list[str]) -> None:
@@ -40,8 +49,11 @@ def prepare(argv: list[str]) -> None:
     config = read_config(argv)
     os.environ.update({name: str(value) for name, value in config.get("env", {}).items()})
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    early.add_argument("--use_unsloth", default=str(config.get("use_unsloth", True)))
-    if early.parse_known_args(argv)[0].use_unsloth.lower() in ("true", "yes", "1"):
+    early.add_argument("--use_unsloth", nargs="?", const="true", default=str(config.get("use_unsloth", True)))
+    wanted = early.parse_known_args(argv)[0].use_unsloth.lower() in ("true", "yes", "1")
+    if wanted and "--no_use_unsloth" not in argv:
+        if not find_spec("unsloth"):
+            raise SystemExit("Error: Unsloth is not installed (see requirements.txt); or set use_unsloth: false.")
         import unsloth  # noqa: F401
 
 
@@ -91,7 +103,11 @@ def check(run: RunConfig, training: object, model: object) -> None:
         raise SystemExit(f"Error: reward_weights has {len(weights)} numbers, and there are {count} rewards.")
     if model.load_in_4bit and not model.use_peft:
         raise SystemExit("Error: load_in_4bit needs use_peft: weights in 4 bits cannot be trained, adapters can.")
-    if training.report_to == "wandb" and not os.environ.get("WANDB_API_KEY"):
+    if training.save_only_model:
+        raise SystemExit("Error: save_only_model leaves nothing to go on from; set it to false.")
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise SystemExit("Error: this template trains in one process; start it without torchrun or accelerate.")
+    if "wandb" in training.report_to and not os.environ.get("WANDB_API_KEY"):
         print("Note: WANDB_API_KEY is not set (see .env.example); wandb will ask.", file=sys.stderr)
 
 
@@ -107,17 +123,23 @@ def chosen_rewards(run: RunConfig) -> list[Callable]:
     return [known[name] for name in run.rewards] or list(REWARDS)
 
 
-def identity(run: RunConfig, model: object) -> dict:
+def identity(run: RunConfig, training: object, model: object) -> dict:
     """What a run cannot change on the way, and a checkpoint therefore has to share."""
-    names = ("model_name_or_path", "load_in_4bit", "use_peft", "lora_r", "lora_alpha")
-    return {"dataset_name": run.dataset_name} | {name: getattr(model, name) for name in names}
+    sizes = ("seed", "num_generations", "per_device_train_batch_size", "gradient_accumulation_steps", "reward_weights")
+    loaded = ("model_name_or_path", "load_in_4bit", "use_peft", "lora_r", "lora_alpha")
+    asked = {"dataset_name": run.dataset_name, "train_rows": run.train_rows}
+    asked["rewards"] = [reward.__name__ for reward in chosen_rewards(run)]
+    return asked | {n: getattr(training, n) for n in sizes} | {n: getattr(model, n) for n in loaded}
 
 
 def as_written(run: RunConfig, training: object, model: object) -> dict:
-    """All settings for the report; tokens and keys are not among them."""
-    secrets = ("hub_token", "token", "api_key")
-    return {
-        "run": vars(run),
-        "training": {k: v for k, v in training.to_dict().items() if not k.endswith(secrets)},
-        "model": {k: v for k, v in vars(model).items() if isinstance(v, str | int | float | bool | list | type(None))},
-    }
+    """All settings for the report, without tokens and keys."""
+    return {"run": open_only(vars(run)), "training": open_only(training.to_dict()), "model": open_only(vars(model))}
+
+
+def open_only(value: object) -> object:
+    """A value without what its name says is secret, at any depth."""
+    if isinstance(value, dict):
+        secret = ("token", "api_key", "password", "secret")
+        return {key: open_only(each) for key, each in value.items() if not str(key).lower().endswith(secret)}
+    return [open_only(each) for each in value] if isinstance(value, list | tuple) else value

@@ -22,15 +22,23 @@ from policy import keep_trainable_fp32, load_policy
 from report import write_report
 from trainer import build_trainer, train
 
+#: What the policy is loaded with, once for all stages.
+SHARED = {"model_name_or_path", "load_in_4bit", "use_peft", "use_unsloth", "lora_r", "lora_alpha", "fp16", "bf16"}
+SHARED |= {"lora_target_modules", "output_dir", "seed", "max_completion_length", "max_prompt_tokens"}
+
 
 def read_stages(path: Path) -> list[dict]:
     """The plan: a list of stages, each with a name and what it changes of the config."""
     if not path.is_file():
         raise SystemExit(f"Error: there is no {path}, the plan of the stages.")
     stages = yaml.safe_load(path.read_text(encoding="utf-8"))
-    names = [stage.get("name") for stage in stages] if isinstance(stages, list) else []
-    if not names or None in names or len(set(names)) < len(names):
+    sound = isinstance(stages, list) and all(isinstance(stage, dict) and stage.get("name") for stage in stages)
+    if not sound or len({stage["name"] for stage in stages}) < len(stages) or not stages:
         raise SystemExit(f"Error: {path} should be a list of stages, each with a name of its own.")
+    for stage in stages:
+        if shared := SHARED & stage.keys():
+            said = f"stage {stage['name']!r} changes {', '.join(sorted(shared))}"
+            raise SystemExit(f"Error: {said}, which all stages share.")
     return stages
 
 
@@ -52,8 +60,10 @@ def run_stage(parsed: tuple, stage: dict, policy: object, tokenizer: object) -> 
         print(f"{folder} was finished before; its adapter is loaded.")
         load_adapter(policy, folder / "adapter")
         return json.loads(done.read_text(encoding="utf-8"))
-    checkpoint = begin(folder, settings.identity(run, model) | {"stage": stage})
+    checkpoint = begin(folder, settings.identity(run, training, model) | {"stage": stage})
     rows = load_rows(run.dataset_name, "train", run.train_rows, training.seed)
+    if "ref" in policy.peft_config:  # with beta above zero: the reference of the stage before
+        policy.delete_adapter("ref")
     trainer = build_trainer(policy, tokenizer, short_enough(rows, tokenizer, run.max_prompt_tokens), run, training)
     keep_trainable_fp32(policy)
     if checkpoint:
@@ -75,10 +85,10 @@ def main(argv: list[str]) -> None:
     folder = Path(training.output_dir)
     stages = read_stages(Path(settings.config_name(argv).replace("config", "stages") + ".yaml"))
     plans = [settings.parse(with_stage(argv, n, stage, folder)) for n, stage in enumerate(stages, start=1)]
-    begin(folder, settings.identity(run, model) | {"stages": stages})
     held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)
 
     policy, tokenizer = load_policy(run, training, model)
+    begin(folder, settings.identity(run, training, model) | {"stages": stages})
     judging = dict(tokens=training.max_completion_length, batch=run.eval_batch, seed=training.seed)
     results, figures = [evaluate(policy, tokenizer, held_out, **judging)], []
     for stage, plan in zip(stages, plans, strict=True):

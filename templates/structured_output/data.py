@@ -51,7 +51,9 @@ def own_rows(path: Path, split: str) -> list[tuple[str, dict]]:
     if not path.is_file():
         raise SystemExit(f"Error: dataset_name={str(path)!r} is no file here, nor 'people'.")
     rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), start=1):
+        if not line.strip():
+            continue
         try:
             row = json.loads(line)
             rows.append((str(row["text"]), row["answer"]))

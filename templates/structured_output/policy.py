@@ -12,11 +12,14 @@ def load_policy(run: object, training: GRPOConfig, model: ModelConfig) -> tuple:
     policy, tokenizer = load(run, training, model)
     if tokenizer.chat_template is None:
         raise SystemExit(f"Error: {model.model_name_or_path} has no chat template: take its instruct version.")
+    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     return policy, tokenizer
 
 
-def dtype_of(training: GRPOConfig) -> torch.dtype:
-    """The type that frozen weights are loaded in."""
+def dtype_of(training: GRPOConfig, model: ModelConfig) -> torch.dtype:
+    """The type that frozen weights are loaded in; those that are trained need fp32, or small updates are lost."""
+    if not model.use_peft:
+        return torch.float32
     return torch.bfloat16 if training.bf16 else torch.float16 if training.fp16 else torch.float32
 
 
@@ -28,7 +31,7 @@ def load_with_unsloth(run: object, training: GRPOConfig, model: ModelConfig) -> 
     policy, tokenizer = FastLanguageModel.from_pretrained(
         model_name=model.model_name_or_path,
         max_seq_length=run.max_prompt_tokens + training.max_completion_length,
-        dtype=dtype_of(training),
+        dtype=dtype_of(training, model),
         load_in_4bit=model.load_in_4bit,
         full_finetuning=not model.use_peft,
         use_gradient_checkpointing=checkpointing,
@@ -52,8 +55,7 @@ def load_with_transformers(run: object, training: GRPOConfig, model: ModelConfig
     from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
     from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig
 
-    full_fp16 = training.fp16 and not model.use_peft  # fp16 weights cannot be trained, only autocast to
-    dtype = torch.float32 if full_fp16 else dtype_of(training)
+    dtype = dtype_of(training, model)
     four_bits = BitsAndBytesConfig(
         load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=dtype
     )

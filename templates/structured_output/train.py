@@ -26,12 +26,13 @@ def main(argv: list[str]) -> None:
     started = time.perf_counter()
     run, training, model = settings.parse(argv)
     folder = Path(training.output_dir)
-    checkpoint = begin(folder, settings.identity(run, model))
     rows = load_rows(run.dataset_name, "train", run.train_rows, training.seed)
     held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)
+    print(f"{len(rows)} rows to train on, {len(held_out)} held out.")
 
     policy, tokenizer = load_policy(run, training, model)
     rows = short_enough(rows, tokenizer, run.max_prompt_tokens)
+    checkpoint = begin(folder, settings.identity(run, training, model))  # not before: what fails leaves no trace
     judging = dict(tokens=training.max_completion_length, batch=run.eval_batch, seed=training.seed)
     before = evaluate(policy, tokenizer, held_out, **judging)
     trainer = build_trainer(policy, tokenizer, rows, run, training)
