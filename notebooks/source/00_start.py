@@ -185,7 +185,8 @@ show(
 #
 # 1. For one question (*prompt*) sample a *group* of answers (*completions*), eight, say.
 # 2. Score each by a *reward*: here, Python functions that check the answer.
-# 3. Compare each with the mean of its group: that difference is its *advantage*.
+# 3. Compare each with the mean of its group: that difference, usually divided by the
+#    group's standard deviation, is its *advantage*.
 # 4. Make the better ones likelier and the worse ones less likely. Repeat.
 #
 # The model in training is the *policy*. [Lesson 08](08_grpo_by_hand.ipynb) writes all of it in plain
@@ -199,7 +200,7 @@ show(
 # | you have | then | why |
 # |---|---|---|
 # | answers that a program can check (a number, a test, a form), and a model that gets some right | **GRPO** | it needs no example answers and no second model to judge |
-# | such a check, and a model that never gets one right | SFT on some examples first, then GRPO | a group of failures is tied, and teaches nothing |
+# | such a check, and a model that never gets one right | SFT (*supervised fine-tuning*) on some examples first, then GRPO | a group of failures is tied, and teaches nothing |
 # | some hundred good answers, and want more like them | SFT, supervised fine-tuning | it copies them, quickly and cheaply |
 # | pairs of a better and a worse answer, by people's taste | DPO (*direct preference optimization*), or a reward model | nobody can write "nicer" as a check |
 # | facts that the model should know | search beside the model (RAG), or SFT | a reward cannot tell it what it has never seen |
@@ -208,9 +209,7 @@ show(
 # %% [markdown]
 # ## 4. Your machine, and what it can train
 #
-# The estimate of `preflight` for the sizes of this course, by card: memory at the peak and minutes
-# of training. **These are estimates, and no GPU has been measured**: take the memory for a lower bound. On a CPU the formula was
-# off by at most the factor that [its page](../docs/preflight.md) tells.
+# The sizes that this course takes, by card:
 
 # %%
 import pandas
@@ -232,8 +231,11 @@ rows = [
 pandas.DataFrame(rows).set_index("profile")
 
 # %% [markdown]
-# And how large a model fits? For a few sizes of the Qwen family, at the sizes of the T4 profile, in 4 bits (each weight
-# rounded to 4 bits, and frozen) with an *adapter* (a small trainable part beside it; both in lesson 03). (The shapes are those of the published models; no weights are needed.)
+# And how large a model fits? The estimate of `preflight`, memory at the peak and minutes of training, for a few sizes of the
+# Qwen family, at the sizes of the T4 profile, in 4 bits (each weight rounded to 4 bits, and frozen) with an *adapter* (a small
+# trainable part beside it; both in lesson 03). **No GPU has been measured**: take the memory for a lower bound. On a CPU the
+# formula was off by at most the factor that [its page](../docs/preflight.md) tells. (The shapes are those of the published
+# models; no weights are needed.)
 
 # %%
 from transformers import Qwen2Config

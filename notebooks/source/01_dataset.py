@@ -395,7 +395,7 @@ _ = mine.write_bytes(FILE.encode("cp1252"))
 
 
 # %% [markdown]
-# Each of the next calls fails, and says what to do. The last does it.
+# The first two calls fail and say what to do; the third does it.
 
 
 # %% tags=["nbval-check-output"]
@@ -531,7 +531,7 @@ from grpo_utils import find_twins, numbers_key, split_rows
 
 
 def leaks(train, test) -> str:
-    """The share of the held-out rows that have a twin in training."""
+    """How many of the held-out rows have a twin in training."""
     how = Counter(twin.how for twin in find_twins(train, test))
     return f"held out {len(test):3}, leaked: {how['same']:2} copies, " + (
         f"{how['numbers']:2} with the same numbers"
@@ -558,7 +558,7 @@ print("no numbers leak:", find_twins(*by_numbers) == [])
 
 # %% [markdown]
 # The same for the records of section 6. (GSM8K has a test part of its own; a file of yours may not.) If rows share
-# their numbers, the most similar pairs stand beneath, to be read; long made problems seldom do.
+# their numbers, the most similar pairs stand beneath, to be read; the long problems made here seldom do.
 
 # %%
 train, test = split_rows(rows, 0.1, SEED)
@@ -591,7 +591,7 @@ print(f"so {n - len(within)} sums to measure with, not {n}")
 # %% [markdown]
 # ## 10. Prompts that teach nothing
 #
-# An advantage is the distance to the group's mean. If all completions of a group earn the same, all right or all
+# An advantage is the distance to the group's mean, mostly in standard deviations. If all completions of a group earn the same, all right or all
 # wrong, every advantage is 0: the group was paid for and teaches nothing. TRL logs their share as
 # `frac_reward_zero_std`. So why not keep the prompts that the policy solves **sometimes**?
 #

@@ -483,8 +483,8 @@ for key in TELLING.split():
 #   bar, before its weight) brings 2.0.
 # - **`frac_reward_zero_std`** (`tied` in the bar) is the share of groups whose completions all scored the same.
 #   They give no gradient. It rises when the task is solved (all right) and also when it is
-#   hopeless (all wrong): look at `reward` to know which. On the CPU profile it ends near 1 with
-#   `reward` near 3.0, so: solved.
+#   hopeless (all wrong): look at `reward` to know which. On the CPU profile its last step is near
+#   1 with `reward` near 3.0, so: solved.
 # - **`completions/mean_length`** counts tokens. Lengths that hit `max_completion_length` (see
 #   `completions/clipped_ratio`) mean answers cut off before they are given.
 

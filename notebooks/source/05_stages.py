@@ -458,8 +458,8 @@ for name in list(ORDERS)[1:]:
 
 # %% [markdown]
 # One seed and four tests: this says whether these **policies** differ, and not whether a curriculum helps. (For that,
-# put a loop over three seeds around it, as in section 3.) Two things can be read all the same. Judge by *both* kinds: an
-# order may gain on what came last and lose what came first. And where the base is never right, no order of the
+# put a loop over three seeds around it, as in section 3.) Two rules hold all the same. Judge by *both* kinds: an
+# order may change one and not the other. And where the base is never right, no order of the
 # prompts makes it so by itself: a group that is always wrong teaches only form.
 #
 # What is known about difficulty in GRPO has another shape: a prompt that is always or never right ties its group, so
@@ -525,7 +525,7 @@ print(told.replace("; ", "\n"))
 #
 # Was it worth it? Against the same training with the weights held where they started: one stage, as many steps, the
 # same seed and rows. (`floor=1.0` is that.) The adaptive reward is summed with faded weights: compare `correct` at the
-# end of the two bars, not `reward`.
+# end of the two bars, not `reward`. (Nor `tied`: sums such as 0.87 differ by rounding, and TRL takes them for different.)
 
 # %%
 still = replace(adaptive, floor=1.0)
@@ -874,7 +874,7 @@ for batch, uses, group in ((64, 1, 8), (1, 8, 8), (4, 1, 8)):
 # | prompt length | 96 | TRL never cuts a prompt: `drop_long_prompts(rows, …)` | TRL; [lesson 03](03_grpo_lora.ipynb) |
 # | LoRA `r` | 16 | size of the adapter; for RL small ranks are reported to do | shown above; Schulman 2025 |
 # | reward weights | 2, 0.5, 0.5 | only their proportions count, with `scale_rewards="group"` | shown in [lesson 02](02_rewards.ipynb), section 8 |
-# | `max_steps` | `2 * steps` | watch the curve, and stop when accuracy on a validation set, apart from the rows you judge by, does | not shown here |
+# | `max_steps` | `2 * steps` | watch the curve, and stop when accuracy on a validation set (not the rows you judge by) no longer rises | not shown here |
 
 # %% [markdown]
 # ## 9. Exercises

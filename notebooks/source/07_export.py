@@ -558,7 +558,7 @@ for name, size in sizes.items():
 #
 # llama.cpp, and Ollama on top of it, run models from one file in the format GGUF. llama.cpp brings the converter. It
 # knows tokenizers by their fingerprint and refuses one that it has never seen. **The tiny models' own one is such**: with
-# them the conversion fails, so leave `LLAMA_CPP` empty here. It is for the merge of a published model.
+# them the conversion fails, so leave `LLAMA_CPP` empty here; convert the merge of a published model with the command below.
 
 # %%
 from grpo_utils import convert_to_gguf, gguf_command
@@ -594,7 +594,7 @@ print(text)
 # %% [markdown]
 # `stop` is the token that ends a turn; without it the model would go on and play both sides. `temperature 0` is greedy
 # decoding. A test of the course renders this template and the tokenizer's, for one question and for a conversation, and
-# compares the texts letter by letter. In Ollama itself it was never run:
+# compares the texts letter by letter. With a published model, once `model.gguf` is there (never run):
 #
 # ```
 # ollama create tiny-grpo -f outputs/export/merged/Modelfile
@@ -641,8 +641,8 @@ print(f"  -d '{json.dumps(body)}'")
 # %% [markdown]
 # ## 11. vLLM
 #
-# For many users at once: vLLM, meant for a GPU, in the same protocol. It reads the merged folder, if it comes with
-# transformers 5: that wrote the tokenizer's files, and older programs may not read them.
+# For many users at once: vLLM, meant for a GPU, in the same protocol. It reads the merged folder if it brings transformers 5,
+# which wrote the tokenizer's files; older programs may not read them.
 
 # %%
 from grpo_utils import vllm_command
@@ -713,7 +713,7 @@ for item, done in CHECKLIST.items():
 # | card, dry run of the push | run |
 # | `transformers serve`, asked over HTTP | run, on a CPU |
 # | push to the real Hub | never run; tested against a stand-in |
-# | GGUF, Ollama | never run, unless you set `LLAMA_CPP`; the template is tested |
+# | GGUF, Ollama | never run: llama.cpp refuses the tiny models' tokenizer; the template is tested |
 # | vLLM | never run |
 # | export after Unsloth on a GPU | never run |
 
