@@ -49,6 +49,16 @@ def test_what_the_templates_share_is_the_same_letter_by_letter(file):
     assert not different, f"edit {file} in basic_grpo, and copy it to {different}"
 
 
+TWINS = {"structured_output": ["train.py"], "code_reward": ["train.py"]}
+TWINS["multi_stage"] = ["rewards.py", "data.py", "test_rewards.py"]
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_what_a_template_takes_over_from_the_first_stays_the_same(name):
+    first, own = ROOT / "templates" / "basic_grpo", ROOT / "templates" / name
+    assert [file for file in TWINS[name] if (own / file).read_text() != (first / file).read_text()] == []
+
+
 @pytest.mark.parametrize("name", template_names())
 def test_the_table_has_it_and_its_readme_says_what_to_change(name):
     assert f"[{name}]({name})" in (ROOT / "templates" / "README.md").read_text(encoding="utf-8")

@@ -14,11 +14,11 @@ import time
 from pathlib import Path
 
 from checkpoints import begin, load_adapter
-from data import load_rows, short_enough
+from data import load_rows
 from evaluate import evaluate
 from policy import keep_trainable_fp32, load_policy
 from report import write_report
-from trainer import build_trainer, train
+from trainer import build_trainer, short_enough, train
 
 
 def main(argv: list[str]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import settings
 from checkpoints import StopOnce
+from datasets import Dataset
 from guard import RewardError, guarded
 from safetensors import SafetensorError
 from transformers import TrainerCallback
@@ -22,6 +23,20 @@ class Lines(TrainerCallback):
             means = "  ".join(f"{name} {value:.2f}" for name, value in found.items())
             tied = logs["frac_reward_zero_std"]
             print(f"step {state.global_step:4}  reward {logs['reward']:.2f}  {means}  tied {tied:.2f}", flush=True)
+
+
+def short_enough(rows: Dataset, tokenizer: object, longest: int) -> Dataset:
+    """The rows whose prompt has at most ``longest`` tokens: TRL never cuts a prompt."""
+
+    def fits(row: dict) -> bool:
+        ids = tokenizer.apply_chat_template(row["prompt"], add_generation_prompt=True, return_dict=True)["input_ids"]
+        return len(ids) <= longest
+
+    kept = rows.filter(fits)
+    print(f"{len(kept)} of {len(rows)} prompts have at most {longest} tokens.")
+    if not len(kept):
+        raise SystemExit("Error: no prompt is left; raise max_prompt_tokens.")
+    return kept
 
 
 def build_trainer(policy: object, tokenizer: object, rows: object, run: object, training: object) -> GRPOTrainer:

@@ -82,17 +82,3 @@ def own_rows(path: Path, split: str) -> list[dict]:
             raise SystemExit(f"Error: {path}, line {number}: {wanted}.")
         rows += [made] if is_held_out(row["question"]) == (split == "test") else []
     return rows
-
-
-def short_enough(rows: Dataset, tokenizer: object, longest: int) -> Dataset:
-    """The rows whose prompt has at most ``longest`` tokens: TRL never cuts a prompt."""
-
-    def fits(row: dict) -> bool:
-        ids = tokenizer.apply_chat_template(row["prompt"], add_generation_prompt=True, return_dict=True)["input_ids"]
-        return len(ids) <= longest
-
-    kept = rows.filter(fits)
-    print(f"{len(kept)} of {len(rows)} prompts have at most {longest} tokens.")
-    if not len(kept):
-        raise SystemExit("Error: no prompt is left; raise max_prompt_tokens.")
-    return kept

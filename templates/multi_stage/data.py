@@ -79,20 +79,6 @@ def own_rows(path: Path, split: str) -> list[tuple[str, str]]:
     return [row for row in rows if is_held_out(row[0]) == (split == "test")]
 
 
-def short_enough(rows: Dataset, tokenizer: object, longest: int) -> Dataset:
-    """The rows whose prompt has at most ``longest`` tokens: TRL never cuts a prompt."""
-
-    def fits(row: dict) -> bool:
-        ids = tokenizer.apply_chat_template(row["prompt"], add_generation_prompt=True, return_dict=True)["input_ids"]
-        return len(ids) <= longest
-
-    kept = rows.filter(fits)
-    print(f"{len(kept)} of {len(rows)} prompts have at most {longest} tokens.")
-    if not len(kept):
-        raise SystemExit("Error: no prompt is left; raise max_prompt_tokens.")
-    return kept
-
-
 def write_files(name: str, folder: Path) -> None:
     """The rows as JSONL, one file a split."""
     folder.mkdir(parents=True)

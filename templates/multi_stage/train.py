@@ -16,11 +16,11 @@ from pathlib import Path
 
 import yaml
 from checkpoints import begin, load_adapter
-from data import load_rows, short_enough
+from data import load_rows
 from evaluate import evaluate, summary
 from policy import keep_trainable_fp32, load_policy
 from report import write_report
-from trainer import build_trainer, train
+from trainer import build_trainer, short_enough, train
 
 #: What the policy is loaded with, once for all stages.
 SHARED = {"model_name_or_path", "load_in_4bit", "use_peft", "use_unsloth", "lora_r", "lora_alpha", "fp16", "bf16"}
