@@ -6,6 +6,7 @@ import signal
 import time
 from pathlib import Path
 
+from accelerate.utils import gather_object
 from transformers import TrainerCallback
 
 CHECKPOINT = re.compile(r"checkpoint-(\d+)")
@@ -55,7 +56,7 @@ def is_whole(checkpoint: Path) -> bool:
         json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return (checkpoint / "optimizer.pt").exists()
+    return any(checkpoint.glob("optimizer*")) or any(checkpoint.glob("global_step*"))  # the latter: DeepSpeed's
 
 
 def load_adapter(policy: object, checkpoint: Path) -> None:
@@ -80,7 +81,7 @@ class StopOnce(TrainerCallback):
         signal.signal(signal.SIGINT, self.before)
 
     def on_step_end(self, args, state, control, **kwargs):
-        if self.asked:
+        if any(gather_object([self.asked])):  # of several processes all stop after the same step
             control.should_save = control.should_training_stop = True
 
     def on_train_end(self, args, state, control, **kwargs):

@@ -39,8 +39,10 @@ def short_enough(rows: Dataset, tokenizer: object, longest: int) -> Dataset:
     return kept
 
 
-def build_trainer(policy: object, tokenizer: object, rows: object, run: object, training: object) -> GRPOTrainer:
-    """The trainer of one run, with the rewards that its config names."""
+def build_trainer(
+    policy: object, tokenizer: object, rows: object, run: object, training: object, **more: object
+) -> GRPOTrainer:
+    """The trainer of one run, with the rewards that its config names; ``more`` goes to TRL (tools, peft_config)."""
     trainer = GRPOTrainer(
         model=policy,
         processing_class=tokenizer,
@@ -48,6 +50,7 @@ def build_trainer(policy: object, tokenizer: object, rows: object, run: object, 
         train_dataset=rows,
         reward_funcs=[*map(guarded, settings.chosen_rewards(run)), *([run.reward_model] if run.reward_model else [])],
         callbacks=[Lines()],
+        **more,
     )
     for callback in (PrinterCallback, ProgressCallback):
         trainer.remove_callback(callback)

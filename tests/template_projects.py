@@ -1,0 +1,19 @@
+"""What the tests of the templates share: a copy outside the course, and a user's machine."""
+
+import os
+import subprocess
+import sys
+
+#: Those that train one policy and write a report with the one train.py; each is trained in test_templates_training.py.
+TRAINED = ["basic_grpo", "structured_output", "code_reward", "multi_stage"]
+#: What starts a template soonest: plain transformers, fp32, few held-out rows.
+FAST = ["--config", "config.cpu.yaml", "--use_unsloth", "false", "--load_in_4bit", "false", "--eval_rows", "20"]
+#: A user's machine: none of what these tests have set for themselves.
+ALONE = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHONPATH", "OMP_", "HF_"))}
+
+
+def in_folder(folder, *command: str, seconds: int = 600) -> subprocess.CompletedProcess:
+    """Run Python there, as its user would."""
+    return subprocess.run(
+        [sys.executable, *command], cwd=folder, env=ALONE, capture_output=True, text=True, timeout=seconds
+    )

@@ -1,0 +1,142 @@
+"""What goes wrong in a template: slips, Ctrl-C, rewards that raise, folders of another run."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from template_projects import ALONE, FAST, in_folder
+
+from grpo_utils.project import new_project
+
+
+@pytest.fixture(scope="module")
+def basic(tmp_path_factory):
+    """The first template, with plain transformers and fp32: it starts faster."""
+    return new_project("basic_grpo", tmp_path_factory.mktemp("basic") / "project")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        (["--learning_rat", "1"], "unknown setting 'learning_rat'. Did you mean 'learning_rate'?"),
+        (["--dataset_name", "no.jsonl"], "'no.jsonl' is no file here"),
+        (["--reward_weights", "1"], "reward_weights has 1 number"),
+        (["--rewards", "corectness_reward"], "Did you mean 'correctness_reward'?"),
+        (["--model_name_or_path", ""], "model_name_or_path is missing"),
+        (["--use_peft", "false"], "load_in_4bit needs use_peft"),
+    ],
+)
+def test_a_slip_is_told_before_anything_is_loaded(basic, change, said):
+    run = in_folder(basic, "train.py", "--config", "config.cpu.yaml", *change)
+    assert run.returncode and said in run.stderr and "Traceback" not in run.stderr, run.stderr[-2000:]
+
+
+@pytest.mark.slow
+def test_a_misspelled_key_is_named_with_the_nearest(basic):
+    (basic / "slip.yaml").write_text((basic / "config.cpu.yaml").read_text().replace("max_steps:", "max_step:"))
+    run = in_folder(basic, "train.py", "--config", "slip.yaml")
+    assert "unknown setting 'max_step'. Did you mean 'max_steps'?" in run.stderr, run.stderr[-2000:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("beta", ["0.0", "0.04"])
+def test_ctrl_c_saves_and_the_same_command_goes_on_to_the_same_end(basic, beta):
+    steps = [*FAST, "--max_steps", "8", "--logging_steps", "1", "--save_steps", "3", "--beta", beta]
+    for name in ("whole", "cut"):
+        shutil.rmtree(basic / "outputs" / name, ignore_errors=True)
+    whole = in_folder(basic, "train.py", *steps, "--output_dir", "outputs/whole")
+    assert whole.returncode == 0, whole.stderr[-2000:]
+    command = [sys.executable, "train.py", *steps, "--output_dir", "outputs/cut"]
+    process = subprocess.Popen(command, cwd=basic, env=ALONE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for line in process.stdout:
+        if line.startswith("step    4"):
+            process.send_signal(signal.SIGINT)
+            break
+    said, error = process.communicate(timeout=300)
+    assert process.returncode and "The same command goes on from there" in error, said + error
+    rest = in_folder(basic, "train.py", *steps, "--output_dir", "outputs/cut")
+    assert rest.returncode == 0 and "Going on from" in rest.stdout, rest.stderr[-2000:]
+    reports = [json.loads((basic / "outputs" / name / "report.json").read_text()) for name in ("whole", "cut")]
+    assert reports[0]["after"] == reports[1]["after"] and reports[1]["steps"] == 8
+    (basic / "outputs" / "cut" / "report.json").unlink()  # as if it had died in the last evaluation
+    again = in_folder(basic, "train.py", *steps, "--output_dir", "outputs/cut")
+    report = json.loads((basic / "outputs" / "cut" / "report.json").read_text())
+    assert report["after"] == reports[1]["after"] and report["steps"] == 8 and "step    9" not in again.stdout
+
+
+@pytest.mark.slow
+def test_a_folder_of_another_model_is_refused(basic):
+    (basic / "outputs" / "other" / "checkpoint-1").mkdir(parents=True)
+    (basic / "outputs" / "other" / "run.json").write_text(json.dumps({"model_name_or_path": "other/model"}))
+    run = in_folder(basic, "train.py", *FAST, "--output_dir", "outputs/other")
+    assert "was begun otherwise: " in run.stderr and "'other/model'" in run.stderr and "Traceback" not in run.stderr
+
+
+@pytest.mark.slow
+def test_a_slip_leaves_no_mark_that_refuses_the_right_command(basic):
+    slip = in_folder(basic, "train.py", *FAST, "--dataset_name", "no.jsonl", "--output_dir", "outputs/slip")
+    assert slip.returncode and not (basic / "outputs" / "slip").exists()
+
+
+@pytest.mark.slow
+def test_all_weights_can_be_trained(basic):
+    change = ["--use_peft", "false", "--learning_rate", "1e-4", "--max_steps", "2", "--output_dir", "outputs/full"]
+    run = in_folder(basic, "train.py", *FAST, *change)
+    saved = basic / "outputs" / "full" / "model" / "model.safetensors"
+    assert run.returncode == 0 and saved.exists(), run.stderr[-2000:]
+
+
+@pytest.mark.slow
+def test_stages_go_on_where_they_were_also_with_a_reference(tmp_path):
+    folder = new_project("multi_stage", tmp_path / "project")
+    plan = (folder / "stages.cpu.yaml").read_text()
+    short = plan.replace("max_steps: 30", "max_steps: 2").replace("max_steps: 60", "max_steps: 3")
+    (folder / "stages.cpu.yaml").write_text(short)
+    first = in_folder(folder, "train.py", *FAST, "--beta", "0.04")
+    assert first.returncode == 0, first.stderr[-2000:]
+    report = json.loads((folder / "outputs" / "stages" / "report.json").read_text())
+    for path in (folder / "outputs" / "stages" / "report.json", folder / "outputs" / "stages" / "2-answers"):
+        path.unlink() if path.is_file() else shutil.rmtree(path)
+    again = in_folder(folder, "train.py", *FAST, "--beta", "0.04")
+    assert "1-form was finished before" in again.stdout, again.stderr[-2000:]
+    assert "Stage 2-answers: 3 steps" in again.stdout
+    assert json.loads((folder / "outputs" / "stages" / "report.json").read_text())["after"] == report["after"]
+
+
+@pytest.mark.slow
+def test_a_stage_that_changes_what_all_share_is_refused(tmp_path):
+    folder = new_project("multi_stage", tmp_path / "project")
+    (folder / "stages.cpu.yaml").write_text("- name: one\n  lora_r: 4\n")
+    run = in_folder(folder, "train.py", *FAST)
+    assert "stage 'one' changes lora_r, which all stages share" in run.stderr and "Traceback" not in run.stderr
+
+
+@pytest.mark.slow
+def test_a_reward_that_raises_names_the_row_and_the_checkpoint_stays(basic):
+    broken = "def raising_reward(completions, answer, **kwargs):\n    return [1 / (int(a) % 7) for a in answer]\n\n\n"
+    text = (basic / "rewards.py").read_text()
+    broken = text.replace("#: What", f"{broken}#: What").replace("REWARDS = [", "REWARDS = [raising_reward, ")
+    (basic / "rewards.py").write_text(broken)
+    change = ["--rewards", "raising_reward", "--reward_weights", "1", "--output_dir", "outputs/raises"]
+    run = in_folder(basic, "train.py", *FAST, *change)
+    (basic / "rewards.py").write_text(text)
+    assert run.returncode and "raising_reward raised." in run.stderr and "ZeroDivisionError" in run.stderr
+    assert "Row: {" in run.stderr and "Completion: " in run.stderr and "checkpoints stay" in run.stderr
+
+
+@pytest.mark.slow
+def test_trl_grpo_trains_with_its_own_keys_and_the_same_rewards(basic):
+    assert in_folder(basic, "data.py", "addition", "rows").returncode == 0
+    trl = str(Path(sys.executable).with_name("trl"))
+    run = subprocess.run(
+        [trl, "grpo", "--config", "config.trl.yaml", "--max_steps", "2"],
+        cwd=basic, env=ALONE | {"HF_HUB_OFFLINE": "1"}, capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    assert run.returncode == 0 and (basic / "outputs" / "basic-trl" / "adapter_model.safetensors").exists(), run.stderr[
+        -2000:
+    ]
