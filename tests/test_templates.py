@@ -15,6 +15,7 @@ SHARED = [
     "guard.py",
     "evaluate.py",
     "generation.py",
+    "rates.py",
     "report.py",
     ".gitignore",
 ]

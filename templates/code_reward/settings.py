@@ -44,8 +44,10 @@ def config_path(argv: list[str]) -> Path | None:
     return Path(argv[argv.index("--config") + 1]) if "--config" in argv else None
 
 
-def prepare(argv: list[str]) -> None:
+def prepare(argv: list[str], alone: bool = True) -> None:
     """What has to happen before torch and TRL are imported: the environment, and Unsloth's patches."""
+    if alone and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise SystemExit("Error: this template trains in one process; start it without torchrun or accelerate.")
     config = read_config(argv)
     os.environ.update({name: str(value) for name, value in config.get("env", {}).items()})
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
@@ -105,8 +107,6 @@ def check(run: RunConfig, training: object, model: object) -> None:
         raise SystemExit("Error: load_in_4bit needs use_peft: weights in 4 bits cannot be trained, adapters can.")
     if training.save_only_model:
         raise SystemExit("Error: save_only_model leaves nothing to go on from; set it to false.")
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise SystemExit("Error: this template trains in one process; start it without torchrun or accelerate.")
     if "wandb" in training.report_to and not os.environ.get("WANDB_API_KEY"):
         print("Note: WANDB_API_KEY is not set (see .env.example); wandb will ask.", file=sys.stderr)
 

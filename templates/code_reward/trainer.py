@@ -18,7 +18,7 @@ class Lines(TrainerCallback):
     """One line a log entry: the rewards, and the share of groups that taught nothing."""
 
     def on_log(self, args, state, control, logs=None, **kwargs):
-        if logs and "reward" in logs:
+        if logs and "reward" in logs and state.is_world_process_zero:
             found = {k.split("/")[1]: v for k, v in logs.items() if k.startswith("rewards/") and k.endswith("/mean")}
             means = "  ".join(f"{name} {value:.2f}" for name, value in found.items())
             tied = logs["frac_reward_zero_std"]
@@ -39,18 +39,22 @@ def short_enough(rows: Dataset, tokenizer: object, longest: int) -> Dataset:
     return kept
 
 
+def reward_functions(run: object) -> list:
+    """The rewards that the config names, guarded, and its reward model."""
+    return [*map(guarded, settings.chosen_rewards(run)), *([run.reward_model] if run.reward_model else [])]
+
+
 def build_trainer(
     policy: object, tokenizer: object, rows: object, run: object, training: object, **more: object
 ) -> GRPOTrainer:
     """The trainer of one run, with the rewards that its config names; ``more`` goes to TRL (tools, peft_config)."""
+    given = dict(reward_funcs=reward_functions(run), callbacks=[Lines()]) | more
     trainer = GRPOTrainer(
         model=policy,
         processing_class=tokenizer,
         args=training,
         train_dataset=rows,
-        reward_funcs=[*map(guarded, settings.chosen_rewards(run)), *([run.reward_model] if run.reward_model else [])],
-        callbacks=[Lines()],
-        **more,
+        **given,
     )
     for callback in (PrinterCallback, ProgressCallback):
         trainer.remove_callback(callback)

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import settings
-from evaluate import paired_p_value, summary, table
+from rates import paired_p_value, summary, table
 
 PACKAGES = ("unsloth", "trl", "transformers", "peft", "bitsandbytes", "torch")
 

@@ -17,8 +17,9 @@ from pathlib import Path
 import yaml
 from checkpoints import begin, load_adapter
 from data import load_rows
-from evaluate import evaluate, summary
+from evaluate import evaluate
 from policy import keep_trainable_fp32, load_policy
+from rates import summary
 from report import write_report
 from trainer import build_trainer, short_enough, train
 
