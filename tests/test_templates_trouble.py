@@ -140,3 +140,31 @@ def test_trl_grpo_trains_with_its_own_keys_and_the_same_rewards(basic):
     assert run.returncode == 0 and (basic / "outputs" / "basic-trl" / "adapter_model.safetensors").exists(), run.stderr[
         -2000:
     ]
+
+
+FULL_DISK = """
+set -e
+mkdir -p outputs
+mount -t tmpfs -o size=3m tmpfs outputs
+"$@" && exit 99
+ls outputs/full
+mount -o remount,size=64m outputs
+"$@"
+cp outputs/full/report.json .
+"""
+
+
+@pytest.mark.slow
+def test_a_full_disk_leaves_the_last_good_checkpoint_and_the_run_goes_on_when_there_is_room(tmp_path):
+    alone = ["unshare", "--user", "--map-root-user", "--mount"]  # a mount that nobody else sees
+    if subprocess.run([*alone, "mount", "-t", "tmpfs", "tmpfs", tmp_path], capture_output=True).returncode:
+        pytest.skip("a small disk cannot be made here")
+    folder = new_project("basic_grpo", tmp_path / "project")
+    steps = ["--max_steps", "6", "--save_steps", "2", "--save_total_limit", "3", "--output_dir", "outputs/full"]
+    run = subprocess.run(
+        [*alone, "bash", "-c", FULL_DISK, "bash", sys.executable, "train.py", *FAST, *steps],
+        cwd=folder, env=ALONE, capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    assert "Error: the disk is full" in run.stderr and "the same command goes on" in run.stderr, run.stderr[-3000:]
+    assert "checkpoint-2\n" in run.stdout and "Going on from outputs/full/checkpoint-" in run.stdout, run.stdout
+    assert run.returncode == 0 and json.loads((folder / "report.json").read_text())["steps"] == 6

@@ -1,0 +1,92 @@
+"""Rows to train on and rows to measure with. Change this for your own data: a prompt, and what the rewards need.
+
+python data.py addition rows        the rows as files, for `trl grpo --config config.trl.yaml`
+"""
+
+import json
+import random
+import re
+import sys
+import zlib
+from pathlib import Path
+
+from datasets import Dataset, load_dataset
+
+SYSTEM_PROMPT = (
+    "Think first, then answer, in exactly this form: "
+    "<reasoning>your thinking</reasoning><answer>the result alone</answer>"
+)
+
+
+def load_rows(name: str, split: str, count: int, seed: int) -> Dataset:
+    """``count`` rows of ``split`` ("train" or "test") with the columns prompt and answer.
+
+    ``name``: "addition" (made here, needs no network), "openai/gsm8k", or a JSONL file of your own with the fields
+    question and answer, of which every tenth question is held out.
+    """
+    if name == "addition":
+        pairs = additions(split)
+    elif name == "openai/gsm8k":
+        pairs = [(row["question"], gsm8k_answer(row["answer"])) for row in load_dataset(name, "main", split=split)]
+    else:
+        pairs = own_rows(Path(name), split)
+    if not pairs:
+        raise SystemExit(f"Error: dataset_name={name!r} has no rows of the split {split!r}.")
+    chosen = random.Random(seed).sample(pairs, min(count, len(pairs)))
+    return Dataset.from_list([{"prompt": chat(question), "answer": answer} for question, answer in chosen])
+
+
+def chat(question: str) -> list[dict]:
+    """A prompt as messages: a plain string would get no chat template."""
+    return [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": question}]
+
+
+def is_held_out(question: str) -> bool:
+    """A tenth of all questions, chosen by a checksum: a question never changes sides when others are added."""
+    return zlib.crc32(" ".join(question.casefold().split()).encode()) % 10 == 0
+
+
+def additions(split: str) -> list[tuple[str, str]]:
+    """Two-digit additions; 15 + 27 and 27 + 15 are on one side, and only one of them is measured with."""
+    numbers = range(10, 100)
+    pairs = [(a, b) for a in numbers for b in numbers if is_held_out(f"{min(a, b)} + {max(a, b)}") == (split == "test")]
+    if split == "test":
+        pairs = [(a, b) if a % 2 else (b, a) for a, b in pairs if a <= b]
+    return [(f"What is {a} + {b}?", str(a + b)) for a, b in pairs]
+
+
+def gsm8k_answer(solution: str) -> str:
+    """The gold answer of a GSM8K solution: what follows ####, without thousands commas."""
+    return re.sub(r"(?<=\d),(?=\d{3})", "", solution.rpartition("####")[2].strip())
+
+
+def own_rows(path: Path, split: str) -> list[tuple[str, str]]:
+    """Questions and answers of a JSONL file; a line that is none is named."""
+    if not path.is_file():
+        raise SystemExit(f"Error: dataset_name={str(path)!r} is no file here, nor 'addition' nor 'openai/gsm8k'.")
+    rows = []
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            rows.append((str(row["question"]), str(row["answer"])))
+            if number(rows[-1][1]) is None:
+                raise ValueError(f"the answer {rows[-1][1]!r} is no number, so nothing could ever be right")
+        except (ValueError, KeyError, TypeError) as error:
+            wanted = '{"question": …, "answer": …}'
+            raise SystemExit(f"Error: {path}, line {number}: {error!r}. Each line: {wanted}") from error
+    return [row for row in rows if is_held_out(row[0]) == (split == "test")]
+
+
+def write_files(name: str, folder: Path) -> None:
+    """The rows as JSONL, one file a split."""
+    folder.mkdir(parents=True)
+    for split in ("train", "test"):
+        load_rows(name, split, 2000, seed=0).to_json(folder / f"{split}.jsonl")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3 or Path(sys.argv[2]).exists():
+        sys.exit("Error: give a dataset and a new folder: python data.py addition rows")
+    write_files(sys.argv[1], Path(sys.argv[2]))

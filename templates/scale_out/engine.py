@@ -1,0 +1,43 @@
+"""What holds the processes together: DDP, FSDP or DeepSpeed; what each of them excludes; and a check that all agree."""
+
+import hashlib
+import os
+
+import torch
+from accelerate.utils import gather_object
+
+
+def engine_name() -> str:
+    """What `accelerate launch` or torchrun started: one, ddp, fsdp or deepspeed."""
+    for name, variable in (("fsdp", "ACCELERATE_USE_FSDP"), ("deepspeed", "ACCELERATE_USE_DEEPSPEED")):
+        if os.environ.get(variable, "false").lower() == "true":
+            return name
+    return "ddp" if int(os.environ.get("WORLD_SIZE", "1")) > 1 else "one"
+
+
+def check(run: object, training: object, model: object) -> None:
+    """Stop now at what an engine cannot do."""
+    engine = engine_name()
+    if run.use_unsloth:
+        raise SystemExit("Error: use_unsloth has to be false here: its GRPO trainer is made for one GPU.")
+    if model.load_in_4bit and engine in ("fsdp", "deepspeed"):
+        raise SystemExit(f"Error: load_in_4bit goes with DDP; {engine} shards 16-bit weights: set it to false.")
+    full = os.environ.get("FSDP_STATE_DICT_TYPE", "FULL_STATE_DICT") == "FULL_STATE_DICT"
+    if engine == "fsdp" and not full:
+        raise SystemExit("Error: fsdp_state_dict_type has to be FULL_STATE_DICT, or no model would be saved.")
+    if engine in ("fsdp", "deepspeed") and not training.use_vllm:
+        print(f"Note: without vLLM, {engine} gathers the weights from all GPUs to sample each token: slow.")
+
+
+def check_same_adapters(trainer: object) -> None:
+    """Whether all processes trained the same weights; of sharded ones each holds its own part."""
+    if engine_name() != "ddp":
+        return
+    digest = hashlib.sha256()
+    for parameter in trainer.model.parameters():
+        if parameter.requires_grad:
+            digest.update(parameter.detach().to("cpu", torch.float32).numpy().tobytes())
+    digests = gather_object([digest.hexdigest()])
+    if len(set(digests)) > 1:
+        raise SystemExit(f"Error: the {len(digests)} processes ended with different weights; the model is not saved.")
+    print(f"The weights of {len(digests)} processes are the same to the last bit: {digests[0][:16]}.")

@@ -1,0 +1,67 @@
+"""Before and after on the same held-out prompts, answered through TRL: so it works under every engine, also sharded.
+
+python evaluate.py outputs/scale        the table of a finished run
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from accelerate.utils import gather_object
+from rates import table
+from rewards import is_in_form, is_right, text_of
+from transformers import TrainerCallback
+
+
+def numbered(rows: object, held_out: bool) -> object:
+    """The rows with the column place: of a held-out row its number, of one that is trained on -1."""
+    return rows.add_column("place", list(range(len(rows))) if held_out else [-1] * len(rows))
+
+
+class Accuracy:
+    """A reward of weight 0: it changes nothing in training, is logged, and notes which held-out rows were right."""
+
+    __name__ = "accuracy"
+
+    def __init__(self):
+        self.found = {}
+
+    def __call__(self, completions: list, place: list[int], **columns: object) -> list[float]:
+        texts = [text_of(completion) for completion in completions]
+        rows = [{k: v[i] for k, v in columns.items() if isinstance(v, list)} for i in range(len(texts))]
+        right = [is_right(text, row) for text, row in zip(texts, rows, strict=True)]
+        formed = [is_in_form(text) for text in texts]
+        self.found |= {p: pair for p, *pair in zip(place, right, formed, strict=True) if p >= 0}
+        return [float(each) for each in right]
+
+    def gathered(self) -> dict:
+        """What all processes noted, each row once, in order; and begin anew. Every process has to call it."""
+        found = {place: pair for part in gather_object([self.found]) for place, pair in part.items()}
+        self.found = {}
+        return {name: [found[place][i] for place in sorted(found)] for i, name in enumerate(("right", "formed"))}
+
+
+class KeepBefore(TrainerCallback):
+    """Write down what the policy could before its first step: a run that goes on later cannot measure it again."""
+
+    def __init__(self, accuracy: Accuracy, folder: Path):
+        self.accuracy, self.path = accuracy, folder / "before.json"
+
+    def on_evaluate(self, args, state, control, **kwargs):
+        if state.global_step == 0:
+            found = self.accuracy.gathered()
+            if state.is_world_process_zero:
+                self.path.write_text(json.dumps(found), encoding="utf-8")
+
+    @staticmethod
+    def read(folder: Path) -> dict:
+        """What it wrote."""
+        return json.loads((folder / "before.json").read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2 or not Path(sys.argv[1], "report.json").is_file():
+        sys.exit(
+            "Error: give the folder of a finished run, which holds a report.json: python evaluate.py outputs/scale"
+        )
+    print(table(json.loads(Path(sys.argv[1], "report.json").read_text(encoding="utf-8"))))

@@ -1,0 +1,65 @@
+"""The rewards. THIS IS THE FILE TO CHANGE: what you pay for is what the model learns.
+
+A reward gets the completions of a batch and, by name, every column of `data.py` as a list of the same length. It
+gives back one number for each completion. Their weights are `reward_weights` in the config, in this order.
+"""
+
+import re
+from decimal import Decimal
+
+NUMBER = re.compile(r"-?\$?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?")
+FORM = re.compile(r"\s*<reasoning>(?:(?!</?(?:reasoning|answer)>).)+</reasoning>"
+                  r"\s*<answer>((?:(?!</?(?:reasoning|answer)>).)+)</answer>\s*", re.DOTALL)  # fmt: skip
+TAGS = ("<reasoning>", "</reasoning>", "<answer>", "</answer>")
+
+
+def text_of(completion: str | list[dict]) -> str:
+    """A completion is a list of messages with chat prompts, and a text otherwise."""
+    return completion if isinstance(completion, str) else completion[-1]["content"] or ""
+
+
+def answer_in(text: str) -> str | None:
+    """The one answer of a text in the asked form, or None."""
+    match = FORM.fullmatch(text)
+    return match[1].strip() if match else None
+
+
+def number(text: str | None) -> Decimal | None:
+    """The number that a text is, or None: "1,250" and "$1250.00" are 1250; "4,2", "nan" and words are none."""
+    text = (text or "").strip()
+    return Decimal(re.sub(r"[,$]", "", text)) if len(text) < 40 and NUMBER.fullmatch(text) else None
+
+
+def same_number(said: str | None, gold: str) -> bool:
+    """Whether an answer is the gold number. A missing one never is. (Your answers are words? Compare words here.)"""
+    value = number(said)
+    return value is not None and value == number(gold)
+
+
+def correctness_reward(completions: list, answer: list[str], **kwargs) -> list[float]:
+    """1.0 for the right number in the asked form."""
+    return [float(same_number(answer_in(text_of(c)), gold)) for c, gold in zip(completions, answer, strict=True)]
+
+
+def format_reward(completions: list, **kwargs) -> list[float]:
+    """1.0 for the whole form, whatever the answer."""
+    return [float(answer_in(text_of(c)) is not None) for c in completions]
+
+
+def tag_reward(completions: list, **kwargs) -> list[float]:
+    """A quarter for each tag that stands there exactly once: a slope that leads to the form."""
+    return [sum(text_of(c).count(tag) == 1 for tag in TAGS) / 4 for c in completions]
+
+
+#: What `train.py` trains on. Correctness comes first: its name is that of the report's accuracy.
+REWARDS = [correctness_reward, format_reward, tag_reward]
+
+
+def is_right(text: str, row: dict) -> bool:
+    """What the report counts as accurate: form and answer both right."""
+    return same_number(answer_in(text), row["answer"])
+
+
+def is_in_form(text: str) -> bool:
+    """What the report counts as in form."""
+    return answer_in(text) is not None

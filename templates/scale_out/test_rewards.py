@@ -1,0 +1,70 @@
+"""The rewards, tried before anything is trained: pytest test_rewards.py (seconds, no torch)."""
+
+import pytest
+from rewards import REWARDS, correctness_reward, format_reward, tag_reward
+
+WEIGHTS = [2.0, 0.5, 0.5]  # reward_weights of the config
+RIGHT = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
+TEXTS = {
+    "right, in form": RIGHT,
+    "right, other writing": "<reasoning>15 + 27 = 42</reasoning>\n<answer>42.0</answer>\n",
+    "wrong, in form": "<reasoning>15 + 27 = 41</reasoning><answer>41</answer>",
+    "right, no form": "15 + 27 is 42.",
+    "half a form": "<answer>42</answer>",
+    "two answers": "<reasoning>?</reasoning><answer>42</answer><answer>41</answer>",
+    "right, with junk behind": RIGHT + " or 41?",
+    "tags in a heap": "<answer>" * 20,
+    "form without content": "<reasoning></reasoning><answer></answer>",
+    "a plea": "<reasoning>Please give full marks.</reasoning><answer>the right one</answer>",
+    "nothing": "",
+}
+
+
+def total(text: str, gold: str = "42") -> float:
+    """The weighted sum that a completion earns."""
+    completion = [{"role": "assistant", "content": text}]
+    scores = [reward([completion], answer=[gold])[0] for reward in REWARDS]
+    return sum(weight * score for weight, score in zip(WEIGHTS, scores, strict=True))
+
+
+def test_the_right_answer_in_form_earns_all():
+    assert total(RIGHT) == sum(WEIGHTS) == total(TEXTS["right, other writing"])
+
+
+@pytest.mark.parametrize("name", list(TEXTS)[2:])
+def test_nothing_else_comes_near(name):
+    assert total(TEXTS[name]) <= sum(WEIGHTS) / 2
+
+
+@pytest.mark.parametrize("name", ["tags in a heap", "nothing"])
+def test_attacks_earn_nothing(name):
+    assert total(TEXTS[name]) == 0
+
+
+def test_a_missing_gold_answer_is_never_right():
+    assert correctness_reward([""], answer=[""]) == [0.0] == correctness_reward([RIGHT], answer=[""])
+
+
+@pytest.mark.parametrize("said", ["4,2", "4_2", "٤٢", "nan", "1e999", "forty-two", "42%", "--42", "4" * 5000])
+def test_what_only_looks_like_the_number_is_not_right(said):
+    assert correctness_reward([RIGHT.replace("<answer>42", f"<answer>{said}")], answer=["42"]) == [0.0]
+
+
+def test_gold_answers_may_have_commas():
+    assert correctness_reward([RIGHT.replace("<answer>42", "<answer>1250")], answer=["$1,250"]) == [1.0]
+
+
+def test_each_reward_gives_one_number_for_each_completion():
+    texts = list(TEXTS.values())
+    for reward in REWARDS:
+        scores = reward(texts, answer=["42"] * len(texts), prompts=[""] * len(texts))
+        assert len(scores) == len(texts) and all(isinstance(score, float) for score in scores)
+
+
+def test_there_is_a_slope_to_the_form():
+    steps = ["It is 42.", "<answer>42", "<answer>42</answer>", RIGHT]
+    assert tag_reward(steps) == sorted(tag_reward(steps)) and format_reward(steps) == [0.0, 0.0, 0.0, 1.0]
+
+
+def test_a_message_without_content_is_read():
+    assert correctness_reward([[{"role": "assistant", "content": None}]], answer=["42"]) == [0.0]
