@@ -1,0 +1,59 @@
+"""The calculator, tried with what a model may write: pytest (seconds, no torch)."""
+
+import random
+import time
+from fractions import Fraction
+
+import pytest
+from environment import TOOLS, Calculator, calculator
+
+WORKS = {
+    "15 + 27": "42", " 15+27 ": "42", "10 - 999": "-989", "6 * 7": "42", "84 / 2": "42", "(2 + 4) * 7": "42",
+    "-(1 - 43)": "42", "2 ** 10": "1024", "2 ^ 10": "1024", "2 ** -1": "0.5", "0.1 + 0.2": "0.3", "1,250 + 0": "1250",
+    "6 × 7": "42", "84 ÷ 2": "42", "50 − 8": "42", "1 / 3": "0.3333333333", "10 ** 29 + 1": "1" + "0" * 28 + "1",
+}  # fmt: skip
+FAILS = [
+    "", " ", "42", "-42", "(42)", "15 +", "+", "15 27", "((1 + 2)", "1 / 0", "0 ** -1", "1 / (2 - 2)", "1 // 2",
+    "5 % 3", "2 ** 0.5", "2 ** 65", "9 ** 9 ** 9 ** 9", "10 ** 31", "9" * 99, "9" * 101, "1 + 1 " * 50, "(" * 100,
+    "-" * 99 + "1", "1/(" * 24 + "1" + ")" * 24 + " / 0", "007 + 1", "1e5 + 1", "0x10 + 1", "1j + 1", "True + 1",
+    "1 if 1 else 2", "a + 1", "1 < 2", "__import__('os').system('true')", "().__class__", "exec('1')", "lambda: 1",
+    "[1] * 9", "'a' * 9", "1 + 1; 2", "1\n+ 1", "1 + 1 # comment", "\x00", "1 + \ud800", "１ + １", "٤ + ٢",
+    "<|im_end|>", None, 42, 4.2, ["1 + 1"], {"a": 1}, True,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", WORKS)
+def test_it_works_out(expression):
+    environment = Calculator()
+    assert environment.calculator(expression) == WORKS[expression] == environment.results[0]
+    assert calculator(expression) == WORKS[expression]
+
+
+@pytest.mark.parametrize("expression", FAILS, ids=lambda e: repr(e)[:20])
+def test_what_it_cannot_work_out_it_says_at_once_and_repeats_nothing(expression):
+    environment, started = Calculator(), time.perf_counter()
+    said = environment.calculator(expression)
+    assert said.startswith("Error: ") and said.endswith(".") and environment.results == []
+    assert time.perf_counter() - started < 0.1 and "<|" not in said
+
+
+def test_any_text_gets_an_answer_and_no_exception():
+    draw = random.Random(0)
+    for _ in range(20_000):
+        text = "".join(draw.choices("0123456789+-*/(). ,^e_'\"x[]", k=draw.randint(0, 40)))
+        assert isinstance(calculator(text), str)
+
+
+def test_it_calculates_as_python_does():
+    draw = random.Random(0)
+    for _ in range(2_000):
+        a, b, c = (draw.randint(1, 99) for _ in range(3))
+        one, two = draw.choices(["+", "-", "*"], k=2)
+        written = draw.choice([f"{a} {one} {b} {two} {c}", f"({a} {one} {b}) {two} {c}", f"{a} {one} ({b} {two} {c})"])
+        assert Fraction(calculator(written)) == eval(written)  # written here, not by a model
+
+
+def test_trl_finds_the_tools_and_no_others():
+    from tools import new_environment, toolbox
+
+    assert list(toolbox(new_environment())) == ["calculator"] and TOOLS

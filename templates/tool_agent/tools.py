@@ -1,0 +1,113 @@
+"""What TRL does with tools, for `generation.py`: which there are, how a call is answered, and whether a model can."""
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+
+from environment import TOOLS
+
+KNOWN = "for example unsloth/Qwen2.5-1.5B-Instruct; TRL's guide on chat templates lists all"
+
+
+def new_environment() -> object | None:
+    """An environment for one episode; None where `TOOLS` has plain tools alone."""
+    return TOOLS["environment_factory"]() if "environment_factory" in TOOLS else None
+
+
+def toolbox(environment: object | None) -> dict[str, Callable]:
+    """The tools of an episode by name: the plain ones, and each public method of its environment but two."""
+    methods = inspect.getmembers(environment, inspect.ismethod) if environment else []
+    own = [m for name, m in methods if not name.startswith("_") and name not in ("reset", "get_reward")]
+    return {tool.__name__: tool for tool in [*TOOLS.get("tools", []), *own]}
+
+
+def answer_calls(message: dict, tools: dict[str, Callable]) -> list[dict]:
+    """A tool message for each call of a turn. As in TRL, what a tool raises goes to the model as text."""
+    answers = []
+    for call in message.get("tool_calls") or []:
+        name, arguments = call["function"]["name"], call["function"]["arguments"]
+        try:
+            if name not in tools:
+                raise ValueError(f"Tool {name} not found.")
+            said = str(tools[name](**arguments))
+        except Exception as error:  # your own code, called with whatever the model wrote
+            said = str({"error": str(error)})
+            if error.__traceback__.tb_next:  # from inside of the tool: not an unknown name, nor wrong arguments
+                tell_once(name, repr(error))
+        answers.append({"role": "tool", "name": name, "content": said})
+    return answers
+
+
+@functools.cache
+def tell_once(name: str, error: str) -> None:
+    """A tool that raises is often a slip in environment.py."""
+    print(
+        f"Note: the tool {name} raised {error}. The model reads that as its answer; the run goes on.", file=sys.stderr
+    )
+
+
+def check_tools(tokenizer: object, model: str) -> None:
+    """Stop before anything is trained where tools are badly described, or the model's template can't call them."""
+    from transformers.utils.chat_template_utils import (
+        DocstringParsingException,
+        TypeHintParsingException,
+        get_json_schema,
+    )
+    from trl.chat_template_utils import supports_tool_calling
+
+    tools = toolbox(new_environment())
+    try:
+        described = [get_json_schema(tool) for tool in tools.values()]
+    except (DocstringParsingException, TypeHintParsingException) as error:
+        raise SystemExit(f"Error: environment.py: {error}") from error
+    if not described:
+        raise SystemExit("Error: environment.py: TOOLS holds no tool: no public method, and no function.")
+    if later := [name for name, tool in tools.items() if inspect.iscoroutinefunction(tool)]:
+        raise SystemExit(f"Error: environment.py: {later[0]} is async, which generation.py does not play.")
+    if not supports_tool_calling(tokenizer):
+        raise SystemExit(
+            f"Error: the chat template of {model} has no place for tools. Take a model that has ({KNOWN})."
+        )
+    learn_to_read(tokenizer, model)
+    if not reads_back(tokenizer):
+        raise SystemExit(f"Error: a call as {model}'s chat template writes it is not read back: its response_template "
+                         f"does not fit. Mend tokenizer.response_template, or take another model.")  # fmt: skip
+
+
+def learn_to_read(tokenizer: object, model: str) -> None:
+    """Give the tokenizer TRL's rules for reading calls, if it has none; TRL knows templates letter by letter."""
+    from trl import chat_template_utils as templates
+
+    if getattr(tokenizer, "response_template", None):  # an attribute that most tokenizers lack
+        return
+    try:
+        templates.add_response_schema(tokenizer)
+    except ValueError as error:
+        raise SystemExit(
+            f"Error: TRL can't read tool calls of {model}: its chat template is not one of those that TRL knows, and "
+            f"its tokenizer has no response_template. Take a model that TRL knows ({KNOWN}); of an edited copy the "
+            "original; or set tokenizer.response_template here in tools.py (transformers: response parsing)."
+        ) from error
+
+
+def template_of(tokenizer: object, training: object) -> dict:
+    """What to render with: TRL's copy of a chat template that rewrites old turns (Qwen3's does), and its settings."""
+    from trl import chat_template_utils as templates
+
+    kept = templates.is_chat_template_prefix_preserving(tokenizer)
+    own = None if kept else templates.get_training_chat_template(tokenizer)
+    return {"chat_template": own, **(training.chat_template_kwargs or {})}
+
+
+def reads_back(tokenizer: object) -> bool:
+    """Whether a call, written by the chat template, is the same after it is read."""
+    from trl.chat_template_utils import parse_response
+
+    call = {"type": "function", "function": {"name": "tool", "arguments": {"text": "15 + 27"}}}
+    question = [{"role": "user", "content": "?"}]
+    asked = tokenizer.apply_chat_template(question, add_generation_prompt=True, tokenize=False)
+    turn = {"role": "assistant", "content": "", "tool_calls": [call]}
+    written = tokenizer.apply_chat_template([*question, turn], tokenize=False).removeprefix(asked)
+    ids = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in (written, asked)]
+    return parse_response(tokenizer, ids[0], prefix=ids[1]).get("tool_calls") == [call]

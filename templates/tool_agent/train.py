@@ -1,0 +1,61 @@
+"""Train a model to use tools with GRPO, and show fairly whether it got better.
+
+python train.py --config config.cpu.yaml                 a laptop: no network
+python train.py --config config.yaml --max_steps 50      a T4; any setting can be given here too
+"""
+
+import sys
+
+import settings
+
+settings.prepare(sys.argv[1:])  # the environment, and Unsloth, before torch and TRL
+
+import time
+from pathlib import Path
+
+from checkpoints import begin, load_adapter
+from data import load_rows
+from environment import TOOLS
+from evaluate import evaluate
+from policy import keep_trainable_fp32, load_policy
+from report import write_report
+from tools import check_tools, new_environment, template_of, toolbox
+from trainer import build_trainer, short_enough, train
+
+
+def main(argv: list[str]) -> None:
+    """Settings, rows, policy; before, training, after; the report."""
+    started = time.perf_counter()
+    run, training, model = settings.parse(argv)
+    if training.max_tool_calling_iterations is None:
+        raise SystemExit("Error: max_tool_calling_iterations is missing: how often an episode may go to the tools.")
+    folder = Path(training.output_dir)
+    rows = load_rows(run.dataset_name, "train", run.train_rows, training.seed)
+    held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)
+    print(f"{len(rows)} rows to train on, {len(held_out)} held out.")
+
+    policy, tokenizer = load_policy(run, training, model)
+    check_tools(tokenizer, model.model_name_or_path)
+    template = template_of(tokenizer, training)
+    tools = list(toolbox(new_environment()).values())
+    rows = short_enough(rows, tokenizer, run.max_prompt_tokens, tools=tools, **template)
+    checkpoint = begin(folder, settings.identity(run, training, model))  # not before: what fails leaves no trace
+    judging = dict(tokens=training.max_completion_length, turns=training.max_tool_calling_iterations)
+    judging |= dict(template=template, batch=run.eval_batch, seed=training.seed)
+    before = evaluate(policy, tokenizer, held_out, **judging)
+    trainer = build_trainer(policy, tokenizer, rows, run, training, **TOOLS)
+    if model.use_peft:
+        keep_trainable_fp32(policy)
+        if checkpoint:
+            load_adapter(policy, checkpoint)
+    seconds = train(trainer, checkpoint)
+    trainer.save_model(folder / "model")
+    after = evaluate(policy, tokenizer, held_out, **judging)
+
+    figures = dict(profile=settings.config_name(argv), steps=trainer.state.global_step, train_seconds=seconds)
+    figures["wall_seconds"] = time.perf_counter() - started
+    write_report(folder, (run, training, model), policy.config.model_type, before, after, **figures)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
