@@ -21,6 +21,8 @@ SHARED = [
 ]
 #: Held-out prompts are answered through TRL there, and the policy is loaded as each engine needs it.
 OWN = {"scale_out": ["evaluate.py", "generation.py", "policy.py"]}
+#: Whole episodes with tools are played there.
+OWN["tool_agent"] = ["evaluate.py", "generation.py"]
 
 
 @pytest.mark.parametrize("name", template_names())

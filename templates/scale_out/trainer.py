@@ -15,22 +15,23 @@ from trl import GRPOTrainer
 
 
 class Lines(TrainerCallback):
-    """One line a log entry: the rewards, and the share of groups that taught nothing."""
+    """One line a log entry: the rewards, the share of groups that taught nothing, and how tools were called."""
 
     def on_log(self, args, state, control, logs=None, **kwargs):
         if logs and "reward" in logs and state.is_world_process_zero:
             found = {k.split("/")[1]: v for k, v in logs.items() if k.startswith("rewards/") and k.endswith("/mean")}
             means = "  ".join(f"{name} {value:.2f}" for name, value in found.items())
-            tied = logs["frac_reward_zero_std"]
-            print(f"step {state.global_step:4}  reward {logs['reward']:.2f}  {means}  tied {tied:.2f}", flush=True)
+            used = "".join(f"  {k.split('/')[1]} {v:.2f}" for k, v in logs.items() if k.startswith("tools/"))
+            line = f"step {state.global_step:4}  reward {logs['reward']:.2f}  {means}"
+            print(f"{line}  tied {logs['frac_reward_zero_std']:.2f}{used}", flush=True)
 
 
-def short_enough(rows: Dataset, tokenizer: object, longest: int) -> Dataset:
-    """The rows whose prompt has at most ``longest`` tokens: TRL never cuts a prompt."""
+def short_enough(rows: Dataset, tokenizer: object, longest: int, **template: object) -> Dataset:
+    """The rows whose prompt has at most ``longest`` tokens: TRL never cuts a prompt. ``template``: its tools, say."""
 
     def fits(row: dict) -> bool:
-        ids = tokenizer.apply_chat_template(row["prompt"], add_generation_prompt=True, return_dict=True)["input_ids"]
-        return len(ids) <= longest
+        made = tokenizer.apply_chat_template(row["prompt"], add_generation_prompt=True, return_dict=True, **template)
+        return len(made["input_ids"]) <= longest
 
     kept = rows.filter(fits)
     print(f"{len(kept)} of {len(rows)} prompts have at most {longest} tokens.")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from environment import TOOLS
 
-KNOWN = "for example unsloth/Qwen2.5-1.5B-Instruct; TRL's guide on chat templates lists all"
+KNOWN = "for example Qwen/Qwen2.5-1.5B-Instruct; TRL's guide on chat templates lists all"
 
 
 def new_environment() -> object | None:
@@ -95,8 +95,13 @@ def template_of(tokenizer: object, training: object) -> dict:
     """What to render with: TRL's copy of a chat template that rewrites old turns (Qwen3's does), and its settings."""
     from trl import chat_template_utils as templates
 
-    kept = templates.is_chat_template_prefix_preserving(tokenizer)
-    own = None if kept else templates.get_training_chat_template(tokenizer)
+    try:
+        kept = templates.is_chat_template_prefix_preserving(tokenizer)
+        own = None if kept else templates.get_training_chat_template(tokenizer)
+    except ValueError as error:
+        raise SystemExit(
+            f"Error: the chat template writes old turns anew, and TRL has no other for it: {error}"
+        ) from error
     return {"chat_template": own, **(training.chat_template_kwargs or {})}
 
 

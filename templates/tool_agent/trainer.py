@@ -21,11 +21,9 @@ class Lines(TrainerCallback):
         if logs and "reward" in logs and state.is_world_process_zero:
             found = {k.split("/")[1]: v for k, v in logs.items() if k.startswith("rewards/") and k.endswith("/mean")}
             means = "  ".join(f"{name} {value:.2f}" for name, value in found.items())
-            tied = logs["frac_reward_zero_std"]
             used = "".join(f"  {k.split('/')[1]} {v:.2f}" for k, v in logs.items() if k.startswith("tools/"))
-            print(
-                f"step {state.global_step:4}  reward {logs['reward']:.2f}  {means}  tied {tied:.2f}{used}", flush=True
-            )
+            line = f"step {state.global_step:4}  reward {logs['reward']:.2f}  {means}"
+            print(f"{line}  tied {logs['frac_reward_zero_std']:.2f}{used}", flush=True)
 
 
 def short_enough(rows: Dataset, tokenizer: object, longest: int, **template: object) -> Dataset:
