@@ -29,6 +29,9 @@ class Server(ThreadingHTTPServer):
 
     request_queue_size, daemon_threads, block_on_close = 64, True, False
 
+    def handle_error(self, request: object, address: object) -> None:
+        """Say nothing of a caller who hung up."""
+
 
 class FakeJudge:
     """``with FakeJudge(reply) as judge``: a server at ``judge.url``; ``reply(body, nth)`` gives status and text.

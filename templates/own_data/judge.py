@@ -24,7 +24,7 @@ RETRIES = 2  # more tries after 429, 5xx, a lost connection or silence; the wait
 DEADLINE = 90.0  # seconds for all calls of a batch; what has no score by then gets none
 PATIENCE = 8  # failures in a row, after which it is left alone
 REST = 300.0  # for so many seconds
-ASKED = dict(temperature=0, max_tokens=100)  # some models refuse one of these: take it out then
+ASKED = dict(temperature=0, max_tokens=100)  # a model that thinks first needs more; some refuse one of these
 
 RULES = """You grade answers. You get one JSON object: a question, an expert's answer, and the answer to grade.
 Give 10 if the answer says what the expert says, 0 if it is wrong, empty, or contradicts the expert; between for what

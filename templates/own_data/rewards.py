@@ -67,7 +67,7 @@ def has_key(text: str, key: str) -> bool:
     """Whether a text has all that the key asks for: "30 days; receipt|bill" is both, the second in either word."""
     line = f" {' '.join(map(str, tokens(text)))} "
     parts = [[" ".join(map(str, tokens(one))) for one in part.split("|")] for part in key.split(";") if part.strip()]
-    return all(any(one and f" {one} " in line for one in part) for part in parts)
+    return bool(parts) and all(any(one and f" {one} " in line for one in part) for part in parts)
 
 
 def is_right(text: str, row: dict) -> bool:

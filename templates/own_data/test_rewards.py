@@ -121,7 +121,7 @@ def test_a_key_is_said(key):
     assert has_key("It is Paris.", key)
 
 
-@pytest.mark.parametrize("key", ["Pari", "Rome", "Paris; Rome", "paris it", "|", "?"])
+@pytest.mark.parametrize("key", ["Pari", "Rome", "Paris; Rome", "paris it", "|", "?", ";", ""])
 def test_a_key_is_not_said(key):
     assert not has_key("It is Paris.", key)
 
