@@ -20,9 +20,14 @@ class Lines(TrainerCallback):
     def on_log(self, args, state, control, logs=None, **kwargs):
         if logs and "reward" in logs and state.is_world_process_zero:
             found = {k.split("/")[1]: v for k, v in logs.items() if k.startswith("rewards/") and k.endswith("/mean")}
-            means = "  ".join(f"{name} {value:.2f}" for name, value in found.items())
-            tied = logs["frac_reward_zero_std"]
-            print(f"step {state.global_step:4}  reward {logs['reward']:.2f}  {means}  tied {tied:.2f}", flush=True)
+            means = "  ".join(f"{name} {shown(value)}" for name, value in found.items())
+            step, reward, tied = state.global_step, shown(logs["reward"]), shown(logs["frac_reward_zero_std"])
+            print(f"step {step:4}  reward {reward}  {means}  tied {tied}", flush=True)
+
+
+def shown(value: float | None) -> str:
+    """TRL logs None where no completion got a number."""
+    return "none" if value is None else f"{value:.2f}"
 
 
 def short_enough(rows: Dataset, tokenizer: object, longest: int) -> Dataset:
