@@ -10,6 +10,8 @@ from hypothesis import settings
 from grpo_utils.profiles import CPU, prepare_machine
 
 ROOT = Path(__file__).parent.parent
+#: Programs that tests start in another folder; collecting them for doctests would run them here.
+collect_ignore = ["fsdp_on_cpu.py", "tool_agent_rollouts.py"]
 
 prepare_machine(CPU)  # before any test imports torch
 

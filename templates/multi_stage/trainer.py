@@ -20,10 +20,15 @@ class Lines(TrainerCallback):
     def on_log(self, args, state, control, logs=None, **kwargs):
         if logs and "reward" in logs and state.is_world_process_zero:
             found = {k.split("/")[1]: v for k, v in logs.items() if k.startswith("rewards/") and k.endswith("/mean")}
-            means = "  ".join(f"{name} {value:.2f}" for name, value in found.items())
-            used = "".join(f"  {k.split('/')[1]} {v:.2f}" for k, v in logs.items() if k.startswith("tools/"))
-            line = f"step {state.global_step:4}  reward {logs['reward']:.2f}  {means}"
-            print(f"{line}  tied {logs['frac_reward_zero_std']:.2f}{used}", flush=True)
+            means = "  ".join(f"{name} {shown(value)}" for name, value in found.items())
+            step, reward, tied = state.global_step, shown(logs["reward"]), shown(logs["frac_reward_zero_std"])
+            tools = "".join(f"  {k.split('/')[1]} {shown(v)}" for k, v in logs.items() if k.startswith("tools/"))
+            print(f"step {step:4}  reward {reward}  {means}  tied {tied}{tools}", flush=True)
+
+
+def shown(value: float | None) -> str:
+    """TRL logs None where no completion got a number."""
+    return "none" if value is None else f"{value:.2f}"
 
 
 def short_enough(rows: Dataset, tokenizer: object, longest: int, **template: object) -> Dataset:

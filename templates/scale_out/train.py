@@ -21,7 +21,6 @@ from engine import check, check_same_adapters, engine_name
 from evaluate import Accuracy, KeepBefore, numbered
 from policy import keep_trainable_fp32, load_policy
 from report import write_report
-from torch import distributed
 from trainer import Lines, build_trainer, reward_functions, short_enough, train
 from trl import get_peft_config
 
@@ -69,10 +68,8 @@ def main(argv: list[str]) -> None:
 
     figures = dict(profile=settings.config_name(argv), steps=trainer.state.global_step, train_seconds=seconds)
     figures |= dict(engine=engine_name(), processes=training.world_size, wall_seconds=time.perf_counter() - started)
-    if first:
+    if first:  # and no destroy_process_group() behind it: gloo's may wait for ever, for a thread that waits for Python
         write_report(folder, parsed, policy.config.model_type, KeepBefore.read(folder), after, **figures)
-    if distributed.is_initialized():
-        distributed.destroy_process_group()
 
 
 if __name__ == "__main__":

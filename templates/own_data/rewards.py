@@ -1,0 +1,124 @@
+"""The rewards. THIS IS THE FILE TO CHANGE: what you pay for is what the model learns.
+
+An expert's answer is one of many right ones. So answers are compared by what they say beyond the question: "15 + 27
+is 42." says 42. A reward gets the completions of a batch and, by name, every column of `data.py` as a list of the
+same length. It gives back one number for each completion, or None where it has none to give. Their weights are
+`reward_weights` in the config, in this order.
+"""
+
+import re
+import unicodedata
+
+from judge import judge_all
+from rapidfuzz import fuzz
+
+TOKEN = re.compile(
+    r"(?P<number>(?<![\w.])(?:-(?=[0-9]))?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?(?!\w))"
+    r"|(?P<word>[^\W_]+(?:['’][^\W_]+)*)"
+)
+MARKUP = re.compile(r"[<>`{}]")
+#: Words that say nothing by themselves. Write those of your language here.
+SMALL = {
+    "a", "an", "the", "this", "that", "it", "its", "is", "are", "was", "were", "be", "been", "do",
+    "does", "in", "on", "at", "of", "to", "for", "from", "by", "with", "and", "or",
+}  # fmt: skip
+ENOUGH = 0.7  # the overlap from which an answer without a key counts as right
+
+
+def text_of(completion: str | list[dict]) -> str:
+    """A completion is a list of messages with chat prompts, and a text otherwise."""
+    return completion if isinstance(completion, str) else completion[-1]["content"] or ""
+
+
+def tokens(text: str) -> list[str | float]:
+    """Words without their case, and numbers: 1,250 and 1250.0 are one."""
+    found = TOKEN.finditer(unicodedata.normalize("NFKC", text).casefold())
+    return [float(token[0].replace(",", "")) if token["number"] else token[0] for token in found]
+
+
+def beyond(text: str, question: str, expert: str) -> set:
+    """What a text says that the question does not; all of it, where the expert too only picks from the question."""
+    free = SMALL | set(tokens(question))
+    if free.issuperset(tokens(expert)):
+        free = SMALL.difference(tokens(expert))
+    return set(tokens(text)) - free
+
+
+def numbers(said: set) -> set[float]:
+    return {token for token in said if isinstance(token, float)}
+
+
+def too_long(text: str, expert: str) -> bool:
+    """Who says everything also says the right thing; so nobody may say much more than the expert."""
+    return len(text) > 2 * len(expert) + 80
+
+
+def overlap(text: str, question: str, expert: str) -> float:
+    """F1 of what is said and what the expert says, 0 to 1; nothing for a wrong number, however near the text is."""
+    if too_long(text, expert):
+        return 0.0
+    want, have = beyond(expert, question, expert), beyond(text, question, expert)
+    if not have or numbers(have) - numbers(want):
+        return 0.0
+    return 2 * len(want & have) / (len(want) + len(have))
+
+
+def has_key(text: str, key: str) -> bool:
+    """Whether a text has all that the key asks for: "30 days; receipt|bill" is both, the second in either word."""
+    line = f" {' '.join(map(str, tokens(text)))} "
+    parts = [[" ".join(map(str, tokens(one))) for one in part.split("|")] for part in key.split(";") if part.strip()]
+    return bool(parts) and all(any(one and f" {one} " in line for one in part) for part in parts)
+
+
+def is_right(text: str, row: dict) -> bool:
+    """What the report counts as accurate. With a key: it is said, no wrong number, and little else that the expert
+    does not say. Without one: enough overlap, and every number of the expert.
+    """
+    question, expert, key = row["question"], row["answer"], row["key"]
+    want, have = beyond(expert, question, expert), beyond(text, question, expert)
+    if too_long(text, expert) or numbers(have) - numbers(want):
+        return False
+    if key:
+        return has_key(text, key) and len(have - want - set(tokens(key))) < max(1, len(have) / 2)
+    return overlap(text, question, expert) >= ENOUGH and numbers(want) <= have
+
+
+def is_in_form(text: str) -> bool:
+    """What the report counts as in form: words, and no markup."""
+    return bool(tokens(text)) and not MARKUP.search(text)
+
+
+def correctness_reward(completions: list, question: list, answer: list, key: list, **kwargs) -> list[float]:
+    """1.0 for an answer that is right."""
+    rows = [dict(question=q, answer=a, key=k) for q, a, k in zip(question, answer, key, strict=True)]
+    return [float(is_right(text_of(c), row)) for c, row in zip(completions, rows, strict=True)]
+
+
+def overlap_reward(completions: list, question: list, answer: list, **kwargs) -> list[float]:
+    """How much of it the expert says too: a slope that leads to the right answer."""
+    return [overlap(text_of(c), q, a) for c, q, a in zip(completions, question, answer, strict=True)]
+
+
+def wording_reward(completions: list, question: list, answer: list, **kwargs) -> list[float]:
+    """How near the letters are to the expert's. By itself this pays 0.93 for 41 instead of 42; so it counts only as
+    far as the same is said.
+    """
+    texts = [text_of(c) for c in completions]
+    same = overlap_reward(texts, question, answer)
+    return [s and s * fuzz.ratio(text, a) / 100 for s, text, a in zip(same, texts, answer, strict=True)]
+
+
+def judge_reward(completions: list, question: list, answer: list, **kwargs) -> list[float | None]:
+    """What a language model says to it (see judge.py), 0 to 1; None for a question of which any answer got no score.
+
+    TRL counts None as 0 in the sum: one None among eight answers would punish the one that was not judged.
+    """
+    jobs = [(q, text_of(c), a) for c, q, a in zip(completions, question, answer, strict=True)]
+    asked = [job for job in jobs if job[1].strip() and not too_long(job[1], job[2])]  # the others get 0, unasked
+    scores = dict.fromkeys(jobs, 0.0) | judge_all(asked)
+    lost = {job[0] for job in jobs if scores[job] is None}
+    return [None if job[0] in lost else scores[job] for job in jobs]
+
+
+#: What the config can name. Correctness comes first: its name is that of the report's accuracy.
+REWARDS = [correctness_reward, overlap_reward, wording_reward, judge_reward]

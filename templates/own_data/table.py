@@ -1,0 +1,96 @@
+"""Read a CSV or JSONL file as records, each with its line; what cannot be read is named with its line and a mend."""
+
+import csv
+import difflib
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+ENDINGS = (".csv", ".tsv", ".jsonl")
+MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+
+
+def read_table(path: Path, wanted: tuple[str, ...]) -> list[tuple[int, dict | str]]:
+    """(line, record) for each record, or (line, what is wrong); the columns ``wanted`` have to be there."""
+    if path.suffix.lower() not in ENDINGS:
+        raise SystemExit(f"Error: {str(path)!r} should end in {', '.join(ENDINGS)}.")
+    if not path.is_file():
+        near = difflib.get_close_matches(path.name, [p.name for p in path.parent.glob("*.*")], n=1)
+        raise SystemExit(f"Error: there is no file {str(path)!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
+    text = decoded(path)
+    return list(json_lines(text, wanted) if path.suffix.lower() == ".jsonl" else csv_rows(path, text, wanted))
+
+
+def decoded(path: Path) -> str:
+    """The text of a file in UTF-8, with or without a mark at its start."""
+    data = path.read_bytes()
+    mend = "Save it as UTF-8 (in Excel: CSV UTF-8)."
+    if data[:2] in MARKS or b"\0" in data:
+        raise SystemExit(f"Error: {path} looks like UTF-16. {mend}")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line, around = data[: error.start].count(b"\n") + 1, data[error.start - 12 : error.start + 12]
+        shown = around.decode("cp1252", "replace")
+        raise SystemExit(f"Error: {path}, line {line}: no UTF-8. As cp1252 it reads {shown!r}. {mend}") from None
+
+
+def csv_rows(path: Path, text: str, wanted: tuple[str, ...]) -> Iterator[tuple[int, dict | str]]:
+    """The rows of a CSV file; commas, semicolons or tabs stand between its fields, as its header has them."""
+    first = text.split("\n", 1)[0]
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count), strict=True)
+    line, header = 1, None
+    try:
+        for row in rows:
+            if header is None:
+                header = [name.strip().casefold() for name in row]
+                check_header(path, header, wanted)
+            elif any(row):
+                same = len(row) == len(header)
+                yield line, dict(zip(header, row, strict=True)) if same else fields_differ(row, header)
+            line = rows.line_num + 1
+    except csv.Error as error:
+        raise SystemExit(f"Error: {path}, line {line}: {error}. Does a quote there never close?") from None
+
+
+def fields_differ(row: list[str], header: list[str]) -> str:
+    return f"it has {len(row)} fields, the header {len(header)}: put a text that holds the separator in double quotes"
+
+
+def check_header(path: Path, header: list[str], wanted: tuple[str, ...]) -> None:
+    """Stop if a column is missing, or there twice."""
+    twice = [name for name in header if name and header.count(name) > 1]
+    if twice:
+        raise SystemExit(f"Error: {path} has the column {twice[0]!r} twice; rename one.")
+    for name in wanted:
+        if name not in header:
+            raise SystemExit(f"Error: {path} has no column {name!r}, but {header}.{nearest(name, header)}")
+
+
+def nearest(name: str, there: list[str]) -> str:
+    near = difflib.get_close_matches(name, there, n=1)
+    return f" Rename {near[0]!r}?" if near else " Add it."
+
+
+def json_lines(text: str, wanted: tuple[str, ...]) -> Iterator[tuple[int, dict | str]]:
+    """The objects of a JSONL file. (Lines end at \\n alone: a text may hold the other ends that Python knows.)"""
+    for line, written in enumerate(text.split("\n"), start=1):
+        if not written.strip():
+            continue
+        try:
+            record = json.loads(written)
+        except (ValueError, RecursionError) as error:
+            yield line, f"it is no JSON ({error})"
+            continue
+        yield line, as_texts(record, wanted) if isinstance(record, dict) else "it is JSON, but no object: {…}"
+
+
+def as_texts(record: dict, wanted: tuple[str, ...]) -> dict | str:
+    """The record with texts for values; or what is wrong with it."""
+    record = {name.strip().casefold(): "" if value is None else value for name, value in record.items()}
+    for name in wanted:
+        if name not in record:
+            return f"it has no {name!r}.{nearest(name, list(record))}"
+    odd = [name for name, value in record.items() if isinstance(value, bool | list | dict)]
+    return f"its {odd[0]!r} is no text: {record[odd[0]]!r}" if odd else {n: str(v) for n, v in record.items()}

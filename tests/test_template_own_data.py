@@ -1,0 +1,130 @@
+"""The template own_data: rewards that hold for any text, a true sample, and a judge that fails while it trains."""
+
+import csv
+import importlib
+import json
+import sys
+import time
+
+import pytest
+from conftest import ROOT
+from hypothesis import given
+from hypothesis import strategies as st
+from template_projects import ALONE, FAST, in_folder
+
+from grpo_utils.project import new_project
+from grpo_utils.tiny.mixture import FACTS
+
+TEMPLATE = ROOT / "templates" / "own_data"
+KEY = "sk-very-secret-0123456789"
+JUDGED = ["--rewards", "correctness_reward", "judge_reward", "--reward_weights", "2", "1"]
+SHORT = [*FAST, "--max_steps", "3", "--logging_steps", "1"]
+
+
+@pytest.fixture(scope="module")
+def modules():
+    """The template's own rewards and fake judge, and afterwards no trace of their names."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(TEMPLATE))
+        for name in ("rewards", "judge", "fake_judge"):
+            patch.delitem(sys.modules, name, raising=False)
+        yield importlib.import_module("rewards"), importlib.import_module("fake_judge")
+        for name in ("rewards", "judge", "fake_judge"):
+            patch.delitem(sys.modules, name, raising=False)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    return new_project("own_data", tmp_path_factory.mktemp("own_data") / "project")
+
+
+@given(text=st.text(), question=st.text(), expert=st.text(), key=st.text(max_size=10))
+def test_rewards_are_numbers_from_0_to_1_for_any_text(modules, text, question, expert, key):
+    rewards, _ = modules
+    for reward in rewards.REWARDS[:3]:
+        [score] = reward([text], question=[question], answer=[expert], key=[key])
+        assert 0.0 <= score <= 1.0
+    assert rewards.is_in_form(text) in (True, False)
+
+
+@given(expert=st.text(), question=st.text())
+def test_an_experts_own_answer_is_right_wherever_it_says_anything(modules, expert, question):
+    rewards, _ = modules
+    says = bool(rewards.tokens(expert))
+    assert rewards.is_right(expert, dict(question=question, answer=expert, key="")) == says
+
+
+@pytest.mark.parametrize("text", ["1," * 200_000, "1" * 400_000, "a'" * 200_000, "-" * 400_000, "{" * 400_000])
+def test_a_very_long_text_costs_no_more_than_its_length(modules, text):
+    rewards, _ = modules
+    started = time.perf_counter()
+    rewards.is_right(text, dict(question="Who?", answer="It is Ana.", key="Ana"))
+    assert rewards.tokens(text) is not None and time.perf_counter() - started < 3
+
+
+def test_the_sample_is_true_and_asks_nothing_twice():
+    rows = list(csv.DictReader((TEMPLATE / "expert_answers.csv").open(encoding="utf-8", newline="")))
+    sums = [row for row in rows if not row["key"]]
+    asked = [row["question"].removeprefix("What is ").rstrip("?") for row in sums]
+    pairs = [sorted(map(int, words.split(" + "))) for words in asked]
+    answers = [f"{words} is {sum(pair)}." for words, pair in zip(asked, pairs)]
+    assert [row["answer"] for row in sums] == answers and len({tuple(pair) for pair in pairs}) == len(pairs) == 470
+    facts = {row["question"]: (row["answer"], row["key"]) for row in rows if row["key"]}
+    assert facts == {f"What is {asked}?": (f"It is {said}.", said) for asked, said in FACTS.items()}
+
+
+def train_with(project, patch, reply, fake_judge, *more: str):
+    """A short training with a judge that replies so; what it said, its report, and what the judge was asked."""
+    with fake_judge.FakeJudge(reply) as judge:
+        settings = dict(JUDGE_BASE_URL=judge.url, JUDGE_MODEL="fake", JUDGE_API_KEY=KEY, NO_PROXY="127.0.0.1")
+        for name, value in settings.items():
+            patch.setitem(ALONE, name, value)
+        run = in_folder(project, "train.py", *SHORT, *JUDGED, *more)
+    assert run.returncode == 0, run.stderr[-3000:]
+    told = run.stdout + run.stderr
+    assert KEY not in told and "Traceback" not in told
+    written = [path for path in (project / "outputs").rglob("*") if path.is_file()]
+    assert written and not [path for path in written if KEY.encode() in path.read_bytes()]
+    return run.stdout, json.loads((project / "outputs" / "own_data" / "report.json").read_text()), judge.seen
+
+
+@pytest.mark.slow
+def test_a_judge_that_scores_is_heard(project, monkeypatch, modules):
+    said, report, seen = train_with(project, monkeypatch, modules[1].honest, modules[1])
+    assert report["steps"] == 3 and "got no score" not in said and "judge_reward 0." in said
+    assert 10 < len(seen) <= 3 * 64 and seen[0][0]["Authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.slow
+def test_a_judge_that_fails_now_and_then_does_not_end_the_training(project, monkeypatch, modules):
+    _, fake_judge = modules
+
+    def flaky(body, nth):
+        failures = {0: (401, KEY), 3: (200, fake_judge.completion(f"I am sure: 10. {KEY}")), 6: (200, "<html>")}
+        return failures.get(nth % 12) or fake_judge.honest(body, nth)
+
+    said, report, _ = train_with(project, monkeypatch, flaky, fake_judge)
+    assert report["steps"] == 3 and "status 401" in said and "judge_reward " in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rewards", [JUDGED, ["--rewards", "judge_reward", "--reward_weights", "1"]])
+def test_a_dead_judge_does_not_end_the_training(project, monkeypatch, modules, rewards):
+    said, report, seen = train_with(project, monkeypatch, lambda body, nth: (500, KEY), modules[1], *rewards)
+    assert report["steps"] == 3 and said.count("got no score") == 1 and "judge_reward none" in said
+    assert len(seen) < 64  # left alone after the first failures
+
+
+@pytest.mark.slow
+def test_a_judge_without_an_address_is_told_before_anything_is_loaded(project):
+    run = in_folder(project, "train.py", *SHORT, *JUDGED)
+    assert "judge_reward needs JUDGE_BASE_URL and JUDGE_MODEL" in run.stderr and "Traceback" not in run.stderr
+    assert run.returncode and "Loading weights" not in run.stderr
+
+
+@pytest.mark.slow
+def test_bad_rows_are_named_before_anything_is_loaded(project):
+    (project / "mine.csv").write_text("question,answer\nWho?,\nWho else?,Ana,Ben\n")
+    run = in_folder(project, "train.py", *SHORT, "--dataset_name", "mine.csv")
+    assert "bad rows in mine.csv: 2" in run.stderr and "line 3: it has 3 fields" in run.stderr
+    assert run.returncode and "Loading weights" not in run.stderr and "Traceback" not in run.stderr
