@@ -11,6 +11,7 @@ import zlib
 from pathlib import Path
 
 from datasets import Dataset, load_dataset
+from rewards import number
 
 SYSTEM_PROMPT = (
     "Think first, then answer, in exactly this form: "
@@ -65,7 +66,7 @@ def own_rows(path: Path, split: str) -> list[tuple[str, str]]:
     if not path.is_file():
         raise SystemExit(f"Error: dataset_name={str(path)!r} is no file here, nor 'addition' nor 'openai/gsm8k'.")
     rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), start=1):
+    for place, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -75,7 +76,7 @@ def own_rows(path: Path, split: str) -> list[tuple[str, str]]:
                 raise ValueError(f"the answer {rows[-1][1]!r} is no number, so nothing could ever be right")
         except (ValueError, KeyError, TypeError) as error:
             wanted = '{"question": …, "answer": …}'
-            raise SystemExit(f"Error: {path}, line {number}: {error!r}. Each line: {wanted}") from error
+            raise SystemExit(f"Error: {path}, line {place}: {error!r}. Each line: {wanted}") from error
     return [row for row in rows if is_held_out(row[0]) == (split == "test")]
 
 
