@@ -36,6 +36,41 @@ def test_a_slip_is_told_before_anything_is_loaded(basic, change, said):
     assert run.returncode and said in run.stderr and "Traceback" not in run.stderr, run.stderr[-2000:]
 
 
+OWN_LINES = {
+    "basic_grpo": (
+        '{{"question": "What is {n} + 1?", "answer": "{n}"}}',
+        '{"question": "Who?", "answer": "Ana"}',
+        "Ana",
+    ),
+    "structured_output": (
+        '{{"text": "Ana is {n}.", "answer": {{"name": "Ana", "age": {n}}}}}',
+        '{"text": "Ana", "answer": {"name": "Ana"}}',
+        "breaks schema.json",
+    ),
+    "code_reward": (
+        '{{"question": "Add {n}.", "function": "f", "calls": [[1]], "expected": [{n}]}}',
+        '{"question": "Add 1.", "function": "f", "calls": [[1]], "expected": []}',
+        "a result for each",
+    ),
+}
+LOADED = "from data import load_rows; print(*[len(load_rows('own.jsonl', s, 99, 0)) for s in ('train', 'test')])"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OWN_LINES)
+def test_a_file_of_ones_own_is_read_and_a_bad_line_is_named(tmp_path, name):
+    """Every file was refused: a loop variable hid the function that reads a number."""
+    good, bad, said = OWN_LINES[name]
+    folder = new_project(name, tmp_path / "project")
+    lines = [good.format(n=n) for n in range(60)]
+    (folder / "own.jsonl").write_text("\n".join(lines))
+    counts = [int(word) for word in in_folder(folder, "-c", LOADED).stdout.split()]
+    assert sum(counts) == 60 and min(counts) > 0
+    (folder / "own.jsonl").write_text("\n".join([*lines, "", bad]))
+    run = in_folder(folder, "-c", LOADED)
+    assert "own.jsonl, line 62: " in run.stderr and said in run.stderr and "Traceback" not in run.stderr, run.stderr
+
+
 @pytest.mark.slow
 def test_a_misspelled_key_is_named_with_the_nearest(basic):
     (basic / "slip.yaml").write_text((basic / "config.cpu.yaml").read_text().replace("max_steps:", "max_step:"))

@@ -22,6 +22,7 @@ def load_policy(training: GRPOConfig, model: ModelConfig) -> tuple:
     if tokenizer.chat_template is None:
         raise SystemExit(f"Error: {model.model_name_or_path} has no chat template: take its instruct version.")
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+    torch.manual_seed(training.seed)  # TRL lets PEFT draw the adapter's first weights from the global generator
     return policy, tokenizer
 
 
