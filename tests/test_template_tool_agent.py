@@ -133,3 +133,14 @@ for text in ['<tool_call>{"name": "calculator", "arguments"</tool_call>', '<tool
     (agent / "attacks.py").write_text(script)
     run = in_folder(agent, "attacks.py")
     assert run.returncode == 0, run.stderr[-2000:]
+
+
+def test_a_jsonl_file_of_ones_own_is_read_and_its_bad_line_is_named(agent):
+    rows = [json.dumps({"question": f"What is {n} + 1?", "answer": f"{n + 1:,}"}) for n in range(990, 1050)]
+    (agent / "mine.jsonl").write_text("\n".join(rows))
+    (agent / "bad.jsonl").write_text("\n".join([*rows[:2], '{"question": "Who?", "answer": "nobody"}']))
+    read = "from data import load_rows; print(*(len(load_rows('mine.jsonl', s, 99, 0)) for s in ('train', 'test')))"
+    counts = in_folder(agent, "-c", read)
+    assert sum(map(int, counts.stdout.split())) == 60 and "0" not in counts.stdout.split(), counts.stderr[-2000:]
+    bad = in_folder(agent, "-c", "from data import load_rows; load_rows('bad.jsonl', 'train', 9, 0)")
+    assert "bad.jsonl, line 3" in bad.stderr and "'nobody' is no number" in bad.stderr, bad.stderr[-2000:]

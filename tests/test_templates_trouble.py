@@ -105,20 +105,6 @@ def test_ctrl_c_saves_and_the_same_command_goes_on_to_the_same_end(basic, beta):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("template", ["basic_grpo", "tool_agent"])
-def test_a_jsonl_file_of_ones_own_is_read_and_its_bad_line_is_named(tmp_path, template):
-    folder = new_project(template, tmp_path / "project")
-    rows = [json.dumps({"question": f"What is {n} + 1?", "answer": f"{n + 1:,}"}) for n in range(990, 1050)]
-    (folder / "mine.jsonl").write_text("\n".join(rows))
-    (folder / "bad.jsonl").write_text("\n".join([*rows[:2], '{"question": "Who?", "answer": "nobody"}']))
-    read = "from data import load_rows; print(*(len(load_rows('mine.jsonl', s, 99, 0)) for s in ('train', 'test')))"
-    counts = in_folder(folder, "-c", read)
-    assert sum(map(int, counts.stdout.split())) == 60 and "0" not in counts.stdout.split(), counts.stderr[-2000:]
-    bad = in_folder(folder, "-c", "from data import load_rows; load_rows('bad.jsonl', 'train', 9, 0)")
-    assert "bad.jsonl, line 3" in bad.stderr and "'nobody' is no number" in bad.stderr, bad.stderr[-2000:]
-
-
-@pytest.mark.slow
 def test_a_folder_of_another_model_is_refused(basic):
     (basic / "outputs" / "other" / "checkpoint-1").mkdir(parents=True)
     (basic / "outputs" / "other" / "run.json").write_text(json.dumps({"model_name_or_path": "other/model"}))
