@@ -6,7 +6,7 @@ WORKERS ?= 2
 # One file of tests after the other in each worker: a lesson is run once and asked by many tests.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-fast setup lab lint notebooks tiny bench bench-rewards bench-estimate badges workshop html bundle clean help
+.PHONY: run test test-fast setup lab lint notebooks templates tiny bench bench-rewards bench-estimate badges workshop html bundle clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -34,6 +34,9 @@ lab: setup       ## JupyterLab on the lessons
 lint: setup      ## ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+templates:       ## copy what the templates share from basic_grpo to the others
+	$(PYTHON) scripts/share_templates.py
 
 notebooks: setup ## build and execute the lessons from notebooks/source
 	$(BIN)/python scripts/build_notebooks.py $(ARGS)

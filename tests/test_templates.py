@@ -1,5 +1,7 @@
 """The templates as files: self-contained, alike where they should be, and copied without loss."""
 
+import sys
+
 import pytest
 from conftest import ROOT
 from template_projects import TRAINED, in_folder
@@ -7,22 +9,8 @@ from template_projects import TRAINED, in_folder
 from grpo_utils.errors import CourseError
 from grpo_utils.project import new_project, template_names
 
-SHARED = [
-    "settings.py",
-    "policy.py",
-    "trainer.py",
-    "checkpoints.py",
-    "guard.py",
-    "evaluate.py",
-    "generation.py",
-    "rates.py",
-    "report.py",
-    ".gitignore",
-]
-#: Held-out prompts are answered through TRL there, and the policy is loaded as each engine needs it.
-OWN = {"scale_out": ["evaluate.py", "generation.py", "policy.py"]}
-#: Whole episodes with tools are played there.
-OWN["tool_agent"] = ["evaluate.py", "generation.py"]
+sys.path.insert(0, str(ROOT / "scripts"))
+from share_templates import SHARED
 
 
 @pytest.mark.parametrize("name", template_names())
@@ -32,22 +20,15 @@ def test_nothing_in_it_refers_to_the_courses_internals(name):
         assert "import grpo_utils" not in text and "from grpo_utils" not in text, path
 
 
-@pytest.mark.parametrize("file", SHARED)
-def test_what_the_templates_share_is_the_same_letter_by_letter(file):
-    shared = [name for name in TRAINED if file not in OWN.get(name, [])]
-    texts = {name: (ROOT / "templates" / name / file).read_text(encoding="utf-8") for name in shared}
-    different = [name for name, text in texts.items() if text != texts["basic_grpo"]]
-    assert not different, f"edit {file} in basic_grpo, and copy it to {different}"
-
-
-TWINS = {"structured_output": ["train.py"], "code_reward": ["train.py"]}
-TWINS["multi_stage"] = TWINS["scale_out"] = ["rewards.py", "data.py", "test_rewards.py"]
-
-
-@pytest.mark.parametrize("name", TWINS)
-def test_what_a_template_takes_over_from_the_first_stays_the_same(name):
+@pytest.mark.parametrize("name", SHARED)
+def test_what_it_shares_with_the_first_is_the_same_letter_by_letter(name):
     first, own = ROOT / "templates" / "basic_grpo", ROOT / "templates" / name
-    assert [file for file in TWINS[name] if (own / file).read_text() != (first / file).read_text()] == []
+    different = [file for file in SHARED[name] if (own / file).read_text() != (first / file).read_text()]
+    assert not different, f"edit {different} in basic_grpo, then: make templates"
+
+
+def test_every_template_is_trained_and_shares_what_it_can():
+    assert sorted(TRAINED) == template_names() == sorted(["basic_grpo", *SHARED])
 
 
 @pytest.mark.parametrize("name", template_names())

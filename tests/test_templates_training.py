@@ -28,4 +28,5 @@ def test_it_trains_until_held_out_accuracy_has_risen(project):
     assert report["before"]["accuracy_ci95"][1] < report["after"]["accuracy_ci95"][0]
     assert report["p_value"] < 1e-6 and "Accuracy rose" in run.stdout
     assert {"profile", "family", "model", "steps", "train_seconds", "seed", "before", "after", "p_value"} <= set(report)
+    assert report["wall_seconds"] < 180  # the promise of templates/README.md, also beside another training
     assert report["versions"].keys() >= {"unsloth", "trl", "transformers", "peft", "bitsandbytes", "torch"}
