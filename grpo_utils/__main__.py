@@ -118,8 +118,15 @@ def start_project(template: str, folder: Path) -> None:
     """Copy a template, and say what to type next."""
     new_project(template, folder)
     print(f"{folder}: a copy of {template}, with the tiny model that it trains on a CPU. Next:\n")
-    print(f"    cd {folder}\n    pytest\n    python train.py --config config.cpu.yaml\n")
-    print("Then change rewards.py. The README tells which packages it needs.")
+    print(f"    cd {folder}\n    pytest\n    {first_training(folder)}\n")
+    print("The README tells what to change first, and which packages it needs. This environment has them:")
+    print(f"    {sys.prefix}")
+
+
+def first_training(folder: Path) -> str:
+    """The command of the template's README that trains on a CPU, without its comment."""
+    lines = (folder / "README.md").read_text(encoding="utf-8").splitlines()
+    return next(line.partition(" #")[0].strip() for line in lines if "train.py --config config.cpu.yaml" in line)
 
 
 def probe_files(arguments: argparse.Namespace) -> int:

@@ -2,6 +2,7 @@
 
 import argparse
 import difflib
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -50,6 +51,7 @@ def prepare(argv: list[str], alone: bool = True) -> None:
         raise SystemExit("Error: this template trains in one process; start it without torchrun or accelerate.")
     config = read_config(argv)
     os.environ.update({name: str(value) for name, value in config.get("env", {}).items()})
+    logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)  # it warns of a kernel that none needs
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     early.add_argument("--use_unsloth", nargs="?", const="true", default=str(config.get("use_unsloth", True)))
     wanted = early.parse_known_args(argv)[0].use_unsloth.lower() in ("true", "yes", "1")
@@ -119,7 +121,7 @@ def chosen_rewards(run: RunConfig) -> list[Callable]:
     for name in run.rewards:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1) or [", ".join(known)]
-            raise SystemExit(f"Error: rewards.py has no reward {name!r}. Did you mean {near[0]!r}?")
+            raise SystemExit(f"Error: the list REWARDS in rewards.py has no {name!r}. Did you mean {near[0]!r}?")
     return [known[name] for name in run.rewards] or list(REWARDS)
 
 

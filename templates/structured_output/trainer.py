@@ -81,9 +81,18 @@ def train(trainer: GRPOTrainer, checkpoint: Path | None) -> float:
         if shutil.disk_usage(trainer.args.output_dir).free > 50 << 20:
             raise
         raise SystemExit(f"Error: the disk is full ({error}). Make room; the same command goes on.") from error
+    tell_ties(trainer)
     if stop.asked:
         raise SystemExit(f"Stopped after step {trainer.state.global_step}. The same command goes on from there.")
     return trained.metrics["train_runtime"]
+
+
+def tell_ties(trainer: GRPOTrainer) -> None:
+    """Say so if nothing could be learned: a group whose completions all earn the same teaches nothing."""
+    tied = [entry["frac_reward_zero_std"] for entry in trainer.state.log_history if "frac_reward_zero_std" in entry]
+    if tied and min(tied) == 1:
+        print("Note: in no group did the rewards differ, so nothing was learned.")
+        print("Take easier rows, a model that is right now and then, or a reward with a slope.")
 
 
 def was_last(trainer: GRPOTrainer, checkpoint: Path) -> bool:
