@@ -2,7 +2,7 @@
 
 import pytest
 from environment import MOST_CALLS
-from rewards import REWARDS, answer_of, correctness_reward, follows, format_reward, tool_reward
+from rewards import REWARDS, answer_of, correctness_reward, follows, format_reward, results_of, tool_reward
 from tools import answer_calls, new_environment, toolbox
 
 WEIGHTS = [2.0, 0.5, 0.5]  # reward_weights of the config
@@ -133,7 +133,27 @@ def test_a_tool_that_raises_does_not_end_the_episode(capsys):
 
     said = answer_calls(SUM, {"calculator": broken})
     assert said == [{"role": "tool", "name": "calculator", "content": str({"error": "'15 + 27'"})}]
-    assert "Note: the tool calculator raised KeyError" in capsys.readouterr().err
+    assert answer_calls(call("1 + 1"), {"calculator": broken})  # another text, and the same slip
+    assert capsys.readouterr().err.count("Note: the tool calculator raised KeyError (test_rewards.py, line ") == 1
+
+
+def test_a_tool_that_gives_back_a_list_is_told():
+    """TRL takes a list for images: in training it would end the run, or leave the model an empty answer."""
+    with pytest.raises(SystemExit, match="the tool calculator gave back a list"):
+        answer_calls(SUM, {"calculator": lambda expression: [expression]})
+
+
+def test_an_environment_that_is_empty_is_one_all_the_same():
+    class Shelf(list):
+        """Falsy as long as nothing is on it."""
+
+        results: tuple = ()
+
+        def look(self) -> str:
+            return "nothing"
+
+    assert "look" in toolbox(Shelf())
+    assert results_of([{"role": "tool", "content": "42"}], Shelf()) == []
 
 
 def test_each_episode_begins_anew():
