@@ -36,9 +36,8 @@ def answer_calls(message: dict, tools: dict[str, Callable]) -> list[dict]:
             said = tools[name](**arguments)
         except Exception as error:  # your own code, called with whatever the model wrote
             said = {"error": str(error)}
-            if error.__traceback__.tb_next:  # from inside of the tool: not an unknown name, nor wrong arguments
-                place = traceback.extract_tb(error.__traceback__)[-1]
-                tell_once(name, type(error).__name__, f"{Path(place.filename).name}, line {place.lineno}")
+            if inside := traceback.extract_tb(error.__traceback__)[1:]:  # none: unknown name, or wrong arguments
+                tell_once(name, type(error).__name__, f"{Path(inside[-1].filename).name}, line {inside[-1].lineno}")
         if isinstance(said, list):
             raise SystemExit(f"Error: the tool {name} gave back a list, which TRL takes for images: give back a text.")
         answers.append({"role": "tool", "name": name, "content": str(said)})
