@@ -135,6 +135,38 @@ for text in ['<tool_call>{"name": "calculator", "arguments"</tool_call>', '<tool
     assert run.returncode == 0, run.stderr[-2000:]
 
 
+@pytest.mark.parametrize(
+    "written",
+    ["'[' * 1100", """'{"name": "\\\\ud800", "arguments": {}}'"""],
+    ids=["deep brackets", "half a character"],
+)
+def test_a_call_that_cannot_be_read_does_not_end_the_run(agent, written):
+    """A RecursionError of the JSON parser, and a tool's name that no tokenizer takes, went through TRL."""
+    script = f"""
+import torch
+from data import load_rows
+from environment import TOOLS
+from rewards import REWARDS
+from tools import check_tools
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from trl import GRPOConfig, GRPOTrainer
+tokenizer = AutoTokenizer.from_pretrained("./tiny-model")
+check_tools(tokenizer, "tiny-model")
+policy = AutoModelForCausalLM.from_pretrained("./tiny-model", dtype=torch.float32)
+config = GRPOConfig("outputs/odd", use_cpu=True, bf16=False, report_to="none", num_generations=2, max_steps=1,
+                    per_device_train_batch_size=2, max_tool_calling_iterations=2, save_strategy="no")
+rows = load_rows("arithmetic", "train", 4, seed=0)
+trainer = GRPOTrainer(policy, REWARDS, config, rows, processing_class=tokenizer, **TOOLS)
+ids = tokenizer("<tool_call>" + {written} + "</tool_call><|im_end|>", add_special_tokens=False)["input_ids"]
+trainer._generate_single_turn = lambda prompts, *others, **more: ([list(ids) for _ in prompts], None)
+trainer.train()
+print("steps", trainer.state.global_step)
+"""
+    (agent / "odd.py").write_text(script)
+    run = in_folder(agent, "odd.py")
+    assert run.returncode == 0 and "steps 1" in run.stdout, run.stderr[-2000:]
+
+
 def test_a_jsonl_file_of_ones_own_is_read_and_its_bad_line_is_named(agent):
     rows = [json.dumps({"question": f"What is {n} + 1?", "answer": f"{n + 1:,}"}) for n in range(990, 1050)]
     (agent / "mine.jsonl").write_text("\n".join(rows))

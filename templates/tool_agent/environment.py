@@ -2,13 +2,15 @@
 
 TRL gives each completion an environment of its own, calls `reset` with its row before the episode, and offers every
 public method as a tool: name, types and docstring are what the model is told of it. Helpers start with an underscore,
-or stand outside of the class. A tool answers with text, also when it can't: the model reads it and may try again.
+or stand outside of the class. A tool answers with text, also when it can't: the model reads it and may try again. Never
+with a list: TRL takes that for images.
 """
 
 import ast
 import operator
 import re
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 
 MOST_CALLS = 4  # in one episode, however many a turn asks for
@@ -17,6 +19,7 @@ LARGEST = 10**30  # of numerators and denominators
 STEEPEST = 64  # exponent
 
 ALLOWED = re.compile(r"[0-9.+\-*/() ]+")  # no letter ever reaches Python's parser
+THOUSANDS = re.compile(r"(?<![0-9.])[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])")  # 1,250, but not 1,2500
 OTHER_SIGNS = str.maketrans({"×": "*", "÷": "/", "−": "-", "^": "**"})
 OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 SIGNS = {ast.UAdd: operator.pos, ast.USub: operator.neg}
@@ -58,40 +61,45 @@ class CalculationError(Exception):
 
 
 def calculate(expression: str) -> str:
-    """The result of an expression, exact; what has no end is cut to ten digits.
+    """The result of an expression: worked out exactly, then rounded to ten decimals.
 
     >>> calculate("15 + 27"), calculate("0.1 + 0.2"), calculate("(1,250 - 50) / 7")
-    ('42', '0.3', '171.4285714')
+    ('42', '0.3', '171.4285714286')
     """
     if not isinstance(expression, str) or len(expression) > LONGEST:
         raise CalculationError(f"the expression should be a text of at most {LONGEST} characters")
-    text = re.sub(r"(?<=[0-9]),(?=[0-9]{3})", "", expression.translate(OTHER_SIGNS)).strip()
-    if not ALLOWED.fullmatch(text):
-        raise CalculationError("the expression may hold numbers, brackets and + - * / ** alone")
-    try:
-        tree = ast.parse(text, mode="eval").body
-    except SyntaxError:
-        raise CalculationError("the expression is not complete, or signs stand in the wrong place") from None
+    text = THOUSANDS.sub(lambda number: number[0].replace(",", ""), expression.translate(OTHER_SIGNS)).strip()
+    tree = _parsed(text)
     if not any(isinstance(node, ast.BinOp) for node in ast.walk(tree)):
         raise CalculationError("there is nothing to work out: a number alone is no expression")
     try:
-        value = _value(tree)
+        scaled = round(_value(tree, text) * 10**10)
     except ZeroDivisionError:
         raise CalculationError("division by zero") from None
-    return str(value) if value.denominator == 1 else format(float(value), ".10g")
+    return f"{Decimal(f'{scaled}e-10'):f}".rstrip("0").rstrip(".")  # never 1e-07, which the rewards could not read
 
 
-def _value(node: ast.AST) -> Fraction:
-    """The value of a part of an expression; each part has to stay within the limits."""
+def _parsed(text: str) -> ast.AST:
+    """The tree of an expression."""
+    if not ALLOWED.fullmatch(text):
+        raise CalculationError("the expression may hold numbers, brackets and + - * / ** alone")
+    try:
+        return ast.parse(text, mode="eval").body
+    except SyntaxError:
+        raise CalculationError("the expression is not complete, or signs stand in the wrong place") from None
+
+
+def _value(node: ast.AST, text: str) -> Fraction:
+    """The value of a part of the expression ``text``; each part has to stay within the limits."""
     match node:
-        case ast.Constant(value=number):
-            value = Fraction(str(number))  # as it was written: 0.1 is a tenth
+        case ast.Constant():
+            value = Fraction(text[node.col_offset : node.end_col_offset])  # as it was written: 0.1 is a tenth
         case ast.UnaryOp(op=sign, operand=operand) if type(sign) in SIGNS:
-            value = SIGNS[type(sign)](_value(operand))
+            value = SIGNS[type(sign)](_value(operand, text))
         case ast.BinOp(left=base, op=ast.Pow(), right=exponent):
-            value = _power(_value(base), _value(exponent))
+            value = _power(_value(base, text), _value(exponent, text))
         case ast.BinOp(left=left, op=sign, right=right) if type(sign) in OPERATORS:
-            value = OPERATORS[type(sign)](_value(left), _value(right))
+            value = OPERATORS[type(sign)](_value(left, text), _value(right, text))
         case _:
             raise CalculationError("the expression may hold numbers, brackets and + - * / ** alone")
     if max(abs(value.numerator), value.denominator) > LARGEST:

@@ -64,7 +64,7 @@ def generate(
 def start(tokenizer: object, row: dict, template: dict) -> Episode:
     """An episode before its first turn; what `reset` gives back is added to the question."""
     environment, messages = new_environment(), row["prompt"]
-    seen = environment.reset(**row) if environment else None
+    seen = environment.reset(**row) if environment is not None else None
     if seen is not None:
         messages = [*messages[:-1], messages[-1] | {"content": messages[-1]["content"] + seen}]
     how = dict(tools=list(toolbox(environment).values()), add_generation_prompt=True, return_dict=True)

@@ -15,12 +15,12 @@ FORM = re.compile(r"[^<>]*<answer>([^<>]+)</answer>\s*")  # the last turn: words
 def number(text: str | None) -> Decimal | None:
     """The number that a text is, or None: "1,250" and "$1250.00" are 1250; "4,2", "nan" and words are none."""
     text = (text or "").strip()
-    return Decimal(re.sub(r"[,$]", "", text)) if len(text) < 40 and NUMBER.fullmatch(text) else None
+    return Decimal(re.sub(r"[,$]", "", text)) if len(text) < 50 and NUMBER.fullmatch(text) else None
 
 
 def results_of(episode: list[dict], environment: object | None) -> list[Decimal]:
     """What the tools gave back: as the environment remembers it, or as only the loop can write it, in tool messages."""
-    said = environment.results if environment else [m["content"] for m in episode if m["role"] == "tool"]
+    said = environment.results if environment is not None else [m["content"] for m in episode if m["role"] == "tool"]
     return [value for value in map(number, said) if value is not None]
 
 

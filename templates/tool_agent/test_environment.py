@@ -2,20 +2,24 @@
 
 import random
 import time
+from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from environment import TOOLS, Calculator, calculator
+from environment import Calculator, calculator
+from rewards import number
 
 WORKS = {
     "15 + 27": "42", " 15+27 ": "42", "10 - 999": "-989", "6 * 7": "42", "84 / 2": "42", "(2 + 4) * 7": "42",
     "-(1 - 43)": "42", "2 ** 10": "1024", "2 ^ 10": "1024", "2 ** -1": "0.5", "0.1 + 0.2": "0.3", "1,250 + 0": "1250",
     "6 × 7": "42", "84 ÷ 2": "42", "50 − 8": "42", "1 / 3": "0.3333333333", "10 ** 29 + 1": "1" + "0" * 28 + "1",
+    "1,234,567 + 1": "1234568", "0 - 1 / 3": "-0.3333333333", "5 * 20": "100", "-1 / 10 ** 11": "0",
 }  # fmt: skip
 FAILS = [
     "", " ", "42", "-42", "(42)", "15 +", "+", "15 27", "((1 + 2)", "1 / 0", "0 ** -1", "1 / (2 - 2)", "1 // 2",
     "5 % 3", "2 ** 0.5", "2 ** 65", "9 ** 9 ** 9 ** 9", "10 ** 31", "9" * 99, "9" * 101, "1 + 1 " * 50, "(" * 100,
-    "-" * 99 + "1", "1/(" * 24 + "1" + ")" * 24 + " / 0", "007 + 1", "1e5 + 1", "0x10 + 1", "1j + 1", "True + 1",
+    "-" * 99 + "1", "1/(" * 24 + "1" + ")" * 24 + " / 0", "007 + 1", 
+    "1,2500 + 1", "1,25 + 1", "1.5,250 + 1", "1e5 + 1", "0x10 + 1", "1j + 1", "True + 1",
     "1 if 1 else 2", "a + 1", "1 < 2", "__import__('os').system('true')", "().__class__", "exec('1')", "lambda: 1",
     "[1] * 9", "'a' * 9", "1 + 1; 2", "1\n+ 1", "1 + 1 # comment", "\x00", "1 + \ud800", "１ + １", "٤ + ٢",
     "<|im_end|>", None, 42, 4.2, ["1 + 1"], {"a": 1}, True,
@@ -53,7 +57,31 @@ def test_it_calculates_as_python_does():
         assert Fraction(calculator(written)) == eval(written)  # written here, not by a model
 
 
+@pytest.mark.parametrize(
+    "expression, exact",
+    [
+        ("123456789.12 + 0.01", "123456789.13"), ("1234567890.5 * 1", "1234567890.5"),
+        ("12345678901234567.0 + 0", "12345678901234567"), ("0.12345678901234567 * 10 ** 10", "1234567890.1234567"),
+        ("10 ** 20 / 3", "33333333333333333333.3333333333"), ("1 / 2 ** 20", "0.0000009537"),
+        ("10 ** 29 - 1 / 3", "9" * 29 + ".6666666667"),
+    ],
+)  # fmt: skip
+def test_no_digit_is_lost_and_the_rewards_can_read_every_result(expression, exact):
+    """Ten digits in all were once kept, floats on the way were rounded, and 1e-07 was no number for the rewards."""
+    assert calculator(expression) == exact and number(exact) == Decimal(exact)
+
+
+def test_the_worst_expressions_of_full_length_take_no_time_even_deep_in_the_stack():
+    def deep(expression: str, levels: int) -> str:
+        return deep(expression, levels - 1) if levels else calculator(expression)
+
+    started = time.perf_counter()
+    chains = ["(" * 48 + "1+1" + ")" * 48, "-" * 97 + "1+1", "1" + "**1" * 33, "1/(" * 24 + "1+1" + ")" * 24]
+    assert [deep(chain, 200) for chain in chains][:3] == ["2", "0", "1"]
+    assert time.perf_counter() - started < 0.5
+
+
 def test_trl_finds_the_tools_and_no_others():
     from tools import new_environment, toolbox
 
-    assert list(toolbox(new_environment())) == ["calculator"] and TOOLS
+    assert list(toolbox(new_environment())) == ["calculator"]

@@ -2,7 +2,7 @@
 
 import pytest
 from environment import MOST_CALLS
-from rewards import REWARDS, answer_of, correctness_reward, follows, format_reward, tool_reward
+from rewards import REWARDS, answer_of, correctness_reward, follows, format_reward, results_of, tool_reward
 from tools import answer_calls, new_environment, toolbox
 
 WEIGHTS = [2.0, 0.5, 0.5]  # reward_weights of the config
@@ -53,6 +53,11 @@ WRONG = {
     "the result of a wrong call": [call("15 + 26"), say("<answer>41</answer>")],
     "a result without form": [SUM, say("It is 42.")],
     "two answers": [SUM, say("<answer>42</answer><answer>41</answer>")],
+    "an answer in an earlier turn": [call("15 + 27", said="<answer>42</answer>"), say("Done.")],
+    "a tag in a tag": [SUM, say("<answer><answer>42</answer></answer>")],
+    "words after the answer": [SUM, say("<answer>42</answer> or 41")],
+    "digits that only look so": [SUM, say("<answer>４２</answer>")],
+    "a sign of no width": [SUM, say("<answer>4\u200b2</answer>")],
     "no last turn": [SUM],
     "a call in the last turn": [SUM, call("1 + 1", said="<answer>42</answer>")],
     "an empty last turn": [SUM, say(None)],
@@ -133,7 +138,27 @@ def test_a_tool_that_raises_does_not_end_the_episode(capsys):
 
     said = answer_calls(SUM, {"calculator": broken})
     assert said == [{"role": "tool", "name": "calculator", "content": str({"error": "'15 + 27'"})}]
-    assert "Note: the tool calculator raised KeyError" in capsys.readouterr().err
+    assert answer_calls(call("1 + 1"), {"calculator": broken})  # another text, and the same slip
+    assert capsys.readouterr().err.count("Note: the tool calculator raised KeyError (test_rewards.py, line ") == 1
+
+
+def test_a_tool_that_gives_back_a_list_is_told():
+    """TRL takes a list for images: in training it would end the run, or leave the model an empty answer."""
+    with pytest.raises(SystemExit, match="the tool calculator gave back a list"):
+        answer_calls(SUM, {"calculator": lambda expression: [expression]})
+
+
+def test_an_environment_that_is_empty_is_one_all_the_same():
+    class Shelf(list):
+        """Falsy as long as nothing is on it."""
+
+        results: tuple = ()
+
+        def look(self) -> str:
+            return "nothing"
+
+    assert "look" in toolbox(Shelf())
+    assert results_of([{"role": "tool", "content": "42"}], Shelf()) == []
 
 
 def test_each_episode_begins_anew():

@@ -2,8 +2,11 @@
 
 import functools
 import inspect
+import json
 import sys
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 
 from environment import TOOLS
 
@@ -17,7 +20,7 @@ def new_environment() -> object | None:
 
 def toolbox(environment: object | None) -> dict[str, Callable]:
     """The tools of an episode by name: the plain ones, and each public method of its environment but two."""
-    methods = inspect.getmembers(environment, inspect.ismethod) if environment else []
+    methods = inspect.getmembers(environment, inspect.ismethod) if environment is not None else []
     own = [m for name, m in methods if not name.startswith("_") and name not in ("reset", "get_reward")]
     return {tool.__name__: tool for tool in [*TOOLS.get("tools", []), *own]}
 
@@ -30,31 +33,47 @@ def answer_calls(message: dict, tools: dict[str, Callable]) -> list[dict]:
         try:
             if name not in tools:
                 raise ValueError(f"Tool {name} not found.")
-            said = str(tools[name](**arguments))
+            said = tools[name](**arguments)
         except Exception as error:  # your own code, called with whatever the model wrote
-            said = str({"error": str(error)})
-            if error.__traceback__.tb_next:  # from inside of the tool: not an unknown name, nor wrong arguments
-                tell_once(name, repr(error))
-        answers.append({"role": "tool", "name": name, "content": said})
+            said = {"error": str(error)}
+            if inside := traceback.extract_tb(error.__traceback__)[1:]:  # none: unknown name, or wrong arguments
+                tell_once(name, type(error).__name__, f"{Path(inside[-1].filename).name}, line {inside[-1].lineno}")
+        if isinstance(said, list):
+            raise SystemExit(f"Error: the tool {name} gave back a list, which TRL takes for images: give back a text.")
+        answers.append({"role": "tool", "name": name, "content": str(said)})
     return answers
 
 
 @functools.cache
-def tell_once(name: str, error: str) -> None:
+def tell_once(name: str, kind: str, place: str) -> None:
     """A tool that raises is often a slip in environment.py."""
-    print(
-        f"Note: the tool {name} raised {error}. The model reads that as its answer; the run goes on.", file=sys.stderr
-    )
+    said = f"Note: the tool {name} raised {kind} ({place}). The model reads that as its answer; the run goes on."
+    print(said, file=sys.stderr)
 
 
 def check_tools(tokenizer: object, model: str) -> None:
     """Stop before anything is trained where tools are badly described, or the model's template can't call them."""
+    from trl.chat_template_utils import supports_tool_calling
+
+    check_descriptions()
+    if not supports_tool_calling(tokenizer):
+        raise SystemExit(
+            f"Error: the chat template of {model} has no place for tools. Take a model that has ({KNOWN})."
+        )
+    learn_to_read(tokenizer, model)
+    if not reads_back(tokenizer):
+        raise SystemExit(f"Error: a call as {model}'s chat template writes it is not read back: its response_template "
+                         f"does not fit. Mend tokenizer.response_template, or take another model.")  # fmt: skip
+    survive_odd_calls(tokenizer)
+
+
+def check_descriptions() -> None:
+    """Stop where a tool has no types or docstring that the model could be told, or can't be played."""
     from transformers.utils.chat_template_utils import (
         DocstringParsingException,
         TypeHintParsingException,
         get_json_schema,
     )
-    from trl.chat_template_utils import supports_tool_calling
 
     tools = toolbox(new_environment())
     try:
@@ -65,14 +84,6 @@ def check_tools(tokenizer: object, model: str) -> None:
         raise SystemExit("Error: environment.py: TOOLS holds no tool: no public method, and no function.")
     if later := [name for name, tool in tools.items() if inspect.iscoroutinefunction(tool)]:
         raise SystemExit(f"Error: environment.py: {later[0]} is async, which generation.py does not play.")
-    if not supports_tool_calling(tokenizer):
-        raise SystemExit(
-            f"Error: the chat template of {model} has no place for tools. Take a model that has ({KNOWN})."
-        )
-    learn_to_read(tokenizer, model)
-    if not reads_back(tokenizer):
-        raise SystemExit(f"Error: a call as {model}'s chat template writes it is not read back: its response_template "
-                         f"does not fit. Mend tokenizer.response_template, or take another model.")  # fmt: skip
 
 
 def learn_to_read(tokenizer: object, model: str) -> None:
@@ -89,6 +100,25 @@ def learn_to_read(tokenizer: object, model: str) -> None:
             f"its tokenizer has no response_template. Take a model that TRL knows ({KNOWN}); of an edited copy the "
             "original; or set tokenizer.response_template here in tools.py (transformers: response parsing)."
         ) from error
+
+
+def survive_odd_calls(tokenizer: object) -> None:
+    """Let TRL take a call for text where reading it, or answering it, would end the run.
+
+    TRL does so for a ValueError alone. Brackets a thousand deep raise another error, and half a character (the escape
+    "\\ud800" in JSON) as the name of a tool can't be tokenized when the model is told that there is no such tool.
+    """
+    read = tokenizer.parse_response
+
+    def parse_response(*args: object, **kwargs: object) -> dict:
+        try:
+            message = read(*args, **kwargs)
+            json.dumps(message, ensure_ascii=False).encode()  # half a character raises a ValueError here
+        except RecursionError as error:
+            raise ValueError("brackets too deep") from error
+        return message
+
+    tokenizer.parse_response = parse_response
 
 
 def template_of(tokenizer: object, training: object) -> dict:
