@@ -81,7 +81,10 @@ def test_the_worst_expressions_of_full_length_take_no_time_even_deep_in_the_stac
     assert time.perf_counter() - started < 0.5
 
 
-def test_trl_finds_the_tools_and_no_others():
+def test_trl_finds_the_tools_of_this_list_and_each_is_described():
     from tools import new_environment, toolbox
+    from transformers.utils import get_json_schema
 
-    assert list(toolbox(new_environment())) == ["calculator"]
+    tools = toolbox(new_environment())
+    assert list(tools) == ["calculator"]  # CHANGE with environment.py
+    assert all(get_json_schema(tool)["function"]["description"] for tool in tools.values())
