@@ -75,7 +75,7 @@ def cluster(folder: Path, nodes: list[str], ends_with: int = 0, **variables: str
     more = {
         "scontrol": '[[ $1 == show ]] && tr , "\\n" <<< "$3" || true',
         "srun": step,
-        "accelerate": f"exit {ends_with}",
+        "accelerate": f'echo "with $SRUN_CPUS_PER_TASK CPUs" >> "$CALLS"; exit {ends_with}',
         "trl": "exec sleep 60",
     }
     for name, body in more.items():
@@ -99,6 +99,19 @@ def test_the_slurm_script_trains_on_all_nodes_but_the_last_which_samples(tmp_pat
     assert f"accelerate launch --config_file accelerate/fsdp2.yaml {said}" in calls
     assert "train.py --config config.8gpu.yaml --vllm_server_host n3 --vllm_server_port 8000" in calls
     assert "requeue" not in calls
+
+
+def test_a_step_of_the_slurm_script_has_all_the_cpus_of_its_node(tmp_path):
+    """It had one: since Slurm 22.05 srun does not take --cpus-per-task over from sbatch."""
+    assert "with 64 CPUs" in cluster(tmp_path, ["n1", "n2"], SLURM_CPUS_PER_TASK="64")[1]
+
+
+def test_the_servers_gpus_divide_the_heads_of_its_model(tmp_path):
+    """vLLM refuses 28 heads on 8 GPUs, and the job would have gone back into the queue five times."""
+    calls = cluster(tmp_path, ["n1", "n2"])[1]
+    heads, key_heads = {"Qwen/Qwen2.5-7B-Instruct": (28, 4)}[re.search(r"--model (\S+)", calls)[1]]
+    gpus = int(re.search(r"--tensor_parallel_size (\d+)", calls)[1])
+    assert heads % gpus == 0 == key_heads % gpus
 
 
 def test_without_a_server_all_nodes_train(tmp_path):
@@ -140,6 +153,7 @@ def test_the_memory_arithmetic_does_its_own_examples():
     "variables, change, said",
     [
         ({}, ["--use_unsloth", "true"], "use_unsloth has to be false here"),
+        ({}, ["--load_in_4bit", "true", "--use_vllm", "true", "--vllm_mode", "server"], "goes without a vLLM server"),
         ({"ACCELERATE_USE_FSDP": "true"}, ["--load_in_4bit", "true"], "load_in_4bit goes with DDP; fsdp shards"),
         (
             {"ACCELERATE_USE_FSDP": "true", "FSDP_STATE_DICT_TYPE": "SHARDED_STATE_DICT"},
@@ -290,3 +304,17 @@ def test_fsdp2_trains_saves_and_goes_on_with_the_cpu_taken_for_a_gpu(scale_out):
     assert "Going on from outputs/sharded/checkpoint-4." in rest.stdout, rest.stderr[-3000:]
     again = report_of(folder)
     assert (again["before"], again["after"], again["steps"]) == (report["before"], report["after"], 6)
+
+
+@pytest.mark.slow
+def test_a_sharded_run_that_died_in_its_last_evaluation_comes_to_its_end(scale_out):
+    """It never did: accelerate shards no model without an optimizer, so each new start died where the first had."""
+    start = ["accelerate", "launch", "--config_file", "accelerate/fsdp2.yaml", "--num_processes", "2"]
+    start += ["--mixed_precision", "no", ROOT / "tests" / "fsdp_on_cpu.py", "train.py"]
+    what = [*start, "--config", "config.cpu.yaml", *FEW, "--max_steps", "4", "--output_dir", "outputs/late"]
+    assert launched(scale_out, *what).returncode == 0
+    report = report_of(scale_out / "outputs" / "late")
+    (scale_out / "outputs" / "late" / "report.json").unlink()
+    rest = launched(scale_out, *what)
+    assert rest.returncode == 0 and "step    3" in rest.stdout and "step    2" not in rest.stdout, rest.stderr[-3000:]
+    assert report_of(scale_out / "outputs" / "late")["after"] == report["after"]

@@ -7,6 +7,7 @@ second in either word), split (train or test; without it every fifth question is
 """
 
 import random
+import re
 import sys
 import unicodedata
 import zlib
@@ -20,6 +21,9 @@ from table import read_table
 #: What the model is told first. Say here how your experts answer.
 SYSTEM_PROMPT = "Answer in one short sentence."
 LONGEST = {"question": 4000, "answer": 2000, "key": 200}  # characters
+COLUMNS = (*LONGEST, "split")
+EXCEL_ERRORS = {"#N/A", "#NAME?", "#REF!", "#VALUE!", "#DIV/0!", "#NUM!", "#NULL!"}
+LOST = re.compile("[\0\ufffd\ud800-\udfff]")  # what a letter becomes that was lost when the file was written
 FEWEST = 10  # rows on either side: with fewer, nothing can be shown
 SHOWN = 20  # bad rows that are named; the others are counted
 
@@ -49,9 +53,9 @@ def same_question(question: str) -> str:
 def own_rows(path: Path) -> list[dict]:
     """All rows of a file; stops with the list of the bad ones, if there are any."""
     rows, problems, seen = [], [], {}
-    for line, record in read_table(path, ("question", "answer")):
+    for line, record in read_table(path, ("question", "answer"), COLUMNS):
         if isinstance(record, dict):
-            row = {c: record.get(c, "").strip() for c in (*LONGEST, "split")}
+            row = {c: record.get(c, "").strip() for c in COLUMNS}
             row["split"] = row["split"].casefold()
             problem = wrong(row) or repeated(row, line, seen)
         else:
@@ -67,19 +71,26 @@ def own_rows(path: Path) -> list[dict]:
 
 def wrong(row: dict) -> str:
     """What is wrong with a row by itself, and its mend; nothing, if it is sound."""
-    for column, longest in LONGEST.items():
-        if not row[column] and column != "key":
-            return f"the {column} is empty: fill it in, or delete the row"
-        if len(row[column]) > longest:
-            return f"the {column} has {len(row[column])} characters: {longest} at most (LONGEST in data.py)"
-        if "\ufffd" in row[column]:
-            return f"the {column} holds \ufffd, a letter that was lost when the file was written"
+    for column in LONGEST:
+        if problem := wrong_text(column, row[column]):
+            return f"the {column} {problem}"
     if row["split"] not in ("", "train", "test"):
         return f"its split is {row['split']!r}: write train, test, or nothing"
     if not is_right(row["answer"], row):
         why = f"does it say the key {row['key']!r}?" if row["key"] else "does it hold any word?"
         return f"the expert's own answer {row['answer'][:60]!r} would not count as right: {why}"
     return ""
+
+
+def wrong_text(column: str, text: str) -> str:
+    """What is wrong with one text of a row; nothing, if it is sound."""
+    if not text and column != "key":
+        return "is empty: fill it in, or delete the row"
+    if len(text) > LONGEST[column]:
+        return f"has {len(text)} characters: {LONGEST[column]} at most (LONGEST in data.py)"
+    if lost := LOST.search(text):
+        return f"holds {lost[0]!a}, a letter that was lost when the file was written"
+    return f"is {text}, an error of a spreadsheet: write what it should be" if text in EXCEL_ERRORS else ""
 
 
 def repeated(row: dict, line: int, seen: dict) -> str:

@@ -52,11 +52,19 @@ def check() -> None:
             f"Error: judge_reward needs {' and '.join(missing)} in the environment (see .env.example). "
             "Or take it out of rewards, and its number out of reward_weights."
         )
-    url = urlsplit(setting("JUDGE_BASE_URL"))
-    if url.scheme not in ("http", "https") or not url.hostname:
+    if not is_address(setting("JUDGE_BASE_URL")):
         raise SystemExit("Error: JUDGE_BASE_URL should look like https://host/v1.")
     if not all("!" <= letter <= "~" for letter in setting("JUDGE_API_KEY")):
         raise SystemExit("Error: JUDGE_API_KEY holds a space or a letter that no key has.")
+
+
+def is_address(url: str) -> bool:
+    """Whether a client can be made for it."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and url.isprintable()
+    except ValueError:  # a port that is no number
+        return False
 
 
 def setting(name: str) -> str:

@@ -8,6 +8,7 @@ same length. It gives back one number for each completion, or None where it has 
 
 import re
 import unicodedata
+from decimal import Decimal
 
 from judge import judge_all
 from rapidfuzz import fuzz
@@ -16,6 +17,7 @@ TOKEN = re.compile(
     r"(?P<number>(?<![\w.])(?:-(?=[0-9]))?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?(?!\w))"
     r"|(?P<word>[^\W_]+(?:['’][^\W_]+)*)"
 )
+MINUS = str.maketrans("\u2212\u2013", "--")  # the sign itself, and the dash that many write for it
 MARKUP = re.compile(r"[<>`{}]")
 #: Words that say nothing by themselves. Write those of your language here.
 SMALL = {
@@ -30,10 +32,11 @@ def text_of(completion: str | list[dict]) -> str:
     return completion if isinstance(completion, str) else completion[-1]["content"] or ""
 
 
-def tokens(text: str) -> list[str | float]:
-    """Words without their case, and numbers: 1,250 and 1250.0 are one."""
-    found = TOKEN.finditer(unicodedata.normalize("NFKC", text).casefold())
-    return [float(token[0].replace(",", "")) if token["number"] else token[0] for token in found]
+def tokens(text: str) -> list[str | Decimal]:
+    """Words without their case, and numbers: 1,250 and 1250.0 are one. (A minus may be any of three signs.)"""
+    plain = unicodedata.normalize("NFKC", text).translate(MINUS).casefold()
+    found = TOKEN.finditer(plain)
+    return [Decimal(token[0].replace(",", "")) if token["number"] else token[0] for token in found]
 
 
 def beyond(text: str, question: str, expert: str) -> set:
@@ -44,8 +47,14 @@ def beyond(text: str, question: str, expert: str) -> set:
     return set(tokens(text)) - free
 
 
-def numbers(said: set) -> set[float]:
-    return {token for token in said if isinstance(token, float)}
+def numbers(said: set) -> set[Decimal]:
+    return {token for token in said if isinstance(token, Decimal)}
+
+
+def false(text: str, question: str, expert: str) -> bool:
+    """Whether a text has a number that the expert has not, or chooses from the question what the expert did not."""
+    more = beyond(text, question, expert) - beyond(expert, question, expert)
+    return bool(numbers(more) or more & set(tokens(question)) - SMALL)
 
 
 def too_long(text: str, expert: str) -> bool:
@@ -58,16 +67,20 @@ def overlap(text: str, question: str, expert: str) -> float:
     if too_long(text, expert):
         return 0.0
     want, have = beyond(expert, question, expert), beyond(text, question, expert)
-    if not have or numbers(have) - numbers(want):
+    if not have or false(text, question, expert):
         return 0.0
     return 2 * len(want & have) / (len(want) + len(have))
 
 
 def has_key(text: str, key: str) -> bool:
     """Whether a text has all that the key asks for: "30 days; receipt|bill" is both, the second in either word."""
-    line = f" {' '.join(map(str, tokens(text)))} "
-    parts = [[" ".join(map(str, tokens(one))) for one in part.split("|")] for part in key.split(";") if part.strip()]
-    return bool(parts) and all(any(one and f" {one} " in line for one in part) for part in parts)
+    said, parts = tokens(text), [part.split("|") for part in key.split(";") if part.strip()]
+    return bool(parts) and all(any(stands_in(tokens(one), said) for one in part) for part in parts)
+
+
+def stands_in(words: list, said: list) -> bool:
+    """Whether the words stand there, side by side."""
+    return bool(words) and any(said[at : at + len(words)] == words for at in range(len(said)))
 
 
 def is_right(text: str, row: dict) -> bool:
@@ -76,7 +89,7 @@ def is_right(text: str, row: dict) -> bool:
     """
     question, expert, key = row["question"], row["answer"], row["key"]
     want, have = beyond(expert, question, expert), beyond(text, question, expert)
-    if too_long(text, expert) or numbers(have) - numbers(want):
+    if too_long(text, expert) or false(text, question, expert):
         return False
     if key:
         return has_key(text, key) and len(have - want - set(tokens(key))) < max(1, len(have) / 2)

@@ -8,26 +8,29 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ENDINGS = (".csv", ".tsv", ".jsonl")
-MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+QUOTES = 'Does a quote there never close? One that belongs to the text is written twice: "".'
+MARKS = (b"\xff\xfe", b"\xfe\xff")  # of UTF-16
 
 
-def read_table(path: Path, wanted: tuple[str, ...]) -> list[tuple[int, dict | str]]:
-    """(line, record) for each record, or (line, what is wrong); the columns ``wanted`` have to be there."""
+def read_table(path: Path, wanted: tuple[str, ...], known: tuple[str, ...]) -> list[tuple[int, dict | str]]:
+    """(line, record) for each record, or (line, what is wrong); the columns ``wanted`` have to be there, those that are
+    ``known`` have to be texts, and others may be anything.
+    """
     if path.suffix.lower() not in ENDINGS:
         raise SystemExit(f"Error: {str(path)!r} should end in {', '.join(ENDINGS)}.")
     if not path.is_file():
         near = difflib.get_close_matches(path.name, [p.name for p in path.parent.glob("*.*")], n=1)
         raise SystemExit(f"Error: there is no file {str(path)!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
     text = decoded(path)
-    return list(json_lines(text, wanted) if path.suffix.lower() == ".jsonl" else csv_rows(path, text, wanted))
+    return list(json_lines(text, wanted, known) if path.suffix.lower() == ".jsonl" else csv_rows(path, text, wanted))
 
 
 def decoded(path: Path) -> str:
     """The text of a file in UTF-8, with or without a mark at its start."""
-    data = path.read_bytes()
-    mend = "Save it as UTF-8 (in Excel: CSV UTF-8)."
-    if data[:2] in MARKS or b"\0" in data:
-        raise SystemExit(f"Error: {path} looks like UTF-16. {mend}")
+    data, mend = path.read_bytes(), "Save it as UTF-8 (in Excel: CSV UTF-8)."
+    book, wide = data[:4] == b"PK\3\4", data[:2] in MARKS or data.count(b"\0") > len(data) / 4
+    if book or wide:
+        raise SystemExit(f"Error: {path} looks like {'an Excel workbook' if book else 'UTF-16'}. {mend}")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -38,20 +41,20 @@ def decoded(path: Path) -> str:
 
 def csv_rows(path: Path, text: str, wanted: tuple[str, ...]) -> Iterator[tuple[int, dict | str]]:
     """The rows of a CSV file; commas, semicolons or tabs stand between its fields, as its header has them."""
-    first = text.split("\n", 1)[0]
+    first = text.lstrip().split("\n", 1)[0]
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count), strict=True)
     line, header = 1, None
     try:
         for row in rows:
-            if header is None:
+            if header is None and any(row) and not row[0].startswith("sep="):  # Excel's own first line
                 header = [name.strip().casefold() for name in row]
                 check_header(path, header, wanted)
-            elif any(row):
+            elif header and any(row):
                 same = len(row) == len(header)
                 yield line, dict(zip(header, row, strict=True)) if same else fields_differ(row, header)
             line = rows.line_num + 1
     except csv.Error as error:
-        raise SystemExit(f"Error: {path}, line {line}: {error}. Does a quote there never close?") from None
+        raise SystemExit(f"Error: {path}, line {line}: {error}. {QUOTES}") from None
 
 
 def fields_differ(row: list[str], header: list[str]) -> str:
@@ -65,32 +68,37 @@ def check_header(path: Path, header: list[str], wanted: tuple[str, ...]) -> None
         raise SystemExit(f"Error: {path} has the column {twice[0]!r} twice; rename one.")
     for name in wanted:
         if name not in header:
-            raise SystemExit(f"Error: {path} has no column {name!r}, but {header}.{nearest(name, header)}")
+            raise SystemExit(f"Error: {path} has no column {name!r}, but {header}.{nearest(name, header)}.")
 
 
 def nearest(name: str, there: list[str]) -> str:
     near = difflib.get_close_matches(name, there, n=1)
-    return f" Rename {near[0]!r}?" if near else " Add it."
+    return f" Rename {near[0]!r}" if near else " Add it"
 
 
-def json_lines(text: str, wanted: tuple[str, ...]) -> Iterator[tuple[int, dict | str]]:
+def json_lines(text: str, wanted: tuple[str, ...], known: tuple[str, ...]) -> Iterator[tuple[int, dict | str]]:
     """The objects of a JSONL file. (Lines end at \\n alone: a text may hold the other ends that Python knows.)"""
     for line, written in enumerate(text.split("\n"), start=1):
         if not written.strip():
             continue
         try:
-            record = json.loads(written)
+            record = json.loads(written, parse_constant=no_number)
         except (ValueError, RecursionError) as error:
             yield line, f"it is no JSON ({error})"
             continue
-        yield line, as_texts(record, wanted) if isinstance(record, dict) else "it is JSON, but no object: {…}"
+        yield line, as_texts(record, wanted, known) if isinstance(record, dict) else "it is JSON, but no object: {…}"
 
 
-def as_texts(record: dict, wanted: tuple[str, ...]) -> dict | str:
-    """The record with texts for values; or what is wrong with it."""
+def no_number(word: str) -> None:
+    raise ValueError(f"{word} is none of its words")
+
+
+def as_texts(record: dict, wanted: tuple[str, ...], known: tuple[str, ...]) -> dict | str:
+    """The known columns of a record, with texts for values; or what is wrong with it."""
     record = {name.strip().casefold(): "" if value is None else value for name, value in record.items()}
     for name in wanted:
         if name not in record:
             return f"it has no {name!r}.{nearest(name, list(record))}"
+    record = {name: value for name, value in record.items() if name in known}
     odd = [name for name, value in record.items() if isinstance(value, bool | list | dict)]
     return f"its {odd[0]!r} is no text: {record[odd[0]]!r}" if odd else {n: str(v) for n, v in record.items()}

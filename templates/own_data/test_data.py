@@ -55,7 +55,9 @@ BAD = {
     "What is 2 + 3?": "line 2: it has 1 fields, the header 2",
     "What is 2, or 3?,It is 5.": "line 2: it has 3 fields, the header 2: put a text that holds the separator in double",
     "What is 2 + 3?,…": "line 2: the expert's own answer '…' would not count as right: does it hold any word?",
-    "Caf\ufffd?,It is 5.": "line 2: the question holds \ufffd, a letter that was lost",
+    "Caf\ufffd?,It is 5.": r"line 2: the question holds '\ufffd', a letter that was lost",
+    "What is 2\0?,It is 5.": r"line 2: the question holds '\x00', a letter that was lost",
+    "What is 2 + 3?,#N/A": "line 2: the answer is #N/A, an error of a spreadsheet: write what it should be.",
     f"What?,{'5' * 2001}": "line 2: the answer has 2001 characters: 2000 at most",
     "What is 10 + 30?,It is 40.": "line 3: it repeats line 2: delete one.",
     "what is 10 + 30,It is 41.": "line 3: it asks what line 2 asks, with another answer: keep one.",
@@ -85,8 +87,10 @@ def test_many_bad_rows_are_counted(tmp_path):
 JSON_BAD = {
     "[1]": "line 1: it is JSON, but no object",
     "{'question': 1}": "line 1: it is no JSON",
-    '{"question": "Who?"}': "line 1: it has no 'answer'. Add it.",
-    '{"question": "Who?", "anser": "Ana."}': "line 1: it has no 'answer'. Rename 'anser'?",
+    '{"question": "Who?"}': "line 1: it has no 'answer'. Add it",
+    '{"question": "Who?", "answer": NaN}': "line 1: it is no JSON (NaN is none of its words).",
+    r'{"question": "Who \ud800?", "answer": "Ana."}': r"line 1: the question holds '\ud800', a letter that was lost",
+    '{"question": "Who?", "anser": "Ana."}': "line 1: it has no 'answer'. Rename 'anser'.",
     '{"question": "Who?", "answer": ["Ana."]}': "line 1: its 'answer' is no text: ['Ana.']",
     '{"question": "Who?", "answer": null}': "line 1: the answer is empty",
 }
@@ -95,11 +99,26 @@ JSON_BAD = {
 @pytest.mark.parametrize("line", JSON_BAD)
 def test_a_bad_line_of_jsonl_is_named(tmp_path, line):
     (tmp_path / "a.jsonl").write_text("\n".join([line, *(json.dumps(dict(question=q, answer=a)) for q, a in GOOD)]))
-    assert JSON_BAD[line] in said(tmp_path / "a.jsonl")
+    text = said(tmp_path / "a.jsonl")
+    assert JSON_BAD[line] in text and not text.endswith(("..", "?."))
+
+
+def test_other_columns_of_jsonl_may_hold_anything(tmp_path):
+    """A file with {"meta": {...}} was refused, though other columns are left alone."""
+    lines = [json.dumps(dict(question=q, answer=a, meta={"by": "Ana"}, seen=True)) for q, a in GOOD]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    assert len(data.own_rows(tmp_path / "a.jsonl")) == len(GOOD)
+
+
+@pytest.mark.parametrize("start", ["sep=;\n", "\n\n", "\ufeff\r\n"])
+def test_what_excel_writes_before_the_header_is_passed_over(tmp_path, start):
+    rows = "\n".join(["question;answer", "Who?;", *(f"{q};{a}" for q, a in GOOD)])
+    (tmp_path / "a.csv").write_text(start + rows, encoding="utf-8")
+    assert f"line {start.count(chr(10)) + 2}: the answer is empty" in said(tmp_path / "a.csv")
 
 
 HEADERS = {
-    "question,anwser": "has no column 'answer', but ['question', 'anwser']. Rename 'anwser'?",
+    "question,anwser": "has no column 'answer', but ['question', 'anwser']. Rename 'anwser'.",
     "id,text": "has no column 'question'",
     "question,answer,answer": "has the column 'answer' twice; rename one.",
 }
@@ -133,6 +152,8 @@ def test_other_encodings_are_named(tmp_path):
     assert "line 3: no UTF-8. As cp1252 it reads" in (text := said(path)) and "Café" in text
     path.write_bytes("question,answer\nCafé?,Yes.".encode("utf-16"))
     assert "looks like UTF-16. Save it as UTF-8" in said(path)
+    path.write_bytes(b"PK\x03\x04" + bytes(100))
+    assert "looks like an Excel workbook. Save it" in said(path)
 
 
 def test_a_quote_that_never_closes_is_named_by_its_first_line(tmp_path):

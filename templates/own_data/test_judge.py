@@ -171,6 +171,9 @@ def test_empty_and_very_long_answers_are_nothing_and_cost_no_call(serve, text):
         ("JUDGE_BASE_URL", "", "needs JUDGE_BASE_URL"),
         ("JUDGE_MODEL", " ", "needs JUDGE_MODEL"),
         ("JUDGE_BASE_URL", "localhost:8000", "should look like https://host/v1"),
+        ("JUDGE_BASE_URL", "http://localhost:80OO/v1", "should look like https://host/v1"),
+        ("JUDGE_BASE_URL", "http://[::1/v1", "should look like https://host/v1"),
+        ("JUDGE_BASE_URL", "http://localhost:8000\n/v1", "should look like https://host/v1"),
         ("JUDGE_API_KEY", f"{KEY} x", "a space or a letter"),
     ],
 )

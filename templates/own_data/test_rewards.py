@@ -106,12 +106,32 @@ def test_a_choice_that_the_question_names_has_to_be_made():
     assert is_right("closed", row) and not is_right("Open or closed.", row) and not is_right("Open.", row)
 
 
+@pytest.mark.parametrize("text", ["Ben is the owner.", "Ben or Ana is the owner.", "Is Ana or Ben the owner?"])
+def test_the_other_choice_is_not_right_for_its_many_equal_words(text):
+    row = dict(question="Is Ana or Ben the owner?", answer="Ana is the owner.", key="")
+    assert is_right("Ana is the owner!", row) and not is_right(text, row) and total(row, text) == 0
+    assert not is_right(text, row | {"key": "Ana"})
+
+
+@pytest.mark.parametrize("minus", "-\u2212\u2013")
+def test_a_minus_of_any_letter_is_a_minus(minus):
+    cold = dict(question="How cold is it?", answer="It is -5 degrees.", key="")
+    assert (
+        not is_right(f"{minus}42", SUM) and is_right(f"{minus}5 degrees", cold) and tokens(f"30{minus}60") == [30, 60]
+    )
+
+
+def test_long_numbers_are_compared_to_their_last_digit():
+    row = dict(question="Which account?", answer="9007199254740993", key="9007199254740993")
+    assert is_right("9,007,199,254,740,993.0", row) and not is_right("9007199254740992", row)
+
+
 @pytest.mark.parametrize("text", ["1,250", "1250", "1250.0", "１２５０"])
 def test_a_number_is_one_however_it_is_written(text):
-    assert tokens(text) == [1250.0]
+    assert tokens(text) == [1250]
 
 
-@pytest.mark.parametrize("text, found", [("B12 and 42nd", ["b12", "and", "42nd"]), ("30-60", [30.0, 60.0])])
+@pytest.mark.parametrize("text, found", [("B12 and 42nd", ["b12", "and", "42nd"]), ("30-60", [30, 60])])
 def test_what_is_a_number_and_what_is_a_word(text, found):
     assert tokens(text) == found
 

@@ -1,10 +1,15 @@
 """What holds the processes together: DDP, FSDP or DeepSpeed; what each of them excludes; and a check that all agree."""
 
 import hashlib
+import json
 import os
+from pathlib import Path
 
 import torch
 from accelerate.utils import gather_object
+from checkpoints import CHECKPOINT, is_whole
+
+SHARDED = ("fsdp", "deepspeed")
 
 
 def engine_name() -> str:
@@ -20,13 +25,28 @@ def check(run: object, training: object, model: object) -> None:
     engine = engine_name()
     if run.use_unsloth:
         raise SystemExit("Error: use_unsloth has to be false here: its GRPO trainer is made for one GPU.")
-    if model.load_in_4bit and engine in ("fsdp", "deepspeed"):
+    if model.load_in_4bit and engine in SHARDED:
         raise SystemExit(f"Error: load_in_4bit goes with DDP; {engine} shards 16-bit weights: set it to false.")
+    if model.load_in_4bit and training.use_vllm and training.vllm_mode == "server":
+        raise SystemExit("Error: load_in_4bit goes without a vLLM server: that cannot take 4-bit weights from TRL.")
     full = os.environ.get("FSDP_STATE_DICT_TYPE", "FULL_STATE_DICT") == "FULL_STATE_DICT"
     if engine == "fsdp" and not full:
         raise SystemExit("Error: fsdp_state_dict_type has to be FULL_STATE_DICT, or no model would be saved.")
-    if engine in ("fsdp", "deepspeed") and not training.use_vllm:
+    if engine in SHARDED and not training.use_vllm:
         print(f"Note: without vLLM, {engine} gathers the weights from all GPUs to sample each token: slow.")
+
+
+def before_the_end(checkpoint: Path | None, max_steps: int) -> Path | None:
+    """The checkpoint to train on from. Sharded weights come together with an optimizer only, which is by training: if
+    all steps are done, and the last evaluation is not, the steps since the checkpoint before are trained again.
+    """
+    if checkpoint is None or engine_name() not in SHARDED:
+        return checkpoint
+    if max_steps <= 0:
+        max_steps = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))["max_steps"]
+    steps = {int(CHECKPOINT.fullmatch(path.name)[1]): path for path in checkpoint.parent.glob("checkpoint-*")}
+    earlier = [step for step, path in steps.items() if step < max_steps and is_whole(path)]
+    return steps[max(earlier)] if earlier else None
 
 
 def check_same_adapters(trainer: object) -> None:

@@ -3,7 +3,8 @@
 #     sbatch slurm.sh
 #     sbatch --nodes=2 --export=ALL,VLLM_NODES=0,CONFIG=config.yaml,ENGINE=accelerate/ddp.yaml slurm.sh
 # The folder has to lie on a file system that all nodes see. A lost node ends the job; it is put back into the queue,
-# and the same command goes on from the newest whole checkpoint.
+# and the same command goes on from the newest whole checkpoint. After the time limit it is not: sbatch it again.
+# The server and the first training node talk both ways (ports 8000 and 51216), and trust whoever reaches them.
 #SBATCH --job-name=grpo
 #SBATCH --nodes=3
 #SBATCH --ntasks-per-node=1
@@ -20,8 +21,11 @@ CONFIG=${CONFIG:-config.8gpu.yaml}               # of train.py
 ENGINE=${ENGINE:-accelerate/fsdp2.yaml}          # of accelerate
 MODEL=${MODEL:-Qwen/Qwen2.5-7B-Instruct}         # the same as in CONFIG
 GPUS=${GPUS:-8}                                  # of one node
+SERVER_GPUS=${SERVER_GPUS:-4}                    # of the server's: they have to divide its heads (28 and 4); others idle
 VLLM_NODES=${VLLM_NODES:-1}                      # 0: no server; the config then has use_vllm: false or colocate
 MOST_RESTARTS=${MOST_RESTARTS:-5}                # after which somebody should look
+
+export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-1}  # srun does not take it over from sbatch, and a step had one CPU
 
 mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 count=$(( ${#nodes[@]} - VLLM_NODES ))
@@ -35,7 +39,7 @@ server_flags=()
 if (( VLLM_NODES )); then
     server=${nodes[-1]}
     srun --nodes=1 --ntasks=1 --nodelist="$server" \
-        trl vllm-serve --model "$MODEL" --tensor_parallel_size "$GPUS" --host 0.0.0.0 --port 8000 &
+        trl vllm-serve --model "$MODEL" --tensor_parallel_size "$SERVER_GPUS" --host 0.0.0.0 --port 8000 &
     server_pid=$!
     trap 'kill "$server_pid" 2>/dev/null || true' EXIT
     server_flags=(--vllm_server_host "$server" --vllm_server_port 8000 --vllm_server_timeout 1200)

@@ -17,7 +17,7 @@ from pathlib import Path
 from accelerate.utils import broadcast_object_list
 from checkpoints import begin, load_adapter
 from data import load_rows
-from engine import check, check_same_adapters, engine_name
+from engine import before_the_end, check, check_same_adapters, engine_name
 from evaluate import Accuracy, KeepBefore, numbered
 from policy import keep_trainable_fp32, load_policy
 from report import write_report
@@ -29,16 +29,17 @@ def main(argv: list[str]) -> None:
     """What every process does; the files are written by the first."""
     started = time.perf_counter()
     parsed = run, training, model = settings.parse(argv)
-    check(run, training, model)
     folder, first = Path(training.output_dir), training.process_index == 0
     if not first:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - one voice, to the end
+    check(run, training, model)
     rows = load_rows(run.dataset_name, "train", run.train_rows, training.seed)
     held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)
     policy, tokenizer = load_policy(training, model)
     rows = short_enough(rows, tokenizer, run.max_prompt_tokens)
     found = [begin(folder, settings.identity(run, training, model)) if first else None]
     [checkpoint] = broadcast_object_list(found)  # all go on from the same one
+    checkpoint = before_the_end(checkpoint, training.max_steps)
 
     accuracy = Accuracy()
     rewards = [*reward_functions(run), accuracy]
