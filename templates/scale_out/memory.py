@@ -69,14 +69,17 @@ def table(options: argparse.Namespace) -> str:
         fits = sum(parts) <= 0.9 * options.gib
         verdict = f"fits: {engine.how}" if fits else f"more than 0.9 x {options.gib:g}"
         lines.append(f"{engine.name:22}{parts[0]:8.1f}{parts[1]:8.1f}{parts[2]:10.1f}{sum(parts):8.1f}  {verdict}")
-    return "\n".join(
-        [*lines, "Of those that train what you want, take the first that fits. Activations come on top: measure."]
-    )
+    given = f"At {options.batch} completions of {options.tokens} tokens, {options.vocabulary} tokens in the vocabulary;"
+    return "\n".join([*lines, f'{given} "fits" leaves a tenth free. Activations come on top: measure.'])
+
+
+class Shown(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """The text above as it is written, and each default."""
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
     """What the arithmetic needs to know."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=Shown)
     parser.add_argument("--billions", type=float, required=True, help="weights of the model, in thousand millions")
     parser.add_argument("--gpus", type=int, default=8, help="that train (without those of a vLLM server)")
     parser.add_argument("--gib", type=float, default=80, help="memory of one GPU")

@@ -5,7 +5,12 @@
 # The folder has to lie on a file system that all nodes see. A lost node ends the job; it is put back into the queue,
 # and the same command goes on from the newest whole checkpoint. After the time limit it is not: sbatch it again.
 # The server and the first training node talk both ways (ports 8000 and 51216), and trust whoever reaches them.
+#
+# CHANGE: the next lines for your cluster (its partition and account, too), ACTIVATE, and MODEL with CONFIG. With more
+# processes the batch grows: processes x per_device_train_batch_size x gradient_accumulation_steps.
 #SBATCH --job-name=grpo
+##SBATCH --partition=...
+##SBATCH --account=...
 #SBATCH --nodes=3
 #SBATCH --ntasks-per-node=1
 #SBATCH --gres=gpu:8
@@ -17,6 +22,7 @@
 
 set -euo pipefail
 
+ACTIVATE=${ACTIVATE:-}                           # the environment of both, for example /shared/env/bin/activate
 CONFIG=${CONFIG:-config.8gpu.yaml}               # of train.py
 ENGINE=${ENGINE:-accelerate/fsdp2.yaml}          # of accelerate
 MODEL=${MODEL:-Qwen/Qwen2.5-7B-Instruct}         # the same as in CONFIG
@@ -25,6 +31,10 @@ SERVER_GPUS=${SERVER_GPUS:-4}                    # of the server's: they have to
 VLLM_NODES=${VLLM_NODES:-1}                      # 0: no server; the config then has use_vllm: false or colocate
 MOST_RESTARTS=${MOST_RESTARTS:-5}                # after which somebody should look
 
+if [[ -n $ACTIVATE ]]; then
+    # shellcheck disable=SC1090
+    source "$ACTIVATE"
+fi
 export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-1}  # srun does not take it over from sbatch, and a step had one CPU
 
 mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
