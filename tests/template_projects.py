@@ -1,6 +1,7 @@
 """What the tests of the templates share: a copy outside the course, and a user's machine."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -17,3 +18,16 @@ def in_folder(folder, *command: str, seconds: int = 600) -> subprocess.Completed
     return subprocess.run(
         [sys.executable, *command], cwd=folder, env=ALONE, capture_output=True, text=True, timeout=seconds
     )
+
+
+def stopped_at(folder, line: str, *command: object) -> None:
+    """Press Ctrl-C when the command prints this line; it has to end, and to say how it goes on."""
+    process = subprocess.Popen(
+        command, cwd=folder, env=ALONE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    for printed in process.stdout:
+        if printed.startswith(line):
+            process.send_signal(signal.SIGINT)
+            break
+    said, error = process.communicate(timeout=300)
+    assert process.returncode and "The same command goes on from there." in error, said + error[-3000:]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from template_projects import ALONE, in_folder
+from template_projects import ALONE, in_folder, stopped_at
 from trl.scripts.vllm_serve import make_parser
 
 from grpo_utils.project import new_project
@@ -271,16 +271,7 @@ def test_a_lost_node_costs_the_steps_since_the_last_checkpoint_and_nothing_else(
 @pytest.mark.slow
 def test_ctrl_c_stops_all_processes_after_the_same_step(scale_out):
     command = [*TWO, *FEW, "--max_steps", "40", "--save_steps", "40", "--output_dir", "outputs/cut"]
-    process = subprocess.Popen(
-        [BIN / command[0], *command[1:]], cwd=scale_out, env=ALONE,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    for line in process.stdout:
-        if line.startswith("step    3"):
-            process.send_signal(signal.SIGINT)
-            break
-    said, error = process.communicate(timeout=120)
-    assert "The same command goes on from there." in error, said + error[-3000:]
+    stopped_at(scale_out, "step    3", BIN / command[0], *command[1:])
     [checkpoint] = (scale_out / "outputs" / "cut").glob("checkpoint-*")
     assert (checkpoint / "rng_state_0.pth").exists() and (checkpoint / "rng_state_1.pth").exists()
     step = int(checkpoint.name.removeprefix("checkpoint-"))

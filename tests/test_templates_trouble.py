@@ -2,13 +2,12 @@
 
 import json
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from template_projects import ALONE, FAST, in_folder
+from template_projects import ALONE, FAST, in_folder, stopped_at
 
 from grpo_utils.project import new_project
 
@@ -86,14 +85,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on_to_the_same_end(basic, beta):
         shutil.rmtree(basic / "outputs" / name, ignore_errors=True)
     whole = in_folder(basic, "train.py", *steps, "--output_dir", "outputs/whole")
     assert whole.returncode == 0, whole.stderr[-2000:]
-    command = [sys.executable, "train.py", *steps, "--output_dir", "outputs/cut"]
-    process = subprocess.Popen(command, cwd=basic, env=ALONE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for line in process.stdout:
-        if line.startswith("step    4"):
-            process.send_signal(signal.SIGINT)
-            break
-    said, error = process.communicate(timeout=300)
-    assert process.returncode and "The same command goes on from there" in error, said + error
+    stopped_at(basic, "step    4", sys.executable, "train.py", *steps, "--output_dir", "outputs/cut")
     rest = in_folder(basic, "train.py", *steps, "--output_dir", "outputs/cut")
     assert rest.returncode == 0 and "Going on from" in rest.stdout, rest.stderr[-2000:]
     reports = [json.loads((basic / "outputs" / name / "report.json").read_text()) for name in ("whole", "cut")]

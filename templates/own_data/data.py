@@ -60,7 +60,7 @@ def own_rows(path: Path) -> list[dict]:
             problem = wrong(row) or repeated(row, line, seen)
         else:
             problem = record
-        problems += [f"line {line}: {problem}."] if problem else []
+        problems += [f"line {line}: {problem}{'' if problem.endswith('?') else '.'}"] if problem else []
         rows += [] if problem else [row]
     if problems:
         rest = f"\n  and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
@@ -128,7 +128,7 @@ def summary(path: Path) -> str:
     return "\n".join([
         f"{path}: {len(rows)} sound rows, {len(rows) - n} to train on, {n} held out.",
         f"With {n} held out, an accuracy of one half is known to about ±{0.98 / n**0.5:.2f}.",
-        f"{keys} rows have a key; the others count as right from enough overlap with the expert's answer.",
+        f"{keys} rows have a key; of {len(rows) - keys} enough overlap with the expert's answer counts as right.",
         *(f"Characters of {c}: {median(found):.0f} at half, {found[-1]} at most." for c, found in lengths.items()),
         f"First held out: {held_out[0]['question']!r}, {held_out[0]['answer']!r}",
     ])  # fmt: skip

@@ -173,4 +173,5 @@ if __name__ == "__main__":
     check()
     for answer in ("It is Paris.", "It is Rome."):
         print(f"{answer!r} for 'It is Paris.':", judge("What is the capital of France?", answer, "It is Paris."))
-    print(*(f"No score: {why}." for why in FAILURES), sep="\n")
+    if FAILURES:
+        raise SystemExit("Error: no score: " + ", ".join(FAILURES) + ".")
