@@ -52,6 +52,7 @@ def test_the_sandbox_also_holds_when_its_judge_is_an_ordinary_user(project):
 
 @pytest.mark.slow
 def test_sixty_four_programs_that_never_end_leave_the_trainer_its_processor(project):
+    """They took half of it on a busy machine: each was a session of its own, and Linux weighs sessions."""
     run = in_folder(project, "-c", SHARE)
     busy, alone, beside = run.stdout.split()
     assert busy == "True", run.stderr

@@ -96,7 +96,7 @@ def talk(job: bytes, folder: str, limits: Limits) -> tuple[list[bytes], str]:
         stderr=subprocess.DEVNULL,
         cwd=folder,
         env={},
-        start_new_session=True,
+        process_group=0,  # Ctrl-C is not for it; and no session of its own, in which Linux would not count its nice(10)
     )
     try:
         process.stdin.write(job)

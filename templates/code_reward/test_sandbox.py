@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from sandbox import Failure, Limits, Value, check, run, run_many
+from sandbox import TIME_OVER, Failure, Limits, Value, check, run, run_many
 
 TRY = """
 def attempt(code):
@@ -83,8 +83,9 @@ ENDS = {
 def test_it_ends_without_a_value(name):
     program, why = ENDS[name]
     started = time.monotonic()
-    assert run(program, "f", [[]], Limits(seconds=1.5)) == [Failure(why)]
-    assert time.monotonic() - started < 4
+    seconds = 1.5 if why == TIME_OVER else 15  # on a busy machine the trainer goes first
+    assert run(program, "f", [[]], Limits(seconds=seconds)) == [Failure(why)]
+    assert time.monotonic() - started < seconds + 2.5
 
 
 def test_a_fake_verdict_is_only_an_answer():
