@@ -147,10 +147,13 @@ def test_sixty_four_at_once():
     jobs = [(f"def f(x): return x + {n}", "f", [[1]]) for n in range(63)] + [("while True: pass", "f", [[1]])]
     answers = run_many(jobs)
     assert [answer[0] for answer in answers[:63]] == [Value(n + 1) for n in range(63)]
-    assert answers[63] == [Failure("its time was over")]
+    assert answers[63] in (
+        [Failure(TIME_OVER)],
+        [Failure("it ended without an answer")],
+    )  # its seconds, or a processor's
 
 
-def test_nothing_is_left_behind():
-    before = set(os.listdir("/tmp"))
-    run("def f(): return 42", "f", [[]])
-    assert set(os.listdir("/tmp")) <= before | {name for name in os.listdir("/tmp") if not name.startswith("tmp")}
+def test_nothing_is_left_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # others may be at work in /tmp
+    assert run("open('left', 'w').write('x')\ndef f(): return 42", "f", [[]]) and run("def f(): return 42", "f", [[]])
+    assert os.listdir(tmp_path) == []
