@@ -12,7 +12,8 @@ from grpo_utils.project import new_project
 AS_A_USER = ["unshare", "--user", "--map-user=1000", "--map-group=1000"]
 
 SHARE = """
-import subprocess, sys, time
+import os, subprocess, sys, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # all on one core, so that they have to share
 def share(seconds):
     clock, used = time.perf_counter(), time.process_time()
     while time.perf_counter() - clock < seconds:
