@@ -5,8 +5,6 @@ import signal
 import subprocess
 import sys
 
-#: Those that train one policy and write a report with the one train.py; each is trained in test_templates_training.py.
-TRAINED = ["basic_grpo", "structured_output", "code_reward", "multi_stage", "own_data", "scale_out", "tool_agent"]
 #: What starts a template soonest: plain transformers, fp32, few held-out rows.
 FAST = ["--config", "config.cpu.yaml", "--use_unsloth", "false", "--load_in_4bit", "false", "--eval_rows", "20"]
 #: A user's machine: none of what these tests have set for themselves.

@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import socket
-import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -80,7 +79,7 @@ def cluster(folder: Path, nodes: list[str], ends_with: int = 0, **variables: str
     }
     for name, body in more.items():
         (commands / name).write_text(wrapper.format(name=name, more=body))
-        (commands / name).chmod((commands / name).stat().st_mode | stat.S_IEXEC)
+        (commands / name).chmod(0o755)
     slurm = {"SLURM_JOB_NODELIST": ",".join(nodes), "SLURM_JOB_ID": "7", "CALLS": str(calls)}
     path = f"{commands}:{os.environ['PATH']}"
     run = subprocess.run(

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 from conftest import ROOT
-from template_projects import TRAINED, in_folder
+from template_projects import in_folder
 
 from grpo_utils.errors import CourseError
 from grpo_utils.project import new_project, template_names
@@ -27,8 +27,8 @@ def test_what_it_shares_with_the_first_is_the_same_letter_by_letter(name):
     assert not different, f"edit {different} in basic_grpo, then: make templates"
 
 
-def test_every_template_is_trained_and_shares_what_it_can():
-    assert sorted(TRAINED) == template_names() == sorted(["basic_grpo", *SHARED])
+def test_no_template_is_forgotten_when_shared_files_are_copied():
+    assert template_names() == sorted(["basic_grpo", *SHARED])
 
 
 @pytest.mark.parametrize("name", template_names())

@@ -42,21 +42,8 @@ def main(argv: list[str]) -> None:
     checkpoint = before_the_end(checkpoint, training.max_steps)
 
     accuracy = Accuracy()
-    rewards = [*reward_functions(run), accuracy]
-    training.reward_weights = [*(training.reward_weights or [1.0] * (len(rewards) - 1)), 0.0]
-    training.per_device_eval_batch_size, training.num_generations_eval = run.eval_batch, 1
     training.eval_on_start = checkpoint is None
-    trainer = build_trainer(
-        policy,
-        tokenizer,
-        numbered(rows, held_out=False),
-        run,
-        training,
-        reward_funcs=rewards,
-        eval_dataset=numbered(held_out, held_out=True),
-        peft_config=get_peft_config(model),
-        callbacks=[Lines(), KeepBefore(accuracy, folder)],
-    )
+    trainer = measuring_trainer(policy, tokenizer, rows, held_out, accuracy, parsed)
     if model.load_in_4bit:
         keep_trainable_fp32(trainer.model)
     if checkpoint and model.use_peft:
@@ -71,6 +58,20 @@ def main(argv: list[str]) -> None:
     figures |= dict(engine=engine_name(), processes=training.world_size, wall_seconds=time.perf_counter() - started)
     if first:  # and no destroy_process_group() behind it: gloo's may wait for ever, for a thread that waits for Python
         write_report(folder, parsed, policy.config.model_type, KeepBefore.read(folder), after, **figures)
+
+
+def measuring_trainer(
+    policy: object, tokenizer: object, rows: object, held_out: object, accuracy: Accuracy, parsed: tuple
+) -> object:
+    """The trainer, which also answers the held-out rows: one answer each, noted by a reward of weight 0."""
+    run, training, model = parsed
+    rewards = [*reward_functions(run), accuracy]
+    training.reward_weights = [*(training.reward_weights or [1.0] * (len(rewards) - 1)), 0.0]
+    training.per_device_eval_batch_size, training.num_generations_eval = run.eval_batch, 1
+    more = dict(reward_funcs=rewards, eval_dataset=numbered(held_out, held_out=True))
+    more |= dict(callbacks=[Lines(), KeepBefore(accuracy, Path(training.output_dir))])
+    more["peft_config"] = get_peft_config(model)  # as each engine needs the adapter, TRL puts it on
+    return build_trainer(policy, tokenizer, numbered(rows, held_out=False), run, training, **more)
 
 
 if __name__ == "__main__":
