@@ -4,6 +4,7 @@ import pytest
 
 from grpo_utils.data import (
     addition_key,
+    addition_kind,
     addition_rows,
     chat_prompt,
     check_rows,
@@ -71,6 +72,25 @@ def test_the_answers_are_right():
     for row in addition_rows(200, "test", seed=3):
         a, b = (int(word) for word in row["prompt"][-1]["content"].removesuffix("?").split()[2::2])
         assert row["answer"] == str(a + b)
+
+
+def test_an_addition_is_of_the_kind_that_its_units_make_it():
+    rows = addition_rows(200, "test", seed=3)
+    for row in rows:
+        a, b = (int(word) for word in row["prompt"][-1]["content"].removesuffix("?").split()[2::2])
+        assert row["kind"] == ("carry" if int(str(a)[-1]) + int(str(b)[-1]) > 9 else "no carry")
+    assert {row["kind"] for row in rows} == {"carry", "no carry"}
+
+
+@pytest.mark.parametrize(("a", "b", "kind"), [(15, 15, "carry"), (15, 14, "no carry"), (90, 90, "no carry")])
+def test_only_the_units_decide_whether_an_addition_carries(a, b, kind):
+    assert addition_kind(a, b) == addition_kind(b, a) == kind
+
+
+def test_only_additions_have_kinds():
+    record = {"question": "What is 2 + 2?", "answer": "#### 4"}
+    assert gsm8k_rows([record])[0].keys() == {"prompt", "answer"}
+    assert load_rows("addition", "test", 2).column_names == ["prompt", "answer", "kind"]
 
 
 def test_the_same_seed_gives_the_same_rows():

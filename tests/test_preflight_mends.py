@@ -150,6 +150,18 @@ def test_the_mend_for_a_blank_answer_drops_it(load_tokenizer):  # noqa: F811
     assert len(kept) == len(ROWS) - 1 and check(load_tokenizer(), train=kept).ok
 
 
+def test_gold_answers_of_another_name_are_renamed_whatever_columns_stand_beside_them(load_tokenizer):  # noqa: F811
+    def reward(completions, solution, **kwargs):
+        return [float(text == gold) for text, gold in zip(completions, solution, strict=True)]
+
+    def hard(completions, difficulty, **kwargs):
+        return [0.0 for _ in completions]
+
+    rows = [row | {"kind": "carry"} for row in ROWS]
+    assert "rows.rename_column('answer', 'solution')" in str(check(load_tokenizer(), train=rows, rewards=[reward]))
+    assert "rename_column" not in str(check(load_tokenizer(), train=rows, rewards=[hard]))
+
+
 def test_an_empty_cell_is_not_called_a_missing_column(load_tokenizer):  # noqa: F811
     report = check(load_tokenizer(), train=changed(ROWS, prompt=None))
     assert "no_prompt" in report.codes and "KeyError" not in str(report) and "rename_column" not in str(report)

@@ -30,6 +30,7 @@ from .sources import (
     GSM8K,
     SPLITS,
     addition_key,
+    addition_kind,
     addition_rows,
     gsm8k_answer,
     gsm8k_rows,

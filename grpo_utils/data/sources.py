@@ -28,6 +28,15 @@ def addition_key(a: int, b: int) -> str:
     return f"{min(a, b)} + {max(a, b)}"
 
 
+def addition_kind(a: int, b: int) -> str:
+    """Whether the units of an addition carry into the tens: a report counts the two kinds apart.
+
+    >>> addition_kind(27, 15), addition_kind(95, 13)
+    ('carry', 'no carry')
+    """
+    return "carry" if a % 10 + b % 10 >= 10 else "no carry"
+
+
 def addition_rows(count: int, split: str = "train", seed: int = 0) -> list[dict]:
     """``count`` different two-digit additions; no pair of ``train``, either way round, is in ``test``.
 
@@ -35,8 +44,8 @@ def addition_rows(count: int, split: str = "train", seed: int = 0) -> list[dict]
     a question that counts twice pretends to know more than it does.
 
     >>> row = addition_rows(1, seed=0)[0]
-    >>> row["prompt"][-1]["content"], row["answer"]
-    ('What is 95 + 13?', '108')
+    >>> row["prompt"][-1]["content"], row["answer"], row["kind"]
+    ('What is 95 + 13?', '108', 'no carry')
 
     Raises:
         CourseError: an unknown split, or more rows than there are pairs (7,332 and 390).
@@ -49,7 +58,11 @@ def addition_rows(count: int, split: str = "train", seed: int = 0) -> list[dict]
     if count > len(pairs):
         raise CourseError(f"{count} additions were asked for; {split} has {len(pairs)} different ones.")
     chosen = random.Random(seed).sample(pairs, count)
-    return [{"prompt": chat_prompt(f"What is {a} + {b}?"), "answer": str(a + b)} for a, b in chosen]
+    return [_addition_row(a, b) for a, b in chosen]
+
+
+def _addition_row(a: int, b: int) -> dict:
+    return {"prompt": chat_prompt(f"What is {a} + {b}?"), "answer": str(a + b), "kind": addition_kind(a, b)}
 
 
 def _one_way_round(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:

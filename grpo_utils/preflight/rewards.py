@@ -124,10 +124,18 @@ def _missing(run: Planned, name: str, wanted: str) -> Finding:
     columns = _columns_given(run)
     plural = f"{wanted}s"  # of TRL's own names only this slip is suggested: 'solution' is none for 'completions'
     hint = f"Did you mean {plural!r}?" if plural in PROVIDED else did_you_mean(wanted, columns).strip()
-    rename = f" rows.rename_column({columns[0]!r}, {wanted!r})" if len(columns) == 1 else " A column of that name"
+    meant = _meant(run, wanted, columns)
+    rename = f" rows.rename_column({meant!r}, {wanted!r})" if meant else " A column of that name"
     mend = f"{hint}{rename}, or another name in the reward.".strip()
     what = f"{name} asks for {wanted!r}; the dataset's columns are {', '.join(columns) or 'none beside the prompt'}."
     return Finding("missing_column", what, "TRL fills it from a column of that name, and raises a TypeError.", mend)
+
+
+def _meant(run: Planned, wanted: str, columns: list[str]) -> str | None:
+    """The column that is to be renamed: the gold answers, which TRL's own rewards call solution, or the only one."""
+    if wanted in ("answer", "solution") and run.answer_column in columns:
+        return run.answer_column
+    return columns[0] if len(columns) == 1 else None
 
 
 class OutOfBudgetError(BaseException):
