@@ -1,3 +1,4 @@
+import json
 import math
 
 import pytest
@@ -37,6 +38,82 @@ def test_a_format_gain_is_not_an_accuracy_gain():
     assert summary["format_rate"] == pytest.approx(2 / 3)
     assert summary["accuracy"] == pytest.approx(1 / 3)
     assert summary["greedy_accuracy"] == 1.0 and summary["n"] == 3
+
+
+def test_ability_is_counted_among_the_texts_in_form_alone():
+    summary = judge([FORM, FORM.replace("42", "41"), "It is 42."], [FORM] * 3, ["42"] * 3).summary()
+    assert (summary["formed"], summary["accuracy_given_format"]) == (2, 0.5)
+    assert summary["accuracy_given_format_ci95"] == pytest.approx(wilson_by_hand(1, 2))
+    assert "by_kind" not in summary
+
+
+def test_where_nothing_is_in_form_no_ability_is_claimed():
+    summary = judge(["no"] * 3, [FORM] * 3, ["42"] * 3, kinds=["easy"] * 3).summary()
+    for counts in (summary, summary["by_kind"]["easy"]):
+        assert (counts["n"], counts["formed"]) == (3, 0)
+        assert counts["accuracy_given_format"] is None and counts["accuracy_given_format_ci95"] is None
+
+
+#: Of the sums that carry 1 of 2 in form is right, of the others 1 of 1; in an order that is not the kinds' own.
+KINDS = ["no carry", "carry", "carry", "no carry"]
+MIXED = [FORM, FORM, FORM.replace("42", "41"), "It is 42."]
+
+
+def test_each_kind_is_counted_apart_in_an_order_of_its_own():
+    summary = judge(MIXED, MIXED, ["42"] * 4, kinds=KINDS).summary()
+    assert list(summary["by_kind"]) == ["carry", "no carry"]
+    carry, none = summary["by_kind"].values()
+    assert (carry["n"], carry["formed"], carry["accuracy_given_format"]) == (2, 2, 0.5)
+    assert (none["n"], none["formed"], none["accuracy_given_format"]) == (2, 1, 1.0)
+    assert none["accuracy_given_format_ci95"] == pytest.approx(wilson_by_hand(1, 1))
+    assert carry["formed"] + none["formed"] == summary["formed"]
+
+
+def test_each_prompt_needs_a_kind_if_any_has_one():
+    with pytest.raises(CourseError, match="4 answers, 3 kinds"):
+        judge(MIXED, MIXED, ["42"] * 4, kinds=KINDS[:3])
+
+
+def test_a_summary_is_the_same_after_json():
+    summary = judge(MIXED, MIXED, ["42"] * 4, kinds=KINDS).summary()
+    assert json.loads(json.dumps(summary)) == summary
+
+
+def test_the_table_shows_ability_apart_from_form_and_each_kind():
+    many = judge(MIXED * 100, MIXED * 100, ["42"] * 400, kinds=KINDS * 100).summary()
+    none = judge(["no"] * 4, MIXED, ["42"] * 4, kinds=KINDS).summary()
+    table = before_after(none, many, 0.01, many).splitlines()
+    block = table[table.index("right among the n answers in form (95 % interval):") + 1 : -1]
+    assert [line.split() for line in block[:2]] == [
+        ["n", "all", "n", "carry", "n", "no", "carry"],
+        ["before", "0", "-", "0", "-", "0", "-"],
+    ]
+    assert block[2].split(maxsplit=2)[:2] == ["after", "300"] and "0.667 (0.612 to 0.718)  200" in block[2]
+    assert block[3] == block[2].replace("after ", "merged")
+    assert "No improvement" not in table[-1] and "Strict accuracy rose" in table[-1]
+
+
+def test_the_table_is_aligned_and_narrow():
+    many = judge(MIXED * 1000, MIXED * 1000, ["42"] * 4000, kinds=KINDS * 1000).summary()
+    none = judge(["no"] * 4, MIXED, ["42"] * 4, kinds=KINDS).summary()
+    *lines, _ = before_after(none, many, 0.01, many).splitlines()
+    first, second = lines[:4], lines[6:]
+    assert {len(line) for line in first} == {58} and {len(line) for line in second} == {94}
+
+
+def test_without_kinds_there_is_one_column():
+    known, unknown = (judge(MIXED, MIXED, ["42"] * 4, kinds=kinds).summary() for kinds in (KINDS, None))
+    for before, after in ((known, unknown), (unknown, known), (unknown, unknown)):
+        table = before_after(before, after, 1.0)
+        assert "carry" not in table and "    3  0.667 (0.208 to 0.939)\n" in table
+
+
+def test_a_summary_of_an_older_report_has_no_second_table():
+    new = judge(MIXED, MIXED, ["42"] * 4, kinds=KINDS).summary()
+    old = {name: new[name] for name in ("n", "format_rate", "accuracy", "accuracy_ci95", "greedy_accuracy")}
+    for summaries in ((old, old, 1.0), (old, new, 1.0), (new, old, 1.0), (new, new, 1.0, old)):
+        assert "answers in form" not in before_after(*summaries)
+    assert len(before_after(old, old, 1.0).splitlines()) == 4
 
 
 def test_no_improvement_is_said_in_so_many_words():
@@ -87,6 +164,12 @@ def test_the_same_seed_gives_the_same_answers_whatever_came_before(tiny):
     torch.rand(3)
     assert evaluate(*tiny, rows, max_new_tokens=24, seed=5) == first
     assert evaluate(*tiny, rows, max_new_tokens=24, seed=6).sampled != first.sampled
+
+
+def test_the_kinds_of_the_rows_are_those_of_the_evaluation(tiny):
+    rows = load_rows("addition", "test", 12)
+    assert evaluate(*tiny, rows, max_new_tokens=4).kinds == tuple(rows["kind"])
+    assert evaluate(*tiny, rows.remove_columns("kind"), max_new_tokens=4).kinds == ()
 
 
 def test_greedy_answers_do_not_depend_on_the_batch(tiny):

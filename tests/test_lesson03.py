@@ -19,6 +19,7 @@ from grpo_utils.models import model_path
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "03_grpo_lora.ipynb"
 RATES = {"n", "format_rate", "accuracy", "accuracy_ci95", "greedy_accuracy"}
+IN_FORM = {"formed", "accuracy_given_format", "accuracy_given_format_ci95"}
 TIMES = {"train_seconds", "wall_seconds"}
 
 
@@ -57,7 +58,9 @@ def test_the_report_keeps_the_contract(committed):
     report = report_in(committed)
     assert {"profile", "family", "model", "steps", "seed", "p_value", "backend", "load_in_4bit"} <= report.keys()
     assert TIMES | {"before", "after", "versions", "config"} <= report.keys()
-    assert report["before"].keys() == report["after"].keys() == RATES
+    assert report["before"].keys() == report["after"].keys() == RATES | IN_FORM | {"by_kind"}
+    assert list(report["before"]["by_kind"]) == ["carry", "no carry"]
+    assert all(counts.keys() == IN_FORM | {"n"} for counts in report["before"]["by_kind"].values())
     assert report["before"]["n"] == report["after"]["n"] >= 200
     assert {"unsloth", "trl", "transformers", "peft", "bitsandbytes", "torch"} <= report["versions"].keys()
     assert (report["profile"], report["family"], report["model"]) == ("cpu", "qwen", "tiny-qwen3")

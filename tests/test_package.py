@@ -11,6 +11,7 @@ from conftest import ROOT
 
 import grpo_utils
 from grpo_utils.errors import CourseError
+from grpo_utils.evaluation import judge
 from grpo_utils.install import check_gpu, check_versions, pins
 from grpo_utils.profiles import T4
 
@@ -111,6 +112,15 @@ def test_cli_report_shows_a_run_that_was_cut_off_before_its_merge(tmp_path):
     (tmp_path / "report.json").write_text(json.dumps({**report, "before": rates, "after": rates}))
     run = cli("report", str(tmp_path))
     assert run.returncode == 0 and "No improvement shown" in run.stdout and "KeyError" not in run.stderr
+    assert "answers in form" not in run.stdout
+
+
+def test_cli_report_shows_ability_apart_from_form(tmp_path):
+    rates = judge(["no", "no"], ["no", "no"], ["1", "2"], kinds=["carry", "no carry"]).summary()
+    report = {"model": "m", "profile": "cpu", "steps": 1, "train_seconds": 1.0, "wall_seconds": 2.0, "p_value": 1.0}
+    (tmp_path / "report.json").write_text(json.dumps({**report, "before": rates, "after": rates}))
+    run = cli("report", str(tmp_path))
+    assert run.returncode == 0 and re.search(r"^before +0 +- +0 +- +0 +-$", run.stdout, re.MULTILINE), run.stderr
 
 
 def test_cli_run_names_the_nearest_parameter():

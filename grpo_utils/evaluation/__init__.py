@@ -18,7 +18,16 @@ itself sees the policy, and once greedily, which is how most people will use the
 | `samples` | texts side by side |
 """
 
-from .comparing import Comparison, SeedsComparison, before_after, compare, compare_seeds, split_gain, verdict
+from .comparing import (
+    Comparison,
+    SeedsComparison,
+    before_after,
+    compare,
+    compare_seeds,
+    rates_table,
+    split_gain,
+    verdict,
+)
 from .generating import generate, generate_samples
 from .judging import Evaluation, Samples, evaluate, evaluate_samples, judge, judge_samples, pass_rates
 from .samples import side_by_side

@@ -36,6 +36,7 @@ class Evaluation:
         greedy_right: which greedy texts are in form and right.
         asked: checksums of the gold answers and, where they are known, of the prompts, in their order,
             so that a comparison of different prompts is refused; empty where they were not kept.
+        kinds: what kind of question each prompt is, such as "carry"; empty where the rows have no kinds.
     """
 
     sampled: list[str]
@@ -44,6 +45,7 @@ class Evaluation:
     right: list[bool]
     greedy_right: list[bool]
     asked: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
 
     @property
     def n(self) -> int:
@@ -63,7 +65,7 @@ class Evaluation:
     @property
     def accuracy_given_format(self) -> Rate | None:
         """How many of the sampled texts *that are in form* are right; None where none is in form."""
-        return Rate(sum(self.right), sum(self.formed)) if any(self.formed) else None
+        return _given_format(self.formed, self.right)
 
     @property
     def greedy_accuracy(self) -> Rate:
@@ -71,14 +73,58 @@ class Evaluation:
         return Rate(sum(self.greedy_right), self.n)
 
     def summary(self) -> dict:
-        """The rates of `report.json`: shares of ``n``, with a 95 % Wilson interval."""
-        return {
+        """The rates of `report.json`, with 95 % Wilson intervals.
+
+        The accuracy given format is a share of the ``formed`` texts, and None where there are none. All other
+        rates are shares of ``n``. Where the prompts have kinds, ``by_kind`` has the counts of each.
+
+        >>> form = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
+        >>> summary = judge([form, "42"], [form] * 2, ["42"] * 2, kinds=["carry", "no carry"]).summary()
+        >>> summary["format_rate"], summary["formed"], summary["accuracy_given_format"]
+        (0.5, 1, 1.0)
+        >>> summary["by_kind"]["no carry"]
+        {'n': 1, 'formed': 0, 'accuracy_given_format': None, 'accuracy_given_format_ci95': None}
+        """
+        summary = {
             "n": self.n,
             "format_rate": self.format.value,
             "accuracy": self.accuracy.value,
             "accuracy_ci95": self.accuracy.interval,
             "greedy_accuracy": self.greedy_accuracy.value,
+            **_in_form(self.formed, self.right),
         }
+        return summary | ({"by_kind": self._by_kind()} if self.kinds else {})
+
+    def _by_kind(self) -> dict[str, dict]:
+        """The counts of each kind of prompt, sorted by name so that two reports have them in one order."""
+        places = {kind: [i for i, other in enumerate(self.kinds) if other == kind] for kind in sorted(set(self.kinds))}
+        return {
+            kind: {"n": len(of), **_in_form([self.formed[i] for i in of], [self.right[i] for i in of])}
+            for kind, of in places.items()
+        }
+
+
+def _given_format(formed: Sequence[bool], right: Sequence[bool]) -> Rate | None:
+    """How many of the texts in form are right; None where none is in form.
+
+    >>> _given_format([True, True, False], [True, False, False]), _given_format([False], [False])
+    (Rate(hits=1, n=2), None)
+    """
+    return Rate(sum(right), sum(formed)) if any(formed) else None
+
+
+def _in_form(formed: Sequence[bool], right: Sequence[bool]) -> dict:
+    """The part of a summary that counts texts in form alone.
+
+    >>> _in_form([False], [False])
+    {'formed': 0, 'accuracy_given_format': None, 'accuracy_given_format_ci95': None}
+    """
+    given = _given_format(formed, right)
+    return {
+        "formed": sum(formed),
+        "accuracy_given_format": given.value if given else None,
+        "accuracy_given_format_ci95": given.interval if given else None,
+    }
 
 
 @dataclass(frozen=True)
@@ -157,6 +203,8 @@ def evaluate(
 ) -> Evaluation:
     """Answer the prompts of ``rows`` sampled and greedily, and judge both against ``answer``.
 
+    If the rows have a column ``kind`` (the additions' is "carry" or "no carry"), the summary counts each kind apart.
+
     Raises:
         CourseError: there are no rows.
     """
@@ -165,7 +213,8 @@ def evaluate(
     how = dict(max_new_tokens=max_new_tokens, batch_size=batch_size)
     sampled = generate(model, tokenizer, rows["prompt"], temperature=temperature, seed=seed, **how)
     greedy = generate(model, tokenizer, rows["prompt"], temperature=0.0, **how)
-    return judge(sampled, greedy, rows["answer"], rows["prompt"])
+    kinds = rows["kind"] if "kind" in rows.column_names else None
+    return judge(sampled, greedy, rows["answer"], rows["prompt"], kinds)
 
 
 def evaluate_samples(
@@ -220,8 +269,11 @@ def judge(
     greedy: Sequence[str],
     answers: Sequence[str],
     prompts: Sequence[list[dict]] | None = None,
+    kinds: Sequence[str] | None = None,
 ) -> Evaluation:
     """Judge texts that were already generated, one sampled and one greedy for each gold answer.
+
+    With ``kinds``, one name for each prompt, the summary also counts each kind apart.
 
     >>> form = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
     >>> judge([form, "It is 42."], [form, form], ["42", "42"]).summary()["accuracy"]
@@ -230,7 +282,7 @@ def judge(
     Raises:
         CourseError: there is nothing to judge, or the lists differ in length.
     """
-    _check_lengths(sampled=sampled, greedy=greedy, answers=answers, prompts=prompts)
+    _check_lengths(sampled=sampled, greedy=greedy, answers=answers, prompts=prompts, kinds=kinds)
     return Evaluation(
         sampled=list(sampled),
         greedy=list(greedy),
@@ -238,6 +290,7 @@ def judge(
         right=[is_strictly_right(text, gold) for text, gold in zip(sampled, answers, strict=True)],
         greedy_right=[is_strictly_right(text, gold) for text, gold in zip(greedy, answers, strict=True)],
         asked=_checksums(answers, prompts),
+        kinds=tuple(str(kind) for kind in kinds or ()),
     )
 
 
