@@ -14,7 +14,7 @@ from decimal import ROUND_UP, Context
 from pathlib import Path
 
 from ..errors import CourseError
-from ..evaluation import before_after, verdict
+from ..evaluation import rates_table, verdict
 from ..profiles import check_choice
 from .adapters import is_hub_id, loading_code, public_name, where_the_base_is
 
@@ -188,14 +188,12 @@ def _training_parts(report: dict) -> dict[str, object]:
 
 
 def _result_parts(report: dict, kind: str) -> dict[str, object]:
-    *rows, policys = before_after(
-        report["before"], report["after"], report["p_value"], report.get("merged")
-    ).splitlines()
     of_merged = kind == "merged" and "merged_p_value" in report
-    said = verdict(report["before"], report["merged"], report["merged_p_value"]) if of_merged else policys
+    said = ("merged", "merged_p_value") if of_merged else ("after", "p_value")
+    sentence = verdict(report["before"], *(report[name] for name in said))
     return {
         "n": report["before"]["n"],
-        "table": "\n".join([*rows, said]),
+        "table": rates_table(report["before"], report["after"], report.get("merged")) + f"\n{sentence}",
         "compared": _compared(report, "merged" if of_merged else "after"),
         "versions": ", ".join(f"{package} {version}" for package, version in _versions(report).items()),
     }
