@@ -27,6 +27,7 @@ ROOT = Path(__file__).parent.parent
 LESSON = ROOT / "notebooks" / "03_grpo_lora.ipynb"
 PAGE = ROOT / "docs" / "results.md"
 COMPLETIONS = 200_000
+KINDS = ("carry", "no carry")  # of additions, in the order of the table
 CLEAN = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
 
 
@@ -103,10 +104,19 @@ def import_seconds() -> float:
 
 def row(name: str, summary: dict) -> str:
     low, high = summary["accuracy_ci95"]
+    given = [given_format(counts) for counts in (summary, *(summary["by_kind"][kind] for kind in KINDS))]
     return (
         f"| {name} | {summary['n']} | {summary['format_rate']:.3f} | {summary['accuracy']:.3f} "
-        f"({low:.3f} to {high:.3f}) | {summary['greedy_accuracy']:.3f} |"
+        f"({low:.3f} to {high:.3f}) | {summary['greedy_accuracy']:.3f} | {' | '.join(given)} |"
     )
+
+
+def given_format(counts: dict) -> str:
+    """How many of the answers in form are right, and of how many; "-" where none is in form."""
+    if not counts["formed"]:
+        return "-"
+    low, high = counts["accuracy_given_format_ci95"]
+    return f"{counts['accuracy_given_format']:.3f} ({low:.3f} to {high:.3f}) of {counts['formed']}"
 
 
 def family_table(run: Run) -> str:
@@ -114,8 +124,9 @@ def family_table(run: Run) -> str:
     lines = [
         f"### `{report['model']}`, {report['steps']} steps",
         "",
-        "| | n | format | strict accuracy, sampled (95 % interval) | strict accuracy, greedy |",
-        "|---|---|---|---|---|",
+        "| | n | format | strict accuracy, sampled (95 % interval) | strict accuracy, greedy "
+        "| right among answers in form | with carry | without carry |",
+        "|---|---|---|---|---|---|---|---|",
         row("before", report["before"]),
         row("after: the 4-bit policy", report["after"]),
         row("after: merged into the unquantized base", report["merged"]),
@@ -151,7 +162,8 @@ Written by `make bench`; do not edit. *Measured* on {date.today():%Y-%m-%d}, {pr
 ## Lesson 03 on the cpu profile
 
 Unsloth, 4-bit base, LoRA of rank {report["config"]["lora"]["r"]}, held-out two-digit additions,
-seed {report["seed"]}. Strict: form and answer both right.
+seed {report["seed"]}. Strict: form and answer both right. The last three columns leave the form aside: they are shares
+of the sampled answers in form, of all of them and of those to sums whose units do and do not carry.
 
 {family_table(qwen)}
 
