@@ -1,5 +1,6 @@
 """The templates as files: self-contained, alike where they should be, and copied without loss."""
 
+import runpy
 import sys
 
 import pytest
@@ -62,3 +63,27 @@ def test_the_command_prints_what_to_type_next(tmp_path):
     run = in_folder(tmp_path, "-m", "grpo_utils", "new", "basic_grpo", "mine")
     assert "cd mine\n    pytest\n    python train.py --config config.cpu.yaml" in run.stdout, run.stderr
     assert (tmp_path / "mine" / "tiny-model" / "config.json").exists()
+
+
+RESULT = {"formed": [True, True, False, False], "right": [True, False, True, False], "greedy_right": [True] * 4}
+
+
+def rates_module() -> dict:
+    return runpy.run_path(str(ROOT / "templates" / "basic_grpo" / "rates.py"))
+
+
+def test_a_report_counts_ability_among_the_texts_in_form_alone():
+    rates = rates_module()["summary"](RESULT)  # a task may call a text right that is not in form
+    assert (rates["n"], rates["format_rate"], rates["accuracy"], rates["accuracy_given_format"]) == (4, 0.5, 0.5, 0.5)
+    assert rates["accuracy_given_format_ci95"] == pytest.approx([0.0945, 0.9055], abs=1e-4)
+
+
+def test_the_table_of_a_report_has_a_dash_where_nothing_is_in_form():
+    rates = rates_module()
+    none = rates["summary"]({"formed": [False] * 4, "right": [False] * 4})
+    assert none["accuracy_given_format"] is none["accuracy_given_format_ci95"] is None
+    heading, before, after, _ = rates["table"](
+        {"before": none, "after": rates["summary"](RESULT), "p_value": 1.0}
+    ).splitlines()
+    assert heading.endswith("right if in form (95 %)") and before.endswith(" -")
+    assert after.endswith("0.500 (0.095 to 0.905)") and len(heading) == len(before) == len(after) < 100
