@@ -75,7 +75,6 @@ from .export import (
     convert_to_gguf,
     export_merged,
     gguf_command,
-    in_fresh_process,
     logits,
     merge_adapter,
     merge_into_4bit,

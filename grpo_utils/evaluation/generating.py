@@ -40,6 +40,22 @@ def generate(
     return completions
 
 
+def answer_twice(
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerBase",
+    prompts: Sequence[list[dict]],
+    *,
+    max_new_tokens: int,
+    temperature: float = 1.0,
+    batch_size: int = 200,
+    seed: int = 0,
+) -> tuple[list[str], list[str]]:
+    """Two completions for each prompt: all the sampled ones, and all the greedy ones."""
+    how = dict(max_new_tokens=max_new_tokens, batch_size=batch_size)
+    sampled = generate(model, tokenizer, prompts, temperature=temperature, seed=seed, **how)
+    return sampled, generate(model, tokenizer, prompts, temperature=0.0, **how)
+
+
 @contextmanager
 def sampling(model: "PreTrainedModel") -> Iterator[None]:
     """Put a model into evaluation mode, and afterwards back into the mode that it was in.

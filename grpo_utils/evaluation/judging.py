@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import CourseError
 from ..rewards import is_strictly_right, split_form
-from .generating import generate, generate_samples
+from .generating import answer_twice, generate_samples
 from .statistics import Estimate, Rate, majority_right, majority_vote, mean_interval, pass_at_k
 
 if TYPE_CHECKING:
@@ -210,11 +210,9 @@ def evaluate(
     """
     if not len(rows):
         raise CourseError(NOTHING)
-    how = dict(max_new_tokens=max_new_tokens, batch_size=batch_size)
-    sampled = generate(model, tokenizer, rows["prompt"], temperature=temperature, seed=seed, **how)
-    greedy = generate(model, tokenizer, rows["prompt"], temperature=0.0, **how)
-    kinds = rows["kind"] if "kind" in rows.column_names else None
-    return judge(sampled, greedy, rows["answer"], rows["prompt"], kinds)
+    how = dict(max_new_tokens=max_new_tokens, temperature=temperature, batch_size=batch_size, seed=seed)
+    sampled, greedy = answer_twice(model, tokenizer, rows["prompt"], **how)
+    return judge_rows(sampled, greedy, rows)
 
 
 def evaluate_samples(
@@ -292,6 +290,16 @@ def judge(
         asked=_checksums(answers, prompts),
         kinds=tuple(str(kind) for kind in kinds or ()),
     )
+
+
+def judge_rows(sampled: Sequence[str], greedy: Sequence[str], rows: "Dataset") -> Evaluation:
+    """Judge texts against the rows that they answer: their gold answers and, where they have them, their kinds.
+
+    Raises:
+        CourseError: as `judge`.
+    """
+    kinds = rows["kind"] if "kind" in rows.column_names else None
+    return judge(sampled, greedy, rows["answer"], rows["prompt"], kinds)
 
 
 def judge_samples(

@@ -21,7 +21,6 @@ from .merging import (
     LARGEST_DIFFERENCE,
     Merge,
     export_merged,
-    in_fresh_process,
     logits,
     merge_adapter,
     merge_into_4bit,

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING
 
 from ..data import encode_prompts
 from ..errors import CourseError
-from ..evaluation import Evaluation, evaluate
+from ..evaluation import Evaluation
+from ..evaluation.generating import answer_twice
+from ..evaluation.judging import judge_rows
 from ..models import load_4bit_base, model_path, torch_dtype
 from ..profiles import Profile, prepare_machine
 from .adapters import public_name
@@ -57,18 +59,34 @@ def export_merged(
 ) -> tuple[float, Evaluation]:
     """Merge, prove, save to ``folder`` in the profile's type, reload, and evaluate what was saved.
 
-    Gives the largest difference of a logit that the merge made in fp32, and the evaluation on
-    ``rows`` with the settings ``judging`` of `evaluate`. Call it with `in_fresh_process`.
+    All that needs a model happens in a new process, which imports torch, transformers and PEFT and nothing more.
+
+    Returns:
+        The largest difference of a logit that the merge made in fp32, and the evaluation of the saved model on
+        ``rows`` with the settings ``judging`` of `evaluate`.
+
+    Raises:
+        CourseError: as `merge_adapter`; or the process was killed, most likely for want of memory.
     """
+    prompts = list(rows["prompt"])  # plain lists: the new process need not import datasets to read them
+    difference, sampled, greedy = in_fresh_process(_export, adapter, base, folder, profile, prompts, judging)
+    return difference, judge_rows(sampled, greedy, rows)
+
+
+def _export(
+    adapter: str | Path, base: str, folder: str | Path, profile: Profile, prompts: list[list[dict]], judging: dict
+) -> tuple[float, list[str], list[str]]:
+    """The part of `export_merged` that needs a model: the logits' difference, sampled and greedy texts."""
     prepare_machine(profile)
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    merge = merge_adapter(adapter, base, rows["prompt"][:8])
+    merge = merge_adapter(adapter, base, prompts[:8])
     save_merged(merge, folder, torch_dtype(profile))
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch_dtype(profile)).to(device)
-    return merge.largest_difference, evaluate(model, AutoTokenizer.from_pretrained(folder), rows, **judging)
+    said = answer_twice(model, AutoTokenizer.from_pretrained(folder), prompts, **judging)
+    return merge.largest_difference, *said
 
 
 @dataclass(frozen=True)

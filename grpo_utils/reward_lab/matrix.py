@@ -78,9 +78,12 @@ def token_ids(text: str | None) -> tuple[int, ...]:
     >>> len(token_ids("<answer>42</answer>"))
     8
     """
-    return tuple(
-        zlib.crc32(piece.encode("utf-8", "surrogatepass")) % 32_000 for piece in re.findall(r"\w+|[^\w\s]", text or "")
-    )
+    return tuple(map(_token_id, re.findall(r"\w+|[^\w\s]", text or "")))
+
+
+@lru_cache(maxsize=10_000)
+def _token_id(piece: str) -> int:
+    return zlib.crc32(piece.encode("utf-8", "surrogatepass")) % 32_000
 
 
 def clean_case(form: Form, gold: str) -> Case:

@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 
 from ..errors import CourseError
 from .markup import without_markup
-from .maths import same_expression, warm_up
+from .maths import same_expression
 from .numbers import parse_number, same_number, same_numbers
 from .sums import result_of
 from .text import Completion, completion_text, extract_answer, split_form
@@ -201,11 +201,6 @@ class AnswerReward:
     column: str = "answer"
 
     __name__ = "answer_reward"
-
-    def __post_init__(self) -> None:
-        """Import what compares expressions now (0.7 s), so that no completion pays for it."""
-        if self.same is same_answer:
-            warm_up()
 
     def __call__(self, completions: Sequence[Completion], **columns: object) -> Scores:
         """1.0 or 0.0 a completion; None where the row has no gold answer.

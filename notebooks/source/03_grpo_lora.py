@@ -575,10 +575,9 @@ print("written:", write_report(run_folder, report))
 # Python process, since Unsloth on a GPU has replaced parts of transformers in this one.
 
 # %%
-from grpo_utils import export_merged, in_fresh_process
+from grpo_utils import export_merged
 
-merge_difference, merged = in_fresh_process(
-    export_merged,
+merge_difference, merged = export_merged(
     run_folder / "adapter",
     base_name,
     run_folder / "merged",
