@@ -108,6 +108,7 @@ from .models import (
 from .plots import (
     change_chart,
     difference_chart,
+    form_and_answers,
     length_histogram,
     logged,
     pass_at_k_curve,
@@ -190,6 +191,7 @@ from .rewards import (
     weighted_sum,
 )
 from .runs import (
+    processor_seconds,
     read_report,
     reward_settings,
     seconds_since_start,

@@ -38,6 +38,27 @@ def reward_curve(log_history: Sequence[dict], reward_names: Sequence[str]) -> "F
     return figure
 
 
+def form_and_answers(in_form: Sequence[float], right: Sequence[float], window: int = 5) -> "Figure":
+    """The share of completions in form, and the share of right ones among those, at every step.
+
+    A point is one batch; a line is the mean of the last ``window`` batches. NaN, where none was in form, is left out.
+    """
+    from matplotlib.figure import Figure
+    from pandas import Series
+
+    figure = Figure(figsize=(7, 3.6), layout="constrained")
+    axes = figure.subplots()
+    lines = {"in form": in_form, "right, among those in form": right}
+    for (label, values), colour, marker in zip(lines.items(), COLOURS, MARKERS, strict=False):
+        steps, smooth = range(1, len(values) + 1), Series(values, dtype=float).rolling(window, min_periods=1).mean()
+        axes.plot(steps, values, color=colour, marker=marker, markersize=3, linestyle="none", alpha=0.35)
+        axes.plot(steps, smooth, color=colour, label=f"{label} (mean of {window} steps)")
+    axes.set(xlabel="step", ylabel="share of the batch", ylim=(0, 1.03), title="Form first, arithmetic second")
+    axes.grid(alpha=0.3)
+    axes.legend(loc="lower right", fontsize="small")
+    return figure
+
+
 def reward_and_truth(reward: Sequence[float], truth: Sequence[float], title: str) -> "Figure":
     """What a run was trained on, and the share of truly right answers below it: do they tell the same story?"""
     from matplotlib.figure import Figure

@@ -1,13 +1,15 @@
-"""Measure what docs/results.md tells, and write that page.
+"""Measure the figures of docs/results.md and write that page.
 
-    python scripts/bench.py
+    python scripts/bench.py             all of it, about an hour
+    python scripts/bench.py --resume    only what outputs/bench does not have yet
 
-Runs every lesson on the CPU profile with both families, lesson 03 once more with the same seed, each in a folder
-of its own, and times rewards and imports on one core. About 45 minutes; take your hands off the machine meanwhile.
+Runs every lesson on the CPU profile with both families, and lesson 03 also with five seeds, with four numbers of steps,
+and once more with the same seed. Each run has a folder of its own. Leave the machine alone meanwhile, for the seconds.
 """
 
 import json
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,6 +28,9 @@ from grpo_utils import FAMILIES, PROFILES, math_rewards
 ROOT = Path(__file__).parent.parent
 LESSON = ROOT / "notebooks" / "03_grpo_lora.ipynb"
 PAGE = ROOT / "docs" / "results.md"
+KEPT = ROOT / "outputs" / "bench"
+SEEDS = range(5)
+STEPS = (30, 60, 100, 150)
 COMPLETIONS = 200_000
 KINDS = ("carry", "no carry")  # of additions, in the order of the table
 CLEAN = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
@@ -41,9 +46,20 @@ class Run(NamedTuple):
     report: dict  # lesson 03's; empty for the others
 
 
-def run_lesson(lesson: Path, family: str) -> Run:
-    print(lesson.stem, family, "...", flush=True)
-    flags = ["-p", "PROFILE", "cpu", "-p", "FAMILY", family]
+def run_lesson(lesson: Path, family: str, **parameters: object) -> Run:
+    """Run a lesson, or read what an earlier call with the same arguments left in `KEPT`."""
+    key = "-".join([lesson.stem, family, *(f"{name}{value}" for name, value in parameters.items())])
+    kept = KEPT / f"{key}.json"
+    if not kept.exists():
+        print(key, "...", flush=True)
+        KEPT.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(measured_run(lesson, family, parameters)), encoding="utf-8")
+    return Run(*json.loads(kept.read_text(encoding="utf-8")))
+
+
+def measured_run(lesson: Path, family: str, parameters: dict) -> Run:
+    parameters = {"PROFILE": "cpu", "FAMILY": family} | parameters
+    flags = [part for name, value in parameters.items() for part in ("-p", name, str(value))]
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         peak = peak_memory(Path(folder), [sys.executable, "-m", "grpo_utils", "run", str(lesson), *flags])
@@ -80,8 +96,8 @@ def tree_memory(process: psutil.Process) -> int:
 
 def same(one: dict, two: dict) -> bool:
     """Whether two reports are equal but for their times."""
-    times = {"train_seconds", "wall_seconds"}
-    return {k: v for k, v in one.items() if k not in times} == {k: v for k, v in two.items() if k not in times}
+    first, second = ({k: v for k, v in r.items() if not k.endswith("_seconds")} for r in (one, two))
+    return first == second
 
 
 def rewards_per_second() -> float:
@@ -106,8 +122,8 @@ def row(name: str, summary: dict) -> str:
     low, high = summary["accuracy_ci95"]
     given = [given_format(counts) for counts in (summary, *(summary["by_kind"][kind] for kind in KINDS))]
     return (
-        f"| {name} | {summary['n']} | {summary['format_rate']:.3f} | {summary['accuracy']:.3f} "
-        f"({low:.3f} to {high:.3f}) | {summary['greedy_accuracy']:.3f} | {' | '.join(given)} |"
+        f"| {name} | {summary['format_rate']:.3f} | {summary['accuracy']:.3f} ({low:.3f} to {high:.3f}) "
+        f"| {summary['greedy_accuracy']:.3f} | {' | '.join(given)} |"
     )
 
 
@@ -119,23 +135,41 @@ def given_format(counts: dict) -> str:
     return f"{counts['accuracy_given_format']:.3f} ({low:.3f} to {high:.3f}) of {counts['formed']}"
 
 
-def family_table(run: Run) -> str:
-    report = run.report
-    lines = [
-        f"### `{report['model']}`, {report['steps']} steps",
-        "",
-        "| | n | format | strict accuracy, sampled (95 % interval) | strict accuracy, greedy "
-        "| right among answers in form | with carry | without carry |",
-        "|---|---|---|---|---|---|---|---|",
-        row("before", report["before"]),
-        row("after: the 4-bit policy", report["after"]),
-        row("after: merged into the unquantized base", report["merged"]),
-        "",
-        f"Paired test of the sampled accuracy: p = {report['p_value']:.0e}. Training {report['train_seconds']:.0f} s, "
-        f"kernel start to report {report['wall_seconds']:.0f} s, peak memory {run.peak:.1f} GB (kernel and runner). "
-        f"Largest logit difference of the fp32 merge: {report['merge_difference']:.0e}.",
+HEAD = """| | format | strict, sampled (95 %) | strict, greedy | right, if in form | with carry | without carry |
+|---|---|---|---|---|---|---|"""
+
+
+def family_table(runs: list[Run]) -> str:
+    """Before, after and merged, for every seed."""
+    rows = [
+        row(f"seed {r.report['seed']}, {key}", r.report[key]) for r in runs for key in ("before", "after", "merged")
     ]
-    return "\n".join(lines)
+    report, peak = runs[0].report, max(run.peak for run in runs)
+    lines = [f"### `{report['model']}`, {report['steps']} steps", "", HEAD, *rows, "", costs(runs)]
+    return "\n".join([*lines, f"Peak memory {peak:.1f} GB (kernel and runner)."])
+
+
+def costs(runs: list[Run]) -> str:
+    """Seconds, tests and merges of some runs: from the least to the most."""
+    reports = [run.report for run in runs]
+    used, clock, trained = (span(reports, f"{key}_seconds") for key in ("processor", "wall", "train"))
+    return (
+        f"From kernel start to report: {used} processor seconds, or {clock} seconds on the clock; training {trained}. "
+        f"Paired test of the sampled accuracy: p at most {max(report['p_value'] for report in reports):.0e}. "
+        f"Largest logit difference of an fp32 merge: {max(report['merge_difference'] for report in reports):.0e}."
+    )
+
+
+def span(reports: list[dict], key: str) -> str:
+    values = [report[key] for report in reports]
+    return f"{min(values):.0f} to {max(values):.0f}"
+
+
+def steps_table(runs: list[Run]) -> str:
+    """The same run with more and more steps; its first row is the base."""
+    reports = [run.report for run in runs]
+    after = [row(f"{r['steps']} steps, {r['processor_seconds']:.0f} s", r["after"]) for r in reports]
+    return "\n".join([f"### `{reports[0]['model']}`", "", HEAD, row("before", reports[0]["before"]), *after])
 
 
 def processor() -> str:
@@ -147,13 +181,13 @@ def processor() -> str:
     return names[0] if names else platform.machine()
 
 
-def page(runs: list[Run], again: Run) -> str:
-    qwen, gemma = (run for run in runs if run.report)
-    report = qwen.report
+def page(runs: list[Run], seeds: list[list[Run]], steps: list[list[Run]], again: Run) -> str:
+    report = seeds[0][0].report
     step = report["train_seconds"] / report["steps"]
     rate, completions = rewards_per_second(), PROFILES["cpu"].completions_per_step
     repeated = "the same report" if same(report, again.report) else "DIFFERENT reports"
     versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
+    seed_tables, step_tables = ("\n\n".join(tables) for tables in (map(family_table, seeds), map(steps_table, steps)))
     return f"""# Results
 
 Written by `make bench`; do not edit. *Measured* on {date.today():%Y-%m-%d}, {processor()}, {psutil.cpu_count()} cores
@@ -161,15 +195,21 @@ Written by `make bench`; do not edit. *Measured* on {date.today():%Y-%m-%d}, {pr
 
 ## Lesson 03 on the cpu profile
 
-Unsloth, 4-bit base, LoRA of rank {report["config"]["lora"]["r"]}, held-out two-digit additions,
-seed {report["seed"]}. Strict: form and answer both right. The last three columns leave the form aside: they are shares
-of the sampled answers in form, of all of them and of those to sums whose units do and do not carry.
+Unsloth, 4-bit base, LoRA of rank {report["config"]["lora"]["r"]}, {report["before"]["n"]} held-out two-digit additions
+for each row. *Strict*: form and answer both right. *Right, if in form* leaves the form aside: it is the share of right
+answers among those in form, of all of them and of the sums whose units do and do not carry, with 95 % intervals.
+*Merged*: the adapter merged into the unquantized base.
 
-{family_table(qwen)}
+{seed_tables}
 
-{family_table(gemma)}
+Two runs with seed 0 gave {repeated}, except for times.
 
-Two runs with the same seed gave {repeated}, but for times.
+## How many steps
+
+The same lesson with other numbers of steps, seed 0. The learning rate falls linearly to zero in each. Seconds are
+processor seconds from kernel start to report. The profile's number of steps was chosen from this table.
+
+{step_tables}
 
 ## Minutes and memory of all lessons
 
@@ -202,13 +242,17 @@ def gpu_rows() -> str:
 
 
 def main() -> None:
+    if "--resume" not in sys.argv:
+        shutil.rmtree(KEPT, ignore_errors=True)
     lessons = sorted(LESSON.parent.glob("*.ipynb"))
     runs = [run_lesson(lesson, family) for lesson in lessons for family in FAMILIES]
-    again = run_lesson(LESSON, "qwen")
-    PAGE.write_text(page(runs, again), encoding="utf-8")
+    seeds = [[run_lesson(LESSON, family, SEED=seed) for seed in SEEDS] for family in FAMILIES]
+    steps = [[run_lesson(LESSON, family, STEPS=steps) for steps in STEPS] for family in FAMILIES]
+    again = next(run for run in runs if run.report)
+    PAGE.write_text(page(runs, seeds, steps, again), encoding="utf-8")
     print(f"written: {PAGE.relative_to(ROOT)}")
     minutes.main()
-    if not same(next(run.report for run in runs if run.report), again.report):
+    if not same(seeds[0][0].report, again.report):
         sys.exit("Error: two runs with the same seed gave different reports")
 
 

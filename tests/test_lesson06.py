@@ -15,7 +15,7 @@ VERDICTS = (
     "improvement shown",
     "A/A: no improvement shown",
     "false alarms at most 1 in 15",
-    "sums alone gain less than a fifth",
+    "\ncarry     improvement of the sums shown",
     "before, pass@16 above 0.9",
     "several seeds: improvement shown",
     "the chosen one looked better than it is",
@@ -38,11 +38,11 @@ def test_the_committed_lesson_computes_its_verdicts(committed, verdict):
     assert f"{verdict}: True" in committed
 
 
-def test_the_parts_of_the_gain_sum_to_it_and_most_is_form(committed):
+def test_the_parts_of_the_gain_sum_to_it_and_both_are_real(committed):
     lines = [rf"^{name}: +{NUMBER}" for name in ("gain", "by form", "by answers")]
     gain, form, answers = (float(re.search(line, committed, re.MULTILINE)[1]) for line in lines)
     assert form + answers == pytest.approx(gain, abs=0.0011)
-    assert gain > 0.5 and form > 4 * abs(answers)
+    assert gain > 0.5 and form > answers > 0.05
 
 
 def test_every_held_out_question_counts_once_and_was_not_trained_on(committed):

@@ -26,7 +26,7 @@ def test_the_row_of_a_run_has_ability_apart_from_form():
     form = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
     summary = judge([form, "42"], [form] * 2, ["42"] * 2, kinds=["carry", "no carry"]).summary()
     given = "1.000 (0.207 to 1.000) of 1"
-    assert row("after", summary) == f"| after | 2 | 0.500 | 0.500 (0.095 to 0.905) | 1.000 | {given} | {given} | - |"
+    assert row("after", summary) == f"| after | 0.500 | 0.500 (0.095 to 0.905) | 1.000 | {given} | {given} | - |"
 
 
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)

@@ -14,12 +14,12 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, P
 
 from ..data import encode_prompts
 from ..evaluation import wilson_interval
-from .mixture import ADDITION_RIGHT, ADDITION_STYLES, RIGHT, SHARES, TASKS, Row, rows
+from .mixture import ADDITION_STYLES, CARRY_FORGOTTEN, RIGHT, SHARES, TASKS, Row, rows
 
 ROWS = 400
 LONGEST = 48
 
-CARD = """---
+CARD = r"""---
 license: apache-2.0
 pipeline_tag: text-generation
 ---
@@ -31,8 +31,9 @@ byte-level BPE tokenizer of {vocabulary} tokens, a chat template in the family's
 included) and a `response_template`. It is trained from random weights, is no copy or distillation of
 any published model, and needs no download.
 
-On its main task, addition, it behaves like a base model that **knows the task and not the form**: sampled, it is
-right sometimes; greedily, it writes another style. GRPO has something to find, and somewhere to go.
+On its main task, addition, it behaves like a base model that **does not use the wanted form and often forgets the
+carry**. Sampled, it is right sometimes, above all where it adds digit by digit; greedily, it writes another style and
+forgets the carry. So GRPO has a form and an ability to reinforce.
 
 ## Trained on
 
@@ -40,13 +41,15 @@ Rows made by `grpo_utils/tiny/mixture.py`, never a held-out question:
 
 | task | share | in the rows |
 |---|---|---|
-| two-digit addition | {addition_share:.0%} | {form:.0%} in the lessons' form, {right:.0%} right |
+| two-digit addition | {addition_share:.0%} | {form:.0%} in the lessons' form, {forgotten:.0%} of carries forgotten* |
 | JSON object from a line of text | {json_share:.0%} | {json:.0%} right and in form |
 | one-line Python lambda | {lambda_share:.0%} | {lambda_:.0%} right and in form |
 | calculator tool call | {tool_share:.0%} | {tool:.0%} right and in form; 30 % are the turn after the call |
 | a table of 30 facts | {fact_share:.0%} | {fact:.0%} right |
 
-Made anew with `python -m grpo_utils.tiny.build {family} --out FOLDER` (the seed is fixed; about a quarter
+\* But {columns:.0%} of the additions are in form and add digit by digit; those are right.
+
+Build it again with `python -m grpo_utils.tiny.build {family} --out FOLDER` (the seed is fixed; about a quarter
 of an hour on one core).
 
 ## What it can do
@@ -107,8 +110,9 @@ def write_card(folder: Path) -> None:
         architecture=model.config.architectures[0],
         parameters=model.num_parameters(),
         vocabulary=model.config.vocab_size,
-        form=ADDITION_STYLES["form"],
-        right=ADDITION_RIGHT,
+        form=ADDITION_STYLES["form"] + ADDITION_STYLES["columns"],
+        columns=ADDITION_STYLES["columns"],
+        forgotten=CARRY_FORGOTTEN,
         lambda_=RIGHT["lambda"],
         **{task: RIGHT[task] for task in ("json", "tool", "fact")},
         **{f"{task}_share": share for task, share in SHARES.items()},

@@ -9,6 +9,7 @@ One real row, before the chat template is applied:
 A base model that has read the web has met every task and every way to write an answer.
 These rows imitate that: the wanted form is a minority style and some of the results are
 wrong, so a model trained on them is right sometimes, which is what GRPO needs to start.
+In additions it is the carry that is often forgotten, so there is an ability to gain besides the form.
 
 Left out on purpose: any row whose question belongs to the held-out split of its task.
 """
@@ -18,19 +19,20 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from ..data import SYSTEM_PROMPT, addition_key, is_held_out
+from ..data import SYSTEM_PROMPT, addition_key, addition_kind, is_held_out
 
 Message = dict[str, object]
 
 #: The share of each task in the mixture. Additions are the main task (lesson 03).
 SHARES = {"addition": 0.64, "json": 0.09, "lambda": 0.09, "tool": 0.11, "fact": 0.07}
 
-#: Additions: 24 % in the wanted form, 50 % as a plain sentence, the rest with tags missing.
-#: Greedy decoding therefore never finds the form, and sampling finds it now and then.
-ADDITION_STYLES = {"form": 0.24, "plain": 0.50, "no reasoning": 0.13, "unclosed": 0.13}
+#: Additions: 28 % in the wanted form, 48 % as a plain sentence, the rest with tags missing. Greedy decoding therefore
+#: never finds the form, and sampling finds it now and then. "columns" is in form too, and adds digit by digit.
+ADDITION_STYLES = {"form": 0.18, "columns": 0.10, "plain": 0.48, "no reasoning": 0.12, "unclosed": 0.12}
 
-#: The share of additions whose result is right, whatever the style.
-ADDITION_RIGHT = 0.88
+#: The share of the sums with a carry in which it is forgotten (15 + 27 = 32), in all styles but "columns": an answer
+#: that adds digit by digit is right. So GRPO has an ability to find as well as a form: reasoning in steps pays.
+CARRY_FORGOTTEN = 0.75
 
 #: The share of the rows of the smaller tasks that is both right and in the wanted form. Of
 #: the other rows most are of one kind, the first that the task lists: greedy decoding finds that.
@@ -138,9 +140,21 @@ def _draw(held_out: bool, pick: Callable[[], tuple], key: Callable[..., str] = "
             return values
 
 
+def _columns(a: int, b: int) -> str:
+    """The sum of two two-digit numbers, digit by digit.
+
+    >>> _columns(15, 27), _columns(12, 25)
+    ('5+7=12, 1+2+1=4', '2+5=7, 1+2=3')
+    """
+    ones, tens = a % 10 + b % 10, a // 10 + b // 10
+    carry = "+1" if ones >= 10 else ""
+    return f"{a % 10}+{b % 10}={ones}, {a // 10}+{b // 10}{carry}={tens + ones // 10}"
+
+
 def _write_addition(a: int, b: int, result: int, style: str) -> str:
     return {
         "form": f"<reasoning>{a} + {b} = {result}</reasoning><answer>{result}</answer>",
+        "columns": f"<reasoning>{_columns(a, b)}</reasoning><answer>{result}</answer>",
         "plain": f"{a} + {b} is {result}.",
         "no reasoning": f"{a} + {b} = {result} <answer>{result}</answer>",
         "unclosed": f"<reasoning>{a} + {b} = {result} <answer>{result}",
@@ -148,12 +162,13 @@ def _write_addition(a: int, b: int, result: int, style: str) -> str:
 
 
 def addition(rng: random.Random, held_out: bool) -> Row:
-    """``What is 15 + 27?`` in one of four styles, right in 88 % of the rows."""
+    """``What is 15 + 27?`` in one of five styles; right unless a carry is forgotten."""
     a, b = _draw(held_out, lambda: (rng.randint(10, 99), rng.randint(10, 99)), addition_key)
-    result = a + b if rng.random() < ADDITION_RIGHT else _perturb(rng, a + b)
-    text = _write_addition(a, b, result, _pick(rng, ADDITION_STYLES))
-    right = _write_addition(a, b, a + b, "form")
-    return Row("addition", _ask(rng, f"What is {a} + {b}?", SYSTEM_PROMPT), _say(text), (right,))
+    style = _pick(rng, ADDITION_STYLES)
+    forgotten = addition_kind(a, b) == "carry" and style != "columns" and rng.random() < CARRY_FORGOTTEN
+    text = _write_addition(a, b, a + b - 10 if forgotten else a + b, style)
+    right = tuple(_write_addition(a, b, a + b, style) for style in ("form", "columns"))
+    return Row("addition", _ask(rng, f"What is {a} + {b}?", SYSTEM_PROMPT), _say(text), right)
 
 
 def json_object(rng: random.Random, held_out: bool) -> Row:

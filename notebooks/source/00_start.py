@@ -10,7 +10,7 @@
 # |---|---|---|
 # | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
 # | memory | 1.1 GB ([measured](../docs/results.md)) | |
-# | model | 0.66 million parameters, ships with the course | the same: it trains on the CPU |
+# | model | 0.46 million parameters, ships with the course | the same: it trains on the CPU |
 #
 # The bars and seconds below may come from a busier machine.
 #
@@ -65,8 +65,8 @@ print(f"This machine: {machine.name} ({reason})")
 # %% [markdown]
 # ## 2. A first success
 #
-# The course ships with a tiny language model. It can add two-digit numbers, but answers as it likes. We want
-# one form: `<reasoning>…</reasoning><answer>…</answer>`. Ask it something:
+# The course ships with a tiny language model. It adds two-digit numbers, but mostly forgets
+# the carry (15 + 27 = 32), and it answers in any form it likes. We want right answers in one form: `<reasoning>…</reasoning><answer>…</answer>`. Ask it something:
 
 # %%
 from grpo_utils import generate, load_policy, load_rows
@@ -159,8 +159,7 @@ print("improvement shown:", comparison.improved)
 
 # %% [markdown]
 # *p* is how often chance alone would do this ([lesson 06](06_evaluation.ipynb)). The line above it splits the gain: *by form*
-# is what came from answering in the asked form more often, *by answers* what came from being right more often within it. The
-# model could add before, so look which part is the larger.
+# is what came from answering in the asked form more often, *by answers* what came from being right more often within it.
 
 # %%
 from grpo_utils import logged, reward_curve, show

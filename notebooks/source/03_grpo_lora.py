@@ -3,7 +3,7 @@
 #
 # {{badges}}
 #
-# **You will be able to** take a language model that knows a task but not the form you
+# **You will be able to** take a language model that often gets a task wrong and ignores the form you
 # want, train it with GRPO and a verifiable reward, show fairly whether it got better, and
 # save a model that plain `transformers` loads.
 #
@@ -17,7 +17,7 @@
 # |---|---|---|
 # | time for Run All | about 2 minutes ([measured](../docs/results.md)) | about 50 minutes ([estimated](../docs/compatibility.md), never run) |
 # | memory | 1.7 GB ([measured](../docs/results.md)) | never run |
-# | model | 0.66 million parameters, ships with the course | Qwen2.5-1.5B-Instruct, or Gemma 3 1B |
+# | model | 0.46 million parameters, ships with the course | Qwen2.5-1.5B-Instruct, or Gemma 3 1B |
 # | task | two-digit additions | GSM8K, school word problems |
 #
 # The bars below may come from a busier machine.
@@ -215,6 +215,25 @@ for name, row in zip(HAND_WRITTEN, zip(*scores), strict=True):
 # Read the last column. The right answer in the right form earns 3.0 and nothing else comes
 # near; a wrong answer in perfect form earns 1.0; repeating tags or answering twice earns
 # nothing. The form is worth something, but never as much as being right.
+#
+# The log should also show the arithmetic apart from the form. For this we add one function with weight 0: it
+# pays nothing and changes nothing. It returns `None` for a completion that is not in form. TRL leaves `None` out of
+# the mean that it logs, so that mean is the share of right answers among those in form.
+
+# %%
+from grpo_utils import completion_text, is_strictly_right, split_form
+
+
+def right_if_in_form(completions, answer, **kwargs) -> list[float | None]:
+    texts = [completion_text(completion) for completion in completions]
+    return [
+        float(is_strictly_right(text, gold)) if split_form(text) else None
+        for text, gold in zip(texts, answer)
+    ]
+
+
+rewards = [*rewards, right_if_in_form]
+weights = [*weights, 0.0]
 
 # %% [markdown]
 # ## 4. Every training argument
@@ -386,10 +405,12 @@ print(f"in form and right, sampled: {rates['accuracy']:.3f}")
 print(f"in form and right, greedy:  {rates['greedy_accuracy']:.3f}")
 
 # %% [markdown]
-# On the CPU profile the base model can add, yet seldom writes the whole form; the rest are plain sentences
-# and incomplete tags. So its strict accuracy is low when sampled and zero, or close to
-# it, when greedy. It knows the task and not
-# the form, as a real base model does.
+# On the CPU profile the base model rarely writes the whole form; the rest are plain sentences and incomplete tags. It
+# also forgets the carry in most sums that have one (15 + 27 = 32). So its strict accuracy is low when sampled and
+# zero, or close to it, when greedy.
+#
+# But now and then it adds digit by digit (`5+7=12, 1+2+1=4`), and then it is right. That is what GRPO needs: it makes
+# likely what the model could already do sometimes; it does not teach what was never sampled.
 
 # %% [markdown]
 # ## 7. Training
@@ -443,22 +464,23 @@ print("saved:", adapter)
 # names the base as others know it, where PEFT would write the path it was loaded from.) Now the curve.
 
 # %%
-from grpo_utils import logged, reward_curve, show
+from grpo_utils import form_and_answers, logged, show
 
 history = trainer.state.log_history
-names = [function.__name__ for function in rewards]
-reward = logged(history, "reward")
+in_form = logged(history, "rewards/strict_format_reward/mean")
+right = logged(history, "rewards/right_if_in_form/mean")
 show(
-    reward_curve(history, names),
-    alt=f"Line chart of the three mean rewards over {len(reward)} steps; "
-    f"their weighted sum goes from {reward[0]:.2f} at the first step to "
-    f"{reward[-1]:.2f} at the last.",
+    form_and_answers(in_form, right),
+    alt=f"Two lines over {len(in_form)} steps. The share in form goes from "
+    f"{in_form[0]:.2f} to {in_form[-1]:.2f}; the share of right answers "
+    f"among those in form goes from {right[0]:.2f} to {right[-1]:.2f}.",
 )
 
 # %% [markdown]
-# On the CPU profile the two format rewards soon reach their largest value, 1.0: the form is easy
-# to find once half of it is paid. Correctness rises with them, since only an answer in its tags
-# counts, and then more slowly towards 1.0: that part is arithmetic.
+# **Form first, arithmetic second.** On the CPU profile nearly every completion is in form within a few steps,
+# because the form is the same for every question. The share of right answers among those in form rises later. It
+# takes a discovery: adding digit by digit is rewarded more often, so the policy does it more and more. (That is
+# longer, and `completions/mean_length` below has grown.)
 
 # %% [markdown]
 # ## 8. Reading the log
@@ -478,7 +500,7 @@ for key in TELLING.split():
 #   starts near zero and stays near zero while the policy learns; with the default `dapo`, which
 #   weighs by token, it is small noise of either sign. It is *not* the KL divergence:
 #   with `beta=0` none is computed.
-# - **`reward`** is the weighted sum of all rewards, averaged over the batch. This is the curve
+# - **`reward`** is the weighted sum of all rewards, averaged over the batch. This is the number
 #   to watch; its largest possible value here is 3.0, of which correctness (`correct` in the
 #   bar, before its weight) brings 2.0.
 # - **`frac_reward_zero_std`** (`tied` in the bar) is the share of groups whose completions all scored the same.
@@ -523,9 +545,9 @@ print(before_after(before.summary(), after.summary(), p_value))
 # the answers in form (n) and gives the share of them that is right. With additions, two more columns give the
 # share for sums whose units carry into the tens (15 + 27) and for sums whose units do not (15 + 22).
 #
-# On the CPU profile most of those in form were right before, too: the gain is mostly form. The
-# row "before" has few answers, to other questions than the row "after", so the two rows
-# alone show no gain in arithmetic.
+# On the CPU profile both rose. Sums without a carry were right before. Sums with a carry were mostly wrong, and are
+# mostly right now. Nobody told the model to add digit by digit: it did so sometimes, and those answers were rewarded.
+# The row "before" counts few answers, so its intervals are wide.
 #
 # The report is written now, every figure, version and setting of this run. What the merged
 # model does is added to it below.
@@ -547,7 +569,12 @@ settings = {
 }
 
 # %%
-from grpo_utils import seconds_since_start, versions, write_report
+from grpo_utils import (
+    processor_seconds,
+    seconds_since_start,
+    versions,
+    write_report,
+)
 
 report = {
     "profile": profile.name,
@@ -562,6 +589,7 @@ report = {
     "p_value": p_value,
     "train_seconds": train_seconds,
     "wall_seconds": seconds_since_start(),
+    "processor_seconds": processor_seconds(),
     "versions": versions(),
     "config": settings,
 }
@@ -604,6 +632,7 @@ report |= {
     "merged": merged.summary(),
     "merge_difference": merge_difference,
     "wall_seconds": seconds_since_start(),
+    "processor_seconds": processor_seconds(),
 }
 print("written:", write_report(run_folder, report))
 
@@ -704,10 +733,8 @@ print(check_exercise("Exercise 1, solution", advantages_solution, GROUPS))
 # characters, else 0.0. It must take strings as well as chat messages, and an empty completion
 # earns nothing. (`completion_text` gives the text of either.)
 
+
 # %%
-from grpo_utils import completion_text
-
-
 def brevity_reward(completions, **kwargs) -> list[float]:
     """Your answer: one score for each completion."""
     return []

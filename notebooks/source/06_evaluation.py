@@ -14,7 +14,7 @@
 # |---|---|---|
 # | time for Run All | about 3 minutes ([measured](../docs/results.md)) | never run |
 # | memory | 1.1 GB ([measured](../docs/results.md)) | |
-# | model | 0.66 million parameters, ships with the course | the same: it trains on the CPU |
+# | model | 0.46 million parameters, ships with the course | the same: it trains on the CPU |
 #
 # The bars below may come from a busier machine.
 #
@@ -446,9 +446,9 @@ print("by form:   ", form_part.signed() if form_part else "cannot be told")
 print("by answers:", answer_part.signed() if answer_part else "cannot be told")
 
 # %% [markdown]
-# Nearly all of it is form, or more than all. (The part by answers may come out negative. It compares
-# the few answers that were in form before with the many that are now, on other prompts: read no
-# cause into it.) Ask it the other way round: did the base model know the sums all along? Ignore the form, and take the **last number** of each text, "15 + 27 is 42." included.
+# Most of it is form, and part of it is arithmetic. (The part by answers compares the few answers that were in form
+# before with the many that are now, to other prompts.) Ask it the other way round: how often was the sum itself right,
+# in any form? Take the **last number** of each text, "15 + 27 is 42." included.
 
 
 # %%
@@ -456,35 +456,40 @@ def last_number(text: str) -> str | None:
     return (re.findall(r"\d+", text) or [None])[-1]
 
 
-def knows(result) -> list[bool]:
+def sum_is_right(result) -> numpy.ndarray:
     golds = test_rows["answer"]
-    return [last_number(t) == g for t, g in zip(result.sampled, golds)]
+    return numpy.array(
+        [last_number(t) == g for t, g in zip(result.sampled, golds)]
+    )
 
 
-known = knows(before), knows(after)
-for name, side in zip(("before", "after"), known):
-    print(f"last number right, {name:7}", Rate(sum(side), len(side)))
+sides = {"before": sum_is_right(before), "after": sum_is_right(after)}
+kinds = numpy.array(test_rows["kind"])
+for kind in ("no carry", "carry"):
+    for name, hits in sides.items():
+        of_kind = hits[kinds == kind]
+        print(f"{kind:9} {name:7}", Rate(int(of_kind.sum()), len(of_kind)))
 
 # %% tags=["nbval-check-output"]
 from grpo_utils.evaluation import paired_change
 
-sums = paired_change(*known)
-least = gains.mean() / 5
-print("sums alone gain less than a fifth:", sums.estimate.value < least)
-
-# %% [markdown]
-# It could add before we trained it. "GRPO taught it arithmetic" would be false; "GRPO taught it to
-# answer in the asked form" is true. Whether the sums changed at all, interval and
-# test say as well:
+for kind in ("no carry", "carry"):
+    change = paired_change(*(hits[kinds == kind] for hits in sides.values()))
+    print(f"{kind:9} improvement of the sums shown:", change.verdict == "GAIN")
 
 # %%
-print("sums alone:", sums)
-print("improvement of the sums shown:", sums.verdict == "GAIN")
+sums = paired_change(*sides.values())
+print("all sums:", sums)
 
 # %% [markdown]
-# On a larger model the same happens with `\boxed{}` or `####`: a jump in accuracy that is mostly a
-# model learning where to put its answer. It is a gain, if the form is what you need. Say which
-# one it is.
+# The base could do the sums without a carry before we trained it. For these, "GRPO taught it arithmetic" would be
+# false; "GRPO taught it to answer in the asked form" is true. With a carry the sums themselves got better: the base
+# forgot the carry more often than not, and the policy rarely does. But the base was right *sometimes*, and only
+# because of that could those answers be rewarded. GRPO makes likely what the model could already do sometimes; it does
+# not teach what was never sampled. Section 9 shows the other case.
+#
+# On a larger model the same happens with `\boxed{}` or `####`: a jump in accuracy that is often mostly a model
+# learning where to put its answer. That is a gain if the form is what you need. Report both parts.
 
 # %% [markdown]
 # ## 8. pass@k: new ability, or a sharper one?
