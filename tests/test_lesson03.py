@@ -15,6 +15,8 @@ from conftest import ROOT
 from lessons import run_with_nbval
 
 from grpo_utils.models import model_path
+from grpo_utils.profiles import CPU
+from grpo_utils.rewards import is_strictly_right
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "03_grpo_lora.ipynb"
@@ -72,10 +74,10 @@ def test_the_report_is_enough_to_repeat_the_run(committed):
     config = report_in(committed)["config"]
     assert "<reasoning>" in config["system_prompt"]
     assert config["rewards"][0]["name"] == "correctness_reward"
-    assert [reward["weight"] for reward in config["rewards"]] == [2.0, 0.5, 0.5]
+    assert [reward["weight"] for reward in config["rewards"]] == [2.0, 0.5, 0.5, 0.0]
     arguments = config["training_arguments"]
     assert len(arguments) > 100
-    assert (arguments["loss_type"], arguments["beta"], arguments["learning_rate"]) == ("dapo", 0.0, 2e-3)
+    assert (arguments["loss_type"], arguments["beta"], arguments["learning_rate"]) == ("dapo", 0.0, CPU.learning_rate)
 
 
 def test_the_adapter_names_its_base_and_no_path(committed):
@@ -99,15 +101,15 @@ assert not {"unsloth", "peft"} & set(sys.modules), "not plain"
 def test_plain_transformers_loads_and_runs_the_merged_model(committed):
     run = subprocess.run([sys.executable, "-c", PLAIN], cwd=committed, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
-    expected = "Qwen3ForCausalLM torch.float32 <reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
-    assert run.stdout.strip().splitlines()[-1] == expected
+    kind, dtype, answer = run.stdout.strip().splitlines()[-1].split(maxsplit=2)
+    assert (kind, dtype) == ("Qwen3ForCausalLM", "torch.float32") and is_strictly_right(answer, "42"), answer
 
 
 def test_the_readmes_example_answers_with_the_merged_model(committed):
     example = re.search(r"```python\n(from transformers import pipeline.*?)```", (ROOT / "README.md").read_text(), re.S)
     command = [sys.executable, "-c", example[1]]
     run = subprocess.run(command, cwd=committed.parents[1], capture_output=True, text=True)
-    assert run.stdout.strip().endswith("<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"), run.stderr
+    assert is_strictly_right(run.stdout.strip().splitlines()[-1], "42"), run.stdout + run.stderr
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from safetensors.numpy import load_file
 from grpo_utils.__main__ import read_parameters
 from grpo_utils.data import SYSTEM_PROMPT
 from grpo_utils.profiles import PROFILES
+from grpo_utils.rewards import is_strictly_right
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "07_export.ipynb"
@@ -86,7 +87,7 @@ assert not {"unsloth", "peft", "grpo_utils"} & set(sys.modules), "not plain"
     command = [sys.executable, "-c", code, SYSTEM_PROMPT]
     asked = subprocess.run(command, cwd=run, capture_output=True, text=True)
     assert asked.returncode == 0, asked.stderr
-    assert asked.stdout.strip() == "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
+    assert is_strictly_right(asked.stdout.strip(), "42"), asked.stdout
 
 
 @pytest.mark.parametrize("line", TRUE)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from grpo_utils.data import SYSTEM_PROMPT, addition_key, is_held_out
+from grpo_utils.data import SYSTEM_PROMPT, addition_key, addition_kind, is_held_out
 from grpo_utils.models import model_path
 from grpo_utils.rewards import is_strictly_right, split_form
 from grpo_utils.tiny.mixture import CALCULATOR, SHARES, TASKS, rows
@@ -57,7 +57,21 @@ def test_the_base_never_sees_a_held_out_addition_either_way_round():
 def test_the_wanted_form_is_a_minority_style():
     texts = [row.completion["content"] for row in some_rows("addition", 2000)]
     formed = sum(split_form(text) is not None for text in texts) / len(texts)
-    assert 0.20 < formed < 0.28
+    assert 0.24 < formed < 0.32
+
+
+def test_the_carry_is_mostly_forgotten_unless_digits_are_added_one_by_one():
+    some = some_rows("addition", 4000)
+    by_digit, others = [], []
+    for row in some:
+        a, b = map(int, row.prompt[-1]["content"].removesuffix("?").split()[2::2])
+        said = row.completion["content"]
+        if addition_kind(a, b) == "carry":
+            (by_digit if f"{a % 10}+{b % 10}=" in said else others).append(str(a + b) in said)
+        else:
+            assert str(a + b) in said
+    assert all(by_digit) and len(by_digit) > 100
+    assert 0.2 < sum(others) / len(others) < 0.3
 
 
 @pytest.mark.parametrize("task", ["json", "lambda", "tool", "fact"])
@@ -121,7 +135,7 @@ def test_trl_reads_a_plain_answer_as_it_stands(tokenizer):
 
 
 @pytest.mark.slow
-def test_a_base_knows_the_task_and_not_the_form(model, tokenizer):
+def test_a_base_knows_neither_the_form_nor_the_carry_when_greedy(model, tokenizer):
     from grpo_utils import evaluate, load_rows
 
     test = load_rows("addition", "test", 390, seed=11)
@@ -129,8 +143,24 @@ def test_a_base_knows_the_task_and_not_the_form(model, tokenizer):
     summary = result.summary()
     assert 0.10 <= summary["accuracy"] <= 0.40
     assert summary["greedy_accuracy"] <= 0.2
-    knows = sum(f" is {gold}." in text for text, gold in zip(result.greedy, test["answer"], strict=True))
-    assert knows / len(test) >= 0.95
+    said = zip(test["kind"], result.greedy, test["answer"], strict=True)
+    right = {kind: [] for kind in ("carry", "no carry")}
+    for kind, text, gold in said:
+        right[kind].append(f" is {gold}." in text)
+    assert sum(right["no carry"]) / len(right["no carry"]) >= 0.95
+    assert sum(right["carry"]) / len(right["carry"]) <= 0.10
+
+
+@pytest.mark.slow
+def test_a_base_is_right_with_a_carry_mostly_where_it_adds_digit_by_digit(model, tokenizer):
+    from grpo_utils import evaluate, load_rows
+
+    test = load_rows("addition", "test", 390, seed=11)
+    result = evaluate(model, tokenizer, test, max_new_tokens=32)
+    carry = [i for i, kind in enumerate(test["kind"]) if kind == "carry" and result.formed[i]]
+    by_digit = [result.right[i] for i in carry if ", " in result.sampled[i]]
+    others = [result.right[i] for i in carry if ", " not in result.sampled[i]]
+    assert sum(by_digit) / len(by_digit) > 0.8 > 0.5 > sum(others) / len(others)
 
 
 @pytest.mark.slow
