@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from grpo_utils.data import chat_prompt
 from grpo_utils.errors import CourseError
 from grpo_utils.export import logits, merge_adapter, save_merged
+from grpo_utils.export.merging import in_fresh_process
 from grpo_utils.models import load_policy, model_path
 from grpo_utils.profiles import CPU
 
@@ -55,6 +56,22 @@ def test_plain_transformers_loads_the_merged_model(adapter, tmp_path):
     assert torch.equal(logits(model, tokenizer, PROMPTS), expected)
     assert not (tmp_path / "adapter_config.json").exists()
     assert tokenizer.model_max_length == 1024
+
+
+def loaded_by_export(*arguments) -> list[str]:
+    """Of the packages that the process that merges has no use for, those that it imports; run there."""
+    import sys
+
+    from grpo_utils.export.merging import _export
+
+    _export(*arguments)
+    return sorted({"unsloth", "trl", "datasets", "pandas", "matplotlib", "math_verify"} & set(sys.modules))
+
+
+@pytest.mark.slow
+def test_the_process_that_merges_imports_only_what_it_needs(adapter, tmp_path):
+    judging = dict(max_new_tokens=4, seed=0)
+    assert in_fresh_process(loaded_by_export, adapter, "tiny-qwen3", tmp_path, CPU, PROMPTS, judging) == []
 
 
 def copy_with_tokenizer(adapter, folder, change):

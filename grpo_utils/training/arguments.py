@@ -67,7 +67,6 @@ def _sizes(profile: Profile) -> dict:
         "max_completion_length": profile.max_completion_length,
         "learning_rate": profile.learning_rate,
         "optim": profile.optim,
-        "adam_beta2": profile.adam_beta2,
         "use_vllm": profile.use_vllm,
         "vllm_mode": "colocate",
         # A GPU run takes long enough to be cut off: its newest adapter is kept.
