@@ -472,7 +472,7 @@ def learning(run: Planned) -> list[Finding]:
         "an adapter needs about ten times the rate of full fine-tuning (LoRA Without Regret, Thinking Machines, 2025)."
     )
     if isinstance(rate, int | float) and rate >= 1e-2:
-        why = "published GRPO runs take 1e-6 (all weights) to 1e-4 (adapters); the tiny models of this course 3e-3."
+        why = "published GRPO runs take 1e-6 (all weights) to 1e-4 (adapters); the tiny models of this course 2e-3."
         found.append(
             Finding("learning_rate", f"learning_rate={rate:g} is very high.", why, "1e-5 for an adapter to begin with.")
         )
