@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from .evaluation import Estimate
@@ -38,25 +39,32 @@ def reward_curve(log_history: Sequence[dict], reward_names: Sequence[str]) -> "F
     return figure
 
 
-def form_and_answers(in_form: Sequence[float], right: Sequence[float], window: int = 5) -> "Figure":
-    """The share of completions in form, and the share of right ones among those, at every step.
+def form_and_answers(in_form: Sequence[float], right: Sequence[float], length: Sequence[float]) -> "Figure":
+    """Three shares or means at every step: in form, right among those in form and, below them, tokens per completion.
 
-    A point is one batch; a line is the mean of the last ``window`` batches. NaN, where none was in form, is left out.
+    A point is one batch; a line is the mean of the last five. NaN, where none was in form, is left out.
     """
     from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4.8), layout="constrained")
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    _smooth_line(upper, in_form, "in form", 0)
+    _smooth_line(upper, right, "right, among those in form", 1)
+    _smooth_line(lower, length, "tokens per completion", 2)
+    upper.set(ylabel="share of the batch", ylim=(0, 1.03), title="Form first, arithmetic second")
+    lower.set(ylabel="mean length", xlabel="step (points: one batch; lines: mean of five)")
+    return figure
+
+
+def _smooth_line(axes: "Axes", values: Sequence[float], label: str, number: int) -> None:
+    """Points, and the mean of the last five as a line."""
     from pandas import Series
 
-    figure = Figure(figsize=(7, 3.6), layout="constrained")
-    axes = figure.subplots()
-    lines = {"in form": in_form, "right, among those in form": right}
-    for (label, values), colour, marker in zip(lines.items(), COLOURS, MARKERS, strict=False):
-        steps, smooth = range(1, len(values) + 1), Series(values, dtype=float).rolling(window, min_periods=1).mean()
-        axes.plot(steps, values, color=colour, marker=marker, markersize=3, linestyle="none", alpha=0.35)
-        axes.plot(steps, smooth, color=colour, label=f"{label} (mean of {window} steps)")
-    axes.set(xlabel="step", ylabel="share of the batch", ylim=(0, 1.03), title="Form first, arithmetic second")
+    steps, smooth = range(1, len(values) + 1), Series(values, dtype=float).rolling(5, min_periods=1).mean()
+    axes.plot(steps, values, color=COLOURS[number], marker=MARKERS[number], markersize=3, linestyle="none", alpha=0.35)
+    axes.plot(steps, smooth, color=COLOURS[number], label=label)
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right", fontsize="small")
-    return figure
 
 
 def reward_and_truth(reward: Sequence[float], truth: Sequence[float], title: str) -> "Figure":

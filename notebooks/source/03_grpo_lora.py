@@ -469,18 +469,20 @@ from grpo_utils import form_and_answers, logged, show
 history = trainer.state.log_history
 in_form = logged(history, "rewards/strict_format_reward/mean")
 right = logged(history, "rewards/right_if_in_form/mean")
+length = logged(history, "completions/mean_length")
 show(
-    form_and_answers(in_form, right),
-    alt=f"Two lines over {len(in_form)} steps. The share in form goes from "
+    form_and_answers(in_form, right, length),
+    alt=f"Three lines over {len(in_form)} steps. The share in form goes from "
     f"{in_form[0]:.2f} to {in_form[-1]:.2f}; the share of right answers "
-    f"among those in form goes from {right[0]:.2f} to {right[-1]:.2f}.",
+    f"among those in form goes from {right[0]:.2f} to {right[-1]:.2f}; "
+    f"the mean length goes from {length[0]:.0f} to {length[-1]:.0f} tokens.",
 )
 
 # %% [markdown]
-# **Form first, arithmetic second.** On the CPU profile nearly every completion is in form within a few steps,
-# because the form is the same for every question. The share of right answers among those in form rises later. It
-# takes a discovery: adding digit by digit is rewarded more often, so the policy does it more and more. (That is
-# longer, and `completions/mean_length` below has grown.)
+# **Form first, arithmetic second.** On the CPU profile most completions are in form within fifteen steps, because the
+# form is the same for every question. The share of right answers among those in form rises later, and with it the
+# length: adding digit by digit is longer and is rewarded more often, so the policy does it more and more. Thinking in
+# steps pays, and the policy found that by itself.
 
 # %% [markdown]
 # ## 8. Reading the log
@@ -545,8 +547,8 @@ print(before_after(before.summary(), after.summary(), p_value))
 # the answers in form (n) and gives the share of them that is right. With additions, two more columns give the
 # share for sums whose units carry into the tens (15 + 27) and for sums whose units do not (15 + 22).
 #
-# On the CPU profile both rose. Sums without a carry were right before. Sums with a carry were mostly wrong, and are
-# mostly right now. Nobody told the model to add digit by digit: it did so sometimes, and those answers were rewarded.
+# On the CPU profile both rose. Sums without a carry were right before. Of the sums with a carry about half were right
+# before, and nearly all are now. Nobody told the model to add digit by digit: it did so sometimes, and those answers were rewarded.
 # The row "before" counts few answers, so its intervals are wide.
 #
 # The report is written now, every figure, version and setting of this run. What the merged
