@@ -480,9 +480,9 @@ show(
 
 # %% [markdown]
 # **Form first, arithmetic second.** On the CPU profile most completions are in form within fifteen steps, because the
-# form is the same for every question. The share of right answers among those in form rises later, and with it the
-# length: adding digit by digit is longer and is rewarded more often, so the policy does it more and more. Thinking in
-# steps pays, and the policy found that by itself.
+# form is the same for every question. The share of right answers among those in form rises later. The lower panel
+# shows how: the answers grow, first by their tags, and then because the policy adds digit by digit. That is longer and is
+# rewarded more often. Thinking in steps pays, and the policy found that by itself.
 
 # %% [markdown]
 # ## 8. Reading the log
