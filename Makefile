@@ -54,7 +54,7 @@ tiny: setup      ## train the two tiny base models anew, about 20 minutes
 	$(BIN)/python -m grpo_utils.tiny.build qwen --out outputs/tiny-qwen3
 	$(BIN)/python -m grpo_utils.tiny.build gemma --out outputs/tiny-gemma3
 
-bench: setup     ## the figures of docs/results.md, about 45 minutes
+bench: setup     ## the figures of docs/results.md, about 45 minutes; scripts/bench.py --resume: only what is missing
 	$(BIN)/python scripts/bench.py
 
 bench-rewards: setup ## the figures of docs/rewards.md, about 4 minutes
