@@ -63,7 +63,7 @@ def model_sizes(model: "str | PretrainedConfig") -> Sizes:
 
     >>> sizes = model_sizes("tiny-qwen3")
     >>> sizes.parameters, sizes.linear, sizes.layers
-    (656448, 589824, 3)
+    (459520, 393216, 2)
 
     Raises:
         CourseError: the configuration cannot be read, or is of a family whose sizes are not known (GPT-2, T5).
