@@ -619,7 +619,6 @@ def rates_of(rows, seed: int, model=policy) -> list[float]:
     return pass_rates(model, tokenizer, rows, seed=seed, **how)
 
 
-
 # %%
 from grpo_utils.plots import pass_rate_bars
 
