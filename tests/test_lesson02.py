@@ -29,6 +29,7 @@ def test_the_committed_lesson_shows_the_hack_and_the_mend():
     assert right["counted tags"] < 0.05 and form["counted tags"] < 0.05
     assert form["before"] < 0.4 and form["tags in place"] > 0.8
     assert right["before"] + 0.3 < right["and correctness"]
+    assert right["tags in place"] + 0.03 < right["and correctness"]  # what is not paid is left to luck
     assert "TRL hands over: answer, completion_ids" in text
 
 

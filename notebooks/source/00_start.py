@@ -14,7 +14,7 @@
 #
 # The bars and seconds below may come from a busier machine.
 #
-# **While it trains**, which takes less than a minute on two cores, read the first lines of section 3.
+# **While it trains**, which takes about 20 seconds on a quiet machine, read the first lines of section 3.
 #
 # 1. Settings
 # 2. A first success
@@ -42,7 +42,7 @@ if {"COLAB_RELEASE_TAG", "KAGGLE_KERNEL_RUN_TYPE"} & set(os.environ):
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson trains on the CPU on all
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
-STEPS: int = 0  # training steps; 0: the lesson's 40
+STEPS: int = 0  # training steps; 0: the lesson's 25
 SEED: int = 0  # everything random follows from it
 
 # %%
@@ -58,7 +58,7 @@ from grpo_utils import (
 machine, reason = find_profile(PROFILE)
 check_choice("FAMILY", FAMILY, FAMILIES)
 check_count("STEPS", STEPS)
-profile, steps = PROFILES["cpu"], STEPS or 40
+profile, steps = PROFILES["cpu"], STEPS or 25
 prepare_machine(profile)
 print(f"This machine: {machine.name} ({reason})")
 
@@ -81,7 +81,7 @@ policy, tokenizer = load_policy(
 test_rows = load_rows("addition", "test", 100, SEED)
 
 
-def ask(count: int = 3) -> None:
+def ask(count: int = 5) -> None:
     prompts = test_rows["prompt"][:count]
     said = generate(policy, tokenizer, prompts, max_new_tokens=32, seed=SEED)
     for prompt, text in zip(prompts, said):
@@ -91,7 +91,7 @@ def ask(count: int = 3) -> None:
 ask()
 
 # %% [markdown]
-# Three answers are an impression. A hundred *held-out* questions (none of them is trained on) are a
+# Five answers are an impression. A hundred *held-out* questions (none of them is trained on) are a
 # measurement: how many answers are in the asked form **and** right?
 
 # %%
@@ -194,7 +194,7 @@ show(
 # Four libraries appear again and again. *TRL* is the one whose `GRPOTrainer` trains here; *PEFT* makes the adapters (section 4);
 # *bitsandbytes* stores weights in 4 bits; *Unsloth* is made to load and train faster on a GPU.
 #
-# It can only make likelier what is sampled now and then. Hence the first question below.
+# GRPO makes likely what the model could already do sometimes; it does not teach what was never sampled. So start with the first row below.
 #
 # | you have | then | why |
 # |---|---|---|
@@ -363,7 +363,7 @@ print(check_exercise(name, lambda: right_of(CHOICE), FOUR))
 # ### Exercise 2: how many completions?
 #
 # A training of `steps` steps takes groups of `num_generations` completions for `prompts` prompts a step. Write
-# `completions_in_all`. For this lesson's training (40 steps, 8 prompts a step, groups of 8) it is 2,560.
+# `completions_in_all`. For this lesson's training (25 steps, 8 prompts a step, groups of 8) it is 1,600.
 
 
 # %%
@@ -373,7 +373,7 @@ def completions_in_all(steps: int, prompts: int, num_generations: int) -> int:
 
 
 # %% tags=["nbval-check-output"]
-COUNTS = [((40, 8, 8), 2560), ((100, 4, 8), 3200), ((1, 1, 2), 2)]
+COUNTS = [((25, 8, 8), 1600), ((100, 4, 8), 3200), ((1, 1, 2), 2)]
 print(check_exercise("Exercise 2", completions_in_all, COUNTS))
 
 # %% [markdown]

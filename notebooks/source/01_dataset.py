@@ -53,7 +53,7 @@ if {"COLAB_RELEASE_TAG", "KAGGLE_KERNEL_RUN_TYPE"} & set(os.environ):
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson trains on the CPU on all
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
-STEPS: int = 0  # optimizer steps of each training; 0: the lesson's 20
+STEPS: int = 0  # optimizer steps of each training; 0: the lesson's 12
 SEED: int = 0  # everything random follows from it
 GSM8K_FILE: str = ""  # a JSONL file of GSM8K; "hub": download it
 
@@ -76,7 +76,7 @@ machine, _ = find_profile(PROFILE)  # an unknown name is an error now
 check_choice("FAMILY", FAMILY, FAMILIES)
 check_count("STEPS", STEPS)
 ask_hub = GSM8K_FILE == "hub" or (not GSM8K_FILE and machine.name != "cpu")
-profile, steps = PROFILES["cpu"], STEPS or 20
+profile, steps = PROFILES["cpu"], STEPS or 12
 prepare_machine(profile, offline=not ask_hub)
 print(f"{profile.models[FAMILY]}, {steps} steps a training, on the CPU")
 
@@ -596,10 +596,10 @@ print(f"so {n - len(within)} sums to measure with, not {n}")
 # `frac_reward_zero_std`. So why not keep the prompts that the policy solves **sometimes**?
 #
 # A pool of 200 prompts for our policy: half two-digit sums, which it sometimes gets right, half three-digit ones,
-# which are beyond it. `pass_rates` samples each eight times.
+# which are beyond it. We sample each eight times; the *pass rate* of a prompt is the share of right answers.
 
 # %%
-from grpo_utils import addition_rows, pass_rates
+from grpo_utils import addition_rows, evaluate_samples, pass_rates
 
 draw = random.Random(SEED)
 three = [[draw.randint(100, 999) for _ in "ab"] for _ in range(100)]
@@ -609,12 +609,15 @@ pool = Dataset.from_list(
 )
 
 
+how = dict(samples=8, max_new_tokens=32)
+sampled = evaluate_samples(policy, tokenizer, pool, seed=SEED, **how)
+rates = [sum(right) / 8 for right in sampled.right]
+
+
 def rates_of(rows, seed: int, model=policy) -> list[float]:
-    how = dict(samples=8, max_new_tokens=32, seed=seed)
-    return pass_rates(model, tokenizer, rows, **how)
+    """The same in one call, where only the rates are needed."""
+    return pass_rates(model, tokenizer, rows, seed=seed, **how)
 
-
-rates = rates_of(pool, SEED)
 
 # %%
 from grpo_utils.plots import pass_rate_bars
@@ -786,14 +789,11 @@ print("ahead:", ahead)
 # parts of the form:
 
 # %%
-from grpo_utils import evaluate_samples, math_rewards, weighted_sum
+from grpo_utils import math_rewards, weighted_sum
 
-said = evaluate_samples(
-    policy, tokenizer, pool, samples=8, max_new_tokens=32, seed=SEED
-)
 rewards, weights = math_rewards()
 tied = {"right or not": 0, "with form": 0}
-for texts, gold in zip(said.texts, said.answers):
+for texts, gold in zip(sampled.texts, sampled.answers):
     scores = [reward(texts, answer=[gold] * 8) for reward in rewards]
     sums = weighted_sum(scores, weights)
     tied["with form"] += max(sums) - min(sums) < 1e-6
@@ -801,7 +801,7 @@ for texts, gold in zip(said.texts, said.answers):
         len({is_strictly_right(t, gold) for t in texts}) == 1
     )
 for name, hits in tied.items():
-    print(f"{name:13} {Rate(hits, said.n)}")
+    print(f"{name:13} {Rate(hits, sampled.n)}")
 
 # %% [markdown]
 # Far fewer groups tie. But what do the rest of them teach? On a three-digit sum the answer is wrong in each

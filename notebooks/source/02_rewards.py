@@ -52,7 +52,7 @@ if {"COLAB_RELEASE_TAG", "KAGGLE_KERNEL_RUN_TYPE"} & set(os.environ):
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson trains on the CPU on all
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
-STEPS: int = 0  # optimizer steps of each training; 0: the lesson's 50
+STEPS: int = 0  # optimizer steps of each training; 0: the lesson's 38
 SEED: int = 0  # everything random follows from it
 
 # %% [markdown]
@@ -72,7 +72,7 @@ from grpo_utils import (
 find_profile(PROFILE)  # an unknown name is an error now
 check_choice("FAMILY", FAMILY, FAMILIES)
 check_count("STEPS", STEPS)
-profile, steps = PROFILES["cpu"], STEPS or 50
+profile, steps = PROFILES["cpu"], STEPS or 38
 prepare_machine(profile)
 print(f"{profile.models[FAMILY]}, {steps} steps a training, on the CPU")
 
@@ -486,9 +486,10 @@ after_form = evaluate(policy, tokenizer, test_rows, **judging)
 show_curves(formed, "Tags in their places")
 
 # %% [markdown]
-# No hack: the reward ends at the form's one point, and stays. But look at the lower curve. It rises as
-# long as the form is missing, and then **wanders, or even falls**: right sums are not paid, and what
-# is not paid is not learned. So the third training pays both, correctness double.
+# No hack: the reward ends at the form's one point, and stays. The lower curve rises with it. But two ways to
+# answer are in form: `15 + 27 = 32`, where the model mostly forgets the carry, and adding digit by digit, where it is
+# mostly right. This reward **pays both the same**, so how far the lower curve rises is luck: run the lesson with the
+# other `FAMILY`, and it ends elsewhere. The third training pays form and correctness, correctness double.
 
 # %%
 policy, tokenizer = new_policy()
@@ -519,7 +520,7 @@ for name, run in runs.items():
 
 # %% tags=["nbval-check-output"]
 hack, reward = after_hack.summary(), logged(hacked, "reward")
-print("counted tags, reward rose:", reward[-1] > 4 * reward[0])
+print("counted tags, reward rose:", reward[-1] > 3 * reward[0])
 print("counted tags, got worse:", hack["accuracy"] < 0.1)
 print("tags in place, in form:", after_form.summary()["format_rate"] > 0.8)
 print("and correctness, better:", after_both.summary()["accuracy"] > 0.6)
