@@ -50,7 +50,7 @@ def test_every_held_out_question_counts_once_and_was_not_trained_on(committed):
 
 
 def test_the_report_says_nothing_that_was_not_computed(committed):
-    report = committed[committed.index("tiny-qwen3, GRPO, 50 steps") :]
+    report = committed[committed.index("tiny-qwen3, GRPO, 40 steps") :]
     before, after = (re.search(rf"{name}: {NUMBER}", report)[1] for name in ("Strict accuracy before", "after"))
     assert committed.count(before) >= 3 and committed.count(after) >= 3
     assert "Elsewhere, gains:" in report and "losses:" in report and "no change shown:" in report
@@ -62,6 +62,20 @@ def test_no_gain_or_loss_is_claimed_by_the_interval_alone(committed):
     assert len(rows) == 6 and all(float(p) < 0.05 for name, p in rows if verdicts[name] != "no change shown")
     vote = re.search(r"any form votes, change: .*p = (\S+): (.*)$", committed, re.MULTILINE)
     assert float(vote[1]) < 0.05 or vote[2] == "no change shown"
+
+
+def test_one_sample_of_the_policy_passes_the_vote_of_the_base(committed):
+    rows = re.findall(rf"^(?:before|after) +{NUMBER} .*?{NUMBER} \(.*?{NUMBER} \(", committed, re.MULTILINE)
+    (_, in_form, any_form), (once, *votes) = [[float(rate) for rate in row] for row in rows]
+    assert any_form < in_form < once < min(votes)
+
+
+def test_a_paired_interval_is_narrower(committed):
+    spans = [
+        re.search(rf"^{name}: +\S+ \((\S+) to (\S+)\)", committed, re.MULTILINE) for name in ("paired", "unpaired")
+    ]
+    paired, unpaired = (float(span[2]) - float(span[1]) for span in spans)
+    assert paired < 0.8 * unpaired
 
 
 def test_each_seed_has_a_before_of_its_own(committed):

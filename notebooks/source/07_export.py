@@ -56,7 +56,7 @@ if {"COLAB_RELEASE_TAG", "KAGGLE_KERNEL_RUN_TYPE"} & set(os.environ):
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson trains on the CPU on all
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
-STEPS: int = 0  # optimizer steps; 0: the lesson's 60
+STEPS: int = 0  # optimizer steps; 0: the lesson's 30
 SEED: int = 0  # everything random follows from it
 LLAMA_CPP: str = ""  # llama.cpp's source; it refuses tiny models (section 9)
 OUTPUT_DIR: str = "outputs/export"  # adapter, merged model, card, report
@@ -75,7 +75,7 @@ from grpo_utils import (
 find_profile(PROFILE)  # an unknown name is an error now
 check_choice("FAMILY", FAMILY, FAMILIES)
 check_count("STEPS", STEPS)
-profile, steps = PROFILES["cpu"], STEPS or 60
+profile, steps = PROFILES["cpu"], STEPS or 30
 base_name = profile.models[FAMILY]
 prepare_machine(profile)
 run_folder, said = start_run(OUTPUT_DIR)
@@ -393,7 +393,7 @@ print("right padding breaks it:", right["right"] < right["left"] / 2)
 
 # %% [markdown]
 # The same model and the same questions; only the side differs. transformers warns of it (we silenced its
-# hints above), and the answers still look like answers. So `padding_side="left"`, always written out.
+# hints above), and no error is raised. So `padding_side="left"`, always written out.
 #
 # **Streaming**: show the text while it is made. `TextStreamer` prints it; `TextIteratorStreamer` gives it to
 # a loop, so that a web page can take it. Then `generate` runs in a thread of its own.

@@ -50,7 +50,7 @@ if {"COLAB_RELEASE_TAG", "KAGGLE_KERNEL_RUN_TYPE"} & set(os.environ):
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson trains on the CPU on all
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
-STEPS: int = 0  # optimizer steps of the bare loop; 0: the lesson's 40
+STEPS: int = 0  # optimizer steps of the bare loop; 0: the lesson's 25
 SEED: int = 0  # everything random follows from it
 
 # %%
@@ -66,7 +66,7 @@ from grpo_utils import (
 find_profile(PROFILE)  # an unknown name is an error now
 check_choice("FAMILY", FAMILY, FAMILIES)
 check_count("STEPS", STEPS)
-profile, steps = PROFILES["cpu"], STEPS or 40
+profile, steps = PROFILES["cpu"], STEPS or 25
 prepare_machine(profile)
 print(f"{profile.models[FAMILY]}, {steps} steps of the bare loop, on the CPU")
 
