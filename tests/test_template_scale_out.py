@@ -191,10 +191,10 @@ TWO = ["torchrun", "--nproc_per_node", "2", "train.py", "--config", "config.cpu.
 
 @pytest.mark.slow
 def test_two_processes_end_alike_and_as_good_as_one_with_the_same_batch(scale_out):
-    two = launched(scale_out, *TWO, "--max_steps", "60", "--output_dir", "outputs/two")
+    two = launched(scale_out, *TWO, "--max_steps", "30", "--output_dir", "outputs/two")
     assert "The weights of 2 processes are the same to the last bit" in two.stdout, two.stderr[-2000:]
     alone = ["--per_device_train_batch_size", "64", "--eval_batch", "200", "--output_dir", "outputs/alone"]
-    one = in_folder(scale_out, "train.py", "--config", "config.cpu.yaml", "--max_steps", "60", *alone)
+    one = in_folder(scale_out, "train.py", "--config", "config.cpu.yaml", "--max_steps", "30", *alone)
     assert one.returncode == 0, one.stderr[-2000:]
     reports = [report_of(scale_out / "outputs" / name) for name in ("two", "alone")]
     assert [report["processes"] for report in reports] == [2, 1]

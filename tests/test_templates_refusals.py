@@ -112,12 +112,12 @@ def test_a_setting_that_is_not_used_is_not_refused(basic, change):
     not_refused(basic, *CPU, *change, "--output_dir", "outputs/unused")
 
 
-NULLS = "max_steps: 100\ngeneration_batch_size: null\nsteps_per_generation: null\ntop_k: ~\nreward_model: null"
+NULLS = "max_steps: 40\ngeneration_batch_size: null\nsteps_per_generation: null\ntop_k: ~\nreward_model: null"
 
 
 def test_an_explicit_null_is_the_default(basic, edited):
     """Two that TRL accepts were refused, and train_rows: null ended in a TypeError."""
-    edited("config.cpu.yaml", "max_steps: 100", NULLS)
+    edited("config.cpu.yaml", "max_steps: 40", NULLS)
     edited("config.cpu.yaml", "train_rows: 2000", "train_rows: null")
     not_refused(basic, *CPU, "--output_dir", "outputs/null")
     code = "import settings; print(settings.parse(['--config', 'config.cpu.yaml'])[0].train_rows)"
@@ -161,13 +161,13 @@ def test_help_lists_every_setting_and_asks_for_nothing(name):
 @pytest.mark.parametrize(
     "old, new, said",
     [
-        ("max_steps: 100", "max_steps: 100\nlearning_rate: 1.0e-5", "'learning_rate' is set twice, in lines 30 and 31"),
+        ("max_steps: 40", "max_steps: 40\nlearning_rate: 1.0e-5", "'learning_rate' is set twice, in lines 30 and 31"),
         ("env:\n", "env:\nthings:\n", "'env' has no value"),
-        ("max_steps: 100", "max_steps:", "'max_steps' has no value"),
-        ("max_steps: 100", "max_steps: null", "max_steps is null"),
+        ("max_steps: 40", "max_steps:", "'max_steps' has no value"),
+        ("max_steps: 40", "max_steps: null", "max_steps is null"),
         ("env:\n", "env: 7\nold_env:\n", "env is 7"),
         ("  OMP_NUM_THREADS", "\tOMP_NUM_THREADS", "Indent with spaces, not with tabs."),
-        ("max_steps: 100", "max_steps = 100", "is not valid YAML"),
+        ("max_steps: 40", "max_steps = 100", "is not valid YAML"),
     ],
 )
 def test_a_config_that_says_two_things_or_nothing_is_refused_with_its_line(basic, edited, old, new, said):

@@ -122,7 +122,7 @@ def test_all_weights_can_be_trained(basic):
 def test_stages_go_on_where_they_were_also_with_a_reference(tmp_path):
     folder = new_project("multi_stage", tmp_path / "project")
     plan = (folder / "stages.cpu.yaml").read_text()
-    short = plan.replace("max_steps: 30", "max_steps: 2").replace("max_steps: 60", "max_steps: 3")
+    short = plan.replace("max_steps: 15", "max_steps: 2").replace("max_steps: 30", "max_steps: 3")
     (folder / "stages.cpu.yaml").write_text(short)
     first = in_folder(folder, "train.py", *FAST, "--beta", "0.04")
     assert first.returncode == 0, first.stderr[-2000:]

@@ -1,6 +1,6 @@
 """Train a model with GRPO, and show fairly whether it got better.
 
-python train.py --config config.cpu.yaml                 a laptop: two minutes, no network
+python train.py --config config.cpu.yaml                 a laptop: a minute, no network
 python train.py --config config.yaml --max_steps 50      a T4; any setting can be given here too
 """
 

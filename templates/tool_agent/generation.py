@@ -1,6 +1,6 @@
 """Whole episodes with held-out questions, played as TRL plays them in training: turn, tools, turn, to the last call.
 
-python generation.py ./tiny-model "What is 123 + 456?"       one episode, greedily; «what is not trained on»
+python generation.py outputs/agent/model "What is 123 + 456?"       one episode, greedily; «what is not trained on»
 """
 
 import itertools
@@ -109,7 +109,7 @@ if __name__ == "__main__":
     from trl import GRPOConfig
 
     if len(sys.argv) != 3:
-        sys.exit('Error: give a model and a question: python generation.py ./tiny-model "What is 123 + 456?"')
+        sys.exit('Error: give a model and a question: python generation.py outputs/agent/model "What is 123 + 456?"')
     tokenizer = AutoTokenizer.from_pretrained(sys.argv[1])
     check_tools(tokenizer, sys.argv[1])
     rows = [{"prompt": [{"role": "user", "content": sys.argv[2]}]}]
