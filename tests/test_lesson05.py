@@ -36,7 +36,7 @@ def test_the_committed_lesson_computes_its_verdicts(committed, verdict):
 
 def test_the_adapter_is_carried_and_the_optimizer_is_not(committed):
     assert "largest difference: 0.0\n" in committed
-    assert "trained: 40 steps; counted by the optimizer: 20" in committed
+    assert "trained: 20 steps; counted by the optimizer: 10" in committed
 
 
 def test_two_stages_and_one_are_compared_over_three_seeds_in_one_sentence(committed):
@@ -103,6 +103,13 @@ def test_the_other_family_is_resumed_to_the_last_bit_too(other):
 
 def test_what_is_easiest_for_us_is_hardest_for_the_other_family_too(other):
     assert "hardest for the base: one digit" in other
+
+
+@pytest.mark.parametrize("family", ["committed", "other"])
+def test_a_carry_makes_a_sum_of_two_digits_harder(family, request):
+    text = request.getfixturevalue(family)
+    rate = {k: float(re.search(rf"two digits, {k} +(\d\.\d+) ", text)[1]) for k in ("no carry", "carry")}
+    assert rate["carry"] < 0.5 < 0.85 < rate["no carry"]
 
 
 def test_an_unknown_family_is_an_error(tmp_path):

@@ -12,7 +12,7 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 7 minutes ([measured](../docs/results.md)) | never run |
+# | time for Run All | about 4 minutes ([measured](../docs/results.md)) | never run |
 # | memory | 1.9 GB ([measured](../docs/results.md)) | never run |
 # | model | 0.46 million parameters, ships with the course | the same: it trains on the CPU |
 #
@@ -50,7 +50,7 @@ if {"COLAB_RELEASE_TAG", "KAGGLE_KERNEL_RUN_TYPE"} & set(os.environ):
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson trains on the CPU on all
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
-STEPS: int = 0  # optimizer steps of one stage of two; 0: the lesson's 20
+STEPS: int = 0  # optimizer steps of one stage of two; 0: the lesson's 10
 SEED: int = 0  # everything random follows from it
 
 # %% [markdown]
@@ -71,7 +71,7 @@ from grpo_utils import (
 find_profile(PROFILE)  # an unknown name is an error now
 check_choice("FAMILY", FAMILY, FAMILIES)
 check_count("STEPS", STEPS)
-profile, steps = PROFILES["cpu"], STEPS or 20
+profile, steps = PROFILES["cpu"], STEPS or 10
 prepare_machine(profile)
 folder, said = start_run("outputs/stages")
 print(f"{profile.models[FAMILY]}, two stages of {steps} steps, on the CPU")
@@ -100,7 +100,7 @@ from grpo_utils import Stage, math_rewards
 
 rewards, weights = math_rewards()
 correctness, strict_form, tags = rewards
-LEVEL = dict(learning_rate=1e-3, lr_scheduler_type="constant")
+LEVEL = dict(learning_rate=2e-3, lr_scheduler_type="constant")
 
 format_first = Stage(
     "format",
@@ -316,9 +316,9 @@ for name, chosen, paid in (
 # ## 4. Easy prompts first?
 #
 # A *curriculum* sorts the prompts: easy ones first. Which are easy? To us: sums with a one-digit number, then
-# sums without carrying, then those that carry once, then twice. But it is not us who are trained. So before
-# anything is sorted, it is **measured**: 50 prompts of each kind, 8 samples of each, by the base. (Right is here
-# what ends in the right number, in whatever form.)
+# sums of two digits without a carry (from the units to the tens), then those with one. But it is not us who are
+# trained. So before anything is sorted, it is **measured**: 50 prompts of each kind, 8 samples of each, by the
+# base. (Right is here what ends in the right number, in whatever form.)
 
 # %%
 import random
@@ -334,20 +334,14 @@ def numbers_in(row: dict) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", asked)]
 
 
-def carries(a: int, b: int) -> int:
-    """How often an addition of two digits carries: 0, 1 or 2."""
-    ones = a % 10 + b % 10 >= 10
-    return int(ones) + int(a // 10 + b // 10 + ones >= 10)
-
-
 # %%
 all_sums = [(a, b) for a in range(1, 10) for b in range(10, 100)]
 one_digit = random.Random(SEED).sample(all_sums, k=300)
 two_digits = [numbers_in(row) for row in train_rows]
 kinds = {"one digit": one_digit[:50]}
-for count in (0, 1, 2):
-    of = [asked for asked in two_digits if carries(*asked) == count]
-    kinds[f"two digits, {count} carries"] = of[:50]
+for kind in ("no carry", "carry"):
+    of = [numbers_in(row) for row in train_rows if row["kind"] == kind]
+    kinds[f"two digits, {kind}"] = of[:50]
 
 
 # %%
@@ -383,37 +377,40 @@ hardest = min(rates, key=lambda kind: sum(rates[kind]))
 print("hardest for the base:", hardest)
 
 # %% [markdown]
-# If it names the sums with one digit, what is easiest for us is hardest for this model, which was never shown a sum
-# like that. (An interval from 0.000 to 0.000 is the blind spot of the bootstrap, which resamples the prompts: lesson
-# 06. With none of 50 prompts right, the true share may still be some 6 %.) Where the other three intervals overlap,
-# carrying makes no difference that 50 prompts can show.
+# What is easiest for us is hardest for this model, which was never shown a sum with one digit. (An interval from
+# 0.000 to 0.000 is the blind spot of the bootstrap, which resamples the prompts: lesson 06. With none of 50 prompts
+# right, the true share may still be some 6 %.) And a carry makes a large difference: without one nearly all samples
+# are right, with one about three in ten, since the base mostly forgets it.
 #
-# And among single sums of two digits, are some harder than others? If so, a prompt that does well in its first four
-# samples does well in the other four, too. So we look at the correlation of the two halves, with its 95 % interval:
+# And among sums of one kind, are some harder than others? If so, a prompt that does well in its first four samples
+# does well in the other four, too. So we look at the correlation of the two halves, with its 95 % interval: over
+# all sums of two digits, then over those with a carry alone:
 
 # %%
 import numpy
 from scipy.stats import pearsonr
 
-pooled = [row for kind in list(kinds)[1:] for row in rights[kind]]
-halves_of = numpy.array(pooled).reshape(-1, 2, 4).mean(axis=2)
-alike = pearsonr(*halves_of.T)
-low, high = alike.confidence_interval()
-print(f"correlation of the halves, {len(pooled)} prompts: ", end="")
-print(f"{alike.statistic:+.2f} ({low:+.2f} to {high:+.2f})")
+
+def halves_alike(names: list) -> str:
+    pooled = [row for name in names for row in rights[name]]
+    halves = numpy.array(pooled).reshape(-1, 2, 4).mean(axis=2)
+    alike = pearsonr(*halves.T)
+    low, high = alike.confidence_interval()
+    return f"{alike.statistic:+.2f} ({low:+.2f} to {high:+.2f})"
+
+
+print("correlation of the halves, two digits:", halves_alike(list(kinds)[1:]))
+print("correlation of the halves, carry only:", halves_alike(list(kinds)[2:]))
 
 # %% [markdown]
-# If the interval covers 0, no difference between single prompts is shown. That is not the same as "there is none":
-# four samples are four coin flips, and two halves of them never agree fully. Prompts whose true rates scatter by 0.08
-# (standard deviation, about a mean of 0.86) would reach a correlation of about 0.18, by 0.10 of 0.27, by 0.13 of 0.40
-# (computed from the variance of four flips). What lies above the interval's upper end is ruled out, as far as a 95 %
-# interval rules anything out. And while the correlation stays below a third, more than half of what scatters in a pass
-# rate from eight samples is luck (Spearman and Brown: of eight samples the share that is not luck is `2r / (1 + r)`).
-# Whoever sorts by it sorts mostly by luck then.
+# Over all sums of two digits the halves agree, because of the carry. Within the sums with a carry they agree far
+# less: knowing the carry, you know most of what pass rates show. (Where that interval covers 0, no difference between
+# single prompts is shown. That is not the same as "there is none": four samples are four coin flips, and two halves
+# of them never agree fully.) Sorting by single pass rates inside a kind sorts mostly by luck.
 #
-# What is left is one digit against two. The same 400 rows in three orders, two stages of one length each, the same
-# rewards throughout: shuffled; **one digit first**, as we guessed; **two digits first**, as the pass rates say where
-# one digit is the hardest.
+# We sort by the largest difference of the table, one digit against two. The same 400 rows in three orders, two stages
+# of one length each, the same rewards throughout: shuffled; **one digit first**, as we guessed; **two digits first**,
+# as the pass rates say.
 
 
 # %%
@@ -459,8 +456,8 @@ for name in list(ORDERS)[1:]:
 # %% [markdown]
 # One seed and four tests: this says whether these **policies** differ, and not whether a curriculum helps. (For that,
 # put a loop over three seeds around it, as in section 3.) Two rules hold all the same. Judge by *both* kinds: an
-# order may change one and not the other. And where the base is never right, no order of the
-# prompts makes it so by itself: a group that is always wrong teaches only form.
+# order may change one and not the other. And where the base is never right, an order helps only through what the
+# other prompts teach: a group that is always wrong teaches only form.
 #
 # What is known about difficulty in GRPO has another shape: a prompt that is always or never right ties its group, so
 # such prompts are *dropped* and others sampled instead (Yu et al. 2025, *DAPO*, arXiv 2503.14476, "dynamic
@@ -747,7 +744,7 @@ for path in sorted(whole_one.iterdir(), key=lambda p: -p.stat().st_size)[:4]:
 # interval; look how many of them overlap.
 
 # %%
-SMALL = steps * 3 // 5 or 1
+SMALL = steps * 4 // 5 or 1
 TWICE = dict(num_iterations=2)
 KNOBS = {
     "as it was": {},
@@ -803,8 +800,7 @@ for name, (log, after, _) in tried.items():
     print(f"{name:15}{cells}  {str(after.accuracy).split(',')[0]}")
 
 # %% [markdown]
-# The row "beta 0.04" may equal the first in all but `kl`: in so few steps its pull changed nothing that this table
-# shows.
+# The row "beta 0.04" is close to the first in all but `kl`: in so few steps its pull is too small to tell from chance.
 
 # %% tags=["nbval-check-output"]
 logs_of = {name: log for name, (log, _, _) in tried.items()}
@@ -861,13 +857,13 @@ for batch, uses, group in ((64, 1, 8), (1, 8, 8), (4, 1, 8)):
 # | knob | here | what it does | shown, or source |
 # |---|---|---|---|
 # | `num_generations` | 8 | completions of one prompt; small groups tie more often. DeepSeekMath used 64 | shown above; Shao et al. 2024, arXiv 2402.03300 |
-# | `learning_rate` | 1e-3 | the first knob to turn. Too high: collapse, for good. An adapter takes about ten times that of full fine-tuning; the course's T4 profile starts a 1.5B model at 1e-5 (never run) | shown in [lesson 04](04_reading_a_run.ipynb), section 7; Schulman 2025, [*LoRA without regret*](https://thinkingmachines.ai/blog/lora/) |
+# | `learning_rate` | 2e-3 | the first knob to turn. Too high: collapse, for good. An adapter takes about ten times that of full fine-tuning; the course's T4 profile starts a 1.5B model at 1e-5 (never run) | shown in [lesson 04](04_reading_a_run.ipynb), section 7; Schulman 2025, [*LoRA without regret*](https://thinkingmachines.ai/blog/lora/) |
 # | `per_device_train_batch_size` | 64 | **completions** (not prompts) that are learned from at once: memory | shown above; TRL, `GRPOConfig` |
 # | `gradient_accumulation_steps` | 1 | such batches for one step: time instead of memory, the same gradient | exercise 2; TRL |
 # | `steps_per_generation` | as accumulation | such batches from one generation; it must hold whole groups. Above the accumulation the last batches are off-policy (sampled by an earlier state of the policy) | whole groups: shown above; off-policy: TRL, `GRPOConfig` |
 # | `num_iterations` | 1 | uses of each completion; above 1 off-policy, clipped by `epsilon` | shown above; Shao et al. 2024, there called μ |
 # | `epsilon`, `epsilon_high` | 0.2, 0.2 | how far the ratio may go before it is clipped; DAPO raises the upper one to 0.28 for exploration | no effect with one use: shown above; Yu et al. 2025, arXiv 2503.14476 |
-# | `beta` | 0.0 | pull back to the policy at the start of the stage; `kl` is logged. DeepSeekMath 0.04, DAPO none | shown: `kl` is logged; the pull is too small to see in 12 steps. More in lesson 04, section 8 |
+# | `beta` | 0.0 | pull back to the policy at the start of the stage; `kl` is logged. DeepSeekMath 0.04, DAPO none | shown: `kl` is logged; the pull is too small to tell from chance in 8 steps. More in lesson 04, section 8 |
 # | `temperature` | 1.0 | variety of a group. TRL divides the logits by it when it learns as well | variety: shown above; the division: TRL, `trl/trainer/grpo_trainer.py` |
 # | `top_p`, `top_k` | 1.0, 0 (off) | cut rare tokens when sampling. TRL does **not** cut them when it learns, so the two differ | TRL, `trl/trainer/grpo_trainer.py`; never run here |
 # | `max_completion_length` | 32 | cuts answers off; too short: no reward is ever reached | shown in lesson 04, section 9 |
