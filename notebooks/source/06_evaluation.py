@@ -355,7 +355,7 @@ for size in (5, 10, 20, 50, 100):
 # test that sees nothing is no proof that there is nothing: it may need a thousand prompts
 # (exercise 3).
 #
-# What does pairing buy? Our policies are rarely wrong, so they share few errors. Take two others,
+# What does pairing buy? Our policies are mostly right, so they share few errors. Take two others,
 # made up: 160 of 200 prompts are right with both and 28 wrong with both, 10 got better and 2
 # worse. Once paired, once as if each had been asked 200 prompts of its own (Fisher's exact test,
 # and the textbook interval).
