@@ -49,7 +49,9 @@ def test_the_committed_lesson_computes_its_verdicts(committed, verdict):
 def check_what_the_words_say(text: str) -> None:
     """Claims that the lesson makes in words, which have to hold for both families."""
     assert rate(text, "strings:  strict") < 0.05 < rate(text, "messages: strict")
-    assert rate(text, "two examples  in form") < rate(text, "no examples   in form")
+    assert rate(text, "two examples  strict") < rate(text, "no examples   strict")
+    bare, shown = re.findall(rf"^\w+ examples +strict .*\n  last number {RATE}", text, re.MULTILINE)
+    assert int(shown[0]) < int(bare[0]) / 2  # "far fewer answers are right"
     assert rate(text, "after, on the same samples:") == 0
     assert 0 < rate(text, "after, on new samples:") < rate(text, "ties before:")
     tied = [re.findall(rf"{name}, \w+ half: frac_reward_zero_std {RATE}", text) for name in ("the pool", "the kept")]

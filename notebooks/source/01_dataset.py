@@ -277,16 +277,13 @@ print(render_prompt(tokenizer, few[0]))
 # Does it help? Measure it. That is the rule for every idea about prompts:
 
 # %%
-from grpo_utils import split_form
-
 as_few = ask(few)
 for name, texts in (("no examples", as_chat), ("two examples", as_few)):
-    formed = sum(split_form(text) is not None for text in texts)
-    print(f"{name:13} in form {Rate(formed, len(texts))}")
+    print(f"{name:13} {judged(texts)}")
     print(" ", texts[0])
 
 # %% [markdown]
-# Here it **harms**: this tiny model has never seen a conversation with earlier answers. Large base models gain from
+# Here it **harms**: far fewer answers are right, because this tiny model has never seen a conversation with earlier answers. Large base models gain from
 # examples (Brown et al. 2020, arXiv 2005.14165), and large instruct models are said to. Two costs remain for them: every prompt grows longer, and
 # all completions of a group grow more alike, while GRPO lives on their differences. Often one starts with
 # examples to get any reward at all and drops them once the form is learned.
