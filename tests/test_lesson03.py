@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "03_grpo_lora.ipynb"
 RATES = {"n", "format_rate", "accuracy", "accuracy_ci95", "greedy_accuracy"}
 IN_FORM = {"formed", "accuracy_given_format", "accuracy_given_format_ci95"}
-TIMES = {"train_seconds", "wall_seconds"}
+TIMES = {"train_seconds", "wall_seconds", "processor_seconds"}
 
 
 def run_lesson(folder, **parameters: object) -> subprocess.CompletedProcess:
