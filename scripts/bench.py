@@ -9,6 +9,7 @@ and once more with the same seed. Each run has a folder of its own. Leave the ma
 
 import json
 import platform
+import resource
 import shutil
 import subprocess
 import sys
@@ -23,7 +24,7 @@ import psutil
 sys.path.insert(0, str(Path(__file__).parent))
 import minutes
 
-from grpo_utils import FAMILIES, PROFILES, math_rewards
+from grpo_utils import FAMILIES, PROFILES, Rate, math_rewards
 
 ROOT = Path(__file__).parent.parent
 LESSON = ROOT / "notebooks" / "03_grpo_lora.ipynb"
@@ -41,7 +42,7 @@ class Run(NamedTuple):
 
     name: str
     family: str
-    seconds: float
+    seconds: float  # of processor time
     peak: float  # GB, of kernel and runner together
     report: dict  # lesson 03's; empty for the others
 
@@ -57,6 +58,12 @@ def run_lesson(lesson: Path, family: str, **parameters: object) -> Run:
     return Run(*json.loads(kept.read_text(encoding="utf-8")))
 
 
+def seconds_of_a_step(runs: list[Run]) -> float:
+    """Processor seconds of one training step: what the longest run took more than the shortest, per step."""
+    first, last = runs[0].report, runs[-1].report
+    return (last["processor_seconds"] - first["processor_seconds"]) / (last["steps"] - first["steps"])
+
+
 def with_steps(family: str, steps: int) -> Run:
     """Lesson 03 with a number of steps; the profile's own number is the run of seed 0."""
     own = steps == PROFILES["cpu"].steps
@@ -66,12 +73,18 @@ def with_steps(family: str, steps: int) -> Run:
 def measured_run(lesson: Path, family: str, parameters: dict) -> Run:
     parameters = {"PROFILE": "cpu", "FAMILY": family} | parameters
     flags = [part for name, value in parameters.items() for part in ("-p", name, str(value))]
-    started = time.perf_counter()
+    used = children_seconds()
     with tempfile.TemporaryDirectory() as folder:
         peak = peak_memory(Path(folder), [sys.executable, "-m", "grpo_utils", "run", str(lesson), *flags])
-        seconds = time.perf_counter() - started
+        seconds = children_seconds() - used
         report = json.loads((Path(folder) / "outputs/run/report.json").read_text()) if lesson == LESSON else {}
     return Run(lesson.stem, family, seconds, peak, report)
+
+
+def children_seconds() -> float:
+    """Processor seconds of all ended children; unlike the clock, they count little of what else the machine does."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def peak_memory(folder: Path, command: list[str]) -> float:
@@ -151,24 +164,29 @@ def family_table(runs: list[Run]) -> str:
         row(f"seed {r.report['seed']}, {key}", r.report[key]) for r in runs for key in ("before", "after", "merged")
     ]
     report, peak = runs[0].report, max(run.peak for run in runs)
-    lines = [f"### `{report['model']}`, {report['steps']} steps", "", HEAD, *rows, "", costs(runs)]
+    lines = [f"### `{report['model']}`, {report['steps']} steps", "", HEAD, *rows, "", pooled(runs), costs(runs)]
     return "\n".join([*lines, f"Peak memory {peak:.1f} GB (kernel and runner)."])
 
 
+def pooled(runs: list[Run]) -> str:
+    """Of the answers in form, how many were right before and after, over all seeds: one seed has few before."""
+    shares = []
+    for key in ("before", "after"):
+        summaries = [run.report[key] for run in runs]
+        right = sum(round(summary["accuracy"] * summary["n"]) for summary in summaries)
+        shares.append(f"{Rate(right, sum(summary['formed'] for summary in summaries))} {key}")
+    return f"Over all seeds, right among those in form: {', and '.join(shares)}."
+
+
 def costs(runs: list[Run]) -> str:
-    """Seconds, tests and merges of some runs: from the least to the most."""
+    """Seconds, tests and merges of some runs: the least and the most."""
     reports = [run.report for run in runs]
-    used, clock, trained = (span(reports, f"{key}_seconds") for key in ("processor", "wall", "train"))
+    used = [report["processor_seconds"] for report in reports]
     return (
-        f"From kernel start to report: {used} processor seconds, or {clock} seconds on the clock; training {trained}. "
+        f"From kernel start to report: {min(used):.0f} to {max(used):.0f} processor seconds. "
         f"Paired test of the sampled accuracy: p at most {max(report['p_value'] for report in reports):.0e}. "
         f"Largest logit difference of an fp32 merge: {max(report['merge_difference'] for report in reports):.0e}."
     )
-
-
-def span(reports: list[dict], key: str) -> str:
-    values = [report[key] for report in reports]
-    return f"{min(values):.0f} to {max(values):.0f}"
 
 
 def steps_table(runs: list[Run]) -> str:
@@ -189,7 +207,7 @@ def processor() -> str:
 
 def page(runs: list[Run], seeds: list[list[Run]], steps: list[list[Run]], again: Run) -> str:
     report = seeds[0][0].report
-    step = report["train_seconds"] / report["steps"]
+    step = seconds_of_a_step(steps[0])
     rate, completions = rewards_per_second(), PROFILES["cpu"].completions_per_step
     repeated = "the same report" if same(report, again.report) else "DIFFERENT reports"
     versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
@@ -219,7 +237,9 @@ processor seconds from kernel start to report. The profile's number of steps was
 
 ## Minutes and memory of all lessons
 
-Run from a terminal, from the first cell to the last, one at a time; the largest memory of kernel and runner together.
+Run from a terminal, from the first cell to the last. Time is processor time of kernel, runner and what they start: the
+minutes on a machine that does nothing else. (A busy machine makes it longer by a third or so.) Memory is the largest of
+kernel and runner together.
 
 | lesson | family | time | memory |
 |---|---|---|---|

@@ -48,13 +48,19 @@ def seeds_of(model: str) -> dict[tuple[int, str], list[float]]:
 
 
 @pytest.mark.parametrize(("model", "least"), [("tiny-qwen3", 0.90), ("tiny-gemma3", 0.85)])
-def test_form_and_ability_rose_with_every_seed(model, least):
+def test_it_learned_with_every_seed(model, least):
     rows = seeds_of(model)
     assert len(rows) == 15
-    gains = []
     for seed in range(5):
         before, after = rows[seed, "before"], rows[seed, "after"]
         assert before[1] < 0.4 and before[2] <= 0.1
         assert after[1] >= least and after[2] >= 0.95
-        gains.append(after[3] - before[3])
-    assert sum(gains) / 5 >= 0.15  # of one seed it is uncertain: few answers are in form before
+
+
+@pytest.mark.parametrize("model", ["tiny-qwen3", "tiny-gemma3"])
+def test_over_all_seeds_ability_rose_by_at_least_0_15(model):
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    said = page.split("## How many steps")[0].split(f"### `{model}`")[1]
+    found = re.search(r"in form: (\S+) \(\S+ to (\S+)\), \d+ of \d+ before, and (\S+) \((\S+) to", said)
+    before, before_high, after, after_low = map(float, found.groups())
+    assert after - before >= 0.15 and before_high < after_low
