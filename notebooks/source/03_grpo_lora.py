@@ -571,12 +571,19 @@ settings = {
 }
 
 # %%
-from grpo_utils import (
-    processor_seconds,
-    seconds_since_start,
-    versions,
-    write_report,
-)
+from grpo_utils import processor_seconds, seconds_since_start
+
+
+def seconds() -> dict:
+    """Since the kernel started: on the clock, and of processor time."""
+    return {
+        "wall_seconds": seconds_since_start(),
+        "processor_seconds": processor_seconds(),
+    }
+
+
+# %%
+from grpo_utils import versions, write_report
 
 report = {
     "profile": profile.name,
@@ -590,8 +597,7 @@ report = {
     "after": after.summary(),
     "p_value": p_value,
     "train_seconds": train_seconds,
-    "wall_seconds": seconds_since_start(),
-    "processor_seconds": processor_seconds(),
+    **seconds(),
     "versions": versions(),
     "config": settings,
 }
@@ -633,8 +639,7 @@ print(
 report |= {
     "merged": merged.summary(),
     "merge_difference": merge_difference,
-    "wall_seconds": seconds_since_start(),
-    "processor_seconds": processor_seconds(),
+    **seconds(),
 }
 print("written:", write_report(run_folder, report))
 
