@@ -14,7 +14,7 @@
 # | | CPU | T4 |
 # |---|---|---|
 # | time for Run All | about 3 minutes ([measured](../docs/results.md)) | never run |
-# | memory | 1.5 GB ([measured](../docs/results.md)) | |
+# | memory | 1.3 GB ([measured](../docs/results.md)) | |
 # | model | 0.46 million parameters, ships with the course | the same: it trains on the CPU |
 #
 # **While it trains**, cover the text below a figure and name the fault from the curves alone.

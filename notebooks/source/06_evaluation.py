@@ -12,7 +12,7 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 3 minutes ([measured](../docs/results.md)) | never run |
+# | time for Run All | about 2 minutes ([measured](../docs/results.md)) | never run |
 # | memory | 1.1 GB ([measured](../docs/results.md)) | |
 # | model | 0.46 million parameters, ships with the course | the same: it trains on the CPU |
 #

@@ -14,7 +14,7 @@
 # | | CPU | T4 |
 # |---|---|---|
 # | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
-# | memory | 1.5 GB ([measured](../docs/results.md)) | |
+# | memory | 1.4 GB ([measured](../docs/results.md)) | |
 # | model | 0.46 million parameters, ships with the course | the same: it trains on the CPU |
 #
 # The bars below may come from a busier machine.
