@@ -11,7 +11,7 @@ from decimal import Decimal
 from completions import messages_of, said_in
 
 NUMBER = re.compile(r"-?\$?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?")
-FORM = re.compile(r"[^<>]*<answer>([^<>]+)</answer>\s*")  # the last turn: words if it likes, then one answer
+FORM = re.compile(r"\A[^<>]*<answer>([^<>]+)</answer>\s*")  # the last turn: words if it likes, then one answer
 
 
 def number(text: str | None) -> Decimal | None:
