@@ -90,7 +90,6 @@ from .export import (
     vllm_command,
     write_card,
 )
-from .health import Verdict, diagnose, diagnose_error, diagnose_file, metrics_table, read_log, what_is
 from .install import check_gpu, check_versions
 from .models import (
     LORA_TARGETS,
@@ -119,7 +118,6 @@ from .plots import (
     show,
     weight_curve,
 )
-from .preflight import PreflightReport, estimate_memory, estimate_minutes, model_sizes, preflight
 from .profiles import (
     BACKENDS,
     FAMILIES,
@@ -133,7 +131,6 @@ from .profiles import (
     find_profile,
     prepare_machine,
 )
-from .reward_lab import Finding, ProbeReport, probe
 from .rewards import (
     TAGS,
     AdaptiveReward,
@@ -218,7 +215,7 @@ from .training import (
 
 __version__ = "0.1.0"
 
-_LAZY = {"HealthCallback": "health", "ProgressBar": "progress", "show_progress": "progress"}
+_LAZY = {"ProgressBar": "progress", "show_progress": "progress"}
 
 _EAGER = {name for name, value in globals().items() if not (name.startswith("_") or isinstance(value, _Module))}
 __all__ = sorted(_EAGER | set(_LAZY))

@@ -2,8 +2,6 @@
 
 import argparse
 import ast
-import json
-import logging
 import shutil
 import sys
 import time
@@ -129,66 +127,6 @@ def first_training(folder: Path) -> str:
     return next(line.partition(" #")[0].strip() for line in lines if "train.py --config config.cpu.yaml" in line)
 
 
-def probe_files(arguments: argparse.Namespace) -> int:
-    """Attack rewards from files; 0 if they are ok, 1 if not."""
-    from .reward_lab import probe
-    from .reward_lab.loading import find_reward, folders_of, imports_from
-
-    columns = {name: read_column(name, values) for name, values in arguments.column}
-    with imports_from(*(folder for target in arguments.reward for folder in folders_of(target))):
-        rewards = [find_reward(target) for target in arguments.reward]
-        report = probe(
-            rewards if len(rewards) > 1 else rewards[0],
-            answers=arguments.answers,
-            answer_column=arguments.answer_column,
-            columns=columns,
-            tags=arguments.tags,
-            weights=arguments.weights,
-            examples=arguments.example,
-        )
-    print(report)
-    return 0 if report.ok else 1
-
-
-def health_of(path: Path) -> int:
-    """Say how a run went, from its log; 0 if nothing is wrong, 1 if something is."""
-    from .health import diagnose_file
-
-    verdicts = diagnose_file(path)
-    print(*verdicts, sep="\n")
-    # In a file no step follows in which a reward that never scored could still be earned.
-    return int(any(verdict.alarming or verdict.code in ("dead_reward", "format_ignored") for verdict in verdicts))
-
-
-def read_column(name: str, text: str) -> list:
-    """A dataset column of the command line: a JSON list.
-
-    >>> read_column("tests", '["f(1) == 2", "f(2) == 3"]')
-    ['f(1) == 2', 'f(2) == 3']
-    """
-    try:
-        values = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise CourseError(
-            f'column {name!r}: {text!r} is no JSON ({error}). Write a list, such as \'["a", "b"]\'.'
-        ) from error
-    if not isinstance(values, list):
-        raise CourseError(f"column {name!r}: {text!r} is no JSON list; write '[…]', one value for each answer.")
-    return values
-
-
-def preflight_file(arguments: argparse.Namespace) -> int:
-    """Check a config file before a run; 0 if it may start, 1 if not."""
-    from .preflight.config_file import Choices, preflight_file
-
-    # Says at the import that a faster 4-bit kernel could be downloaded, which nothing here needs.
-    logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
-    chosen = Choices(arguments.model, arguments.train, arguments.heldout, tuple(arguments.reward), arguments.gpu)
-    report = preflight_file(arguments.config, chosen)
-    print(report)
-    return 0 if report.ok else 1
-
-
 def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m grpo_utils", description=__doc__.splitlines()[0])
@@ -210,36 +148,6 @@ def parse() -> argparse.Namespace:
     project = commands.add_parser("new", help="copy a template into a folder of your own, with a tiny model")
     project.add_argument("template", metavar="TEMPLATE", help="for example basic_grpo")
     project.add_argument("folder", type=Path, metavar="FOLDER", help="new or empty")
-    attack = commands.add_parser("probe", help="attack a reward of yours before training on it")
-    attack.add_argument("reward", nargs="+", metavar="FILE.py:function", help="one reward, or several to be summed")
-    attack.add_argument("--answers", nargs="+", metavar="GOLD", help="gold answers as your dataset holds them")
-    attack.add_argument("--answer-column", default="answer", metavar="NAME", help="the column they arrive under")
-    attack.add_argument(
-        "--column", nargs=2, action="append", default=[], metavar=("NAME", "JSON"), help="a further column, a JSON list"
-    )
-    attack.add_argument(
-        "--tags", nargs="*", metavar="TEXT", help="the four texts around reasoning and answer; none: the answer alone"
-    )
-    attack.add_argument("--weights", nargs="+", type=float, metavar="W", help="a weight for each reward")
-    attack.add_argument(
-        "--example", action="append", default=[], metavar="TEXT", help="a completion of yours that it should react to"
-    )
-    log = commands.add_parser("health", help="say what is wrong with a run, from its log")
-    log.add_argument(
-        "log",
-        type=Path,
-        help="trainer_state.json, a folder with one, a JSON list, JSON lines, or a text with the error",
-    )
-    check = commands.add_parser("preflight", help="find in seconds what would fail or waste a run of trl grpo")
-    check.add_argument("config", type=Path, metavar="config.yaml", help="as trl grpo --config reads it")
-    rows = ".jsonl, .json or .csv, or addition or gsm8k"
-    check.add_argument("--train", default="", metavar="FILE", help=f"training rows: {rows}")
-    check.add_argument("--heldout", default="", metavar="FILE", help="held-out rows, likewise")
-    check.add_argument(
-        "--reward", action="append", default=[], metavar="FILE.py:function", help="instead of the file's reward_funcs"
-    )
-    check.add_argument("--gpu", default="", choices=["t4", "l4", "a100", "h100", "cpu"], help="if not this machine's")
-    check.add_argument("--model", default="", help="instead of the file's model_name_or_path")
     return parser.parse_args()
 
 
@@ -254,12 +162,6 @@ def main() -> None:
             print(f"{profile.name}: {reason}\n{profile.why}\n{profile.evidence}")
         elif arguments.command == "new":
             start_project(arguments.template, arguments.folder)
-        elif arguments.command == "probe":
-            sys.exit(probe_files(arguments))
-        elif arguments.command == "health":
-            sys.exit(health_of(arguments.log))
-        elif arguments.command == "preflight":
-            sys.exit(preflight_file(arguments))
         else:
             show_report(arguments.folder)
     except CourseError as error:

@@ -17,9 +17,7 @@ from pathlib import Path
 
 from bench import processor
 
-from grpo_utils import prepare_machine
-from grpo_utils.install import installed_version
-from grpo_utils.preflight.estimate import (
+from grpo_check.preflight.estimate import (
     GIB,
     HARDWARE,
     MEMORY_FACTOR,
@@ -29,7 +27,9 @@ from grpo_utils.preflight.estimate import (
     estimate_memory,
     estimate_minutes,
 )
-from grpo_utils.preflight.sizes import model_sizes
+from grpo_check.preflight.sizes import model_sizes
+from grpo_utils import prepare_machine
+from grpo_utils.install import installed_version
 from grpo_utils.profiles import BACKENDS, CPU, PROFILES
 
 ROOT = Path(__file__).parent.parent

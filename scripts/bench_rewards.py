@@ -20,6 +20,8 @@ from pathlib import Path
 import hostile
 from bench import peak_memory, processor
 
+from grpo_check.reward_lab.forms import FORMS
+from grpo_check.reward_lab.matrix import cases
 from grpo_utils import (
     AnswerReward,
     as_chat,
@@ -41,8 +43,6 @@ from grpo_utils import (
 )
 from grpo_utils.install import installed_version
 from grpo_utils.profiles import CPU
-from grpo_utils.reward_lab.forms import FORMS
-from grpo_utils.reward_lab.matrix import cases
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "rewards.md"

@@ -45,7 +45,7 @@ def seconds(task, repeats: int = 3) -> float:
 
 def sources() -> list[Path]:
     """Every file with code of this project that may meet a stranger's text."""
-    folders = ("grpo_utils", "templates", "notebooks/source")
+    folders = ("grpo_utils", "grpo_check", "templates", "notebooks/source")
     return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")) if "test_" not in path.name]
 
 

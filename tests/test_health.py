@@ -13,14 +13,14 @@ from conftest import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grpo_check.health import CODES, THRESHOLDS, Verdict, diagnose, diagnose_error, diagnose_file, read_log
+from grpo_check.health.diagnosis import judge
+from grpo_check.health.log import read_history
+from grpo_check.health.rules import AT_ONCE, IN_TIME
+from grpo_check.health.statistics import share_right
+from grpo_check.health.verdicts import EXPLAINS, QUIET
+from grpo_check.health.watching import subjects_of
 from grpo_utils.errors import CourseError
-from grpo_utils.health import CODES, THRESHOLDS, Verdict, diagnose, diagnose_error, diagnose_file, read_log
-from grpo_utils.health.diagnosis import judge
-from grpo_utils.health.log import read_history
-from grpo_utils.health.rules import AT_ONCE, IN_TIME
-from grpo_utils.health.statistics import share_right
-from grpo_utils.health.verdicts import EXPLAINS, QUIET
-from grpo_utils.health.watching import subjects_of
 
 
 def healthy(steps: int = 40, seed: int = 0) -> list[dict]:
@@ -193,7 +193,7 @@ def test_every_code_has_a_meaning_and_every_rule_a_code():
 
 
 def test_every_threshold_has_a_source_and_is_used():
-    rules = "".join(path.read_text() for path in (ROOT / "grpo_utils" / "health").glob("*.py"))
+    rules = "".join(path.read_text() for path in (ROOT / "grpo_check" / "health").glob("*.py"))
     for name, threshold in THRESHOLDS.items():
         assert threshold.meaning and threshold.source
         assert f'limit("{name}")' in rules, name
@@ -452,7 +452,7 @@ def test_a_folder_without_a_log(tmp_path):
 
 
 def terminal(*arguments: object) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "grpo_utils", "health", *map(str, arguments)]
+    command = [sys.executable, "-m", "grpo_check", "health", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True)
 
 

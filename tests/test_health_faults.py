@@ -8,9 +8,9 @@ import pytest
 from health_logs import WELL, as_unsloth, bend, drawn, rescaled, run, simulate
 from test_health import BROKEN, CUT, NOTED, changed, check, flat, healthy
 
+from grpo_check.health import Verdict, diagnose, diagnose_file, metrics_table
+from grpo_check.health.log import read_history
 from grpo_utils.errors import CourseError
-from grpo_utils.health import Verdict, diagnose, diagnose_file, metrics_table
-from grpo_utils.health.log import read_history
 
 
 def codes(log: list[dict]) -> list[str]:

@@ -3,7 +3,7 @@
 import pytest
 from health_logs import WELL, bend, simulate
 
-from grpo_utils.health import diagnose
+from grpo_check.health import diagnose
 
 
 def alarms(log: list[dict], stride: int = 1) -> dict[str, int]:

@@ -5,9 +5,8 @@ import time
 
 import pytest
 
+from grpo_check import HealthCallback, diagnose
 from grpo_utils import (
-    HealthCallback,
-    diagnose,
     keep_trainable_fp32,
     load_policy,
     load_rows,
@@ -157,7 +156,7 @@ def test_another_form_than_the_courses_is_not_judged():
 def test_prompts_that_hold_the_template_already_are_no_bare_strings():
     from transformers import AutoTokenizer
 
-    from grpo_utils.health.watching import is_bare_string
+    from grpo_check.health.watching import is_bare_string
     from grpo_utils.models import model_path
 
     tokenizer = AutoTokenizer.from_pretrained(model_path("tiny-qwen3"))
@@ -210,7 +209,7 @@ def test_the_callback_costs_under_one_percent_of_a_training(tmp_path):
 @pytest.fixture
 def impatient(monkeypatch):
     """Half a second is a stall, instead of half a minute."""
-    from grpo_utils.health import THRESHOLDS
+    from grpo_check.health import THRESHOLDS
 
     monkeypatch.setitem(THRESHOLDS, "stalled_seconds", THRESHOLDS["stalled_seconds"]._replace(value=0.5))
 
@@ -317,7 +316,7 @@ def test_an_evaluation_before_the_training_is_no_error(tmp_path):
 
 
 def test_steps_that_have_become_slower_are_called_stalled_once_and_not_each(tmp_path, impatient):
-    from grpo_utils.health.stalling import Watchdog
+    from grpo_check.health.stalling import Watchdog
 
     class Training(Watchdog):
         def _is_training(self):  # no trainer is needed here
@@ -350,8 +349,8 @@ def test_a_resumed_run_does_not_repeat_an_old_stall(tmp_path, capsys):
 HANGING = """
 import re, sys, time
 from pathlib import Path
-from grpo_utils.health import THRESHOLDS, stalling
-from grpo_utils.health.stalling import Watchdog
+from grpo_check.health import THRESHOLDS, stalling
+from grpo_check.health.stalling import Watchdog
 from transformers import Trainer
 
 THRESHOLDS["stalled_seconds"] = THRESHOLDS["stalled_seconds"]._replace(value=0.2)
@@ -390,9 +389,10 @@ def test_a_regular_expression_that_lets_no_other_thread_run_is_named_in_the_file
 
 
 CHECKPOINTING = """
-from grpo_utils import HealthCallback, evaluate, load_policy, load_rows
+from grpo_check import HealthCallback
+from grpo_utils import evaluate, load_policy, load_rows
 from grpo_utils.evaluation import generate
-from grpo_utils.health.samples import take_samples
+from grpo_check.health.samples import take_samples
 from grpo_utils.profiles import CPU, prepare_machine
 
 prepare_machine(CPU)

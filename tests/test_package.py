@@ -90,7 +90,7 @@ def cli(*arguments: str, cwd=ROOT) -> subprocess.CompletedProcess:
 
 def test_cli_help_lists_the_commands():
     said = cli("--help").stdout
-    assert all(command in said for command in ("run", "machine", "report", "probe"))
+    assert all(command in said for command in ("run", "machine", "report", "new"))
 
 
 def test_cli_machine_says_profile_and_reason():

@@ -10,11 +10,11 @@ from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from grpo_check.preflight import CODES, HARDWARE, Sizes, estimate_memory, estimate_minutes, model_sizes, preflight
+from grpo_check.preflight import arguments as of_arguments
+from grpo_check.preflight.estimate import MEMORY_FACTOR, MINUTES_FACTOR
 from grpo_utils import chat_prompt, exact_reward, load_rows, math_rewards, model_path, training_arguments
 from grpo_utils.errors import CourseError
-from grpo_utils.preflight import CODES, HARDWARE, Sizes, estimate_memory, estimate_minutes, model_sizes, preflight
-from grpo_utils.preflight import arguments as of_arguments
-from grpo_utils.preflight.estimate import MEMORY_FACTOR, MINUTES_FACTOR
 from grpo_utils.profiles import CPU, PROFILES, T4, Gpu
 
 SECONDS = 5.0
@@ -468,13 +468,12 @@ def test_what_cannot_be_checked_is_a_course_error():
 
 
 def test_the_function_and_the_package_share_a_name():
-    import grpo_utils
-    import grpo_utils.preflight.report
-    from grpo_utils import preflight as function
-    from grpo_utils.preflight import PreflightReport
+    import grpo_check.preflight.report
+    from grpo_check import preflight as function
+    from grpo_check.preflight import PreflightReport
 
-    assert function is preflight is grpo_utils.preflight and callable(function)
-    assert grpo_utils.PreflightReport is PreflightReport
+    assert function is preflight is grpo_check.preflight and callable(function)
+    assert grpo_check.PreflightReport is PreflightReport
 
 
 def test_no_weights_are_loaded(load_tokenizer, tmp_path):

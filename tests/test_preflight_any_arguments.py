@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_preflight import HELDOUT, REWARDS, ROWS, imports, load_tokenizer  # noqa: F401
 
+from grpo_check.preflight import preflight
+from grpo_check.preflight.config_file import preflight_file
 from grpo_utils import training_arguments
 from grpo_utils.errors import CourseError
-from grpo_utils.preflight import preflight
-from grpo_utils.preflight.config_file import preflight_file
 from grpo_utils.profiles import CPU
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from grpo_utils import preflight, training_arguments
+from grpo_check import preflight
+from grpo_check.preflight.config_file import Choices, preflight_file, read_config_file, read_rows
+from grpo_utils import training_arguments
 from grpo_utils.errors import CourseError
-from grpo_utils.preflight.config_file import Choices, preflight_file, read_config_file, read_rows
 from grpo_utils.profiles import CPU
 
 SOUND = """
@@ -237,7 +238,7 @@ def test_trls_own_rewards_are_found_by_name(folder):
 
 
 def terminal(folder, *arguments: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "grpo_utils", "preflight", *arguments]
+    command = [sys.executable, "-m", "grpo_check", "preflight", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 

@@ -7,10 +7,10 @@ import pytest
 from datasets import Dataset
 from test_preflight import HELDOUT, REWARDS, ROWS, changed, check, codes, imports, load_tokenizer, on  # noqa: F401
 
+from grpo_check.preflight import model_sizes, preflight
+from grpo_check.preflight import planned as of_planned
 from grpo_utils import chat_prompt
 from grpo_utils.errors import CourseError
-from grpo_utils.preflight import model_sizes, preflight
-from grpo_utils.preflight import planned as of_planned
 from grpo_utils.profiles import Gpu
 
 
@@ -65,12 +65,12 @@ def test_a_slow_reward_does_not_take_minutes(load_tokenizer):  # noqa: F811
     started = time.perf_counter()
     report = check(load_tokenizer(), rewards=sleepy)
     assert report.ok and "too slow to try here" in report.skipped["the reward lab"], str(report)
-    assert "python -m grpo_utils probe" in report.skipped["the reward lab"]
+    assert "python -m grpo_check probe" in report.skipped["the reward lab"]
     assert time.perf_counter() - started < 5
 
 
 def test_the_lab_has_a_time_budget_in_all(load_tokenizer, monkeypatch):  # noqa: F811
-    from grpo_utils.preflight import rewards
+    from grpo_check.preflight import rewards
 
     monkeypatch.setattr(rewards, "LAB_SECONDS", 0.0)
     report = check(load_tokenizer())
@@ -299,7 +299,7 @@ def test_a_number_of_processes_that_is_none_is_one_sentence(monkeypatch):
 
 
 def test_names_in_a_file_that_are_none_are_one_sentence(tmp_path):
-    from grpo_utils.preflight.config_file import preflight_file
+    from grpo_check.preflight.config_file import preflight_file
 
     path = tmp_path / "config.yaml"
     for line, said in {"dataset_name: 3": "dataset_name: 3 is a int", "model_name_or_path: [a]": "is a list"}.items():

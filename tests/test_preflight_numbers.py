@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_preflight import HELDOUT, REWARDS, ROWS, imports, load_tokenizer  # noqa: F401
 
+from grpo_check.preflight import preflight
 from grpo_utils import chat_prompt, model_path, training_arguments
 from grpo_utils.errors import CourseError
-from grpo_utils.preflight import preflight
 from grpo_utils.profiles import CPU
 
 ARGUMENTS = {name: value for name, value in training_arguments(CPU).items() if name != "steps_per_generation"}

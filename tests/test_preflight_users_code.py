@@ -8,8 +8,8 @@ import pytest
 from test_preflight import HELDOUT, ROWS, check, imports, load_tokenizer  # noqa: F401
 from test_preflight_cli import SOUND, terminal
 
+from grpo_check.preflight.config_file import Choices, preflight_file
 from grpo_utils.errors import CourseError
-from grpo_utils.preflight.config_file import Choices, preflight_file
 
 RIGHT = """
 from grpo_utils import correctness_reward

@@ -7,8 +7,8 @@ import sys
 import pytest
 from conftest import ROOT
 
+from grpo_check.reward_lab.loading import load_reward
 from grpo_utils.errors import CourseError
-from grpo_utils.reward_lab.loading import load_reward
 
 REWARDS = """
 from grpo_utils import completion_text, correctness_reward, same_answer
@@ -54,7 +54,7 @@ def folder(tmp_path_factory):
 
 
 def probe(folder, *arguments: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "grpo_utils", "probe", *arguments]
+    command = [sys.executable, "-m", "grpo_check", "probe", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 

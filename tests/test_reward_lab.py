@@ -19,12 +19,12 @@ from trl.rewards import (
 )
 from trl.rewards import think_format_reward as trl_think_format_reward
 
-from grpo_utils import probe
+from grpo_check import probe
+from grpo_check.reward_lab import CODES, rules
+from grpo_check.reward_lab.answers import kind_of, other_writings, wrong_answers
+from grpo_check.reward_lab.forms import FORMS
+from grpo_check.reward_lab.matrix import cases
 from grpo_utils.errors import CourseError
-from grpo_utils.reward_lab import CODES, rules
-from grpo_utils.reward_lab.answers import kind_of, other_writings, wrong_answers
-from grpo_utils.reward_lab.forms import FORMS
-from grpo_utils.reward_lab.matrix import cases
 from grpo_utils.rewards import (
     AdaptiveReward,
     AnswerReward,
@@ -388,7 +388,7 @@ def backtracks(completions, **kwargs):
 
 
 def test_a_reward_that_never_ends_is_cut_off(monkeypatch):
-    monkeypatch.setattr("grpo_utils.reward_lab.calling.LONGEST_CALL", 0.3)
+    monkeypatch.setattr("grpo_check.reward_lab.calling.LONGEST_CALL", 0.3)
     started = time.perf_counter()
     report = probe(backtracks, tags=())
     assert "slow" in report.codes and "no end within" in str(report)
@@ -555,7 +555,7 @@ async def hangs_async(completions, answer, **kwargs):
 
 @pytest.mark.parametrize("reward", [hangs, hangs_async])
 def test_a_reward_that_always_hangs_is_no_sound_one(reward, monkeypatch):
-    monkeypatch.setattr("grpo_utils.reward_lab.calling.LONGEST_CALL", 0.05)
+    monkeypatch.setattr("grpo_check.reward_lab.calling.LONGEST_CALL", 0.05)
     started = time.perf_counter()
     report = probe(reward, answers=["42"])
     assert not report.ok and {"raises", "slow"} <= report.codes

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from grpo_check.reward_lab import loading
+from grpo_check.reward_lab.loading import find_reward, imports_from, load_attribute, load_reward
 from grpo_utils.errors import CourseError
-from grpo_utils.reward_lab import loading
-from grpo_utils.reward_lab.loading import find_reward, imports_from, load_attribute, load_reward
 
 SOUND = """
 from grpo_utils import correctness_reward
@@ -153,7 +153,7 @@ def test_a_folder_is_not_a_file(tmp_path):
 
 
 def probe(target: str, folder: Path) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "grpo_utils", "probe", target, "--answers", "42"]
+    command = [sys.executable, "-m", "grpo_check", "probe", target, "--answers", "42"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 

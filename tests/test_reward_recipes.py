@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from conftest import ROOT
 
-from grpo_utils import probe
+from grpo_check import probe
 
 PAGE = (ROOT / "docs" / "rewards.md").read_text(encoding="utf-8")
 SECTION = re.search(r"^## Recipes\n(.*?)^## ", PAGE, re.DOTALL | re.MULTILINE)[1]

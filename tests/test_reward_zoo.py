@@ -7,9 +7,10 @@ import time
 import pytest
 import reward_zoo
 
+from grpo_check import probe
+from grpo_check.reward_lab.report import CODES
 from grpo_utils import completion_text as said
-from grpo_utils import correctness_reward, extract_answer, probe
-from grpo_utils.reward_lab.report import CODES
+from grpo_utils import correctness_reward, extract_answer
 
 GIVEN = dict(answers=["42", "7"])
 MIXED = re.compile(r"(?:[0-9]+|[a-z ])*$")

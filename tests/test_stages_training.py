@@ -365,7 +365,7 @@ def test_a_folder_that_was_moved_is_the_same_run(unbroken, tmp_path):
 
 
 def test_the_bar_stands_once_and_with_the_last_rewards(tmp_path, capsys):
-    from grpo_utils import HealthCallback
+    from grpo_check import HealthCallback
 
     logs, _, _ = run(plan()[:1], tmp_path, callbacks=lambda: [HealthCallback()])
     printed = capsys.readouterr().out

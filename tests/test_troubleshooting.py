@@ -5,8 +5,8 @@ import re
 import pytest
 from conftest import ROOT
 
+from grpo_check.health import CODES, diagnose_error
 from grpo_utils import load_policy, load_rows, math_rewards, training_arguments
-from grpo_utils.health import CODES, diagnose_error
 from grpo_utils.profiles import CPU
 
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")

@@ -239,7 +239,7 @@ pandas.DataFrame(rows).set_index("profile")
 # %%
 from transformers import Qwen2Config
 
-from grpo_utils import estimate_memory, estimate_minutes, model_sizes
+from grpo_check import estimate_memory, estimate_minutes, model_sizes
 
 SHAPES = {  # hidden, layers, heads, key-value heads, intermediate
     "0.5B": (896, 24, 14, 2, 4864),
@@ -283,7 +283,7 @@ for name, numbers in SHAPES.items():
 # %% [markdown]
 # The minutes are for training alone; lesson 03 adds the download, three evaluations and the merge. A free T4 has 14.6 GiB, so
 # the largest of these may fit, and takes hours. For a first run take 0.5B or 1.5B. For
-# a configuration of your own, `python -m grpo_utils preflight config.yaml` says it before you wait.
+# a configuration of your own, `python -m grpo_check preflight config.yaml` says it before you wait.
 
 # %% [markdown]
 # ## 5. The course

@@ -119,7 +119,7 @@ def naive_reward(completions, answer, **kwargs) -> list[float]:
 # what is wrong.
 
 # %% tags=["nbval-check-output"]
-from grpo_utils import probe
+from grpo_check import probe
 
 GOLD = ["42", "1250", "-5"]
 print(probe(naive_reward, answers=GOLD))
@@ -199,7 +199,7 @@ table.set_index("what")[["label", "sound_reward"]]
 # [docs/rewards.md](../docs/rewards.md). From a terminal, on a file of your own:
 #
 # ```
-# python -m grpo_utils probe my_rewards.py:my_reward --answers 42 1250 -5
+# python -m grpo_check probe my_rewards.py:my_reward --answers 42 1250 -5
 # ```
 
 # %% [markdown]

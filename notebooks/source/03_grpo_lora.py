@@ -303,7 +303,7 @@ train_rows = kept
 # after seconds, and not after an hour. ([What it checks](../docs/preflight.md).)
 
 # %%
-from grpo_utils import preflight
+from grpo_check import preflight
 
 checked = preflight(
     arguments,
@@ -447,7 +447,8 @@ print(keep_trainable_fp32(policy), "adapter matrices in fp32")
 # %%
 import time
 
-from grpo_utils import HealthCallback, save_adapter, show_progress
+from grpo_check import HealthCallback
+from grpo_utils import save_adapter, show_progress
 
 show_progress(trainer)
 trainer.add_callback(HealthCallback(test_rows, every=50))

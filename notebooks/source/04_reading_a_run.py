@@ -129,7 +129,7 @@ def settings_of(name: str, changes: dict) -> GRPOConfig:
 # often it puts a few held-out prompts to the policy and keeps the answers in a file.
 
 # %%
-from grpo_utils import HealthCallback
+from grpo_check import HealthCallback
 
 
 def build(name, rewards, weights, rows, every, **changes) -> GRPOTrainer:
@@ -210,7 +210,7 @@ if (kept / "samples.txt").exists():
 # %%
 from IPython.display import Markdown, display
 
-from grpo_utils import metrics_table
+from grpo_check import metrics_table
 
 display(Markdown(metrics_table(healthy)))
 
@@ -218,7 +218,7 @@ display(Markdown(metrics_table(healthy)))
 # Is the table whole? We look up every metric that the run logged.
 
 # %% tags=["nbval-check-output"]
-from grpo_utils import what_is
+from grpo_check import what_is
 
 logged_keys = {key for entry in healthy if "reward" in entry for key in entry}
 print("without a meaning:", sorted(k for k in logged_keys if not what_is(k)))
@@ -338,7 +338,7 @@ beside("dead", dead, "reward", mean)
 # that the dead reward was to do. The verdict looks at each reward's own standard deviation:
 
 # %%
-from grpo_utils import diagnose
+from grpo_check import diagnose
 
 print(diagnose(dead)[0])
 
@@ -643,7 +643,7 @@ for code, step in known.items():
 # %%
 import torch
 
-from grpo_utils import diagnose_error
+from grpo_check import diagnose_error
 
 try:
     torch.empty(1 << 50)
@@ -662,8 +662,8 @@ import subprocess
 import sys
 
 lost = next((folder / "away").glob("lost-at-step-*"))
-command = [sys.executable, "-m", "grpo_utils", "health", str(lost)]
-print("python -m grpo_utils health", lost, end="\n\n")
+command = [sys.executable, "-m", "grpo_check", "health", str(lost)]
+print("python -m grpo_check health", lost, end="\n\n")
 print(subprocess.run(command, capture_output=True, text=True).stdout)
 
 # %% [markdown]
@@ -674,7 +674,8 @@ print(subprocess.run(command, capture_output=True, text=True).stdout)
 # %%
 from transformers import AutoTokenizer
 
-from grpo_utils import model_path, preflight
+from grpo_check import preflight
+from grpo_utils import model_path
 
 report = preflight(
     training_arguments(profile, max_steps=12),
@@ -690,7 +691,7 @@ print(*report.findings, sep="\n")
 # In a training of your own, add one line: `trainer.add_callback(HealthCallback(test_rows))`. It keeps samples every 100 steps
 # (`every=25` for a short run). If your correctness reward has a name that does not say so, name it:
 # `HealthCallback(test_rows, correctness=["my_reward"])`. What it looks at and every
-# threshold, each with its source, stand in `grpo_utils/health/`; they were measured on the two tiny
+# threshold, each with its source, stand in `grpo_check/health/`; they were measured on the two tiny
 # models and are no law. [Troubleshooting](../docs/troubleshooting.md) has every code and many an error text.
 
 # %% [markdown]

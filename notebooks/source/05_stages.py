@@ -140,7 +140,8 @@ for name, plan in SLIPS.items():
 # %%
 import transformers
 
-from grpo_utils import HealthCallback, load_policy, run_stages
+from grpo_check import HealthCallback
+from grpo_utils import load_policy, run_stages
 
 transformers.logging.set_verbosity_error()
 

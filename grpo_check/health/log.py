@@ -1,0 +1,292 @@
+"""Read what a trainer logged, whatever version of TRL wrote it.
+
+    >>> log = read_history([{"step": 1, "reward": 0.5, "rewards/f": 0.5, "completion_length": 12.0}])
+    >>> log.values("rewards/f/mean"), log.values("completions/mean_length")
+    ([0.5], [12.0])
+
+TRL 0.14 to 0.16 wrote ``completion_length`` and ``rewards/NAME``; 0.17 and later write
+``completions/mean_length`` and ``rewards/NAME/mean``. ``frac_reward_zero_std`` came with 0.18,
+``entropy`` with 0.20, ``step_time`` with 0.26 (read in TRL's tags). ``reward_std`` was the mean
+of the groups' until 0.26 and is that of the whole batch since 0.27. Until 0.15 ``kl`` was logged
+with beta 0, too. Unsloth's own trainer logs no ``entropy``, a ``kl`` of 0.0 with beta 0, and
+``completion_length`` in addition to today's name. Exports of W&B call all of it ``train/…``.
+"""
+
+import bisect
+import itertools
+import json
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from numbers import Real
+from pathlib import Path
+from statistics import median
+
+from grpo_utils.errors import CourseError
+
+from .names import kind_of
+from .thresholds import limit
+
+OLD_NAMES = {"completion_length": "completions/mean_length", "global_step": "step"}
+
+
+@dataclass
+class Log:
+    """One entry for each logged training step, under TRL's present names, and what the health callback added.
+
+    Attributes:
+        entries: the logged steps, each with its ``step``.
+        checks: what the callback added.
+        truth: names of the rewards that measure correctness; if empty, told by their names.
+    """
+
+    entries: list[dict[str, float]] = field(default_factory=list)
+    checks: list[dict[str, float]] = field(default_factory=list)
+    truth: tuple[str, ...] = ()
+    rewards: dict[str, None] = field(default_factory=dict)  # names of all reward functions, in their order
+
+    def __len__(self) -> int:
+        """The number of logged entries."""
+        return len(self.entries)
+
+    def add(self, log_history: Iterable[dict]) -> None:
+        """Read further entries, whatever their order; see `_place` for steps that come twice."""
+        for raw in log_history:
+            entry = numbers_of(raw)
+            if any(key.startswith("health/") for key in entry):
+                self.checks.append(entry)
+            elif "reward" in entry:
+                entry["step"] = _step(entry, self.entries[-1]["step"] + 1 if self.entries else 1)
+                self._place(entry)
+                self.rewards |= {key.split("/")[1]: None for key in entry if re.fullmatch(r"rewards/.+/mean", key)}
+
+    def _place(self, entry: dict[str, float]) -> None:
+        """Put an entry where its step belongs.
+
+        The newest step again: one entry in two parts. An earlier step again: the run was resumed there, or another
+        one began, and what was logged from there on is dropped. An earlier step for the first time: out of order.
+        """
+        step = entry["step"]
+        if self.entries and step == self.entries[-1]["step"]:
+            self.entries[-1] |= entry
+            return
+        at = bisect.bisect_left(self.entries, step, key=lambda known: known["step"])
+        if at < len(self.entries) and self.entries[at]["step"] == step:
+            del self.entries[at:]
+            self.checks = [check for check in self.checks if at and check.get("step", step) < step]
+            self.rewards = self.rewards if at else {}
+        self.entries.insert(at, entry)
+
+    @property
+    def per_entry(self) -> int:
+        """Training steps of which one entry is the mean (TRL's ``logging_steps``)."""
+        steps = [entry["step"] for entry in self.entries]
+        gaps = [after - before for before, after in itertools.pairwise(steps)] or steps or [1]
+        return max(1, int(median(gaps)))
+
+    @property
+    def steps(self) -> int:
+        """Training steps that the entries stand for."""
+        return len(self) * self.per_entry
+
+    def entries_in(self, steps: float) -> int:
+        """How many entries stand for so many training steps, at least one."""
+        return max(1, math.ceil(steps / self.per_entry))
+
+    def newest(self, key: str, steps: float) -> list[float]:
+        """The values of the last so many training steps, at least one entry."""
+        return self.values(key)[-self.entries_in(steps) :]
+
+    def values(self, key: str) -> list[float]:
+        """The values of one metric where it was logged, in the order of the steps; NaN and infinity left out."""
+        return [entry[key] for entry in self.entries if key in entry and math.isfinite(entry[key])]
+
+    def checked(self, key: str) -> list[float]:
+        """The values of one of the callback's own checks."""
+        return [check[key] for check in self.checks if key in check]
+
+    def of_kind(self, kind: str) -> list[str]:
+        """The rewards of one kind, by their names; for correctness those that were said to be, if any were."""
+        known = [name for name in self.rewards if self.means(name)]
+        if kind == "correctness" and self.truth:
+            return [name for name in known if name in self.truth]
+        return [name for name in known if kind_of(name) == kind and name not in self.truth]
+
+    def kind(self, name: str) -> str:
+        """What a reward is for: what was said of it, or what its name tells."""
+        return "correctness" if name in self.of_kind("correctness") else kind_of(name)
+
+    def means(self, name: str) -> list[float]:
+        """One reward's means."""
+        return self.values(f"rewards/{name}/mean")
+
+    def scores(self, name: str = "") -> tuple[list[float], list[float]]:
+        """The means of one reward (of their sum, if not named), and the spreads of the same steps, if any."""
+        keys = (f"rewards/{name}/mean", f"rewards/{name}/std") if name else ("reward", "reward_std")
+        both = [tuple(entry[key] for key in keys) for entry in self.entries if all(key in entry for key in keys)]
+        pairs = [pair for pair in both if all(map(math.isfinite, pair))]
+        return ([mean for mean, _ in pairs], [std for _, std in pairs]) if pairs else (self.values(keys[0]), [])
+
+    def spreads(self, name: str) -> list[float]:
+        """One reward's standard deviations."""
+        return self.values(f"rewards/{name}/std")
+
+    @property
+    def tied(self) -> list[float]:
+        """The share of tied groups at each step; before TRL 0.18, 1.0 where ``reward_std`` was 0 and else 0.0."""
+        if self.values("frac_reward_zero_std"):
+            return self.values("frac_reward_zero_std")
+        return [float(value == 0.0) for value in self.values("reward_std")]
+
+    @property
+    def clipped(self) -> list[float]:
+        """The share of completions cut off at each step; before TRL 0.17, 1.0 where the mean length is at its limit.
+
+        That limit is not logged. It is taken for seen where the longest is the same for several steps, and not short.
+        """
+        if self.values("completions/clipped_ratio"):
+            return self.values("completions/clipped_ratio")
+        lengths = self.values("completions/mean_length")
+        longest = self.values("completions/max_length") or lengths
+        top = max(longest, default=0.0)
+        is_limit = top >= limit("short_limit") and top == int(top) and longest.count(top) >= limit("window")
+        return [float(is_limit and length >= limit("at_limit") * top) for length in lengths]
+
+
+def read_history(log_history: Sequence[dict], correctness: Sequence[str] = ()) -> Log:
+    """The training steps of ``trainer.state.log_history`` since its last restart.
+
+    Raises:
+        CourseError: it holds no step of a GRPO training.
+    """
+    if not isinstance(log_history, Sequence) or not all(isinstance(entry, dict) for entry in log_history):
+        raise CourseError("A log is a list of dicts, one for each logged step, as in trainer.state.log_history.")
+    log = Log(truth=tuple(correctness))
+    log.add(log_history)
+    if not log.entries:
+        keys = sorted({str(key) for entry in log_history for key in entry})[:8]
+        raise CourseError(
+            f"There is no GRPO step in this log: no entry has a 'reward' (found: {', '.join(keys) or 'nothing'}). "
+            "Give the log_history of a GRPOTrainer that has logged; logging_steps=1 logs every step."
+        )
+    return log
+
+
+def numbers_of(raw: dict) -> dict[str, float]:
+    """The metrics of one entry that are numbers, under TRL's present names.
+
+    >>> numbers_of({"completion_length": 80.0, "completions/mean_length": 90.0, "kl": None, "train/loss": "0.5"})
+    {'completions/mean_length': 90.0, 'loss': 0.5}
+    """
+    found = {key: _number(value) for key, value in raw.items() if isinstance(key, str) and _is_number(value)}
+    return {today(key): number for key, number in found.items() if today(key) == key or today(key) not in found}
+
+
+def today(key: str) -> str:
+    """A metric's present name.
+
+    >>> today("rewards/my_reward"), today("completion_length"), today("train/kl")
+    ('rewards/my_reward/mean', 'completions/mean_length', 'kl')
+    """
+    key = key.removeprefix("train/")
+    return f"{key}/mean" if re.fullmatch(r"rewards/[^/]+", key) else OLD_NAMES.get(key, key)
+
+
+def _is_number(value: object) -> bool:
+    """A number, or one written as text, as some loggers do; TRL logs None for a reward that applied to nothing."""
+    if isinstance(value, str):
+        return bool(re.fullmatch(r"[+-]?(\d[\d.]{0,30}(e[+-]?\d{1,2})?|nan|inf(inity)?)", value.strip().lower()))
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    return not isinstance(value, int) or abs(value) < 10**300
+
+
+def _number(value: object) -> float:
+    """As a float; what is beyond all reason is infinite, so that squares of the rest stay finite."""
+    try:
+        number = float(value)
+    except ValueError:  # a text with two dots, say
+        return math.nan
+    return number if not abs(number) > 1e100 else math.copysign(math.inf, number)
+
+
+def _step(entry: dict[str, float], otherwise: int) -> int:
+    number = entry.get("step", math.nan)
+    return int(number) if math.isfinite(number) else otherwise
+
+
+def read_log(path: str | Path) -> list[dict]:
+    """The log entries in a file that somebody brings.
+
+    A ``trainer_state.json``, a folder with one (of several, that of the last step), a JSON list
+    of log entries, or JSON lines.
+
+    Raises:
+        CourseError: nothing there, or nothing that is a log.
+    """
+    file = find_file(path)
+    return _entries(_parse(read_text(file), file), file)
+
+
+def _entries(found: object, file: Path) -> list[dict]:
+    entries = found.get("log_history") if isinstance(found, dict) else found
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise CourseError(
+            f"{str(file)!r} holds no log: give a trainer_state.json (it lies in every checkpoint), "
+            "a JSON list of log entries, or JSON lines."
+        )
+    return entries
+
+
+def read_text(file: Path) -> str:
+    """A file's text, or a CourseError."""
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise CourseError(f"{str(file)!r} is no text in UTF-8 ({error.reason}), so it is no log.") from error
+    except OSError as error:
+        raise CourseError(f"{str(file)!r} cannot be read: {error.strerror}.") from error
+
+
+def find_file(path: str | Path) -> Path:
+    """The file itself, or of the trainer_state.json files in a folder that of the last step."""
+    path = Path(path)
+    if path.is_dir():
+        states = sorted(path.rglob("trainer_state.json"), key=_last_step)
+        if not states:
+            raise CourseError(
+                f"There is no trainer_state.json in {str(path)!r} or below. Every checkpoint holds one "
+                "(save_strategy='steps'), and trainer.state.save_to_json(path) writes one."
+            )
+        return states[-1]
+    if not path.is_file():
+        raise CourseError(f"There is no file {str(path)!r}.")
+    return path
+
+
+def _last_step(file: Path) -> int:
+    """The step at which a trainer state was written; -1 if it cannot be read."""
+    try:
+        return int(json.loads(read_text(file))["global_step"])
+    except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError):
+        return -1
+
+
+def _parse(text: str, file: Path) -> object:
+    """JSON, or JSON lines."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as whole:
+        try:
+            return [json.loads(line) for line in text.strip().splitlines() or [""]]
+        except (ValueError, RecursionError):
+            raise CourseError(
+                f"{str(file)!r} is no JSON: {whole.msg} in line {whole.lineno}. A log is JSON: a trainer_state.json, "
+                "a list of entries, or one entry a line (not a CSV, and not what a trainer prints). "
+                "Or was it cut off while it was written?"
+            ) from whole
+    except (ValueError, RecursionError) as error:  # an integer of thousands of digits, thousands of brackets
+        raise CourseError(
+            f"{str(file)!r} is JSON that cannot be read: {error}. A log holds only numbers and names."
+        ) from error

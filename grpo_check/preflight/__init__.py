@@ -1,0 +1,45 @@
+"""Find in seconds what would fail or waste a run, before any weights are loaded.
+
+    >>> from grpo_check import preflight
+    >>> from grpo_utils import training_arguments
+    >>> from grpo_utils.profiles import CPU
+    >>> report = preflight(training_arguments(CPU), profile=CPU)
+    >>> report.ok
+    True
+
+`preflight` looks at arguments, tokenizer, rows, rewards and machine; what is not given is not checked, and
+the report says so. From a terminal: ``python -m grpo_check preflight config.yaml``.
+
+| room | what it holds |
+|---|---|
+| `planned` | all that was given, with TRL's defaults behind it |
+| `arguments`, `machine`, `rows`, `texts`, `thinking`, `rewards` | the checks |
+| `sizes`, `estimate` | memory and minutes |
+| `checking` | the call: which checks run |
+| `report` | what is told |
+| `config_file` | a YAML file of yours |
+
+``grpo_check.preflight`` is the function as well as this package: write ``from grpo_check.preflight.report import …``;
+``import grpo_check.preflight.report as report`` finds the function first, and fails.
+"""
+
+from .checking import preflight
+from .estimate import HARDWARE, Estimate, Hardware, Memory, Minutes, estimate_memory, estimate_minutes
+from .report import CODES, Finding, PreflightReport
+from .sizes import Sizes, model_sizes
+
+__all__ = [
+    "CODES",
+    "HARDWARE",
+    "Estimate",
+    "Finding",
+    "Hardware",
+    "Memory",
+    "Minutes",
+    "PreflightReport",
+    "Sizes",
+    "estimate_memory",
+    "estimate_minutes",
+    "model_sizes",
+    "preflight",
+]

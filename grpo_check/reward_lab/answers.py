@@ -1,0 +1,230 @@
+"""Other answers than the gold one: right in another writing, and wrong.
+
+>>> other_writings("1000")["with a comma"], wrong_answers("42", ["42", "7"])["wrong sign"]
+('1,000', '-42')
+
+What can be said of an answer depends on its kind: a number, JSON, a letter, a program, a text.
+"""
+
+import json
+import re
+from fractions import Fraction
+
+from grpo_utils.rewards import is_expression, parse_choice, parse_json, parse_number, same_answer
+
+#: A number within an answer that holds several.
+NUMBERS = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
+#: What makes a text a program.
+PROGRAM = re.compile(r"\n|\bdef \w+\(|\blambda\b|\breturn\b|\bimport\b|;$")
+#: Wrong numbers that differ only in how near they are to the gold one.
+PLAIN_WRONG = ("off by one", "off by 2 %", "off by 5 %", "off by 10 %", "off by 20 %", "another number")
+PLAIN_WRONG += ("far below", "far above")
+
+
+def kind_of(gold: str) -> str:
+    """``number``, ``numbers``, ``json``, ``choice``, ``program`` or ``text`` (also an expression).
+
+    >>> [kind_of(gold) for gold in ("1,000", "[1.5, 2]", '{"a": 1}', "B", "lambda a: a + 1", "1 + 2", "Paris")]
+    ['number', 'numbers', 'json', 'choice', 'program', 'text', 'text']
+    """
+    if parse_number(gold, words=False):
+        return "number"
+    if len(NUMBERS.findall(gold)) > 1 and not NUMBERS.sub("", gold).strip(" ,;[](){}\n"):
+        return "numbers"
+    if gold.strip()[:1] in ("{", "[") and _is_json(gold):
+        return "json"
+    if len(gold.strip()) == 1 and parse_choice(gold):
+        return "choice"
+    return "program" if PROGRAM.search(gold.strip()) else "text"
+
+
+def _is_json(text: str) -> bool:
+    try:
+        return isinstance(parse_json(text), dict | list)
+    except ValueError:
+        return False
+
+
+def other_writings(gold: str) -> dict[str, str]:
+    """The same answer as models usually write it, by what is different.
+
+    >>> sorted(other_writings("0.5"))
+    ['as a fraction', 'on a line of its own', 'with words']
+    """
+    write = {"number": _number_writings, "json": _json_writings, "choice": _choice_writings, "text": _text_writings}
+    kind = kind_of(gold)
+    writings = {"on a line of its own": f"\n{gold}\n"} | (write[kind](gold) if kind in write else {})
+    return {what: text for what, text in writings.items() if text != gold}
+
+
+def _number_writings(gold: str) -> dict[str, str]:
+    value = parse_number(gold, words=False).value
+    words = {"with words": f"The answer is {gold}."}
+    if value.denominator != 1:
+        return words | _other_fraction(gold, value)
+    if not gold.strip("-").isdigit():
+        return words | {"as plain digits": str(value)}
+    sign, digits = "-" if value < 0 else "", f"{abs(int(value)):,}"
+    writings = {"with decimals": f"{gold}.00", "with a unit": f"{gold} apples", "with a currency": f"{sign}${digits}"}
+    if abs(value) >= 1000:
+        writings["with a comma"] = sign + digits
+    if value < 0:
+        writings["with a typographic minus"] = f"\u2212{digits}"
+    return words | writings
+
+
+def _other_fraction(gold: str, value: Fraction) -> dict[str, str]:
+    if "/" not in gold:
+        return {"as a fraction": f"{value.numerator}/{value.denominator}"}
+    decimal = f"{float(value):.12g}"
+    return {"as a decimal": decimal} if Fraction(decimal) == value else {}
+
+
+def _json_writings(gold: str) -> dict[str, str]:
+    value = parse_json(gold)
+    keys = dict(reversed(value.items())) if isinstance(value, dict) else value
+    return {"over several lines": json.dumps(value, indent=2), "with keys in another order": json.dumps(keys)}
+
+
+def _choice_writings(gold: str) -> dict[str, str]:
+    return {"in brackets": f"({gold})", "with a dot": f"{gold}.", "with words": f"The answer is {gold}"}
+
+
+def _text_writings(gold: str) -> dict[str, str]:
+    return {"in lower case": gold.lower(), "with a full stop": f"{gold}."}
+
+
+def wrong_answers(gold: str, golds: list[str]) -> dict[str, str]:
+    """Answers that are wrong, by how; ``golds`` are the other rows' right ones.
+
+    >>> wrong_answers("5 km", ["5 km", "7 km"])["several answers"]
+    '6 or 5 km or 1017'
+    """
+    kind = kind_of(gold)
+    makers = {"number": _wrong_numbers, "numbers": _wrong_lists, "json": _wrong_json, "program": _wrong_programs}
+    wrong = makers.get(kind, _wrong_texts)(gold)
+    if kind in ("number", "json", "text", "choice"):
+        others = [other for other in golds if _unlike(gold, other)]
+        wrong |= {"another row's answer": others[-1]} if others else {}
+    if kind in ("text", "choice"):
+        wrong |= {"several answers": f"X or {gold} or Y"}
+    return {what: text for what, text in wrong.items() if text.strip() and _plain(text) != _plain(gold)}
+
+
+def _plain(text: str) -> list[str]:
+    return sorted(re.findall(r"[^\W_]+|[^\w\s]", text.casefold()))
+
+
+def _unlike(gold: str, other: str) -> bool:
+    return not same_answer(other, gold) and kind_of(other) == kind_of(gold)
+
+
+def decoys(gold: str) -> tuple[str, str] | None:
+    """Two wrong answers that look as the gold one does, to stand before and behind it.
+
+    >>> decoys("42"), decoys("B")
+    (('43', '1128'), ('A', 'C'))
+    """
+    kind = kind_of(gold)
+    if kind == "number":
+        wrong = _wrong_numbers(gold)
+        return wrong["off by one"], wrong["another number"]
+    letters = [letter for letter in "ABC" if letter != gold.strip().upper()]
+    return {"choice": (letters[0], letters[1]), "text": ("Atlantis", "Utopia")}.get(kind)
+
+
+def _wrong_numbers(gold: str) -> dict[str, str]:
+    value = parse_number(gold, words=False).value
+    whole = round(value)
+    other = 3 * abs(whole) + 1002
+    wrong = _near_numbers(value) | {
+        "off by one": str(whole + 1),
+        "another number": str(other),
+        "far below": str(whole - 10**9),
+        "far above": str(whole + 10**9),
+        "a digit more": f"1{abs(whole)}0",
+        "a digit before": f"1{abs(whole)}",
+        "a digit behind": f"{whole}3",
+        "no number": "nan",
+        "an infinite number": "inf",
+        "a number too large": "1e999",
+        "decimals cut off": f"{whole}.7",
+        "several answers": f"{whole + 1} or {gold} or {other}",
+        "a list": ", ".join([str(whole + 1), gold, str(whole - 1)]),
+    }
+    wrong |= {"wrong sign": gold[1:] if gold.startswith("-") else f"-{gold}"} if value else {}
+    wrong |= {"the point moved": str(whole)[:-1] + "." + str(whole)[-1]} if abs(whole) >= 10 else {}
+    wrong |= {"its first digit": str(abs(whole))[0]} if abs(whole) >= 10 else {}
+    wrong |= {"a number that rounds to it": f"{whole}.49"} if whole == value and 0 < abs(whole) < 44 else {}
+    wrong |= {"thousands more": f"{whole},999"} if 0 < abs(whole) < 1000 else {}
+    return {what: text for what, text in wrong.items() if not same_answer(text, gold)}
+
+
+def _near_numbers(value: Fraction) -> dict[str, str]:
+    """Numbers a few percent away, but not so near that a tolerance for rounding would pay them."""
+    shares = {"off by 2 %": 102, "off by 5 %": 95, "off by 10 %": 110, "off by 20 %": 120}
+    near = {what: float(value * percent / 100) for what, percent in shares.items()}
+    return {what: f"{number:.6g}" for what, number in near.items() if abs(number - float(value)) > 0.011}
+
+
+def _wrong_lists(gold: str) -> dict[str, str]:
+    """Several numbers in one answer (a vector, a matrix), with others in their places."""
+    found = list(NUMBERS.finditer(gold))
+    first, last = found[0], found[-1]
+    more, less = f"{float(first[0]) + 1:g}", f"{float(last[0]) - 1:g}"
+    places = {"far below": "-1000000000", "far above": "1000000000", "all zero": "0"}
+    return {
+        "the first off by one": gold[: first.start()] + more + gold[first.end() :],
+        "two off, against each other": gold[: first.start()]
+        + more
+        + gold[first.end() : last.start()]
+        + less
+        + gold[last.end() :],
+        "the last one missing": gold[: last.start()].rstrip(" ,;") + gold[last.end() :],
+        **{what: NUMBERS.sub(number, gold) for what, number in places.items()},
+    }
+
+
+def _wrong_programs(gold: str) -> dict[str, str]:
+    """Programs that do nothing of the kind, of the same name where there is one."""
+    wrong = _wrong_texts(gold) | {"an empty program": "pass"}
+    wrong.pop("backwards", None)  # "1 + 2" backwards is as right
+    name = re.search(r"def (\w+)\(", gold)
+    for what, value in {
+        "far below": "-1000000000",
+        "far above": "1000000000",
+        "nothing": "None",
+        "true": "True",
+    }.items():
+        if name:
+            wrong[f"always {what}"] = f"def {name[1]}(*args, **kwargs):\n    return {value}"
+        elif "lambda" in gold:
+            wrong[f"always {what}"] = f"{gold.partition('lambda')[0]}lambda *args, **kwargs: {value}"
+    return wrong
+
+
+def _wrong_json(gold: str) -> dict[str, str]:
+    value = parse_json(gold)
+    if not isinstance(value, dict) or not value:
+        return {"an empty object": "{}", "cut off": gold.strip()[:-1]}
+    key = next(iter(value))
+    return {
+        "another value": json.dumps(value | {key: _other_value(value[key])}),
+        "a key missing": json.dumps({k: v for k, v in value.items() if k != key} or {"": 0}),
+        "an empty object": "{}",
+        "cut off": gold.strip()[:-1],
+        "a key twice": gold.strip()[:-1] + f", {json.dumps(key)}: {json.dumps(_other_value(value[key]))}}}",
+    }
+
+
+def _other_value(value: object) -> object:
+    if isinstance(value, bool):
+        return not value
+    return value + 1 if isinstance(value, int | float) else f"not {value}"
+
+
+def _wrong_texts(gold: str) -> dict[str, str]:
+    half = gold[: len(gold) // 2]
+    backwards = gold[::-1]
+    wrong = {"no idea": "I do not know.", "half of it": half if len(half) > 1 else ""}
+    return wrong | ({} if is_expression(gold) else {"backwards": backwards})  # y + x is x + y

@@ -1,0 +1,195 @@
+"""Call a reward as TRL calls it, and survive whatever it does."""
+
+import asyncio
+import inspect
+import io
+import math
+import operator
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import NamedTuple
+
+from grpo_utils.errors import CourseError
+from grpo_utils.rewards import is_async, reward_name, weighted_sum
+
+from .matrix import Case, token_ids
+
+#: What TRL hands to every reward beside the dataset's columns.
+PROVIDED = ("prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric")
+#: Seconds that one call may take before it is cut off.
+LONGEST_CALL = 20
+
+
+class OutOfTimeError(BaseException):
+    """A reward took too long; no ``except Exception`` of the reward itself should catch this."""
+
+
+class Row(NamedTuple):
+    """One completion to score: the case, and the dataset row that it answers."""
+
+    case: Case
+    number: int
+    columns: dict
+
+
+@dataclass
+class Outcome:
+    """What became of one call: the scores, or the exception."""
+
+    scores: list[float | None] | None = None
+    error: str = ""
+    seconds: float = 0.0
+    cpu: float = 0.0
+    changed: str = ""  # the argument that the reward changed
+    code: str = "raises"
+
+
+def parameters_of(reward: Callable) -> dict[str, inspect.Parameter]:
+    """The parameters of a reward by name.
+
+    Raises:
+        CourseError: it cannot be called with ``completions=…``.
+    """
+    if not callable(reward):
+        raise CourseError(f"A reward is a function; this is a {type(reward).__name__}: {reward!r}.")
+    found = dict(inspect.signature(reward).parameters)
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in found.values())
+    if not ({"completions", "completion_ids"} & set(found) or takes_any):
+        given = ", ".join(found) or "nothing"
+        raise CourseError(
+            f"{reward_name(reward)}({given}) takes no `completions`. TRL calls a reward with keywords: "
+            f"def {reward_name(reward)}(completions, **kwargs), with one score for each completion."
+        )
+    return found
+
+
+def missing_columns(parameters: dict[str, inspect.Parameter], columns: Sequence[str]) -> list[str]:
+    """The parameters without a default that neither TRL nor the given columns fill."""
+    plain = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    needed = [name for name, p in parameters.items() if p.kind in plain and p.default is p.empty]
+    return [name for name in needed if name not in {*PROVIDED, *columns}]
+
+
+def call(reward: Callable, rows: Sequence[Row], chat: bool, longest: float | None = None) -> Outcome:
+    """Score ``rows`` in one batch, as chat messages or as strings.
+
+    What the reward prints is dropped: it is called hundreds of times.
+    """
+    longest = min(LONGEST_CALL, longest or LONGEST_CALL)
+    arguments = arguments_of(rows, chat)
+    started, cpu = time.perf_counter(), time.process_time()
+    try:
+        with time_limit(longest), redirect_stdout(io.StringIO()):
+            scores = _run(reward, arguments)
+            outcome = _checked(scores, len(rows))
+    except (OutOfTimeError, TimeoutError):
+        outcome = Outcome(error=f"no end within {longest:g} seconds", code="slow")
+    except (Exception, SystemExit) as error:  # the one place where a user's reward runs
+        outcome = Outcome(error=f"{type(error).__name__}: {error}")
+    outcome.seconds, outcome.cpu = time.perf_counter() - started, time.process_time() - cpu
+    outcome.changed = _changed(arguments, arguments_of(rows, chat))
+    return outcome
+
+
+def _changed(after: dict, before: dict) -> str:
+    """The first argument that is not what it was; of a dataset column only which values it holds is compared."""
+    for name, values in before.items():
+        own = name in ("prompts", "completions", "completion_ids")
+        same = after.get(name) == values if own else _same_items(after.get(name), values)
+        if not same and name not in ("trainer_state", "log_extra", "log_metric"):
+            return name
+    return ""
+
+
+def _same_items(first: object, second: object) -> bool:
+    return isinstance(first, list) and len(first) == len(second) and all(map(operator.is_, first, second))
+
+
+def arguments_of(rows: Sequence[Row], chat: bool) -> dict:
+    """The keywords with which TRL would call a reward."""
+    texts = [row.case.text for row in rows]
+    questions = [f"Question {row.number}" for row in rows]
+    columns = {name: [row.columns[name] for row in rows] for name in (rows[0].columns if rows else ())}
+    prompts = columns.pop("prompt", [[{"role": "user", "content": q}] for q in questions] if chat else questions)
+    ids = columns.pop("completion_ids", None) or [list(token_ids(text)) for text in texts]
+    return {
+        **columns,
+        "prompts": prompts,
+        "completions": [[{"role": "assistant", "content": t}] for t in texts] if chat else [t or "" for t in texts],
+        "completion_ids": ids,
+        "trainer_state": SimpleNamespace(global_step=0, max_steps=100, epoch=0.0, log_history=[]),
+        "log_extra": lambda column, values: None,
+        "log_metric": lambda name, value: None,
+    }
+
+
+def _run(reward: Callable, arguments: dict) -> object:
+    """Call a reward; an async one in a loop of its own, in this thread, where the time limit reaches it.
+
+    A notebook's loop is already running, and is set aside meanwhile.
+    """
+    if not is_async(reward):
+        return reward(**arguments)
+    loop = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    try:
+        return asyncio.run(asyncio.wait_for(reward(**arguments), LONGEST_CALL))
+    finally:
+        asyncio._set_running_loop(loop)
+
+
+def _checked(scores: object, wanted: int) -> Outcome:
+    """Scores as floats and ``None``, or what is wrong with them."""
+    try:
+        values = list(scores)
+    except TypeError:
+        return Outcome(error=f"a {type(scores).__name__} came back, not a list of scores", code="wrong_length")
+    if len(values) != wanted:
+        return Outcome(error=f"{len(values)} scores came back for {wanted} completions", code="wrong_length")
+    numbers = [None if value is None else _number(value) for value in values]
+    return Outcome(scores=numbers)
+
+
+def _number(value: object) -> float:
+    """A score as a float; NaN for what is none (a text, a list)."""
+    try:
+        return math.nan if isinstance(value, str) else float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def sum_of(rewards: Sequence[Callable], weights: Sequence[float]) -> Callable:
+    """Several rewards as the one weighted sum that TRL makes of them."""
+
+    def weighted(**arguments: object) -> list[float | None]:
+        return weighted_sum([list(_run(reward, arguments)) for reward in rewards], weights)
+
+    weighted.__name__ = "sum of " + ", ".join(map(reward_name, rewards))
+    weighted.parts = list(rewards)
+    weighted.reads_group = any(getattr(reward, "reads_group", False) for reward in rewards)
+    return weighted
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise `OutOfTimeError` in the block after so long; in the main thread of a Unix only, elsewhere no limit."""
+    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: object) -> None:
+        raise OutOfTimeError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,107 @@
+"""The forms in which models are asked to answer, and how a lab writes a completion in one.
+
+>>> FORMS[0].write("15 + 27 = 42", "42")
+'<reasoning>15 + 27 = 42</reasoning><answer>42</answer>'
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from grpo_utils.errors import CourseError
+from grpo_utils.rewards import TAGS
+
+
+class Form(NamedTuple):
+    """What stands before and after the reasoning, and before and after the answer."""
+
+    before_reasoning: str
+    after_reasoning: str
+    before_answer: str
+    after_answer: str
+
+    def write(self, reasoning: str, answer: str) -> str:
+        """A completion in this form; without any tags it is the answer alone."""
+        if not any(self):
+            return answer
+        return f"{self[0]}{reasoning}{self[1]}{self[2]}{answer}{self[3]}"
+
+    @property
+    def tagged(self) -> bool:
+        """Whether something marks the answer."""
+        return bool((self.before_answer + self.after_answer).strip(" .\n"))
+
+    def __str__(self) -> str:
+        """The form on one line, as a reader knows it."""
+        if not any(self):
+            return "of the answer alone"
+        return self.write("…", "…").replace("\n", "⏎")
+
+
+class QuotedForm(Form):
+    """A form whose reasoning is a JSON string."""
+
+    def write(self, reasoning: str, answer: str) -> str:
+        """A completion in this form, line breaks in the reasoning escaped."""
+        return super().write(reasoning.replace("\n", "\\n"), answer)
+
+
+class BareForm(Form):
+    """A form that leaves no room for reasoning, such as a JSON object and nothing else."""
+
+    def write(self, reasoning: str, answer: str) -> str:
+        """The answer between its marks."""
+        return f"{self.before_answer}{answer}{self.after_answer}"
+
+    def __str__(self) -> str:
+        """The form on one line."""
+        return f"{self.write('', '…')} and nothing else"
+
+
+#: The forms that a reward is tried in when none is given, the course's own first.
+FORMS = (
+    Form(*TAGS),
+    Form("<reasoning>\n", "\n</reasoning>\n", "<answer>\n", "\n</answer>\n"),
+    Form("", "\n", "<answer>", "</answer>"),
+    Form("", "\n", "", ""),
+    Form("<think>", "</think>", "", ""),
+    Form("<think>\n", "\n</think>\n", "", ""),
+    Form("<think>", "</think>", "<answer>", "</answer>"),
+    Form("<think>\n", "\n</think>\n", "<answer>\n", "\n</answer>"),
+    Form("", " ", "\\boxed{", "}"),
+    Form("<think>", "</think>", "\\boxed{", "}"),
+    Form("", "\n", "#### ", ""),
+    Form("", " The answer is ", "", "."),
+    Form("", "\n", "```python\n", "\n```"),
+    Form("", "\n", "```json\n", "\n```"),
+    Form("<start_working_out>", "<end_working_out>", "<SOLUTION>", "</SOLUTION>"),
+    Form("", "\n", "Answer: ", ""),
+    Form("", "\n", "Final Answer: ", ""),
+    Form("", "\n", "**Answer:** ", ""),
+    Form("", "\n", "**Final Answer:** ", ""),
+    Form("<think>", "</think>\n", "Answer: ", ""),
+    Form("", "\n", "$\\boxed{", "}$"),
+    Form("", "\n", '{"answer": ', "}"),
+    Form("", "\n", '{"answer": "', '"}'),
+    BareForm("", "", '{"answer": ', "}"),
+    BareForm("", "", '{"answer": "', '"}'),
+    QuotedForm('{"reasoning": "', '", ', '"answer": ', "}"),
+    QuotedForm('{"reasoning": "', '", ', '"answer": "', '"}'),
+    Form("", "", "", ""),
+)
+
+
+def read_tags(tags: Sequence[str]) -> Form:
+    """Four texts as a form; none at all means the answer alone.
+
+    >>> read_tags([]).write("thinking", "42")
+    '42'
+
+    Raises:
+        CourseError: there are not four.
+    """
+    if isinstance(tags, str) or len(tags) not in (0, 4):
+        raise CourseError(
+            f"tags={tags!r} should be four texts, around the reasoning and around the answer, such as "
+            f"{TAGS}; an empty one where nothing stands; () for the answer alone."
+        )
+    return Form(*(tags or ("", "", "", "")))
