@@ -1,6 +1,6 @@
 """Rows to train on and rows to measure with. Change this for your own data: a prompt, and what the rewards need.
 
-python data.py addition rows        the rows as files, for `trl grpo --config config.trl.yaml`
+python data.py addition rows        the rows as files, for `trl grpo --config configs/trl.yaml`
 """
 
 import json

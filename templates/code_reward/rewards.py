@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from completions import text_of
+from lib.scoring import text_of
 from sandbox import Limits, Value, run_many
 
 LIMITS = Limits(seconds=2.0, cpu_seconds=2, memory_mb=256, output_kb=64)
@@ -92,7 +92,7 @@ def runs_reward(completions: list, function: list, calls: list, **kwargs) -> lis
 
 #: What `train.py` trains on. Correctness comes first. (The share of tests passed is no reward here: a program that
 #: gives back a constant passes some.)
-REWARDS = [correctness_reward, runs_reward]
+REWARDS = {correctness_reward: 2.0, runs_reward: 0.5}
 
 
 def is_right(text: str, row: dict) -> bool:

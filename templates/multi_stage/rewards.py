@@ -7,7 +7,7 @@ gives back one number for each completion. Their weights are `reward_weights` in
 import re
 from decimal import Decimal
 
-from completions import text_of
+from lib.scoring import text_of
 
 NUMBER = re.compile(r"-?\$?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?")
 FORM = re.compile(r"\s*<reasoning>(?:(?!</?(?:reasoning|answer)>).)+</reasoning>"
@@ -64,7 +64,7 @@ def tags_placed(text: str) -> int:
 
 
 #: What `train.py` trains on. Correctness comes first: its name is that of the report's accuracy.
-REWARDS = [correctness_reward, format_reward, tag_reward]
+REWARDS = {correctness_reward: 2.0, format_reward: 0.5, tag_reward: 0.5}
 
 
 def is_right(text: str, row: dict) -> bool:

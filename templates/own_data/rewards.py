@@ -10,8 +10,8 @@ import re
 import unicodedata
 from decimal import Decimal
 
-from completions import text_of
 from judge import judge_all
+from lib.scoring import text_of
 from rapidfuzz import fuzz
 
 TOKEN = re.compile(
@@ -130,4 +130,4 @@ def judge_reward(completions: list, question: list, answer: list, **kwargs) -> l
 
 
 #: What the config can name. Correctness comes first: its name is that of the report's accuracy.
-REWARDS = [correctness_reward, overlap_reward, wording_reward, judge_reward]
+REWARDS = {correctness_reward: 2.0, overlap_reward: 0.5, wording_reward: 0.5}

@@ -7,8 +7,8 @@ gives back one number for each completion. Their weights are `reward_weights` in
 import json
 from pathlib import Path
 
-from completions import text_of
 from jsonschema import Draft202012Validator
+from lib.scoring import text_of
 
 SCHEMA = json.loads(Path(__file__).with_name("schema.json").read_text(encoding="utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)
@@ -58,7 +58,7 @@ def json_reward(completions: list, **kwargs) -> list[float]:
 
 
 #: What `train.py` trains on. Correctness comes first.
-REWARDS = [correctness_reward, schema_reward, json_reward]
+REWARDS = {correctness_reward: 2.0, schema_reward: 0.5, json_reward: 0.5}
 
 
 def is_right(text: str, row: dict) -> bool:

@@ -8,7 +8,7 @@ Trust what the environment remembers, never what the model says of it. Weights: 
 import re
 from decimal import Decimal
 
-from completions import messages_of, said_in
+from lib.scoring import messages_of, said_in
 
 NUMBER = re.compile(r"-?\$?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?")
 FORM = re.compile(r"\A[^<>]*<answer>([^<>]+)</answer>\s*")  # the last turn: words if it likes, then one answer
@@ -68,7 +68,7 @@ def format_reward(completions: list, environments: list | None = None, **kwargs)
 
 
 #: What `train.py` trains on. Correctness comes first: its name is that of the report's accuracy.
-REWARDS = [correctness_reward, tool_reward, format_reward]
+REWARDS = {correctness_reward: 2.0, tool_reward: 0.5, format_reward: 0.5}
 
 
 def is_right(episode: object, row: dict) -> bool:
