@@ -7,6 +7,7 @@ if _sys.argv[:1] == ["-m"] and not _sys.flags.safe_path:
     # `python -m grpo_utils` puts the current folder first: a random.py there would replace Python's own.
     _sys.path.append(_sys.path.pop(0))
 
+from .arguments import check_batch, check_names, check_report_to, training_arguments
 from .data import (
     SYSTEM_PROMPT,
     Note,
@@ -187,31 +188,11 @@ from .rewards import (
     think_format_reward,
     weighted_sum,
 )
-from .runs import (
-    processor_seconds,
-    read_report,
-    reward_settings,
-    seconds_since_start,
-    start_run,
-    versions,
-    write_report,
-)
-from .training import (
-    Stage,
-    check_batch,
-    check_names,
-    check_report_to,
-    check_save_steps,
-    check_stages,
-    checkpoint_problem,
-    checkpoint_step,
-    keep_trainable_fp32,
-    load_adapter,
-    newest_checkpoint,
-    run_stages,
-    train_or_resume,
-    training_arguments,
-)
+from .run.folder import checkpoint_problem, checkpoint_step, newest_checkpoint
+from .run.measuring import versions, write_report
+from .run.policy import keep_trainable_fp32
+from .runs import processor_seconds, read_report, reward_settings, seconds_since_start, start_run
+from .stages import Stage, check_stages, run_stages, train_or_resume
 
 __version__ = "0.1.0"
 

@@ -50,7 +50,7 @@ def test_two_stages_and_one_are_compared_over_three_seeds_in_one_sentence(commit
 
 def test_a_killed_run_is_resumed_to_the_last_bit(committed):
     assert "killed: True\n1-format, finished: True\n2-both, finished: False" in committed
-    assert "optimizer.pt is cut off or damaged" in committed and "is passed over" in committed
+    assert "optimizer.pt is cut off or damaged" in committed and "is skipped" in committed
     assert "largest difference of a reward: 0.0\nlargest difference of a weight: 0.0" in committed
 
 

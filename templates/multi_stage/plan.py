@@ -12,7 +12,7 @@ SHARED |= {"lora_target_modules", "output_dir", "seed", "max_completion_length",
 
 
 def read_stages(argv: list[str]) -> list[dict]:
-    """The plan: a list of stages, each with a name, its rewards with their weights, and what it changes of the config."""
+    """The plan: stages, each with a name, its rewards with their weights, and what it changes of the config."""
     path = Path(start.config_name(argv).replace("config", "stages") + ".yaml")
     stages = start.read_yaml(path)
     sound = isinstance(stages, list) and all(isinstance(stage, dict) and stage.get("name") for stage in stages)

@@ -8,13 +8,9 @@ run is then configured alike with and without Unsloth, and a slip is an error at
 import math
 from collections.abc import Iterable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
-from ..errors import CourseError, did_you_mean
-from ..profiles import Profile, check_choice
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+from .errors import CourseError, did_you_mean
+from .profiles import Profile, check_choice
 
 #: Names that tutorials still use, and what to do in TRL 1.x and transformers 5 instead.
 REMOVED = {
@@ -123,19 +119,6 @@ HOUSEKEEPING = {
     "save_steps": 25,
     "save_total_limit": 1,
 }
-
-
-def keep_trainable_fp32(model: "PreTrainedModel") -> int:
-    """Put trainable parameters back into fp32 after `GRPOTrainer` was built; how many there were.
-
-    TRL casts the adapter of a 4-bit model to bf16. On a T4 that breaks fp16 training, and at the
-    learning rates of an adapter bf16 rounds small updates away: 0.87 instead of 0.92 strict accuracy
-    on a tiny model (100 steps at a constant 1e-3, n = 600, measured). Unsloth on a GPU takes the cast out as well.
-    """
-    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    for parameter in trainable:
-        parameter.data = parameter.data.float()
-    return len(trainable)
 
 
 def check_report_to(name: str) -> None:

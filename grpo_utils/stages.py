@@ -34,11 +34,11 @@ from math import gcd
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import CourseError
-from ..profiles import Profile
-from ..rewards import reward_name
-from .arguments import keep_trainable_fp32, training_arguments
-from .checkpoints import STATE, checkpoint_step, load_adapter, newest_checkpoint, train_or_resume
+from .arguments import training_arguments
+from .errors import CourseError
+from .profiles import Profile
+from .rewards import reward_name
+from .run.folder import checkpoint_step, differences, is_broken, newest_checkpoint, write_mark
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -58,6 +58,7 @@ MOVED = (
 )
 
 FINISHED = "finished.json"
+STATE = "trainer_state.json"
 SETTINGS = "settings.json"
 
 
@@ -302,13 +303,12 @@ def _check_same_settings(folder: Path, settings: dict) -> None:
     """Raise a CourseError if the stage was begun with other settings."""
     if not (folder / SETTINGS).exists():
         return
-    before = _read(folder / SETTINGS)
-    names = [name for name in {**before, **settings} if before.get(name) != settings.get(name)]
-    if names:
-        differing = "; ".join(f"{name} was {before.get(name)}, is {settings.get(name)}" for name in names)
+    changed = differences(_read(folder / SETTINGS), settings)
+    if changed:
+        moved = any(change.startswith("model was") for change in changed)
         raise CourseError(
-            f"The stage in {str(folder)!r} was begun with other settings: {differing}. Go back to those, or give "
-            "this plan a folder of its own." + (MOVED if "model" in names else "")
+            f"The stage in {str(folder)!r} was begun with other settings: {'; '.join(changed)}. Use those again, or "
+            "give this plan a folder of its own." + (MOVED if moved else "")
         )
 
 
@@ -324,30 +324,30 @@ def _run_stage(
     folder = Path(arguments["output_dir"])
     if (folder / FINISHED).exists():
         say(f"Stage {folder.name}: finished before; its adapter is loaded.")
-        load_adapter(policy, folder / "adapter")
+        load_saved_adapter(policy, folder / "adapter")
         return _read_log(folder)
     _start(policy, folder, _settings(policy, stage, arguments))
     checkpoint = newest_checkpoint(folder, say)
     if checkpoint and checkpoint_step(checkpoint) >= stage.steps:
         say(f"Stage {folder.name}: all {stage.steps} steps were done; its adapter is loaded.")
-        load_adapter(policy, checkpoint)
+        load_saved_adapter(policy, checkpoint)
         (folder / STATE).write_bytes((checkpoint / STATE).read_bytes())
     else:
         done = f"resumes after step {checkpoint_step(checkpoint)} of" if checkpoint else "begins,"
         say(f"Stage {folder.name}: {done} {stage.steps} steps.")
         _train(_trainer(policy, tokenizer, stage, arguments, callbacks()), stage)
     policy.save_pretrained(folder / "adapter")
-    _write(folder / FINISHED, {"steps": stage.steps})  # last: whatever ends earlier leaves the stage unfinished
+    write_mark(folder / FINISHED, {"steps": stage.steps})  # last: whatever ends earlier leaves the stage unfinished
     return _read_log(folder)
 
 
 def _start(policy: "PeftModel", folder: Path, settings: dict) -> None:
     """Keep the adapter as the stage begins with it; or, where it had begun before, put that one back."""
     if (folder / SETTINGS).exists():
-        load_adapter(policy, folder / "start")
+        load_saved_adapter(policy, folder / "start")
         return
     policy.save_pretrained(folder / "start")
-    _write(folder / SETTINGS, settings)  # after the adapter, which is whole then
+    write_mark(folder / SETTINGS, settings)  # after the adapter, which is whole then
 
 
 def _trainer(
@@ -355,7 +355,8 @@ def _trainer(
 ) -> "Trainer":
     from trl import GRPOConfig, GRPOTrainer
 
-    from ..progress import show_progress
+    from .progress import show_progress
+    from .run.policy import keep_trainable_fp32
 
     trainer = GRPOTrainer(
         model=policy,
@@ -386,6 +387,35 @@ def _train(trainer: "Trainer", stage: Stage) -> None:
         )
 
 
+def train_or_resume(trainer: "Trainer", say: Callable[[str], None] = print) -> Path | None:
+    """Train to the last step, from the newest complete checkpoint in the run's ``output_dir`` if there is one.
+
+    Use it instead of ``trainer.train(resume_from_checkpoint=True)``; `grpo_utils.run.training.resume` says why.
+
+    Returns:
+        The checkpoint that it resumed from; None if the run began.
+    """
+    from .run.training import resume
+
+    checkpoint = newest_checkpoint(trainer.args.output_dir, say)
+    resume(trainer, checkpoint)
+    return checkpoint
+
+
+def load_saved_adapter(policy: "PeftModel", folder: Path) -> None:
+    """Put the saved weights of an adapter into the policy's own. (PEFT would look for a missing one on the Hub.)"""
+    from .run.training import load_adapter
+
+    weights = folder / "adapter_model.safetensors"
+    if not weights.exists() or is_broken(weights):
+        raise CourseError(
+            f"{str(weights)!r} is {'damaged' if weights.exists() else 'missing'}: not synchronised yet, or lost. On a "
+            "synchronised drive wait for it and run again. If it stays so, copy it back from elsewhere; or delete the "
+            "folder of this stage, and of all stages after it, and they are trained again."
+        )
+    load_adapter(policy, folder)
+
+
 def _read_log(folder: Path) -> list[dict]:
     return _read(folder / STATE)["log_history"]
 
@@ -399,10 +429,3 @@ def _read(path: Path) -> dict:
             f"{str(path)!r} is missing or cut off: not synchronised yet, or lost. Wait for it and run again. If it "
             "stays so, delete the folder of this stage and of all after it, and they are trained anew."
         ) from error
-
-
-def _write(path: Path, content: dict) -> None:
-    """Write JSON so that there is never half a file."""
-    draft = path.with_name(path.name + ".part")
-    draft.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    draft.replace(path)
