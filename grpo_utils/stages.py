@@ -38,7 +38,7 @@ from .arguments import training_arguments
 from .errors import CourseError
 from .profiles import Profile
 from .rewards import reward_name
-from .run.folder import checkpoint_step, differences, is_broken, newest_checkpoint, write_mark
+from .run.folder import checkpoint_step, is_broken, newest_checkpoint, settings_changed, write_mark
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -303,7 +303,8 @@ def _check_same_settings(folder: Path, settings: dict) -> None:
     """Raise a CourseError if the stage was begun with other settings."""
     if not (folder / SETTINGS).exists():
         return
-    changed = differences(_read(folder / SETTINGS), settings)
+    before = _read(folder / SETTINGS)
+    changed = settings_changed(before, settings, {**before, **settings})
     if changed:
         moved = any(change.startswith("model was") for change in changed)
         raise CourseError(
@@ -395,9 +396,11 @@ def train_or_resume(trainer: "Trainer", say: Callable[[str], None] = print) -> P
     Returns:
         The checkpoint that it resumed from; None if the run began.
     """
-    from .run.training import resume
+    from .run.training import is_last, resume
 
     checkpoint = newest_checkpoint(trainer.args.output_dir, say)
+    if checkpoint and is_last(trainer, checkpoint):
+        say(f"{checkpoint.name}: all steps were done; it is loaded, and nothing is trained.")
     resume(trainer, checkpoint)
     return checkpoint
 

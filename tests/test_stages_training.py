@@ -295,11 +295,14 @@ def test_a_killed_process_is_resumed_to_the_last_bit(unbroken, tmp_path, request
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (dict(rewards=[strict_format_reward], weights=[2.0]), "rewards was 1.0 x strict_format_reward, is 2.0 x"),
+        (dict(rewards=[strict_format_reward], weights=[2.0]), "rewards was '1.0 x strict_format_reward', is '2.0 x"),
         (dict(overrides=BATCH | {"learning_rate": 0.5}), "learning_rate was 0.002, is 0.5"),
         (dict(steps=8), "max_steps was 4, is 8"),
-        (dict(rows=load_rows("addition", "train", 100)), "rows was 200 rows"),
-        (dict(rewards=[ADAPTIVE]), r"rewards was 1.0 x strict_format_reward, is 1.0 x AdaptiveReward\(.*floor=0.25\)"),
+        (dict(rows=load_rows("addition", "train", 100)), "rows was '200 rows"),
+        (
+            dict(rewards=[ADAPTIVE]),
+            r"rewards was '1.0 x strict_format_reward', is '1.0 x AdaptiveReward\(.*floor=0.25\)",
+        ),
         (dict(name="other"), "holds the stage '1-form', and this plan has 1-other, 2-sums"),
     ],
 )
@@ -310,7 +313,7 @@ def test_a_folder_of_another_plan_is_refused_and_says_what_differs(unbroken, cha
 
 
 def test_a_folder_of_another_rank_is_refused(unbroken):
-    with pytest.raises(CourseError, match="LoRA rank was 16, is 4. Go back"):
+    with pytest.raises(CourseError, match="LoRA rank was 16, is 4. Use those"):
         run(plan(), unbroken[0], profile=replace(CPU, lora_rank=4))
 
 
@@ -322,7 +325,7 @@ def test_a_folder_begun_with_adaptive_weights_knows_their_settings(tmp_path):
 
 
 def test_a_folder_begun_on_another_base_is_refused(unbroken, tmp_path):
-    with pytest.raises(CourseError, match="number types was float32, is float32, uint8"):
+    with pytest.raises(CourseError, match="number types was 'float32', is 'float32, uint8'"):
         run(plan(), unbroken[0], load_in_4bit=True)
     folder = shutil.copytree(unbroken[0], tmp_path / "moved")
     settings = json.loads((folder / "1-form" / "settings.json").read_text())

@@ -35,6 +35,6 @@ def test_it_trains_until_held_out_accuracy_has_risen(project):
     [written] = (project / "outputs").glob("*/report.json")
     report = json.loads(written.read_text(encoding="utf-8"))
     assert report["before"]["accuracy_ci95"][1] < report["after"]["accuracy_ci95"][0]
-    assert report["p_value"] < 1e-6 and "Accuracy rose" in run.stdout
+    assert report["p_value"] < 1e-6 and "Strict accuracy rose" in run.stdout
     assert {"profile", "family", "model", "steps", "train_seconds", "seed", "before", "after", "p_value"} <= set(report)
     assert report["versions"].keys() >= {"unsloth", "trl", "transformers", "peft", "bitsandbytes", "torch"}

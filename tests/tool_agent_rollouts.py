@@ -44,7 +44,7 @@ def trainer_with(tokenizer: AutoTokenizer, room: int) -> GRPOTrainer:
         max_completion_length=room,
         max_tool_calling_iterations=2,
     )
-    return GRPOTrainer(POLICY, REWARDS, config, ROWS, processing_class=tokenizer, **TOOLS)
+    return GRPOTrainer(POLICY, list(REWARDS), config, ROWS, processing_class=tokenizer, **TOOLS)
 
 
 def compare(room: int) -> None:

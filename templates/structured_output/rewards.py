@@ -1,7 +1,7 @@
 """The rewards. CHANGE THIS FILE and schema.json: what you pay for is what the model learns.
 
 A reward gets the completions of a batch and, by name, every column of `data.py` as a list of the same length. It
-gives back one number for each completion. Their weights are `reward_weights` in the config, in this order.
+returns one number for each completion. A new reward is one function and one line in `REWARDS`, with its weight.
 """
 
 import json
@@ -57,7 +57,7 @@ def json_reward(completions: list, **kwargs) -> list[float]:
     return [float(isinstance(read(text_of(c)), dict)) for c in completions]
 
 
-#: What `train.py` trains on. Correctness comes first.
+#: What `train.py` trains on, each with its weight: correctness outweighs the rest together.
 REWARDS = {correctness_reward: 2.0, schema_reward: 0.5, json_reward: 0.5}
 
 

@@ -2,7 +2,8 @@
 
 A completion is an episode: a list of messages, the model's (role "assistant", some with ``tool_calls``) and the tools'
 (role "tool"). ``environments`` are the environments of these episodes, or missing where `TOOLS` has plain tools.
-Trust what the environment remembers, never what the model says of it. Weights: `reward_weights` in the config.
+Trust what the environment remembers, never what the model says of it. A new reward is one
+function and one line in `REWARDS`, with its weight.
 """
 
 import re
@@ -67,7 +68,7 @@ def format_reward(completions: list, environments: list | None = None, **kwargs)
     return [float(answer_of(*pair) is not None) for pair in each(completions, environments)]
 
 
-#: What `train.py` trains on. Correctness comes first: its name is that of the report's accuracy.
+#: What `train.py` trains on, each with its weight: correctness outweighs the rest together.
 REWARDS = {correctness_reward: 2.0, tool_reward: 0.5, format_reward: 0.5}
 
 

@@ -217,7 +217,7 @@ def newest_checkpoint(folder: str | Path, say: Callable[[str], None] = print) ->
         problem = checkpoint_problem(checkpoint)
         if not problem:
             return checkpoint
-        say(f"{checkpoint} is skipped: {problem}.")
+        say(f"{checkpoint.name} is skipped: {problem}.")
     return None
 
 
