@@ -25,19 +25,18 @@ the reference is the policy as it was when the stage began.
 import functools
 import json
 import re
-import types
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import gcd
 from pathlib import Path
+from pprint import pformat
 from typing import TYPE_CHECKING
 
 from .arguments import training_arguments
 from .errors import CourseError
 from .profiles import Profile
-from .rewards import reward_name
 from .run.folder import checkpoint_step, is_broken, newest_checkpoint, settings_changed, write_mark
 
 if TYPE_CHECKING:
@@ -104,37 +103,29 @@ def check_stages(stages: Sequence[Stage]) -> None:
 
 
 def _check_stage(stage: Stage) -> None:
-    if not re.fullmatch(r"[\w-]+", stage.name):
-        raise CourseError(f"Stage name {stage.name!r} becomes a folder: use letters, digits, '_' and '-' alone.")
-    if not stage.rewards:
-        raise CourseError(f"Stage {stage.name!r} has no rewards. Give at least one reward function.")
-    if len(stage.rewards) != len(stage.weights):
-        raise CourseError(
-            f"Stage {stage.name!r} has {len(stage.rewards)} rewards and {len(stage.weights)} weights. "
-            "Give one weight for each reward."
-        )
-    if stage.steps < 1:
-        raise CourseError(f"Stage {stage.name!r} has steps={stage.steps}. Give at least 1, or leave the stage out.")
-    if not len(stage.rows):
-        raise CourseError(f"Stage {stage.name!r} has no rows to train on.")
-    for name in OWN.keys() & stage.overrides.keys():
-        raise CourseError(f"Stage {stage.name!r} overrides {name!r}, which is set by {OWN[name]}. Set it there.")
-    _check_saving(stage)
-
-
-def _check_saving(stage: Stage) -> None:
-    """Raise a CourseError if a stage that is cut off could not go on, or only inexactly."""
-    if stage.overrides.get("save_only_model"):
-        raise CourseError(
-            f"Stage {stage.name!r} has save_only_model=True, which saves no optimizer, so that it could not go on "
-            "where it was cut off. Leave it out."
-        )
-    strategy = stage.overrides.get("save_strategy", "steps")
-    if strategy != "steps":
-        raise CourseError(
-            f"Stage {stage.name!r} has save_strategy={str(strategy)!r}. A stage is saved every `save_every` steps, so "
-            "that it can go on where it was cut off. Leave it out."
-        )
+    rewards, weights, strategy = len(stage.rewards), len(stage.weights), stage.overrides.get("save_strategy", "steps")
+    mistakes = [
+        (name in stage.overrides, f"overrides {name!r}, which is set by {own}. Set it there.")
+        for name, own in OWN.items()
+    ]
+    mistakes += [
+        (not re.fullmatch(r"[\w-]+", stage.name), "becomes a folder: use only letters, digits, '_' and '-'."),
+        (not rewards, "has no rewards. Give at least one reward function."),
+        (rewards != weights, f"has {rewards} rewards and {weights} weights. Give one weight for each reward."),
+        (stage.steps < 1, f"has steps={stage.steps}. Give at least 1, or leave the stage out."),
+        (not len(stage.rows), "has no rows to train on."),
+        (
+            stage.overrides.get("save_only_model"),
+            "has save_only_model=True, which saves no optimizer to resume with. Leave it out.",
+        ),
+        (
+            strategy != "steps",
+            f"has save_strategy={str(strategy)!r}. It is saved every `save_every` steps. Leave it out.",
+        ),
+    ]
+    for wrong, said in mistakes:
+        if wrong:
+            raise CourseError(f"Stage {stage.name!r} {said}")
 
 
 def run_stages(
@@ -259,36 +250,19 @@ def _settings(policy: "PeftModel", stage: Stage, arguments: dict) -> dict:
     return json.loads(json.dumps(settings, default=str))
 
 
-def describe(value: object) -> str:
-    """A reward, or one of its settings, as text that is the same in every process.
-
-    Functions and classes by name, a ``partial`` by its arguments, a dataclass by its fields, any other callable by
-    its name alone. What stands for nothing else than a place in memory is left out.
+def describe(reward: Callable) -> str:
+    """A reward with its settings, as text that is the same in every process: no addresses, and sets in order.
 
     >>> from grpo_utils.rewards import AdaptiveReward, correctness_reward
     >>> describe(AdaptiveReward((correctness_reward,), (2.0,), window=5))
-    'AdaptiveReward(rewards=[correctness_reward], weights=[2.0], window=5, floor=0.25)'
+    'AdaptiveReward(rewards=(correctness_reward,), weights=(2.0,), window=5, floor=0.25)'
     >>> describe(functools.partial(len, {"b", "a"})), describe(object())
-    ("len(['a', 'b'])", '<object object>')
+    ("(<built-in function len>, ({'a', 'b'},), {})", '<object object>')
     """
-    if isinstance(value, functools.partial):
-        return f"{describe(value.func)}({_join(value.args, value.keywords)})"
-    if is_dataclass(value) and not isinstance(value, type):
-        settings = {part.name: getattr(value, part.name) for part in fields(value) if part.repr}
-        return f"{type(value).__qualname__}({_join((), settings)})"
-    if isinstance(value, dict):
-        return f"dict({_join((), value)})"
-    if isinstance(value, list | tuple):
-        return f"[{_join(value, {})}]"
-    if isinstance(value, set | frozenset):
-        return f"[{', '.join(sorted(describe(item) for item in value))}]"
-    if isinstance(value, types.FunctionType | types.BuiltinFunctionType | type):
-        return value.__qualname__
-    return reward_name(value) if callable(value) else re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
-
-
-def _join(items: Sequence, named: dict) -> str:
-    return ", ".join([describe(item) for item in items] + [f"{name}={describe(named[name])}" for name in named])
+    if isinstance(reward, functools.partial):
+        reward = (reward.func, reward.args, reward.keywords)
+    text = " ".join(pformat(reward, width=1).split())  # in one column pprint puts sets in order
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", re.sub(r"<function (\S+) at 0x[0-9a-fA-F]+>", r"\1", text))
 
 
 def _fingerprint(rows: "Dataset") -> str:

@@ -78,8 +78,8 @@ def test_a_reward_with_other_settings_is_another_reward(one, other):
 
 def test_a_reward_is_described_without_a_place_in_memory():
     reward = Listed(words=[{"x"}, partial(correctness_reward, key=object())], key=lambda text: text)
-    assert "0x" not in describe(reward) and "correctness_reward(key=<object object>)" in describe(reward)
-    assert describe(Listed()) == "Listed(words=['a', 'b'], key=len)"
+    assert "0x" not in describe(reward) and "partial(correctness_reward, key=<object object>)" in describe(reward)
+    assert describe(Listed()) == "Listed(words=frozenset({'a', 'b'}), key=<built-in function len>)"
     assert describe(correctness_reward) == "correctness_reward"
 
 
