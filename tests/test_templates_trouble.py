@@ -21,7 +21,7 @@ def basic(tmp_path_factory):
 @pytest.mark.slow
 def test_a_typo_in_the_data_is_told_before_anything_is_loaded(basic):
     run = in_folder(basic, "train.py", "--config", "config.cpu.yaml", "--dataset_name", "no.jsonl")
-    assert run.returncode and run.stderr.startswith("Error: dataset_name='no.jsonl' is no file here"), run.stderr
+    assert run.returncode and run.stderr.startswith("Error: dataset_name='no.jsonl' is not a file here"), run.stderr
 
 
 OWN_LINES = {

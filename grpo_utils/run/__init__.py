@@ -3,6 +3,7 @@
 | room | what it does |
 |---|---|
 | `start` | settings from YAML and the command line, checked before torch, TRL or Unsloth is imported |
+| `rows` | a JSONL file of your own, and which rows are held out |
 | `scoring` | what a completion says, and rewards called safely |
 | `folder` | one run per output folder; a run resumes only with the settings that it began with |
 | `policy` | load the policy with Unsloth or plain transformers, in 4 bits or not |

@@ -56,13 +56,6 @@ def test_attacks_earn_nothing(name):
     assert total(WRONG[name]) == 0
 
 
-def test_each_reward_gives_one_number_for_each_completion():
-    texts = [*RIGHT, *WRONG.values()]
-    row = dict(function=["answer"] * len(texts), calls=[CALLS] * len(texts), expected=[EXPECTED] * len(texts))
-    for reward in REWARDS:
-        assert len(reward(texts, **row, prompts=[""] * len(texts))) == len(texts)
-
-
 def test_true_is_not_1_and_rounding_is_no_error():
     row = dict(function=["answer"] * 3, calls=["[[0]]"] * 3, expected=["[[1]]", "[0.3]", "[[1]]"])
     texts = ["lambda x: [True]", "lambda x: 0.1 * 3", "lambda x: [1.0]"]

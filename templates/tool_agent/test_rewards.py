@@ -192,14 +192,6 @@ def test_a_missing_gold_answer_is_never_right_and_commas_are_read():
     assert follows(*play(call("1,000 + 250"), say("<answer>$1,250</answer>")), "1250")
 
 
-def test_each_reward_gives_one_number_for_each_completion():
-    played = [play(*turns) for turns in [*RIGHT.values(), *NEARLY.values(), *WRONG.values(), *ATTACKS.values()]]
-    columns = dict(environments=[environment for _, environment in played], answer=[GOLD] * len(played), prompts=[])
-    for reward in REWARDS:
-        scores = reward([messages for messages, _ in played], **columns)
-        assert len(scores) == len(played) and all(isinstance(s, float) and 0 <= s <= 1 for s in scores)
-
-
 @pytest.mark.parametrize(
     "episode",
     [
