@@ -14,14 +14,13 @@ import sys
 
 import pytest
 from conftest import ROOT
-from template_projects import ALONE, FAST, in_folder
+from template_projects import ALONE, CONFIGURED, FAST, in_folder
 
-from grpo_utils.project import new_project, template_names
+from grpo_utils.project import new_project
 from grpo_utils.run import folder, scoring, start
 
 CPU = ["--config", "config.cpu.yaml"]
 PLAIN = [*CPU, "--use_unsloth", "false"]
-CONFIGURED = [name for name in template_names() if name != "minimal"]  # the others have a config and a lib/
 
 
 @pytest.fixture(scope="module")

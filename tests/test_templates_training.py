@@ -4,12 +4,12 @@ import json
 import resource
 
 import pytest
-from template_projects import in_folder
+from template_projects import CONFIGURED, in_folder
 
-from grpo_utils.project import new_project, template_names
+from grpo_utils.project import new_project
 
 
-@pytest.fixture(scope="module", params=template_names())
+@pytest.fixture(scope="module", params=CONFIGURED)
 def project(request, tmp_path_factory):
     return new_project(request.param, tmp_path_factory.mktemp(request.param) / "project")
 
