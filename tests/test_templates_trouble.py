@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from template_projects import ALONE, FAST, in_folder, stopped_at
@@ -157,7 +158,7 @@ def test_trl_grpo_trains_with_its_own_keys_and_the_same_rewards(basic):
 FULL_DISK = """
 set -e
 mkdir -p outputs
-mount -t tmpfs -o size=3m tmpfs outputs
+mount -t tmpfs -o size=2500k tmpfs outputs
 "$@" && exit 99
 ls outputs/full
 mount -o remount,size=64m outputs
@@ -180,3 +181,20 @@ def test_a_full_disk_leaves_the_last_good_checkpoint_and_the_run_goes_on_when_th
     assert "Error: the disk is full" in run.stderr and "the same command goes on" in run.stderr, run.stderr[-3000:]
     assert "checkpoint-2\n" in run.stdout and "Resuming from outputs/full/checkpoint-" in run.stdout, run.stdout
     assert run.returncode == 0 and json.loads((folder / "report.json").read_text())["steps"] == 6
+
+
+@pytest.mark.slow
+def test_a_disk_that_is_full_when_the_final_model_is_saved_is_named(tmp_path, monkeypatch):
+    """Only checkpoints had the message; the last save ended in a traceback."""
+    from grpo_utils.run import training
+
+    def full(folder):
+        raise OSError(28, "No space left on device")
+
+    trainer = SimpleNamespace(args=SimpleNamespace(output_dir=tmp_path), save_model=full)
+    monkeypatch.setattr(training.shutil, "disk_usage", lambda folder: SimpleNamespace(free=1000))
+    with pytest.raises(SystemExit, match="Error: the disk is full .* Make room; the same command goes on"):
+        training.save(trainer, tmp_path / "model")
+    monkeypatch.setattr(training.shutil, "disk_usage", lambda folder: SimpleNamespace(free=10**9))
+    with pytest.raises(OSError, match="No space left"):
+        training.save(trainer, tmp_path / "model")
