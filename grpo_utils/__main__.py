@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from .errors import CourseError, did_you_mean
-from .evaluation import before_after
+from .evaluation.comparing import before_after
 from .profiles import find_profile
 from .project import new_project
 from .runs import read_report

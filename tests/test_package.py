@@ -7,18 +7,17 @@ import tomllib
 from importlib import metadata
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, judged
 
 import grpo_utils
 from grpo_utils.errors import CourseError
-from grpo_utils.evaluation import judge
 from grpo_utils.install import check_gpu, check_versions, pins
 from grpo_utils.profiles import T4
 
 LIGHT = """
 import sys
 import grpo_utils
-heavy = {"torch", "transformers", "trl", "scipy", "matplotlib", "datasets"}
+heavy = {"torch", "transformers", "trl", "scipy", "matplotlib", "datasets", "pandas", "numpy"}
 print(sorted(heavy & set(sys.modules)))
 """
 
@@ -36,6 +35,14 @@ def test_the_import_loads_nothing_heavy():
 def test_every_public_name_is_reached_and_documented(name):
     thing = getattr(grpo_utils, name)
     assert not callable(thing) or thing.__doc__
+
+
+def test_the_root_exports_what_a_lesson_a_template_or_a_page_imports_and_nothing_else():
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "notebooks/source").glob("*.py")]
+    texts = [page.read_text(encoding="utf-8") for page in (*pages, *(ROOT / "templates").rglob("*.py"))]
+    imports = re.findall(r"from grpo_utils import (\([^)]*\)|.*)", "\n".join(texts))
+    assert not set(grpo_utils.__all__) - set(re.findall(r"\w+", " ".join(imports)))
+    assert dir(grpo_utils) == grpo_utils.__all__ and len(grpo_utils.__all__) <= 115
 
 
 def test_an_unknown_name_is_an_attribute_error():
@@ -116,7 +123,7 @@ def test_cli_report_shows_a_run_that_was_cut_off_before_its_merge(tmp_path):
 
 
 def test_cli_report_shows_ability_apart_from_form(tmp_path):
-    rates = judge(["no", "no"], ["no", "no"], ["1", "2"], kinds=["carry", "no carry"]).summary()
+    rates = judged(["no", "no"], ["no", "no"], ["1", "2"], kind=["carry", "no carry"]).summary()
     report = {"model": "m", "profile": "cpu", "steps": 1, "train_seconds": 1.0, "wall_seconds": 2.0, "p_value": 1.0}
     (tmp_path / "report.json").write_text(json.dumps({**report, "before": rates, "after": rates}))
     run = cli("report", str(tmp_path))

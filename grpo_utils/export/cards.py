@@ -14,7 +14,7 @@ from decimal import ROUND_UP, Context
 from pathlib import Path
 
 from ..errors import CourseError
-from ..evaluation import rates_table, verdict
+from ..evaluation.comparing import rates_table, verdict
 from ..profiles import check_choice
 from .adapters import is_hub_id, loading_code, public_name, where_the_base_is
 

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING
 
 from ..data import encode_prompts
 from ..errors import CourseError
-from ..evaluation import Evaluation
 from ..evaluation.generating import answer_twice
-from ..evaluation.judging import judge_rows
+from ..evaluation.judging import Evaluation, judge
 from ..models import load_4bit_base, model_path, torch_dtype
 from ..profiles import Profile, prepare_machine
 from .adapters import public_name
@@ -70,7 +69,7 @@ def export_merged(
     """
     prompts = list(rows["prompt"])  # plain lists: the new process need not import datasets to read them
     difference, sampled, greedy = in_fresh_process(_export, adapter, base, folder, profile, prompts, judging)
-    return difference, judge_rows(sampled, greedy, rows)
+    return difference, judge(sampled, greedy, rows)
 
 
 def _export(
