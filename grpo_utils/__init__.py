@@ -50,9 +50,9 @@ if _TYPE_CHECKING:  # each name is imported when it is first used
     from .export.adapters import save_adapter
     from .export.cards import write_card
     from .export.merging import export_merged, logits, merge_adapter, merge_into_4bit, save_merged
+    from .export.ollama import ollama_template
     from .export.publishing import push
     from .export.server import ask_server, served
-    from .export.serving import convert_to_gguf, gguf_command, modelfile, vllm_command
     from .install import check_gpu, check_versions
     from .models import (
         LORA_TARGETS,
