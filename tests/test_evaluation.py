@@ -1,4 +1,3 @@
-import json
 import re
 
 import pytest
@@ -47,11 +46,6 @@ def test_each_kind_is_counted_apart_in_an_order_of_its_own():
     assert (carry["n"], carry["formed"], carry["accuracy_given_format"]) == (2, 2, 0.5)
     assert (none["n"], none["formed"], none["accuracy_given_format"]) == (2, 1, 1.0)
     assert carry["formed"] + none["formed"] == summary["formed"]
-
-
-def test_a_summary_is_the_same_after_json():
-    summary = judged(MIXED, MIXED, ["42"] * 4, kind=KINDS).summary()
-    assert json.loads(json.dumps(summary)) == summary
 
 
 def test_the_table_shows_ability_apart_from_form_and_each_kind():

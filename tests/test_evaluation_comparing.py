@@ -91,11 +91,6 @@ def test_the_same_answers_to_other_questions_are_refused():
         compare(old, new)
 
 
-def test_nothing_in_form_has_no_accuracy_given_format():
-    assert result(0, 0, 5).accuracy_given_format is None
-    assert result(2, 1, 5).accuracy_given_format == (2, 3)
-
-
 def test_seeds_that_agree_show_an_improvement_and_others_do_not():
     steady = over_seeds((10, 40), (11, 43), (9, 40))
     assert steady.improved and "rose by +0.620" in steady.sentence and "3 seeds" in steady.sentence

@@ -14,7 +14,6 @@ from grpo_utils.evaluation.comparing import split_gain
 from grpo_utils.evaluation.statistics import (
     Change,
     Estimate,
-    Rate,
     majority_right,
     majority_vote,
     mcnemar_p_value,
@@ -37,12 +36,6 @@ CHANGES = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size
 def test_wilson_gives_the_published_examples(hits, n, low, high):
     """Newcombe 1998, Statistics in Medicine 17:857, table I, method 3."""
     assert [round(end, 4) for end in wilson_interval(hits, n)] == [low, high]
-
-
-@given(st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_wilson_holds_the_rate_and_stays_between_0_and_1(counts):
-    low, high = Rate(*counts).interval
-    assert 0 <= low <= Rate(*counts).value <= high <= 1
 
 
 @pytest.mark.parametrize("n", [20, 50, 200])
@@ -112,24 +105,12 @@ def test_pass_at_k_agrees_with_trying_every_choice(counts):
     assert pass_at_k(n, right, k) == pytest.approx(sum(map(any, choices)) / len(choices), abs=1e-12)
 
 
-@given(st.integers(2, 100).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n - 1), st.integers(1, n - 1))))
-def test_pass_at_k_grows_with_k_and_with_the_right_ones(counts):
-    n, right, k = counts
-    here = pass_at_k(n, right, k)
-    assert 0 <= here <= pass_at_k(n, right, k + 1) <= 1 and here <= pass_at_k(n, right + 1, k)
-    assert pass_at_k(n, right, 1) == pytest.approx(right / n, abs=1e-12)
-
-
 def test_pass_at_k_is_unbiased_and_the_naive_formula_is_not():
     n, k, p = 10, 5, 0.2
     weights = [binom.pmf(c, n, p) for c in range(n + 1)]
     truth = 1 - (1 - p) ** k
     assert sum(w * pass_at_k(n, c, k) for c, w in enumerate(weights)) == pytest.approx(truth, abs=1e-9)
     assert sum(w * (1 - (1 - c / n) ** k) for c, w in enumerate(weights)) < truth - 0.02
-
-
-def test_pass_at_k_holds_for_thousands_of_samples():
-    assert pass_at_k(10_000, 1, 100) == pytest.approx(0.01, abs=1e-15)
 
 
 @pytest.mark.parametrize("k", [0, 17])
@@ -185,11 +166,6 @@ def test_the_bootstrap_covers_the_true_change_about_as_often_as_it_says(better, 
         found = mean_interval(change, bounds=(-1, 1))
         inside += found.low <= better - worse <= found.high
     assert 0.90 <= inside / 200 <= 0.99
-
-
-def test_the_same_seed_gives_the_same_interval():
-    values = list(numpy.random.default_rng(0).random(30))
-    assert mean_interval(values, seed=1) == mean_interval(values, seed=1) != mean_interval(values, seed=2)
 
 
 def test_the_t_interval_is_where_the_t_test_turns():

@@ -132,7 +132,7 @@ def test_cli_report_shows_ability_apart_from_form(tmp_path):
 
 def test_cli_run_names_the_nearest_parameter():
     run = cli("run", "-p", "STEP", "3")
-    assert run.returncode == 1 and "'STEP' is no parameter of 03_grpo_lora.ipynb. Did you mean 'STEPS'" in run.stderr
+    assert run.returncode == 1 and "'STEP' is not a parameter of 03_grpo_lora.ipynb. Did you mean 'STEPS'" in run.stderr
 
 
 def test_cli_run_names_a_value_of_the_wrong_type():
