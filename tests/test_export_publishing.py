@@ -209,67 +209,57 @@ def test_a_folder_without_weights_or_without_card(model):
         push(model, "me/my-model")
 
 
+def pushed_with(model, name: str, text: str) -> dict[str, int]:
+    (model / name).write_text(text)
+    return push(model, "me/my-model")
+
+
 @pytest.mark.parametrize("start", ["hf_", "api_org_", "ghp_", "github_pat_", "sk-", "sk-proj-"])
 def test_a_token_in_a_file_is_refused_and_not_repeated(model, start):
     token = start + "a1B2" * 8
-    (model / "config.json").write_text(json.dumps({"token": token}))
     with pytest.raises(CourseError, match="config.json holds what looks like an access token") as refused:
-        push(model, "me/my-model")
+        pushed_with(model, "config.json", json.dumps({"token": token}))
     assert token not in str(refused.value)
 
 
-PATHS = [
-    *[
-        "/home/me/models/base",
-        "/Users/me/base",
-        "/content/base",
-        "/data/me/base",
-        "/scratch",
-        "/private/var/x",
-        "~/base",
-    ],
-    *["/Volumes/disk/base", "/opt/base", "/srv/base", "/var/tmp/base", "/work/base", "/nfs/base", "/a-place/of/mine"],
-    *["C:\\Users\\me\\base", "D:\\models", "c:/models", "\\\\server\\models"],
-]
+PATHS = (
+    "/home/me/models/base /Users/me/base /content/base /data/me/base /scratch /private/var/x ~/base /Volumes/disk/base "
+    "/opt/base /srv/base /var/tmp/base /work/base /nfs/base /a-place/of/mine C:\\Users\\me c:/models \\\\server\\x"
+)
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", PATHS.split())
 def test_a_path_of_this_machine_is_refused(model, path):
-    (model / "config.json").write_text(json.dumps({"_name_or_path": path}))
     with pytest.raises(CourseError, match="config.json names a path of this machine"):
-        push(model, "me/my-model")
+        pushed_with(model, "config.json", json.dumps({"a": [{"_name_or_path": path}]}))
 
 
-def test_a_path_deep_in_a_json_file_and_in_a_card_is_refused(model):
-    (model / "config.json").write_text(json.dumps({"a": [{"b": "/somewhere/base"}]}))
-    with pytest.raises(CourseError, match="'/somewhere/base'"):
-        push(model, "me/my-model")
-    (model / "config.json").write_text("{}")
-    (model / "README.md").write_text("Trained on /scratch/me/base.")
-    with pytest.raises(CourseError, match="README.md names a path of this machine"):
-        push(model, "me/my-model")
-
-
-def test_tokens_and_templates_that_begin_with_a_slash_are_no_paths(model):
-    settings = {"added_tokens_decoder": {"7": {"content": "/no_think"}}, "chat_template": "/think {{ messages }}"}
-    (model / "tokenizer_config.json").write_text(json.dumps(settings | {"eos_token": "</s>", "sep": "/"}))
-    assert push(model, "me/my-model")
-
-
-def test_a_config_that_is_no_json(model):
-    (model / "config.json").write_text("{")
+def test_a_path_in_a_card_and_a_config_that_is_not_json_are_refused(model):
     with pytest.raises(CourseError, match="config.json is not valid JSON"):
-        push(model, "me/my-model")
+        pushed_with(model, "config.json", "{")
+    (model / "config.json").write_text("{}")
+    with pytest.raises(CourseError, match="README.md names a path of this machine: '/scratch/me/base.'"):
+        pushed_with(model, "README.md", "Trained on /scratch/me/base.")
 
 
-def test_a_path_that_is_a_token_of_the_vocabulary_is_no_path(model):
-    (model / "tokenizer.json").write_text(json.dumps({"vocab": {"/home/user": 5}}))
-    assert "tokenizer.json" in push(model, "me/my-model")
+ADDED = {"added_tokens_decoder": {"7": {"content": "/no_think"}}, "chat_template": "/think {{ messages }}", "sep": "/"}
 
 
-def test_an_address_in_a_card_is_no_path(model):
-    (model / "README.md").write_text("See https://example.org/home/me and docs/tmp/x.")
-    assert push(model, "me/my-model")
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("tokenizer_config.json", json.dumps(ADDED | {"eos_token": "</s>"})),
+        ("tokenizer.json", json.dumps({"vocab": {"/home/user": 5}})),
+        ("README.md", "See https://example.org/home/me and docs/tmp/x."),
+    ],
+)
+def test_a_token_a_template_a_vocabulary_and_an_address_are_not_paths(model, name, text):
+    assert name in pushed_with(model, name, text)
+
+
+def test_a_vocabulary_of_bytes_is_not_read_as_text(model):
+    (model / "tokenizer.model").write_bytes(b"\xff\xfe")
+    assert "tokenizer.model" in push(model, "me/my-model")
 
 
 @pytest.fixture
