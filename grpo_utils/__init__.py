@@ -1,16 +1,16 @@
 """Small helpers that the lessons share. ``import grpo_utils`` loads no torch and is instant."""
 
-import sys as _sys
+import sys
 
-if _sys.argv[:1] == ["-m"] and not _sys.flags.safe_path:
+if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:
     # `python -m grpo_utils` puts the current folder first: a random.py there would replace Python's own.
-    _sys.path.append(_sys.path.pop(0))
+    sys.path.append(sys.path.pop(0))
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import TYPE_CHECKING
 
-from .lazy import lazy_imports as _lazy_imports
+from .lazy import lazy_imports
 
-if _TYPE_CHECKING:  # each name is imported when it is first used
+if TYPE_CHECKING:  # each name is imported when it is first used
     from .data import (
         SYSTEM_PROMPT,
         addition_rows,
@@ -109,4 +109,4 @@ if _TYPE_CHECKING:  # each name is imported when it is first used
     )
 
 __version__ = "0.1.0"
-__getattr__, __dir__, __all__ = _lazy_imports(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_imports(__name__, __file__)

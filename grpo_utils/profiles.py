@@ -226,12 +226,9 @@ def choose_profile(gpus: list[Gpu]) -> tuple[Profile, str]:
         return CPU, f"{has} and capability {gpu.capability}: too little for a GPU profile (7 GiB, 7.0)"
     if gpu.capability < 8.0:
         return _fit_memory(T4, gpu, has, "no bf16 units")
-    if gpu.memory_gib >= 70 and gpu.capability >= 9.0:
-        return H100, f"{has} and bf16 units"
-    if gpu.memory_gib >= 38:
-        return A100, f"{has} and bf16 units"
-    if gpu.memory_gib >= 21:
-        return L4, f"{has} and bf16 units"
+    for profile, memory_gib, capability in ((H100, 70, 9.0), (A100, 38, 8.0), (L4, 21, 8.0)):
+        if gpu.memory_gib >= memory_gib and gpu.capability >= capability:
+            return profile, f"{has} and bf16 units"
     return _fit_memory(replace(T4, dtype="bfloat16"), gpu, has, "bf16 units")
 
 
