@@ -12,19 +12,12 @@ from grpo_utils.evaluation.statistics import mcnemar_p_value, p_text
 FORM = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
 
 
-def test_a_format_gain_is_not_an_accuracy_gain():
-    result = judged([FORM, FORM.replace("42", "41"), "It is 42."], [FORM] * 3, ["42"] * 3)
-    summary = result.summary()
-    assert summary["format_rate"] == pytest.approx(2 / 3)
-    assert summary["accuracy"] == pytest.approx(1 / 3)
-    assert summary["greedy_accuracy"] == 1.0 and summary["n"] == 3
-
-
-def test_ability_is_counted_among_the_texts_in_form_alone():
+def test_form_is_counted_apart_from_accuracy_and_ability_among_the_texts_in_form_alone():
     summary = judged([FORM, FORM.replace("42", "41"), "It is 42."], [FORM] * 3, ["42"] * 3).summary()
+    assert summary["format_rate"] == pytest.approx(2 / 3) and summary["accuracy"] == pytest.approx(1 / 3)
+    assert summary["greedy_accuracy"] == 1.0 and summary["n"] == 3 and "by_kind" not in summary
     assert (summary["formed"], summary["accuracy_given_format"]) == (2, 0.5)
     assert summary["accuracy_given_format_ci95"] == pytest.approx([0.0945, 0.9055], abs=1e-4)
-    assert "by_kind" not in summary
 
 
 def test_where_nothing_is_in_form_no_ability_is_claimed():
