@@ -75,11 +75,11 @@ def test_the_card_says_what_the_report_says(run):
     assert ModelCard.load(run / "adapter" / "README.md").data.library_name == "peft"
 
 
-def test_the_dry_run_laid_out_a_model_that_loads_and_answers(run):
+def test_the_merged_model_loads_and_answers_without_the_course(run):
     code = """
 import sys
 from transformers import pipeline
-chat = pipeline("text-generation", model="hub/you/tiny-grpo")
+chat = pipeline("text-generation", model="merged")
 messages = [{"role": "system", "content": sys.argv[1]}, {"role": "user", "content": "What is 15 + 27?"}]
 print(chat(messages, max_new_tokens=32, do_sample=False)[0]["generated_text"][-1]["content"])
 assert not {"unsloth", "peft", "grpo_utils"} & set(sys.modules), "not plain"
@@ -206,4 +206,4 @@ def test_gemmas_modelfile_has_gemmas_turns(other_family):
 def test_a_folder_that_is_not_llama_cpp_is_an_error(tmp_path):
     command = [sys.executable, "-m", "grpo_utils", "run", str(LESSON), "-p", "LLAMA_CPP", "nowhere", "-p", "STEPS", "1"]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert result.returncode == 1 and "LLAMA_CPP='nowhere' has no convert_hf_to_gguf.py" in result.stderr
+    assert result.returncode == 1 and "nowhere/convert_hf_to_gguf.py': [Errno 2]" in result.stderr

@@ -6,9 +6,16 @@ from datasets import Dataset
 from test_preflight import HELDOUT, ROWS, check, imports, load_tokenizer  # noqa: F401
 
 from grpo_check.preflight.config_file import preflight_file
-from grpo_utils import chat_prompt, correctness_reward, strict_format_reward
+from grpo_utils import chat_prompt, correctness_reward
 from grpo_utils.errors import CourseError
-from grpo_utils.rewards import AnswerReward, PatternReward, extract_after_thinking, extract_boxed, think_format_reward
+from grpo_utils.rewards import (
+    AnswerReward,
+    PatternReward,
+    extract_after_thinking,
+    extract_boxed,
+    strict_format_reward,
+    think_format_reward,
+)
 
 TURN = "{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}"
 TURNS = "{% for m in messages %}" + TURN + "{% endfor %}"

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from grpo_utils import load_policy, load_rows, math_rewards, run_stages, strict_format_reward
+from grpo_utils import load_policy, load_rows, math_rewards, run_stages
 from grpo_utils.errors import CourseError
 from grpo_utils.profiles import CPU
-from grpo_utils.rewards import AdaptiveReward
+from grpo_utils.rewards import AdaptiveReward, strict_format_reward
 from grpo_utils.stages import Stage
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grpo_utils.errors import CourseError
-from grpo_utils.evaluation import wilson_interval
+from grpo_utils.evaluation.statistics import wilson_interval
 from grpo_utils.rewards import TAGS, is_strictly_right, split_form
 from grpo_utils.run.measuring import sampling
 

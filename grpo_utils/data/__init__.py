@@ -21,21 +21,28 @@ result is right.
 | `solved` | a filter by how often the policy solves a prompt |
 """
 
-from .files import read_table
-from .lengths import drop_long_prompts, prompt_lengths
-from .prompts import SYSTEM_PROMPT, chat_prompt, encode_prompts, plain_prompt, render_prompt
-from .rows import Note, RowsReport, check_rows, rows_from
-from .solved import drop_tied
-from .sources import (
-    GSM8K,
-    SPLITS,
-    addition_key,
-    addition_kind,
-    addition_rows,
-    gsm8k_answer,
-    gsm8k_rows,
-    is_held_out,
-    load_rows,
-    read_gsm8k,
-)
-from .splits import Twin, find_twins, numbers_key, prompt_key, split_rows
+from typing import TYPE_CHECKING
+
+from ..lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from .files import read_table
+    from .lengths import drop_long_prompts, prompt_lengths
+    from .prompts import SYSTEM_PROMPT, chat_prompt, encode_prompts, plain_prompt, render_prompt
+    from .rows import Note, RowsReport, check_rows, rows_from
+    from .solved import drop_tied
+    from .sources import (
+        GSM8K,
+        SPLITS,
+        addition_key,
+        addition_kind,
+        addition_rows,
+        gsm8k_answer,
+        gsm8k_rows,
+        is_held_out,
+        load_rows,
+        read_gsm8k,
+    )
+    from .splits import Twin, find_twins, numbers_key, prompt_key, split_rows
+
+__getattr__, __dir__, __all__ = lazy_imports(__name__, __file__)

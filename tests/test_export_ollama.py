@@ -1,13 +1,12 @@
-"""The Modelfile says the same as the chat template; llama.cpp's converter is run or its absence told."""
+"""Ollama's template says the same as the chat template."""
 
 import re
-import sys
 
 import pytest
 
 from grpo_utils.data import SYSTEM_PROMPT
 from grpo_utils.errors import CourseError
-from grpo_utils.export import convert_to_gguf, modelfile, ollama_template
+from grpo_utils.export.ollama import ollama_template
 from grpo_utils.models import model_path
 
 MODELS = ["tiny-qwen3", "tiny-gemma3"]
@@ -114,14 +113,6 @@ def test_the_answer_is_closed_as_in_training(tokenizer):
     assert closing.startswith(f"{tokenizer.eos_token}\n")
 
 
-def test_the_modelfile_has_all_that_ollama_needs(tokenizer):
-    text = modelfile(tokenizer, system_prompt=SYSTEM_PROMPT, weights="./model.gguf")
-    assert text.startswith("FROM ./model.gguf\n")
-    assert f'SYSTEM """{SYSTEM_PROMPT}"""' in text
-    assert f'PARAMETER stop "{tokenizer.eos_token}"' in text and text.endswith("PARAMETER temperature 0\n")
-    assert f'TEMPLATE """{ollama_template(tokenizer)}"""' in text
-
-
 BAD_TEMPLATES = {
     "no chat template": None,
     "leaves out the system prompt": "{% for m in messages if m.role != 'system' %}{{ m.content }}{% endfor %}",
@@ -138,38 +129,3 @@ def test_a_template_that_cannot_be_read_off_is_refused(said):
     tokenizer.chat_template = BAD_TEMPLATES[said]
     with pytest.raises(CourseError, match=said):
         ollama_template(tokenizer)
-
-
-def test_three_quotes_in_a_system_prompt_would_end_it(tokenizer):
-    with pytest.raises(CourseError, match="three quotes"):
-        modelfile(tokenizer, system_prompt='Say """', weights="./model.gguf")
-
-
-def test_a_folder_without_the_converter_says_where_to_get_it(tmp_path):
-    with pytest.raises(CourseError, match="has no convert_hf_to_gguf.py.*git clone"):
-        convert_to_gguf("merged", tmp_path / "model.gguf", tmp_path)
-
-
-#: A stand-in that takes the converter's arguments: how it is called and how its failure is told is tested.
-STAND_IN = """
-import argparse, sys
-parser = argparse.ArgumentParser()
-parser.add_argument("model"), parser.add_argument("--outfile"), parser.add_argument("--outtype")
-asked = parser.parse_args()
-if asked.model == "unknown":
-    sys.exit("NotImplementedError: BPE pre-tokenizer was not recognized")
-open(asked.outfile, "wb").write(b"GGUF")
-"""
-
-
-def test_the_converter_is_called_and_its_failure_is_told(tmp_path):
-    (tmp_path / "convert_hf_to_gguf.py").write_text(STAND_IN)
-    assert convert_to_gguf("merged", tmp_path / "model.gguf", tmp_path).read_bytes() == b"GGUF"
-    with pytest.raises(CourseError, match="could not convert 'unknown'. It says: .*pre-tokenizer was not recognized"):
-        convert_to_gguf("unknown", tmp_path / "other.gguf", tmp_path)
-
-
-def test_the_converter_runs_in_this_python(tmp_path):
-    from grpo_utils.export import gguf_command
-
-    assert gguf_command("merged", "model.gguf", "llama.cpp")[0] == sys.executable
