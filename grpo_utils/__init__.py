@@ -34,14 +34,13 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         split_rows,
     )
     from .errors import CourseError
-    from .evaluation.comparing import before_after, compare, compare_seeds, side_by_side, split_gain
+    from .evaluation.comparing import compare, compare_seeds, side_by_side, split_gain
     from .evaluation.generating import generate_samples
     from .evaluation.judging import evaluate, evaluate_samples, pass_rates
     from .evaluation.statistics import (
         Rate,
         mcnemar_p_value,
         mean_interval,
-        p_text,
         paired_change,
         paired_interval,
         pass_at_k,
@@ -96,7 +95,7 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         weighted_sum,
     )
     from .run.folder import checkpoint_problem, newest_checkpoint
-    from .run.measuring import generate, versions, write_report
+    from .run.measuring import before_after, generate, p_text, versions, write_report
     from .run.policy import LORA_TARGETS, keep_trainable_fp32
     from .runs import processor_seconds, reward_settings, seconds_since_start, start_run
     from .stages import Stage, check_stages, run_stages

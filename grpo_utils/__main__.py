@@ -2,6 +2,7 @@
 
 import argparse
 import ast
+import shlex
 import shutil
 import sys
 import time
@@ -9,9 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from .errors import CourseError, did_you_mean
-from .evaluation.comparing import before_after
 from .profiles import find_profile
 from .project import new_project
+from .run.measuring import before_after
 from .runs import read_report
 
 LESSON = Path("notebooks/03_grpo_lora.ipynb")
@@ -118,9 +119,9 @@ def start_project(template: str, folder: Path) -> None:
     new_project(template, folder)
     print(f"{folder}: a copy of {template}, with the tiny model that it trains on a CPU. Next:\n")
     tests = "    pytest\n" if any(folder.glob("test_*.py")) else ""
-    print(f"    cd {folder}\n{tests}    {first_training(folder)}\n")
-    print("The README says what to change first, and which packages it needs. This environment has them:")
-    print(f"    {sys.prefix}")
+    activate = "" if sys.prefix == sys.base_prefix else f"    source {shlex.quote(sys.prefix)}/bin/activate\n"
+    print(f"    cd {folder}\n{activate}{tests}    {first_training(folder)}\n")
+    print("The README says what to change first, and which packages it needs; this environment has them.")
 
 
 def first_training(folder: Path) -> str:

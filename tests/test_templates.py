@@ -79,7 +79,9 @@ def test_an_unknown_template_is_named_with_the_nearest(tmp_path):
 
 def test_the_command_prints_what_to_type_next(tmp_path):
     run = in_folder(tmp_path, "-m", "grpo_utils", "new", "basic_grpo", "mine")
-    assert "cd mine\n    pytest\n    python train.py --config config.cpu.yaml" in run.stdout, run.stderr
+    steps = [line.strip() for line in run.stdout.splitlines() if line.startswith("    ")]
+    assert steps[:1] + steps[-2:] == ["cd mine", "pytest", "python train.py --config config.cpu.yaml"], run.stderr
+    assert len(steps) == 3 or steps[1].endswith("/bin/activate")
     assert (tmp_path / "mine" / "tiny-model" / "config.json").exists()
 
 

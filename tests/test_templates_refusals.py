@@ -14,10 +14,11 @@ import sys
 
 import pytest
 from conftest import ROOT
+from datasets import Dataset
 from template_projects import ALONE, CONFIGURED, FAST, in_folder
 
 from grpo_utils.project import new_project
-from grpo_utils.run import folder, scoring, start
+from grpo_utils.run import folder, measuring, scoring, start
 
 CPU = ["--config", "config.cpu.yaml"]
 PLAIN = [*CPU, "--use_unsloth", "false"]
@@ -106,6 +107,8 @@ def test_a_refusal_costs_a_command_three_seconds_and_no_traceback(basic):
         ("--load_in_4bit true --use_peft false", "load_in_4bit needs use_peft"),
         ("--reward_weights 1 2", "reward_weights is not a setting here: REWARDS in rewards.py has each reward"),
         ("--env x", "env is not an option"),
+        ("--config other.yaml", "--config is given twice"),
+        ("--model_name_or_path=", "model_name_or_path is missing. Is --config"),
         ("--generation_batch_size 0", "generation_batch_size is 0"),
         ("--save_steps 0", "save_steps is 0"),
         ("--save_steps 0 --save_strategy steps", "save_steps is 0"),
@@ -257,6 +260,22 @@ def test_a_reward_that_gives_none_for_everything_is_noted_once(capsys):
     score = scoring.guarded(reward_that("return [None for _ in completions]"))
     assert score(["a", "b"]) == score(["c", "d"]) == [None, None]
     assert capsys.readouterr().err.count("Note: new_reward returned None for every completion of a batch") == 1
+
+
+def test_a_reward_that_is_written_and_not_listed_is_noted(here, monkeypatch, capsys):
+    text = (here / "rewards.py").read_text(encoding="utf-8")
+    (here / "rewards.py").write_text(text + "\n\ndef short_reward(completions, **kwargs):\n    return []\n")
+    rehearsed(here, monkeypatch, *PLAIN, "--output_dir", "outputs/unused")
+    (here / "rewards.py").write_text(text, encoding="utf-8")
+    assert capsys.readouterr().out == "Note: short_reward is in rewards.py but not in REWARDS, so it is not used.\n"
+
+
+def test_a_run_that_cannot_learn_says_why(capsys):
+    """40 steps without one answer in form ended in "No improvement shown" and no word more."""
+    rows = Dataset.from_list([ROW] * 3)
+    measuring.evaluate(lambda temperature: ["It is 42."] * 3, rows, lambda text, row: False, lambda text: False)
+    said = capsys.readouterr().out
+    assert "none of 3 sampled answers is in the form" in said and "'It is 42.'" in said and "data.py" in said
 
 
 NEW_REWARD = "def new_reward(completions, **kwargs):\n    {}\n\n\n#: What"

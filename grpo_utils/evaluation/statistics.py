@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 from ..errors import CourseError
 from ..rewards import same_answer
+from ..run import measuring
+from ..run.measuring import p_text, wilson_interval
 
 CONFIDENCE = 0.95
 RESAMPLES = 9999
@@ -71,19 +73,6 @@ class Estimate(NamedTuple):
         return f"{self.value:+.3f} ({self.low:+.3f} to {self.high:+.3f})"
 
 
-def p_text(p_value: float) -> str:
-    """A p-value in words: two digits, more where rounding would move it to 0.05, a bound where it is tiny.
-
-    >>> p_text(0.0488), p_text(0.04996), p_text(0.12345), p_text(1.0), p_text(0.0)
-    ('p = 0.049', 'p = 0.04996', 'p = 0.12', 'p = 1', 'p < 1e-300')
-    """
-    if p_value < 1e-300:
-        return "p < 1e-300"
-    rounded = (f"{p_value:.{digits}g}" for digits in range(2, 17))
-    texts = (text for text in rounded if (float(text) < SIGNIFICANT) == (p_value < SIGNIFICANT))
-    return f"p = {next(texts, repr(p_value))}"
-
-
 def shown(estimate: Estimate, p_value: float) -> bool:
     """Whether a change is shown: the interval leaves zero out, **and** the test gives p below 0.05.
 
@@ -127,23 +116,6 @@ class Change(NamedTuple):
         return f"{self.estimate.signed()}, {p_text(self.p_value)}: {self.verdict}"
 
 
-def wilson_interval(hits: int, n: int, confidence: float = 0.95) -> list[float]:
-    """The interval of a rate (Wilson 1927), as scipy computes it.
-
-    >>> [round(end, 3) for end in wilson_interval(190, 200)]
-    [0.91, 0.973]
-
-    Raises:
-        CourseError: ``n`` is 0, or ``hits`` is not between 0 and ``n``.
-    """
-    from scipy.stats import binomtest
-
-    if not 0 <= hits <= n or n == 0:
-        raise CourseError(f"{hits} of {n} is no rate. Count the hits among at least one trial.")
-    interval = binomtest(int(hits), int(n)).proportion_ci(confidence_level=confidence, method="wilson")
-    return [float(interval.low), float(interval.high)]
-
-
 def mcnemar_p_value(before: Sequence[bool], after: Sequence[bool]) -> float:
     """Exact two-sided McNemar test on the same prompts before and after (McNemar 1947).
 
@@ -173,10 +145,8 @@ def sign_test(before: Sequence[float], after: Sequence[float]) -> float:
     Raises:
         CourseError: the lists differ in length, are empty, or hold None or a value that is not finite.
     """
-    from scipy.stats import binomtest
-
-    better, worse = _better_and_worse(_changes(before, after))
-    return float(binomtest(better, better + worse).pvalue) if better + worse else 1.0
+    _changes(before, after)
+    return measuring.mcnemar_p_value(before, after)
 
 
 def _changes(before: Sequence[float], after: Sequence[float]) -> list[float]:

@@ -114,7 +114,8 @@ def try_on(reward: Callable, row: dict, factory: Callable | None = None) -> None
     try:
         guarded(reward)([[{"role": "assistant", "content": text}] for text in texts], **columns)
     except RewardError as error:
-        raise SystemExit(f"Error: {error}\n(Tried on one row, before any model is loaded. Fix rewards.py.)") from None
+        tried = f"Tried on one row with the columns {', '.join(row)}, before any model is loaded. Fix rewards.py."
+        raise SystemExit(f"Error: {error}\n({tried})") from None
 
 
 def started(factory: Callable, row: dict) -> object:

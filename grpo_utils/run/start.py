@@ -81,6 +81,8 @@ def rehearse(
     settings = given(argv)
     run, place = ours(settings), Path(settings.get("output_dir", "trainer_output"))
     row = first_row(run, settings, load_rows)
+    for name in unused(rewards, checks or {}):
+        print(f"Note: {name} is in rewards.py but not in REWARDS, so it is not used.")
     for reward in rewards:
         check = (checks or {}).get(reward.__name__)
         check() if check else scoring.try_on(reward, row, factory)
@@ -91,6 +93,13 @@ def rehearse(
     logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)  # about a kernel that nobody needs
     if run.use_unsloth:
         import unsloth  # noqa: F401
+
+
+def unused(rewards: Iterable[Callable], known: Iterable[str]) -> list[str]:
+    """The reward functions next to ``rewards`` that are not among them: one that was written and not listed."""
+    names = vars(sys.modules[next(iter(rewards)).__module__])
+    ends = [name for name in names if name.endswith("_reward") and name not in known]
+    return [name for name in ends if names[name] not in rewards]
 
 
 def first_row(run: "RunConfig", settings: dict, load_rows: Callable) -> dict:
@@ -180,6 +189,8 @@ def config_path(argv: list[str]) -> Path | None:
     """The file after --config."""
     if any(word.startswith("--config=") for word in argv) or argv[-1:] == ["--config"]:
         raise SystemExit("Error: write --config FILE, with a space and a file name.")
+    if argv.count("--config") > 1:
+        raise SystemExit("Error: --config is given twice; give one file, and single settings after it.")
     return Path(argv[argv.index("--config") + 1]) if "--config" in argv else None
 
 
@@ -295,7 +306,7 @@ def check_model(settings: dict) -> None:
     """Stop now at a model that is not there, or that cannot be trained as asked."""
     name = str(settings.get("model_name_or_path") or "")
     if not name:
-        raise SystemExit("Error: model_name_or_path is missing: a hub id or a folder.")
+        raise SystemExit("Error: model_name_or_path is missing. Is --config config.cpu.yaml? It names a model.")
     if name == TINY and not Path(TINY).is_dir():
         raise SystemExit(
             f"Error: there is no {TINY}: it comes with `python -m grpo_utils new {template_name()} FOLDER`, or copy "

@@ -1,7 +1,8 @@
 """The rewards, tried before anything is trained: pytest test_rewards.py (seconds, no torch)."""
 
 import pytest
-from rewards import REWARDS, correctness_reward, format_reward, tag_reward
+from data import SYSTEM_PROMPT
+from rewards import REWARDS, correctness_reward, format_reward, is_in_form, tag_reward
 
 RIGHT = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
 TEXTS = {
@@ -27,6 +28,10 @@ def total(text: str, gold: str = "42") -> float:
 
 def test_the_right_answer_in_form_earns_all():
     assert total(RIGHT) == sum(REWARDS.values()) == total(TEXTS["right, other writing"])
+
+
+def test_the_prompt_asks_for_the_form_that_is_paid():
+    assert is_in_form(SYSTEM_PROMPT.partition(": ")[2])
 
 
 @pytest.mark.parametrize("name", list(TEXTS)[2:])

@@ -122,7 +122,8 @@ def check_same(folder: Path, now: dict, accept: bool = False) -> list[str]:
         more = f"; and {len(changed) - 6} more" if len(changed) > 6 else ""
         raise SystemExit(
             f"Error: {folder} was begun with other settings: {'; '.join(changed[:6])}{more}. It trained to {trained} "
-            "that way. Choose another output_dir, or continue from there with the changes: --accept_changes true."
+            "that way. Choose another output_dir, delete this one to begin again, or continue with the changes: "
+            "--accept_changes true."
         )
     return changed
 

@@ -192,8 +192,8 @@ def load_adapter(policy: object, folder: str | Path) -> None:
 
 
 def note_ties(trainer: GRPOTrainer) -> None:
-    """Say so if nothing could be learned: a group whose completions all earn the same teaches nothing."""
+    """Say so if next to nothing could be learned: a group whose completions all earn the same teaches nothing."""
     tied = [entry["frac_reward_zero_std"] for entry in trainer.state.log_history if "frac_reward_zero_std" in entry]
-    if tied and min(tied) == 1:
-        print("Note: in no group did the rewards differ, so nothing was learned.")
+    if tied and sum(tied) / len(tied) > 0.95:
+        print(f"Note: in {sum(tied) / len(tied):.0%} of the groups no reward differed, so next to nothing was learned.")
         print("Use easier rows, a model that is right now and then, or a reward with a slope.")

@@ -83,9 +83,14 @@ def evaluate(answer: Callable, rows: object, is_right: Callable, is_in_form: Cal
     ``answer`` returns one completion for each row; it is called with a temperature.
     """
     sampled, greedy = answer(temperature=1.0), answer(temperature=0.0)
+    formed = [is_in_form(text) for text in sampled]
+    if not any(formed):
+        print(f"Note: none of {len(sampled)} sampled answers is in the form that rewards.py accepts. The first is:")
+        print(f"    {str(sampled[0])[:300]!r}")
+        print("Does the prompt in data.py ask for that form? What is never sampled cannot be learned.")
     return {
         "sampled": sampled,
-        "formed": [is_in_form(text) for text in sampled],
+        "formed": formed,
         "right": [is_right(text, row) for text, row in zip(sampled, rows, strict=True)],
         "greedy_right": [is_right(text, row) for text, row in zip(greedy, rows, strict=True)],
         "kinds": list(rows["kind"]) if "kind" in rows.column_names else [],
