@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from .lazy import lazy_imports
 
 if TYPE_CHECKING:  # each name is imported when it is first used
+    from .arguments import check_batch, check_report_to, training_arguments
     from .data import (
         SYSTEM_PROMPT,
         addition_rows,
@@ -33,14 +34,12 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         split_rows,
     )
     from .errors import CourseError
-    from .evaluation.comparing import before_after, compare, compare_seeds, side_by_side, split_gain
-    from .evaluation.generating import generate, generate_samples
+    from .evaluation.comparing import compare, compare_seeds, side_by_side, split_gain
+    from .evaluation.generating import generate_samples
     from .evaluation.judging import evaluate, evaluate_samples, pass_rates
     from .evaluation.statistics import (
         Rate,
-        mcnemar_p_value,
         mean_interval,
-        p_text,
         paired_change,
         paired_interval,
         pass_at_k,
@@ -95,18 +94,11 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         split_form,
         weighted_sum,
     )
-    from .runs import processor_seconds, reward_settings, seconds_since_start, start_run, versions, write_report
-    from .training import (
-        Stage,
-        check_batch,
-        check_report_to,
-        check_stages,
-        checkpoint_problem,
-        keep_trainable_fp32,
-        newest_checkpoint,
-        run_stages,
-        training_arguments,
-    )
+    from .run.folder import checkpoint_problem, newest_checkpoint
+    from .run.measuring import before_after, generate, mcnemar_p_value, p_text, versions, write_report
+    from .run.policy import keep_trainable_fp32
+    from .runs import processor_seconds, reward_settings, seconds_since_start, start_run
+    from .stages import Stage, check_stages, run_stages
 
 __version__ = "0.1.0"
 __getattr__, __dir__, __all__ = lazy_imports(__name__, __file__)

@@ -9,9 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from .errors import CourseError, did_you_mean
-from .evaluation.comparing import before_after
 from .profiles import find_profile
 from .project import new_project
+from .run.measuring import before_after
 from .runs import read_report
 
 LESSON = Path("notebooks/03_grpo_lora.ipynb")
@@ -117,15 +117,16 @@ def start_project(template: str, folder: Path) -> None:
     """Copy a template, and say what to type next."""
     new_project(template, folder)
     print(f"{folder}: a copy of {template}, with the tiny model that it trains on a CPU. Next:\n")
-    print(f"    cd {folder}\n    pytest\n    {first_training(folder)}\n")
+    tests = "    pytest\n" if any(folder.glob("test_*.py")) else ""
+    print(f"    cd {folder}\n{tests}    {first_training(folder)}\n")
     print("The README says what to change first, and which packages it needs. This environment has them:")
     print(f"    {sys.prefix}")
 
 
 def first_training(folder: Path) -> str:
-    """The command of the template's README that trains on a CPU, without its comment."""
+    """The first training command in the template's README, without its comment: the one for a CPU."""
     lines = (folder / "README.md").read_text(encoding="utf-8").splitlines()
-    return next(line.partition(" #")[0].strip() for line in lines if "train.py --config config.cpu.yaml" in line)
+    return next(line.partition(" #")[0].strip() for line in lines if " train.py" in line)
 
 
 def parse() -> argparse.Namespace:

@@ -23,7 +23,6 @@ from bench import peak_memory, processor
 from grpo_check.reward_lab.forms import FORMS
 from grpo_check.reward_lab.matrix import cases
 from grpo_utils.data import gsm8k_rows
-from grpo_utils.evaluation.statistics import wilson_interval
 from grpo_utils.install import installed_version
 from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.rewards import (
@@ -42,6 +41,7 @@ from grpo_utils.rewards import (
     strict_format_reward,
     think_format_reward,
 )
+from grpo_utils.run.measuring import wilson_interval
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "rewards.md"

@@ -17,10 +17,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from grpo_utils.arguments import REMOVED
 from grpo_utils.data import load_rows, read_table
 from grpo_utils.errors import CourseError, did_you_mean
 from grpo_utils.models import check_model, model_path
-from grpo_utils.training import REMOVED
 
 from ..reward_lab.loading import as_users_code, folders_of, imports_from
 from ..reward_lab.loading import find_reward as reward_in_file

@@ -22,17 +22,9 @@ from typing import TYPE_CHECKING
 
 from ..errors import CourseError
 from ..rewards import as_chat, reward_name
+from ..run.measuring import p_text
 from .judging import Evaluation
-from .statistics import (
-    SIGNIFICANT,
-    Estimate,
-    Rate,
-    bootstrap_interval,
-    p_text,
-    paired_change,
-    shown,
-    t_interval,
-)
+from .statistics import Estimate, Rate, bootstrap_interval, paired_change, shown, t_interval
 
 if TYPE_CHECKING:
     import numpy
@@ -79,7 +71,13 @@ class Comparison:
     @property
     def sentence(self) -> str:
         """What may be said of strict accuracy."""
-        return _tested_change(self.difference.value, self.difference.signed(), self.changed, self.p_value)
+        p = p_text(self.p_value)
+        chance = (
+            f"; chance alone does this with {p} (paired test)"
+            if self.changed
+            else f", within chance (paired test, {p})"
+        )
+        return f"{_accuracy_changed(self.difference.value, self.difference.signed(), self.changed)}{chance}."
 
     def __str__(self) -> str:
         """A table of the rates, the parts of the gain, and the sentence."""
@@ -109,12 +107,6 @@ def _accuracy_changed(change: float, text: str, is_shown: bool) -> str:
     if not is_shown:
         return f"No improvement shown: strict accuracy changed by {text}"
     return f"Strict accuracy {'rose' if change > 0 else 'FELL'} by {text}"
-
-
-def _tested_change(change: float, text: str, is_shown: bool, p_value: float) -> str:
-    """The same, and how likely chance alone would do it."""
-    chance = "; chance alone does this with {} (paired test)." if is_shown else ", within chance (paired test, {})."
-    return _accuracy_changed(change, text, is_shown) + chance.format(p_text(p_value))
 
 
 def compare(before: Evaluation, after: Evaluation, *, seed: int = 0) -> Comparison:
@@ -303,86 +295,3 @@ def side_by_side(
             said = [as_chat(text) for text in table[side]]
             table[f"{reward_name(reward)} {side}"] = reward(completions=said, prompts=list(rows["prompt"]), **columns)
     return pandas.DataFrame(table)
-
-
-def before_after(before: dict, after: dict, p_value: float, merged: dict | None = None) -> str:
-    """The before/after tables as plain text, from summaries, and one sentence that reads them.
-
-    >>> from datasets import Dataset
-    >>> from grpo_utils.evaluation.judging import judge
-    >>> rows = Dataset.from_dict({"prompt": ["15 + 27?"] * 20, "answer": ["42"] * 20})
-    >>> old = judge(["It is 42."] * 20, ["It is 42."] * 20, rows).summary()
-    >>> print(before_after(old, old, p_value=1.0))
-               n   format    accuracy (95 % interval)   greedy
-    before    20    0.000      0.000 (0.000 to 0.161)    0.000
-    after     20    0.000      0.000 (0.000 to 0.161)    0.000
-    <BLANKLINE>
-    right among the n answers in form (95 % interval):
-               n                     all
-    before     0                       -
-    after      0                       -
-    No improvement shown: strict accuracy changed by +0.000, within chance (paired test, p = 1).
-    """
-    return "\n".join([rates_table(before, after, merged), verdict(before, after, p_value)])
-
-
-def rates_table(before: dict, after: dict, merged: dict | None = None) -> str:
-    """The tables of `before_after` without its sentence: strict accuracy, then how many answers in form are right.
-
-    The second table separates ability from form, with a column for each kind of prompt. It is left out where a
-    summary lacks its figures, as those of older reports do.
-
-    >>> old = {"n": 20, "format_rate": 0.5, "accuracy": 0.45, "accuracy_ci95": [0.258, 0.658], "greedy_accuracy": 0.0}
-    >>> print(rates_table(old, old))
-               n   format    accuracy (95 % interval)   greedy
-    before    20    0.500      0.450 (0.258 to 0.658)    0.000
-    after     20    0.500      0.450 (0.258 to 0.658)    0.000
-    """
-    rows = {"before": before, "after": after} | ({"merged": merged} if merged else {})
-    lines = [f"{'':7}{'n':>5}{'format':>9}{'accuracy (95 % interval)':>28}{'greedy':>9}"]
-    lines += [_line(name, summary) for name, summary in rows.items()]
-    if all("accuracy_given_format" in summary for summary in rows.values()):
-        lines += _in_form_lines(rows)
-    return "\n".join(lines)
-
-
-def _line(name: str, summary: dict) -> str:
-    rate = _share(summary["accuracy"], summary["accuracy_ci95"])
-    return f"{name:7}{summary['n']:>5}{summary['format_rate']:>9.3f}{rate:>28}{summary['greedy_accuracy']:>9.3f}"
-
-
-def _in_form_lines(rows: dict[str, dict]) -> list[str]:
-    """How many answers in form are right: of all prompts, and of each kind that all summaries have."""
-    first, *others = (summary.get("by_kind", {}) for summary in rows.values())
-    kinds = [kind for kind in first if all(kind in other for other in others)]
-    lines = ["", "right among the n answers in form (95 % interval):"]
-    lines.append(f"{'':7}" + "".join(f"{'n':>5}{heading:>24}" for heading in ("all", *kinds)))
-    for name, summary in rows.items():
-        cells = [summary, *(summary["by_kind"][kind] for kind in kinds)]
-        lines.append(f"{name:7}" + "".join(map(_in_form_cell, cells)))
-    return lines
-
-
-def _in_form_cell(counts: dict) -> str:
-    """The number of answers in form and how many of them are right.
-
-    >>> _in_form_cell({"formed": 0, "accuracy_given_format": None, "accuracy_given_format_ci95": None})
-    '    0                       -'
-    """
-    rate = _share(counts["accuracy_given_format"], counts["accuracy_given_format_ci95"])
-    return f"{counts['formed']:>5}{rate:>24}"
-
-
-def _share(value: float | None, interval: Sequence[float] | None) -> str:
-    """A rate with its interval; "-" for a share of nothing.
-
-    >>> _share(0.45, [0.258, 0.658]), _share(None, None)
-    ('0.450 (0.258 to 0.658)', '-')
-    """
-    return "-" if value is None else f"{value:.3f} ({interval[0]:.3f} to {interval[1]:.3f})"
-
-
-def verdict(before: dict, after: dict, p_value: float) -> str:
-    """What the paired test says of the change in strict accuracy, in one sentence."""
-    change = after["accuracy"] - before["accuracy"]
-    return _tested_change(change, f"{change:+.3f}", p_value < SIGNIFICANT, p_value)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import CourseError
 from ..rewards import is_strictly_right, split_form
+from ..run.measuring import summary
 from .generating import answer_twice, generate_samples
 from .statistics import Estimate, Rate, majority_right, majority_vote, mean_interval, pass_at_k
 
@@ -85,35 +86,7 @@ class Evaluation:
         >>> summary["by_kind"]["no carry"]
         {'n': 1, 'formed': 0, 'accuracy_given_format': None, 'accuracy_given_format_ci95': None}
         """
-        summary = {
-            "n": self.n,
-            "format_rate": self.format.value,
-            "accuracy": self.accuracy.value,
-            "accuracy_ci95": self.accuracy.interval,
-            "greedy_accuracy": self.greedy_accuracy.value,
-            **_in_form(self.formed, self.right),
-        }
-        return summary | ({"by_kind": self._by_kind()} if self.kinds else {})
-
-    def _by_kind(self) -> dict[str, dict]:
-        """The counts of each kind of prompt, sorted by name so that two reports have them in one order."""
-        counts = {}
-        for kind in sorted(set(self.kinds)):
-            places = [place for place, other in enumerate(self.kinds) if other == kind]
-            formed, right = ([flags[place] for place in places] for flags in (self.formed, self.right))
-            counts[kind] = {"n": len(places), **_in_form(formed, right)}
-        return counts
-
-
-def _in_form(formed: Sequence[bool], right: Sequence[bool]) -> dict:
-    """The part of a summary that is about the texts in form alone."""
-    given = Rate(sum(right), sum(formed))
-    known = given.n > 0
-    return {
-        "formed": given.n,
-        "accuracy_given_format": given.value if known else None,
-        "accuracy_given_format_ci95": given.interval if known else None,
-    }
+        return summary(vars(self))
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """Rates, intervals and tests: numbers in, numbers out. All intervals hold 95 %.
 
-    >>> str(Rate(190, 200)), round(mcnemar_p_value([False] * 6, [True] * 6), 5)
+    >>> str(Rate(190, 200)), sign_test([False] * 6, [True] * 6)
     ('0.950 (0.910 to 0.973), 190 of 200', 0.03125)
 
-Wilson for one rate, the exact McNemar test and a paired bootstrap for two rates on the same
+Wilson for one rate, the exact sign test and a paired bootstrap for two results on the same
 prompts, the unbiased estimator for pass@k, Student's t for a handful of seeds.
 """
 
@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ..errors import CourseError
 from ..rewards import same_answer
+from ..run.measuring import p_text, wilson_interval
 
 CONFIDENCE = 0.95
 RESAMPLES = 9999
@@ -71,19 +72,6 @@ class Estimate(NamedTuple):
         return f"{self.value:+.3f} ({self.low:+.3f} to {self.high:+.3f})"
 
 
-def p_text(p_value: float) -> str:
-    """A p-value in words: two digits, more where rounding would move it to 0.05, a bound where it is tiny.
-
-    >>> p_text(0.0488), p_text(0.04996), p_text(0.12345), p_text(1.0), p_text(0.0)
-    ('p = 0.049', 'p = 0.04996', 'p = 0.12', 'p = 1', 'p < 1e-300')
-    """
-    if p_value < 1e-300:
-        return "p < 1e-300"
-    rounded = (f"{p_value:.{digits}g}" for digits in range(2, 17))
-    texts = (text for text in rounded if (float(text) < SIGNIFICANT) == (p_value < SIGNIFICANT))
-    return f"p = {next(texts, repr(p_value))}"
-
-
 def shown(estimate: Estimate, p_value: float) -> bool:
     """Whether a change is shown: the interval leaves zero out, **and** the test gives p below 0.05.
 
@@ -125,40 +113,6 @@ class Change(NamedTuple):
     def __str__(self) -> str:
         """The change, its interval, p, and the verdict."""
         return f"{self.estimate.signed()}, {p_text(self.p_value)}: {self.verdict}"
-
-
-def wilson_interval(hits: int, n: int, confidence: float = 0.95) -> list[float]:
-    """The interval of a rate (Wilson 1927), as scipy computes it.
-
-    >>> [round(end, 3) for end in wilson_interval(190, 200)]
-    [0.91, 0.973]
-
-    Raises:
-        CourseError: ``n`` is 0, or ``hits`` is not between 0 and ``n``.
-    """
-    from scipy.stats import binomtest
-
-    if not 0 <= hits <= n or n == 0:
-        raise CourseError(f"{hits} of {n} is no rate. Count the hits among at least one trial.")
-    interval = binomtest(int(hits), int(n)).proportion_ci(confidence_level=confidence, method="wilson")
-    return [float(interval.low), float(interval.high)]
-
-
-def mcnemar_p_value(before: Sequence[bool], after: Sequence[bool]) -> float:
-    """Exact two-sided McNemar test on the same prompts before and after (McNemar 1947).
-
-    Only prompts that changed count: under "no change" each would as often have got better as
-    worse, so the number that got better is binomial with probability 1/2.
-
-    >>> mcnemar_p_value([False] * 6, [True] * 6)
-    0.03125
-    >>> mcnemar_p_value([True, False], [True, False])
-    1.0
-
-    Raises:
-        CourseError: the lists differ in length, are empty, or hold None or what is not finite.
-    """
-    return sign_test(before, after)
 
 
 def sign_test(before: Sequence[float], after: Sequence[float]) -> float:

@@ -14,8 +14,8 @@ from decimal import ROUND_UP, Context
 from pathlib import Path
 
 from ..errors import CourseError
-from ..evaluation.comparing import rates_table, verdict
 from ..profiles import check_choice
+from ..run.measuring import rates_table, verdict
 from . import adapters
 from .adapters import is_hub_id, loading_code, public_name, where_the_base_is
 
