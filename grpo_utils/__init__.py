@@ -54,7 +54,6 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .export.server import ask_server, served
     from .install import check_gpu, check_versions
     from .models import (
-        LORA_TARGETS,
         check_model,
         choose_model,
         fit_model,
@@ -96,7 +95,7 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     )
     from .run.folder import checkpoint_problem, newest_checkpoint
     from .run.measuring import before_after, generate, mcnemar_p_value, p_text, versions, write_report
-    from .run.policy import keep_trainable_fp32
+    from .run.policy import LORA_TARGETS, keep_trainable_fp32
     from .runs import processor_seconds, reward_settings, seconds_since_start, start_run
     from .stages import Stage, check_stages, run_stages
 
