@@ -39,7 +39,6 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .evaluation.judging import evaluate, evaluate_samples, pass_rates
     from .evaluation.statistics import (
         Rate,
-        mcnemar_p_value,
         mean_interval,
         paired_change,
         paired_interval,
@@ -95,7 +94,7 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         weighted_sum,
     )
     from .run.folder import checkpoint_problem, newest_checkpoint
-    from .run.measuring import before_after, generate, p_text, versions, write_report
+    from .run.measuring import before_after, generate, mcnemar_p_value, p_text, versions, write_report
     from .run.policy import LORA_TARGETS, keep_trainable_fp32
     from .runs import processor_seconds, reward_settings, seconds_since_start, start_run
     from .stages import Stage, check_stages, run_stages

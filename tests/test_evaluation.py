@@ -6,8 +6,7 @@ from conftest import judged
 from grpo_utils.data import load_rows
 from grpo_utils.errors import CourseError
 from grpo_utils.evaluation.judging import evaluate
-from grpo_utils.evaluation.statistics import mcnemar_p_value
-from grpo_utils.run.measuring import before_after, p_text, verdict
+from grpo_utils.run.measuring import before_after, mcnemar_p_value, p_text, verdict
 
 FORM = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
 

@@ -24,14 +24,7 @@ from ..errors import CourseError
 from ..rewards import as_chat, reward_name
 from ..run.measuring import p_text
 from .judging import Evaluation
-from .statistics import (
-    Estimate,
-    Rate,
-    bootstrap_interval,
-    paired_change,
-    shown,
-    t_interval,
-)
+from .statistics import Estimate, Rate, bootstrap_interval, paired_change, shown, t_interval
 
 if TYPE_CHECKING:
     import numpy
@@ -78,7 +71,13 @@ class Comparison:
     @property
     def sentence(self) -> str:
         """What may be said of strict accuracy."""
-        return _tested_change(self.difference.value, self.difference.signed(), self.changed, self.p_value)
+        p = p_text(self.p_value)
+        chance = (
+            f"; chance alone does this with {p} (paired test)"
+            if self.changed
+            else f", within chance (paired test, {p})"
+        )
+        return f"{_accuracy_changed(self.difference.value, self.difference.signed(), self.changed)}{chance}."
 
     def __str__(self) -> str:
         """A table of the rates, the parts of the gain, and the sentence."""
@@ -108,12 +107,6 @@ def _accuracy_changed(change: float, text: str, is_shown: bool) -> str:
     if not is_shown:
         return f"No improvement shown: strict accuracy changed by {text}"
     return f"Strict accuracy {'rose' if change > 0 else 'FELL'} by {text}"
-
-
-def _tested_change(change: float, text: str, is_shown: bool, p_value: float) -> str:
-    """The same, and how likely chance alone would do it."""
-    chance = "; chance alone does this with {} (paired test)." if is_shown else ", within chance (paired test, {})."
-    return _accuracy_changed(change, text, is_shown) + chance.format(p_text(p_value))
 
 
 def compare(before: Evaluation, after: Evaluation, *, seed: int = 0) -> Comparison:

@@ -1,9 +1,9 @@
 """Rates, intervals and tests: numbers in, numbers out. All intervals hold 95 %.
 
-    >>> str(Rate(190, 200)), round(mcnemar_p_value([False] * 6, [True] * 6), 5)
+    >>> str(Rate(190, 200)), sign_test([False] * 6, [True] * 6)
     ('0.950 (0.910 to 0.973), 190 of 200', 0.03125)
 
-Wilson for one rate, the exact McNemar test and a paired bootstrap for two rates on the same
+Wilson for one rate, the exact sign test and a paired bootstrap for two results on the same
 prompts, the unbiased estimator for pass@k, Student's t for a handful of seeds.
 """
 
@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from ..errors import CourseError
 from ..rewards import same_answer
-from ..run import measuring
 from ..run.measuring import p_text, wilson_interval
 
 CONFIDENCE = 0.95
@@ -114,23 +113,6 @@ class Change(NamedTuple):
     def __str__(self) -> str:
         """The change, its interval, p, and the verdict."""
         return f"{self.estimate.signed()}, {p_text(self.p_value)}: {self.verdict}"
-
-
-def mcnemar_p_value(before: Sequence[bool], after: Sequence[bool]) -> float:
-    """Exact two-sided McNemar test on the same prompts before and after (McNemar 1947).
-
-    Only prompts that changed count: under "no change" each would as often have got better as
-    worse, so the number that got better is binomial with probability 1/2.
-
-    >>> mcnemar_p_value([False] * 6, [True] * 6)
-    0.03125
-    >>> mcnemar_p_value([True, False], [True, False])
-    1.0
-
-    Raises:
-        CourseError: the lists differ in length, are empty, or hold None or what is not finite.
-    """
-    return sign_test(before, after)
 
 
 def sign_test(before: Sequence[float], after: Sequence[float]) -> float:

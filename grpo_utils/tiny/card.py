@@ -13,7 +13,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..data import encode_prompts
-from ..evaluation.statistics import wilson_interval
+from ..run.measuring import wilson_interval
 from .mixture import ADDITION_STYLES, CARRY_FORGOTTEN, RIGHT, SHARES, TASKS, Row, rows
 
 ROWS = 400
