@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..errors import CourseError
 from ..rewards import same_answer
-from ..run.measuring import p_text, wilson_interval
+from ..run.measuring import mcnemar_p_value, p_text, wilson_interval
 
 CONFIDENCE = 0.95
 RESAMPLES = 9999
@@ -128,7 +128,7 @@ def sign_test(before: Sequence[float], after: Sequence[float]) -> float:
         CourseError: the lists differ in length, are empty, or hold None or a value that is not finite.
     """
     _changes(before, after)
-    return measuring.mcnemar_p_value(before, after)
+    return mcnemar_p_value(before, after)
 
 
 def _changes(before: Sequence[float], after: Sequence[float]) -> list[float]:
