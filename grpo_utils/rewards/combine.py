@@ -1,4 +1,4 @@
-"""Several rewards as one: weights, weights that adapt, and sets to start from.
+"""Several rewards as one: weights, weights that adapt, and a set to start from.
 
     >>> rewards, weights = math_rewards()
     >>> [reward.__name__ for reward in rewards], weights
@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..errors import CourseError
-from .correctness import choice_reward, correctness_reward, fuzzy_reward
+from .correctness import correctness_reward
 from .format import incremental_format_reward, strict_format_reward
-from .structured import JsonSchemaReward, json_only_reward, json_reward
 from .text import is_async, reward_name
 
 
@@ -31,25 +30,6 @@ class RewardSet(NamedTuple):
 def math_rewards() -> RewardSet:
     """For mathematics in the course's tags; lesson 03 trains with it. At most 3.0."""
     return RewardSet([correctness_reward, strict_format_reward, incremental_format_reward], [2.0, 0.5, 0.5])
-
-
-def structured_rewards(schema: dict) -> RewardSet:
-    """For JSON that must fit a schema and say what the gold ``answer`` says. At most 3.0.
-
-    >>> [reward.__name__ for reward in structured_rewards({"type": "object"}).rewards]
-    ['json_reward', 'json_schema_reward', 'json_only_reward']
-    """
-    return RewardSet([json_reward, JsonSchemaReward(schema), json_only_reward], [2.0, 0.5, 0.5])
-
-
-def choice_rewards() -> RewardSet:
-    """For multiple choice and classification by letter, in the course's tags. At most 3.0."""
-    return RewardSet([choice_reward, strict_format_reward, incremental_format_reward], [2.0, 0.5, 0.5])
-
-
-def fact_rewards() -> RewardSet:
-    """For short facts (names, places), in the course's tags. At most 3.0."""
-    return RewardSet([fuzzy_reward, strict_format_reward, incremental_format_reward], [2.0, 0.5, 0.5])
 
 
 def weighted_sum(scores: Sequence[Sequence[float | None]], weights: Sequence[float]) -> list[float | None]:

@@ -7,11 +7,10 @@
 A form can always be had without being right, so weigh it below correctness (see `combine`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..errors import CourseError
-from .text import TAGS, Completion, as_chat, completion_text, reward_name, split_form, split_thinking
+from .text import TAGS, Completion, completion_text, split_form, split_thinking
 
 
 def strict_format_reward(completions: Sequence[Completion], **kwargs: object) -> list[float]:
@@ -72,28 +71,6 @@ def _part(text: str, places: list[int], index: int) -> str:
     return text[places[index] + len(TAGS[index]) : end].strip()
 
 
-@dataclass(frozen=True)
-class AnyCompletion:
-    """A reward that reads chat messages only, as TRL's own do, made to take strings and ``None`` too.
-
-    >>> from trl.rewards import think_format_reward
-    >>> reward = AnyCompletion(think_format_reward)
-    >>> reward(["<think>a</think>b", [{"role": "assistant", "content": None}]]), reward.__name__
-    ([1.0, 0.0], 'think_format_reward')
-    """
-
-    reward: Callable
-
-    @property
-    def __name__(self) -> str:
-        """The wrapped reward's own name, under which TRL logs it."""
-        return reward_name(self.reward)
-
-    def __call__(self, completions: Sequence[Completion], **columns: object) -> list[float | None]:
-        """The wrapped reward's scores."""
-        return self.reward(completions=[as_chat(c) for c in completions], **columns)
-
-
 def think_format_reward(completions: Sequence[Completion], **kwargs: object) -> list[float]:
     """1.0 for ``<think>…</think>`` and then an answer (see `split_thinking`), else 0.0.
 
@@ -111,18 +88,16 @@ class PatternReward:
     """1.0 where a regular expression matches the whole completion, else 0.0.
 
     The dot matches line breaks (``DOTALL``): without that, a pattern such as ``<a>.*</a>`` is dead on
-    every completion of several lines. A match that takes longer than ``seconds`` counts as none: some
+    every completion of several lines. A match that takes longer than ``seconds`` scores 0.0: some
     patterns take years on hostile text, and a policy writes hostile text sooner or later.
 
     Args:
-        pattern: as for Python's `re`, or the richer `regex` package, which does the matching.
+        pattern: as for Python's `re`, or the richer `regex` package, which does the matching and rejects
+            a wrong pattern when the reward is made.
         seconds: the longest time for one completion.
 
     >>> PatternReward(r"Answer: [0-9]+")(["Answer: 42", "Answer: 42!"])
     [1.0, 0.0]
-
-    Raises:
-        CourseError: when it is made, if the pattern is none.
     """
 
     pattern: str
@@ -131,13 +106,10 @@ class PatternReward:
     __name__ = "pattern_reward"
 
     def __post_init__(self) -> None:
-        """Refuse a wrong pattern now, not in the middle of a training."""
+        """Reject a wrong pattern now, not in the middle of a training run."""
         import regex
 
-        try:
-            regex.compile(self.pattern, regex.DOTALL)
-        except regex.error as error:
-            raise CourseError(f"The pattern {self.pattern!r} is no regular expression: {error}.") from error
+        regex.compile(self.pattern, regex.DOTALL)
 
     def __call__(self, completions: Sequence[Completion], **kwargs: object) -> list[float]:
         """1.0 or 0.0 a completion."""

@@ -10,7 +10,6 @@ proportion to the length of the text.
 
 import functools
 import inspect
-import re
 from collections.abc import Callable, Sequence
 
 Completion = str | Sequence[dict] | None
@@ -79,20 +78,6 @@ def split_form(text: str) -> tuple[str, str] | None:
     if not opening or between.strip() or not reasoning.strip() or not answer.strip():
         return None
     return reasoning.strip(), answer.strip()
-
-
-def split_reasoning(text: str) -> str:
-    """What the first ``<reasoning>`` or ``<think>`` part says; "" where there is none.
-
-    A ``</think>`` that nothing opened ends thinking that the chat template opened.
-
-    >>> split_reasoning("<think>15 + 27</think>42"), split_reasoning("15 + 27</think>42"), split_reasoning("42")
-    ('15 + 27', '15 + 27', '')
-    """
-    tag = re.search(r"<(reasoning|think)>|</think>", text)
-    if tag and not tag[1]:
-        return text[: tag.start()].strip()
-    return text[tag.end() :].partition(f"</{tag[1]}>")[0].strip() if tag else ""
 
 
 def split_thinking(text: str) -> tuple[str, str] | None:
