@@ -135,8 +135,6 @@ from .rewards import (
     TAGS,
     AdaptiveReward,
     AnswerReward,
-    Number,
-    PatternReward,
     RewardSet,
     adaptive_weights,
     as_chat,

@@ -222,7 +222,7 @@ def measured() -> str:
     low, high = wilson_interval(alike, total)
     ours, theirs = hostile_seconds()
     seconds, peak = lesson()
-    names = ("trl", "math-verify", "rapidfuzz", "regex")
+    names = ("trl", "math-verify", "rapidfuzz")
     versions = ", ".join(f"{name} {installed_version(name)}" for name in names)
     return f"""{MARK}
 

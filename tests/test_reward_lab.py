@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+import regex
 from test_reward_recipes import recipe
 from test_reward_zoo import MISSED
 from trl.rewards import (
@@ -29,7 +30,6 @@ from grpo_utils.errors import CourseError
 from grpo_utils.rewards import (
     AdaptiveReward,
     AnswerReward,
-    PatternReward,
     RewardSet,
     as_chat,
     choice_reward,
@@ -417,7 +417,10 @@ OWN = {
     "tags": (incremental_format_reward, {}),
     "think": (think_format_reward, {}),
     "JSON only": (recipe("schema_reward", SCHEMA={"type": ["object", "array"]}), {}),
-    "pattern": (PatternReward("<reasoning>.+</reasoning><answer>.+</answer>"), {}),
+    "pattern": (
+        recipe("pattern_reward", PATTERN=regex.compile("<reasoning>.+</reasoning><answer>.+</answer>", regex.DOTALL)),
+        {},
+    ),
     "short target": (functools.partial(recipe("target_length_reward"), tokens=7), {}),
     "minimum length": (minimum_length, {}),
     "program": (own_tests, PROGRAMS),

@@ -2,12 +2,10 @@
 
 import math
 import pickle
-import time
 from functools import partial
 from itertools import pairwise
 
 import pytest
-import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trl.rewards import get_repetition_penalty_reward, get_soft_overlong_punishment
@@ -18,7 +16,6 @@ from grpo_utils.rewards import (
     TAGS,
     AdaptiveReward,
     AnswerReward,
-    PatternReward,
     adaptive_weights,
     as_chat,
     choice_reward,
@@ -45,7 +42,6 @@ ALL = [
     strict_format_reward,
     incremental_format_reward,
     think_format_reward,
-    PatternReward(r"(a+)+b"),
     AdaptiveReward(tuple(math_rewards().rewards), tuple(math_rewards().weights)),
 ]
 IDS = [f"{i}-{reward.__name__}" for i, reward in enumerate(ALL)]
@@ -92,21 +88,6 @@ def test_a_completion_that_says_nothing_earns_nothing(reward, completion):
 @pytest.mark.parametrize("reward", ALL, ids=IDS)
 def test_every_reward_can_be_sent_to_another_process(reward):
     assert pickle.loads(pickle.dumps(reward)) == reward
-
-
-def test_a_pattern_that_takes_years_is_cut_off():
-    started = time.perf_counter()
-    assert PatternReward(r"(a+)+b", seconds=0.05)(["a" * 5_000, "aab"]) == [0.0, 1.0]
-    assert time.perf_counter() - started < 2
-
-
-def test_a_pattern_sees_several_lines():
-    assert PatternReward("<a>.*</a>")(["<a>1\n2</a>"]) == [1.0]
-
-
-def test_a_wrong_pattern_is_rejected_at_once():
-    with pytest.raises(regex.error, match="missing \\)"):
-        PatternReward("(")
 
 
 def test_trls_think_format_reward_still_raises_on_what_ours_takes():

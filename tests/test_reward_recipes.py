@@ -6,6 +6,7 @@ import time
 from functools import partial
 
 import pytest
+import regex
 from conftest import ROOT
 
 from grpo_check import probe
@@ -15,7 +16,8 @@ SECTION = re.search(r"^## Recipes\n(.*?)^## ", PAGE, re.DOTALL | re.MULTILINE)[1
 BLOCKS = [block for _, block in re.findall(r"^(`{3,4})python\n(.*?)^\1$", SECTION, re.DOTALL | re.MULTILINE)]
 REWARDS = (
     "countdown_reward", "optional_thinking_reward", "language_reward", "repetition_penalty", "code_format_reward",
-    "schema_reward", "target_length_reward", "reasoning_steps_reward", "unwanted_phrases_penalty", "diversity_penalty",
+    "pattern_reward", "schema_reward", "target_length_reward", "reasoning_steps_reward", "unwanted_phrases_penalty",
+    "diversity_penalty",
 )  # fmt: skip
 
 
@@ -184,6 +186,16 @@ def test_one_block_that_parses_is_code():
     assert score("code_format_reward", blocks) == [1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
 
 
+def test_a_pattern_sees_several_lines():
+    assert recipe("pattern_reward", PATTERN=regex.compile("<a>.*</a>", regex.DOTALL))(["<a>1\n2</a>"]) == [1.0]
+
+
+def test_a_pattern_that_takes_years_is_cut_off():
+    started = time.perf_counter()
+    reward = recipe("pattern_reward", PATTERN=regex.compile(r"(a+)+b"))
+    assert reward(["a" * 5_000, "aab"]) == [0.0, 1.0] and time.perf_counter() - started < 2
+
+
 def test_json_is_checked_for_its_form_and_only_up_to_a_length():
     wrong = ['{"age": "3"}', '{"age": 3} ok', "[" * 900 + "]" * 900, '{"age": 3, "age": 4}', '{"age": NaN}']
     assert score("schema_reward", ['{"age": 3}', *wrong]) == [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
@@ -217,6 +229,7 @@ PROBED = {
     "language_reward": {"answers": None, "examples": ["加 加 加"]},
     "repetition_penalty": {"answers": None, "examples": ["no " * 50]},
     "code_format_reward": {"answers": None, "examples": ["```python\nprint(42)\n```"]},
+    "pattern_reward": {"answers": None, "examples": ["Reason: 15 + 27.\nAnswer: 42"]},
     "schema_reward": {"answers": None, "examples": ['{"age": 3}']},
     "target_length_reward": {"answers": None},
     "reasoning_steps_reward": {"answers": None, "examples": ["<think>Add 15 and 27. So it is 42.</think>42"]},

@@ -45,18 +45,16 @@ from .correctness import (
     same_text,
 )
 from .format import (
-    PatternReward,
     count_placed_tags,
     incremental_format_reward,
     strict_format_reward,
     think_format_reward,
 )
 from .maths import is_expression, same_expression
-from .numbers import Number, parse_number, same_number
+from .numbers import parse_number, same_number
 from .structured import json_reward, parse_json, same_json
 from .text import (
     TAGS,
-    Completion,
     as_chat,
     completion_text,
     extract_after_hashes,

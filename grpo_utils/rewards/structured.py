@@ -25,16 +25,25 @@ def parse_json(text: str) -> object:
     {'name': 'Ana'}
     """
     try:
-        hooks = dict(object_pairs_hook=_no_key_twice, parse_constant=_no_constant, parse_float=_plain_float)
-        return json.loads(text, **hooks)
+        return json.loads(text, object_pairs_hook=unique_keys, parse_constant=_no_constant, parse_float=_plain_float)
     except RecursionError as error:
         raise ValueError("nested too deep") from error
 
 
-def _no_key_twice(pairs: list[tuple[str, object]]) -> dict:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key is repeated")
+def unique_keys(pairs: list[tuple[str, object]]) -> dict:
+    """A JSON object as a dictionary; Python's own reader keeps the last of two values and says nothing.
+
+    Raises:
+        ValueError: a key is repeated.
+
+    >>> unique_keys([("a", 1), ("b", 2)])
+    {'a': 1, 'b': 2}
+    """
+    found = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"an object has the key {key!r} twice")
+        found[key] = value
     return found
 
 

@@ -12,6 +12,8 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 
+from .markup import closing_brace
+
 Completion = str | Sequence[dict] | None
 
 TAGS = ("<reasoning>", "</reasoning>", "<answer>", "</answer>")
@@ -123,19 +125,8 @@ def extract_boxed(text: str) -> str | None:
     >>> extract_boxed(r"\boxed{41} or \boxed{42}") is None
     True
     """
-    boxes = {_until_closed(rest) for rest in text.split("\\boxed{")[1:]}
-    box = boxes.pop() if len(boxes) == 1 else None
-    return box.strip() or None if box else None
-
-
-def _until_closed(rest: str) -> str | None:
-    """What stands before the brace that closes an open one."""
-    depth = 1
-    for place, sign in enumerate(rest):
-        depth += (sign == "{") - (sign == "}")
-        if not depth:
-            return rest[:place]
-    return None
+    boxes = {rest[: closing_brace(rest, 0) or 0] for rest in text.split("\\boxed{")[1:]}
+    return boxes.pop().strip() or None if len(boxes) == 1 else None
 
 
 def extract_after_thinking(text: str) -> str | None:

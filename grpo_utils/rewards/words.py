@@ -25,9 +25,7 @@ ORDINALS |= {"third", "fifth", "eighth", "ninth", "twelfth", "half", "quarter"}
 #: Behind "the" these tell which ones are meant, not how many.
 WHICH_ONES = sorted((set(NUMERALS) | ORDINALS | {"first"}) - {"zero", "half", "quarter"})
 #: Nouns that stand for a number, also in the plural.
-MULTIPLES = _words("""
-    pair duo trio brace fold grand mil mn ream ten score couple quartet quintet sextet octet
-""")
+MULTIPLES = _words("pair duo trio brace fold grand mil mn ream ten score couple quartet quintet sextet octet")
 #: Words that change a number, doubt it, deny it or compare with it.
 CHANGES = _words("""
     twice thrice once double triple treble basis bp bps ppm ppb permille mille pct plus minus negative positive
@@ -44,8 +42,7 @@ CHANGES = _words("""
     bc bce ad ce noon midnight
 """)
 #: Stems of such words: every word that begins with one of them.
-STEMS = tuple(
-    _words("""
+STEMS = _words("""
     doubl tripl trebl quartered quadrupl quintupl sextupl septupl octupl multipl halv dozen coupl hundred
     thousand million billion trillion quadrillion myriad lakh crore percent permil permyriad squaring cubing
     increas decreas reduc subtract divid divis round truncat negat invers invert revers opposit reciproc
@@ -57,7 +54,6 @@ STEMS = tuple(
     factorial minim maxim depend vary varies conditional
     impossib unable disput rumor refut disprov untru surpass hunch ballpark ceiling tentat subject
 """)
-)
 #: Adverbs in -ly that leave a value alone; all others doubt it (roughly, presumably, supposedly …). And a few names.
 LY = _words("""
     exactly precisely currently fully recently quickly slowly freely finally only simply really daily weekly
@@ -88,12 +84,8 @@ OBJECTS = _words("me you him her it us them")
 QUESTIONS = _words("is are was were does do did")
 #: A preposition before a number leads to it only behind one of these words.
 LEADS_WITH = {
-    "of": _words("""
-    total sum answer result value amount cost profit price number average balance
-"""),
-    "to": _words("""
-    equal equals equaled comes come came amounts amount amounted sums simplifies evaluates
-"""),
+    "of": _words("total sum answer result value amount cost profit price number average balance"),
+    "to": _words("equal equals equaled comes come came amounts amount amounted sums simplifies evaluates"),
     "with": _words("left ends up started starts"),
 }
 
@@ -119,35 +111,19 @@ ENDINGS = _words("""
     thick today now daily weekly monthly yearly annually each every apiece available needed required exactly
     precisely only big small new whole full
 """)
-CONFIRMS = _words("""
-    is was the my our final correct right exact answer result solution total
-""")
+CONFIRMS = _words("is was the my our final correct right exact answer result solution total")
 #: What may begin a phrase behind a number or its noun ("of the apples", "per hour", "a day").
-PREPOSITIONS = _words("""
-    of in on at for per from by during a an each every as into across along through this
-""")
+PREPOSITIONS = _words("of in on at for per from by during a an each every as into across along through this")
 #: Words of two letters that say nothing of the number.
 SHORT = _words("sq cu to he we me my us it up do go so")
 #: Behind "times" follows how often, not what is multiplied.
-OFTEN = _words("""
-    a an per each every in as daily weekly monthly total altogether
-""")
+OFTEN = _words("a an per each every in as daily weekly monthly total altogether")
 
 #: The letters of `numbers.PHRASE`: endings, prepositions, a verb, "and", pronouns, marks, and exceptions.
-PRONOUNS = _words("""
-    it he she they we you i there that who which what when where
-""")
-KINDS = {
-    "E": ENDINGS,
-    "P": PREPOSITIONS,
-    "B": {"are", "were"},
-    "A": {"and"},
-    "Y": PRONOUNS,
-    "-": {"-"},
-    "/": {"/"},
-    "U": {"\u00b0"},
-}
-KINDS |= {"N": {"times"}, "X": {"score", "scores", "gross", "is", "was"}}
+PRONOUNS = _words("it he she they we you i there that who which what when where")
+KINDS = dict.fromkeys(PREPOSITIONS, "P") | dict.fromkeys(ENDINGS, "E") | dict.fromkeys(PRONOUNS, "Y")
+KINDS |= {"are": "B", "were": "B", "and": "A", "-": "-", "/": "/", "\u00b0": "U", "times": "N"}
+KINDS |= dict.fromkeys(("score", "scores", "gross", "is", "was"), "X")
 #: What a number is not under: "the square of it is 42".
 POWERS = frozenset(["square", "squares", "cube", "cubes"])
 
@@ -171,15 +147,11 @@ UNITS = {name: names.split()[0] for names in UNIT_LINES.replace("\n", "|").split
 MONEY_NAMES = (
     "us$ usd cad aud c$ a$ eur gbp jpy rs inr cny rmb chf sek nok dkk kr rub krw mxn php zar r$ brl pln aed rm"
 )
-IRREGULAR_PLURALS = tuple(
-    _words("""
+IRREGULAR_PLURALS = _words("""
     people men children feet teeth mice geese fish sheep deer dice police cattle salmon trout shrimp series
     species
 """)
-)
-NOT_PLURAL = _words("""
-    has does was is as yes always sometimes besides equals means lies goes
-""")
+NOT_PLURAL = _words("has does was is as yes always sometimes besides equals means lies goes")
 
 
 #: All words that are numbers of their own.
@@ -200,7 +172,9 @@ def changes_value(word: str) -> bool:
 def _changes(part: str) -> bool:
     if part in CHANGES or not COUNTS.isdisjoint((part, part.removesuffix("s"))):
         return True
-    return part.startswith(STEMS) or part.endswith(("illion", "illions")) or (part.endswith("ly") and part not in LY)
+    if part.endswith("ly") and part not in LY:
+        return True
+    return part.startswith(tuple(STEMS)) or part.endswith(("illion", "illions"))
 
 
 def is_plural(word: str) -> bool:
@@ -212,7 +186,8 @@ def is_plural(word: str) -> bool:
     word = word.lower()
     if word in NOT_PLURAL or len(word) < 3:
         return False
-    return word.endswith(IRREGULAR_PLURALS) or (word.endswith("s") and not word.endswith(("ss", "us", "is", "wards")))
+    regular = word.endswith("s") and not word.endswith(("ss", "us", "is", "wards"))
+    return regular or word.endswith(tuple(IRREGULAR_PLURALS))
 
 
 def is_unit_name(word: str) -> bool:
@@ -221,9 +196,8 @@ def is_unit_name(word: str) -> bool:
     >>> is_unit_name("km"), is_unit_name("Dollar"), is_unit_name("m"), is_unit_name("M"), is_unit_name("x")
     (True, True, True, False, False)
     """
-    return word in UNITS or (
-        len(word) > 2 and not UNITS.keys().isdisjoint((word.lower(), word.lower().removesuffix("s")))
-    )
+    lower = word.lower()
+    return word in UNITS or (len(word) > 2 and (lower in UNITS or lower.removesuffix("s") in UNITS))
 
 
 def canonical_unit(word: str) -> str:
@@ -234,7 +208,5 @@ def canonical_unit(word: str) -> str:
     """
     lower = word.lower()
     single = lower.removesuffix("s")
-    return next(
-        (UNITS[form] for form in (word, lower, single) if form in UNITS),
-        {"sq": "square", "cu": "cubic"}.get(lower, single),
-    )
+    area = {"sq": "square", "cu": "cubic"}
+    return UNITS.get(word) or UNITS.get(lower) or UNITS.get(single) or area.get(lower, single)
