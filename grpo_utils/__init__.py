@@ -9,7 +9,6 @@ if _sys.argv[:1] == ["-m"] and not _sys.flags.safe_path:
 
 from .data import (
     SYSTEM_PROMPT,
-    Note,
     RowsReport,
     Twin,
     addition_rows,

@@ -31,7 +31,7 @@ BAD_ROWS = [
     ({**GOOD, "prompt": [{"role": "assistant", "content": "4"}]}, "ends with what a user says"),
     ({**GOOD, "prompt": [{"role": "user", "content": " "}]}, "ends with what a user says"),
     ({**GOOD, "prompt": [{"role": "user", "content": None}]}, "ends with what a user says"),
-    ({**GOOD, "answer": 4}, r"row 1: its answer 4 is an int; rewards compare text: str\(answer\)"),
+    ({**GOOD, "answer": 4}, r"row 1: its answer 4 is of type int; rewards compare text: str\(answer\)"),
     ({**GOOD, "answer": "  "}, "row 1: its answer is empty"),
 ]
 
@@ -149,17 +149,10 @@ def test_only_thousands_commas_go(said, gold):
     assert gsm8k_answer(f"so\n#### {said}\n") == gold
 
 
-@pytest.mark.parametrize(
-    ("solution", "message"), [("#### 5\nmore", "more than one line after"), (None, "None is none")]
-)
+@pytest.mark.parametrize(("solution", "message"), [("#### 5\nmore", "more than one line after"), (None, "not None")])
 def test_a_solution_that_is_none(solution, message):
     with pytest.raises(CourseError, match=message):
         gsm8k_answer(solution)
-
-
-def test_a_record_that_is_none_of_gsm8k():
-    with pytest.raises(CourseError, match="record 0 is none of GSM8K: no 'question'; its columns are q, answer"):
-        gsm8k_rows([{"q": "a?", "answer": "#### 1"}])
 
 
 def test_every_real_gsm8k_row_becomes_a_fit_row(gsm8k_records):

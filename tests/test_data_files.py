@@ -1,4 +1,4 @@
-"""Files of one's own: what is read, and what every fault of a file is told."""
+"""Your own files: what is read, and what the error says for each fault."""
 
 import json
 import re
@@ -54,25 +54,30 @@ def test_it_is_read(name, data, how, write):
 
 BAD = {
     "another ending": ("a.xlsx", CSV, {}, "ends in '.xlsx'; rows are read from .jsonl, .json, .csv, .tsv"),
-    "cp1252": ("a.csv", CSV.encode("cp1252"), {}, "line 3: byte 53 (0xe9) is no UTF-8"),
+    "cp1252": ("a.csv", CSV.encode("cp1252"), {}, "line 3: byte 53 (0xe9) is not valid utf-8"),
     "cp1252, its text": (
         "a.csv",
         CSV.encode("cp1252"),
         {},
-        "'Was kostet das Café' is what the line says up to there, read it so: read_table(path, encoding='cp1252')",
+        "If the line should contain 'Was kostet das Café', use: read_table(path, encoding='cp1252')",
     ),
-    "utf-16": ("a.csv", CSV.encode("utf-16"), {}, "is UTF-16, as Excel's 'Unicode text' is: read_table(path, enc"),
+    "utf-16": (
+        "a.csv",
+        CSV.encode("utf-16"),
+        {},
+        "this is UTF-16, as Excel's 'Unicode text' is. Use: read_table(",
+    ),
     "utf-16 without its mark": ("a.csv", b"\0a\0\n\0b", {}, "line 1 holds a zero byte"),
-    "an unknown encoding": ("a.csv", CSV, {"encoding": "utf-9"}, "encoding='utf-9' is unknown"),
-    "another encoding that fails": ("a.csv", CSV, {"encoding": "ascii"}, "line 3: byte 53 (0xc3) is no ASCII"),
+    "an unknown encoding": ("a.csv", CSV, {"encoding": "utf-9"}, "encoding: unknown encoding: utf-9"),
+    "another encoding that fails": ("a.csv", CSV, {"encoding": "ascii"}, "line 3: byte 53 (0xc3) is not valid ascii"),
     "a mark and cp1252": (
         "a.csv",
         b"\xef\xbb\xbf" + CSV.encode("cp1252"),
         {},
-        "line 3: byte 56 (0xe9) is no UTF-8. If 'Was kostet das Café'",
+        "line 3: byte 56 (0xe9) is not valid utf-8. If the line should contain 'Was kostet das Café'",
     ),
-    "no cp1252 either": ("a.csv", b"q,a\n\x81,1\n", {"encoding": "cp1252"}, "byte 4 (0x81) is no CP1252"),
-    "an encoding of no text": ("a.csv", CSV, {"encoding": "base64"}, "encoding='base64' is unknown"),
+    "no cp1252 either": ("a.csv", b"q,a\n\x81,1\n", {"encoding": "cp1252"}, "byte 4 (0x81) is not valid cp1252"),
+    "an encoding of no text": ("a.csv", CSV, {"encoding": "base64"}, "encoding: 'base64' is not a text encoding"),
     "nothing": ("a.csv", "", {}, "is empty: it has neither a header nor rows"),
     "nothing but a header": ("a.csv", "q,a\n", {}, "holds no records"),
     "an empty jsonl": ("a.jsonl", " \n\n", {}, "holds no records"),
@@ -81,26 +86,25 @@ BAD = {
     "too many fields": ("a.csv", "q,a\nx,1\nx,1,250\n", {}, "line 3 has more fields than the header (3, not 2)"),
     "too few fields": ("a.csv", "q,a\nx,1\nx\n", {}, "line 3 has fewer fields than the header (1, not 2)"),
     "after a field of two lines": ("a.csv", 'q,a\n"x\ny",1\nx\n', {}, "line 4 has fewer fields"),
-    "an open quote": ("a.csv", 'q,a\nx,1\n"x,2\ny,3\n', {}, "the row that starts on line 3 is no CSV"),
+    "an open quote": ("a.csv", 'q,a\nx,1\n"x,2\ny,3\n', {}, "the row that starts on line 3 is not valid CSV"),
     "a wrong line after Excel's": ("a.csv", "sep=;\nq;a\n1;2\n3\n", {}, "line 4 has fewer fields"),
     "a very long field": ("a.csv", "q,a\n" + "x" * 140_000 + ",1\n", {}, "csv.field_size_limit(10**7)"),
     "a name twice": ("a.csv", "q,a,q\n1,2,3\n", {}, "its header has 'q' twice"),
-    "semicolons": ("a.csv", "q;a\n1;2\n", {}, "one field with semicolons in it: read_table(path, delimiter=';')"),
-    "no delimiter": ("a.csv", "q;a\n1;2\n", {"delimiter": "::"}, "delimiter='::' should be one character"),
-    "a broken object": ("a.jsonl", '{"q": 1}\n\n{"q": \n', {}, "line 3 is no JSON: Expecting value, column 7."),
+    "semicolons": ("a.csv", "q;a\n1;2\n", {}, "one field with semicolons: read_table(path, delimiter=';')"),
+    "a broken object": ("a.jsonl", '{"q": 1}\n\n{"q": \n', {}, "line 3 is not valid JSON: Expecting value, column 7."),
     "a list in it": ("a.jsonl", '{"q": 1}\n[1]\n', {}, "line 2 is a list; a row is an object"),
     "json named jsonl": (
         "a.jsonl",
         '[{"q": 1}]',
         {},
-        "line 1 is a list; a row is an object with 'prompt' and 'answer'. One list",
+        "is a list, and each line of .jsonl an object. A list is .json: rename the file",
     ),
-    "json on many lines named jsonl": ("a.jsonl", json.dumps(ROWS, indent=2), {}, "is .json: rename the file"),
+    "json on many lines named jsonl": ("a.jsonl", json.dumps(ROWS, indent=2), {}, "A list is .json: rename the file"),
     "a broken list": (
         "a.json",
         '[{"q": 1},\n {"q" 1}]',
         {},
-        "a.json is no JSON: Expecting ':' delimiter, line 2, column 7",
+        "a.json is not valid JSON: Expecting ':' delimiter, line 2, column 7",
     ),
     "a key twice": (
         "a.jsonl",
@@ -110,7 +114,12 @@ BAD = {
     ),
     "a number without end": ("a.jsonl", '{"q": ' + "1" * 5000 + "}", {}, "line 1 cannot be read: Exceeds the limit"),
     "lists in lists": ("a.jsonl", '{"q": ' + "[" * 10**5, {}, "line 1 cannot be read: maximum recursion depth"),
-    "jsonl named json": ("a.json", '{"q": 1}\n{"q": 2}\n', {}, "One object a line is .jsonl; rename the file"),
+    "jsonl named json": (
+        "a.json",
+        '{"q": 1}\n{"q": 2}\n',
+        {},
+        "each line is an object, it is .jsonl: rename the file",
+    ),
     "an object": ("a.json", '{"data": []}', {}, "holds a dict; write a list of rows"),
     "a text in the list": ("a.json", '[{"q": 1}, "x"]', {}, "row 1 is a str; a row is an object"),
 }

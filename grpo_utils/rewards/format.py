@@ -12,6 +12,8 @@ from collections.abc import Sequence
 
 from .text import TAGS, Completion, completion_text, split_form, split_thinking
 
+TAG = re.compile(f"({'|'.join(TAGS)})")
+
 
 def strict_format_reward(completions: Sequence[Completion], **kwargs: object) -> list[float]:
     """1.0 for exactly the asked form (see `split_form`), else 0.0.
@@ -50,7 +52,7 @@ def count_placed_tags(text: str) -> int:
     >>> count_placed_tags("<reasoning>15 + 27 = 42</reasoning> so <answer>42</answer>")
     3
     """
-    before, *rest = re.split(f"({'|'.join(TAGS)})", text.strip())
+    before, *rest = TAG.split(text.strip())
     said = dict(zip(rest[::2], map(str.strip, rest[1::2]), strict=True))
     if before or rest[::2] != [tag for tag in TAGS if tag in said] or not said.get(TAGS[0]):
         return 0
