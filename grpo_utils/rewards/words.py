@@ -28,18 +28,17 @@ WHICH_ONES = sorted((set(NUMERALS) | ORDINALS | {"first"}) - {"zero", "half", "q
 MULTIPLES = _words("pair duo trio brace fold grand mil mn ream ten score couple quartet quintet sextet octet")
 #: Words that change a number, doubt it, deny it or compare with it.
 CHANGES = _words("""
-    twice thrice once double triple treble basis bp bps ppm ppb permille mille pct plus minus negative positive
-    less fewer lesser times squared cubed root sqrt log ln exp sin cos tan abs pi factorial power exponent mod
-    modulo base hex octal binary decimal off short shy down under over above below beyond between within behind
-    ahead past ago loss deficit debt shortfall than ish not no never none neither nor nobody nothing nowhere
-    noone nay without cannot cant dont wont isnt arent wasnt reckon wonder said says told claims claim according
-    example sample default dummy draft placeholder hint todo before after except unless unlike unequal instead
-    rather but however though although yet despite if whether else otherwise or either versus vs other
-    alternatively bad untrue lie lied fake fraud joke kidding nonsense bogus wait oops sorry hmm um actually tbd
-    idk about around circa ca approx maybe perhaps some few several enough thereabouts provided providing too
-    almost nearly hardly barely close near think thinks thought bet bets say might could should ought may unsure
-    perchance look feel sound sort kind least most best worst min max tops shy question bound limit range am pm
-    bc bce ad ce noon midnight
+    twice thrice once basis bp bps ppm ppb mille pct plus minus positive less fewer lesser times squared cubed
+    root sqrt log ln exp sin cos tan abs pi power mod modulo base hex octal binary decimal off short shy down
+    under over above below beyond between within behind ahead past ago loss deficit debt shortfall than ish not
+    no never none neither nor nobody nothing nowhere noone nay without cannot cant dont wont isnt arent wasnt
+    reckon wonder said says told claims claim according example sample default dummy draft placeholder hint todo
+    before after except unless unlike unequal instead rather but however though although yet despite if whether
+    else otherwise or either versus vs other bad lie lied fake fraud joke kidding nonsense bogus wait oops sorry
+    hmm um tbd idk about around circa ca approx maybe perhaps some few several enough thereabouts provided
+    providing too almost close near think thinks thought bet bets say might could should ought may unsure
+    perchance look feel sound sort kind least most best worst min max tops question bound limit range am pm bc
+    bce ad ce noon midnight
 """)
 #: Stems of such words: every word that begins with one of them.
 STEMS = _words("""
@@ -48,11 +47,11 @@ STEMS = _words("""
     increas decreas reduc subtract divid divis round truncat negat invers invert revers opposit reciproc
     complement exceed approach lack missing misses overdraw overest underest approximat estimat guess possibly
     probabl likel unlikel presum assum suppos suspect seem appear uncertain unclear unknown believ hope unconfirm
-    doubt dubious questionable tentativ wrong incorrect inaccurat inexact imprecis invalid erron error mistak
-    fals fail reject refus deny denie contradict disagree exclud cancel ignor retract withdr disregard pretend
-    trick attempt tried previous former hypothe allege infinit hexadec imagin fractional logarithm exponent
-    factorial minim maxim depend vary varies conditional
-    impossib unable disput rumor refut disprov untru surpass hunch ballpark ceiling tentat subject
+    doubt dubious questionable wrong incorrect inaccurat inexact imprecis invalid erron error mistak fals fail
+    reject refus deny denie contradict disagree exclud cancel ignor retract withdr disregard pretend trick
+    attempt tried previous former hypothe allege infinit hexadec imagin fractional logarithm exponent factorial
+    minim maxim depend vary varies conditional impossib unable disput rumor refut disprov untru surpass hunch
+    ballpark ceiling tentat subject
 """)
 #: Adverbs in -ly that leave a value alone; all others doubt it (roughly, presumably, supposedly …). And a few names.
 LY = _words("""
@@ -73,10 +72,10 @@ VERBS = _words("""
 SAYS = frozenset(f"{verb}{ending}" for verb in VERBS for ending in ("", "s", "es", "d", "ed"))
 SAYS |= _words("""
     is are was were it's that's has had got made took paid spent sold bought ate gave left held won lost found saw ran
-    drove brought rode flew swam wrote drew built kept laid grew sent slept chose fed wore drank caught threw went goes
-    carries studies carried studied lent leaving making giving totaling totalling adding
-    answer answers ans result solution sum value number so therefore thus hence then finally yes exactly precisely only
-    just each the a an these those all another additional extra both
+    drove brought rode flew swam wrote drew built kept laid grew sent slept chose fed wore drank caught threw went
+    carries studies carried studied lent leaving making giving totaling totalling adding answer answers ans result
+    solution value number so therefore thus hence then finally yes exactly precisely only just each the a an these
+    those all another additional extra both
 """)
 #: Between the verb and the number ("It takes him 42 minutes").
 OBJECTS = _words("me you him her it us them")
@@ -93,10 +92,9 @@ LEADS_WITH = {
 LEAVES = _words("leave leaves left leaving end ends ended")
 #: With a unit or noun behind the number, any other word may stand before it: a verb, a name, "now".
 NO_VERBS = _words("""
-    of to from by at on until till since per with through against as and out into toward towards like such war cup
-    beat beats
-    trail trails forgot skip skips skipped add adds room number no. chapter page step question problem level grade part
-    section line row day week year
+    of to from by at on until till since per with through against as and out into toward towards like such war cup beat
+    beats trail trails forgot skip skips skipped add adds room no. chapter page step problem level grade part section
+    line row day week year
 """)
 #: "The minimum is 3" names what is asked for, "a minimum of 3" does not; and "should pay" says what "should be" doubts.
 QUANTITIES = _words("""
@@ -151,7 +149,7 @@ IRREGULAR_PLURALS = _words("""
     people men children feet teeth mice geese fish sheep deer dice police cattle salmon trout shrimp series
     species
 """)
-NOT_PLURAL = _words("has does was is as yes always sometimes besides equals means lies goes")
+NOT_PLURAL = _words("has does was yes always sometimes besides equals means lies goes")
 
 
 #: All words that are numbers of their own.
