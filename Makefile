@@ -6,7 +6,7 @@ WORKERS ?= 2
 # One file of tests after the other in each worker: a lesson is run once and asked by many tests.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-fast setup lab lint notebooks templates tiny bench bench-rewards bench-estimate badges workshop html bundle clean help
+.PHONY: run test test-fast test-upgrade setup lab lint notebooks templates tiny bench bench-rewards bench-estimate badges workshop html bundle clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -14,11 +14,14 @@ help:            ## list the targets
 run: setup       ## train a model: lesson 03 from beginning to end; ARGS="-p FAMILY gemma"
 	$(BIN)/python -m grpo_utils run $(ARGS)
 
-test: setup lint ## everything that CI runs, two files of tests at a time; WORKERS=1: one
-	$(PYTEST) $(ARGS)
+test: setup lint ## what CI runs on every commit, two files of tests at a time; WORKERS=1: one
+	$(PYTEST) -m "not upgrade" $(ARGS)
 
 test-fast: setup lint ## lint and unit tests, no training
-	$(PYTEST) -m "not slow" $(ARGS)
+	$(PYTEST) -m "not slow and not upgrade" $(ARGS)
+
+test-upgrade: setup ## what only a new pin can break: more training runs, lessons with the other family
+	$(PYTEST) -m upgrade $(ARGS)
 
 setup: $(VENV)/installed ## .venv with the pinned packages, for this machine
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from .errors import CourseError, did_you_mean
-from .evaluation import before_after
+from .evaluation.comparing import before_after
 from .profiles import find_profile
 from .project import new_project
 from .runs import read_report
@@ -18,34 +18,37 @@ LESSON = Path("notebooks/03_grpo_lora.ipynb")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run a lesson through papermill, show its output as it comes, and end with the table where it has one."""
+    """Run a lesson through papermill, show its output as it comes, and end with the table if it has one."""
     lesson, started = arguments.lesson, time.perf_counter()
     parameters = read_parameters(lesson, arguments.parameter)
-    keeps_run = "OUTPUT_DIR" in parameters
     folder = Path(parameters.get("OUTPUT_DIR", "outputs/run"))
     with TemporaryDirectory() as scratch:
         executed = Path(scratch) / lesson.name
         execute(lesson, executed, parameters, folder)
-        kept = folder / lesson.name if keeps_run else timed_name(folder.parent, lesson.stem)
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(executed, kept)
-    if keeps_run:
+        kept = keep(executed, folder / lesson.name if "OUTPUT_DIR" in parameters else timed(folder.parent, lesson.stem))
+    if "OUTPUT_DIR" in parameters:
         show_report(folder)
     else:
         print(f"\n{kept}: the executed lesson, {time.perf_counter() - started:.0f} s")
 
 
-def timed_name(folder: Path, stem: str) -> Path:
+def timed(folder: Path, stem: str) -> Path:
     """A notebook's name that holds the time, so that no earlier one is overwritten."""
     return folder / f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}.ipynb"
+
+
+def keep(executed: Path, kept: Path) -> Path:
+    """Move an executed notebook to where it stays."""
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    return Path(shutil.move(executed, kept))
 
 
 def read_parameters(lesson: Path, pairs: list[tuple[str, str]]) -> dict:
     """Names and texts of the command line as the lesson's parameters, each of its type.
 
-    A lesson that leaves a run with a report has an ``OUTPUT_DIR``; it is always among them.
+    A lesson that leaves a run with a report has an ``OUTPUT_DIR``, which is always among them.
 
-    Papermill itself only warns of an unknown name, and takes any type.
+    Papermill itself only warns of an unknown name, and accepts any type.
     """
     import papermill
 
@@ -55,7 +58,7 @@ def read_parameters(lesson: Path, pairs: list[tuple[str, str]]) -> dict:
     for name, _ in pairs:
         if name not in valid:
             hint = did_you_mean(name.upper(), valid)
-            raise CourseError(f"{name!r} is no parameter of {lesson.name}.{hint} Valid: {', '.join(valid)}.")
+            raise CourseError(f"{name!r} is not a parameter of {lesson.name}.{hint} Valid: {', '.join(valid)}.")
     defaults = {name: ast.literal_eval(valid[name]["default"]) for name in ("OUTPUT_DIR",) if name in valid}
     return defaults | {name: read_value(name, text, valid[name]["inferred_type_name"]) for name, text in pairs}
 
@@ -95,9 +98,7 @@ def execute(lesson: Path, executed: Path, parameters: dict, folder: Path) -> Non
     except papermill.PapermillExecutionError as error:
         if error.ename == CourseError.__name__:
             raise CourseError(error.evalue) from error
-        kept = timed_name(folder.parent, "failed")
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(executed, kept)
+        kept = keep(executed, timed(folder.parent, "failed"))
         raise CourseError(f"{error.ename}: {error.evalue}\nThe notebook as far as it came: {kept}") from error
 
 
@@ -116,15 +117,16 @@ def start_project(template: str, folder: Path) -> None:
     """Copy a template, and say what to type next."""
     new_project(template, folder)
     print(f"{folder}: a copy of {template}, with the tiny model that it trains on a CPU. Next:\n")
-    print(f"    cd {folder}\n    pytest\n    {first_training(folder)}\n")
-    print("The README tells what to change first, and which packages it needs. This environment has them:")
+    tests = "    pytest\n" if any(folder.glob("test_*.py")) else ""
+    print(f"    cd {folder}\n{tests}    {first_training(folder)}\n")
+    print("The README says what to change first, and which packages it needs. This environment has them:")
     print(f"    {sys.prefix}")
 
 
 def first_training(folder: Path) -> str:
-    """The command of the template's README that trains on a CPU, without its comment."""
+    """The first training command in the template's README, without its comment: the one for a CPU."""
     lines = (folder / "README.md").read_text(encoding="utf-8").splitlines()
-    return next(line.partition(" #")[0].strip() for line in lines if "train.py --config config.cpu.yaml" in line)
+    return next(line.partition(" #")[0].strip() for line in lines if " train.py" in line)
 
 
 def parse() -> argparse.Namespace:
@@ -152,7 +154,7 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Do what was asked; an error that the user can mend is one sentence, not a traceback."""
+    """Do what was asked; an error that the user can fix is one sentence, not a traceback."""
     arguments = parse()
     try:
         if arguments.command == "run":
@@ -167,7 +169,7 @@ def main() -> None:
     except CourseError as error:
         sys.exit(f"Error: {error}")
     except KeyboardInterrupt:
-        sys.exit("Stopped. The unfinished run stays where it is; the next one is started clean beside it.")
+        sys.exit("Stopped. The unfinished run stays where it is; the next one starts clean next to it.")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 
 class CourseError(ValueError):
-    """Something the reader can mend; the message names the value, the reason and the mend."""
+    """Something the reader can fix; the message names the value, the reason and the fix."""
 
 
 def did_you_mean(wrong: str, valid: Iterable[str]) -> str:

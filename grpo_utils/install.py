@@ -21,20 +21,18 @@ def pins(extra: str = "colab") -> dict[str, str]:
 
 
 def check_versions(backend: str = "unsloth", wanted: dict[str, str] | None = None) -> str:
-    """A line with the installed versions, all as pinned; Unsloth counts only where it is the backend.
+    """A line with the installed versions, all as pinned; Unsloth counts only if it is the backend.
 
     Raises:
-        CourseError: a package is missing or of another version; it says how to mend that.
+        CourseError: a package is missing or of another version; it says how to fix that.
     """
     wanted = pins() if wanted is None else wanted
-    wanted = {
-        name: version for name, version in wanted.items() if backend == "unsloth" or not name.startswith("unsloth")
-    }
-    installed = {name: installed_version(name) for name in wanted}
+    used = [name for name in wanted if backend == "unsloth" or not name.startswith("unsloth")]
+    installed = {name: installed_version(name) for name in used}
     wrong = [
-        f"{name} {installed[name] or 'is missing'} (tested with {version})"
-        for name, version in wanted.items()
-        if installed[name] != version
+        f"{name} {version or 'is missing'} (tested with {wanted[name]})"
+        for name, version in installed.items()
+        if version != wanted[name]
     ]
     if wrong:
         raise CourseError(

@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING
 
 from .errors import CourseError
 from .profiles import BACKENDS, FAMILIES, Profile, check_choice
+from .run.policy import LORA_TARGETS, load_base, load_with_transformers, load_with_unsloth
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 TINY_MODELS = Path(__file__).parent / "tiny"
-
-#: The layers that carry adapters: all projections of attention and MLP.
-LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
 def choose_model(profile: Profile, family: str, model: str = "") -> str:
@@ -156,83 +154,23 @@ def load_policy(
             "load_in_4bit=True and full_finetuning=True exclude each other: 4-bit weights cannot be trained. "
             "Set load_in_4bit=False, or train an adapter."
         )
-    load = _load_with_unsloth if backend == "unsloth" else _load_with_transformers
-    return load(name, profile, load_in_4bit, full_finetuning, seed)
-
-
-def _load_with_unsloth(name: str, profile: Profile, load_in_4bit: bool, full_finetuning: bool, seed: int) -> tuple:
-    from unsloth import FastLanguageModel
-
-    model, tokenizer = FastLanguageModel.from_pretrained(
-        model_name=model_path(name),
-        max_seq_length=profile.max_seq_length,
-        dtype=torch_dtype(profile),
-        load_in_4bit=load_in_4bit,
-        full_finetuning=full_finetuning,
-        use_gradient_checkpointing=gradient_checkpointing(profile),
-    )
-    if full_finetuning:
-        return model, tokenizer
-    return FastLanguageModel.get_peft_model(model, **lora_arguments(profile), random_state=seed), tokenizer
-
-
-def _load_with_transformers(name: str, profile: Profile, load_in_4bit: bool, full_finetuning: bool, seed: int) -> tuple:
-    import torch
-    from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
-    from transformers import AutoTokenizer
-
-    model = load_4bit_base(name, profile) if load_in_4bit else _load_base(name, profile)
-    tokenizer = AutoTokenizer.from_pretrained(model_path(name))
-    if full_finetuning:
-        return model, tokenizer
-    if load_in_4bit:
-        model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)
-    torch.manual_seed(seed)  # PEFT draws the adapter's first weights from the global generator
     lora = lora_arguments(profile)
-    lora.pop("use_gradient_checkpointing")
-    return get_peft_model(model, LoraConfig(**lora, task_type="CAUSAL_LM")), tokenizer
+    lora.pop("use_gradient_checkpointing")  # the loaders and the trainer have an argument of their own for it
+    how = dict(dtype=torch_dtype(profile), load_in_4bit=load_in_4bit, seed=seed)
+    how["lora"] = None if full_finetuning else lora
+    if backend == "unsloth":
+        sizes = dict(max_seq_length=profile.max_seq_length, checkpointing=profile.name != "cpu")
+        return load_with_unsloth(model_path(name), **how, **sizes)
+    return load_with_transformers(model_path(name), **how, device_map=_device_map(profile))
 
 
 def load_4bit_base(name: str, profile: Profile) -> "PreTrainedModel":
     """A frozen base in 4 bits (NF4, double quantization), from plain transformers and without an adapter."""
-    model = _load_base(name, profile, quantization_config=_four_bits(profile))
-    keep_4bit_weights_unpacked(model)
-    return model
+    return load_base(model_path(name), dtype=torch_dtype(profile), load_in_4bit=True, device_map=_device_map(profile))
 
 
-def _load_base(name: str, profile: Profile, quantization_config: object = None) -> "PreTrainedModel":
-    from transformers import AutoModelForCausalLM
-
-    return AutoModelForCausalLM.from_pretrained(
-        model_path(name),
-        dtype=torch_dtype(profile),
-        quantization_config=quantization_config,
-        device_map="cpu" if profile.name == "cpu" else "auto",
-    )
-
-
-def _four_bits(profile: Profile) -> "object":
-    from transformers import BitsAndBytesConfig
-
-    return BitsAndBytesConfig(
-        load_in_4bit=True,
-        bnb_4bit_quant_type="nf4",
-        bnb_4bit_use_double_quant=True,
-        bnb_4bit_compute_dtype=torch_dtype(profile),
-    )
-
-
-def keep_4bit_weights_unpacked(model: "PreTrainedModel") -> None:
-    """Stop bitsandbytes 0.50 from repacking 4-bit weights on CPUs with AVX512-BF16.
-
-    It repacks a layer at its first forward pass without gradients, for speed, and never back; the
-    gradients of later training steps are then wrong. Unsloth's CPU loader does the same as this.
-    """
-    import bitsandbytes
-
-    for module in model.modules():
-        if isinstance(module, bitsandbytes.nn.Linear4bit):
-            module.support_avx512bf16_for_cpu = False
+def _device_map(profile: Profile) -> str:
+    return "cpu" if profile.name == "cpu" else "auto"
 
 
 def lora_arguments(profile: Profile) -> dict:

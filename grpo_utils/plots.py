@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from .evaluation import Estimate
+    from .evaluation.statistics import Estimate
 
-#: Okabe and Ito's colours, which stay apart for colour-blind readers.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+#: Okabe and Ito's colors, which color-blind readers can distinguish.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 
 
@@ -26,15 +26,9 @@ def logged(log_history: Sequence[dict], key: str) -> list[float]:
 
 def reward_curve(log_history: Sequence[dict], reward_names: Sequence[str]) -> "Figure":
     """The mean of every reward at every step; one line and one marker each."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 3.6), layout="constrained")
-    axes = figure.subplots()
-    for name, colour, marker in zip(reward_names, COLOURS, MARKERS, strict=False):
-        values = logged(log_history, f"rewards/{name}/mean")
-        axes.plot(range(1, len(values) + 1), values, color=colour, marker=marker, markersize=3, label=name)
+    figure, axes = _figure(7, 3.6)
+    _step_lines(axes, {name: logged(log_history, f"rewards/{name}/mean") for name in reward_names})
     axes.set(xlabel="step", ylabel="mean of the batch", title="Rewards during training")
-    axes.grid(alpha=0.3)
     axes.legend(loc="center right", fontsize="small")
     return figure
 
@@ -44,10 +38,7 @@ def form_and_answers(in_form: Sequence[float], right: Sequence[float], length: S
 
     A point is one batch; a line is the mean of the last five. NaN, where none was in form, is left out.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 4.8), layout="constrained")
-    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    figure, (upper, lower) = _figure(7, 4.8, rows=2, sharex=True, height_ratios=(3, 2))
     _smooth_line(upper, in_form, "in form", 0)
     _smooth_line(upper, right, "right, among those in form", 1)
     _smooth_line(lower, length, "tokens per completion", 2)
@@ -61,21 +52,17 @@ def _smooth_line(axes: "Axes", values: Sequence[float], label: str, number: int)
     from pandas import Series
 
     steps, smooth = range(1, len(values) + 1), Series(values, dtype=float).rolling(5, min_periods=1).mean()
-    axes.plot(steps, values, color=COLOURS[number], marker=MARKERS[number], markersize=3, linestyle="none", alpha=0.35)
-    axes.plot(steps, smooth, color=COLOURS[number], label=label)
+    axes.plot(steps, values, color=COLORS[number], marker=MARKERS[number], markersize=3, linestyle="none", alpha=0.35)
+    axes.plot(steps, smooth, color=COLORS[number], label=label)
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right", fontsize="small")
 
 
 def reward_and_truth(reward: Sequence[float], truth: Sequence[float], title: str) -> "Figure":
-    """What a run was trained on, and the share of truly right answers below it: do they tell the same story?"""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    upper, lower = figure.subplots(2, 1, sharex=True)
-    for axes, values, colour, marker in zip((upper, lower), (reward, truth), COLOURS, MARKERS, strict=False):
-        axes.plot(range(1, len(values) + 1), values, color=colour, marker=marker, markersize=3)
-        axes.grid(alpha=0.3)
+    """What a run was trained on, and below it the share of truly right answers: do they agree?"""
+    figure, (upper, lower) = _figure(7, 4, rows=2, sharex=True)
+    _step_lines(upper, {"": reward})
+    _step_lines(lower, {"": truth}, first=1)
     upper.set(ylabel="mean reward", ylim=(0, None), title=title)
     lower.set(ylabel="truly right", ylim=(0, 1), xlabel="step")
     return figure
@@ -83,44 +70,30 @@ def reward_and_truth(reward: Sequence[float], truth: Sequence[float], title: str
 
 def run_curves(runs: dict[str, Sequence[dict]], keys: Sequence[str]) -> "Figure":
     """The same metrics of several runs, one panel for each; ``runs`` holds a ``log_history`` by name."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(3.4 * len(keys), 2.8), layout="constrained")
-    panels = figure.subplots(1, len(keys), squeeze=False)[0]
-    for axes, key in zip(panels, keys, strict=True):
-        for (name, history), colour, marker in zip(runs.items(), COLOURS, MARKERS, strict=False):
-            values = logged(history, key)
-            axes.plot(range(1, len(values) + 1), values, color=colour, marker=marker, markersize=3, label=name)
+    figure, panels = _figure(3.4 * len(keys), 2.8, columns=len(keys), squeeze=False)
+    for axes, key in zip(panels[0], keys, strict=True):
+        _step_lines(axes, {name: logged(history, key) for name, history in runs.items()})
         axes.set(xlabel="step", title=key.removeprefix("completions/"))
-        axes.grid(alpha=0.3)
-    panels[0].legend(fontsize="small")
+    panels[0][0].legend(fontsize="small")
     return figure
 
 
 def weight_curve(weights: Sequence[Sequence[float]], reward_names: Sequence[str]) -> "Figure":
-    """The weight of every reward at every step; ``weights`` holds one list a step."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 3), layout="constrained")
-    axes = figure.subplots()
-    for values, name, colour, marker in zip(zip(*weights, strict=True), reward_names, COLOURS, MARKERS, strict=False):
-        axes.plot(range(1, len(values) + 1), values, color=colour, marker=marker, markersize=3, label=name)
+    """The weight of every reward at every step; ``weights`` holds one list per step."""
+    figure, axes = _figure(7, 3)
+    _step_lines(axes, dict(zip(reward_names, zip(*weights, strict=True), strict=False)))
     axes.set(xlabel="step", ylabel="weight", ylim=(0, None), title="Adaptive weights")
-    axes.grid(alpha=0.3)
     axes.legend(fontsize="small")
     return figure
 
 
 def pass_at_k_curve(curves: Mapping[str, Mapping[int, "Estimate"]]) -> "Figure":
     """pass@k against k, with intervals; ``curves`` holds, for every name, an `Estimate` for each k."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 3.6), layout="constrained")
-    axes = figure.subplots()
-    for (name, points), colour, marker in zip(curves.items(), COLOURS, MARKERS, strict=False):
-        axes.plot(list(points), [point.value for point in points.values()], color=colour, marker=marker, label=name)
-        lows, highs = ([point[end] for point in points.values()] for end in (1, 2))
-        axes.fill_between(list(points), lows, highs, color=colour, alpha=0.2)
+    figure, axes = _figure(7, 3.6)
+    for (name, points), color, marker in zip(curves.items(), COLORS, MARKERS, strict=False):
+        values, lows, highs = zip(*points.values(), strict=True)
+        axes.plot(list(points), values, color=color, marker=marker, label=name)
+        axes.fill_between(list(points), lows, highs, color=color, alpha=0.2)
     axes.set_xscale("log", base=2)
     ticks = sorted({k for points in curves.values() for k in points})
     axes.set_xticks(ticks, [str(k) for k in ticks])
@@ -131,15 +104,12 @@ def pass_at_k_curve(curves: Mapping[str, Mapping[int, "Estimate"]]) -> "Figure":
 
 
 def change_chart(changes: Mapping[str, "Estimate"], title: str) -> "Figure":
-    """One line a name: a change and its interval, beside the line of no change."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 0.8 + 0.4 * len(changes)), layout="constrained")
-    axes = figure.subplots()
+    """One line per name: a change and its interval, next to the line of no change."""
+    figure, axes = _figure(7, 0.8 + 0.4 * len(changes))
     for row, change in enumerate(changes.values()):
-        colour, marker = (COLOURS[0], MARKERS[0]) if change.covers_zero else (COLOURS[1], MARKERS[1])
-        axes.plot([change.low, change.high], [row, row], color=colour)
-        axes.plot(change.value, row, color=colour, marker=marker)
+        kind = 0 if change.covers_zero else 1
+        axes.plot([change.low, change.high], [row, row], color=COLORS[kind])
+        axes.plot(change.value, row, color=COLORS[kind], marker=MARKERS[kind])
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_yticks(range(len(changes)), list(changes))
     axes.invert_yaxis()
@@ -149,12 +119,9 @@ def change_chart(changes: Mapping[str, "Estimate"], title: str) -> "Figure":
 
 
 def difference_chart(differences: Mapping[str, float], title: str) -> "Figure":
-    """One bar a name on a logarithmic scale, for differences that are rounding and others that are not."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 0.8 + 0.4 * len(differences)), layout="constrained")
-    axes = figure.subplots()
-    axes.barh(list(differences), list(differences.values()), color=COLOURS[0])
+    """One bar per name on a logarithmic scale, for differences that are rounding and others that are not."""
+    figure, axes = _figure(7, 0.8 + 0.4 * len(differences))
+    axes.barh(list(differences), list(differences.values()), color=COLORS[0])
     axes.set_xscale("log")
     axes.set_xlim(left=1e-8)
     axes.invert_yaxis()
@@ -165,12 +132,9 @@ def difference_chart(differences: Mapping[str, float], title: str) -> "Figure":
 
 def length_histogram(lengths: Sequence[int], limit: int, title: str = "Tokens of the prompts") -> "Figure":
     """How many prompts have how many tokens; a dashed line at ``limit``, beyond which they would be dropped."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 3), layout="constrained")
-    axes = figure.subplots()
-    axes.hist(lengths, bins=min(40, max(lengths) - min(lengths) + 1), color=COLOURS[0], edgecolor="white")
-    axes.axvline(limit, color=COLOURS[1], linestyle="--", label=f"limit: {limit}")
+    figure, axes = _figure(7, 3)
+    axes.hist(lengths, bins=min(40, max(lengths) - min(lengths) + 1), color=COLORS[0], edgecolor="white")
+    axes.axvline(limit, color=COLORS[1], linestyle="--", label=f"limit: {limit}")
     axes.set(xlabel="tokens, chat template included", ylabel="prompts", title=title)
     axes.grid(alpha=0.3, axis="y")
     axes.legend()
@@ -179,20 +143,32 @@ def length_histogram(lengths: Sequence[int], limit: int, title: str = "Tokens of
 
 def pass_rate_bars(rates: Mapping[str, Sequence[float]], samples: int) -> "Figure":
     """How many prompts were solved in 0, 1, … of ``samples`` tries; one bar for each name of ``rates``."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 3), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = _figure(7, 3)
     width, tries = 0.8 / len(rates), range(samples + 1)
     for place, (name, values) in enumerate(rates.items()):
         solved = [round(rate * samples) for rate in values]
         at = [k + (place - (len(rates) - 1) / 2) * width for k in tries]
         hatch = ("", "//", "..")[place % 3]
-        axes.bar(at, [solved.count(k) for k in tries], width, color=COLOURS[place], hatch=hatch, label=name)
+        axes.bar(at, [solved.count(k) for k in tries], width, color=COLORS[place], hatch=hatch, label=name)
     axes.set(xlabel=f"right answers of {samples}", ylabel="prompts", xticks=tries, title="How often a prompt is solved")
     axes.grid(alpha=0.3, axis="y")
     axes.legend()
     return figure
+
+
+def _figure(width: float, height: float, rows: int = 1, columns: int = 1, **panels: object) -> tuple:
+    """A figure of so many inches, and its axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(rows, columns, **panels)
+
+
+def _step_lines(axes: "Axes", curves: Mapping[str, Sequence[float]], first: int = 0) -> None:
+    """One line and one marker for each curve, from step 1; ``first`` is the color to begin with."""
+    for (name, values), color, marker in zip(curves.items(), COLORS[first:], MARKERS[first:], strict=False):
+        axes.plot(range(1, len(values) + 1), values, color=color, marker=marker, markersize=3, label=name)
+    axes.grid(alpha=0.3)
 
 
 def show(figure: "Figure", alt: str) -> None:

@@ -156,22 +156,22 @@ class Gpu:
 
 
 def find_gpus() -> list[Gpu]:
-    """The NVIDIA GPUs that this process may use, asked of ``nvidia-smi`` (no torch import)."""
-    if not shutil.which("nvidia-smi"):
-        return []
-    query = ["nvidia-smi", "--query-gpu=name,memory.total,compute_cap", "--format=csv,noheader,nounits"]
-    answer = subprocess.run(query, capture_output=True, text=True)
-    if answer.returncode:
-        return []
-    return visible_gpus(parse_gpus(answer.stdout), os.environ.get("CUDA_VISIBLE_DEVICES"))
+    """The NVIDIA GPUs that this process may use, according to ``nvidia-smi`` (no torch import)."""
+    listed = _nvidia_smi("--query-gpu=name,memory.total,compute_cap", "--format=csv,noheader,nounits")
+    return visible_gpus(parse_gpus(listed), os.environ.get("CUDA_VISIBLE_DEVICES"))
 
 
 def has_nvidia_gpu() -> bool:
-    """Whether ``nvidia-smi`` lists a GPU, whatever else it can tell of it."""
-    if not shutil.which("nvidia-smi") or os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
-        return False
-    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True)
-    return listed.returncode == 0 and "GPU" in listed.stdout
+    """Whether ``nvidia-smi`` lists a GPU, whatever else it reports about it."""
+    return os.environ.get("CUDA_VISIBLE_DEVICES") not in ("", "-1") and "GPU" in _nvidia_smi("-L")
+
+
+def _nvidia_smi(*arguments: str) -> str:
+    """What ``nvidia-smi`` prints; nothing if there is no such program or it fails."""
+    if not shutil.which("nvidia-smi"):
+        return ""
+    answer = subprocess.run(["nvidia-smi", *arguments], capture_output=True, text=True)
+    return "" if answer.returncode else answer.stdout
 
 
 def parse_gpus(text: str) -> list[Gpu]:
@@ -191,7 +191,7 @@ def parse_gpus(text: str) -> list[Gpu]:
 
 
 def visible_gpus(gpus: list[Gpu], visible: str | None) -> list[Gpu]:
-    """The GPUs that ``CUDA_VISIBLE_DEVICES`` leaves; all of them where it is unset or names UUIDs.
+    """The GPUs that ``CUDA_VISIBLE_DEVICES`` leaves; all of them if it is unset or names UUIDs.
 
     >>> visible_gpus([Gpu("A", 16, 7.5), Gpu("B", 24, 8.9)], "1")
     [Gpu(name='B', memory_gib=24, capability=8.9)]
@@ -226,12 +226,9 @@ def choose_profile(gpus: list[Gpu]) -> tuple[Profile, str]:
         return CPU, f"{has} and capability {gpu.capability}: too little for a GPU profile (7 GiB, 7.0)"
     if gpu.capability < 8.0:
         return _fit_memory(T4, gpu, has, "no bf16 units")
-    if gpu.memory_gib >= 70 and gpu.capability >= 9.0:
-        return H100, f"{has} and bf16 units"
-    if gpu.memory_gib >= 38:
-        return A100, f"{has} and bf16 units"
-    if gpu.memory_gib >= 21:
-        return L4, f"{has} and bf16 units"
+    for profile, memory_gib, capability in ((H100, 70, 9.0), (A100, 38, 8.0), (L4, 21, 8.0)):
+        if gpu.memory_gib >= memory_gib and gpu.capability >= capability:
+            return profile, f"{has} and bf16 units"
     return _fit_memory(replace(T4, dtype="bfloat16"), gpu, has, "bf16 units")
 
 
@@ -305,13 +302,13 @@ def check_count(what: str, value: int) -> None:
 def prepare_machine(profile: Profile, offline: bool = True) -> None:
     """Set what has to be set before torch is imported: threads, device, offline.
 
-    On the cpu profile tiny matrices run on one thread, since two are slower and on a busy
-    machine far slower; Unsloth is told to stay on the CPU; and, if ``offline``, nothing waits
+    On the cpu profile, tiny matrices run on one thread, because two are slower and on a busy
+    machine far slower. Unsloth stays on the CPU. If ``offline``, nothing waits
     for a network. Variables that you set yourself are left as they are.
     """
     if profile.name != "cpu":
         return
-    # Says at every 4-bit load that a faster kernel could be downloaded, which no CPU run needs.
+    # It says at every 4-bit load that a faster kernel could be downloaded, which no CPU run needs.
     logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
     settings = CPU_ENVIRONMENT | ({"HF_HUB_OFFLINE": "1"} if offline else {})
     for name, value in settings.items():

@@ -3,15 +3,16 @@
 import shutil
 from pathlib import Path
 
-from .errors import CourseError, did_you_mean
+from .errors import CourseError
 from .models import TINY_MODELS
+from .profiles import check_choice
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
 LEFT_OUT = shutil.ignore_patterns("__pycache__", ".pytest_cache", "outputs", "tiny-model", ".env")
 
 
 def template_names() -> list[str]:
-    """The templates that there are.
+    """The templates of the course.
 
     >>> "basic_grpo" in template_names()
     True
@@ -20,7 +21,7 @@ def template_names() -> list[str]:
 
 
 def new_project(template: str, folder: str | Path, model: str = "tiny-qwen3") -> Path:
-    """Copy a template into a new or empty folder, and a tiny model beside it; the folder.
+    """Copy a template into a new or empty folder, and a tiny model next to it; gives the folder.
 
     Raises:
         CourseError: an unknown template, a folder that is not empty, or an installation without the templates.
@@ -28,11 +29,9 @@ def new_project(template: str, folder: str | Path, model: str = "tiny-qwen3") ->
     folder = Path(folder)
     if not TEMPLATES.is_dir():
         raise CourseError("The templates are not part of this installation; clone the course and run this in it.")
-    if template not in template_names():
-        hint = did_you_mean(template, template_names())
-        raise CourseError(f"There is no template {template!r}.{hint} Valid: {', '.join(template_names())}.")
+    check_choice("TEMPLATE", template, template_names())
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise CourseError(f"{str(folder)!r} is there and not empty; nothing was written. Give a new folder.")
+        raise CourseError(f"{str(folder)!r} exists and is not empty; nothing was written. Give a new folder.")
     shutil.copytree(TEMPLATES / template, folder, ignore=LEFT_OUT, dirs_exist_ok=True)
     shutil.copytree(TINY_MODELS / model, folder / "tiny-model")
     return folder

@@ -18,10 +18,7 @@ from pathlib import Path
 import psutil
 
 from .errors import CourseError
-from .install import installed_version
 from .rewards import reward_name
-
-PACKAGES = ("unsloth", "unsloth_zoo", "trl", "transformers", "peft", "bitsandbytes", "accelerate", "datasets", "torch")
 
 #: Written when a run starts, so that an unfinished run can be told from somebody's own files.
 STARTED = "started.txt"
@@ -91,11 +88,6 @@ def _free_name(folder: Path, name: str) -> Path:
     return kept
 
 
-def versions() -> dict[str, str]:
-    """The installed versions of the packages that decide a run."""
-    return {package: installed_version(package) or "not installed" for package in PACKAGES}
-
-
 def seconds_since_start() -> float:
     """Seconds since this process (in a notebook: its kernel) was started."""
     return time.time() - psutil.Process().create_time()
@@ -123,14 +115,6 @@ def reward_settings(functions: list, weights: list[float] | None) -> list[dict]:
     names = [reward_name(function) for function in functions]
     pairs = zip(names, weights or [1.0] * len(names), strict=True)
     return [{"name": name, "weight": weight} for name, weight in pairs]
-
-
-def write_report(folder: str | Path, report: dict) -> Path:
-    """Write ``report.json``: rates as they are, seconds rounded to tenths."""
-    rounded = {key: round(value, 1) for key, value in report.items() if key.endswith("_seconds")}
-    path, draft = Path(folder) / "report.json", Path(folder) / "report.json.part"
-    draft.write_text(json.dumps(report | rounded, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    return draft.replace(path)  # never half a report
 
 
 def read_report(folder: str | Path) -> dict:

@@ -22,7 +22,11 @@ from bench import peak_memory, processor
 
 from grpo_check.reward_lab.forms import FORMS
 from grpo_check.reward_lab.matrix import cases
-from grpo_utils import (
+from grpo_utils.data import gsm8k_rows
+from grpo_utils.evaluation.statistics import wilson_interval
+from grpo_utils.install import installed_version
+from grpo_utils.profiles import CPU, prepare_machine
+from grpo_utils.rewards import (
     AnswerReward,
     as_chat,
     choice_reward,
@@ -30,17 +34,12 @@ from grpo_utils import (
     exact_reward,
     extract_boxed,
     fuzzy_reward,
-    gsm8k_rows,
     incremental_format_reward,
     json_reward,
-    prepare_machine,
     same_expression,
     strict_format_reward,
     think_format_reward,
-    wilson_interval,
 )
-from grpo_utils.install import installed_version
-from grpo_utils.profiles import CPU
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "rewards.md"

@@ -1,29 +1,40 @@
-"""Copy what the templates share from basic_grpo, where it is edited, to the others: `make templates`."""
+"""Give every template its lib/, a copy of grpo_utils/run, and what it shares with basic_grpo: `make templates`."""
 
+import re
 import shutil
 from pathlib import Path
 
-TEMPLATES = Path(__file__).parent.parent / "templates"
-PARTS = ("settings.py", "early.py", "trial.py", "folder.py", "policy.py", "trainer.py", "checkpoints.py", "guard.py")
-PARTS += ("completions.py", "rates.py", "report.py", ".gitignore")
-ANSWERS = ("evaluate.py", "generation.py")
-TASK = ("rewards.py", "data.py", "test_rewards.py")
+ROOT = Path(__file__).parent.parent
+TEMPLATES, KITCHEN = ROOT / "templates", ROOT / "grpo_utils" / "run"
+TASK = ("rewards.py", "data.py", "test_rewards.py", ".gitignore")
 
-#: Each template, and what it has from basic_grpo. tool_agent plays episodes with tools; scale_out answers held-out
-#: prompts through TRL, and loads the policy as each engine needs it.
+#: Each template with a lib/, and the files that it has from basic_grpo.
 SHARED = {
-    "multi_stage": (*PARTS, *ANSWERS, *TASK),
-    "structured_output": (*PARTS, *ANSWERS, "train.py"),
-    "code_reward": (*PARTS, *ANSWERS, "train.py"),
-    "own_data": (*PARTS, *ANSWERS),
-    "tool_agent": PARTS,
-    "scale_out": (*(part for part in PARTS if part != "policy.py"), *TASK),
+    "basic_grpo": (),
+    "multi_stage": TASK,
+    "structured_output": ("train.py", ".gitignore"),
+    "code_reward": ("train.py", ".gitignore"),
+    "own_data": (".gitignore",),
+    "tool_agent": (".gitignore",),
+    "scale_out": TASK,
 }
 
 
+def in_lib(path: Path) -> str:
+    """A file of grpo_utils/run as it is in a template's lib/: its first line says where it comes from."""
+    [version] = re.findall(r'^__version__ = "(.*)"$', (ROOT / "grpo_utils" / "__init__.py").read_text(), re.MULTILINE)
+    head = f"# Generated from grpo_utils {version}, grpo_utils/run/{path.name}; the same in every template.\n"
+    return head + path.read_text(encoding="utf-8")
+
+
 def main() -> None:
-    """Copy them all."""
+    """Write them all."""
     for name, files in SHARED.items():
+        lib = TEMPLATES / name / "lib"
+        shutil.rmtree(lib, ignore_errors=True)
+        lib.mkdir()
+        for path in sorted(KITCHEN.glob("*.py")):
+            (lib / path.name).write_text(in_lib(path), encoding="utf-8")
         for file in files:
             shutil.copy(TEMPLATES / "basic_grpo" / file, TEMPLATES / name / file)
 

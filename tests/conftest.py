@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from grpo_utils.evaluation.judging import Evaluation, judge
 from grpo_utils.profiles import CPU, prepare_machine
 
 ROOT = Path(__file__).parent.parent
@@ -21,8 +22,22 @@ settings.load_profile("course")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What trains goes first, so that of two workers none waits long for the other at the end."""
+    """What trains goes first, so that of two workers none waits long for the other at the end.
+
+    A test that asks for the fixture ``other_family``, a lesson's second run, is left to `make test-upgrade`.
+    """
+    for item in items:
+        if "other_family" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.upgrade)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def judged(sampled: list[str], greedy: list[str], answers: list[str], **columns: list) -> Evaluation:
+    """`judge` on rows of these answers; the prompts are all the same unless they are given."""
+    from datasets import Dataset
+
+    rows = {"prompt": ["15 + 27?"] * len(answers), "answer": answers} | columns
+    return judge(sampled, greedy, Dataset.from_dict(rows))
 
 
 @pytest.fixture(scope="session")

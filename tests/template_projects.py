@@ -5,6 +5,10 @@ import signal
 import subprocess
 import sys
 
+from grpo_utils.project import template_names
+
+#: The templates with a config and a lib/; minimal is one file.
+CONFIGURED = [name for name in template_names() if name != "minimal"]
 #: What starts a template soonest: plain transformers, fp32, few held-out rows.
 FAST = ["--config", "config.cpu.yaml", "--use_unsloth", "false", "--load_in_4bit", "false", "--eval_rows", "20"]
 #: A user's machine: none of what these tests have set for themselves.

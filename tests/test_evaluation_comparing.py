@@ -1,25 +1,21 @@
 """Comparisons that refuse what cannot be compared, and claim no more than was shown."""
 
+import re
 from dataclasses import replace
 
 import numpy
 import pytest
+from conftest import judged
 from datasets import Dataset
 
 from grpo_utils.data import addition_rows, chat_prompt, load_rows
 from grpo_utils.errors import CourseError
-from grpo_utils.evaluation import (
-    Estimate,
-    compare,
-    compare_seeds,
-    evaluate_samples,
-    generate_samples,
-    judge,
-    judge_samples,
-    side_by_side,
-)
+from grpo_utils.evaluation.comparing import compare, compare_seeds, side_by_side
+from grpo_utils.evaluation.generating import generate_samples
+from grpo_utils.evaluation.judging import evaluate_samples, judge, judge_samples
+from grpo_utils.evaluation.statistics import Estimate
 from grpo_utils.plots import MARKERS, change_chart, pass_at_k_curve
-from grpo_utils.rewards import correctness_reward, math_rewards
+from grpo_utils.rewards import math_rewards
 
 FORM = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
 WRONG = FORM.replace("42", "41")
@@ -27,14 +23,14 @@ WRONG = FORM.replace("42", "41")
 
 def result(right: int, wrong: int = 0, unformed: int = 0):
     texts = [FORM] * right + [WRONG] * wrong + ["It is 42."] * unformed
-    return judge(texts, texts, ["42"] * len(texts))
+    return judged(texts, texts, ["42"] * len(texts))
 
 
 def test_rates_and_parts_by_hand():
     found = compare(result(8, 2, 30), result(36, 0, 4))
-    assert (found.format_before, found.format_after) == ((10, 40), (36, 40))
-    assert (found.given_before, found.given_after) == ((8, 10), (36, 36))
-    assert (found.before, found.after, found.better, found.worse) == ((8, 40), (36, 40), 28, 0)
+    assert (found.better, found.worse) == (28, 0)
+    for rates in ("10 of 40   0.900", "8 of 10   1.000", "8 of 40   0.900"):
+        assert re.search(rates.replace("   ", " +"), str(found))
     assert found.format_part.value == pytest.approx((0.9 - 0.25) * (0.8 + 1.0) / 2)
     assert found.answer_part.value == pytest.approx((1.0 - 0.8) * (0.25 + 0.9) / 2)
     assert found.format_part.value + found.answer_part.value == pytest.approx(found.difference.value)
@@ -49,7 +45,7 @@ def test_a_gain_of_form_alone_is_called_so():
 
 def test_never_in_form_cannot_be_split_and_says_so():
     found = compare(result(0, 0, 30), result(30, 0, 0))
-    assert found.format_part is None and found.answer_part is None and found.given_before is None
+    assert found.format_part is None and found.answer_part is None
     assert "none in form" in str(found) and "cannot be split" in str(found) and found.improved
 
 
@@ -81,42 +77,18 @@ def test_nothing_changed_and_all_changed():
 
 
 def test_evaluations_of_different_prompts_are_refused():
-    with pytest.raises(CourseError, match="4 prompts before and 3 after.*same rows"):
+    with pytest.raises(CourseError, match="4 and 3 prompts.*same rows"):
         compare(result(4), result(3))
     golds = ["42", "41"]
-    old, new = (judge([FORM, WRONG], [FORM, WRONG], answers) for answers in (golds, golds[::-1]))
+    old, new = (judged([FORM, WRONG], [FORM, WRONG], answers) for answers in (golds, golds[::-1]))
     with pytest.raises(CourseError, match="different prompts, or of the same in another order"):
         compare(old, new)
 
 
 def test_the_same_answers_to_other_questions_are_refused():
-    one, two = ([chat_prompt(question)] for question in ("What is 15 + 27?", "What is 27 + 15?"))
-    old, new = (judge([FORM], [FORM], ["42"], prompts) for prompts in (one, two))
+    old, new = (judged([FORM], [FORM], ["42"], prompt=[question]) for question in ("15 + 27?", "27 + 15?"))
     with pytest.raises(CourseError, match="different prompts"):
         compare(old, new)
-
-
-def test_unknown_prompts_are_not_paired_without_a_word():
-    known, unknown = judge([FORM], [FORM], ["42"], [chat_prompt("What is 15 + 27?")]), judge([FORM], [FORM], ["42"])
-    for pair in ((known, unknown), (unknown, known), (unknown, unknown)):
-        assert not compare(*pair).prompts_known and "not known to be the same" in str(compare(*pair))
-    assert compare(known, known).prompts_known and "not known" not in str(compare(known, known))
-
-
-def test_nothing_to_judge_and_unequal_lists_are_errors():
-    with pytest.raises(CourseError, match="no held-out rows"):
-        judge([], [], [])
-    with pytest.raises(CourseError, match="2 sampled, 1 greedy, 2 answers"):
-        judge([FORM, FORM], [FORM], ["42", "42"])
-    with pytest.raises(CourseError, match=r"same number of samples.*\[1, 2\]"):
-        judge_samples([[FORM], [FORM, FORM]], ["42", "42"])
-    with pytest.raises(CourseError, match="at least one"):
-        judge_samples([[]], ["42"])
-
-
-def test_nothing_in_form_has_no_accuracy_given_format():
-    assert result(0, 0, 5).accuracy_given_format is None
-    assert result(2, 1, 5).accuracy_given_format == (2, 3)
 
 
 def test_seeds_that_agree_show_an_improvement_and_others_do_not():
@@ -132,7 +104,7 @@ def test_seeds_that_agree_show_an_improvement_and_others_do_not():
 
 def sampled(right: int, n: int = 50):
     """So many right, and greedy texts that are others: nothing was decoded greedily."""
-    return judge([FORM] * right + [WRONG] * (n - right), [FORM] * n, ["42"] * n)
+    return judged([FORM] * right + [WRONG] * (n - right), [FORM] * n, ["42"] * n)
 
 
 def over_seeds(*rights: tuple[int, int]):
@@ -140,19 +112,19 @@ def over_seeds(*rights: tuple[int, int]):
 
 
 def test_one_sampled_before_for_all_seeds_is_refused():
-    with pytest.raises(CourseError, match="1 and 3 share the same sampled before.*Sample the base anew"):
+    with pytest.raises(CourseError, match="1 and 3 share the same sampled before.*Sample the base again"):
         over_seeds((10, 20), (11, 21), (10, 22))
 
 
 def test_one_greedy_before_for_all_seeds_has_no_noise():
-    old = judge([FORM] * 50, [FORM] * 50, ["42"] * 50)
+    old = judged([FORM] * 50, [FORM] * 50, ["42"] * 50)
     assert not compare_seeds([compare(old, sampled(n)) for n in (20, 30)]).improved
 
 
 def test_one_policy_counted_as_two_seeds_is_refused():
-    with pytest.raises(CourseError, match="2 and 3 are of the same texts: one training counted twice"):
+    with pytest.raises(CourseError, match="2 and 3 are of the same texts: one training run counted twice"):
         over_seeds((9, 19), (10, 20), (10, 20))
-    once = compare(judge([FORM] * 50, [FORM] * 50, ["42"] * 50), sampled(20))  # greedy before
+    once = compare(judged([FORM] * 50, [FORM] * 50, ["42"] * 50), sampled(20))  # greedy before
     with pytest.raises(CourseError, match="counted twice"):
         compare_seeds([once, once])
 
@@ -164,9 +136,15 @@ def test_seeds_that_agree_by_rounding_claim_nothing():
 def test_seeds_on_different_prompts_are_refused():
     with pytest.raises(CourseError, match="different prompts. Evaluate all seeds on the same rows"):
         compare_seeds([compare(sampled(9), sampled(19)), compare(sampled(10, 60), sampled(20, 60))])
-    other = [judge([FORM] * 50, [WRONG] * 50, ["41"] * 50), judge(["41"] * 50, [WRONG] * 50, ["41"] * 50)]
+    other = [judged([FORM] * 50, [WRONG] * 50, ["41"] * 50), judged(["41"] * 50, [WRONG] * 50, ["41"] * 50)]
     with pytest.raises(CourseError, match="different prompts"):
         compare_seeds([compare(sampled(9), sampled(19)), compare(*other)])
+
+
+def seeds_of(template, changes: list[Estimate]) -> list:
+    """Comparisons like the template, each with its own texts and difference."""
+    befores = [replace(template.before, sampled=[str(number)]) for number in range(len(changes))]
+    return [replace(template, before=before, difference=c) for before, c in zip(befores, changes)]
 
 
 @pytest.mark.parametrize("count", [3, 10])
@@ -176,8 +154,7 @@ def test_seeds_that_did_nothing_raise_a_false_alarm_in_one_of_twenty_cases_at_mo
     template = replace(compare(sampled(46, 200), sampled(46, 200)), better=35, worse=35)
     for _ in range(1000):
         before, after = rng.binomial(200, 0.23, size=(2, count)) / 200
-        changes = [Estimate(change, -1, 1) for change in after - before]
-        seeds = [replace(template, difference=c, said=(f"{i}", f"{i}")) for i, c in enumerate(changes)]
+        seeds = seeds_of(template, [Estimate(change, -1, 1) for change in after - before])
         alarms += not compare_seeds(seeds).difference.covers_zero
     assert 0.005 <= alarms / 1000 <= 0.05
 
@@ -186,14 +163,17 @@ def test_three_seeds_that_agree_by_luck_are_no_surer_than_their_prompts():
     """Each difference was uncertain by 0.045, all three lay within 0.01, and "FELL" was claimed."""
     one = replace(compare(sampled(10, 200), sampled(7, 200)), better=8, worse=11)
     changes = [Estimate(value, value - 0.045, value + 0.045) for value in (-0.025, -0.015, -0.020)]
-    seeds = [replace(one, difference=change, said=(f"{i}", f"{i}")) for i, change in enumerate(changes)]
-    assert compare_seeds(seeds).difference == pytest.approx((-0.02, -0.0447, 0.0047), abs=1e-3)
+    assert compare_seeds(seeds_of(one, changes)).difference == pytest.approx((-0.02, -0.0447, 0.0047), abs=1e-3)
+
+
+def judged_samples(texts: list[list[str]]):
+    return judge_samples(texts, Dataset.from_dict({"answer": ["42"] * len(texts)}))
 
 
 def test_samples_give_pass_at_k_and_a_vote():
-    samples = judge_samples([[FORM, WRONG, "42", "42"], [WRONG, WRONG, FORM, FORM]], ["42", "42"])
+    samples = judged_samples([[FORM, WRONG, "42", "42"], [WRONG, WRONG, FORM, FORM]])
     assert samples.right == [[True, False, False, False], [False, False, True, True]]
-    assert samples.pass_at_k_of_each(1) == [0.25, 0.5] and samples.pass_at_k(4).value == 1.0
+    assert samples.pass_at_k(1).value == 0.375 and samples.pass_at_k(4).value == 1.0
     assert samples.majority_of_each() == [0.5, 0.5]  # what is not in form does not vote, and two tie
     assert samples.majority_of_each(read=lambda text: text[-2:] if text == "42" else None) == [1.0, 0.0]
     with pytest.raises(CourseError, match="Draw at least 5"):
@@ -201,7 +181,7 @@ def test_samples_give_pass_at_k_and_a_vote():
 
 
 def test_right_always_is_no_certainty():
-    assert judge_samples([[FORM]] * 20, ["42"] * 20).pass_at_k(1).low < 0.9
+    assert judged_samples([[FORM]] * 20).pass_at_k(1).low < 0.9
 
 
 def test_figures_tell_a_change_from_none_by_more_than_colour():
@@ -212,7 +192,7 @@ def test_figures_tell_a_change_from_none_by_more_than_colour():
 
 
 def test_the_figure_of_pass_at_k_has_a_line_a_name():
-    samples = judge_samples([[FORM, WRONG]] * 5, ["42"] * 5)
+    samples = judged_samples([[FORM, WRONG]] * 5)
     points = {k: samples.pass_at_k(k) for k in (1, 2)}
     axes = pass_at_k_curve({"before": points, "after": points}).axes[0]
     assert [line.get_label() for line in axes.lines] == ["before", "after"]
@@ -221,15 +201,13 @@ def test_the_figure_of_pass_at_k_has_a_line_a_name():
 
 def test_side_by_side_holds_both_texts_and_every_reward():
     rows = Dataset.from_list([{"prompt": chat_prompt("What is 15 + 27?"), "answer": "42"}] * 2)
-    old, new = judge([WRONG, FORM], [FORM] * 2, ["42"] * 2), judge([FORM, "42"], [FORM] * 2, ["42"] * 2)
+    old, new = judge([WRONG, FORM], [FORM] * 2, rows), judge([FORM, "42"], [FORM] * 2, rows)
     table = side_by_side(rows, old, new, math_rewards().rewards)
     assert list(table.columns[:6]) == ["prompt", "gold", "before", "after", "right before", "right after"]
     assert list(table["correctness_reward before"]) == [0.0, 1.0]
     assert list(table["correctness_reward after"]) == [1.0, 0.0]
     assert list(table["strict_format_reward after"]) == [1.0, 0.0]
     assert table[table["right before"] & ~table["right after"]]["after"].tolist() == ["42"]
-    with pytest.raises(CourseError, match="1 rows, but 2 were evaluated"):
-        side_by_side(rows.select([0]), old, new, [correctness_reward])
 
 
 def test_what_cannot_be_sampled_is_an_error():

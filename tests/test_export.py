@@ -8,8 +8,16 @@ from hypothesis import strategies as st
 
 from grpo_utils.data import chat_prompt
 from grpo_utils.errors import CourseError
-from grpo_utils.export import logits, merge_adapter, save_merged
-from grpo_utils.export.merging import in_fresh_process
+from grpo_utils.export.adapters import _readme, public_name, save_adapter
+from grpo_utils.export.merging import (
+    _check_adapter,
+    _same_base,
+    in_fresh_process,
+    logits,
+    merge_adapter,
+    merge_into_4bit,
+    save_merged,
+)
 from grpo_utils.models import load_policy, model_path
 from grpo_utils.profiles import CPU
 
@@ -37,8 +45,6 @@ def test_the_merge_is_exact_and_changes_the_base(adapter):
 
     merge = merge_adapter(adapter, "tiny-qwen3", PROMPTS)
     assert merge.largest_difference < 1e-4
-    from grpo_utils.models import model_path
-
     base = AutoModelForCausalLM.from_pretrained(model_path("tiny-qwen3"))
     assert (logits(base, merge.tokenizer, PROMPTS) - logits(merge.model, merge.tokenizer, PROMPTS)).abs().max() > 0.1
 
@@ -127,8 +133,6 @@ def test_an_adapter_of_another_base(tmp_path):
 
 
 def test_a_4_bit_copy_of_the_base_counts_as_the_base(tmp_path):
-    from grpo_utils.export.merging import _check_adapter
-
     write_config(tmp_path, "unsloth/qwen2.5-1.5b-instruct-unsloth-bnb-4bit")
     _check_adapter(tmp_path, "unsloth/Qwen2.5-1.5B-Instruct")
 
@@ -149,16 +153,12 @@ IN_THE_CACHE = "/cache/hub/models--Qwen--Qwen3-0.6B/snapshots/"
     ],
 )
 def test_which_names_mean_one_base(trained_on, base, same):
-    from grpo_utils.export.merging import _same_base
-
     assert _same_base(trained_on, base) == _same_base(base, trained_on) == same
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     """An adapter as `save_adapter` leaves it; its base was loaded from a folder of this machine."""
-    from grpo_utils.export import save_adapter
-
     folder = tmp_path_factory.mktemp("saved")
     policy, tokenizer = load_policy("tiny-qwen3", profile=CPU, backend="transformers", load_in_4bit=False)
     return save_adapter(policy, tokenizer, folder, "tiny-qwen3")
@@ -199,8 +199,6 @@ def test_a_saved_adapter_still_merges(saved):
     ],
 )
 def test_a_base_is_named_as_others_know_it(base, name, header):
-    from grpo_utils.export.adapters import _readme, public_name
-
     assert public_name(base) == name
     readme = _readme(base)
     assert header in readme and ("base_model:" in readme) == bool(header)
@@ -208,8 +206,6 @@ def test_a_base_is_named_as_others_know_it(base, name, header):
 
 
 def test_a_folder_that_looks_like_a_hub_id_is_a_folder(tmp_path, monkeypatch):
-    from grpo_utils.export import public_name
-
     (tmp_path / "models/my-qwen").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     assert public_name("models/my-qwen") == "my-qwen"
@@ -217,8 +213,6 @@ def test_a_folder_that_looks_like_a_hub_id_is_a_folder(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_whole_model_is_no_adapter(tmp_path):
-    from grpo_utils.export import save_adapter
-
     policy, tokenizer = load_policy(
         "tiny-qwen3", profile=CPU, backend="transformers", load_in_4bit=False, full_finetuning=True
     )
@@ -228,8 +222,6 @@ def test_a_whole_model_is_no_adapter(tmp_path):
 
 @pytest.mark.slow
 def test_a_merge_into_4_bits_rounds_and_warns(adapter):
-    from grpo_utils.export import merge_into_4bit
-
     with pytest.warns(UserWarning, match="4-bit linear may get different generations"):
         merge = merge_into_4bit(adapter, "tiny-qwen3", CPU, PROMPTS)
     assert merge.largest_difference > 1e-2  # the exact merge above: below 1e-4
@@ -239,7 +231,5 @@ def test_a_merge_into_4_bits_rounds_and_warns(adapter):
 
 @given(st.lists(st.text("abcXYZ019._- ", min_size=1), min_size=1), st.sampled_from(["/", "C:\\", "./", "~/"]))
 def test_no_folder_but_the_last_is_told(parts, start):
-    from grpo_utils.export import public_name
-
     separator = "\\" if start == "C:\\" else "/"
     assert public_name(start + separator.join(parts)) == parts[-1]

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from grpo_utils.errors import CourseError
-from grpo_utils.export import model_card, push, write_card
+from grpo_utils.export.cards import model_card, write_card
+from grpo_utils.export.publishing import push
 
 RATES = {"n": 200, "format_rate": 0.5, "accuracy": 0.2, "accuracy_ci95": [0.15, 0.26], "greedy_accuracy": 0.0}
 BETTER = RATES | {"format_rate": 0.98, "accuracy": 0.95, "accuracy_ci95": [0.91, 0.97], "greedy_accuracy": 1.0}
@@ -172,31 +173,10 @@ def model(tmp_path):
     return folder
 
 
-def test_a_dry_run_shows_exactly_what_would_be_uploaded(model, tmp_path, monkeypatch):
-    monkeypatch.delenv("HF_TOKEN", raising=False)
-    sizes = push(model, "me/my-model", staging=tmp_path / "hub")
-    assert sizes == {file.name: file.stat().st_size for file in (tmp_path / "hub/me/my-model").iterdir()}
+def test_a_dry_run_shows_what_would_be_uploaded(model):
+    sizes = push(model, "me/my-model")
+    assert sizes == {name: (model / name).stat().st_size for name in sizes}
     assert sorted(sizes) == ["README.md", "config.json", "model.safetensors", "tokenizer_config.json"]
-
-
-def test_what_was_laid_out_before_does_not_stay(model, tmp_path):
-    (model / "generation_config.json").write_text("{}")
-    push(model, "me/my-model", staging=tmp_path / "hub")
-    (model / "generation_config.json").unlink()
-    push(model, "me/my-model", staging=tmp_path / "hub")
-    assert not (tmp_path / "hub/me/my-model/generation_config.json").exists()
-
-
-@pytest.mark.parametrize("name", ["README.md", "extra/notes.txt"])
-def test_what_the_user_put_into_the_laid_out_folder_is_not_lost(model, tmp_path, name):
-    """The fault: the second call emptied the folder that the first one had asked to look into."""
-    push(model, "me/my-model", staging=tmp_path / "hub")
-    mine = tmp_path / "hub/me/my-model" / name
-    mine.parent.mkdir(exist_ok=True)
-    mine.write_text("mine")
-    with pytest.raises(CourseError, match="was changed after it was laid out.*another staging folder"):
-        push(model, "me/my-model", staging=tmp_path / "hub", dry_run=False)
-    assert mine.read_text() == "mine"
 
 
 @pytest.mark.parametrize(
@@ -207,101 +187,79 @@ def test_what_the_user_put_into_the_laid_out_folder_is_not_lost(model, tmp_path,
         ("adapter_model.safetensors", "adapter_config.json"),
     ],
 )
-def test_weights_that_could_not_be_loaded_are_refused(model, tmp_path, weights, missing):
+def test_weights_that_could_not_be_loaded_are_refused(model, weights, missing):
     (model / "model.safetensors").rename(model / weights)
     (model / missing).unlink(missing_ok=True)
     with pytest.raises(CourseError, match=f"cannot be loaded: {missing} missing"):
-        push(model, "me/my-model", staging=tmp_path / "hub")
-
-
-def test_a_staging_folder_that_is_the_model_itself_would_be_emptied(tmp_path):
-    """The fault: the folder to lay out in was removed first, whoever's it was."""
-    folder = tmp_path / "me" / "my-model"
-    folder.mkdir(parents=True)
-    (folder / "model.gguf").write_bytes(b"weights")
-    write_card(folder, report())
-    with pytest.raises(CourseError, match="no push laid it out"):
-        push(folder, "me/my-model", staging=tmp_path)
-    assert (folder / "model.gguf").read_bytes() == b"weights"
+        push(model, "me/my-model")
 
 
 @pytest.mark.parametrize("name", ["my-model", "a/b/c", "../me/x", "me/", "/me", "me/..", "me/a b"])
-def test_a_repository_is_owner_and_name(model, tmp_path, name):
+def test_a_repository_is_owner_and_name(model, name):
     with pytest.raises(CourseError, match="owner/name"):
-        push(model, name, staging=tmp_path / "hub")
-    assert not (tmp_path / "hub").exists()
+        push(model, name)
 
 
-def test_a_folder_without_weights_or_without_card(model, tmp_path):
+def test_a_folder_without_weights_or_without_card(model):
     (model / "README.md").unlink()
     with pytest.raises(CourseError, match="no README.md"):
-        push(model, "me/my-model", staging=tmp_path / "hub")
+        push(model, "me/my-model")
     (model / "model.safetensors").unlink()
     with pytest.raises(CourseError, match="no weights"):
-        push(model, "me/my-model", staging=tmp_path / "hub")
+        push(model, "me/my-model")
+
+
+def pushed_with(model, name: str, text: str) -> dict[str, int]:
+    (model / name).write_text(text)
+    return push(model, "me/my-model")
 
 
 @pytest.mark.parametrize("start", ["hf_", "api_org_", "ghp_", "github_pat_", "sk-", "sk-proj-"])
-def test_a_token_in_a_file_is_refused_and_not_repeated(model, tmp_path, start):
+def test_a_token_in_a_file_is_refused_and_not_repeated(model, start):
     token = start + "a1B2" * 8
-    (model / "config.json").write_text(json.dumps({"token": token}))
     with pytest.raises(CourseError, match="config.json holds what looks like an access token") as refused:
-        push(model, "me/my-model", staging=tmp_path / "hub")
-    assert token not in str(refused.value) and not (tmp_path / "hub").exists()
+        pushed_with(model, "config.json", json.dumps({"token": token}))
+    assert token not in str(refused.value)
 
 
-PATHS = [
-    *[
-        "/home/me/models/base",
-        "/Users/me/base",
-        "/content/base",
-        "/data/me/base",
-        "/scratch",
-        "/private/var/x",
-        "~/base",
-    ],
-    *["/Volumes/disk/base", "/opt/base", "/srv/base", "/var/tmp/base", "/work/base", "/nfs/base", "/a-place/of/mine"],
-    *["C:\\Users\\me\\base", "D:\\models", "c:/models", "\\\\server\\models"],
-]
+PATHS = (
+    "/home/me/models/base /Users/me/base /content/base /data/me/base /scratch /private/var/x ~/base /Volumes/disk/base "
+    "/opt/base /srv/base /var/tmp/base /work/base /nfs/base /a-place/of/mine C:\\Users\\me c:/models \\\\server\\x"
+)
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_a_path_of_this_machine_is_refused(model, tmp_path, path):
-    (model / "config.json").write_text(json.dumps({"_name_or_path": path}))
+@pytest.mark.parametrize("path", PATHS.split())
+def test_a_path_of_this_machine_is_refused(model, path):
     with pytest.raises(CourseError, match="config.json names a path of this machine"):
-        push(model, "me/my-model", staging=tmp_path / "hub")
+        pushed_with(model, "config.json", json.dumps({"a": [{"_name_or_path": path}]}))
 
 
-def test_a_path_deep_in_a_json_file_and_in_a_card_is_refused(model, tmp_path):
-    (model / "config.json").write_text(json.dumps({"a": [{"b": "/somewhere/base"}]}))
-    with pytest.raises(CourseError, match="'/somewhere/base'"):
-        push(model, "me/my-model", staging=tmp_path / "hub")
+def test_a_path_in_a_card_and_a_config_that_is_not_json_are_refused(model):
+    with pytest.raises(CourseError, match="config.json is not valid JSON"):
+        pushed_with(model, "config.json", "{")
     (model / "config.json").write_text("{}")
-    (model / "README.md").write_text("Trained on /scratch/me/base.")
-    with pytest.raises(CourseError, match="README.md names a path of this machine"):
-        push(model, "me/my-model", staging=tmp_path / "hub")
+    with pytest.raises(CourseError, match="README.md names a path of this machine: '/scratch/me/base.'"):
+        pushed_with(model, "README.md", "Trained on /scratch/me/base.")
 
 
-def test_tokens_and_templates_that_begin_with_a_slash_are_no_paths(model, tmp_path):
-    settings = {"added_tokens_decoder": {"7": {"content": "/no_think"}}, "chat_template": "/think {{ messages }}"}
-    (model / "tokenizer_config.json").write_text(json.dumps(settings | {"eos_token": "</s>", "sep": "/"}))
-    assert push(model, "me/my-model", staging=tmp_path / "hub")
+ADDED = {"added_tokens_decoder": {"7": {"content": "/no_think"}}, "chat_template": "/think {{ messages }}", "sep": "/"}
 
 
-def test_a_config_that_is_no_json(model, tmp_path):
-    (model / "config.json").write_text("{")
-    with pytest.raises(CourseError, match="config.json is no valid JSON"):
-        push(model, "me/my-model", staging=tmp_path / "hub")
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("tokenizer_config.json", json.dumps(ADDED | {"eos_token": "</s>"})),
+        ("tokenizer.json", json.dumps({"vocab": {"/home/user": 5}})),
+        ("README.md", "See https://example.org/home/me and docs/tmp/x."),
+    ],
+)
+def test_a_token_a_template_a_vocabulary_and_an_address_are_not_paths(model, name, text):
+    assert name in pushed_with(model, name, text)
 
 
-def test_a_path_that_is_a_token_of_the_vocabulary_is_no_path(model, tmp_path):
-    (model / "tokenizer.json").write_text(json.dumps({"vocab": {"/home/user": 5}}))
-    assert "tokenizer.json" in push(model, "me/my-model", staging=tmp_path / "hub")
-
-
-def test_an_address_in_a_card_is_no_path(model, tmp_path):
-    (model / "README.md").write_text("See https://example.org/home/me and docs/tmp/x.")
-    assert push(model, "me/my-model", staging=tmp_path / "hub")
+def test_a_vocabulary_of_bytes_is_not_read_as_text(model):
+    (model / "tokenizer.model").write_bytes(b"\xff\xfe")
+    assert "tokenizer.model" in push(model, "me/my-model")
 
 
 @pytest.fixture
@@ -344,44 +302,40 @@ def token(monkeypatch) -> str:
     return "hf_" + "s3cr3t" * 5
 
 
-def test_without_a_token_nothing_is_asked_and_the_mend_is_told(model, tmp_path, hub, monkeypatch):
+def test_without_a_token_nothing_is_asked(model, tmp_path, hub, monkeypatch):
     monkeypatch.delenv("HF_TOKEN", raising=False)
     monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "none"))
-    with pytest.raises(CourseError, match="no Hub token.*hf auth login"):
-        push(model, "me/my-model", staging=tmp_path / "hub", dry_run=False)
+    with pytest.raises(CourseError, match="no token found.*hf auth login"):
+        push(model, "me/my-model", dry_run=False)
     assert not hub[0]
 
 
-def test_offline_nothing_is_asked(model, tmp_path, token):
-    with pytest.raises(CourseError, match="HF_HUB_OFFLINE=1 forbids uploads"):
-        push(model, "me/my-model", staging=tmp_path / "hub", dry_run=False)
+def test_offline_nothing_is_asked(model, token):
+    with pytest.raises(CourseError, match="unset the `HF_HUB_OFFLINE`"):
+        push(model, "me/my-model", dry_run=False)
 
 
-def test_the_upload_sends_what_was_laid_out_and_no_more(model, tmp_path, hub, token, capsys):
+def test_the_upload_sends_what_the_dry_run_shows_and_no_more(model, hub, token, capsys):
+    (model / "checkpoint").mkdir()
+    (model / "checkpoint" / "config.json").write_text("{}")
     asked, _ = hub
-    sizes = push(model, "me/my-model", staging=tmp_path / "hub", dry_run=False)
+    sizes = push(model, "me/my-model", dry_run=False)
     created = next(json.loads(body) for _, path, body in asked if path.endswith("/repos/create"))
     assert created["visibility"] == "private"
     commit = next(body.decode() for _, path, body in asked if "/commit/" in path)
     sent = {json.loads(line)["value"]["path"] for line in commit.splitlines() if '"file"' in line}
-    assert sent == set(sizes)
+    assert sent == set(sizes) == set(push(model, "me/my-model"))
     said = capsys.readouterr()
     assert token not in said.out + said.err + commit
-    assert not [
-        file for file in (tmp_path / "hub").rglob("*") if file.is_file() and token.encode() in file.read_bytes()
-    ]
 
 
-def test_a_network_that_fails_is_one_sentence(model, tmp_path, hub, token):
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [("unplugged", "no route to host"), (401, "401"), (403, "token has the correct permissions"), (500, "500")],
+)
+def test_an_upload_that_fails_says_why(model, hub, token, status, said):
     """The fault: the library's own httpx.ConnectError came through."""
-    hub[1]["create"] = "unplugged"
-    with pytest.raises(CourseError, match="could not be reached.*no route to host"):
-        push(model, "me/my-model", staging=tmp_path / "hub", dry_run=False)
-
-
-@pytest.mark.parametrize(("status", "said"), [(401, "renew it"), (403, "write access"), (500, "answered 500")])
-def test_a_refusal_of_the_hub_is_one_sentence(model, tmp_path, hub, token, status, said):
     hub[1]["create"] = status
-    with pytest.raises(CourseError, match=said) as refused:
-        push(model, "me/my-model", staging=tmp_path / "hub", dry_run=False)
+    with pytest.raises(CourseError, match=f"(?s)may not be complete on the Hub.*{said}") as refused:
+        push(model, "me/my-model", dry_run=False)
     assert token not in str(refused.value)

@@ -5,33 +5,25 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
+import psutil
 import pytest
 
 from grpo_utils.errors import CourseError
-from grpo_utils.export import ask_server, server
+from grpo_utils.export import server
+from grpo_utils.export.server import ask_server
 
 MESSAGES = [{"role": "user", "content": "What is 15 + 27?"}]
 
 
 @pytest.fixture
-def model(tmp_path, monkeypatch):
-    """A folder that looks like a model, and packages that need not be there."""
+def model(tmp_path):
+    """A folder that looks like a model."""
     (tmp_path / "config.json").write_text("{}")
-    monkeypatch.setattr(server, "PACKAGES", ())
     return tmp_path
 
 
 def stand_in(monkeypatch, code: str) -> None:
-    monkeypatch.setattr(server, "server_command", lambda folder, port: [sys.executable, "-c", code, str(port)])
-
-
-def test_missing_packages_are_named_with_the_command_that_installs_them(tmp_path, monkeypatch):
-    monkeypatch.setattr(server, "PACKAGES", ("json", "a_package_that_nobody_has"))
-    with (
-        pytest.raises(CourseError, match="needs a_package_that_nobody_has: pip install a_package_that_nobody_has"),
-        server.served(tmp_path),
-    ):
-        pass
+    monkeypatch.setattr(server, "SERVE", (sys.executable, "-c", code))
 
 
 def test_a_folder_without_a_model(model):
@@ -50,22 +42,21 @@ def test_a_server_that_dies_is_told_with_its_last_words(model, monkeypatch):
 
 
 def test_a_server_that_is_late_is_ended(model, monkeypatch):
-    stand_in(monkeypatch, "print('still loading', flush=True); import time; time.sleep(60)")
-    ended = []
-    monkeypatch.setattr(server, "_end", lambda process, end=server._end: (end(process), ended.append(process.poll())))
+    stand_in(monkeypatch, f"open({str(model / 'pid')!r}, 'w').write(str(__import__('os').getpid())); " + LATE)
     said = "was not ready after 2 s. Its last lines: still loading"
     with pytest.raises(CourseError, match=said), server.served(model, seconds=2):
         pass
-    assert ended[0] is not None
+    assert not psutil.pid_exists(int((model / "pid").read_text()))
 
 
+LATE = "print('still loading', flush=True); import time; time.sleep(60)"
 ANSWERS = """
 import json, sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200), self.end_headers()
-HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+HTTPServer(("127.0.0.1", int(sys.argv[-1])), Handler).serve_forever()
 """
 
 

@@ -391,7 +391,7 @@ def test_a_regular_expression_that_lets_no_other_thread_run_is_named_in_the_file
 CHECKPOINTING = """
 from grpo_check import HealthCallback
 from grpo_utils import evaluate, load_policy, load_rows
-from grpo_utils.evaluation import generate
+from grpo_utils.evaluation.generating import generate
 from grpo_check.health.samples import take_samples
 from grpo_utils.profiles import CPU, prepare_machine
 

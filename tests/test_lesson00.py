@@ -32,6 +32,7 @@ def test_the_committed_lesson_shows_a_success():
     assert "improvement shown: True" in text
 
 
+@pytest.mark.upgrade
 def test_every_override_arrives_and_the_other_family_learns_too(tmp_path):
     pairs = ["-p", "PROFILE", "cpu", "-p", "FAMILY", "gemma", "-p", "STEPS", "20", "-p", "SEED", "5"]
     command = [sys.executable, "-m", "grpo_utils", "run", str(LESSON), *pairs]

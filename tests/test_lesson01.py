@@ -87,7 +87,7 @@ def lesson(folder, *pairs: str) -> subprocess.CompletedProcess:
 
 
 @pytest.fixture(scope="module")
-def other(tmp_path_factory) -> str:
+def other_family(tmp_path_factory) -> str:
     """Every parameter set to something that is not its default; the records are a file's."""
     folder = tmp_path_factory.mktemp("other")
     record = {"question": "Two pens and {} more: how many?", "answer": "2 + {0} = {1}\n#### {1}"}
@@ -100,12 +100,12 @@ def other(tmp_path_factory) -> str:
     return result.stdout
 
 
-def test_every_override_arrives(other):
-    assert "tiny-gemma3, 2 steps a training, on the CPU" in other and "87 records, of your file" in other
+def test_every_override_arrives(other_family):
+    assert "tiny-gemma3, 2 steps a training, on the CPU" in other_family and "87 records, of your file" in other_family
 
 
-def test_its_words_are_true_with_the_other_family_and_seed(other):
-    check_what_the_words_say(other)
+def test_its_words_are_true_with_the_other_family_and_seed(other_family):
+    check_what_the_words_say(other_family)
 
 
 def test_a_file_that_is_not_there_stops_the_lesson(tmp_path):

@@ -59,7 +59,7 @@ def test_the_exercise_does_not_give_its_answer_away():
 
 
 @pytest.fixture(scope="module")
-def other(tmp_path_factory):
+def other_family(tmp_path_factory):
     """Every parameter set to something that is not its default."""
     folder = tmp_path_factory.mktemp("other")
     pairs = ["-p", "PROFILE", "cpu", "-p", "FAMILY", "gemma", "-p", "STEPS", "30", "-p", "SEED", "5"]
@@ -69,22 +69,22 @@ def other(tmp_path_factory):
     return folder, result.stdout
 
 
-def test_every_override_arrives(other):
-    _, text = other
+def test_every_override_arrives(other_family):
+    _, text = other_family
     assert "tiny-gemma3, 30 healthy steps, on the CPU" in text
     committed = said(nbformat.read(LESSON, as_version=4))
     question = re.compile(r"^What is \d+ \+ \d+\? \d+$", re.MULTILINE)
     assert question.findall(text) != question.findall(committed)  # another seed, another prompt
 
 
-def test_the_other_family_with_another_seed_fails_alike(other):
-    _, text = other
+def test_the_other_family_with_another_seed_fails_alike(other_family):
+    _, text = other_family
     assert named(text) == FAILURES
     assert "healthy (reward" in text
 
 
-def test_it_leaves_its_runs_where_the_reader_can_look(other):
-    folder, _ = other
+def test_it_leaves_its_runs_where_the_reader_can_look(other_family):
+    folder, _ = other_family
     runs = folder / "outputs" / "reading"
     assert (runs / "healthy" / "health" / "samples.txt").exists()
     assert len(list((runs / "away").glob("lost-at-step-*"))) == 1

@@ -75,11 +75,11 @@ def test_the_card_says_what_the_report_says(run):
     assert ModelCard.load(run / "adapter" / "README.md").data.library_name == "peft"
 
 
-def test_the_dry_run_laid_out_a_model_that_loads_and_answers(run):
+def test_the_merged_model_loads_and_answers_without_the_course(run):
     code = """
 import sys
 from transformers import pipeline
-chat = pipeline("text-generation", model="hub/you/tiny-grpo")
+chat = pipeline("text-generation", model="merged")
 messages = [{"role": "system", "content": sys.argv[1]}, {"role": "user", "content": "What is 15 + 27?"}]
 print(chat(messages, max_new_tokens=32, do_sample=False)[0]["generated_text"][-1]["content"])
 assert not {"unsloth", "peft", "grpo_utils"} & set(sys.modules), "not plain"
@@ -106,8 +106,8 @@ def test_only_the_exact_merge_is_exact(committed):
     assert exact < 1e-4 and min(others) > 1000 * exact and min(others) > 0.01
 
 
-def test_the_checklist_is_ticked(committed, other):
-    for text in (committed, other[1]):
+def test_the_checklist_is_ticked(committed, other_family):
+    for text in (committed, other_family[1]):
         assert text.count("[x]") == 8 and "[ ]" not in text
 
 
@@ -165,7 +165,7 @@ open(sys.argv[sys.argv.index("--outfile") + 1], "wb").write(b"GGUF made by a sta
 
 
 @pytest.fixture(scope="module")
-def other(tmp_path_factory) -> tuple[Path, str]:
+def other_family(tmp_path_factory) -> tuple[Path, str]:
     """Every parameter set to something that is not its default."""
     folder = tmp_path_factory.mktemp("other")
     (folder / "llama.cpp").mkdir()
@@ -178,8 +178,8 @@ def other(tmp_path_factory) -> tuple[Path, str]:
     return folder / "mine", result.stdout
 
 
-def test_every_override_arrives(other):
-    folder, text = other
+def test_every_override_arrives(other_family):
+    folder, text = other_family
     report = json.loads((folder / "report.json").read_text())
     assert (report["profile"], report["family"], report["model"]) == ("cpu", "gemma", "tiny-gemma3")
     assert (report["steps"], report["seed"], report["config"]["evaluation"]["seed"]) == (3, 5, 5)
@@ -193,17 +193,17 @@ def test_the_report_is_looked_for_where_the_lesson_leaves_it():
     assert read_parameters(LESSON, [("OUTPUT_DIR", "mine"), ("STEPS", "3")]) == {"OUTPUT_DIR": "mine", "STEPS": 3}
 
 
-def test_three_steps_are_no_triumph(other):
-    report = json.loads((other[0] / "report.json").read_text())
+def test_three_steps_are_no_triumph(other_family):
+    report = json.loads((other_family[0] / "report.json").read_text())
     assert report["after"]["accuracy"] < report["before"]["accuracy"] + 0.3
 
 
-def test_gemmas_modelfile_has_gemmas_turns(other):
-    text = (other[0] / "merged/Modelfile").read_text()
+def test_gemmas_modelfile_has_gemmas_turns(other_family):
+    text = (other_family[0] / "merged/Modelfile").read_text()
     assert "<start_of_turn>user\n{{ .System }}\n{{ else }}" in text and 'stop "<end_of_turn>"' in text
 
 
 def test_a_folder_that_is_not_llama_cpp_is_an_error(tmp_path):
     command = [sys.executable, "-m", "grpo_utils", "run", str(LESSON), "-p", "LLAMA_CPP", "nowhere", "-p", "STEPS", "1"]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert result.returncode == 1 and "LLAMA_CPP='nowhere' has no convert_hf_to_gguf.py" in result.stderr
+    assert result.returncode == 1 and "nowhere/convert_hf_to_gguf.py': [Errno 2]" in result.stderr

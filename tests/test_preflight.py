@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from grpo_check.preflight import CODES, HARDWARE, Sizes, estimate_memory, estimate_minutes, model_sizes, preflight
 from grpo_check.preflight import arguments as of_arguments
 from grpo_check.preflight.estimate import MEMORY_FACTOR, MINUTES_FACTOR
-from grpo_utils import chat_prompt, exact_reward, load_rows, math_rewards, model_path, training_arguments
+from grpo_utils import chat_prompt, load_rows, math_rewards, model_path, training_arguments
 from grpo_utils.errors import CourseError
 from grpo_utils.profiles import CPU, PROFILES, T4, Gpu
+from grpo_utils.rewards import exact_reward
 
 SECONDS = 5.0
 REWARDS, WEIGHTS = math_rewards()

@@ -8,9 +8,15 @@ from test_preflight import HELDOUT, ROWS, check, imports, load_tokenizer  # noqa
 from test_reward_recipes import recipe
 
 from grpo_check.preflight.config_file import preflight_file
-from grpo_utils import chat_prompt, correctness_reward, strict_format_reward
+from grpo_utils import chat_prompt, correctness_reward
 from grpo_utils.errors import CourseError
-from grpo_utils.rewards import AnswerReward, extract_after_thinking, extract_boxed, think_format_reward
+from grpo_utils.rewards import (
+    AnswerReward,
+    extract_after_thinking,
+    extract_boxed,
+    strict_format_reward,
+    think_format_reward,
+)
 
 
 def pattern_reward(pattern: str):

@@ -5,13 +5,11 @@ import sys
 
 import nbformat
 import pytest
-from conftest import ROOT
+from conftest import ROOT, judged
 
 sys.path.insert(0, str(ROOT / "scripts"))
 from bench import row
 from minutes import measured
-
-from grpo_utils.evaluation import judge
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GUIDE = (ROOT / "docs" / "instructor-guide.md").read_text(encoding="utf-8")
@@ -24,7 +22,7 @@ def row_of(page: str, name: str) -> str:
 
 def test_the_row_of_a_run_has_ability_apart_from_form():
     form = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
-    summary = judge([form, "42"], [form] * 2, ["42"] * 2, kinds=["carry", "no carry"]).summary()
+    summary = judged([form, "42"], [form] * 2, ["42"] * 2, kind=["carry", "no carry"]).summary()
     given = "1.000 (0.207 to 1.000) of 1"
     assert row("after", summary) == f"| after | 0.500 | 0.500 (0.095 to 0.905) | 1.000 | {given} | {given} | - |"
 

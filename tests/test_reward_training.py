@@ -17,8 +17,9 @@ def trained(folder, rewards: list, steps: int = 6, stop_at: int | None = None, r
     from transformers import TrainerCallback
     from trl import GRPOConfig, GRPOTrainer
 
+    from grpo_utils.arguments import training_arguments
     from grpo_utils.models import load_policy
-    from grpo_utils.training import keep_trainable_fp32, training_arguments
+    from grpo_utils.run.policy import keep_trainable_fp32
 
     class Stop(TrainerCallback):
         def on_step_end(self, args, state, control, **kwargs):

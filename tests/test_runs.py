@@ -8,7 +8,8 @@ import pytest
 
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import math_rewards
-from grpo_utils.runs import read_report, reward_settings, start_run, versions, write_report
+from grpo_utils.run.measuring import versions, write_report
+from grpo_utils.runs import read_report, reward_settings, start_run
 
 
 def finish(folder) -> None:

@@ -11,15 +11,8 @@ from hypothesis import strategies as st
 
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import AdaptiveReward, correctness_reward, strict_format_reward
-from grpo_utils.training import (
-    Stage,
-    check_save_steps,
-    check_stages,
-    checkpoint_problem,
-    load_adapter,
-    newest_checkpoint,
-)
-from grpo_utils.training.stages import describe
+from grpo_utils.run.folder import checkpoint_problem, newest_checkpoint
+from grpo_utils.stages import Stage, check_save_steps, check_stages, describe, load_saved_adapter
 
 FORM = Stage("form", [strict_format_reward], [1.0], steps=4, rows=[{"prompt": "?", "answer": "1"}])
 
@@ -85,8 +78,8 @@ def test_a_reward_with_other_settings_is_another_reward(one, other):
 
 def test_a_reward_is_described_without_a_place_in_memory():
     reward = Listed(words=[{"x"}, partial(correctness_reward, key=object())], key=lambda text: text)
-    assert "0x" not in describe(reward) and "correctness_reward(key=<object object>)" in describe(reward)
-    assert describe(Listed()) == "Listed(words=['a', 'b'], key=len)"
+    assert "0x" not in describe(reward) and "partial(correctness_reward, key=<object object>)" in describe(reward)
+    assert describe(Listed()) == "Listed(words=frozenset({'a', 'b'}), key=<built-in function len>)"
     assert describe(correctness_reward) == "correctness_reward"
 
 
@@ -152,7 +145,7 @@ def test_a_checkpoint_with_a_missing_file_is_passed_over(run, name):
     (run / "checkpoint-10" / name).unlink()
     said = []
     assert newest_checkpoint(run, said.append).name == "checkpoint-2"
-    assert len(said) == 1 and said[0].startswith("checkpoint-10 is passed over: it has no ")
+    assert len(said) == 1 and said[0].startswith("checkpoint-10 is skipped: it has no ")
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
@@ -163,7 +156,7 @@ def test_a_checkpoint_with_a_file_cut_off_is_passed_over(run, name, share):
     path.write_bytes(content[: int(len(content) * share)])
     said = []
     assert newest_checkpoint(run, said.append).name == "checkpoint-2"
-    assert said == [f"checkpoint-10 is passed over: {name} is cut off or damaged."]
+    assert said == [f"checkpoint-10 is skipped: {name} is cut off or damaged."]
 
 
 def test_a_flipped_byte_in_the_optimizer_is_seen(run):
@@ -197,4 +190,4 @@ def test_an_adapter_that_is_not_there_is_not_looked_for_on_the_hub(run, share, s
     if share is not None:
         path.write_bytes(content[: int(len(content) * share)])
     with pytest.raises(CourseError, match=f"{said}: not synchronised yet, or lost"):
-        load_adapter(None, path.parent)
+        load_saved_adapter(None, path.parent)

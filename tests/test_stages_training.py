@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from grpo_utils import load_policy, load_rows, math_rewards, run_stages, strict_format_reward
+from grpo_utils import load_policy, load_rows, math_rewards, run_stages
 from grpo_utils.errors import CourseError
 from grpo_utils.profiles import CPU
-from grpo_utils.rewards import AdaptiveReward
-from grpo_utils.training import Stage
+from grpo_utils.rewards import AdaptiveReward, strict_format_reward
+from grpo_utils.stages import Stage
 
 pytestmark = pytest.mark.slow
 BATCH = {"per_device_train_batch_size": 16}
@@ -128,7 +128,7 @@ def test_a_half_written_checkpoint_is_passed_over_and_the_result_is_the_same(unb
     optimizer.write_bytes(optimizer.read_bytes()[:1000])
     resumed, loaded, said = run(plan(), tmp_path / "half")
     assert said[1:] == [
-        "checkpoint-4 is passed over: optimizer.pt is cut off or damaged.",
+        "checkpoint-4 is skipped: optimizer.pt is cut off or damaged.",
         "Stage 2-sums: resumes after step 2 of 4 steps.",
     ]
     assert figures(resumed["sums"]) == figures(logs["sums"]) and largest_difference(loaded, weights) == 0.0
@@ -173,7 +173,7 @@ def small_trainer(folder, **changes):
     """A trainer of a run of two steps, saved at each, of which the newest is kept."""
     from trl import GRPOConfig, GRPOTrainer
 
-    from grpo_utils.training import training_arguments
+    from grpo_utils.arguments import training_arguments
 
     policy, tokenizer = new_policy(seed=changes.pop("policy_seed", 0))
     usual = dict(output_dir=str(folder), max_steps=2, save_strategy="steps", save_steps=1, save_total_limit=1, **BATCH)
@@ -190,7 +190,7 @@ def test_transformers_forgets_the_adapter_where_there_is_a_reference(tmp_path):
     """The reason for `train_or_resume`. When this fails, transformers loads it again: drop that part."""
     from transformers import TrainerCallback
 
-    from grpo_utils.training import train_or_resume
+    from grpo_utils.stages import train_or_resume
 
     class Begin(TrainerCallback):
         def on_train_begin(self, args, state, control, **kwargs):
@@ -214,7 +214,7 @@ def test_transformers_forgets_the_adapter_where_there_is_a_reference(tmp_path):
 
 @pytest.mark.parametrize("changes", [{}, {"beta": 0.04}, {"max_steps": -1, "num_train_epochs": 1}])
 def test_a_finished_run_is_loaded_and_not_trained_one_step_more(tmp_path, changes):
-    from grpo_utils.training import train_or_resume
+    from grpo_utils.stages import train_or_resume
 
     first = small_trainer(tmp_path, **changes)
     train_or_resume(first)
@@ -232,7 +232,7 @@ def test_a_finished_run_is_loaded_and_not_trained_one_step_more(tmp_path, change
 
 @pytest.mark.parametrize("changes", [{"max_steps": 3}, {"max_steps": -1, "num_train_epochs": 2}])
 def test_a_finished_run_that_was_given_more_steps_is_trained_on(tmp_path, changes):
-    from grpo_utils.training import train_or_resume
+    from grpo_utils.stages import train_or_resume
 
     train_or_resume(small_trainer(tmp_path, **{"max_steps": -1, "num_train_epochs": 1}))
     longer = small_trainer(tmp_path, **changes)
@@ -241,13 +241,14 @@ def test_a_finished_run_that_was_given_more_steps_is_trained_on(tmp_path, change
 
 
 def test_without_its_config_an_adapter_is_not_lost_silently(tmp_path):
-    from grpo_utils.training import newest_checkpoint, train_or_resume
+    from grpo_utils.run.folder import newest_checkpoint
+    from grpo_utils.stages import train_or_resume
 
     train_or_resume(small_trainer(tmp_path, beta=0.04, save_total_limit=2))
     (tmp_path / "checkpoint-2" / "adapter_config.json").unlink()
     said = []
     assert newest_checkpoint(tmp_path, said.append).name == "checkpoint-1"
-    assert said == ["checkpoint-2 is passed over: it has no adapter_config.json."]
+    assert said == ["checkpoint-2 is skipped: it has no adapter_config.json."]
 
 
 def test_adaptive_weights_go_on_where_they_were(tmp_path):
@@ -294,11 +295,14 @@ def test_a_killed_process_is_resumed_to_the_last_bit(unbroken, tmp_path, request
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (dict(rewards=[strict_format_reward], weights=[2.0]), "rewards was 1.0 x strict_format_reward, is 2.0 x"),
+        (dict(rewards=[strict_format_reward], weights=[2.0]), "rewards was '1.0 x strict_format_reward', is '2.0 x"),
         (dict(overrides=BATCH | {"learning_rate": 0.5}), "learning_rate was 0.002, is 0.5"),
         (dict(steps=8), "max_steps was 4, is 8"),
-        (dict(rows=load_rows("addition", "train", 100)), "rows was 200 rows"),
-        (dict(rewards=[ADAPTIVE]), r"rewards was 1.0 x strict_format_reward, is 1.0 x AdaptiveReward\(.*floor=0.25\)"),
+        (dict(rows=load_rows("addition", "train", 100)), "rows was '200 rows"),
+        (
+            dict(rewards=[ADAPTIVE]),
+            r"rewards was '1.0 x strict_format_reward', is '1.0 x AdaptiveReward\(.*floor=0.25\)",
+        ),
         (dict(name="other"), "holds the stage '1-form', and this plan has 1-other, 2-sums"),
     ],
 )
@@ -309,7 +313,7 @@ def test_a_folder_of_another_plan_is_refused_and_says_what_differs(unbroken, cha
 
 
 def test_a_folder_of_another_rank_is_refused(unbroken):
-    with pytest.raises(CourseError, match="LoRA rank was 16, is 4. Go back"):
+    with pytest.raises(CourseError, match="LoRA rank was 16, is 4. Use those"):
         run(plan(), unbroken[0], profile=replace(CPU, lora_rank=4))
 
 
@@ -321,7 +325,7 @@ def test_a_folder_begun_with_adaptive_weights_knows_their_settings(tmp_path):
 
 
 def test_a_folder_begun_on_another_base_is_refused(unbroken, tmp_path):
-    with pytest.raises(CourseError, match="number types was float32, is float32, uint8"):
+    with pytest.raises(CourseError, match="number types was 'float32', is 'float32, uint8'"):
         run(plan(), unbroken[0], load_in_4bit=True)
     folder = shutil.copytree(unbroken[0], tmp_path / "moved")
     settings = json.loads((folder / "1-form" / "settings.json").read_text())

@@ -17,7 +17,6 @@ from grpo_utils.project import new_project
 
 TEMPLATE = ROOT / "templates" / "own_data"
 KEY = "sk-very-secret-0123456789"
-JUDGED = ["--rewards", "correctness_reward", "judge_reward", "--reward_weights", "2", "1"]
 SHORT = [*FAST, "--max_steps", "3", "--logging_steps", "1"]
 
 
@@ -41,7 +40,7 @@ def project(tmp_path_factory):
 @given(text=st.text(), question=st.text(), expert=st.text(), key=st.text(max_size=10))
 def test_rewards_are_numbers_from_0_to_1_for_any_text(modules, text, question, expert, key):
     rewards, _ = modules
-    for reward in rewards.REWARDS[:3]:
+    for reward in rewards.REWARDS:
         [score] = reward([text], question=[question], answer=[expert], key=[key])
         assert 0.0 <= score <= 1.0
     assert rewards.is_in_form(text) in (True, False)
@@ -74,13 +73,26 @@ def test_the_sample_is_true_and_asks_nothing_twice():
     assert facts == {row["question"]: (row["right"][1], row["right"][0]) for row in known}
 
 
-def train_with(project, patch, reply, fake_judge, *more: str):
-    """A short training with a judge that replies so; what it said, its report, and what the judge was asked."""
+WITHOUT, WITH = "wording_reward: 0.5}", "wording_reward: 0.5, judge_reward: 1.0}"
+
+
+@pytest.fixture
+def judged(project):
+    """The project, and its judge in REWARDS."""
+    kept = (project / "rewards.py").read_text(encoding="utf-8")
+    assert WITHOUT in kept
+    (project / "rewards.py").write_text(kept.replace(WITHOUT, WITH), encoding="utf-8")
+    yield project
+    (project / "rewards.py").write_text(kept, encoding="utf-8")
+
+
+def train_with(project, patch, reply, fake_judge):
+    """A short training run with a judge that replies so; what it said, its report, and what the judge was asked."""
     with fake_judge.FakeJudge(reply) as judge:
         settings = dict(JUDGE_BASE_URL=judge.url, JUDGE_MODEL="fake", JUDGE_API_KEY=KEY, NO_PROXY="127.0.0.1")
         for name, value in settings.items():
             patch.setitem(ALONE, name, value)
-        run = in_folder(project, "train.py", *SHORT, *JUDGED, *more)
+        run = in_folder(project, "train.py", *SHORT)
     assert run.returncode == 0, run.stderr[-3000:]
     told = run.stdout + run.stderr
     assert KEY not in told and "Traceback" not in told
@@ -90,35 +102,38 @@ def train_with(project, patch, reply, fake_judge, *more: str):
 
 
 @pytest.mark.slow
-def test_a_judge_that_scores_is_heard(project, monkeypatch, modules):
-    said, report, seen = train_with(project, monkeypatch, modules[1].honest, modules[1])
+def test_a_judge_that_scores_is_heard(judged, monkeypatch, modules):
+    said, report, seen = train_with(judged, monkeypatch, modules[1].honest, modules[1])
     assert report["steps"] == 3 and "got no score" not in said and "judge_reward 0." in said
     assert 10 < len(seen) <= 3 * 64 and seen[0][0]["Authorization"] == f"Bearer {KEY}"
 
 
 @pytest.mark.slow
-def test_a_judge_that_fails_now_and_then_does_not_end_the_training(project, monkeypatch, modules):
+def test_a_judge_that_fails_now_and_then_does_not_end_the_training(judged, monkeypatch, modules):
     _, fake_judge = modules
 
     def flaky(body, nth):
         failures = {0: (401, KEY), 3: (200, fake_judge.completion(f"I am sure: 10. {KEY}")), 6: (200, "<html>")}
         return failures.get(nth % 12) or fake_judge.honest(body, nth)
 
-    said, report, _ = train_with(project, monkeypatch, flaky, fake_judge)
+    said, report, _ = train_with(judged, monkeypatch, flaky, fake_judge)
     assert report["steps"] == 3 and "status 401" in said and "judge_reward " in said
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rewards", [JUDGED, ["--rewards", "judge_reward", "--reward_weights", "1"]])
-def test_a_dead_judge_does_not_end_the_training(project, monkeypatch, modules, rewards):
-    said, report, seen = train_with(project, monkeypatch, lambda body, nth: (500, KEY), modules[1], *rewards)
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_dead_judge_does_not_end_the_training(judged, monkeypatch, modules, alone):
+    if alone:
+        text = (judged / "rewards.py").read_text(encoding="utf-8")
+        (judged / "rewards.py").write_text(text + "\n\nREWARDS = {judge_reward: 1.0}\n", encoding="utf-8")
+    said, report, seen = train_with(judged, monkeypatch, lambda body, nth: (500, KEY), modules[1])
     assert report["steps"] == 3 and said.count("got no score") == 1 and "judge_reward none" in said
     assert len(seen) < 64  # left alone after the first failures
 
 
 @pytest.mark.slow
-def test_a_judge_without_an_address_is_told_before_anything_is_loaded(project):
-    run = in_folder(project, "train.py", *SHORT, *JUDGED)
+def test_a_judge_without_an_address_is_told_before_anything_is_loaded(judged):
+    run = in_folder(judged, "train.py", *SHORT)
     assert "judge_reward needs JUDGE_BASE_URL and JUDGE_MODEL" in run.stderr and "Traceback" not in run.stderr
     assert run.returncode and "Loading weights" not in run.stderr
 

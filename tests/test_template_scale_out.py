@@ -262,7 +262,7 @@ def test_a_lost_node_costs_the_steps_since_the_last_checkpoint_and_nothing_else(
     first.communicate(timeout=120)
     assert first.returncode != 0 and not (scale_out / "outputs" / "lost" / "report.json").exists()
     said = said_by_both(nodes(scale_out, "outputs/lost"))
-    assert "Going on from outputs/lost/checkpoint-4." in said, said[-3000:]
+    assert "Resuming from outputs/lost/checkpoint-4." in said, said[-3000:]
     whole = said_by_both(nodes(scale_out, "outputs/unbroken"))
     assert "step    8" in whole, whole[-3000:]
     lost, unbroken = (report_of(scale_out / "outputs" / name) for name in ("lost", "unbroken"))
@@ -293,7 +293,7 @@ def test_fsdp2_trains_saves_and_goes_on_with_the_cpu_taken_for_a_gpu(scale_out):
     (folder / "report.json").unlink()
     shutil.rmtree(folder / "checkpoint-6")  # as if it had died after step 5
     rest = launched(scale_out, *start, *what, "--output_dir", "outputs/sharded")
-    assert "Going on from outputs/sharded/checkpoint-4." in rest.stdout, rest.stderr[-3000:]
+    assert "Resuming from outputs/sharded/checkpoint-4." in rest.stdout, rest.stderr[-3000:]
     again = report_of(folder)
     assert (again["before"], again["after"], again["steps"]) == (report["before"], report["after"], 6)
 

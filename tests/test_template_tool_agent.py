@@ -104,7 +104,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on_to_the_same_end(agent):
     assert whole.returncode == 0, whole.stderr[-2000:]
     stopped_at(agent, "step    3", sys.executable, "train.py", *steps, "--output_dir", "outputs/cut")
     rest = in_folder(agent, "train.py", *steps, "--output_dir", "outputs/cut")
-    assert rest.returncode == 0 and "Going on from" in rest.stdout, rest.stderr[-2000:]
+    assert rest.returncode == 0 and "Resuming from" in rest.stdout, rest.stderr[-2000:]
     reports = [json.loads((agent / "outputs" / name / "report.json").read_text()) for name in ("whole", "cut")]
     assert reports[0]["after"] == reports[1]["after"] and reports[1]["steps"] == 6
 
@@ -147,7 +147,7 @@ policy = AutoModelForCausalLM.from_pretrained("./tiny-model", dtype=torch.float3
 config = GRPOConfig("outputs/odd", use_cpu=True, bf16=False, report_to="none", num_generations=2, max_steps=1,
                     per_device_train_batch_size=2, max_tool_calling_iterations=2, save_strategy="no")
 rows = load_rows("arithmetic", "train", 4, seed=0)
-trainer = GRPOTrainer(policy, REWARDS, config, rows, processing_class=tokenizer, **TOOLS)
+trainer = GRPOTrainer(policy, list(REWARDS), config, rows, processing_class=tokenizer, **TOOLS)
 ids = tokenizer("<tool_call>" + {written} + "</tool_call><|im_end|>", add_special_tokens=False)["input_ids"]
 trainer._generate_single_turn = lambda prompts, *others, **more: ([list(ids) for _ in prompts], None)
 trainer.train()
@@ -166,4 +166,4 @@ def test_a_jsonl_file_of_ones_own_is_read_and_its_bad_line_is_named(agent):
     counts = in_folder(agent, "-c", read)
     assert sum(map(int, counts.stdout.split())) == 60 and "0" not in counts.stdout.split(), counts.stderr[-2000:]
     bad = in_folder(agent, "-c", "from data import load_rows; load_rows('bad.jsonl', 'train', 9, 0)")
-    assert "bad.jsonl, line 3" in bad.stderr and "'nobody' is no number" in bad.stderr, bad.stderr[-2000:]
+    assert "bad.jsonl, line 3" in bad.stderr and "'nobody' is not a number" in bad.stderr, bad.stderr[-2000:]

@@ -1,6 +1,7 @@
 """The templates as files: self-contained, alike where they should be, and copied without loss."""
 
-import runpy
+import ast
+import re
 import sys
 
 import pytest
@@ -9,27 +10,43 @@ from template_projects import in_folder
 
 from grpo_utils.errors import CourseError
 from grpo_utils.project import new_project, template_names
+from grpo_utils.run.measuring import before_after, summary
+from grpo_utils.run.scoring import text_of
 
 sys.path.insert(0, str(ROOT / "scripts"))
-from share_templates import SHARED
+from share_templates import KITCHEN, SHARED, in_lib
 
 
 @pytest.mark.parametrize("name", template_names())
 def test_nothing_in_it_refers_to_the_courses_internals(name):
     for path in (ROOT / "templates" / name).rglob("*.py"):
-        text = path.read_text(encoding="utf-8")
-        assert "import grpo_utils" not in text and "from grpo_utils" not in text, path
+        assert not re.search(r"^ *(import|from) grpo_", path.read_text(encoding="utf-8"), re.MULTILINE), path
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_what_it_shares_with_the_first_is_the_same_letter_by_letter(name):
+def test_its_lib_is_the_kitchen_and_what_it_shares_is_the_same_letter_by_letter(name):
     first, own = ROOT / "templates" / "basic_grpo", ROOT / "templates" / name
+    kitchen = {path.name: in_lib(path) for path in KITCHEN.glob("*.py")}
+    assert {path.name: path.read_text() for path in (own / "lib").glob("*.py")} == kitchen, "run: make templates"
     different = [file for file in SHARED[name] if (own / file).read_text() != (first / file).read_text()]
     assert not different, f"edit {different} in basic_grpo, then: make templates"
 
 
 def test_no_template_is_forgotten_when_shared_files_are_copied():
-    assert template_names() == sorted(["basic_grpo", *SHARED])
+    assert template_names() == sorted(["minimal", *SHARED])
+
+
+def test_the_kitchen_imports_nothing_else_of_the_course():
+    for path in KITCHEN.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                assert node.level < 2 and not (node.module or "").startswith("grpo_"), (path, node.lineno)
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_training_is_one_page(name):
+    lines = (ROOT / "templates" / name / "train.py").read_text().splitlines()
+    assert len(lines) <= (90 if name in ("multi_stage", "scale_out", "tool_agent") else 60)
 
 
 @pytest.mark.parametrize("name", template_names())
@@ -41,7 +58,8 @@ def test_the_table_has_it_and_its_readme_says_what_to_change(name):
 
 @pytest.mark.parametrize("name", template_names())
 def test_every_line_of_its_configs_has_a_comment(name):
-    for path in (ROOT / "templates" / name).glob("config*.yaml"):
+    folder = ROOT / "templates" / name
+    for path in [*folder.glob("config*.yaml"), *folder.glob("configs/*.yaml")]:
         lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
         bare = [line for line in lines if "#" not in line and not line.startswith(("env:", "lora_target_modules"))]
         assert not [line for line in bare if "TOKENIZERS" not in line], (path, bare)
@@ -68,22 +86,38 @@ def test_the_command_prints_what_to_type_next(tmp_path):
 RESULT = {"formed": [True, True, False, False], "right": [True, False, True, False], "greedy_right": [True] * 4}
 
 
-def rates_module() -> dict:
-    return runpy.run_path(str(ROOT / "templates" / "basic_grpo" / "rates.py"))
-
-
 def test_a_report_counts_ability_among_the_texts_in_form_alone():
-    rates = rates_module()["summary"](RESULT)  # a task may call a text right that is not in form
+    rates = summary(RESULT)  # a task may call a text right that is not in form
     assert (rates["n"], rates["format_rate"], rates["accuracy"], rates["accuracy_given_format"]) == (4, 0.5, 0.5, 0.5)
     assert rates["accuracy_given_format_ci95"] == pytest.approx([0.0945, 0.9055], abs=1e-4)
 
 
-def test_the_table_of_a_report_has_a_dash_where_nothing_is_in_form():
-    rates = rates_module()
-    none = rates["summary"]({"formed": [False] * 4, "right": [False] * 4})
+def test_the_table_of_a_report_has_a_dash_where_nothing_is_in_form_or_greedy():
+    none = summary({"formed": [False] * 4, "right": [False] * 4})
     assert none["accuracy_given_format"] is none["accuracy_given_format_ci95"] is None
-    heading, before, after, _ = rates["table"](
-        {"before": none, "after": rates["summary"](RESULT), "p_value": 1.0}
-    ).splitlines()
-    assert heading.endswith("right if in form (95 %)") and before.endswith(" -")
-    assert after.endswith("0.500 (0.095 to 0.905)") and len(heading) == len(before) == len(after) < 100
+    table = before_after(none, summary(RESULT), 1.0).splitlines()
+    assert table[1].endswith("   -") and table[6].endswith(" -") and table[7].endswith("0.500 (0.095 to 0.905)")
+
+
+RIGHT = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
+SHAPES = {
+    "nothing": (None, ""),
+    "no messages": ([], ""),
+    "no content": ([{"role": "assistant"}], ""),
+    "content None": ([{"role": "assistant", "content": None}], ""),
+    "content in parts without text": ([{"role": "assistant", "content": [{"type": "image"}, "text", None]}], ""),
+    "no message": (["text", 42], ""),
+    "the user's text": ([{"role": "user", "content": RIGHT}], ""),
+    "a tool's text": ([{"role": "assistant", "content": "?"}, {"role": "tool", "content": RIGHT}], "?"),
+    "a text": (RIGHT, RIGHT),
+    "no role": ([{"content": RIGHT}], RIGHT),
+    "content in parts": ([{"role": "assistant", "content": [{"text": RIGHT[:20]}, {"text": RIGHT[20:]}]}], RIGHT),
+    "after a tool": ([{"role": "tool", "content": "41"}, {"role": "assistant", "content": RIGHT}], RIGHT),
+    "before a tool": ([{"role": "assistant", "content": RIGHT}, {"role": "tool", "content": "41"}], RIGHT),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_models_last_message_is_read_whatever_its_shape(shape):
+    completion, text = SHAPES[shape]
+    assert text_of(completion) == text

@@ -9,13 +9,13 @@ from grpo_utils.project import new_project
 
 #: Prints the cosine of the adapter's gradient with that of the dequantized weights, before and after an evaluation.
 GRADIENTS = """
-import copy, inspect, json, sys
-import settings
+import copy, json, sys
+from lib import start
 argv = ["--config", "config.cpu.yaml", "--use_unsloth", "false", "--load_in_4bit", "true", "--lora_dropout", "0"]
-settings.prepare(argv, alone=False)
+start.prepare(argv, alone=False)
 import bitsandbytes, torch
 from peft import get_peft_model
-from policy import load_policy
+from lib.policy import load_policy, load_with_transformers, dtype_of
 from trl import get_peft_config
 
 def gradient(policy):
@@ -35,11 +35,12 @@ def dequantized(policy):
                 setattr(module, name, linear.requires_grad_(False))
     return policy
 
-run, training, model = settings.parse(argv)
-given = [run, training, model][-len(inspect.signature(load_policy).parameters):]
-policy = load_policy(*given)[0]
-if not hasattr(policy, "peft_config"):  # scale_out leaves that to TRL
-    policy = get_peft_model(policy, get_peft_config(model))
+run, training, model = parsed = start.parse(argv)
+if sys.argv[1] == "scale_out":  # it leaves the adapter to TRL
+    how = dict(dtype=dtype_of(training, model), load_in_4bit=True, lora=None, seed=training.seed, device_map=None)
+    policy = get_peft_model(load_with_transformers(model.model_name_or_path, **how)[0], get_peft_config(model))
+else:
+    policy = load_policy(*parsed)[0]
 torch.manual_seed(0)
 for name, parameter in policy.named_parameters():
     if "lora_" in name:
@@ -59,7 +60,7 @@ print(json.dumps([len(layers), sum(layers), *cosines]))
 @pytest.mark.parametrize("name", ["basic_grpo", "scale_out"])
 def test_an_evaluation_leaves_the_gradients_of_4_bit_weights_right(name, tmp_path):
     """They were wrong where bitsandbytes packs weights: accuracy after 40 steps was 0.33 and not 0.88."""
-    run = in_folder(new_project(name, tmp_path / "project"), "-c", GRADIENTS)
+    run = in_folder(new_project(name, tmp_path / "project"), "-c", GRADIENTS, name)
     assert run.returncode == 0, run.stderr[-3000:]
     layers, would_pack, before, after = json.loads(run.stdout.splitlines()[-1])
     assert layers == 14 and before >= 0.99 and after >= 0.99, (before, after)

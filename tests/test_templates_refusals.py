@@ -1,8 +1,12 @@
-"""What a template refuses, in seconds of processor time and in a line or two, before anything heavy is imported."""
+"""What a template refuses, in seconds of processor time and in a line or two, before anything heavy is imported.
 
-import ast
+A template's lib/ is grpo_utils/run character for character (test_templates.py), so most of this asks that package.
+"""
+
 import dataclasses
+import importlib
 import json
+import os
 import resource
 import signal
 import subprocess
@@ -10,11 +14,13 @@ import sys
 
 import pytest
 from conftest import ROOT
-from template_projects import ALONE, FAST, in_folder
+from template_projects import ALONE, CONFIGURED, FAST, in_folder
 
-from grpo_utils.project import new_project, template_names
+from grpo_utils.project import new_project
+from grpo_utils.run import folder, scoring, start
 
 CPU = ["--config", "config.cpu.yaml"]
+PLAIN = [*CPU, "--use_unsloth", "false"]
 
 
 @pytest.fixture(scope="module")
@@ -23,105 +29,122 @@ def basic(tmp_path_factory):
 
 
 @pytest.fixture
-def edited(basic):
+def here(basic, monkeypatch):
+    """In the project's folder, with an environment of this test's own."""
+    monkeypatch.chdir(basic)
+    monkeypatch.setattr(os, "environ", dict(ALONE))
+    return basic
+
+
+@pytest.fixture
+def edited(here):
     """Replace a text in a file of the project, and put it back after the test."""
     kept = {}
 
     def edit(file: str, old: str, new: str) -> None:
-        text = (basic / file).read_text(encoding="utf-8")
+        text = (here / file).read_text(encoding="utf-8")
         kept.setdefault(file, text)
         assert old in text
-        (basic / file).write_text(text.replace(old, new, 1), encoding="utf-8")
+        (here / file).write_text(text.replace(old, new, 1), encoding="utf-8")
 
     yield edit
     for file, text in kept.items():
-        (basic / file).write_text(text, encoding="utf-8")
+        (here / file).write_text(text, encoding="utf-8")
 
 
-def refused(folder, *arguments: str) -> str:
-    """The error of a command that has to be refused within three seconds of processor time."""
+def refused(*arguments: str) -> str:
+    """The error of settings that have to be refused, in a line or two."""
+    with pytest.raises(SystemExit) as stopped:
+        start.prepare(list(arguments))
+    said = str(stopped.value)
+    assert said.startswith("Error: ") and len(said.splitlines()) <= 2, said
+    return said
+
+
+def rehearsed(project, monkeypatch, *arguments: str) -> None:
+    """All that comes before TRL is imported, with the project's own rewards and rows."""
+    monkeypatch.syspath_prepend(project)
+    own = ("rewards", "data", "lib", "lib.scoring", "judge", "environment")
+    for name in own:
+        sys.modules.pop(name, None)
+    importlib.invalidate_caches()
+    try:
+        rewards, data = importlib.import_module("rewards"), importlib.import_module("data")
+        start.prepare(list(arguments))
+        start.rehearse(list(arguments), rewards.REWARDS, data.load_rows)
+    finally:
+        for name in own:
+            sys.modules.pop(name, None)
+
+
+def test_a_refusal_costs_a_command_three_seconds_and_no_traceback(basic):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    run = in_folder(folder, "train.py", *arguments)
+    run = in_folder(basic, "train.py", *CPU, "--learning_rat", "1")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    assert run.returncode == 1 and "Traceback" not in run.stderr, run.stderr[-2000:]
+    assert run.returncode == 1 and run.stderr == (
+        "Error: unknown setting 'learning_rat'. Did you mean 'learning_rate'?\n"
+    )
     assert used < 3, f"{used:.1f} s of processor time"
-    return run.stderr.strip()
 
 
 @pytest.mark.parametrize(
     "change, said",
     [
-        (["--learning_rat", "1"], "unknown setting 'learning_rat'. Did you mean 'learning_rate'?"),
-        (["--max_steps", "-5"], "max_steps is -5"),
-        (["--max_steps", "0"], "max_steps is 0"),
-        (["--max_steps", "many"], "max_steps is 'many'; it should be a number"),
-        (["--max_steps", "-1", "--num_train_epochs", "-2"], "num_train_epochs is -2"),
-        (["--eval_rows", "0"], "eval_rows is 0"),
-        (["--train_rows", "-100"], "train_rows is -100"),
-        (["--learning_rate", "nan"], "learning_rate is nan"),
-        (["--num_generations", "1"], "num_generations is 1"),
-        (["--model_name_or_path", "./no-model"], "there is no folder './no-model'"),
-        (["--model_name_or_path", "/tmp"], "the folder '/tmp' has no config.json"),
-        (["--model_name_or_path", "what is this"], "a hub id looks like owner/name"),
-        (["--model_name_or_path", "owner/no-such-model"], "HF_HUB_OFFLINE forbids downloads"),
-        (["--load_in_4bit", "true", "--use_peft", "false"], "load_in_4bit needs use_peft"),
-        (["--reward_weights", "1", "2"], "reward_weights has 2 numbers, and there are 3 rewards"),
-        (["--env", "x"], "env is not an option"),
-        (["--generation_batch_size", "0"], "generation_batch_size is 0"),
-        (["--save_steps", "0"], "save_steps is 0"),
-        (["--save_steps", "0", "--save_strategy", "steps"], "save_steps is 0"),
-        (["--logging_steps", "0"], "logging_steps is 0"),
-        (["--generation_batch_size", "64", "--steps_per_generation", "1"], "set the same number; delete one"),
+        ("--max_steps -5", "max_steps is -5"),
+        ("--max_steps 0", "max_steps is 0"),
+        ("--max_steps many", "max_steps is 'many'; it should be a number"),
+        ("--max_steps -1 --num_train_epochs -2", "num_train_epochs is -2"),
+        ("--eval_rows 0", "eval_rows is 0"),
+        ("--train_rows -100", "train_rows is -100"),
+        ("--learning_rate nan", "learning_rate is nan"),
+        ("--num_generations 1", "num_generations is 1"),
+        ("--model_name_or_path ./no-model", "there is no folder './no-model'"),
+        ("--model_name_or_path /tmp", "the folder '/tmp' has no config.json"),
+        ("--model_name_or_path what-is-this?", "a hub id looks like owner/name"),
+        ("--model_name_or_path owner/no-such-model", "HF_HUB_OFFLINE forbids downloads"),
+        ("--load_in_4bit true --use_peft false", "load_in_4bit needs use_peft"),
+        ("--reward_weights 1 2", "reward_weights is not a setting here: REWARDS in rewards.py has each reward"),
+        ("--env x", "env is not an option"),
+        ("--generation_batch_size 0", "generation_batch_size is 0"),
+        ("--save_steps 0", "save_steps is 0"),
+        ("--save_steps 0 --save_strategy steps", "save_steps is 0"),
+        ("--logging_steps 0", "logging_steps is 0"),
+        ("--generation_batch_size 12", "generation_batch_size is 12 completions, and num_generations is 8"),
     ],
 )
-def test_a_typo_or_an_impossible_number_is_refused_before_the_imports(basic, change, said):
-    assert said in refused(basic, *CPU, *change)
+def test_a_typo_or_an_impossible_number_is_refused_before_the_imports(here, change, said):
+    assert said in refused(*CPU, *change.split())
 
 
-def test_a_batch_that_is_not_divisible_names_the_users_own_settings(basic):
-    said = refused(basic, *CPU, "--per_device_train_batch_size", "60")
+def test_a_batch_that_is_not_divisible_names_the_users_own_settings(here):
+    said = refused(*CPU, "--per_device_train_batch_size", "60")
     names = ("per_device_train_batch_size", "gradient_accumulation_steps", "num_generations")
     assert all(name in said for name in names) and "generation_batch_size" not in said, said
-
-
-@pytest.mark.parametrize("batch, at_once", [("8", "12"), ("64", "8"), ("6", "16")])
-def test_a_generation_batch_of_broken_groups_or_batches_is_refused(basic, batch, at_once):
-    said = refused(basic, *CPU, "--per_device_train_batch_size", batch, "--generation_batch_size", at_once)
-    assert f"generation_batch_size is {at_once}" in said and "num_generations (8)" in said, said
-    assert f"per_device_train_batch_size x processes ({batch})" in said
-
-
-def not_refused(folder, *arguments: str) -> None:
-    """All that is checked before the imports, on these settings."""
-    code = "import settings, sys; settings.prepare(sys.argv[1:]); print('through')"
-    run = in_folder(folder, "-c", code, *arguments, "--use_unsloth", "false")
-    assert run.returncode == 0 and "through" in run.stdout, run.stderr[-2000:]
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        ["--save_strategy", "no", "--save_steps", "0"],
-        ["--logging_strategy", "epoch", "--logging_steps", "0"],
-        ["--max_steps", "5", "--num_train_epochs", "0"],
-        ["--per_device_train_batch_size", "8", "--generation_batch_size", "16"],
+        "--save_strategy no --save_steps 0",
+        "--logging_strategy epoch --logging_steps 0",
+        "--max_steps 5 --num_train_epochs 0",
+        "--per_device_train_batch_size 8 --generation_batch_size 16",
     ],
 )
-def test_a_setting_that_is_not_used_is_not_refused(basic, change):
-    not_refused(basic, *CPU, *change, "--output_dir", "outputs/unused")
+def test_a_setting_that_is_not_used_is_not_refused(here, change):
+    start.prepare([*PLAIN, *change.split()])
 
 
 NULLS = "max_steps: 40\ngeneration_batch_size: null\nsteps_per_generation: null\ntop_k: ~\nreward_model: null"
 
 
-def test_an_explicit_null_is_the_default(basic, edited):
+def test_an_explicit_null_is_the_default(edited):
     """Two that TRL accepts were refused, and train_rows: null ended in a TypeError."""
     edited("config.cpu.yaml", "max_steps: 40", NULLS)
     edited("config.cpu.yaml", "train_rows: 2000", "train_rows: null")
-    not_refused(basic, *CPU, "--output_dir", "outputs/null")
-    code = "import settings; print(settings.parse(['--config', 'config.cpu.yaml'])[0].train_rows)"
-    assert in_folder(basic, "-c", code).stdout.splitlines()[-1:] == ["2000"]
+    start.prepare(PLAIN)
+    assert start.ours(start.given(PLAIN)).train_rows == start.parse(CPU)[0].train_rows == 2000
 
 
 CACHES = [
@@ -134,23 +157,24 @@ CACHES = [
 
 @pytest.mark.parametrize("variables", CACHES, ids=lambda variables: "-".join(variables))
 @pytest.mark.parametrize("place", ["config", "shell"])
-def test_a_model_in_a_cache_that_the_config_or_the_shell_names_is_found(
-    basic, edited, tmp_path, monkeypatch, variables, place
-):
+def test_a_model_in_a_cache_that_the_config_or_the_shell_names_is_found(edited, tmp_path, variables, place):
+    """In a process of its own: expanding ~ reads the real environment."""
     (tmp_path / "huggingface" / "hub" / "models--owner--cached-model").mkdir(parents=True)
-    for name in ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "XDG_CACHE_HOME"):
-        monkeypatch.delitem(ALONE, name, raising=False)
     said = {name: value.format(cache=tmp_path) for name, value in variables.items()}
+    environment = {k: v for k, v in os.environ.items() if k not in ("HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME")}
     if place == "config":
         edited("config.cpu.yaml", "env:\n", "env:\n" + "".join(f"  {k}: {v}\n" for k, v in said.items()))
     else:
-        for name, value in said.items():
-            monkeypatch.setitem(ALONE, name, value)
-    not_refused(basic, *CPU, "--model_name_or_path", "owner/cached-model", "--output_dir", "outputs/cached")
-    assert "not in the cache" in refused(basic, *CPU, "--model_name_or_path", "owner/other-model")
+        environment |= said
+    code = "import sys; from lib import start; start.prepare([*sys.argv[2:], '--model_name_or_path', sys.argv[1]])"
+    for model, error in (("owner/cached-model", ""), ("owner/other-model", "not in the cache")):
+        command = [sys.executable, "-c", code, model, *PLAIN]
+        run = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert (error in run.stderr) if error else run.returncode == 0, run.stderr
 
 
-@pytest.mark.parametrize("name", template_names())
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CONFIGURED)
 def test_help_lists_every_setting_and_asks_for_nothing(name):
     """It said that the model is missing."""
     run = in_folder(ROOT / "templates" / name, "train.py", "--help")
@@ -161,111 +185,103 @@ def test_help_lists_every_setting_and_asks_for_nothing(name):
 @pytest.mark.parametrize(
     "old, new, said",
     [
-        ("max_steps: 40", "max_steps: 40\nlearning_rate: 1.0e-5", "'learning_rate' is set twice, in lines 30 and 31"),
+        ("max_steps: 40", "max_steps: 40\nlearning_rate: 1.0e-5", "'learning_rate' is set twice, in lines"),
         ("env:\n", "env:\nthings:\n", "'env' has no value"),
         ("max_steps: 40", "max_steps:", "'max_steps' has no value"),
         ("max_steps: 40", "max_steps: null", "max_steps is null"),
         ("env:\n", "env: 7\nold_env:\n", "env is 7"),
         ("  OMP_NUM_THREADS", "\tOMP_NUM_THREADS", "Indent with spaces, not with tabs."),
         ("max_steps: 40", "max_steps = 100", "is not valid YAML"),
+        ("save_strategy: steps", "save_strategy: no", 'Write save_strategy: "no"'),
+        ("max_steps: 40", "max_steps: 40\nrewards: [tag_reward]", "rewards is not a setting here"),
     ],
 )
-def test_a_config_that_says_two_things_or_nothing_is_refused_with_its_line(basic, edited, old, new, said):
+def test_a_config_that_says_two_things_or_nothing_is_refused(edited, old, new, said):
     edited("config.cpu.yaml", old, new)
-    error = refused(basic, *CPU)
-    assert said in error and "config.cpu.yaml" in error and len(error.splitlines()) <= 2, error
+    error = refused(*CPU)
+    assert said in error and ("config.cpu.yaml" in error or "Write" in error or "REWARDS" in error), error
 
 
-NEW_REWARD = "def new_reward(completions, **kwargs):\n    {}\n\n\n#: What"
+def reward_that(body: str):
+    """A reward called new_reward, as a user would write it."""
+    names = {}
+    exec(f"def new_reward(completions, **kwargs):\n    {body}", names)
+    return names["new_reward"]
+
+
+ROW = {"prompt": [{"role": "user", "content": "What is 40 + 2?"}], "answer": "42"}
 BAD_OUTPUTS = {
-    "texts": ("return ['1.0' for _ in completions]", "'1.0' (str)"),
-    "one number": ("return 0.5", "0.5 (float); it should give a list"),
-    "too few": ("return [1.0]", "1 scores for"),
-    "NaN": ("return [float('nan') for _ in completions]", "nan (float)"),
-    "infinity": ("return [float('inf') for _ in completions]", "inf (float)"),
-    "nothing": ("pass", "None (NoneType)"),
-    "an error": ("return [c[0]['contents'] for c in completions]", "raised"),
+    "return ['1.0' for _ in completions]": "'1.0' (str)",
+    "return 0.5": "0.5 (float); it should return a list",
+    "return [1.0]": "1 scores",
+    "return [float('nan') for _ in completions]": "nan (float)",
+    "return [float('inf') for _ in completions]": "inf (float)",
+    "pass": "None (NoneType)",
+    "return [c[0]['contents'] for c in completions]": "raised",
 }
 
 
-@pytest.mark.parametrize("name", BAD_OUTPUTS)
-def test_what_a_reward_gives_back_is_checked_before_a_model_is_loaded(basic, edited, name):
-    body, said = BAD_OUTPUTS[name]
-    edited("rewards.py", "#: What", NEW_REWARD.format(body))
-    edited("rewards.py", "REWARDS = [", "REWARDS = [new_reward, ")
-    run = in_folder(basic, "train.py", *CPU, "--rewards", "new_reward", "--reward_weights", "1")
-    assert run.returncode and "new_reward" in run.stderr and said in run.stderr and "Loading" not in run.stderr, (
-        run.stderr
-    )
+@pytest.mark.parametrize("body", BAD_OUTPUTS)
+def test_what_a_reward_returns_is_checked_before_a_model_is_loaded(body):
+    with pytest.raises(SystemExit, match="Error: new_reward") as stopped:
+        scoring.try_on(reward_that(body), ROW)
+    assert BAD_OUTPUTS[body] in str(stopped.value) and "before any model is loaded" in str(stopped.value)
 
 
-def test_a_bare_no_in_a_config_is_refused_with_the_quotes_it_needs(basic, edited):
-    edited("config.cpu.yaml", "save_strategy: steps", "save_strategy: no")
-    assert 'Write save_strategy: "no"' in refused(basic, *CPU)
-
-
-PROMPTS_FIRST = "def new_reward(prompts, completions, **kwargs):\n    return [{} for _ in completions]\n\n\n#: What"
-
-
-def test_a_reward_that_takes_the_prompts_first_as_trl_documents_it_is_called_by_name(basic, edited):
+def test_a_reward_that_takes_the_prompts_first_as_trl_documents_it_is_called_by_name():
     """The completions were given as its prompts, and it was said to raise."""
-    edited("rewards.py", "#: What", PROMPTS_FIRST.format("float(len(completions) == len(prompts))"))
-    edited("rewards.py", "REWARDS = [", "REWARDS = [new_reward, ")
-    given = ["--rewards", "new_reward", "--reward_weights", "1", "--output_dir", "outputs/prompts"]
-    not_refused(basic, *CPU, *given)
+
+    def new_reward(prompts, completions, **kwargs):
+        return [float(len(completions) == len(prompts) and 1 / len(completions[1][0]["content"])) for _ in prompts]
+
+    scoring.try_on(new_reward, ROW)
+
+    def raising(prompts, completions, **kwargs):
+        return [1 / len(completion[0]["content"]) for completion in completions]
+
+    with pytest.raises(SystemExit) as stopped:
+        scoring.try_on(raising, ROW)
+    said = str(stopped.value)
+    assert "raising raised.\nRow: {" in said and "Completion: [{'role': 'assistant', 'content': ''}]" in said
 
 
-def test_a_reward_that_takes_the_prompts_first_and_raises_names_the_row(basic, edited):
-    edited("rewards.py", "#: What", PROMPTS_FIRST.format("1 / len(completions[0][0]['content'])"))
-    edited("rewards.py", "REWARDS = [", "REWARDS = [new_reward, ")
-    run = in_folder(basic, "train.py", *CPU, "--rewards", "new_reward", "--reward_weights", "1")
-    assert "new_reward raised.\nRow: {" in run.stderr and "Completion: [{'role': 'assistant', 'content': ''}]" in (
-        run.stderr
-    )
-
-
-@pytest.mark.parametrize("name", template_names())
-def test_every_reward_of_a_template_takes_its_completions_by_name(name):
-    code = "import inspect, rewards; print([list(inspect.signature(r).parameters)[0] for r in rewards.REWARDS])"
+@pytest.mark.parametrize("name", CONFIGURED)
+def test_every_reward_of_a_template_takes_its_completions_by_name_and_has_a_weight(name):
+    code = "import inspect, rewards\nfor reward, weight in rewards.REWARDS.items(): "
+    code += "print(list(inspect.signature(reward).parameters)[0], type(weight).__name__)"
     run = in_folder(ROOT / "templates" / name, "-c", code)
-    assert set(ast.literal_eval(run.stdout)) == {"completions"}, run.stderr
+    assert set(run.stdout.splitlines()) == {"completions float"}, run.stderr
 
 
-def test_a_reward_that_gives_none_for_everything_is_noted(basic, edited):
-    edited("rewards.py", "#: What", NEW_REWARD.format("return [None for _ in completions]"))
-    edited("rewards.py", "REWARDS = [", "REWARDS = [new_reward, ")
-    given = ["--rewards", "new_reward", "correctness_reward", "--reward_weights", "1", "1", "--max_steps", "1"]
-    run = in_folder(basic, "train.py", *FAST, *given, "--output_dir", "outputs/none")
-    assert run.returncode == 0 and run.stderr.count("Note: new_reward gave None for all completions") == 1, run.stderr
+def test_a_reward_that_gives_none_for_everything_is_noted_once(capsys):
+    score = scoring.guarded(reward_that("return [None for _ in completions]"))
+    assert score(["a", "b"]) == score(["c", "d"]) == [None, None]
+    assert capsys.readouterr().err.count("Note: new_reward returned None for every completion of a batch") == 1
 
 
-def test_a_reward_that_turns_infinite_while_it_trains_names_itself(basic, edited):
-    """Training went on with loss 0.0."""
+NEW_REWARD = "def new_reward(completions, **kwargs):\n    {}\n\n\n#: What"
+
+
+@pytest.mark.slow
+def test_a_reward_that_turns_infinite_while_it_trains_names_itself(edited):
+    """Training went on with loss 0.0. And a new reward is one function and one line: no config names it."""
     body = "return [float('inf') if kwargs['trainer_state'].global_step else 0.0 for _ in completions]"
     edited("rewards.py", "#: What", NEW_REWARD.format(body))
-    edited("rewards.py", "REWARDS = [", "REWARDS = [new_reward, ")
-    given = ["--rewards", "new_reward", "--reward_weights", "1", "--max_steps", "3", "--output_dir", "outputs/inf"]
-    run = in_folder(basic, "train.py", *FAST, *given)
-    assert run.returncode and "new_reward gave back inf" in run.stderr and "checkpoints stay" in run.stderr, run.stderr
+    edited("rewards.py", "REWARDS = {", "REWARDS = {new_reward: 1.0, ")
+    run = in_folder(".", "train.py", *FAST, "--max_steps", "3", "--output_dir", "outputs/inf")
+    assert run.returncode and "new_reward returned inf" in run.stderr and "checkpoints stay" in run.stderr, run.stderr
 
 
-def test_a_reward_that_the_config_forgets_is_named(basic, edited):
-    edited("rewards.py", "#: What", NEW_REWARD.format("return [0.0 for _ in completions]"))
-    edited("rewards.py", "REWARDS = [", "REWARDS = [new_reward, ")
-    said = refused(basic, *CPU)
-    assert "REWARDS in rewards.py has 'new_reward'" in said and "add it there, with a weight" in said
-
-
-def test_a_file_that_holds_out_one_row_is_refused_and_says_how_to_go_on(basic):
+def test_a_file_that_holds_out_one_row_is_refused_and_says_how_to_go_on(here, monkeypatch):
     lines = [json.dumps({"question": f"What is {n} + 1?", "answer": str(n + 1)}) for n in range(20)]
-    (basic / "few.jsonl").write_text("\n".join(lines))
-    said = refused(basic, *CPU, "--dataset_name", "few.jsonl")
-    assert "few.jsonl holds out" in said and "fewer than 10" in said and "--eval_rows" in said
+    (here / "few.jsonl").write_text("\n".join(lines))
+    with pytest.raises(SystemExit, match="few.jsonl holds out .*fewer than 10 .*--eval_rows"):
+        rehearsed(here, monkeypatch, *PLAIN, "--dataset_name", "few.jsonl")
 
 
-def test_fewer_rows_than_a_step_takes_are_refused(basic):
-    said = refused(basic, *CPU, "--train_rows", "3")
-    assert "3 rows to train on, and each step takes 8 different prompts" in said
+def test_fewer_rows_than_a_step_takes_are_refused(here, monkeypatch):
+    with pytest.raises(SystemExit, match="3 rows to train on, and each step takes 8 different prompts"):
+        rehearsed(here, monkeypatch, *PLAIN, "--train_rows", "3")
 
 
 @pytest.mark.parametrize("answer", ["n/a", "N/A", "N.A.", "TBD", "(none)", "null", "NaN", "To do", "unknown"])
@@ -281,38 +297,27 @@ def test_an_experts_answer_may_be_the_word_none_if_its_key_says_so(tmp_path):
     assert "line 2" not in run.stderr and "rows for" in run.stderr, run.stderr  # only too few of them
 
 
+@pytest.mark.slow
 def test_the_names_and_defaults_read_from_trls_source_are_those_of_its_dataclasses():
     from trl import GRPOConfig, ModelConfig
 
-    code = "import early, json; print(json.dumps([sorted(early.trl_fields()), early.BATCH]))"
-    found, batch = json.loads(in_folder(ROOT / "templates" / "basic_grpo", "-c", code).stdout)
     names = {field.name for each in (GRPOConfig, ModelConfig) for field in dataclasses.fields(each)}
-    assert {name for name in found if not name.startswith("_")} == names
-    assert batch == {name: GRPOConfig.__dataclass_fields__[name].default for name in batch}
+    assert {name for name in start.trl_fields() if not name.startswith("_")} == names
+    assert start.BATCH == {name: GRPOConfig.__dataclass_fields__[name].default for name in start.BATCH}
 
 
-def test_the_examples_of_the_settings_are_true():
-    for file in ("early.py", "settings.py"):
-        run = in_folder(ROOT / "templates" / "basic_grpo", "-m", "doctest", file)
-        assert run.returncode == 0, run.stdout
-
-
-@pytest.mark.parametrize("name", template_names())
-def test_a_template_says_its_own_name_and_folder(name):
-    """All seven said "new basic_grpo FOLDER", and four sent evaluate.py to a folder of another template."""
-    folder = ROOT / "templates" / name
-    said = in_folder(folder, "train.py", *CPU).stderr
+@pytest.mark.parametrize("name", CONFIGURED)
+def test_a_template_says_its_own_name(name):
+    """All seven said "new basic_grpo FOLDER"."""
+    said = in_folder(ROOT / "templates" / name, "train.py", *CPU).stderr
     assert f"python -m grpo_utils new {name} FOLDER" in said, said
-    text = (folder / "evaluate.py").read_text(encoding="utf-8")
-    config = (folder / "config.cpu.yaml").read_text(encoding="utf-8")
-    assert all(f"output_dir: {word.strip(chr(34))}" in config for word in text.split() if word.startswith("outputs/"))
 
 
-def test_evaluate_names_a_folder_that_is_there(tmp_path):
-    folder = new_project("code_reward", tmp_path / "project")
-    (folder / "outputs" / "code").mkdir(parents=True)
-    (folder / "outputs" / "code" / "report.json").write_text("{}")
-    assert "python evaluate.py outputs/code" in in_folder(folder, "evaluate.py").stderr
+def test_the_table_of_a_run_is_shown_again_and_without_one_a_folder_that_is_there_is_named(tmp_path):
+    project = new_project("code_reward", tmp_path / "project")
+    (project / "outputs" / "code").mkdir(parents=True)
+    (project / "outputs" / "code" / "report.json").write_text("{}")
+    assert "python -m lib.measuring outputs/code" in in_folder(project, "-m", "lib.measuring").stderr
 
 
 @pytest.fixture
@@ -332,7 +337,7 @@ def running(basic):
 
 @pytest.mark.slow
 def test_a_second_run_in_one_folder_is_refused_until_the_first_is_killed(basic, running):
-    said = refused(basic, *CPU, "--output_dir", "outputs/busy")
+    said = in_folder(basic, "train.py", *CPU, "--output_dir", "outputs/busy").stderr
     assert f"in use by process {running.pid} on " in said and "started 20" in said
     running.send_signal(signal.SIGKILL)
     running.wait()
@@ -340,7 +345,7 @@ def test_a_second_run_in_one_folder_is_refused_until_the_first_is_killed(basic, 
     assert after.returncode == 0, after.stderr[-2000:]
 
 
-HOLD = "import folder; from pathlib import Path; [folder.hold(Path({!r})) for _ in range({})]; print('went on')"
+HOLD = "from lib.folder import hold; from pathlib import Path; [hold(Path({!r})) for _ in range({})]; print('went on')"
 
 
 def test_a_lock_file_that_cannot_be_written_is_noted_and_the_run_goes_on():
@@ -366,78 +371,79 @@ def test_a_run_that_was_refused_before_it_began_leaves_no_lock_and_no_folder(tmp
 
 
 BEGIN = """
-import settings, sys
-from folder import begin
+import sys
 from pathlib import Path
 
-begin(Path("outputs/begun"), settings.identity(sys.argv[1:]))
+from lib import start
+from lib.folder import begin
+
+begin(Path("outputs/begun"), start.identity(sys.argv[1:]))
 """
 
 
 @pytest.fixture
 def begun(tmp_path):
     """A project with a run at its first checkpoint, in outputs/begun; nothing was trained for it."""
-    folder = new_project("basic_grpo", tmp_path / "project")
-    run = in_folder(folder, "-c", BEGIN, *FAST, "--output_dir", "outputs/begun")
+    project = new_project("basic_grpo", tmp_path / "project")
+    run = in_folder(project, "-c", BEGIN, *FAST, "--output_dir", "outputs/begun")
     assert run.returncode == 0, run.stderr
-    (folder / "outputs" / "begun" / "checkpoint-1").mkdir()
-    return folder
+    (project / "outputs" / "begun" / "checkpoint-1").mkdir()
+    return project
 
 
-@pytest.mark.parametrize("name", ["train.py", "policy.py", "trainer.py", "generation.py", "rewards.py", "data.py"])
-def test_an_edit_to_what_training_uses_is_found_before_the_imports(begun, name):
+def edit_all(project, names) -> None:
+    for name in names:
+        (project / name).write_text((project / name).read_text(encoding="utf-8") + "\n# edited\n", encoding="utf-8")
+
+
+def test_an_edit_to_what_training_uses_is_found_before_the_imports(begun):
     """An edit to what is imported late was found only after the model was loaded, and one to train.py never."""
-    (begun / name).write_text((begun / name).read_text(encoding="utf-8") + "\n# edited\n", encoding="utf-8")
-    assert f"{name} was edited" in refused(begun, *FAST, "--output_dir", "outputs/begun")
+    names = ["train.py", "rewards.py", "data.py", "lib/policy.py", "lib/training.py"]
+    edit_all(begun, names)
+    said = in_folder(begun, "train.py", *FAST, "--output_dir", "outputs/begun").stderr
+    assert all(f"{name.rpartition('/')[2]} was edited" in said for name in names) and "Loading" not in said, said
 
 
 def test_an_edit_to_what_comes_after_training_does_not_refuse_a_resume(begun):
-    for name in ("report.py", "rates.py", "evaluate.py", "test_rewards.py"):
-        (begun / name).write_text((begun / name).read_text(encoding="utf-8") + "\n# edited\n", encoding="utf-8")
-    not_refused(begun, *FAST, "--output_dir", "outputs/begun")
+    edit_all(begun, ["lib/measuring.py", "test_rewards.py"])
+    run = in_folder(begun, "-c", BEGIN, *FAST, "--output_dir", "outputs/begun")
+    assert run.returncode == 0 and "checkpoint-1 is skipped: it has no weights" in run.stdout, run.stderr
 
 
-def test_a_half_written_run_file_is_named(begun):
-    mark = begun / "outputs" / "begun" / "run.json"
-    mark.write_text(mark.read_text(encoding="utf-8")[:100], encoding="utf-8")
-    said = refused(begun, *FAST, "--output_dir", "outputs/begun")
-    assert "outputs/begun/run.json is not valid JSON" in said and len(said.splitlines()) == 1
+def test_a_half_written_run_file_is_named(tmp_path):
+    mark = tmp_path / "run.json"
+    mark.write_text('{"max_steps": ')
+    (tmp_path / "checkpoint-1").mkdir()
+    with pytest.raises(SystemExit, match="run.json is not valid JSON"):
+        folder.check_same(tmp_path, {"max_steps": 1.0})
     mark.write_text("{}")
-    not_refused(begun, *FAST, "--output_dir", "outputs/begun", "--accept_changes", "true")
+    assert folder.check_same(tmp_path, {"seed": 1.0}, accept=True) == ["seed was None, is 1.0"]
 
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory):
     """A project whose run was ended after its checkpoint at step 4."""
-    folder = new_project("basic_grpo", tmp_path_factory.mktemp("stopped") / "project")
-    run = in_folder(folder, "train.py", *FAST, *STEPS)
+    project = new_project("basic_grpo", tmp_path_factory.mktemp("stopped") / "project")
+    run = in_folder(project, "train.py", *FAST, *STEPS)
     assert run.returncode == 0, run.stderr[-2000:]
-    (folder / "outputs" / "cut" / "report.json").unlink()
-    return folder
+    (project / "outputs" / "cut" / "report.json").unlink()
+    return project
 
 
 STEPS = ["--max_steps", "4", "--save_steps", "2", "--logging_steps", "1", "--output_dir", "outputs/cut"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "file, change, said",
-    [
-        ("", ["--learning_rate", "1e-4"], "learning_rate was 0.002, is 0.0001"),
-        ("", ["--top_p", "0.9"], "top_p was None, is 0.9"),
-        ("", ["--temperature", "0.7"], "temperature was 1.0, is 0.7"),
-        ("rewards.py", [], "rewards.py was edited"),
-        ("data.py", [], "data.py was edited"),
-    ],
-)
-def test_going_on_after_an_edit_says_what_changed_and_since_when(stopped, file, change, said):
+def test_going_on_after_an_edit_says_what_changed_and_since_when(stopped):
     """It went on in silence: one run with two rewards."""
-    text = (stopped / (file or "rewards.py")).read_text(encoding="utf-8")
-    if file:
-        (stopped / file).write_text(text + "\n# another reward\n", encoding="utf-8")
-    error = refused(stopped, *FAST, *STEPS, *change)
-    (stopped / (file or "rewards.py")).write_text(text, encoding="utf-8")
-    assert said in error and "trained to checkpoint-4" in error and "--accept_changes true" in error
+    kept = (stopped / "rewards.py").read_text(encoding="utf-8")
+    edit_all(stopped, ["rewards.py"])
+    changes = ["--learning_rate", "1e-4", "--top_p", "0.9", "--temperature", "0.7"]
+    error = in_folder(stopped, "train.py", *FAST, *STEPS, *changes).stderr
+    (stopped / "rewards.py").write_text(kept, encoding="utf-8")
+    for said in ("learning_rate was 0.002, is 0.0001", "top_p was None, is 0.9", "temperature was 1.0, is 0.7"):
+        assert said in error, error
+    assert "rewards.py was edited" in error and "trained to checkpoint-4" in error and "--accept_changes true" in error
     assert (stopped / "outputs" / "cut" / "checkpoint-4").is_dir()
 
 
@@ -447,7 +453,7 @@ def test_accepted_changes_go_on_and_are_in_the_report_with_the_time_of_all_piece
     first = state["stateful_callbacks"]["Clock"]["seconds"]
     longer = [*STEPS, "--max_steps", "5", "--save_steps", "3", "--learning_rate", "1e-4", "--accept_changes", "true"]
     run = in_folder(stopped, "train.py", *FAST, *longer)
-    assert run.returncode == 0 and "Going on from" in run.stdout, run.stderr[-2000:]
+    assert run.returncode == 0 and "Resuming from" in run.stdout, run.stderr[-2000:]
     report = json.loads((stopped / "outputs" / "cut" / "report.json").read_text())
     [change] = report["changes"]
     assert change.startswith("after checkpoint-4: ") and "learning_rate was 0.002, is 0.0001" in change

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from template_projects import ALONE, FAST, in_folder, stopped_at
@@ -19,20 +20,9 @@ def basic(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "change, said",
-    [
-        (["--learning_rat", "1"], "unknown setting 'learning_rat'. Did you mean 'learning_rate'?"),
-        (["--dataset_name", "no.jsonl"], "'no.jsonl' is no file here"),
-        (["--reward_weights", "1"], "reward_weights has 1 number"),
-        (["--rewards", "corectness_reward"], "Did you mean 'correctness_reward'?"),
-        (["--model_name_or_path", ""], "model_name_or_path is missing"),
-        (["--use_peft", "false"], "load_in_4bit needs use_peft"),
-    ],
-)
-def test_a_slip_is_told_before_anything_is_loaded(basic, change, said):
-    run = in_folder(basic, "train.py", "--config", "config.cpu.yaml", *change)
-    assert run.returncode and said in run.stderr and "Traceback" not in run.stderr, run.stderr[-2000:]
+def test_a_typo_in_the_data_is_told_before_anything_is_loaded(basic):
+    run = in_folder(basic, "train.py", "--config", "config.cpu.yaml", "--dataset_name", "no.jsonl")
+    assert run.returncode and run.stderr.startswith("Error: dataset_name='no.jsonl' is not a file here"), run.stderr
 
 
 OWN_LINES = {
@@ -71,13 +61,6 @@ def test_a_file_of_ones_own_is_read_and_a_bad_line_is_named(tmp_path, name):
 
 
 @pytest.mark.slow
-def test_a_misspelled_key_is_named_with_the_nearest(basic):
-    (basic / "slip.yaml").write_text((basic / "config.cpu.yaml").read_text().replace("max_steps:", "max_step:"))
-    run = in_folder(basic, "train.py", "--config", "slip.yaml")
-    assert "unknown setting 'max_step'. Did you mean 'max_steps'?" in run.stderr, run.stderr[-2000:]
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("beta", ["0.0", "0.04"])
 def test_ctrl_c_saves_and_the_same_command_goes_on_to_the_same_end(basic, beta):
     steps = [*FAST, "--max_steps", "8", "--logging_steps", "1", "--save_steps", "3", "--beta", beta]
@@ -87,7 +70,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on_to_the_same_end(basic, beta):
     assert whole.returncode == 0, whole.stderr[-2000:]
     stopped_at(basic, "step    4", sys.executable, "train.py", *steps, "--output_dir", "outputs/cut")
     rest = in_folder(basic, "train.py", *steps, "--output_dir", "outputs/cut")
-    assert rest.returncode == 0 and "Going on from" in rest.stdout, rest.stderr[-2000:]
+    assert rest.returncode == 0 and "Resuming from" in rest.stdout, rest.stderr[-2000:]
     reports = [json.loads((basic / "outputs" / name / "report.json").read_text()) for name in ("whole", "cut")]
     assert reports[0]["after"] == reports[1]["after"] and reports[1]["steps"] == 8
     (basic / "outputs" / "cut" / "report.json").unlink()  # as if it had died in the last evaluation
@@ -101,7 +84,11 @@ def test_a_folder_of_another_model_is_refused(basic):
     (basic / "outputs" / "other" / "checkpoint-1").mkdir(parents=True)
     (basic / "outputs" / "other" / "run.json").write_text(json.dumps({"model_name_or_path": "other/model"}))
     run = in_folder(basic, "train.py", *FAST, "--output_dir", "outputs/other")
-    assert "was begun otherwise: " in run.stderr and "'other/model'" in run.stderr and "Traceback" not in run.stderr
+    assert (
+        "was begun with other settings: " in run.stderr
+        and "'other/model'" in run.stderr
+        and "Traceback" not in run.stderr
+    )
 
 
 @pytest.mark.slow
@@ -147,10 +134,9 @@ def test_a_stage_that_changes_what_all_share_is_refused(tmp_path):
 def test_a_reward_that_raises_names_the_row_and_the_checkpoint_stays(basic):
     broken = "def raising_reward(completions, answer, **kwargs):\n    return [1 / (int(a) % 7) for a in answer]\n\n\n"
     text = (basic / "rewards.py").read_text()
-    broken = text.replace("#: What", f"{broken}#: What").replace("REWARDS = [", "REWARDS = [raising_reward, ")
+    broken = text.replace("#: What", f"{broken}#: What").replace("REWARDS = {", "REWARDS = {raising_reward: 1.0, ")
     (basic / "rewards.py").write_text(broken)
-    change = ["--rewards", "raising_reward", "--reward_weights", "1", "--output_dir", "outputs/raises"]
-    run = in_folder(basic, "train.py", *FAST, *change)
+    run = in_folder(basic, "train.py", *FAST, "--output_dir", "outputs/raises")
     (basic / "rewards.py").write_text(text)
     assert run.returncode and "raising_reward raised." in run.stderr and "ZeroDivisionError" in run.stderr
     assert "Row: {" in run.stderr and "Completion: " in run.stderr and "checkpoints stay" in run.stderr
@@ -161,7 +147,7 @@ def test_trl_grpo_trains_with_its_own_keys_and_the_same_rewards(basic):
     assert in_folder(basic, "data.py", "addition", "rows").returncode == 0
     trl = str(Path(sys.executable).with_name("trl"))
     run = subprocess.run(
-        [trl, "grpo", "--config", "config.trl.yaml", "--max_steps", "2"],
+        [trl, "grpo", "--config", "configs/trl.yaml", "--max_steps", "2"],
         cwd=basic, env=ALONE | {"HF_HUB_OFFLINE": "1"}, capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     assert run.returncode == 0 and (basic / "outputs" / "basic-trl" / "adapter_model.safetensors").exists(), run.stderr[
@@ -172,7 +158,7 @@ def test_trl_grpo_trains_with_its_own_keys_and_the_same_rewards(basic):
 FULL_DISK = """
 set -e
 mkdir -p outputs
-mount -t tmpfs -o size=3m tmpfs outputs
+mount -t tmpfs -o size=2500k tmpfs outputs
 "$@" && exit 99
 ls outputs/full
 mount -o remount,size=64m outputs
@@ -193,5 +179,22 @@ def test_a_full_disk_leaves_the_last_good_checkpoint_and_the_run_goes_on_when_th
         cwd=folder, env=ALONE, capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     assert "Error: the disk is full" in run.stderr and "the same command goes on" in run.stderr, run.stderr[-3000:]
-    assert "checkpoint-2\n" in run.stdout and "Going on from outputs/full/checkpoint-" in run.stdout, run.stdout
+    assert "checkpoint-2\n" in run.stdout and "Resuming from outputs/full/checkpoint-" in run.stdout, run.stdout
     assert run.returncode == 0 and json.loads((folder / "report.json").read_text())["steps"] == 6
+
+
+@pytest.mark.slow
+def test_a_disk_that_is_full_when_the_final_model_is_saved_is_named(tmp_path, monkeypatch):
+    """Only checkpoints had the message; the last save ended in a traceback."""
+    from grpo_utils.run import training
+
+    def full(folder):
+        raise OSError(28, "No space left on device")
+
+    trainer = SimpleNamespace(args=SimpleNamespace(output_dir=tmp_path), save_model=full)
+    monkeypatch.setattr(training.shutil, "disk_usage", lambda folder: SimpleNamespace(free=1000))
+    with pytest.raises(SystemExit, match="Error: the disk is full .* Make room; the same command goes on"):
+        training.save(trainer, tmp_path / "model")
+    monkeypatch.setattr(training.shutil, "disk_usage", lambda folder: SimpleNamespace(free=10**9))
+    with pytest.raises(OSError, match="No space left"):
+        training.save(trainer, tmp_path / "model")

@@ -4,12 +4,13 @@ from importlib import metadata
 
 import pytest
 
+from grpo_utils.arguments import REMOVED, check_batch, check_report_to, training_arguments
 from grpo_utils.data import load_rows
 from grpo_utils.errors import CourseError
 from grpo_utils.models import load_policy
 from grpo_utils.profiles import CPU, PROFILES, T4
 from grpo_utils.rewards import math_rewards
-from grpo_utils.training import REMOVED, check_batch, check_report_to, keep_trainable_fp32, training_arguments
+from grpo_utils.run.policy import keep_trainable_fp32
 
 
 def changed_by_unsloth() -> set[str]:

@@ -44,7 +44,7 @@ def trainer_with(tokenizer: AutoTokenizer, room: int) -> GRPOTrainer:
         max_completion_length=room,
         max_tool_calling_iterations=2,
     )
-    return GRPOTrainer(POLICY, REWARDS, config, ROWS, processing_class=tokenizer, **TOOLS)
+    return GRPOTrainer(POLICY, list(REWARDS), config, ROWS, processing_class=tokenizer, **TOOLS)
 
 
 def compare(room: int) -> None:
@@ -52,7 +52,7 @@ def compare(room: int) -> None:
     tokenizer = tokenizer_with()
     trainer = trainer_with(tokenizer, room)
     template = template_of(tokenizer, trainer.args)
-    how = dict(tokens=room, turns=2, template=template, batch=40, seed=0, sample=False)
+    how = dict(tokens=room, turns=2, template=template, batch=40, seed=0, temperature=0.0)
     made = trainer._generate_and_score_completions([row for row in ROWS for _ in range(2)])
     cut, called = 0, 0
     for place, episode in enumerate(generate(POLICY, tokenizer, ROWS, **how)):

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import fmean, median
 
-from grpo_utils.evaluation import wilson_interval
+from grpo_utils.evaluation.statistics import wilson_interval
 
 from .log import Log
 from .statistics import best, clearest_rise, falls, first, last, noise, payable, rises, share_right, sigmas, span

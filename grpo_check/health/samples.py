@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grpo_utils.errors import CourseError
-from grpo_utils.evaluation import wilson_interval
-from grpo_utils.evaluation.generating import sampling
+from grpo_utils.evaluation.statistics import wilson_interval
 from grpo_utils.rewards import TAGS, is_strictly_right, split_form
+from grpo_utils.run.measuring import sampling
 
 if TYPE_CHECKING:
     import torch

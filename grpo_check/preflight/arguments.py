@@ -8,9 +8,8 @@ from importlib.util import find_spec
 from numbers import Real
 from typing import Union, get_args, get_origin, get_type_hints
 
+from grpo_utils.arguments import check_batch, check_names, group_sizes
 from grpo_utils.errors import CourseError, did_you_mean
-from grpo_utils.training import check_batch, check_names
-from grpo_utils.training.arguments import group_sizes
 
 from .planned import Planned
 from .report import Finding

@@ -17,10 +17,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from grpo_utils.arguments import REMOVED
 from grpo_utils.data import load_rows, read_table
 from grpo_utils.errors import CourseError, did_you_mean
 from grpo_utils.models import check_model, model_path
-from grpo_utils.training import REMOVED
 
 from ..reward_lab.loading import as_users_code, folders_of, imports_from
 from ..reward_lab.loading import find_reward as reward_in_file
@@ -373,12 +373,12 @@ def _import_dotted(name: str, folder: Path) -> Callable:
     """``package.module.function``, found where you are or next to the config file."""
     module, _, function = name.rpartition(".")
     with as_users_code(repr(name), None):
-        found = vars(importlib.import_module(module))
-    if not callable(found.get(function)):
-        own = [key for key, value in found.items() if callable(value) and not key.startswith("_")]
+        found = importlib.import_module(module)
+    if not callable(getattr(found, function, None)):
+        own = [name for name in dir(found) if not name.startswith("_")]
         hint = did_you_mean(function, own) + _of_python(module, function, folder)
         raise CourseError(f"There is no function {function!r} in {module}.{hint}")
-    return found[function]
+    return getattr(found, function)
 
 
 def _of_python(module: str, function: str, folder: Path) -> str:

@@ -117,12 +117,13 @@ def find_attribute(target: str) -> object:
     """As `load_attribute`, inside `imports_from`."""
     where, sign, name = _split(target)
     module = _import_file(Path(where)) if sign == ":" else _import_module(where)
-    if name not in vars(module):
-        own = [n for n, value in vars(module).items() if callable(value) and not n.startswith("_")]
+    if name not in dir(module):  # not vars: a package may load its names when they are used
+        loaded = vars(module)
+        own = [n for n in dir(module) if not n.startswith("_") and (n not in loaded or callable(loaded[n]))]
         place = f"{where} ({module.__file__})" if sign == "." and getattr(module, "__file__", None) else where
         hint = f"{did_you_mean(name, own)} Functions there: {', '.join(own[:20]) or 'none'}."
         raise CourseError(f"There is no {name!r} in {place}.{hint}")
-    return vars(module)[name]
+    return getattr(module, name)
 
 
 def _split(target: str) -> tuple[str, str, str]:

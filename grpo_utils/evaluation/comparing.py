@@ -1,13 +1,15 @@
 """Two evaluations of the same prompts, or several seeds, and the sentence that is fair to say.
 
-    >>> from grpo_utils.evaluation import judge
+    >>> from datasets import Dataset
+    >>> from grpo_utils.evaluation.judging import judge
+    >>> rows = Dataset.from_dict({"prompt": ["15 + 27?"] * 20, "answer": ["42"] * 20})
     >>> form = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
-    >>> old = judge([form] * 4 + ["42"] * 16, [form] * 20, ["42"] * 20)
-    >>> new = judge([form] * 18 + ["42"] * 2, [form] * 20, ["42"] * 20)
+    >>> old = judge([form] * 4 + ["42"] * 16, [form] * 20, rows)
+    >>> new = judge([form] * 18 + ["42"] * 2, [form] * 20, rows)
     >>> print(compare(old, new).sentence)
     Strict accuracy rose by +0.700 (+0.500 to +0.900); chance alone does this with p = 0.00012 (paired test).
 
-An improvement is claimed only where the paired bootstrap interval leaves zero out **and** the exact
+An improvement is claimed only if the paired bootstrap interval leaves zero out **and** the exact
 McNemar test gives p below 0.05. The two ask the same question, and on few changed prompts the
 bootstrap is the more credulous.
 """
@@ -15,31 +17,29 @@ bootstrap is the more credulous.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from ..errors import CourseError
-from .judging import Evaluation, checksum
+from ..rewards import as_chat, reward_name
+from .judging import Evaluation
 from .statistics import (
     SIGNIFICANT,
     Estimate,
     Rate,
     bootstrap_interval,
-    mcnemar_p_value,
     p_text,
-    paired_interval,
+    paired_change,
     shown,
     t_interval,
 )
 
 if TYPE_CHECKING:
     import numpy
-
+    from datasets import Dataset
+    from pandas import DataFrame
 
 ENOUGH_IN_FORM = 20
-UNKNOWN_PROMPTS = (
-    "Note: the prompts are not known to be the same on both sides, so the pairs are taken on trust. "
-    "Give judge() the prompts."
-)
 
 
 @dataclass(frozen=True)
@@ -47,40 +47,24 @@ class Comparison:
     """Two evaluations of the same prompts.
 
     Attributes:
-        before, after: how many of the prompts were in form and right.
-        format_before, format_after: how many were in form.
-        given_before, given_after: how many of those in form were right; None where none was in form.
-        better, worse: prompts that only the later, only the earlier policy has right.
+        before, after: the evaluations.
         difference: change of strict accuracy, with its paired bootstrap interval.
+        better, worse: prompts that only the later, only the earlier policy has right.
         p_value: of the exact McNemar test.
         format_part, answer_part: how much of the difference came from the form, how much from being right
-            in it (see `split_gain`), with bootstrap intervals; None where one side was never in form, or too
-            seldom: where fewer than 20 were in form and all of them alike right or wrong, no resample shows how
-            far that may be off.
-        asked: what is known of the prompts, as in `Evaluation`.
-        prompts_known: whether both sides kept what they were asked; without it, equal gold answers are all that
-            says that the prompts are the same.
-        said: checksums of the sampled texts before and after, so that `compare_seeds` can tell results
-            that were given to it twice.
-        greedy_before: whether the texts before are the greedy ones: then no sampling noise is in them.
+            in it (see `split_gain`), with bootstrap intervals. None if one side was never in form, or if fewer
+            than 20 of a side were in form and all of them alike right or wrong: then no resample shows how far
+            that may be off.
     """
 
-    before: Rate
-    after: Rate
-    format_before: Rate
-    format_after: Rate
-    given_before: Rate | None
-    given_after: Rate | None
+    before: Evaluation
+    after: Evaluation
+    difference: Estimate
     better: int
     worse: int
-    difference: Estimate
     p_value: float
     format_part: Estimate | None
     answer_part: Estimate | None
-    asked: tuple[str, ...]
-    prompts_known: bool
-    said: tuple[str, str]
-    greedy_before: bool
 
     @property
     def changed(self) -> bool:
@@ -95,80 +79,62 @@ class Comparison:
     @property
     def sentence(self) -> str:
         """What may be said of strict accuracy."""
-        change = self.difference.signed()
-        if not self.changed:
-            return (
-                f"No improvement shown: strict accuracy changed by {change}, "
-                f"within chance (paired test, {p_text(self.p_value)})."
-            )
-        direction = "rose" if self.difference.value > 0 else "FELL"
-        chance = f"chance alone does this with {p_text(self.p_value)} (paired test)"
-        return f"Strict accuracy {direction} by {change}; {chance}."
+        return _tested_change(self.difference.value, self.difference.signed(), self.changed, self.p_value)
 
     def __str__(self) -> str:
         """A table of the rates, the parts of the gain, and the sentence."""
         lines = [f"{'':18}{'before':37}after"]
         lines += [f"{name:18}{old!s:37}{new!s}" for name, old, new in self._rates()]
         lines += [f"{self.better} prompts got better, {self.worse} worse, of {self.before.n}"]
-        lines += [self._parts(), self.sentence]
-        return "\n".join(lines if self.prompts_known else [*lines, UNKNOWN_PROMPTS])
+        return "\n".join([*lines, self._parts(), self.sentence])
 
     def _rates(self) -> list[tuple]:
-        given = [rate or "none in form" for rate in (self.given_before, self.given_after)]
+        sides = self.before, self.after
         return [
-            ("in form", self.format_before, self.format_after),
-            ("right, if in form", *given),
-            ("in form and right", self.before, self.after),
+            ("in form", *(side.format for side in sides)),
+            ("right, if in form", *(side.accuracy_given_format or "none in form" for side in sides)),
+            ("in form and right", *(side.accuracy for side in sides)),
         ]
 
     def _parts(self) -> str:
-        if self.given_before is None or self.given_after is None:
+        if not (any(self.before.formed) and any(self.after.formed)):
             return "the gain cannot be split: one side was never in form"
-        if self.format_part is None or self.answer_part is None:
+        if self.format_part is None:
             return f"the gain is not split: too few in form (fewer than {ENOUGH_IN_FORM}, all alike)"
         return f"by form {self.format_part.signed()}, by answers {self.answer_part.signed()}"
+
+
+def _accuracy_changed(change: float, text: str, is_shown: bool) -> str:
+    """The beginning of each sentence about a change of strict accuracy."""
+    if not is_shown:
+        return f"No improvement shown: strict accuracy changed by {text}"
+    return f"Strict accuracy {'rose' if change > 0 else 'FELL'} by {text}"
+
+
+def _tested_change(change: float, text: str, is_shown: bool, p_value: float) -> str:
+    """The same, and how likely chance alone would do it."""
+    chance = "; chance alone does this with {} (paired test)." if is_shown else ", within chance (paired test, {})."
+    return _accuracy_changed(change, text, is_shown) + chance.format(p_text(p_value))
 
 
 def compare(before: Evaluation, after: Evaluation, *, seed: int = 0) -> Comparison:
     """Compare two evaluations of the same prompts; ``seed`` draws the bootstrap's resamples.
 
     Raises:
-        CourseError: they are not of the same prompts in the same order, as far as that can be told; where it
-            cannot, the printed comparison says so.
+        CourseError: they are not of the same prompts in the same order.
     """
     check_same_prompts(before, after)
-    format_part, answer_part = _gain_parts(before, after, seed)
-    pairs = list(zip(before.right, after.right, strict=True))
-    return Comparison(
-        before=before.accuracy,
-        after=after.accuracy,
-        format_before=before.format,
-        format_after=after.format,
-        given_before=before.accuracy_given_format,
-        given_after=after.accuracy_given_format,
-        better=pairs.count((False, True)),
-        worse=pairs.count((True, False)),
-        difference=paired_interval(before.right, after.right, seed=seed),
-        p_value=mcnemar_p_value(before.right, after.right),
-        format_part=format_part,
-        answer_part=answer_part,
-        asked=max(before.asked, after.asked, key=len),
-        prompts_known=min(len(before.asked), len(after.asked)) == 2,
-        said=(checksum(before.sampled), checksum(after.sampled)),
-        greedy_before=before.sampled == before.greedy,
-    )
+    difference, better, worse, p_value = paired_change(before.right, after.right, seed=seed)
+    return Comparison(before, after, difference, better, worse, p_value, *_gain_parts(before, after, seed))
 
 
 def check_same_prompts(before: Evaluation, after: Evaluation) -> None:
-    """Raise a CourseError where two evaluations are of different prompts, as far as that can be told."""
-    if before.n != after.n:
-        raise CourseError(f"{before.n} prompts before and {after.n} after. Evaluate both on the same rows.")
-    for old, new in zip(before.asked, after.asked, strict=False):
-        if old != new:
-            raise CourseError(
-                "The two evaluations are of different prompts, or of the same in another order, so no prompt can be "
-                "compared with itself. Evaluate both on the same rows."
-            )
+    """Raise a CourseError if two evaluations are of different prompts."""
+    if before.asked != after.asked:
+        raise CourseError(
+            f"The two evaluations ({before.n} and {after.n} prompts) are of different prompts, or of the same in "
+            "another order, so no prompt can be compared with itself. Evaluate both on the same rows."
+        )
 
 
 def split_gain(
@@ -177,11 +143,11 @@ def split_gain(
     """How much of a gain in strict accuracy came from the form, and how much from the answers.
 
     Strict accuracy is a product: the share ``f`` in form, times the share ``a`` of those that is right.
-    Kitagawa 1955 (J. Am. Stat. Assoc. 50:1168) splits the change of a product, each factor's change
-    weighed by the mean of the other:
-    ``f1 a1 - f0 a0 = (f1 - f0) (a0 + a1) / 2 + (a1 - a0) (f0 + f1) / 2``, exactly.
+    Kitagawa 1955 (J. Am. Stat. Assoc. 50:1168) splits the change of a product exactly. Each factor's change is
+    weighted by the mean of the other:
+    ``f1 a1 - f0 a0 = (f1 - f0) (a0 + a1) / 2 + (a1 - a0) (f0 + f1) / 2``.
 
-    Arithmetic, not cause: the answers in form before and after stand on different prompts.
+    This is arithmetic, not cause: the answers in form before and after belong to different prompts.
 
     >>> form, answers = split_gain(0.25, 0.8, 1.0, 0.9)
     >>> round(form, 4), round(answers, 4), round(form + answers - (1.0 * 0.9 - 0.25 * 0.8), 12)
@@ -193,33 +159,29 @@ def split_gain(
 
 
 def _gain_parts(before: Evaluation, after: Evaluation, seed: int) -> tuple[Estimate | None, Estimate | None]:
-    """Both parts with bootstrap intervals over the prompts; None where one side was too seldom in form."""
+    """Both parts with bootstrap intervals over the prompts; None if one side was too rarely in form."""
     if not (_can_be_resampled(before.accuracy_given_format) and _can_be_resampled(after.accuracy_given_format)):
         return None, None
+    shares = [(side.format.value, side.accuracy.value / side.format.value) for side in (before, after)]
+    values = split_gain(*shares[0], *shares[1])
     columns = [before.formed, before.right, after.formed, after.right]
-    both = split_gain(*_factors(*(sum(column) / before.n for column in columns)))
-    return tuple(
-        Estimate(value, *bootstrap_interval(columns, _part(number), seed=seed)) for number, value in enumerate(both)
-    )
+    ends = [bootstrap_interval(columns, _part(number), seed=seed) for number in (0, 1)]
+    return Estimate(values[0], *ends[0]), Estimate(values[1], *ends[1])
 
 
 def _can_be_resampled(given: Rate | None) -> bool:
-    """Whether a bootstrap can tell how sure this rate is: of 1 in form and right, each resample says 100 %."""
+    """Whether a bootstrap shows how sure this rate is: if 1 is in form and right, each resample says 100 %."""
     return given is not None and (given.n >= ENOUGH_IN_FORM or 0 < given.hits < given.n)
 
 
-def _factors(formed0: float, right0: float, formed1: float, right1: float) -> tuple[float, float, float, float]:
-    """Shares in form, and shares right of those: the order of `split_gain`."""
-    return formed0, right0 / formed0, formed1, right1 / formed1
-
-
 def _part(number: int) -> Callable:
-    """One part of the gain as a statistic for scipy, of four columns; NaN where a resample has none in form."""
+    """One part of the gain as a statistic for scipy, of four columns; NaN if a resample has none in form."""
     import numpy
 
-    def statistic(*columns: "numpy.ndarray", axis: int = -1) -> "numpy.ndarray":
+    def statistic(*columns: "numpy.ndarray", axis: int) -> "numpy.ndarray":
+        formed0, right0, formed1, right1 = (column.mean(axis=axis) for column in columns)
         with numpy.errstate(invalid="ignore", divide="ignore"):
-            return split_gain(*_factors(*(column.mean(axis=axis) for column in columns)))[number]
+            return split_gain(formed0, right0 / formed0, formed1, right1 / formed1)[number]
 
     return statistic
 
@@ -239,17 +201,15 @@ class SeedsComparison:
     @property
     def improved(self) -> bool:
         """Whether an improvement is shown."""
-        return not self.difference.covers_zero and self.difference.value > 0
+        return self.difference.low > 0
 
     @property
     def sentence(self) -> str:
         """What may be said of the training, not of one policy."""
-        count = len(self.differences)
+        change, count = self.difference, len(self.differences)
         few = "; so few seeds make it wide" if count < 6 else ""
-        told = f"{self.difference.signed()}, the mean of {count} seeds with a t interval{few}"
-        if self.difference.covers_zero:
-            return f"No improvement shown: strict accuracy changed by {told}."
-        return f"Strict accuracy {'rose' if self.improved else 'FELL'} by {told}."
+        text = f"{change.signed()}, the mean of {count} seeds with a t interval{few}."
+        return _accuracy_changed(change.value, text, not change.covers_zero)
 
     def __str__(self) -> str:
         """The seeds' differences, and the sentence."""
@@ -259,17 +219,19 @@ class SeedsComparison:
 def compare_seeds(comparisons: Sequence[Comparison]) -> SeedsComparison:
     """Does the training help, whatever its seed? From one `Comparison` for each seed.
 
-    The interval is over seeds: it says what another training would do *on these prompts*. The seeds must be
-    chosen before their results are seen, and all of them be counted.
+    The interval is over seeds: it says what another training run would do *on these prompts*. Choose the seeds
+    before you see their results, and count all of them.
 
     Each seed needs a sampled before of its own. The noise of a shared one is in all differences alike, so the
-    interval, which knows only how the seeds differ, does not see it: where nothing happened (200 prompts, 23 %
+    interval, which knows only how the seeds differ, does not see it: if nothing happened (200 prompts, 23 %
     right), such intervals leave zero out in 16 of 100 cases with three seeds and in half of them with ten.
     Sample the afters with different seeds, too. Greedy texts have no such noise, and may be shared.
 
-    >>> from grpo_utils.evaluation import judge
+    >>> from datasets import Dataset
+    >>> from grpo_utils.evaluation.judging import judge
+    >>> rows = Dataset.from_dict({"prompt": ["15 + 27?"] * 50, "answer": ["42"] * 50})
     >>> form = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
-    >>> result = lambda n: judge([form] * n + ["42"] * (50 - n), [form] * 50, ["42"] * 50)
+    >>> result = lambda n: judge([form] * n + ["42"] * (50 - n), [form] * 50, rows)
     >>> pairs = [(result(before), result(after)) for before, after in ((20, 21), (22, 21), (19, 23))]
     >>> print(compare_seeds([compare(*pair) for pair in pairs]))
     seeds: +0.020, -0.020, +0.080
@@ -283,7 +245,8 @@ def compare_seeds(comparisons: Sequence[Comparison]) -> SeedsComparison:
         CourseError: there are fewer than two comparisons, two of them share their sampled results, or they
             are of different prompts.
     """  # noqa: E501
-    _check_seeds(comparisons)
+    for (earlier, old), (place, new) in combinations(enumerate(comparisons, start=1), 2):
+        _check_two_seeds(f"Comparisons {earlier} and {place}", old, new)
     differences = tuple(comparison.difference.value for comparison in comparisons)
     finest = 1 / min((comparison.before.n for comparison in comparisons), default=1)
     mean, low, high = t_interval(differences, least_scatter=finest)
@@ -297,31 +260,58 @@ def _sampling_error(comparisons: Sequence[Comparison]) -> float:
     return math.sqrt(sum(variances)) / len(comparisons)
 
 
-def _check_seeds(comparisons: Sequence[Comparison]) -> None:
-    """Raise a CourseError where two comparisons are of other prompts, or not independent."""
-    for place, new in enumerate(comparisons, start=1):
-        for earlier, old in enumerate(comparisons[: place - 1], start=1):
-            _check_two_seeds(f"Comparisons {earlier} and {place}", old, new)
-
-
 def _check_two_seeds(which: str, old: Comparison, new: Comparison) -> None:
-    same_asked = all(a == b for a, b in zip(old.asked, new.asked, strict=False))
-    if old.before.n != new.before.n or not same_asked:
+    """Raise a CourseError if two comparisons are of different prompts, or not independent."""
+    if old.before.asked != new.before.asked:
         raise CourseError(f"{which} are of different prompts. Evaluate all seeds on the same rows.")
-    if old is new or (old.said == new.said and not old.greedy_before):
-        raise CourseError(f"{which} are of the same texts: one training counted twice. Give each training once.")
-    if old.said[0] == new.said[0] and not old.greedy_before:
+    shared = old.before.sampled == new.before.sampled and old.before.sampled != old.before.greedy
+    if old is new or (shared and old.after.sampled == new.after.sampled):
+        raise CourseError(f"{which} are of the same texts: one training run counted twice. Give each run once.")
+    if shared:
         raise CourseError(
             f"{which} share the same sampled before, whose noise the interval over the seeds cannot see. "
-            "Sample the base anew for each training: evaluate(base, ..., seed=another)."
+            "Sample the base again for each training run: evaluate(base, ..., seed=another)."
         )
+
+
+def side_by_side(
+    rows: "Dataset", before: Evaluation, after: Evaluation, rewards: Sequence[Callable] = ()
+) -> "DataFrame":
+    """One row per prompt: the question, the gold answer, both texts, whether right, each reward before and after.
+
+    Columns: ``prompt``, ``gold``, ``before``, ``after``, ``right before``, ``right after``, then for every
+    reward ``NAME before`` and ``NAME after``. Rewards are called as TRL calls them, with chat messages and all
+    columns of ``rows``. To see what got worse: ``table[table["right before"] & ~table["right after"]]``.
+
+    Raises:
+        CourseError: the evaluations are of different prompts.
+    """
+    import pandas
+
+    check_same_prompts(before, after)
+    columns = {name: list(rows[name]) for name in rows.column_names if name != "prompt"}
+    table = {
+        "prompt": [prompt[-1]["content"] for prompt in rows["prompt"]],
+        "gold": columns["answer"],
+        "before": before.sampled,
+        "after": after.sampled,
+        "right before": before.right,
+        "right after": after.right,
+    }
+    for reward in rewards:
+        for side in ("before", "after"):
+            said = [as_chat(text) for text in table[side]]
+            table[f"{reward_name(reward)} {side}"] = reward(completions=said, prompts=list(rows["prompt"]), **columns)
+    return pandas.DataFrame(table)
 
 
 def before_after(before: dict, after: dict, p_value: float, merged: dict | None = None) -> str:
     """The before/after tables as plain text, from summaries, and one sentence that reads them.
 
-    >>> from grpo_utils.evaluation import judge
-    >>> old = judge(["It is 42."] * 20, ["It is 42."] * 20, ["42"] * 20).summary()
+    >>> from datasets import Dataset
+    >>> from grpo_utils.evaluation.judging import judge
+    >>> rows = Dataset.from_dict({"prompt": ["15 + 27?"] * 20, "answer": ["42"] * 20})
+    >>> old = judge(["It is 42."] * 20, ["It is 42."] * 20, rows).summary()
     >>> print(before_after(old, old, p_value=1.0))
                n   format    accuracy (95 % interval)   greedy
     before    20    0.000      0.000 (0.000 to 0.161)    0.000
@@ -395,10 +385,4 @@ def _share(value: float | None, interval: Sequence[float] | None) -> str:
 def verdict(before: dict, after: dict, p_value: float) -> str:
     """What the paired test says of the change in strict accuracy, in one sentence."""
     change = after["accuracy"] - before["accuracy"]
-    if p_value >= SIGNIFICANT:
-        return (
-            f"No improvement shown: strict accuracy changed by {change:+.3f}, "
-            f"within chance (paired test, {p_text(p_value)})."
-        )
-    direction = "rose" if change > 0 else "FELL"
-    return f"Strict accuracy {direction} by {change:+.3f}; chance alone does this with {p_text(p_value)} (paired test)."
+    return _tested_change(change, f"{change:+.3f}", p_value < SIGNIFICANT, p_value)

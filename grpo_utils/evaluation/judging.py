@@ -1,15 +1,15 @@
 """Which completions are in form, and which are right.
 
+    >>> from datasets import Dataset
+    >>> rows = Dataset.from_dict({"prompt": ["15 + 27?"] * 3, "answer": ["42", "43", "42"]})
     >>> form = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
-    >>> result = judge([form, form, "It is 42."], [form] * 3, ["42", "43", "42"])
+    >>> result = judge([form, form, "It is 42."], [form] * 3, rows)
     >>> str(result.accuracy), str(result.accuracy_given_format)
     ('0.333 (0.061 to 0.792), 1 of 3', '0.500 (0.095 to 0.905), 1 of 2')
 
 Right is strict: the form and the answer in it (`grpo_utils.is_strictly_right`).
 """
 
-import json
-import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,20 +23,17 @@ if TYPE_CHECKING:
     from datasets import Dataset
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-NOTHING = "There are no held-out rows to evaluate on; a rate of nothing is no rate. Give at least one row."
-
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a policy said to ``n`` prompts, and which of it was in form and right.
+    """What a policy said to ``n`` prompts, and how much of it was in form and right.
 
     Attributes:
-        sampled, greedy: one text a prompt.
+        sampled, greedy: one text per prompt.
         formed, right: of the sampled texts, which are in form; which are in form and right.
         greedy_right: which greedy texts are in form and right.
-        asked: checksums of the gold answers and, where they are known, of the prompts, in their order,
-            so that a comparison of different prompts is refused; empty where they were not kept.
-        kinds: what kind of question each prompt is, such as "carry"; empty where the rows have no kinds.
+        asked: each prompt with its gold answer, in order, so that a comparison of different prompts is refused.
+        kinds: what kind of question each prompt is, such as "carry"; empty if the rows have no kinds.
     """
 
     sampled: list[str]
@@ -44,13 +41,13 @@ class Evaluation:
     formed: list[bool]
     right: list[bool]
     greedy_right: list[bool]
-    asked: tuple[str, ...] = ()
-    kinds: tuple[str, ...] = ()
+    asked: list[tuple[list[dict], str]]
+    kinds: list[str]
 
     @property
     def n(self) -> int:
         """The number of prompts."""
-        return len(self.sampled)
+        return len(self.right)
 
     @property
     def format(self) -> Rate:
@@ -64,8 +61,8 @@ class Evaluation:
 
     @property
     def accuracy_given_format(self) -> Rate | None:
-        """How many of the sampled texts *that are in form* are right; None where none is in form."""
-        return _given_format(self.formed, self.right)
+        """How many of the sampled texts *that are in form* are right; None if none is in form."""
+        return Rate(sum(self.right), sum(self.formed)) if any(self.formed) else None
 
     @property
     def greedy_accuracy(self) -> Rate:
@@ -75,11 +72,14 @@ class Evaluation:
     def summary(self) -> dict:
         """The rates of `report.json`, with 95 % Wilson intervals.
 
-        The accuracy given format is a share of the ``formed`` texts, and None where there are none. All other
-        rates are shares of ``n``. Where the prompts have kinds, ``by_kind`` has the counts of each.
+        The accuracy given format is a share of the ``formed`` texts, and None if there are none. All other
+        rates are shares of ``n``. If the prompts have kinds, ``by_kind`` has the counts of each.
 
+        >>> from datasets import Dataset
         >>> form = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
-        >>> summary = judge([form, "42"], [form] * 2, ["42"] * 2, kinds=["carry", "no carry"]).summary()
+        >>> columns = {"prompt": ["15 + 27?"] * 2, "answer": ["42"] * 2, "kind": ["carry", "no carry"]}
+        >>> rows = Dataset.from_dict(columns)
+        >>> summary = judge([form, "42"], [form] * 2, rows).summary()
         >>> summary["format_rate"], summary["formed"], summary["accuracy_given_format"]
         (0.5, 1, 1.0)
         >>> summary["by_kind"]["no carry"]
@@ -97,33 +97,22 @@ class Evaluation:
 
     def _by_kind(self) -> dict[str, dict]:
         """The counts of each kind of prompt, sorted by name so that two reports have them in one order."""
-        places = {kind: [i for i, other in enumerate(self.kinds) if other == kind] for kind in sorted(set(self.kinds))}
-        return {
-            kind: {"n": len(of), **_in_form([self.formed[i] for i in of], [self.right[i] for i in of])}
-            for kind, of in places.items()
-        }
-
-
-def _given_format(formed: Sequence[bool], right: Sequence[bool]) -> Rate | None:
-    """How many of the texts in form are right; None where none is in form.
-
-    >>> _given_format([True, True, False], [True, False, False]), _given_format([False], [False])
-    (Rate(hits=1, n=2), None)
-    """
-    return Rate(sum(right), sum(formed)) if any(formed) else None
+        counts = {}
+        for kind in sorted(set(self.kinds)):
+            places = [place for place, other in enumerate(self.kinds) if other == kind]
+            formed, right = ([flags[place] for place in places] for flags in (self.formed, self.right))
+            counts[kind] = {"n": len(places), **_in_form(formed, right)}
+        return counts
 
 
 def _in_form(formed: Sequence[bool], right: Sequence[bool]) -> dict:
-    """The part of a summary that counts texts in form alone.
-
-    >>> _in_form([False], [False])
-    {'formed': 0, 'accuracy_given_format': None, 'accuracy_given_format_ci95': None}
-    """
-    given = _given_format(formed, right)
+    """The part of a summary that is about the texts in form alone."""
+    given = Rate(sum(right), sum(formed))
+    known = given.n > 0
     return {
-        "formed": sum(formed),
-        "accuracy_given_format": given.value if given else None,
-        "accuracy_given_format_ci95": given.interval if given else None,
+        "formed": given.n,
+        "accuracy_given_format": given.value if known else None,
+        "accuracy_given_format_ci95": given.interval if known else None,
     }
 
 
@@ -133,16 +122,13 @@ class Samples:
 
     Attributes:
         texts: what was said.
-        formed, right: which of it is in form; which is in form and right.
+        right: which of it is in form and right.
         answers: the gold answer of each prompt.
-        asked: as in `Evaluation`.
     """
 
     texts: list[list[str]]
-    formed: list[list[bool]]
     right: list[list[bool]]
     answers: list[str]
-    asked: tuple[str, ...] = ()
 
     @property
     def n(self) -> int:
@@ -154,27 +140,27 @@ class Samples:
         """The number of samples of each prompt."""
         return len(self.texts[0])
 
-    def pass_at_k_of_each(self, k: int) -> list[float]:
-        """For each prompt, the chance that at least one of ``k`` samples is right (see `pass_at_k`)."""
-        return [pass_at_k(self.samples, sum(row), k) for row in self.right]
-
     def pass_at_k(self, k: int) -> Estimate:
-        """The mean over the prompts, with a 95 % bootstrap interval over the prompts.
+        """The chance that at least one of ``k`` samples is right (see `pass_at_k`), as a mean over the prompts.
 
-        >>> samples = judge_samples([["<reasoning>2</reasoning><answer>2</answer>", "2"]] * 3, ["2"] * 3)
+        The 95 % bootstrap interval is over the prompts.
+
+        >>> from datasets import Dataset
+        >>> rows = Dataset.from_dict({"answer": ["2"] * 3})
+        >>> samples = judge_samples([["<reasoning>2</reasoning><answer>2</answer>", "2"]] * 3, rows)
         >>> samples.pass_at_k(1).value, samples.pass_at_k(2).value
         (0.5, 1.0)
 
         Raises:
             CourseError: ``k`` is above the number of samples, or below 1.
         """
-        return mean_interval(self.pass_at_k_of_each(k), bounds=(0.0, 1.0))
+        return mean_interval([pass_at_k(self.samples, sum(row), k) for row in self.right], bounds=(0.0, 1.0))
 
     def majority_of_each(self, read: Callable[[str], str | None] | None = None) -> list[float]:
         """For each prompt, whether the majority of its samples is right (see `majority_right`).
 
         Args:
-            read: gives the answer of a text, or None where it has none and does not vote. Left out:
+            read: gives the answer of a text, or None if it has none and does not vote. Left out:
                 the answer of a text in the asked form.
         """
         read = read or _strict_answer
@@ -192,50 +178,30 @@ def _strict_answer(text: str) -> str | None:
 
 
 def evaluate(
-    model: "PreTrainedModel",
-    tokenizer: "PreTrainedTokenizerBase",
-    rows: "Dataset",
-    *,
-    max_new_tokens: int,
-    temperature: float = 1.0,
-    batch_size: int = 200,
-    seed: int = 0,
+    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", rows: "Dataset", **decoding: float
 ) -> Evaluation:
     """Answer the prompts of ``rows`` sampled and greedily, and judge both against ``answer``.
 
-    If the rows have a column ``kind`` (the additions' is "carry" or "no carry"), the summary counts each kind apart.
+    ``decoding`` is ``max_new_tokens``, ``temperature``, ``batch_size`` and ``seed`` of `generate`. If the rows have
+    a column ``kind`` (the additions' is "carry" or "no carry"), the summary counts each kind separately.
 
     Raises:
         CourseError: there are no rows.
     """
-    if not len(rows):
-        raise CourseError(NOTHING)
-    how = dict(max_new_tokens=max_new_tokens, temperature=temperature, batch_size=batch_size, seed=seed)
-    sampled, greedy = answer_twice(model, tokenizer, rows["prompt"], **how)
-    return judge_rows(sampled, greedy, rows)
+    return judge(*answer_twice(model, tokenizer, _prompts(rows), **decoding), rows)
 
 
 def evaluate_samples(
-    model: "PreTrainedModel",
-    tokenizer: "PreTrainedTokenizerBase",
-    rows: "Dataset",
-    *,
-    samples: int,
-    max_new_tokens: int,
-    temperature: float = 1.0,
-    batch_size: int = 200,
-    seed: int = 0,
+    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", rows: "Dataset", *, samples: int, **decoding: float
 ) -> Samples:
-    """Answer each prompt of ``rows`` ``samples`` times and judge all against ``answer``.
+    """Answer each prompt of ``rows`` ``samples`` times and judge all answers against ``answer``.
+
+    ``decoding`` is ``max_new_tokens``, ``temperature``, ``batch_size`` and ``seed`` of `generate`.
 
     Raises:
         CourseError: there are no rows, fewer than one sample, or several at temperature 0.
     """
-    if not len(rows):
-        raise CourseError(NOTHING)
-    how = dict(samples=samples, max_new_tokens=max_new_tokens, temperature=temperature)
-    texts = generate_samples(model, tokenizer, rows["prompt"], batch_size=batch_size, seed=seed, **how)
-    return judge_samples(texts, rows["answer"], rows["prompt"])
+    return judge_samples(generate_samples(model, tokenizer, _prompts(rows), samples=samples, **decoding), rows)
 
 
 def pass_rates(
@@ -244,104 +210,59 @@ def pass_rates(
     rows: "Dataset",
     *,
     samples: int = 8,
-    max_new_tokens: int,
-    temperature: float = 1.0,
-    batch_size: int = 200,
-    seed: int = 0,
+    **decoding: float,
 ) -> list[float]:
-    """For each row the share of ``samples`` completions that is in form and right, from 0 to 1.
+    """For each row, the share of ``samples`` completions that is in form and right, from 0 to 1.
 
-    For `grpo_utils.drop_tied`. It costs ``samples`` completions a row, and 0 of 8 does not mean never: a prompt
-    that is solved three times in ten comes out so too, in one case of 17 (0.7 ** 8).
-
-    Raises:
-        CourseError: there are no rows, fewer than one sample, or several at temperature 0.
+    For `grpo_utils.drop_tied`; arguments and errors as `evaluate_samples`. It costs ``samples`` completions per
+    row, and 0 of 8 does not mean never: a prompt that is solved three times in ten gives 0 of 8 in one case of 17
+    (0.7 ** 8).
     """
-    how = dict(samples=samples, max_new_tokens=max_new_tokens, temperature=temperature)
-    said = evaluate_samples(model, tokenizer, rows, batch_size=batch_size, seed=seed, **how)
-    return [sum(right) / said.samples for right in said.right]
+    said = evaluate_samples(model, tokenizer, rows, samples=samples, **decoding)
+    return [sum(right) / samples for right in said.right]
 
 
-def judge(
-    sampled: Sequence[str],
-    greedy: Sequence[str],
-    answers: Sequence[str],
-    prompts: Sequence[list[dict]] | None = None,
-    kinds: Sequence[str] | None = None,
-) -> Evaluation:
-    """Judge texts that were already generated, one sampled and one greedy for each gold answer.
+def _prompts(rows: "Dataset") -> list[list[dict]]:
+    if not len(rows):
+        raise CourseError("There are no held-out rows to evaluate on. Give at least one row.")
+    return list(rows["prompt"])
 
-    With ``kinds``, one name for each prompt, the summary also counts each kind apart.
 
+def judge(sampled: Sequence[str], greedy: Sequence[str], rows: "Dataset") -> Evaluation:
+    """Judge texts that were already generated: one sampled and one greedy text for each row.
+
+    ``rows`` need the columns ``prompt`` and ``answer``. With ``kind``, the summary also counts each kind separately.
+
+    >>> from datasets import Dataset
     >>> form = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
-    >>> judge([form, "It is 42."], [form, form], ["42", "42"]).summary()["accuracy"]
-    0.5
-
-    Raises:
-        CourseError: there is nothing to judge, or the lists differ in length.
+    >>> rows = Dataset.from_dict({"prompt": ["15 + 27?"] * 2, "answer": ["42"] * 2})
+    >>> judge([form, "It is 42."], [form, form], rows).accuracy
+    Rate(hits=1, n=2)
     """
-    _check_lengths(sampled=sampled, greedy=greedy, answers=answers, prompts=prompts, kinds=kinds)
+    answers = list(rows["answer"])
     return Evaluation(
         sampled=list(sampled),
         greedy=list(greedy),
         formed=[split_form(text) is not None for text in sampled],
-        right=[is_strictly_right(text, gold) for text, gold in zip(sampled, answers, strict=True)],
-        greedy_right=[is_strictly_right(text, gold) for text, gold in zip(greedy, answers, strict=True)],
-        asked=_checksums(answers, prompts),
-        kinds=tuple(str(kind) for kind in kinds or ()),
+        right=_which_are_right(sampled, answers),
+        greedy_right=_which_are_right(greedy, answers),
+        asked=list(zip(rows["prompt"], answers, strict=True)),
+        kinds=list(rows["kind"]) if "kind" in rows.column_names else [],
     )
 
 
-def judge_rows(sampled: Sequence[str], greedy: Sequence[str], rows: "Dataset") -> Evaluation:
-    """Judge texts against the rows that they answer: their gold answers and, where they have them, their kinds.
+def judge_samples(texts: Sequence[Sequence[str]], rows: "Dataset") -> Samples:
+    """Judge several texts for each row; ``texts`` has the shape (prompts, samples).
 
-    Raises:
-        CourseError: as `judge`.
-    """
-    kinds = rows["kind"] if "kind" in rows.column_names else None
-    return judge(sampled, greedy, rows["answer"], rows["prompt"], kinds)
-
-
-def judge_samples(
-    texts: Sequence[Sequence[str]], answers: Sequence[str], prompts: Sequence[list[dict]] | None = None
-) -> Samples:
-    """Judge several texts for each gold answer; ``texts`` has the shape (prompts, samples).
-
+    >>> from datasets import Dataset
     >>> form = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
-    >>> judge_samples([[form, "It is 42."]], ["42"]).right
+    >>> judge_samples([[form, "It is 42."]], Dataset.from_dict({"answer": ["42"]})).right
     [[True, False]]
-
-    Raises:
-        CourseError: there is nothing to judge, or the lists differ in length.
     """
-    _check_lengths(texts=texts, answers=answers, prompts=prompts)
-    counts = {len(said) for said in texts}
-    if len(counts) > 1 or 0 in counts:
-        raise CourseError(f"Each prompt needs the same number of samples, at least one; here: {sorted(counts)}.")
-    return Samples(
-        texts=[list(said) for said in texts],
-        formed=[[split_form(text) is not None for text in said] for said in texts],
-        right=[[is_strictly_right(text, gold) for text in said] for said, gold in zip(texts, answers, strict=True)],
-        answers=list(answers),
-        asked=_checksums(answers, prompts),
-    )
+    answers = list(rows["answer"])
+    by_sample = [_which_are_right(column, answers) for column in zip(*texts, strict=True)]
+    return Samples(list(texts), [list(row) for row in zip(*by_sample, strict=True)], answers)
 
 
-def _check_lengths(**lists: Sequence | None) -> None:
-    lengths = {name: len(values) for name, values in lists.items() if values is not None}
-    if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{count} {name}" for name, count in lengths.items())
-        raise CourseError(f"Each prompt needs one of each; here are {told}. Judge the texts with the rows they answer.")
-    if not min(lengths.values()):
-        raise CourseError(NOTHING)
-
-
-def _checksums(answers: Sequence[str], prompts: Sequence[list[dict]] | None) -> tuple[str, ...]:
-    """What was asked, in order: a checksum of the answers and, if known, one of the prompts."""
-    asked = [list(answers)] if prompts is None else [list(answers), list(prompts)]
-    return tuple(checksum(part) for part in asked)
-
-
-def checksum(part: list) -> str:
-    """Eight hex digits that two different lists of texts or messages hardly ever share."""
-    return f"{zlib.crc32(json.dumps(part, sort_keys=True).encode()):08x}"
+def _which_are_right(texts: Sequence[str], answers: Sequence[str]) -> list[bool]:
+    return [is_strictly_right(text, gold) for text, gold in zip(texts, answers, strict=True)]

@@ -1,4 +1,4 @@
-"""Rates, intervals and tests: numbers in, numbers out. All intervals hold 95 % unless asked otherwise.
+"""Rates, intervals and tests: numbers in, numbers out. All intervals hold 95 %.
 
     >>> str(Rate(190, 200)), round(mcnemar_p_value([False] * 6, [True] * 6), 5)
     ('0.950 (0.910 to 0.973), 190 of 200', 0.03125)
@@ -9,14 +9,13 @@ prompts, the unbiased estimator for pass@k, Student's t for a handful of seeds.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from statistics import fmean
+from typing import NamedTuple
 
 from ..errors import CourseError
 from ..rewards import same_answer
 
-if TYPE_CHECKING:
-    import numpy
-
+CONFIDENCE = 0.95
 RESAMPLES = 9999
 SIGNIFICANT = 0.05
 
@@ -165,42 +164,40 @@ def mcnemar_p_value(before: Sequence[bool], after: Sequence[bool]) -> float:
 def sign_test(before: Sequence[float], after: Sequence[float]) -> float:
     """Exact two-sided sign test on the same prompts before and after (Arbuthnot 1710; Dixon and Mood 1946).
 
-    For scores of a prompt, as McNemar's test for right and wrong: of the prompts whose score changed, under
-    "no change" each would as often have scored higher as lower. By how much does not count.
+    McNemar's test for scores instead of right and wrong: under "no change", each prompt whose score changed
+    would score higher as often as lower. The size of a change does not count.
 
     >>> sign_test([0.5] * 6, [0.75] * 6), sign_test([1.0] * 4, [0.0] * 4), sign_test([0.5], [0.5])
     (0.03125, 0.125, 1.0)
 
     Raises:
-        CourseError: the lists differ in length, are empty, or hold None or what is not finite.
+        CourseError: the lists differ in length, are empty, or hold None or a value that is not finite.
     """
     from scipy.stats import binomtest
 
-    better, worse = _count_changes(before, after)
+    better, worse = _better_and_worse(_changes(before, after))
     return float(binomtest(better, better + worse).pvalue) if better + worse else 1.0
 
 
-def _count_changes(before: Sequence[float], after: Sequence[float]) -> tuple[int, int]:
-    """How many scored higher, and lower, than before."""
-    _check_pairs(before, after)
-    pairs = list(zip(before, after, strict=True))
-    return sum(bool(new > old) for old, new in pairs), sum(bool(new < old) for old, new in pairs)
-
-
-def _check_pairs(before: Sequence, after: Sequence) -> None:
-    if len(before) != len(after):
+def _changes(before: Sequence[float], after: Sequence[float]) -> list[float]:
+    """Each prompt's score after, minus its score before."""
+    if not len(before) == len(after) > 0:
         raise CourseError(
             f"{len(before)} results before and {len(after)} after: a paired test compares each prompt with itself. "
-            "Evaluate both on the same rows."
+            "Evaluate both on the same rows, at least one."
         )
-    if not len(before):
-        raise CourseError("There are no results to compare. Evaluate on at least one row.")
     _check_numbers(before)
     _check_numbers(after)
+    return [float(new) - float(old) for old, new in zip(before, after, strict=True)]
+
+
+def _better_and_worse(changes: Sequence[float]) -> tuple[int, int]:
+    """How many changes are above zero, and how many below."""
+    return sum(change > 0 for change in changes), sum(change < 0 for change in changes)
 
 
 def _check_numbers(values: Sequence[float]) -> None:
-    """Raise a CourseError where a value is None, NaN or infinite: a mean with it would be NaN, and hide it."""
+    """Raise a CourseError if a value is None, NaN or infinite: the mean would be NaN, and hide it."""
     for place, value in enumerate(values, start=1):
         if value is None or not math.isfinite(value):
             raise CourseError(
@@ -209,59 +206,46 @@ def _check_numbers(values: Sequence[float]) -> None:
             )
 
 
-def mean_interval(
-    values: Sequence[float],
-    *,
-    bounds: tuple[float, float] | None = None,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> Estimate:
-    """The mean of one number a prompt, with a percentile bootstrap interval over the prompts (Efron 1979).
+def mean_interval(values: Sequence[float], *, bounds: tuple[float, float] | None = None, seed: int = 0) -> Estimate:
+    """The mean of one number per prompt, with a percentile bootstrap interval over the prompts (Efron 1979).
 
     Every resample draws as many prompts as there are, with replacement. Percentile, not scipy's default
     BCa, which is undefined where all values are equal.
 
     Args:
-        values: one number a prompt.
-        bounds: the least and the largest value that is possible. Where all ``n`` values are equal the
-            bootstrap sees no spread, which is no proof that there is none. Up to ``1 - low`` of all prompts may
-            then do otherwise, ``low`` being the lower end of ``wilson_interval(n, n)``, and the interval reaches
-            as far towards the bounds as that allows. Without bounds it has no width there. Where all but a
-            few are equal the bootstrap's interval is still too narrow: trust the exact test more.
-        confidence: how much the interval is to hold.
+        values: one number per prompt.
+        bounds: the least and the largest possible value. If all ``n`` values are equal, the bootstrap sees no
+            spread, which does not prove that there is none. Up to ``1 - low`` of all prompts may then behave
+            otherwise, where ``low`` is the lower end of ``wilson_interval(n, n)``, and the interval reaches as far
+            towards the bounds as that allows. Without bounds it has no width there. If all but a few values are
+            equal, the bootstrap's interval is still too narrow: trust the exact test more.
         seed: of the resamples.
 
     >>> str(mean_interval([0.0, 1.0] * 50)), str(mean_interval([1.0] * 50, bounds=(0.0, 1.0)))
     ('0.500 (0.400 to 0.600)', '1.000 (0.929 to 1.000)')
 
     Raises:
-        CourseError: there are no values, or one is None or not finite.
+        CourseError: a value is None or not finite.
     """
-    n = len(values)
-    if not n:
-        raise CourseError("The mean of no values is no number. Give at least one.")
+    import numpy
+
     _check_numbers(values)
-    mean = math.fsum(values) / n
+    mean = fmean(values)
     if len(set(values)) > 1:
-        return Estimate(mean, *bootstrap_interval([values], _mean, confidence=confidence, seed=seed))
+        return Estimate(mean, *bootstrap_interval([values], numpy.mean, seed=seed))
     least, largest = bounds or (mean, mean)
-    otherwise = 1 - wilson_interval(n, n, confidence)[0]
+    otherwise = 1 - wilson_interval(len(values), len(values))[0]
     return Estimate(mean, mean + otherwise * (least - mean), mean + otherwise * (largest - mean))
 
 
-def _mean(values: "numpy.ndarray", axis: int = -1) -> "numpy.ndarray":
-    return values.mean(axis=axis)
-
-
-def bootstrap_interval(
-    columns: Sequence[Sequence[float]], statistic: Callable, *, confidence: float = 0.95, seed: int = 0
-) -> list[float]:
+def bootstrap_interval(columns: Sequence[Sequence[float]], statistic: Callable, *, seed: int = 0) -> list[float]:
     """The percentile bootstrap interval of a statistic of columns that are resampled together, row by row.
 
     Args:
-        columns: one or more lists of one number a prompt.
+        columns: one or more lists of one number per prompt.
         statistic: takes as many arrays and ``axis=``, as for `scipy.stats.bootstrap`. Resamples where it is
             undefined (NaN) do not count.
+        seed: of the resamples.
     """
     import warnings
 
@@ -270,23 +254,20 @@ def bootstrap_interval(
 
     data = tuple(numpy.asarray(column, dtype=float) for column in columns)
     if len(data[0]) == 1:
-        return [float(statistic(*data))] * 2  # scipy asks for two rows; one has no spread
+        return [float(statistic(*data, axis=-1))] * 2  # scipy asks for two rows; one has no spread
     how = dict(paired=True, vectorized=True, n_resamples=RESAMPLES, batch=1000, method="percentile")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateDataWarning)  # scipy's own interval is not used
         found = bootstrap(data, statistic, **how, rng=numpy.random.default_rng(seed)).bootstrap_distribution
-    outside = (1 - confidence) / 2
+    outside = (1 - CONFIDENCE) / 2
     return [float(end) for end in numpy.nanquantile(found, [outside, 1 - outside])]
 
 
-def paired_interval(
-    before: Sequence[float], after: Sequence[float], *, confidence: float = 0.95, seed: int = 0
-) -> Estimate:
+def paired_interval(before: Sequence[float], after: Sequence[float], *, seed: int = 0) -> Estimate:
     """The mean change on the same prompts, with a paired bootstrap interval over the prompts.
 
-    A prompt is drawn with both of its results, so that what makes it hard counts on both sides. Results
-    from 0 to 1 (booleans, shares) are taken to be bounded, which matters where all prompts changed alike:
-    see `mean_interval`.
+    A prompt is drawn with both of its results, so what makes it hard counts on both sides. Results from 0 to 1
+    (booleans, shares) are taken to be bounded, which matters if all prompts changed alike: see `mean_interval`.
 
     >>> paired_interval([False, True] * 50, [True, True] * 50).signed()
     '+0.500 (+0.400 to +0.600)'
@@ -294,12 +275,11 @@ def paired_interval(
     '+0.000 (-0.071 to +0.071)'
 
     Raises:
-        CourseError: the lists differ in length, are empty, or hold None or what is not finite.
+        CourseError: the lists differ in length, are empty, or hold None or a value that is not finite.
     """
-    _check_pairs(before, after)
-    changes = [float(new) - float(old) for old, new in zip(before, after, strict=True)]
+    changes = _changes(before, after)
     bounded = all(0 <= value <= 1 for value in (*before, *after))
-    return mean_interval(changes, bounds=(-1.0, 1.0) if bounded else None, confidence=confidence, seed=seed)
+    return mean_interval(changes, bounds=(-1.0, 1.0) if bounded else None, seed=seed)
 
 
 def paired_change(before: Sequence[float], after: Sequence[float], *, seed: int = 0) -> Change:
@@ -309,9 +289,9 @@ def paired_change(before: Sequence[float], after: Sequence[float], *, seed: int 
     -0.040 (-0.080 to -0.010), p = 0.12: no change shown
 
     Raises:
-        CourseError: the lists differ in length, are empty, or hold None or what is not finite.
+        CourseError: the lists differ in length, are empty, or hold None or a value that is not finite.
     """
-    better, worse = _count_changes(before, after)
+    better, worse = _better_and_worse(_changes(before, after))
     return Change(paired_interval(before, after, seed=seed), better, worse, sign_test(before, after))
 
 
@@ -326,15 +306,13 @@ def pass_at_k(samples: int, right: int, k: int) -> float:
     (0.3, 0.916667, 1.0)
 
     Raises:
-        CourseError: ``k`` is not between 1 and ``samples``, or ``right`` not between 0 and ``samples``.
+        CourseError: ``k`` is not between 1 and ``samples``.
     """
     if not 1 <= k <= samples:
         raise CourseError(
-            f"pass@{k} cannot be estimated from {samples} samples a prompt. Draw at least {max(k, 1)}, "
+            f"pass@{k} cannot be estimated from {samples} samples per prompt. Draw at least {max(k, 1)}, "
             f"or ask for a k from 1 to {samples}."
         )
-    if not 0 <= right <= samples:
-        raise CourseError(f"{right} right of {samples} samples is no count. Give 0 to {samples}.")
     choices = math.comb(samples, k)
     return (choices - math.comb(samples - right, k)) / choices
 
@@ -365,18 +343,17 @@ def majority_right(winners: Sequence[str], gold: str) -> float:
     return sum(same_answer(winner, gold) for winner in winners) / len(winners) if winners else 0.0
 
 
-def t_interval(values: Sequence[float], confidence: float = 0.95, *, least_scatter: float = 0.0) -> Estimate:
-    """The mean of a few independent numbers, one a training seed, with Student's t interval (1908).
+def t_interval(values: Sequence[float], *, least_scatter: float = 0.0) -> Estimate:
+    """The mean of a few independent numbers, one per training seed, with Student's t interval (1908).
 
-    With two seeds the half-width is 12.7 standard errors, with three 4.3, with five 2.8. Assumes that the
+    With two seeds the half-width is 12.7 standard errors, with three 4.3, with five 2.8. It assumes that the
     seeds scatter normally, which so few cannot show.
 
     Args:
-        values: one number a seed.
-        confidence: how much the interval is to hold.
-        least_scatter: the standard deviation is taken to be at least this. For rates of ``n`` prompts, which
-            are multiples of ``1 / n``, equal values may differ by less than can be seen: give ``1 / n``.
-            Without it equal values say nothing of their scatter, and the interval is without end.
+        values: one number per seed.
+        least_scatter: the standard deviation is taken to be at least this. Rates of ``n`` prompts are multiples
+            of ``1 / n``, so equal values may differ by less than can be seen: give ``1 / n``. Without it, equal
+            values say nothing of their scatter, and the interval is infinite.
 
     >>> str(t_interval([0.70, 0.72, 0.77]))
     '0.730 (0.640 to 0.820)'
@@ -397,7 +374,7 @@ def t_interval(values: Sequence[float], confidence: float = 0.95, *, least_scatt
     _check_numbers(values)
     mean = float(numpy.mean(values))
     scatter = max(float(numpy.std(values, ddof=1)), least_scatter)
-    if scatter <= 1e-12 * abs(mean) or scatter == 0:  # equal, but for rounding
+    if scatter <= 1e-12 * abs(mean):  # equal, except for rounding
         return Estimate(mean, -math.inf, math.inf)
-    half = float(t.ppf((1 + confidence) / 2, len(values) - 1)) * scatter / math.sqrt(len(values))
+    half = float(t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) * scatter / math.sqrt(len(values))
     return Estimate(mean, mean - half, mean + half)

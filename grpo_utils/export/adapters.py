@@ -1,7 +1,7 @@
 """Save an adapter so that its files name the base as others know it.
 
 PEFT writes down where the base was loaded *from*. For a base in a local folder, such as a tiny
-model of this course, that is a path of the machine that trained: it helps nobody else, and tells
+model of this course, that is a path of the machine that trained: it helps nobody else, and shows
 what your folders are called. Here the name is replaced by a public one.
 """
 
@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 #: Where the Hub's cache keeps a model: models--OWNER--NAME/snapshots/COMMIT.
 IN_THE_HUBS_CACHE = re.compile(r"models--([\w.-]+?)--([\w.-]+)[/\\]snapshots[/\\]")
 
-LOADING = """---
+CODE = """from peft import PeftModel
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+base = {load}
+model = PeftModel.from_pretrained(base, "FOLDER_OR_ID_OF_THIS_ADAPTER")
+tokenizer = AutoTokenizer.from_pretrained("FOLDER_OR_ID_OF_THIS_ADAPTER")"""
+
+README = """---
 library_name: peft
 {header}---
 
@@ -28,12 +35,7 @@ library_name: peft
 It belongs to the base model `{base}` and does nothing without it.
 
 ```python
-from peft import PeftModel
-from transformers import AutoModelForCausalLM, AutoTokenizer
-
-base = {load}
-model = PeftModel.from_pretrained(base, "FOLDER_OR_ID_OF_THIS_ADAPTER")
-tokenizer = AutoTokenizer.from_pretrained("FOLDER_OR_ID_OF_THIS_ADAPTER")
+{code}
 ```
 {remark}"""
 
@@ -89,7 +91,8 @@ def save_adapter(
 def _readme(base: str) -> str:
     name = public_name(base)
     header = f"base_model: {name}\n" if is_hub_id(name) else ""
-    return LOADING.format(header=header, base=name, load=loading_code(base), remark=where_the_base_is(base))
+    code = CODE.format(load=loading_code(base))
+    return README.format(header=header, base=name, code=code, remark=where_the_base_is(base))
 
 
 def loading_code(base: str) -> str:

@@ -4,8 +4,8 @@
 
 A card written by hand says what its author remembers. This one says what the run wrote down: base,
 data, rewards and weights, settings, before and after with intervals, versions. It says "no
-improvement shown" where that is so. The card of a merged model compares the base with the merged model if the
-report has a ``merged_p_value`` (of `compare(before, merged)`). The licence is yours to choose: without one, none
+improvement shown" if none was shown. The card of a merged model compares the base with the merged model if the
+report has a ``merged_p_value`` (of `compare(before, merged)`). The license is yours to choose: without one, none
 is claimed.
 """
 
@@ -14,29 +14,33 @@ from decimal import ROUND_UP, Context
 from pathlib import Path
 
 from ..errors import CourseError
-from ..evaluation import rates_table, verdict
+from ..evaluation.comparing import rates_table, verdict
 from ..profiles import check_choice
+from . import adapters
 from .adapters import is_hub_id, loading_code, public_name, where_the_base_is
 
+#: The library that loads it, and its relation to the base, in the Hub's words.
 KINDS = {"adapter": ("peft", "adapter"), "merged": ("transformers", "finetune")}
+WHAT = {
+    "adapter": "A LoRA adapter for `{}`, trained with GRPO. It does nothing without its base.",
+    "merged": "`{}`, trained with GRPO and merged: it needs no adapter.",
+}
+CODE = {
+    "adapter": adapters.CODE,
+    "merged": """from transformers import pipeline
 
-#: How a dataset of this course is called on the Hub, and in words. The additions are made by the course.
-ON_THE_HUB = {"gsm8k": "openai/gsm8k"}
-IN_WORDS = {"gsm8k": "GSM8K", "addition": "two-digit additions, made by the course"}
+chat = pipeline("text-generation", model="FOLDER_OR_ID_OF_THIS_MODEL")
+messages = [
+{messages}]
+print(chat(messages, max_new_tokens=256, do_sample=False)[0]["generated_text"][-1]["content"])""",
+}
+#: A dataset of this course on the Hub, and in words. The course makes the additions itself.
+DATASETS = {"gsm8k": ("openai/gsm8k", "GSM8K"), "addition": (None, "two-digit additions, made by the course")}
 
 #: The training arguments that a reader asks for first; `report.json` has them all.
-TOLD = (
-    "learning_rate",
-    "lr_scheduler_type",
-    "optim",
-    "per_device_train_batch_size",
-    "gradient_accumulation_steps",
-    "num_generations",
-    "max_completion_length",
-    "temperature",
-    "beta",
-    "loss_type",
-    "scale_rewards",
+SETTINGS = (
+    *("learning_rate", "lr_scheduler_type", "optim", "per_device_train_batch_size", "gradient_accumulation_steps"),
+    *("num_generations", "max_completion_length", "temperature", "beta", "loss_type", "scale_rewards"),
 )
 
 CARD = """---
@@ -56,12 +60,12 @@ CARD = """---
 The model was trained with this system prompt, and expects it:
 
 ```text
-{system_prompt}
+{prompt}
 ```
 
 ## Training
 
-GRPO with TRL{unsloth}: {steps} steps, seed {seed}, base in {bits}, on {train_rows} rows of {dataset}.
+GRPO with TRL{and_unsloth}: {steps} steps, seed {seed}, base in {bits}, on {config[train_rows]} rows of {dataset}.
 
 | reward | weight |
 |---|---|
@@ -70,36 +74,26 @@ GRPO with TRL{unsloth}: {steps} steps, seed {seed}, base in {bits}, on {train_ro
 | setting | value |
 |---|---|
 {settings}
+| `lora_rank` | {config[lora][r]} |
+| `lora_alpha` | {config[lora][lora_alpha]} |
 
 ## Before and after
 
-On {n} held-out prompts, the same before and after. Accuracy is strict: form and answer both right.
+On {before[n]} held-out prompts, the same before and after. Accuracy is strict: form and answer both right.
 
 ```text
 {table}
+{sentence}
 ```
+
 {compared}
+
 ## Versions
 
-{versions}
+{used}
 
 The tokenizer was saved by transformers 5; what loads it needs transformers 5 too.
 """
-
-CODE = {
-    "merged": """from transformers import pipeline
-
-chat = pipeline("text-generation", model="FOLDER_OR_ID_OF_THIS_MODEL")
-messages = [
-{messages}]
-print(chat(messages, max_new_tokens=256, do_sample=False)[0]["generated_text"][-1]["content"])""",
-    "adapter": """from peft import PeftModel
-from transformers import AutoModelForCausalLM, AutoTokenizer
-
-base = {load}
-model = PeftModel.from_pretrained(base, "FOLDER_OR_ID_OF_THIS_ADAPTER")
-tokenizer = AutoTokenizer.from_pretrained("FOLDER_OR_ID_OF_THIS_ADAPTER")""",
-}
 
 
 def model_card(report: dict, *, kind: str = "merged", license: str = "") -> str:
@@ -108,13 +102,13 @@ def model_card(report: dict, *, kind: str = "merged", license: str = "") -> str:
     ``license`` is a Hub identifier such as ``apache-2.0``; it depends on the base, so there is no default.
 
     Raises:
-        CourseError: an unknown kind, or the report lacks what a card has to say.
+        CourseError: an unknown kind, or the report lacks a value that the card needs.
     """
     check_choice("kind", kind, tuple(KINDS))
     try:
-        return CARD.format(
-            **_header_parts(report, kind, license), **_training_parts(report), **_result_parts(report, kind)
-        )
+        header = _header(report, kind, license)
+        words = _base_in_words(report, kind) | _training_in_words(report) | _result_in_words(report, kind)
+        return CARD.format_map(report | words | {"header": header})
     except KeyError as error:
         raise CourseError(
             f"The report has no {error}, which a model card needs. Finish the run, or add the value to the report."
@@ -128,41 +122,16 @@ def write_card(folder: str | Path, report: dict, *, kind: str = "merged", licens
     return path
 
 
-def _header_parts(report: dict, kind: str, license: str) -> dict[str, str]:
-    base, name = report["model"], public_name(report["model"])
-    if kind == "merged":
-        what = f"`{name}`, trained with GRPO and merged: it needs no adapter."
-    else:
-        what = f"A LoRA adapter for `{name}`, trained with GRPO. It does nothing without its base."
-    return {
-        "header": _header(report, kind, license),
-        "title": f"{name.split('/')[-1]}, GRPO{', adapter' if kind == 'adapter' else ''}",
-        "what": what,
-        "code": CODE[kind].replace("{load}", loading_code(base)).replace("{messages}", _messages(report)),
-        "remark": where_the_base_is(base),
-        "system_prompt": report["config"]["system_prompt"] or "(none)",
-    }
-
-
-def _messages(report: dict) -> str:
-    """A question as the model was trained to be asked, a message a line."""
-    prompt = report["config"]["system_prompt"]
-    messages = [{"role": "system", "content": prompt}] if prompt else []
-    messages += [{"role": "user", "content": "What is 15 + 27?"}]
-    return "".join(f"    {json.dumps(message, ensure_ascii=False)},\n" for message in messages)
-
-
 def _header(report: dict, kind: str, license: str) -> str:
-    """The YAML of the card. A base that is not on the Hub is told in the text: here it would be a dead link."""
+    """The YAML of the card. A base that is not on the Hub is named in the text: here it would be a dead link."""
     from huggingface_hub import ModelCardData
 
     library, relation = KINDS[kind]
     base = public_name(report["model"])
-    on_hub = is_hub_id(base)
-    dataset = ON_THE_HUB.get(report["config"]["profile"]["dataset"])
+    dataset, _ = DATASETS.get(report["config"]["profile"]["dataset"], (None, None))
     return ModelCardData(
-        base_model=base if on_hub else None,
-        base_model_relation=relation if on_hub else None,
+        base_model=base if is_hub_id(base) else None,
+        base_model_relation=relation if is_hub_id(base) else None,
         datasets=[dataset] if dataset else None,
         library_name=library,
         license=license or None,
@@ -171,43 +140,51 @@ def _header(report: dict, kind: str, license: str) -> str:
     ).to_yaml()
 
 
-def _training_parts(report: dict) -> dict[str, object]:
-    config = report["config"]
-    lora = {"lora_rank": config["lora"]["r"], "lora_alpha": config["lora"]["lora_alpha"]}
-    settings = {name: config["training_arguments"][name] for name in TOLD} | lora
+def _base_in_words(report: dict, kind: str) -> dict[str, str]:
+    """What the model is, and how its reader asks it: each message on a line, as in training."""
+    base, prompt = report["model"], report["config"]["system_prompt"]
+    name = public_name(base)
+    messages = [{"role": "system", "content": prompt}] if prompt else []
+    messages += [{"role": "user", "content": "What is 15 + 27?"}]
+    lines = "".join(f"    {json.dumps(message, ensure_ascii=False)},\n" for message in messages)
     return {
-        "unsloth": " and Unsloth" if report["backend"] == "unsloth" else "",
-        "steps": report["steps"],
-        "seed": report["seed"],
+        "title": f"{name.split('/')[-1]}, GRPO{', adapter' if kind == 'adapter' else ''}",
+        "what": WHAT[kind].format(name),
+        "code": CODE[kind].format(load=loading_code(base), messages=lines),
+        "remark": where_the_base_is(base),
+        "prompt": prompt or "(none)",
+    }
+
+
+def _training_in_words(report: dict) -> dict[str, object]:
+    config, with_unsloth = report["config"], report["backend"] == "unsloth"
+    dataset = config["profile"]["dataset"]
+    unused = () if with_unsloth else ("unsloth", "unsloth_zoo")  # installed, but it took no part
+    return {
+        "and_unsloth": " and Unsloth" if with_unsloth else "",
         "bits": "4 bits" if report["load_in_4bit"] else "16 or 32 bits",
-        "train_rows": config["train_rows"],
-        "dataset": IN_WORDS.get(config["profile"]["dataset"], config["profile"]["dataset"]),
+        "dataset": DATASETS.get(dataset, (None, dataset))[1],
         "rewards": "\n".join(f"| `{reward['name']}` | {reward['weight']:g} |" for reward in config["rewards"]),
-        "settings": "\n".join(f"| `{name}` | {value} |" for name, value in settings.items()),
+        "settings": "\n".join(f"| `{name}` | {config['training_arguments'][name]} |" for name in SETTINGS),
+        "used": ", ".join(f"{name} {version}" for name, version in report["versions"].items() if name not in unused),
     }
 
 
-def _result_parts(report: dict, kind: str) -> dict[str, object]:
+def _result_in_words(report: dict, kind: str) -> dict[str, str]:
+    """The rates, which of them the sentence compares, what they are of, and the proof of the merge."""
     of_merged = kind == "merged" and "merged_p_value" in report
-    said = ("merged", "merged_p_value") if of_merged else ("after", "p_value")
-    sentence = verdict(report["before"], *(report[name] for name in said))
-    return {
-        "n": report["before"]["n"],
-        "table": rates_table(report["before"], report["after"], report.get("merged")) + f"\n{sentence}",
-        "compared": _compared(report, "merged" if of_merged else "after"),
-        "versions": ", ".join(f"{package} {version}" for package, version in _versions(report).items()),
-    }
-
-
-def _compared(report: dict, name: str) -> str:
-    """What the rows stand on, which of them the sentence below the table is about, and the proof of the merge."""
-    lines = [f'The last sentence compares "before" with "{name}".']
+    after, p_value = ("merged", "merged_p_value") if of_merged else ("after", "p_value")
+    compared = f'The last sentence compares "before" with "{after}".'
     if "merged" in report:
-        lines[0] += ' "after" is the policy as it was trained, "merged" stands on the unquantized base.'
-        lines[0] += ' "before" is the base in 4 bits.' if report["load_in_4bit"] else ""
+        compared += ' "after" is the policy as it was trained, "merged" stands on the unquantized base.'
+        compared += ' "before" is the base in 4 bits.' if report["load_in_4bit"] else ""
     if "merge_difference" in report:
-        lines.append(f"In fp32 the merge changed no logit by more than {_rounded_up(report['merge_difference'])}.")
-    return "\n" + "\n".join(lines) + "\n"
+        compared += f"\nIn fp32 the merge changed no logit by more than {_rounded_up(report['merge_difference'])}."
+    return {
+        "table": rates_table(report["before"], report["after"], report.get("merged")),
+        "sentence": verdict(report["before"], report[after], report[p_value]),
+        "compared": compared,
+    }
 
 
 def _rounded_up(value: float) -> str:
@@ -217,9 +194,3 @@ def _rounded_up(value: float) -> str:
     ('8e-07', '7e-07')
     """
     return f"{float(Context(prec=1, rounding=ROUND_UP).create_decimal(repr(value))):.0e}"
-
-
-def _versions(report: dict) -> dict[str, str]:
-    """The versions of what took part: Unsloth may be installed and not used."""
-    unused = () if report["backend"] == "unsloth" else ("unsloth", "unsloth_zoo")
-    return {package: version for package, version in report["versions"].items() if package not in unused}

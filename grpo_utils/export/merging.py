@@ -11,16 +11,14 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..data import encode_prompts
 from ..errors import CourseError
-from ..evaluation import Evaluation
 from ..evaluation.generating import answer_twice
-from ..evaluation.judging import judge_rows
+from ..evaluation.judging import Evaluation, judge
 from ..models import load_4bit_base, model_path, torch_dtype
 from ..profiles import Profile, prepare_machine
 from .adapters import public_name
@@ -66,11 +64,11 @@ def export_merged(
         ``rows`` with the settings ``judging`` of `evaluate`.
 
     Raises:
-        CourseError: as `merge_adapter`; or the process was killed, most likely for want of memory.
+        CourseError: as `merge_adapter`; or the process was killed, most likely because memory ran out.
     """
     prompts = list(rows["prompt"])  # plain lists: the new process need not import datasets to read them
     difference, sampled, greedy = in_fresh_process(_export, adapter, base, folder, profile, prompts, judging)
-    return difference, judge_rows(sampled, greedy, rows)
+    return difference, judge(sampled, greedy, rows)
 
 
 def _export(
@@ -89,8 +87,7 @@ def _export(
     return merge.largest_difference, *said
 
 
-@dataclass(frozen=True)
-class Merge:
+class Merge(NamedTuple):
     """A merged model and the largest difference of a logit before and after merging."""
 
     model: "PreTrainedModel"
@@ -102,29 +99,47 @@ def merge_adapter(adapter: str | Path, base: str, prompts: list[list[dict]]) -> 
     """Merge the adapter in folder ``adapter`` into the unquantized ``base``, in fp32, and prove it.
 
     ``prompts`` are what the proof is made on: a few prompts, each a list of messages. Tokenizer and chat
-    template are those beside the adapter, with which it was trained; the base's only if there are none.
+    template are those next to the adapter, with which it was trained; the base's only if there are none.
 
     Raises:
         CourseError: the folder holds no adapter, it names another base, its tokenizer has tokens that the
-            base has not, or the merge changed a logit by more than `LARGEST_DIFFERENCE`.
+            base does not have, or the merge changed a logit by more than `LARGEST_DIFFERENCE`.
     """
     import torch
-    from peft import PeftModel
     from transformers import AutoModelForCausalLM
 
     _check_adapter(Path(adapter), base)
     plain = AutoModelForCausalLM.from_pretrained(model_path(base), dtype=torch.float32)
-    tokenizer = _trained_tokenizer(Path(adapter), base, plain)
-    with_adapter = PeftModel.from_pretrained(plain, str(adapter)).eval()
-    expected = logits(with_adapter, tokenizer, prompts)
-    merged = with_adapter.merge_and_unload().eval()
-    difference = (logits(merged, tokenizer, prompts) - expected).abs().max().item()
-    if not difference <= LARGEST_DIFFERENCE:
+    merge = _merge(Path(adapter), base, plain, prompts)
+    if not merge.largest_difference <= LARGEST_DIFFERENCE:
         raise CourseError(
-            f"The merge of {str(adapter)!r} into {base!r} changed a logit by {difference:.2g} (at most "
+            f"The merge of {str(adapter)!r} into {base!r} changed a logit by {merge.largest_difference:.2g} (at most "
             f"{LARGEST_DIFFERENCE:g} is rounding). Keep the adapter and load it beside its base instead."
         )
-    return Merge(merged, tokenizer, difference)
+    return merge
+
+
+def merge_into_4bit(adapter: str | Path, base: str, profile: Profile, prompts: list[list[dict]]) -> Merge:
+    """Merge the adapter into the **4-bit** base, to see what that costs; `merge_adapter` is what you want.
+
+    PEFT reads every 4-bit matrix back, adds the adapter, rounds the sum to 4 bits again and warns of it.
+    ``largest_difference`` is what that did to a logit of the 4-bit policy. (Unsloth does it only when forced.)
+
+    Raises:
+        CourseError: the folder holds no adapter, it names another base, or its tokenizer does not fit the base.
+    """
+    _check_adapter(Path(adapter), base)
+    return _merge(Path(adapter), base, load_4bit_base(base, profile), prompts)
+
+
+def _merge(adapter: Path, base: str, plain: "PreTrainedModel", prompts: list[list[dict]]) -> Merge:
+    from peft import PeftModel
+
+    tokenizer = _trained_tokenizer(adapter, base, plain)
+    policy = PeftModel.from_pretrained(plain, str(adapter)).eval()
+    expected = logits(policy, tokenizer, prompts)
+    merged = policy.merge_and_unload().eval()
+    return Merge(merged, tokenizer, (logits(merged, tokenizer, prompts) - expected).abs().max().item())
 
 
 def _check_adapter(adapter: Path, base: str) -> None:
@@ -153,7 +168,7 @@ def _same_base(one: str, other: str) -> bool:
 
 
 def _trained_tokenizer(adapter: Path, base: str, model: "PreTrainedModel") -> "PreTrainedTokenizerBase":
-    """The tokenizer beside the adapter, whose chat template the policy was trained with; else the base's."""
+    """The tokenizer next to the adapter, whose chat template the policy was trained with; else the base's."""
     from transformers import AutoTokenizer
 
     beside = (adapter / "tokenizer_config.json").is_file()
@@ -165,26 +180,6 @@ def _trained_tokenizer(adapter: Path, base: str, model: "PreTrainedModel") -> "P
             "Keep this adapter beside its base, resized as in the training, or train without new tokens."
         )
     return tokenizer
-
-
-def merge_into_4bit(adapter: str | Path, base: str, profile: Profile, prompts: list[list[dict]]) -> Merge:
-    """Merge the adapter into the **4-bit** base, to see what that costs; `merge_adapter` is what you want.
-
-    PEFT reads every 4-bit matrix back, adds the adapter, rounds the sum to 4 bits again and warns of it.
-    ``largest_difference`` is what that did to a logit of the 4-bit policy. (Unsloth does it only when forced.)
-
-    Raises:
-        CourseError: the folder holds no adapter, it names another base, or its tokenizer does not fit the base.
-    """
-    from peft import PeftModel
-
-    _check_adapter(Path(adapter), base)
-    plain = load_4bit_base(base, profile)
-    tokenizer = _trained_tokenizer(Path(adapter), base, plain)
-    policy = PeftModel.from_pretrained(plain, str(adapter)).eval()
-    expected = logits(policy, tokenizer, prompts)
-    merged = policy.merge_and_unload().eval()
-    return Merge(merged, tokenizer, (logits(merged, tokenizer, prompts) - expected).abs().max().item())
 
 
 def logits(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", prompts: list[list[dict]]) -> "torch.Tensor":

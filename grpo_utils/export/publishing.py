@@ -1,44 +1,26 @@
-"""What goes to the Hub: chosen, checked and laid out in a folder first, uploaded only when asked.
+"""What goes to the Hub: chosen and checked first, uploaded only when asked.
 
-    push("outputs/run/merged", "you/tiny-grpo", staging="outputs/hub")                 # dry run
-    push("outputs/run/merged", "you/tiny-grpo", staging="outputs/hub", dry_run=False)  # uploads
+    push("outputs/run/merged", "you/tiny-grpo")                 # dry run
+    push("outputs/run/merged", "you/tiny-grpo", dry_run=False)  # uploads
 
-A dry run needs neither token nor network. The second call lays the same files out again and sends that
-folder. What you changed in it in between is not thrown away: the call refuses. A token is read by
-`huggingface_hub` itself, from its own file or from HF_TOKEN; nothing here prints, keeps or writes it.
+A dry run needs neither token nor network. `huggingface_hub` itself reads the token, from its own file or from
+HF_TOKEN; nothing here prints, keeps or writes it.
 """
 
-import hashlib
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
 from ..errors import CourseError
 
-#: Files that belong to a model; optimizer states, logs and whatever else lies there stays.
-WANTED = (
-    "README.md",
-    "LICENSE*",
-    "Modelfile",
-    "adapter_config.json",
-    "config.json",
-    "generation_config.json",
-    "tokenizer*",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.json",
-    "merges.txt",
-    "chat_template.jinja",
-    "*.safetensors",
-    "*.safetensors.index.json",
-    "*.gguf",
-)
-TEXT = {".json", ".jinja", ".md", ".txt", ""}
+PAGES = ("README.md", "LICENSE*", "Modelfile", "chat_template.jinja")
+SETTINGS = ("config.json", "generation_config.json", "adapter_config.json", "special_tokens_map.json", "tokenizer*")
 #: The base's own vocabulary, in which a path may be a token like any other.
-VOCABULARY = {"tokenizer.json", "vocab.json", "merges.txt", "added_tokens.json"}
+VOCABULARY = ("tokenizer.json", "vocab.json", "merges.txt", "added_tokens.json")
+WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "*.gguf")
+TEXT = {".json", ".jinja", ".md", ".txt", ""}
 #: What weights cannot be loaded without.
 NEEDED = {
     "model*.safetensors": ("config.json", "tokenizer_config.json"),
@@ -55,83 +37,47 @@ ABSOLUTE = re.compile(r"(?:[A-Za-z]:[\\/]|\\\\|~/|/)[^\s/]")
 TOKENS = {"added_tokens_decoder", "additional_special_tokens", "extra_special_tokens", "chat_template"}
 
 
-def push(
-    folder: str | Path, repo_id: str, *, staging: str | Path, dry_run: bool = True, private: bool = True
-) -> dict[str, int]:
-    """Lay out what is to be uploaded in ``staging``/``repo_id``, and upload it unless ``dry_run``.
+def push(folder: str | Path, repo_id: str, *, dry_run: bool = True, private: bool = True) -> dict[str, int]:
+    """Check the files of a model or an adapter, and upload them unless ``dry_run``.
 
-    Gives the files and their sizes in bytes. A new repository is ``private``; one that exists stays as it is.
+    Gives the files and their sizes in bytes; everything else in the folder stays on this machine. A new repository
+    is ``private``; one that exists stays as it is.
 
     Raises:
-        CourseError: ``repo_id`` is not ``owner/name``; somebody's own files are in the way; the folder holds no
-            model that loads, or no card; a file holds what looks like a path of this machine or a token (see
-            `files_to_push`); there is no token or no network; or the Hub refuses.
+        CourseError: ``repo_id`` is not ``owner/name``; the folder holds no model that loads, or no card; a file
+            holds what looks like a path of this machine or a token (see `files_to_push`); or the upload failed.
     """
     if not re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", repo_id):
         raise CourseError(f"repo_id={repo_id!r} is not of the form 'owner/name'.")
-    files = files_to_push(folder)
-    laid_out = _empty_folder(Path(staging) / repo_id)
-    for file in files:
-        shutil.copy2(file, laid_out / file.name)
-    _mark(laid_out).write_text(json.dumps(_checksums(laid_out), indent=2) + "\n", encoding="utf-8")
+    files = files_to_push(Path(folder))
     if not dry_run:
-        _upload(laid_out, repo_id, private)
+        _upload(folder, repo_id, [file.name for file in files], private)
     return {file.name: file.stat().st_size for file in files}
 
 
-def _empty_folder(laid_out: Path) -> Path:
-    """The folder, new and empty. Only what an earlier push laid out, unchanged since, is removed."""
-    mark = _mark(laid_out)
-    if laid_out.exists() and not mark.exists():
-        raise CourseError(f"{str(laid_out)!r} is there already, and no push laid it out. Give another staging folder.")
-    if laid_out.exists() and json.loads(mark.read_text(encoding="utf-8")) != _checksums(laid_out):
-        raise CourseError(
-            f"{str(laid_out)!r} was changed after it was laid out, and would be overwritten. Make the change in the "
-            "folder that is pushed, then give another staging folder or remove this one."
-        )
-    if laid_out.exists():
-        shutil.rmtree(laid_out)
-    laid_out.mkdir(parents=True)
-    return laid_out
+def files_to_push(folder: Path) -> list[Path]:
+    """The files of a model or an adapter, checked.
 
-
-def _mark(laid_out: Path) -> Path:
-    """The file beside a staged folder that says what a push put into it."""
-    return laid_out.with_name(f".{laid_out.name}.laid-out-by-push")
-
-
-def _checksums(folder: Path) -> dict[str, str]:
-    """The SHA-256 of each file in a folder, by its path in it."""
-    found = {}
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        with path.open("rb") as file:
-            found[path.relative_to(folder).as_posix()] = hashlib.file_digest(file, "sha256").hexdigest()
-    return found
-
-
-def files_to_push(folder: str | Path) -> list[Path]:
-    """The files of a model or an adapter, checked; all else in the folder stays where it is.
-
-    Checked is: weights with what they are loaded with, and a card; no text with a token that begins with hf_,
-    api_org_, ghp_, github_pat_ or sk-; no JSON value that begins like an absolute path; no path in another text
+    The checks: the weights have what they are loaded with, and a card; no text has a token that begins with hf_,
+    api_org_, ghp_, github_pat_ or sk-; no JSON value begins like an absolute path; no other text has a path
     below one of `FOLDERS` or on a drive of Windows. The base's vocabulary is not read. A key without such a
     beginning (wandb's) is not found.
     """
-    folder = Path(folder)
-    files = sorted({file for pattern in WANTED for file in folder.glob(pattern) if file.is_file()})
-    names = {file.name for file in files}
-    if not [name for name in names if name.endswith((".safetensors", ".gguf"))]:
-        raise CourseError(f"There are no weights in {str(folder)!r} (no .safetensors, no .gguf): nothing to push.")
-    if "README.md" not in names:
-        raise CourseError(f"There is no README.md in {str(folder)!r}: write_card(folder, report) writes one.")
-    _check_complete(names, folder)
+    wanted = [*PAGES, *SETTINGS, *VOCABULARY, *WEIGHTS]
+    files = sorted({file for pattern in wanted for file in folder.glob(pattern) if file.is_file()})
+    _check_complete({file.name for file in files}, folder)
     for file in files:
-        _check_text(file)
+        if file.suffix in TEXT and file.name not in VOCABULARY:
+            _check_text(file)
     return files
 
 
 def _check_complete(names: set[str], folder: Path) -> None:
-    """Raise a CourseError if the weights could not be loaded from these files."""
+    """Raise a CourseError if a model could not be loaded from these files, or they have no card."""
+    if not any(fnmatch(name, weights) for name in names for weights in ("*.safetensors", "*.gguf")):
+        raise CourseError(f"There are no weights in {str(folder)!r} (no .safetensors, no .gguf): nothing to push.")
+    if "README.md" not in names:
+        raise CourseError(f"There is no README.md in {str(folder)!r}: write_card(folder, report) writes one.")
     for weights, needed in NEEDED.items():
         missing = set(needed) - names
         if missing and any(fnmatch(name, weights) for name in names):
@@ -143,8 +89,6 @@ def _check_complete(names: set[str], folder: Path) -> None:
 
 def _check_text(file: Path) -> None:
     """Raise a CourseError if a text file holds what should stay on this machine."""
-    if file.suffix not in TEXT or file.name in VOCABULARY:
-        return
     text = file.read_text(encoding="utf-8")
     if SECRET.search(text):  # the token itself is not repeated
         raise CourseError(f"{file.name} holds what looks like an access token. Take it out, and revoke the token.")
@@ -162,50 +106,28 @@ def _as_json(name: str, text: str) -> object:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise CourseError(f"{name} is no valid JSON ({error}), so the model would not load.") from error
+        raise CourseError(f"{name} is not valid JSON ({error}), so the model would not load.") from error
 
 
 def _values(data: object) -> Iterator[str]:
-    """All strings among the values of a JSON file, but for tokens and templates."""
+    """All strings among the values of a JSON file, except tokens and templates."""
     if isinstance(data, str):
         yield data
-    parts = data if isinstance(data, list) else []
-    if isinstance(data, dict):
-        parts = [value for key, value in data.items() if key not in TOKENS]
-    for part in parts:
+    elif isinstance(data, dict):
+        data = [value for key, value in data.items() if key not in TOKENS]
+    for part in data if isinstance(data, list) else []:
         yield from _values(part)
 
 
-def _upload(folder: Path, repo_id: str, private: bool) -> None:
-    import httpx
-    from huggingface_hub import HfApi, constants, get_token
-    from huggingface_hub.errors import HfHubHTTPError
+def _upload(folder: str | Path, repo_id: str, names: list[str], private: bool) -> None:
+    from httpx import HTTPError
+    from huggingface_hub import HfApi
 
-    if constants.is_offline_mode():
-        raise CourseError("HF_HUB_OFFLINE=1 forbids uploads. Unset it in a new process, and push there.")
-    if get_token() is None:
-        raise CourseError(
-            "There is no Hub token, so nothing was uploaded. Log in once with `hf auth login`, or set HF_TOKEN to a "
-            "token with write access; on Colab, put it into the notebook's secrets. Never write it into a cell."
-        )
+    hub = HfApi(token=True)
     try:
-        HfApi().create_repo(repo_id, private=private, exist_ok=True)
-        HfApi().upload_folder(repo_id=repo_id, folder_path=folder, commit_message="Upload model and card")
-    except HfHubHTTPError as error:
-        raise CourseError(_why_refused(repo_id, error.response.status_code)) from error
-    except (httpx.HTTPError, OSError) as error:
-        raise CourseError(
-            f"The Hub could not be reached ({type(error).__name__}: {error}), so {repo_id!r} may not be complete. "
-            "Check the network and push again."
-        ) from error
-
-
-def _why_refused(repo_id: str, status: int) -> str:
-    if status == 401:
-        return f"The Hub does not accept the token, so {repo_id!r} was not uploaded: renew it with `hf auth login`."
-    if status == 403:
-        return (
-            f"The token may not write to {repo_id!r}. Use a token with write access, and your own name or an "
-            "organization of yours as owner."
+        hub.create_repo(repo_id, private=private, exist_ok=True)
+        hub.upload_folder(
+            repo_id=repo_id, folder_path=folder, allow_patterns=names, commit_message="Upload model and card"
         )
-    return f"The Hub answered {status}; {repo_id!r} may not be complete. Try again later."
+    except (HTTPError, OSError) as error:
+        raise CourseError(f"{repo_id!r} may not be complete on the Hub. {error}") from error

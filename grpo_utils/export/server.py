@@ -3,8 +3,8 @@
     with served("outputs/export/merged") as address:
         print(ask_server(address, chat_prompt("What is 15 + 27?"), max_tokens=32))
 
-The server is ``transformers serve``, which also runs on a CPU and without a network. It is for trying out:
-for many users at once take vLLM, which speaks the same protocol.
+The server is ``transformers serve``, which also runs on a CPU and without a network. It is meant for trying out:
+for many users at once, take vLLM, which speaks the same protocol.
 """
 
 import json
@@ -16,15 +16,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
 from ..errors import CourseError
 
-#: What `transformers serve` imports beyond transformers.
-PACKAGES = ("fastapi", "openai", "pydantic", "uvicorn")
+SERVE = (sys.executable, "-m", "transformers.cli.transformers", "serve")
 #: No proxy: the server is on this machine.
 OPENER = build_opener(ProxyHandler({}))
 
@@ -36,34 +34,22 @@ def served(folder: str | Path, *, seconds: float = 180) -> Iterator[str]:
     It listens on a free port of this machine only. It has ``seconds`` to start, and always ends with the ``with``.
 
     Raises:
-        CourseError: a package is missing, the folder holds no model, or the server ends or is late; with the
-            last lines of what it said.
+        CourseError: the folder holds no model, or the server ends or is late; with the last lines of what it said,
+            which name a package that is missing.
     """
-    missing = [package for package in PACKAGES if find_spec(package) is None]
-    if missing:
-        raise CourseError(f"`transformers serve` needs {', '.join(missing)}: pip install {' '.join(missing)}")
     if not (Path(folder) / "config.json").is_file():
         raise CourseError(f"There is no model in {str(folder)!r}: it has no config.json.")
     port = _free_port()
+    command = [*SERVE, str(folder), "--host", "127.0.0.1", "--port", str(port)]
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
-        process = subprocess.Popen(
-            server_command(folder, port), stdout=log, stderr=subprocess.STDOUT, env=os.environ | {"HF_HUB_OFFLINE": "1"}
-        )
+        offline = os.environ | {"HF_HUB_OFFLINE": "1"}
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=offline)
         try:
             _wait(process, log, f"http://127.0.0.1:{port}", seconds)
             yield f"http://127.0.0.1:{port}"
         finally:
-            _end(process)
-
-
-def server_command(folder: str | Path, port: int) -> list[str]:
-    """The command that serves a model with this Python, on this machine only.
-
-    >>> server_command("merged", 8000)[1:]
-    ['-m', 'transformers.cli.transformers', 'serve', 'merged', '--host', '127.0.0.1', '--port', '8000']
-    """
-    serve = [sys.executable, "-m", "transformers.cli.transformers", "serve", str(folder)]
-    return [*serve, "--host", "127.0.0.1", "--port", str(port)]
+            process.kill()
+            process.wait()
 
 
 def ask_server(
@@ -100,8 +86,9 @@ def _wait(process: subprocess.Popen, log: tempfile.TemporaryFile, address: str, 
     """Return when the server is ready; raise a CourseError when it ends or is late."""
     late = time.monotonic() + seconds
     while not _is_ready(address):
-        if process.poll() is not None or time.monotonic() > late:
-            why = f"was not ready after {seconds:g} s" if process.poll() is None else f"ended ({process.returncode})"
+        ended = process.poll()
+        if ended is not None or time.monotonic() > late:
+            why = f"was not ready after {seconds:g} s" if ended is None else f"ended ({ended})"
             log.seek(0)
             lines = [line for line in log.read().splitlines() if line.strip()]
             raise CourseError(f"The server {why}. Its last lines: {' / '.join(lines[-5:]) or 'none'}")
@@ -114,12 +101,3 @@ def _is_ready(address: str) -> bool:
             return True
     except OSError:  # nothing listens yet
         return False
-
-
-def _end(process: subprocess.Popen) -> None:
-    process.terminate()
-    try:
-        process.wait(10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

@@ -1,5 +1,6 @@
 """Reward functions: completions in, one score each out.
 
+    >>> from grpo_utils.rewards import correctness_reward, strict_format_reward
     >>> completion = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
     >>> correctness_reward([completion], answer=["42"]), strict_format_reward([completion])
     ([1.0], [1.0])
@@ -23,47 +24,54 @@ A completion is a string, or a list of messages where the prompt was one. Scores
 docs/rewards.md says which to use when, next to TRL's own, and has recipes for length, style, JSON schemas and more.
 """
 
-from .combine import (
-    AdaptiveReward,
-    RewardSet,
-    adaptive_weights,
-    group_advantages,
-    math_rewards,
-    weighted_sum,
-)
-from .correctness import (
-    AnswerReward,
-    choice_reward,
-    correctness_reward,
-    exact_reward,
-    fuzzy_reward,
-    is_strictly_right,
-    parse_choice,
-    same_answer,
-    same_choice,
-    same_fact,
-    same_text,
-)
-from .format import (
-    count_placed_tags,
-    incremental_format_reward,
-    strict_format_reward,
-    think_format_reward,
-)
-from .maths import is_expression, same_expression
-from .numbers import parse_number, same_number
-from .structured import json_reward, parse_json, same_json
-from .text import (
-    TAGS,
-    as_chat,
-    completion_text,
-    extract_after_hashes,
-    extract_after_thinking,
-    extract_all,
-    extract_answer,
-    extract_boxed,
-    is_async,
-    reward_name,
-    split_form,
-    split_thinking,
-)
+from typing import TYPE_CHECKING
+
+from ..lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from .combine import (
+        AdaptiveReward,
+        RewardSet,
+        adaptive_weights,
+        group_advantages,
+        math_rewards,
+        weighted_sum,
+    )
+    from .correctness import (
+        AnswerReward,
+        choice_reward,
+        correctness_reward,
+        exact_reward,
+        fuzzy_reward,
+        is_strictly_right,
+        parse_choice,
+        same_answer,
+        same_choice,
+        same_fact,
+        same_text,
+    )
+    from .format import (
+        count_placed_tags,
+        incremental_format_reward,
+        strict_format_reward,
+        think_format_reward,
+    )
+    from .maths import is_expression, same_expression
+    from .numbers import parse_number, same_number
+    from .structured import json_reward, parse_json, same_json
+    from .text import (
+        TAGS,
+        as_chat,
+        completion_text,
+        extract_after_hashes,
+        extract_after_thinking,
+        extract_all,
+        extract_answer,
+        extract_boxed,
+        is_async,
+        reward_name,
+        split_form,
+        split_thinking,
+    )
+
+__getattr__, __dir__, __all__ = lazy_imports(__name__, __file__)

@@ -623,7 +623,7 @@ print(f"{newest.name}: {checkpoint_problem(newest)}")
 resumed, resumed_logs = train_here(cut, model, SEED)
 
 # %% [markdown]
-# Read the three lines about stages: the first stage is skipped, the half-written checkpoint is passed over, and the
+# Read the three lines about stages: the first stage is skipped, the half-written checkpoint is skipped, and the
 # second stage goes on from the whole one before it. Is the result that of the unbroken run? Rewards of every
 # step, and every weight of the adapter:
 

@@ -365,7 +365,7 @@ from math import sqrt
 
 from scipy.stats import fisher_exact
 
-from grpo_utils.evaluation import p_text, paired_change
+from grpo_utils import p_text, paired_change
 
 one = [1] * 160 + [0] * 28 + [0] * 10 + [1] * 2
 other = [1] * 160 + [0] * 28 + [1] * 10 + [0] * 2

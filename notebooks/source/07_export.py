@@ -531,7 +531,7 @@ print(ModelCard.load(card).data)
 # there is none of that name on the Hub; with a real base it stands there, and the Hub links your model to it.
 #
 # **Push.** `model.push_to_hub("you/name")` uploads the weights, at once, without this card, and
-# `tokenizer.push_to_hub` has to follow. `push` lays out all files in a folder first and looks at them. It refuses weights
+# `tokenizer.push_to_hub` has to follow. `push` first looks at the files that belong to a model, and takes no others. It refuses weights
 # without the files that they are loaded with; a text with a token that begins with `hf_`, `api_org_`, `ghp_`,
 # `github_pat_` or `sk-`; a value in a JSON file that begins like an absolute path; and a path in another text below a
 # folder like `home`, `content` or `data`. Other secrets it cannot know: read your card. By default that is all it does.
@@ -539,16 +539,13 @@ print(ModelCard.load(card).data)
 # %%
 from grpo_utils import push
 
-sizes = push(
-    run_folder / "merged", "you/tiny-grpo", staging=run_folder / "hub"
-)
+sizes = push(run_folder / "merged", "you/tiny-grpo")
 for name, size in sizes.items():
     print(f"{size:9,} bytes  {name}")
 
 # %% [markdown]
-# A dry run: no token, no network. Look into the folder `hub/you/tiny-grpo`. If something has to be changed, change it in
-# `merged` and run `push` again; a laid-out folder that was edited is not overwritten but refused. Then upload with
-# `dry_run=False`. A new repository is *private* unless you say otherwise; one that exists stays as it is.
+# A dry run: no token, no network. These files of `merged`, and no others, would be uploaded: read them. Then upload with
+# `dry_run=False`, which checks them again. A new repository is *private* unless you say otherwise; one that exists stays as it is.
 #
 # The token is read by `huggingface_hub` from where `hf auth login` put it, or from `HF_TOKEN`. Never write one into a
 # cell: notebooks are shared with their outputs. (The upload is tested against a stand-in for the Hub; to the real one it was never run.)
@@ -561,33 +558,42 @@ for name, size in sizes.items():
 # them the conversion fails, so leave `LLAMA_CPP` empty here; convert the merge of a published model with the command below.
 
 # %%
-from grpo_utils import convert_to_gguf, gguf_command
+import subprocess
+import sys
 
-gguf = run_folder / "merged" / "model.gguf"
+folder, gguf = run_folder / "merged", run_folder / "merged" / "model.gguf"
+converter = f"{LLAMA_CPP or 'llama.cpp'}/convert_hf_to_gguf.py"
+command = [converter, folder, "--outfile", gguf, "--outtype", "f16"]
 if LLAMA_CPP:
-    convert_to_gguf(run_folder / "merged", gguf, LLAMA_CPP)
+    made = subprocess.run([sys.executable, *command], stderr=subprocess.PIPE)
+    assert made.returncode == 0, made.stderr.decode()
     print(f"{gguf.stat().st_size:,} bytes  {gguf.name}")
 else:
-    command = gguf_command(run_folder / "merged", gguf, "llama.cpp")
     print("LLAMA_CPP is not set, so nothing was converted. Never run:")
     print("git clone --depth 1 https://github.com/ggml-org/llama.cpp")
-    print(" ".join(["python", *command[1:]]))
+    print("python", *command)
 
 # %% [markdown]
 # `--outtype q8_0` makes a file of about half the size of `f16`. For Gemma 3 take `--outtype bf16`: it exceeds what fp16
 # can hold.
 #
 # A GGUF file alone is not your model yet: Ollama needs the **same template and system prompt** as the training, in a
-# `Modelfile`. Its templates are not Jinja but Go's. `modelfile` renders a conversation of three questions in the
-# tokenizer's own template, with marks in it, and reads off what stands between them, so that nothing has to be
+# `Modelfile`. Its templates are not Jinja but Go's. `ollama_template` renders a conversation of three questions in the
+# tokenizer's own template, with marks in it, and reads off what is between them, so that nothing has to be
 # translated by hand. It refuses a template that writes a later turn in another way than an earlier one.
 
 # %%
-from grpo_utils import modelfile
+from grpo_utils import ollama_template
 
-text = modelfile(
-    tokenizer, system_prompt=SYSTEM_PROMPT, weights="./model.gguf"
-)
+text = f'''FROM ./model.gguf
+
+TEMPLATE """{ollama_template(tokenizer)}"""
+
+SYSTEM """{SYSTEM_PROMPT}"""
+
+PARAMETER stop "{tokenizer.eos_token}"
+PARAMETER temperature 0
+'''
 (run_folder / "merged" / "Modelfile").write_text(text)
 print(text)
 
@@ -635,7 +641,7 @@ print(f"  -d '{json.dumps(body)}'")
 
 # %% [markdown]
 # `temperature` 0 is greedy decoding. Without it the server samples if the model's `generation_config.json` says so.
-# `transformers serve` needs four packages more, which the error of `served` names if they are missing. It listens to this
+# `transformers serve` needs a few packages more; if they are missing, the error of `served` says how to install them. It listens to this
 # machine only; before a server listens to others, it needs a password and a limit in front of it.
 
 # %% [markdown]
@@ -645,11 +651,10 @@ print(f"  -d '{json.dumps(body)}'")
 # which wrote the tokenizer's files; older programs may not read them.
 
 # %%
-from grpo_utils import vllm_command
-
 print("Never run:")
-folder = run_folder / "merged"
-print(vllm_command(folder, name="tiny-grpo", max_tokens=128))
+template = f"--chat-template {folder}/chat_template.jinja"
+print(f"vllm serve {folder} --served-model-name tiny-grpo", end=" ")
+print(f"--max-model-len 128 {template}")
 
 # %% [markdown]
 # Ask it with the `curl` above, plus `"model": "tiny-grpo"`. By default vLLM applies the model's own

@@ -14,7 +14,7 @@ from mixture import ADDITION_STYLES, CARRY_FORGOTTEN, RIGHT, SHARES, TASKS, Row,
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from grpo_utils.data import encode_prompts
-from grpo_utils.evaluation import wilson_interval
+from grpo_utils.evaluation.statistics import wilson_interval
 
 ROWS = 400
 LONGEST = 48

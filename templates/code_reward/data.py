@@ -6,10 +6,9 @@ list of results). JSON as text, because a column of a dataset has one type.
 
 import json
 import random
-import zlib
-from pathlib import Path
 
 from datasets import Dataset
+from lib.rows import is_held_out, read_jsonl
 from sandbox import SandboxError, check
 
 TASKS = {
@@ -32,7 +31,7 @@ def load_rows(name: str, split: str, count: int, seed: int) -> Dataset:
         check()
     except SandboxError as error:
         raise SystemExit(f"Error: {error}") from error
-    rows = lambdas(split) if name == "lambdas" else own_rows(Path(name), split)
+    rows = lambdas(split) if name == "lambdas" else own_rows(name, split)
     if not rows:
         raise SystemExit(f"Error: dataset_name={name!r} has no rows of the split {split!r}.")
     return Dataset.from_list(random.Random(seed).sample(rows, min(count, len(rows))))
@@ -41,11 +40,6 @@ def load_rows(name: str, split: str, count: int, seed: int) -> Dataset:
 def row_of(question: str, function: str, calls: list, expected: list) -> dict:
     prompt = [{"role": "user", "content": question}]
     return {"prompt": prompt, "function": function, "calls": json.dumps(calls), "expected": json.dumps(expected)}
-
-
-def is_held_out(key: str) -> bool:
-    """A tenth of all rows, chosen by a checksum: a row never changes sides when others are added."""
-    return zlib.crc32(key.encode()) % 10 == 0
 
 
 def lambdas(split: str) -> list[dict]:
@@ -62,23 +56,15 @@ def lambdas(split: str) -> list[dict]:
     ]
 
 
-def own_rows(path: Path, split: str) -> list[dict]:
-    """Questions and tests of a JSONL file; a line that is none is named."""
-    if not path.is_file():
-        raise SystemExit(f"Error: dataset_name={str(path)!r} is no file here, nor 'lambdas'.")
-    rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-            made = row_of(row["question"], row["function"], row["calls"], row["expected"])
-            fits = len(row["calls"]) == len(row["expected"]) > 0 and all(isinstance(c, list) for c in row["calls"])
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            wanted = '{"question": …, "function": …, "calls": [[…], …], "expected": […, …]}'
-            raise SystemExit(f"Error: {path}, line {number}: {error!r}. Each line: {wanted}") from error
-        if not fits:
-            wanted = "calls should be a list of argument lists, and expected have a result for each; at least one"
-            raise SystemExit(f"Error: {path}, line {number}: {wanted}.")
-        rows += [made] if is_held_out(row["question"]) == (split == "test") else []
-    return rows
+def own_rows(name: str, split: str) -> list[dict]:
+    """Questions and tests of a JSONL file, of which every tenth question is held out."""
+    wanted = '{"question": …, "function": …, "calls": [[…], …], "expected": […, …]}'
+    rows = read_jsonl(name, own_row, wanted, "'lambdas'")
+    return [row for row in rows if is_held_out(row["prompt"][0]["content"]) == (split == "test")]
+
+
+def own_row(line: dict) -> dict:
+    """A row, if its tests are complete."""
+    if len(line["calls"]) != len(line["expected"]) or not all(isinstance(c, list) for c in line["calls"] or [None]):
+        raise ValueError("calls should be a list of argument lists, and expected have a result for each; at least one")
+    return row_of(line["question"], line["function"], line["calls"], line["expected"])

@@ -1,6 +1,6 @@
-"""The rewards. THIS IS THE FILE TO CHANGE: what you pay for is what the model learns.
+"""The rewards. THIS IS THE FIRST FILE TO CHANGE: what you pay for is what the model learns.
 
-A program is judged by what its function gives back for inputs that the tests name. It runs in `sandbox.py`, never in
+A program is judged by what its function returns for inputs that the tests name. It runs in `sandbox.py`, never in
 this process; the expected results stay here, where it cannot read them.
 """
 
@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from completions import text_of
+from lib.scoring import text_of
 from sandbox import Limits, Value, run_many
 
 LIMITS = Limits(seconds=2.0, cpu_seconds=2, memory_mb=256, output_kb=64)
@@ -90,9 +90,9 @@ def runs_reward(completions: list, function: list, calls: list, **kwargs) -> lis
     ]
 
 
-#: What `train.py` trains on. Correctness comes first. (The share of tests passed is no reward here: a program that
-#: gives back a constant passes some.)
-REWARDS = [correctness_reward, runs_reward]
+#: What `train.py` trains on, each with its weight: correctness outweighs the rest together. (The share of tests passed
+#: is not a reward here: a program that returns a constant passes some.)
+REWARDS = {correctness_reward: 2.0, runs_reward: 0.5}
 
 
 def is_right(text: str, row: dict) -> bool:

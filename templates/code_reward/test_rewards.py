@@ -5,7 +5,6 @@ import json
 import pytest
 from rewards import REWARDS, correctness_reward, is_right, runs_reward
 
-WEIGHTS = [2.0, 0.5]  # reward_weights of the config
 CALLS, EXPECTED = json.dumps([[-3], [0], [10]]), json.dumps([2, 5, 15])  # adds 5 to x
 RIGHT = [
     "lambda x: x + 5",
@@ -37,30 +36,24 @@ ATTACKS = ("no program", "a fake verdict", "an exit", "a loop", "an answer equal
 def total(text: str) -> float:
     """The weighted sum that a completion earns."""
     row = dict(function=["answer"], calls=[CALLS], expected=[EXPECTED])
-    scores = [reward([[{"role": "assistant", "content": text}]], **row)[0] for reward in REWARDS]
-    return sum(weight * score for weight, score in zip(WEIGHTS, scores, strict=True))
+    return sum(
+        weight * reward([[{"role": "assistant", "content": text}]], **row)[0] for reward, weight in REWARDS.items()
+    )
 
 
 @pytest.mark.parametrize("text", RIGHT)
 def test_a_right_program_earns_all_however_it_is_written(text):
-    assert total(text) == sum(WEIGHTS)
+    assert total(text) == sum(REWARDS.values())
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_nothing_else_comes_near(name):
-    assert total(WRONG[name]) <= sum(WEIGHTS) / 4
+    assert total(WRONG[name]) <= sum(REWARDS.values()) / 4
 
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_attacks_earn_nothing(name):
     assert total(WRONG[name]) == 0
-
-
-def test_each_reward_gives_one_number_for_each_completion():
-    texts = [*RIGHT, *WRONG.values()]
-    row = dict(function=["answer"] * len(texts), calls=[CALLS] * len(texts), expected=[EXPECTED] * len(texts))
-    for reward in REWARDS:
-        assert len(reward(texts, **row, prompts=[""] * len(texts))) == len(texts)
 
 
 def test_true_is_not_1_and_rounding_is_no_error():
@@ -72,22 +65,6 @@ def test_true_is_not_1_and_rounding_is_no_error():
 def test_rows_without_tests_pay_nobody():
     row = dict(function=["answer"], calls=["[]"], expected=["[]"])
     assert correctness_reward([RIGHT[0]], **row) == runs_reward([RIGHT[0]], **row) == [0.0]
-
-
-@pytest.mark.parametrize(
-    "completion",
-    [
-        None,
-        [],
-        [{"role": "assistant"}],
-        [{"role": "assistant", "content": [None]}],
-        [{"role": "user", "content": RIGHT[0]}],
-    ],
-    ids=str,
-)
-def test_a_completion_in_which_the_model_says_nothing_earns_nothing(completion):
-    row = dict(function=["answer"], calls=[CALLS], expected=[EXPECTED])
-    assert [reward([completion], **row) for reward in REWARDS] == [[0.0]] * len(REWARDS)
 
 
 RESULTS = [

@@ -1,16 +1,15 @@
 """Rows to train on and rows to measure with. Change this for your own data: a prompt, and what the rewards need.
 
-python data.py addition rows        the rows as files, for `trl grpo --config config.trl.yaml`
+python data.py addition rows        the rows as files, for `trl grpo --config configs/trl.yaml`
 """
 
-import json
 import random
 import re
 import sys
-import zlib
 from pathlib import Path
 
 from datasets import Dataset, load_dataset
+from lib.rows import is_held_out, read_jsonl
 from rewards import number
 
 SYSTEM_PROMPT = (
@@ -30,7 +29,7 @@ def load_rows(name: str, split: str, count: int, seed: int) -> Dataset:
     elif name == "openai/gsm8k":
         pairs = [(row["question"], gsm8k_answer(row["answer"])) for row in load_dataset(name, "main", split=split)]
     else:
-        pairs = own_rows(Path(name), split)
+        pairs = own_rows(name, split)
     if not pairs:
         raise SystemExit(f"Error: dataset_name={name!r} has no rows of the split {split!r}.")
     chosen = random.Random(seed).sample(pairs, min(count, len(pairs)))
@@ -40,11 +39,6 @@ def load_rows(name: str, split: str, count: int, seed: int) -> Dataset:
 def chat(question: str) -> list[dict]:
     """A prompt as messages: a plain string would get no chat template."""
     return [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": question}]
-
-
-def is_held_out(question: str) -> bool:
-    """A tenth of all questions, chosen by a checksum: a question never changes sides when others are added."""
-    return zlib.crc32(" ".join(question.casefold().split()).encode()) % 10 == 0
 
 
 def additions(split: str) -> list[tuple[str, str]]:
@@ -61,23 +55,17 @@ def gsm8k_answer(solution: str) -> str:
     return re.sub(r"(?<=\d),(?=\d{3})", "", solution.rpartition("####")[2].strip())
 
 
-def own_rows(path: Path, split: str) -> list[tuple[str, str]]:
-    """Questions and answers of a JSONL file; a line that is none is named."""
-    if not path.is_file():
-        raise SystemExit(f"Error: dataset_name={str(path)!r} is no file here, nor 'addition' nor 'openai/gsm8k'.")
-    rows = []
-    for place, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-            rows.append((str(row["question"]), str(row["answer"])))
-            if number(rows[-1][1]) is None:
-                raise ValueError(f"the answer {rows[-1][1]!r} is no number, so nothing could ever be right")
-        except (ValueError, KeyError, TypeError) as error:
-            wanted = '{"question": …, "answer": …}'
-            raise SystemExit(f"Error: {path}, line {place}: {error!r}. Each line: {wanted}") from error
+def own_rows(name: str, split: str) -> list[tuple[str, str]]:
+    """Questions and answers of a JSONL file, of which every tenth question is held out."""
+    rows = read_jsonl(name, own_row, '{"question": …, "answer": …}', "'addition' or 'openai/gsm8k'")
     return [row for row in rows if is_held_out(row[0]) == (split == "test")]
+
+
+def own_row(line: dict) -> tuple[str, str]:
+    """A question and its answer, as one line of the file has them."""
+    if number(str(line["answer"])) is None:
+        raise ValueError(f"the answer {line['answer']!r} is not a number, so nothing could ever be right")
+    return str(line["question"]), str(line["answer"])
 
 
 def write_files(name: str, folder: Path) -> None:

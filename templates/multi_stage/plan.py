@@ -1,9 +1,10 @@
 """The plan of the stages: read and checked before anything heavy is imported."""
 
+import difflib
+from collections.abc import Callable
 from pathlib import Path
 
-import early
-import settings
+from lib import start
 
 #: What the policy is loaded with, once for all stages.
 SHARED = {"model_name_or_path", "load_in_4bit", "use_peft", "use_unsloth", "lora_r", "lora_alpha", "fp16", "bf16"}
@@ -11,9 +12,9 @@ SHARED |= {"lora_target_modules", "output_dir", "seed", "max_completion_length",
 
 
 def read_stages(argv: list[str]) -> list[dict]:
-    """The plan: a list of stages, each with a name and what it changes of the config."""
-    path = Path(settings.config_name(argv).replace("config", "stages") + ".yaml")
-    stages = early.read_yaml(path)
+    """The plan: stages, each with a name, its rewards with their weights, and what it changes of the config."""
+    path = Path(start.config_name(argv).replace("config", "stages") + ".yaml")
+    stages = start.read_yaml(path)
     sound = isinstance(stages, list) and all(isinstance(stage, dict) and stage.get("name") for stage in stages)
     if not sound or len({stage["name"] for stage in stages}) < len(stages) or not stages:
         raise SystemExit(f"Error: {path} should be a list of stages, each with a name of its own.")
@@ -24,9 +25,20 @@ def read_stages(argv: list[str]) -> list[dict]:
     return stages
 
 
+def rewards_of(stage: dict, known: dict[Callable, float]) -> dict[Callable, float]:
+    """The rewards of a stage, which names some of REWARDS with weights of its own; all of REWARDS, if it names none."""
+    functions = {reward.__name__: reward for reward in known}
+    weights = stage.get("rewards", {reward.__name__: weight for reward, weight in known.items()})
+    for name in weights:
+        if name not in functions:
+            near = difflib.get_close_matches(name, functions, n=1) or [", ".join(functions)]
+            raise SystemExit(f"Error: stage {stage['name']!r}: REWARDS has no {name!r}. Did you mean {near[0]!r}?")
+    return {functions[name]: float(weight) for name, weight in weights.items()}
+
+
 def commands(argv: list[str], stages: list[dict]) -> list[list[str]]:
     """The command line of each stage."""
-    folder = Path(early.given(argv).get("output_dir", "trainer_output"))
+    folder = Path(start.given(argv).get("output_dir", "trainer_output"))
     return [with_stage(argv, number, stage, folder) for number, stage in enumerate(stages, start=1)]
 
 
@@ -34,6 +46,6 @@ def with_stage(argv: list[str], number: int, stage: dict, folder: Path) -> list[
     """The command line with what a stage changes; the later of two equal settings counts."""
     flags = []
     for key, value in stage.items():
-        if key != "name":
+        if key not in ("name", "rewards"):
             flags += [f"--{key}", *(map(str, value) if isinstance(value, list) else [str(value)])]
     return [*argv, *flags, "--output_dir", str(folder / f"{number}-{stage['name']}")]

@@ -137,7 +137,7 @@ def check_sides(path: Path, rows: list[dict]) -> None:
             raise SystemExit(f"Error: {path} has {count} rows for {split!r}, and needs {FEWEST} at least: {mend}.")
 
 
-def tell_cut_answers(rows: Dataset, tokenizer: object, most: int) -> None:
+def note_cut_answers(rows: Dataset, tokenizer: object, most: int) -> None:
     """Say how many expert answers are longer than the model may answer."""
     cut = sum(len(tokenizer(answer)["input_ids"]) > most for answer in rows["answer"])
     if cut:

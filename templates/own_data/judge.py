@@ -50,7 +50,7 @@ def check() -> None:
     if missing:
         raise SystemExit(
             f"Error: judge_reward needs {' and '.join(missing)} in the environment (see .env.example). "
-            "Or take it out of rewards, and its number out of reward_weights."
+            "Or take judge_reward out of REWARDS."
         )
     if not is_address(setting("JUDGE_BASE_URL")):
         raise SystemExit("Error: JUDGE_BASE_URL should look like https://host/v1.")

@@ -1,17 +1,17 @@
-"""The rewards. THIS IS THE FILE TO CHANGE: what you pay for is what the model learns.
+"""The rewards. THIS IS THE FIRST FILE TO CHANGE: what you pay for is what the model learns.
 
 An expert's answer is one of many right ones. So answers are compared by what they say beyond the question: "15 + 27
 is 42." says 42. A reward gets the completions of a batch and, by name, every column of `data.py` as a list of the
-same length. It gives back one number for each completion, or None where it has none to give. Their weights are
-`reward_weights` in the config, in this order.
+same length. It returns one number for each completion, or None where it has none to give. A new reward is one
+function and one line in `REWARDS`, with its weight.
 """
 
 import re
 import unicodedata
 from decimal import Decimal
 
-from completions import text_of
 from judge import judge_all
+from lib.scoring import text_of
 from rapidfuzz import fuzz
 
 TOKEN = re.compile(
@@ -129,5 +129,6 @@ def judge_reward(completions: list, question: list, answer: list, **kwargs) -> l
     return [None if job[0] in lost else scores[job] for job in jobs]
 
 
-#: What the config can name. Correctness comes first: its name is that of the report's accuracy.
-REWARDS = [correctness_reward, overlap_reward, wording_reward, judge_reward]
+#: What `train.py` trains on, each with its weight: correctness outweighs the rest together. With a judge (README.md),
+#: add judge_reward: 1.0.
+REWARDS = {correctness_reward: 2.0, overlap_reward: 0.5, wording_reward: 0.5}

@@ -4,8 +4,6 @@ import pytest
 from rapidfuzz import fuzz
 from rewards import REWARDS, correctness_reward, has_key, is_in_form, is_right, overlap_reward, tokens, wording_reward
 
-RULES = REWARDS[:3]  # the judge has its own tests
-WEIGHTS = [2.0, 0.5, 0.5]  # reward_weights of the config
 SUM = dict(question="What is 15 + 27?", answer="15 + 27 is 42.", key="")
 FRANCE = dict(question="What is the capital of France?", answer="It is Paris.", key="Paris")
 RETURN = dict(
@@ -56,24 +54,25 @@ ATTACKS += ("a plea", "a plea with the answer", "very long", "the question again
 def total(row: dict, text: str) -> float:
     """The weighted sum that a completion earns."""
     columns = {name: [value] for name, value in row.items()}
-    scores = [reward([[{"role": "assistant", "content": text}]], **columns)[0] for reward in RULES]
-    return sum(weight * score for weight, score in zip(WEIGHTS, scores, strict=True))
+    return sum(
+        weight * reward([[{"role": "assistant", "content": text}]], **columns)[0] for reward, weight in REWARDS.items()
+    )
 
 
 @pytest.mark.parametrize("row", [SUM, FRANCE, RETURN])
 def test_the_experts_own_answer_earns_all(row):
-    assert total(row, row["answer"]) == sum(WEIGHTS) and is_in_form(row["answer"])
+    assert total(row, row["answer"]) == sum(REWARDS.values()) and is_in_form(row["answer"])
 
 
 @pytest.mark.parametrize("row, text", RIGHT)
 def test_a_right_answer_is_right_in_other_words(row, text):
-    assert is_right(text, row) and total(row, text) >= WEIGHTS[0]
+    assert is_right(text, row) and total(row, text) >= REWARDS[correctness_reward]
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_nothing_else_comes_near(name):
     row, text = WRONG[name]
-    assert not is_right(text, row) and total(row, text) < sum(WEIGHTS) / 3
+    assert not is_right(text, row) and total(row, text) < sum(REWARDS.values()) / 3
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -148,27 +147,3 @@ def test_a_key_is_not_said(key):
 
 def test_an_expert_who_says_nothing_is_never_right():
     assert correctness_reward(["", "?", "x"], question=["?"] * 3, answer=["", "?", "!"], key=[""] * 3) == [0.0] * 3
-
-
-def test_each_reward_gives_one_number_for_each_completion():
-    rows, texts = zip(*RIGHT, *WRONG.values(), strict=True)
-    columns = {name: [row[name] for row in rows] for name in SUM}
-    for reward in RULES:
-        scores = reward(texts, **columns, prompts=[""] * len(texts))
-        assert len(scores) == len(texts) and all(isinstance(score, float) for score in scores)
-
-
-@pytest.mark.parametrize(
-    "completion",
-    [
-        None,
-        [],
-        [{"role": "assistant"}],
-        [{"role": "assistant", "content": [None]}],
-        [{"role": "user", "content": "42"}],
-    ],
-    ids=str,
-)
-def test_a_completion_in_which_the_model_says_nothing_earns_nothing(completion):
-    columns = dict(question=["What is 40 + 2?"], answer=["42"], key=["42"])
-    assert not any(reward([completion], **columns)[0] for reward in REWARDS)

@@ -5,8 +5,8 @@ import json
 import os
 from pathlib import Path
 
-import early
-from folder import CHECKPOINT, is_whole
+from lib import start
+from lib.folder import checkpoint_problem, checkpoint_step
 
 SHARDED = ("fsdp", "deepspeed")
 
@@ -21,9 +21,9 @@ def engine_name() -> str:
 
 def check(argv: list[str]) -> None:
     """Stop now at what an engine cannot do, before torch and TRL are imported."""
-    engine, settings = engine_name(), early.given(argv)
-    four_bits, vllm = early.is_on(settings, "load_in_4bit"), early.is_on(settings, "use_vllm")
-    if early.is_on(settings, "use_unsloth", True):
+    engine, settings = engine_name(), start.given(argv)
+    four_bits, vllm = start.is_on(settings, "load_in_4bit"), start.is_on(settings, "use_vllm")
+    if start.is_on(settings, "use_unsloth", True):
         raise SystemExit("Error: use_unsloth has to be false here: its GRPO trainer is made for one GPU.")
     if four_bits and engine in SHARDED:
         raise SystemExit(f"Error: load_in_4bit goes with DDP; {engine} shards 16-bit weights: set it to false.")
@@ -44,8 +44,8 @@ def before_the_end(checkpoint: Path | None, max_steps: int) -> Path | None:
         return checkpoint
     if max_steps <= 0:
         max_steps = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))["max_steps"]
-    steps = {int(CHECKPOINT.fullmatch(path.name)[1]): path for path in checkpoint.parent.glob("checkpoint-*")}
-    earlier = [step for step, path in steps.items() if step < max_steps and is_whole(path)]
+    steps = {checkpoint_step(path): path for path in checkpoint.parent.glob("checkpoint-*")}
+    earlier = [step for step, path in steps.items() if step < max_steps and not checkpoint_problem(path)]
     return steps[max(earlier)] if earlier else None
 
 

@@ -1,15 +1,11 @@
-"""Before and after on the same held-out prompts, answered through TRL: so it works under every engine, also sharded.
-
-python evaluate.py outputs/scale        the table of a finished run
-"""
+"""Before and after on the same held-out prompts, answered through TRL: so it works under every engine, also sharded."""
 
 import json
-import sys
 from pathlib import Path
 
 from accelerate.utils import gather_object
-from rates import table
-from rewards import is_in_form, is_right, text_of
+from lib.scoring import text_of
+from rewards import is_in_form, is_right
 from transformers import TrainerCallback
 
 
@@ -57,11 +53,3 @@ class KeepBefore(TrainerCallback):
     def read(folder: Path) -> dict:
         """What it wrote."""
         return json.loads((folder / "before.json").read_text(encoding="utf-8"))
-
-
-if __name__ == "__main__":
-    if len(sys.argv) != 2 or not Path(sys.argv[1], "report.json").is_file():
-        sys.exit(
-            "Error: give the folder of a finished run, which holds a report.json: python evaluate.py outputs/scale"
-        )
-    print(table(json.loads(Path(sys.argv[1], "report.json").read_text(encoding="utf-8"))))

@@ -3,7 +3,6 @@
 import pytest
 from rewards import REWARDS, correctness_reward, format_reward, tag_reward
 
-WEIGHTS = [2.0, 0.5, 0.5]  # reward_weights of the config
 RIGHT = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
 TEXTS = {
     "right, in form": RIGHT,
@@ -23,17 +22,16 @@ TEXTS = {
 def total(text: str, gold: str = "42") -> float:
     """The weighted sum that a completion earns."""
     completion = [{"role": "assistant", "content": text}]
-    scores = [reward([completion], answer=[gold])[0] for reward in REWARDS]
-    return sum(weight * score for weight, score in zip(WEIGHTS, scores, strict=True))
+    return sum(weight * reward([completion], answer=[gold])[0] for reward, weight in REWARDS.items())
 
 
 def test_the_right_answer_in_form_earns_all():
-    assert total(RIGHT) == sum(WEIGHTS) == total(TEXTS["right, other writing"])
+    assert total(RIGHT) == sum(REWARDS.values()) == total(TEXTS["right, other writing"])
 
 
 @pytest.mark.parametrize("name", list(TEXTS)[2:])
 def test_nothing_else_comes_near(name):
-    assert total(TEXTS[name]) <= sum(WEIGHTS) / 2
+    assert total(TEXTS[name]) <= sum(REWARDS.values()) / 2
 
 
 @pytest.mark.parametrize("name", ["tags in a heap", "nothing"])
@@ -64,47 +62,6 @@ def test_each_reward_gives_one_number_for_each_completion():
 def test_there_is_a_slope_to_the_form():
     steps = ["It is 42.", "<answer>42", "<answer>42</answer>", RIGHT]
     assert tag_reward(steps) == sorted(tag_reward(steps)) and format_reward(steps) == [0.0, 0.0, 0.0, 1.0]
-
-
-SHAPES = {
-    "nothing": None,
-    "no messages": [],
-    "no content": [{"role": "assistant"}],
-    "content None": [{"role": "assistant", "content": None}],
-    "content in parts without text": [{"role": "assistant", "content": [{"type": "image"}, "text", None]}],
-    "no message": ["text", 42],
-    "the user's text": [{"role": "user", "content": RIGHT}],
-    "a tool's text": [{"role": "assistant", "content": "?"}, {"role": "tool", "content": RIGHT}],
-}
-
-
-@pytest.mark.parametrize("name", SHAPES)
-def test_a_completion_in_which_the_model_says_nothing_earns_nothing(name):
-    assert [reward([SHAPES[name]], answer=["42"]) for reward in REWARDS] == [[0.0]] * len(REWARDS)
-
-
-@pytest.mark.parametrize(
-    "completion",
-    [
-        RIGHT,
-        [{"content": RIGHT}],
-        [
-            {
-                "role": "assistant",
-                "content": [{"type": "text", "text": RIGHT[:20]}, {"type": "text", "text": RIGHT[20:]}],
-            }
-        ],
-        [
-            {"role": "assistant", "content": "?"},
-            {"role": "tool", "content": "41"},
-            {"role": "assistant", "content": RIGHT},
-        ],
-        [{"role": "assistant", "content": RIGHT}, {"role": "tool", "content": "41"}],
-    ],
-    ids=["a text", "no role", "content in parts", "after a tool", "before a tool"],
-)
-def test_the_models_last_message_is_read_whatever_its_shape(completion):
-    assert [reward([completion], answer=["42"]) for reward in REWARDS] == [[1.0]] * len(REWARDS)
 
 
 @pytest.mark.parametrize(

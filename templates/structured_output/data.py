@@ -3,9 +3,10 @@
 import json
 import random
 import zlib
-from pathlib import Path
 
 from datasets import Dataset
+from lib.rows import read_jsonl
+from rewards import VALIDATOR
 
 NAMES = [
     *("Ana", "Ben", "Carla", "David", "Elena", "Felix", "Grace", "Hugo", "Iris", "Jonas", "Karin", "Leo"),
@@ -20,7 +21,7 @@ def load_rows(name: str, split: str, count: int, seed: int) -> Dataset:
     ``name``: "people" (made here, needs no network), or a JSONL file of your own with the fields text and answer, of
     which every tenth text is held out.
     """
-    pairs = people(split) if name == "people" else own_rows(Path(name), split)
+    pairs = people(split) if name == "people" else own_rows(name, split)
     if not pairs:
         raise SystemExit(f"Error: dataset_name={name!r} has no rows of the split {split!r}.")
     chosen = random.Random(seed).sample(pairs, min(count, len(pairs)))
@@ -44,22 +45,14 @@ def people(split: str) -> list[tuple[str, dict]]:
     return [(line.format(name=n, age=a), {"name": n, "age": a}) for n, a in pairs for line in lines]
 
 
-def own_rows(path: Path, split: str) -> list[tuple[str, dict]]:
-    """Texts and answers of a JSONL file; a line that is none, or whose answer breaks the schema, is named."""
-    from rewards import VALIDATOR
-
-    if not path.is_file():
-        raise SystemExit(f"Error: dataset_name={str(path)!r} is no file here, nor 'people'.")
-    rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-            rows.append((str(row["text"]), row["answer"]))
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            wanted = '{"text": …, "answer": {…}}'
-            raise SystemExit(f"Error: {path}, line {number}: {error!r}. Each line: {wanted}") from error
-        for problem in VALIDATOR.iter_errors(row["answer"]):
-            raise SystemExit(f"Error: {path}, line {number}: its answer breaks schema.json: {problem.message}.")
+def own_rows(name: str, split: str) -> list[tuple[str, dict]]:
+    """Texts and answers of a JSONL file, of which every tenth text is held out."""
+    rows = read_jsonl(name, own_row, '{"text": …, "answer": {…}}', "'people'")
     return [row for row in rows if is_held_out(row[0]) == (split == "test")]
+
+
+def own_row(line: dict) -> tuple[str, dict]:
+    """A text and its answer, which the schema has to allow."""
+    for problem in VALIDATOR.iter_errors(line["answer"]):
+        raise ValueError(f"its answer breaks schema.json: {problem.message}")
+    return str(line["text"]), line["answer"]

@@ -3,7 +3,6 @@
 import pytest
 from rewards import REWARDS, correctness_reward, json_reward, schema_reward
 
-WEIGHTS = [2.0, 0.5, 0.5]  # reward_weights of the config
 GOLD = '{"name": "Ana", "age": 42}'
 RIGHT = [GOLD, '{"age":42,\n "name":"Ana"}', '  {"name": "Ana", "age": 42}\n']
 WRONG = {
@@ -31,18 +30,17 @@ ATTACKS = ("deep", "long", "a plea", "nothing", "null", "text around", "in a fen
 def total(text: str) -> float:
     """The weighted sum that a completion earns."""
     completion = [{"role": "assistant", "content": text}]
-    scores = [reward([completion], answer=[GOLD])[0] for reward in REWARDS]
-    return sum(weight * score for weight, score in zip(WEIGHTS, scores, strict=True))
+    return sum(weight * reward([completion], answer=[GOLD])[0] for reward, weight in REWARDS.items())
 
 
 @pytest.mark.parametrize("text", RIGHT)
 def test_the_right_object_earns_all_however_it_is_written(text):
-    assert total(text) == sum(WEIGHTS)
+    assert total(text) == sum(REWARDS.values())
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_nothing_else_comes_near(name):
-    assert total(WRONG[name]) <= sum(WEIGHTS) / 3
+    assert total(WRONG[name]) <= sum(REWARDS.values()) / 3
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -56,24 +54,3 @@ def test_a_gold_answer_that_is_no_json_is_never_right():
 
 def test_there_is_a_slope_to_the_schema():
     assert json_reward(["x", "{}", GOLD]) == [0.0, 1.0, 1.0] and schema_reward(["x", "{}", GOLD]) == [0.0, 0.0, 1.0]
-
-
-def test_each_reward_gives_one_number_for_each_completion():
-    texts = [*RIGHT, *WRONG.values()]
-    for reward in REWARDS:
-        assert len(reward(texts, answer=[GOLD] * len(texts), prompts=[""] * len(texts))) == len(texts)
-
-
-@pytest.mark.parametrize(
-    "completion",
-    [
-        None,
-        [],
-        [{"role": "assistant"}],
-        [{"role": "assistant", "content": [None]}],
-        [{"role": "user", "content": "{}"}],
-    ],
-    ids=str,
-)
-def test_a_completion_in_which_the_model_says_nothing_earns_nothing(completion):
-    assert [reward([completion], answer=["{}"]) for reward in REWARDS] == [[0.0]] * len(REWARDS)

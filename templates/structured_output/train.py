@@ -6,48 +6,48 @@ python train.py --config config.yaml --max_steps 50      a T4; any setting can b
 
 import sys
 
-import settings
+from lib import start
 
-settings.prepare(sys.argv[1:])  # what can be refused; the environment, and Unsloth, before TRL
+start.prepare(sys.argv[1:])  # typos and impossible numbers are refused, and the environment is set, before imports
+
+from data import load_rows
+from rewards import REWARDS, is_in_form, is_right
+
+start.rehearse(sys.argv[1:], REWARDS, load_rows)  # each reward is tried on one row; then Unsloth, before TRL
 
 import time
+from functools import partial
 from pathlib import Path
 
-from checkpoints import load_adapter
-from data import load_rows
-from evaluate import evaluate
-from folder import begin
-from policy import keep_trainable_fp32, load_policy
-from report import write_report
-from trainer import build_trainer, short_enough, train
+from lib.folder import begin
+from lib.measuring import evaluate, finish, generate
+from lib.policy import load_policy
+from lib.training import build_trainer, save, short_enough, train
 
 
 def main(argv: list[str]) -> None:
     """Settings, rows, policy; before, training, after; the report."""
     started = time.perf_counter()
-    run, training, model = settings.parse(argv)
+    parsed = run, training, _ = start.parse(argv)
     folder = Path(training.output_dir)
     rows = load_rows(run.dataset_name, "train", run.train_rows, training.seed)
     held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)
     print(f"{len(rows)} rows to train on, {len(held_out)} held out.")
 
-    policy, tokenizer = load_policy(run, training, model)
+    policy, tokenizer = load_policy(*parsed)
     rows = short_enough(rows, tokenizer, run.max_prompt_tokens)
-    checkpoint = begin(folder, settings.identity(argv), run.accept_changes)
-    judging = dict(tokens=training.max_completion_length, batch=run.eval_batch, seed=training.seed)
-    before = evaluate(policy, tokenizer, held_out, **judging)
-    trainer = build_trainer(policy, tokenizer, rows, run, training)
-    if model.use_peft:
-        keep_trainable_fp32(policy)
-        if checkpoint:
-            load_adapter(policy, checkpoint)
+    checkpoint = begin(folder, start.identity(argv), run.accept_changes)
+    sampling = dict(max_new_tokens=training.max_completion_length, batch_size=run.eval_batch, seed=training.seed)
+    answer = partial(generate, policy, tokenizer, held_out["prompt"], **sampling)
+    before = evaluate(answer, held_out, is_right, is_in_form)
+    trainer = build_trainer(policy, tokenizer, rows, REWARDS, parsed)
     seconds = train(trainer, checkpoint)
-    trainer.save_model(folder / "model")
-    after = evaluate(policy, tokenizer, held_out, **judging)
+    save(trainer, folder / "model")
+    after = evaluate(answer, held_out, is_right, is_in_form)
 
-    figures = dict(profile=settings.config_name(argv), steps=trainer.state.global_step, train_seconds=seconds)
-    figures["wall_seconds"] = time.perf_counter() - started
-    write_report(folder, (run, training, model), policy.config.model_type, before, after, **figures)
+    figures = start.figures(argv, parsed, policy.config.model_type)
+    figures |= dict(steps=trainer.state.global_step, train_seconds=seconds, wall_seconds=time.perf_counter() - started)
+    finish(folder, before, after, **figures)
 
 
 if __name__ == "__main__":

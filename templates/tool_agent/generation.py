@@ -41,7 +41,7 @@ class Episode:
 
 def generate(
     policy: object, tokenizer: object, rows: object, *, tokens: int, turns: int, template: dict, batch: int, seed: int,
-    sample: bool,
+    temperature: float,
 ) -> list[Episode]:  # fmt: skip
     """An episode for each row: at most ``turns`` times tools, and ``tokens`` of all turns and tools together."""
     import torch
@@ -49,7 +49,7 @@ def generate(
     was_training = policy.training
     policy.eval()
     torch.manual_seed(seed)
-    how = dict(do_sample=True, temperature=1.0, top_p=1.0, top_k=0) if sample else dict(do_sample=False)
+    how = dict(do_sample=True, temperature=temperature, top_p=1.0, top_k=0) if temperature else dict(do_sample=False)
     episodes = [start(tokenizer, row, template) for row in rows]
     for first in range(0, len(episodes), batch):
         playing = episodes[first : first + batch]
@@ -113,5 +113,5 @@ if __name__ == "__main__":
     tokenizer = AutoTokenizer.from_pretrained(sys.argv[1])
     check_tools(tokenizer, sys.argv[1])
     rows = [{"prompt": [{"role": "user", "content": sys.argv[2]}]}]
-    how = dict(tokens=256, turns=4, template=template_of(tokenizer, GRPOConfig), batch=1, seed=0, sample=False)
+    how = dict(tokens=256, turns=4, template=template_of(tokenizer, GRPOConfig), batch=1, seed=0, temperature=0.0)
     print(shown(tokenizer, generate(AutoModelForCausalLM.from_pretrained(sys.argv[1]), tokenizer, rows, **how)[0]))

@@ -2,13 +2,14 @@
 
 A completion is an episode: a list of messages, the model's (role "assistant", some with ``tool_calls``) and the tools'
 (role "tool"). ``environments`` are the environments of these episodes, or missing where `TOOLS` has plain tools.
-Trust what the environment remembers, never what the model says of it. Weights: `reward_weights` in the config.
+Trust what the environment remembers, never what the model says of it. A new reward is one
+function and one line in `REWARDS`, with its weight.
 """
 
 import re
 from decimal import Decimal
 
-from completions import messages_of, said_in
+from lib.scoring import messages_of, said_in
 
 NUMBER = re.compile(r"-?\$?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?")
 FORM = re.compile(r"\A[^<>]*<answer>([^<>]+)</answer>\s*")  # the last turn: words if it likes, then one answer
@@ -67,8 +68,8 @@ def format_reward(completions: list, environments: list | None = None, **kwargs)
     return [float(answer_of(*pair) is not None) for pair in each(completions, environments)]
 
 
-#: What `train.py` trains on. Correctness comes first: its name is that of the report's accuracy.
-REWARDS = [correctness_reward, tool_reward, format_reward]
+#: What `train.py` trains on, each with its weight: correctness outweighs the rest together.
+REWARDS = {correctness_reward: 2.0, tool_reward: 0.5, format_reward: 0.5}
 
 
 def is_right(episode: object, row: dict) -> bool:

@@ -5,7 +5,6 @@ from environment import MOST_CALLS
 from rewards import REWARDS, answer_of, correctness_reward, follows, format_reward, results_of, tool_reward
 from tools import answer_calls, new_environment, toolbox
 
-WEIGHTS = [2.0, 0.5, 0.5]  # reward_weights of the config
 GOLD = "42"
 
 
@@ -89,23 +88,24 @@ ATTACKS = {
 def total(turns: list[dict]) -> float:
     """The weighted sum that an episode earns."""
     messages, environment = play(*turns)
-    scores = [reward([messages], answer=[GOLD], environments=[environment])[0] for reward in REWARDS]
-    return sum(weight * score for weight, score in zip(WEIGHTS, scores, strict=True))
+    return sum(
+        weight * reward([messages], answer=[GOLD], environments=[environment])[0] for reward, weight in REWARDS.items()
+    )
 
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_the_right_result_of_a_call_earns_all(name):
-    assert total(RIGHT[name]) == sum(WEIGHTS)
+    assert total(RIGHT[name]) == sum(REWARDS.values())
 
 
 @pytest.mark.parametrize("name", NEARLY)
 def test_calls_that_fail_cost_something_also_when_the_end_is_right(name):
-    assert 2.5 <= total(NEARLY[name]) < sum(WEIGHTS)
+    assert 2.5 <= total(NEARLY[name]) < sum(REWARDS.values())
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_nothing_else_comes_near(name):
-    assert total(WRONG[name]) <= sum(WEIGHTS) / 3
+    assert total(WRONG[name]) <= sum(REWARDS.values()) / 3
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -115,7 +115,7 @@ def test_attacks_earn_nothing(name):
 
 def test_a_known_limit_a_guess_may_be_put_through_the_tool():
     """42 + 0 gives 42: who knows the answer can have it confirmed. It earns as much as the honest call."""
-    assert total([call("42 + 0"), DONE]) == sum(WEIGHTS)
+    assert total([call("42 + 0"), DONE]) == sum(REWARDS.values())
 
 
 def test_more_calls_than_allowed_are_refused():
@@ -190,14 +190,6 @@ def test_what_only_looks_like_the_number_is_not_right(said):
 def test_a_missing_gold_answer_is_never_right_and_commas_are_read():
     assert not follows(*play(SUM, DONE), "") and answer_of(*play(SUM, DONE)) == "42"
     assert follows(*play(call("1,000 + 250"), say("<answer>$1,250</answer>")), "1250")
-
-
-def test_each_reward_gives_one_number_for_each_completion():
-    played = [play(*turns) for turns in [*RIGHT.values(), *NEARLY.values(), *WRONG.values(), *ATTACKS.values()]]
-    columns = dict(environments=[environment for _, environment in played], answer=[GOLD] * len(played), prompts=[])
-    for reward in REWARDS:
-        scores = reward([messages for messages, _ in played], **columns)
-        assert len(scores) == len(played) and all(isinstance(s, float) and 0 <= s <= 1 for s in scores)
 
 
 @pytest.mark.parametrize(

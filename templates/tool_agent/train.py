@@ -6,29 +6,33 @@ python train.py --config config.yaml --max_steps 50      a T4; any setting can b
 
 import sys
 
-import settings
-from environment import TOOLS
+from lib import start
 
-# What can be refused; the environment, and Unsloth, before torch and TRL.
-settings.prepare(sys.argv[1:], factory=TOOLS.get("environment_factory"))
+start.prepare(sys.argv[1:])  # typos and impossible numbers are refused, and the environment is set, before imports
+
+from data import load_rows
+from environment import TOOLS
+from rewards import REWARDS, is_in_form, is_right
+
+# Each reward is tried on one row, with an environment; then Unsloth, before TRL.
+start.rehearse(sys.argv[1:], REWARDS, load_rows, factory=TOOLS.get("environment_factory"))
 
 import time
+from functools import partial
 from pathlib import Path
 
-from checkpoints import load_adapter
-from data import load_rows
-from evaluate import evaluate
-from folder import begin
-from policy import keep_trainable_fp32, load_policy
-from report import write_report
+from generation import generate
+from lib.folder import begin
+from lib.measuring import evaluate, finish
+from lib.policy import load_policy
+from lib.training import build_trainer, save, short_enough, train
 from tools import check_tools, new_environment, template_of, toolbox
-from trainer import build_trainer, short_enough, train
 
 
 def main(argv: list[str]) -> None:
     """Settings, rows, policy; before, training, after; the report."""
     started = time.perf_counter()
-    run, training, model = settings.parse(argv)
+    parsed = run, training, model = start.parse(argv)
     if training.max_tool_calling_iterations is None:
         raise SystemExit("Error: max_tool_calling_iterations is missing: how often an episode may go to the tools.")
     folder = Path(training.output_dir)
@@ -36,27 +40,24 @@ def main(argv: list[str]) -> None:
     held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)
     print(f"{len(rows)} rows to train on, {len(held_out)} held out.")
 
-    policy, tokenizer = load_policy(run, training, model)
+    policy, tokenizer = load_policy(*parsed)
     check_tools(tokenizer, model.model_name_or_path)
     template = template_of(tokenizer, training)
     tools = list(toolbox(new_environment()).values())
     rows = short_enough(rows, tokenizer, run.max_prompt_tokens, tools=tools, **template)
-    checkpoint = begin(folder, settings.identity(argv), run.accept_changes)
-    judging = dict(tokens=training.max_completion_length, turns=training.max_tool_calling_iterations)
-    judging |= dict(template=template, batch=run.eval_batch, seed=training.seed)
-    before = evaluate(policy, tokenizer, held_out, **judging)
-    trainer = build_trainer(policy, tokenizer, rows, run, training, **TOOLS)
-    if model.use_peft:
-        keep_trainable_fp32(policy)
-        if checkpoint:
-            load_adapter(policy, checkpoint)
+    checkpoint = begin(folder, start.identity(argv), run.accept_changes)
+    limits = dict(tokens=training.max_completion_length, turns=training.max_tool_calling_iterations)
+    limits |= dict(template=template, batch=run.eval_batch, seed=training.seed)
+    answer = partial(generate, policy, tokenizer, held_out, **limits)
+    before = evaluate(answer, held_out, is_right, is_in_form)
+    trainer = build_trainer(policy, tokenizer, rows, REWARDS, parsed, **TOOLS)
     seconds = train(trainer, checkpoint)
-    trainer.save_model(folder / "model")
-    after = evaluate(policy, tokenizer, held_out, **judging)
+    save(trainer, folder / "model")
+    after = evaluate(answer, held_out, is_right, is_in_form)
 
-    figures = dict(profile=settings.config_name(argv), steps=trainer.state.global_step, train_seconds=seconds)
-    figures["wall_seconds"] = time.perf_counter() - started
-    write_report(folder, (run, training, model), policy.config.model_type, before, after, **figures)
+    figures = start.figures(argv, parsed, policy.config.model_type)
+    figures |= dict(steps=trainer.state.global_step, train_seconds=seconds, wall_seconds=time.perf_counter() - started)
+    finish(folder, before, after, **figures)
 
 
 if __name__ == "__main__":

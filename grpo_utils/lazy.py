@@ -1,0 +1,27 @@
+"""Public names of a package that load their module when somebody first asks for them (PEP 562).
+
+A package lists its names once, as imports that an editor or a type checker reads:
+
+    if TYPE_CHECKING:
+        from .plots import show
+    __getattr__, __dir__, __all__ = lazy_imports(__name__, __file__)
+"""
+
+import ast
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+
+def lazy_imports(package: str, file: str) -> tuple[Callable, Callable, list[str]]:
+    """``__getattr__``, ``__dir__`` and ``__all__`` for the imports that a package's file has under an ``if``."""
+    blocks = [node for node in ast.parse(Path(file).read_text(encoding="utf-8")).body if isinstance(node, ast.If)]
+    imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
+    modules = {alias.name: node.module for node in imports for alias in node.names}
+
+    def find(name: str) -> object:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{modules[name]}"), name)
+
+    return find, lambda: sorted(modules), sorted(modules)

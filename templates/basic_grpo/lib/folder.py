@@ -1,0 +1,260 @@
+# Generated from grpo_utils 0.1.0, grpo_utils/run/folder.py; the same in every template.
+"""The output folder: one run at a time, a finished run is kept, and a run resumes only as it was begun."""
+
+import atexit
+import hashlib
+import json
+import os
+import platform
+import re
+import time
+import zipfile
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+CHECKPOINT = re.compile(r"checkpoint-(\d+)")
+#: What a checkpoint needs, as patterns of file names; DeepSpeed keeps weights and optimizer in one folder.
+PARTS = {
+    "weights": ("adapter_model.safetensors", "model*.safetensors", "pytorch_model*", "global_step*"),
+    "optimizer": ("optimizer*", "global_step*"),
+    "learning-rate schedule": ("scheduler.pt", "global_step*"),
+    "random states": ("rng_state*.pth",),
+    "log": ("trainer_state.json",),
+}
+MAY_CHANGE = ("max_steps", "num_train_epochs")  # to train longer; it is noted, and not refused
+#: Where things go and what is shown: none of it changes what is learned.
+FREE = ("config", "env", "output_dir", "eval_batch", "accept_changes", "report_to", "run_name", "disable_tqdm")
+FREE += ("push_to_hub", "no_use_unsloth")
+FREE_STARTS = ("save_", "log", "hub_", "vllm_server_", "vllm_group_", "dataloader_num_")
+HELD = {}  # the open lock files of this process, by path
+
+
+def hold(folder: Path) -> None:
+    """Keep the folder for this process until it ends, however it ends; a second run in it is refused."""
+    path = folder.resolve().with_name(f"{folder.resolve().name}.lock")
+    if path in HELD:  # a notebook that starts train.py again is still the same process
+        return
+    made = not path.parent.exists()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+", encoding="utf-8")
+    except OSError as error:  # the folder is a mounted disk, say, in a parent that is not yours
+        print(f"Note: {path} cannot be written ({error.strerror}); do not start two runs in {folder}.")
+        return
+    lock(file, folder)
+    HELD[path] = file
+    atexit.register(tidy, path, folder.resolve(), made)
+
+
+def tidy(path: Path, folder: Path, made: bool) -> None:
+    """Leave nothing behind if the run was refused before it began: no lock file, no parent that was made for it."""
+    if not folder.exists():
+        with suppress(OSError):
+            path.unlink()
+            if made:
+                path.parent.rmdir()
+
+
+def lock(file: IO[str], folder: Path) -> None:
+    """Lock an open file and write this process into it; stop if another process has locked it."""
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kernel releases it, also after kill -9
+    except BlockingIOError:
+        file.seek(0)
+        said = file.read() or "another process"
+        raise SystemExit(f"Error: {folder} is in use by {said}. Wait for it, or choose another output_dir.") from None
+    except (ImportError, OSError) as error:  # Windows; some network drives
+        print(f"Note: this system or disk has no file locks ({error}); never start two runs in {folder}.")
+    file.truncate(0)
+    file.write(f"process {os.getpid()} on {platform.node()}, which started {time.strftime('%Y-%m-%d %H:%M:%S')}")
+    file.flush()
+
+
+def identity(settings: dict) -> dict:
+    """What a run is: every setting that was given and matters, and checksums of its code and data."""
+    kept = {k: plain(v) for k, v in settings.items() if k not in FREE and not k.startswith(FREE_STARTS)}
+    here = Path(__file__).resolve().parent
+    code = [path for path in [*here.parent.glob("*.py"), *here.glob("*.py")] if path.name != "measuring.py"]
+    used = [path for path in code if not path.name.startswith("test_")] + list(here.parent.glob("*.json"))
+    used += [path for path in [Path(str(settings.get("dataset_name", "")))] if path.is_file()]
+    return kept | {"files": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(used)}}
+
+
+def plain(value: object) -> object:
+    """A setting as it can be compared: 2.0e-3, "0.002" and 0.002 are one; so are true, True and "true"."""
+    if isinstance(value, list):
+        return [plain(each) for each in value] if len(value) > 1 else plain(value[0]) if value else []
+    if isinstance(value, bool) or str(value).lower() in ("true", "false"):
+        return str(value).lower() == "true"
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return str(value)
+
+
+def settings_changed(was: dict, now: dict, names: Iterable[str]) -> list[str]:
+    """The settings of these names that are not what they were."""
+    changed = [name for name in names if was.get(name) != now.get(name)]
+    return [f"{name} was {was.get(name)!r}, is {now.get(name)!r}" for name in changed]
+
+
+def differences(was: dict, now: dict) -> list[str]:
+    """What changed since a run began: its edited files, and its settings from what to what."""
+    before, files = was.get("files", {}), now.get("files", {})
+    edited = [f"{name} was edited" for name in files if name in before and before[name] != files[name]]
+    names = [name for name in {**was, **now} if name not in ("files", "changes", *MAY_CHANGE)]
+    return edited + settings_changed(was, now, names)
+
+
+def check_same(folder: Path, now: dict, accept: bool = False) -> list[str]:
+    """What changed since the folder's run began; stop if anything did, unless that is accepted."""
+    mark, trained = folder / "run.json", trained_to(folder)
+    if not trained:
+        return []
+    if not mark.exists():
+        raise SystemExit(f"Error: {folder} holds checkpoints of something else; choose another output_dir.")
+    changed = differences(read_mark(mark), now)
+    if changed and not accept:
+        more = f"; and {len(changed) - 6} more" if len(changed) > 6 else ""
+        raise SystemExit(
+            f"Error: {folder} was begun with other settings: {'; '.join(changed[:6])}{more}. It trained to {trained} "
+            "that way. Choose another output_dir, or continue from there with the changes: --accept_changes true."
+        )
+    return changed
+
+
+def trained_to(folder: Path) -> str:
+    """The newest checkpoint below the folder, or the last stage that is finished; nothing, if there is neither."""
+    found = [path for path in folder.glob("**/checkpoint-*") if CHECKPOINT.fullmatch(path.name)]
+    newest = max(found, key=lambda path: (path.parent.name, checkpoint_step(path)), default=None)
+    done = sorted(path.parent for path in folder.glob("*/finished.json"))
+    reached = newest or (done[-1] if done else None)
+    return str(reached.relative_to(folder)) if reached else ""
+
+
+def begin(folder: Path, belongs_to: dict, accept: bool = False) -> Path | None:
+    """The checkpoint to resume from, or None; a finished run in the folder is renamed and kept.
+
+    ``belongs_to`` is the run's `identity`. With ``accept`` a changed run goes on, and its changes are written down.
+    """
+    if (folder / "report.json").exists():
+        keep_finished(folder)
+    mark, changed, trained = folder / "run.json", check_same(folder, belongs_to, accept), trained_to(folder)
+    was = read_mark(mark) if trained else {}
+    changed += settings_changed(was, belongs_to, MAY_CHANGE) if trained else []
+    earlier = was.get("changes", [])
+    if changed:
+        earlier.append(f"after {trained}: {'; '.join(changed)}")
+        print(f"Note: going on {earlier[-1]}.")
+    if changed or not trained:
+        write_mark(mark, belongs_to | {"changes": earlier})
+    checkpoint = newest_checkpoint(folder) if trained else None
+    if checkpoint:
+        print(f"Resuming from {checkpoint}.")
+    return checkpoint
+
+
+def keep_finished(folder: Path) -> None:
+    """Rename the folder of a finished run, so that the next one does not write into it."""
+    kept = folder.with_name(f"{folder.name}-{time.strftime('%Y%m%d-%H%M%S')}")
+    try:
+        folder.rename(kept)
+    except OSError as error:  # a mounted disk cannot be renamed
+        said = f"{folder} holds a finished run and cannot be renamed ({error.strerror})"
+        raise SystemExit(f"Error: {said}; choose another output_dir.") from None
+    print(f"{folder} held a finished run: it is kept as {kept}.")
+
+
+def write_mark(mark: Path, content: dict) -> None:
+    """Write a JSON file: whole or not at all, also if the process is killed meanwhile."""
+    mark.parent.mkdir(parents=True, exist_ok=True)
+    new = mark.with_name(f"{mark.name}.new")
+    new.write_text(json.dumps(content, indent=2), encoding="utf-8")
+    new.replace(mark)
+
+
+def read_mark(mark: Path) -> dict:
+    """What a run was when it began."""
+    try:
+        return json.loads(mark.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise SystemExit(
+            f"Error: {mark} is not valid JSON ({error}), so the settings of these checkpoints are unknown. "
+            "Choose another output_dir; or write {} into the file, and continue with --accept_changes true."
+        ) from None
+
+
+def changes(folder: Path) -> list[str]:
+    """What was changed while the folder's run was under way."""
+    return read_mark(folder / "run.json").get("changes", [])
+
+
+def checkpoint_step(checkpoint: str | Path) -> int:
+    """The optimizer step of a checkpoint's folder.
+
+    >>> checkpoint_step("outputs/run/checkpoint-250")
+    250
+    """
+    return int(CHECKPOINT.fullmatch(Path(checkpoint).name)[1])
+
+
+def newest_checkpoint(folder: str | Path, say: Callable[[str], None] = print) -> Path | None:
+    """The newest complete ``checkpoint-N`` in ``folder``; None if there is none.
+
+    transformers takes the newest there is (``resume_from_checkpoint=True``) and then fails on one that a full disk or
+    a lost machine cut off. Here such a one is skipped, and ``say`` is called with the reason. None is deleted: the run
+    that resumes writes over it.
+
+    >>> newest_checkpoint("no/such/folder") is None
+    True
+    """
+    found = [path for path in Path(folder).glob("checkpoint-*") if CHECKPOINT.fullmatch(path.name)]
+    for checkpoint in sorted(found, key=checkpoint_step, reverse=True):
+        problem = checkpoint_problem(checkpoint)
+        if not problem:
+            return checkpoint
+        say(f"{checkpoint.name} is skipped: {problem}.")
+    return None
+
+
+def checkpoint_problem(checkpoint: str | Path) -> str:
+    """What is missing or broken in a checkpoint; "" if it is complete.
+
+    Every file that a resumed run reads is opened, since a file that was cut off may well be there. (The trainer
+    writes the log last; a synchronised drive keeps no such order.)
+
+    >>> checkpoint_problem("no/such/folder")
+    'it has no weights'
+    """
+    checkpoint = Path(checkpoint)
+    for part, patterns in PARTS.items():
+        if not any(list(checkpoint.glob(pattern)) for pattern in patterns):
+            return f"it has no {part}"
+    if any(
+        not path.with_name("adapter_config.json").exists() for path in checkpoint.rglob("adapter_model.safetensors")
+    ):
+        return "it has no adapter_config.json"
+    broken = [path for path in sorted(checkpoint.rglob("*")) if path.is_file() and is_broken(path)]
+    return f"{broken[0].name} is cut off or damaged" if broken else ""
+
+
+def is_broken(path: Path) -> bool:
+    """Whether a file of a checkpoint cannot be read to its end."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        if path.suffix == ".json":
+            json.loads(path.read_text(encoding="utf-8"))
+        elif path.suffix == ".safetensors":
+            with safe_open(path, framework="numpy"):  # checks that the file is as long as its header says
+                return False
+        elif path.suffix in (".pt", ".pth"):  # torch.save writes a zip archive with checksums; its directory is last
+            with zipfile.ZipFile(path) as archive:
+                return archive.testzip() is not None
+    except (ValueError, SafetensorError, zipfile.BadZipFile, EOFError):
+        return True
+    return False

@@ -1,0 +1,271 @@
+# Generated from grpo_utils 0.1.0, grpo_utils/run/measuring.py; the same in every template.
+"""Before and after on the same held-out prompts: sampled and greedy, with intervals, a paired test, and the report.
+
+python -m lib.measuring FOLDER        the table of a finished run, whose output_dir that is
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+PACKAGES = ("unsloth", "unsloth_zoo", "trl", "transformers", "peft", "bitsandbytes", "accelerate", "datasets", "torch")
+
+
+def generate(
+    policy: object,
+    tokenizer: object,
+    prompts: Sequence[list[dict]],
+    *,
+    max_new_tokens: int,
+    temperature: float = 1.0,
+    batch_size: int = 200,
+    seed: int = 0,
+) -> list[str]:
+    """One completion for each prompt; ``temperature=0.0`` decodes greedily.
+
+    The policy returns to training mode afterwards if that is where it was.
+    """
+    import torch
+    from tqdm import trange
+
+    torch.manual_seed(seed)
+    how = dict(do_sample=True, temperature=temperature, top_p=1.0, top_k=0) if temperature else dict(do_sample=False)
+    how |= dict(max_new_tokens=max_new_tokens, repetition_penalty=1.0, use_cache=True)
+    how |= dict(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
+    completions, slow = [], dict(desc="generate", file=sys.stdout, leave=False, delay=10)  # a bar after ten seconds
+    with sampling(policy), torch.inference_mode():
+        for start in trange(0, len(prompts), batch_size, **slow):
+            inputs = encode_prompts(tokenizer, prompts[start : start + batch_size]).to(policy.device)
+            made = policy.generate(**inputs, **how)
+            completions += tokenizer.batch_decode(made[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
+    return completions
+
+
+def encode_prompts(tokenizer: object, prompts: Sequence[str | list[dict]]) -> object:
+    """Prompts in the chat template, as left-padded tensors of shape (prompts, longest), ready to generate from.
+
+    Plain strings get no template but, as in TRL, the tokenizer's own special tokens (often a BOS).
+    Give either messages or strings, not both at once.
+    """
+    plain = bool(prompts) and isinstance(prompts[0], str)
+    texts = [
+        prompt if plain else tokenizer.apply_chat_template(prompt, add_generation_prompt=True, tokenize=False)
+        for prompt in prompts
+    ]
+    return tokenizer(texts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=plain)
+
+
+@contextmanager
+def sampling(policy: object) -> Iterator[None]:
+    """Put a policy into evaluation mode, and afterwards back into the mode that it was in.
+
+    A model that Unsloth loaded turns gradient checkpointing off to sample, and only its ``for_training`` turns it on.
+    """
+    was_training = policy.training
+    checkpointing = next(filter(None, (getattr(m, "gradient_checkpointing", False) for m in policy.modules())), False)
+    policy.eval()
+    try:
+        yield
+    finally:
+        policy.train(was_training)
+        if was_training and hasattr(policy, "for_training"):
+            policy.for_training(use_gradient_checkpointing=checkpointing)
+
+
+def evaluate(answer: Callable, rows: object, is_right: Callable, is_in_form: Callable) -> dict:
+    """Completions of held-out rows and what they are worth: sampled at temperature 1, as in training, and greedy.
+
+    ``answer`` returns one completion for each row; it is called with a temperature.
+    """
+    sampled, greedy = answer(temperature=1.0), answer(temperature=0.0)
+    return {
+        "sampled": sampled,
+        "formed": [is_in_form(text) for text in sampled],
+        "right": [is_right(text, row) for text, row in zip(sampled, rows, strict=True)],
+        "greedy_right": [is_right(text, row) for text, row in zip(greedy, rows, strict=True)],
+        "kinds": list(rows["kind"]) if "kind" in rows.column_names else [],
+    }
+
+
+def summary(result: dict) -> dict:
+    """The rates of `evaluate`, with 95 % Wilson intervals; accuracy counts texts that are right and in form.
+
+    The accuracy given format is a share of the ``formed`` texts, and None where there are none; all other rates are
+    shares of ``n``. Where the prompts have kinds, ``by_kind`` has the counts of each.
+
+    >>> rates = summary({"formed": [True, True, False, False], "right": [True, False, False, False]})
+    >>> rates["accuracy"], rates["accuracy_given_format"], rates["greedy_accuracy"]
+    (0.25, 0.5, None)
+    """
+    formed, right, greedy = result["formed"], result["right"], result.get("greedy_right")
+    kinds = result.get("kinds") or []
+    by_kind = {}
+    for kind in sorted(set(kinds)):
+        of = [place for place, other in enumerate(kinds) if other == kind]
+        by_kind[kind] = {"n": len(of), **_in_form([formed[i] for i in of], [right[i] for i in of])}
+    return {
+        "n": len(right),
+        "format_rate": sum(formed) / len(right),
+        "accuracy": sum(right) / len(right),
+        "accuracy_ci95": wilson_interval(sum(right), len(right)),
+        "greedy_accuracy": sum(greedy) / len(greedy) if greedy else None,
+        **_in_form(formed, right),
+        **({"by_kind": by_kind} if kinds else {}),
+    }
+
+
+def _in_form(formed: Sequence[bool], right: Sequence[bool]) -> dict:
+    """The part of a summary that counts texts in form alone."""
+    right_of = [right for formed, right in zip(formed, right, strict=True) if formed]
+    return {
+        "formed": len(right_of),
+        "accuracy_given_format": sum(right_of) / len(right_of) if right_of else None,
+        "accuracy_given_format_ci95": wilson_interval(sum(right_of), len(right_of)) if right_of else None,
+    }
+
+
+def wilson_interval(hits: int, n: int, confidence: float = 0.95) -> list[float]:
+    """The interval of a rate (Wilson 1927), as scipy computes it.
+
+    >>> [round(end, 3) for end in wilson_interval(190, 200)]
+    [0.91, 0.973]
+    """
+    from scipy.stats import binomtest
+
+    interval = binomtest(int(hits), int(n)).proportion_ci(confidence_level=confidence, method="wilson")
+    return [float(interval.low), float(interval.high)]
+
+
+def mcnemar_p_value(before: Sequence[bool], after: Sequence[bool]) -> float:
+    """Exact two-sided McNemar test on the same prompts before and after (McNemar 1947).
+
+    Only prompts that changed count: under "no change" each would as often have got better as
+    worse, so the number that got better is binomial with probability 1/2.
+
+    >>> mcnemar_p_value([False] * 6, [True] * 6)
+    0.03125
+    >>> mcnemar_p_value([True, False], [True, False])
+    1.0
+    """
+    from scipy.stats import binomtest
+
+    better = sum(new > old for old, new in zip(before, after, strict=True))
+    worse = sum(new < old for old, new in zip(before, after, strict=True))
+    return float(binomtest(better, better + worse).pvalue) if better + worse else 1.0
+
+
+def before_after(before: dict, after: dict, p_value: float, merged: dict | None = None) -> str:
+    """The before/after tables as plain text, from summaries, and one sentence that reads them.
+
+    >>> old = summary({"formed": [False] * 20, "right": [False] * 20, "greedy_right": [False] * 20})
+    >>> print(before_after(old, old, p_value=1.0))
+               n   format    accuracy (95 % interval)   greedy
+    before    20    0.000      0.000 (0.000 to 0.161)    0.000
+    after     20    0.000      0.000 (0.000 to 0.161)    0.000
+    <BLANKLINE>
+    right among the n answers in form (95 % interval):
+               n                     all
+    before     0                       -
+    after      0                       -
+    No improvement shown: strict accuracy changed by +0.000, within chance (paired test, p = 1).
+    """
+    return "\n".join([rates_table(before, after, merged), verdict(before, after, p_value)])
+
+
+def rates_table(before: dict, after: dict, merged: dict | None = None) -> str:
+    """The tables of `before_after` without its sentence: strict accuracy, then how many answers in form are right.
+
+    The second table separates ability from form, with a column for each kind of prompt. It is left out where a
+    summary lacks its figures, as those of older reports do.
+    """
+    rows = {"before": before, "after": after} | ({"merged": merged} if merged else {})
+    lines = [f"{'':7}{'n':>5}{'format':>9}{'accuracy (95 % interval)':>28}{'greedy':>9}"]
+    for name, rates in rows.items():
+        rate, greedy = _share(rates, "accuracy"), rates["greedy_accuracy"]
+        shown = "-" if greedy is None else f"{greedy:.3f}"
+        lines.append(f"{name:7}{rates['n']:>5}{rates['format_rate']:>9.3f}{rate:>28}{shown:>9}")
+    if all("accuracy_given_format" in rates for rates in rows.values()):
+        lines += _in_form_lines(rows)
+    return "\n".join(lines)
+
+
+def _in_form_lines(rows: dict[str, dict]) -> list[str]:
+    """How many answers in form are right: of all prompts, and of each kind that all summaries have."""
+    first, *others = (rates.get("by_kind", {}) for rates in rows.values())
+    kinds = [kind for kind in first if all(kind in other for other in others)]
+    lines = ["", "right among the n answers in form (95 % interval):"]
+    lines.append(f"{'':7}" + "".join(f"{'n':>5}{heading:>24}" for heading in ("all", *kinds)))
+    for name, rates in rows.items():
+        cells = [rates, *(rates["by_kind"][kind] for kind in kinds)]
+        lines.append(f"{name:7}" + "".join(f"{c['formed']:>5}{_share(c, 'accuracy_given_format'):>24}" for c in cells))
+    return lines
+
+
+def _share(rates: dict, name: str) -> str:
+    """A rate with its interval; "-" for a share of nothing.
+
+    >>> _share({"accuracy": 0.45, "accuracy_ci95": [0.258, 0.658]}, "accuracy")
+    '0.450 (0.258 to 0.658)'
+    """
+    return "-" if rates[name] is None else "{:.3f} ({:.3f} to {:.3f})".format(rates[name], *rates[f"{name}_ci95"])
+
+
+def verdict(before: dict, after: dict, p_value: float) -> str:
+    """What the paired test says about the change in strict accuracy, in one sentence."""
+    change, p = after["accuracy"] - before["accuracy"], p_text(p_value)
+    if p_value >= 0.05:
+        return f"No improvement shown: strict accuracy changed by {change:+.3f}, within chance (paired test, {p})."
+    direction = "rose" if change > 0 else "FELL"
+    return f"Strict accuracy {direction} by {change:+.3f}; chance alone does this with {p} (paired test)."
+
+
+def p_text(p_value: float) -> str:
+    """A p-value in words: two digits, more where rounding would move it to 0.05, a bound where it is tiny.
+
+    >>> p_text(0.0488), p_text(0.04996), p_text(0.12345), p_text(1.0), p_text(0.0)
+    ('p = 0.049', 'p = 0.04996', 'p = 0.12', 'p = 1', 'p < 1e-300')
+    """
+    if p_value < 1e-300:
+        return "p < 1e-300"
+    rounded = (f"{p_value:.{digits}g}" for digits in range(2, 17))
+    texts = (text for text in rounded if (float(text) < 0.05) == (p_value < 0.05))
+    return f"p = {next(texts, repr(p_value))}"
+
+
+def versions() -> dict[str, str]:
+    """The installed versions of the packages that decide a run."""
+    return {name: version(name) if find_spec(name) else "not installed" for name in PACKAGES}
+
+
+def write_report(folder: str | Path, report: dict) -> Path:
+    """Write ``report.json``, whole or not at all: rates as they are, seconds rounded to tenths."""
+    rounded = {key: round(value, 1) for key, value in report.items() if key.endswith("_seconds")}
+    path, draft = Path(folder) / "report.json", Path(folder) / "report.json.part"
+    text = json.dumps(report | rounded, indent=2, ensure_ascii=False, default=str)  # an unknown setting as text
+    draft.write_text(text + "\n", encoding="utf-8")
+    return draft.replace(path)
+
+
+def finish(folder: Path, before: dict, after: dict, **figures: object) -> None:
+    """Write the report of a run, from two results of `evaluate` and ``figures``, and print its table."""
+    rates, p_value = [summary(before), summary(after)], mcnemar_p_value(before["right"], after["right"])
+    result = dict(before=rates[0], after=rates[1], p_value=p_value)
+    stamp = dict(written=time.strftime("%Y-%m-%d %H:%M:%S"), versions=versions())
+    write_report(folder, figures | result | stamp)
+    print(before_after(*rates, p_value))
+    print(f"Model: {folder / 'model'}. Report: {folder / 'report.json'}.")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2 or not Path(sys.argv[1], "report.json").is_file():
+        finished = [path.parent.as_posix() for path in sorted(Path("outputs").glob("*/report.json"))] or ["FOLDER"]
+        sys.exit(
+            f"Error: give the folder of a finished run, which has a report.json: python -m lib.measuring {finished[-1]}"
+        )
+    report = json.loads(Path(sys.argv[1], "report.json").read_text(encoding="utf-8"))
+    print(before_after(report["before"], report["after"], report["p_value"]))

@@ -1,0 +1,146 @@
+"""The template in one file: short, self-contained, fair, and its GPU branch as far as a CPU can check it."""
+
+import ast
+import os
+import re
+import runpy
+import sys
+import types
+
+import datasets
+import pytest
+from conftest import ROOT
+from template_projects import in_folder
+
+from grpo_utils.__main__ import start_project
+from grpo_utils.project import new_project
+from grpo_utils.run.start import trl_fields
+
+FOLDER = ROOT / "templates" / "minimal"
+SOURCE = (FOLDER / "train.py").read_text(encoding="utf-8")
+
+
+def test_it_is_one_file_of_at_most_120_lines_without_a_package_of_ours():
+    assert [path.name for path in FOLDER.rglob("*.py")] == ["train.py"] and len(SOURCE.splitlines()) <= 120
+    imported = set(re.findall(r"^(?:from|import) (\w+)", SOURCE, re.MULTILINE))
+    assert imported == {"os", "torch", "unsloth", "re", "pathlib", "datasets", "scipy", "trl"}
+
+
+@pytest.fixture
+def functions(request):
+    """What the file defines on a CPU, or on a GPU. Rows and rewards need no torch, Unsloth, TRL or scipy."""
+    stubs = {
+        "torch": {"cuda": types.SimpleNamespace(is_available=lambda: request.param == "gpu")},
+        "unsloth": {"FastLanguageModel": None, "is_bfloat16_supported": None},
+        "trl": {"GRPOConfig": None, "GRPOTrainer": None},
+        "scipy.stats": {"binomtest": None},
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "environ", dict(os.environ))
+        for name, defined in stubs.items():
+            patch.setitem(sys.modules, name, types.SimpleNamespace(**defined))
+        return runpy.run_path(str(FOLDER / "train.py"), run_name="minimal")
+
+
+@pytest.mark.parametrize("functions", ["cpu"], indirect=True)
+@pytest.mark.parametrize(
+    "said, scores",
+    [
+        ("<reasoning>1000 + 250</reasoning><answer>1250</answer>", (1.0, 1.0)),
+        ("<reasoning>1000 + 250</reasoning>\n<answer> $1,250.00 </answer>\n", (1.0, 1.0)),
+        ("<reasoning>1000 + 25</reasoning><answer>1025</answer>", (0.0, 1.0)),
+        ("<reasoning>1000 + 250</reasoning><answer>-1250</answer>", (0.0, 1.0)),
+        ("<reasoning>1000 + 250</reasoning><answer>12,50</answer>", (0.0, 1.0)),
+        ("<answer>1250</answer>", (0.0, 0.0)),
+        ("<reasoning>x</reasoning><answer>1250</answer><answer>1251</answer>", (0.0, 0.0)),
+        ("The answer is 1250.", (0.0, 0.0)),
+        ("", (0.0, 0.0)),
+        (None, (0.0, 0.0)),
+    ],
+)
+def test_a_right_answer_is_paid_only_in_the_form(functions, said, scores):
+    completions = [[{"role": "assistant", "content": said}]]
+    assert tuple(reward(completions, answer=["1250"])[0] for reward in functions["REWARDS"]) == scores
+
+
+@pytest.mark.parametrize("functions", ["cpu"], indirect=True)
+def test_no_held_out_sum_is_trained_on_in_either_order(functions):
+    train, held_out = (
+        [frozenset(re.findall(r"\d+", row["prompt"][1]["content"])) for row in rows]
+        for rows in functions["load_rows"]()
+    )
+    assert len(held_out) == len(set(held_out)) == 200 and len(train) == 3895 and not set(train) & set(held_out)
+
+
+@pytest.mark.parametrize("functions", ["gpu"], indirect=True)
+def test_the_gpu_trains_on_gsm8k_with_whole_numbers_as_gold(functions, gsm8k_records):
+    rows = datasets.Dataset.from_list(gsm8k_records)
+    found = datasets.DatasetDict(train=rows, test=rows)
+    functions["load_rows"].__globals__["load_dataset"] = lambda *name: found if name == ("openai/gsm8k", "main") else 0
+    train, held_out = functions["load_rows"]()
+    assert len(held_out) == 200 and all(answer.lstrip("-").isdigit() for answer in train["answer"])
+    text = "<reasoning>Think.</reasoning><answer>{}</answer>"
+    assert all(functions["is_right"](text.format(answer), answer) for answer in train["answer"])
+
+
+def arguments(gpu: bool) -> dict:
+    """What `GRPOConfig` gets on a GPU or on a CPU: the keywords of its call, and those of the dict before it."""
+    names = {"GPU": gpu, "STEPS": 1, "TOKENS": 1, "OUTPUT": "", "REWARDS": {}, "is_bfloat16_supported": lambda: False}
+    assigned = [node for node in ast.walk(ast.parse(SOURCE)) if isinstance(node, ast.Assign | ast.AugAssign)]
+    calls = [node.value for node in assigned if ast.unparse(node).startswith(("named ", "config "))]
+    return {each.arg: eval(ast.unparse(each.value), names) for call in calls for each in call.keywords if each.arg}
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+def test_trl_knows_every_argument_and_whole_groups_fit_a_batch(gpu):
+    found = arguments(gpu)
+    assert set(found) <= trl_fields()
+    completions = found["per_device_train_batch_size"] * found["gradient_accumulation_steps"]
+    assert completions % found["num_generations"] == 0 and (found["fp16"], found["bf16"]) == (gpu, False)
+
+
+#: What Unsloth's GPU patch of GRPOConfig would replace in this run, read in unsloth/models/rl.py.
+REPLACED = {"optim", "learning_rate", "per_device_train_batch_size", "gradient_accumulation_steps", "num_generations"}
+REPLACED |= {"loss_type", "beta", "epsilon_high", "mask_truncated_completions", "weight_decay", "warmup_steps", "seed"}
+REPLACED |= {"logging_steps", "report_to", "bf16", "fp16"}
+
+
+def test_no_value_is_left_to_unsloths_other_defaults():
+    assert REPLACED <= set(arguments(gpu=True))
+
+
+def test_the_command_that_copies_it_says_what_to_type(tmp_path, capsys):
+    start_project("minimal", tmp_path / "mine")
+    assert f"    cd {tmp_path / 'mine'}\n    python train.py\n" in capsys.readouterr().out  # it has no tests to run
+    assert (tmp_path / "mine" / "tiny-model" / "config.json").exists()
+
+
+def changed(folder, **constants: str):
+    """A copy of the template with other numbers in train.py."""
+    path = new_project("minimal", folder) / "train.py"
+    text = path.read_text(encoding="utf-8")
+    for old, new in constants.items():
+        text = text.replace(*new) if new[0] in text else pytest.fail(f"{old} is not in train.py")
+    path.write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.slow
+def test_it_trains_until_held_out_accuracy_has_risen_and_keeps_what_it_made(tmp_path):
+    project = changed(tmp_path / "project", steps=("else (50, 32)", "else (25, 32)"))
+    run = in_folder(project, "train.py")
+    assert run.returncode == 0 and "Accuracy rose: " in run.stdout, run.stderr[-3000:]
+    rates = re.findall(r"^(?:before|after) +([.\d]+) \(([.\d]+) to ([.\d]+)\) +([.\d]+)$", run.stdout, re.MULTILINE)
+    (_, _, before_high, before_greedy), (_, after_low, _, after_greedy) = rates
+    assert float(before_high) < float(after_low) and float(before_greedy) < float(after_greedy)
+    model = project / "outputs" / "minimal" / "model"
+    assert {"adapter_model.safetensors", "tokenizer.json"} <= {path.name for path in model.iterdir()}
+    again = in_folder(project, "train.py")
+    assert again.returncode == 1 and "Error: outputs/minimal holds an earlier run" in again.stderr, again.stderr
+
+
+@pytest.mark.slow
+def test_a_run_that_changes_nothing_is_not_said_to_have_risen(tmp_path):
+    project = changed(tmp_path / "project", steps=("else (50, 32)", "else (1, 32)"), rate=("else 2e-3", "else 0.0"))
+    run = in_folder(project, "train.py")
+    assert "No change shown: 0 prompts got better, 0 got worse (exact McNemar test, p = 1)." in run.stdout, run.stderr
