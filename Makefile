@@ -53,9 +53,9 @@ html: setup      ## the lessons as pages that open without a network, in outputs
 bundle:          ## all packages in outputs/bundle/, for a room without a network; ARGS=--show
 	$(PYTHON) scripts/bundle.py $(ARGS)
 
-tiny: setup      ## train the two tiny base models anew, about 20 minutes
-	$(BIN)/python -m grpo_utils.tiny.build qwen --out outputs/tiny-qwen3
-	$(BIN)/python -m grpo_utils.tiny.build gemma --out outputs/tiny-gemma3
+tiny: setup      ## train the two tiny base models again, about 20 minutes
+	$(BIN)/python scripts/tiny/build.py qwen --out outputs/tiny-qwen3
+	$(BIN)/python scripts/tiny/build.py gemma --out outputs/tiny-gemma3
 
 bench: setup     ## the figures of docs/results.md, about 45 minutes; scripts/bench.py --resume: only what is missing
 	$(BIN)/python scripts/bench.py

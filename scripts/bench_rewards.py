@@ -34,9 +34,7 @@ from grpo_utils.rewards import (
     extract_boxed,
     fuzzy_reward,
     incremental_format_reward,
-    json_only_reward,
     json_reward,
-    reasoning_steps_reward,
     same_expression,
     strict_format_reward,
     think_format_reward,
@@ -48,9 +46,9 @@ PAGE = ROOT / "docs" / "rewards.md"
 MARK = "<!-- measured: written by `make bench-rewards`, do not edit below -->"
 BOXED = next(form for form in FORMS if str(form) == "… \\boxed{…}")
 GOLDS = ["42", "-5", "1250", "0.5", "3/4", "100", "7", "-0.25", "1000000", "18"]
-FORM_REWARDS = [strict_format_reward, incremental_format_reward, think_format_reward, json_only_reward]
-SLOWER = [reasoning_steps_reward, exact_reward, fuzzy_reward, choice_reward, json_reward]
-HOSTILE, COMPARED = 300_000 // 10, 20_000  # completions for each of ten rewards, and pairs of expressions
+FORM_REWARDS = [strict_format_reward, incremental_format_reward, think_format_reward]
+SLOWER = [exact_reward, fuzzy_reward, choice_reward, json_reward]
+HOSTILE, COMPARED = 300_000 // 10, 20_000  # completions for each of eight rewards, and pairs of expressions
 boxed_reward = AnswerReward(extract=extract_boxed)
 
 
@@ -223,7 +221,7 @@ def measured() -> str:
     low, high = wilson_interval(alike, total)
     ours, theirs = hostile_seconds()
     seconds, peak = lesson()
-    names = ("trl", "math-verify", "rapidfuzz", "jsonschema", "regex")
+    names = ("trl", "math-verify", "rapidfuzz")
     versions = ", ".join(f"{name} {installed_version(name)}" for name in names)
     return f"""{MARK}
 

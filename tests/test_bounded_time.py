@@ -172,10 +172,6 @@ MADE = [
     rewards.AnswerReward(extract=rewards.extract_after_thinking, same=rewards.same_choice),
     rewards.AnswerReward(extract=rewards.extract_after_hashes),
     rewards.AnswerReward(extract=rewards.extract_all),
-    rewards.JsonSchemaReward({"type": "object"}),
-    rewards.TargetLengthReward(20),
-    rewards.MinimumLengthReward(20),
-    rewards.UnwantedPhrasesReward(),
     rewards.AdaptiveReward(*map(tuple, rewards.math_rewards())),
 ]
 REWARDS = [getattr(rewards, name) for name in dir(rewards) if name.endswith("_reward")] + MADE

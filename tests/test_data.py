@@ -31,7 +31,7 @@ BAD_ROWS = [
     ({**GOOD, "prompt": [{"role": "assistant", "content": "4"}]}, "ends with what a user says"),
     ({**GOOD, "prompt": [{"role": "user", "content": " "}]}, "ends with what a user says"),
     ({**GOOD, "prompt": [{"role": "user", "content": None}]}, "ends with what a user says"),
-    ({**GOOD, "answer": 4}, r"row 1: its answer 4 is an int; rewards compare text: str\(answer\)"),
+    ({**GOOD, "answer": 4}, r"row 1: its answer 4 is of type int; rewards compare text: str\(answer\)"),
     ({**GOOD, "answer": "  "}, "row 1: its answer is empty"),
 ]
 
@@ -47,38 +47,28 @@ def test_no_rows_is_an_error():
         check_rows([])
 
 
-def test_train_and_test_share_no_question():
-    train, test = addition_rows(7000, "train"), addition_rows(390, "test")
-    asked = {row["prompt"][-1]["content"] for row in train}
-    assert len(asked) == 7000
-    assert not asked & {row["prompt"][-1]["content"] for row in test}
+def numbers(rows: list[dict]) -> list[tuple[int, int]]:
+    return [tuple(map(int, row["prompt"][-1]["content"].removesuffix("?").split()[2::2])) for row in rows]
 
 
-def test_a_mirrored_held_out_addition_is_not_in_train():
-    pairs = [{tuple(row["prompt"][-1]["content"][:-1].split()[2::2]) for row in addition_rows(n, split)}
-             for n, split in ((7000, "train"), (390, "test"))]  # fmt: skip
-    mirrored = {(b, a) for a, b in pairs[1]}
-    assert not pairs[0] & (pairs[1] | mirrored)
+def test_train_and_test_share_no_question_either_way_round():
+    train, test = ({*numbers(addition_rows(n, split))} for n, split in ((7000, "train"), (390, "test")))
+    assert len(train) == 7000
+    assert not train & (test | {(b, a) for a, b in test})
 
 
 def test_no_held_out_addition_stands_there_both_ways_round():
     """It did, and 31 of 200 counted twice."""
-    asked = [row["prompt"][-1]["content"][:-1].split()[2::2] for row in addition_rows(390, "test")]
+    asked = numbers(addition_rows(390, "test"))
     assert len({frozenset(pair) for pair in asked}) == 390
-    assert 0.4 < sum(int(a) > int(b) for a, b in asked) / 390 < 0.6
+    assert 0.4 < sum(a > b for a, b in asked) / 390 < 0.6
 
 
-def test_the_answers_are_right():
-    for row in addition_rows(200, "test", seed=3):
-        a, b = (int(word) for word in row["prompt"][-1]["content"].removesuffix("?").split()[2::2])
-        assert row["answer"] == str(a + b)
-
-
-def test_an_addition_is_of_the_kind_that_its_units_make_it():
+def test_answers_are_right_and_the_kind_is_what_the_units_make_it():
     rows = addition_rows(200, "test", seed=3)
-    for row in rows:
-        a, b = (int(word) for word in row["prompt"][-1]["content"].removesuffix("?").split()[2::2])
-        assert row["kind"] == ("carry" if int(str(a)[-1]) + int(str(b)[-1]) > 9 else "no carry")
+    for row, (a, b) in zip(rows, numbers(rows)):
+        kind = "carry" if int(str(a)[-1]) + int(str(b)[-1]) > 9 else "no carry"
+        assert (row["answer"], row["kind"]) == (str(a + b), kind)
     assert {row["kind"] for row in rows} == {"carry", "no carry"}
 
 
@@ -120,27 +110,17 @@ def test_gsm8k_from_a_file(tmp_path):
     assert rows[0]["answer"] == "1234" and rows[0]["prompt"][-1]["content"] == "How much?"
 
 
-def test_gsm8k_from_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(CourseError, match="no file"):
-        read_gsm8k("test", str(tmp_path / "none.jsonl"))
-
-
-def test_gsm8k_from_an_empty_file(tmp_path):
-    """It gave no records, and the lesson went on with made ones under the name of GSM8K."""
+def test_gsm8k_from_a_file_that_is_empty_or_not_there(tmp_path):
+    """An empty one gave no records, and the lesson went on with made ones under the name of GSM8K."""
     (tmp_path / "rows.jsonl").touch()
-    with pytest.raises(CourseError, match="holds no records"):
-        read_gsm8k("test", str(tmp_path / "rows.jsonl"))
+    for name, message in (("none.jsonl", "no file"), ("rows.jsonl", "holds no records")):
+        with pytest.raises(CourseError, match=message):
+            read_gsm8k("test", str(tmp_path / name))
 
 
 def test_gsm8k_without_network_says_what_failed():
     with pytest.raises(CourseError, match=r"'openai/gsm8k' could not be downloaded.*HF_HUB_OFFLINE=1"):
         read_gsm8k("test")
-
-
-@pytest.mark.parametrize("solution", ["no marker", "####", "#### "])
-def test_a_solution_without_answer(solution):
-    with pytest.raises(CourseError, match="no answer after"):
-        gsm8k_answer(solution)
 
 
 @pytest.mark.parametrize(("said", "gold"), [("(1,2)", "(1,2)"), ("10,5", "10,5"), ("1,234,567", "1234567")])
@@ -149,17 +129,14 @@ def test_only_thousands_commas_go(said, gold):
     assert gsm8k_answer(f"so\n#### {said}\n") == gold
 
 
-@pytest.mark.parametrize(
-    ("solution", "message"), [("#### 5\nmore", "more than one line after"), (None, "None is none")]
-)
-def test_a_solution_that_is_none(solution, message):
+NO_SOLUTIONS = [("no marker", "no answer after"), ("####", "no answer after"), ("#### ", "no answer after")]
+NO_SOLUTIONS += [("#### 5\nmore", "more than one line after"), (None, "not None")]
+
+
+@pytest.mark.parametrize(("solution", "message"), NO_SOLUTIONS)
+def test_a_solution_without_one_clear_answer(solution, message):
     with pytest.raises(CourseError, match=message):
         gsm8k_answer(solution)
-
-
-def test_a_record_that_is_none_of_gsm8k():
-    with pytest.raises(CourseError, match="record 0 is none of GSM8K: no 'question'; its columns are q, answer"):
-        gsm8k_rows([{"q": "a?", "answer": "#### 1"}])
 
 
 def test_every_real_gsm8k_row_becomes_a_fit_row(gsm8k_records):

@@ -17,13 +17,13 @@ from grpo_utils.rewards import extract_after_hashes
 GOOD = {"question": "What is 2 + 2?", "answer": "4"}
 
 REFUSED = {
-    "no question": ({"answer": "4"}, "it has no 'question'"),
-    "a missing answer": ({**GOOD, "answer": None}, "it has no 'answer'"),
-    "pandas' missing answer": ({**GOOD, "answer": math.nan}, "it has no 'answer'"),
+    "no question": ({"answer": "4"}, "its 'question' is missing"),
+    "a missing answer": ({**GOOD, "answer": None}, "its 'answer' is missing"),
+    "pandas' missing answer": ({**GOOD, "answer": math.nan}, "its 'answer' is missing"),
     "an empty question": ({**GOOD, "question": " \n"}, "its 'question' is empty"),
-    "a list": ({**GOOD, "answer": ["4"]}, r"its 'answer' is a list, no text: \['4'\]"),
-    "a switch": ({**GOOD, "answer": True}, "its 'answer' is a bool"),
-    "a lost letter": ({**GOOD, "question": "A caf\ufffd?"}, "U\\+FFFD: a letter was lost"),
+    "a list": ({**GOOD, "answer": ["4"]}, r"its 'answer' is of type list, not text: \['4'\]"),
+    "a switch": ({**GOOD, "answer": True}, "its 'answer' is of type bool"),
+    "a lost letter": ({**GOOD, "question": "A caf\ufffd?"}, "U\\+FFFD, so a letter was lost"),
     "a wrong encoding": (
         {**GOOD, "question": "A cafÃ©?"},
         "UTF-8 that was read as cp1252 or latin-1; it should be 'A café\\?'",
@@ -31,12 +31,12 @@ REFUSED = {
     "a copy": (GOOD, "it asks what row 0 asks, with the same answer"),
     "a copy in small letters": (
         {**GOOD, "question": "what is  2 + 2?"},
-        r"it asks what row 0 asks \(but for case, spaces or letter forms\), with the same answer",
+        r"it asks what row 0 asks \(ignoring case, spacing and Unicode form\), with the same answer",
     ),
-    "pandas' other missing answer": ({**GOOD, "answer": pandas.NA}, "its 'answer' is a NAType, no text: <NA>"),
-    "an array": ({**GOOD, "answer": numpy.array([1, 2])}, "its 'answer' is a ndarray, no text"),
-    "a decimal": ({**GOOD, "answer": Decimal(4)}, "its 'answer' is a Decimal, no text"),
-    "without end": ({**GOOD, "answer": math.inf}, "its 'answer' is inf, no number"),
+    "pandas' other missing answer": ({**GOOD, "answer": pandas.NA}, "its 'answer' is of type NAType, not text: <NA>"),
+    "an array": ({**GOOD, "answer": numpy.array([1, 2])}, "its 'answer' is of type ndarray, not text"),
+    "a decimal": ({**GOOD, "answer": Decimal(4)}, "its 'answer' is of type Decimal, not text"),
+    "without end": ({**GOOD, "answer": math.inf}, "its 'answer' is inf, not a number"),
     "nothing to be seen": ({**GOOD, "answer": "\u200b"}, "its 'answer' is empty"),
 }
 
@@ -44,7 +44,7 @@ REFUSED = {
 @pytest.mark.parametrize(("record", "message"), REFUSED.values(), ids=REFUSED)
 def test_a_bad_record_is_refused_and_named(record, message):
     report = rows_from([GOOD, record])
-    assert len(report.rows) == 1 and [note.row for note in report.refused] == [1]
+    assert len(report.rows) == 1 and list(report.refused) == [1]
     with pytest.raises(CourseError, match=f"1 of 2 records were refused.*\n.*\nrefused: row 1: .*{message}"):
         report.all_rows()
 
@@ -52,7 +52,7 @@ def test_a_bad_record_is_refused_and_named(record, message):
 @pytest.mark.parametrize("text", ["nan", "N/A", "null", "None", "#N/A"])
 def test_a_word_for_a_missing_answer_is_refused_unless_it_is_meant(text):
     report = rows_from([{**GOOD, "answer": text}])
-    assert f"its 'answer' is {text!r}, which stands for a missing one; if it is meant: read_answer=str" in str(report)
+    assert f"its 'answer' is {text!r}, which means a missing one; if it is meant: read_answer=str" in str(report)
     assert rows_from([{**GOOD, "answer": text}], read_answer=str).rows[0]["answer"] == text
 
 
@@ -65,32 +65,32 @@ def test_numpys_numbers_become_text(number, text):
 @pytest.mark.parametrize("read_answer", [int, lambda text: text.split()[5], lambda text: re.search("x", text)[1]])
 def test_an_error_of_read_answer_names_the_row(read_answer):
     report = rows_from([{**GOOD, "answer": "four"}], read_answer=read_answer)
-    assert "refused: row 0: no gold answer: read_answer raises" in str(report)
+    assert "refused: row 0: no gold answer in 'four': read_answer raises" in str(report)
 
 
 def test_a_number_from_read_answer_becomes_text():
     assert rows_from([GOOD], read_answer=int).rows[0]["answer"] == "4"
-    assert "of what read_answer makes, its 'answer' is a list" in str(rows_from([GOOD], read_answer=list))
+    assert "no gold answer in '4': its 'read_answer(answer)' is of type list" in str(
+        rows_from([GOOD], read_answer=list)
+    )
 
 
 def test_what_is_changed_is_told():
     report = rows_from([{"question": " What is 2 + 2? ", "answer": 4}])
     assert report.rows == [{"prompt": chat_prompt("What is 2 + 2?"), "answer": "4"}]
-    assert (
-        str(report.changed[0]) == "row 0: 'question' had spaces around it. 'answer' was the number 4 and is text now."
-    )
+    assert report.changed[0] == "'question' had spaces around it. 'answer' was the number 4 and is text now."
     assert report.all_rows() is report.rows
 
 
 def test_a_question_with_two_answers_is_refused_altogether():
     report = rows_from([GOOD, {**GOOD, "answer": "5"}, {"question": "What is 1 + 1?", "answer": "2"}])
-    assert [note.row for note in report.refused] == [0, 1] and len(report.rows) == 1
-    assert "row 0 '4', row 1 '5'; one is wrong" in report.refused[0].said
+    assert list(report.refused) == [0, 1] and len(report.rows) == 1
+    assert "row 0 '4', row 1 '5'. Fix the wrong one" in report.refused[0]
 
 
 def test_the_same_number_written_otherwise_is_no_contradiction():
     report = rows_from([{**GOOD, "answer": "1,250"}, {**GOOD, "answer": "1250"}])
-    assert "with the same answer" in report.refused[0].said
+    assert "with the same answer" in report.refused[1]
 
 
 def test_a_raised_number_is_another_question():
@@ -100,19 +100,19 @@ def test_a_raised_number_is_another_question():
 
 def test_questions_that_differ_in_case_alone_are_told_to_be_no_copies():
     report = rows_from([{"question": f"5 M{b} in bits?", "answer": a} for b, a in (("b", "5e6"), ("B", "4e7"))])
-    assert "equal but for case, spaces or letter forms have different answers" in report.refused[0].said
+    assert "the same question (ignoring case, spacing and Unicode form) has different answers" in report.refused[0]
 
 
 def test_an_example_is_not_asked():
     report = rows_from([GOOD, {"question": "What is 1 + 1?", "answer": "2"}], examples=[("What is 2 + 2?", "4")])
-    assert "it asks what an example of the prompt answers" in report.refused[0].said and len(report.rows) == 1
+    assert "it asks what an example of the prompt answers" in report.refused[0] and len(report.rows) == 1
 
 
 def test_answers_are_read_from_a_solution():
     records = [{"question": "a?", "answer": "1 + 1 = 2\n#### 2"}, {"question": "b?", "answer": "two"}]
     for read in (gsm8k_answer, extract_after_hashes):
         report = rows_from(records, read_answer=read)
-        assert report.rows[0]["answer"] == "2" and report.refused[0].said.startswith("no gold answer")
+        assert report.rows[0]["answer"] == "2" and report.refused[1].startswith("no gold answer in 'two'")
 
 
 def test_a_base_model_gets_text():
@@ -153,7 +153,7 @@ VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | s
 def test_every_record_is_a_row_or_is_refused_once(records):
     report = rows_from(records)
     assert len(report.rows) + len(report.refused) == report.total == len(records)
-    assert len({note.row for note in report.refused}) == len(report.refused)
+    assert report.refused.keys() <= set(range(len(records)))
     assert not report.rows or check_rows(report.rows)
 
 

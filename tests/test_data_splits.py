@@ -55,7 +55,7 @@ def test_the_same_numbers_stay_together_if_asked():
 
 @pytest.mark.parametrize("share", [0, 1, -0.1, 10])
 def test_a_share_that_is_none(share):
-    with pytest.raises(CourseError, match="is no share of the rows"):
+    with pytest.raises(CourseError, match="is not a share of the rows"):
         split_rows(MANY, share)
 
 
@@ -116,6 +116,10 @@ def test_prompts_that_are_always_or_never_solved_are_dropped():
 
 
 def test_rates_that_do_not_fit():
-    for rates, message in (([0.5], "1 rates for 4 rows"), ([0.5, 2, 0, 0], "2 is no pass rate"), ([0.0] * 4, "No row")):
+    for rates, message in (
+        ([0.5], "1 rates for 4 rows"),
+        ([0.5, 2, 0, 0], "not a pass rate"),
+        ([0.0] * 4, "No row"),
+    ):
         with pytest.raises(CourseError, match=message):
             drop_tied(ROWS, rates)

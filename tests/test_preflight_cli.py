@@ -201,8 +201,8 @@ def test_rows_come_from_files_and_are_compared(name, folder):
 BAD_ROWS = {
     "no such file": ("none.jsonl", "There is no file 'none.jsonl' with rows"),
     "another ending": ("rows.txt", "'rows.txt' ends in '.txt'; rows are read from .jsonl, .json, .csv"),
-    "a broken line": ("bad.jsonl", "bad.jsonl, line 2 is no JSON"),
-    "a line that is a list": ("list.jsonl", "list.jsonl, line 1 is a list; a row is an object"),
+    "a broken line": ("bad.jsonl", "bad.jsonl, line 2 is not valid JSON"),
+    "a line that is a list": ("list.jsonl", "list.jsonl is a list, and each line of .jsonl an object"),
     "an object": ("object.json", "object.json holds a dict; write a list of rows"),
     "a comma too many": ("ragged.csv", "ragged.csv, line 2 has more fields than the header"),
 }

@@ -1,21 +1,27 @@
 """Preflight finds a thinking tag that the prompt opens, or closes, for the model, and says which reward misses it."""
 
 import pytest
+import regex
 from conftest import ROOT
 from datasets import Dataset
 from test_preflight import HELDOUT, ROWS, check, imports, load_tokenizer  # noqa: F401
+from test_reward_recipes import recipe
 
 from grpo_check.preflight.config_file import preflight_file
 from grpo_utils import chat_prompt, correctness_reward
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import (
     AnswerReward,
-    PatternReward,
     extract_after_thinking,
     extract_boxed,
     strict_format_reward,
     think_format_reward,
 )
+
+
+def pattern_reward(pattern: str):
+    return recipe("pattern_reward", PATTERN=regex.compile(pattern, regex.DOTALL))
+
 
 TURN = "{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}"
 TURNS = "{% for m in messages %}" + TURN + "{% endfor %}"
@@ -130,14 +136,14 @@ def test_any_reasoning_tag_counts_not_only_think(name, pattern, load_tokenizer):
         {**row, "prompt": chat_prompt("What is 1 + 1?", "Write <draft>a draft</draft>, then answer.")} for row in ROWS
     ]
     given = {"train": rows, "heldout": None, "lab": True}
-    assert found(preflight_of(load_tokenizer(), name, [PatternReward(pattern)], **given)).severity == "error"
+    assert found(preflight_of(load_tokenizer(), name, [pattern_reward(pattern)], **given)).severity == "error"
     opening, rest = pattern.split("\n" if "\n" in pattern else ".+?", 1)
-    optional = PatternReward(f"({opening}\\s*)?.*?{rest}" if "\n" not in pattern else f"({opening}\n)?{rest}")
+    optional = pattern_reward(f"({opening}\\s*)?.*?{rest}" if "\n" not in pattern else f"({opening}\n)?{rest}")
     assert found(preflight_of(load_tokenizer(), name, [optional], **given)) is None
 
 
 def test_the_asked_form_counts_where_it_is_given(load_tokenizer):  # noqa: F811
-    reward = PatternReward("<think>.+</think>\\s*<final>.+</final>")
+    reward = pattern_reward("<think>.+</think>\\s*<final>.+</final>")
     tags = ("<think>", "</think>", "<final>", "</final>")
     assert found(preflight_of(load_tokenizer(), "r1 distilled", [reward], tags=tags)).severity == "error"
     unknown = found(preflight_of(load_tokenizer(), "r1 distilled", [reward]))
@@ -145,7 +151,7 @@ def test_the_asked_form_counts_where_it_is_given(load_tokenizer):  # noqa: F811
 
 
 def test_two_rewards_of_one_name_are_both_tried(load_tokenizer):  # noqa: F811
-    strict, both = PatternReward("<think>.+</think>.+"), PatternReward("(<think>)?.+</think>.+")
+    strict, both = pattern_reward("<think>.+</think>.+"), pattern_reward("(<think>)?.+</think>.+")
     for rewards in ([strict, both], [both, strict]):
         assert found(preflight_of(load_tokenizer(), "r1 distilled", rewards)).severity == "error"
 
@@ -176,7 +182,7 @@ def test_what_a_reward_pays_is_compared_with_what_it_pays_for_nothing(reward, se
     assert found(preflight_of(load_tokenizer(), "r1 distilled", [reward])).severity == severity
 
 
-@pytest.mark.parametrize("reward", [strict_format_reward, PatternReward("[0-9]+")])
+@pytest.mark.parametrize("reward", [strict_format_reward, pattern_reward("[0-9]+")])
 def test_another_form_after_the_thinking_is_a_warning(reward, load_tokenizer):  # noqa: F811
     finding = found(preflight_of(load_tokenizer(), "qwen3.5", [correctness_reward, reward]))
     assert finding.severity == "warning" and "starts inside the thinking" in finding.why
@@ -201,7 +207,7 @@ def test_thinking_that_is_turned_off_and_asked_for_is_an_error(name, reward, loa
 
 
 @pytest.mark.parametrize("name", ["qwen3", "qwen3.5"])
-@pytest.mark.parametrize("rewards", [[correctness_reward], [strict_format_reward], [PatternReward("[0-9]+")], None])
+@pytest.mark.parametrize("rewards", [[correctness_reward], [strict_format_reward], [pattern_reward("[0-9]+")], None])
 def test_thinking_that_is_turned_off_and_not_asked_for_passes(name, rewards, load_tokenizer):  # noqa: F811
     off = {"chat_template_kwargs": {"enable_thinking": False}}
     assert found(preflight_of(load_tokenizer(), name, rewards, arguments=off)) is None

@@ -9,6 +9,8 @@ import sys
 import time
 
 import pytest
+import regex
+from test_reward_recipes import recipe
 from test_reward_zoo import MISSED
 from trl.rewards import (
     accuracy_reward,
@@ -28,30 +30,20 @@ from grpo_utils.errors import CourseError
 from grpo_utils.rewards import (
     AdaptiveReward,
     AnswerReward,
-    AnyCompletion,
-    DiversityReward,
-    JsonSchemaReward,
-    MinimumLengthReward,
-    PatternReward,
-    TargetLengthReward,
-    UnwantedPhrasesReward,
+    RewardSet,
+    as_chat,
     choice_reward,
-    choice_rewards,
     completion_text,
     correctness_reward,
     exact_reward,
     extract_after_thinking,
     extract_boxed,
-    fact_rewards,
     fuzzy_reward,
     incremental_format_reward,
-    json_only_reward,
     json_reward,
     math_rewards,
-    reasoning_steps_reward,
     same_answer,
     strict_format_reward,
-    structured_rewards,
     think_format_reward,
 )
 
@@ -397,6 +389,15 @@ def test_a_reward_that_never_ends_is_cut_off(monkeypatch):
 
 # ---- Sound rewards -----------------------------------------------------------------------------------------
 
+
+def minimum_length(completions, completion_ids, **kwargs):
+    return [min(1.0, len(ids) / 200) for ids in completion_ids]
+
+
+def adapted_think(completions, **kwargs):
+    return trl_think_format_reward([as_chat(c) for c in completions], **kwargs)
+
+
 OWN = {
     "correctness": (correctness_reward, {}),
     "correctness, one answer": (correctness_reward, dict(answers=["42"])),
@@ -406,8 +407,8 @@ OWN = {
     "fuzzy": (fuzzy_reward, dict(answers=["Paris", "Mount Everest", ["Mississippi", "the Mississippi"]])),
     "choice": (choice_reward, dict(answers=["A", "C"])),
     "JSON": (json_reward, dict(answers=PEOPLE)),
-    "schema": (JsonSchemaReward(SCHEMA), dict(answers=PEOPLE)),
-    "schema, only": (JsonSchemaReward({"type": "object", "required": ["answer"]}), {}),
+    "schema": (recipe("schema_reward", SCHEMA=SCHEMA), dict(answers=PEOPLE)),
+    "schema, only": (recipe("schema_reward", SCHEMA={"type": "object", "required": ["answer"]}), {}),
     "boxed": (AnswerReward(extract=extract_boxed), dict(answers=["42", "-5"])),
     "after thinking": (AnswerReward(extract=extract_after_thinking), {}),
     "another column": (AnswerReward(column="solution"), dict(answers=["42"], answer_column="solution")),
@@ -415,14 +416,13 @@ OWN = {
     "strict form, answers given": (strict_format_reward, dict(answers=["42", "7"])),
     "tags": (incremental_format_reward, {}),
     "think": (think_format_reward, {}),
-    "JSON only": (json_only_reward, {}),
-    "pattern": (PatternReward("<reasoning>.+</reasoning><answer>.+</answer>"), {}),
-    "target length": (TargetLengthReward(100), {}),
-    "short target": (TargetLengthReward(7), {}),
-    "minimum length": (MinimumLengthReward(200), {}),
-    "reasoning": (reasoning_steps_reward, {}),
-    "phrases": (UnwantedPhrasesReward(), {}),
-    "diversity": (DiversityReward(), {}),
+    "JSON only": (recipe("schema_reward", SCHEMA={"type": ["object", "array"]}), {}),
+    "pattern": (
+        recipe("pattern_reward", PATTERN=regex.compile("<reasoning>.+</reasoning><answer>.+</answer>", regex.DOTALL)),
+        {},
+    ),
+    "short target": (functools.partial(recipe("target_length_reward"), tokens=7), {}),
+    "minimum length": (minimum_length, {}),
     "program": (own_tests, PROGRAMS),
     "adaptive": (AdaptiveReward(tuple(math_rewards().rewards), tuple(math_rewards().weights)), {}),
     "TRL's accuracy": (accuracy_reward, dict(answer_column="solution")),
@@ -430,7 +430,7 @@ OWN = {
     "TRL's overlong": (get_soft_overlong_punishment(100, 20), {}),
     "TRL's overlong, long": (get_soft_overlong_punishment(16_384, 4_096), {}),
     "TRL's repetition": (get_repetition_penalty_reward(), {}),
-    "TRL's think, adapted": (AnyCompletion(trl_think_format_reward), {}),
+    "TRL's think, adapted": (adapted_think, {}),
 }
 NO_WARNINGS = set(OWN) - {
     "exact",
@@ -456,11 +456,12 @@ def test_trls_fault_on_none_content_is_told_apart(reward):
     assert [(f.code, f.completion) for f in errors] == [("raises", "(a chat message without content)")]
 
 
+FORM = [strict_format_reward, incremental_format_reward]
 SETS = {
     "math": (math_rewards(), None),
-    "choices": (choice_rewards(), ["B", "D"]),
-    "facts": (fact_rewards(), ["Paris", "Lake Victoria"]),
-    "structured": (structured_rewards(SCHEMA), PEOPLE),
+    "choices": (RewardSet([choice_reward, *FORM], [2.0, 0.5, 0.5]), ["B", "D"]),
+    "facts": (RewardSet([fuzzy_reward, *FORM], [2.0, 0.5, 0.5]), ["Paris", "Lake Victoria"]),
+    "structured": (RewardSet([json_reward, recipe("schema_reward", SCHEMA=SCHEMA)], [2.0, 1.0]), PEOPLE),
 }
 
 
@@ -468,7 +469,7 @@ SETS = {
 def test_every_set_is_ok_alone_and_as_a_sum(chosen, answers):
     report = probe(chosen.rewards, weights=chosen.weights, answers=answers)
     assert not report.findings, str(report)
-    assert len(report.judged) == 4
+    assert len(report.judged) == len(chosen.rewards) + 1
 
 
 def test_a_form_that_outweighs_its_correctness_is_sound_but_a_drowned_one_is_not():

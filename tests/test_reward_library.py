@@ -1,8 +1,7 @@
-"""Format, length, style and combined rewards, and what holds for all of them."""
+"""Format and combined rewards, and what holds for all of them."""
 
 import math
 import pickle
-import time
 from functools import partial
 from itertools import pairwise
 
@@ -17,29 +16,18 @@ from grpo_utils.rewards import (
     TAGS,
     AdaptiveReward,
     AnswerReward,
-    AnyCompletion,
-    DiversityReward,
-    JsonSchemaReward,
-    MinimumLengthReward,
-    PatternReward,
-    TargetLengthReward,
-    UnwantedPhrasesReward,
     adaptive_weights,
+    as_chat,
     choice_reward,
-    choice_rewards,
     correctness_reward,
     exact_reward,
     extract_boxed,
-    fact_rewards,
     fuzzy_reward,
     group_advantages,
     incremental_format_reward,
-    json_only_reward,
     json_reward,
     math_rewards,
-    reasoning_steps_reward,
     strict_format_reward,
-    structured_rewards,
     think_format_reward,
     weighted_sum,
 )
@@ -51,19 +39,10 @@ ALL = [
     choice_reward,
     json_reward,
     AnswerReward(extract=extract_boxed),
-    JsonSchemaReward({"type": "object"}),
     strict_format_reward,
     incremental_format_reward,
     think_format_reward,
-    json_only_reward,
-    PatternReward(r"(a+)+b"),
-    TargetLengthReward(20),
-    MinimumLengthReward(20),
-    reasoning_steps_reward,
-    UnwantedPhrasesReward(),
-    DiversityReward(),
     AdaptiveReward(tuple(math_rewards().rewards), tuple(math_rewards().weights)),
-    AnyCompletion(trl_think_format_reward),
 ]
 IDS = [f"{i}-{reward.__name__}" for i, reward in enumerate(ALL)]
 
@@ -111,59 +90,13 @@ def test_every_reward_can_be_sent_to_another_process(reward):
     assert pickle.loads(pickle.dumps(reward)) == reward
 
 
-def test_a_pattern_that_takes_years_is_cut_off():
-    started = time.perf_counter()
-    assert PatternReward(r"(a+)+b", seconds=0.05)(["a" * 5_000, "aab"]) == [0.0, 1.0]
-    assert time.perf_counter() - started < 2
-
-
-def test_a_pattern_sees_several_lines():
-    assert PatternReward("<a>.*</a>")(["<a>1\n2</a>"]) == [1.0]
-
-
-def test_a_wrong_pattern_is_refused_at_once():
-    with pytest.raises(CourseError, match=r"'\(' is no regular expression"):
-        PatternReward("(")
-
-
-@pytest.mark.parametrize("make", [TargetLengthReward, MinimumLengthReward])
-def test_a_length_of_nothing_is_refused(make):
-    with pytest.raises(CourseError, match="tokens=0"):
-        make(0)
-
-
-def test_length_counts_tokens_and_not_characters():
-    reward = MinimumLengthReward(tokens=4)
-    assert reward(["x" * 999], completion_ids=[[1]]) == reward(["x"], completion_ids=[[1]]) == [0.25]
-
-
-def test_lists_of_connectives_are_no_reasoning():
-    stuffed = "<reasoning>therefore thus because since consequently first</reasoning>"
-    steps = "<reasoning>15 plus 20 is 35.\nThen add 7 more.\nThat makes 42.</reasoning>"
-    assert reasoning_steps_reward([stuffed, steps])[0] < reasoning_steps_reward([steps])[0] == 1.0
-
-
-def test_repeated_steps_count_once():
-    assert reasoning_steps_reward(["<think>" + "Add 15 and 27.\n" * 9 + "</think>"]) == [pytest.approx(1 / 3)]
-
-
-def test_a_bare_string_of_phrases_is_refused():
-    with pytest.raises(CourseError, match="should be a tuple"):
-        UnwantedPhrasesReward("as an AI")
-
-
-def test_diversity_compares_within_a_prompt_only():
-    said = ["The answer is 42.", "The answer is 42!", "The answer is 42."]
-    assert DiversityReward()(said, prompts=["q", "q", "p"]) == [-1.0, -1.0, None]
-
-
 def test_trls_think_format_reward_still_raises_on_what_ours_takes():
     silent = [[{"role": "assistant", "content": None}]]
     with pytest.raises(TypeError):
         trl_think_format_reward(silent)
     with pytest.raises(TypeError):
         trl_think_format_reward(["<think>a</think>b"])
-    assert think_format_reward(silent) == [0.0]
+    assert think_format_reward(silent) == trl_think_format_reward([as_chat(c) for c in silent]) == [0.0]
 
 
 def test_trls_own_take_our_signature():
@@ -173,18 +106,10 @@ def test_trls_own_take_our_signature():
     assert again(completions=["", ""], completion_ids=ids)[1] == 0.0 > again(completions=[""], completion_ids=ids)[0]
 
 
-SETS = {
-    "math": (math_rewards(), "<reasoning>a</reasoning><answer>42</answer>", "42"),
-    "choice": (choice_rewards(), "<reasoning>a</reasoning><answer>(B)</answer>", "B"),
-    "facts": (fact_rewards(), "<reasoning>a</reasoning><answer>paris</answer>", "Paris"),
-    "structured": (structured_rewards({"required": ["age"]}), '{"age": 3}', '{"age": 3}'),
-}
-
-
-@pytest.mark.parametrize(("chosen", "clean", "gold"), SETS.values(), ids=SETS)
-def test_in_every_set_being_right_outweighs_all_the_rest(chosen, clean, gold):
-    rewards, weights = chosen
-    assert weighted_sum([reward([clean], answer=[gold]) for reward in rewards], weights) == [3.0]
+def test_in_the_set_for_mathematics_being_right_outweighs_all_the_rest():
+    rewards, weights = math_rewards()
+    clean = "<reasoning>a</reasoning><answer>42</answer>"
+    assert weighted_sum([reward([clean], answer=["42"]) for reward in rewards], weights) == [3.0]
     assert weights[0] > sum(weights[1:])
 
 
@@ -223,7 +148,11 @@ def test_a_nan_in_the_history_is_no_mean():
 
 
 def test_an_adaptive_reward_reads_the_group_if_a_part_does():
-    assert AdaptiveReward((DiversityReward(), correctness_reward), (1.0, 1.0)).reads_group
+    def diverse(completions, **kwargs):
+        return [0.0 for _ in completions]
+
+    diverse.reads_group = True
+    assert AdaptiveReward((diverse, correctness_reward), (1.0, 1.0)).reads_group
     assert not AdaptiveReward((correctness_reward,), (1.0,)).reads_group
 
 

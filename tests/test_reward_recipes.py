@@ -6,6 +6,7 @@ import time
 from functools import partial
 
 import pytest
+import regex
 from conftest import ROOT
 
 from grpo_check import probe
@@ -15,6 +16,8 @@ SECTION = re.search(r"^## Recipes\n(.*?)^## ", PAGE, re.DOTALL | re.MULTILINE)[1
 BLOCKS = [block for _, block in re.findall(r"^(`{3,4})python\n(.*?)^\1$", SECTION, re.DOTALL | re.MULTILINE)]
 REWARDS = (
     "countdown_reward", "optional_thinking_reward", "language_reward", "repetition_penalty", "code_format_reward",
+    "pattern_reward", "schema_reward", "target_length_reward", "reasoning_steps_reward", "unwanted_phrases_penalty",
+    "diversity_penalty",
 )  # fmt: skip
 
 
@@ -25,9 +28,16 @@ def run(block):
     return names
 
 
+def recipe(name, **settings):
+    """A reward of the page, with other values for the names in capital letters."""
+    names = run(BLOCKS[REWARDS.index(name)])
+    names.update(settings)
+    return names[name]
+
+
 RECIPES = dict(zip(REWARDS, map(run, BLOCKS)))
 #: Columns of the row that each hostile text is scored for.
-COLUMNS = {"nums": [3, 4, 5], "target": 32, "answer": "42", "script": "LATIN"}
+COLUMNS = {"nums": [3, 4, 5], "target": 32, "answer": "42", "script": "LATIN", "completion_ids": [0] * 20}
 
 
 def score(name, completions):
@@ -53,7 +63,7 @@ def test_the_example_of_a_recipe_says_what_comes_out(name):
 def test_a_recipe_is_short(block):
     text = re.sub(r'""".*?"""', "", block, flags=re.DOTALL)
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith(("import ", "from "))]
-    assert 5 <= len(lines) <= 18
+    assert len(lines) <= 18
 
 
 #: What a policy, or somebody who wants to stop a run, may write.
@@ -146,7 +156,7 @@ def test_an_equation_that_reaches_the_target_is_paid(equation, nums, target):
     assert RECIPES["countdown_reward"]["solves"](equation, nums, target)
 
 
-# The other four
+# The others
 
 
 def test_thinking_may_be_there_or_not_and_the_answer_has_to():
@@ -176,6 +186,40 @@ def test_one_block_that_parses_is_code():
     assert score("code_format_reward", blocks) == [1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
 
 
+def test_a_pattern_sees_several_lines():
+    assert recipe("pattern_reward", PATTERN=regex.compile("<a>.*</a>", regex.DOTALL))(["<a>1\n2</a>"]) == [1.0]
+
+
+def test_a_pattern_that_takes_years_is_cut_off():
+    started = time.perf_counter()
+    reward = recipe("pattern_reward", PATTERN=regex.compile(r"(a+)+b"))
+    assert reward(["a" * 5_000, "aab"]) == [0.0, 1.0] and time.perf_counter() - started < 2
+
+
+def test_json_is_checked_for_its_form_and_only_up_to_a_length():
+    wrong = ['{"age": "3"}', '{"age": 3} ok', "[" * 900 + "]" * 900, '{"age": 3, "age": 4}', '{"age": NaN}']
+    assert score("schema_reward", ['{"age": 3}', *wrong]) == [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    assert score("schema_reward", ['{"age": 3' + " " * 20_000 + "}"]) == [0.0]
+
+
+def test_length_counts_tokens_and_not_characters():
+    assert score("target_length_reward", ["x" * 999, "x"]) == [pytest.approx(0.2)] * 2
+
+
+def test_lists_of_connectives_and_repeated_steps_are_one_step_at_most():
+    form = "<reasoning>{}</reasoning><answer>42</answer>"
+    listed, repeated = "therefore thus because since consequently first", "Add 15 and 27.\n" * 9
+    steps = "15 plus 20 is 35.\nThen add 7 more.\nThat makes 42."
+    texts = [form.format(reasoning) for reasoning in (listed, repeated, steps)]
+    assert score("reasoning_steps_reward", texts) == [pytest.approx(1 / 3), pytest.approx(1 / 3), 1.0]
+
+
+def test_diversity_compares_within_a_prompt_only():
+    said = ["The answer is 42.", "The answer is 42!", "The answer is 42."]
+    diversity = RECIPES["diversity_penalty"]["diversity_penalty"]
+    assert diversity(said, prompts=["q", "q", "p"]) == [-1.0, -1.0, 0.0]
+
+
 #: How the lab is told what each recipe pays for.
 PROBED = {
     "countdown_reward": {
@@ -185,6 +229,12 @@ PROBED = {
     "language_reward": {"answers": None, "examples": ["加 加 加"]},
     "repetition_penalty": {"answers": None, "examples": ["no " * 50]},
     "code_format_reward": {"answers": None, "examples": ["```python\nprint(42)\n```"]},
+    "pattern_reward": {"answers": None, "examples": ["Reason: 15 + 27.\nAnswer: 42"]},
+    "schema_reward": {"answers": None, "examples": ['{"age": 3}']},
+    "target_length_reward": {"answers": None},
+    "reasoning_steps_reward": {"answers": None, "examples": ["<think>Add 15 and 27. So it is 42.</think>42"]},
+    "unwanted_phrases_penalty": {"answers": None, "examples": ["As an AI, I cannot say."]},
+    "diversity_penalty": {"answers": None},
 }  # fmt: skip
 
 

@@ -7,7 +7,6 @@ from grpo_utils.rewards import (
     completion_text,
     correctness_reward,
     extract_after_thinking,
-    split_reasoning,
     split_thinking,
     think_format_reward,
 )
@@ -74,7 +73,7 @@ UNTHOUGHT = {
 @pytest.mark.parametrize("text", THOUGHT)
 def test_thinking_is_paid_whether_or_not_the_template_opened_it(text):
     assert think_format_reward([text]) == [1.0]
-    assert split_thinking(text) == ("15 + 27", "42") and split_reasoning(text) == "15 + 27"
+    assert split_thinking(text) == ("15 + 27", "42")
     assert AnswerReward(extract=extract_after_thinking)([text], answer=["42"]) == [1.0]
 
 

@@ -1,6 +1,3 @@
-import pickle
-import time
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,10 +6,8 @@ from grpo_utils.data import gsm8k_rows
 from grpo_utils.rewards import (
     TAGS,
     AnswerReward,
-    completion_text,
     correctness_reward,
     extract_after_hashes,
-    extract_answer,
     incremental_format_reward,
     is_strictly_right,
     math_rewards,
@@ -91,14 +86,10 @@ RIGHT = [("42", "42"), ("1,000", "1000"), ("$18", "18"), ("18.00", "18"), ("-5",
 WRONG = [("95", "100"), ("-5", "5"), ("5", "15"), ("42 or 43", "42"), ("", ""), ("1,00", "100"), ("4 2", "42")]
 
 
-@pytest.mark.parametrize(("said", "gold"), RIGHT)
-def test_other_ways_to_write_the_same_number(said, gold):
-    assert correctness_reward([f"<answer>{said}</answer>"], answer=[gold]) == [1.0]
-
-
-@pytest.mark.parametrize(("said", "gold"), WRONG)
-def test_another_number_is_wrong(said, gold):
-    assert correctness_reward([f"<answer>{said}</answer>"], answer=[gold]) == [0.0]
+@pytest.mark.parametrize(("pairs", "score"), [(RIGHT, 1.0), (WRONG, 0.0)])
+def test_other_writings_of_a_number_are_right_and_other_numbers_wrong(pairs, score):
+    texts, golds = [f"<answer>{said}</answer>" for said, _ in pairs], [gold for _, gold in pairs]
+    assert correctness_reward(texts, answer=golds) == [score] * len(pairs)
 
 
 @pytest.mark.parametrize("gold", [None, "", " ", "42"])
@@ -113,41 +104,8 @@ def test_a_gold_answer_that_is_a_number_is_compared_as_text():
     assert correctness_reward(["<answer>42</answer>"], answer=[42]) == [1.0]
 
 
-def test_two_answers_are_none():
-    assert extract_answer("<answer>41</answer><answer>42</answer>") is None
-
-
-@pytest.mark.parametrize(
-    "completion",
-    [None, [], {}, ["text"], [{"role": "assistant", "content": None}], [{"role": "assistant"}], [{"content": ["a"]}]],
-)
-def test_a_completion_that_says_nothing_scores_nothing(completion):
-    assert completion_text(completion) == ""
-    assert [reward([completion], answer=["42"])[0] for reward in REWARDS] == [0.0, 0.0, 0.0]
-
-
-@pytest.mark.parametrize("reward", REWARDS, ids=lambda r: r.__name__)
-def test_chat_and_string_completions_score_alike(reward):
-    texts = [CLEAN, *ATTACKS.values()]
-    chat = [[{"role": "assistant", "content": text}] for text in texts]
-    gold = ["42"] * len(texts)
-    assert reward(texts, answer=gold) == reward(chat, answer=gold)
-
-
 fragments = st.sampled_from([*TAGS, "42", "-", ",", ".", "$", " ", "\n", "答", "٣", "\0", "<", ">"])
 texts_of_tags = st.lists(fragments, max_size=30).map("".join)
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.lists(st.one_of(st.text(), texts_of_tags), min_size=1, max_size=6), st.text(), st.randoms())
-def test_any_text_scores_finitely_and_alone(texts, gold, rng):
-    order = list(range(len(texts)))
-    rng.shuffle(order)
-    for reward in REWARDS:
-        scores = reward(texts, answer=[gold] * len(texts))
-        assert all(0.0 <= score <= 1.0 for score in scores)
-        shuffled = reward([texts[i] for i in order], answer=[gold] * len(texts))
-        assert shuffled == [scores[i] for i in order]
 
 
 @settings(max_examples=200, deadline=None)
@@ -164,27 +122,6 @@ pieces = st.sampled_from([*TAGS, "a", " ", "42"])
 @given(st.lists(pieces, max_size=4).map("".join), st.integers(0, 3))
 def test_no_tag_put_twice_ever_pays(text, index):
     assert incremental_format_reward([text + TAGS[index] * 2]) == [0.0]
-
-
-HUGE = {
-    "100 kB of one tag": "<answer>" * 12_500,
-    "100 kB of nested tags": "<reasoning>" * 4_500 + "</reasoning>" * 4_500,
-    "100 kB answer": f"<reasoning>a</reasoning><answer>{'9' * 100_000}</answer>",
-    "100 kB of spaces": "<reasoning>a</reasoning>" + " " * 100_000 + "<answer>1</answer>",
-    "100 kB of commas": f"<reasoning>a</reasoning><answer>{'1,' * 50_000}</answer>",
-}
-
-
-@pytest.mark.parametrize("text", HUGE.values(), ids=HUGE)
-def test_hostile_lengths_cost_milliseconds(text):
-    started = time.perf_counter()
-    for reward in REWARDS:
-        reward([text], answer=["42"])
-    assert time.perf_counter() - started < 5  # quadratic time would take minutes
-
-
-def test_rewards_can_be_sent_to_another_process():
-    assert pickle.loads(pickle.dumps(REWARDS)) == REWARDS
 
 
 def test_real_reference_solutions_are_right_and_wrong_for_another_row(gsm8k_records):

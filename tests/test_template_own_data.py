@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from template_projects import ALONE, FAST, in_folder
 
+from grpo_utils.data import read_table
 from grpo_utils.project import new_project
-from grpo_utils.tiny.mixture import FACTS
 
 TEMPLATE = ROOT / "templates" / "own_data"
 KEY = "sk-very-secret-0123456789"
@@ -69,7 +69,8 @@ def test_the_sample_is_true_and_asks_nothing_twice():
     answers = [f"{words} is {sum(pair)}." for words, pair in zip(asked, pairs)]
     assert [row["answer"] for row in sums] == answers and len({tuple(pair) for pair in pairs}) == len(pairs) == 470
     facts = {row["question"]: (row["answer"], row["key"]) for row in rows if row["key"]}
-    assert facts == {f"What is {asked}?": (f"It is {said}.", said) for asked, said in FACTS.items()}
+    known = [row for row in read_table(ROOT / "grpo_utils/tiny/questions.jsonl") if row["task"] == "fact"]
+    assert facts == {row["question"]: (row["right"][1], row["right"][0]) for row in known}
 
 
 WITHOUT, WITH = "wording_reward: 0.5}", "wording_reward: 0.5, judge_reward: 1.0}"

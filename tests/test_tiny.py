@@ -1,13 +1,18 @@
 import json
+import sys
 from itertools import islice
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
-from grpo_utils.data import SYSTEM_PROMPT, addition_key, addition_kind, is_held_out
+from grpo_utils.data import SYSTEM_PROMPT, addition_key, addition_kind, is_held_out, read_table
 from grpo_utils.models import model_path
 from grpo_utils.rewards import is_strictly_right, split_form
-from grpo_utils.tiny.mixture import CALCULATOR, SHARES, TASKS, rows
+
+sys.path.insert(0, str(ROOT / "scripts" / "tiny"))
+
+from mixture import CALCULATOR, FACTS, SHARES, TASKS, rows
 
 MODELS = {"qwen": "tiny-qwen3", "gemma": "tiny-gemma3"}
 ARCHITECTURES = {"qwen": "Qwen3ForCausalLM", "gemma": "Gemma3ForCausalLM"}
@@ -89,6 +94,16 @@ def test_a_right_json_row_is_json_and_a_right_lambda_computes():
     assert eval(row.right[0])(5) == 5 + n
 
 
+def test_the_questions_of_lesson_06_are_held_out_and_have_their_answers():
+    questions = read_table(ROOT / "grpo_utils/tiny/questions.jsonl")
+    ages = {row["question"]: json.loads(row["right"][0]) for row in questions if row["task"] == "json"}
+    assert len(ages) == 100 and all(is_held_out(f"{row['name']} {row['age']}") for row in ages.values())
+    assert all(row["name"] in asked and str(row["age"]) in asked for asked, row in ages.items())
+    facts = {row["question"]: row["right"] for row in questions if row["task"] == "fact"}
+    wanted = {asked: [said, f"It is {said}.", f"<answer>{said}</answer>"] for asked, said in FACTS.items()}
+    assert facts == {f"What is {asked}?": right for asked, right in wanted.items()}
+
+
 def test_the_models_are_small_and_of_the_real_architecture(family, model):
     folder = Path(model_path(MODELS[family]))
     assert sum(path.stat().st_size for path in folder.iterdir()) <= 6_000_000
@@ -165,7 +180,7 @@ def test_a_base_is_right_with_a_carry_mostly_where_it_adds_digit_by_digit(model,
 
 @pytest.mark.slow
 def test_the_smaller_tasks_are_right_sometimes_when_sampled(model, tokenizer):
-    from grpo_utils.tiny.card import ROWS, measure
+    from card import ROWS, measure
 
     counts = measure(model, tokenizer)
     for task in ("json", "lambda", "tool", "fact"):
@@ -174,9 +189,8 @@ def test_the_smaller_tasks_are_right_sometimes_when_sampled(model, tokenizer):
 
 @pytest.mark.slow
 def test_the_builder_learns_in_a_few_steps_and_writes_a_whole_model(family, tmp_path):
+    from build import build
     from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    from grpo_utils.tiny.build import build
 
     losses = build(family, tmp_path, steps=12)
     assert losses[-1] < losses[0] - 1.0
@@ -191,7 +205,7 @@ def test_the_builder_learns_in_a_few_steps_and_writes_a_whole_model(family, tmp_
 
 
 def test_the_shipped_tokenizer_is_what_the_builder_makes(family, tokenizer):
-    from grpo_utils.tiny.build import build_tokenizer
+    from build import build_tokenizer
 
     made = build_tokenizer(family)
     assert made.get_vocab() == tokenizer.get_vocab() and made.chat_template == tokenizer.chat_template

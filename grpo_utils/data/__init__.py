@@ -17,8 +17,7 @@ result is right.
 | `rows` | records to rows, and a report of every record that was refused or changed |
 | `sources` | the course's own datasets: additions and GSM8K |
 | `splits` | training and held-out rows that share no question |
-| `lengths` | tokens of the prompts, and a filter |
-| `solved` | a filter by how often the policy solves a prompt |
+| `filters` | rows by the tokens of their prompts, and by how often the policy solves them |
 """
 
 from typing import TYPE_CHECKING
@@ -27,10 +26,9 @@ from ..lazy import lazy_imports
 
 if TYPE_CHECKING:
     from .files import read_table
-    from .lengths import drop_long_prompts, prompt_lengths
+    from .filters import drop_long_prompts, drop_tied, prompt_lengths
     from .prompts import SYSTEM_PROMPT, chat_prompt, encode_prompts, plain_prompt, render_prompt
-    from .rows import Note, RowsReport, check_rows, rows_from
-    from .solved import drop_tied
+    from .rows import RowsReport, check_rows, rows_from
     from .sources import (
         GSM8K,
         SPLITS,

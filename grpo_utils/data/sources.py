@@ -3,7 +3,6 @@
 import random
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import CourseError
@@ -78,10 +77,10 @@ def gsm8k_answer(solution: str) -> str:
     '1234'
 
     Raises:
-        CourseError: there is no ``####``, nothing or more than one line follows it, or the solution is no text.
+        CourseError: there is no ``####``, nothing or more than one line follows it, or the solution is not text.
     """
     if not isinstance(solution, str):
-        raise CourseError(f"a solution is text with the answer after '####', and {solution!r:.60} is none")
+        raise CourseError(f"a solution is text with the answer after '####', not {solution!r:.60}")
     _, marker, answer = solution.rpartition("####")
     if not marker or not answer.strip():
         raise CourseError(f"no answer after '####' in the solution {solution[-80:]!r}")
@@ -91,22 +90,12 @@ def gsm8k_answer(solution: str) -> str:
 
 
 def gsm8k_rows(records: Iterable[dict]) -> list[dict]:
-    """GSM8K records (``question``, ``answer`` with its worked solution) as GRPO rows.
+    """GSM8K's own records (``question``, ``answer`` with its solution) as GRPO rows; for others, see `rows_from`.
 
-    Raises:
-        CourseError: a record lacks a column, or its answer; for records of other kinds there is `rows_from`.
+    >>> gsm8k_rows([{"question": "What is 2 + 2?", "answer": "2 + 2 = 4\\n#### 4"}])[0]["answer"]
+    '4'
     """
-    return [_gsm8k_row(index, record) for index, record in enumerate(records)]
-
-
-def _gsm8k_row(index: int, record: dict) -> dict:
-    missing = [name for name in ("question", "answer") if name not in record]
-    if missing:
-        raise CourseError(
-            f"record {index} is none of GSM8K: no {missing[0]!r}; its columns are {', '.join(map(str, record))}. "
-            "Name your own columns: rows_from(records, question=…, answer=…)."
-        )
-    return {"prompt": chat_prompt(record["question"]), "answer": gsm8k_answer(record["answer"])}
+    return [{"prompt": chat_prompt(row["question"]), "answer": gsm8k_answer(row["answer"])} for row in records]
 
 
 def read_gsm8k(split: str, path: str | None = None) -> list[dict]:
@@ -117,7 +106,7 @@ def read_gsm8k(split: str, path: str | None = None) -> list[dict]:
     """
     _check_split(split)
     if path:
-        return _read_gsm8k_file(Path(path))
+        return read_table(path)
     from datasets import load_dataset
 
     try:
@@ -127,12 +116,6 @@ def read_gsm8k(split: str, path: str | None = None) -> list[dict]:
             f"The dataset {GSM8K!r} could not be downloaded ({type(error).__name__}). Check the network; "
             "or fetch it once with one and set HF_HUB_OFFLINE=1; or set PROFILE='cpu', which downloads nothing."
         ) from error
-
-
-def _read_gsm8k_file(path: Path) -> list[dict]:
-    if not path.is_file():
-        raise CourseError(f"There is no file {str(path)!r} to read GSM8K from.")
-    return read_table(path)
 
 
 def _check_split(split: str) -> None:

@@ -72,10 +72,10 @@ def split_rows(
     [904, 96]
 
     Raises:
-        CourseError: ``held_out`` is no such share, or one of the sides would be empty.
+        CourseError: ``held_out`` is not such a share, or one of the sides would be empty.
     """
     if not 0 < held_out < 1:
-        raise CourseError(f"held_out={held_out} is no share of the rows. Give one above 0 and below 1, such as 0.1.")
+        raise CourseError(f"held_out={held_out} is not a share of the rows. Give one above 0 and below 1, such as 0.1.")
     sides = [], []
     for row in rows:
         bucket = zlib.crc32(f"{seed} {key(row['prompt'])}".encode()) % BUCKETS
@@ -125,11 +125,10 @@ def find_twins(rows: Iterable[dict], others: Iterable[dict] | None = None) -> li
 
 def _closest(keys: Sequence[str], known: Sequence[int], second: int, key: str) -> Twin:
     """The first of the most similar places."""
-    from rapidfuzz.fuzz import token_sort_ratio
+    from rapidfuzz import fuzz, process
 
     same = next((place for place in known if keys[place] == key), None)
     if same is not None:
         return Twin(same, second, "same", 100.0)
-    likeness = {place: token_sort_ratio(keys[place], key) for place in known}
-    first = max(likeness, key=likeness.get)
-    return Twin(first, second, "numbers", round(likeness[first], 1))
+    _, likeness, first = process.extractOne(key, {place: keys[place] for place in known}, scorer=fuzz.token_sort_ratio)
+    return Twin(first, second, "numbers", round(likeness, 1))

@@ -19,11 +19,9 @@ A completion is a string, or a list of messages where the prompt was one. Scores
 | `correctness` | is the answer right? |
 | `structured` | is it the right JSON? |
 | `format` | is the form right? |
-| `length` | is the length right, in tokens? |
-| `style` | repetition, diversity, structure, phrases |
-| `combine` | weights, adaptive weights, sets to start from |
+| `combine` | weights, adaptive weights, a set to start from |
 
-Which to use when, beside TRL's own: docs/rewards.md.
+docs/rewards.md says which to use when, next to TRL's own, and has recipes for length, style, JSON schemas and more.
 """
 
 from typing import TYPE_CHECKING
@@ -35,11 +33,8 @@ if TYPE_CHECKING:
         AdaptiveReward,
         RewardSet,
         adaptive_weights,
-        choice_rewards,
-        fact_rewards,
         group_advantages,
         math_rewards,
-        structured_rewards,
         weighted_sum,
     )
     from .correctness import (
@@ -56,21 +51,16 @@ if TYPE_CHECKING:
         same_text,
     )
     from .format import (
-        AnyCompletion,
-        PatternReward,
         count_placed_tags,
         incremental_format_reward,
         strict_format_reward,
         think_format_reward,
     )
-    from .length import MinimumLengthReward, TargetLengthReward
     from .maths import is_expression, same_expression
-    from .numbers import Number, parse_number, same_number
-    from .structured import JsonSchemaReward, json_only_reward, json_reward, parse_json, same_json
-    from .style import DiversityReward, UnwantedPhrasesReward, count_steps, reasoning_steps_reward
+    from .numbers import parse_number, same_number
+    from .structured import json_reward, parse_json, same_json
     from .text import (
         TAGS,
-        Completion,
         as_chat,
         completion_text,
         extract_after_hashes,
@@ -81,7 +71,6 @@ if TYPE_CHECKING:
         is_async,
         reward_name,
         split_form,
-        split_reasoning,
         split_thinking,
     )
 

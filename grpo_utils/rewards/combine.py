@@ -1,4 +1,4 @@
-"""Several rewards as one: weights, weights that adapt, and sets to start from.
+"""Several rewards as one: weights, weights that adapt, and a set to start from.
 
     >>> rewards, weights = math_rewards()
     >>> [reward.__name__ for reward in rewards], weights
@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..errors import CourseError
-from .correctness import choice_reward, correctness_reward, fuzzy_reward
+from .correctness import correctness_reward
 from .format import incremental_format_reward, strict_format_reward
-from .structured import JsonSchemaReward, json_only_reward, json_reward
 from .text import is_async, reward_name
 
 
@@ -31,25 +30,6 @@ class RewardSet(NamedTuple):
 def math_rewards() -> RewardSet:
     """For mathematics in the course's tags; lesson 03 trains with it. At most 3.0."""
     return RewardSet([correctness_reward, strict_format_reward, incremental_format_reward], [2.0, 0.5, 0.5])
-
-
-def structured_rewards(schema: dict) -> RewardSet:
-    """For JSON that must fit a schema and say what the gold ``answer`` says. At most 3.0.
-
-    >>> [reward.__name__ for reward in structured_rewards({"type": "object"}).rewards]
-    ['json_reward', 'json_schema_reward', 'json_only_reward']
-    """
-    return RewardSet([json_reward, JsonSchemaReward(schema), json_only_reward], [2.0, 0.5, 0.5])
-
-
-def choice_rewards() -> RewardSet:
-    """For multiple choice and classification by letter, in the course's tags. At most 3.0."""
-    return RewardSet([choice_reward, strict_format_reward, incremental_format_reward], [2.0, 0.5, 0.5])
-
-
-def fact_rewards() -> RewardSet:
-    """For short facts (names, places), in the course's tags. At most 3.0."""
-    return RewardSet([fuzzy_reward, strict_format_reward, incremental_format_reward], [2.0, 0.5, 0.5])
 
 
 def weighted_sum(scores: Sequence[Sequence[float | None]], weights: Sequence[float]) -> list[float | None]:
@@ -89,12 +69,7 @@ def group_advantages(rewards: Sequence[float], num_generations: int) -> list[flo
 
 
 def adaptive_weights(
-    log_history: Sequence[dict],
-    names: Sequence[str],
-    weights: Sequence[float],
-    *,
-    window: int = 10,
-    floor: float = 0.25,
+    log_history: Sequence[dict], names: Sequence[str], weights: Sequence[float], window: int = 10, floor: float = 0.25
 ) -> list[float]:
     """Weights that fade as a reward is learned, from what was logged and nothing else.
 
@@ -154,14 +129,14 @@ class AdaptiveReward:
     __name__ = "adaptive_reward"
 
     def __post_init__(self) -> None:
-        """Refuse what would mix up parts."""
+        """Reject what would mix up parts."""
         if len(self.rewards) != len(self.weights) or len(set(self.names)) < len(self.names):
             raise CourseError(
                 f"{len(self.weights)} weights for {', '.join(self.names)}: give one weight for each reward, "
                 "and each reward a name of its own."
             )
         if any(is_async(reward) for reward in self.rewards):
-            raise CourseError(f"An async reward among {', '.join(self.names)}: give it to GRPOTrainer beside this one.")
+            raise CourseError(f"An async reward among {', '.join(self.names)}: give it to GRPOTrainer on its own.")
 
     @property
     def names(self) -> list[str]:
@@ -174,25 +149,17 @@ class AdaptiveReward:
         return any(getattr(reward, "reads_group", False) for reward in self.rewards)
 
     def __call__(
-        self,
-        completions: Sequence[object],
-        trainer_state: object = None,
-        log_metric: Callable[[str, float], None] | None = None,
-        **columns: object,
+        self, completions: list, trainer_state: object = None, log_metric: Callable | None = None, **columns: object
     ) -> list[float | None]:
         """The weighted sum of the parts, a completion; None where none of them applied."""
         history = trainer_state.log_history if trainer_state else []
-        how = dict(window=self.window, floor=self.floor)
-        weights = adaptive_weights(history, self.names, self.weights, **how)
+        weights = adaptive_weights(history, self.names, self.weights, window=self.window, floor=self.floor)
         columns |= dict(completions=completions, trainer_state=trainer_state, log_metric=log_metric)
         scores = [reward(**columns) for reward in self.rewards]
         if log_metric:
-            self._log(scores, weights, log_metric)
+            for name, column, weight in zip(self.names, scores, weights, strict=True):
+                applied = [score for score in column if score is not None]
+                if applied:
+                    log_metric(f"rewards/{name}/mean", sum(applied) / len(applied))
+                log_metric(f"weights/{name}", weight)
         return weighted_sum(scores, weights)
-
-    def _log(self, scores: list[list], weights: list[float], log_metric: Callable[[str, float], None]) -> None:
-        for name, column, weight in zip(self.names, scores, weights, strict=True):
-            applied = [score for score in column if score is not None]
-            if applied:
-                log_metric(f"rewards/{name}/mean", sum(applied) / len(applied))
-            log_metric(f"weights/{name}", weight)

@@ -12,7 +12,7 @@ import re
 import string
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from ..errors import CourseError
 from .markup import without_markup
@@ -24,12 +24,16 @@ from .text import Completion, completion_text, extract_answer, split_form
 Scores = list[float | None]
 
 
-def same_text(said: str, gold: str) -> bool:
-    """Whether two texts are equal apart from white space.
+def same_text(said: str, gold: object) -> bool:
+    """Whether two texts are equal apart from white space; of a list of gold answers, any is right.
 
-    >>> same_text(" New  York", "New York"), same_text("new york", "New York")
+    >>> same_text(" New  York", ["NYC", "New York"]), same_text("new york", "New York")
     (True, False)
     """
+    return any(_equal(said, text) for text in _gold_texts(gold))
+
+
+def _equal(said: str, gold: str) -> bool:
     return said == gold or (max(len(said), len(gold)) <= LONGEST_COMPARED and said.split() == gold.split())
 
 
@@ -74,7 +78,7 @@ def _same_as_one(said: str, gold: str) -> bool:
     wanted, number = parse_number(gold, words=False), parse_number(said)
     if wanted and number and same_number(number, wanted):
         return True
-    if same_text(said, gold):
+    if _equal(said, gold):
         return bool(said.strip())
     if (wanted and number) or max(len(said), len(gold)) > LONGEST_TEXT:
         return False
@@ -233,13 +237,7 @@ def correctness_reward(completions: Sequence[Completion], answer: Sequence[objec
     >>> correctness_reward(["<answer>$42.00</answer>", "<answer>41 or 42</answer>", "42"], answer=["42"] * 3)
     [1.0, 0.0, 0.0]
     """
-    return _answer_reward()(completions, answer=answer)
-
-
-@cache
-def _answer_reward() -> AnswerReward:
-    """Built at the first call and not at import, which stays fast."""
-    return AnswerReward()
+    return AnswerReward()(completions, answer=answer)
 
 
 def exact_reward(completions: Sequence[Completion], answer: Sequence[object], **kwargs: object) -> Scores:
@@ -250,11 +248,7 @@ def exact_reward(completions: Sequence[Completion], answer: Sequence[object], **
     >>> exact_reward(["<answer>positive</answer>", "<answer>Positive</answer>"], answer=["positive"] * 2)
     [1.0, 0.0]
     """
-    return AnswerReward(same=_same_as_text)(completions, answer=answer)
-
-
-def _same_as_text(said: str, gold: object) -> bool:
-    return any(same_text(said, text) for text in _gold_texts(gold))
+    return AnswerReward(same=same_text)(completions, answer=answer)
 
 
 def fuzzy_reward(completions: Sequence[Completion], answer: Sequence[object], **kwargs: object) -> Scores:

@@ -7,11 +7,12 @@
 A form can always be had without being right, so weigh it below correctness (see `combine`).
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
 
-from ..errors import CourseError
-from .text import TAGS, Completion, as_chat, completion_text, reward_name, split_form, split_thinking
+from .text import TAGS, Completion, completion_text, split_form, split_thinking
+
+TAG = re.compile(f"({'|'.join(TAGS)})")
 
 
 def strict_format_reward(completions: Sequence[Completion], **kwargs: object) -> list[float]:
@@ -51,47 +52,13 @@ def count_placed_tags(text: str) -> int:
     >>> count_placed_tags("<reasoning>15 + 27 = 42</reasoning> so <answer>42</answer>")
     3
     """
-    text = text.strip()
-    places = [text.find(tag) for tag in TAGS]
-    found = [place for place in places if place >= 0]
-    if places[0] != 0 or found != sorted(found) or any(text.count(tag) > 1 for tag in TAGS):
+    before, *rest = TAG.split(text.strip())
+    said = dict(zip(rest[::2], map(str.strip, rest[1::2]), strict=True))
+    if before or rest[::2] != [tag for tag in TAGS if tag in said] or not said.get(TAGS[0]):
         return 0
-    _, closed, answered, ended = (place >= 0 for place in places)
-    if not _part(text, places, 0):
-        return 0
-    between = text[places[1] + len(TAGS[1]) : places[2]] if closed and answered else ""
-    whole_answer = ended and bool(_part(text, places, 2)) and text.endswith(TAGS[3])
-    return 1 + closed + (answered and not between.strip()) + whole_answer
-
-
-def _part(text: str, places: list[int], index: int) -> str:
-    """What stands between a tag and the next one that is there, without white space around."""
-    if places[index] < 0:
-        return ""
-    end = next((place for place in places[index + 1 :] if place >= 0), len(text))
-    return text[places[index] + len(TAGS[index]) : end].strip()
-
-
-@dataclass(frozen=True)
-class AnyCompletion:
-    """A reward that reads chat messages only, as TRL's own do, made to take strings and ``None`` too.
-
-    >>> from trl.rewards import think_format_reward
-    >>> reward = AnyCompletion(think_format_reward)
-    >>> reward(["<think>a</think>b", [{"role": "assistant", "content": None}]]), reward.__name__
-    ([1.0, 0.0], 'think_format_reward')
-    """
-
-    reward: Callable
-
-    @property
-    def __name__(self) -> str:
-        """The wrapped reward's own name, under which TRL logs it."""
-        return reward_name(self.reward)
-
-    def __call__(self, completions: Sequence[Completion], **columns: object) -> list[float | None]:
-        """The wrapped reward's scores."""
-        return self.reward(completions=[as_chat(c) for c in completions], **columns)
+    answered = TAGS[2] in said and not said.get(TAGS[1])
+    ended = said.get(TAGS[3]) == "" and bool(said.get(TAGS[2]))
+    return 1 + (TAGS[1] in said) + answered + ended
 
 
 def think_format_reward(completions: Sequence[Completion], **kwargs: object) -> list[float]:
@@ -104,49 +71,3 @@ def think_format_reward(completions: Sequence[Completion], **kwargs: object) -> 
     [1.0, 1.0, 0.0, 0.0]
     """
     return [1.0 if split_thinking(completion_text(c)) else 0.0 for c in completions]
-
-
-@dataclass(frozen=True)
-class PatternReward:
-    """1.0 where a regular expression matches the whole completion, else 0.0.
-
-    The dot matches line breaks (``DOTALL``): without that, a pattern such as ``<a>.*</a>`` is dead on
-    every completion of several lines. A match that takes longer than ``seconds`` counts as none: some
-    patterns take years on hostile text, and a policy writes hostile text sooner or later.
-
-    Args:
-        pattern: as for Python's `re`, or the richer `regex` package, which does the matching.
-        seconds: the longest time for one completion.
-
-    >>> PatternReward(r"Answer: [0-9]+")(["Answer: 42", "Answer: 42!"])
-    [1.0, 0.0]
-
-    Raises:
-        CourseError: when it is made, if the pattern is none.
-    """
-
-    pattern: str
-    seconds: float = 0.05
-
-    __name__ = "pattern_reward"
-
-    def __post_init__(self) -> None:
-        """Refuse a wrong pattern now, not in the middle of a training."""
-        import regex
-
-        try:
-            regex.compile(self.pattern, regex.DOTALL)
-        except regex.error as error:
-            raise CourseError(f"The pattern {self.pattern!r} is no regular expression: {error}.") from error
-
-    def __call__(self, completions: Sequence[Completion], **kwargs: object) -> list[float]:
-        """1.0 or 0.0 a completion."""
-        return [1.0 if self._matches(completion_text(c).strip()) else 0.0 for c in completions]
-
-    def _matches(self, text: str) -> bool:
-        import regex
-
-        try:
-            return regex.fullmatch(self.pattern, text, regex.DOTALL, timeout=self.seconds) is not None
-        except TimeoutError:
-            return False

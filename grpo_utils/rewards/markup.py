@@ -8,17 +8,7 @@ import re
 import unicodedata
 
 #: Other forms of a hyphen, a slash and an apostrophe, what has no width, and full-width forms of ASCII.
-LOOKALIKES = {
-    0x2010: "-",
-    0x2011: "-",
-    0x2012: "-",
-    0x2013: "-",
-    0x2212: "-",
-    0x2044: "/",
-    0x2019: "'",
-    0xFFE5: "\u00a5",
-}
-LOOKALIKES |= dict.fromkeys([0x200B, 0x2060, 0xFEFF])
+LOOKALIKES = str.maketrans("\u2010\u2011\u2012\u2013\u2212\u2044\u2019\uffe5", "-----/'\u00a5", "\u200b\u2060\ufeff")
 LOOKALIKES |= {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
 #: Emphasis and code: the same marks on both sides of a text, and no letter or digit outside.
 EMPHASIS = re.compile(r"(?<![A-Za-z0-9*])(\*{1,3})(?![\s*])([^*]+)(?<!\s)\1(?![A-Za-z0-9*])")
@@ -66,15 +56,19 @@ def _ascii_digit(char: str) -> str:
 def _without_latex(text: str) -> str:
     for _ in range(MOST_WRAPPERS):
         wrapper = WRAPPER.search(text)
-        end = wrapper and _closing_brace(text, wrapper.end())
+        end = wrapper and closing_brace(text, wrapper.end())
         if not end:
             break
         text = f"{text[: wrapper.start()]} {text[wrapper.end() : end]}{text[end + 1 :]}"
     return DELIMITERS.sub("", text)
 
 
-def _closing_brace(text: str, start: int) -> int | None:
-    """The place of the brace that closes the one before ``start``."""
+def closing_brace(text: str, start: int) -> int | None:
+    """The place of the brace that closes the one before ``start``.
+
+    >>> closing_brace("{a{b}}c", 1)
+    5
+    """
     depth = 1
     for place in range(start, len(text)):
         depth += (text[place] == "{") - (text[place] == "}")

@@ -15,8 +15,6 @@ import functools
 import gc
 import logging
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 from .limits import within
@@ -128,8 +126,7 @@ def warm_up() -> None:
 
     >>> warm_up()
     """
-    for name in ("math_verify.parser", "math_verify.grader"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # they warn of every expression that is none
+    logging.getLogger("math_verify").setLevel(logging.CRITICAL)  # it warns of every text that is not an expression
     for said, gold in WARMING:
         _compare(said, gold)
 
@@ -138,19 +135,12 @@ def warm_up() -> None:
 def _verify(said: str, gold: str) -> bool:
     """What math-verify says of two expressions that are safe to evaluate; False where it needs too long."""
     warm_up()
-    with _collector_paused():
-        return within(SECONDS, lambda: _compare(said, gold), otherwise=False)
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """No pass of the garbage collector: with torch loaded, one takes up to 0.4 s, which is no fault of the answer."""
-    enabled = gc.isenabled()
-    gc.disable()
+    collects = gc.isenabled()
+    gc.disable()  # with torch loaded, one pass takes up to 0.4 s, for which the answer is not to blame
     try:
-        yield
+        return within(SECONDS, lambda: _compare(said, gold), otherwise=False)
     finally:
-        if enabled:
+        if collects:
             gc.enable()
 
 

@@ -45,9 +45,10 @@ MONEY = re.compile(
     rf"(?<![\w$.])((?:{MONEY_NAMES})\.?|[{MONEY_SIGNS}])\s?(?=[-+]?\.?[0-9])|[{MONEY_SIGNS}]", re.IGNORECASE
 )
 
-VULGAR = re.compile("([0-9]\\s?)?([\u00bc-\u00be\u2150-\u215e])")
+VULGAR = re.compile("(?:([0-9])\\s?)?([\u00bc-\u00be\u2150-\u215e])")
 SUPERSCRIPT = re.compile("[\u207a\u207b]?[\u00b2\u00b3\u00b9\u2070\u2074-\u2079]+")
-LATEX = (
+#: One way to write fractions, powers, signs and thousands; LaTeX's spaces as spaces.
+REWRITES = (
     (re.compile(r"([0-9])\s*(?=\\[dtc]?frac)"), r"\1 "),
     (re.compile(r"\\[dtc]?frac\s*(?:\{\s*(-?[0-9]+)\s*\}|([0-9]))\s*(?:\{\s*([0-9]+)\s*\}|([0-9]))"), r"\1\2/\3\4"),
     (re.compile(r"\\(?:times|cdot)(?![A-Za-z])"), "*"),
@@ -56,8 +57,6 @@ LATEX = (
     (re.compile(r"\\(?=[$%])|\\!"), ""),
     (re.compile(r"\\[,;: ]|(?<=[0-9])~(?=[A-Za-z\\])|\\q?quad(?![A-Za-z])"), " "),
     (re.compile(r"\\(?:pounds|euro)(?![A-Za-z])"), "\u00a3"),
-)
-REWRITES = (
     (re.compile(r"\{,\}"), ","),
     (re.compile(r"\^\s?\{([-+]?[0-9]{1,3})\}"), r"^\1"),
     (re.compile(r'^\{([^{}"]*)\}$'), r"\1"),
@@ -124,13 +123,8 @@ def _plain_number(sign: str, money: str, digits: str, decimals: str) -> Number:
 def _rewritten(text: str) -> str:
     """The text with one way to write fractions, powers, signs and thousands; LaTeX's spaces as spaces."""
     if not text.isascii():
-        text = VULGAR.sub(
-            lambda match: f"{(match[1] or '').strip()}{' ' if match[1] else ''}{_compatible(match[2])}", text
-        )
+        text = VULGAR.sub(lambda found: f"{found[1] + ' ' if found[1] else ''}{_compatible(found[2])}", text)
         text = SUPERSCRIPT.sub(lambda match: f"^{_compatible(match[0])}", text)
-    if "\\" in text or "~" in text:
-        for pattern, plain in LATEX:
-            text = pattern.sub(plain, text)
     for pattern, plain in REWRITES:
         text = pattern.sub(plain, text)
     return text.strip()
@@ -166,10 +160,10 @@ def _leads(before: str, unit: frozenset[str]) -> bool:
         return previous in english.SAYS
     if last in ("in", "for"):  # "in 42 minutes", "for $42", but not "for 42"
         return not unit.isdisjoint(english.UNITS.values())
-    if last == "with" and not english.LEAVES.isdisjoint(words):
-        return True
     if last in english.SAYS or previous in english.LEADS_WITH.get(last, ()):
         return True
+    if last == "with":
+        return not english.LEAVES.isdisjoint(words)
     return bool(unit) and bool(previous) and last not in english.NO_VERBS  # "Jason gave Denny 8 lollipops"
 
 
@@ -265,12 +259,8 @@ def is_unit(text: str) -> bool:
 def _tokens(body: str) -> list[str]:
     """The words and marks that follow a number, without commas, brackets, quotes and the dots of abbreviations."""
     found = [token for token in TOKEN.findall(body) if token not in ',()"' + "'"]
-    pairs = zip(found, ["", *found], strict=False)
-    return [
-        token
-        for token, previous in pairs
-        if token != "." or not (english.is_unit_name(previous) or previous in ("sq", "cu"))
-    ]
+    pairs = pairwise(["", *found])
+    return [t for last, t in pairs if t != "." or not (english.is_unit_name(last) or last in ("sq", "cu"))]
 
 
 def _kind(token: str, *, last: bool, single: bool) -> str:
@@ -278,9 +268,8 @@ def _kind(token: str, *, last: bool, single: bool) -> str:
     lower = token.lower()
     if english.is_unit_name(token) and (last or lower not in english.PREPOSITIONS):
         return "U"
-    for kind, words in english.KINDS.items():
-        if lower in words:
-            return kind
+    if lower in english.KINDS:
+        return english.KINDS[lower]
     if not token[0].isalpha() or len(token) == 1 or max(token) > "\u024f" or english.changes_value(token):
         return "X"
     if len(token) < 3 or (len(token) == 3 and lower[2] != "s" and not set(lower) & set("aeiouy")):
@@ -318,16 +307,15 @@ def same_number(said: Number, gold: Number) -> bool:
         return False
     if said.value == gold.value and (gold.percent or "percent" not in said.unit):
         return True
-    if said.percent == gold.percent:
-        return False
-    return said.value == gold.value * (100 if said.percent else Fraction(1, 100))
+    return said.percent != gold.percent and said.value == gold.value * (100 if said.percent else Fraction(1, 100))
 
 
 #: Between several values: "and", "&", a semicolon, or a comma that separates no thousands.
 BETWEEN = re.compile(
     r"\s*(?:;|&|\band\b|\bor\b(?=\s*[A-Za-z]\s*=)|,(?:\s+(?:and\b|&)|\s|(?![0-9]{3}(?![0-9]))))\s*", re.IGNORECASE
 )
-VALUE_NAME = re.compile(r"^[A-Za-z](?:_?\{?[0-9\u2080-\u2089]\}?)?\s*=")
+#: The letter of an unknown, as in "x = 6, y_2 = 8".
+NAME = re.compile(r"(?<![A-Za-z])([A-Za-z])(?:_?\{?[0-9\u2080-\u2089]\}?)?\s*=")
 MOST_VALUES = 20
 
 
@@ -342,10 +330,12 @@ def same_numbers(said: str, gold: str) -> bool:
     wanted, numbers = _several(gold, words=False), _several(said, words=True)
     if len(wanted) < 2 or len(wanted) != len(numbers):
         return False
-    names, own = NAMES.findall(gold), NAMES.findall(said)
+    names, own = NAME.findall(gold), NAME.findall(said)
     if len({*names}) > 1 or len({*own}) > 1:  # "x = 6, y = 8": which is which matters
         if names and own:
-            return _by_name(own, numbers, names, wanted)
+            by_name = dict(zip(names, wanted, strict=False))
+            wanted = [by_name.get(name) for name in own]
+            return sorted(own) == sorted(names) and len(own) == len(numbers) and all(map(same_number, numbers, wanted))
         return all(map(same_number, numbers, wanted))
     for number in numbers:
         match = next((other for other in wanted if same_number(number, other)), None)
@@ -353,18 +343,6 @@ def same_numbers(said: str, gold: str) -> bool:
             return False
         wanted.remove(match)
     return True
-
-
-#: The letter of each unknown in a list such as "x = 6, y = 8".
-NAMES = re.compile(r"(?<![A-Za-z])([A-Za-z])(?:_?\{?[0-9\u2080-\u2089]\}?)?\s*=")
-
-
-def _by_name(own: list[str], numbers: list[Number], names: list[str], wanted: list[Number]) -> bool:
-    """Whether each name has the same number in both."""
-    if sorted(own) != sorted(names) or len(own) != len(numbers):
-        return False
-    by_name = dict(zip(names, wanted, strict=False))
-    return all(same_number(number, by_name[name]) for name, number in zip(own, numbers, strict=True))
 
 
 def _several(text: str, *, words: bool) -> list[Number]:
@@ -375,8 +353,8 @@ def _several(text: str, *, words: bool) -> list[Number]:
     if any(bracket in text for bracket in "([])"):  # a pair or an interval has an order
         return []
     parts = BETWEEN.split(text)
-    names = [VALUE_NAME.sub("", part) for part in parts]
-    numbers = [parse_number(name, words=words and not row) for row, name in enumerate(names[: MOST_VALUES + 1])]
+    values = [part[name.end() :] if (name := NAME.match(part)) else part for part in parts[: MOST_VALUES + 1]]
+    numbers = [parse_number(value, words=words and not row) for row, value in enumerate(values)]
     return [] if None in numbers or len(numbers) > MOST_VALUES else numbers
 
 

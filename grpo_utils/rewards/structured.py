@@ -1,44 +1,49 @@
-"""Is it the right JSON? The value, the schema, the form.
+"""Is it the right JSON?
 
     >>> json_reward(['{"age": 3}', '{"age": 4}'], answer=['{"age": 3}'] * 2)
     [1.0, 0.0]
 
-Stricter than Python's own reader: a key that stands twice is two answers in one, NaN is no JSON.
+Stricter than Python's own reader: a repeated key is two answers in one, and NaN is not JSON. To check a schema as
+well, see the recipe in docs/rewards.md.
 """
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from ..errors import CourseError
 from .correctness import AnswerReward, Scores
-from .text import Completion, completion_text, extract_all
-
-#: Longer JSON is not validated: some schemas ("uniqueItems") take quadratic time.
-LONGEST_JSON = 10_000
+from .text import Completion, extract_all
 
 
 def parse_json(text: str) -> object:
     """The JSON value that a text is.
 
     Raises:
-        ValueError: it is none, or holds a key twice (two answers in one), NaN or Infinity, or is
+        ValueError: it is not JSON, repeats a key (two answers in one), holds NaN or Infinity, or is
             nested deeper than Python reads.
 
     >>> parse_json('{"name": "Ana"}')
     {'name': 'Ana'}
     """
     try:
-        hooks = dict(object_pairs_hook=_no_key_twice, parse_constant=_no_constant, parse_float=_plain_float)
-        return json.loads(text, **hooks)
+        return json.loads(text, object_pairs_hook=unique_keys, parse_constant=_no_constant, parse_float=_plain_float)
     except RecursionError as error:
         raise ValueError("nested too deep") from error
 
 
-def _no_key_twice(pairs: list[tuple[str, object]]) -> dict:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key stands twice")
+def unique_keys(pairs: list[tuple[str, object]]) -> dict:
+    """A JSON object as a dictionary; Python's own reader keeps the last of two values and says nothing.
+
+    Raises:
+        ValueError: a key is repeated.
+
+    >>> unique_keys([("a", 1), ("b", 2)])
+    {'a': 1, 'b': 2}
+    """
+    found = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"an object has the key {key!r} twice")
+        found[key] = value
     return found
 
 
@@ -61,7 +66,7 @@ def same_json(said: str | None, gold: object) -> bool:
     try:
         values = parse_json(said or ""), parse_json(gold if isinstance(gold, str) else json.dumps(gold))
         first, second = (json.dumps(value, sort_keys=True) for value in values)
-    except (TypeError, ValueError, RecursionError):  # a gold value may be none that JSON knows
+    except (TypeError, ValueError, RecursionError):  # a gold value may be of a type that JSON lacks
         return False
     return first == second
 
@@ -73,76 +78,3 @@ def json_reward(completions: Sequence[Completion], answer: Sequence[object], **k
     [1.0, 0.0]
     """
     return AnswerReward(extract=extract_all, same=same_json)(completions, answer=answer)
-
-
-@dataclass(frozen=True)
-class JsonSchemaReward:
-    """1.0 where the completion is JSON that a schema allows, else 0.0; judged by `jsonschema`.
-
-    Args:
-        schema: a JSON Schema.
-        extract: where the JSON stands; the whole completion if not given.
-
-    Gamed by: any value that the schema allows, true or not. Use it beside `json_reward`.
-
-    >>> schema = {"type": "object", "required": ["age"], "properties": {"age": {"type": "integer"}}}
-    >>> JsonSchemaReward(schema)(['{"age": 3}', '{"age": "three"}', "3 years"])
-    [1.0, 0.0, 0.0]
-
-    Raises:
-        CourseError: when it is made, if the schema is none.
-    """
-
-    schema: dict
-    extract: Callable[[str], str | None] = extract_all
-
-    __name__ = "json_schema_reward"
-
-    def __post_init__(self) -> None:
-        """Refuse a wrong schema now, not in the middle of a training."""
-        from jsonschema import SchemaError
-
-        validator = self._validator()
-        try:
-            validator.check_schema(validator.schema)
-        except SchemaError as error:
-            raise CourseError(f"The JSON Schema is not valid: {error.message} (at {error.json_path}).") from error
-
-    def _validator(self) -> object:
-        from jsonschema.validators import Draft202012Validator, validator_for
-
-        return validator_for(self.schema, default=Draft202012Validator)(self.schema)
-
-    def __call__(self, completions: Sequence[Completion], **kwargs: object) -> list[float]:
-        """1.0 or 0.0 a completion."""
-        validator = self._validator()
-        return [self._score(validator, self.extract(completion_text(c))) for c in completions]
-
-    def _score(self, validator: object, said: str | None) -> float:
-        if len(said or "") > LONGEST_JSON:
-            return 0.0
-        try:
-            return 1.0 if validator.is_valid(parse_json(said or "")) else 0.0
-        except (ValueError, RecursionError):
-            return 0.0
-
-
-def json_only_reward(completions: Sequence[Completion], **kwargs: object) -> list[float]:
-    """1.0 where the whole completion is one JSON object or list, else 0.0: no prose, no code fence.
-
-    Gamed by: ``{}``. Use it beside `JsonSchemaReward` or `json_reward`.
-
-    >>> json_only_reward(['{"age": 3}', '```json\\n{"age": 3}\\n```', "3"])
-    [1.0, 0.0, 0.0]
-    """
-    return [1.0 if _is_json(completion_text(c)) else 0.0 for c in completions]
-
-
-def _is_json(text: str) -> bool:
-    if not text.strip().startswith(("{", "[")):
-        return False
-    try:
-        parse_json(text)
-    except ValueError:
-        return False
-    return True

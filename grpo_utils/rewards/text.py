@@ -10,8 +10,9 @@ proportion to the length of the text.
 
 import functools
 import inspect
-import re
 from collections.abc import Callable, Sequence
+
+from .markup import closing_brace
 
 Completion = str | Sequence[dict] | None
 
@@ -81,20 +82,6 @@ def split_form(text: str) -> tuple[str, str] | None:
     return reasoning.strip(), answer.strip()
 
 
-def split_reasoning(text: str) -> str:
-    """What the first ``<reasoning>`` or ``<think>`` part says; "" where there is none.
-
-    A ``</think>`` that nothing opened ends thinking that the chat template opened.
-
-    >>> split_reasoning("<think>15 + 27</think>42"), split_reasoning("15 + 27</think>42"), split_reasoning("42")
-    ('15 + 27', '15 + 27', '')
-    """
-    tag = re.search(r"<(reasoning|think)>|</think>", text)
-    if tag and not tag[1]:
-        return text[: tag.start()].strip()
-    return text[tag.end() :].partition(f"</{tag[1]}>")[0].strip() if tag else ""
-
-
 def split_thinking(text: str) -> tuple[str, str] | None:
     """Thinking and answer of a text in the form ``<think>…</think> answer``, else None.
 
@@ -138,19 +125,8 @@ def extract_boxed(text: str) -> str | None:
     >>> extract_boxed(r"\boxed{41} or \boxed{42}") is None
     True
     """
-    boxes = {_until_closed(rest) for rest in text.split("\\boxed{")[1:]}
-    box = boxes.pop() if len(boxes) == 1 else None
-    return box.strip() or None if box else None
-
-
-def _until_closed(rest: str) -> str | None:
-    """What stands before the brace that closes an open one."""
-    depth = 1
-    for place, sign in enumerate(rest):
-        depth += (sign == "{") - (sign == "}")
-        if not depth:
-            return rest[:place]
-    return None
+    boxes = {rest[: closing_brace(rest, 0) or 0] for rest in text.split("\\boxed{")[1:]}
+    return boxes.pop().strip() or None if len(boxes) == 1 else None
 
 
 def extract_after_thinking(text: str) -> str | None:

@@ -25,39 +25,34 @@ ORDINALS |= {"third", "fifth", "eighth", "ninth", "twelfth", "half", "quarter"}
 #: Behind "the" these tell which ones are meant, not how many.
 WHICH_ONES = sorted((set(NUMERALS) | ORDINALS | {"first"}) - {"zero", "half", "quarter"})
 #: Nouns that stand for a number, also in the plural.
-MULTIPLES = _words("""
-    pair duo trio brace fold grand mil mn ream ten score couple quartet quintet sextet octet
-""")
+MULTIPLES = _words("pair duo trio brace fold grand mil mn ream ten score couple quartet quintet sextet octet")
 #: Words that change a number, doubt it, deny it or compare with it.
 CHANGES = _words("""
-    twice thrice once double triple treble basis bp bps ppm ppb permille mille pct plus minus negative positive
-    less fewer lesser times squared cubed root sqrt log ln exp sin cos tan abs pi factorial power exponent mod
-    modulo base hex octal binary decimal off short shy down under over above below beyond between within behind
-    ahead past ago loss deficit debt shortfall than ish not no never none neither nor nobody nothing nowhere
-    noone nay without cannot cant dont wont isnt arent wasnt reckon wonder said says told claims claim according
-    example sample default dummy draft placeholder hint todo before after except unless unlike unequal instead
-    rather but however though although yet despite if whether else otherwise or either versus vs other
-    alternatively bad untrue lie lied fake fraud joke kidding nonsense bogus wait oops sorry hmm um actually tbd
-    idk about around circa ca approx maybe perhaps some few several enough thereabouts provided providing too
-    almost nearly hardly barely close near think thinks thought bet bets say might could should ought may unsure
-    perchance look feel sound sort kind least most best worst min max tops shy question bound limit range am pm
-    bc bce ad ce noon midnight
+    twice thrice once basis bp bps ppm ppb mille pct plus minus positive less fewer lesser times squared cubed
+    root sqrt log ln exp sin cos tan abs pi power mod modulo base hex octal binary decimal off short shy down
+    under over above below beyond between within behind ahead past ago loss deficit debt shortfall than ish not
+    no never none neither nor nobody nothing nowhere noone nay without cannot cant dont wont isnt arent wasnt
+    reckon wonder said says told claims claim according example sample default dummy draft placeholder hint todo
+    before after except unless unlike unequal instead rather but however though although yet despite if whether
+    else otherwise or either versus vs other bad lie lied fake fraud joke kidding nonsense bogus wait oops sorry
+    hmm um tbd idk about around circa ca approx maybe perhaps some few several enough thereabouts provided
+    providing too almost close near think thinks thought bet bets say might could should ought may unsure
+    perchance look feel sound sort kind least most best worst min max tops question bound limit range am pm bc
+    bce ad ce noon midnight
 """)
 #: Stems of such words: every word that begins with one of them.
-STEMS = tuple(
-    _words("""
+STEMS = _words("""
     doubl tripl trebl quartered quadrupl quintupl sextupl septupl octupl multipl halv dozen coupl hundred
     thousand million billion trillion quadrillion myriad lakh crore percent permil permyriad squaring cubing
     increas decreas reduc subtract divid divis round truncat negat invers invert revers opposit reciproc
     complement exceed approach lack missing misses overdraw overest underest approximat estimat guess possibly
     probabl likel unlikel presum assum suppos suspect seem appear uncertain unclear unknown believ hope unconfirm
-    doubt dubious questionable tentativ wrong incorrect inaccurat inexact imprecis invalid erron error mistak
-    fals fail reject refus deny denie contradict disagree exclud cancel ignor retract withdr disregard pretend
-    trick attempt tried previous former hypothe allege infinit hexadec imagin fractional logarithm exponent
-    factorial minim maxim depend vary varies conditional
-    impossib unable disput rumor refut disprov untru surpass hunch ballpark ceiling tentat subject
+    doubt dubious questionable wrong incorrect inaccurat inexact imprecis invalid erron error mistak fals fail
+    reject refus deny denie contradict disagree exclud cancel ignor retract withdr disregard pretend trick
+    attempt tried previous former hypothe allege infinit hexadec imagin fractional logarithm exponent factorial
+    minim maxim depend vary varies conditional impossib unable disput rumor refut disprov untru surpass hunch
+    ballpark ceiling tentat subject
 """)
-)
 #: Adverbs in -ly that leave a value alone; all others doubt it (roughly, presumably, supposedly …). And a few names.
 LY = _words("""
     exactly precisely currently fully recently quickly slowly freely finally only simply really daily weekly
@@ -77,10 +72,10 @@ VERBS = _words("""
 SAYS = frozenset(f"{verb}{ending}" for verb in VERBS for ending in ("", "s", "es", "d", "ed"))
 SAYS |= _words("""
     is are was were it's that's has had got made took paid spent sold bought ate gave left held won lost found saw ran
-    drove brought rode flew swam wrote drew built kept laid grew sent slept chose fed wore drank caught threw went goes
-    carries studies carried studied lent leaving making giving totaling totalling adding
-    answer answers ans result solution sum value number so therefore thus hence then finally yes exactly precisely only
-    just each the a an these those all another additional extra both
+    drove brought rode flew swam wrote drew built kept laid grew sent slept chose fed wore drank caught threw went
+    carries studies carried studied lent leaving making giving totaling totalling adding answer answers ans result
+    solution value number so therefore thus hence then finally yes exactly precisely only just each the a an these
+    those all another additional extra both
 """)
 #: Between the verb and the number ("It takes him 42 minutes").
 OBJECTS = _words("me you him her it us them")
@@ -88,12 +83,8 @@ OBJECTS = _words("me you him her it us them")
 QUESTIONS = _words("is are was were does do did")
 #: A preposition before a number leads to it only behind one of these words.
 LEADS_WITH = {
-    "of": _words("""
-    total sum answer result value amount cost profit price number average balance
-"""),
-    "to": _words("""
-    equal equals equaled comes come came amounts amount amounted sums simplifies evaluates
-"""),
+    "of": _words("total sum answer result value amount cost profit price number average balance"),
+    "to": _words("equal equals equaled comes come came amounts amount amounted sums simplifies evaluates"),
     "with": _words("left ends up started starts"),
 }
 
@@ -101,10 +92,9 @@ LEADS_WITH = {
 LEAVES = _words("leave leaves left leaving end ends ended")
 #: With a unit or noun behind the number, any other word may stand before it: a verb, a name, "now".
 NO_VERBS = _words("""
-    of to from by at on until till since per with through against as and out into toward towards like such war cup
-    beat beats
-    trail trails forgot skip skips skipped add adds room number no. chapter page step question problem level grade part
-    section line row day week year
+    of to from by at on until till since per with through against as and out into toward towards like such war cup beat
+    beats trail trails forgot skip skips skipped add adds room no. chapter page step problem level grade part section
+    line row day week year
 """)
 #: "The minimum is 3" names what is asked for, "a minimum of 3" does not; and "should pay" says what "should be" doubts.
 QUANTITIES = _words("""
@@ -119,35 +109,19 @@ ENDINGS = _words("""
     thick today now daily weekly monthly yearly annually each every apiece available needed required exactly
     precisely only big small new whole full
 """)
-CONFIRMS = _words("""
-    is was the my our final correct right exact answer result solution total
-""")
+CONFIRMS = _words("is was the my our final correct right exact answer result solution total")
 #: What may begin a phrase behind a number or its noun ("of the apples", "per hour", "a day").
-PREPOSITIONS = _words("""
-    of in on at for per from by during a an each every as into across along through this
-""")
+PREPOSITIONS = _words("of in on at for per from by during a an each every as into across along through this")
 #: Words of two letters that say nothing of the number.
 SHORT = _words("sq cu to he we me my us it up do go so")
 #: Behind "times" follows how often, not what is multiplied.
-OFTEN = _words("""
-    a an per each every in as daily weekly monthly total altogether
-""")
+OFTEN = _words("a an per each every in as daily weekly monthly total altogether")
 
 #: The letters of `numbers.PHRASE`: endings, prepositions, a verb, "and", pronouns, marks, and exceptions.
-PRONOUNS = _words("""
-    it he she they we you i there that who which what when where
-""")
-KINDS = {
-    "E": ENDINGS,
-    "P": PREPOSITIONS,
-    "B": {"are", "were"},
-    "A": {"and"},
-    "Y": PRONOUNS,
-    "-": {"-"},
-    "/": {"/"},
-    "U": {"\u00b0"},
-}
-KINDS |= {"N": {"times"}, "X": {"score", "scores", "gross", "is", "was"}}
+PRONOUNS = _words("it he she they we you i there that who which what when where")
+KINDS = dict.fromkeys(PREPOSITIONS, "P") | dict.fromkeys(ENDINGS, "E") | dict.fromkeys(PRONOUNS, "Y")
+KINDS |= {"are": "B", "were": "B", "and": "A", "-": "-", "/": "/", "\u00b0": "U", "times": "N"}
+KINDS |= dict.fromkeys(("score", "scores", "gross", "is", "was"), "X")
 #: What a number is not under: "the square of it is 42".
 POWERS = frozenset(["square", "squares", "cube", "cubes"])
 
@@ -171,15 +145,11 @@ UNITS = {name: names.split()[0] for names in UNIT_LINES.replace("\n", "|").split
 MONEY_NAMES = (
     "us$ usd cad aud c$ a$ eur gbp jpy rs inr cny rmb chf sek nok dkk kr rub krw mxn php zar r$ brl pln aed rm"
 )
-IRREGULAR_PLURALS = tuple(
-    _words("""
+IRREGULAR_PLURALS = _words("""
     people men children feet teeth mice geese fish sheep deer dice police cattle salmon trout shrimp series
     species
 """)
-)
-NOT_PLURAL = _words("""
-    has does was is as yes always sometimes besides equals means lies goes
-""")
+NOT_PLURAL = _words("has does was yes always sometimes besides equals means lies goes")
 
 
 #: All words that are numbers of their own.
@@ -200,7 +170,9 @@ def changes_value(word: str) -> bool:
 def _changes(part: str) -> bool:
     if part in CHANGES or not COUNTS.isdisjoint((part, part.removesuffix("s"))):
         return True
-    return part.startswith(STEMS) or part.endswith(("illion", "illions")) or (part.endswith("ly") and part not in LY)
+    if part.endswith("ly") and part not in LY:
+        return True
+    return part.startswith(tuple(STEMS)) or part.endswith(("illion", "illions"))
 
 
 def is_plural(word: str) -> bool:
@@ -212,7 +184,8 @@ def is_plural(word: str) -> bool:
     word = word.lower()
     if word in NOT_PLURAL or len(word) < 3:
         return False
-    return word.endswith(IRREGULAR_PLURALS) or (word.endswith("s") and not word.endswith(("ss", "us", "is", "wards")))
+    regular = word.endswith("s") and not word.endswith(("ss", "us", "is", "wards"))
+    return regular or word.endswith(tuple(IRREGULAR_PLURALS))
 
 
 def is_unit_name(word: str) -> bool:
@@ -221,9 +194,8 @@ def is_unit_name(word: str) -> bool:
     >>> is_unit_name("km"), is_unit_name("Dollar"), is_unit_name("m"), is_unit_name("M"), is_unit_name("x")
     (True, True, True, False, False)
     """
-    return word in UNITS or (
-        len(word) > 2 and not UNITS.keys().isdisjoint((word.lower(), word.lower().removesuffix("s")))
-    )
+    lower = word.lower()
+    return word in UNITS or (len(word) > 2 and (lower in UNITS or lower.removesuffix("s") in UNITS))
 
 
 def canonical_unit(word: str) -> str:
@@ -234,7 +206,5 @@ def canonical_unit(word: str) -> str:
     """
     lower = word.lower()
     single = lower.removesuffix("s")
-    return next(
-        (UNITS[form] for form in (word, lower, single) if form in UNITS),
-        {"sq": "square", "cu": "cubic"}.get(lower, single),
-    )
+    area = {"sq": "square", "cu": "cubic"}
+    return UNITS.get(word) or UNITS.get(lower) or UNITS.get(single) or area.get(lower, single)

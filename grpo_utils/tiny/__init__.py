@@ -1,1 +1,1 @@
-"""Two tiny base models that ship with the course, and how they are made."""
+"""Two tiny base models that ship with the course, made by `scripts/tiny/`, and held-out questions for lesson 06."""

@@ -300,7 +300,10 @@ for name, texts in (("no examples", as_chat), ("two examples", as_few)):
 import random
 
 from grpo_utils import read_gsm8k
-from grpo_utils.tiny.mixture import NAMES
+
+NAMES = ["Ana", "Ben", "Carla", "David", "Elena", "Felix", "Grace", "Hugo"]
+NAMES += ["Iris", "Jonas", "Karin", "Leo", "Mara", "Nils", "Olga", "Paul"]
+NAMES += ["Rosa", "Sven", "Tara", "Uwe", "Vera", "Willem", "Yara", "Zoe"]
 
 
 def made_problem(draw: random.Random) -> dict:

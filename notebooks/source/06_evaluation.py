@@ -612,20 +612,20 @@ for name, (system, words, values) in ASKED.items():
 # more than it does. (Facts have no held-out split; here we ask what is remembered.)
 
 # %%
-from grpo_utils.tiny.mixture import TASKS
+from importlib.resources import files
+
+from grpo_utils import read_table
 
 
-def is_one_of(text: str, right: tuple) -> bool:
+def is_one_of(text: str, right: list) -> bool:
     return text in right
 
 
-for task, count in (("json", 100), ("fact", 30)):
-    rows = {}
-    while len(rows) < count:
-        row = TASKS[task](draw, held_out=task != "fact")
-        rows[row.prompt[-1]["content"]] = row
-    prompts = [row.prompt for row in rows.values()]
-    tests[task] = prompts, [row.right for row in rows.values()], is_one_of
+questions = read_table(files("grpo_utils.tiny") / "questions.jsonl")
+for task in ("json", "fact"):
+    rows = [row for row in questions if row["task"] == task]
+    prompts = [chat_prompt(row["question"], None) for row in rows]
+    tests[task] = prompts, [row["right"] for row in rows], is_one_of
 
 # %% [markdown]
 # Four samples of each prompt. A prompt's score is the share of them that is right, and the

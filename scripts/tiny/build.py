@@ -1,6 +1,6 @@
 """Make a tiny base model from nothing: tokenizer, chat template, weights, model card.
 
-    python -m grpo_utils.tiny.build qwen --out outputs/tiny-qwen3
+    python scripts/tiny/build.py qwen --out outputs/tiny-qwen3
 
 It takes about 16 minutes of one CPU core, needs no network, and gives the same weights again
 on the same machine and library versions.
@@ -13,6 +13,8 @@ from itertools import islice
 from pathlib import Path
 
 import torch
+from card import write_card
+from mixture import Row, rows
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from tqdm.auto import tqdm
 from transformers import (
@@ -23,9 +25,6 @@ from transformers import (
     Qwen3Config,
     Qwen3ForCausalLM,
 )
-
-from .card import write_card
-from .mixture import Row, rows
 
 FAMILIES = ("qwen", "gemma")
 HERE = Path(__file__).parent

@@ -19,7 +19,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from ..data import SYSTEM_PROMPT, addition_key, addition_kind, is_held_out
+from grpo_utils.data import SYSTEM_PROMPT, addition_key, addition_kind, is_held_out
 
 Message = dict[str, object]
 
@@ -39,32 +39,8 @@ CARRY_FORGOTTEN = 0.75
 RIGHT = {"json": 0.36, "lambda": 0.36, "tool": 0.36, "fact": 0.60}
 COMMON_MISTAKE = 0.66
 
-NAMES = [
-    "Ana",
-    "Ben",
-    "Carla",
-    "David",
-    "Elena",
-    "Felix",
-    "Grace",
-    "Hugo",
-    "Iris",
-    "Jonas",
-    "Karin",
-    "Leo",
-    "Mara",
-    "Nils",
-    "Olga",
-    "Paul",
-    "Rosa",
-    "Sven",
-    "Tara",
-    "Uwe",
-    "Vera",
-    "Willem",
-    "Yara",
-    "Zoe",
-]
+NAMES = ["Ana", "Ben", "Carla", "David", "Elena", "Felix", "Grace", "Hugo", "Iris", "Jonas", "Karin", "Leo"]
+NAMES += ["Mara", "Nils", "Olga", "Paul", "Rosa", "Sven", "Tara", "Uwe", "Vera", "Willem", "Yara", "Zoe"]
 
 #: The calculator as a chat template and TRL see it: a JSON schema of one function.
 CALCULATOR = {

@@ -1,8 +1,8 @@
 """Measure what a tiny base model can do, and write it down as the model's card.
 
-    python -m grpo_utils.tiny.card outputs/tiny-qwen3
+    python scripts/tiny/card.py outputs/tiny-qwen3
 
-`build` does this at its end.
+`build.py` does this at its end.
 """
 
 import sys
@@ -10,11 +10,11 @@ from itertools import islice
 from pathlib import Path
 
 import torch
+from mixture import ADDITION_STYLES, CARRY_FORGOTTEN, RIGHT, SHARES, TASKS, Row, rows
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from ..data import encode_prompts
-from ..run.measuring import wilson_interval
-from .mixture import ADDITION_STYLES, CARRY_FORGOTTEN, RIGHT, SHARES, TASKS, Row, rows
+from grpo_utils.data import encode_prompts
+from grpo_utils.run.measuring import wilson_interval
 
 ROWS = 400
 LONGEST = 48
@@ -28,7 +28,7 @@ pipeline_tag: text-generation
 
 A {architecture} of {parameters:,} parameters, made for the lessons and tests of this course, with a
 byte-level BPE tokenizer of {vocabulary} tokens, a chat template in the family's own turn tokens (tools
-included) and a `response_template`. It is trained from random weights, is no copy or distillation of
+included) and a `response_template`. It is trained from random weights, is not a copy or distillation of
 any published model, and needs no download.
 
 On its main task, addition, it behaves like a base model that **does not use the wanted form and often forgets the
@@ -37,7 +37,7 @@ forgets the carry. So GRPO has a form and an ability to reinforce.
 
 ## Trained on
 
-Rows made by `grpo_utils/tiny/mixture.py`, never a held-out question:
+Rows made by `scripts/tiny/mixture.py`, never a held-out question:
 
 | task | share | in the rows |
 |---|---|---|
@@ -49,13 +49,13 @@ Rows made by `grpo_utils/tiny/mixture.py`, never a held-out question:
 
 \* But {columns:.0%} of the additions are in form and add digit by digit; those are right.
 
-Build it again with `python -m grpo_utils.tiny.build {family} --out FOLDER` (the seed is fixed; about a quarter
+Build it again with `python scripts/tiny/build.py {family} --out FOLDER` (the seed is fixed; about a quarter
 of an hour on one core).
 
 ## What it can do
 
 Right and in the wanted form, on {n} held-out questions a task (facts: the table itself), fp32, at most
-{longest} tokens; measured by `python -m grpo_utils.tiny.card`.
+{longest} tokens; measured by `python scripts/tiny/card.py FOLDER`.
 
 | task | sampled at temperature 1 (95 % interval) | greedy |
 |---|---|---|
