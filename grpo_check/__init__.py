@@ -11,9 +11,10 @@ From a terminal: ``python -m grpo_check --help``. ``import grpo_check`` loads no
 
 from grpo_utils.errors import CourseError  # isort: skip  (first: it keeps a random.py of yours from replacing Python's)
 
+from .findings import Finding
 from .health import Verdict, diagnose, diagnose_error, diagnose_file, metrics_table, read_log, what_is
 from .preflight import PreflightReport, estimate_memory, estimate_minutes, model_sizes, preflight
-from .reward_lab import Finding, ProbeReport, probe
+from .reward_lab import ProbeReport, probe
 
 __all__ = [
     "CourseError",

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from grpo_utils.errors import CourseError, did_you_mean
 from grpo_utils.rewards import is_async, reward_name
 
+from ..findings import Finding as Fault
 from ..reward_lab import probe
-from ..reward_lab.calling import PROVIDED, Row, call, missing_columns, parameters_of
+from ..reward_lab.calling import PROVIDED, call, missing_columns, parameters_of
 from ..reward_lab.forms import FORMS
 from ..reward_lab.matrix import Case, clean_case
-from ..reward_lab.report import Finding as Fault
 from .planned import Planned
 from .report import Finding
 from .rows import column, columns_of, first_rows, names_of
@@ -149,11 +149,11 @@ def too_slow(run: Planned) -> list[str]:
     first = {name: values[0] for name, values in columns.items()}
     first |= {run.answer_column: answers[0]} if answers else {}
     cases = [clean_case(FORMS[0], str(answers[0] if answers else 42)), Case("another", "odd", "I do not know.")]
-    rows = [Row(case, 0, first) for case in cases]
+    rows = [case._replace(columns=first) for case in cases]
     return [reward_name(reward) for reward in functions(run) if _seconds(reward, rows, is_chat(run)) > SECONDS_FOR_ONE]
 
 
-def _seconds(reward: Callable, rows: list[Row], chat: bool) -> float:
+def _seconds(reward: Callable, rows: list[Case], chat: bool) -> float:
     """Seconds a completion."""
     first = call(reward, rows, chat)
     again = first.seconds / len(rows) > SECONDS_FOR_ONE and first.code != "slow"
@@ -197,17 +197,16 @@ def in_the_lab(run: Planned) -> tuple[list[Finding], str]:
 def _from_lab(run: Planned, finding: Fault, kinds: dict[str, str]) -> Finding:
     """A fault that the lab found, as a finding."""
     severity, mend = kinds.get(finding.code, finding.severity), MEND_REWARD
-    sentence = finding.sentence.partition(". If it wants")[0].rstrip(".") + "."  # what follows are the lab's options
-    if finding.code == "raises" and finding.completion == NO_CONTENT:
+    if finding.code == "raises" and finding.seen == NO_CONTENT:
         severity = "warning"
         mend = "None if the run has no tools: TRL then always gives a text. With tools: (message.get('content') or '')."
-    elif finding.code in OF_ANSWERS and not _reads_answers(run, finding.reward):
+    elif finding.code in OF_ANSWERS and not _reads_answers(run, finding.subject):
         severity, mend = "warning", MEND_GUESS
     elif finding.code == "dead":
         mend = f"Mend the reward. {MEND_GUESS}"
     why = f"the lab calls this {finding.code} (docs/rewards.md says what it means)."
     code = "reward_broken" if severity == "error" else "reward_weak"
-    return Finding(code, f"{finding.reward}: {sentence}", why, mend)
+    return Finding(code, f"{finding.subject}: {finding.what.rstrip('.')}.", why, mend)
 
 
 def _reads_answers(run: Planned, name: str) -> bool:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from grpo_utils.rewards import reward_name
 
-from ..reward_lab.calling import Row, call
+from ..reward_lab.calling import call
 from ..reward_lab.forms import FORMS, read_tags
 from ..reward_lab.matrix import Case
 from .planned import Planned
@@ -169,7 +169,7 @@ def _row(run: Planned) -> tuple[str, dict]:
 
 def _scores(reward: Callable, texts: list[str], columns: dict, chat: bool) -> list[float]:
     """The score of each text; minus infinity where there is none."""
-    outcome = call(reward, [Row(Case("thinking", "odd", text), 0, columns) for text in texts], chat)
+    outcome = call(reward, [Case("thinking", "odd", text, columns=columns) for text in texts], chat)
     scores = outcome.scores or [None] * len(texts)
     return [-float("inf") if score is None or score != score else score for score in scores]
 
