@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from .thresholds import limit
+from . import limits
 
 #: Steps that must have ended before it is known how long one takes; the first ones compile and fill caches.
 FIRST_STEPS = 3
@@ -60,7 +60,7 @@ class Watchdog:
 
     def patience(self) -> float:
         """Seconds after which a step is called stalled."""
-        return max(limit("stalled_seconds"), limit("stalled") * median(self.seconds), 2 * max(self.seconds))
+        return max(limits.STALLED_SECONDS, limits.STALLED * median(self.seconds), 2 * max(self.seconds))
 
     def stop(self) -> None:
         """End the watch."""
@@ -71,7 +71,7 @@ class Watchdog:
             file.close()
 
     def _watch(self) -> None:
-        while not self.ended.wait(min(1.0, limit("stalled_seconds") / 4)):
+        while not self.ended.wait(min(1.0, limits.STALLED_SECONDS / 4)):
             if not self._is_training():
                 self.stop()
             elif self.running and not self.told and time.monotonic() - self.began > self.patience():
