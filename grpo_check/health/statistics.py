@@ -139,4 +139,5 @@ def wilson(hits: int, n: int) -> tuple[float, float]:
     """
     from scipy.stats import binomtest
 
-    return tuple(binomtest(hits, n).proportion_ci(method="wilson"))
+    low, high = binomtest(hits, n).proportion_ci(method="wilson")
+    return float(low), float(high)

@@ -150,26 +150,24 @@ CODES = {
     "healthy": ("nothing wrong is seen", "", "evaluate on held-out prompts: a log proves nothing"),
 }
 
-#: What a verdict explains is not reported with it.
-_FOLLOWS = {"no_eos", "all_truncated", "dead_reward", "no_gradient", "no_learning", "format_ignored"}
-_FOLLOWS |= {"length_hacking", "reward_hacking_suspected", "growing_completions", "shrinking_completions"}
-#: Codes that say what changed and not that anything is wrong.
+#: Codes that say what changed and not that anything is wrong, and all that are no alarm.
 NOTES = ("shrinking_completions", "growing_completions")
+QUIET = ("healthy", "too_short", "saturated", *NOTES)
+#: What a verdict explains is not reported with it.
+_UNPAID = {"dead_reward", "no_gradient", "no_learning", "format_ignored"}
+_FOLLOWS = {*_UNPAID, "no_eos", "all_truncated", "length_hacking", "reward_hacking_suspected", *NOTES}
 EXPLAINS = {
     "nan": set(CODES) - {"nan"},
     "kl_explosion": {*_FOLLOWS, "mode_collapse"},
-    "string_prompt": {"dead_reward", "no_gradient", "no_eos", "all_truncated", "no_learning", "format_ignored"},
+    "string_prompt": {*_UNPAID, "no_eos", "all_truncated"},
     "mode_collapse": _FOLLOWS,
-    "no_eos": {"dead_reward", "no_gradient", "no_learning", "format_ignored", *NOTES},
-    "all_truncated": {"dead_reward", "no_gradient", "no_learning", "format_ignored", *NOTES},
+    "no_eos": {*_UNPAID, *NOTES},
+    "all_truncated": {*_UNPAID, *NOTES},
     "no_gradient": {"no_learning"},
     "saturated": {"no_learning"},
     "length_hacking": {"all_truncated", "no_gradient", "no_learning", *NOTES},
     "reward_hacking_suspected": {"no_learning"},
 }
-
-#: Codes that are no alarm.
-QUIET = ("healthy", "too_short", "saturated", *NOTES)
 
 
 def verdict(code: str, seen: str, step: int, early: bool = False, accumulated: bool = False) -> Finding:
