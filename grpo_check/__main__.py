@@ -62,7 +62,7 @@ def health_of(path: Path) -> int:
     verdicts = diagnose_file(path)
     print(*verdicts, sep="\n")
     # In a file no step follows in which a reward that never scored could still be earned.
-    return int(any(verdict.alarming or verdict.code in ("dead_reward", "format_ignored") for verdict in verdicts))
+    return int(any(v.severity == "error" or v.code in ("dead_reward", "format_ignored") for v in verdicts))
 
 
 def parse() -> argparse.Namespace:

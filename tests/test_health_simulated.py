@@ -11,7 +11,7 @@ def alarms(log: list[dict], stride: int = 1) -> dict[str, int]:
     told = {}
     for end in range(1, len(log) + 1, stride):
         for verdict in diagnose(log[:end]):
-            if verdict.alarming:
+            if verdict.severity == "error":
                 told.setdefault(verdict.code, log[end - 1]["step"])
     return told
 

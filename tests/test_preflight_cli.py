@@ -224,10 +224,10 @@ def test_bad_rows_are_one_sentence(name, message, folder):
 
 BAD_REWARDS = {
     "an unknown name": ("accuracy", "'accuracy' is not a reward of trl grpo. Did you mean 'accuracy_reward'?"),
-    "no such module": ("nothing.right", "'nothing.right' cannot be imported: ModuleNotFoundError"),
+    "no such module": ("nothing.right", "nothing cannot be imported: ModuleNotFoundError"),
     "an import that fails": ("broken.right", "No module named 'no_such_package'"),
-    "no such function": ("mine.rigth", "There is no function 'rigth' in mine. Did you mean 'right'?"),
-    "no function": ("mine.number", "There is no function 'number' in mine."),
+    "no such function": ("mine.rigth", "Did you mean 'right'? Functions there:"),
+    "no function": ("mine.number", "'number' in mine is a int, not a function."),
     "no such file": ("nine.py:right", "There is no file 'nine.py'"),
 }
 

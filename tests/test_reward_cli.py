@@ -7,7 +7,7 @@ import sys
 import pytest
 from conftest import ROOT
 
-from grpo_check.reward_lab.loading import load_reward
+from grpo_check.reward_lab.loading import find_reward, imports_from
 from grpo_utils.errors import CourseError
 
 REWARDS = """
@@ -91,7 +91,7 @@ WRONG = {
     "a syntax error": ("syntax.py:reward", "syntax.py cannot be imported: SyntaxError: "),
     "code that fails": ("fails.py:reward", "ZeroDivisionError: division by zero (line 2)."),
     "code that leaves": ("leaves.py:reward", "SystemExit: bye (line 2)."),
-    "no Python": ("notes.txt:reward", "'notes.txt' is no Python file"),
+    "no Python": ("notes.txt:reward", "'notes.txt' is not a Python file"),
 }
 
 
@@ -99,8 +99,8 @@ WRONG = {
 def test_what_is_wrong_with_a_file_is_one_sentence(target, message, folder, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    with pytest.raises(CourseError, match=re.escape(message)):
-        load_reward(target)
+    with pytest.raises(CourseError, match=re.escape(message)), imports_from(folder):
+        find_reward(target)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from grpo_utils.errors import CourseError
 from grpo_utils.profiles import Profile
 
 from ..findings import Finding, in_order
-from ..reward_lab.calling import missing_columns, parameters_of
+from ..reward_lab.calling import OutOfTimeError, missing_columns, parameters_of, time_limit
 from . import arguments as of_arguments
 from . import machine, rewards, rows, texts, thinking
 from .estimate import Estimate
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 UNRENDERED = ("no_prompt", "bad_prompt", "no_chat_template", "template_fails")
 #: Faults of the arguments with which nothing can be computed.
 UNCOUNTED = ("wrong_type", "out_of_range")
+TOO_SLOW = "too slow to try here: python -m grpo_check probe FILE.py:function takes its time"
 
 
 def preflight(arguments: "dict | GRPOConfig", *, profile: Profile | None = None, **settings: object) -> PreflightReport:
@@ -176,7 +177,12 @@ def _check_rewards(run: Run, seen: _Seen) -> str:
     if reason:
         seen.skipped["the reward lab"] = reason
         return reason
-    found, note = rewards.in_the_lab(run)
+    try:
+        with time_limit(rewards.LAB_SECONDS):
+            found, note = rewards.in_the_lab(run)
+    except OutOfTimeError:
+        seen.skipped["the reward lab"] = f"it took over {rewards.LAB_SECONDS:g} s; {TOO_SLOW}"
+        return ""
     seen.add("the reward lab", found)
     seen.notes.append(f"{note}.")
     return ""
@@ -192,10 +198,7 @@ def _why_no_lab(run: Run, seen: _Seen) -> str:
     if run.train is None and any(rest):
         return "a reward asks for columns, and no training rows were given"
     slow = ", ".join(rewards.too_slow(run))
-    command = "python -m grpo_check probe FILE.py:function takes its time"
-    return (
-        f"{slow} took over {rewards.SECONDS_FOR_ONE} s per completion; too slow to try here: {command}" if slow else ""
-    )
+    return f"{slow} took over {rewards.SECONDS_FOR_ONE} s per completion; {TOO_SLOW}" if slow else ""
 
 
 def _check_memory(run: Run, seen: _Seen, longest: int) -> Estimate | None:

@@ -10,11 +10,9 @@ Keys are those of TRL's `GRPOConfig`, `ModelConfig`, `GRPOScriptArguments` and `
 of ``accelerate launch``.
 """
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from grpo_utils import model_path
@@ -22,8 +20,7 @@ from grpo_utils.data import load_rows, read_table
 from grpo_utils.errors import CourseError, did_you_mean
 
 from ..findings import Finding, in_order
-from ..reward_lab.loading import as_users_code, folders_of, imports_from
-from ..reward_lab.loading import find_reward as reward_in_file
+from ..reward_lab.loading import find_reward, folders_of, imports_from
 from .checking import preflight
 from .report import PreflightReport, finding
 from .rows import columns_of
@@ -93,7 +90,7 @@ def preflight_file(path: Path, choices: Choices | None = None) -> PreflightRepor
     names = [_found(name, path.parent) for name in choices.rewards or script.get("reward_funcs") or []]
     folders = [folder for name in names for folder in folders_of(name)]
     with imports_from(*folders, Path.cwd(), path.parent):  # a reward may import its neighbors only when it is called
-        rewards = None if unread else [find_reward(name, path.parent) for name in names]
+        rewards = None if unread else [reward_named(name) for name in names]
         return _report(training, {**model, **script}, choices, path.parent, rewards, found)
 
 
@@ -214,10 +211,10 @@ def read_rows(name: str, folder: Path, split: str, count: int) -> list[dict]:
     return read_table(path)
 
 
-def find_reward(name: str, folder: Path) -> Callable:
+def reward_named(name: str) -> Callable:
     """A reward by TRL's own name, by ``FILE.py:function``, or by a dotted path, inside `imports_from`.
 
-    >>> find_reward("think_format_reward", Path(".")).__name__
+    >>> reward_named("think_format_reward").__name__
     'think_format_reward'
 
     Raises:
@@ -228,35 +225,19 @@ def find_reward(name: str, folder: Path) -> Callable:
     if name == "get_soft_overlong_punishment":
         return rewards.get_soft_overlong_punishment(max_completion_len=1280, soft_punish_cache=256)
     if name in OF_TRL:
-        return resolve_name(f"trl.rewards:{name}")
-    if ":" in name:
-        return reward_in_file(name)
-    if "." not in name:
+        return getattr(rewards, name)
+    if not {":", "."} & {*name}:
         raise CourseError(
             f"{name!r} is not a reward of trl grpo.{did_you_mean(name, OF_TRL)} Valid: {', '.join(OF_TRL)}, a dotted "
             "path such as my_rewards.my_reward, or FILE.py:function."
         )
-    return _import_dotted(name, folder)
+    return find_reward(name)
 
 
 def _found(name: str, folder: Path) -> str:
     """``FILE.py:function`` with the file where it is: where you are, or next to the config file."""
     path, colon, function = name.rpartition(":")
     return f"{_find(path, folder) or path}:{function}" if colon else name
-
-
-def _import_dotted(name: str, folder: Path) -> Callable:
-    """``package.module.function``, found where you are or next to the config file."""
-    module, _, function = name.rpartition(".")
-    with as_users_code(repr(name), None):
-        there = vars(resolve_name(module))
-    if callable(there.get(function)):
-        return there[function]
-    own, file = _find(f"{module.replace('.', '/')}.py", folder), getattr(sys.modules[module], "__file__", None)
-    hint = did_you_mean(function, [key for key, value in there.items() if callable(value)])
-    if own and not (file and Path(file).resolve() == own.resolve()):
-        hint += f" That name belongs to {file or 'a Python module'}: rename {own}, or write {own}:{function}."
-    raise CourseError(f"There is no function {function!r} in {module}.{hint}")
 
 
 def _answer_column(train: list[dict] | None) -> str:

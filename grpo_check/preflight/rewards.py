@@ -8,9 +8,10 @@ from grpo_utils.rewards import reward_name
 
 from ..findings import Finding
 from ..reward_lab import probe
-from ..reward_lab.calling import PROVIDED, Row, call, missing_columns, parameters_of
+from ..reward_lab.calling import PROVIDED, call, missing_columns, parameters_of
 from ..reward_lab.forms import FORMS
 from ..reward_lab.matrix import Case, clean_case
+from ..reward_lab.report import shown
 from .report import finding
 from .rows import column, columns_of, first_rows
 from .run import Run
@@ -19,10 +20,10 @@ from .run import Run
 MOST_GOLDS = 4
 #: Rows among which different gold answers are looked for.
 MOST_LOOKED_AT = 1000
-#: Seconds that one completion may take a reward: above, the lab would take minutes.
-SECONDS_FOR_ONE = 0.03
+#: Seconds that one completion may take a reward, and the whole lab, before it is left out.
+SECONDS_FOR_ONE, LAB_SECONDS = 0.1, 30.0
 #: How the lab shows the message without content, which TRL makes of a tool call alone.
-NO_CONTENT = "(a chat message without content)"
+NO_CONTENT = shown(None)
 #: Faults that the lab can know only of a reward that compares with a gold answer.
 OF_ANSWERS = ("dead", "wrong_beats_right", "pays_missing_answer")
 FIX_REWARD = "Fix the reward; see all with print(probe(reward, answers=[…])), or `python -m grpo_check probe`."
@@ -114,11 +115,11 @@ def too_slow(run: Run) -> list[str]:
     first = {name: values[0] for name, values in columns.items()}
     first |= {run.answer_column: answers[0]} if answers else {}
     cases = [clean_case(FORMS[0], str(answers[0] if answers else 42)), Case("another", "odd", "I do not know.")]
-    rows, slow = [Row(case, 0, first) for case in cases], SECONDS_FOR_ONE * len(cases)
+    rows, slow = [case._replace(columns=first) for case in cases], SECONDS_FOR_ONE * len(cases)
     return [reward_name(reward) for reward in functions(run) if _takes_over(slow, reward, rows, run.chat)]
 
 
-def _takes_over(seconds: float, reward: Callable, rows: list[Row], chat: bool) -> bool:
+def _takes_over(seconds: float, reward: Callable, rows: list[Case], chat: bool) -> bool:
     first = call(reward, rows, chat)
     return first.seconds > seconds and (first.code == "slow" or call(reward, rows, chat).seconds > seconds)
 
@@ -138,19 +139,18 @@ def in_the_lab(run: Run) -> tuple[list[Finding], str]:
     )
     other_kind = ("chat_only" if run.chat else "string_only") if run.train else ""  # of prompts that the run lacks
     named = dict(zip(report.judged, subjects, strict=False))  # the last one judged is their sum
-    about = [(fault, [named[fault.reward]] if fault.reward in named else subjects) for fault in report.findings]
+    about = [(fault, [named[fault.subject]] if fault.subject in named else subjects) for fault in report.findings]
     found = [_from_lab(run, fault, some) for fault, some in about if fault.code != other_kind]
     return found, f"the lab tried {len(report.scored)} completions"
 
 
-def _from_lab(run: Run, fault: object, about: list[Callable]) -> Finding:
+def _from_lab(run: Run, fault: Finding, about: list[Callable]) -> Finding:
     """A fault that the lab found in some rewards, as a finding; milder where the lab only guesses."""
     severity, fix = fault.severity, FIX_REWARD
-    sentence = fault.sentence.partition(". If it wants")[0].rstrip(".") + "."  # what follows are the lab's options
     there = run.train is None or run.answer_column in columns_of(run.train)
     if fault.code in ("string_only", "chat_only") and run.train:
         severity = "error"
-    elif fault.code == "raises" and fault.completion == NO_CONTENT:
+    elif fault.code == "raises" and fault.seen == NO_CONTENT:
         severity = "warning"
         fix = "None if the run has no tools: TRL then always gives a text. With tools: (message.get('content') or '')."
     elif fault.code in OF_ANSWERS and not (there and reads_answers(run, about)):
@@ -158,7 +158,9 @@ def _from_lab(run: Run, fault: object, about: list[Callable]) -> Finding:
     elif fault.code == "dead":
         fix = f"Fix the reward. {FIX_GUESS}"
     why = f"the lab calls this {fault.code} (docs/rewards.md says what it means)."
-    return finding("reward_broken" if severity == "error" else "reward_weak", f"{fault.reward}: {sentence}", why, fix)
+    return finding(
+        "reward_broken" if severity == "error" else "reward_weak", f"{fault.subject}: {fault.what}", why, fix
+    )
 
 
 def sample(run: Run) -> tuple[list | None, dict]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..findings import Finding
+from ..prompts import lacks_template
 from .report import finding
 from .run import Run
 
@@ -19,8 +20,8 @@ LONGEST_SHOWN = 80
 MOST_ROWS, MOST_COMPARED = 3_000, 20_000
 #: Columns that TRL takes pictures from; equal questions about them need not be the same.
 IMAGES = {"image", "images"}
-#: Parts of a model's name that say that it was trained to chat, or was not.
-CHAT_NAMES, BASE_NAMES = {"instruct", "chat", "it", "tiny"}, {"base", "pt"}
+#: Parts of a model's name that say that it was trained to chat.
+CHAT_NAMES = {"instruct", "chat", "it", "tiny"}
 
 
 def take(rows: "Rows", indices: range) -> "Rows":
@@ -109,11 +110,9 @@ def _problem(run: Run, value: object) -> tuple[str, str] | None:
 
 def _text_problem(run: Run, text: str) -> tuple[str, str] | None:
     """Whether a text should have been messages: not if somebody has written the chat template into it already."""
+    if run.tokenizer is None or not lacks_template(text, run.tokenizer, run.name):
+        return None
     parts = set(re.split(r"[-_./]", run.name.lower().rpartition("/")[2]))
-    if run.tokenizer is None or not run.tokenizer.chat_template or parts & BASE_NAMES:
-        return None
-    if any(token in text for token in run.tokenizer.all_special_tokens):
-        return None
     return "string_prompt", "" if not run.name or parts & CHAT_NAMES else "warning"
 
 

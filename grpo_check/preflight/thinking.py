@@ -12,7 +12,7 @@ from typing import NamedTuple
 from grpo_utils.rewards import reward_name
 
 from ..findings import Finding
-from ..reward_lab.calling import Row, call
+from ..reward_lab.calling import call
 from ..reward_lab.forms import FORMS, read_tags
 from ..reward_lab.matrix import Case
 from .report import finding
@@ -162,7 +162,7 @@ def _row(run: Run) -> tuple[str, dict]:
 
 def _scores(reward: Callable, texts: list[str], columns: dict, chat: bool) -> dict[str, float]:
     """The score of each text; minus infinity where there is none."""
-    outcome = call(reward, [Row(Case("thinking", "odd", text), 0, columns) for text in texts], chat)
+    outcome = call(reward, [Case("thinking", "odd", text, columns=columns) for text in texts], chat)
     scores = outcome.scores or [None] * len(texts)
     lowest = -float("inf")
     return {

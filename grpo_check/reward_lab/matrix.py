@@ -11,7 +11,9 @@ Neutral is what a reward may pay or not: a right answer in a spoilt form, tags i
 import random
 import re
 import zlib
+from collections.abc import Mapping
 from functools import cache, lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from .answers import decoys, kind_of, other_writings, wrong_answers
@@ -22,11 +24,13 @@ LABELS = {"clean": "right", "writing": "right", "long": "right", "wrong": "wrong
 
 
 class Case(NamedTuple):
-    """One completion (``None``: a chat message without content), what it is and what it is there for."""
+    """One completion (``None``: a chat message without content), what it is, and which dataset row it answers."""
 
     what: str
     role: str
     text: str | None
+    number: int = 0
+    columns: Mapping = MappingProxyType({})
 
     @property
     def label(self) -> str:
