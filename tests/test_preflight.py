@@ -254,10 +254,6 @@ DOUBTFUL = {
     "TRL's rate for an adapter": ({"without": ["learning_rate"]}, "learning_rate", "learning_rate=1e-5"),
     "dr_grpo alone": ({"arguments": {"loss_type": "dr_grpo"}}, "loss_incomplete", "scale_rewards='none'"),
     "cispo alone": ({"arguments": {"loss_type": "cispo"}}, "loss_incomplete", "epsilon_high=5.0"),
-    "luspo alone": ({"arguments": {"loss_type": "luspo"}}, "loss_incomplete", "'sequence'"),
-    "sequence weights of tokens": (
-        {"arguments": {"importance_sampling_level": "sequence"}}, "loss_incomplete", "loss_type='grpo'",
-    ),
     "groups of two": ({"arguments": {"num_generations": 2}}, "small_groups", "num_generations=8"),
     "masked truncation": (
         {"arguments": {"mask_truncated_completions": True}}, "truncated_masked", "mask_truncated_completions=False",

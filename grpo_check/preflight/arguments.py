@@ -142,44 +142,16 @@ def evaluation(run: Run) -> Iterator[Finding]:
 
 
 def loss(run: Run) -> Iterator[Finding]:
-    """Losses without the settings that belong to them."""
-    kind, level = run["loss_type"], run["importance_sampling_level"]
+    """Losses without the settings that belong to them, where TRL does not warn itself."""
     scaled, high = run["scale_rewards"], run["epsilon_high"] or run["epsilon"]
-    rules = (
-        (
-            kind == "dr_grpo" and scaled not in (False, "none"),
-            f"scale_rewards={scaled!r}",
-            "Dr. GRPO takes out the division by the group's standard deviation too (arXiv:2503.20783).",
-            "scale_rewards='none'.",
-        ),
-        (
-            kind == "cispo" and high <= 1,
-            f"epsilon_high={high!r}",
-            "CISPO caps the importance weight at epsilon_high: at 1 or below every weight is cut (arXiv:2506.13585).",
-            "epsilon_high=5.0.",
-        ),
-        (
-            kind == "luspo" and level != "sequence",
-            f"importance_sampling_level={level!r}",
-            "its paper weights whole sequences, and TRL warns.",
-            "importance_sampling_level='sequence'.",
-        ),
-        (
-            kind == "vespo" and level != "token",
-            f"importance_sampling_level={level!r}",
-            "it computes sequence weights itself, and TRL warns.",
-            "importance_sampling_level='token'.",
-        ),
-        (
-            level == "sequence" and kind in ("bnpo", "dr_grpo", "dapo", "cispo"),
-            "importance_sampling_level='sequence'",
-            "that loss sums over tokens, so each sequence would count by its length, and TRL warns.",
-            "loss_type='grpo', which with it is GSPO (arXiv:2507.18071).",
-        ),
-    )
-    for applies, setting, why, fix in rules:
-        if applies:
-            yield finding("loss_incomplete", f"loss_type={kind!r} with {setting}.", why, fix)
+    if run["loss_type"] == "dr_grpo" and scaled not in (False, "none"):
+        what = f"loss_type='dr_grpo' with scale_rewards={scaled!r}."
+        why = "Dr. GRPO takes out the division by the group's standard deviation too (arXiv:2503.20783)."
+        yield finding("loss_incomplete", what, why, "scale_rewards='none'.")
+    if run["loss_type"] == "cispo" and high <= 1:
+        what = f"loss_type='cispo' with epsilon_high={high!r}."
+        why = "CISPO caps the importance weight at epsilon_high: at 1 or below every weight is cut (arXiv:2506.13585)."
+        yield finding("loss_incomplete", what, why, "epsilon_high=5.0.")
 
 
 def learning_rate(run: Run) -> Iterator[Finding]:

@@ -111,17 +111,15 @@ def reads_answers(run: Run, rewards: list[Callable]) -> bool:
 
 def too_slow(run: Run) -> list[str]:
     """The rewards that take too long for two completions; a first call that loads something is not counted."""
-    answers, columns = sample(run)
-    first = {name: values[0] for name, values in columns.items()}
-    first |= {run.answer_column: answers[0]} if answers else {}
-    cases = [clean_case(FORMS[0], str(answers[0] if answers else 42)), Case("another", "odd", "I do not know.")]
-    rows, slow = [case._replace(columns=first) for case in cases], SECONDS_FOR_ONE * len(cases)
-    return [reward_name(reward) for reward in functions(run) if _takes_over(slow, reward, rows, run.chat)]
+    gold, columns = first_row(run)
+    cases = [clean_case(FORMS[0], str(gold)), Case("another", "odd", "I do not know.")]
+    cases, slow = [case._replace(columns=columns) for case in cases], SECONDS_FOR_ONE * len(cases)
+    return [reward_name(reward) for reward in functions(run) if _takes_over(slow, reward, cases, run.chat)]
 
 
-def _takes_over(seconds: float, reward: Callable, rows: list[Case], chat: bool) -> bool:
-    first = call(reward, rows, chat)
-    return first.seconds > seconds and (first.code == "slow" or call(reward, rows, chat).seconds > seconds)
+def _takes_over(seconds: float, reward: Callable, cases: list[Case], chat: bool) -> bool:
+    first = call(reward, cases, chat)
+    return first.seconds > seconds and (first.code == "slow" or call(reward, cases, chat).seconds > seconds)
 
 
 def in_the_lab(run: Run) -> tuple[list[Finding], str]:
@@ -176,3 +174,10 @@ def sample(run: Run) -> tuple[list | None, dict]:
     kept = [run.train[number] for number in indices or range(min(MOST_GOLDS, len(few)))]  # images too: these only
     answers = [row.get(run.answer_column) for row in kept] if indices else None
     return answers, {name: [row.get(name) for row in kept] for name in names if name != run.answer_column}
+
+
+def first_row(run: Run) -> tuple[object, dict]:
+    """A gold answer, and the columns of its row."""
+    answers, columns = sample(run)
+    gold = answers[0] if answers else "42"
+    return gold, {run.answer_column: gold, **{name: values[0] for name, values in columns.items()}}

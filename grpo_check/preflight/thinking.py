@@ -16,7 +16,7 @@ from ..reward_lab.calling import call
 from ..reward_lab.forms import FORMS, read_tags
 from ..reward_lab.matrix import Case
 from .report import finding
-from .rewards import functions, sample
+from .rewards import first_row, functions
 from .rows import column, spread, take
 from .run import Run
 from .texts import render
@@ -137,12 +137,13 @@ def _counted(run: Run) -> list[Callable]:
 def _paid(run: Run, reward: Callable, end: Opened) -> Paid:
     """What a reward pays of completions that think, each in every usual form of an answer."""
     forms = [*([read_tags(run.tags)] if run.tags is not None else []), *FORMS]
-    gold, columns = _row(run)
+    gold, columns = first_row(run)
+    gold = gold[0] if isinstance(gold, list) and gold else gold
     answers = dict.fromkeys(f"{form.before_answer}{gold}{form.after_answer}" for form in forms)
     gaps = [(gap, answer) for gap in ("", "\n", "\n\n") for answer in answers]
     whole = [f"{end.tag}{gap[:1]}{THOUGHT}{gap[:1]}{end.partner}{gap}{answer}" for gap, answer in gaps]
     rest = list(answers) if end.closed else [text[len(end.tag) :].lstrip() for text in whole]
-    others = [form.write(THOUGHT, gold) for form in forms if end.tag not in form.before_reasoning]
+    others = [form.write(THOUGHT, str(gold)) for form in forms if end.tag not in form.before_reasoning]
     after = others if end.closed else [f"{THOUGHT}{end.partner}\n{text}" for text in others]
     texts = dict.fromkeys((*NOTHING, *whole, *rest, *others, *after))
     scores = _scores(reward, list(texts), columns, run.chat)
@@ -150,14 +151,6 @@ def _paid(run: Run, reward: Callable, end: Opened) -> Paid:
     pays_whole, pays_rest, pays_others, pays_after = [score > nothing for score in best]
     pays_less = pays_rest and best[1] < best[0]
     return Paid(pays_whole, pays_rest or pays_after, pays_less or (pays_others and not (pays_rest or pays_after)))
-
-
-def _row(run: Run) -> tuple[str, dict]:
-    """A gold answer, and the columns of its row."""
-    answers, columns = sample(run)
-    gold = answers[0] if answers else "42"
-    first = {name: values[0] for name, values in columns.items()}
-    return str(gold[0] if isinstance(gold, list) and gold else gold), {run.answer_column: gold, **first}
 
 
 def _scores(reward: Callable, texts: list[str], columns: dict, chat: bool) -> dict[str, float]:
