@@ -20,7 +20,7 @@ from trl.rewards import (
 from trl.rewards import think_format_reward as trl_think_format_reward
 
 from grpo_check import probe
-from grpo_check.reward_lab import CODES, rules
+from grpo_check.reward_lab import CODES
 from grpo_check.reward_lab.answers import kind_of, other_writings, wrong_answers
 from grpo_check.reward_lab.forms import FORMS
 from grpo_check.reward_lab.matrix import cases
@@ -267,15 +267,6 @@ def test_the_published_fault_is_found(reward, given, code):
     assert not report.ok and code in report.codes
     finding = next(finding for finding in report.findings if finding.code == code)
     assert finding.severity == "error" and finding.seen and re.search(r"\d", finding.what)
-
-
-BY_RULE = {name: fault for name, fault in FAULTS.items() if fault[2] != "order_dependent"}  # which is seen at once
-
-
-@pytest.mark.parametrize(("reward", "given", "code"), BY_RULE.values(), ids=BY_RULE)
-def test_without_the_rule_the_fault_goes_unseen(reward, given, code, monkeypatch):
-    monkeypatch.setattr(rules, "RULES", [kept for kept in rules.RULES if kept.__name__ != code])
-    assert code not in probe(reward, **given).codes
 
 
 # ---- Contracts ---------------------------------------------------------------------------------------------
@@ -639,7 +630,7 @@ def test_the_matrix_holds_what_it_should():
         whats["right, in the asked form"] == whats["right, with a comma"] == whats["right, with a currency"] == "right"
     )
     assert whats["off by one"] == whats["wrong sign"] == whats["several answers"] == whats["an empty answer"] == "wrong"
-    assert whats["right, nested"] == whats["right, other scripts"] == whats["tags in a heap"] == "neutral"
+    assert whats["right, nested"] == whats["right, Arabic digits"] == whats["tags in a heap"] == "neutral"
     texts = [case.text for case in cases(FORMS[0], "42", ["42"])]
     assert None in texts and len(texts) == len(set(texts))
 
