@@ -17,9 +17,20 @@ FROM_GRPO_UTILS = {
     "grpo_utils": {"model_path"},
     "grpo_utils.data": {"load_rows", "prompt_lengths", "read_table"},
     "grpo_utils.errors": {"CourseError", "did_you_mean"},
-    "grpo_utils.evaluation": {"estimate_share", "generate"},
     "grpo_utils.profiles": {"BACKENDS", "Gpu", "Profile", "check_choice", "find_gpus"},
-    "grpo_utils.rewards": set(),
+    "grpo_utils.rewards": {
+        "TAGS",
+        "is_async",
+        "is_expression",
+        "is_strictly_right",
+        "parse_choice",
+        "parse_json",
+        "parse_number",
+        "reward_name",
+        "same_answer",
+        "split_form",
+        "weighted_sum",
+    },
 }
 LIGHT = """
 import sys
@@ -101,7 +112,10 @@ bf16: false
 """
 MODEL = str(ROOT / "grpo_utils" / "tiny" / "tiny-qwen3")
 ROWS = [{"prompt": [{"role": "user", "content": f"What is {n} + 1?"}], "answer": str(n + 1)} for n in range(8)]
-STEPS = [{"step": n, "loss": 0.1, "reward": 0.5, "reward_std": 0.2, "frac_reward_zero_std": 0.1} for n in range(1, 9)]
+STEPS = [
+    {"step": n, "loss": 0.1, "reward": 0.3 + n / 50, "reward_std": 0.2, "frac_reward_zero_std": 0.1}
+    for n in range(1, 21)
+]
 
 
 @pytest.fixture

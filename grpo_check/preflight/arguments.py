@@ -10,7 +10,6 @@ from grpo_utils.errors import did_you_mean
 from ..findings import Finding
 from .report import finding
 from .run import Run
-from .values import hints_of, read, unknown
 
 #: What TRL 1.14 accepts where it checks only after the first completions were sampled, or never.
 CHOICES = {
@@ -53,17 +52,6 @@ FEWEST_FOR_COARSE = 4
 SHORT = 256
 #: The largest group size that is suggested.
 LARGEST_GROUP = 1024
-
-
-def readable(run: Run) -> tuple[dict, list[Finding]]:
-    """The arguments that all further checks can use, and what is wrong with the others."""
-    from trl import GRPOConfig
-
-    known = hints_of(GRPOConfig)
-    why = "plain TRL raises a TypeError; Unsloth on a GPU drops it with a printed line and goes on."
-    found = [unknown(name, known, "an argument of GRPOConfig", why) for name in run.given if name not in known]
-    usable, wrong = read({name: value for name, value in run.given.items() if name in known}, GRPOConfig)
-    return usable, found + wrong
 
 
 def bounds(run: Run) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from .estimate import Estimate
 from .report import PreflightReport, finding
 from .run import Run, plan
 from .sizes import read_config
+from .values import read
 
 if TYPE_CHECKING:
     from trl import GRPOConfig
@@ -90,7 +91,9 @@ class _Seen:
 def checked(run: Run) -> PreflightReport:
     """The report on a run."""
     seen = _Seen()
-    given, found = of_arguments.readable(run)
+    from trl import GRPOConfig
+
+    given, found = read(run.given, GRPOConfig)
     seen.add("names and types", found)
     run = replace(run, given=given)
     seen.run("arguments", run, *of_arguments.CHECKS, *machine.CHECKS)

@@ -10,7 +10,7 @@ Keys are those of TRL's `GRPOConfig`, `ModelConfig`, `GRPOScriptArguments` and `
 of ``accelerate launch``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ from ..reward_lab.loading import find_reward, folders_of, imports_from
 from .checking import preflight
 from .report import PreflightReport, finding
 from .rows import columns_of
-from .values import read, unknown
+from .values import read
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -34,7 +34,6 @@ OF_TRL = ("accuracy_reward", "reasoning_accuracy_reward", "think_format_reward",
 #: Datasets that come with the course, and how many rows of each split are looked at.
 OF_THE_COURSE = ("addition", "gsm8k")
 TRAIN_ROWS, HELDOUT_ROWS = 2000, 200
-WHY_UNKNOWN = "trl grpo hands it on to accelerate launch, which stops with a usage message."
 
 
 @dataclass(frozen=True)
@@ -83,55 +82,37 @@ def preflight_file(path: Path, choices: Choices | None = None) -> PreflightRepor
     Raises:
         CourseError: the file, or one of the files it names, cannot be read.
     """
-    choices = choices or Choices()
-    config = read_config_file(path)
-    training, model, script, found = read_keys(config)
-    unread = "reward_funcs" in config and "reward_funcs" not in script and not choices.rewards
-    names = [_found(name, path.parent) for name in choices.rewards or script.get("reward_funcs") or []]
-    folders = [folder for name in names for folder in folders_of(name)]
-    with imports_from(*folders, Path.cwd(), path.parent):  # a reward may import its neighbors only when it is called
+    choices, config, folder = choices or Choices(), read_config_file(path), path.parent
+    keys, found = read_keys(config)
+    names = choices.rewards or keys.get("reward_funcs") or []
+    unread = not names and bool(config.get("reward_funcs"))
+    names = [_found(name, folder) for name in names]
+    near = [one for name in names for one in folders_of(name)]
+    with imports_from(*near, Path.cwd(), folder):  # a reward may import its neighbors only when it is called
         rewards = None if unread else [reward_named(name) for name in names]
-        return _report(training, {**model, **script}, choices, path.parent, rewards, found)
+        return _report(keys, choices, folder, rewards, found)
 
 
-def read_keys(config: dict) -> tuple[dict, dict, dict, list[Finding]]:
-    """The keys of a file for the training, the model and the script, and what is wrong with them."""
+def read_keys(config: dict) -> tuple[dict, list[Finding]]:
+    """The keys of a file that can be used, and what is wrong with the others."""
     from accelerate.commands.launch import launch_command_parser
     from trl import DatasetMixtureConfig, GRPOConfig, ModelConfig
     from trl.scripts.grpo import GRPOScriptArguments
 
-    launch = {*vars(launch_command_parser().parse_args(["script.py"])), "accelerate_config", "env"}
     kinds = (GRPOConfig, ModelConfig, GRPOScriptArguments, DatasetMixtureConfig)
-    known = [{one.name for one in fields(kind) if one.init} for kind in kinds]
-    valid = dict.fromkeys(sorted(set().union(*known)))
-    found = [
-        unknown(name, valid, "a key that trl grpo knows", WHY_UNKNOWN)
-        for name in config
-        if name not in valid and name not in launch
-    ]
-    parts = []
-    for kind, names in zip(kinds[:3], known, strict=False):
-        usable, wrong = read({name: value for name, value in config.items() if name in names}, kind, from_yaml=True)
-        parts.append(usable)
-        found += wrong
-    rest = {name: value for name, value in config.items() if name in launch and name not in valid}
-    return parts[0], parts[1], {**rest, **parts[2]}, found
+    of_launch = {*vars(launch_command_parser().parse_args(["script.py"])), "accelerate_config", "env"}
+    of_launch -= {one.name for kind in kinds for one in fields(kind)}
+    usable, found = read({name: one for name, one in config.items() if name not in of_launch}, *kinds, from_yaml=True)
+    return {**usable, **{name: one for name, one in config.items() if name in of_launch}}, found
 
 
-def _report(
-    training: dict, keys: dict, choices: Choices, folder: Path, rewards: list | None, found: list[Finding]
-) -> PreflightReport:
+def _report(keys: dict, choices: Choices, folder: Path, rewards: list | None, found: list[Finding]) -> PreflightReport:
     """The report on the keys of a file in a folder; its rewards are loaded already."""
     skipped, name = {}, choices.model or keys.get("model_name_or_path") or ""
     train, heldout = _datasets(keys, choices, folder, skipped)
     judge = [keys["reward_model_name_or_path"]] if keys.get("reward_model_name_or_path") else []
-    adapter = {"lora_rank": keys.get("lora_r", 16) if keys.get("use_peft") else 0}
-    if keys.get("attn_implementation"):
-        own = training.get("model_init_kwargs")
-        own = own if isinstance(own, dict) else {}
-        training = {**training, "model_init_kwargs": {**own, "attn_implementation": keys["attn_implementation"]}}
     report = preflight(
-        training,
+        _training(keys),
         model=name,
         tokenizer=_tokenizer(name, skipped),
         train=train,
@@ -139,32 +120,40 @@ def _report(
         rewards=None if rewards is None else [*judge, *rewards],
         gpu=choices.gpu or None,
         load_in_4bit=keys.get("load_in_4bit", False),
+        lora_rank=keys.get("lora_r", 16) if keys.get("use_peft") else 0,
         dtype=keys.get("dtype", "float32"),
         backend="transformers",  # trl grpo does not use Unsloth
         answer_column=_answer_column(train),
         processes=keys.get("num_processes"),
-        **adapter,
     )
     findings = in_order([*found, *_model_keys(keys), *report.findings])
     return replace(report, findings=findings, skipped={**skipped, **report.skipped})
 
 
-def _model_keys(keys: dict) -> list[Finding]:
+def _training(keys: dict) -> dict:
+    """The arguments of `GRPOConfig`, with the model's attention, as TRL's script passes it on."""
+    from trl import GRPOConfig
+
+    training = {one.name: keys[one.name] for one in fields(GRPOConfig) if one.name in keys}
+    if keys.get("attn_implementation"):
+        training["model_init_kwargs"] = {"attn_implementation": keys["attn_implementation"]}
+    return training
+
+
+def _model_keys(keys: dict) -> Iterator[Finding]:
     """Keys of the model that contradict each other, or are ignored."""
     from trl import ModelConfig
 
-    found, given = [], {name: keys[name] for name in keys if name in {one.name for one in fields(ModelConfig)}}
+    given = {one.name: keys[one.name] for one in fields(ModelConfig) if one.name in keys}
     try:
         ModelConfig(**given)
     except ValueError as error:
-        found.append(
-            finding("refused", f"ModelConfig rejects these keys: {error}", "it raises at once.", "Change them.")
-        )
+        fix = "Change what it names."
+        yield finding("refused", f"ModelConfig rejects these keys: {error}", "it raises at once.", fix)
     lora = [name for name in given if name.startswith("lora_")]
     if lora and not given.get("use_peft"):
         why = "without use_peft TRL makes no adapter: all weights are trained, which takes many times the memory."
-        found.append(finding("peft_off", f"{lora[0]} is given, and use_peft is not on.", why, "use_peft: true."))
-    return found
+        yield finding("peft_off", f"{lora[0]} is given, and use_peft is not on.", why, "use_peft: true.")
 
 
 def _tokenizer(name: str, skipped: dict) -> "PreTrainedTokenizerBase | None":

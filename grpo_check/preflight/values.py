@@ -25,24 +25,26 @@ AS_TEXT = (
     "YAML reads it as text (a number with an exponent needs a dot). `trl grpo` turns it into a number; "
     "GRPOConfig(**yaml.safe_load(…)) does not, and the run fails with a TypeError."
 )
-#: Names of other tools and of older releases, and their names now.
+UNKNOWN = (
+    "an argument of GRPOConfig",
+    "plain TRL raises a TypeError; Unsloth on a GPU drops it with a printed line and goes on.",
+)
+UNKNOWN_KEY = (
+    "a key that trl grpo knows",
+    "trl grpo hands it on to accelerate launch, which stops with a usage message.",
+)
+#: Names of other tools and of older releases, and their names now where they are not alike.
 RENAMED = {
     "model": "model_name_or_path",
-    "model_name": "model_name_or_path",
     "dataset": "dataset_name",
-    "rewards": "reward_funcs",
     "lora_rank": "lora_r",
     "rank": "lora_r",
-    "target_modules": "lora_target_modules",
     "torch_dtype": "dtype",
     "lr": "learning_rate",
     "batch_size": "per_device_train_batch_size",
     "epochs": "num_train_epochs",
-    "evaluation_strategy": "eval_strategy",
-    "use_liger_loss": "use_liger_kernel",
     "vllm_guided_decoding_regex": "vllm_structured_outputs_regex",
     "vllm_sampling_params": "generation_kwargs",
-    "wandb_log_unique_prompts": "log_unique_prompts",
 }
 #: Names of older releases that have no new one, and what to do.
 REMOVED = {
@@ -68,18 +70,8 @@ def hints_of(kind: type) -> dict:
     return {one.name: hints[one.name] | ALSO.get(one.name, hints[one.name]) for one in fields(kind) if one.init}
 
 
-def unknown(name: object, valid: dict, of: str, why: str) -> Finding:
-    """The finding for a name that is not valid, with what to write instead."""
-    fix = did_you_mean(str(name), valid).strip() or "Remove it."
-    if RENAMED.get(name) in valid:
-        fix = f"Write {RENAMED[name]!r}."
-    elif name in REMOVED:
-        fix = REMOVED[name]
-    return finding("unknown_argument", f"{name!r} is not {of}.", why, fix)
-
-
-def read(given: dict, kind: type, from_yaml: bool = False) -> tuple[dict, list[Finding]]:
-    """The values that further checks can use, and what is wrong with the others.
+def read(given: dict, *kinds: type, from_yaml: bool = False) -> tuple[dict, list[Finding]]:
+    """The values of the fields of some dataclasses that further checks can use, and what is wrong with the others.
 
     A text that is a number becomes one, as in ``trl grpo``: a warning if it comes ``from_yaml``, else an error.
 
@@ -87,19 +79,32 @@ def read(given: dict, kind: type, from_yaml: bool = False) -> tuple[dict, list[F
     >>> read({"learning_rate": "1e-5", "use_cpu": "yes", "seed": 1.5}, GRPOConfig)[0]
     {'learning_rate': 1e-05, 'use_cpu': True}
     """
-    hints, defaults, usable, found = hints_of(kind), defaults_of(kind), {}, []
+    hints = {name: hint for kind in kinds for name, hint in hints_of(kind).items()}
+    defaults, usable, found = {name: one for kind in kinds for name, one in defaults_of(kind).items()}, {}, []
     for name, value in given.items():
-        number = _number(value, hints[name]) if isinstance(value, str) else None
-        problem = _problem(name, value, hints[name], defaults.get(name)) if number is None else None
-        if number is not None:
-            code, why = ("text_number", AS_TEXT) if from_yaml else ("wrong_type", LATE)
-            fix = f"{name}: {_written(number)}" if from_yaml else f"{name}={_written(number)}"
-            problem = finding(code, f"{name}={value!r} is a text.", why, fix)
+        number = _number(value, hints[name]) if isinstance(value, str) and name in hints else None
+        if name not in hints:
+            found.append(_unknown(name, hints, from_yaml))
+        elif number is not None:
+            code, sign, why = ("text_number", ": ", AS_TEXT) if from_yaml else ("wrong_type", "=", LATE)
+            found.append(finding(code, f"{name}={value!r} is a text.", why, f"{name}{sign}{_written(number)}"))
             usable[name] = number
-        elif problem is None:
+        elif problem := _problem(name, value, hints[name], defaults.get(name)):
+            found.append(problem)
+        else:
             usable[name] = value
-        found += [problem] if problem else []
     return usable, found
+
+
+def _unknown(name: object, valid: dict, from_yaml: bool) -> Finding:
+    """The finding for a name that is not valid, with what to write instead."""
+    fix = did_you_mean(str(name), valid).strip() or "Remove it."
+    if RENAMED.get(name) in valid:
+        fix = f"Write {RENAMED[name]!r}."
+    elif name in REMOVED:
+        fix = REMOVED[name]
+    what, why = UNKNOWN_KEY if from_yaml else UNKNOWN
+    return finding("unknown_argument", f"{name!r} is not {what}.", why, fix)
 
 
 def _problem(name: str, value: object, hint: object, default: object) -> Finding | None:
