@@ -7,6 +7,7 @@ import random
 import re
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from test_reward_zoo import MISSED
@@ -22,6 +23,7 @@ from trl.rewards import think_format_reward as trl_think_format_reward
 from grpo_check import probe
 from grpo_check.reward_lab import CODES
 from grpo_check.reward_lab.answers import kind_of, other_writings, wrong_answers
+from grpo_check.reward_lab.calling import OutOfTimeError, time_limit
 from grpo_check.reward_lab.forms import FORMS
 from grpo_check.reward_lab.matrix import cases
 from grpo_utils.errors import CourseError
@@ -550,6 +552,18 @@ def test_a_reward_that_always_hangs_is_no_sound_one(reward, monkeypatch):
     report = probe(reward, answers=["42"])
     assert not report.ok and {"raises", "slow"} <= report.codes
     assert time.perf_counter() - started < 5
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_limit_around_the_lab_ends_it(workers):
+    def limited():
+        with pytest.raises(OutOfTimeError), time_limit(0.3):
+            probe(lazy, answers=["42"])
+
+    started = time.perf_counter()
+    ThreadPoolExecutor(1).submit(limited).result() if workers else limited()
+    assert time.perf_counter() - started < 10
+    assert probe(exact_reward, answers=["Paris"]).ok
 
 
 def test_leaving_python_is_an_exception_like_any_other():

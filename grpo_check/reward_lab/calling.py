@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import SimpleNamespace
 
@@ -24,6 +25,10 @@ PROVIDED = ("prompts", "completions", "completion_ids", "trainer_state", "log_ex
 #: Seconds after which a user's code is cut off: one call, one call on a hostile text, the import of a file (which may
 #: load a judge model).
 LONGEST_CALL, CUT_OFF, LONGEST_IMPORT = 20.0, 1.5, 60.0
+
+
+#: When the innermost `time_limit` ends.
+DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
 
 
 class OutOfTimeError(BaseException):
@@ -73,6 +78,8 @@ def call(reward: Callable, cases: Sequence[Case], chat: bool, longest: float | N
 
     What the reward prints is dropped: it is called hundreds of times.
     """
+    if time.monotonic() > DEADLINE.get():  # of a limit around several calls
+        raise OutOfTimeError
     longest = min(LONGEST_CALL, longest or LONGEST_CALL)
     arguments = arguments_of(cases, chat)
     started, cpu = time.perf_counter(), time.process_time()
@@ -172,24 +179,32 @@ def reads_group(reward: Callable) -> bool:
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise `OutOfTimeError` in the block after so long; in the main thread of a Unix only, elsewhere no limit.
+    """Raise `OutOfTimeError` in the block after so long; off the main thread, and on Windows, only at the next `call`.
 
-    Limits nest: an outer one that ends within an inner block is raised as soon as the inner block is left.
+    Limits nest: a block ends when the first of them is over.
     """
-    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: object) -> None:
-        raise OutOfTimeError
-
-    before, started = signal.signal(signal.SIGALRM, stop), time.monotonic()
-    outer, _ = signal.getitimer(signal.ITIMER_REAL)
-    signal.setitimer(signal.ITIMER_REAL, min(seconds, outer or seconds))
+    outer, interrupts = (
+        DEADLINE.get(),
+        sys.platform != "win32" and threading.current_thread() is threading.main_thread(),
+    )
+    token = DEADLINE.set(min(outer, time.monotonic() + seconds))
+    before = _alarm_at(DEADLINE.get(), _stop) if interrupts else None
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        if outer:
-            signal.setitimer(signal.ITIMER_REAL, max(outer + started - time.monotonic(), 1e-4))
+        DEADLINE.reset(token)
+        if interrupts:
+            _alarm_at(outer, before)
+
+
+def _stop(number: int, frame: object) -> None:
+    raise OutOfTimeError
+
+
+def _alarm_at(deadline: float, handler: object) -> object:
+    """Let a handler be called at a time (at none if it is infinite); returns the handler before."""
+    signal.setitimer(signal.ITIMER_REAL, 0)  # none may come while the handler changes
+    before = signal.signal(signal.SIGALRM, handler)
+    if deadline < math.inf:
+        signal.setitimer(signal.ITIMER_REAL, max(deadline - time.monotonic(), 1e-4))
+    return before
