@@ -90,9 +90,9 @@ class _Seen:
 
 def checked(run: Run) -> PreflightReport:
     """The report on a run."""
-    seen = _Seen()
     from trl import GRPOConfig
 
+    seen = _Seen()
     given, found = read(run.given, GRPOConfig)
     seen.add("names and types", found)
     run = replace(run, given=given)
