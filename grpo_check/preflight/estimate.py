@@ -21,7 +21,7 @@ NF4_BYTES = 0.5 + 1 / 64 + 4 / (64 * 256)
 #: gather, logsumexp and the slice of TRL's `_full_logits_logps` each make of that size. On a GPU TRL 1.14 has one
 #: kernel for the first two (`trl.kernels`).
 LOGITS_COPIES = {"cpu": 4, "gpu": 3}
-#: Bytes beside the model: the CUDA context and cuBLAS workspaces on a GPU (never measured here), what the
+#: Bytes in addition to the model: the CUDA context and cuBLAS workspaces on a GPU (never measured here), what the
 #: trainer imports and keeps on a CPU (measured on the tiny model).
 OVERHEAD = {"gpu": 1.0 * GIB, "cpu": 0.05 * GIB}
 #: By how much an estimate may be off: on a CPU the largest error measured, rounded up; on a GPU a guess.
