@@ -40,10 +40,10 @@ def read_column(name: str, text: str) -> list:
         values = json.loads(text)
     except json.JSONDecodeError as error:
         raise CourseError(
-            f'column {name!r}: {text!r} is no JSON ({error}). Write a list, such as \'["a", "b"]\'.'
+            f'column {name!r}: {text!r} is not JSON ({error}). Write a list, such as \'["a", "b"]\'.'
         ) from error
     if not isinstance(values, list):
-        raise CourseError(f"column {name!r}: {text!r} is no JSON list; write '[…]', one value for each answer.")
+        raise CourseError(f"column {name!r}: {text!r} is not a JSON list; write '[…]', one value for each answer.")
     return values
 
 
