@@ -5,26 +5,12 @@ import json
 import random
 
 import pytest
-from health_logs import WELL, as_unsloth, bend, drawn, rescaled, run, simulate
-from test_health import BROKEN, CUT, NOTED, changed, check, flat, healthy
+from health_logs import WELL, alarms, as_unsloth, bend, drawn, rescaled, run, simulate
+from test_health import BROKEN, CUT, NOTED, changed, check, codes, flat, healthy
 
 from grpo_check import Finding, diagnose, diagnose_file, metrics_table
 from grpo_check.health.log import read_history
 from grpo_utils.errors import CourseError
-
-
-def codes(log: list[dict]) -> list[str]:
-    return [verdict.code for verdict in diagnose(log)]
-
-
-def alarms(log: list[dict], stride: int = 1) -> dict[str, int]:
-    """Each alarming code, and the first step at which it is one."""
-    told = {}
-    for end in range(1, len(log) + 1, stride):
-        for verdict in diagnose(log[:end]):
-            if verdict.severity == "error":
-                told.setdefault(verdict.code, log[end - 1]["step"])
-    return told
 
 
 def lucky(*steps: int) -> list[dict]:

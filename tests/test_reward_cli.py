@@ -38,9 +38,6 @@ FILES = {
     "mine.py": REWARDS,
     "helpers.py": "def last(items):\n    return items[-1]\n",
     "missing.py": "import no_such_package\n",
-    "syntax.py": "def reward(:\n",
-    "fails.py": "ready = True\nscore = 1 / 0\n",
-    "leaves.py": "import sys\nsys.exit('bye')\n",
     "notes.txt": "not Python",
 }
 
@@ -88,9 +85,6 @@ WRONG = {
     "a class": ("mine.py:Sound", "'Sound' in mine.py is a class. Make a reward of it"),
     "a number": ("mine.py:NUMBER", "'NUMBER' in mine.py is a int, not a function."),
     "an import that fails": ("missing.py:reward", "ModuleNotFoundError: No module named 'no_such_package' (line 1)."),
-    "a syntax error": ("syntax.py:reward", "syntax.py cannot be imported: SyntaxError: "),
-    "code that fails": ("fails.py:reward", "ZeroDivisionError: division by zero (line 2)."),
-    "code that leaves": ("leaves.py:reward", "SystemExit: bye (line 2)."),
     "no Python": ("notes.txt:reward", "'notes.txt' is not a Python file"),
 }
 

@@ -85,11 +85,11 @@ class Log:
 
     @property
     def steps(self) -> int:
-        """Training steps that the entries stand for."""
+        """Training steps that the entries cover."""
         return len(self.entries) * self.per_entry
 
     def entries_in(self, steps: float) -> int:
-        """How many entries stand for so many training steps, at least one."""
+        """How many entries cover so many training steps, at least one."""
         return max(1, math.ceil(steps / self.per_entry))
 
     def values(self, key: str, steps: float = math.inf) -> list[float]:
@@ -102,7 +102,7 @@ class Log:
         return [check[f"health/{key}"] for check in self.checks if f"health/{key}" in check]
 
     def kind(self, name: str) -> str:
-        """What a reward is for: what was said of it, or what its name tells."""
+        """What a reward is for: what was said of it, or what its name says."""
         return "correctness" if name in self.truth else kind_of(name)
 
     def of_kind(self, kind: str) -> list[str]:

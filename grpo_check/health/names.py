@@ -1,4 +1,4 @@
-"""What a reward is for, as far as its name tells: correctness, form, length, a penalty, or nothing known."""
+"""What a reward is for, as far as its name says: correctness, form, length, a penalty, or nothing known."""
 
 import re
 

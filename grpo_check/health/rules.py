@@ -1,6 +1,6 @@
 """One rule for each code: what in the log says so, in a sentence with the numbers, or "".
 
-Steps are training steps; an entry may stand for several (``logging_steps``).
+Steps are training steps; an entry may cover several (``logging_steps``).
 """
 
 import math
@@ -368,7 +368,7 @@ def no_learning(log: Log) -> str:
 
 
 def may_still_learn(log: Log) -> bool:
-    """Whether `no_learning` is no alarm yet: few steps, perhaps a rise, or noise in which none could be seen."""
+    """Whether `no_learning` is not an alarm yet: few steps, perhaps a rise, or noise in which none could be seen."""
     rewards = log.values("reward")
     if log.steps < limits.PATIENCE or len(rewards) < limits.TREND_STEPS:
         return True
@@ -383,7 +383,7 @@ def slow_steps(log: Log) -> str:
     seconds, few = log.values("step_time"), limits.FEWEST
     if len(seconds) < 2 * few or median(seconds[:few]) <= 0:
         return ""
-    # The third fastest of ten: a burst of other work on the machine is no slowing down.
+    # The third fastest of ten: a burst of other work on the machine does not count.
     slower = sorted(seconds[-few:])[2] / median(seconds[:few])
     lengths = [log.values(f"completions/{kind}_length") for kind in ("mean", "max")]
     grown = [median(some[-few:]) / median(some[:few]) for some in lengths if some and median(some[:few])]

@@ -117,7 +117,7 @@ def _unlike(gold: str, other: str) -> bool:
 
 
 def decoys(gold: str) -> tuple[str, str] | None:
-    """Two wrong answers that look as the gold one does, to stand before and behind it.
+    """Two wrong answers that look as the gold one does, to put before and after it.
 
     >>> decoys("42"), decoys("B")
     (('43', '1128'), ('A', 'C'))

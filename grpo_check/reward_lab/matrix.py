@@ -5,7 +5,7 @@
     >>> [case.text for case in rows if case.what == "wrong sign"]
     ['<reasoning>First I look at what is given. Then I work it out step by step. So the result is -42.</reasoning><answer>-42</answer>']
 
-Neutral is what a reward may pay or not: a right answer in a spoilt form, tags in a heap.
+Neutral is what a reward may pay or not: a right answer in a broken form, tags in a heap.
 """  # noqa: E501
 
 import random
@@ -167,7 +167,7 @@ def _missing(form: Form) -> dict[str, str | None]:
 
 
 def _malformed(form: Form, gold: str, golds: list[str]) -> dict[str, str]:
-    """Right answers in a spoilt form, neutral."""
+    """Right answers in a broken form, neutral."""
     a, b, c, d = form
     clean, thought = form.write(reasoning(gold), gold), a + reasoning(gold)
     found = {

@@ -206,7 +206,7 @@ def _score_among_others(reward: Callable, plan: Plan, seen: Evidence, slow: floa
         _compare(seen, row, score, again, "in the reverse order")
     each = backwards.seconds / max(len(pairs), 1)
     if each > slow and backwards.scores is not None:
-        seen.add("slow", f"{1000 * each:.1f} ms a completion; 1 % of a step leaves {1000 * slow:.1f} ms")
+        seen.add("slow", f"{1000 * each:.1f} ms per completion; 1 % of a step leaves {1000 * slow:.1f} ms")
     for row, score in [] if seen.grouped else pairs[::-1]:
         if row.what in ALONE:
             _compare(seen, row, score, (call(reward, [row], plan.chat).scores or [None])[0], "alone")

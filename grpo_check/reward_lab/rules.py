@@ -139,7 +139,7 @@ def _beaten(seen: Evidence, number: int) -> Iterator[Finding]:
 
 
 def _preferred(seen: Evidence, number: int) -> Iterator[Finding]:
-    """Wrong numbers are told apart: nearness is paid, and beats a right answer in another writing."""
+    """Some wrong numbers earn more than others: nearness is paid, and beats a right answer in another writing."""
     plain = [pair for pair in seen.of(number, "wrong") if pair[0].what in PLAIN_WRONG]
     right, worst, best = seen.right(number), _worst(plain), _best(plain)
     if not (right and worst) or best[1] - worst[1] <= SLACK * (right[1] - worst[1]):
@@ -163,7 +163,7 @@ def _beaten_elsewhere(seen: Evidence) -> Iterator[Finding]:
 
 
 def pays_missing_answer(seen: Evidence) -> Iterator[Finding]:
-    """No answer earns something, and more than a wrong one; or earns something for want of a gold answer."""
+    """No answer earns something, and more than a wrong one; or earns something where the gold answer is missing."""
     for number in seen.golds if seen.answered else []:
         most = seen.most_for_wrong(number)
         case, score = _best(seen.of(number, "missing")) or (None, 0.0)
