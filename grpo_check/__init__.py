@@ -11,9 +11,10 @@ From a terminal: ``python -m grpo_check --help``. ``import grpo_check`` loads no
 
 from grpo_utils.errors import CourseError  # isort: skip  (first: it keeps a random.py of yours from replacing Python's)
 
-from .health import Verdict, diagnose, diagnose_error, diagnose_file, metrics_table, read_log, what_is
+from .findings import Finding
+from .health import diagnose, diagnose_error, diagnose_file, metrics_table, read_log, what_is
 from .preflight import PreflightReport, estimate_memory, estimate_minutes, model_sizes, preflight
-from .reward_lab import Finding, ProbeReport, probe
+from .reward_lab import ProbeReport, probe
 
 __all__ = [
     "CourseError",
@@ -21,7 +22,6 @@ __all__ = [
     "HealthCallback",
     "PreflightReport",
     "ProbeReport",
-    "Verdict",
     "diagnose",
     "diagnose_error",
     "diagnose_file",

@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 from . import CourseError, diagnose_file, probe
-from .preflight import config_file
-from .preflight.config_file import Choices
+from .preflight.config_file import Choices, preflight_file
 from .reward_lab.loading import find_reward, folders_of, imports_from
 
 
@@ -39,37 +38,36 @@ def read_column(name: str, text: str) -> list:
     try:
         values = json.loads(text)
     except json.JSONDecodeError as error:
-        raise CourseError(
-            f'column {name!r}: {text!r} is no JSON ({error}). Write a list, such as \'["a", "b"]\'.'
-        ) from error
+        raise CourseError(f'column {name!r}: {text!r} is not JSON ({error}); write a list, \'["a", "b"]\'.') from error
     if not isinstance(values, list):
-        raise CourseError(f"column {name!r}: {text!r} is no JSON list; write '[…]', one value for each answer.")
+        raise CourseError(f"column {name!r}: {text!r} is not a JSON list; write '[…]', one value for each answer.")
     return values
 
 
 def preflight_of(arguments: argparse.Namespace) -> int:
     """Check a config file before a run; 0 if it may start, 1 if not."""
-    # Says at the import that a faster 4-bit kernel could be downloaded, which nothing here needs.
+    # It says at the import that a faster 4-bit kernel could be downloaded, which nothing here needs.
     logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
     chosen = Choices(arguments.model, arguments.train, arguments.heldout, tuple(arguments.reward), arguments.gpu)
-    report = config_file.preflight_file(arguments.config, chosen)
+    report = preflight_file(arguments.config, chosen)
     print(report)
     return 0 if report.ok else 1
 
 
-def health_of(path: Path) -> int:
+def health_of(arguments: argparse.Namespace) -> int:
     """Say how a run went, from its log; 0 if nothing is wrong, 1 if something is."""
-    verdicts = diagnose_file(path)
+    verdicts = diagnose_file(arguments.log)
     print(*verdicts, sep="\n")
     # In a file no step follows in which a reward that never scored could still be earned.
-    return int(any(verdict.alarming or verdict.code in ("dead_reward", "format_ignored") for verdict in verdicts))
+    return int(any(v.severity == "error" or v.code in ("dead_reward", "format_ignored") for v in verdicts))
 
 
 def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m grpo_check", description=__doc__.splitlines()[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-    attack = commands.add_parser("probe", help="attack a reward of yours before training on it")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    attack = commands.add_parser("probe", help="attack your reward before training on it")
+    attack.set_defaults(run=probe_files)
     attack.add_argument("reward", nargs="+", metavar="FILE.py:function", help="one reward, or several to be summed")
     attack.add_argument("--answers", nargs="+", metavar="GOLD", help="gold answers as your dataset holds them")
     attack.add_argument("--answer-column", default="answer", metavar="NAME", help="the column they arrive under")
@@ -84,12 +82,14 @@ def parse() -> argparse.Namespace:
         "--example", action="append", default=[], metavar="TEXT", help="a completion of yours that it should react to"
     )
     log = commands.add_parser("health", help="say what is wrong with a run, from its log")
+    log.set_defaults(run=health_of)
     log.add_argument(
         "log",
         type=Path,
         help="trainer_state.json, a folder with one, a JSON list, JSON lines, or a text with the error",
     )
     check = commands.add_parser("preflight", help="find in seconds what would fail or waste a run of trl grpo")
+    check.set_defaults(run=preflight_of)
     check.add_argument("config", type=Path, metavar="config.yaml", help="as trl grpo --config reads it")
     rows = ".jsonl, .json or .csv, or addition or gsm8k"
     check.add_argument("--train", default="", metavar="FILE", help=f"training rows: {rows}")
@@ -106,12 +106,7 @@ def main() -> None:
     """Check what was asked; an error that the user can fix is one sentence, not a traceback."""
     arguments = parse()
     try:
-        if arguments.command == "probe":
-            sys.exit(probe_files(arguments))
-        elif arguments.command == "health":
-            sys.exit(health_of(arguments.log))
-        else:
-            sys.exit(preflight_of(arguments))
+        sys.exit(arguments.run(arguments))
     except CourseError as error:
         sys.exit(f"Error: {error}")
 

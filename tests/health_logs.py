@@ -5,6 +5,8 @@ import random
 import re
 from collections.abc import Callable
 
+from grpo_check import diagnose
+
 
 def bend(low: float, high: float, middle: float, width: float) -> Callable[[int], float]:
     """A rise from ``low`` to ``high`` around the step ``middle``."""
@@ -69,6 +71,16 @@ def _entry(noise: random.Random, step: int, right: float, form: float, completio
         "completions/max_terminated_length": 300.0,
         "step_time": 10 + noise.gauss(0, 0.5),
     }
+
+
+def alarms(log: list[dict], stride: int = 1) -> dict[str, int]:
+    """Each alarming code, and the first step at which it is one."""
+    told = {}
+    for end in range(1, len(log) + 1, stride):
+        for verdict in diagnose(log[:end]):
+            if verdict.severity == "error":
+                told.setdefault(verdict.code, log[end - 1]["step"])
+    return told
 
 
 #: Runs that are well, each as the arguments of `simulate`.

@@ -1,19 +1,9 @@
 """Verdicts on logs as others have them: no false alarm at any step, and faults that come late."""
 
 import pytest
-from health_logs import WELL, bend, simulate
+from health_logs import WELL, alarms, bend, simulate
 
 from grpo_check.health import diagnose
-
-
-def alarms(log: list[dict], stride: int = 1) -> dict[str, int]:
-    """Each alarming code, and the first step at which the callback would tell it."""
-    told = {}
-    for end in range(1, len(log) + 1, stride):
-        for verdict in diagnose(log[:end]):
-            if verdict.alarming:
-                told.setdefault(verdict.code, log[end - 1]["step"])
-    return told
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -94,7 +94,7 @@ def test_a_lost_run_is_stopped_and_rotates_no_good_checkpoint_away(tmp_path, cap
     assert (folder / "adapter_model.safetensors").exists() and (folder / "tokenizer.json").exists()
     log = json.loads((folder / "trainer_state.json").read_text())["log_history"]
     assert [verdict.code for verdict in diagnose(log)] == ["kl_explosion"]
-    assert capsys.readouterr().out.count("health: kl_explosion: ") == 1
+    assert capsys.readouterr().out.count("health: error   kl_explosion: ") == 1
     assert (tmp_path / "health" / "verdicts.txt").read_text().count("kl_explosion: ") == 1
 
 
@@ -156,13 +156,14 @@ def test_another_form_than_the_courses_is_not_judged():
 def test_prompts_that_hold_the_template_already_are_no_bare_strings():
     from transformers import AutoTokenizer
 
-    from grpo_check.health.watching import is_bare_string
+    from grpo_check.prompts import lacks_template
     from grpo_utils.models import model_path
 
     tokenizer = AutoTokenizer.from_pretrained(model_path("tiny-qwen3"))
     rendered = tokenizer.apply_chat_template([{"role": "user", "content": "Hi"}], tokenize=False)
-    assert is_bare_string("What is 1 + 1?", tokenizer)
-    assert not is_bare_string(rendered, tokenizer) and not is_bare_string([{"role": "user"}], tokenizer)
+    assert lacks_template("What is 1 + 1?", tokenizer, "Qwen3-0.6B")
+    assert not lacks_template("What is 1 + 1?", tokenizer, "Qwen3-0.6B-Base")
+    assert not lacks_template(rendered, tokenizer, "") and not lacks_template([{"role": "user"}], tokenizer, "")
 
 
 def test_a_resumed_run_adds_to_its_files(tmp_path):
@@ -209,9 +210,9 @@ def test_the_callback_costs_under_one_percent_of_a_training(tmp_path):
 @pytest.fixture
 def impatient(monkeypatch):
     """Half a second is a stall, instead of half a minute."""
-    from grpo_check.health import THRESHOLDS
+    from grpo_check.health import limits
 
-    monkeypatch.setitem(THRESHOLDS, "stalled_seconds", THRESHOLDS["stalled_seconds"]._replace(value=0.5))
+    monkeypatch.setattr(limits, "STALLED_SECONDS", 0.5)
 
 
 def test_a_step_that_does_not_end_is_told_while_it_hangs(tmp_path, capsys, impatient):
@@ -349,11 +350,11 @@ def test_a_resumed_run_does_not_repeat_an_old_stall(tmp_path, capsys):
 HANGING = """
 import re, sys, time
 from pathlib import Path
-from grpo_check.health import THRESHOLDS, stalling
+from grpo_check.health import limits
 from grpo_check.health.stalling import Watchdog
 from transformers import Trainer
 
-THRESHOLDS["stalled_seconds"] = THRESHOLDS["stalled_seconds"]._replace(value=0.2)
+limits.STALLED_SECONDS = 0.2
 
 def hanging_reward():
     re.fullmatch("(a+)+b", "a" * 60)
@@ -435,4 +436,4 @@ def test_the_accumulation_is_noted_where_the_loss_is_no_number(tmp_path):
     trainer.train()
     verdict = diagnose(trainer.state.log_history)[0]
     assert verdict.code == "nan" and "gradient_accumulation_steps=2" in verdict.seen
-    assert "try 1" in verdict.first[0]
+    assert "try 1" in verdict.fixes[0]

@@ -92,8 +92,8 @@ WRONG = {
     "a rate that is a text": ({"arguments": {"learning_rate": "1e-5"}}, "wrong_type", "learning_rate=1.0e-05"),
     "a switch that is a text": ({"arguments": {"use_cpu": "yes"}}, "wrong_type", "use_cpu=True"),
     "eval_strategy: no, from YAML": ({"arguments": {"eval_strategy": False}}, "wrong_type", "'no', in quotes"),
-    "no temperature": ({"arguments": {"temperature": None}}, "wrong_type", "TRL's default is 1.0"),
-    "max_steps=None": ({"arguments": {"max_steps": None}}, "max_steps_none", "max_steps=-1 for whole epochs"),
+    "no temperature": ({"arguments": {"temperature": None}}, "wrong_type", "the default is 1.0"),
+    "max_steps=None": ({"arguments": {"max_steps": None}}, "wrong_type", "the default is -1"),
     "no epochs": ({"arguments": {"max_steps": -1, "num_train_epochs": 0}}, "out_of_range", "num_train_epochs=1"),
     "a rate of zero": ({"arguments": {"learning_rate": 0.0}}, "out_of_range", "learning_rate should be above 0"),
     "no completion tokens": ({"arguments": {"max_completion_length": 0}}, "out_of_range", "should be 1 or more"),
@@ -104,20 +104,20 @@ WRONG = {
     "an unknown level": ({"arguments": {"importance_sampling_level": "seq"}}, "unknown_choice", "token, sequence"),
     "an unknown optimizer": ({"arguments": {"optim": "adam8bit"}}, "refused", "adamw_torch"),
     "auto_find_batch_size": ({"arguments": {"auto_find_batch_size": True}}, "refused", "auto_find_batch_size=False"),
-    "one completion a prompt": ({"arguments": {"num_generations": 1}}, "group_too_small", "num_generations=8"),
-    "a group that is cut": ({"arguments": {"num_generations": 6}}, "batch", "Valid num_generations here: 2, 4, 8, 16"),
+    "one completion a prompt": ({"arguments": {"num_generations": 1}}, "out_of_range", "should be 2 or more"),
+    "a group that is cut": ({"arguments": {"num_generations": 6}}, "batch", "num_generations here: 2, 4, 8, 16"),
     "a group that is cut on three processes": (
         {"arguments": {"per_device_train_batch_size": 4}, "processes": 3},
-        "batch", "Valid per_device_train_batch_size: 8, or a multiple",
+        "batch", "per_device_train_batch_size=8, or a multiple",
     ),
     "a generation batch that does not fit": (
         {"arguments": {"generation_batch_size": 24}, "without": ["steps_per_generation"]},
-        "generation_batch", "generation_batch_size=16, 32, 64",
+        "refused", "generation_batch_size (24) must be divisible by the global batch size (16)",
     ),
-    "two sizes of one thing": ({"arguments": {"generation_batch_size": 16}}, "generation_batch", "Leave one"),
+    "two sizes of one thing": ({"arguments": {"generation_batch_size": 16}}, "refused", "can not be both configured"),
     "an evaluation batch that is cut": (
         {"arguments": {"eval_strategy": "steps", "per_device_eval_batch_size": 12}},
-        "eval_batch", "per_device_eval_batch_size=8, or a multiple; or num_generations_eval=6",
+        "refused", "The global eval batch size (12 * 1) must be divisible",
     ),
     "evaluation on nothing": (
         {"arguments": {"eval_strategy": "steps"}, "heldout": None}, "no_eval_rows", "eval_strategy='no'",
@@ -141,7 +141,7 @@ WRONG = {
         {"rewards": takes_one, "arguments": {"reward_weights": None}}, "not_a_reward", "def my_reward(",
     ),
     "a reward that pays everything": (
-        {"rewards": pays_everything, "arguments": {"reward_weights": None}}, "reward_broken", "Mend the reward",
+        {"rewards": pays_everything, "arguments": {"reward_weights": None}}, "reward_broken", "Fix the reward",
     ),
     "no rows": ({"train": []}, "no_rows", "a filter by length"),
     "too few rows": ({"train": ROWS[:1]}, "too_few_rows", "2 rows or more"),
@@ -179,11 +179,11 @@ WRONG = {
     "prompts beyond the context": (
         {"train": changed(ROWS, prompt=LONG)}, "prompt_too_long", "drop_long_prompts(rows, tokenizer, 992)",
     ),
-    "no such model": ({"model": "Qwen/Qwen3-0.6"}, "model_missing", "fetch the model once"),
-    "no such folder": ({"model": "./nothing"}, "model_missing", "a model's folder"),
+    "no such model": ({"model": "Qwen/Qwen3-0.6"}, "model_missing", "in the cache"),
+    "no such folder": ({"model": "./nothing"}, "model_missing", "a folder with a config.json"),
     "bf16 on a T4": (on("t4", bf16=True, fp16=False), "bf16_gpu", "fp16=True and bf16=False"),
     "TRL's default on a T4": (on("t4", bf16=None, fp16=False), "bf16_gpu", "fp16=True and bf16=False"),
-    "both precisions": (on("t4", bf16=True), "fp16_and_bf16", "bf16=True alone from capability 8.0"),
+    "both precisions": (on("l4", bf16=True), "refused", "At most one of fp16 and bf16"),
     "a GPU run without a GPU": (
         {"arguments": {"use_cpu": False}, "without": ["bf16"], "gpu": "cpu"}, "no_gpu", "use_cpu=True, bf16=False",
     ),
@@ -255,10 +255,6 @@ DOUBTFUL = {
     "TRL's rate for an adapter": ({"without": ["learning_rate"]}, "learning_rate", "learning_rate=1e-5"),
     "dr_grpo alone": ({"arguments": {"loss_type": "dr_grpo"}}, "loss_incomplete", "scale_rewards='none'"),
     "cispo alone": ({"arguments": {"loss_type": "cispo"}}, "loss_incomplete", "epsilon_high=5.0"),
-    "luspo alone": ({"arguments": {"loss_type": "luspo"}}, "loss_incomplete", "'sequence'"),
-    "sequence weights of tokens": (
-        {"arguments": {"importance_sampling_level": "sequence"}}, "loss_incomplete", "loss_type='grpo'",
-    ),
     "groups of two": ({"arguments": {"num_generations": 2}}, "small_groups", "num_generations=8"),
     "masked truncation": (
         {"arguments": {"mask_truncated_completions": True}}, "truncated_masked", "mask_truncated_completions=False",
@@ -300,7 +296,7 @@ def test_a_vllm_in_the_same_process_reserves_its_share(load_tokenizer):
 
 def test_every_code_is_tried():
     tried = {code for _, code, _ in [*WRONG.values(), *DOUBTFUL.values()]}
-    elsewhere = {"maybe_string_prompt", "memory_tight", "vllm_t4", "reward_weak", "text_number", "peft_off"}
+    elsewhere = {"memory_tight", "vllm_t4", "reward_weak", "text_number", "peft_off"}
     elsewhere |= {"prefilled_think"}  # test_preflight_thinking.py
     assert tried | elsewhere == set(CODES)
     for name, (_, code, _) in {**WRONG, **DOUBTFUL}.items():
@@ -451,14 +447,12 @@ def test_what_cannot_be_checked_is_a_course_error():
         preflight(3)
     with pytest.raises(CourseError, match="gpu='t5' is unknown. Valid: cpu, t4"):
         preflight({}, gpu="t5")
-    with pytest.raises(CourseError, match="arguments has the key 3, which is no name"):
-        preflight({3: 4})
     for rows in ("abc", ["a"], {"prompt": []}, 3):
-        with pytest.raises(CourseError, match="give a datasets.Dataset"):
+        with pytest.raises(CourseError, match="should be a datasets.Dataset"):
             preflight({}, train=rows)
-    with pytest.raises(CourseError, match=r"heldout is streamed.*take\(1000\)"):
+    with pytest.raises(CourseError, match=r"of a streamed dataset.*take\(1000\)"):
         preflight({}, heldout=load_rows("addition", "test", 4).to_iterable_dataset())
-    with pytest.raises(CourseError, match="tokenizer='tiny-qwen3' is a str; give the tokenizer itself"):
+    with pytest.raises(CourseError, match="tokenizer='tiny-qwen3' should be a tokenizer"):
         preflight({}, tokenizer="tiny-qwen3")
     with pytest.raises(CourseError, match="profile='cpu' should be a Profile"):
         preflight({}, profile="cpu")
@@ -624,26 +618,17 @@ def train_in_trl(tmp_path, arguments=None, without=(), rewards=None, train=None,
 
 #: What is changed, the exception, and what it says.
 FAILS = {
-    "misspelled": ({"arguments": {"learnign_rate": 1}}, TypeError, "learnign_rate"),
     "a rate that is a text": ({"arguments": {"learning_rate": "1e-5"}}, TypeError, "'float' and 'str'"),
-    "eval_strategy: no, from YAML": ({"arguments": {"eval_strategy": False}}, ValueError, "IntervalStrategy"),
     "max_steps=None": ({"arguments": {"max_steps": None}}, TypeError, "'NoneType' and 'int'"),
     "a negative rate": ({"arguments": {"learning_rate": -1.0}}, ValueError, "Invalid learning rate"),
     "no completion tokens": ({"arguments": {"max_completion_length": 0}}, ValueError, "max_new_tokens"),
     "no batch": ({"arguments": {"per_device_train_batch_size": 0}}, ValueError, "batch_size"),
-    "negative warmup": ({"arguments": {"warmup_steps": -1}}, ValueError, "warmup_steps"),
     "an unknown loss": ({"arguments": {"loss_type": "gpro"}}, ValueError, "Unknown loss type"),
     "an unknown scaling": ({"arguments": {"scale_rewards": "groups"}}, ValueError, "scale_rewards"),
     "an unknown level": ({"arguments": {"importance_sampling_level": "seq"}}, ValueError, "importance sampling level"),
     "an unknown aggregation": ({"arguments": {"multi_objective_aggregation": "sum"}}, ValueError, "Must be"),
-    "one completion": ({"arguments": {"num_generations": 1}}, ValueError, "at least 2 generations"),
-    "a group that is cut": ({"arguments": {"num_generations": 3}}, ValueError, "must be divisible"),
-    "two sizes of one thing": ({"arguments": {"generation_batch_size": 8}}, ValueError, "both configured"),
     "evaluation on nothing": (
         {"arguments": {"eval_strategy": "steps", "per_device_eval_batch_size": 8}}, ValueError, "eval_dataset",
-    ),
-    "an evaluation batch that is cut": (
-        {"arguments": {"eval_strategy": "steps", "per_device_eval_batch_size": 6}}, ValueError, "eval batch size",
     ),
     "greedy sampling": ({"arguments": {"temperature": 0.0}}, ValueError, "strictly positive float"),
     "an unknown logger": ({"arguments": {"report_to": "wandbd"}}, ValueError, "is not supported"),
@@ -661,8 +646,6 @@ FAILS = {
     "a reward without kwargs": ({"rewards": [no_kwargs]}, TypeError, "unexpected keyword argument"),
     "a column that is not there": ({"rewards": [wants_solution]}, TypeError, "'solutions'"),
     "no prompt column": ({"train": [{"question": "What?", "answer": "1"}] * 8}, KeyError, "prompt"),
-    "both precisions": ({"arguments": {"fp16": True, "bf16": True}}, ValueError, "At most one"),
-    "a GPU run without a GPU": ({"arguments": {"use_cpu": False}, "without": ["bf16"]}, ValueError, "bf16/gpu"),
     "no chat template": ({"tokenizer": {"chat_template": None}}, ValueError, "chat_template is not set"),
     "no end of sequence": ({"tokenizer": {"eos_token": None}}, AttributeError, "size"),
     "vLLM that is not there": ({"arguments": {"use_vllm": True}}, ImportError, "vLLM is not available"),

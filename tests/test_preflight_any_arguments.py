@@ -69,7 +69,7 @@ def checked(arguments, tokenizer=None, **other):
         assert 10 < len(str(error)) < 2000
         return ""
     for finding in report.findings:
-        assert finding.what and finding.why and finding.mend
+        assert finding.what and finding.why and finding.fixes
     assert str(report)
     return report
 

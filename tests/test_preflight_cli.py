@@ -75,16 +75,16 @@ def report_on(folder: Path, more: str = "", choices: Choices | None = None, with
 
 #: What a file holds (bytes or text), and what is said of it.
 BAD_FILES = {
-    "nothing": ("", "is empty. Write one 'name: value' a line"),
-    "a comment alone": ("# later\n", "is empty"),
-    "a list": ("- learning_rate\n", "holds a list, not a mapping"),
-    "a sentence": ("learning rate is high", "holds a str, not a mapping"),
-    "a tab": ("learning_rate: 1\nbeta:\n\tx: 1\n", "line 3 holds a tab"),
-    "an open bracket": ("reward_funcs: [a, b\nbeta: 0\n", "is no YAML: line "),
-    "a second colon": ("learning_rate: 1\nbeta: 0: 1\n", "line 2, 'beta: 0: 1'"),
-    "a switch as key": ("yes: 1\n", "has the key True, which is no name"),
+    "nothing": ("", "holds None, not a mapping of names. Write one 'name: value' per line"),
+    "a comment alone": ("# later\n", "holds None"),
+    "a list": ("- learning_rate\n", "holds ['learning_rate'], not a mapping"),
+    "a sentence": ("learning rate is high", "holds 'learning rate is high', not a mapping"),
+    "a tab": ("learning_rate: 1\nbeta:\n\tx: 1\n", "line 3, column 1"),
+    "an open bracket": ("reward_funcs: [a, b\nbeta: 0\n", "is not valid YAML: while parsing a flow sequence"),
+    "a second colon": ("learning_rate: 1\nbeta: 0: 1\n", "line 2, column 8: beta: 0: 1"),
+    "a switch as key": ("yes: 1\n", "holds {True: 1}, not a mapping of names"),
     "not UTF-8": ("beta: 0 # é".encode("latin-1"), "is not UTF-8 text (byte 10)"),
-    "nul bytes": (b"beta: \x00", "is no YAML"),
+    "nul bytes": (b"beta: \x00", "is not valid YAML"),
 }
 
 
@@ -114,17 +114,27 @@ WRONG = {
     "a misspelled key": ("learnign_rate: 1.0e-5", "", "unknown_argument", "Did you mean 'learning_rate'?"),
     "a misspelled key of the model": ("lora_alfa: 32", "", "unknown_argument", "Did you mean 'lora_alpha'?"),
     "another tool's key": ("lora_rank: 32", "", "unknown_argument", "Write 'lora_r'."),
-    "a removed key": ("max_prompt_length: 512", "", "unknown_argument", "filter the dataset with drop_long_prompts"),
-    "a text for a number": ("beta: none at all", "", "wrong_type", "beta='none at all' is a text"),
-    "a text for the rank": ("lora_r: many", "", "wrong_type", "lora_r='many' is a text"),
-    "None for a number": ("max_steps: None", "max_steps", "wrong_type", "max_steps='None' is a text"),
+    "a removed key": ("max_prompt_length: 512", "", "unknown_argument", "Filter the dataset with drop_long_prompts"),
+    "a text for a number": ("beta: none at all", "", "wrong_type", "beta='none at all' should be float."),
+    "a text for the rank": ("lora_r: many", "", "wrong_type", "lora_r='many' should be int."),
+    "None for a number": ("max_steps: None", "max_steps", "wrong_type", "max_steps='None' should be int."),
     "no, unquoted": ("eval_strategy: no", "", "wrong_type", "eval_strategy: 'no', in quotes"),
-    "a group that is cut": ("num_generations: 7", "", "batch", "Valid num_generations here: 2, 4, 8"),
+    "a group that is cut": ("num_generations: 7", "", "batch", "num_generations here: 2, 4, 8"),
     "4-bit without an adapter": ("load_in_4bit: true", "use_peft", "four_bit_full", "use_peft: true, lora_r: 16"),
-    "both bit widths": ("load_in_4bit: true\nload_in_8bit: true", "", "refused", "One of them."),
+    "both bit widths": (
+        "load_in_4bit: true\nload_in_8bit: true",
+        "",
+        "refused",
+        "can't use 8 bit and 4 bit precision at the same time",
+    ),
     "FlashAttention on a CPU": ("attn_implementation: flash_attention_2", "", "flash_attention", "'sdpa'"),
     "bf16 on a CPU without use_cpu": ("", "use_cpu|bf16", "no_gpu", "--gpu t4"),
-    "one reward as a word": ("reward_funcs: accuracy_reward", "reward_funcs", "not_a_reward", "[accuracy_reward]"),
+    "one reward as a word": (
+        "reward_funcs: accuracy_reward",
+        "reward_funcs",
+        "wrong_type",
+        "reward_funcs: [accuracy_reward]",
+    ),
     "a reward that pays everything": (
         'reward_funcs: ["mine.everything"]',
         "reward_funcs",
@@ -132,7 +142,7 @@ WRONG = {
         "the lab calls this",
     ),
     "no reward": ("reward_funcs: []", "reward_funcs", "no_rewards", "No reward source"),
-    "a model that is not there": ("model_name_or_path: Qwen/Qwen9", "model_name", "model_missing", "HF_HUB_OFFLINE=1"),
+    "a model that is not there": ("model_name_or_path: Qwen/Qwen9", "model_name", "model_missing", "in the cache"),
     "text prompts": ("dataset_name: text.csv", "dataset_name", "string_prompt", "chat_prompt('What is 2 + 2?')"),
     "too few rows": ("dataset_name: same.jsonl", "dataset_name", "too_few_rows", "8 rows or more"),
 }
@@ -150,7 +160,7 @@ def test_a_wrong_setting_is_refused_with_the_mend(more, without, code, text, fol
 
 def test_a_number_that_yaml_reads_as_text_is_named_and_read_as_trl_does(folder):
     report = report_on(folder, "learning_rate: 2e-3", without="learning_rate")
-    assert report.ok and report.codes == {"text_number"} and "learning_rate: 2.0e-03" in str(report)
+    assert report.ok and report.codes == {"text_number"} and "learning_rate: 0.002" in str(report)
 
 
 def test_trl_reads_such_a_number_too_and_yaml_does_not(folder):
@@ -179,9 +189,7 @@ def test_keys_of_accelerate_are_known_and_processes_count(folder):
     report = report_on(folder, "num_processes: 3\nmixed_precision: 'no'\naccelerate_config: multi_gpu\nenv: {A: 1}")
     assert report.ok and "unknown_argument" not in report.codes, str(report)
     assert not report_on(folder, "num_processes: 3\nnum_generations: 5").ok
-    with pytest.raises(CourseError, match="env: 3 should be a mapping"):
-        report_on(folder, "env: 3")
-    with pytest.raises(CourseError, match="num_processes: 'two' should be a whole number"):
+    with pytest.raises(CourseError, match="processes='two' should be a whole number"):
         report_on(folder, "num_processes: two")
 
 
@@ -215,11 +223,11 @@ def test_bad_rows_are_one_sentence(name, message, folder):
 
 
 BAD_REWARDS = {
-    "an unknown name": ("accuracy", "'accuracy' is no reward of trl grpo. Did you mean 'accuracy_reward'?"),
-    "no such module": ("nothing.right", "'nothing.right' cannot be imported: ModuleNotFoundError"),
+    "an unknown name": ("accuracy", "'accuracy' is not a reward of trl grpo. Did you mean 'accuracy_reward'?"),
+    "no such module": ("nothing.right", "nothing cannot be imported: ModuleNotFoundError"),
     "an import that fails": ("broken.right", "No module named 'no_such_package'"),
-    "no such function": ("mine.rigth", "There is no function 'rigth' in mine. Did you mean 'right'?"),
-    "no function": ("mine.number", "There is no function 'number' in mine."),
+    "no such function": ("mine.rigth", "Did you mean 'right'? Functions there:"),
+    "no function": ("mine.number", "'number' in mine is a int, not a function."),
     "no such file": ("nine.py:right", "There is no file 'nine.py'"),
 }
 

@@ -8,7 +8,8 @@ from datasets import Dataset
 from test_preflight import HELDOUT, REWARDS, ROWS, changed, check, codes, imports, load_tokenizer, on  # noqa: F401
 
 from grpo_check.preflight import model_sizes, preflight
-from grpo_check.preflight import planned as of_planned
+from grpo_check.preflight import run as of_run
+from grpo_check.preflight.config_file import preflight_file
 from grpo_utils import chat_prompt
 from grpo_utils.errors import CourseError
 from grpo_utils.profiles import Gpu
@@ -69,14 +70,6 @@ def test_a_slow_reward_does_not_take_minutes(load_tokenizer):  # noqa: F811
     assert time.perf_counter() - started < 5
 
 
-def test_the_lab_has_a_time_budget_in_all(load_tokenizer, monkeypatch):  # noqa: F811
-    from grpo_check.preflight import rewards
-
-    monkeypatch.setattr(rewards, "LAB_SECONDS", 0.0)
-    report = check(load_tokenizer())
-    assert "too slow to try here" in report.skipped["the reward lab"], str(report)
-
-
 def test_an_added_token_that_no_text_uses_is_no_mismatch(load_tokenizer):  # noqa: F811
     tokenizer = load_tokenizer()
     tokenizer.add_tokens(["<image_soft_token>"], special_tokens=True)
@@ -92,18 +85,18 @@ def texts(tokenizer, render):
 def test_a_prompt_that_is_rendered_already_is_no_string_prompt(load_tokenizer):  # noqa: F811
     tokenizer = load_tokenizer()
     rendered = texts(tokenizer, lambda p: tokenizer.apply_chat_template(p, add_generation_prompt=True, tokenize=False))
-    assert not codes(check(tokenizer, train=rendered)) & {"string_prompt", "maybe_string_prompt"}
+    assert not codes(check(tokenizer, train=rendered)) & {"string_prompt"}
 
 
 @pytest.mark.parametrize(
-    ("name", "code"),
+    ("name", "severity"),
     [
-        ("Qwen2.5-0.5B", "maybe_string_prompt"),
-        ("Qwen2.5-0.5B-Instruct", "string_prompt"),
-        ("gemma-3-1b-it", "string_prompt"),
+        ("Qwen2.5-0.5B", "warning"),
+        ("Qwen2.5-0.5B-Instruct", "error"),
+        ("gemma-3-1b-it", "error"),
     ],
 )
-def test_text_prompts_to_a_base_model_with_a_template_are_a_warning(name, code, load_tokenizer, tmp_path):  # noqa: F811
+def test_text_prompts_to_a_base_model_with_a_template_are_a_warning(name, severity, load_tokenizer, tmp_path):  # noqa: F811
     from transformers import AutoConfig
 
     from grpo_utils import model_path
@@ -111,7 +104,7 @@ def test_text_prompts_to_a_base_model_with_a_template_are_a_warning(name, code, 
     AutoConfig.from_pretrained(model_path("tiny-qwen3")).save_pretrained(tmp_path / name)
     rows = texts(load_tokenizer(), lambda prompt: prompt[-1]["content"])
     report = check(load_tokenizer(), model=str(tmp_path / name), train=rows, heldout=None)
-    assert code in report.codes and report.ok == (code == "maybe_string_prompt"), str(report)
+    assert {(f.code, f.severity) for f in report.findings} >= {("string_prompt", severity)}, str(report)
 
 
 def test_equal_questions_with_another_system_prompt_or_answer_are_no_leak(load_tokenizer):  # noqa: F811
@@ -216,12 +209,12 @@ def test_a_family_whose_sizes_are_not_known_is_skipped_and_told(number, load_tok
         ({"learning_rate": [1e-3]}, "wrong_type"),
         ({"per_device_train_batch_size": 8.0}, "wrong_type"),
         ({"generation_batch_size": 16.0}, "wrong_type"),
-        ({"max_completion_length": float("inf")}, "wrong_type"),
-        ({"reward_weights": ["1.0"]}, "reward_weights"),
+        ({"max_completion_length": float("inf")}, "out_of_range"),
+        ({"reward_weights": ["1.0"]}, "wrong_type"),
         ({"min_p": 1.5}, "out_of_range"),
         ({"repetition_penalty": 0.0}, "out_of_range"),
         ({"report_to": None}, "report_to"),
-        ({"report_to": {"a": 1}}, "report_to"),
+        ({"report_to": {"a": 1}}, "wrong_type"),
     ],
     ids=str,
 )
@@ -269,25 +262,16 @@ def test_a_shortage_of_memory_on_several_processes_is_a_warning(load_tokenizer):
 def test_what_is_not_installed_here_counts_only_if_the_run_is_here(load_tokenizer, monkeypatch):  # noqa: F811
     run = on("l4", use_vllm=True)
     assert "vllm" not in check(load_tokenizer(), **run).codes
-    card = of_planned.HARDWARE["l4"].gpu
-    monkeypatch.setattr(of_planned, "find_gpus", lambda: [card])
+    card = of_run.HARDWARE["l4"].gpu
+    monkeypatch.setattr(of_run, "find_gpus", lambda: [card])
     report = check(load_tokenizer(), **run)
     assert "vllm" in {f.code for f in report.errors} and "pip install trl[vllm]" in str(report)
-
-
-def test_the_mend_for_a_generation_batch_is_of_whole_groups(load_tokenizer):  # noqa: F811
-    arguments = {"generation_batch_size": 24, "per_device_train_batch_size": 10, "num_generations": 4}
-    report = check(load_tokenizer(), arguments=arguments, without=["steps_per_generation"])
-    assert "generation_batch_size=20, 40, 80." in str(report), str(report)
-    assert check(
-        load_tokenizer(), arguments={**arguments, "generation_batch_size": 20}, without=["steps_per_generation"]
-    ).ok
 
 
 def test_the_mend_for_a_batch_on_three_processes_mends(load_tokenizer):  # noqa: F811
     arguments = {"per_device_train_batch_size": 4, "num_generations": 8}
     report = check(load_tokenizer(), arguments=arguments, processes=3)
-    assert "Valid num_generations here: 2, 3, 4, 6, 12. Valid per_device_train_batch_size: 8, or a" in str(report)
+    assert "num_generations here: 2, 3, 4, 6, 12." in str(report) and "per_device_train_batch_size=8, or" in str(report)
     for mended in ({"num_generations": 6}, {"per_device_train_batch_size": 8}):
         assert check(load_tokenizer(), arguments={**arguments, **mended}, processes=3).ok
 
@@ -298,17 +282,16 @@ def test_a_number_of_processes_that_is_none_is_one_sentence(monkeypatch):
         preflight({})
 
 
-def test_names_in_a_file_that_are_none_are_one_sentence(tmp_path):
-    from grpo_check.preflight.config_file import preflight_file
-
+def test_names_in_a_file_that_are_none_are_findings(tmp_path):
     path = tmp_path / "config.yaml"
-    for line, said in {"dataset_name: 3": "dataset_name: 3 is a int", "model_name_or_path: [a]": "is a list"}.items():
-        path.write_text(line)
-        with pytest.raises(CourseError, match=said):
-            preflight_file(path)
-    path.write_text("lora_r: [1]\nuse_peft: true\nuse_cpu: true\nbf16: false")
-    report = preflight_file(path)
-    assert "wrong_type" in report.codes and "lora_r=1." in str(report)
+    lines = {
+        "dataset_name: 3": "dataset_name=3 should be",
+        "model_name_or_path: [a]": "model_name_or_path=['a'] should",
+    }
+    for line, said in {**lines, "lora_r: [1]": "lora_r=[1] should be int."}.items():
+        path.write_text(f"{line}\nuse_cpu: true\nbf16: false")
+        report = preflight_file(path)
+        assert "wrong_type" in report.codes and said in str(report), str(report)
 
 
 def test_a_length_with_a_point_is_no_error_since_trl_takes_it(load_tokenizer):  # noqa: F811

@@ -86,8 +86,8 @@ def test_a_think_reward_that_is_always_0_is_an_error(name, load_tokenizer):  # n
     assert finding.severity == "error" and not report.ok, str(report)
     assert "ends with '<think>'" in finding.what and "holds '</think>' and no '<think>'" in finding.what
     assert "trl_think" in finding.why and "correctness_reward" not in finding.why
-    assert "grpo_utils.rewards.think_format_reward" in finding.mend
-    assert ("'enable_thinking': False" in finding.mend) == (name == "qwen3.5"), finding.mend
+    assert "grpo_utils.rewards.think_format_reward" in " ".join(finding.fixes)
+    assert ("'enable_thinking': False" in " ".join(finding.fixes)) == (name == "qwen3.5"), " ".join(finding.fixes)
 
 
 @pytest.mark.parametrize("name", ["r1 distilled", "qwen3.5", "words after the tag", "always opened"])
@@ -147,7 +147,7 @@ def test_the_asked_form_counts_where_it_is_given(load_tokenizer):  # noqa: F811
     tags = ("<think>", "</think>", "<final>", "</final>")
     assert found(preflight_of(load_tokenizer(), "r1 distilled", [reward], tags=tags)).severity == "error"
     unknown = found(preflight_of(load_tokenizer(), "r1 distilled", [reward]))
-    assert unknown.severity == "warning" and "they pay none of the forms that were tried" in unknown.why
+    assert unknown.severity == "warning" and "yours pay none of the forms that were tried" in unknown.why
 
 
 def test_two_rewards_of_one_name_are_both_tried(load_tokenizer):  # noqa: F811
@@ -203,7 +203,7 @@ def test_thinking_that_is_turned_off_and_asked_for_is_an_error(name, reward, loa
     off = {"chat_template_kwargs": {"enable_thinking": False}}
     finding = found(preflight_of(load_tokenizer(), name, [correctness_reward, reward], arguments=off))
     assert finding.severity == "error" and "has been told not to think" in finding.why
-    assert "enable_thinking=True in chat_template_kwargs" in finding.mend
+    assert "enable_thinking=True in chat_template_kwargs" in " ".join(finding.fixes)
 
 
 @pytest.mark.parametrize("name", ["qwen3", "qwen3.5"])
@@ -268,7 +268,7 @@ def test_text_prompts_that_end_with_the_tag_are_found(end, load_tokenizer, tmp_p
     tokenizer.chat_template = None
     given = {"train": rows, "heldout": None, "arguments": {"reward_weights": None}}
     finding = found(check(tokenizer, rewards=text_rewards, **given))
-    assert finding.severity == "error" and "taken off the end of the prompts" in finding.mend
+    assert finding.severity == "error" and "taken off the end of the prompts" in " ".join(finding.fixes)
     assert found(check(tokenizer, rewards=both_forms, **given)) is None
     mentions = [{**row, "prompt": f"Think in <think> first. {row['prompt'][-1]['content']}\nAnswer:"} for row in ROWS]
     assert found(check(tokenizer, rewards=text_rewards, **{**given, "train": mentions})) is None

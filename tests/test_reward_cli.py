@@ -7,7 +7,7 @@ import sys
 import pytest
 from conftest import ROOT
 
-from grpo_check.reward_lab.loading import load_reward
+from grpo_check.reward_lab.loading import find_reward, imports_from
 from grpo_utils.errors import CourseError
 
 REWARDS = """
@@ -38,9 +38,6 @@ FILES = {
     "mine.py": REWARDS,
     "helpers.py": "def last(items):\n    return items[-1]\n",
     "missing.py": "import no_such_package\n",
-    "syntax.py": "def reward(:\n",
-    "fails.py": "ready = True\nscore = 1 / 0\n",
-    "leaves.py": "import sys\nsys.exit('bye')\n",
     "notes.txt": "not Python",
 }
 
@@ -88,10 +85,7 @@ WRONG = {
     "a class": ("mine.py:Sound", "'Sound' in mine.py is a class. Make a reward of it"),
     "a number": ("mine.py:NUMBER", "'NUMBER' in mine.py is a int, not a function."),
     "an import that fails": ("missing.py:reward", "ModuleNotFoundError: No module named 'no_such_package' (line 1)."),
-    "a syntax error": ("syntax.py:reward", "syntax.py cannot be imported: SyntaxError: "),
-    "code that fails": ("fails.py:reward", "ZeroDivisionError: division by zero (line 2)."),
-    "code that leaves": ("leaves.py:reward", "SystemExit: bye (line 2)."),
-    "no Python": ("notes.txt:reward", "'notes.txt' is no Python file"),
+    "no Python": ("notes.txt:reward", "'notes.txt' is not a Python file"),
 }
 
 
@@ -99,8 +93,8 @@ WRONG = {
 def test_what_is_wrong_with_a_file_is_one_sentence(target, message, folder, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    with pytest.raises(CourseError, match=re.escape(message)):
-        load_reward(target)
+    with pytest.raises(CourseError, match=re.escape(message)), imports_from(folder):
+        find_reward(target)
 
 
 @pytest.mark.parametrize(
@@ -109,8 +103,8 @@ def test_what_is_wrong_with_a_file_is_one_sentence(target, message, folder, monk
         (("nine.py:sound",), "Error: There is no file 'nine.py'"),
         (("mine.py:takes_one",), "Error: takes_one(completion) takes no `completions`."),
         (("mine.py:runs",), "Error: runs asks for 'tests', which TRL fills from a dataset column"),
-        (("mine.py:runs", "--column", "tests", "yes"), "Error: column 'tests': 'yes' is no JSON"),
-        (("mine.py:runs", "--column", "tests", '"yes"'), "is no JSON list"),
+        (("mine.py:runs", "--column", "tests", "yes"), "Error: column 'tests': 'yes' is not JSON"),
+        (("mine.py:runs", "--column", "tests", '"yes"'), "is not a JSON list"),
         (("mine.py:sound", "--tags", "<a>"), "Error: tags=['<a>'] should be four texts"),
         (("mine.py:sound", "mine.py:bad", "--weights", "1"), "Error: 1 weights were given for 2 rewards"),
     ],

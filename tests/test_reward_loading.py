@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from grpo_check.reward_lab import loading
-from grpo_check.reward_lab.loading import find_reward, imports_from, load_attribute, load_reward
+from grpo_check.reward_lab.loading import find_reward, folders_of, imports_from
 from grpo_utils.errors import CourseError
 
 SOUND = """
@@ -27,6 +27,9 @@ import helpers
 class Point:
     x: "int"
 
+def point(x):
+    return Point(x)
+
 def my_reward(completions, **kwargs):
     import later
     return [later.SCORE + helpers.ZERO for _ in completions]
@@ -34,6 +37,12 @@ def my_reward(completions, **kwargs):
 REPLACES = (
     "import sys\nsys.path = ['nowhere']\nsys.argv.append('x')\nsys.modules['json'] = None\ndef f(completions): 0\n"
 )
+
+
+def load_reward(target: str, *folders: Path):
+    """What the command line does before it probes."""
+    with imports_from(*folders_of(target), *folders):
+        return find_reward(target)
 
 
 def state() -> tuple:
@@ -68,7 +77,7 @@ def test_a_file_with_the_name_of_a_module_does_not_replace_it(name, write):
 def test_a_neighbor_with_the_name_of_a_module_does_not_replace_it(write):
     write("colorsys.py", "raise RuntimeError('the wrong one')")
     sys.modules.pop("colorsys", None)
-    assert load_attribute(f"{write('mine.py', 'from colorsys import rgb_to_hsv')}:rgb_to_hsv")(0, 0, 0) == (0, 0, 0)
+    assert load_reward(f"{write('mine.py', 'from colorsys import rgb_to_hsv')}:rgb_to_hsv")(0, 0, 0) == (0, 0, 0)
 
 
 def test_loading_leaves_everything_as_it_was(write):
@@ -78,7 +87,7 @@ def test_loading_leaves_everything_as_it_was(write):
     assert callable(load_reward(f"{mine}:my_reward")) and state() == before
     with imports_from(mine.parent):
         assert find_reward(f"{mine}:my_reward")(["42"]) == [1.0], "a neighbor is imported when the reward is called"
-        point = load_attribute(f"{mine}:Point")(3)
+        point = find_reward(f"{mine}:point")(3)
         assert pickle.loads(pickle.dumps(point)) == point
     assert state() == before
 
@@ -86,9 +95,9 @@ def test_loading_leaves_everything_as_it_was(write):
 def test_two_files_of_one_name_have_their_own_neighbors(tmp_path):
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
-        (tmp_path / folder / "helpers.py").write_text(f"NAME = {folder!r}")
-        (tmp_path / folder / "rewards.py").write_text("from helpers import NAME")
-    assert [load_attribute(f"{tmp_path / folder}/rewards.py:NAME") for folder in ("a", "b")] == ["a", "b"]
+        (tmp_path / folder / "helpers.py").write_text(f"def name():\n    return {folder!r}")
+        (tmp_path / folder / "rewards.py").write_text("from helpers import name")
+    assert [load_reward(f"{tmp_path / folder}/rewards.py:name")() for folder in ("a", "b")] == ["a", "b"]
 
 
 def test_a_module_is_found_in_a_folder_that_is_given_and_only_there(write):

@@ -7,21 +7,11 @@
     >>> [verdict.code for verdict in diagnose(log)]
     ['nan']
 
-`log` reads what any TRL since 0.14 wrote, `rules` holds one rule a code, `thresholds` every
-number that they hang on, `verdicts` what to do, `watching` the callback.
+`log` reads what any TRL since 0.14 wrote, `rules` holds one rule per code, `limits` every
+number that they depend on, `verdicts` what to do, `watching` the callback.
 """
 
 from .diagnosis import diagnose, diagnose_error, diagnose_file
 from .log import read_log
 from .metrics import METRICS, metrics_table, what_is
-from .thresholds import THRESHOLDS, Threshold
-from .verdicts import CODES, Verdict
-
-
-def __getattr__(name: str) -> object:
-    """`HealthCallback` comes with transformers, which takes seconds to import: only when it is asked for."""
-    if name != "HealthCallback":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .watching import HealthCallback
-
-    return HealthCallback
+from .verdicts import CODES

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from grpo_utils.errors import CourseError
 
+from ..findings import Finding
+from . import limits
 from .log import Log, find_file, read_history, read_log, read_text
 from .rules import AT_ONCE, IN_TIME, NOT_YET
-from .statistics import first, last, span
-from .thresholds import limit
-from .verdicts import CODES, EXPLAINS, NOTES, Verdict
+from .statistics import last, span
+from .verdicts import CODES, EXPLAINS, NOTES, verdict
 
 #: What an exception of too little memory says: PyTorch on CUDA, on ROCm, on a CPU; cuBLAS; vLLM.
 MEMORY_TEXTS = (
@@ -21,8 +22,10 @@ MEMORY_TEXTS = (
 )
 
 
-def diagnose(log_history: Sequence[dict], *, correctness: Sequence[str] = ()) -> list[Verdict]:
+def diagnose(log_history: Sequence[dict], *, correctness: Sequence[str] = ()) -> list[Finding]:
     """What is wrong with a run, causes before consequences; ``healthy`` first if nothing is, then quiet notes.
+
+    An alarm is an error; what it is too early to judge is a warning.
 
     Args:
         log_history: ``trainer.state.log_history``, or the same from a ``trainer_state.json``, of any
@@ -38,39 +41,38 @@ def diagnose(log_history: Sequence[dict], *, correctness: Sequence[str] = ()) ->
     'f = 0 for every completion of the last 10 steps and more'
 
     Raises:
-        CourseError: there is no step of a GRPO training in it.
+        CourseError: there is no step of a GRPO run in it.
     """
     return judge(read_history(log_history, correctness))
 
 
-def judge(log: Log) -> list[Verdict]:
+def judge(log: Log) -> list[Finding]:
     """The same of a log that was read."""
-    seen = {code: evidence for code, rule in AT_ONCE.items() if (evidence := rule(log))}
-    if "nan" not in seen and log.steps >= limit("fewest"):
-        seen |= {code: evidence for code, rule in IN_TIME.items() if (evidence := rule(log))}
-    explained = set().union(*(EXPLAINS.get(code, set()) for code in seen))
-    step = log.entries[-1]["step"]
+    seen = {rule.__name__: rule(log) for rule in AT_ONCE}
+    if not seen["nan"] and log.steps >= limits.FEWEST:
+        seen |= {rule.__name__: rule(log) for rule in IN_TIME}
+    seen = {code: evidence for code, evidence in seen.items() if evidence}
+    explained = set().union(*(EXPLAINS.get(code, ()) for code in seen))
+    step, accumulated = log.entries[-1]["step"], max(log.checked("accumulation"), default=1.0) > 1
     found = [
-        Verdict(code, *seen[code], step, quiet=code in NOT_YET and NOT_YET[code](log))
+        verdict(code, seen[code], step, code in NOT_YET and NOT_YET[code](log), accumulated)
         for code in CODES
         if code in seen and code not in explained
     ]
-    return found if any(verdict.code not in NOTES for verdict in found) else [_nothing_wrong(log, step), *found]
+    return found if set(seen) - explained - {*NOTES} else [_nothing_wrong(log, step), *found]
 
 
-def _nothing_wrong(log: Log, step: int) -> Verdict:
-    if log.steps < limit("fewest"):
-        return Verdict(
-            "too_short", f"{log.steps} logged steps; {limit('fewest'):g} are needed", {"steps": len(log)}, step
-        )
+def _nothing_wrong(log: Log, step: int) -> Finding:
+    if log.steps < limits.FEWEST:
+        return verdict("too_short", f"{log.steps} logged steps; {limits.FEWEST} are needed", step)
     rewards = log.values("reward")
-    few = min(int(limit("window")), len(rewards))
+    few = min(limits.WINDOW, len(rewards))
     said = f"reward {span(rewards)}, means of the first and last {few} of {len(rewards)} entries"
     tied = f"; {last(log.tied):.0%} of the groups tied at the end" if log.tied else ""
-    return Verdict("healthy", said + tied, {"reward_first": first(rewards), "reward": last(rewards)}, step)
+    return verdict("healthy", said + tied, step)
 
 
-def diagnose_file(path: str | Path) -> list[Verdict]:
+def diagnose_file(path: str | Path) -> list[Finding]:
     """The same of a file: a log (see `read_log`), or a text with the exception that ended a run.
 
     Raises:
@@ -80,38 +82,29 @@ def diagnose_file(path: str | Path) -> list[Verdict]:
     text = read_text(file).strip()
     if text.startswith(("{", "[")) or file.suffix in (".json", ".jsonl"):
         return diagnose(read_log(file))
-    ended_by = _ending(text)
+    lines = text.splitlines() or [""]
+    errors = [line.strip() for line in lines[-20:] if re.match(r"\s*[\w.]*(Error|Exception)\b", line)]
+    ended_by = diagnose_error(errors[-1]) if errors else None
     if not ended_by:
-        last_line = (text.splitlines() or [""])[-1][:120]
         raise CourseError(
             f"{str(file)!r} is neither a log (JSON) nor a text that ends in an error with a verdict; its last line is "
-            f"{last_line!r}. docs/troubleshooting.md lists many error texts; for a log give a trainer_state.json."
+            f"{lines[-1][:120]!r}. docs/troubleshooting.md lists many error texts; for a log give a trainer_state.json."
         )
     return [ended_by]
 
 
-def _ending(text: str) -> Verdict | None:
-    """The verdict on the exception with which a text ends, if there is one among its last lines."""
-    lines = [line for line in text.strip().splitlines()[-20:] if re.match(r"\s*[\w.]*(Error|Exception)\b", line)]
-    return diagnose_error(lines[-1].strip()) if lines else None
+def diagnose_error(error: BaseException | str, step: int = 0) -> Finding | None:
+    """The verdict that an exception amounts to, or None if it is not one of a run's own faults.
 
-
-def diagnose_error(error: BaseException | str, step: int = 0) -> Verdict | None:
-    """The verdict that an exception amounts to, or None if it is none of a run's own ills.
-
-    >>> diagnose_error(RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB.")).first[0]
+    >>> diagnose_error(RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB.")).fixes[0]
     'halve per_device_train_batch_size and double gradient_accumulation_steps (the same training, slower)'
     >>> diagnose_error(KeyError("answer")) is None
     True
     """
-    text = str(error)
-    if isinstance(error, MemoryError) or any(known in text for known in MEMORY_TEXTS):
-        return Verdict("out_of_memory", _first_line(text) or "MemoryError", {}, step)
-    if "probability tensor contains either `inf`, `nan` or element < 0" in text:
-        return Verdict("nan", _first_line(text), {}, step)
+    lines = str(error).strip().splitlines()
+    memory = [line.strip() for line in lines if any(known in line for known in MEMORY_TEXTS)]
+    if memory or isinstance(error, MemoryError):
+        return verdict("out_of_memory", [*memory, *lines, "MemoryError"][0][:160], step)
+    if "probability tensor contains either `inf`, `nan` or element < 0" in str(error):
+        return verdict("nan", lines[0][:160], step)
     return None
-
-
-def _first_line(text: str) -> str:
-    known = [line.strip() for line in text.splitlines() if any(part in line for part in MEMORY_TEXTS)]
-    return (known or text.strip().splitlines() or [""])[0][:160]

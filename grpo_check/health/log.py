@@ -13,20 +13,20 @@ with beta 0, too. Unsloth's own trainer logs no ``entropy``, a ``kl`` of 0.0 wit
 """
 
 import bisect
+import contextlib
 import itertools
 import json
 import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from numbers import Real
 from pathlib import Path
 from statistics import median
 
 from grpo_utils.errors import CourseError
 
+from . import limits
 from .names import kind_of
-from .thresholds import limit
 
 OLD_NAMES = {"completion_length": "completions/mean_length", "global_step": "step"}
 
@@ -38,17 +38,14 @@ class Log:
     Attributes:
         entries: the logged steps, each with its ``step``.
         checks: what the callback added.
-        truth: names of the rewards that measure correctness; if empty, told by their names.
+        truth: names of the rewards that measure correctness; if empty, their names decide.
+        rewards: the names of all reward functions, in their order.
     """
 
     entries: list[dict[str, float]] = field(default_factory=list)
     checks: list[dict[str, float]] = field(default_factory=list)
     truth: tuple[str, ...] = ()
-    rewards: dict[str, None] = field(default_factory=dict)  # names of all reward functions, in their order
-
-    def __len__(self) -> int:
-        """The number of logged entries."""
-        return len(self.entries)
+    rewards: dict[str, None] = field(default_factory=dict)
 
     def add(self, log_history: Iterable[dict]) -> None:
         """Read further entries, whatever their order; see `_place` for steps that come twice."""
@@ -57,7 +54,8 @@ class Log:
             if any(key.startswith("health/") for key in entry):
                 self.checks.append(entry)
             elif "reward" in entry:
-                entry["step"] = _step(entry, self.entries[-1]["step"] + 1 if self.entries else 1)
+                known = math.isfinite(entry.get("step", math.nan))
+                entry["step"] = int(entry["step"]) if known else self.entries[-1]["step"] + 1 if self.entries else 1
                 self._place(entry)
                 self.rewards |= {key.split("/")[1]: None for key in entry if re.fullmatch(r"rewards/.+/mean", key)}
 
@@ -87,39 +85,40 @@ class Log:
 
     @property
     def steps(self) -> int:
-        """Training steps that the entries stand for."""
-        return len(self) * self.per_entry
+        """Training steps that the entries cover."""
+        return len(self.entries) * self.per_entry
 
     def entries_in(self, steps: float) -> int:
-        """How many entries stand for so many training steps, at least one."""
+        """How many entries cover so many training steps, at least one."""
         return max(1, math.ceil(steps / self.per_entry))
 
-    def newest(self, key: str, steps: float) -> list[float]:
-        """The values of the last so many training steps, at least one entry."""
-        return self.values(key)[-self.entries_in(steps) :]
-
-    def values(self, key: str) -> list[float]:
-        """The values of one metric where it was logged, in the order of the steps; NaN and infinity left out."""
-        return [entry[key] for entry in self.entries if key in entry and math.isfinite(entry[key])]
+    def values(self, key: str, steps: float = math.inf) -> list[float]:
+        """The values of one metric where it was logged, of the last so many steps; NaN and infinity left out."""
+        values = [entry[key] for entry in self.entries if key in entry and math.isfinite(entry[key])]
+        return values if steps == math.inf else values[-self.entries_in(steps) :]
 
     def checked(self, key: str) -> list[float]:
         """The values of one of the callback's own checks."""
-        return [check[key] for check in self.checks if key in check]
+        return [check[f"health/{key}"] for check in self.checks if f"health/{key}" in check]
+
+    def kind(self, name: str) -> str:
+        """What a reward is for: what was said of it, or what its name says."""
+        return "correctness" if name in self.truth else kind_of(name)
 
     def of_kind(self, kind: str) -> list[str]:
         """The rewards of one kind, by their names; for correctness those that were said to be, if any were."""
         known = [name for name in self.rewards if self.means(name)]
         if kind == "correctness" and self.truth:
             return [name for name in known if name in self.truth]
-        return [name for name in known if kind_of(name) == kind and name not in self.truth]
-
-    def kind(self, name: str) -> str:
-        """What a reward is for: what was said of it, or what its name tells."""
-        return "correctness" if name in self.of_kind("correctness") else kind_of(name)
+        return [name for name in known if self.kind(name) == kind]
 
     def means(self, name: str) -> list[float]:
         """One reward's means."""
         return self.values(f"rewards/{name}/mean")
+
+    def spreads(self, name: str) -> list[float]:
+        """One reward's standard deviations."""
+        return self.values(f"rewards/{name}/std")
 
     def scores(self, name: str = "") -> tuple[list[float], list[float]]:
         """The means of one reward (of their sum, if not named), and the spreads of the same steps, if any."""
@@ -128,16 +127,11 @@ class Log:
         pairs = [pair for pair in both if all(map(math.isfinite, pair))]
         return ([mean for mean, _ in pairs], [std for _, std in pairs]) if pairs else (self.values(keys[0]), [])
 
-    def spreads(self, name: str) -> list[float]:
-        """One reward's standard deviations."""
-        return self.values(f"rewards/{name}/std")
-
     @property
     def tied(self) -> list[float]:
         """The share of tied groups at each step; before TRL 0.18, 1.0 where ``reward_std`` was 0 and else 0.0."""
-        if self.values("frac_reward_zero_std"):
-            return self.values("frac_reward_zero_std")
-        return [float(value == 0.0) for value in self.values("reward_std")]
+        spreads = self.values("reward_std")
+        return self.values("frac_reward_zero_std") or [float(spread == 0.0) for spread in spreads]
 
     @property
     def clipped(self) -> list[float]:
@@ -145,20 +139,20 @@ class Log:
 
         That limit is not logged. It is taken for seen where the longest is the same for several steps, and not short.
         """
-        if self.values("completions/clipped_ratio"):
-            return self.values("completions/clipped_ratio")
+        if shares := self.values("completions/clipped_ratio"):
+            return shares
         lengths = self.values("completions/mean_length")
         longest = self.values("completions/max_length") or lengths
         top = max(longest, default=0.0)
-        is_limit = top >= limit("short_limit") and top == int(top) and longest.count(top) >= limit("window")
-        return [float(is_limit and length >= limit("at_limit") * top) for length in lengths]
+        is_limit = top >= limits.SHORT_LIMIT and top == int(top) and longest.count(top) >= limits.WINDOW
+        return [float(is_limit and length >= limits.AT_LIMIT * top) for length in lengths]
 
 
 def read_history(log_history: Sequence[dict], correctness: Sequence[str] = ()) -> Log:
     """The training steps of ``trainer.state.log_history`` since its last restart.
 
     Raises:
-        CourseError: it holds no step of a GRPO training.
+        CourseError: it holds no step of a GRPO run.
     """
     if not isinstance(log_history, Sequence) or not all(isinstance(entry, dict) for entry in log_history):
         raise CourseError("A log is a list of dicts, one for each logged step, as in trainer.state.log_history.")
@@ -179,7 +173,8 @@ def numbers_of(raw: dict) -> dict[str, float]:
     >>> numbers_of({"completion_length": 80.0, "completions/mean_length": 90.0, "kl": None, "train/loss": "0.5"})
     {'completions/mean_length': 90.0, 'loss': 0.5}
     """
-    found = {key: _number(value) for key, value in raw.items() if isinstance(key, str) and _is_number(value)}
+    found = {key: _number(value) for key, value in raw.items() if isinstance(key, str)}
+    found = {key: number for key, number in found.items() if number is not None}
     return {today(key): number for key, number in found.items() if today(key) == key or today(key) not in found}
 
 
@@ -193,27 +188,17 @@ def today(key: str) -> str:
     return f"{key}/mean" if re.fullmatch(r"rewards/[^/]+", key) else OLD_NAMES.get(key, key)
 
 
-def _is_number(value: object) -> bool:
-    """A number, or one written as text, as some loggers do; TRL logs None for a reward that applied to nothing."""
-    if isinstance(value, str):
-        return bool(re.fullmatch(r"[+-]?(\d[\d.]{0,30}(e[+-]?\d{1,2})?|nan|inf(inity)?)", value.strip().lower()))
-    if not isinstance(value, Real) or isinstance(value, bool):
-        return False
-    return not isinstance(value, int) or abs(value) < 10**300
+def _number(value: object) -> float | None:
+    """A float, also of text, as some loggers write it; None for the rest (TRL logs it for a reward that never applied).
 
-
-def _number(value: object) -> float:
-    """As a float; what is beyond all reason is infinite, so that squares of the rest stay finite."""
+    What is beyond all reason is infinite, so that squares of the rest stay finite.
+    """
     try:
         number = float(value)
-    except ValueError:  # a text with two dots, say
-        return math.nan
-    return number if not abs(number) > 1e100 else math.copysign(math.inf, number)
-
-
-def _step(entry: dict[str, float], otherwise: int) -> int:
-    number = entry.get("step", math.nan)
-    return int(number) if math.isfinite(number) else otherwise
+    except (TypeError, ValueError, OverflowError):
+        return None
+    beyond = abs(number) > 1e100
+    return None if isinstance(value, bool) else math.copysign(math.inf, number) if beyond else number
 
 
 def read_log(path: str | Path) -> list[dict]:
@@ -226,14 +211,11 @@ def read_log(path: str | Path) -> list[dict]:
         CourseError: nothing there, or nothing that is a log.
     """
     file = find_file(path)
-    return _entries(_parse(read_text(file), file), file)
-
-
-def _entries(found: object, file: Path) -> list[dict]:
+    found = _parse(read_text(file), file)
     entries = found.get("log_history") if isinstance(found, dict) else found
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise CourseError(
-            f"{str(file)!r} holds no log: give a trainer_state.json (it lies in every checkpoint), "
+            f"{str(file)!r} holds no log: give a trainer_state.json (it is in every checkpoint), "
             "a JSON list of log entries, or JSON lines."
         )
     return entries
@@ -244,7 +226,7 @@ def read_text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise CourseError(f"{str(file)!r} is no text in UTF-8 ({error.reason}), so it is no log.") from error
+        raise CourseError(f"{str(file)!r} is not UTF-8 text ({error.reason}), so it is not a log.") from error
     except OSError as error:
         raise CourseError(f"{str(file)!r} cannot be read: {error.strerror}.") from error
 
@@ -252,17 +234,17 @@ def read_text(file: Path) -> str:
 def find_file(path: str | Path) -> Path:
     """The file itself, or of the trainer_state.json files in a folder that of the last step."""
     path = Path(path)
-    if path.is_dir():
-        states = sorted(path.rglob("trainer_state.json"), key=_last_step)
-        if not states:
-            raise CourseError(
-                f"There is no trainer_state.json in {str(path)!r} or below. Every checkpoint holds one "
-                "(save_strategy='steps'), and trainer.state.save_to_json(path) writes one."
-            )
-        return states[-1]
-    if not path.is_file():
+    if path.is_file():
+        return path
+    if not path.is_dir():
         raise CourseError(f"There is no file {str(path)!r}.")
-    return path
+    states = path.rglob("trainer_state.json")
+    if found := max(states, key=_last_step, default=None):
+        return found
+    raise CourseError(
+        f"There is no trainer_state.json in {str(path)!r} or below. Every checkpoint holds one "
+        "(save_strategy='steps'), and trainer.state.save_to_json(path) writes one."
+    )
 
 
 def _last_step(file: Path) -> int:
@@ -278,14 +260,13 @@ def _parse(text: str, file: Path) -> object:
     try:
         return json.loads(text)
     except json.JSONDecodeError as whole:
-        try:
+        with contextlib.suppress(ValueError, RecursionError):
             return [json.loads(line) for line in text.strip().splitlines() or [""]]
-        except (ValueError, RecursionError):
-            raise CourseError(
-                f"{str(file)!r} is no JSON: {whole.msg} in line {whole.lineno}. A log is JSON: a trainer_state.json, "
-                "a list of entries, or one entry a line (not a CSV, and not what a trainer prints). "
-                "Or was it cut off while it was written?"
-            ) from whole
+        raise CourseError(
+            f"{str(file)!r} is not JSON: {whole.msg} in line {whole.lineno}. A log is JSON: a trainer_state.json, "
+            "a list of entries, or one entry per line (not a CSV, and not what a trainer prints). "
+            "Or was it cut off while it was written?"
+        ) from whole
     except (ValueError, RecursionError) as error:  # an integer of thousands of digits, thousands of brackets
         raise CourseError(
             f"{str(file)!r} is JSON that cannot be read: {error}. A log holds only numbers and names."

@@ -63,7 +63,7 @@ def metrics_table(log_history: Sequence[dict]) -> str:
     | `step` | optimizer steps so far | 1 | 2 |
 
     Raises:
-        CourseError: there is no step of a GRPO training in it.
+        CourseError: there is no step of a GRPO run in it.
     """
     read_history(log_history)  # raises where there is nothing to show
     steps = [raw for raw in log_history if "reward" in numbers_of(raw)]

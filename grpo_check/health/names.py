@@ -1,25 +1,16 @@
-"""What a reward is for, as far as its name tells: correctness, form, length, a penalty, or nothing known."""
+"""What a reward is for, as far as its name says: correctness, form, length, a penalty, or nothing known."""
 
 import re
 
-FORM = {"format", "xml", "xmlcount", "tag", "tags", "think", "json", "structure", "structured", "style"}
-FORM |= {"strict", "soft", "form"}
-CORRECT = {"correct", "correctness", "accuracy", "accurate"}
-PERHAPS_CORRECT = {
-    "answer",
-    "answers",
-    "exact",
-    "solve",
-    "solved",
-    "truth",
-    "right",
-    "verify",
-    "verified",
-    "verifiable",
-}
-PERHAPS_CORRECT |= {"numbers", "equation", "math", "gsm8k", "countdown", "test", "tests", "pass"}
-LENGTH = {"length", "long", "longer", "short", "shorter", "brevity", "tokens", "words", "verbosity"}
-PENALTY = {"penalty", "punish", "punishment", "overlong", "repetition", "copyright"}
+#: The words of each kind; the first kind with a word of the name counts.
+WORDS = (
+    ("penalty", "penalty punish punishment overlong repetition copyright"),
+    ("length", "length long longer short shorter brevity tokens words verbosity"),
+    ("correctness", "correct correctness accuracy accurate"),
+    ("form", "format xml xmlcount tag tags think json structure structured style strict soft form"),
+    ("correctness", "answer answers exact solve solved truth right verify verified verifiable"),
+    ("correctness", "numbers equation math gsm8k countdown test tests pass"),
+)
 
 
 def kind_of(name: str) -> str:
@@ -31,11 +22,4 @@ def kind_of(name: str) -> str:
     ['correctness', 'length', 'other']
     """
     words = set(re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower().replace("-", "_").split("_"))
-    groups = (
-        ("penalty", PENALTY),
-        ("length", LENGTH),
-        ("correctness", CORRECT),
-        ("form", FORM),
-        ("correctness", PERHAPS_CORRECT),
-    )
-    return next((kind for kind, known in groups if words & known), "other")
+    return next((kind for kind, known in WORDS if words & {*known.split()}), "other")

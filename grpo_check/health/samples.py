@@ -1,63 +1,20 @@
 """What the policy says to held-out prompts while it trains, kept in files that a person can read."""
 
-import csv
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import TAGS, is_strictly_right, split_form
-from grpo_utils.run.measuring import sampling, wilson_interval
+
+from .statistics import wilson
 
 if TYPE_CHECKING:
-    import torch
     from datasets import Dataset
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 COLUMNS = ("step", "n", "in_form", "low", "high", "right", "ended", "distinct")
-
-
-@dataclass(frozen=True)
-class Samples:
-    """Completions of ``n`` held-out prompts: texts, and for each whether it is in form, right and ended.
-
-    ``formed`` and ``right`` are empty where there is no form to check, or no gold answer.
-    """
-
-    prompts: list[str]
-    golds: list[str]
-    texts: list[str]
-    formed: list[bool]
-    right: list[bool]
-    ended: list[bool]
-
-    @property
-    def distinct(self) -> float:
-        """Different completions for each different gold answer (prompt, if there are no golds); at most 1."""
-        wanted = len(set(self.golds or self.prompts))
-        return min(1.0, len(set(self.texts)) / wanted)
-
-    def row(self, step: int) -> dict:
-        """One line of ``checks.csv``: shares of ``n``, the format rate with its 95 % Wilson interval."""
-        n, rates = len(self.texts), {"ended": sum(self.ended) / len(self.texts), "distinct": self.distinct}
-        if self.formed:
-            low, high = wilson_interval(sum(self.formed), n)
-            rates |= {"in_form": sum(self.formed) / n, "low": low, "high": high}
-        if self.right:
-            rates["right"] = sum(self.right) / n
-        return {"step": step, "n": n, **{name: round(rate, 3) for name, rate in rates.items()}}
-
-    def page(self, step: int) -> str:
-        """The samples for a reader."""
-        lines = [f"=== step {step}"]
-        for i, (prompt, text) in enumerate(zip(self.prompts, self.texts, strict=True)):
-            marks = ["in form" if self.formed[i] else "not in form"] if self.formed else []
-            marks += ["right" if self.right[i] else "not right"] if self.right else []
-            marks += [] if self.ended[i] else ["cut off"]
-            gold = f"  (gold: {self.golds[i]})" if self.golds else ""
-            lines += [f"--- {prompt}{gold}", text, f"[{', '.join(marks)}]"]
-        return "\n".join(lines) + "\n\n"
 
 
 def choose_rows(rows: "Dataset | Sequence[dict]", count: int) -> list[dict]:
@@ -75,7 +32,7 @@ def choose_rows(rows: "Dataset | Sequence[dict]", count: int) -> list[dict]:
 
 
 def asked_form(rows: Sequence[dict]) -> Callable[[str], bool] | None:
-    """How to tell the course's form, if the prompts ask for it; another form this module cannot know."""
+    """How to recognize the course's form, if the prompts ask for it; another form this module cannot know."""
     return in_course_form if all(tag in str(rows[0]["prompt"]) for tag in TAGS) else None
 
 
@@ -92,76 +49,110 @@ def take_samples(
     batch_size: int,
     in_form: Callable[[str], bool] | None,
     template: dict | None = None,
-) -> Samples:
+) -> list[dict]:
     """Sample one completion for each row at temperature 1, leaving random numbers and mode as they were.
 
-    A training that is watched so goes the way it would have gone unwatched. ``template`` goes to
+    A run that is watched so goes the way it would have gone unwatched. ``template`` goes to
     the chat template, as `GRPOConfig`'s ``chat_template_kwargs``.
+
+    Returns:
+        For each row ``prompt``, ``gold``, ``text``, and whether it is ``in_form``, ``right`` and ``ended``; None where
+        there is no form to check, or no gold answer.
     """
     import torch
 
-    texts, ended = [], []
-    with sampling(model), torch.random.fork_rng(), torch.inference_mode():
+    samples = []
+    answered = all(isinstance(row.get("answer"), str) for row in rows)
+    with _evaluating(model), torch.random.fork_rng(), torch.inference_mode():
         torch.manual_seed(0)
         for start in range(0, len(rows), batch_size):
-            prompts = [row["prompt"] for row in rows[start : start + batch_size]]
-            new = _generate(model, tokenizer, prompts, max_new_tokens, template or {})
-            texts += tokenizer.batch_decode(new, skip_special_tokens=True)
-            ended += (new == tokenizer.eos_token_id).any(dim=1).tolist()
-    return _judged(rows, texts, ended, in_form)
+            batch = rows[start : start + batch_size]
+            texts, ended = _generate(model, tokenizer, [row["prompt"] for row in batch], max_new_tokens, template or {})
+            for row, text, end in zip(batch, texts, ended, strict=True):
+                prompt, gold = row["prompt"], row["answer"] if answered else None
+                samples.append(
+                    {
+                        "prompt": prompt if isinstance(prompt, str) else str(prompt[-1]["content"]),
+                        "gold": gold,
+                        "text": text,
+                        "in_form": in_form(text) if in_form else None,
+                        "right": is_strictly_right(text, gold) if in_form and answered else None,
+                        "ended": end,
+                    }
+                )
+    return samples
 
 
-def _judged(rows: Sequence[dict], texts: list[str], ended: list[bool], in_form: Callable | None) -> Samples:
-    golds = [row["answer"] for row in rows] if all(isinstance(row.get("answer"), str) for row in rows) else []
-    return Samples(
-        prompts=[
-            row["prompt"] if isinstance(row["prompt"], str) else str(row["prompt"][-1]["content"]) for row in rows
-        ],
-        golds=golds,
-        texts=texts,
-        formed=[in_form(text) for text in texts] if in_form else [],
-        right=[is_strictly_right(text, gold) for text, gold in zip(texts, golds, strict=True)]
-        if golds and in_form
-        else [],
-        ended=ended,
-    )
+@contextmanager
+def _evaluating(model: "PreTrainedModel") -> Iterator[None]:
+    """Put a model into evaluation mode, and afterwards back into the mode that it was in.
+
+    A model that Unsloth loaded turns gradient checkpointing off to sample, and only its ``for_training`` turns it on.
+    """
+    was_training = model.training
+    checkpointing = next(filter(None, (getattr(m, "gradient_checkpointing", False) for m in model.modules())), False)
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(was_training)
+        if was_training and hasattr(model, "for_training"):
+            model.for_training(use_gradient_checkpointing=checkpointing)
 
 
 def _generate(
     model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", prompts: list, max_new_tokens: int, template: dict
-) -> "torch.Tensor":
-    """New tokens of shape (prompts, at most max_new_tokens); strings as they are, messages in the chat template."""
+) -> tuple[list[str], list[bool]]:
+    """Texts, and whether each has ended; strings are sampled from as they are, messages in the chat template."""
     plain = isinstance(prompts[0], str)
-    texts = [
-        prompt
-        if plain
-        else tokenizer.apply_chat_template(prompt, add_generation_prompt=True, tokenize=False, **template)
-        for prompt in prompts
-    ]
+    how = dict(template, add_generation_prompt=True, tokenize=False)
+    texts = prompts if plain else [tokenizer.apply_chat_template(prompt, **how) for prompt in prompts]
     inputs = tokenizer(text=texts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=plain)
-    output = model.generate(
-        **inputs.to(model.device),
-        max_new_tokens=max_new_tokens,
-        do_sample=True,
-        temperature=1.0,
-        top_p=1.0,
-        top_k=0,
-        use_cache=True,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-    )
-    return output[:, inputs["input_ids"].shape[1] :]
+    ends = dict(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
+    sampling = dict(do_sample=True, temperature=1.0, top_p=1.0, top_k=0, use_cache=True)
+    output = model.generate(**inputs.to(model.device), max_new_tokens=max_new_tokens, **sampling, **ends)
+    new = output[:, inputs["input_ids"].shape[1] :]
+    ended = (new == tokenizer.eos_token_id).any(dim=1).tolist()
+    return tokenizer.batch_decode(new, skip_special_tokens=True), ended
 
 
-def keep(folder: Path, step: int, samples: Samples) -> None:
-    """Add to ``samples.txt`` and ``checks.csv``; what an earlier part of the run wrote stays."""
+def share(samples: Sequence[dict], what: str) -> float | None:
+    """The share of the samples of which something is true, if it is known."""
+    known = [sample[what] for sample in samples if sample[what] is not None]
+    return sum(known) / len(known) if known else None
+
+
+def distinct(samples: Sequence[dict]) -> float:
+    """Different completions for each different gold answer (prompt, if there are no golds); at most 1.
+
+    >>> distinct([{"prompt": "a", "gold": "1", "text": "x"}, {"prompt": "b", "gold": "2", "text": "x"}])
+    0.5
+    """
+    wanted = {sample["gold"] or sample["prompt"] for sample in samples}
+    return min(1.0, len({sample["text"] for sample in samples}) / len(wanted))
+
+
+def keep(folder: Path, step: int, samples: Sequence[dict]) -> None:
+    """Add to ``samples.txt`` and ``checks.csv``; what an earlier part of the run wrote stays.
+
+    The format rate has its 95 % Wilson interval, ``low`` to ``high``.
+    """
+    import pandas
+
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "samples.txt").open("a", encoding="utf-8") as page:
-        page.write(samples.page(step))
+        page.write("\n".join([f"=== step {step}", *map(_shown, samples)]) + "\n\n")
+    row = {what: share(samples, what) for what in ("in_form", "right", "ended")}
+    if row["in_form"] is not None:
+        row["low"], row["high"] = wilson(sum(sample["in_form"] for sample in samples), len(samples))
+    row |= {"step": step, "n": len(samples), "distinct": distinct(samples)}
     table = folder / "checks.csv"
-    is_new = not table.exists()
-    with table.open("a", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        if is_new:
-            writer.writeheader()
-        writer.writerow(samples.row(step))
+    pandas.DataFrame([row], columns=COLUMNS).round(3).to_csv(table, mode="a", header=not table.exists(), index=False)
+
+
+def _shown(sample: dict) -> str:
+    """A sample for a reader."""
+    marks = {"in_form": ("in form", "not in form"), "right": ("right", "not right"), "ended": ("", "cut off")}
+    said = [words[not sample[what]] for what, words in marks.items() if sample[what] is not None]
+    gold = f"  (gold: {sample['gold']})" if sample["gold"] is not None else ""
+    return f"--- {sample['prompt']}{gold}\n{sample['text']}\n[{', '.join(filter(None, said))}]"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from .thresholds import limit
+from . import limits
 
 #: Steps that must have ended before it is known how long one takes; the first ones compile and fill caches.
 FIRST_STEPS = 3
@@ -31,36 +31,34 @@ class Watchdog:
     """
 
     def __init__(self, say: Callable[[str, str, str], None], page: Path):
-        self.say, self.page = say, page
+        self.say, self.page, self.file = say, page, None
         self.seconds: list[float] = []  # of the steps so far
         self.longest_stall = 0.0
-        self.began = time.monotonic()
-        self.told = self.running = False
-        self.ended = threading.Event()
-        self.trained_in = threading.get_ident()
-        self.file = None
+        self.began: float | None = None  # when the step that runs now did
+        self.told = False
+        self.ended, self.trained_in = threading.Event(), threading.get_ident()
 
     def step_began(self) -> None:
         """Start timing. What comes between two steps (evaluation, a checkpoint, samples) is not timed."""
-        self.began, self.running = time.monotonic(), True
+        self.began = time.monotonic()
         if self.file:
             faulthandler.dump_traceback_later(2 * self.patience(), file=self.file)
 
     def step_ended(self) -> None:
         """Stop timing. A step that was called a stall counts too, so that patience adapts to slower steps."""
-        if self.running:
+        if self.began is not None:
             self.seconds = [*self.seconds[-99:], time.monotonic() - self.began]
-        self.running = self.told = False
+        self.began, self.told = None, False
         if self.file:
             faulthandler.cancel_dump_traceback_later()
-        if len(self.seconds) == FIRST_STEPS and not self.file:
+        elif len(self.seconds) == FIRST_STEPS:
             self.page.parent.mkdir(parents=True, exist_ok=True)
             self.file = self.page.open("a", encoding="utf-8")
             threading.Thread(target=self._watch, name="health-watchdog", daemon=True).start()
 
     def patience(self) -> float:
         """Seconds after which a step is called stalled."""
-        return max(limit("stalled_seconds"), limit("stalled") * median(self.seconds), 2 * max(self.seconds))
+        return max(limits.STALLED_SECONDS, limits.STALLED * median(self.seconds), 2 * max(self.seconds))
 
     def stop(self) -> None:
         """End the watch."""
@@ -71,11 +69,12 @@ class Watchdog:
             file.close()
 
     def _watch(self) -> None:
-        while not self.ended.wait(min(1.0, limit("stalled_seconds") / 4)):
+        while not self.ended.wait(min(1.0, limits.STALLED_SECONDS / 4)):
+            began = self.began  # the other thread may end the step meanwhile
             if not self._is_training():
                 self.stop()
-            elif self.running and not self.told and time.monotonic() - self.began > self.patience():
-                self._tell()
+            elif began is not None and not self.told and time.monotonic() - began > self.patience():
+                self._tell(time.monotonic() - began)
 
     def _is_training(self) -> bool:
         """Whether the trainer's ``train`` is still on the stack of the thread that it was called in."""
@@ -84,18 +83,12 @@ class Watchdog:
         frame = sys._current_frames().get(self.trained_in)
         return any(code.f_code is Trainer.train.__code__ for code, _ in traceback.walk_stack(frame)) if frame else False
 
-    def _tell(self) -> None:
-        self.told = True
-        waited, usual = time.monotonic() - self.began, median(self.seconds)
-        self.longest_stall = max(self.longest_stall, waited)
-        stacks = _stacks()
+    def _tell(self, waited: float) -> None:
+        self.told, self.longest_stall = True, max(self.longest_stall, waited)
+        stacks = {ident: traceback.format_stack(frame) for ident, frame in sys._current_frames().items()}
+        usual = f"one usually takes {median(self.seconds):.3g}"
         self.say(
-            f"stalled: no step has ended for {waited:.0f} seconds; one usually takes {usual:.3g}. Nothing was stopped.",
-            "".join(stacks[self.trained_in][-INNERMOST:]),
+            f"stalled: no step has ended for {waited:.0f} seconds; {usual}. Nothing was stopped.",
+            "".join(stacks[self.trained_in][-INNERMOST:]),  # the most recent call last
             "\n".join(f"thread {ident}:\n{''.join(calls)}" for ident, calls in stacks.items()),
         )
-
-
-def _stacks() -> dict[int, list[str]]:
-    """Where each thread is, the most recent call last."""
-    return {ident: traceback.format_stack(frame) for ident, frame in sys._current_frames().items()}

@@ -5,17 +5,17 @@ import math
 from collections.abc import Sequence
 from statistics import fmean, pvariance
 
-from .thresholds import limit
+from . import limits
 
 
 def first(values: Sequence[float]) -> float:
     """The mean of the first few values."""
-    return fmean(values[: int(limit("window"))])
+    return fmean(values[: limits.WINDOW])
 
 
 def last(values: Sequence[float]) -> float:
     """The mean of the last few values."""
-    return fmean(values[-int(limit("window")) :])
+    return fmean(values[-limits.WINDOW :])
 
 
 def noise(values: Sequence[float]) -> float:
@@ -38,7 +38,7 @@ def sigmas(values: Sequence[float], at: int = 0, few: int | None = None) -> floa
     >>> sigmas([0.1, 0.2, 0.1, 0.2, 0.1, 0.9, 1.0, 0.9, 1.0, 0.9]) > 5
     True
     """
-    few = few or int(limit("window"))
+    few = few or limits.WINDOW
     return _in_errors(fmean(values[-few:]) - fmean(values[at : at + few]), noise(values) * math.sqrt(2 / few))
 
 
@@ -48,17 +48,17 @@ def _in_errors(change: float, error: float) -> float:
 
 def rises(values: Sequence[float], at: int = 0) -> bool:
     """Whether the last few values are surely above those at ``at``."""
-    return sigmas(values, at) >= limit("sure")
+    return sigmas(values, at) >= limits.SURE
 
 
 def falls(values: Sequence[float], at: int = 0) -> bool:
     """Whether the last few values are surely below those at ``at``."""
-    return sigmas(values, at) <= -limit("sure")
+    return sigmas(values, at) <= -limits.SURE
 
 
 def best(values: Sequence[float]) -> tuple[float, int]:
     """The best mean over a window, and where that window begins."""
-    window = int(limit("window"))
+    window = limits.WINDOW
     means = [fmean(values[start : start + window]) for start in range(max(1, len(values) - window + 1))]
     return max(means), means.index(max(means))
 
@@ -74,7 +74,7 @@ def clearest_rise(values: Sequence[float]) -> float:
     >>> clearest_rise([0.3, 0.5] * 100) < 1
     True
     """
-    few = min(max(int(limit("window")), len(values) // 10), len(values) // 2)
+    few = min(max(limits.WINDOW, len(values) // 10), len(values) // 2)
     distances = [few * times for times in (1, 2, 4) if 0 < few * times <= len(values) // 2]
     splits = {*distances, *(len(values) - distance for distance in distances)}
     return max((_step_up(values, split) for split in splits), default=0.0)
@@ -97,7 +97,7 @@ def payable(means: Sequence[float], spreads: Sequence[float]) -> tuple[float, fl
     (-50.0, -45.0)
     """
     center, spread = fmean(means), math.sqrt(fmean(s * s for s in spreads)) if spreads else 0.0
-    if len(spreads) == len(means) and max(spreads) - min(spreads) > limit("constant") * (1 + spread):
+    if len(spreads) == len(means) and max(spreads) - min(spreads) > limits.CONSTANT * (1 + spread):
         low, high = _from_variances([mean - center for mean in means], spreads)
         low, high = center + low, center + high
     elif min(means) >= 0:
@@ -129,3 +129,15 @@ def share_right(means: Sequence[float], spreads: Sequence[float]) -> float:
 def span(values: Sequence[float]) -> str:
     """From first to last, in words."""
     return f"{first(values):.3g} -> {last(values):.3g}"
+
+
+def wilson(hits: int, n: int) -> tuple[float, float]:
+    """The 95 % Wilson interval of a share.
+
+    >>> [round(end, 3) for end in wilson(190, 200)]
+    [0.91, 0.973]
+    """
+    from scipy.stats import binomtest
+
+    low, high = binomtest(hits, n).proportion_ci(method="wilson")
+    return float(low), float(high)

@@ -1,18 +1,6 @@
-"""What can be wrong with a run: every code, why it matters, and what to try first."""
+"""What can be wrong with a run: every code, what it means, why it matters, and what to try first."""
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
-
-PAGE = "docs/troubleshooting.md"
-
-
-class Meaning(NamedTuple):
-    """What a code says, why that matters, and what to try, the likeliest first."""
-
-    title: str
-    why: str
-    first: tuple[str, ...]
-
+from ..findings import Finding
 
 #: A known fault of some releases (unsloth#3129); first where accumulation is known, left out where there is none.
 ACCUMULATION = (
@@ -20,245 +8,182 @@ ACCUMULATION = (
     "is in the library's accumulation: upgrade unsloth and trl"
 )
 
-#: In the order in which they are told: causes before consequences.
+#: What each code means, why it matters, and what to do, the most likely fix first; causes before consequences.
 CODES = {
-    "nan": Meaning(
-        "the loss or the gradient is no number",
+    "nan": (
+        "the loss or the gradient is not a number",
         "the weights are lost, and every further step is wasted",
-        (
-            "go back to the last checkpoint",
-            ACCUMULATION,
-            "fp16: compute in bf16 or fp32 (Gemma 3 overflows fp16)",
-            "divide learning_rate by 10",
-            "look for a reward that returns inf or nan: probe it",
-        ),
+        "go back to the last checkpoint",
+        ACCUMULATION,
+        "fp16: compute in bf16 or fp32 (Gemma 3 overflows fp16)",
+        "divide learning_rate by 10",
+        "look for a reward that returns inf or nan: probe it",
     ),
-    "out_of_memory": Meaning(
-        "the memory was not enough",
+    "out_of_memory": (
+        "the memory was too small",
         "the run is over, and the next one ends at the same place",
-        (
-            "halve per_device_train_batch_size and double gradient_accumulation_steps (the same training, slower)",
-            "if it ended while sampling: keep steps_per_generation as it was, so that fewer are sampled at once",
-            "turn gradient_checkpointing on",
-            "shorten max_completion_length",
-            "load the base in 4 bits",
-            "optim='adamw_8bit'",
-            "take fewer num_generations (not under 4), or a smaller model",
-        ),
+        "halve per_device_train_batch_size and double gradient_accumulation_steps (the same training, slower)",
+        "if it ended while sampling: keep steps_per_generation as it was, so that fewer are sampled at once",
+        "turn gradient_checkpointing on",
+        "shorten max_completion_length",
+        "load the base in 4 bits",
+        "optim='adamw_8bit'",
+        "take fewer num_generations (not under 4), or a smaller model",
     ),
-    "kl_explosion": Meaning(
+    "kl_explosion": (
         "the policy has run away from the reference model",
         "what the base model could do is lost, and the KL term now rules the loss",
-        (
-            "go back to the last checkpoint",
-            "divide learning_rate by 10",
-            "raise beta",
-            "look for a reward that pays for nonsense: probe it",
-        ),
+        "go back to the last checkpoint",
+        "divide learning_rate by 10",
+        "raise beta",
+        "look for a reward that pays for nonsense: probe it",
     ),
-    "string_prompt": Meaning(
+    "string_prompt": (
         "the prompts are plain strings, and the model is a chat model",
         "TRL applies the chat template to lists of messages only, so the model never sees a question as it knows it",
-        ("make each prompt a list of messages: chat_prompt(question)",),
+        "make each prompt a list of messages: chat_prompt(question)",
     ),
-    "mode_collapse": Meaning(
+    "mode_collapse": (
         "the policy has collapsed",
-        "it says the same to every prompt, or noise; groups of equal completions teach nothing, so it stays there",
-        (
-            "go back to the last checkpoint",
-            "divide learning_rate by 10",
-            "look at the samples: what is repeated is what the rewards pay",
-            "did the prompts become much harder at that step? Then it is no collapse",
-        ),
+        "it says the same to every prompt, or only noise; groups of equal completions teach nothing, so it stays there",
+        "go back to the last checkpoint",
+        "divide learning_rate by 10",
+        "look at the samples: what is repeated is what the rewards pay",
+        "did the prompts become much harder at that step? Then it is not a collapse",
     ),
-    "length_hacking": Meaning(
+    "length_hacking": (
         "the length changes and the reward rises, but correctness does not",
         "the policy is paid for its length, not for its answers",
-        (
-            "take the length reward out, or pay it only where the answer is right",
-            "give correctness more weight than all the rest together",
-            "cut long ramblings with a limit, not with a reward",
-        ),
+        "take the length reward out, or pay it only where the answer is right",
+        "give correctness more weight than all the rest together",
+        "cut long ramblings with a limit, not with a reward",
     ),
-    "all_truncated": Meaning(
+    "all_truncated": (
         "nearly every completion is cut off",
-        "the answer stands at the end, so it is never seen, and only the beginnings are paid",
-        (
-            "raise max_completion_length (see completions/max_terminated_length of a run that ended)",
-            "ask for a shorter answer in the system prompt",
-            "mask_truncated_completions=True only if most do end: it drops the cut ones from the loss",
-        ),
+        "the answer comes at the end, so it is never seen, and only the beginnings are paid",
+        "raise max_completion_length (see completions/max_terminated_length of a run that ended)",
+        "ask for a shorter answer in the system prompt",
+        "mask_truncated_completions=True only if most do end: it drops the cut ones from the loss",
     ),
-    "no_eos": Meaning(
+    "no_eos": (
         "no completion ever ends",
         "an answer that never ends is cut off; rewards see half a text, and every step takes the longest time",
-        (
-            "prompts must be lists of messages: a plain string gets no chat template",
-            "tokenizer.eos_token must be the token that ends a turn in the chat template",
-            "a base model without a chat template: end the few-shot examples with the EOS token",
-        ),
+        "prompts must be lists of messages: a plain string gets no chat template",
+        "tokenizer.eos_token must be the token that ends a turn in the chat template",
+        "a base model without a chat template: end the few-shot examples with the EOS token",
     ),
-    "dead_reward": Meaning(
+    "dead_reward": (
         "a reward gives the same score to everything",
         "it cannot tell a better completion from a worse one, so it teaches nothing",
-        (
-            "probe it on a right and a wrong completion written by hand",
-            "a regular expression over lines needs re.DOTALL",
-            "does it read the form and the columns that the data really has?",
-            "a penalty that never had to strike is harmless",
-        ),
+        "probe it on a right and a wrong completion written by hand",
+        "a regular expression over lines needs re.DOTALL",
+        "does it read the form and the columns that the data really has?",
+        "a penalty that was never triggered is harmless",
     ),
-    "no_gradient": Meaning(
+    "no_gradient": (
         "nearly every group is tied",
         "the advantage of each completion is zero, and so is the gradient: these steps train nothing",
-        (
-            "does the reward look at the completion at all, or only at the prompt?",
-            "leave out prompts that are always or never solved",
-            "take easier or harder prompts, or a reward with steps in between",
-            "raise num_generations or temperature, so that a group differs",
-        ),
+        "does the reward look at the completion at all, or only at the prompt?",
+        "leave out prompts that are always or never solved",
+        "take easier or harder prompts, or a reward with steps in between",
+        "raise num_generations or temperature, so that a group differs",
     ),
-    "saturated": Meaning(
+    "saturated": (
         "the groups are tied because nearly all answers are right",
         "there is nothing left to learn from these prompts; more steps only add noise",
-        ("stop here and evaluate", "go on with harder prompts"),
+        "stop here and evaluate",
+        "go on with harder prompts",
     ),
-    "reward_hacking_suspected": Meaning(
+    "reward_hacking_suspected": (
         "one reward rises while correctness falls",
         "the policy has found something that pays better than being right",
-        (
-            "read the samples: what do they now have in common?",
-            "attack that reward: python -m grpo_check probe FILE.py:function",
-            "give correctness more weight than all the rest together",
-        ),
+        "read the samples: what do they now have in common?",
+        "attack that reward: python -m grpo_check probe FILE.py:function",
+        "give correctness more weight than all the rest together",
     ),
-    "format_ignored": Meaning(
+    "format_ignored": (
         "hardly any completion is in the asked form",
         "rewards that read the answer from the form see none",
-        (
-            "say the form in the system prompt, with an example",
-            "pay parts of the form, so that there is a slope to climb",
-            "teach the form with a few hundred rows of SFT first",
-        ),
+        "say the form in the system prompt, with an example",
+        "pay parts of the form, so that there is a slope to climb",
+        "teach the form with a few hundred rows of SFT first",
     ),
-    "no_learning": Meaning(
+    "no_learning": (
         "the reward does not rise",
         "so far this run has shown nothing; a large model with a small rate may need a hundred steps and more",
-        (
-            "raise learning_rate (an adapter takes 1e-5 to 1e-4)",
-            "are the advantages noise? take larger groups or more prompts a step",
-            "is the task within reach: is any completion right now and then?",
-        ),
+        "raise learning_rate (an adapter takes 1e-5 to 1e-4)",
+        "are the advantages noise? take larger groups or more prompts per step",
+        "is the task within reach: is a completion sometimes right?",
     ),
-    "slow_steps": Meaning(
+    "slow_steps": (
         "the steps take longer and longer",
         "the run will not end when you think",
-        (
-            "is another process on this machine, or is memory being swapped?",
-            "time the rewards: a slow one holds up every step",
-            "a GPU that is too hot slows down",
-        ),
+        "is another process on this machine, or is memory being swapped?",
+        "time the rewards: a slow one holds up every step",
+        "a GPU that is too hot slows down",
     ),
-    "stalled": Meaning(
+    "stalled": (
         "a step does not end",
         "the run hangs, and no log shows it",
-        (
-            "find out where the process is: health/verdicts.txt has the stack of every thread",
-            "in a reward: bound its time (a regular expression with nested quantifiers, a request without a timeout)",
-            "in generate or a collective call: check that every process still runs (nvidia-smi, py-spy)",
-        ),
+        "find out where the process is: health/verdicts.txt has the stack of every thread",
+        "in a reward: bound its time (a regular expression with nested quantifiers, a request without a timeout)",
+        "in generate or a collective call: check that every process still runs (nvidia-smi, py-spy)",
     ),
-    "growing_completions": Meaning(
+    "growing_completions": (
         "completions grow",
         "if the reasoning helps, accuracy rises too; if not, each step just takes longer",
-        (
-            "watch completions/clipped_ratio: answers that reach the limit lose their endings",
-            "if accuracy does not rise: loss_type='dr_grpo' or 'dapo' does not favor long wrong answers (lesson 08)",
-        ),
+        "watch completions/clipped_ratio: answers that reach the limit lose their endings",
+        "if accuracy does not rise: loss_type='dr_grpo' or 'dapo' does not favor long wrong answers (lesson 08)",
     ),
-    "shrinking_completions": Meaning(
+    "shrinking_completions": (
         "completions shrink",
         "losing rambling does no harm; losing reasoning does",
-        (
-            "compare accuracy on held-out prompts with that of the base model",
-            "read the samples: is the reasoning gone, or only the padding?",
-            "if accuracy falls: remove what pays for brevity; pay for the form only with a right answer",
-        ),
+        "compare accuracy on held-out prompts with that of the base model",
+        "read the samples: is the reasoning gone, or only the padding?",
+        "if accuracy falls: remove what pays for brevity; pay for the form only with a right answer",
     ),
-    "too_short": Meaning(
-        "too few steps to judge", "ordinary noise looks like a trend", ("log every step (logging_steps=1), and wait",)
+    "too_short": (
+        "too few steps to judge",
+        "ordinary noise looks like a trend",
+        "log every step (logging_steps=1), and wait",
     ),
-    "healthy": Meaning("nothing wrong is seen", "that is no proof: evaluate on held-out prompts", ()),
+    "healthy": ("nothing wrong is seen", "", "evaluate on held-out prompts: a log proves nothing"),
 }
 
-#: What a verdict explains is not told beside it.
-_FOLLOWS = {"no_eos", "all_truncated", "dead_reward", "no_gradient", "no_learning", "format_ignored"}
-_FOLLOWS |= {"length_hacking", "reward_hacking_suspected", "growing_completions", "shrinking_completions"}
-#: Codes that say what changed and not that anything is wrong.
+#: Codes that say what changed and not that anything is wrong, and all that are no alarm.
 NOTES = ("shrinking_completions", "growing_completions")
+QUIET = ("healthy", "too_short", "saturated", *NOTES)
+#: What a verdict explains is not reported with it.
+_UNPAID = {"dead_reward", "no_gradient", "no_learning", "format_ignored"}
+_FOLLOWS = {*_UNPAID, "no_eos", "all_truncated", "length_hacking", "reward_hacking_suspected", *NOTES}
 EXPLAINS = {
     "nan": set(CODES) - {"nan"},
     "kl_explosion": {*_FOLLOWS, "mode_collapse"},
-    "string_prompt": {"dead_reward", "no_gradient", "no_eos", "all_truncated", "no_learning", "format_ignored"},
+    "string_prompt": {*_UNPAID, "no_eos", "all_truncated"},
     "mode_collapse": _FOLLOWS,
-    "no_eos": {"dead_reward", "no_gradient", "no_learning", "format_ignored", *NOTES},
-    "all_truncated": {"dead_reward", "no_gradient", "no_learning", "format_ignored", *NOTES},
+    "no_eos": {*_UNPAID, *NOTES},
+    "all_truncated": {*_UNPAID, *NOTES},
     "no_gradient": {"no_learning"},
     "saturated": {"no_learning"},
     "length_hacking": {"all_truncated", "no_gradient", "no_learning", *NOTES},
     "reward_hacking_suspected": {"no_learning"},
 }
 
-#: Codes that are no alarm.
-QUIET = ("healthy", "too_short", "saturated", *NOTES)
 
+def verdict(code: str, seen: str, step: int, early: bool = False, accumulated: bool = False) -> Finding:
+    """A finding about a run; one that it is too ``early`` to call an alarm is a warning.
 
-@dataclass(frozen=True)
-class Verdict:
-    """One finding about a run.
-
-    Attributes:
-        code: one of `CODES`.
-        seen: the numbers that triggered it, in a sentence.
-        numbers: the same numbers by name.
-        step: the training step at which the log ended that was judged.
-        quiet: whether it is too early to call it an alarm.
+    >>> print(verdict("saturated", "80% of the groups tied, reward 2.9", 60))
+    note    saturated: the groups are tied because nearly all answers are right (step 60).
+            80% of the groups tied, reward 2.9
+            Why: there is nothing left to learn from these prompts; more steps only add noise
+            Do:  stop here and evaluate
+                 go on with harder prompts
+            More: docs/troubleshooting.md#saturated
     """
-
-    code: str
-    seen: str
-    numbers: dict[str, float] = field(default_factory=dict)
-    step: int = 0
-    quiet: bool = False
-
-    @property
-    def title(self) -> str:
-        """The code in words."""
-        return CODES[self.code].title
-
-    @property
-    def why(self) -> str:
-        """Why it matters."""
-        return CODES[self.code].why
-
-    @property
-    def first(self) -> tuple[str, ...]:
-        """What to try, most likely cause first."""
-        ways = CODES[self.code].first
-        return (ACCUMULATION, *(way for way in ways if way != ACCUMULATION)) if "accumulation" in self.numbers else ways
-
-    @property
-    def link(self) -> str:
-        """Where more stands about it."""
-        return f"{PAGE}#{self.code}"
-
-    @property
-    def alarming(self) -> bool:
-        """Whether something should be done."""
-        return self.code not in QUIET and not self.quiet
-
-    def __str__(self) -> str:
-        """The verdict on a few lines."""
-        lines = [f"{self.code}: {self.title} (step {self.step}).", f"  seen: {self.seen}", f"  why:  {self.why}."]
-        lines += [f"  {'try:' if not number else ''!s:5} {way}" for number, way in enumerate(self.first)]
-        return "\n".join([*lines, f"  more: {self.link}"] if self.alarming else lines)
+    what, why, *fixes = CODES[code]
+    if accumulated:
+        fixes.sort(key=lambda fix: fix != ACCUMULATION)
+    severity = "note" if code in QUIET else "warning" if early else "error"
+    link = "" if code in ("healthy", "too_short") else f"docs/troubleshooting.md#{code}"
+    return Finding(code, severity, f"{what} (step {step}).", why, tuple(fixes), seen, link=link)

@@ -10,13 +10,14 @@
 `preflight` looks at arguments, tokenizer, rows, rewards and machine; what is not given is not checked, and
 the report says so. From a terminal: ``python -m grpo_check preflight config.yaml``.
 
-| room | what it holds |
+| module | what it holds |
 |---|---|
-| `planned` | all that was given, with TRL's defaults behind it |
+| `run` | all that was given, with TRL's defaults behind it |
+| `values` | the values of a config by the type hints of its class |
 | `arguments`, `machine`, `rows`, `texts`, `thinking`, `rewards` | the checks |
 | `sizes`, `estimate` | memory and minutes |
 | `checking` | the call: which checks run |
-| `report` | what is told |
+| `report` | the codes, and the report |
 | `config_file` | a YAML file of yours |
 
 ``grpo_check.preflight`` is the function as well as this package: write ``from grpo_check.preflight.report import …``;
@@ -24,18 +25,13 @@ the report says so. From a terminal: ``python -m grpo_check preflight config.yam
 """
 
 from .checking import preflight
-from .estimate import HARDWARE, Estimate, Hardware, Memory, Minutes, estimate_memory, estimate_minutes
-from .report import CODES, Finding, PreflightReport
+from .estimate import HARDWARE, estimate_memory, estimate_minutes
+from .report import CODES, PreflightReport
 from .sizes import Sizes, model_sizes
 
 __all__ = [
     "CODES",
     "HARDWARE",
-    "Estimate",
-    "Finding",
-    "Hardware",
-    "Memory",
-    "Minutes",
     "PreflightReport",
     "Sizes",
     "estimate_memory",

@@ -21,7 +21,7 @@ NF4_BYTES = 0.5 + 1 / 64 + 4 / (64 * 256)
 #: gather, logsumexp and the slice of TRL's `_full_logits_logps` each make of that size. On a GPU TRL 1.14 has one
 #: kernel for the first two (`trl.kernels`).
 LOGITS_COPIES = {"cpu": 4, "gpu": 3}
-#: Bytes beside the model: the CUDA context and cuBLAS workspaces on a GPU (never measured here), what the
+#: Bytes in addition to the model: the CUDA context and cuBLAS workspaces on a GPU (never measured here), what the
 #: trainer imports and keeps on a CPU (measured on the tiny model).
 OVERHEAD = {"gpu": 1.0 * GIB, "cpu": 0.05 * GIB}
 #: By how much an estimate may be off: on a CPU the largest error measured, rounded up; on a GPU a guess.
@@ -34,41 +34,71 @@ class Hardware:
     """One class of machine.
 
     Attributes:
-        bandwidth: bytes a second between memory and processor.
-        flops: floating-point operations a second that matrix products reach in practice.
+        gpu: its GPU; None for a CPU.
+        bandwidth: bytes per second between memory and processor.
+        flops: floating-point operations per second that matrix products reach in practice.
         layer_seconds: time that one layer of one decoding step costs whatever its size (kernel launches, Python).
-        source: where the figures come from.
     """
 
-    name: str
     gpu: Gpu | None
     bandwidth: float
     flops: float
     layer_seconds: float
-    source: str
 
 
-#: Share of the data sheet's figures that decoding (bandwidth) and training (operations) reach: assumptions.
-BANDWIDTH_SHARE, FLOPS_SHARE = 0.7, 1 / 3
+def _card(gpu: Gpu, gigabytes: float, tflops: float) -> Hardware:
+    """A card by its data sheet, of which decoding is taken to reach 70 % and training a third.
+
+    A millisecond per layer is an assumption (28 layers of a 1.5B model with an adapter: 28 ms per token in plain
+    transformers).
+    """
+    return Hardware(gpu, 0.7 * gigabytes * 1e9, tflops * 1e12 / 3, 1e-3)
 
 
-def _card(name: str, gpu: Gpu, gigabytes: float, tflops: float, source: str) -> Hardware:
-    return Hardware(name, gpu, BANDWIDTH_SHARE * gigabytes * 1e9, FLOPS_SHARE * tflops * 1e12, 1e-3, source)
-
-
-#: Data sheets: bandwidth in GB/s, dense 16-bit tensor TFLOPS. A millisecond a layer is an assumption
-#: (28 layers of a 1.5B model with an adapter: 28 ms a token in plain transformers).
+#: NVIDIA's data sheets: bandwidth in GB/s, dense 16-bit tensor TFLOPS (of the L4 half of the sparse figure); the
+#: memory of a T4 is as Colab shows it. The CPU was measured: one core of the machine in docs/preflight.md.
 HARDWARE = {
-    "cpu": Hardware("cpu", None, 8e9, 6e10, 1.2e-3, "measured: one core of the machine in docs/preflight.md"),
-    "t4": _card("t4", Gpu("Tesla T4", 14.56, 7.5), 320, 65, "NVIDIA T4 data sheet; memory as Colab shows it"),
-    "l4": _card("l4", Gpu("NVIDIA L4", 22.5, 8.9), 300, 121, "NVIDIA L4 data sheet (half of the sparse figure)"),
-    "a100": _card("a100", Gpu("NVIDIA A100", 39.5, 8.0), 1555, 312, "NVIDIA A100 40 GB data sheet"),
-    "h100": _card("h100", Gpu("NVIDIA H100", 79.6, 9.0), 3350, 989, "NVIDIA H100 SXM data sheet"),
+    "cpu": Hardware(None, 8e9, 6e10, 1.2e-3),
+    "t4": _card(Gpu("Tesla T4", 14.56, 7.5), 320, 65),
+    "l4": _card(Gpu("NVIDIA L4", 22.5, 8.9), 300, 121),
+    "a100": _card(Gpu("NVIDIA A100", 39.5, 8.0), 1555, 312),
+    "h100": _card(Gpu("NVIDIA H100", 79.6, 9.0), 3350, 989),
 }
 
 
+def nearest_hardware(gpu: Gpu) -> str:
+    """The row of `HARDWARE` that is nearest to a GPU: by its name, else by its memory and capability.
+
+    >>> nearest_hardware(Gpu("NVIDIA GeForce RTX 3060", 12.0, 8.6))
+    'l4'
+    """
+    named = [key for key in HARDWARE if key != "cpu" and key in gpu.name.lower()]
+    if named:
+        return named[0]
+    if gpu.capability < 8.0:
+        return "t4"
+    return "h100" if gpu.capability >= 9.0 and gpu.memory_gib >= 70 else "a100" if gpu.memory_gib >= 38 else "l4"
+
+
+class _Uncertain:
+    """A figure with a range: by the factor that the estimate may be off."""
+
+    middle: float
+    factor: float
+
+    @property
+    def low(self) -> float:
+        """The figure if the estimate is too high by the known error."""
+        return self.middle / self.factor
+
+    @property
+    def high(self) -> float:
+        """The figure if the estimate is too low by the known error."""
+        return self.middle * self.factor
+
+
 @dataclass(frozen=True)
-class Memory:
+class Memory(_Uncertain):
     """Estimated memory in bytes: parts that stay, and the two phases of which the larger one counts."""
 
     parts: dict[str, float]
@@ -81,15 +111,8 @@ class Memory:
         """The peak in GiB."""
         return (sum(self.parts.values()) + max(self.generating, self.learning)) / GIB
 
-    @property
-    def low(self) -> float:
-        """The peak in GiB if the estimate is too high by the known error."""
-        return self.gib / MEMORY_FACTOR[self.device]
-
-    @property
-    def high(self) -> float:
-        """The peak in GiB if the estimate is too low by the known error."""
-        return self.gib * MEMORY_FACTOR[self.device]
+    middle = gib
+    factor = property(lambda self: MEMORY_FACTOR[self.device])
 
     def __str__(self) -> str:
         """The peak as a range, and what it consists of."""
@@ -100,7 +123,7 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Minutes:
+class Minutes(_Uncertain):
     """Estimated minutes of training, evaluation and saving not counted."""
 
     generating: float
@@ -112,24 +135,14 @@ class Minutes:
         """Generating and learning together."""
         return self.generating + self.learning
 
-    @property
-    def low(self) -> float:
-        """If the estimate is too high by the known error."""
-        return self.total / MINUTES_FACTOR[self.device]
-
-    @property
-    def high(self) -> float:
-        """If the estimate is too low by the known error."""
-        return self.total * MINUTES_FACTOR[self.device]
+    middle = total
+    factor = property(lambda self: MINUTES_FACTOR[self.device])
 
     def __str__(self) -> str:
         """The minutes as a range, and what they consist of."""
-        digits, each, unit = (1 if self.total < 10 else 0), 1, "minutes"
-        if self.total < 1:
-            digits, each, unit = (1 if self.total < 1 / 6 else 0), 60, "seconds"
-        low, high, generating, learning = (
-            f"{each * minutes:.{digits}f}" for minutes in (self.low, self.high, self.generating, self.learning)
-        )
+        each, unit, ten = (1, "minutes", 10) if self.total >= 1 else (60, "seconds", 1 / 6)
+        figures = (self.low, self.high, self.generating, self.learning)
+        low, high, generating, learning = (f"{each * one:.{int(self.total < ten)}f}" for one in figures)
         return f"{low} to {high} {unit} of training (generating {generating}, learning {learning})"
 
 

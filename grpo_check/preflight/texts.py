@@ -1,14 +1,15 @@
 """Check the tokenizer and the lengths: what the model sees, and where its turn ends."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from grpo_utils.data import prompt_lengths
 
+from ..findings import Finding
 from ..reward_lab.forms import FORMS, Form, read_tags
-from .planned import Planned
-from .report import Finding
-from .rows import column, first_rows, part_of
+from .report import finding
+from .rows import column, first_rows, spread, take
+from .run import Run
 from .sizes import read_config
 
 #: What the model says in a conversation that is rendered for a test.
@@ -22,52 +23,48 @@ PERCENTILES = (50, 90, 95, 99)
 MOST_TRIED = 200
 
 
-def tokens(run: Planned) -> list[Finding]:
+def tokens(run: Run) -> Iterator[Finding]:
     """End-of-sequence and padding tokens."""
-    tokenizer, found = run.tokenizer, []
+    tokenizer = run.tokenizer
     if tokenizer.eos_token is None:
         why = "no completion would ever end before its limit, and TRL fails after the first ones."
-        mend = "tokenizer.eos_token = the token that ends a turn in the chat template, such as '<|im_end|>'."
-        found.append(Finding("no_eos", "the tokenizer has no eos_token.", why, mend))
+        fix = "tokenizer.eos_token = the token that ends a turn in the chat template, such as '<|im_end|>'."
+        yield finding("no_eos", "the tokenizer has no eos_token.", why, fix)
     elif tokenizer.pad_token is None:
-        why = "TRL then pads with the eos token."
-        mend = "tokenizer.pad_token = a token of its own, such as '<|endoftext|>' for Qwen, if the vocabulary has one."
-        found.append(Finding("no_pad", "the tokenizer has no pad_token.", why, mend))
+        fix = "tokenizer.pad_token = a token of its own, such as '<|endoftext|>' for Qwen, if the vocabulary has one."
+        yield finding("no_pad", "the tokenizer has no pad_token.", "TRL then pads with the eos token.", fix)
     elif tokenizer.pad_token_id == tokenizer.eos_token_id:
         why = (
             "TRL masks what follows the first eos itself, so GRPO runs; but a later SFT that masks padding "
             "masks the end of the turn with it, and that model never stops."
         )
-        mend = "tokenizer.pad_token = a token of its own, if the vocabulary has one."
-        found.append(Finding("pad_is_eos", f"pad_token and eos_token are both {tokenizer.eos_token!r}.", why, mend))
-    return found
+        fix = "tokenizer.pad_token = a token of its own, if the vocabulary has one."
+        yield finding("pad_is_eos", f"pad_token and eos_token are both {tokenizer.eos_token!r}.", why, fix)
 
 
-def template(run: Planned) -> list[Finding]:
+def template(run: Run) -> Iterator[Finding]:
     """A chat template: that there is one for messages, and that a turn ends with the eos token."""
-    tokenizer = run.tokenizer
-    messages = run.train is not None and len(run.train) and isinstance(run.train[0].get("prompt"), list)
-    if tokenizer.chat_template is None:
-        if not messages:
-            return []
-        why = 'TRL renders messages with it, and raises: "tokenizer.chat_template is not set".'
-        mend = "the instruct version of the model, or tokenizer.chat_template = a template of its family."
-        return [Finding("no_chat_template", "message prompts, and a tokenizer without a chat template.", why, mend)]
+    eos = run.tokenizer.eos_token
+    if run.tokenizer.chat_template is None:
+        if run.train and run.chat:
+            why = 'TRL renders messages with it, and raises: "tokenizer.chat_template is not set".'
+            fix = "the instruct version of the model, or tokenizer.chat_template = a template of its family."
+            yield finding("no_chat_template", "message prompts, and a tokenizer without a chat template.", why, fix)
+        return
     talk = [{"role": "user", "content": "What is 40 + 2?"}, {"role": "assistant", "content": SAID}]
     rendered, failure = render(run, talk)
+    ending = rendered.rpartition(SAID)[2]
     if failure or SAID not in rendered:
         why = "no prompt can be rendered, or what is said is lost on the way."
         what = f"the chat template fails on a plain conversation: {failure or 'what the model said is not in it'}."
-        return [Finding("template_fails", what, why, "The template of the model's family, from its tokenizer.")]
-    ending = rendered.rpartition(SAID)[2]
-    if tokenizer.eos_token is None or tokenizer.eos_token in ending:
-        return []
-    why = f"sampling stops at {tokenizer.eos_token!r} alone, so a model that learned this template runs on."
-    mend = f"tokenizer.eos_token = the token that ends a turn ({ending.strip() or 'there is none: mend the template'})."
-    return [Finding("template_without_eos", f"the chat template ends a turn with {ending!r}.", why, mend)]
+        yield finding("template_fails", what, why, "The template of the model's family, from its tokenizer.")
+    elif eos is not None and eos not in ending:
+        why = f"sampling stops at {eos!r} alone, so a model that learned this template does not stop."
+        fix = f"tokenizer.eos_token = the token that ends a turn ({ending.strip() or 'none yet: fix the template'})."
+        yield finding("template_without_eos", f"the chat template ends a turn with {ending!r}.", why, fix)
 
 
-def render(run: Planned, messages: list[dict], **options: object) -> tuple[str, str]:
+def render(run: Run, messages: list[dict], **options: object) -> tuple[str, str]:
     """Messages in the chat template with the run's ``chat_template_kwargs``, or why that fails."""
     try:
         return run.tokenizer.apply_chat_template(messages, tokenize=False, **{**_template_kwargs(run), **options}), ""
@@ -75,134 +72,121 @@ def render(run: Planned, messages: list[dict], **options: object) -> tuple[str, 
         return "", f"{type(error).__name__}: {error}"
 
 
-def _template_kwargs(run: Planned) -> dict:
+def _template_kwargs(run: Run) -> dict:
     """The arguments of the chat template; those of a config file may be a JSON text, which GRPOConfig reads."""
-    given = run["chat_template_kwargs"]
-    if isinstance(given, str):
-        try:
-            given = json.loads(given)
-        except json.JSONDecodeError:
-            return {}
+    given = run["chat_template_kwargs"] or {}
+    try:
+        given = json.loads(given) if isinstance(given, str) else given
+    except json.JSONDecodeError:
+        return {}  # `refused` has GRPOConfig's word on it
     return given if isinstance(given, dict) else {}
 
 
-def rendering(run: Planned) -> list[Finding]:
+def rendering(run: Run) -> Iterator[Finding]:
     """Prompts on which the chat template raises."""
-    values = [] if run.train is None or not run.tokenizer.chat_template else _prompts(run)
-    failed = [(value, render(run, value, add_generation_prompt=True)[1]) for value in values if isinstance(value, list)]
-    failed = [(value, failure) for value, failure in failed if failure]
-    if not failed:
-        return []
-    value, failure = failed[0]
-    what = f"the chat template fails on {len(failed)} of {len(values)} prompts: {failure}; the first is {value!r:.80}…"
-    why = "TRL renders each prompt with it, so the run stops at the first of them."
-    return [Finding("template_fails", what, why, "Each content a plain text, and only roles that the template knows.")]
+    values = prompts_of(run) if run.train and run.tokenizer.chat_template else []
+    failures = [(one, render(run, one, add_generation_prompt=True)[1]) for one in values if isinstance(one, list)]
+    failed = [(value, failure) for value, failure in failures if failure]
+    if failed:
+        value, failure = failed[0]
+        what = f"the chat template fails on {len(failed)} of {len(values)} prompts: {failure}; the first: {value!r:.80}"
+        why = "TRL renders each prompt with it, so the run stops at the first of them."
+        fix = "Each content a plain text, and only roles that the template knows."
+        yield finding("template_fails", what, why, fix)
 
 
-def _prompts(run: Planned) -> list:
+def prompts_of(run: Run) -> list:
     """The training prompts; of a large dataset a part, evenly spread."""
-    return column(part_of(run.train)[0], "prompt")
+    return column(take(run.train, spread(run.train)), "prompt")
 
 
-def vocabulary(run: Planned) -> list[Finding]:
+def vocabulary(run: Run) -> Iterator[Finding]:
     """A tokenizer that belongs to another model: tokens that are used and that the model lacks.
 
     Gemma 3 1B has a token for images beyond its embeddings, which text never uses.
     """
-    there = read_config(run.model).get_text_config().to_dict().get("vocab_size")
-    if there is None or len(run.tokenizer) <= there:
-        return []
-    beyond = sorted(token for token in _used(run) if token >= there)
-    if not beyond:
-        return []
-    what = f"token {beyond[0]} ({run.tokenizer.convert_ids_to_tokens(beyond[0])!r}) is used, and the model has {there}."
-    why = "a token beyond the model's embeddings raises an IndexError, or a device-side assert on a GPU."
-    return [Finding("tokenizer_mismatch", what, why, "AutoTokenizer.from_pretrained of the same model.")]
+    size = read_config(run.model).get_text_config().to_dict().get("vocab_size")
+    beyond = [] if size is None or len(run.tokenizer) <= size else [token for token in _used(run) if token >= size]
+    if beyond:
+        token = min(beyond)
+        what = f"token {token} ({run.tokenizer.convert_ids_to_tokens(token)!r}) is used, and the model has {size}."
+        why = "a token beyond the model's embeddings raises an IndexError, or a device-side assert on a GPU."
+        yield finding("tokenizer_mismatch", what, why, "AutoTokenizer.from_pretrained of the same model.")
 
 
-def _used(run: Planned) -> set[int]:
+def _used(run: Run) -> set[int]:
     """The end, the padding, and the tokens of some prompts."""
     used = {run.tokenizer.eos_token_id, run.tokenizer.pad_token_id} - {None}
-    values = [] if run.train is None else column(first_rows(run.train, MOST_TRIED), "prompt")
+    values = column(first_rows(run.train, MOST_TRIED), "prompt") if run.train else []
     texts = [value if isinstance(value, str) else render(run, value)[0] for value in values if value]
     return used.union(*run.tokenizer(texts, add_special_tokens=False)["input_ids"]) if texts else used
 
 
-def lengths_of(run: Planned) -> list[int]:
+def lengths_of(run: Run) -> list[int]:
     """Tokens of the training prompts as the model will see them; of a large dataset, of a part."""
-    return _lengths(run, _prompts(run))
+    values = prompts_of(run)
+    if run.chat:
+        return prompt_lengths({"prompt": [value for value in values if isinstance(value, list)]}, run.tokenizer)
+    return [len(ids) for ids in run.tokenizer([value for value in values if isinstance(value, str)])["input_ids"]]
 
 
-def _lengths(run: Planned, values: list) -> list[int]:
-    if isinstance(values[0], str):
-        return [len(ids) for ids in run.tokenizer([v for v in values if isinstance(v, str)])["input_ids"]]
-    return prompt_lengths({"prompt": [value for value in values if isinstance(value, list)]}, run.tokenizer)
-
-
-def context_of(run: Planned) -> int | None:
+def context_of(run: Run) -> int | None:
     """The longest text in tokens that the model was made for, or None if nothing says it."""
-    known = []
-    if run.model:
-        known.append(read_config(run.model).get_text_config().to_dict().get("max_position_embeddings"))
-    if run.tokenizer is not None:
-        known.append(run.tokenizer.model_max_length)
-    known = [int(length) for length in known if length and 0 < length < UNSET]
+    model = read_config(run.model).get_text_config().to_dict().get("max_position_embeddings") if run.model else None
+    known = [int(length) for length in (model, run.tokenizer.model_max_length) if length and 0 < length < UNSET]
     return min(known, default=None)
 
 
-def context_limits(run: Planned, lengths: Sequence[int], needed: int) -> list[Finding]:
-    """Prompts and completions against the model's context.
+def limits(run: Run, lengths: Sequence[int], needed: int) -> Iterator[Finding]:
+    """The prompts and completions against the model's context and the limits that were chosen.
 
     Args:
         run: its model or tokenizer says how long the context is.
         lengths: of the prompts in tokens; none where they are not known.
-        needed: tokens of the shortest completion in the asked form.
+        needed: tokens of the shortest completion in the requested form.
     """
-    context, asked = context_of(run), run["max_completion_length"]
-    if context is None or asked < 1 or asked + max(lengths, default=1) <= context:
-        return []
-    room = context - asked
-    why = "TRL never truncates a prompt; the model was never trained beyond its context and writes noise there."
-    if not lengths or room < min(lengths):
-        shortest = f", and the shortest of {len(lengths)} prompts has {min(lengths)}" if lengths else ""
-        what = f"max_completion_length={asked} leaves {max(room, 0)} of the model's {context} tokens for the prompt"
-        return [Finding("prompt_too_long", f"{what}{shortest}.", why, _fitting(lengths, context, needed))]
-    what = f"{_exceed(lengths, room)} (the model's {context} less max_completion_length={asked})."
-    mend = f"drop_long_prompts(rows, tokenizer, {room}), or a shorter max_completion_length"
-    mend += f": {context - max(lengths)} or less." if context - max(lengths) >= needed else "."
-    return [Finding("prompt_too_long", what, why, mend)]
+    context, asked, limit = context_of(run), run["max_completion_length"], run.max_prompt_length
+    if 1 <= asked < needed:
+        what = f"max_completion_length={asked}, and the form alone takes {needed} tokens ({asked_form(run)})."
+        why = "a completion that is cut off never closes its tags, so the format and the answer earn nothing."
+        least = needed if context and 2 * needed >= context else 2 * needed
+        fix = f"max_completion_length={least} or more, with room to reason."
+        if context and needed >= context:
+            fix = f"A shorter form, or a model with a longer context than {context} tokens."
+        yield finding("short_completions", what, why, fix)
+    if context and asked + max(lengths, default=1) > context:
+        what = f"max_completion_length={asked} leaves {max(context - asked, 0)} of the model's {context} tokens"
+        why = "TRL never truncates a prompt; the model was never trained beyond its context and writes noise there."
+        fix = _fitting(lengths, context, asked, needed)
+        yield finding("prompt_too_long", f"{what} for the prompt{_exceed(lengths, context - asked)}.", why, fix)
+    elif lengths and limit and max(lengths) > limit:
+        why = "TRL 1.x has no max_prompt_length: it trains on these rows, and they take memory, unless you drop them."
+        fix = f"a max_prompt_length chosen from: {percentiles(lengths)}."
+        fix = f"drop_long_prompts(rows, tokenizer, {limit}), or {fix}" if min(lengths) <= limit else fix
+        yield finding("long_prompts", f"max_prompt_length={limit}{_exceed(lengths, limit)}.", why, fix)
 
 
-def _fitting(lengths: Sequence[int], context: int, needed: int) -> str:
-    """What to change so that prompts and completions fit: the completions, else the rows too, else the model."""
+def _fitting(lengths: Sequence[int], context: int, asked: int, needed: int) -> str:
+    """What to change so that prompts and completions fit: the rows, the completions, both, or the model."""
     if context <= needed:
         return f"A model with a longer context: the requested form alone takes {needed} tokens."
     if not lengths:
         return f"max_completion_length below {context}, with room for the prompts."
-    if context - max(lengths) >= needed:
-        return f"max_completion_length={context - max(lengths)} or less."
-    kept = [length for length in lengths if length <= context - 2 * needed] or [
-        length for length in lengths if length <= context - needed
-    ]
+    shorter = context - max(lengths)
+    if min(lengths) <= context - asked:
+        drop = f"drop_long_prompts(rows, tokenizer, {context - asked}), or a shorter max_completion_length"
+        return f"{drop}: {shorter} or less." if shorter >= needed else f"{drop}."
+    if shorter >= needed:
+        return f"max_completion_length={shorter} or less."
+    kept = [n for n in lengths if n <= context - 2 * needed] or [n for n in lengths if n <= context - needed]
     if not kept:
         return f"Prompts of at most {context - needed} tokens, or a model with a longer context."
     return f"drop_long_prompts(rows, tokenizer, {max(kept)}), and max_completion_length={context - max(kept)} or less."
 
 
-def prompt_limits(run: Planned, lengths: Sequence[int]) -> list[Finding]:
-    """Prompts against the limit that was chosen."""
-    limit, context = run.max_prompt_length, context_of(run)
-    if limit is None or max(lengths) <= limit or (context and limit >= context - run["max_completion_length"]):
-        return []
-    why = "TRL 1.x has no max_prompt_length: it trains on these rows, and they take memory, unless you drop them."
-    mend = f"a max_prompt_length chosen from: {percentiles(lengths)}."
-    mend = f"drop_long_prompts(rows, tokenizer, {limit}), or {mend}" if min(lengths) <= limit else mend
-    return [Finding("long_prompts", _exceed(lengths, limit) + ".", why, mend)]
-
-
-def _exceed(lengths: Sequence[int], limit: int) -> str:
-    over = sum(length > limit for length in lengths)
-    return f"{over} of {len(lengths)} prompts have more than {limit} tokens, the longest {max(lengths)}"
+def _exceed(lengths: Sequence[int], room: int) -> str:
+    over = sum(length > room for length in lengths)
+    return f"; {over} of {len(lengths)} prompts have more, the longest {max(lengths)}" if lengths else ""
 
 
 def percentiles(lengths: Sequence[int]) -> str:
@@ -217,27 +201,14 @@ def percentiles(lengths: Sequence[int]) -> str:
     return ", ".join([*shares, f"all {ordered[-1]}"])
 
 
-def completion_length(run: Planned, needed: int) -> list[Finding]:
-    """Whether the shortest clean completion in the asked form, of so many tokens, fits into the limit."""
-    form, limit, context = asked_form(run), run["max_completion_length"], context_of(run)
-    if not 1 <= limit < needed:
-        return []
-    what = f"max_completion_length={limit}, and the form alone takes {needed} tokens ({form})."
-    why = "a completion that is cut off never closes its tags, so the format and the answer earn nothing."
-    least = 2 * needed if context is None or 2 * needed < context else needed
-    mend = f"max_completion_length={least} or more, with room to reason."
-    if context and needed >= context:
-        mend = f"A shorter form, or a model with a longer context than {context} tokens."
-    return [Finding("short_completions", what, why, mend)]
-
-
-def asked_form(run: Planned) -> Form:
-    """The form that is asked for: the course's own if nothing is said."""
+def asked_form(run: Run) -> Form:
+    """The form that is requested: the course's own if nothing is said."""
     return read_tags(run.tags) if run.tags is not None else FORMS[0]
 
 
-def clean_length(run: Planned, golds: Sequence[str]) -> int:
+def clean_length(run: Run) -> int:
     """Tokens of the form around the longest gold answer, with nothing reasoned, and of the end of the turn."""
-    longest, form = sorted(golds, key=len)[-LONGEST_GOLDS:], asked_form(run)
-    texts = [form.write("", gold) for gold in longest or ["42"]]
+    golds = column(take(run.train, spread(run.train)), run.answer_column) if run.train else []
+    longest = sorted((gold for gold in golds if isinstance(gold, str)), key=len)[-LONGEST_GOLDS:]
+    texts = [asked_form(run).write("", gold) for gold in longest or ["42"]]
     return max(len(ids) for ids in run.tokenizer(texts, add_special_tokens=False)["input_ids"]) + 1

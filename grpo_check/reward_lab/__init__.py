@@ -1,4 +1,4 @@
-"""Attack a reward before a training does.
+"""Attack a reward before a training run does.
 
     >>> from grpo_check import probe
     >>> from grpo_utils import correctness_reward
@@ -18,7 +18,7 @@ it, and judges the scores by a few rules. From a terminal: ``python -m grpo_chec
 | `growth` | whether its time is bounded |
 | `probing` | gather the evidence |
 | `rules` | the judgement |
-| `report` | what is told |
+| `report` | what is said |
 | `loading` | a reward from a file of yours |
 
 It finds what is broken on what it tries. It does not know your task: a reward that comes out ok may
@@ -26,6 +26,6 @@ still pay the wrong thing.
 """  # noqa: E501
 
 from .probing import probe
-from .report import CODES, Finding, ProbeReport
+from .report import CODES, ProbeReport
 
-__all__ = ["CODES", "Finding", "ProbeReport", "probe"]
+__all__ = ["CODES", "ProbeReport", "probe"]

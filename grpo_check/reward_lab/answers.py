@@ -59,18 +59,15 @@ def other_writings(gold: str) -> dict[str, str]:
 
 def _number_writings(gold: str) -> dict[str, str]:
     value = parse_number(gold, words=False).value
-    words = {"with words": f"The answer is {gold}."}
+    writings = {"with words": f"The answer is {gold}."}
     if value.denominator != 1:
-        return words | _other_fraction(gold, value)
+        return writings | _other_fraction(gold, value)
     if not gold.strip("-").isdigit():
-        return words | {"as plain digits": str(value)}
+        return writings | {"as plain digits": str(value)}
     sign, digits = "-" if value < 0 else "", f"{abs(int(value)):,}"
-    writings = {"with decimals": f"{gold}.00", "with a unit": f"{gold} apples", "with a currency": f"{sign}${digits}"}
-    if abs(value) >= 1000:
-        writings["with a comma"] = sign + digits
-    if value < 0:
-        writings["with a typographic minus"] = f"\u2212{digits}"
-    return words | writings
+    writings |= {"with decimals": f"{gold}.00", "with a unit": f"{gold} apples", "with a currency": f"{sign}${digits}"}
+    writings |= {"with a comma": sign + digits} if "," in digits else {}
+    return writings | ({"with a typographic minus": f"\u2212{digits}"} if sign else {})
 
 
 def _other_fraction(gold: str, value: Fraction) -> dict[str, str]:
@@ -120,7 +117,7 @@ def _unlike(gold: str, other: str) -> bool:
 
 
 def decoys(gold: str) -> tuple[str, str] | None:
-    """Two wrong answers that look as the gold one does, to stand before and behind it.
+    """Two wrong answers that look as the gold one does, to put before and after it.
 
     >>> decoys("42"), decoys("B")
     (('43', '1128'), ('A', 'C'))
@@ -135,28 +132,29 @@ def decoys(gold: str) -> tuple[str, str] | None:
 
 def _wrong_numbers(gold: str) -> dict[str, str]:
     value = parse_number(gold, words=False).value
-    whole = round(value)
-    other = 3 * abs(whole) + 1002
+    whole, size = round(value), abs(round(value))
+    other = 3 * size + 1002
     wrong = _near_numbers(value) | {
         "off by one": str(whole + 1),
         "another number": str(other),
         "far below": str(whole - 10**9),
         "far above": str(whole + 10**9),
-        "a digit more": f"1{abs(whole)}0",
-        "a digit before": f"1{abs(whole)}",
+        "a digit more": f"1{size}0",
+        "a digit before": f"1{size}",
         "a digit behind": f"{whole}3",
         "no number": "nan",
         "an infinite number": "inf",
         "a number too large": "1e999",
         "decimals cut off": f"{whole}.7",
         "several answers": f"{whole + 1} or {gold} or {other}",
-        "a list": ", ".join([str(whole + 1), gold, str(whole - 1)]),
+        "a list": f"{whole + 1}, {gold}, {whole - 1}",
+        "wrong sign": gold[1:] if gold.startswith("-") else f"-{gold}",  # the same for 0, which is left out below
     }
-    wrong |= {"wrong sign": gold[1:] if gold.startswith("-") else f"-{gold}"} if value else {}
-    wrong |= {"the point moved": str(whole)[:-1] + "." + str(whole)[-1]} if abs(whole) >= 10 else {}
-    wrong |= {"its first digit": str(abs(whole))[0]} if abs(whole) >= 10 else {}
-    wrong |= {"a number that rounds to it": f"{whole}.49"} if whole == value and 0 < abs(whole) < 44 else {}
-    wrong |= {"thousands more": f"{whole},999"} if 0 < abs(whole) < 1000 else {}
+    wrong |= (
+        {"the point moved": f"{str(whole)[:-1]}.{size % 10}", "its first digit": str(size)[0]} if size >= 10 else {}
+    )
+    wrong |= {"a number that rounds to it": f"{whole}.49"} if whole == value and 0 < size < 44 else {}
+    wrong |= {"thousands more": f"{whole},999"} if 0 < size < 1000 else {}
     return {what: text for what, text in wrong.items() if not same_answer(text, gold)}
 
 
@@ -170,17 +168,13 @@ def _near_numbers(value: Fraction) -> dict[str, str]:
 def _wrong_lists(gold: str) -> dict[str, str]:
     """Several numbers in one answer (a vector, a matrix), with others in their places."""
     found = list(NUMBERS.finditer(gold))
-    first, last = found[0], found[-1]
-    more, less = f"{float(first[0]) + 1:g}", f"{float(last[0]) - 1:g}"
+    (_, first_ends), (last, ends) = found[0].span(), found[-1].span()
+    more = f"{gold[: found[0].start()]}{float(found[0][0]) + 1:g}"
     places = {"far below": "-1000000000", "far above": "1000000000", "all zero": "0"}
     return {
-        "the first off by one": gold[: first.start()] + more + gold[first.end() :],
-        "two off, against each other": gold[: first.start()]
-        + more
-        + gold[first.end() : last.start()]
-        + less
-        + gold[last.end() :],
-        "the last one missing": gold[: last.start()].rstrip(" ,;") + gold[last.end() :],
+        "the first off by one": more + gold[first_ends:],
+        "two off, against each other": f"{more}{gold[first_ends:last]}{float(found[-1][0]) - 1:g}{gold[ends:]}",
+        "the last one missing": gold[:last].rstrip(" ,;") + gold[ends:],
         **{what: NUMBERS.sub(number, gold) for what, number in places.items()},
     }
 
@@ -189,31 +183,25 @@ def _wrong_programs(gold: str) -> dict[str, str]:
     """Programs that do nothing of the kind, of the same name where there is one."""
     wrong = _wrong_texts(gold) | {"an empty program": "pass"}
     wrong.pop("backwards", None)  # "1 + 2" backwards is as right
-    name = re.search(r"def (\w+)\(", gold)
-    for what, value in {
-        "far below": "-1000000000",
-        "far above": "1000000000",
-        "nothing": "None",
-        "true": "True",
-    }.items():
-        if name:
-            wrong[f"always {what}"] = f"def {name[1]}(*args, **kwargs):\n    return {value}"
-        elif "lambda" in gold:
-            wrong[f"always {what}"] = f"{gold.partition('lambda')[0]}lambda *args, **kwargs: {value}"
-    return wrong
+    name, before = re.search(r"def (\w+)\(", gold), gold.partition("lambda")[0]
+    start = f"def {name[1]}(*args, **kwargs):\n    return " if name else f"{before}lambda *args, **kwargs: "
+    values = {"far below": "-1000000000", "far above": "1000000000", "nothing": "None", "true": "True"}
+    known = values if name or "lambda" in gold else {}
+    return wrong | {f"always {what}": start + value for what, value in known.items()}
 
 
 def _wrong_json(gold: str) -> dict[str, str]:
-    value = parse_json(gold)
+    value, cut = parse_json(gold), gold.strip()[:-1]
+    wrong = {"an empty object": "{}", "cut off": cut}
     if not isinstance(value, dict) or not value:
-        return {"an empty object": "{}", "cut off": gold.strip()[:-1]}
+        return wrong
     key = next(iter(value))
+    other = _other_value(value[key])
     return {
-        "another value": json.dumps(value | {key: _other_value(value[key])}),
+        "another value": json.dumps(value | {key: other}),
         "a key missing": json.dumps({k: v for k, v in value.items() if k != key} or {"": 0}),
-        "an empty object": "{}",
-        "cut off": gold.strip()[:-1],
-        "a key twice": gold.strip()[:-1] + f", {json.dumps(key)}: {json.dumps(_other_value(value[key]))}}}",
+        **wrong,
+        "a key twice": f"{cut}, {json.dumps(key)}: {json.dumps(other)}}}",
     }
 
 
@@ -225,6 +213,5 @@ def _other_value(value: object) -> object:
 
 def _wrong_texts(gold: str) -> dict[str, str]:
     half = gold[: len(gold) // 2]
-    backwards = gold[::-1]
     wrong = {"no idea": "I do not know.", "half of it": half if len(half) > 1 else ""}
-    return wrong | ({} if is_expression(gold) else {"backwards": backwards})  # y + x is x + y
+    return wrong | ({} if is_expression(gold) else {"backwards": gold[::-1]})  # y + x is x + y

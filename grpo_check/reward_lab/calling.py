@@ -11,43 +11,40 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import NamedTuple
 
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import is_async, reward_name, weighted_sum
 
 from .matrix import Case, token_ids
 
-#: What TRL hands to every reward beside the dataset's columns.
+#: What TRL hands to every reward in addition to the dataset's columns.
 PROVIDED = ("prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric")
-#: Seconds that one call may take before it is cut off.
-LONGEST_CALL = 20
+#: Seconds after which a user's code is cut off: one call, one call on a hostile text, the import of a file (which may
+#: load a judge model).
+LONGEST_CALL, CUT_OFF, LONGEST_IMPORT = 20.0, 1.5, 60.0
+
+
+#: When the innermost `time_limit` ends.
+DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
 
 
 class OutOfTimeError(BaseException):
-    """A reward took too long; no ``except Exception`` of the reward itself should catch this."""
-
-
-class Row(NamedTuple):
-    """One completion to score: the case, and the dataset row that it answers."""
-
-    case: Case
-    number: int
-    columns: dict
+    """A user's code took too long; no ``except Exception`` of that code should catch this."""
 
 
 @dataclass
 class Outcome:
-    """What became of one call: the scores, or the exception."""
+    """What became of one call: the scores, or what went wrong."""
 
     scores: list[float | None] | None = None
     error: str = ""
+    code: str = "raises"
     seconds: float = 0.0
     cpu: float = 0.0
     changed: str = ""  # the argument that the reward changed
-    code: str = "raises"
 
 
 def parameters_of(reward: Callable) -> dict[str, inspect.Parameter]:
@@ -61,10 +58,10 @@ def parameters_of(reward: Callable) -> dict[str, inspect.Parameter]:
     found = dict(inspect.signature(reward).parameters)
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in found.values())
     if not ({"completions", "completion_ids"} & set(found) or takes_any):
-        given = ", ".join(found) or "nothing"
+        name = reward_name(reward)
         raise CourseError(
-            f"{reward_name(reward)}({given}) takes no `completions`. TRL calls a reward with keywords: "
-            f"def {reward_name(reward)}(completions, **kwargs), with one score for each completion."
+            f"{name}({', '.join(found) or 'nothing'}) takes no `completions`. TRL calls a reward with keywords: "
+            f"def {name}(completions, **kwargs), with one score for each completion."
         )
     return found
 
@@ -76,46 +73,33 @@ def missing_columns(parameters: dict[str, inspect.Parameter], columns: Sequence[
     return [name for name in needed if name not in {*PROVIDED, *columns}]
 
 
-def call(reward: Callable, rows: Sequence[Row], chat: bool, longest: float | None = None) -> Outcome:
-    """Score ``rows`` in one batch, as chat messages or as strings.
+def call(reward: Callable, cases: Sequence[Case], chat: bool, longest: float | None = None) -> Outcome:
+    """Score ``cases`` in one batch, as chat messages or as strings.
 
     What the reward prints is dropped: it is called hundreds of times.
     """
+    if time.monotonic() > DEADLINE.get():  # of a limit around several calls
+        raise OutOfTimeError
     longest = min(LONGEST_CALL, longest or LONGEST_CALL)
-    arguments = arguments_of(rows, chat)
+    arguments = arguments_of(cases, chat)
     started, cpu = time.perf_counter(), time.process_time()
     try:
         with time_limit(longest), redirect_stdout(io.StringIO()):
-            scores = _run(reward, arguments)
-            outcome = _checked(scores, len(rows))
+            outcome = _checked(_run(reward, arguments), len(cases))
     except (OutOfTimeError, TimeoutError):
         outcome = Outcome(error=f"no end within {longest:g} seconds", code="slow")
     except (Exception, SystemExit) as error:  # the one place where a user's reward runs
         outcome = Outcome(error=f"{type(error).__name__}: {error}")
     outcome.seconds, outcome.cpu = time.perf_counter() - started, time.process_time() - cpu
-    outcome.changed = _changed(arguments, arguments_of(rows, chat))
+    outcome.changed = _changed(arguments, arguments_of(cases, chat))
     return outcome
 
 
-def _changed(after: dict, before: dict) -> str:
-    """The first argument that is not what it was; of a dataset column only which values it holds is compared."""
-    for name, values in before.items():
-        own = name in ("prompts", "completions", "completion_ids")
-        same = after.get(name) == values if own else _same_items(after.get(name), values)
-        if not same and name not in ("trainer_state", "log_extra", "log_metric"):
-            return name
-    return ""
-
-
-def _same_items(first: object, second: object) -> bool:
-    return isinstance(first, list) and len(first) == len(second) and all(map(operator.is_, first, second))
-
-
-def arguments_of(rows: Sequence[Row], chat: bool) -> dict:
+def arguments_of(cases: Sequence[Case], chat: bool) -> dict:
     """The keywords with which TRL would call a reward."""
-    texts = [row.case.text for row in rows]
-    questions = [f"Question {row.number}" for row in rows]
-    columns = {name: [row.columns[name] for row in rows] for name in (rows[0].columns if rows else ())}
+    texts = [case.text for case in cases]
+    questions = [f"Question {case.number}" for case in cases]
+    columns = {name: [case.columns[name] for case in cases] for name in (cases[0].columns if cases else ())}
     prompts = columns.pop("prompt", [[{"role": "user", "content": q}] for q in questions] if chat else questions)
     ids = columns.pop("completion_ids", None) or [list(token_ids(text)) for text in texts]
     return {
@@ -127,6 +111,19 @@ def arguments_of(rows: Sequence[Row], chat: bool) -> dict:
         "log_extra": lambda column, values: None,
         "log_metric": lambda name, value: None,
     }
+
+
+def _changed(after: dict, before: dict) -> str:
+    """The first argument that is not what it was; of a dataset column only which values it holds is compared."""
+    for name, values in before.items():
+        if name in PROVIDED[:3]:
+            same = after.get(name) == values
+        else:
+            found = after.get(name)
+            same = isinstance(found, list) and len(found) == len(values) and all(map(operator.is_, found, values))
+        if not same and name not in PROVIDED[3:]:
+            return name
+    return ""
 
 
 def _run(reward: Callable, arguments: dict) -> object:
@@ -152,12 +149,11 @@ def _checked(scores: object, wanted: int) -> Outcome:
         return Outcome(error=f"a {type(scores).__name__} came back, not a list of scores", code="wrong_length")
     if len(values) != wanted:
         return Outcome(error=f"{len(values)} scores came back for {wanted} completions", code="wrong_length")
-    numbers = [None if value is None else _number(value) for value in values]
-    return Outcome(scores=numbers)
+    return Outcome([None if value is None else _number(value) for value in values])
 
 
 def _number(value: object) -> float:
-    """A score as a float; NaN for what is none (a text, a list)."""
+    """A score as a float; NaN for what is not a number (a text, a list)."""
     try:
         return math.nan if isinstance(value, str) else float(value)
     except (TypeError, ValueError):
@@ -172,24 +168,43 @@ def sum_of(rewards: Sequence[Callable], weights: Sequence[float]) -> Callable:
 
     weighted.__name__ = "sum of " + ", ".join(map(reward_name, rewards))
     weighted.parts = list(rewards)
-    weighted.reads_group = any(getattr(reward, "reads_group", False) for reward in rewards)
+    weighted.reads_group = any(map(reads_group, rewards))
     return weighted
+
+
+def reads_group(reward: Callable) -> bool:
+    """Whether a reward says that it compares a group's completions."""
+    return getattr(reward, "reads_group", False)
 
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise `OutOfTimeError` in the block after so long; in the main thread of a Unix only, elsewhere no limit."""
-    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
-        yield
-        return
+    """Raise `OutOfTimeError` in the block after so long; off the main thread, and on Windows, only at the next `call`.
 
-    def stop(number: int, frame: object) -> None:
-        raise OutOfTimeError
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    Limits nest: a block ends when the first of them is over.
+    """
+    outer, interrupts = (
+        DEADLINE.get(),
+        sys.platform != "win32" and threading.current_thread() is threading.main_thread(),
+    )
+    token = DEADLINE.set(min(outer, time.monotonic() + seconds))
+    before = _alarm_at(DEADLINE.get(), _stop) if interrupts else None
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        DEADLINE.reset(token)
+        if interrupts:
+            _alarm_at(outer, before)
+
+
+def _stop(number: int, frame: object) -> None:
+    raise OutOfTimeError
+
+
+def _alarm_at(deadline: float, handler: object) -> object:
+    """Let a handler be called at a time (at none if it is infinite); returns the handler before."""
+    signal.setitimer(signal.ITIMER_REAL, 0)  # none may come while the handler changes
+    before = signal.signal(signal.SIGALRM, handler)
+    if deadline < math.inf:
+        signal.setitimer(signal.ITIMER_REAL, max(deadline - time.monotonic(), 1e-4))
+    return before

@@ -7,7 +7,7 @@
     >>> [str(form) for form in forms_of(last_line)][0]
     '…⏎Result = …'
 
-A pattern with a group is written out: what stands before the group comes before the answer. Of a plain text, such
+A pattern with a group is written out: what is before the group comes before the answer. Of a plain text, such
 as one that a reward splits at, it is tried what an answer after it earns.
 """
 
@@ -15,7 +15,7 @@ import functools
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import CellType, CodeType, FunctionType
 
 from grpo_utils.rewards import TAGS
@@ -39,16 +39,13 @@ REASONING, ANSWER = "\0", "\1"
 
 def forms_of(reward: Callable) -> tuple[Form, ...]:
     """Forms that the texts in a reward's code suggest, none twice."""
-    found: dict[Form, None] = {}
     parts = getattr(reward, "parts", [reward])
     texts = list(dict.fromkeys(text for part in parts for text in texts_of(inspect.unwrap(part))))
-    for text in texts:
-        found.update(dict.fromkeys(_from_pattern(text)))
-    for text in texts:
-        found.update(dict.fromkeys(_from_text(text, texts)))
+    found = [form for text in texts for form in _from_pattern(text)]
+    found += [form for text in texts for form in _from_text(text, texts)]
     if READS_JSON in texts:
-        found.update(dict.fromkeys(_json_forms([text for text in texts if re.fullmatch(r"[a-z_]\w+", text)])))
-    return tuple(found)[:MOST_FORMS]
+        found += _json_forms([text for text in texts if re.fullmatch(r"[a-z_]\w+", text)])
+    return tuple(dict.fromkeys(found))[:MOST_FORMS]
 
 
 def texts_of(thing: object, depth: int = DEEPEST, module: str | None = None) -> Iterator[str]:
@@ -101,24 +98,22 @@ def _from_pattern(pattern: str) -> Iterator[Form]:
             yield _form(before, after)
 
 
-def _written(tree: object, group: int | None, spaces: int) -> str:
+def _written(tree: Iterable, group: int | None, spaces: int) -> str:
     """A text that a parsed pattern matches, with stand-ins for the reasoning and for the group of the answer."""
-    pieces = []
-    for kind, value in tree:
-        name = str(kind)
-        if name == "SUBPATTERN":
-            pieces.append(ANSWER if value[0] is not None and value[0] == group else _written(value[-1], group, spaces))
-        elif name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
-            pieces.append(_repeated(*value, group, spaces))
-        elif name == "BRANCH":
-            pieces.append(_written(value[1][0], group, spaces))
-        elif name == "LITERAL":
-            pieces.append(chr(value))
-        elif name in ("IN", "ANY"):
-            pieces.append(_one_of(value))
-        elif name == "ATOMIC_GROUP":
-            pieces.append(_written(value, group, spaces))
-    return "".join(pieces)
+    return "".join(_piece(str(kind), value, group, spaces) for kind, value in tree)
+
+
+def _piece(name: str, value: object, group: int | None, spaces: int) -> str:
+    if name == "LITERAL":
+        return chr(value)
+    if name in ("IN", "ANY"):
+        return _one_of(value)
+    if name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
+        return _repeated(*value, group, spaces)
+    if name == "SUBPATTERN" and value[0] is not None and value[0] == group:
+        return ANSWER
+    inner = {"SUBPATTERN": lambda: value[-1], "BRANCH": lambda: value[1][0], "ATOMIC_GROUP": lambda: value}
+    return _written(inner[name](), group, spaces) if name in inner else ""
 
 
 def _repeated(least: int, most: int, tree: object, group: int | None, spaces: int) -> str:

@@ -12,7 +12,7 @@ from grpo_utils.rewards import TAGS
 
 
 class Form(NamedTuple):
-    """What stands before and after the reasoning, and before and after the answer."""
+    """What comes before and after the reasoning, and before and after the answer."""
 
     before_reasoning: str
     after_reasoning: str
@@ -102,6 +102,6 @@ def read_tags(tags: Sequence[str]) -> Form:
     if isinstance(tags, str) or len(tags) not in (0, 4):
         raise CourseError(
             f"tags={tags!r} should be four texts, around the reasoning and around the answer, such as "
-            f"{TAGS}; an empty one where nothing stands; () for the answer alone."
+            f"{TAGS}; an empty one where there is nothing; () for the answer alone."
         )
     return Form(*(tags or ("", "", "", "")))

@@ -5,13 +5,15 @@
     >>> [case.text for case in rows if case.what == "wrong sign"]
     ['<reasoning>First I look at what is given. Then I work it out step by step. So the result is -42.</reasoning><answer>-42</answer>']
 
-Neutral is what a reward may pay or not: a right answer in a spoilt form, tags in a heap.
+Neutral is what a reward may pay or not: a right answer in a broken form, tags in a heap.
 """  # noqa: E501
 
 import random
 import re
 import zlib
+from collections.abc import Mapping
 from functools import cache, lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from .answers import decoys, kind_of, other_writings, wrong_answers
@@ -22,11 +24,13 @@ LABELS = {"clean": "right", "writing": "right", "long": "right", "wrong": "wrong
 
 
 class Case(NamedTuple):
-    """One completion (``None``: a chat message without content), what it is and what it is there for."""
+    """One completion (``None``: a chat message without content), what it is, and which dataset row it answers."""
 
     what: str
     role: str
     text: str | None
+    number: int = 0
+    columns: Mapping = MappingProxyType({})
 
     @property
     def label(self) -> str:
@@ -101,121 +105,120 @@ def cases(form: Form, gold: str, golds: list[str], answered: bool = True) -> lis
         answered: whether the reward is to be judged by the answer; if not, a wrong answer
             in the asked form is as clean as a right one.
     """
-    found = [clean_case(form, gold)]
-    found += [Case("right, reasoning on several lines", "clean", form.write(reasoning(gold, ".\n"), gold))]
-    found += _writings(form, gold) if answered else _white_space(found[0].text)
-    found += [*_wrong(form, gold, golds), *_missing(form, gold), *_malformed(form, gold, golds), *_attacks(form, gold)]
+    clean = clean_case(form, gold)
+    texts = {
+        "clean": {
+            clean.what: clean.text,
+            "right, reasoning on several lines": form.write(reasoning(gold, ".\n"), gold),
+        },
+        "writing": _writings(form, gold) if answered else _white_space(clean.text),
+        "wrong": _wrong(form, gold, golds),
+        "missing": _missing(form),
+        "odd": _malformed(form, gold, golds),
+        "attack": _attacks(form, gold),
+    }
+    found = [Case(what, role, text) for role, some in texts.items() for what, text in some.items()]
     if not answered:
         roles = {"wrong": "clean", "missing": "odd"}
         found = [case._replace(role=roles.get(case.role, case.role)) for case in found if case.what != "no tags, wrong"]
-    return _none_twice([*found, *_long(form, gold, found)])
+    found += _long(form, gold, found)
+    return list({case.text: case for case in reversed(found)}.values())[::-1]  # of equal ones the first
 
 
-def _none_twice(found: list[Case]) -> list[Case]:
-    first = {}
-    for case in found:
-        first.setdefault(case.text, case)
-    return list(first.values())
-
-
-def _writings(form: Form, gold: str) -> list[Case]:
+def _writings(form: Form, gold: str) -> dict[str, str]:
     writings = other_writings(gold)
     if form.before_answer.strip()[:1] not in ("", "<"):
         writings.pop("with words", None)  # nobody writes words into a box
-    return [Case(f"right, {what}", "writing", form.write(reasoning(gold), t)) for what, t in writings.items()]
+    return {f"right, {what}": form.write(reasoning(gold), text) for what, text in writings.items()}
 
 
-def _white_space(clean: str) -> list[Case]:
-    return [Case("a line break at the end", "writing", f"{clean}\n"), Case("a space before", "writing", f" {clean}")]
+def _white_space(clean: str) -> dict[str, str]:
+    return {"a line break at the end": f"{clean}\n", "a space before": f" {clean}"}
 
 
-def _wrong(form: Form, gold: str, golds: list[str]) -> list[Case]:
+def _wrong(form: Form, gold: str, golds: list[str]) -> dict[str, str]:
     wrong = wrong_answers(gold, golds)
-    found = [Case(what, "wrong", form.write(reasoning(answer), answer)) for what, answer in wrong.items()]
+    found = {what: form.write(reasoning(answer), answer) for what, answer in wrong.items()}
     if not any(form):
         return found
     first = next(iter(wrong.values()), "")
-    found += [Case("right in the reasoning, wrong in the answer", "wrong", form.write(reasoning(gold), first))]
-    found += [Case("no tags, wrong", "wrong", f"The result is {first}.")]
-    found += [Case("wrong, and sure of it", "wrong", form.write(f"{reasoning(first)} {PRAISE}", first))]
+    found["right in the reasoning, wrong in the answer"] = form.write(reasoning(gold), first)
+    found["no tags, wrong"] = f"The result is {first}."
+    found["wrong, and sure of it"] = form.write(f"{reasoning(first)} {PRAISE}", first)
     if form.after_answer and decoys(gold):  # neither the first nor the last of them is right
         before, after = decoys(gold)
         three = "".join(form.before_answer + answer + form.after_answer for answer in (before, gold, after))
-        found += [Case("three answers, the second right", "wrong", form[0] + reasoning(first) + form[1] + three)]
-    return [*found, Case("a plea as the answer", "wrong", form.write(reasoning(PLEA), PLEA))]
+        found["three answers, the second right"] = form[0] + reasoning(first) + form[1] + three
+    return found | {"a plea as the answer": form.write(reasoning(PLEA), PLEA)}
 
 
-def _missing(form: Form, gold: str) -> list[Case]:
-    found = [
-        Case("nothing", "missing", ""),
-        Case("white space", "missing", " \n "),
-        Case("no content", "missing", None),
-        Case("no tags, no answer", "missing", NO_ANSWER),
-    ]
-    found += [Case("a refusal", "missing", REFUSAL)]
+def _missing(form: Form) -> dict[str, str | None]:
+    found = {"nothing": "", "white space": " \n ", "no content": None, "no tags, no answer": NO_ANSWER}
+    found["a refusal"] = REFUSAL
     if any(form):
         says = "I don't know", "unknown", "N/A"
-        found += [Case(f"{text!r} as the answer", "missing", form.write(reasoning("unclear"), text)) for text in says]
-    if not form.after_answer:
-        return found
-    return [
-        *found,
-        Case("an empty answer", "missing", form.write(reasoning("unclear"), "")),
-        Case("a blank answer", "missing", form.write(reasoning("unclear"), "  ")),
-        Case("reasoning and no answer", "missing", form[0] + reasoning("unclear") + form[1]),
-        Case("empty tags", "missing", "".join(form)),
-    ]
-
-
-def _malformed(form: Form, gold: str, golds: list[str]) -> list[Case]:
-    """Right answers in a spoilt form, neutral."""
-    a, b, c, d = form
-    found = [
-        Case("right, no tags", "odd", f"The result is {gold}."),
-        Case("right, the answer alone", "odd", gold),
-        Case("right in the reasoning, no answer", "odd", a + reasoning(gold) + b),
-        Case("right in the reasoning, an empty answer", "odd", form.write(reasoning(gold), "")),
-        Case("the opposite", "odd", form.write(reasoning(f"not {gold}"), f"not {gold}")),
-        Case("right, unclosed", "odd", a + reasoning(gold) + c + gold),
-        Case("right, swapped", "odd", c + gold + d + a + reasoning(gold) + b),
-        Case("right, nested", "odd", a + reasoning(gold) + c + gold + d + b),
-        Case("right, tags in upper case", "odd", Form(*map(str.upper, form)).write(reasoning(gold), gold)),
-        Case("right, after a plea", "odd", f"{PLEA} {form.write(reasoning(gold), gold)}"),
-        Case("right, first of two answers", "odd", form.write(reasoning(gold), gold) + f"{c}7 of 9{d}"),
-        Case("right, something behind it", "odd", f"{form.write(reasoning(gold), gold)}\nThat was 7 of 9."),
-        Case("right, no tags, something behind it", "odd", f"The result is {gold}.\nThat was 7 of 9."),
-        Case("right, with letters of other scripts", "odd", form.write(f"{reasoning(gold)} {SCRIPTS}", gold)),
-        Case("right, last of two answers", "odd", a + reasoning(gold) + b + f"{c}7 of 9{d}{c}{gold}{d}"),
-    ]
-    if kind_of(gold) in ("program", "numbers"):  # as right as this row's, perhaps
-        found += [Case("another row's answer", "odd", form.write(reasoning(g), g)) for g in golds if g != gold][:1]
-    if kind_of(gold) == "number":
-        digits = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩"), str.maketrans("0123456789", "０１２３４５６７８９")
-        found += [Case("right, other scripts", "odd", form.write(reasoning(gold), gold.translate(d))) for d in digits]
+        found |= {f"{text!r} as the answer": form.write(reasoning("unclear"), text) for text in says}
+    if form.after_answer:
+        found["an empty answer"] = form.write(reasoning("unclear"), "")
+        found["a blank answer"] = form.write(reasoning("unclear"), "  ")
+        found["reasoning and no answer"] = form[0] + reasoning("unclear") + form[1]
+        found["empty tags"] = "".join(form)
     return found
 
 
-def _attacks(form: Form, gold: str) -> list[Case]:
+def _malformed(form: Form, gold: str, golds: list[str]) -> dict[str, str]:
+    """Right answers in a broken form, neutral."""
+    a, b, c, d = form
+    clean, thought = form.write(reasoning(gold), gold), a + reasoning(gold)
+    found = {
+        "right, no tags": f"The result is {gold}.",
+        "right, the answer alone": gold,
+        "right in the reasoning, no answer": thought + b,
+        "right in the reasoning, an empty answer": form.write(reasoning(gold), ""),
+        "the opposite": form.write(reasoning(f"not {gold}"), f"not {gold}"),
+        "right, unclosed": thought + c + gold,
+        "right, swapped": c + gold + d + thought + b,
+        "right, nested": thought + c + gold + d + b,
+        "right, tags in upper case": Form(*map(str.upper, form)).write(reasoning(gold), gold),
+        "right, after a plea": f"{PLEA} {clean}",
+        "right, first of two answers": f"{clean}{c}7 of 9{d}",
+        "right, something behind it": f"{clean}\nThat was 7 of 9.",
+        "right, no tags, something behind it": f"The result is {gold}.\nThat was 7 of 9.",
+        "right, with letters of other scripts": form.write(f"{reasoning(gold)} {SCRIPTS}", gold),
+        "right, last of two answers": f"{thought}{b}{c}7 of 9{d}{c}{gold}{d}",
+    }
+    if kind_of(gold) in ("program", "numbers"):  # as right as this row's, perhaps
+        others = [form.write(reasoning(other), other) for other in golds if other != gold]
+        found |= {"another row's answer": others[0]} if others else {}
+    if kind_of(gold) == "number":
+        for name, digits in (("Arabic", "٠١٢٣٤٥٦٧٨٩"), ("full-width", "０１２３４５６７８９")):
+            found[f"right, {name} digits"] = form.write(
+                reasoning(gold), gold.translate(str.maketrans("0123456789", digits))
+            )
+    return found
+
+
+def _attacks(form: Form, gold: str) -> dict[str, str]:
     """Junk, repetition and stuffing: nothing of it is worth more than a clean completion."""
     a, b, c, d = form
-    clean = form.write(reasoning(gold), gold)
-    return [
-        Case("tags in a heap", "attack", "".join(form) * 10),
-        Case("a clean one, tags in a heap behind it", "attack", clean + "".join(form) * 10),
-        Case("each tag repeated", "attack", a * 5 + reasoning(gold) + b * 5 + c * 5 + gold + d * 5),
-        Case("the answer repeated", "attack", a + reasoning(gold) + b + f"{c}{gold}{d}" * 8),
-        Case("a clean one twice", "attack", clean * 2),
-        Case("a clean one with a tail", "attack", clean + " " + prose(300, seed=2)),
-        Case("a clean one with a huge tail", "attack", clean + " " + prose(20_000, seed=3)),
-        Case("reasoning full of one word", "attack", form.write("very " * 1000, gold)),
-        Case("keywords, no answer", "attack", a + KEYWORDS * 12 + b),
-        Case("keywords and nothing else", "attack", KEYWORDS * 12),
-        Case("keywords for reasoning", "attack", form.write(KEYWORDS * 12, gold)),
-        Case("every number up to 200", "attack", form.write(reasoning(gold), " ".join(map(str, range(200))))),
-        Case("junk", "attack", prose(40, seed=4)),
-        Case("long junk", "attack", prose(900, seed=5)),
-        Case("one sign", "attack", "!" * 3000),
-    ]
+    clean, thought = form.write(reasoning(gold), gold), a + reasoning(gold) + b
+    return {
+        "tags in a heap": "".join(form) * 10,
+        "a clean one, tags in a heap behind it": clean + "".join(form) * 10,
+        "each tag repeated": a * 5 + reasoning(gold) + b * 5 + c * 5 + gold + d * 5,
+        "the answer repeated": thought + f"{c}{gold}{d}" * 8,
+        "a clean one twice": clean * 2,
+        "a clean one with a tail": f"{clean} {prose(300, seed=2)}",
+        "a clean one with a huge tail": f"{clean} {prose(20_000, seed=3)}",
+        "reasoning full of one word": form.write("very " * 1000, gold),
+        "keywords, no answer": a + KEYWORDS * 12 + b,
+        "keywords and nothing else": KEYWORDS * 12,
+        "keywords for reasoning": form.write(KEYWORDS * 12, gold),
+        "every number up to 200": form.write(reasoning(gold), " ".join(map(str, range(200)))),
+        "junk": prose(40, seed=4),
+        "long junk": prose(900, seed=5),
+        "one sign": "!" * 3000,
+    }
 
 
 #: What a length is made of.

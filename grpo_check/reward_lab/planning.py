@@ -9,9 +9,9 @@ from grpo_utils.errors import CourseError
 from grpo_utils.rewards import reward_name
 
 from .answers import kind_of, wrong_answers
-from .calling import Row, call, missing_columns, parameters_of, sum_of
+from .calling import call, missing_columns, parameters_of, reads_group, sum_of
 from .discovery import forms_of
-from .forms import FORMS, Form, read_tags
+from .forms import FORMS, Form
 from .matrix import NO_ANSWER, Case, clean_case, reasoning
 
 #: Gold answers where none are given: a plain one, a negative one, a long one, one with decimals.
@@ -23,25 +23,36 @@ JSON_ANSWER = '{"answer": 42}'
 
 @dataclass(frozen=True)
 class Plan:
-    """What a reward is probed with."""
+    """What a reward is probed with, and what was seen while the form was chosen."""
 
     golds: list[str]  # as a model would write them
     columns: list[dict]  # one for each gold
     answer_column: str
     given: bool  # whether there are gold answers at all
-    forms: tuple[Form, ...]
-    seconds_for_one: float
+    form: Form
     chat: bool = True
-    examples: tuple[str, ...] = ()
     own_golds: bool = False  # the lab's own, since none were given
     stands_out: bool = True  # whether a clean completion in the form scores more than others
-    chosen_for: Callable | None = None  # the reward that the form was chosen for
     unlike: tuple | None = None  # a completion, its score, and its score in a second, equal call
     elsewhere: tuple[Case, float] | None = None  # the wrong answer that earns most, in whatever form
 
-    def rows(self, texts: Sequence[Case], number: int = 0, **other: object) -> list[Row]:
-        """Cases as rows of one dataset row; ``other`` replaces columns of it."""
-        return [Row(case, number, {**self.columns[number], **other}) for case in texts]
+    def rows(self, cases: Sequence[Case], number: int = 0, **other: object) -> list[Case]:
+        """Cases as completions of one dataset row; ``other`` replaces columns of it."""
+        return [case._replace(number=number, columns={**self.columns[number], **other}) for case in cases]
+
+    @property
+    def clean(self) -> Case:
+        """The first gold answer in the form."""
+        return self.rows([clean_case(self.form, self.golds[0])])[0]
+
+    @property
+    def wrong(self) -> str:
+        """A wrong answer for the first gold one."""
+        return next(iter(wrong_answers(self.golds[0], self.golds).values()), "another")
+
+    def of_golds(self, numbers: Sequence[int]) -> "Plan":
+        """The plan with some of the gold answers."""
+        return replace(self, golds=[self.golds[i] for i in numbers], columns=[self.columns[i] for i in numbers])
 
 
 def subjects_of(reward: Callable | Sequence[Callable], weights: Sequence[float] | None) -> list[Callable]:
@@ -57,27 +68,24 @@ def subjects_of(reward: Callable | Sequence[Callable], weights: Sequence[float] 
 
 
 def make_plans(
-    subjects: list[Callable],
-    answers: Sequence[object] | None,
-    answer_column: str,
-    columns: dict[str, Sequence],
-    tags: Sequence[str] | None,
-    seconds_for_one: float,
+    subjects: list[Callable], answers: Sequence | None, answer_column: str, columns: dict[str, Sequence], form: Form
 ) -> list[Plan]:
     """Plans for rewards and what was given with them; without answers also one with the lab's own."""
-    own = [DEFAULT_ANSWERS[i % len(DEFAULT_ANSWERS)] for i in range(_length(columns) or len(DEFAULT_ANSWERS))]
-    named = any(answer_column in parameters_of(subject) for subject in subjects)
-    options = [answers] if answers is not None else [own] if named else [None, own]  # it may read kwargs["answer"]
-    forms = (read_tags(tags),) if tags is not None else FORMS
-    plans = [_with_answers(subjects, some, answer_column, columns, forms, seconds_for_one) for some in options]
-    plans = [replace(plan, own_golds=answers is None and plan.given) for plan in plans]
-    return plans[:1] if len(plans) == 1 else [plan for plan in plans if not _fails(subjects[-1], plan)] or plans[:1]
+    if answers is not None:
+        return [_with_answers(subjects, answers, answer_column, columns, form)]
+    length = len(next(iter(columns.values()), DEFAULT_ANSWERS))
+    own = [DEFAULT_ANSWERS[i % len(DEFAULT_ANSWERS)] for i in range(length)]
+    plans = [replace(_with_answers(subjects, own, answer_column, columns, form), own_golds=True)]
+    if any(answer_column in parameters_of(subject) for subject in subjects):
+        return plans
+    plans.insert(0, _with_answers(subjects, None, answer_column, columns, form))  # it may read kwargs["answer"]
+    return [plan for plan in plans if not _fails(subjects[-1], plan)] or plans[:1]
 
 
 def answer_column_of(subjects: list[Callable], answer_column: str, columns: dict[str, Sequence]) -> str:
     """The column of gold answers: the named one, or the only given column that a reward asks for.
 
-    A column that holds anything but single values is none: those are tests, or something else that an answer is
+    A column that holds anything but single values is not one: those are tests, or something else that an answer is
     checked with.
     """
     names = {name for subject in subjects for name in parameters_of(subject)}
@@ -88,28 +96,17 @@ def answer_column_of(subjects: list[Callable], answer_column: str, columns: dict
 
 
 def _with_answers(
-    subjects: list[Callable],
-    answers: Sequence[object] | None,
-    answer_column: str,
-    columns: dict[str, Sequence],
-    forms: tuple[Form, ...],
-    seconds_for_one: float,
+    subjects: list[Callable], answers: Sequence | None, answer_column: str, columns: dict[str, Sequence], form: Form
 ) -> Plan:
-    golds = [None] * (_length(columns) or 1) if answers is None else list(answers)
-    filled = columns if answers is None else {**columns, answer_column: golds}
-    _check_columns(subjects, filled, len(golds))
-    rows = [{name: values[i] for name, values in filled.items()} for i in range(len(golds))]
+    golds = [None] * len(next(iter(columns.values()), [None])) if answers is None else list(answers)
+    columns = columns if answers is None else {**columns, answer_column: golds}
+    _check_columns(subjects, columns, len(golds))
+    rows = [{name: values[i] for name, values in columns.items()} for i in range(len(golds))]
     texts = [DEFAULT_ANSWERS[0] if answers is None else _as_text(gold) for gold in golds]
     kept = [i for i, text in enumerate(texts) if text.strip()]  # without a gold answer nothing is right
     if not kept:
         raise CourseError(f"answers={golds!r} holds no gold answer; give a few of your dataset's, or leave it out.")
-    return Plan(
-        [texts[i] for i in kept], [rows[i] for i in kept], answer_column, answers is not None, forms, seconds_for_one
-    )
-
-
-def _length(columns: dict[str, Sequence]) -> int:
-    return len(next(iter(columns.values()))) if columns else 0
+    return Plan(texts, rows, answer_column, answers is not None, form).of_golds(kept)
 
 
 def _check_columns(subjects: list[Callable], columns: dict[str, Sequence], length: int) -> None:
@@ -132,74 +129,62 @@ def _as_text(gold: object) -> str:
         return ""
     if isinstance(gold, list | tuple) and gold and isinstance(gold[0], str):
         return gold[0]
-    if isinstance(gold, str) and "####" in gold:  # a GSM8K solution: the answer stands behind
+    if isinstance(gold, str) and "####" in gold:  # a GSM8K solution: the answer comes after it
         return gold.rpartition("####")[2].strip()
     return json.dumps(gold, default=str) if isinstance(gold, dict | list) else str(gold)
 
 
 def _fails(reward: Callable, plan: Plan) -> bool:
     """Whether a reward raises even on a plain completion, of either kind."""
-    rows = plan.rows([clean_case(plan.forms[0], plan.golds[0])])
-    return all(call(reward, rows, chat).scores is None for chat in (True, False))
+    return all(call(reward, [plan.clean], chat).scores is None for chat in (True, False))
 
 
-def choose_form(reward: Callable, plan: Plan) -> Plan:
-    """The form, and the kind of completion, in which a clean completion stands out most."""
-    own = forms_of(reward) if len(plan.forms) > 1 else ()
-    forms = tuple(dict.fromkeys([*plan.forms, *own]))
-    tried = [replace(plan, forms=(form,), chat=chat) for chat in (True, False) for form in forms]
-    if len(plan.forms) > 1 and not plan.given:
-        json_golds = [JSON_ANSWER] * len(plan.golds)
-        tried += [replace(plan, forms=(FORMS[-1],), golds=json_golds, chat=chat) for chat in (True, False)]
-    first = tried[0]
-    if call(reward, first.rows([clean_case(first.forms[0], first.golds[0])]), first.chat).code == "slow":
-        return first  # it does not end: no use in trying further forms
-    options = [option for chat in (True, False) for option in tried if option.chat == chat]
-    scores, again = (
-        [three for chat in (True, False) for three in _scores(reward, [o for o in tried if o.chat == chat])]
-        for _ in range(2)
-    )
+def choose_form(reward: Callable, plan: Plan, asked: bool) -> Plan:
+    """The form (of the asked one, or any) and the kind of completion in which a clean completion stands out most."""
+    forms = (plan.form,) if asked else tuple(dict.fromkeys([*FORMS, *forms_of(reward)]))
+    options = [replace(plan, form=form) for form in forms]
+    if not asked and not plan.given:
+        options.append(replace(plan, form=FORMS[-1], golds=[JSON_ANSWER] * len(plan.golds)))
+    if call(reward, [options[0].clean], chat=True).code == "slow":
+        return options[0]  # it does not end: no use in trying further forms
+    kinds = options, [replace(option, chat=False) for option in options]
+    scores, again = ([three for kind in kinds for three in _scores(reward, kind)] for _ in range(2))
+    options = [*kinds[0], *kinds[1]]
     margins = [_margin(*three) for three in scores]
-    order = {form: i for i, form in enumerate(forms)}
-    margin, _, best = max(
-        ((m, -order[o.forms[0]], -i) for i, (m, o) in enumerate(zip(margins, options, strict=True))),
-    )
-    stands_out = margin[1] or margin[2] > 0
-    chosen = options[-best] if stands_out or len(options) == 2 else first
-    pairs = [
-        (case, *two)
-        for option, one, other in zip(options, scores, again, strict=True)
-        for case, *two in zip(_three_texts(option), one, other, strict=True)
-    ]
-    wrong = [(case, score) for case, score, _ in pairs[1::3] if score is not None and not math.isnan(score)]
+    best = max(range(len(options)), key=lambda i: (margins[i], -forms.index(options[i].form), -i))
+    stands_out = margins[best][1] or margins[best][2] > 0
+    cases = [case for option in options for case in _three_texts(option)]
+    firsts, seconds = ([score for three in some for score in three] for some in (scores, again))
+    differ = (pair for pair in zip(cases, firsts, seconds, strict=True) if pair[1] != pair[2] and not _both_nan(*pair))
+    wrong = [(case, s) for case, s in list(zip(cases, firsts, strict=True))[1::3] if s is not None and s == s]
     return replace(
-        chosen,
+        options[best] if stands_out or len(options) == 2 else options[0],
         stands_out=stands_out,
-        chosen_for=reward,
-        unlike=next((pair for pair in pairs if _differ(*pair[1:])), None),
+        unlike=next(differ, None),
         elsewhere=max(wrong, key=lambda pair: pair[1], default=None),
     )
 
 
-def _differ(first: float | None, second: float | None) -> bool:
-    return first != second and not (first != first and second != second)
+def _both_nan(case: Case, first: float | None, second: float | None) -> bool:
+    return first != first and second != second
 
 
 def _scores(reward: Callable, options: list[Plan]) -> list[tuple[float | None, float | None, float | None]]:
     """For each option what a clean completion, a wrong one and none score: in one batch, or alone if that fails."""
-    texts = [_three_texts(option) for option in options]
-    rows = [row for option, three in zip(options, texts, strict=True) for row in option.rows(three)]
-    whole = None if getattr(reward, "reads_group", False) else call(reward, rows, options[0].chat).scores
-    scores = whole or [(call(reward, [row], options[0].chat).scores or [math.nan])[0] for row in rows]
-    return [tuple(scores[i : i + 3]) for i in range(0, len(scores), 3)]
+    rows = [row for option in options for row in option.rows(_three_texts(option))]
+    chat = options[0].chat
+    whole = None if reads_group(reward) else call(reward, rows, chat).scores
+    scores = whole or [(call(reward, [row], chat).scores or [math.nan])[0] for row in rows]
+    return list(zip(scores[::3], scores[1::3], scores[2::3], strict=True))
 
 
 def _three_texts(plan: Plan) -> list[Case]:
-    form, gold = plan.forms[0], plan.golds[0]
-    wrong = next(iter(wrong_answers(gold, plan.golds).values()), "")
-    texts = clean_case(form, gold).text, form.write(reasoning(wrong), wrong), NO_ANSWER
-    whats = "right, in the asked form", "wrong, in another form", "no answer"
-    return [Case(what, "odd", text) for what, text in zip(whats, texts, strict=True)]
+    wrong = plan.form.write(reasoning(plan.wrong), plan.wrong)
+    return [
+        plan.clean._replace(role="odd"),
+        Case("wrong, in another form", "odd", wrong),
+        Case("no answer", "odd", NO_ANSWER),
+    ]
 
 
 def _margin(clean: float | None, other: float | None, nothing: float | None) -> tuple[bool, bool, float]:
@@ -213,15 +198,13 @@ def _margin(clean: float | None, other: float | None, nothing: float | None) -> 
 
 def fitting_golds(reward: Callable, plan: Plan) -> tuple[Plan, list[str]]:
     """Without the lab's own answers that the reward does not take as right, and those (a task may have no decimals)."""
-    if not plan.own_golds or len(plan.golds) == 1:
+    if not plan.own_golds:
         return plan, []
-    pairs = [replace(plan, golds=[gold], columns=[row]) for gold, row in zip(plan.golds, plan.columns, strict=True)]
-    fits = [_margin(*_scores(reward, [pair])[0])[1] for pair in pairs]
-    if all(fits) or not any(fits):
+    fits = [_margin(*_scores(reward, [plan.of_golds([i])])[0])[1] for i in range(len(plan.golds))]
+    if not any(fits):
         return plan, []
-    kept = [i for i, fit in enumerate(fits) if fit]
     refused = [gold for gold, fit in zip(plan.golds, fits, strict=True) if not fit]
-    return replace(plan, golds=[plan.golds[i] for i in kept], columns=[plan.columns[i] for i in kept]), refused
+    return plan.of_golds([i for i, fit in enumerate(fits) if fit]), refused
 
 
 def reads_answers(reward: Callable, plan: Plan, among_others: bool) -> bool:
@@ -234,17 +217,13 @@ def reads_answers(reward: Callable, plan: Plan, among_others: bool) -> bool:
         return plan.given
     if kind_of(plan.golds[0]) == "program" and not among_others and _tells_programs_apart(reward, plan):
         return True
-    clean, gold = clean_case(plan.forms[0], plan.golds[0]), plan.golds[0]
-    other = next(iter(wrong_answers(gold, plan.golds).values()), "another")
-    first = call(reward, plan.rows([clean, clean]), plan.chat)
-    columns = {**plan.columns[-1], plan.answer_column: other} if len(plan.golds) == 1 else plan.columns[-1]
-    second = call(reward, plan.rows([clean, clean], **columns), plan.chat)
-    return first.scores != second.scores
+    columns = plan.columns[-1] if len(plan.golds) > 1 else {plan.answer_column: plan.wrong}
+    first = call(reward, [plan.clean] * 2, plan.chat)
+    return first.scores != call(reward, plan.rows([plan.clean] * 2, **columns), plan.chat).scores
 
 
 def _tells_programs_apart(reward: Callable, plan: Plan) -> bool:
     """Whether a program that is none scores less than the gold one, whatever the columns hold."""
-    form, none = plan.forms[0], "I do not know."
-    rows = plan.rows([clean_case(form, plan.golds[0]), Case("", "", form.write(reasoning(none), none))])
-    right, wrong = (call(reward, [row], plan.chat).scores or [None] for row in rows)
-    return None not in (right[0], wrong[0]) and wrong[0] < right[0]
+    none = Case("", "", plan.form.write(reasoning("I do not know."), "I do not know."))
+    right, wrong = ((call(reward, [row], plan.chat).scores or [None])[0] for row in [plan.clean, *plan.rows([none])])
+    return None not in (right, wrong) and wrong < right

@@ -1,30 +1,31 @@
 """Put a reward to the test: score the matrix, gather what the rules judge by."""
 
+import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 
 from grpo_utils.rewards import reward_name
 
 from . import rules
-from .answers import kind_of, wrong_answers
-from .calling import Outcome, Row, call
-from .growth import CUT_OFF, computes_powers, find_growth, hangs_in_use
+from .answers import kind_of
+from .calling import CUT_OFF, Outcome, call, reads_group
+from .forms import FORMS, read_tags
+from .growth import computes_powers, find_growth, hangs_in_use
 from .matrix import Case, cases, clean_case, fillers
 from .planning import Plan, answer_column_of, choose_form, fitting_golds, make_plans, reads_answers, subjects_of
-from .report import ProbeReport, Scored, in_order
+from .report import CODES, ProbeReport
+from .rules import Evidence
 
-#: Completions longer than this (in characters) are scored one by one and timed.
-HUGE = 5_000
-SECONDS_FOR_ONE = 1.0
+#: Completions longer than this (in characters) are scored one by one, and so many seconds for one are too many.
+HUGE, SECONDS_FOR_ONE = 5_000, 1.0
 #: The name that an executed answer leaves in `sys`.
 TRACE = "_written_by_a_completion"
-#: Rows that are scored one by one after a batch that did not end.
-MOST_RETRIES = 3
+#: Dataset rows that are tried, and completions that are scored one by one after a batch that did not end.
+MOST_ROWS, MOST_RETRIES = 8, 3
 #: Cases that are scored once more alone.
 ALONE = ("right, in the asked form", "no tags, no answer", "another row's answer", "off by one", "no idea")
-MOST_ROWS = 8
 
 
 def probe(
@@ -39,7 +40,7 @@ def probe(
     seconds_per_step: float = 10.0,
     completions_per_step: int = 32,
 ) -> ProbeReport:
-    """Attack a reward before a training does.
+    """Attack a reward before a training run does.
 
     Args:
         reward: one reward, async or not, or a list of rewards, which are judged each and as the sum.
@@ -64,53 +65,44 @@ def probe(
     ['chat_only', 'pays_missing_answer', 'raises', 'wrong_beats_right']
 
     Raises:
-        CourseError: what was given is no reward, asks for a column that was not given, or the
+        CourseError: what was given is not a reward, asks for a column that was not given, or the
             lengths of answers, columns or weights do not fit.
     """
     subjects, columns = subjects_of(reward, weights), dict(columns or {})
     if answers is None:
         answer_column = answer_column_of(subjects, answer_column, columns)
-    if answers is None and answer_column in columns:
-        answers = columns.pop(answer_column)
-    per_completion = 0.01 * seconds_per_step / completions_per_step
-    plans = make_plans(subjects, answers, answer_column, columns, tags, per_completion)
-    plan = plans[0]
-    growth = [None if hasattr(subject, "parts") else find_growth(subject, plan) for subject in subjects]
-    if any(found and found[-1] for found in growth):
-        return _only_growth(subjects, growth, plan)
-    chosen = [choose_form(subjects[-1], plan)]
-    if not chosen[0].stands_out:  # it may read the answers from its keywords
-        chosen += [choose_form(subjects[-1], plan) for plan in plans[1:]]
-    best = next((plan for plan in chosen if plan.stands_out), chosen[0])
-    plan, refused = fitting_golds(subjects[-1], replace(best, examples=tuple(examples)))
-    answered = [reads_answers(subject, plan, len(subjects) > 1) for subject in subjects]
-    seen = [
-        rules.Evidence(name, reads, growth=found, refused=refused if reads else [], grouped=_reads_group(subject))
-        for name, reads, found, subject in zip(_names(subjects), answered, growth, subjects, strict=True)
+        answers = columns.pop(answer_column, None)
+    plans = make_plans(subjects, answers, answer_column, columns, FORMS[0] if tags is None else read_tags(tags))
+    lab = [
+        Evidence(name, reads_group(one), [] if hasattr(one, "parts") else find_growth(one, plans[0]))
+        for name, one in zip(_names(subjects), subjects, strict=True)
     ]
-    examined = [_examine(subject, plan, some) for subject, some in zip(subjects, seen, strict=True)]
-    findings = [replace(f, reward=seen.reward) for seen in examined for rule in rules.RULES for f in rule(seen)]
-    scored = [
-        _scored(seen, row, score, plan) for seen in examined for row, score in zip(seen.rows, seen.scores, strict=True)
-    ]
-    return ProbeReport(in_order(findings), tuple(scored), {seen.reward: _judged(seen, plan) for seen in examined})
+    if any(seen.found_a("unbounded_time") for seen in lab):  # nothing else can be tried with it
+        said = "tried only on runs of characters, because one of them does not end."
+        return _report(lab, plans[0], dict.fromkeys((seen.reward for seen in lab), said))
+    plan, refused = fitting_golds(subjects[-1], _choose_plan(subjects[-1], plans, tags is not None))
+    lab[-1].elsewhere = plan.elsewhere
+    if plan.unlike:
+        _compare(lab[-1], *plan.unlike, "in a second call")
+    slow = 0.01 * seconds_per_step / completions_per_step
+    for subject, seen in zip(subjects, lab, strict=True):
+        seen.answered = reads_answers(subject, plan, len(subjects) > 1)
+        if refused and seen.answered:
+            some = f"nothing for a right answer {', '.join(refused)}, which is left out."
+            seen.add("too_strict", f"{some} If your task has such answers, give answers=….")
+        _examine(subject, plan, seen, examples, slow)
+        seen.judge()
+    return _report(lab, plan, {seen.reward: _judged(seen, plan) for seen in lab})
 
 
-def _only_growth(subjects: list[Callable], growth: list, plan: Plan) -> ProbeReport:
-    """The report on rewards of which one hangs: nothing else can be tried with it."""
-    seen = [
-        rules.Evidence(name, plan.given, growth=found) for name, found in zip(_names(subjects), growth, strict=True)
-    ]
-    for some in seen:
-        if some.growth and some.growth[0].startswith("no end"):
-            some.slow.append(("no end within a second or two", some.growth[1]))
-    findings = [replace(f, reward=some.reward) for some in seen for rule in rules.RULES for f in rule(some)]
-    judged = {some.reward: "tried only on runs of characters, because one of them does not end." for some in seen}
-    return ProbeReport(in_order(findings), (), judged)
-
-
-def _reads_group(reward: Callable) -> bool:
-    return getattr(reward, "reads_group", False)
+def _choose_plan(reward: Callable, plans: list[Plan], asked: bool) -> Plan:
+    """The plan in whose form a clean completion stands out; it may read the answers from its keywords."""
+    chosen = []
+    for plan in plans:
+        chosen.append(choose_form(reward, plan, asked))
+        if chosen[-1].stands_out:
+            return chosen[-1]
+    return chosen[0]
 
 
 def _names(subjects: list[Callable]) -> list[str]:
@@ -119,187 +111,168 @@ def _names(subjects: list[Callable]) -> list[str]:
     return [f"{name} ({i + 1})" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
-def _examine(reward: Callable, plan: Plan, seen: rules.Evidence) -> rules.Evidence:
-    """Gather all evidence about one reward."""
-    _score_matrix(reward, plan, seen)
-    if reward is plan.chosen_for:
-        seen.elsewhere = plan.elsewhere
-        seen.unlike += [(*plan.unlike, "in a second call")] if plan.unlike else []
-    if seen.rows:
-        _score_among_others(reward, plan, seen)
-        _score_other_kind(reward, plan, seen)
-    if seen.rows and seen.answered:
-        _score_without_gold(reward, plan, seen)
-        _let_run(reward, plan, seen)
-    if seen.rows and not _reads_group(reward):
-        _fill(reward, plan, seen)
-    return seen
-
-
-def _let_run(reward: Callable, plan: Plan, seen: rules.Evidence) -> None:
-    """Give an answer that leaves a trace if it is executed; where a program is asked for, that is meant."""
-    form = plan.forms[0]
-    if kind_of(plan.golds[0]) == "program" or "```" in form.before_answer:
-        return
-    case = Case("a program as the answer", "odd", form.write("so", f"setattr(__import__('sys'), '{TRACE}', 1)"))
-    call(reward, plan.rows([case]), plan.chat)
-    if hasattr(sys, TRACE):
-        delattr(sys, TRACE)
-        seen.ran = case
-    seen.growth = seen.growth or computes_powers(reward, plan)
-
-
-def _fill(reward: Callable, plan: Plan, seen: rules.Evidence) -> None:
-    """Score completions with more and more filler, all with as many tokens: a length in tokens is a choice."""
-    series = fillers(plan.forms[0], plan.golds[0], plan.golds, seen.answered)
-    cases = [case for one in series for case in one]
-    outcome = call(reward, plan.rows(cases, completion_ids=list(range(100))), plan.chat)
-    if outcome.scores and all(score is None or _finite(score) for score in outcome.scores):
-        scores = iter(outcome.scores)
-        seen.filled = [[(case, next(scores)) for case in one] for one in series]
-
-
-def _all_rows(plan: Plan, answered: bool) -> list[Row]:
-    rows = []
-    for number, gold in list(enumerate(plan.golds))[:MOST_ROWS]:
-        found = cases(plan.forms[0], gold, plan.golds, answered)
-        found += [Case("an example of yours", "odd", text) for text in plan.examples]
-        rows += plan.rows([case for case in found if plan.chat or case.text is not None], number)
-    return rows
-
-
-def _score_matrix(reward: Callable, plan: Plan, seen: rules.Evidence) -> None:
-    """Score every completion: ordinary ones in a batch, huge ones one by one."""
-    rows = _all_rows(plan, seen.answered)
-    grouped = _reads_group(reward)
-    huge = [row for row in rows if len(row.case.text or "") > HUGE and not grouped]
-    ordinary = [row for row in rows if len(row.case.text or "") <= HUGE or grouped]
-    _keep(seen, ordinary, _score_all(reward, ordinary, plan, seen))
-    hangs = seen.growth and seen.growth[-1]
-    if not seen.rows and not seen.failures and not hangs:
-        seen.failures.append(("raises", "no completion was scored in time", rows[0].case))
-    for row in huge if seen.rows else []:
-        outcome = call(reward, [row], plan.chat)
-        _keep(seen, [row], [outcome])
-        if outcome.seconds > SECONDS_FOR_ONE and not outcome.error:
-            seen.slow.append((f"{outcome.seconds:.1f} s for one completion ({row.case.what})", row.case))
-
-
-def _score_all(reward: Callable, rows: list[Row], plan: Plan, seen: rules.Evidence) -> list[Outcome]:
-    """One outcome a row: from one batch, or one by one if the batch raises."""
-    batch = call(reward, rows, plan.chat)
-    seen.changed = batch.changed
-    if batch.code == "slow" and (found := _hanging(reward, rows, plan)):
-        seen.growth = found
-        return []
-    if batch.scores is not None:
-        return [Outcome([score]) for score in batch.scores]
-    if batch.code == "wrong_length":
-        seen.failures.append((batch.code, batch.error, rows[0].case))
-        return []
-    return [call(reward, [row], plan.chat) for row in (rows[:MOST_RETRIES] if batch.code == "slow" else rows)]
-
-
-def _hanging(reward: Callable, rows: list[Row], plan: Plan) -> tuple[str, Case, bool] | None:
-    """The completion on which a reward keeps the processor busy without an end."""
-    outcomes = ((row, call(reward, [row], plan.chat, CUT_OFF)) for row in rows)
-    found = (hangs_in_use(outcome, row.case) for row, outcome in outcomes if outcome.code == "slow")
-    return next((one for one in islice(found, MOST_RETRIES) if one), None)
-
-
-def _keep(seen: rules.Evidence, rows: list[Row], outcomes: list[Outcome]) -> None:
-    """Keep the scores that are some, and note the failures."""
-    for row, outcome in zip(rows, outcomes, strict=False):  # no outcomes where the batch had a wrong length
-        if outcome.scores is None and outcome.code == "slow":
-            seen.slow.append((f"{outcome.error} ({row.case.what})", row.case))
-        elif outcome.scores is None:
-            seen.failures.append((outcome.code, outcome.error, row.case))
-        elif outcome.scores[0] is not None and not _finite(outcome.scores[0]):
-            seen.failures.append(("not_finite", f"the score is {outcome.scores[0]}", row.case))
-        else:
-            seen.rows.append(row)
-            seen.scores.append(outcome.scores[0])
-
-
-def _finite(score: float) -> bool:
-    return abs(score) < float("inf")  # false for NaN too
-
-
-def _score_among_others(reward: Callable, plan: Plan, seen: rules.Evidence) -> None:
-    """Score again, in the reverse order and alone: do the scores stay? And how long does it take?"""
-    grouped = _reads_group(reward)
-    pairs = [
-        (row, s) for row, s in zip(seen.rows, seen.scores, strict=True) if grouped or len(row.case.text or "") <= HUGE
+def _report(lab: list[Evidence], plan: Plan, judged: dict[str, str]) -> ProbeReport:
+    findings = [replace(found, subject=seen.reward) for seen in lab for found in seen.found]
+    scored = [
+        {"reward": seen.reward, "gold": plan.golds[case.number] if seen.answered else "", "what": case.what}
+        | {"label": case.label, "completion": case.text, "score": score}
+        for seen in lab
+        for case, score in seen.scored
     ]
-    backwards = call(reward, [row for row, _ in reversed(pairs)], plan.chat)
-    for (row, score), again in zip(reversed(pairs), backwards.scores or [], strict=False):
-        _compare(seen, row, score, again, "in the reverse order")
-    _time(seen, backwards, len(pairs), plan)
-    for row, score in [] if grouped else pairs:
-        if row.case.what in ALONE:
-            alone = call(reward, [row], plan.chat)
-            _compare(seen, row, score, alone.scores[0] if alone.scores else None, "alone")
-    if seen.answered and not grouped and list(plan.columns[0]) == [plan.answer_column]:
-        _score_beside_another_gold(reward, plan, seen)
+    order = list(CODES)
+    return ProbeReport(tuple(sorted(findings, key=lambda found: order.index(found.code))), tuple(scored), judged)
 
 
-def _score_beside_another_gold(reward: Callable, plan: Plan, seen: rules.Evidence) -> None:
-    """With a single gold answer: does a right completion keep its score behind a row with another one?"""
-    other = next(iter(wrong_answers(plan.golds[0], plan.golds).values()))
-    clean, another = clean_case(plan.forms[0], plan.golds[0]), clean_case(plan.forms[0], other)
-    rows = [*plan.rows([another, another], **{plan.answer_column: other}), *plan.rows([clean])]
-    both, alone = call(reward, rows, plan.chat), call(reward, rows[2:], plan.chat)
-    if both.scores and alone.scores:
-        _compare(seen, rows[0], *both.scores[:2], "the second time")  # a memory has not seen this gold answer yet
-        _compare(seen, rows[2], alone.scores[0], both.scores[2], "behind a row with another gold answer")
-
-
-def _compare(seen: rules.Evidence, row: Row, first: float | None, second: float | None, how: str) -> None:
-    if (first is None) != (second is None) or abs((first or 0) - (second or 0)) > rules.ROUNDING:
-        seen.unlike.append((row.case, first, second, how))
-
-
-def _time(seen: rules.Evidence, outcome: Outcome, count: int, plan: Plan) -> None:
-    each = outcome.seconds / max(count, 1)
-    if each > plan.seconds_for_one and outcome.scores is not None:
-        seen.slow.append(
-            (f"{1000 * each:.1f} ms a completion; 1 % of a step leaves {1000 * plan.seconds_for_one:.1f} ms", None)
-        )
-
-
-def _score_other_kind(reward: Callable, plan: Plan, seen: rules.Evidence) -> None:
-    """Score a few completions as strings instead of chat messages, or the other way round."""
-    code, other = ("chat_only", "a string") if plan.chat else ("string_only", "a chat message")
-    known = ("right, in the asked form", "off by one", "no tags, no answer")
-    rows = [row for row in seen.rows if row.number == 0 and row.case.what in known]
-    usual, outcome = call(reward, rows, plan.chat), call(reward, rows, not plan.chat)
-    if outcome.scores is None:
-        seen.kinds.append((code, f"on {other} as completion: {outcome.error}"))
-    elif outcome.scores != usual.scores:
-        seen.kinds.append((code, f"other scores where the completion is {other}: completion_text(c) reads both."))
-
-
-def _score_without_gold(reward: Callable, plan: Plan, seen: rules.Evidence) -> None:
-    """Score completions without an answer where the gold answer is missing too."""
-    form = plan.forms[0]
-    answerless = [row.case for row in seen.rows if row.number == 0 and row.case.role == "missing"]
-    answerless.append(Case("the word None", "missing", form.write("None", "None")))
-    usual = call(reward, plan.rows(answerless), plan.chat)
-    for gold in ("", None):
-        without = call(reward, plan.rows(answerless, **{plan.answer_column: gold}), plan.chat)
-        if usual.scores and without.scores:
-            pairs = zip(answerless, usual.scores, without.scores, strict=True)
-            seen.without_gold += [(c, a or 0.0, b, repr(gold)) for c, a, b in pairs if b is not None]
-
-
-def _scored(seen: rules.Evidence, row: Row, score: float | None, plan: Plan) -> Scored:
-    gold = plan.golds[row.number] if seen.answered else ""
-    return Scored(seen.reward, gold, row.case.what, row.case.label, row.case.text, score)
-
-
-def _judged(seen: rules.Evidence, plan: Plan) -> str:
+def _judged(seen: Evidence, plan: Plan) -> str:
     """How one reward was judged, in a sentence."""
     kind = "chat messages" if plan.chat else "strings"
     golds = ", ".join(plan.golds[:4]) + (", …" if len(plan.golds) > 4 else "")
     how = f"by the answer ({golds})" if seen.answered else "by its form alone, without answers"
-    return f"{len(seen.rows)} completions, {kind} in the form {plan.forms[0]}, judged {how}."
+    return f"{len(seen.scored)} completions, {kind} in the form {plan.form}, judged {how}."
+
+
+def _examine(reward: Callable, plan: Plan, seen: Evidence, examples: Sequence[str], slow: float) -> None:
+    """Gather all evidence about one reward."""
+    _score_matrix(reward, plan, seen, examples)
+    if seen.scored:
+        _score_among_others(reward, plan, seen, slow)
+        _score_other_kind(reward, plan, seen)
+    if seen.scored and seen.answered:
+        _score_without_gold(reward, plan, seen)
+        _let_run(reward, plan, seen)
+    if seen.scored and not seen.grouped:
+        _fill(reward, plan, seen)
+
+
+def _score_matrix(reward: Callable, plan: Plan, seen: Evidence, examples: Sequence[str]) -> None:
+    """Score every completion: ordinary ones in a batch, huge ones one by one."""
+    rows = []
+    for number, gold in enumerate(plan.golds[:MOST_ROWS]):
+        found = cases(plan.form, gold, plan.golds, seen.answered)
+        found += [Case("an example of yours", "odd", text) for text in examples]
+        rows += plan.rows([case for case in found if plan.chat or case.text is not None], number)
+    ordinary = [row for row in rows if seen.grouped or len(row.text or "") <= HUGE]
+    failures: dict[tuple[str, str], Case] = {}  # of each code and message the first case that shows it
+    _keep(seen, failures, zip(ordinary, _score_all(reward, ordinary, plan, seen), strict=False))
+    if not seen.scored and not failures and not seen.found_a("unbounded_time"):
+        failures = {("raises", "no completion was scored in time"): rows[0]}
+    for row in [row for row in rows if len(row.text or "") > HUGE] if seen.scored and not seen.grouped else []:
+        outcome = call(reward, [row], plan.chat)
+        _keep(seen, failures, [(row, outcome)])
+        if outcome.seconds > SECONDS_FOR_ONE and not outcome.error:
+            seen.add("slow", f"{outcome.seconds:.1f} s for one completion ({row.what})", row)
+    for (code, message), case in failures.items():
+        if sum(found.code == code for found in seen.found) < 3:
+            seen.add(code, f"{message} (on: {case.what}).", case)
+
+
+def _score_all(reward: Callable, rows: list[Case], plan: Plan, seen: Evidence) -> list[Outcome]:
+    """One outcome a row: from one batch, or one by one if the batch raises."""
+    batch = call(reward, rows, plan.chat)
+    if batch.changed:
+        what = f"it changes `{batch.changed}`, which the next reward gets too; work on a copy."
+        seen.add("changes_inputs", what)
+    if batch.scores is not None:
+        return [Outcome([score]) for score in batch.scores]
+    if batch.code == "wrong_length":
+        return [batch]
+    if batch.code == "slow":
+        outcomes = ((row, call(reward, [row], plan.chat, CUT_OFF)) for row in rows)
+        hangs = (hangs_in_use(outcome, row) for row, outcome in outcomes if outcome.code == "slow")
+        if found := next(filter(None, islice(hangs, MOST_RETRIES)), []):
+            seen.found += found[:1]
+            return []
+    return [call(reward, [row], plan.chat) for row in (rows[:MOST_RETRIES] if batch.code == "slow" else rows)]
+
+
+def _keep(seen: Evidence, failures: dict[tuple[str, str], Case], pairs: Iterable[tuple[Case, Outcome]]) -> None:
+    """Keep the scores that are some, and note the failures."""
+    for row, outcome in pairs:
+        if outcome.scores is None and outcome.code == "slow":
+            seen.add("slow", f"{outcome.error} ({row.what})", row)
+        elif outcome.scores is None:
+            failures.setdefault((outcome.code, outcome.error.split("\n")[0]), row)
+        elif outcome.scores[0] is not None and not math.isfinite(outcome.scores[0]):
+            failures.setdefault(("not_finite", f"the score is {outcome.scores[0]}"), row)
+        else:
+            seen.scored.append((row, outcome.scores[0]))
+
+
+def _score_among_others(reward: Callable, plan: Plan, seen: Evidence, slow: float) -> None:
+    """Score again, in the reverse order and alone: do the scores stay? And how long does it take?"""
+    pairs = [(row, score) for row, score in seen.scored if seen.grouped or len(row.text or "") <= HUGE][::-1]
+    backwards = call(reward, [row for row, _ in pairs], plan.chat)
+    for (row, score), again in zip(pairs, backwards.scores or [], strict=False):
+        _compare(seen, row, score, again, "in the reverse order")
+    each = backwards.seconds / max(len(pairs), 1)
+    if each > slow and backwards.scores is not None:
+        seen.add("slow", f"{1000 * each:.1f} ms per completion; 1 % of a step leaves {1000 * slow:.1f} ms")
+    for row, score in [] if seen.grouped else pairs[::-1]:
+        if row.what in ALONE:
+            _compare(seen, row, score, (call(reward, [row], plan.chat).scores or [None])[0], "alone")
+    if seen.answered and not seen.grouped and list(plan.columns[0]) == [plan.answer_column]:
+        _score_beside_another_gold(reward, plan, seen)
+
+
+def _score_beside_another_gold(reward: Callable, plan: Plan, seen: Evidence) -> None:
+    """With a single gold answer: does a right completion keep its score behind a row with another one?"""
+    other = plan.rows([clean_case(plan.form, plan.wrong)] * 2, **{plan.answer_column: plan.wrong})
+    both, alone = call(reward, [*other, plan.clean], plan.chat), call(reward, [plan.clean], plan.chat)
+    if both.scores and alone.scores:
+        _compare(seen, other[0], *both.scores[:2], "the second time")  # a memory has not seen this gold answer yet
+        _compare(seen, plan.clean, alone.scores[0], both.scores[2], "behind a row with another gold answer")
+
+
+def _compare(seen: Evidence, row: Case, first: float | None, second: float | None, how: str) -> None:
+    differ = (first is None) != (second is None) or abs((first or 0) - (second or 0)) > rules.ROUNDING
+    if differ and not seen.found_a("order_dependent"):
+        what = f"one completion ({row.what}) scores {first} among the others and {second} {how}."
+        seen.add("order_dependent", what, row)
+
+
+def _score_other_kind(reward: Callable, plan: Plan, seen: Evidence) -> None:
+    """Score a few completions as strings instead of chat messages, or the other way round."""
+    code, other = ("chat_only", "a string") if plan.chat else ("string_only", "a chat message")
+    known = ("right, in the asked form", "off by one", "no tags, no answer")
+    rows = [row for row, _ in seen.scored if row.number == 0 and row.what in known]
+    usual, outcome = call(reward, rows, plan.chat), call(reward, rows, not plan.chat)
+    if outcome.scores is None:
+        seen.add(code, f"on {other} as completion: {outcome.error}")
+    elif outcome.scores != usual.scores:
+        seen.add(code, f"other scores where the completion is {other}: completion_text(c) reads both.")
+
+
+def _score_without_gold(reward: Callable, plan: Plan, seen: Evidence) -> None:
+    """Score completions without an answer where the gold answer is missing too."""
+    rows = [row for row, _ in seen.scored if row.number == 0 and row.role == "missing"]
+    rows += plan.rows([Case("the word None", "missing", plan.form.write("None", "None"))])
+    usual = call(reward, rows, plan.chat)
+    for gold in ("", None):
+        without = call(reward, plan.rows(rows, **{plan.answer_column: gold}), plan.chat)
+        if usual.scores and without.scores:
+            pairs = zip(rows, usual.scores, without.scores, strict=True)
+            seen.without_gold += [(row, a or 0.0, b, repr(gold)) for row, a, b in pairs if b is not None]
+
+
+def _let_run(reward: Callable, plan: Plan, seen: Evidence) -> None:
+    """Give an answer that leaves a trace if it is executed; where a program is asked for, that is meant."""
+    if kind_of(plan.golds[0]) == "program" or "```" in plan.form.before_answer:
+        return
+    answer = f"setattr(__import__('sys'), '{TRACE}', 1)"
+    case = plan.rows([Case("a program as the answer", "odd", plan.form.write("so", answer))])[0]
+    call(reward, [case], plan.chat)
+    if vars(sys).pop(TRACE, None):
+        what = "it executes what the model writes (eval or exec). Parse the answer, or run it in a sandbox."
+        seen.add("runs_model_text", what, case)
+    if not seen.found_a("unbounded_time"):
+        seen.found += computes_powers(reward, plan)
+
+
+def _fill(reward: Callable, plan: Plan, seen: Evidence) -> None:
+    """Score completions with more and more filler, all with as many tokens: a length in tokens is a choice."""
+    series = fillers(plan.form, plan.golds[0], plan.golds, seen.answered)
+    rows = plan.rows([case for one in series for case in one], completion_ids=list(range(100)))
+    scores = call(reward, rows, plan.chat).scores
+    if scores and all(score is None or math.isfinite(score) for score in scores):
+        scored = iter(scores)
+        seen.filled = [[(case, next(scored)) for case in one] for one in series]

@@ -1,18 +1,20 @@
 """What a probe found, for a terminal and for a notebook."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import indent
 from typing import TYPE_CHECKING
 
+from ..findings import Finding, Report
+from .matrix import Case
+
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-#: Every code, how severe it is, and what it means.
+#: Every code, how severe it is, and what it means; findings are listed in this order.
 CODES = {
     "raises": ("error", "breaks the contract: an exception on some completion"),
     "wrong_length": ("error", "breaks the contract: not one score for each completion"),
-    "not_finite": ("error", "breaks the contract: a score that is no finite number"),
+    "not_finite": ("error", "breaks the contract: a score that is not a finite number"),
     "unbounded_time": ("error", "its time grows far faster than the completion: one completion can hang training"),
     "changes_inputs": ("error", "changes what TRL hands to the next reward"),
     "runs_model_text": ("error", "executes what the model writes"),
@@ -23,7 +25,7 @@ CODES = {
     "none_for_wrong": ("error", "every wrong answer scores None, so no group shows what is wrong"),
     "farmable": ("error", "junk, repetition or stuffing raises the score above a clean completion's"),
     "length_farm": ("error", "filler raises the score far above that of an ordinary completion"),
-    "order_dependent": ("error", "a completion's score changes with its neighbours"),
+    "order_dependent": ("error", "a completion's score changes with its neighbors"),
     "chat_only": ("warning", "does not handle strings as it handles chat messages"),
     "string_only": ("warning", "does not handle chat messages as it handles strings"),
     "untagged": ("warning", "a right answer outside the requested form is paid in full"),
@@ -34,71 +36,34 @@ CODES = {
 LONGEST_SHOWN = 160
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One fault: its code and severity, a sentence, and the completion and score that show it."""
-
-    code: str
-    sentence: str
-    completion: str | None = None
-    score: float | None = None
-    reward: str = ""
-
-    @property
-    def severity(self) -> str:
-        """``error`` or ``warning``."""
-        return CODES[self.code][0]
-
-    def __str__(self) -> str:
-        """The fault in two lines."""
-        head = f"{self.severity:8}{self.code}: {self.sentence}"
-        return head if self.completion is None else f"{head}\n        {shorten(self.completion)}"
+def finding(code: str, what: str, case: Case | None = None, *fixes: str) -> Finding:
+    """A finding of the lab, with the completion that shows it."""
+    return Finding(code, CODES[code][0], what, fixes=fixes, seen=shown(case.text) if case else "")
 
 
-def shorten(text: str) -> str:
+def shown(text: str | None) -> str:
     """A completion on one line, its middle left out where it is long.
 
-    >>> shorten("a" * 400) == "'" + "a" * 100 + "' … '" + "a" * 40 + "' (400 characters)"
+    >>> shown("a" * 400) == "'" + "a" * 100 + "' … '" + "a" * 40 + "' (400 characters)"
     True
     """
+    if text is None:
+        return "(a chat message without content)"
     return repr(text) if len(text) <= LONGEST_SHOWN else f"{text[:100]!r} … {text[-40:]!r} ({len(text)} characters)"
 
 
-@dataclass(frozen=True)
-class Scored:
-    """One row of the score matrix."""
-
-    reward: str
-    gold: str
-    what: str
-    label: str
-    completion: str | None
-    score: float | None
-
-
-@dataclass(frozen=True)
-class ProbeReport:
+@dataclass(frozen=True, repr=False)
+class ProbeReport(Report):
     """What `probe` found.
 
     Attributes:
         findings: every fault, errors first.
-        scored: the score matrix, one `Scored` for each reward and completion.
+        scored: the score matrix, one dict for each reward and completion.
         judged: a sentence for each reward, by its name: in which form, by which rules.
     """
 
-    findings: tuple[Finding, ...]
-    scored: tuple[Scored, ...]
+    scored: tuple[dict, ...]
     judged: dict[str, str]
-
-    @property
-    def ok(self) -> bool:
-        """Whether there is no error; warnings do not count."""
-        return not any(finding.severity == "error" for finding in self.findings)
-
-    @property
-    def codes(self) -> set[str]:
-        """The codes of all findings."""
-        return {finding.code for finding in self.findings}
 
     @property
     def table(self) -> "DataFrame":
@@ -106,27 +71,15 @@ class ProbeReport:
         import pandas
 
         keys = ["gold", "label", "what", "completion"]
-        shown = ("(no content)" if row.completion is None else shorten(row.completion) for row in self.scored)
-        rows = [{**vars(row), "completion": text} for row, text in zip(self.scored, shown, strict=True)]
+        rows = [{**row, "completion": shown(row["completion"])} for row in self.scored]
         frame = pandas.DataFrame(rows, columns=[*keys, "reward", "score"])
         wide = frame.pivot_table(index=keys, columns="reward", values="score", sort=False, dropna=False)
         return wide.dropna(how="all").reset_index().rename_axis(columns=None)
 
-    def __str__(self) -> str:
-        """The findings, and a last line with the verdict."""
-        errors = sum(finding.severity == "error" for finding in self.findings)
-        warnings = len(self.findings) - errors
-        counts = f"{errors} error{'s' * (errors != 1)}, {warnings} warning{'s' * (warnings != 1)}"
-        said = []
+    def lines(self) -> list[str]:
+        """For each reward how it was judged, and its findings."""
+        lines = []
         for name, sentence in self.judged.items():
-            said += [f"{name}: {sentence}"]
-            said += [indent(str(finding), "  ") for finding in self.findings if finding.reward == name]
-        return "\n".join([*said, f"{'ok' if self.ok else 'NOT OK'}: {counts}"])
-
-    __repr__ = __str__
-
-
-def in_order(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Errors before warnings, each in the order of the table of codes."""
-    order = list(CODES)
-    return tuple(sorted(findings, key=lambda finding: order.index(finding.code)))
+            found = [indent(str(finding), "  ") for finding in self.findings if finding.subject == name]
+            lines += [f"{name}: {sentence}", *found]
+        return lines

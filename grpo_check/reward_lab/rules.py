@@ -1,17 +1,23 @@
-"""The rules by which a reward is judged: evidence in, findings out, one function for each fault."""
+"""The rules by which a reward is judged: evidence in, findings out, one function for each fault.
+
+Of each rule the first finding counts.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
+from ..findings import Finding
 from .answers import PLAIN_WRONG
-from .calling import Row
 from .matrix import Case
-from .report import Finding
+from .report import finding
 
 #: Differences below this are rounding.
 ROUNDING = 1e-9
 #: Wrong answers may differ in score (by their length, say) by this share of what a right one earns more.
 SLACK = 0.02
+
+Scored = tuple[Case, float]
 
 
 @dataclass
@@ -19,41 +25,67 @@ class Evidence:
     """What was seen of one reward."""
 
     reward: str
-    answered: bool
-    rows: list[Row] = field(default_factory=list)
-    scores: list[float | None] = field(default_factory=list)
-    failures: list[tuple[str, str, Case]] = field(default_factory=list)  # code, message, case
-    unlike: list[tuple[Case, float | None, float | None, str]] = field(default_factory=list)  # by neighbours
-    without_gold: list[tuple[Case, float, float, str]] = field(default_factory=list)  # with the gold, without
-    kinds: list[tuple[str, str]] = field(default_factory=list)  # code, what happens
-    slow: list[tuple[str, Case | None]] = field(default_factory=list)
-    growth: tuple[str, Case, bool] | None = None  # sentence, case, whether it hangs
-    changed: str = ""  # the argument that the reward changed
-    ran: Case | None = None  # whose text the reward executed
-    elsewhere: tuple[Case, float] | None = None  # the wrong answer that earns most, in whatever form
-    grouped: bool = False  # whether it compares a group's completions
-    refused: list[str] = field(default_factory=list)  # answers of the lab's own that it does not take as right
-    filled: list[list[tuple[Case, float]]] = field(default_factory=list)  # series of growing filler
+    grouped: bool  # whether it compares a group's completions
+    found: list[Finding]
+    answered: bool = False  # whether it is judged by the answer
+    scored: list[tuple[Case, float | None]] = field(default_factory=list)
+    without_gold: list[tuple[Case, float, float, str]] = field(default_factory=list)  # with the gold answer, without
+    elsewhere: Scored | None = None  # the wrong answer that earns most, in whatever form
+    filled: list[list[tuple[Case, float | None]]] = field(default_factory=list)  # series of growing filler
 
+    def add(self, code: str, what: str, case: Case | None = None) -> None:
+        """Note a finding that needs no rule."""
+        self.found.append(finding(code, what, case))
+
+    def found_a(self, *codes: str) -> bool:
+        """Whether there is a finding with one of the codes."""
+        return any(found.code in codes for found in self.found)
+
+    def judge(self) -> None:
+        """Apply the rules."""
+        self.found += [found for rule in RULES for found in islice(rule(self), 1)]
+
+    @property
     def golds(self) -> list[int]:
         """The numbers of the dataset rows."""
-        return sorted({row.number for row in self.rows})
+        return sorted({case.number for case, _ in self.scored})
 
-    def of(self, number: int, *roles: str) -> list[tuple[Case, float]]:
+    def of(self, number: int, *roles: str) -> list[Scored]:
         """Cases of one dataset row in certain roles, with their scores; those scored None are left out."""
-        pairs = zip(self.rows, self.scores, strict=True)
-        return [(r.case, s) for r, s in pairs if r.number == number and r.case.role in roles and s is not None]
+        return [(c, s) for c, s in self.scored if c.number == number and c.role in roles and s is not None]
 
-    def answerless(self, number: int) -> tuple[Case, float] | None:
-        """The completion without tags and answer, with its score."""
-        return _best([pair for pair in self.of(number, "odd", "missing") if pair[0].what == "no tags, no answer"])
+    def named(self, number: int, what: str) -> Scored | None:
+        """One case of a dataset row, with its score."""
+        return next(((c, s) for c, s in self.scored if c.number == number and c.what == what and s is not None), None)
+
+    def nothing(self, number: int) -> Scored | None:
+        """The completion without tags and answer."""
+        return self.named(number, "no tags, no answer")
+
+    def right(self, number: int) -> Scored | None:
+        """The clean completion that scores least."""
+        return _worst(self.of(number, "clean"))
+
+    def wrongs(self, number: int) -> list[Scored]:
+        """Wrong answers in the asked form."""
+        return [pair for pair in self.of(number, "wrong") if pair[0].what != "no tags, wrong"]
+
+    def usual_wrong(self, number: int) -> Scored | None:
+        """The wrong answer in the asked form that scores in the middle of them."""
+        wrongs = self.wrongs(number)
+        plain = [pair for pair in wrongs if pair[0].what in PLAIN_WRONG] or wrongs
+        return sorted(plain, key=lambda pair: pair[1])[len(plain) // 2] if plain else None
+
+    def most_for_wrong(self, number: int) -> float:
+        """What a wrong answer earns at most, at least nothing."""
+        return max([0.0, *(score for _, score in self.wrongs(number))])
 
 
-def _best(pairs: list[tuple[Case, float]]) -> tuple[Case, float] | None:
+def _best(pairs: list[Scored]) -> Scored | None:
     return max(pairs, key=lambda pair: pair[1], default=None)
 
 
-def _worst(pairs: list[tuple[Case, float]]) -> tuple[Case, float] | None:
+def _worst(pairs: list[Scored]) -> Scored | None:
     return min(pairs, key=lambda pair: pair[1], default=None)
 
 
@@ -62,309 +94,185 @@ def _how(case: Case) -> str:
     return case.what.removeprefix("right, ")
 
 
-def breaks_contract(seen: Evidence) -> Iterator[Finding]:
-    """``raises``, ``wrong_length``, ``not_finite``: one finding for each different message."""
-    for code in ("raises", "wrong_length", "not_finite"):
-        messages = {}
-        for found, message, case in seen.failures:
-            if found == code:
-                messages.setdefault(message.split("\n")[0], case)
-        for message, case in list(messages.items())[:3]:
-            shown = "(a chat message without content)" if case.text is None else case.text
-            yield Finding(code, f"{message} (on: {case.what}).", shown)
-
-
 def dead(seen: Evidence) -> Iterator[Finding]:
     """The same score for everything, or for every completion whose reasoning has a line break."""
-    values = set(seen.scores)
-    if len(values) == 1 and len(seen.scores) > 1:
-        value = values.pop()
-        yield Finding(
-            "dead",
-            f"every one of {len(seen.scores)} completions scores {value}. If it wants a form of its own, give tags=…; "
-            "if it needs right answers to pay anything, answers=…; if it reacts to something else, examples=….",
-            seen.rows[0].case.text,
-            value,
+    values = {score for _, score in seen.scored}
+    if len(values) == 1 and len(seen.scored) > 1:
+        what = f"every one of {len(seen.scored)} completions scores {values.pop()}."
+        fix = (
+            "If it wants a form of its own, give tags=…; if it needs right answers to pay anything, answers=…; "
+            "if it reacts to something else, examples=…."
         )
-    elif not seen.answered and seen.rows:
-        yield from _dead_on_lines(seen)
-
-
-def _dead_on_lines(seen: Evidence) -> Iterator[Finding]:
-    """A form reward that pays the form on one line and not on several: mostly a missing DOTALL."""
-    number = seen.golds()[0]
-    clean = {case.what: (case, score) for case, score in seen.of(number, "clean")}
-    none = seen.answerless(number)
-    one, several = clean.get("right, in the asked form"), clean.get("right, reasoning on several lines")
-    if one and several and none and several[1] <= none[1] + ROUNDING < one[1]:
-        yield Finding(
-            "dead",
-            f"{several[1]:g} as soon as the reasoning has a line break, {one[1]:g} on one line. Models write several "
-            "lines: does a regular expression lack re.DOTALL?",
-            several[0].text,
-            several[1],
+        yield finding("dead", what, seen.scored[0][0], fix)
+    elif not seen.answered and seen.scored:  # a form that is paid on one line and not on several
+        number = seen.golds[0]
+        one, several = (
+            seen.named(number, "right, in the asked form"),
+            seen.named(number, "right, reasoning on several lines"),
         )
+        none = seen.nothing(number)
+        if one and several and none and several[1] <= none[1] + ROUNDING < one[1]:
+            what = f"{several[1]:g} as soon as the reasoning has a line break, {one[1]:g} on one line."
+            hint = "Models write several lines: does a regular expression lack re.DOTALL?"
+            yield finding("dead", f"{what} {hint}", several[0])
 
 
 def wrong_beats_right(seen: Evidence) -> Iterator[Finding]:
     """A wrong answer scores as much as a right one, or is paid for being near."""
-    if not seen.answered or len(set(seen.scores)) == 1:
+    if not seen.answered or len({score for _, score in seen.scored}) == 1:
         return
-    for number in seen.golds():
-        found = _beaten(seen, number) or _preferred(seen, number) or _beaten_elsewhere(seen)
-        if found:
-            yield found
-            return
+    for number in seen.golds:
+        yield from _beaten(seen, number)
+        yield from _preferred(seen, number)
+        yield from _beaten_elsewhere(seen)
 
 
-def _beaten(seen: Evidence, number: int) -> Finding | None:
-    right, wrong = _worst(seen.of(number, "clean")), _best(seen.of(number, "wrong"))
+def _beaten(seen: Evidence, number: int) -> Iterator[Finding]:
+    right, wrong = seen.right(number), _best(seen.of(number, "wrong"))
     if not right or not wrong or wrong[1] < right[1] - ROUNDING:
-        return None
+        return
     lines = "several lines" in right[0].what and _best(seen.of(number, "clean"))[1] > wrong[1] + ROUNDING
     hint = " On one line it is paid: does a regular expression lack re.DOTALL?" if lines else ""
     paid = f"a wrong answer ({wrong[0].what}) scores {wrong[1]:g}"
-    sentence = f"{paid}, a right one ({_how(right[0])}) scores {right[1]:g}.{hint}"
-    return Finding("wrong_beats_right", sentence, right[0].text if lines else wrong[0].text, wrong[1])
+    what = f"{paid}, a right one ({_how(right[0])}) scores {right[1]:g}.{hint}"
+    yield finding("wrong_beats_right", what, right[0] if lines else wrong[0])
 
 
-def _beaten_elsewhere(seen: Evidence) -> Finding | None:
-    """A wrong answer in another form earns as much as a right one in the form that pays it best."""
-    right = _best(seen.of(seen.golds()[0], "clean"))
-    if not right or not seen.elsewhere or seen.elsewhere[1] < right[1] - ROUNDING:
-        return None
-    case, score = seen.elsewhere
-    sentence = f"a wrong answer in another form scores {score:g}, a right one ({_how(right[0])}) {right[1]:g}."
-    return Finding("wrong_beats_right", sentence, case.text, score)
-
-
-def _preferred(seen: Evidence, number: int) -> Finding | None:
-    """Wrong numbers are told apart: nearness is paid, and beats a right answer in another writing."""
+def _preferred(seen: Evidence, number: int) -> Iterator[Finding]:
+    """Some wrong numbers earn more than others: nearness is paid, and beats a right answer in another writing."""
     plain = [pair for pair in seen.of(number, "wrong") if pair[0].what in PLAIN_WRONG]
-    right, worst, best = _worst(seen.of(number, "clean")), _worst(plain), _best(plain)
+    right, worst, best = seen.right(number), _worst(plain), _best(plain)
     if not (right and worst) or best[1] - worst[1] <= SLACK * (right[1] - worst[1]):
-        return None
+        return
     written = _worst(seen.of(number, "writing"))
     less = written and written[1] < best[1] - ROUNDING
     more = f", and a right one ({_how(written[0])}) only {written[1]:g}" if less else ""
-    sentence = (
-        f"some wrong answers are better than others: {best[0].what} scores {best[1]:g}, {worst[0].what} "
-        f"{worst[1]:g}{more}. "
-        "In a group without a right answer the policy is then trained towards that wrong one."
-    )
-    return Finding("wrong_beats_right", sentence, best[0].text, best[1])
+    paid = f"{best[0].what} scores {best[1]:g}, {worst[0].what} {worst[1]:g}{more}"
+    what = f"some wrong answers are better than others: {paid}. "
+    what += "In a group without a right answer the policy is then trained towards that wrong one."
+    yield finding("wrong_beats_right", what, best[0])
 
 
-def _most_for_wrong(seen: Evidence, number: int) -> float:
-    return max([0.0, *(score for case, score in seen.of(number, "wrong") if case.what != "no tags, wrong")])
+def _beaten_elsewhere(seen: Evidence) -> Iterator[Finding]:
+    """A wrong answer in another form earns as much as a right one in the form that pays it best."""
+    right = _best(seen.of(seen.golds[0], "clean"))
+    if right and seen.elsewhere and seen.elsewhere[1] >= right[1] - ROUNDING:
+        case, score = seen.elsewhere
+        what = f"a wrong answer in another form scores {score:g}, a right one ({_how(right[0])}) {right[1]:g}."
+        yield finding("wrong_beats_right", what, case)
 
 
 def pays_missing_answer(seen: Evidence) -> Iterator[Finding]:
-    """No answer earns something, and more than a wrong one; or earns something for want of a gold answer."""
-    if not seen.answered:
-        return
-    for number in seen.golds():
-        most = _most_for_wrong(seen, number)
+    """No answer earns something, and more than a wrong one; or earns something where the gold answer is missing."""
+    for number in seen.golds if seen.answered else []:
+        most = seen.most_for_wrong(number)
         case, score = _best(seen.of(number, "missing")) or (None, 0.0)
         if score > most + ROUNDING:
-            sentence = f"no answer ({case.what}) scores {score:g}, a wrong answer {most:g}."
-            yield Finding("pays_missing_answer", sentence, case.text, score)
-            return
+            what = f"no answer ({case.what}) scores {score:g}, a wrong answer {most:g}."
+            yield finding("pays_missing_answer", what, case)
     for case, with_gold, without, gold in seen.without_gold:
         if without > max(0.0, with_gold) + ROUNDING:
-            sentence = f"no answer ({case.what}) scores {without:g} where the gold answer is {gold}."
-            yield Finding("pays_missing_answer", sentence, case.text, without)
-            return
+            what = f"no answer ({case.what}) scores {without:g} where the gold answer is {gold}."
+            yield finding("pays_missing_answer", what, case)
 
 
 def pays_abstaining(seen: Evidence) -> Iterator[Finding]:
     """No answer loses less than a wrong one: as long as most answers are wrong, silence is the best policy."""
-    for number in seen.golds() if seen.answered else []:
-        right, wrong, nothing = (
-            _worst(seen.of(number, "clean")),
-            _usual_wrong(seen, number),
-            _best(_missing(seen, number)),
-        )
-        if not (right and wrong and nothing) or nothing[1] > _most_for_wrong(seen, number) + ROUNDING:
+    for number in seen.golds if seen.answered else []:
+        right, wrong, nothing = seen.right(number), seen.usual_wrong(number), _best(seen.of(number, "missing"))
+        if not (right and wrong and nothing) or nothing[1] > seen.most_for_wrong(number) + ROUNDING:
             continue
         if nothing[1] > wrong[1] + 2 * SLACK * (right[1] - wrong[1]) + ROUNDING:
-            sentence = (
-                f"no answer ({nothing[0].what}) scores {nothing[1]:g}, a wrong one ({wrong[0].what}) {wrong[1]:g}. "
-                "While most answers are wrong, the policy learns not to answer. Never pay silence more than that."
-            )
-            yield Finding("pays_abstaining", sentence, nothing[0].text, nothing[1])
-            return
-
-
-def _missing(seen: Evidence, number: int) -> list[tuple[Case, float]]:
-    return seen.of(number, "missing")
-
-
-def _usual_wrong(seen: Evidence, number: int) -> tuple[Case, float] | None:
-    """The wrong answer in the asked form that scores in the middle of them."""
-    plain = [pair for pair in seen.of(number, "wrong") if pair[0].what != "no tags, wrong"]
-    plain = [pair for pair in plain if pair[0].what in PLAIN_WRONG] or plain
-    return sorted(plain, key=lambda pair: pair[1])[len(plain) // 2] if plain else None
+            what = f"no answer ({nothing[0].what}) scores {nothing[1]:g}, a wrong one ({wrong[0].what}) {wrong[1]:g}. "
+            what += "While most answers are wrong, the policy learns not to answer. Never pay silence more than that."
+            yield finding("pays_abstaining", what, nothing[0])
 
 
 def none_for_wrong(seen: Evidence) -> Iterator[Finding]:
     """Right answers have a score and wrong ones none: TRL leaves those out, and all that is left scores the same."""
-    for number in seen.golds() if seen.answered else []:
-        rows = [(row.case, s) for row, s in zip(seen.rows, seen.scores, strict=True) if row.number == number]
-        wrong = [(case, score) for case, score in rows if case.role == "wrong"]
+    for number in seen.golds if seen.answered else []:
+        wrong = [(case, score) for case, score in seen.scored if case.number == number and case.role == "wrong"]
         wrong = [pair for pair in wrong if pair[0].what in PLAIN_WRONG] or wrong
-        if seen.of(number, "clean") and wrong and all(score is None for _, score in wrong):
-            sentence = (
-                "every wrong answer scores None. TRL leaves such completions out, so a group holds only right answers, "
-                "whose advantages are all zero. Give a wrong answer 0.0; None is for rows that it does not judge."
-            )
-            yield Finding("none_for_wrong", sentence, wrong[0][0].text)
-            return
+        if seen.right(number) and wrong and all(score is None for _, score in wrong):
+            what = "every wrong answer scores None. TRL leaves such completions out, so a group holds only right "
+            what += "answers, whose advantages are all zero. Give a wrong answer 0.0; None is for rows that it does "
+            what += "not judge."
+            yield finding("none_for_wrong", what, wrong[0][0])
+
+
+def farmable(seen: Evidence) -> Iterator[Finding]:
+    """Junk, repetition or stuffing scores more than the best clean completion of any usual length."""
+    for number in seen.golds:
+        clean = _best(seen.of(number, "clean", "long"))
+        nothing = [pair for pair in seen.of(number, "odd") if pair[0].what in ("nothing", "white space")]
+        attack = _best([*seen.of(number, "attack", "missing"), *([] if seen.grouped else nothing)])
+        if clean and attack and attack[1] > clean[1] + ROUNDING:
+            what = f"junk ({attack[0].what}) scores {attack[1]:g}, the best clean completion {clean[1]:g}."
+            yield finding("farmable", what, attack[0])
 
 
 def length_farm(seen: Evidence) -> Iterator[Finding]:
     """More text earns more, whatever it says."""
-    if not seen.filled or not seen.filled[0]:
-        return
-    plain, *series = [[(case, score) for case, score in one if score is not None] for one in seen.filled]
+    plain, *series = [[(case, score) for case, score in one if score is not None] for one in seen.filled] or [[]]
     least = min((score for one in [plain, *series] for _, score in one), default=0.0)
     most = max((score for _, score in plain), default=0.0)
     for one in series:
         scores = [score for _, score in one]
         if len(scores) < len(seen.filled[1]) or scores != sorted(scores) or scores[-1] <= scores[0] + ROUNDING:
             continue
-        if scores[-1] > most + 0.1 * (scores[-1] - least) or (seen.answered and _drowned(seen, one, most)):
-            what, score = one[-1][0].what, scores[-1]
-            sentence = (
-                f"{what}: {', '.join(f'{s:.3g}' for s in scores)} as it grows; an ordinary completion {most:.3g}."
-            )
-            yield Finding("length_farm", sentence, one[-1][0].text, score)
-            return
-
-
-def _drowned(seen: Evidence, one: list[tuple[Case, float]], right: float) -> bool:
-    """Whether filler lifts a wrong answer to where a right one is."""
-    return one[-1][0].what.startswith("wrong") and one[-1][1] >= right - ROUNDING
+        case, score = one[-1]
+        drowned = seen.answered and case.what.startswith("wrong") and score >= most - ROUNDING
+        if drowned or score > most + 0.1 * (score - least):
+            curve = ", ".join(f"{s:.3g}" for s in scores)
+            yield finding("length_farm", f"{case.what}: {curve} as it grows; an ordinary completion {most:.3g}.", case)
 
 
 def untagged(seen: Evidence) -> Iterator[Finding]:
     """A reward that reads the asked form pays the right answer without it as well."""
     if not seen.answered or any(wrong_beats_right(seen)):
         return
-    for number in seen.golds():
-        scores = {case.what: (case, score) for case, score in seen.of(number, "clean", "odd", "wrong")}
-        right = scores.get("right, in the asked form")
-        behind, bare = scores.get("right, something behind it"), scores.get("right, no tags, something behind it")
-        wrong = _usual_wrong(seen, number)
+    for number in seen.golds:
+        right, behind = seen.named(number, "right, in the asked form"), seen.named(number, "right, something behind it")
+        bare, wrong = seen.named(number, "right, no tags, something behind it"), seen.usual_wrong(number)
         if not (right and behind and bare and wrong) or right[1] <= wrong[1] + ROUNDING:
             continue
         reads_form = behind[1] >= right[1] - ROUNDING > bare[1]
         for what in ("right, the answer alone", "right, no tags"):
-            case, score = scores.get(what, (None, wrong[1]))
+            case, score = seen.named(number, what) or wrong
             if reads_form and score >= right[1] - ROUNDING:
-                sentence = (
-                    f"{score:g} without the asked form, as in it. Nothing teaches the form then; if you need it, pay "
-                    "only what is in it."
-                )
-                yield Finding("untagged", sentence, case.text, score)
-                return
+                said = f"{score:g} without the asked form, as in it. Nothing teaches the form then; if you need it, "
+                yield finding("untagged", f"{said}pay only what is in it.", case)
 
 
 def form_outweighs(seen: Evidence) -> Iterator[Finding]:
     """A wrong answer in form gains more over no answer than a right one gains over a wrong one."""
-    for number in seen.golds() if seen.answered else []:
-        right, wrong, nothing = _worst(seen.of(number, "clean")), _usual_wrong(seen, number), seen.answerless(number)
+    for number in seen.golds if seen.answered else []:
+        right, wrong, nothing = seen.right(number), seen.usual_wrong(number), seen.nothing(number)
         if right and wrong and nothing and wrong[1] - nothing[1] > right[1] - wrong[1] + ROUNDING > ROUNDING:
-            sentence = (
-                f"no answer scores {nothing[1]:g}, a wrong one in form {wrong[1]:g}, a right one {right[1]:g}: the "
-                "form is worth more than being right. Correctness should outweigh everything else."
-            )
-            yield Finding("form_outweighs", sentence, wrong[0].text, wrong[1])
-            return
-
-
-def unbounded_time(seen: Evidence) -> Iterator[Finding]:
-    """A text that a model can write costs a time without bound."""
-    if seen.growth and seen.growth[-1]:
-        yield Finding("unbounded_time", seen.growth[0], seen.growth[1].text)
-
-
-def changes_inputs(seen: Evidence) -> Iterator[Finding]:
-    """The lists and messages that a reward gets are also those of the next reward."""
-    if seen.changed:
-        yield Finding("changes_inputs", f"it changes `{seen.changed}`, which the next reward gets too; work on a copy.")
-
-
-def runs_model_text(seen: Evidence) -> Iterator[Finding]:
-    """The text of a completion was executed."""
-    if seen.ran:
-        sentence = "it executes what the model writes (eval or exec). Parse the answer, or run it in a sandbox."
-        yield Finding("runs_model_text", sentence, seen.ran.text)
-
-
-def farmable(seen: Evidence) -> Iterator[Finding]:
-    """Junk, repetition or stuffing scores more than the best clean completion of any usual length."""
-    for number in seen.golds():
-        clean = _best(seen.of(number, "clean", "long"))
-        nothing = [pair for pair in seen.of(number, "odd") if pair[0].what in ("nothing", "white space")]
-        attack = _best([*seen.of(number, "attack", "missing"), *([] if seen.grouped else nothing)])
-        if clean and attack and attack[1] > clean[1] + ROUNDING:
-            sentence = f"junk ({attack[0].what}) scores {attack[1]:g}, the best clean completion {clean[1]:g}."
-            yield Finding("farmable", sentence, attack[0].text, attack[1])
-            return
-
-
-def order_dependent(seen: Evidence) -> Iterator[Finding]:
-    """A score changes with the neighbours, or from one call to the next."""
-    for case, first, second, how in seen.unlike[:1]:
-        sentence = f"one completion ({case.what}) scores {first} among the others and {second} {how}."
-        yield Finding("order_dependent", sentence, case.text, second)
-
-
-def one_kind_only(seen: Evidence) -> Iterator[Finding]:
-    """``chat_only``, ``string_only``."""
-    for code, what in seen.kinds:
-        yield Finding(code, what)
+            scores = f"no answer scores {nothing[1]:g}, a wrong one in form {wrong[1]:g}, a right one {right[1]:g}"
+            what = f"{scores}: the form is worth more than being right. Correctness should outweigh everything else."
+            yield finding("form_outweighs", what, wrong[0])
 
 
 def too_strict(seen: Evidence) -> Iterator[Finding]:
     """A right answer in another usual writing earns no more than a wrong one."""
-    if seen.refused:
-        some = ", ".join(seen.refused)
-        sentence = (
-            f"nothing for a right answer {some}, which is left out. If your task has such answers, give answers=…."
-        )
-        yield Finding("too_strict", sentence)
     refused = {}
-    for number in seen.golds():
-        right = _best([pair for pair in seen.of(number, "clean") if pair[0].what == "right, in the asked form"])
-        nothing = _best(seen.of(number, "wrong")) if seen.answered else seen.answerless(number)
+    for number in seen.golds:
+        right = seen.named(number, "right, in the asked form")
+        nothing = _best(seen.of(number, "wrong")) if seen.answered else seen.nothing(number)
         if not right or not nothing or nothing[1] >= right[1] - ROUNDING:
             continue
-        refused |= {c.what: (c, s) for c, s in seen.of(number, "writing") if s <= nothing[1] + ROUNDING}
         less = right[1] - SLACK * (right[1] - nothing[1])
-        refused |= {
-            f"{c.what}, which earns less": (c, s) for c, s in seen.of(number, "clean") if "lines" in c.what and s < less
-        }
+        refused |= {case.what: case for case, score in seen.of(number, "writing") if score <= nothing[1] + ROUNDING}
+        lines = [case for case, score in seen.of(number, "clean") if "lines" in case.what and score < less]
+        refused |= {f"{case.what}, which earns less": case for case in lines}
     if refused:
-        case, score = next(iter(refused.values()))
         how = "; ".join(what.removeprefix("right, ") for what in refused)
-        yield Finding("too_strict", f"nothing for a right answer {how}.", case.text, score)
-
-
-def slow(seen: Evidence) -> Iterator[Finding]:
-    """Too much time for ordinary completions, or for a hostile one."""
-    grows = [seen.growth[:2]] if seen.growth and not seen.growth[-1] else []
-    for sentence, case in [*seen.slow, *grows]:
-        yield Finding("slow", sentence, case.text if case else None)
+        yield finding("too_strict", f"nothing for a right answer {how}.", next(iter(refused.values())))
 
 
 #: All rules; a probe applies each.
 RULES = [
-    breaks_contract,
-    unbounded_time,
-    changes_inputs,
-    runs_model_text,
     dead,
     wrong_beats_right,
     pays_missing_answer,
@@ -372,10 +280,7 @@ RULES = [
     none_for_wrong,
     farmable,
     length_farm,
-    order_dependent,
-    one_kind_only,
     untagged,
     form_outweighs,
     too_strict,
-    slow,
 ]

@@ -443,7 +443,7 @@ def lab_says(reward, fixed: dict, **given) -> str | None:
         if score != fixed[text]:
             return f"{text!r} earns {score}, not {fixed[text]}"
     report = probe(reward, answers=given.get("answer"))
-    return "ok" if report.ok else report.findings[0].sentence
+    return "ok" if report.ok else report.findings[0].what
 
 
 TEXTS = {CLEAN: 1.0, "<answer>42": 0.25, "<answer>" * 4: 0.0}

@@ -1,0 +1,103 @@
+"""What the three checks find: one record for a finding, one base for a report."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from grpo_utils.errors import CourseError
+
+#: What stops a run comes first.
+SEVERITIES = ("error", "warning", "note")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that a check found.
+
+    Attributes:
+        code: a short name, listed with its meaning in the check's ``CODES``.
+        severity: ``error``, ``warning`` or ``note``.
+        what: what was found, in a sentence.
+        why: why it matters.
+        fixes: what to do about it, the most likely fix first.
+        seen: the evidence, such as the numbers in a log, or the completion that shows it.
+        subject: what it is about, such as the name of a reward.
+        numbers: the numbers of the evidence, by name.
+        link: where to read more.
+
+    >>> print(Finding("no_eos", "error", "the tokenizer has no eos_token.", "No turn ever ends.", ("Set it.",)))
+    error   no_eos: the tokenizer has no eos_token.
+            Why: No turn ever ends.
+            Do:  Set it.
+    """
+
+    code: str
+    severity: str
+    what: str
+    why: str = ""
+    fixes: tuple[str, ...] = ()
+    seen: str = ""
+    subject: str = ""
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    link: str = ""
+
+    def __str__(self) -> str:
+        """The finding on a few lines."""
+        lines = [f"{self.severity:8}{self.code}: {self.what}", self.seen, self.why and f"Why: {self.why}"]
+        lines += [f"{'' if number else 'Do:':4} {fix}" for number, fix in enumerate(self.fixes)]
+        return "\n        ".join(filter(None, [*lines, self.link and f"More: {self.link}"]))
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a check found; `in_order` puts the errors first.
+
+    >>> report = Report((Finding("no_pad", "warning", "the tokenizer has no pad_token."),))
+    >>> print(report)
+    warning no_pad: the tokenizer has no pad_token.
+    ok: 0 errors, 1 warning
+    >>> report.ok, report.codes
+    (True, {'no_pad'})
+    """
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no error; warnings do not count."""
+        return not self.errors
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that stop a run."""
+        return tuple(finding for finding in self.findings if finding.severity == "error")
+
+    @property
+    def codes(self) -> set[str]:
+        """The codes of all findings."""
+        return {finding.code for finding in self.findings}
+
+    def stop_on_errors(self) -> None:
+        """Raise one `CourseError` that lists every error; do nothing if there is none."""
+        if self.errors:
+            listed = "\n".join(map(str, self.errors))
+            raise CourseError(f"This run would fail or be wasted ({self._count('error')}):\n{listed}")
+
+    def lines(self) -> list[str]:
+        """All lines of the report but the last one, which has the verdict."""
+        return [str(finding) for finding in self.findings]
+
+    def _count(self, severity: str) -> str:
+        count = sum(finding.severity == severity for finding in self.findings)
+        return f"{count} {severity}{'s' * (count != 1)}"
+
+    def __str__(self) -> str:
+        """The findings, and a last line with the verdict."""
+        verdict = f"{'ok' if self.ok else 'NOT OK'}: {self._count('error')}, {self._count('warning')}"
+        return "\n".join([*self.lines(), verdict])
+
+    __repr__ = __str__
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Errors, then warnings, then notes, each in the order in which they were found."""
+    return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))

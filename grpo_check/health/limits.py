@@ -1,0 +1,65 @@
+"""Every number that a verdict depends on, with its meaning and where it comes from.
+
+"Measured" means the runs of `tests/test_health_training.py` and lesson 04: both tiny models, ten
+seeds, healthy and broken, on a CPU. "Simulated" means the logs of `tests/health_logs.py`, drawn after
+published runs. None of these comes from a GPU run so far.
+"""
+
+#: Training steps before anything but nan, kl and strings is judged; half of what a verdict may take.
+FEWEST = 10
+#: Entries whose mean is taken for "now"; halves the noise of a single entry (1 / sqrt 5).
+WINDOW = 5
+#: Standard errors that make a change sure; simulated: asked at every step, three would cry wolf.
+SURE = 5.0
+#: Standard errors by which a reward has risen; simulated: noise alone passes it in one of 250 looks.
+RISEN = 3.5
+#: Standard errors of a rise, below which a reward is said not to rise; one in ten flat runs passes it.
+LIKELY = 2.0
+#: Training steps that a hack may take to show; simulated: a late hack within one run.
+RECENT = 60
+#: Training steps before a trend is judged; measured: a healthy run has risen by then.
+TREND_STEPS = 20
+#: Training steps after which "the reward does not rise" is an alarm; simulated: GSM8K rises within these.
+PATIENCE = 100
+#: Entries in a row with a grad_norm that is not a number; fp16's scaler skips single steps while it settles.
+NAN_IN_A_ROW = 3
+#: Nats per token from the reference model, three times running; measured: healthy to 0.4, exploded 5 to 16.
+KL = 2.0
+#: Share of the first entropy, with no more reward than at first; measured: healthy runs keep a fifth and more.
+ENTROPY_GONE = 0.05
+#: Times the first entropy, with no more reward than at first; measured: collapsed runs 20 to 40 times.
+ENTROPY_BURST = 5.0
+#: Times the first entropy, up or down, with a lost reward; measured: 3 and more.
+ENTROPY_MOVED = 2.0
+#: Share of the best reward that is lost, surely, with a second sign; measured: nearly all is lost.
+REWARD_LOST = 0.75
+#: Different completions for each different gold answer; different questions have different answers.
+DISTINCT = 0.3
+#: Share of tied groups, the low end of the interval over the steps; ten of ten steps, or 18 of 20.
+TIED_SURELY = 0.7
+#: Share of right completions; with nine in ten right, most groups of eight tie.
+RIGHT = 0.9
+#: Share of completions cut off: four of five cannot give their answer; healthy runs here: under 0.05.
+CLIPPED = 0.8
+#: Share of the greatest mean length, in logs that do not say what was cut off; cut ones pull the mean up.
+AT_LIMIT = 0.95
+#: Tokens, the least that is taken for such a limit; chosen: shorter ones may be answers that all have one length.
+SHORT_LIMIT = 32
+#: Share of completions that end when given four times the room; then the limit was the fault.
+ENDED = 0.5
+#: Standard deviation of a reward that does not vary; rounding of fp32 sums.
+CONSTANT = 1e-8
+#: Share of completions in form, and not rising; a quarter of the tiny models' start (0.2).
+FORMED = 0.05
+#: Times the mean length before, up and down; measured: healthy runs grow to 1.2.
+LONGER, SHORTER = 1.5, 0.67
+#: Share of its best value that correctness lost, surely; simulated: healthy runs of small batches lose 0.3 by noise.
+CORRECT_FELL = 0.4
+#: Share of what a reward can pay, below which a change is small; five steps of 8 completions: a standard error of 0.08.
+MATTERS = 0.1
+#: Times the median step without the end of one; chosen: evaluation, checkpoints and samples are not timed.
+STALLED = 10.0
+#: Seconds at least before a step is called stalled; chosen: a compilation, a busy machine.
+STALLED_SECONDS = 30.0
+#: Times the first seconds a step, at equal lengths; a busy machine doubles them (measured).
+SLOWER = 3.0

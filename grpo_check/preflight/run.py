@@ -1,0 +1,205 @@
+"""The run that is planned: what was given to a preflight, with TRL's defaults behind it."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from grpo_utils.errors import CourseError
+from grpo_utils.profiles import BACKENDS, Gpu, Profile, check_choice, find_gpus
+
+from .estimate import HARDWARE
+from .values import defaults_of
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from transformers import PretrainedConfig, PreTrainedTokenizerBase
+    from trl import GRPOConfig
+
+#: What a profile says about a run.
+OF_PROFILE = ("load_in_4bit", "lora_rank", "dtype", "max_prompt_length")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that is planned.
+
+    Attributes:
+        given: the arguments of `GRPOConfig` that were given.
+        model: its name or folder, or its configuration; for context length, sizes and memory.
+        tokenizer: the one that is given to the trainer.
+        train, heldout: rows, as a Dataset or a list; ``heldout`` is what you evaluate on.
+        rewards: what is given to the trainer as ``reward_funcs``: functions, or names of reward models.
+        gpu: the GPU that it will run on; None for a CPU.
+        load_in_4bit: whether the base is quantized.
+        lora_rank: of the adapter; 0 trains all weights, None is not known.
+        dtype: in which the model is loaded; None is not known.
+        backend: ``unsloth`` or ``transformers``, which holds larger logits on a GPU.
+        max_prompt_length: the limit in tokens to which you filter.
+        processes: data-parallel processes.
+        tags: the requested form, as for `probe`.
+        answer_column: where the gold answers are.
+        lab: whether the reward lab tries the rewards.
+    """
+
+    given: dict
+    model: "str | PretrainedConfig" = ""
+    tokenizer: "PreTrainedTokenizerBase | None" = None
+    train: "Dataset | list[dict] | None" = None
+    heldout: "Dataset | list[dict] | None" = None
+    rewards: Sequence | None = None
+    gpu: Gpu | None = None
+    load_in_4bit: bool | None = None
+    lora_rank: int | None = None
+    dtype: str | None = None
+    backend: str = "unsloth"
+    max_prompt_length: int | None = None
+    processes: int = 1
+    tags: Sequence[str] | None = None
+    answer_column: str = "answer"
+    lab: bool = True
+
+    @cached_property
+    def defaults(self) -> dict:
+        """The defaults of the installed `GRPOConfig`."""
+        from trl import GRPOConfig
+
+        return defaults_of(GRPOConfig)
+
+    def __getitem__(self, name: str) -> object:
+        """The value of an argument: as given, else TRL's default."""
+        return self.given.get(name, self.defaults.get(name))
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the run will use no GPU."""
+        return self.gpu is None or bool(self["use_cpu"])
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the GPU is not one of this machine's, so that what is installed here says nothing."""
+        return self.gpu is not None and self.gpu not in find_gpus()
+
+    @property
+    def bf16(self) -> bool:
+        """Whether TRL will use bf16 autocast: it does unless told otherwise, or fp16 is on."""
+        return not self["fp16"] if self["bf16"] is None else bool(self["bf16"])
+
+    @property
+    def steps_per_generation(self) -> int:
+        """Forward passes for which one generation lasts, as `GRPOConfig` derives it."""
+        if self["steps_per_generation"] is None and self["generation_batch_size"]:
+            return self["generation_batch_size"] // (self["per_device_train_batch_size"] * self.processes)
+        return self["steps_per_generation"] or self["gradient_accumulation_steps"]
+
+    @property
+    def completions_at_once(self) -> int:
+        """Completions that one device samples together."""
+        return self["per_device_train_batch_size"] * self.steps_per_generation
+
+    @property
+    def name(self) -> str:
+        """The model's name, or "" if only its configuration is known."""
+        return self.model if isinstance(self.model, str) else ""
+
+    @property
+    def model_kwargs(self) -> dict:
+        """What TRL gives to the model's loader."""
+        return self["model_init_kwargs"] if isinstance(self["model_init_kwargs"], dict) else {}
+
+    @property
+    def chat(self) -> bool:
+        """Whether the prompts are messages, as they are taken to be where there are none."""
+        return not self.train or isinstance(self.train[0].get("prompt"), list)
+
+
+def plan(arguments: "dict | GRPOConfig", profile: Profile | None, settings: dict) -> Run:
+    """Everything that was given as one `Run`; a profile fills in what was not.
+
+    Raises:
+        CourseError: something was given that cannot be checked.
+    """
+    check_given({"arguments": arguments, "profile": profile, **settings})
+    of_profile = {name: vars(profile)[name] for name in OF_PROFILE} if profile else {}
+    known = of_profile | {name: value for name, value in settings.items() if value is not None}
+    known["gpu"] = _find_gpu(known.get("gpu"), profile)
+    known["processes"] = known.get("processes") or _world_size()
+    known["dtype"] = dtype_name(known.get("dtype"))
+    if isinstance(known.get("model"), Path):
+        known["model"] = str(known["model"])
+    if not isinstance(known.get("rewards", []), list | tuple):
+        known["rewards"] = [known["rewards"]]
+    return Run(dict(arguments) if isinstance(arguments, dict) else _arguments_of(arguments), **known)
+
+
+def _arguments_of(config: "GRPOConfig") -> dict:
+    """The fields of a `GRPOConfig`; it has derived the generation batch from the steps, so that one is dropped."""
+    derived = ("generation_batch_size", "debug")
+    return {name: value for name, value in config.to_dict().items() if value is not None and name not in derived}
+
+
+def dtype_name(dtype: object) -> str | None:
+    """The name of a type of torch or of its name; None for ``auto``, which is known only when weights are loaded.
+
+    >>> dtype_name("torch.bfloat16"), dtype_name("auto")
+    ('bfloat16', None)
+    """
+    return None if dtype in (None, "auto") else str(dtype).removeprefix("torch.")
+
+
+def _find_gpu(gpu: Gpu | str | None, profile: Profile | None) -> Gpu | None:
+    """The GPU that was named, else this machine's, else the one that the profile is for."""
+    if gpu is not None:
+        return HARDWARE[gpu].gpu if isinstance(gpu, str) else gpu
+    if profile is not None and profile.name == "cpu":
+        return None
+    return next(iter(find_gpus()), HARDWARE[profile.name].gpu if profile else None)
+
+
+def _world_size() -> int:
+    text = os.environ.get("WORLD_SIZE", "1")
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise CourseError(f"The variable WORLD_SIZE is {text!r}; it should be the number of processes, or not be set.")
+    return int(text)
+
+
+def check_given(given: dict) -> None:
+    """Raise a CourseError at the first value that cannot be checked."""
+    from datasets import Dataset
+    from transformers import PretrainedConfig, PreTrainedTokenizerBase, TrainingArguments
+
+    def is_rows(value: object) -> bool:
+        return isinstance(value, Dataset) or (isinstance(value, list) and all(isinstance(row, dict) for row in value))
+
+    def is_count(value: object, least: int = 1) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+    def are_texts(value: object) -> bool:
+        return isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
+
+    rows = "a datasets.Dataset (one split) or a list of rows; of a streamed dataset a part: list(rows.take(1000))"
+    wanted = {
+        "arguments": ((dict, TrainingArguments), "a dict of GRPOConfig's arguments, or a GRPOConfig"),
+        "profile": (Profile, "a Profile: find_profile('t4')[0], or PROFILES['t4']"),
+        "model": ((str, Path, PretrainedConfig), "a model's name, folder or configuration"),
+        "tokenizer": (PreTrainedTokenizerBase, "a tokenizer (a processor's is processor.tokenizer)"),
+        "gpu": ((Gpu, str), f"a Gpu, as find_gpus() gives them, or one of {', '.join(HARDWARE)}"),
+        "train": (is_rows, rows),
+        "heldout": (is_rows, rows),
+        "load_in_4bit": (bool, "True or False"),
+        "lora_rank": (lambda value: is_count(value, 0), "a whole number, 0 or more"),
+        "max_prompt_length": (is_count, "a whole number, 1 or more"),
+        "processes": (is_count, "a whole number, 1 or more"),
+        "tags": (are_texts, "four texts, around the reasoning and around the answer, or ()"),
+        "answer_column": (str, "the name of a column"),
+    }
+    for name, (test, what) in wanted.items():
+        value = given.get(name)
+        right = isinstance(value, test) if isinstance(test, type | tuple) else test(value)
+        if value is not None and not right:
+            raise CourseError(f"{name}={value!r:.80} should be {what}.")
+    check_choice("backend", given.get("backend", BACKENDS[0]), BACKENDS)
+    if isinstance(given.get("gpu"), str):
+        check_choice("gpu", given["gpu"], tuple(HARDWARE))

@@ -1,0 +1,173 @@
+"""Read the values of a dataclass's fields by the type hints of the class, such as `GRPOConfig`."""
+
+import math
+from dataclasses import MISSING, fields
+from enum import Enum
+from numbers import Integral, Real
+from types import NoneType, UnionType
+from typing import Literal, Union, get_args, get_origin, get_type_hints
+
+from grpo_utils.errors import did_you_mean
+
+from ..findings import Finding
+from .report import finding
+
+#: Above this a number is a typing error: no run counts or measures so far.
+LARGEST = 10**15
+#: Numbers that may be infinite: they then clip nothing.
+MAY_BE_INFINITE = ("epsilon", "epsilon_high", "delta", "max_grad_norm")
+#: What `GRPOConfig` accepts beyond its hints.
+ALSO = {"scale_rewards": bool, "max_completion_length": float}
+#: Words that argparse, as transformers sets it up, reads as a switch.
+SWITCHES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+LATE = "it is not checked at the start, and the run fails later, with a TypeError somewhere else."
+AS_TEXT = (
+    "YAML reads it as text (a number with an exponent needs a dot). `trl grpo` turns it into a number; "
+    "GRPOConfig(**yaml.safe_load(…)) does not, and the run fails with a TypeError."
+)
+UNKNOWN = (
+    "an argument of GRPOConfig",
+    "plain TRL raises a TypeError; Unsloth on a GPU drops it with a printed line and goes on.",
+)
+UNKNOWN_KEY = (
+    "a key that trl grpo knows",
+    "trl grpo hands it on to accelerate launch, which stops with a usage message.",
+)
+#: Names of other tools and of older releases, and their names now where they are not alike.
+RENAMED = {
+    "model": "model_name_or_path",
+    "dataset": "dataset_name",
+    "lora_rank": "lora_r",
+    "rank": "lora_r",
+    "torch_dtype": "dtype",
+    "lr": "learning_rate",
+    "batch_size": "per_device_train_batch_size",
+    "epochs": "num_train_epochs",
+    "vllm_guided_decoding_regex": "vllm_structured_outputs_regex",
+    "vllm_sampling_params": "generation_kwargs",
+}
+#: Names of older releases that have no new one, and what to do.
+REMOVED = {
+    "max_prompt_length": "Filter the dataset with drop_long_prompts(rows, …): TRL no longer truncates prompts.",
+    "warmup_ratio": "Write warmup_steps; a value below 1 is a share: warmup_steps=0.1.",
+    "torch_dtype": "Choose the type where the model is loaded: dtype=….",
+    "overwrite_output_dir": "Give each run its own output_dir.",
+    "tokenizer": "Give processing_class=tokenizer to GRPOTrainer.",
+    "max_seq_length": "Give it to the loader; a run has max_completion_length.",
+}
+
+
+def defaults_of(kind: type) -> dict:
+    """The defaults of a dataclass by name."""
+    known = [one for one in fields(kind) if one.init]
+    made = {one.name: one.default_factory() for one in known if one.default_factory is not MISSING}
+    return {one.name: one.default for one in known if one.default is not MISSING} | made
+
+
+def hints_of(kind: type) -> dict:
+    """The type hints of a dataclass by name; a command-line parser of transformers rewrites the fields' own types."""
+    hints = get_type_hints(kind)
+    return {one.name: hints[one.name] | ALSO.get(one.name, hints[one.name]) for one in fields(kind) if one.init}
+
+
+def read(given: dict, *kinds: type, from_yaml: bool = False) -> tuple[dict, list[Finding]]:
+    """The values of the fields of some dataclasses that further checks can use, and what is wrong with the others.
+
+    A text that is a number becomes one, as in ``trl grpo``: a warning if it comes ``from_yaml``, else an error.
+
+    >>> from trl import GRPOConfig
+    >>> read({"learning_rate": "1e-5", "use_cpu": "yes", "seed": 1.5}, GRPOConfig)[0]
+    {'learning_rate': 1e-05, 'use_cpu': True}
+    """
+    hints = {name: hint for kind in kinds for name, hint in hints_of(kind).items()}
+    defaults, usable, found = {name: one for kind in kinds for name, one in defaults_of(kind).items()}, {}, []
+    for name, value in given.items():
+        number = _number(value, hints[name]) if isinstance(value, str) and name in hints else None
+        if name not in hints:
+            found.append(_unknown(name, hints, from_yaml))
+        elif number is not None:
+            code, sign, why = ("text_number", ": ", AS_TEXT) if from_yaml else ("wrong_type", "=", LATE)
+            found.append(finding(code, f"{name}={value!r} is a text.", why, f"{name}{sign}{_written(number)}"))
+            usable[name] = number
+        elif problem := _problem(name, value, hints[name], defaults.get(name)):
+            found.append(problem)
+        else:
+            usable[name] = value
+    return usable, found
+
+
+def _unknown(name: object, valid: dict, from_yaml: bool) -> Finding:
+    """The finding for a name that is not valid, with what to write instead."""
+    fix = did_you_mean(str(name), valid).strip() or "Remove it."
+    if RENAMED.get(name) in valid:
+        fix = f"Write {RENAMED[name]!r}."
+    elif name in REMOVED:
+        fix = REMOVED[name]
+    what, why = UNKNOWN_KEY if from_yaml else UNKNOWN
+    return finding("unknown_argument", f"{name!r} is not {what}.", why, fix)
+
+
+def _problem(name: str, value: object, hint: object, default: object) -> Finding | None:
+    """What is wrong with a value, or None."""
+    if _is_beyond(name, value):
+        why = "no run counts or measures that far, and comparisons with NaN are never true."
+        return finding("out_of_range", f"{name} is not within {LARGEST:.0e}.", why, f"The default is {default!r}.")
+    missing = value is None and default is not None and _kinds(hint) <= {int, float}
+    if _fits(value, hint) and not missing:
+        return None
+    wanted = " or ".join(sorted(one.__name__ if isinstance(one, type) else str(one) for one in _kinds(hint)))
+    fix = f"Leave it out: the default is {default!r}."
+    if value is False and str in _kinds(hint):
+        fix = f"{name}: 'no', in quotes: YAML reads the words no and off as False."
+    elif isinstance(value, str) and list[str] in _kinds(hint):
+        fix = f"{name}: [{value}]"
+    return finding("wrong_type", f"{name}={value!r:.80} should be {wanted}.", LATE, fix)
+
+
+def _is_beyond(name: str, value: object) -> bool:
+    """Whether a number, or one of a list of them, is NaN or larger than any run needs."""
+    if isinstance(value, list | tuple):
+        return any(_is_beyond(name, one) for one in value)
+    if not isinstance(value, Real) or abs(value) <= LARGEST:
+        return False
+    return not (value == math.inf and name in MAY_BE_INFINITE)
+
+
+def _kinds(hint: object) -> set:
+    """The types of a hint without None: ``int | None`` is ``{int}``."""
+    return set(get_args(hint) if get_origin(hint) in (Union, UnionType) else [hint]) - {NoneType}
+
+
+def _fits(value: object, hint: object) -> bool:
+    """Whether a value is of a type; a whole number is a float and a switch, a switch is not a number."""
+    kind, parts = get_origin(hint) or hint, get_args(hint)
+    if kind in (Union, UnionType, Literal):
+        return value in parts if kind is Literal else any(_fits(value, part) for part in parts)
+    if kind is list:
+        return isinstance(value, list | tuple) and all(_fits(one, part) for one in value for part in parts)
+    if isinstance(value, bool):
+        return kind is bool
+    wider = {bool: Integral, int: Integral, float: Real}.get(kind, kind)
+    return isinstance(value, wider) or (issubclass(kind, Enum) and isinstance(value, str))
+
+
+def _number(text: str, hint: object) -> int | float | bool | None:
+    """A text as the number or the switch that is wanted, or None."""
+    kinds = _kinds(hint)
+    if not kinds <= {int, float, bool}:
+        return None
+    if bool in kinds:
+        return SWITCHES.get(text.lower())
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    if not abs(number) <= LARGEST or (float not in kinds and not number.is_integer()):
+        return None
+    return number if float in kinds else int(number)
+
+
+def _written(number: int | float | bool) -> str:
+    """A number as YAML reads it: 1e-05 only with a dot."""
+    text = repr(number)
+    return text.replace("e", ".0e") if "e" in text and isinstance(number, float) and "." not in text else text
