@@ -1,7 +1,7 @@
 """What the three checks find: one record for a finding, one base for a report."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from grpo_utils.errors import CourseError
 
@@ -21,7 +21,6 @@ class Finding:
         fixes: what to do about it, the most likely fix first.
         seen: the evidence, such as the numbers in a log, or the completion that shows it.
         subject: what it is about, such as the name of a reward.
-        numbers: the numbers of the evidence, by name.
         link: where to read more.
 
     >>> print(Finding("no_eos", "error", "the tokenizer has no eos_token.", "No turn ever ends.", ("Set it.",)))
@@ -37,7 +36,6 @@ class Finding:
     fixes: tuple[str, ...] = ()
     seen: str = ""
     subject: str = ""
-    numbers: Mapping[str, float] = field(default_factory=dict)
     link: str = ""
 
     def __str__(self) -> str:

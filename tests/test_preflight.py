@@ -656,6 +656,7 @@ FAILS = {
 
 
 @pytest.mark.slow
+@pytest.mark.upgrade
 @pytest.mark.parametrize(("changes", "exception", "says"), FAILS.values(), ids=FAILS)
 def test_trl_fails_on_what_preflight_refuses(changes, exception, says, load_tokenizer, tmp_path):
     tokenizer, changes = prepared(changes, load_tokenizer)
@@ -664,6 +665,7 @@ def test_trl_fails_on_what_preflight_refuses(changes, exception, says, load_toke
 
 
 @pytest.mark.slow
+@pytest.mark.upgrade
 @pytest.mark.parametrize(
     "changes",
     [
@@ -678,12 +680,14 @@ def test_trl_ends_at_step_0_without_an_error(changes, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.upgrade
 @pytest.mark.parametrize("arguments", [{"reward_weights": [0.0] * 3}, {"top_k": 1}, {"top_p": 0.0}], ids=str)
 def test_trl_has_nothing_to_learn_from(arguments, tmp_path):
     assert train_in_trl(tmp_path, arguments).state.log_history[0]["frac_reward_zero_std"] == 1.0
 
 
 @pytest.mark.slow
+@pytest.mark.upgrade
 def test_trl_takes_max_steps_0_as_epochs_and_trains_in_fp16_on_a_cpu(tmp_path):
     assert train_in_trl(tmp_path, {"max_steps": 0, "num_train_epochs": 0.1}).state.global_step > 0
     assert train_in_trl(tmp_path, {"fp16": True}).state.global_step == 1

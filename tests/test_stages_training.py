@@ -186,6 +186,7 @@ def small_trainer(folder, **changes):
     )
 
 
+@pytest.mark.upgrade
 def test_transformers_forgets_the_adapter_where_there_is_a_reference(tmp_path):
     """The reason for `train_or_resume`. When this fails, transformers loads it again: drop that part."""
     from transformers import TrainerCallback

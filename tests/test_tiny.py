@@ -188,6 +188,7 @@ def test_the_smaller_tasks_are_right_sometimes_when_sampled(model, tokenizer):
 
 
 @pytest.mark.slow
+@pytest.mark.upgrade
 def test_the_builder_learns_in_a_few_steps_and_writes_a_whole_model(family, tmp_path):
     from build import build
     from transformers import AutoModelForCausalLM, AutoTokenizer

@@ -122,6 +122,7 @@ def test_a_gpu_run_keeps_its_newest_adapter_and_a_cpu_run_needs_none():
 
 
 @pytest.mark.slow
+@pytest.mark.upgrade
 def test_trl_casts_4_bit_adapters_to_bf16_and_we_cast_them_back(tmp_path):
     import torch
     from trl import GRPOConfig, GRPOTrainer

@@ -148,6 +148,7 @@ def test_what_is_called_tried_is_tried_and_nothing_else():
 
 
 @pytest.mark.slow
+@pytest.mark.upgrade
 @pytest.mark.parametrize("text", PROVOKE)
 def test_the_error_reads_as_the_page_says(text):
     with pytest.raises((ValueError, TypeError, KeyError, AttributeError, RuntimeError, ImportError)) as caught:
