@@ -38,7 +38,7 @@ lint: setup      ## ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-templates:       ## copy what the templates share from basic_grpo to the others
+templates:       ## write lib/ into the templates from grpo_utils/run, and what they share with basic_grpo
 	$(PYTHON) scripts/share_templates.py
 
 notebooks: setup ## build and execute the lessons from notebooks/source

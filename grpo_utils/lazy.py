@@ -10,6 +10,7 @@ A package lists its names once, as imports that an editor or a type checker read
 import ast
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 
@@ -20,6 +21,8 @@ def lazy_imports(package: str, file: str) -> tuple[Callable, Callable, list[str]
     modules = {alias.name: node.module for node in imports for alias in node.names}
 
     def find(name: str) -> object:
+        if name not in modules and find_spec(f"{package}.{name}"):  # a room of the package
+            return import_module(f"{package}.{name}")
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(import_module(f"{package}.{modules[name]}"), name)

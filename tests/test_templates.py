@@ -1,8 +1,10 @@
 """The templates as files: self-contained, alike where they should be, and copied without loss."""
 
 import ast
+import json
 import re
 import sys
+from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT
@@ -123,3 +125,47 @@ SHAPES = {
 def test_the_models_last_message_is_read_whatever_its_shape(shape):
     completion, text = SHAPES[shape]
     assert text_of(completion) == text
+
+
+ASKED = """
+import json, sys
+from data import load_rows
+from rewards import REWARDS
+row = load_rows(sys.argv[1], "train", 1, 0)[0]
+columns = {name: [value] for name, value in row.items() if name != "prompt"}
+for shape in json.loads(sys.argv[2]):
+    print([reward([shape], **columns)[0] for reward in REWARDS])
+"""
+SILENT = [shape for shape, text in SHAPES.values() if text == ""]
+DATASETS = {"structured_output": "people", "own_data": "expert_answers.csv", "code_reward": "lambdas"}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_a_completion_in_which_the_model_says_nothing_earns_nothing(name):
+    dataset = DATASETS.get(name, "arithmetic" if name == "tool_agent" else "addition")
+    run = in_folder(ROOT / "templates" / name, "-c", ASKED, dataset, json.dumps(SILENT))
+    scores = [ast.literal_eval(line) for line in run.stdout.splitlines()]
+    assert len(scores) == len(SILENT) and not any(any(line) for line in scores), run.stderr + run.stdout
+
+
+def test_trl_gets_each_reward_with_its_weight_and_a_reward_model_last(monkeypatch):
+    """Also a single LoRA target, of which TRL makes a text: it was cut into letters."""
+    from grpo_utils.run import policy, training
+
+    trainer = SimpleNamespace(model=SimpleNamespace(parameters=list), remove_callback=lambda callback: None)
+    given = {}
+    monkeypatch.setattr(training, "GRPOTrainer", lambda **arguments: given.update(arguments) or trainer)
+    run = SimpleNamespace(reward_model="owner/judge", reward_model_weight=0.1, use_unsloth=True, max_prompt_tokens=9)
+    config = SimpleNamespace(reward_weights=None, deepspeed_plugin=None, seed=0, bf16=False, fp16=False)
+    model = SimpleNamespace(use_peft=True)
+
+    def first_reward(completions, **columns):
+        return [1.0 for _ in completions]
+
+    training.build_trainer(None, None, [], {first_reward: 2.0, len: 0.5}, (run, config, model))
+    assert config.reward_weights == [2.0, 0.5, 0.1] and given["reward_funcs"][2] == "owner/judge"
+    assert [function.__name__ for function in given["reward_funcs"][:2]] == ["first_reward", "len"]
+    asked = dict(model_name_or_path="m", lora_r=4, lora_alpha=8, lora_dropout=0.0, load_in_4bit=False, use_peft=True)
+    config.max_completion_length, config.gradient_checkpointing = 9, False
+    monkeypatch.setattr(policy, "checked", lambda name, load, **how: how["lora"]["target_modules"])
+    assert policy.load_policy(run, config, SimpleNamespace(**asked, lora_target_modules="all-linear")) == "all-linear"

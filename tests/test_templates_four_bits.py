@@ -15,7 +15,7 @@ argv = ["--config", "config.cpu.yaml", "--use_unsloth", "false", "--load_in_4bit
 start.prepare(argv, alone=False)
 import bitsandbytes, torch
 from peft import get_peft_model
-from lib.policy import load_policy, load_with_transformers, dtype_of
+from lib.policy import load_policy
 from trl import get_peft_config
 
 def gradient(policy):
@@ -37,8 +37,8 @@ def dequantized(policy):
 
 run, training, model = parsed = start.parse(argv)
 if sys.argv[1] == "scale_out":  # it leaves the adapter to TRL
-    how = dict(dtype=dtype_of(training, model), load_in_4bit=True, lora=None, seed=training.seed, device_map=None)
-    policy = get_peft_model(load_with_transformers(model.model_name_or_path, **how)[0], get_peft_config(model))
+    from engine import load
+    policy = get_peft_model(load(training, model)[0], get_peft_config(model))
 else:
     policy = load_policy(*parsed)[0]
 torch.manual_seed(0)

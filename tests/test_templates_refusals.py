@@ -270,6 +270,24 @@ def test_a_reward_that_is_written_and_not_listed_is_noted(here, monkeypatch, cap
     assert capsys.readouterr().out == "Note: short_reward is in rewards.py but not in REWARDS, so it is not used.\n"
 
 
+@pytest.mark.parametrize("rewards", [[len], {}, {len: "two"}, {len: None}, None], ids=str)
+def test_rewards_without_weights_are_refused_before_a_model_is_loaded(rewards):
+    """A list, TRL's own form, was refused after the model was loaded and measured."""
+    with pytest.raises(SystemExit, match="REWARDS = {correctness_reward: 2.0"):
+        start.check_rewards(rewards, ())
+
+
+@pytest.mark.parametrize(
+    "stage",
+    ["rewards: [format_reward]", "rewards: {}", "rewards: {format_reward: much}", "reward_weights: [1.0]"],
+)
+def test_a_stage_without_weights_is_refused(tmp_path, stage):
+    project = new_project("multi_stage", tmp_path / "project")
+    (project / "stages.cpu.yaml").write_text(f"- name: one\n  {stage}\n")
+    run = in_folder(project, "-c", "import sys, plan; plan.read_stages(sys.argv[1:])", *CPU)
+    assert "Error: stage 'one' should give each of its rewards a weight: rewards: {" in run.stderr, run.stderr
+
+
 def test_a_run_that_cannot_learn_says_why(capsys):
     """40 steps without one answer in form ended in "No improvement shown" and no word more."""
     rows = Dataset.from_list([ROW] * 3)
@@ -421,6 +439,13 @@ def test_an_edit_to_what_training_uses_is_found_before_the_imports(begun):
     edit_all(begun, names)
     said = in_folder(begun, "train.py", *FAST, "--output_dir", "outputs/begun").stderr
     assert all(f"{name.rpartition('/')[2]} was edited" in said for name in names) and "Loading" not in said, said
+
+
+def test_a_file_of_ones_own_does_not_hide_one_of_lib(begun):
+    """Files were known by their bare names: an own policy.py took the place of lib/policy.py."""
+    (begun / "policy.py").write_text("MINE = True\n")
+    edit_all(begun, ["lib/policy.py"])
+    assert "lib/policy.py was edited" in in_folder(begun, "train.py", *FAST, "--output_dir", "outputs/begun").stderr
 
 
 def test_an_edit_to_what_comes_after_training_does_not_refuse_a_resume(begun):

@@ -193,7 +193,7 @@ def rates_table(before: dict, after: dict, merged: dict | None = None) -> str:
         rate, greedy = _share(rates, "accuracy"), rates["greedy_accuracy"]
         shown = "-" if greedy is None else f"{greedy:.3f}"
         lines.append(f"{name:7}{rates['n']:>5}{rates['format_rate']:>9.3f}{rate:>28}{shown:>9}")
-    if all("accuracy_given_format" in rates for rates in rows.values()):
+    if all("formed" in rates for rates in rows.values()):
         lines += _in_form_lines(rows)
     return "\n".join(lines)
 

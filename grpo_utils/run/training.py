@@ -102,7 +102,7 @@ def build_trainer(
 
     ``more`` goes to TRL (tools, peft_config).
     """
-    run, training, _ = parsed
+    run, training, model = parsed
     training.reward_weights, functions = list(rewards.values()), [guarded(reward) for reward in rewards]
     if run.reward_model:  # TRL loads it, and calls it like the functions
         training.reward_weights.append(run.reward_model_weight)
@@ -111,7 +111,8 @@ def build_trainer(
     trainer = GRPOTrainer(model=policy, processing_class=tokenizer, args=training, train_dataset=rows, **given)
     for callback in (PrinterCallback, ProgressCallback):
         trainer.remove_callback(callback)
-    keep_trainable_fp32(trainer.model)
+    if model.use_peft and not training.deepspeed_plugin:  # ZeRO-3 needs the adapter in its base's type
+        keep_trainable_fp32(trainer.model)
     return trainer
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lib import start
+from lib.scoring import is_finite
 
 #: What the policy is loaded with, once for all stages.
 SHARED = {"model_name_or_path", "load_in_4bit", "use_peft", "use_unsloth", "lora_r", "lora_alpha", "fp16", "bf16"}
@@ -19,10 +20,21 @@ def read_stages(argv: list[str]) -> list[dict]:
     if not sound or len({stage["name"] for stage in stages}) < len(stages) or not stages:
         raise SystemExit(f"Error: {path} should be a list of stages, each with a name of its own.")
     for stage in stages:
+        check_rewards(stage)
         if shared := SHARED & stage.keys():
             said = f"stage {stage['name']!r} changes {', '.join(sorted(shared))}"
             raise SystemExit(f"Error: {said}, which all stages share.")
     return stages
+
+
+def check_rewards(stage: dict) -> None:
+    """A stage that names rewards gives each its weight."""
+    rewards = stage.get("rewards", {"all": 1.0})
+    if "reward_weights" in stage or not (
+        isinstance(rewards, dict) and rewards and all(map(is_finite, rewards.values()))
+    ):
+        wanted = "rewards: {format_reward: 0.5, tag_reward: 0.5}"
+        raise SystemExit(f"Error: stage {stage['name']!r} should give each of its rewards a weight: {wanted}.")
 
 
 def rewards_of(stage: dict, known: dict[Callable, float]) -> dict[Callable, float]:

@@ -2,8 +2,19 @@
 
 import pytest
 from rapidfuzz import fuzz
-from rewards import REWARDS, correctness_reward, has_key, is_in_form, is_right, overlap_reward, tokens, wording_reward
+from rewards import (
+    REWARDS,
+    correctness_reward,
+    has_key,
+    is_in_form,
+    is_right,
+    judge_reward,
+    overlap_reward,
+    tokens,
+    wording_reward,
+)
 
+RULES = {reward: weight for reward, weight in REWARDS.items() if reward is not judge_reward}  # it has its own tests
 SUM = dict(question="What is 15 + 27?", answer="15 + 27 is 42.", key="")
 FRANCE = dict(question="What is the capital of France?", answer="It is Paris.", key="Paris")
 RETURN = dict(
@@ -61,18 +72,18 @@ def total(row: dict, text: str) -> float:
 
 @pytest.mark.parametrize("row", [SUM, FRANCE, RETURN])
 def test_the_experts_own_answer_earns_all(row):
-    assert total(row, row["answer"]) == sum(REWARDS.values()) and is_in_form(row["answer"])
+    assert total(row, row["answer"]) == sum(RULES.values()) and is_in_form(row["answer"])
 
 
 @pytest.mark.parametrize("row, text", RIGHT)
 def test_a_right_answer_is_right_in_other_words(row, text):
-    assert is_right(text, row) and total(row, text) >= REWARDS[correctness_reward]
+    assert is_right(text, row) and total(row, text) >= RULES[correctness_reward]
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_nothing_else_comes_near(name):
     row, text = WRONG[name]
-    assert not is_right(text, row) and total(row, text) < sum(REWARDS.values()) / 3
+    assert not is_right(text, row) and total(row, text) < sum(RULES.values()) / 3
 
 
 @pytest.mark.parametrize("name", ATTACKS)

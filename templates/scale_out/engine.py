@@ -44,9 +44,19 @@ def before_the_end(checkpoint: Path | None, max_steps: int) -> Path | None:
         return checkpoint
     if max_steps <= 0:
         max_steps = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))["max_steps"]
-    steps = {checkpoint_step(path): path for path in checkpoint.parent.glob("checkpoint-*")}
-    earlier = [step for step, path in steps.items() if step < max_steps and not checkpoint_problem(path)]
-    return steps[max(earlier)] if earlier else None
+    earlier = [path for path in checkpoint.parent.glob("checkpoint-*") if checkpoint_step(path) < max_steps]
+    newest_first = sorted(earlier, key=checkpoint_step, reverse=True)
+    return next((path for path in newest_first if not checkpoint_problem(path)), None)
+
+
+def load(training: object, model: object) -> tuple:
+    """The policy without an adapter, which TRL puts on it as each engine needs it, and its tokenizer."""
+    from lib.policy import checked, dtype_of, load_with_transformers
+
+    at_once = model.load_in_4bit and not training.use_cpu  # quantized on its GPU; else the engine says where
+    how = dict(dtype=dtype_of(training, model), load_in_4bit=model.load_in_4bit, lora=None, seed=training.seed)
+    how["device_map"] = {"": training.local_process_index} if at_once else None
+    return checked(model.model_name_or_path, load_with_transformers, **how)
 
 
 def check_same_adapters(trainer: object) -> None:

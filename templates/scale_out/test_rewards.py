@@ -57,13 +57,6 @@ def test_gold_answers_may_have_commas():
     assert correctness_reward([RIGHT.replace("<answer>42", "<answer>1250")], answer=["$1,250"]) == [1.0]
 
 
-def test_each_reward_gives_one_number_for_each_completion():
-    texts = list(TEXTS.values())
-    for reward in REWARDS:
-        scores = reward(texts, answer=["42"] * len(texts), prompts=[""] * len(texts))
-        assert len(scores) == len(texts) and all(isinstance(score, float) for score in scores)
-
-
 def test_there_is_a_slope_to_the_form():
     steps = ["It is 42.", "<answer>42", "<answer>42</answer>", RIGHT]
     assert tag_reward(steps) == sorted(tag_reward(steps)) and format_reward(steps) == [0.0, 0.0, 0.0, 1.0]

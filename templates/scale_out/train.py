@@ -23,11 +23,10 @@ import time
 from pathlib import Path
 
 from accelerate.utils import broadcast_object_list
-from engine import before_the_end, check_same_adapters, engine_name
+from engine import before_the_end, check_same_adapters, engine_name, load
 from evaluate import Accuracy, KeepBefore, numbered
 from lib.folder import begin
 from lib.measuring import finish
-from lib.policy import checked, dtype_of, load_with_transformers
 from lib.training import Lines, build_trainer, save, short_enough, train
 from trl import get_peft_config
 
@@ -41,10 +40,7 @@ def main(argv: list[str]) -> None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - one voice, to the end
     rows = load_rows(run.dataset_name, "train", run.train_rows, training.seed)
     held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)
-    at_once = model.load_in_4bit and not training.use_cpu  # quantized on its GPU; else the engine says where
-    how = dict(dtype=dtype_of(training, model), load_in_4bit=model.load_in_4bit, lora=None, seed=training.seed)
-    how["device_map"] = {"": training.local_process_index} if at_once else None
-    policy, tokenizer = checked(model.model_name_or_path, load_with_transformers, **how)
+    policy, tokenizer = load(training, model)
     rows = short_enough(rows, tokenizer, run.max_prompt_tokens)
     found = [begin(folder, start.identity(argv), run.accept_changes) if first else None]
     [checkpoint] = broadcast_object_list(found)  # all go on from the same one

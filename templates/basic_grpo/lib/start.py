@@ -67,7 +67,7 @@ def prepare(argv: list[str], alone: bool = True) -> None:
 
 def rehearse(
     argv: list[str],
-    rewards: Iterable[Callable],
+    rewards: dict[Callable, float],
     load_rows: Callable,
     *,
     checks: dict[str, Callable] | None = None,
@@ -79,11 +79,10 @@ def rehearse(
     ``checks``: rewards that cost money, each with a function that is called in place of a trial. ``factory`` makes
     the environments that rewards are given. ``more`` belongs to the run's identity.
     """
+    check_rewards(rewards, checks or {})
     settings = given(argv)
     run, place = ours(settings), Path(settings.get("output_dir", "trainer_output"))
     row = first_row(run, settings, load_rows)
-    for name in unused(rewards, checks or {}):
-        print(f"Note: {name} is in rewards.py but not in REWARDS, so it is not used.")
     for reward in rewards:
         check = (checks or {}).get(reward.__name__)
         check() if check else scoring.try_on(reward, row, factory)
@@ -96,11 +95,16 @@ def rehearse(
         import unsloth  # noqa: F401
 
 
-def unused(rewards: Iterable[Callable], known: Iterable[str]) -> list[str]:
-    """The reward functions next to ``rewards`` that are not among them: one that was written and not listed."""
-    names = vars(sys.modules[next(iter(rewards)).__module__])
-    ends = [name for name in names if name.endswith("_reward") and name not in known]
-    return [name for name in ends if names[name] not in rewards]
+def check_rewards(rewards: dict[Callable, float], known: Iterable[str]) -> None:
+    """Each reward has a weight; a reward function that is written and not listed is noted."""
+    if not (isinstance(rewards, dict) and rewards and all(map(scoring.is_finite, rewards.values()))):
+        wanted = "REWARDS = {correctness_reward: 2.0, format_reward: 0.5}"
+        raise SystemExit(f"Error: REWARDS in rewards.py should have each reward with its weight: {wanted}.")
+    written = vars(sys.modules["rewards"]) if "rewards" in sys.modules and os.environ.get("RANK", "0") == "0" else {}
+    for name, reward in written.items():
+        own = name.endswith("_reward") and callable(reward) and reward.__module__ == "rewards"
+        if own and name not in known and reward not in rewards:
+            print(f"Note: {name} is in rewards.py but not in REWARDS, so it is not used.")
 
 
 def first_row(run: "RunConfig", settings: dict, load_rows: Callable) -> dict:
@@ -360,7 +364,7 @@ def ours(settings: dict) -> RunConfig:
     """The settings that TRL has no name for."""
     found = {f.name: settings[f.name] for f in fields(RunConfig) if f.name in settings}
     kinds = RunConfig.__annotations__
-    found |= {name: kinds[name](float(value)) for name, value in found.items() if kinds[name] in (int, float)}
+    found |= {name: kinds[name](number(settings, name, 0)) for name in found if kinds[name] in (int, float)}
     found |= {"use_unsloth": is_on(settings, "use_unsloth", True)}
     return RunConfig(**found | {"accept_changes": is_on(settings, "accept_changes")})
 

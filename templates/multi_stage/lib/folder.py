@@ -28,6 +28,7 @@ MAY_CHANGE = ("max_steps", "num_train_epochs")  # to train longer; it is noted, 
 FREE = ("config", "env", "output_dir", "eval_batch", "accept_changes", "report_to", "run_name", "disable_tqdm")
 FREE += ("push_to_hub", "no_use_unsloth")
 FREE_STARTS = ("save_", "log", "hub_", "vllm_server_", "vllm_group_", "dataloader_num_")
+NOT_TRAINED_WITH = ("lib/measuring.py", "evaluate.py")  # code that training does not depend on; tests neither
 HELD = {}  # the open lock files of this process, by path
 
 
@@ -77,11 +78,12 @@ def lock(file: IO[str], folder: Path) -> None:
 def identity(settings: dict) -> dict:
     """What a run is: every setting that was given and matters, and checksums of its code and data."""
     kept = {k: plain(v) for k, v in settings.items() if k not in FREE and not k.startswith(FREE_STARTS)}
-    here = Path(__file__).resolve().parent
-    code = [path for path in [*here.parent.glob("*.py"), *here.glob("*.py")] if path.name != "measuring.py"]
-    used = [path for path in code if not path.name.startswith("test_")] + list(here.parent.glob("*.json"))
-    used += [path for path in [Path(str(settings.get("dataset_name", "")))] if path.is_file()]
-    return kept | {"files": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(used)}}
+    project = Path(__file__).resolve().parent.parent
+    found = [*project.glob("*.py"), *project.glob("lib/*.py"), *project.glob("*.json")]
+    files = {path.relative_to(project).as_posix(): path for path in found if not path.name.startswith("test_")}
+    files |= {path.name: path for path in [Path(str(settings.get("dataset_name", "")))] if path.is_file()}
+    sums = {name: hashlib.sha256(files[name].read_bytes()).hexdigest() for name in sorted(files)}
+    return kept | {"files": {name: checksum for name, checksum in sums.items() if name not in NOT_TRAINED_WITH}}
 
 
 def plain(value: object) -> object:

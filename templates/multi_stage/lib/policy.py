@@ -14,7 +14,8 @@ LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", 
 def load_policy(run: object, training: "GRPOConfig", model: "ModelConfig") -> tuple:
     """A model that `GRPOTrainer` can train, and its tokenizer, as the settings ask (see `start.parse`)."""
     name, sizes = model.model_name_or_path, dict(r=model.lora_r, lora_alpha=model.lora_alpha)
-    lora = sizes | dict(lora_dropout=model.lora_dropout, target_modules=model.lora_target_modules or LORA_TARGETS)
+    targets = model.lora_target_modules or list(LORA_TARGETS)  # TRL makes a text of a list with one entry
+    lora = sizes | dict(lora_dropout=model.lora_dropout, target_modules=targets)
     how = dict(dtype=dtype_of(training, model), load_in_4bit=model.load_in_4bit, seed=training.seed)
     how["lora"] = lora if model.use_peft else None
     if run.use_unsloth:
@@ -63,8 +64,8 @@ def load_with_unsloth(
     )
     if lora is None:
         return policy, tokenizer
-    lora = lora | dict(target_modules=list(lora["target_modules"]), use_gradient_checkpointing=saves_memory)
-    return FastLanguageModel.get_peft_model(policy, **lora, random_state=seed), tokenizer
+    how = dict(use_gradient_checkpointing=saves_memory, random_state=seed)
+    return FastLanguageModel.get_peft_model(policy, **lora, **how), tokenizer
 
 
 def load_with_transformers(
