@@ -113,6 +113,7 @@ def test_a_file_that_is_not_there_stops_the_lesson(tmp_path):
     assert result.returncode == 1 and "There is no file 'none.jsonl'" in result.stderr
 
 
+@pytest.mark.upgrade
 def test_an_empty_file_stops_the_lesson(tmp_path):
     """It went on with made problems and called them GSM8K."""
     (tmp_path / "none.jsonl").touch()
@@ -140,6 +141,7 @@ def test_wrong_answers_to_the_exercises_are_told():
     assert "not yet" in check_exercise("2", leaked, there["FOUND"])
 
 
+@pytest.mark.upgrade
 def test_real_gsm8k_goes_through_the_lesson(tmp_path, gsm8k_records):
     result = lesson(tmp_path, "PROFILE=cpu", "STEPS=1", f"GSM8K_FILE={os.environ['GSM8K_FILE']}")
     assert result.returncode == 0, result.stderr[-3000:]

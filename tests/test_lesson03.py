@@ -157,6 +157,7 @@ def test_the_executed_notebook_stays_beside_its_run(other):
     assert (folder / "mine" / LESSON.name).is_file() and (folder / "mine" / "adapter").is_dir()
 
 
+@pytest.mark.upgrade
 def test_the_same_seed_gives_the_same_report_but_for_times(tmp_path):
     reports = []
     for name in ("one", "two"):

@@ -203,6 +203,7 @@ def test_gemmas_modelfile_has_gemmas_turns(other_family):
     assert "<start_of_turn>user\n{{ .System }}\n{{ else }}" in text and 'stop "<end_of_turn>"' in text
 
 
+@pytest.mark.upgrade
 def test_a_folder_that_is_not_llama_cpp_is_an_error(tmp_path):
     command = [sys.executable, "-m", "grpo_utils", "run", str(LESSON), "-p", "LLAMA_CPP", "nowhere", "-p", "STEPS", "1"]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)

@@ -332,7 +332,7 @@ def test_a_folder_begun_on_another_base_is_refused(unbroken, tmp_path):
     settings = json.loads((folder / "1-form" / "settings.json").read_text())
     elsewhere = {**settings, "model": "outputs/other/" + settings["model"].rpartition("/")[2]}  # the same last name
     (folder / "1-form" / "settings.json").write_text(json.dumps(elsewhere))
-    with pytest.raises(CourseError, match="model was outputs/other/tiny-qwen3.*If it was merely moved"):
+    with pytest.raises(CourseError, match="model was 'outputs/other/tiny-qwen3'.*If it was merely moved"):
         run(plan(), folder)
 
 

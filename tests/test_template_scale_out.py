@@ -205,6 +205,7 @@ def test_two_processes_end_alike_and_as_good_as_one_with_the_same_batch(scale_ou
     assert len(two.stdout.splitlines()) < 60  # one voice
 
 
+@pytest.mark.upgrade
 @pytest.mark.slow
 def test_accelerate_launches_with_the_ddp_file(scale_out):
     command = ["accelerate", "launch", "--config_file", "accelerate/ddp.yaml", "train.py"]
@@ -280,6 +281,7 @@ def test_ctrl_c_stops_all_processes_after_the_same_step(scale_out):
     assert rest.returncode == 0 and report_of(checkpoint.parent)["steps"] == step + 1, rest.stderr[-3000:]
 
 
+@pytest.mark.upgrade
 @pytest.mark.slow
 def test_fsdp2_trains_saves_and_goes_on_with_the_cpu_taken_for_a_gpu(scale_out):
     start = ["accelerate", "launch", "--config_file", "accelerate/fsdp2.yaml", "--num_processes", "2"]
@@ -298,6 +300,7 @@ def test_fsdp2_trains_saves_and_goes_on_with_the_cpu_taken_for_a_gpu(scale_out):
     assert (again["before"], again["after"], again["steps"]) == (report["before"], report["after"], 6)
 
 
+@pytest.mark.upgrade
 @pytest.mark.slow
 def test_a_sharded_run_that_died_in_its_last_evaluation_comes_to_its_end(scale_out):
     """It never did: accelerate shards no model without an optimizer, so each new start died where the first had."""

@@ -98,6 +98,7 @@ def test_a_reward_that_raises_shows_the_episode(changed):
     )
 
 
+@pytest.mark.upgrade
 def test_ctrl_c_saves_and_the_same_command_goes_on_to_the_same_end(agent):
     steps = [*FAST, "--max_steps", "6", "--logging_steps", "1", "--save_steps", "2"]
     whole = in_folder(agent, "train.py", *steps, "--output_dir", "outputs/whole")

@@ -61,7 +61,7 @@ def test_a_file_of_ones_own_is_read_and_a_bad_line_is_named(tmp_path, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("beta", ["0.0", "0.04"])
+@pytest.mark.parametrize("beta", [pytest.param("0.0", marks=pytest.mark.upgrade), "0.04"])
 def test_ctrl_c_saves_and_the_same_command_goes_on_to_the_same_end(basic, beta):
     steps = [*FAST, "--max_steps", "8", "--logging_steps", "1", "--save_steps", "3", "--beta", beta]
     for name in ("whole", "cut"):
