@@ -152,6 +152,7 @@ def python(project: Path, *arguments: str) -> subprocess.CompletedProcess:
     ],
     ids=lambda value: value[0] if value[0] != "--help" else "help",
 )
+@pytest.mark.slow
 def test_the_commands_work_in_a_project_on_plain_trl(arguments, said, project):
     run = python(project, "-m", "grpo_check", *arguments)
     assert run.returncode == 0 and "Traceback" not in run.stderr, run.stdout + run.stderr

@@ -457,6 +457,7 @@ def terminal(*arguments: object) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_from_the_terminal(tmp_path):
     good, bad, broken = (tmp_path / name for name in ("good.json", "bad.json", "broken.json"))
     good.write_text(state(healthy()))

@@ -124,10 +124,12 @@ def hub_says(hub, tmp_path_factory):
 
 
 @pytest.mark.parametrize(("name", "sentence"), HUB_ANSWERS.items(), ids=HUB_ANSWERS)
+@pytest.mark.slow
 def test_what_the_hub_answers_becomes_one_sentence_with_the_mend(hub_says, name, sentence):
     assert re.search(sentence, hub_says[name])
 
 
+@pytest.mark.slow
 def test_no_network_says_which_download_and_how_to_go_offline(tmp_path):
     (said,) = ask(tmp_path, "free/model", HF_ENDPOINT="http://127.0.0.1:9")
     assert "MODEL='free/model' could not be downloaded" in said and "HF_HUB_OFFLINE=1" in said

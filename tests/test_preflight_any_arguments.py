@@ -81,6 +81,7 @@ def tokenizer(load_tokenizer):  # noqa: F811
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(NAMES, ANY, max_size=4), st.booleans())
+@pytest.mark.slow
 def test_no_arguments_end_in_a_traceback(tokenizer, changes, with_defaults):
     arguments = {**(training_arguments(CPU) if with_defaults else {}), **changes}
     checked(arguments, tokenizer)
@@ -122,6 +123,7 @@ def test_nothing_else_that_is_given_ends_in_a_traceback(tokenizer, other):
         max_size=4,
     )
 )  # fmt: skip
+@pytest.mark.slow
 def test_no_config_file_ends_in_a_traceback(tmp_path_factory, changes):
     import yaml
 

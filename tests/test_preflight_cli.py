@@ -250,6 +250,7 @@ def terminal(folder, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_the_command_exits_with_0_1_and_a_sentence(folder):
     run = terminal(folder, "sound.yaml")
     assert run.returncode == 0 and run.stdout.strip().endswith("ok: 0 errors, 0 warnings"), run.stdout + run.stderr
@@ -259,6 +260,7 @@ def test_the_command_exits_with_0_1_and_a_sentence(folder):
     assert run.returncode == 1 and run.stderr.startswith("Error: There is no file 'sond.yaml'.") and not run.stdout
 
 
+@pytest.mark.slow
 def test_the_pages_python_passes(folder):
     page = (ROOT / "docs" / "preflight.md").read_text(encoding="utf-8")
     example = re.search(r"```python\n(.*?)```", page, re.DOTALL)[1]
@@ -273,6 +275,7 @@ def test_the_pages_example_is_a_file_that_passes(folder):
     assert preflight_file(folder / "page.yaml").ok
 
 
+@pytest.mark.slow
 def test_the_example_in_the_readme_says_what_it_claims(tmp_path):
     text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Before, during and after")[2]
     config, command, said = re.findall(r"```(?:yaml)?\n(.*?)```", text, re.DOTALL)[:3]

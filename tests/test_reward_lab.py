@@ -361,6 +361,7 @@ def lazy(completions, answer, **kwargs):
     return correctness_reward(completions, answer)
 
 
+@pytest.mark.slow
 def test_a_slow_reward_is_a_warning_and_the_step_can_be_given():
     report = probe(lazy, answers=["42"])
     assert report.ok and report.codes == {"slow"} and "1 % of a step" in report.findings[0].what

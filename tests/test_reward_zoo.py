@@ -279,6 +279,7 @@ def test_a_sound_reward_is_not_refused_for_its_form_or_scale(reward, given):
 ONLY_WARNED = {"b20_messages_only", "b21_str_of_completion", "b23_unsigned_hash_number"}
 
 
+@pytest.mark.slow
 def test_of_thirty_broken_rewards_at_least_28_are_flagged():
     flagged = {}
     for reward, given, _ in reward_zoo.BROKEN:
@@ -306,6 +307,7 @@ def test_a_reward_that_prints_does_not_fill_the_report(capsys):
 PROSE_BEFORE_HASHES = re.compile(r"(?:[^#]+)+####\s*(-?\d+)")
 
 
+@pytest.mark.slow
 def test_a_reward_that_hangs_on_ordinary_prose_is_named_in_seconds():
     def steps_then_hashes(completions, answer, **kwargs):
         found = [PROSE_BEFORE_HASHES.match(said(c)) for c in completions]
