@@ -19,7 +19,6 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         check_rows,
         drop_long_prompts,
         drop_tied,
-        encode_prompts,
         find_twins,
         gsm8k_answer,
         load_rows,
@@ -94,7 +93,7 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         weighted_sum,
     )
     from .run.folder import checkpoint_problem, newest_checkpoint
-    from .run.measuring import before_after, generate, mcnemar_p_value, p_text, versions, write_report
+    from .run.measuring import before_after, encode_prompts, generate, mcnemar_p_value, p_text, versions, write_report
     from .run.policy import LORA_TARGETS, keep_trainable_fp32
     from .runs import processor_seconds, reward_settings, seconds_since_start, start_run
     from .stages import Stage, check_stages, run_stages

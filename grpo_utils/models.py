@@ -50,16 +50,6 @@ def fit_model(profile: Profile, model: str) -> tuple[Profile, str]:
     )
 
 
-def is_base_model(name: str) -> bool:
-    """Whether a model's name says that it is a base model, to which plain text is right though it has a template.
-
-    >>> is_base_model("Qwen/Qwen3-0.6B-Base"), is_base_model("google/gemma-3-1b-pt"), is_base_model("Qwen/Qwen3-0.6B")
-    (True, True, False)
-    """
-    parts = name.lower().rpartition("/")[2].replace("_", "-").split("-")
-    return "base" in parts or parts[-1] == "pt"
-
-
 def model_path(name: str) -> str:
     """Where to load a model from: the folder of a tiny model, else the name itself.
 

@@ -7,7 +7,6 @@ from grpo_utils import (
     addition_rows,
     chat_prompt,
     drop_long_prompts,
-    encode_prompts,
     pass_rates,
     plain_prompt,
     prompt_lengths,
@@ -15,6 +14,7 @@ from grpo_utils import (
 )
 from grpo_utils.models import model_path
 from grpo_utils.plots import length_histogram, pass_rate_bars
+from grpo_utils.run.measuring import encode_prompts
 
 
 @pytest.fixture(scope="module")

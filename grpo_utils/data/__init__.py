@@ -27,7 +27,7 @@ from ..lazy import lazy_imports
 if TYPE_CHECKING:
     from .files import read_table
     from .filters import drop_long_prompts, drop_tied, prompt_lengths
-    from .prompts import SYSTEM_PROMPT, chat_prompt, encode_prompts, plain_prompt, render_prompt
+    from .prompts import SYSTEM_PROMPT, chat_prompt, plain_prompt, render_prompt
     from .rows import RowsReport, check_rows, rows_from
     from .sources import (
         GSM8K,

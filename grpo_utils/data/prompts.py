@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from transformers import BatchEncoding, PreTrainedTokenizerBase
+    from transformers import PreTrainedTokenizerBase
 
 SYSTEM_PROMPT = (
     "Think first, then answer, in exactly this form: "
@@ -61,19 +61,3 @@ def render_prompt(tokenizer: "PreTrainedTokenizerBase", prompt: str | list[dict]
     if isinstance(prompt, str):
         return prompt
     return tokenizer.apply_chat_template(prompt, tools=tools, add_generation_prompt=True, tokenize=False)
-
-
-def encode_prompts(
-    tokenizer: "PreTrainedTokenizerBase",
-    prompts: Sequence[str | list[dict]],
-    tools: Sequence[list | None] | None = None,
-) -> "BatchEncoding":
-    """Prompts in the chat template, as left-padded tensors of shape (prompts, longest), ready to generate from.
-
-    Plain strings get no template but, as in TRL, the tokenizer's own special tokens (often a BOS).
-    Give either messages or strings, not both at once.
-    """
-    pairs = zip(prompts, tools or [None] * len(prompts), strict=True)
-    texts = [render_prompt(tokenizer, prompt, offered) for prompt, offered in pairs]
-    plain = bool(prompts) and isinstance(prompts[0], str)
-    return tokenizer(texts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=plain)

@@ -15,12 +15,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..data import encode_prompts
 from ..errors import CourseError
 from ..evaluation.generating import answer_twice
 from ..evaluation.judging import Evaluation, judge
 from ..models import load_4bit_base, model_path, torch_dtype
 from ..profiles import Profile, prepare_machine
+from ..run.measuring import encode_prompts
 from .adapters import public_name
 
 if TYPE_CHECKING:

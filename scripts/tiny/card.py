@@ -13,8 +13,7 @@ import torch
 from mixture import ADDITION_STYLES, CARRY_FORGOTTEN, RIGHT, SHARES, TASKS, Row, rows
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from grpo_utils.data import encode_prompts
-from grpo_utils.run.measuring import wilson_interval
+from grpo_utils.run.measuring import encode_prompts, wilson_interval
 
 ROWS = 400
 LONGEST = 48

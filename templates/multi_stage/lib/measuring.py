@@ -46,17 +46,17 @@ def generate(
     return completions
 
 
-def encode_prompts(tokenizer: object, prompts: Sequence[str | list[dict]]) -> object:
+def encode_prompts(
+    tokenizer: object, prompts: Sequence[str | list[dict]], tools: Sequence[list | None] | None = None
+) -> object:
     """Prompts in the chat template, as left-padded tensors of shape (prompts, longest), ready to generate from.
 
     Plain strings get no template but, as in TRL, the tokenizer's own special tokens (often a BOS).
-    Give either messages or strings, not both at once.
+    Give either messages or strings, not both at once. ``tools``: those that each prompt offers.
     """
-    plain = bool(prompts) and isinstance(prompts[0], str)
-    texts = [
-        prompt if plain else tokenizer.apply_chat_template(prompt, add_generation_prompt=True, tokenize=False)
-        for prompt in prompts
-    ]
+    plain, how = bool(prompts) and isinstance(prompts[0], str), dict(add_generation_prompt=True, tokenize=False)
+    pairs = zip(prompts, tools or [None] * len(prompts), strict=True)
+    texts = [p if plain else tokenizer.apply_chat_template(p, tools=offered, **how) for p, offered in pairs]
     return tokenizer(texts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=plain)
 
 
