@@ -44,8 +44,14 @@ if TYPE_CHECKING:
     from peft import PeftModel
     from transformers import PreTrainedTokenizerBase, Trainer
 
-#: Arguments that a stage sets by its own fields.
-OWN = {"max_steps": "steps", "reward_weights": "weights", "output_dir": "the folder of run_stages"}
+#: Arguments that a stage cannot override, and what sets them. It is saved by steps, with all that resuming needs.
+OWN = {
+    "max_steps": "steps",
+    "reward_weights": "weights",
+    "output_dir": "the folder of run_stages",
+    "save_strategy": "save_every of run_stages",
+    "save_only_model": "run_stages",
+}
 
 #: Arguments that may differ when a stage goes on: they change files and logs, not the training.
 FREE = re.compile(r"output_dir|report_to|disable_tqdm|logging_.*|save_.*|hub_.*|push_to_hub")
@@ -82,7 +88,7 @@ class Stage:
 
 
 def check_stages(stages: Sequence[Stage]) -> None:
-    """Raise a CourseError at the first slip in a plan, before anything is loaded or trained.
+    """Raise a CourseError at the first mistake in a plan, before anything is loaded or trained.
 
     >>> check_stages([])
     Traceback (most recent call last):
@@ -103,9 +109,9 @@ def check_stages(stages: Sequence[Stage]) -> None:
 
 
 def _check_stage(stage: Stage) -> None:
-    rewards, weights, strategy = len(stage.rewards), len(stage.weights), stage.overrides.get("save_strategy", "steps")
+    rewards, weights = len(stage.rewards), len(stage.weights)
     mistakes = [
-        (name in stage.overrides, f"overrides {name!r}, which is set by {own}. Set it there.")
+        (name in stage.overrides, f"overrides {name!r}, which is set by {own}. Leave it out.")
         for name, own in OWN.items()
     ]
     mistakes += [
@@ -114,14 +120,6 @@ def _check_stage(stage: Stage) -> None:
         (rewards != weights, f"has {rewards} rewards and {weights} weights. Give one weight for each reward."),
         (stage.steps < 1, f"has steps={stage.steps}. Give at least 1, or leave the stage out."),
         (not len(stage.rows), "has no rows to train on."),
-        (
-            stage.overrides.get("save_only_model"),
-            "has save_only_model=True, which saves no optimizer to resume with. Leave it out.",
-        ),
-        (
-            strategy != "steps",
-            f"has save_strategy={str(strategy)!r}. It is saved every `save_every` steps. Leave it out.",
-        ),
     ]
     for wrong, said in mistakes:
         if wrong:
@@ -159,7 +157,7 @@ def run_stages(
     _check_adapter(policy)
     folder = Path(folder)
     planned = [_arguments(stage, i, folder, profile, seed, save_every) for i, stage in enumerate(stages)]
-    _check_folder(folder, planned)
+    _check_folder(folder, [Path(arguments["output_dir"]).name for arguments in planned])
     for stage, arguments in zip(stages, planned, strict=True):
         _check_same_settings(Path(arguments["output_dir"]), _settings(policy, stage, arguments))
     logs = {}
@@ -215,9 +213,8 @@ def check_save_steps(arguments: dict) -> None:
         )
 
 
-def _check_folder(folder: Path, planned: list[dict]) -> None:
+def _check_folder(folder: Path, names: list[str]) -> None:
     """Raise a CourseError if the folder holds other stages, or a later one was begun before an earlier one ended."""
-    names = [Path(arguments["output_dir"]).name for arguments in planned]
     others = [path.parent.name for path in sorted(folder.glob("*/" + SETTINGS)) if path.parent.name not in names]
     if others:
         raise CourseError(
@@ -300,20 +297,15 @@ def _run_stage(
     if (folder / FINISHED).exists():
         say(f"Stage {folder.name}: finished before; its adapter is loaded.")
         load_saved_adapter(policy, folder / "adapter")
-        return _read_log(folder)
-    _start(policy, folder, _settings(policy, stage, arguments))
-    checkpoint = newest_checkpoint(folder, say)
-    if checkpoint and checkpoint_step(checkpoint) >= stage.steps:
-        say(f"Stage {folder.name}: all {stage.steps} steps were done; its adapter is loaded.")
-        load_saved_adapter(policy, checkpoint)
-        (folder / STATE).write_bytes((checkpoint / STATE).read_bytes())
     else:
+        _start(policy, folder, _settings(policy, stage, arguments))
+        checkpoint = newest_checkpoint(folder, say)
         done = f"resumes after step {checkpoint_step(checkpoint)} of" if checkpoint else "begins,"
         say(f"Stage {folder.name}: {done} {stage.steps} steps.")
-        _train(_trainer(policy, tokenizer, stage, arguments, callbacks()), stage)
-    policy.save_pretrained(folder / "adapter")
-    write_mark(folder / FINISHED, {"steps": stage.steps})  # last: whatever ends earlier leaves the stage unfinished
-    return _read_log(folder)
+        _train(_trainer(policy, tokenizer, stage, arguments, callbacks()), stage, checkpoint)
+        policy.save_pretrained(folder / "adapter")
+        write_mark(folder / FINISHED, {"steps": stage.steps})  # last: whatever ends earlier leaves it unfinished
+    return _read(folder / STATE)["log_history"]
 
 
 def _start(policy: "PeftModel", folder: Path, settings: dict) -> None:
@@ -346,10 +338,12 @@ def _trainer(
     return trainer
 
 
-def _train(trainer: "Trainer", stage: Stage) -> None:
+def _train(trainer: "Trainer", stage: Stage, checkpoint: Path | None) -> None:
     """Train to the last step, keep the log, and leave the policy with its one adapter."""
+    from .run.training import resume
+
     try:
-        train_or_resume(trainer, say=lambda text: None)  # what is passed over was told before
+        resume(trainer, checkpoint)
     finally:
         if "ref" in trainer.model.peft_config:  # TRL's copy of the adapter at the start, where beta is above zero
             trainer.model.delete_adapter("ref")
@@ -357,8 +351,8 @@ def _train(trainer: "Trainer", stage: Stage) -> None:
     if trainer.state.global_step < stage.steps:
         raise CourseError(
             f"Stage {stage.name!r} was stopped at step {trainer.state.global_step} of {stage.steps}, so it is not "
-            "finished and no stage after it was run. What a callback said stands above; mend it, and give the plan a "
-            "new folder."
+            "finished and no stage after it was run. What a callback said is above; fix it, and give the plan a new "
+            "folder."
         )
 
 
@@ -383,26 +377,19 @@ def load_saved_adapter(policy: "PeftModel", folder: Path) -> None:
     """Put the saved weights of an adapter into the policy's own. (PEFT would look for a missing one on the Hub.)"""
     from .run.training import load_adapter
 
-    weights = folder / "adapter_model.safetensors"
-    if not weights.exists() or is_broken(weights):
-        raise CourseError(
-            f"{str(weights)!r} is {'damaged' if weights.exists() else 'missing'}: not synchronised yet, or lost. On a "
-            "synchronised drive wait for it and run again. If it stays so, copy it back from elsewhere; or delete the "
-            "folder of this stage, and of all stages after it, and they are trained again."
-        )
-    load_adapter(policy, folder)
-
-
-def _read_log(folder: Path) -> list[dict]:
-    return _read(folder / STATE)["log_history"]
+    load_adapter(policy, _whole(folder / "adapter_model.safetensors").parent)
 
 
 def _read(path: Path) -> dict:
-    """Read JSON that an earlier call wrote; on a synchronised drive it may be late or cut off."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError) as error:
+    return json.loads(_whole(path).read_text(encoding="utf-8"))
+
+
+def _whole(path: Path) -> Path:
+    """The path of what an earlier call wrote, if it is there and whole; on a synchronized drive it may be late."""
+    if not path.exists() or is_broken(path):
         raise CourseError(
-            f"{str(path)!r} is missing or cut off: not synchronised yet, or lost. Wait for it and run again. If it "
-            "stays so, delete the folder of this stage and of all after it, and they are trained anew."
-        ) from error
+            f"{str(path)!r} is {'damaged' if path.exists() else 'missing'}: not synchronized yet, or lost. On a "
+            "synchronized drive wait for it and run again. If it stays so, copy it back from elsewhere; or delete the "
+            "folder of this stage, and of all stages after it, and they are trained again."
+        )
+    return path

@@ -34,9 +34,8 @@ def test_a_sound_plan_passes():
         ([replace(FORM, rows=[])], "no rows"),
         ([replace(FORM, overrides={"max_steps": 9})], "overrides 'max_steps', which is set by steps"),
         ([replace(FORM, overrides={"reward_weights": [1.0]})], "set by weights"),
-        ([replace(FORM, overrides={"save_only_model": True})], "save_only_model=True, which saves no optimizer"),
-        ([replace(FORM, overrides={"save_strategy": "no"})], "save_strategy='no'"),
-        ([replace(FORM, overrides={"save_strategy": "epoch"})], "save_strategy='epoch'"),
+        ([replace(FORM, overrides={"save_only_model": True})], "set by run_stages. Leave it out"),
+        ([replace(FORM, overrides={"save_strategy": "epoch"})], "'save_strategy', which is set by save_every"),
     ],
 )
 def test_a_slip_in_a_plan_is_named(stages, said):
@@ -189,5 +188,5 @@ def test_an_adapter_that_is_not_there_is_not_looked_for_on_the_hub(run, share, s
     path.unlink()
     if share is not None:
         path.write_bytes(content[: int(len(content) * share)])
-    with pytest.raises(CourseError, match=f"{said}: not synchronised yet, or lost"):
+    with pytest.raises(CourseError, match=f"{said}: not synchronized yet, or lost"):
         load_saved_adapter(None, path.parent)

@@ -140,7 +140,7 @@ def test_a_stage_cut_off_between_its_last_step_and_its_mark_trains_no_step_more(
     for name in ("finished.json", "trainer_state.json"):
         (tmp_path / "late" / "2-sums" / name).unlink()
     resumed, loaded, said = run(plan(), tmp_path / "late")
-    assert "all 4 steps were done" in said[1]
+    assert "resumes after step 4 of 4" in said[1]
     assert figures(resumed["sums"]) == figures(logs["sums"]) and largest_difference(loaded, weights) == 0.0
 
 
@@ -352,7 +352,7 @@ def test_a_finished_stage_that_is_not_synchronised_is_said_to_be_so(unbroken, tm
     path.unlink()
     if cut:
         path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(CourseError, match="not synchronised yet, or lost"):
+    with pytest.raises(CourseError, match="not synchronized yet, or lost"):
         run(plan(), tmp_path / "drive")
 
 
@@ -360,7 +360,7 @@ def test_the_start_of_a_stage_that_is_not_synchronised_is_said_to_be_so(unbroken
     stage = shutil.copytree(unbroken[0], tmp_path / "drive") / "2-sums"
     (stage / "finished.json").unlink()
     shutil.rmtree(stage / "start")
-    with pytest.raises(CourseError, match="not synchronised yet, or lost"):
+    with pytest.raises(CourseError, match="not synchronized yet, or lost"):
         run(plan(), tmp_path / "drive")
 
 
