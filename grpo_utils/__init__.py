@@ -34,8 +34,7 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     )
     from .errors import CourseError
     from .evaluation.comparing import compare, compare_seeds, side_by_side, split_gain
-    from .evaluation.generating import generate_samples
-    from .evaluation.judging import evaluate, evaluate_samples, pass_rates
+    from .evaluation.judging import evaluate, evaluate_samples, generate_samples, pass_rates
     from .evaluation.statistics import (
         Rate,
         mean_interval,

@@ -11,8 +11,7 @@ from datasets import Dataset
 from grpo_utils.data import addition_rows, chat_prompt, load_rows
 from grpo_utils.errors import CourseError
 from grpo_utils.evaluation.comparing import compare, compare_seeds, side_by_side
-from grpo_utils.evaluation.generating import generate_samples
-from grpo_utils.evaluation.judging import evaluate_samples, judge, judge_samples
+from grpo_utils.evaluation.judging import evaluate_samples, generate_samples, judge, judge_samples
 from grpo_utils.evaluation.statistics import Estimate
 from grpo_utils.plots import MARKERS, change_chart, pass_at_k_curve
 from grpo_utils.rewards import math_rewards

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import CourseError
-from ..evaluation.generating import answer_twice
-from ..evaluation.judging import Evaluation, judge
+from ..evaluation.judging import Evaluation, answer_twice, judge
 from ..models import load_4bit_base, model_path, torch_dtype
 from ..profiles import Profile, prepare_machine
 from ..run.measuring import encode_prompts
