@@ -65,7 +65,7 @@ def test_overrides_win():
     [("learnign_rate", "learning_rate"), ("num_generation", "num_generations"), ("max_step", "max_steps")],
 )
 def test_a_misspelled_name_suggests_the_right_one(wrong, right):
-    with pytest.raises(CourseError, match=f"'{wrong}' is no argument of GRPOConfig. Did you mean '{right}'"):
+    with pytest.raises(CourseError, match=f"'{wrong}' is not an argument of GRPOConfig. Did you mean '{right}'"):
         training_arguments(CPU, **{wrong: 1})
 
 
