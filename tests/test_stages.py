@@ -174,6 +174,16 @@ def test_no_whole_checkpoint_is_none_and_not_an_error(run):
     assert newest_checkpoint(run, said.append) is None and len(said) == 2
 
 
+def test_an_adapter_without_its_config_is_not_lost_silently(run):
+    """Beside TRL's copy for the reference, transformers would load that one alone."""
+    newest = run / "checkpoint-10"
+    (newest / "ref").mkdir()
+    for name in ("adapter_model.safetensors", "adapter_config.json"):
+        shutil.copy(newest / name, newest / "ref" / name)
+    (newest / "adapter_config.json").unlink()
+    assert checkpoint_problem(newest) == "it has no adapter_config.json"
+
+
 def test_a_checkpoint_of_a_whole_model_needs_no_adapter_config(run):
     newest = run / "checkpoint-10"
     (newest / "adapter_model.safetensors").rename(newest / "model.safetensors")
