@@ -2,7 +2,7 @@
 
 Unsloth's GPU patch of TRL changes two dozen defaults and drops a misspelled name with a
 warning. So each value that it would change is set here, and each name is checked here: the
-run is then configured alike with and without Unsloth, and a slip is an error at once.
+run is then configured alike with and without Unsloth, and a typo is an error at once.
 """
 
 import math
@@ -81,7 +81,7 @@ ALGORITHM = {
     "loss_type": "dapo",
     "beta": 0.0,  # no reference model, no KL term
     "epsilon": 0.2,
-    "epsilon_high": 0.2,  # Unsloth would set 0.28 beside an explicit "dapo"
+    "epsilon_high": 0.2,  # Unsloth would set 0.28 next to an explicit "dapo"
     "scale_rewards": "group",
     "mask_truncated_completions": False,
     "num_iterations": 1,  # one update from each batch of completions: on-policy

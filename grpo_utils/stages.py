@@ -1,4 +1,4 @@
-"""Several trainings in a row that carry one adapter, each of which can be cut off and goes on.
+"""Several training runs in a row that carry one adapter; each can be cut off, and is resumed.
 
     stages = [
         Stage("format", [strict_format_reward], [1.0], steps=20, rows=rows),
@@ -16,9 +16,9 @@
             finished.json        written last: the stage is done
         2-correctness/ …
 
-Run it again with the same plan and folder: finished stages are skipped, an unfinished one goes on from
-its newest whole checkpoint. **What is carried from stage to stage is the adapter and nothing else**: the
-optimizer's state, the learning-rate schedule and the log start new with each stage. With ``beta`` above zero
+Run it again with the same plan and folder: finished stages are skipped, an unfinished one is resumed from
+its newest complete checkpoint. **What is carried from stage to stage is the adapter and nothing else**: the
+optimizer's state, the learning-rate schedule and the log are new in each stage. With ``beta`` above zero
 the reference is the policy as it was when the stage began.
 """
 
@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING
 from .arguments import training_arguments
 from .errors import CourseError
 from .profiles import Profile
-from .run.folder import checkpoint_step, is_broken, newest_checkpoint, settings_changed, write_mark
+from .run.folder import FREE, FREE_STARTS, checkpoint_step, is_broken, newest_checkpoint, settings_changed, write_mark
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -53,9 +53,6 @@ OWN = {
     "save_only_model": "run_stages",
 }
 
-#: Arguments that may differ when a stage goes on: they change files and logs, not the training.
-FREE = re.compile(r"output_dir|report_to|disable_tqdm|logging_.*|save_.*|hub_.*|push_to_hub")
-
 #: Said where the model differs.
 MOVED = (
     " (A model on disk is known by its path. If it was merely moved, write the new path into settings.json of each "
@@ -69,7 +66,7 @@ SETTINGS = "settings.json"
 
 @dataclass(frozen=True)
 class Stage:
-    """One training of a plan.
+    """One training run of a plan.
 
     Attributes:
         name: short, of letters, digits, ``_`` and ``-``: it becomes a folder.
@@ -138,7 +135,7 @@ def run_stages(
     callbacks: Callable[[], list] = list,
     say: Callable[[str], None] = print,
 ) -> dict[str, list[dict]]:
-    """Train the stages one after the other, or go on where an earlier call was cut off; their logs by name.
+    """Train the stages one after the other, or resume what an earlier call left unfinished; their logs by name.
 
     ``policy`` ends with the adapter of the last stage, whatever was trained now or before. Stage number
     ``i`` (from 0) has the seed ``seed + 1000 * i``, so that no two see the same rows in the same order.
@@ -147,10 +144,10 @@ def run_stages(
         policy: with a fresh adapter; what it holds matters only when the first stage begins.
         save_every: optimizer steps between checkpoints; the newest two are kept.
         callbacks: makes the callbacks of one stage; it is called once for each.
-        say: is told what is skipped, resumed or begun.
+        say: is called with what is skipped, resumed or begun.
 
     Raises:
-        CourseError: a slip in the plan (see `check_stages`), a policy without an adapter, a folder that was begun
+        CourseError: a mistake in the plan (see `check_stages`), a policy without an adapter, a folder that was begun
             with another plan (it names what differs), or a stage that a callback stopped before its last step.
     """
     check_stages(stages)
@@ -195,7 +192,7 @@ def _arguments(stage: Stage, index: int, folder: Path, profile: Profile, seed: i
 def check_save_steps(arguments: dict) -> None:
     """Raise a CourseError if a checkpoint would fall between two uses of one batch of completions.
 
-    A checkpoint does not hold completions: a run that resumes samples new ones. So it goes on exactly only from
+    A checkpoint does not hold completions: a run that resumes samples new ones. So it continues exactly only from
     a step at which new ones were due anyway.
 
     >>> check_save_steps(dict(save_steps=5, steps_per_generation=1, gradient_accumulation_steps=1, num_iterations=2))
@@ -230,7 +227,7 @@ def _check_folder(folder: Path, names: list[str]) -> None:
 
 
 def _settings(policy: "PeftModel", stage: Stage, arguments: dict) -> dict:
-    """What decides a stage's result, flat and fit for JSON. The code of a reward is not looked at."""
+    """What decides a stage's result, flat and fit for JSON: no code of a reward, and nothing of files and logs."""
     lora = policy.peft_config["default"]
     rewards = [f"{weight} x {describe(f)}" for f, weight in zip(stage.rewards, stage.weights, strict=True)]
     frozen = {str(p.dtype).removeprefix("torch.") for p in policy.parameters() if not p.requires_grad}
@@ -243,7 +240,7 @@ def _settings(policy: "PeftModel", stage: Stage, arguments: dict) -> dict:
         "rewards": ", ".join(rewards),
         "rows": _fingerprint(stage.rows),
     }
-    settings |= {name: value for name, value in arguments.items() if not FREE.fullmatch(name)}
+    settings |= {k: value for k, value in arguments.items() if k not in FREE and not k.startswith(FREE_STARTS)}
     return json.loads(json.dumps(settings, default=str))
 
 

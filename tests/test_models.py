@@ -46,7 +46,7 @@ def test_a_name_without_a_model_behind_it(name, said):
 
 #: By name, how the Hub answers to a request for its config, and what is said of that. Others do not exist.
 HUB = {
-    "gated/model": (403, {"X-Error-Code": "GatedRepo"}, "is gated: accept its licence .* HF_TOKEN .* mirror"),
+    "gated/model": (403, {"X-Error-Code": "GatedRepo"}, "is gated: accept its license .* HF_TOKEN .* mirror"),
     "no/model": (404, {"X-Error-Code": "RepoNotFound"}, "'no/model' does not exist on the hub"),
     "empty/model": (404, {"X-Error-Code": "EntryNotFound"}, "has no config.json on the hub"),
     "refused/model": (401, {"X-Error-Message": "Invalid credentials in Authorization header"},

@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from .files import read_table
     from .filters import drop_long_prompts, drop_tied, prompt_lengths
     from .prompts import SYSTEM_PROMPT, chat_prompt, plain_prompt, render_prompt
-    from .rows import RowsReport, check_rows, rows_from
+    from .rows import check_rows, rows_from
     from .sources import (
-        GSM8K,
-        SPLITS,
         addition_key,
         addition_kind,
         addition_rows,
@@ -41,6 +39,6 @@ if TYPE_CHECKING:
         load_rows,
         read_gsm8k,
     )
-    from .splits import Twin, find_twins, numbers_key, prompt_key, split_rows
+    from .splits import find_twins, numbers_key, prompt_key, split_rows
 
 __getattr__, __dir__, __all__ = lazy_imports(__name__, __file__)
