@@ -5,7 +5,7 @@ from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grpo_utils.data import addition_rows, chat_prompt, drop_tied, find_twins, numbers_key, prompt_key, split_rows
+from grpo_utils import addition_rows, chat_prompt, drop_tied, find_twins, numbers_key, prompt_key, split_rows
 from grpo_utils.errors import CourseError
 
 

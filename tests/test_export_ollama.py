@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from grpo_utils.data import SYSTEM_PROMPT
+from grpo_utils import SYSTEM_PROMPT
 from grpo_utils.errors import CourseError
 from grpo_utils.export.ollama import ollama_template
 from grpo_utils.models import model_path

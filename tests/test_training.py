@@ -4,8 +4,8 @@ from importlib import metadata
 
 import pytest
 
+from grpo_utils import load_rows
 from grpo_utils.arguments import REMOVED, check_batch, check_report_to, training_arguments
-from grpo_utils.data import load_rows
 from grpo_utils.errors import CourseError
 from grpo_utils.models import load_policy
 from grpo_utils.profiles import CPU, PROFILES, T4
