@@ -71,8 +71,6 @@ def check_model(name: str) -> None:
         if not (path / "config.json").is_file():
             raise CourseError(f"MODEL={name!r} is a folder without a config.json, so it holds no model.")
         return
-    if name.startswith((".", "/", "~")) or name.count("/") > 1:
-        raise CourseError(f"MODEL={name!r} looks like a folder, and there is none of that name.")
     _check_hub_model(name)
 
 
@@ -91,7 +89,7 @@ def _hub_problem(error: Exception) -> str:
 
     match error:
         case errors.HFValidationError():
-            return " is neither a folder nor a hub id like 'owner/name'."
+            return " is neither a folder that exists nor a hub id like 'owner/name'."
         case errors.GatedRepoError():
             return (
                 " is gated: accept its license on its hub page, then set HF_TOKEN to a token of that account; or take "

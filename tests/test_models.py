@@ -31,11 +31,11 @@ def test_a_model_of_your_own_wins():
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("./nowhere", "looks like a folder, and there is none"),
-        ("/no/such/folder", "looks like a folder, and there is none"),
-        ("a/b/c", "looks like a folder, and there is none"),
+        ("./nowhere", "neither a folder that exists nor a hub id"),
+        ("~/no/such/folder", "neither a folder that exists nor a hub id"),
+        ("a/b/c", "neither a folder that exists nor a hub id"),
         (str(Path(__file__).parent), "without a config.json"),
-        ("owner/na me", "neither a folder nor a hub id"),
+        ("owner/na me", "neither a folder that exists nor a hub id"),
         ("free/model", "not in the cache and HF_HUB_OFFLINE=1 forbids"),
     ],
 )
