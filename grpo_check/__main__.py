@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from . import CourseError, diagnose_file, probe
-from .preflight.config_file import Choices, preflight_file
+from .preflight.config_file import preflight_file
 from .reward_lab.loading import find_reward, folders_of, imports_from
 
 
@@ -48,8 +48,8 @@ def preflight_of(arguments: argparse.Namespace) -> int:
     """Check a config file before a run; 0 if it may start, 1 if not."""
     # It says at the import that a faster 4-bit kernel could be downloaded, which nothing here needs.
     logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
-    chosen = Choices(arguments.model, arguments.train, arguments.heldout, tuple(arguments.reward), arguments.gpu)
-    report = preflight_file(arguments.config, chosen)
+    chosen = ("model", "train", "heldout", "rewards", "gpu")
+    report = preflight_file(arguments.config, **{name: vars(arguments)[name] for name in chosen})
     print(report)
     return 0 if report.ok else 1
 
@@ -95,7 +95,12 @@ def parse() -> argparse.Namespace:
     check.add_argument("--train", default="", metavar="FILE", help=f"training rows: {rows}")
     check.add_argument("--heldout", default="", metavar="FILE", help="held-out rows, likewise")
     check.add_argument(
-        "--reward", action="append", default=[], metavar="FILE.py:function", help="instead of the file's reward_funcs"
+        "--reward",
+        dest="rewards",
+        action="append",
+        default=[],
+        metavar="FILE.py:function",
+        help="instead of the file's reward_funcs",
     )
     check.add_argument("--gpu", default="", choices=["t4", "l4", "a100", "h100", "cpu"], help="if not this machine's")
     check.add_argument("--model", default="", help="instead of the file's model_name_or_path")
