@@ -214,11 +214,6 @@ def test_thinking_that_is_turned_off_and_not_asked_for_passes(name, rewards):
     assert found(preflight_of(name, rewards, arguments=off)) is None
 
 
-def test_the_advice_to_turn_thinking_off_works():
-    off = {"chat_template_kwargs": {"enable_thinking": False}}
-    assert found(preflight_of("qwen3.5", [correctness_reward], arguments=off)) is None
-
-
 def test_arguments_of_the_template_may_be_json():
     off = {"chat_template_kwargs": '{"enable_thinking": false}'}
     assert "and its '</think>'" in found(preflight_of("qwen3.5", [trl_think], arguments=off)).what
@@ -227,26 +222,24 @@ def test_arguments_of_the_template_may_be_json():
 # Prompts
 
 
-def test_a_tag_that_the_prompt_only_mentions_is_not_opened():
-    for system in ("Start with <think>.", "First <think> aloud, then </think> and answer.", "<think>"):
-        for question in ("What is 1 + 1? Write <think> first.", "<think>"):
-            rows = [{**row, "prompt": chat_prompt(question, system)} for row in ROWS]
-            report = preflight_of("not prefilled", [trl_think], train=rows)
-            assert found(report) is None, str(report)
+TALK = chat_prompt("And 2 + 2?", None, [("What is 1 + 1?", "<think>easy"), ("And 3 + 3?", "<think>so</think>6")])
 
 
-def test_earlier_turns_do_not_count():
-    talk = chat_prompt("And 2 + 2?", None, [("What is 1 + 1?", "<think>easy"), ("And 3 + 3?", "<think>so</think>6")])
-    rows = [{**row, "prompt": talk} for row in ROWS]
-    for name, is_found in {"not prefilled": False, "r1 distilled": True, "qwen3.5": True}.items():
-        report = preflight_of(name, [trl_think], train=rows)
-        assert (found(report) is not None) == is_found, str(report)
-
-
-def test_a_turn_of_the_model_at_the_end_is_closed_by_trl():
-    talk = [{"role": "user", "content": "What is 1 + 1?"}, {"role": "assistant", "content": "<think>"}]
-    rows = [{**row, "prompt": talk} for row in ROWS]
-    assert found(preflight_of("not prefilled", [trl_think], train=rows)) is None
+@pytest.mark.parametrize(
+    ("name", "prompt", "is_found"),
+    [
+        ("not prefilled", chat_prompt("What is 1 + 1? Write <think> first.", "Start with <think>."), False),
+        ("not prefilled", chat_prompt("<think>", "First <think> aloud, then </think> and answer."), False),
+        ("not prefilled", chat_prompt("<think>", "<think>"), False),
+        ("not prefilled", [*chat_prompt("What is 1 + 1?"), {"role": "assistant", "content": "<think>"}], False),
+        ("not prefilled", TALK, False),
+        ("r1 distilled", TALK, True),
+        ("qwen3.5", TALK, True),
+    ],
+)
+def test_only_what_the_template_opens_counts(name, prompt, is_found):
+    report = preflight_of(name, [trl_think], train=[{**ROWS[0], "prompt": prompt}])
+    assert (found(report) is not None) == is_found, str(report)
 
 
 def test_some_prompts_of_a_dataset_may_turn_thinking_off():

@@ -9,8 +9,10 @@ from test_preflight import ROWS, changed, check, load_tokenizer, on
 
 from grpo_check.preflight import model_sizes
 from grpo_check.preflight import rewards as of_rewards
+from grpo_check.preflight import rows as of_rows
 from grpo_check.preflight import run as of_run
 from grpo_check.preflight.config_file import preflight_file
+from grpo_check.preflight.run import plan
 from grpo_utils import chat_prompt
 from grpo_utils.errors import CourseError
 from grpo_utils.profiles import Gpu
@@ -106,14 +108,23 @@ def test_text_prompts_to_a_base_model_with_a_template_are_a_warning(name, severi
     assert {(f.code, f.severity) for f in report.findings} >= {("string_prompt", severity)}, str(report)
 
 
-def test_equal_questions_with_another_system_prompt_or_answer_are_no_leak():
-    asked = [{"role": "user", "content": "What is 0 + 1?"}]
-    other = [{"role": "system", "content": "Answer in French."}, *asked]
-    same = {"prompt": ROWS[0]["prompt"], "answer": ROWS[0]["answer"]}
-    assert "leak" not in check(heldout=[{"prompt": other, "answer": "1"}]).codes
-    assert "leak" not in check(heldout=[{**same, "answer": "2"}]).codes
-    assert "leak" in check(heldout=[same]).codes
-    assert "leak" in check(heldout=[{"prompt": same["prompt"]}]).codes
+ASKED = [{"role": "user", "content": "What is 0 + 1?"}]
+OTHER = [{"role": "system", "content": "Answer in French."}, *ASKED]
+
+
+@pytest.mark.parametrize(
+    ("row", "leaks"),
+    [
+        ({"prompt": OTHER, "answer": "1"}, False),
+        (ROWS[0] | {"answer": "2"}, False),
+        (ROWS[0], True),
+        ({"prompt": ROWS[0]["prompt"]}, True),
+    ],
+    ids=["another system prompt", "another answer", "the same", "no answer"],
+)
+def test_a_leak_is_the_same_prompt_and_answer(row, leaks):
+    found = of_rows.leaks(plan({}, None, {"train": ROWS, "heldout": [row]}))
+    assert [one.code for one in found] == ["leak"] * leaks
 
 
 def test_equal_questions_about_different_images_are_no_leak():
@@ -159,29 +170,23 @@ def test_an_empty_cell_is_not_called_a_missing_column():
     assert "no_prompt" in report.codes and "KeyError" not in str(report) and "rename_column" not in str(report)
 
 
-def test_sixty_thousand_rows_take_seconds():
-    rows = Dataset.from_list(
-        [{"prompt": chat_prompt(f"What is {n} + 1?"), "answer": str(n + 1)} for n in range(60_000)]
-    )
-    started = time.perf_counter()
-    report = check(train=rows)
-    assert time.perf_counter() - started < 5, time.perf_counter() - started
+def test_of_sixty_thousand_rows_some_are_looked_at():
+    many = Dataset.from_list([{"prompt": chat_prompt(f"What is {n} + 1?"), "answer": str(n)} for n in range(60_000)])
+    report = check(train=many)
     assert report.ok and "3000 of 60000 train rows, evenly spread, were looked at" in str(report), str(report)
+    assert "(of 3000 of 60000 rows)" in str(report)
 
 
 def test_images_are_not_read_to_check_the_prompts():
-    from datasets import Features, Image, Value
-    from PIL import Image as Picture
+    from datasets import Image
 
-    picture = Picture.new("RGB", (1500, 1500))
-    features = Features(
-        {"prompt": [{"role": Value("string"), "content": Value("string")}], "answer": Value("string"), "image": Image()}
+    images = Dataset.from_list([{**row, "image": {"path": "not/there.png"}} for row in ROWS]).cast_column(
+        "image", Image()
     )
-    rows = Dataset.from_list([{"prompt": r["prompt"], "answer": r["answer"], "image": picture} for r in ROWS], features)
-    rows = rows.select(list(range(40)) * 20)
-    started = time.perf_counter()
-    report = check(train=rows)
-    assert time.perf_counter() - started < 5 and report.ok, str(report)
+    with pytest.raises(FileNotFoundError):
+        images[0]
+    run = plan({}, None, {"train": images})
+    assert not [*of_rows.prompts(run), *of_rows.answers(run, True), *of_rows.duplicates(run)]
 
 
 def configs():
@@ -228,20 +233,21 @@ def test_eval_on_start_without_rows_is_found():
     assert {f.code for f in report.errors} == {"no_eval_rows"} and "eval_on_start=False" in str(report)
 
 
-def test_more_than_the_whole_card_for_vllm_is_found_only_with_vllm():
-    greedy = {"vllm_gpu_memory_utilization": 1.5}
-    assert "out_of_range" in check(**on("l4", use_vllm=True, **greedy)).codes
-    assert "out_of_range" not in check(**on("l4", **greedy)).codes
-
-
-def test_a_dtype_in_model_init_kwargs_counts():
-    for asked in ({"dtype": "bfloat16"}, {"torch_dtype": "torch.bfloat16"}):
-        assert "bf16_gpu" in check(**on("t4", model_init_kwargs=asked)).codes
-
-
-def test_minus_one_is_vllms_word_for_all_tokens():
-    assert "out_of_range" not in check(**on("l4", use_vllm=True, top_k=-1)).codes
-    assert "out_of_range" in check(**on("l4", top_k=-1)).codes
+@pytest.mark.parametrize(
+    ("changes", "code", "found"),
+    [
+        (on("l4", use_vllm=True, vllm_gpu_memory_utilization=1.5), "out_of_range", True),
+        (on("l4", vllm_gpu_memory_utilization=1.5), "out_of_range", False),
+        (on("l4", use_vllm=True, top_k=-1), "out_of_range", False),
+        (on("l4", top_k=-1), "out_of_range", True),
+        (on("t4", model_init_kwargs={"dtype": "bfloat16"}), "bf16_gpu", True),
+        (on("t4", model_init_kwargs={"torch_dtype": "torch.bfloat16"}), "bf16_gpu", True),
+        (on("t4", model_init_kwargs='{"dtype": "bfloat16"}'), "bf16_gpu", True),
+    ],
+    ids=lambda value: str(value["arguments"]) if isinstance(value, dict) else value,
+)
+def test_an_argument_counts_where_it_is_used(changes, code, found):
+    assert (code in check(**changes).codes) == found
 
 
 def test_a_dtype_may_be_auto_or_torchs_own():
