@@ -48,8 +48,8 @@ def preflight_of(arguments: argparse.Namespace) -> int:
     """Check a config file before a run; 0 if it may start, 1 if not."""
     # It says at the import that a faster 4-bit kernel could be downloaded, which nothing here needs.
     logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
-    chosen = ("model", "train", "heldout", "rewards", "gpu")
-    report = preflight_file(arguments.config, **{name: vars(arguments)[name] for name in chosen})
+    chosen = {name: vars(arguments)[name] for name in ("model", "train", "heldout", "gpu")}
+    report = preflight_file(arguments.config, rewards=arguments.reward, **chosen)
     print(report)
     return 0 if report.ok else 1
 
@@ -95,12 +95,7 @@ def parse() -> argparse.Namespace:
     check.add_argument("--train", default="", metavar="FILE", help=f"training rows: {rows}")
     check.add_argument("--heldout", default="", metavar="FILE", help="held-out rows, likewise")
     check.add_argument(
-        "--reward",
-        dest="rewards",
-        action="append",
-        default=[],
-        metavar="FILE.py:function",
-        help="instead of the file's reward_funcs",
+        "--reward", action="append", default=[], metavar="FILE.py:function", help="instead of the file's reward_funcs"
     )
     check.add_argument("--gpu", default="", choices=["t4", "l4", "a100", "h100", "cpu"], help="if not this machine's")
     check.add_argument("--model", default="", help="instead of the file's model_name_or_path")
