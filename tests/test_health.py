@@ -4,9 +4,7 @@ import json
 import math
 import random
 import re
-import subprocess
 import sys
-import time
 
 import pytest
 from conftest import ROOT
@@ -14,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grpo_check import Finding
+from grpo_check.__main__ import main
 from grpo_check.health import CODES, diagnose, diagnose_error, diagnose_file, limits, read_log
-from grpo_check.health.diagnosis import judge
 from grpo_check.health.log import read_history
 from grpo_check.health.rules import AT_ONCE, IN_TIME
 from grpo_check.health.statistics import share_right
@@ -72,7 +70,7 @@ def flat(steps: int = 25) -> list[dict]:
     return [entry(step, 0.0, noise) for step in range(1, steps + 1)]
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("steps", [10, 20, 40, 150])
 def test_a_run_that_learns_is_healthy(seed, steps):
     assert codes(healthy(steps, seed)) == ["healthy"]
@@ -141,13 +139,9 @@ NOTED = {
 
 
 @pytest.mark.parametrize("code", BROKEN)
-def test_each_fault_is_named(code):
-    assert codes(BROKEN[code])[0] == code
-
-
-@pytest.mark.parametrize("code", BROKEN)
-def test_a_verdict_says_numbers_why_what_to_try_and_where_to_read_more(code):
+def test_each_fault_is_named_with_numbers_why_what_to_try_and_where_to_read_more(code):
     verdict = diagnose(BROKEN[code])[0]
+    assert verdict.code == code
     assert re.search(r"\d", verdict.seen) or code == "nan"
     assert f"(step {sum('reward' in e for e in BROKEN[code])})" in verdict.what
     assert verdict.why and verdict.fixes and verdict.link == f"docs/troubleshooting.md#{code}"
@@ -220,8 +214,7 @@ def test_kl_is_judged_only_where_it_is_logged():
 
 
 def test_a_solved_task_is_no_alarm():
-    verdict = diagnose(BROKEN["saturated"])[0]
-    assert verdict.code == "saturated" and verdict.severity == "note"
+    assert diagnose(BROKEN["saturated"])[0].severity == "note"
 
 
 def test_always_right_from_the_first_step_is_saturated_and_not_dead():
@@ -331,11 +324,6 @@ def test_a_log_without_a_reward_is_an_error(log):
         diagnose(log)
 
 
-def test_what_is_no_log_is_an_error():
-    with pytest.raises(CourseError, match="a list of dicts"):
-        diagnose(["reward"])
-
-
 KEYS = [*healthy(1)[0], "kl", "rewards/f", "completion_length", "health/distinct", "something/else"]
 NUMBERS = st.one_of(st.none(), st.floats(), st.integers(-5, 500), st.sampled_from(["NaN", "inf", "text"]))
 
@@ -352,22 +340,6 @@ def test_no_log_makes_it_raise_anything_but_a_course_error(log):
 @given(st.floats(0.05, 1.0), st.floats(0.1, 10.0))
 def test_the_share_of_right_answers_does_not_depend_on_what_one_is_worth(p, worth):
     assert share_right([worth * p], [worth * math.sqrt(p * (1 - p))]) == pytest.approx(p, abs=1e-6)
-
-
-def test_a_long_log_costs_no_more_than_its_length():
-    """A diagnosis every tenth step has to stay cheap: ten times the steps may cost about ten times the time."""
-
-    def seconds(steps):
-        log = read_history(healthy(steps))
-        judge(log)
-        times = []
-        for _ in range(3):
-            started = time.process_time()
-            judge(log)
-            times.append(time.process_time() - started)
-        return min(times)
-
-    assert seconds(3000) < 20 * seconds(300)  # a square would be 100
 
 
 # --- errors
@@ -388,11 +360,8 @@ def test_a_lack_of_memory_is_recognised(text):
     assert "per_device_train_batch_size" in verdict.fixes[0]
 
 
-def test_pythons_own_memory_error_is_one_too():
+def test_pythons_own_memory_error_is_one_too_and_others_are_not_explained_away():
     assert diagnose_error(MemoryError()).code == "out_of_memory"
-
-
-def test_other_errors_are_not_explained_away():
     assert diagnose_error(ValueError("no such column")) is None
 
 
@@ -441,37 +410,42 @@ def test_a_bad_file_is_a_clear_error(tmp_path, name):
         diagnose_file(tmp_path / name)
 
 
-def test_a_file_that_is_no_text(tmp_path):
+def test_a_folder_without_a_log_and_a_file_that_is_no_text(tmp_path):
+    with pytest.raises(CourseError, match="no trainer_state.json in"):
+        diagnose_file(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"\xff\xfe\x00\x81")
     with pytest.raises(CourseError, match="is not UTF-8 text"):
         diagnose_file(tmp_path / "model.safetensors")
 
 
-def test_a_folder_without_a_log(tmp_path):
-    with pytest.raises(CourseError, match="no trainer_state.json in"):
-        diagnose_file(tmp_path)
+@pytest.fixture
+def terminal(monkeypatch, capsys):
+    """What the command line prints, or exits with."""
+
+    def run(path) -> tuple[int | str, str]:
+        monkeypatch.setattr(sys, "argv", ["grpo_check", "health", str(path)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, capsys.readouterr().out
+
+    return run
 
 
-def terminal(*arguments: object) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "grpo_check", "health", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True)
+def test_from_the_terminal(terminal, tmp_path):
+    file = tmp_path / "log.json"
+    file.write_text(state(healthy()))
+    code, said = terminal(file)
+    assert code == 0 and said.startswith("note    healthy: ")
+    file.write_text(state(BROKEN["dead_reward"]))
+    code, said = terminal(file)
+    assert code == 1 and "strict_format_reward = 0" in said
+    file.write_text("{")
+    code, said = terminal(file)
+    assert code.startswith("Error: ") and not said
 
 
-@pytest.mark.slow
-def test_from_the_terminal(tmp_path):
-    good, bad, broken = (tmp_path / name for name in ("good.json", "bad.json", "broken.json"))
-    good.write_text(state(healthy()))
-    bad.write_text(state(BROKEN["dead_reward"]))
-    broken.write_text("{")
-    assert terminal(good).returncode == 0 and terminal(good).stdout.startswith("note    healthy: ")
-    assert terminal(bad).returncode == 1 and "strict_format_reward = 0" in terminal(bad).stdout
-    said = terminal(broken)
-    assert said.returncode == 1 and said.stderr.startswith("Error: ") and "Traceback" not in said.stderr
-
-
-def test_a_traceback_from_the_terminal(tmp_path):
-    (tmp_path / "error.txt").write_text(
-        "Traceback …\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"
-    )
-    said = terminal(tmp_path / "error.txt")
-    assert said.returncode == 1 and said.stdout.startswith("error   out_of_memory: ")
+def test_a_traceback_from_the_terminal(terminal, tmp_path):
+    file = tmp_path / "error.txt"
+    file.write_text("Traceback …\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB")
+    code, said = terminal(file)
+    assert code == 1 and said.startswith("error   out_of_memory: ")
