@@ -76,10 +76,6 @@ def test_a_run_that_learns_is_healthy(seed, steps):
     assert codes(healthy(steps, seed)) == ["healthy"]
 
 
-def test_nine_steps_are_too_few_to_judge():
-    assert codes(healthy(9)) == ["too_short"]
-
-
 def collapsed(log: list[dict]) -> list[dict]:
     """From step 4 on every completion is noise that never ends."""
     ruin = {"reward": 0.0, "entropy": 5.1, "completions/clipped_ratio": 1.0, "completions/max_terminated_length": 0.0}
@@ -158,18 +154,58 @@ def test_it_is_named_within_twenty_steps_of_its_cause(code):
 RULES = [rule.__name__ for rule in (*AT_ONCE, *IN_TIME)]
 
 
-@pytest.mark.parametrize("code", [*NOTED, "string_prompt"])
-def test_what_is_worth_a_word_is_said(code):
-    assert code in codes(NOTED.get(code) or [*flat(), {"step": 0, "health/string_prompts": 1.0}])
+TIED = dict(frac_reward_zero_std=1.0)
+NO_END = [{"step": 20, "eval_reward": 0.1, "eval_loss": math.nan}, {"step": 40, "train_loss": math.nan}]
+OLD = changed([{"step": i, "reward": 0.25, "rewards/f": 0.25} for i in range(12)], reward_std=0.0, kl=0.0)
+#: Logs, and all that is said of them.
+SAID = {
+    "nine steps are too few": (healthy(9), ["too_short"]),
+    "a collapse, and not what follows from it": (BROKEN["mode_collapse"], ["mode_collapse"]),
+    "equal completions to different prompts": ([*healthy(), check(distinct=0.06)], ["mode_collapse"]),
+    "plain strings": ([*flat(), check(string_prompts=1.0)], ["string_prompt"]),
+    "and not the rewards that die of them": ([*BROKEN["dead_reward"], check(string_prompts=1.0)], ["string_prompt"]),
+    "a loss that rises": (changed(healthy(), loss=lambda i: 0.5 * i), ["healthy"]),
+    "a loss of zero": (changed(healthy(), loss=0.0), ["healthy"]),
+    "a small KL": (changed(healthy(), kl=0.4), ["healthy"]),
+    "one outlier of the KL's estimator": (changed(healthy(), kl=lambda i: 1e6 if i == 20 else 0.1), ["healthy"]),
+    "always right from the first step": (
+        changed(flat(12), rewards__correctness_reward__mean=1.0, rewards__correctness_reward__std=0.0, **TIED),
+        ["saturated"],
+    ),
+    "half of the prompts solved, half never": (
+        changed(flat(12), rewards__correctness_reward__mean=0.5, rewards__correctness_reward__std=0.5, **TIED),
+        ["no_gradient"],
+    ),
+    "single steps of an fp16 scaler": (
+        changed(healthy(), grad_norm=lambda i: math.inf if i in (0, 1, 7) else 0.1),
+        ["healthy"],
+    ),
+    "three of them in a row": (changed(healthy(), grad_norm=lambda i: math.nan if i > 36 else 0.1), ["nan"]),
+    "None, as TRL logs it for a reward that never applied": (
+        changed(healthy(), rewards__other__mean=None, rewards__other__std=None),
+        ["healthy"],
+    ),
+    "a burst of other work on the machine": (
+        changed(healthy(), step_time=lambda i: 5.0 if 31 < i < 38 else 0.3),
+        ["healthy"],
+    ),
+    "cut off; the log alone cannot tell why": (CUT, ["all_truncated", "no_eos"]),
+    "cut off by a short limit": ([*CUT, check(ended_with_room=0.95)], ["all_truncated"]),
+    "cut off for want of an end": ([*CUT, check(ended_with_room=0.0)], ["no_eos"]),
+    "several runs, of which the last counts": ([*BROKEN["nan"], *healthy()], ["healthy"]),
+    "entries of evaluation and the summary": ([*healthy(), *NO_END], ["healthy"]),
+    "before TRL 0.18 a reward_std of zero": (OLD, ["dead_reward", "no_gradient"]),
+    "held-out completions that are never in form": (
+        [*healthy(), check(heldout_format=0.0), check(heldout_format=0.0)],
+        ["format_ignored"],
+    ),
+    "completions that shrink": (NOTED["shrinking_completions"], ["healthy", "shrinking_completions"]),
+}
 
 
-def test_a_collapse_is_told_and_not_what_follows_from_it():
-    assert codes(BROKEN["mode_collapse"]) == ["mode_collapse"]
-
-
-def test_plain_strings_are_told_and_not_the_rewards_that_die_of_them():
-    strings = {"step": 0, "health/string_prompts": 1.0}
-    assert codes(BROKEN["dead_reward"]) != ["string_prompt"] == codes([*BROKEN["dead_reward"], strings])
+@pytest.mark.parametrize(("log", "said"), SAID.values(), ids=SAID)
+def test_all_that_is_said_of_a_log(log, said):
+    assert codes(log) == said
 
 
 def test_a_dead_reward_that_was_told_is_not_told_again_when_others_come_alive():
@@ -200,44 +236,8 @@ def test_reward_std_does_not_hide_tied_groups():
     assert verdict.code == "no_gradient" and "reward_std over the batch is 0.49" in verdict.seen
 
 
-def test_the_loss_alone_alarms_nobody():
-    assert codes(changed(healthy(), loss=lambda i: 0.5 * i)) == ["healthy"]
-    assert codes(changed(healthy(), loss=0.0)) == ["healthy"]
-
-
-def test_kl_is_judged_only_where_it_is_logged():
-    assert not any("kl" in e for e in healthy())
-    assert codes(changed(healthy(), kl=0.4)) == ["healthy"]
-    assert codes(changed(healthy(), kl=lambda i: 1e6 if i == 20 else 0.1)) == [
-        "healthy"
-    ]  # one outlier of the estimator
-
-
 def test_a_solved_task_is_no_alarm():
     assert diagnose(BROKEN["saturated"])[0].severity == "note"
-
-
-def test_always_right_from_the_first_step_is_saturated_and_not_dead():
-    solved = dict(rewards__correctness_reward__mean=1.0, rewards__correctness_reward__std=0.0)
-    assert codes(changed(flat(12), **solved, frac_reward_zero_std=1.0)) == ["saturated"]
-
-
-def test_half_of_the_prompts_solved_and_half_never_is_no_gradient():
-    """All groups tied at a mean of 0.5: neither solved nor dead."""
-    log = changed(flat(12), frac_reward_zero_std=1.0, rewards__correctness_reward__mean=0.5)
-    assert codes(changed(log, rewards__correctness_reward__std=0.5)) == ["no_gradient"]
-
-
-def test_two_single_steps_of_an_fp16_scaler_are_no_nan():
-    log = changed(healthy(), grad_norm=lambda i: math.inf if i in (0, 1, 7) else 0.1)
-    assert codes(log) == ["healthy"]
-    assert codes(changed(healthy(), grad_norm=lambda i: math.nan if i > 36 else 0.1)) == ["nan"]
-
-
-def test_a_reward_that_never_applied_is_not_called_dead():
-    """TRL logs None for a reward that gave None to every completion."""
-    log = changed(healthy(), rewards__other__mean=None, rewards__other__std=None)
-    assert codes(log) == ["healthy"]
 
 
 def test_longer_answers_that_are_also_righter_are_no_hack():
@@ -258,29 +258,11 @@ def test_a_truth_of_another_name_can_be_named():
     assert "length_hacking" in [verdict.code for verdict in diagnose(log, correctness=["stage"])]
 
 
-def test_a_burst_of_other_work_on_the_machine_is_no_slow_run():
-    assert codes(changed(healthy(), step_time=lambda i: 5.0 if 31 < i < 38 else 0.3)) == ["healthy"]
-
-
 def test_longer_completions_may_take_longer():
     log = changed(
         healthy(), step_time=lambda i: 0.3 * (1 + i / 10), completions__max_length=lambda i: 19.0 * (1 + i / 10)
     )
     assert "slow_steps" not in codes(log)
-
-
-def test_with_more_room_one_can_tell_a_short_limit_from_an_end_that_never_comes():
-    assert codes(CUT) == ["all_truncated", "no_eos"]  # the log alone cannot tell
-    assert codes([*CUT, check(ended_with_room=0.95)]) == ["all_truncated"]
-    assert codes([*CUT, check(ended_with_room=0.0)]) == ["no_eos"]
-
-
-def test_equal_completions_to_different_prompts_are_a_collapse():
-    assert codes([*healthy(), check(distinct=0.06)])[0] == "mode_collapse"
-
-
-def test_held_out_completions_that_are_never_in_form():
-    assert "format_ignored" in codes([*healthy(), check(heldout_format=0.0), check(heldout_format=0.0)])
 
 
 # --- logs of other versions, and of other people
@@ -302,20 +284,6 @@ def test_older_logs_are_read(version):
     assert codes(old(healthy(), version)) == ["healthy"]
     for code in ("nan", "kl_explosion", "length_hacking", "reward_hacking_suspected", "dead_reward", "no_learning"):
         assert code in codes(old(BROKEN[code], version)), code
-
-
-def test_before_0_18_a_reward_std_of_zero_is_the_sign_of_tied_groups():
-    log = changed([{"step": i, "reward": 0.25, "rewards/f": 0.25} for i in range(12)], reward_std=0.0, kl=0.0)
-    assert codes(log) == ["dead_reward", "no_gradient"]
-
-
-def test_several_runs_in_one_log_the_last_counts():
-    assert codes([*BROKEN["nan"], *healthy()]) == ["healthy"]
-
-
-def test_entries_of_evaluation_and_the_summary_are_left_out():
-    noise = [{"step": 20, "eval_reward": 0.1, "eval_loss": math.nan}, {"step": 40, "train_loss": math.nan}]
-    assert codes([*healthy(), *noise]) == ["healthy"]
 
 
 @pytest.mark.parametrize("log", [[], [{"loss": 1.0, "step": 1}], [{"train_runtime": 3.0}]])

@@ -218,22 +218,10 @@ PUBLISHED = {
     "GSM8K with 0.5B, one group per step": dict(
         steps=300, rewards={"correctness_reward": (2.0, lambda s: 0.1 + 0.25 * s / 300), **FORMS}, groups=1
     ),
-    "GSM8K with 1.5B, one group per step": dict(
-        steps=250, rewards={"correctness_reward": (2.0, lambda s: 0.5 + 0.22 * s / 250), **FORMS}, groups=1
-    ),
-    "accuracy alone": dict(
-        steps=250, rewards={"accuracy_reward": (1.0, lambda s: 0.5 + 0.22 * min(1, s / 80))}, groups=4
-    ),
     "slowly, one group per step": dict(
         steps=300,
         rewards={"accuracy_reward": (1.0, lambda s: 0.3 + s / 1000), "format_reward": (1.0, lambda s: 0.95)},
         groups=1,
-    ),
-    "longer and more often right": dict(
-        steps=300,
-        rewards={"accuracy_reward": (1.0, bend(0.1, 0.5, 100, 40)), "format_reward": (1.0, bend(0.1, 0.98, 30, 10))},
-        groups=2,
-        length=lambda s: 300 + 3 * s,
     ),
     "countdown": dict(
         steps=300,
