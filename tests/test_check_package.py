@@ -31,6 +31,7 @@ FROM_GRPO_UTILS = {
         "split_form",
         "weighted_sum",
     },
+    "grpo_utils.run.measuring": {"sampling", "wilson_interval"},
 }
 LIGHT = """
 import sys

@@ -110,11 +110,7 @@ class HealthCallback(TrainerCallback):
         self.watchdog.step_ended()
         if not torch.isfinite(self.watched).all():
             self._note(state, not_finite=1.0)
-            self._tell(state, "nan: a trained weight is not a number any more")
-            self.told.add("nan")
-            control.should_save = False
-            if self.stop:
-                self._stop(args, state, control, model, processing_class)
+            control.should_save, control.should_log = False, True  # `on_log` says it, and stops the run
         elif self._samples_due(state):
             self._sample(args, state, model, processing_class)
 
