@@ -44,8 +44,8 @@ def probe(
 
     Args:
         reward: one reward, async or not, or a list of rewards, which are judged each and as the sum.
-        answers: gold answers as your dataset holds them, a few of each kind; numbers of the lab's
-            own where a reward names the answer column and none are given; else it is probed without.
+        answers: gold answers as your dataset holds them, a few of each kind. If not given, the lab tries
+            numbers of its own; a reward that does not read them is judged by the form alone.
         answer_column: the name of the column that they arrive under.
         columns: further dataset columns, each with one value for each answer.
         tags: the asked form, as the four texts around reasoning and answer, ``()`` for the answer
