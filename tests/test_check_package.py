@@ -13,7 +13,7 @@ from conftest import ROOT
 import grpo_check
 
 #: All that the checks need of the course's package.
-FROM_GRPO_UTILS = {"grpo_utils", *(f"grpo_utils.{name}" for name in ("data", "errors", "profiles", "rewards"))}
+FROM_GRPO_UTILS = {"grpo_utils", *(f"grpo_utils.{name}" for name in ("errors", "profiles", "rewards", "run.measuring"))}
 LIGHT = """
 import sys
 import grpo_check
