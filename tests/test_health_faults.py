@@ -198,6 +198,7 @@ def test_a_run_that_fails_is_named_on_any_scale_and_in_any_trainers_log(name, sc
         assert any(code in codes(written[:end]) for end in range(before, before + 11))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(24))
 def test_a_run_that_learns_raises_no_alarm_at_any_step_on_any_scale(seed):
     log = rescaled(drawn(seed), *((1, 0), (10, -50))[seed // 2 % 2])
@@ -244,6 +245,7 @@ PUBLISHED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_no_published_kind_of_run_is_called_ill_at_any_step(name, seed):
@@ -369,6 +371,7 @@ def damaged(log: list[dict], noise: random.Random) -> list:
     return log
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_a_damaged_log_gets_a_verdict_or_a_clear_error(seed):
     noise, logs = random.Random(seed), [*BROKEN.values(), *NOTED.values(), healthy(25)]

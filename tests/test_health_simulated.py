@@ -6,6 +6,8 @@ from test_health_faults import COLLAPSE, LATE_HACK
 
 from grpo_check.health import diagnose
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", WELL)

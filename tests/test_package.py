@@ -140,6 +140,7 @@ def test_cli_report_shows_ability_apart_from_form(tmp_path):
     assert re.search(r"^before +0 +- +0 +- +0 +-$", report_of(rates, tmp_path), re.MULTILINE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
@@ -152,6 +153,7 @@ def test_cli_run_names_the_nearest_parameter_and_a_value_of_the_wrong_type(name,
     assert run.returncode == 1 and said in run.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["STEPS", "EVAL_ROWS"])
 def test_a_negative_count_is_refused_before_anything_is_loaded(name, tmp_path):
     run = cli("run", str(ROOT / "notebooks/03_grpo_lora.ipynb"), "-p", name, "-5", cwd=tmp_path)

@@ -154,6 +154,7 @@ def no_lab(monkeypatch):
     monkeypatch.setattr(of_rewards, "LAB_SECONDS", 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("more", "without", "code", "text"), WRONG.values(), ids=WRONG)
 def test_a_wrong_setting_is_refused_with_the_fix(more, without, code, text, folder, no_lab):
     kept = [line for line in SOUND.splitlines() if not (without and re.match(without, line))]

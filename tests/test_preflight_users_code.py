@@ -67,6 +67,7 @@ def test_a_bad_reward_file_is_one_clear_error(name, form, folder, nothing_left):
     assert "Traceback" not in str(caught.value) and len(str(caught.value).splitlines()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["{}.py:right", "{}.right"])
 @pytest.mark.parametrize("name", GOOD)
 def test_a_reward_file_that_does_odd_things_is_tried_and_forgotten(name, form, folder, nothing_left, capsys):

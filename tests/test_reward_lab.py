@@ -397,6 +397,7 @@ OWN = {
 WITH_WARNINGS = {"exact", "correctness, words", "think", "TRL's cosine", "TRL's think, adapted"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OWN)
 def test_a_sound_reward_is_ok(name):
     reward, given = OWN[name]

@@ -12,6 +12,8 @@ from grpo_check.reward_lab.report import CODES
 from grpo_utils import completion_text as said
 from grpo_utils import correctness_reward, extract_answer
 
+pytestmark = pytest.mark.slow
+
 GIVEN = dict(answers=["42", "7"])
 MIXED = re.compile(r"(?:[0-9]+|[a-z ])*$")
 
