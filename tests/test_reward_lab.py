@@ -5,6 +5,7 @@ import functools
 import math
 import random
 import re
+import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +25,7 @@ from trl.rewards import think_format_reward as trl_think_format_reward
 from grpo_check import probe
 from grpo_check.reward_lab import CODES
 from grpo_check.reward_lab.answers import kind_of, other_writings, wrong_answers
-from grpo_check.reward_lab.calling import OutOfTimeError, time_limit
+from grpo_check.reward_lab.calling import DEADLINE, OutOfTimeError, time_limit
 from grpo_check.reward_lab.forms import FORMS
 from grpo_check.reward_lab.matrix import cases
 from grpo_check.reward_lab.planning import choose_form, make_plan
@@ -504,6 +505,19 @@ def test_a_reward_that_always_hangs_is_no_sound_one(reward, monkeypatch):
     report = probe(reward, answers=["42"])
     assert not report.ok and {"raises", "slow"} <= report.codes
     assert time.perf_counter() - started < 5
+
+
+def test_a_limit_that_is_over_before_its_block_begins_leaves_no_limit_behind(monkeypatch):
+    setitimer = signal.setitimer
+
+    def alarm_comes_here(which, seconds):
+        setitimer(which, seconds)
+        time.sleep(0.01 if seconds else 0)
+
+    monkeypatch.setattr(signal, "setitimer", alarm_comes_here)
+    with pytest.raises(OutOfTimeError), time_limit(0):
+        pass
+    assert DEADLINE.get() == math.inf
 
 
 @pytest.mark.parametrize("workers", [0, 1])
