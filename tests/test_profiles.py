@@ -17,6 +17,7 @@ from grpo_utils.profiles import (
     find_gpus,
     find_profile,
     parse_gpus,
+    prepare_machine,
     visible_gpus,
 )
 
@@ -134,6 +135,15 @@ def test_uuids_in_cuda_visible_devices_are_left_alone():
     gpus = parse_gpus("A, 16384, 7.5\nB, 24576, 8.9")
     assert visible_gpus(gpus, "GPU-8932f937") == gpus
     assert visible_gpus(gpus, "-1") == []
+
+
+def test_a_gpu_profile_uses_the_first_card_unless_you_chose_one(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    prepare_machine(T4)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "1"
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    prepare_machine(T4)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "0"
 
 
 def test_prepare_machine_leaves_what_you_set():
