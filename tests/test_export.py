@@ -59,7 +59,7 @@ def test_plain_transformers_loads_the_merged_model(adapter, tmp_path):
     save_merged(merge, tmp_path, torch.float32)
     model, tokenizer = AutoModelForCausalLM.from_pretrained(tmp_path), AutoTokenizer.from_pretrained(tmp_path)
     assert not [name for name, _ in model.named_modules() if "lora" in name]
-    assert torch.equal(logits(model, tokenizer, PROMPTS), expected)
+    assert (logits(model, tokenizer, PROMPTS) - expected).abs().max() < 1e-5  # rounding: a file's weights lie elsewhere
     assert not (tmp_path / "adapter_config.json").exists()
     assert tokenizer.model_max_length == 1024
 
