@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import CourseError
-from ..evaluation.generating import answer_twice
-from ..evaluation.judging import Evaluation, judge
+from ..evaluation.judging import Evaluation, answer_twice, judge
 from ..models import load_4bit_base, model_path, torch_dtype
 from ..profiles import Profile, prepare_machine
 from ..run.measuring import encode_prompts
@@ -116,7 +115,7 @@ def merge_adapter(adapter: str | Path, base: str, prompts: list[list[dict]]) -> 
     if not merge.largest_difference <= LARGEST_DIFFERENCE:
         raise CourseError(
             f"The merge of {str(adapter)!r} into {base!r} changed a logit by {merge.largest_difference:.2g} (at most "
-            f"{LARGEST_DIFFERENCE:g} is rounding). Keep the adapter and load it beside its base instead."
+            f"{LARGEST_DIFFERENCE:g} is rounding). Keep the adapter and load it with its base instead."
         )
     return merge
 
@@ -192,7 +191,7 @@ def _trained_tokenizer(adapter: Path, base: str, model: "PreTrainedModel") -> "P
     if len(tokenizer) > rows:
         raise CourseError(
             f"The tokenizer in {str(adapter)!r} has {len(tokenizer)} tokens, and {base!r} has embeddings for {rows}. "
-            "Keep this adapter beside its base, resized as in the training, or train without new tokens."
+            "Keep this adapter with its base, resized as in training, or train without new tokens."
         )
     return tokenizer
 
