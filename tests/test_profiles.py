@@ -136,6 +136,15 @@ def test_uuids_in_cuda_visible_devices_are_left_alone():
     assert visible_gpus(gpus, "-1") == []
 
 
+def test_a_gpu_profile_uses_the_first_card_unless_you_chose_one(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    prepare_machine(T4)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "1"
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    prepare_machine(T4)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "0"
+
+
 def test_prepare_machine_leaves_what_you_set(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
