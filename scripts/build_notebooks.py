@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 import jupytext
 import nbformat
+from install_cell import expand
 from nbclient import NotebookClient
 
 ROOT = Path(__file__).parent.parent
@@ -41,14 +42,12 @@ def badges(name: str, address: str) -> str:
 
 def convert(source: Path, address: str) -> nbformat.NotebookNode:
     """The notebook of a source, without outputs; the same for the same source."""
-    text = (
-        source.read_text(encoding="utf-8")
-        .replace("{{badges}}", badges(source.stem, address))
-        .replace("{{repository}}", address)
-    )
+    text = source.read_text(encoding="utf-8").replace("{{badges}}", badges(source.stem, address))
     book = jupytext.reads(text, fmt="py:percent")
     for number, cell in enumerate(book.cells):
         cell["id"] = f"cell-{number:03}"
+        if cell.cell_type == "code":
+            cell.source = expand(cell.source, address)
     book.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
     return book
 
