@@ -1,6 +1,8 @@
 """One place holds the pins, and our lists hold what Unsloth needs."""
 
+import doctest
 import re
+import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -11,6 +13,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from grpo_utils.install import UNSLOTH
+
+sys.path.insert(0, str(ROOT / "scripts"))
+import refresh_image
 
 LISTS = ("requirements.txt", "requirements-gpu.txt", "requirements-unsloth.txt")
 TEMPLATES = sorted((ROOT / "templates").glob("*/requirements*.txt"))
@@ -93,6 +98,11 @@ def test_what_is_installed_is_what_is_pinned():
     wanted = requirements(read("requirements.txt")) + requirements(read("requirements-unsloth.txt"))
     wrong = {name: v for name, v in pinned(wanted).items() if metadata.version(name).split("+")[0] != v}
     assert not {name: metadata.version(name) for name in wrong}
+
+
+def test_the_examples_of_the_script_that_refreshes_the_images_run():
+    failed, tried = doctest.testmod(refresh_image)
+    assert tried and not failed
 
 
 # What Unsloth asks for

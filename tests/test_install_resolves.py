@@ -98,6 +98,8 @@ def test_the_install_cells_resolve_in_the_image_and_change_little(name, index, t
     image = read_image(name)
     lesson_03 = after(image, tmp_path / "03", *wanted())
     assert changed(image, lesson_03) == CHANGED[name] and not KEPT & CHANGED[name]
+    page = (ROOT / "docs" / "compatibility.md").read_text(encoding="utf-8")
+    assert not [package for package in CHANGED[name] if package not in page]
     assert lesson_03["trl"] == "1.14.0" and "xformers" in lesson_03
     there = dict(sys_platform="linux", platform_machine="x86_64", python_version=image["python"])
     asked = [n for n in needs() if not n.marker or n.marker.evaluate(there)]

@@ -167,7 +167,7 @@ def test_the_public_address_stands_in_one_place_and_is_used_from_there():
 
 def test_badges_rewrites_every_place(tmp_path):
     address = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
-    for name in ("README.md", "CITATION.cff", "CONTRIBUTING.md", "pyproject.toml"):
+    for name in ("README.md", "CITATION.cff", "CONTRIBUTING.md", "pyproject.toml", "requirements-unsloth.txt"):
         shutil.copy(ROOT / name, tmp_path)
     for name in ("scripts", "notebooks"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("outputs", "__pycache__"))
