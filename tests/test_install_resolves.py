@@ -56,6 +56,7 @@ def uv(*arguments: str, text: str = "") -> subprocess.CompletedProcess:
 @pytest.fixture(scope="module")
 def index():
     """A package index that answers."""
+    metadata.version("uv")  # without it nothing would be resolved, and nothing said
     tried = uv("compile", "--no-cache", "--no-deps", "-", text="tqdm")
     if tried.returncode:
         pytest.skip(f"no package index answers, so nothing can be resolved: {tried.stderr.strip().splitlines()[-1]}")
