@@ -25,8 +25,8 @@ BADGES = re.compile(rf" ?{re.escape(COLAB)}\(\S+\) {re.escape(KAGGLE)}\(\S+\)")
 START = "To run this lesson in Colab"
 BY_HAND = (
     f"{START}, choose **File > Open notebook** (GitHub or Upload); in Kaggle, **Create > New Notebook**, then "
-    "**File > Import Notebook**. Links work on GitHub and in JupyterLab; elsewhere, find the named file in `docs/` "
-    "or `notebooks/`."
+    "**File > Import Notebook**. Links work on GitHub and in JupyterLab; elsewhere, open the file that the link names "
+    "from `docs/` or `notebooks/`."
 )
 #: The line that says how to open a lesson: as the source has it, with an address, and without one.
 OPENING = re.compile(rf"^(?:\{{\{{badges\}}\}}|{re.escape(COLAB)}|{START}).*$", re.MULTILINE)
@@ -106,11 +106,7 @@ def absolute_link(link: re.Match, place: Place) -> str:
 
 
 def relative_links(text: str) -> str:
-    """The text of a lesson with relative links to the files that are here; links into other projects stay.
-
-    >>> relative_links("[results](https://github.com/somebody/course/blob/main/docs/results.md#costs)")
-    '[results](../docs/results.md#costs)'
-    """
+    """The text of a lesson with relative links to the files that are here; links into other projects stay."""
 
     def relative(link: re.Match) -> str:
         here = (ROOT / link[1]).exists()

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -21,7 +22,11 @@ COURSE = ["README.md", "CITATION.cff", "CONTRIBUTING.md", "pyproject.toml", "Mak
 COURSE += ["scripts", "notebooks", "docs", "templates", ".github"]
 URL = "https://github.com/somebody/other-course"
 #: git without the settings of this machine, and without a name: the workflow gives itself one.
-ALONE = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "PATH": os.environ["PATH"]}
+ALONE = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_SYSTEM": os.devnull,
+    "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+}
 
 
 def command(line: str, folder: Path, **variables: str) -> subprocess.CompletedProcess:
@@ -130,7 +135,7 @@ def test_where_pushing_is_refused_the_error_has_the_one_command(hub):
 
 
 def test_the_command_in_that_error_works_without_an_installation(course):
-    said = succeed("make badges REPO=somebody/other-course BRANCH=trunk", course)
+    said = succeed("make badges REPO=somebody/other-course BRANCH=trunk PYTHON='python3 -S'", course)  # no packages
     assert f"address: {URL}, branch trunk; 13 files changed" in said and not (course / ".venv").exists()
     said = succeed("make badges REPO=somebody/other-course", course)
     assert f"address: {URL}, branch trunk; 0 files changed" in said
@@ -168,6 +173,27 @@ def test_lessons_with_an_address_are_in_sync_with_their_sources(course, repo):
         built = nbformat.read(course / "notebooks" / f"{source.stem}.ipynb", as_version=4)
         fresh = convert(source, repo and URL)
         assert [cell.source for cell in built.cells] == [cell.source for cell in fresh.cells]
+
+
+@pytest.mark.parametrize(
+    ("event", "ref", "fork", "server", "runs"),
+    [
+        ("push", "trunk", False, "https://github.com", True),
+        ("push", "feature", False, "https://github.com", False),
+        ("push", "trunk", True, "https://github.com", False),
+        ("workflow_dispatch", "trunk", True, "https://github.com", True),
+        ("workflow_dispatch", "trunk", False, "https://git.example.org", False),
+    ],
+)
+def test_it_runs_on_pushes_to_the_default_branch_and_on_a_fork_by_hand_only(event, ref, fork, server, runs):
+    repository = SimpleNamespace(fork=fork, default_branch="trunk")
+    github = SimpleNamespace(
+        event_name=event, ref_name=ref, server_url=server, event=SimpleNamespace(repository=repository)
+    )
+    condition = WORKFLOW["jobs"]["address"]["if"]
+    for theirs, ours in (("&&", "and"), ("||", "or"), ("!", "not ")):
+        condition = condition.replace(theirs, ours)
+    assert eval(f"({condition})", {"github": github}) is runs
 
 
 def test_no_workflow_holds_the_address_and_a_pull_request_starts_none_that_writes():
