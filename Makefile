@@ -72,8 +72,8 @@ bench-rewards: setup ## the figures of docs/rewards.md, about 4 minutes
 bench-estimate: setup ## the figures of docs/preflight.md, about 4 minutes
 	$(BIN)/python scripts/bench_estimate.py
 
-badges: setup    ## REPO=owner/name: write the public address everywhere
-	$(BIN)/python scripts/badges.py $(REPO)
+badges:          ## REPO=owner/name: write the public address everywhere; BRANCH=: another default branch
+	$(PYTHON) scripts/address.py $(REPO) $(if $(BRANCH),--branch $(BRANCH))
 
 clean:           ## remove .venv and caches; outputs stay
 	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .hypothesis

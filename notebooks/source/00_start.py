@@ -303,7 +303,7 @@ for name, numbers in SHAPES.items():
 # %% [markdown]
 # ## 6. Where to run it
 #
-# - **Colab or Kaggle**: the badges at the top of each lesson. Choose a T4; on Kaggle one of the two cards is used. (Never run there so
+# - **Colab or Kaggle**: the top of each lesson shows how to open it there. Choose a T4; on Kaggle one of the two cards is used. (Never run there so
 #   far.)
 # - **Your machine**: `make lab` opens JupyterLab; `make run` trains lesson 03 from a terminal.
 # - **Without network**: install once with one, then nothing here needs it: on the `cpu` profile models and data ship
