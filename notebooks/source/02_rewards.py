@@ -40,8 +40,9 @@
 # ## 1. Settings
 #
 # On Colab and Kaggle, the next cell installs the course and the packages that are missing there (a few
-# minutes; never run there so far). A new session needs no restart. On Kaggle, turn on *Internet* in the
-# settings first. Anywhere else the cell does nothing.
+# minutes; never run there so far). A new session needs no restart. If pip reports conflicts with packages
+# such as omegaconf, go on: the lessons do not use them. On Kaggle, turn on *Internet* in the settings first.
+# Anywhere else the cell does nothing.
 
 # %%
 # {{install}}
