@@ -40,15 +40,13 @@
 # %% [markdown]
 # ## 1. Settings and machine
 #
-# On Colab and Kaggle the next cell installs the course and its pinned packages (about three
-# minutes; never run there so far). Anywhere else it does nothing.
+# On Colab and Kaggle, the next cell installs the course and the packages that are missing there (a few
+# minutes; never run there so far). A new session needs no restart. If pip reports conflicts with packages
+# such as omegaconf, go on: the lessons do not use them. On Kaggle, turn on *Internet* in the settings first.
+# Anywhere else the cell does nothing.
 
 # %%
-import os
-
-if {"COLAB_RELEASE_TAG", "KAGGLE_KERNEL_RUN_TYPE"} & set(os.environ):
-    print("Installing, about three minutes ...")
-    # %pip install -q "grpo_utils[colab] @ git+{{repository}}"
+# {{install unsloth}}
 
 # %% [markdown]
 # These are the only settings. Change them here, or from a terminal:
