@@ -1,7 +1,10 @@
 """Preflight finds a thinking tag that the prompt opens, or closes, for the model, and says which reward misses it."""
 
+from pathlib import Path
+
 import pytest
 import regex
+import trl
 from datasets import Dataset
 from test_preflight import ROWS, check, load_tokenizer
 from test_reward_recipes import recipe
@@ -193,6 +196,31 @@ def test_another_form_after_the_thinking_is_a_warning(reward):
 def test_a_reward_that_reads_the_answer_alone_passes(reward):
     for name in ("r1 distilled", "qwen3.5"):
         assert found(preflight_of(name, [reward])) is None
+
+
+# The models' own templates, of which the pinned TRL ships copies
+
+#: What each writes of the thinking: by itself, with ``enable_thinking`` true, and with it false.
+SHIPPED = {
+    "qwen2_5": (None, None, None),
+    "qwen3_instruct_2507": (None, None, None),
+    "gemma3": (None, None, None),
+    "qwen3": (None, None, "closed"),
+    "qwen3_5_nothink": ("closed", "open", "closed"),
+    "qwen3_5_think": ("open", "open", "closed"),
+    "qwen3_8": ("open", "open", "closed"),
+    "deepseek_r1_distill": ("open", "open", "open"),
+}
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_what_a_models_own_template_writes_of_the_thinking_is_found(name, monkeypatch):
+    template = Path(trl.__file__).parent / "chat_templates" / f"{name}.jinja"
+    monkeypatch.setitem(TEMPLATES, name, template.read_text(encoding="utf-8"))
+    switches = ({}, {"enable_thinking": True}, {"enable_thinking": False})
+    reports = [preflight_of(name, [trl_think], arguments={"chat_template_kwargs": each}) for each in switches]
+    said = [finding and finding.what for finding in map(found, reports)]
+    assert tuple(what and ("closed" if "and its '</think>'" in what else "open") for what in said) == SHIPPED[name]
 
 
 # Thinking that the prompt has closed already

@@ -1,8 +1,9 @@
 """Check what the prompt has written of the thinking already: a tag opened for the model, or closed again.
 
-The templates of DeepSeek-R1's distilled models and of Qwen3.5 end each prompt with ``<think>``, so the completion holds
-``</think>`` alone; with ``enable_thinking=False`` Qwen3's ends it with ``<think></think>``, so the completion holds
-neither. A reward that needs both tags in the completion then pays nothing, for any completion, in any step.
+The templates of DeepSeek-R1's distilled models and of Qwen3.5 from 4B end each prompt with ``<think>``, so the
+completion holds ``</think>`` alone. Qwen3's with ``enable_thinking=False``, and those of Qwen3.5 below 4B without being
+asked, end it with ``<think></think>``, so the completion holds neither. A reward that needs both tags in the
+completion then pays nothing, for any completion, in any step.
 """
 
 import math
