@@ -14,6 +14,7 @@ from .profiles import find_profile
 from .project import new_project
 from .run.measuring import before_after
 from .runs import read_report
+from .share import block, where_to_paste
 
 LESSON = Path("notebooks/03_grpo_lora.ipynb")
 
@@ -114,6 +115,13 @@ def show_report(folder: Path) -> None:
     print(f"{folder / 'report.json'}: every figure and setting")
 
 
+def share_report(folder: Path) -> None:
+    """Print what a reader can share of a finished run, and where; nothing is sent or copied."""
+    print(block(read_report(folder)))
+    print("\nThis is all that is shared: no path, no name, no token. Nothing was sent.")
+    print(f"To share it, copy the table into {where_to_paste()}")
+
+
 def start_project(template: str, folder: Path) -> None:
     """Copy a template, and say what to type next."""
     new_project(template, folder)
@@ -148,6 +156,7 @@ def parse() -> argparse.Namespace:
     commands.add_parser("machine", help="say which profile fits this machine, and why")
     table = commands.add_parser("report", help="show the before/after table of a finished run")
     table.add_argument("folder", nargs="?", type=Path, default=Path("outputs/run"))
+    table.add_argument("--share", action="store_true", help="print what others may know of the run, to paste")
     project = commands.add_parser("new", help="copy a template into a folder of your own, with a tiny model")
     project.add_argument("template", metavar="TEMPLATE", help="for example basic_grpo")
     project.add_argument("folder", type=Path, metavar="FOLDER", help="new or empty")
@@ -166,7 +175,7 @@ def main() -> None:
         elif arguments.command == "new":
             start_project(arguments.template, arguments.folder)
         else:
-            show_report(arguments.folder)
+            (share_report if arguments.share else show_report)(arguments.folder)
     except CourseError as error:
         sys.exit(f"Error: {error}")
     except KeyboardInterrupt:

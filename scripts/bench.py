@@ -30,6 +30,7 @@ ROOT = Path(__file__).parent.parent
 LESSON = ROOT / "notebooks" / "03_grpo_lora.ipynb"
 PAGE = ROOT / "docs" / "results.md"
 KEPT = ROOT / "outputs" / "bench"
+READERS = "\n## Run by readers\n"
 SEEDS = range(5)
 STEPS = (30, 60, 100, 150)
 COMPLETIONS = 200_000
@@ -214,7 +215,9 @@ def page(runs: list[Run], seeds: list[list[Run]], steps: list[list[Run]], again:
     seed_tables, step_tables = ("\n\n".join(tables) for tables in (map(family_table, seeds), map(steps_table, steps)))
     return f"""# Results
 
-Written by `make bench`; do not edit. *Measured* on {date.today():%Y-%m-%d}, {processor()}, {psutil.cpu_count()} cores
+Written by `make bench`, except for [the last section](#run-by-readers); do not edit the rest.
+
+*Measured* on {date.today():%Y-%m-%d}, {processor()}, {psutil.cpu_count()} cores
 (training uses one), Python {platform.python_version()}, {versions}.
 
 ## Lesson 03 on the cpu profile
@@ -263,6 +266,12 @@ What a CPU run proves and what not: [compatibility](compatibility.md).
 """
 
 
+def write_page(text: str) -> None:
+    """Write the page; what comes after `READERS` is kept as it is, with the rows that people added."""
+    _, heading, rows = PAGE.read_text(encoding="utf-8").partition(READERS)
+    PAGE.write_text(f"{text}{heading}{rows}", encoding="utf-8")
+
+
 def gpu_rows() -> str:
     return "\n".join(f"| `{p.name}` | {p.hardware} | {p.evidence} |" for p in PROFILES.values() if p.name != "cpu")
 
@@ -275,7 +284,7 @@ def main() -> None:
     steps = [[with_steps(family, steps) for steps in STEPS] for family in FAMILIES]
     others = [run_lesson(lesson, family) for lesson in lessons if lesson != LESSON for family in FAMILIES]
     runs, again = [*others, *(of_family[0] for of_family in seeds)], run_lesson(LESSON, FAMILIES[0])
-    PAGE.write_text(page(runs, seeds, steps, again), encoding="utf-8")
+    write_page(page(runs, seeds, steps, again))
     print(f"written: {PAGE.relative_to(ROOT)}")
     minutes.main()
     if not same(seeds[0][0].report, again.report):

@@ -59,7 +59,8 @@ def test_the_committed_lesson_trains_a_model_that_really_learned(committed):
 def test_the_report_keeps_the_contract(committed):
     report = report_in(committed)
     assert {"profile", "family", "model", "steps", "seed", "p_value", "backend", "load_in_4bit"} <= report.keys()
-    assert TIMES | {"before", "after", "versions", "config"} <= report.keys()
+    assert TIMES | {"before", "after", "versions", "machine", "config"} <= report.keys()
+    assert report["machine"]["gpu"] is None and report["machine"]["cores"] >= 1
     assert report["before"].keys() == report["after"].keys() == RATES | IN_FORM | {"by_kind"}
     assert list(report["before"]["by_kind"]) == ["carry", "no carry"]
     assert all(counts.keys() == IN_FORM | {"n"} for counts in report["before"]["by_kind"].values())

@@ -1,4 +1,5 @@
 import json
+import platform
 import re
 import subprocess
 import sys
@@ -79,7 +80,9 @@ def test_somebody_elses_folder_is_left_alone(tmp_path):
 def test_a_report_survives_the_way_to_the_file_and_back(tmp_path):
     write_report(tmp_path, {"train_seconds": 1.26, "wall_seconds": 3.0, "model": "größer"})
     assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
-    assert read_report(tmp_path) == {"train_seconds": 1.3, "wall_seconds": 3.0, "model": "größer"}
+    report = read_report(tmp_path)
+    assert report.pop("machine")["python"] == platform.python_version()
+    assert report == {"train_seconds": 1.3, "wall_seconds": 3.0, "model": "größer"}
 
 
 def test_a_missing_report_is_an_error(tmp_path):

@@ -66,5 +66,6 @@ def check_report(path) -> dict:
     """A report has all that a reader of it needs."""
     report = json.loads(path.read_text(encoding="utf-8"))
     assert {"profile", "family", "model", "steps", "train_seconds", "seed", "before", "after", "p_value"} <= set(report)
+    assert report["machine"].keys() == {"python", "system", "cores", "gpu"}
     assert report["versions"].keys() >= {"unsloth", "trl", "transformers", "peft", "bitsandbytes", "torch"}
     return report

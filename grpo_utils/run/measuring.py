@@ -4,6 +4,8 @@ python -m lib.measuring FOLDER        the table of a finished run, whose output_
 """
 
 import json
+import os
+import platform
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -246,9 +248,33 @@ def versions() -> dict[str, str]:
     return {name: version(name) if find_spec(name) else "not installed" for name in PACKAGES}
 
 
+def machine() -> dict:
+    """What this process runs on; ``gpu`` is None unless torch reserved memory on one.
+
+    >>> sorted(machine())
+    ['cores', 'gpu', 'python', 'system']
+    """
+    found = {"python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
+    return found | {"cores": os.cpu_count(), "gpu": _gpu()}
+
+
+def _gpu() -> dict | None:
+    """The GPU that torch used, and the most of its memory that this process has reserved so far."""
+    torch = sys.modules.get("torch")  # a process that never loaded it used no GPU
+    if not torch or not (peak := torch.cuda.max_memory_reserved()):
+        return None
+    card = torch.cuda.get_device_properties(torch.cuda.current_device())
+    return {
+        "name": card.name,
+        "memory_gib": round(card.total_memory / 2**30, 1),
+        "peak_gib": round(peak / 2**30, 2),
+    }
+
+
 def write_report(folder: str | Path, report: dict) -> Path:
-    """Write ``report.json``, whole or not at all: rates as they are, seconds rounded to tenths."""
+    """Write ``report.json``, whole or not at all: rates as they are, seconds rounded to tenths, and the `machine`."""
     rounded = {key: round(value, 1) for key, value in report.items() if key.endswith("_seconds")}
+    rounded["machine"] = machine()
     path, draft = Path(folder) / "report.json", Path(folder) / "report.json.part"
     text = json.dumps(report | rounded, indent=2, ensure_ascii=False, default=str)  # an unknown setting as text
     draft.write_text(text + "\n", encoding="utf-8")
