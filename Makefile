@@ -6,7 +6,7 @@ WORKERS ?= 2
 # One file of tests after the other in each worker: a lesson is run once and asked by many tests.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-fast test-upgrade setup lab lint notebooks templates tiny bench bench-rewards bench-estimate badges workshop html bundle clean help
+.PHONY: run test test-fast test-upgrade setup lab lint notebooks templates tiny bench bench-rewards bench-estimate bench-merge badges workshop html bundle clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -65,6 +65,9 @@ bench-rewards: setup ## the figures of docs/rewards.md, about 4 minutes
 
 bench-estimate: setup ## the figures of docs/preflight.md, about 4 minutes
 	$(BIN)/python scripts/bench_estimate.py
+
+bench-merge: setup ## the memory that merging a 1.5B model takes, about 3 minutes and 12 GB of disk
+	$(BIN)/python scripts/bench_merge.py
 
 badges: setup    ## REPO=owner/name: write the public address everywhere
 	$(BIN)/python scripts/badges.py $(REPO)

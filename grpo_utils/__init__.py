@@ -12,30 +12,15 @@ from .lazy import lazy_imports
 
 if TYPE_CHECKING:  # each name is imported when it is first used
     from .arguments import check_batch, check_report_to, training_arguments
-    from .data import (
-        SYSTEM_PROMPT,
-        addition_rows,
-        chat_prompt,
-        check_rows,
-        drop_long_prompts,
-        drop_tied,
-        find_twins,
-        gsm8k_answer,
-        load_rows,
-        numbers_key,
-        plain_prompt,
-        prompt_key,
-        prompt_lengths,
-        read_gsm8k,
-        read_table,
-        render_prompt,
-        rows_from,
-        split_rows,
-    )
+    from .data.files import read_table
+    from .data.filters import drop_long_prompts, drop_tied, prompt_lengths
+    from .data.prompts import SYSTEM_PROMPT, chat_prompt, plain_prompt, render_prompt
+    from .data.rows import check_rows, rows_from
+    from .data.sources import addition_rows, gsm8k_answer, load_rows, read_gsm8k
+    from .data.splits import find_twins, numbers_key, prompt_key, split_rows
     from .errors import CourseError
     from .evaluation.comparing import compare, compare_seeds, side_by_side, split_gain
-    from .evaluation.generating import generate_samples
-    from .evaluation.judging import evaluate, evaluate_samples, pass_rates
+    from .evaluation.judging import evaluate, evaluate_samples, generate_samples, pass_rates
     from .evaluation.statistics import (
         Rate,
         mean_interval,

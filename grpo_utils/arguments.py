@@ -2,7 +2,7 @@
 
 Unsloth's GPU patch of TRL changes two dozen defaults and drops a misspelled name with a
 warning. So each value that it would change is set here, and each name is checked here: the
-run is then configured alike with and without Unsloth, and a slip is an error at once.
+run is then configured alike with and without Unsloth, and a typo is an error at once.
 """
 
 import math
@@ -12,17 +12,13 @@ from importlib.util import find_spec
 from .errors import CourseError, did_you_mean
 from .profiles import Profile, check_choice
 
-#: Names that tutorials still use, and what to do in TRL 1.x and transformers 5 instead.
+#: Names that tutorials still use, and what to do in TRL 1.x and transformers 5 instead, where the nearest valid name
+#: does not say it.
 REMOVED = {
     "max_prompt_length": "TRL never truncates prompts any more: filter the dataset with drop_long_prompts(rows, …)",
     "warmup_ratio": "use warmup_steps; a value below 1 is a share: warmup_steps=0.1",
     "torch_dtype": "the model's type is chosen when it is loaded: dtype=…",
-    "use_liger_loss": "use use_liger_kernel",
-    "vllm_guided_decoding_regex": "use vllm_structured_outputs_regex",
-    "overwrite_output_dir": "it is gone; give each run an output_dir of its own",
-    "evaluation_strategy": "use eval_strategy",
     "vllm_sampling_params": "use generation_kwargs",
-    "wandb_log_unique_prompts": "use log_unique_prompts",
     "tokenizer": "give processing_class=tokenizer to GRPOTrainer",
     "max_seq_length": "it belongs to the loader; a run has max_completion_length",
 }
@@ -85,7 +81,7 @@ ALGORITHM = {
     "loss_type": "dapo",
     "beta": 0.0,  # no reference model, no KL term
     "epsilon": 0.2,
-    "epsilon_high": 0.2,  # Unsloth would set 0.28 beside an explicit "dapo"
+    "epsilon_high": 0.2,  # Unsloth would set 0.28 next to an explicit "dapo"
     "scale_rewards": "group",
     "mask_truncated_completions": False,
     "num_iterations": 1,  # one update from each batch of completions: on-policy
@@ -101,9 +97,6 @@ ALGORITHM = {
     "generation_kwargs": None,
     "auto_find_batch_size": False,
 }
-
-#: Larger groups than any published run has are not suggested.
-LARGEST_GROUP = 1024
 
 #: What does not change the result of a run, but its logs and files.
 HOUSEKEEPING = {
@@ -141,7 +134,7 @@ def check_names(names: Iterable[str]) -> None:
         if name in REMOVED:
             raise CourseError(f"{name!r} is gone from GRPOConfig: {REMOVED[name]}.")
         if name not in valid:
-            raise CourseError(f"{name!r} is no argument of GRPOConfig.{did_you_mean(name, valid)}")
+            raise CourseError(f"{name!r} is not an argument of GRPOConfig.{did_you_mean(name, valid)}")
 
 
 def _config_names() -> set[str]:
@@ -163,7 +156,7 @@ def check_batch(per_device_train_batch_size: int, steps_per_generation: int, num
     completions = per_device_train_batch_size * steps_per_generation
     if num_generations >= 2 and completions % num_generations == 0:
         return
-    groups = [str(size) for size in group_sizes(completions)] or ["none"]
+    groups = [str(size) for size in range(2, completions + 1) if completions % size == 0] or ["none"]
     wanted = max(num_generations, 2)
     least = wanted // math.gcd(wanted, steps_per_generation)
     sizes = ", ".join(str(least * times) for times in (1, 2, 3))
@@ -173,12 +166,3 @@ def check_batch(per_device_train_batch_size: int, steps_per_generation: int, num
         f"num_generations={num_generations}. Valid num_generations here: {', '.join(groups)}. "
         f"Or use a per_device_train_batch_size of {sizes}."
     )
-
-
-def group_sizes(completions: int) -> list[int]:
-    """The values of ``num_generations`` that divide so many completions, up to `LARGEST_GROUP`.
-
-    >>> group_sizes(12), group_sizes(1)
-    ([2, 3, 4, 6, 12], [])
-    """
-    return [size for size in range(2, min(completions, LARGEST_GROUP) + 1) if completions % size == 0]

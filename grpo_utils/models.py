@@ -36,7 +36,7 @@ def choose_model(profile: Profile, family: str, model: str = "") -> str:
 
 
 def fit_model(profile: Profile, model: str) -> tuple[Profile, str]:
-    """The profile in a type that the model stands, and what to know about that ("" if nothing).
+    """The profile in a type that the model can compute in, and what to know about that ("" if nothing).
 
     >>> from grpo_utils.profiles import T4
     >>> fitted, warning = fit_model(T4, "unsloth/gemma-3-1b-it")
@@ -71,8 +71,6 @@ def check_model(name: str) -> None:
         if not (path / "config.json").is_file():
             raise CourseError(f"MODEL={name!r} is a folder without a config.json, so it holds no model.")
         return
-    if name.startswith((".", "/", "~")) or name.count("/") > 1:
-        raise CourseError(f"MODEL={name!r} looks like a folder, and there is none of that name.")
     _check_hub_model(name)
 
 
@@ -81,41 +79,40 @@ def _check_hub_model(name: str) -> None:
 
     try:
         hf_hub_download(name, "config.json")
-    except errors.HFValidationError as error:
-        raise CourseError(f"MODEL={name!r} is neither a folder nor a hub id like 'owner/name'.") from error
-    except errors.GatedRepoError as error:
-        raise CourseError(
-            f"MODEL={name!r} is gated: accept its licence on its hub page, then set HF_TOKEN to a token "
-            "of that account; or take an ungated mirror, such as those of 'unsloth/'."
-        ) from error
-    except errors.RepositoryNotFoundError as error:
-        raise CourseError(
-            f"MODEL={name!r} does not exist on the hub (or is private and HF_TOKEN is not set). Check the spelling."
-        ) from error
-    except errors.EntryNotFoundError as error:
-        raise CourseError(_why_not_found(name, error)) from error
-    except errors.HfHubHTTPError as error:
-        status = error.response.status_code
-        why = "HF_TOKEN is not accepted: renew or unset it" if status == 401 else "try again later"
-        raise CourseError(f"MODEL={name!r}: the hub answered {status}; {why}.") from error
+    except (errors.HFValidationError, errors.EntryNotFoundError, errors.HfHubHTTPError) as error:
+        raise CourseError(f"MODEL={name!r}{_hub_problem(error)}") from error
 
 
-def _why_not_found(name: str, error: Exception) -> str:
-    """A model without config.json, or one that could not be reached: what to do about it."""
+def _hub_problem(error: Exception) -> str:
+    """Why a model cannot be had from the hub, and what to do about it; goes on after its name."""
     from huggingface_hub import errors
 
-    if not isinstance(error, errors.LocalEntryNotFoundError):
-        return f"MODEL={name!r} has no config.json on the hub, so transformers cannot load it."
-    if os.environ.get("HF_HUB_OFFLINE") == "1":
-        return (
-            f"MODEL={name!r} is not in the cache and HF_HUB_OFFLINE=1 forbids downloads. Unset it (in a notebook "
-            "that ran the cpu profile before: restart the kernel), or fetch the model once with a network; "
-            "PROFILE='cpu' without MODEL needs no download."
-        )
-    return (
-        f"MODEL={name!r} could not be downloaded: the hub did not answer. Check the network; or fetch it once "
-        "with one and set HF_HUB_OFFLINE=1; or set PROFILE='cpu', which downloads nothing."
-    )
+    match error:
+        case errors.HFValidationError():
+            return " is neither a folder that exists nor a hub id like 'owner/name'."
+        case errors.GatedRepoError():
+            return (
+                " is gated: accept its license on its hub page, then set HF_TOKEN to a token of that account; or take "
+                "an ungated mirror, such as those of 'unsloth/'."
+            )
+        case errors.RepositoryNotFoundError():
+            return " does not exist on the hub (or is private and HF_TOKEN is not set). Check the spelling."
+        case errors.LocalEntryNotFoundError() if os.environ.get("HF_HUB_OFFLINE") == "1":
+            return (
+                " is not in the cache and HF_HUB_OFFLINE=1 forbids downloads. Unset it (in a notebook that ran the cpu "
+                "profile before: restart the kernel), or fetch the model once with a network; PROFILE='cpu' without "
+                "MODEL needs no download."
+            )
+        case errors.LocalEntryNotFoundError():
+            return (
+                " could not be downloaded: the hub did not answer. Check the network; or fetch it once with one and "
+                "set HF_HUB_OFFLINE=1; or set PROFILE='cpu', which downloads nothing."
+            )
+        case errors.EntryNotFoundError():
+            return " has no config.json on the hub, so transformers cannot load it."
+    status = error.response.status_code
+    why = "HF_TOKEN is not accepted: renew or unset it" if status == 401 else "try again later"
+    return f": the hub answered {status}; {why}."
 
 
 def load_policy(

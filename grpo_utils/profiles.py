@@ -304,9 +304,10 @@ def prepare_machine(profile: Profile, offline: bool = True) -> None:
 
     On the cpu profile, tiny matrices run on one thread, because two are slower and on a busy
     machine far slower. Unsloth stays on the CPU. If ``offline``, nothing waits
-    for a network. Variables that you set yourself are left as they are.
+    for a network. A GPU profile uses the first card. Variables that you set yourself are left as they are.
     """
     if profile.name != "cpu":
+        os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")  # with a second card the batch would double
         return
     # It says at every 4-bit load that a faster kernel could be downloaded, which no CPU run needs.
     logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)

@@ -20,7 +20,7 @@ import psutil
 from .errors import CourseError
 from .rewards import reward_name
 
-#: Written when a run starts, so that an unfinished run can be told from somebody's own files.
+#: Written when a run starts, so that an unfinished run can be distinguished from somebody's own files.
 STARTED = "started.txt"
 
 

@@ -1,4 +1,4 @@
-"""Several trainings in a row that carry one adapter, each of which can be cut off and goes on.
+"""Several training runs in a row that carry one adapter; each can be cut off, and is resumed.
 
     stages = [
         Stage("format", [strict_format_reward], [1.0], steps=20, rows=rows),
@@ -16,9 +16,9 @@
             finished.json        written last: the stage is done
         2-correctness/ …
 
-Run it again with the same plan and folder: finished stages are skipped, an unfinished one goes on from
-its newest whole checkpoint. **What is carried from stage to stage is the adapter and nothing else**: the
-optimizer's state, the learning-rate schedule and the log start new with each stage. With ``beta`` above zero
+Run it again with the same plan and folder: finished stages are skipped, an unfinished one is resumed from
+its newest complete checkpoint. **What is carried from stage to stage is the adapter and nothing else**: the
+optimizer's state, the learning-rate schedule and the log are new in each stage. With ``beta`` above zero
 the reference is the policy as it was when the stage began.
 """
 
@@ -37,18 +37,21 @@ from typing import TYPE_CHECKING
 from .arguments import training_arguments
 from .errors import CourseError
 from .profiles import Profile
-from .run.folder import checkpoint_step, is_broken, newest_checkpoint, settings_changed, write_mark
+from .run.folder import FREE, FREE_STARTS, checkpoint_step, is_broken, newest_checkpoint, settings_changed, write_mark
 
 if TYPE_CHECKING:
     from datasets import Dataset
     from peft import PeftModel
     from transformers import PreTrainedTokenizerBase, Trainer
 
-#: Arguments that a stage sets by its own fields.
-OWN = {"max_steps": "steps", "reward_weights": "weights", "output_dir": "the folder of run_stages"}
-
-#: Arguments that may differ when a stage goes on: they change files and logs, not the training.
-FREE = re.compile(r"output_dir|report_to|disable_tqdm|logging_.*|save_.*|hub_.*|push_to_hub")
+#: Arguments that a stage cannot override, and what sets them. It is saved by steps, with all that resuming needs.
+OWN = {
+    "max_steps": "steps",
+    "reward_weights": "weights",
+    "output_dir": "the folder of run_stages",
+    "save_strategy": "save_every of run_stages",
+    "save_only_model": "run_stages",
+}
 
 #: Said where the model differs.
 MOVED = (
@@ -63,7 +66,7 @@ SETTINGS = "settings.json"
 
 @dataclass(frozen=True)
 class Stage:
-    """One training of a plan.
+    """One training run of a plan.
 
     Attributes:
         name: short, of letters, digits, ``_`` and ``-``: it becomes a folder.
@@ -82,7 +85,7 @@ class Stage:
 
 
 def check_stages(stages: Sequence[Stage]) -> None:
-    """Raise a CourseError at the first slip in a plan, before anything is loaded or trained.
+    """Raise a CourseError at the first mistake in a plan, before anything is loaded or trained.
 
     >>> check_stages([])
     Traceback (most recent call last):
@@ -103,9 +106,9 @@ def check_stages(stages: Sequence[Stage]) -> None:
 
 
 def _check_stage(stage: Stage) -> None:
-    rewards, weights, strategy = len(stage.rewards), len(stage.weights), stage.overrides.get("save_strategy", "steps")
+    rewards, weights = len(stage.rewards), len(stage.weights)
     mistakes = [
-        (name in stage.overrides, f"overrides {name!r}, which is set by {own}. Set it there.")
+        (name in stage.overrides, f"overrides {name!r}, which is set by {own}. Leave it out.")
         for name, own in OWN.items()
     ]
     mistakes += [
@@ -114,14 +117,6 @@ def _check_stage(stage: Stage) -> None:
         (rewards != weights, f"has {rewards} rewards and {weights} weights. Give one weight for each reward."),
         (stage.steps < 1, f"has steps={stage.steps}. Give at least 1, or leave the stage out."),
         (not len(stage.rows), "has no rows to train on."),
-        (
-            stage.overrides.get("save_only_model"),
-            "has save_only_model=True, which saves no optimizer to resume with. Leave it out.",
-        ),
-        (
-            strategy != "steps",
-            f"has save_strategy={str(strategy)!r}. It is saved every `save_every` steps. Leave it out.",
-        ),
     ]
     for wrong, said in mistakes:
         if wrong:
@@ -140,7 +135,7 @@ def run_stages(
     callbacks: Callable[[], list] = list,
     say: Callable[[str], None] = print,
 ) -> dict[str, list[dict]]:
-    """Train the stages one after the other, or go on where an earlier call was cut off; their logs by name.
+    """Train the stages one after the other, or resume what an earlier call left unfinished; their logs by name.
 
     ``policy`` ends with the adapter of the last stage, whatever was trained now or before. Stage number
     ``i`` (from 0) has the seed ``seed + 1000 * i``, so that no two see the same rows in the same order.
@@ -149,17 +144,17 @@ def run_stages(
         policy: with a fresh adapter; what it holds matters only when the first stage begins.
         save_every: optimizer steps between checkpoints; the newest two are kept.
         callbacks: makes the callbacks of one stage; it is called once for each.
-        say: is told what is skipped, resumed or begun.
+        say: is called with what is skipped, resumed or begun.
 
     Raises:
-        CourseError: a slip in the plan (see `check_stages`), a policy without an adapter, a folder that was begun
+        CourseError: a mistake in the plan (see `check_stages`), a policy without an adapter, a folder that was begun
             with another plan (it names what differs), or a stage that a callback stopped before its last step.
     """
     check_stages(stages)
     _check_adapter(policy)
     folder = Path(folder)
     planned = [_arguments(stage, i, folder, profile, seed, save_every) for i, stage in enumerate(stages)]
-    _check_folder(folder, planned)
+    _check_folder(folder, [Path(arguments["output_dir"]).name for arguments in planned])
     for stage, arguments in zip(stages, planned, strict=True):
         _check_same_settings(Path(arguments["output_dir"]), _settings(policy, stage, arguments))
     logs = {}
@@ -197,7 +192,7 @@ def _arguments(stage: Stage, index: int, folder: Path, profile: Profile, seed: i
 def check_save_steps(arguments: dict) -> None:
     """Raise a CourseError if a checkpoint would fall between two uses of one batch of completions.
 
-    A checkpoint does not hold completions: a run that resumes samples new ones. So it goes on exactly only from
+    A checkpoint does not hold completions: a run that resumes samples new ones. So it continues exactly only from
     a step at which new ones were due anyway.
 
     >>> check_save_steps(dict(save_steps=5, steps_per_generation=1, gradient_accumulation_steps=1, num_iterations=2))
@@ -215,9 +210,8 @@ def check_save_steps(arguments: dict) -> None:
         )
 
 
-def _check_folder(folder: Path, planned: list[dict]) -> None:
+def _check_folder(folder: Path, names: list[str]) -> None:
     """Raise a CourseError if the folder holds other stages, or a later one was begun before an earlier one ended."""
-    names = [Path(arguments["output_dir"]).name for arguments in planned]
     others = [path.parent.name for path in sorted(folder.glob("*/" + SETTINGS)) if path.parent.name not in names]
     if others:
         raise CourseError(
@@ -233,7 +227,7 @@ def _check_folder(folder: Path, planned: list[dict]) -> None:
 
 
 def _settings(policy: "PeftModel", stage: Stage, arguments: dict) -> dict:
-    """What decides a stage's result, flat and fit for JSON. The code of a reward is not looked at."""
+    """What decides a stage's result, flat and fit for JSON: no code of a reward, and nothing of files and logs."""
     lora = policy.peft_config["default"]
     rewards = [f"{weight} x {describe(f)}" for f, weight in zip(stage.rewards, stage.weights, strict=True)]
     frozen = {str(p.dtype).removeprefix("torch.") for p in policy.parameters() if not p.requires_grad}
@@ -246,7 +240,7 @@ def _settings(policy: "PeftModel", stage: Stage, arguments: dict) -> dict:
         "rewards": ", ".join(rewards),
         "rows": _fingerprint(stage.rows),
     }
-    settings |= {name: value for name, value in arguments.items() if not FREE.fullmatch(name)}
+    settings |= {k: value for k, value in arguments.items() if k not in FREE and not k.startswith(FREE_STARTS)}
     return json.loads(json.dumps(settings, default=str))
 
 
@@ -300,20 +294,15 @@ def _run_stage(
     if (folder / FINISHED).exists():
         say(f"Stage {folder.name}: finished before; its adapter is loaded.")
         load_saved_adapter(policy, folder / "adapter")
-        return _read_log(folder)
-    _start(policy, folder, _settings(policy, stage, arguments))
-    checkpoint = newest_checkpoint(folder, say)
-    if checkpoint and checkpoint_step(checkpoint) >= stage.steps:
-        say(f"Stage {folder.name}: all {stage.steps} steps were done; its adapter is loaded.")
-        load_saved_adapter(policy, checkpoint)
-        (folder / STATE).write_bytes((checkpoint / STATE).read_bytes())
     else:
+        _start(policy, folder, _settings(policy, stage, arguments))
+        checkpoint = newest_checkpoint(folder, say)
         done = f"resumes after step {checkpoint_step(checkpoint)} of" if checkpoint else "begins,"
         say(f"Stage {folder.name}: {done} {stage.steps} steps.")
-        _train(_trainer(policy, tokenizer, stage, arguments, callbacks()), stage)
-    policy.save_pretrained(folder / "adapter")
-    write_mark(folder / FINISHED, {"steps": stage.steps})  # last: whatever ends earlier leaves the stage unfinished
-    return _read_log(folder)
+        _train(_trainer(policy, tokenizer, stage, arguments, callbacks()), stage, checkpoint)
+        policy.save_pretrained(folder / "adapter")
+        write_mark(folder / FINISHED, {"steps": stage.steps})  # last: whatever ends earlier leaves it unfinished
+    return _read(folder / STATE)["log_history"]
 
 
 def _start(policy: "PeftModel", folder: Path, settings: dict) -> None:
@@ -346,10 +335,12 @@ def _trainer(
     return trainer
 
 
-def _train(trainer: "Trainer", stage: Stage) -> None:
+def _train(trainer: "Trainer", stage: Stage, checkpoint: Path | None) -> None:
     """Train to the last step, keep the log, and leave the policy with its one adapter."""
+    from .run.training import resume
+
     try:
-        train_or_resume(trainer, say=lambda text: None)  # what is passed over was told before
+        resume(trainer, checkpoint)
     finally:
         if "ref" in trainer.model.peft_config:  # TRL's copy of the adapter at the start, where beta is above zero
             trainer.model.delete_adapter("ref")
@@ -357,8 +348,8 @@ def _train(trainer: "Trainer", stage: Stage) -> None:
     if trainer.state.global_step < stage.steps:
         raise CourseError(
             f"Stage {stage.name!r} was stopped at step {trainer.state.global_step} of {stage.steps}, so it is not "
-            "finished and no stage after it was run. What a callback said stands above; mend it, and give the plan a "
-            "new folder."
+            "finished and no stage after it was run. What a callback said is above; fix it, and give the plan a new "
+            "folder."
         )
 
 
@@ -383,26 +374,19 @@ def load_saved_adapter(policy: "PeftModel", folder: Path) -> None:
     """Put the saved weights of an adapter into the policy's own. (PEFT would look for a missing one on the Hub.)"""
     from .run.training import load_adapter
 
-    weights = folder / "adapter_model.safetensors"
-    if not weights.exists() or is_broken(weights):
-        raise CourseError(
-            f"{str(weights)!r} is {'damaged' if weights.exists() else 'missing'}: not synchronised yet, or lost. On a "
-            "synchronised drive wait for it and run again. If it stays so, copy it back from elsewhere; or delete the "
-            "folder of this stage, and of all stages after it, and they are trained again."
-        )
-    load_adapter(policy, folder)
-
-
-def _read_log(folder: Path) -> list[dict]:
-    return _read(folder / STATE)["log_history"]
+    load_adapter(policy, _whole(folder / "adapter_model.safetensors").parent)
 
 
 def _read(path: Path) -> dict:
-    """Read JSON that an earlier call wrote; on a synchronised drive it may be late or cut off."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError) as error:
+    return json.loads(_whole(path).read_text(encoding="utf-8"))
+
+
+def _whole(path: Path) -> Path:
+    """The path of what an earlier call wrote, if it is there and whole; on a synchronized drive it may be late."""
+    if not path.exists() or is_broken(path):
         raise CourseError(
-            f"{str(path)!r} is missing or cut off: not synchronised yet, or lost. Wait for it and run again. If it "
-            "stays so, delete the folder of this stage and of all after it, and they are trained anew."
-        ) from error
+            f"{str(path)!r} is {'damaged' if path.exists() else 'missing'}: not synchronized yet, or lost. On a "
+            "synchronized drive wait for it and run again. If it stays so, copy it back from elsewhere; or delete the "
+            "folder of this stage, and of all stages after it, and they are trained again."
+        )
+    return path

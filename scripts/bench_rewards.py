@@ -22,7 +22,7 @@ from bench import peak_memory, processor
 
 from grpo_check.reward_lab.forms import FORMS
 from grpo_check.reward_lab.matrix import cases
-from grpo_utils.data import gsm8k_rows
+from grpo_utils.data.sources import gsm8k_rows
 from grpo_utils.install import installed_version
 from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.rewards import (

@@ -14,8 +14,7 @@ import grpo_check
 
 #: All that the checks need of the course's package.
 FROM_GRPO_UTILS = {
-    "grpo_utils": {"model_path"},
-    "grpo_utils.data": {"load_rows", "prompt_lengths", "read_table"},
+    "grpo_utils": {"load_rows", "model_path", "prompt_lengths", "read_table"},
     "grpo_utils.errors": {"CourseError", "did_you_mean"},
     "grpo_utils.profiles": {"BACKENDS", "Gpu", "Profile", "check_choice", "find_gpus"},
     "grpo_utils.rewards": {

@@ -2,20 +2,9 @@ import json
 
 import pytest
 
-from grpo_utils.data import (
-    addition_key,
-    addition_kind,
-    addition_rows,
-    chat_prompt,
-    check_rows,
-    drop_long_prompts,
-    gsm8k_answer,
-    gsm8k_rows,
-    is_held_out,
-    load_rows,
-    prompt_lengths,
-    read_gsm8k,
-)
+from grpo_utils import addition_rows, chat_prompt, check_rows, gsm8k_answer, load_rows, read_gsm8k
+from grpo_utils.data.sources import addition_key, addition_kind, gsm8k_rows
+from grpo_utils.data.splits import is_held_out
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import parse_number
 
@@ -40,9 +29,6 @@ BAD_ROWS = [
 def test_a_bad_row_is_named_with_its_fault(row, message):
     with pytest.raises(CourseError, match=message):
         check_rows([GOOD, row])
-
-
-def test_no_rows_is_an_error():
     with pytest.raises(CourseError, match="no rows"):
         check_rows([])
 
@@ -66,6 +52,7 @@ def test_no_held_out_addition_stands_there_both_ways_round():
 
 def test_answers_are_right_and_the_kind_is_what_the_units_make_it():
     rows = addition_rows(200, "test", seed=3)
+    assert rows == addition_rows(200, "test", seed=3) != addition_rows(200, "test", seed=4)
     for row, (a, b) in zip(rows, numbers(rows)):
         kind = "carry" if int(str(a)[-1]) + int(str(b)[-1]) > 9 else "no carry"
         assert (row["answer"], row["kind"]) == (str(a + b), kind)
@@ -77,19 +64,17 @@ def test_only_the_units_decide_whether_an_addition_carries(a, b, kind):
     assert addition_kind(a, b) == addition_kind(b, a) == kind
 
 
-def test_only_additions_have_kinds():
-    record = {"question": "What is 2 + 2?", "answer": "#### 4"}
-    assert gsm8k_rows([record])[0].keys() == {"prompt", "answer"}
-    assert load_rows("addition", "test", 2).column_names == ["prompt", "answer", "kind"]
-
-
-def test_the_same_seed_gives_the_same_rows():
-    assert addition_rows(20, seed=1) == addition_rows(20, seed=1) != addition_rows(20, seed=2)
-
-
-def test_more_additions_than_there_are():
-    with pytest.raises(CourseError, match="900 additions were asked for"):
-        addition_rows(900, "test")
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("addition", "test", 900), "900 additions were asked for"),
+        (("gsm9k", "train", 10), "dataset='gsm9k' is unknown.*Valid"),
+        (("addition", "valid", 10), "split='valid' is unknown.*Valid"),
+    ],
+)
+def test_rows_that_do_not_exist(asked, said):
+    with pytest.raises(CourseError, match=said):
+        load_rows(*asked)
 
 
 def test_about_a_tenth_is_held_out():
@@ -97,17 +82,11 @@ def test_about_a_tenth_is_held_out():
     assert 0.09 < sum(map(is_held_out, keys)) / len(keys) < 0.11
 
 
-@pytest.mark.parametrize(("name", "split"), [("gsm9k", "train"), ("addition", "valid")])
-def test_unknown_names_list_the_valid_ones(name, split):
-    with pytest.raises(CourseError, match="is unknown. Valid"):
-        load_rows(name, split, 10)
-
-
 def test_gsm8k_from_a_file(tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"question": "How much?", "answer": "500+734\n#### 1,234"}) + "\n")
     rows = gsm8k_rows(read_gsm8k("test", str(path)))
-    assert rows[0]["answer"] == "1234" and rows[0]["prompt"][-1]["content"] == "How much?"
+    assert rows == [{"prompt": chat_prompt("How much?"), "answer": "1234"}]
 
 
 def test_gsm8k_from_a_file_that_is_empty_or_not_there(tmp_path):
@@ -143,22 +122,3 @@ def test_every_real_gsm8k_row_becomes_a_fit_row(gsm8k_records):
     rows = check_rows(gsm8k_rows(gsm8k_records))
     assert len(rows) == len(gsm8k_records) == 1319
     assert all(parse_number(row["answer"]) is not None for row in rows)
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    from transformers import AutoTokenizer
-
-    from grpo_utils.models import model_path
-
-    return AutoTokenizer.from_pretrained(model_path("tiny-qwen3"))
-
-
-def test_long_prompts_are_dropped_by_their_true_length(tokenizer):
-    rows = load_rows("addition", "train", 5)
-    lengths = prompt_lengths(rows, tokenizer)
-    rendered = tokenizer.apply_chat_template(rows[0]["prompt"], add_generation_prompt=True, tokenize=False)
-    assert lengths[0] == len(tokenizer(rendered)["input_ids"])
-    assert len(drop_long_prompts(rows, tokenizer, max(lengths))) == 5
-    with pytest.raises(CourseError, match=f"No prompt has at most 5 tokens; the shortest has {min(lengths)}"):
-        drop_long_prompts(rows, tokenizer, 5)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grpo_utils.data import rows_from
+from grpo_utils import rows_from
 from grpo_utils.data.damage import undamaged
 
 LETTERS = "àáâãäåæçèéêëìíîïñòóôõöøùúûüýÿßÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝ€£°²½×÷–—‘’“”…•™−≤√"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grpo_utils.data import read_table
+from grpo_utils import read_table
 from grpo_utils.data.files import _csv_lines, _read_jsonl
 from grpo_utils.errors import CourseError
 

@@ -12,6 +12,7 @@ from grpo_utils import (
     prompt_lengths,
     render_prompt,
 )
+from grpo_utils.errors import CourseError
 from grpo_utils.models import model_path
 from grpo_utils.plots import length_histogram, pass_rate_bars
 from grpo_utils.run.measuring import encode_prompts
@@ -28,11 +29,8 @@ def test_messages_are_rendered_and_strings_stay_as_they_are(tokenizer):
     assert render_prompt(tokenizer, "What is 2 + 2?") == "What is 2 + 2?"
     rendered = render_prompt(tokenizer, chat_prompt("What is 2 + 2?"))
     assert "<|im_start|>user\nWhat is 2 + 2?<|im_end|>" in rendered and rendered.endswith("assistant\n")
-
-
-def test_examples_are_turns_in_the_template(tokenizer):
-    rendered = render_prompt(tokenizer, chat_prompt("b?", None, [("a?", "A")]))
-    assert "<|im_start|>assistant\nA<|im_end|>\n<|im_start|>user\nb?<|im_end|>" in rendered
+    with_example = render_prompt(tokenizer, chat_prompt("b?", None, [("a?", "A")]))
+    assert "<|im_start|>assistant\nA<|im_end|>\n<|im_start|>user\nb?<|im_end|>" in with_example
 
 
 def test_strings_are_encoded_as_trl_does_it(tokenizer):
@@ -43,11 +41,15 @@ def test_strings_are_encoded_as_trl_does_it(tokenizer):
     assert kept[0] == ours["input_ids"][0].tolist()[-len(kept[0]) :]  # padded on the left
 
 
-def test_plain_prompts_are_measured_and_dropped_too(tokenizer):
-    rows = Dataset.from_list([{"prompt": "What is 2 + 2?"}, {"prompt": "What is 2 + 2? " * 9}])
+@pytest.mark.parametrize("prompt", [str, chat_prompt])
+def test_long_prompts_are_dropped_by_their_true_length(tokenizer, prompt):
+    rows = Dataset.from_list([{"prompt": prompt(text)} for text in ("What is 2 + 2?", "What is 2 + 2? " * 9)])
     lengths = prompt_lengths(rows, tokenizer)
-    assert lengths == [len(ids) for ids in tokenizer(list(rows["prompt"]))["input_ids"]]
-    assert len(drop_long_prompts(rows, tokenizer, lengths[0])) == 1
+    rendered = [render_prompt(tokenizer, row["prompt"]) for row in rows]
+    assert lengths == [len(ids) for ids in tokenizer(rendered)["input_ids"]]
+    assert [len(drop_long_prompts(rows, tokenizer, most)) for most in lengths] == [1, 2]
+    with pytest.raises(CourseError, match=f"No prompt has at most 5 tokens; the shortest has {lengths[0]}"):
+        drop_long_prompts(rows, tokenizer, 5)
 
 
 @pytest.mark.slow

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grpo_utils.data import chat_prompt, check_rows, gsm8k_answer, gsm8k_rows, plain_prompt, rows_from
+from grpo_utils import chat_prompt, check_rows, gsm8k_answer, plain_prompt, rows_from
+from grpo_utils.data.sources import gsm8k_rows
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import extract_after_hashes
 
@@ -126,19 +127,20 @@ def test_examples_come_as_earlier_turns():
     check_rows([{"prompt": turns, "answer": "C"}])
 
 
-def test_a_column_that_is_not_there_names_the_nearest():
-    with pytest.raises(CourseError, match="No record has the column 'question'; there are: 'questions'.*'questions'"):
-        rows_from([{"questions": "a", "answer": "b"}])
-
-
-def test_a_header_that_is_missing_is_guessed_from_the_columns():
-    with pytest.raises(CourseError, match="'What is 2 \\+ 2\\?', '4'.*the file has no header"):
-        rows_from([{"What is 2 + 2?": "What is 3 + 3?", "4": "6"}])
-
-
-def test_no_records_is_an_error():
-    with pytest.raises(CourseError, match="no records"):
-        rows_from([])
+@pytest.mark.parametrize(
+    ("records", "said"),
+    [
+        ([], "no records"),
+        (
+            [{"questions": "a", "answer": "b"}],
+            "No record has the column 'question'; there are: 'questions'.*'questions'",
+        ),
+        ([{"What is 2 + 2?": "What is 3 + 3?", "4": "6"}], r"'What is 2 \+ 2\?', '4'.*the file has no header"),
+    ],
+)
+def test_records_without_the_columns_are_refused(records, said):
+    with pytest.raises(CourseError, match=said):
+        rows_from(records)
 
 
 def test_many_notes_are_cut_and_counted():

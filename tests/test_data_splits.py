@@ -5,7 +5,7 @@ from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grpo_utils.data import addition_rows, chat_prompt, drop_tied, find_twins, numbers_key, prompt_key, split_rows
+from grpo_utils import addition_rows, chat_prompt, drop_tied, find_twins, numbers_key, prompt_key, split_rows
 from grpo_utils.errors import CourseError
 
 
@@ -16,14 +16,11 @@ def asked(*questions: str) -> list[dict]:
 MANY = asked(*(f"What is {n} + 1?" for n in range(2000)))
 
 
-def test_about_the_share_is_held_out():
+def test_about_the_share_is_held_out_and_no_row_is_lost():
     for share in (0.02, 0.1, 0.5):
-        assert len(split_rows(MANY, share)[1]) / 2000 == pytest.approx(share, abs=0.03)
-
-
-def test_no_row_is_lost():
-    train, test = split_rows(MANY)
-    assert sorted(map(str, train + test)) == sorted(map(str, MANY))
+        train, test = split_rows(Dataset.from_list(MANY), share)
+        assert len(test) / 2000 == pytest.approx(share, abs=0.03)
+        assert sorted(map(str, train + test)) == sorted(map(str, MANY))
 
 
 def test_another_seed_is_another_split_and_the_same_the_same():
@@ -62,10 +59,6 @@ def test_a_share_that_is_none(share):
 def test_an_empty_side_is_an_error():
     with pytest.raises(CourseError, match="of 1 rows leaves"):
         split_rows(MANY[:1])
-
-
-def test_a_dataset_is_split_too():
-    assert [len(side) for side in split_rows(Dataset.from_list(MANY))] == [len(side) for side in split_rows(MANY)]
 
 
 def test_keys_ignore_case_spaces_system_prompts_and_how_an_accent_is_coded():

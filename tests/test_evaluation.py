@@ -3,7 +3,7 @@ import re
 import pytest
 from conftest import judged
 
-from grpo_utils.data import load_rows
+from grpo_utils import load_rows
 from grpo_utils.errors import CourseError
 from grpo_utils.evaluation.judging import evaluate
 from grpo_utils.run.measuring import before_after, mcnemar_p_value, p_text, verdict

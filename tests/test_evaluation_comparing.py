@@ -8,11 +8,10 @@ import pytest
 from conftest import judged
 from datasets import Dataset
 
-from grpo_utils.data import addition_rows, chat_prompt, load_rows
+from grpo_utils import addition_rows, chat_prompt, load_rows
 from grpo_utils.errors import CourseError
 from grpo_utils.evaluation.comparing import compare, compare_seeds, side_by_side
-from grpo_utils.evaluation.generating import generate_samples
-from grpo_utils.evaluation.judging import evaluate_samples, judge, judge_samples
+from grpo_utils.evaluation.judging import evaluate_samples, generate_samples, judge, judge_samples
 from grpo_utils.evaluation.statistics import Estimate
 from grpo_utils.plots import MARKERS, change_chart, pass_at_k_curve
 from grpo_utils.rewards import math_rewards
@@ -83,9 +82,6 @@ def test_evaluations_of_different_prompts_are_refused():
     old, new = (judged([FORM, WRONG], [FORM, WRONG], answers) for answers in (golds, golds[::-1]))
     with pytest.raises(CourseError, match="different prompts, or of the same in another order"):
         compare(old, new)
-
-
-def test_the_same_answers_to_other_questions_are_refused():
     old, new = (judged([FORM], [FORM], ["42"], prompt=[question]) for question in ("15 + 27?", "27 + 15?"))
     with pytest.raises(CourseError, match="different prompts"):
         compare(old, new)
@@ -176,12 +172,9 @@ def test_samples_give_pass_at_k_and_a_vote():
     assert samples.pass_at_k(1).value == 0.375 and samples.pass_at_k(4).value == 1.0
     assert samples.majority_of_each() == [0.5, 0.5]  # what is not in form does not vote, and two tie
     assert samples.majority_of_each(read=lambda text: text[-2:] if text == "42" else None) == [1.0, 0.0]
+    assert judged_samples([[FORM]] * 20).pass_at_k(1).low < 0.9  # right always is not certainty
     with pytest.raises(CourseError, match="Draw at least 5"):
         samples.pass_at_k(5)
-
-
-def test_right_always_is_no_certainty():
-    assert judged_samples([[FORM]] * 20).pass_at_k(1).low < 0.9
 
 
 def test_figures_tell_a_change_from_none_by_more_than_colour():

@@ -7,7 +7,7 @@ import numpy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom, ttest_1samp
+from scipy.stats import ttest_1samp
 
 from grpo_utils.errors import CourseError
 from grpo_utils.evaluation.comparing import split_gain
@@ -20,8 +20,6 @@ from grpo_utils.evaluation.statistics import (
     paired_change,
     paired_interval,
     pass_at_k,
-    shown,
-    sign_test,
     t_interval,
 )
 from grpo_utils.run.measuring import mcnemar_p_value, wilson_interval
@@ -37,15 +35,6 @@ def test_wilson_gives_the_published_examples(hits, n, low, high):
     assert [round(end, 4) for end in wilson_interval(hits, n)] == [low, high]
 
 
-@pytest.mark.parametrize("n", [20, 50, 200])
-def test_wilson_covers_the_true_rate_about_as_often_as_it_says(n):
-    intervals = numpy.array([wilson_interval(hits, n) for hits in range(n + 1)])
-    rates = numpy.linspace(0.05, 0.95, 91)
-    inside = (intervals[:, :1] <= rates) & (rates <= intervals[:, 1:])  # (hits, rates)
-    coverage = (binom.pmf(numpy.arange(n + 1)[:, None], n, rates) * inside).sum(axis=0)
-    assert 0.94 < coverage.mean() < 0.965 and coverage.min() > 0.88
-
-
 @given(CHANGES)
 def test_mcnemar_is_symmetric_and_agrees_with_the_binomial_sum(pairs):
     before, after = zip(*pairs)
@@ -56,19 +45,13 @@ def test_mcnemar_is_symmetric_and_agrees_with_the_binomial_sum(pairs):
     assert p_value == pytest.approx(min(1.0, 2 * tail), abs=1e-12)
 
 
-@pytest.mark.parametrize("changed", range(1, 61))
-def test_mcnemar_cries_wolf_at_most_once_in_twenty(changed):
-    p_values = [mcnemar_p_value([False] * i + [True] * (changed - i), [True] * i + [False] * (changed - i))
-                for i in range(changed + 1)]  # fmt: skip
-    alarms = sum(binom.pmf(i, changed, 0.5) for i, p in enumerate(p_values) if p < 0.05)
-    assert alarms <= 0.05
-
-
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=40))
 def test_the_sign_test_asks_only_which_way(pairs):
     before, after = zip(*pairs)
-    assert sign_test(before, after) == sign_test(after, before)
-    assert sign_test(before, after) == mcnemar_p_value([b > a for b, a in pairs], [a > b for b, a in pairs])
+    there, back = paired_change(before, after), paired_change(after, before)
+    assert there.p_value == back.p_value and (there.better, there.worse) == (back.worse, back.better)
+    assert there.p_value == mcnemar_p_value([b > a for b, a in pairs], [a > b for b, a in pairs])
 
 
 def test_four_worse_of_a_hundred_is_no_loss():
@@ -80,10 +63,10 @@ def test_four_worse_of_a_hundred_is_no_loss():
 
 def test_a_mean_and_a_test_that_point_apart_show_nothing():
     few_much_many_little = Change(Estimate(0.1, 0.02, 0.18), better=5, worse=30, p_value=1e-5)
-    assert shown(few_much_many_little.estimate, 1e-5) and not few_much_many_little.shown
+    assert not few_much_many_little.shown and few_much_many_little._replace(better=30, worse=5).shown
 
 
-@pytest.mark.parametrize("function", [paired_interval, sign_test, paired_change])
+@pytest.mark.parametrize("function", [paired_interval, paired_change])
 def test_a_pair_needs_two(function):
     with pytest.raises(CourseError, match="2 results before and 1 after.*same rows"):
         function([True, False], [True])
@@ -96,14 +79,6 @@ def test_pass_at_k_agrees_with_trying_every_choice(counts):
     n, right, k = counts
     choices = list(itertools.combinations([True] * right + [False] * (n - right), k))
     assert pass_at_k(n, right, k) == pytest.approx(sum(map(any, choices)) / len(choices), abs=1e-12)
-
-
-def test_pass_at_k_is_unbiased_and_the_naive_formula_is_not():
-    n, k, p = 10, 5, 0.2
-    weights = [binom.pmf(c, n, p) for c in range(n + 1)]
-    truth = 1 - (1 - p) ** k
-    assert sum(w * pass_at_k(n, c, k) for c, w in enumerate(weights)) == pytest.approx(truth, abs=1e-9)
-    assert sum(w * (1 - (1 - c / n) ** k) for c, w in enumerate(weights)) < truth - 0.02
 
 
 @pytest.mark.parametrize("k", [0, 17])
@@ -151,16 +126,6 @@ def test_all_alike_is_no_certainty():
     assert mean_interval([1.0], bounds=(0, 1)).low < 0.25
 
 
-@pytest.mark.parametrize(("better", "worse"), [(0.3, 0.1), (0.1, 0.1)])
-def test_the_bootstrap_covers_the_true_change_about_as_often_as_it_says(better, worse):
-    rng, inside = numpy.random.default_rng(1), 0
-    for _ in range(200):
-        change = rng.choice([1.0, -1.0, 0.0], p=[better, worse, 1 - better - worse], size=100)
-        found = mean_interval(change, bounds=(-1, 1))
-        inside += found.low <= better - worse <= found.high
-    assert 0.90 <= inside / 200 <= 0.99
-
-
 def test_the_t_interval_is_where_the_t_test_turns():
     values = [0.70, 0.72, 0.77, 0.69]
     found = t_interval(values)
@@ -186,7 +151,7 @@ def test_a_missing_result_is_an_error_and_no_nan(missing):
     for function in (t_interval, mean_interval):
         with pytest.raises(CourseError, match=r"Value 2 of 3 is (None|nan|inf).*Score what gave no result as wrong"):
             function([0.5, missing, 0.7])
-    for function in (paired_interval, paired_change, sign_test):
+    for function in (paired_interval, paired_change):
         for pair in (([1.0, missing], [0.0, 1.0]), ([0.0, 1.0], [1.0, missing])):
             with pytest.raises(CourseError, match="Value 2 of 2"):
                 function(*pair)

@@ -3,8 +3,9 @@
 import re
 
 import pytest
+from jinja2 import Environment
 
-from grpo_utils.data import SYSTEM_PROMPT
+from grpo_utils import SYSTEM_PROMPT
 from grpo_utils.errors import CourseError
 from grpo_utils.export.ollama import ollama_template
 from grpo_utils.models import model_path
@@ -19,54 +20,30 @@ def tokenizer(request):
     return AutoTokenizer.from_pretrained(model_path(request.param))
 
 
-TAG = re.compile(r"(\{\{ .*? \}\})")
+#: What of Go's text/template is in use, in Jinja's words.
+IN_JINJA = {
+    "if .System": "{% if system %}",
+    "else": "{% else %}",
+    "range .Messages": "{% for m in messages %}",
+    'if eq .Role "user"': '{% if m.role == "user" %}',
+    'else if eq .Role "assistant"': '{% elif m.role == "assistant" %}',
+    ".System": "{{ system }}",
+    ".Content": "{{ m.content }}",
+}
 
 
 def render_go(template: str, messages: list[dict]) -> str:
-    """Go's text/template for what is in use: if on .System, range over .Messages, if on .Role, fields.
+    """As Ollama does it: ``.System`` is what the system messages say, and they are among ``.Messages`` too."""
+    open_blocks = []
 
-    As Ollama does it: ``.System`` is what the system messages say, and they are among ``.Messages`` too.
-    """
+    def in_jinja(tag: re.Match) -> str:
+        if tag[1].startswith(("if", "range")):
+            open_blocks.append("{% endif %}" if tag[1].startswith("if") else "{% endfor %}")
+        return open_blocks.pop() if tag[1] == "end" else IN_JINJA[tag[1]]
+
+    translated = re.sub(r"\{\{ (.*?) \}\}", in_jinja, template)
     system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
-    parts = TAG.split(template)
-    text, _ = render_block(parts, 0, {"System": system, "Messages": messages}, True)
-    return text
-
-
-def render_block(parts: list[str], at: int, dot: dict, shown: bool) -> tuple[str, int]:
-    """The text from one part on, up to the {{ else }} or {{ end }} that closes it, and where that is."""
-    text = ""
-    while at < len(parts):
-        part = parts[at]
-        if part.startswith(("{{ else", "{{ end")):
-            return text, at
-        if part == "{{ range .Messages }}":
-            rounds = [render_block(parts, at + 1, message, shown) for message in dot["Messages"]]
-            text, at = text + "".join(said for said, _ in rounds), rounds[0][1]
-        elif part.startswith("{{ if "):
-            said, at = render_choice(parts, at, dot)
-            text += said
-        elif part.startswith("{{ ."):
-            text += {key.capitalize(): value for key, value in dot.items()}[part[4:-3]]
-        else:
-            assert "{{" not in part, "a construct that this renderer does not know"
-            text += part
-        at += 1
-    return text, at
-
-
-def render_choice(parts: list[str], at: int, dot: dict) -> tuple[str, int]:
-    """The first branch of an if whose condition holds, and where its {{ end }} is."""
-    chosen = None
-    while parts[at] != "{{ end }}":
-        condition = parts[at][3:-3].removeprefix("else").strip().removeprefix("if ")
-        role = re.fullmatch(r'eq \.Role "(\w+)"', condition)
-        assert role or condition in ("", ".System")
-        holds = dot["role"] == role[1] if role else not condition or bool(dot["System"])
-        said, at = render_block(parts, at + 1, dot, holds)
-        if holds and chosen is None:
-            chosen = said
-    return chosen or "", at
+    return Environment(keep_trailing_newline=True).from_string(translated).render(system=system, messages=messages)
 
 
 def conversation(turns: int, system: str) -> list[dict]:

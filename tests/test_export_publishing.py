@@ -136,11 +136,6 @@ def test_no_logit_changed_by_more_than_the_card_says():
     assert "by more than 8e-07." in model_card(report(merge_difference=7.4e-7))
 
 
-def test_no_improvement_is_told_as_such():
-    text = model_card(report(after=RATES, merged=RATES, p_value=1.0))
-    assert "No improvement shown" in text
-
-
 def test_a_local_base_does_not_tell_its_path():
     text = model_card(report(model="/data/secret-project/my-qwen"))
     assert "secret-project" not in text and "`my-qwen`" in text
@@ -152,11 +147,6 @@ def test_a_report_that_lacks_something_is_named(missing):
     del whole[missing]
     with pytest.raises(CourseError, match=f"The report has no '{missing}'"):
         model_card(whole)
-
-
-def test_an_unknown_kind():
-    with pytest.raises(CourseError, match="kind='gguf' is unknown"):
-        model_card(report(), kind="gguf")
 
 
 @pytest.fixture

@@ -43,8 +43,8 @@ def test_a_server_that_dies_is_told_with_its_last_words(model, monkeypatch):
 
 def test_a_server_that_is_late_is_ended(model, monkeypatch):
     stand_in(monkeypatch, f"open({str(model / 'pid')!r}, 'w').write(str(__import__('os').getpid())); " + LATE)
-    said = "was not ready after 2 s. Its last lines: still loading"
-    with pytest.raises(CourseError, match=said), server.served(model, seconds=2):
+    said = "was not ready after 1 s. Its last lines: still loading"
+    with pytest.raises(CourseError, match=said), server.served(model, seconds=1):
         pass
     assert not psutil.pid_exists(int((model / "pid").read_text()))
 
@@ -86,7 +86,7 @@ def small_server():
             pass
 
     http = HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=http.serve_forever, daemon=True).start()
+    threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True).start()
     yield f"http://127.0.0.1:{http.server_port}", asked
     http.shutdown()
     http.server_close()

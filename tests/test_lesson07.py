@@ -13,8 +13,8 @@ from conftest import ROOT
 from lessons import run_with_nbval, said
 from safetensors.numpy import load_file
 
+from grpo_utils import SYSTEM_PROMPT
 from grpo_utils.__main__ import read_parameters
-from grpo_utils.data import SYSTEM_PROMPT
 from grpo_utils.profiles import PROFILES
 from grpo_utils.rewards import is_strictly_right
 

@@ -1,7 +1,4 @@
 import os
-import stat
-import subprocess
-import sys
 
 import pytest
 
@@ -17,6 +14,7 @@ from grpo_utils.profiles import (
     find_gpus,
     find_profile,
     parse_gpus,
+    prepare_machine,
     visible_gpus,
 )
 
@@ -61,10 +59,6 @@ def test_what_was_never_run_says_so():
     assert "never run" not in CPU.evidence
 
 
-def test_a_t4_gets_neither_bf16_nor_vllm():
-    assert T4.dtype == "float16" and not T4.use_vllm
-
-
 @pytest.mark.parametrize("name", ["T4", "gpu", "h200", ""])
 def test_an_unknown_profile_lists_the_valid_ones(name):
     with pytest.raises(CourseError, match="Valid: auto, cpu, t4, l4, a100, h100"):
@@ -72,14 +66,23 @@ def test_an_unknown_profile_lists_the_valid_ones(name):
 
 
 @pytest.fixture
-def machine_with_gpu(tmp_path, monkeypatch):
-    """A machine whose nvidia-smi lists a T4 and a 4090."""
-    program = tmp_path / "nvidia-smi"
-    program.write_text("#!/bin/sh\necho 'Tesla T4, 15360, 7.5'\necho 'NVIDIA GeForce RTX 4090, 24564, 8.9'\n")
-    program.chmod(program.stat().st_mode | stat.S_IEXEC)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.delenv(PREPARED, raising=False)
+def nvidia_smi(tmp_path, monkeypatch):
+    """Puts an nvidia-smi on the path that does what a script says."""
+
+    def write(script: str) -> None:
+        program = tmp_path / "nvidia-smi"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        monkeypatch.delenv(PREPARED, raising=False)
+
+    return write
+
+
+@pytest.fixture
+def machine_with_gpu(nvidia_smi):
+    nvidia_smi("echo 'Tesla T4, 15360, 7.5'\necho 'NVIDIA GeForce RTX 4090, 24564, 8.9'")
 
 
 @pytest.fixture
@@ -105,11 +108,8 @@ def test_t4_without_gpu_is_an_error_with_the_mend(machine_without_gpu):
         find_profile("t4")
 
 
-def test_an_nvidia_smi_without_driver_counts_as_no_gpu(tmp_path, monkeypatch):
-    program = tmp_path / "nvidia-smi"
-    program.write_text("#!/bin/sh\necho 'NVIDIA-SMI has failed'\nexit 9\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+def test_an_nvidia_smi_without_driver_counts_as_no_gpu(nvidia_smi):
+    nvidia_smi("echo 'NVIDIA-SMI has failed'\nexit 9")
     assert find_gpus() == []
 
 
@@ -136,11 +136,17 @@ def test_uuids_in_cuda_visible_devices_are_left_alone():
     assert visible_gpus(gpus, "-1") == []
 
 
-def test_prepare_machine_leaves_what_you_set():
-    code = (
-        "import os; from grpo_utils.profiles import CPU, prepare_machine; prepare_machine(CPU);"
-        "print(os.environ['OMP_NUM_THREADS'], os.environ['HF_HUB_OFFLINE'])"
-    )
-    environment = {"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "3"}
-    answer = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert answer.stdout.split() == ["3", "1"]
+def test_a_gpu_profile_uses_the_first_card_unless_you_chose_one(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    prepare_machine(T4)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "1"
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    prepare_machine(T4)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "0"
+
+
+def test_prepare_machine_leaves_what_you_set(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    prepare_machine(CPU)
+    assert (os.environ["OMP_NUM_THREADS"], os.environ["HF_HUB_OFFLINE"]) == ("3", "1")

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grpo_utils.data import gsm8k_rows
+from grpo_utils.data.sources import gsm8k_rows
 from grpo_utils.rewards import (
     TAGS,
     AnswerReward,

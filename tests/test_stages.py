@@ -34,9 +34,8 @@ def test_a_sound_plan_passes():
         ([replace(FORM, rows=[])], "no rows"),
         ([replace(FORM, overrides={"max_steps": 9})], "overrides 'max_steps', which is set by steps"),
         ([replace(FORM, overrides={"reward_weights": [1.0]})], "set by weights"),
-        ([replace(FORM, overrides={"save_only_model": True})], "save_only_model=True, which saves no optimizer"),
-        ([replace(FORM, overrides={"save_strategy": "no"})], "save_strategy='no'"),
-        ([replace(FORM, overrides={"save_strategy": "epoch"})], "save_strategy='epoch'"),
+        ([replace(FORM, overrides={"save_only_model": True})], "set by run_stages. Leave it out"),
+        ([replace(FORM, overrides={"save_strategy": "epoch"})], "'save_strategy', which is set by save_every"),
     ],
 )
 def test_a_slip_in_a_plan_is_named(stages, said):
@@ -175,6 +174,16 @@ def test_no_whole_checkpoint_is_none_and_not_an_error(run):
     assert newest_checkpoint(run, said.append) is None and len(said) == 2
 
 
+def test_an_adapter_without_its_config_is_not_lost_silently(run):
+    """Beside TRL's copy for the reference, transformers would load that one alone."""
+    newest = run / "checkpoint-10"
+    (newest / "ref").mkdir()
+    for name in ("adapter_model.safetensors", "adapter_config.json"):
+        shutil.copy(newest / name, newest / "ref" / name)
+    (newest / "adapter_config.json").unlink()
+    assert checkpoint_problem(newest) == "it has no adapter_config.json"
+
+
 def test_a_checkpoint_of_a_whole_model_needs_no_adapter_config(run):
     newest = run / "checkpoint-10"
     (newest / "adapter_model.safetensors").rename(newest / "model.safetensors")
@@ -189,5 +198,5 @@ def test_an_adapter_that_is_not_there_is_not_looked_for_on_the_hub(run, share, s
     path.unlink()
     if share is not None:
         path.write_bytes(content[: int(len(content) * share)])
-    with pytest.raises(CourseError, match=f"{said}: not synchronised yet, or lost"):
+    with pytest.raises(CourseError, match=f"{said}: not synchronized yet, or lost"):
         load_saved_adapter(None, path.parent)

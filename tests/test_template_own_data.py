@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from template_projects import ALONE, FAST, in_folder
 
-from grpo_utils.data import read_table
+from grpo_utils import read_table
 from grpo_utils.project import new_project
 
 TEMPLATE = ROOT / "templates" / "own_data"

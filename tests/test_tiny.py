@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from grpo_utils.data import SYSTEM_PROMPT, addition_key, addition_kind, is_held_out, read_table
+from grpo_utils import SYSTEM_PROMPT, read_table
+from grpo_utils.data.sources import addition_key, addition_kind
+from grpo_utils.data.splits import is_held_out
 from grpo_utils.models import model_path
 from grpo_utils.rewards import is_strictly_right, split_form
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grpo_utils import model_path
-from grpo_utils.data import load_rows, read_table
+from grpo_utils import load_rows, model_path, read_table
 from grpo_utils.errors import CourseError, did_you_mean
 
 from ..findings import Finding, in_order

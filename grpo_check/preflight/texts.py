@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 
-from grpo_utils.data import prompt_lengths
+from grpo_utils import prompt_lengths
 
 from ..findings import Finding
 from ..reward_lab.forms import FORMS, Form, read_tags

@@ -19,28 +19,3 @@ result is right.
 | `splits` | training and held-out rows that share no question |
 | `filters` | rows by the tokens of their prompts, and by how often the policy solves them |
 """
-
-from typing import TYPE_CHECKING
-
-from ..lazy import lazy_imports
-
-if TYPE_CHECKING:
-    from .files import read_table
-    from .filters import drop_long_prompts, drop_tied, prompt_lengths
-    from .prompts import SYSTEM_PROMPT, chat_prompt, plain_prompt, render_prompt
-    from .rows import RowsReport, check_rows, rows_from
-    from .sources import (
-        GSM8K,
-        SPLITS,
-        addition_key,
-        addition_kind,
-        addition_rows,
-        gsm8k_answer,
-        gsm8k_rows,
-        is_held_out,
-        load_rows,
-        read_gsm8k,
-    )
-    from .splits import Twin, find_twins, numbers_key, prompt_key, split_rows
-
-__getattr__, __dir__, __all__ = lazy_imports(__name__, __file__)

@@ -1,7 +1,7 @@
 """Texts that were read with a wrong encoding: "CafÃ©", which was "Café".
 
 Only what no sound text is likely to hold counts as damage. So some of it passes, such as one "Ã—" after a capital
-letter, or a lone "Å¡". The library ftfy knows more of it, and can mend it.
+letter, or a lone "Å¡". The library ftfy finds more of it, and can fix it.
 """
 
 import re

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ..errors import CourseError
+from ..profiles import check_choice
 from .files import read_table
 from .prompts import chat_prompt
 from .rows import check_rows
@@ -49,7 +50,7 @@ def addition_rows(count: int, split: str = "train", seed: int = 0) -> list[dict]
     Raises:
         CourseError: an unknown split, or more rows than there are pairs (7,332 and 390).
     """
-    _check_split(split)
+    check_choice("split", split, SPLITS)
     numbers = range(10, 100)
     pairs = [(a, b) for a in numbers for b in numbers if is_held_out(addition_key(a, b)) == (split == "test")]
     if split == "test":
@@ -104,7 +105,7 @@ def read_gsm8k(split: str, path: str | None = None) -> list[dict]:
     Raises:
         CourseError: the file does not exist or holds no records, or the Hub cannot be reached.
     """
-    _check_split(split)
+    check_choice("split", split, SPLITS)
     if path:
         return read_table(path)
     from datasets import load_dataset
@@ -118,20 +119,14 @@ def read_gsm8k(split: str, path: str | None = None) -> list[dict]:
         ) from error
 
 
-def _check_split(split: str) -> None:
-    if split not in SPLITS:
-        raise CourseError(f"split={split!r} is unknown. Valid: {', '.join(SPLITS)}.")
-
-
 def load_rows(name: str, split: str, count: int, seed: int = 0) -> "Dataset":
     """``count`` checked rows of the dataset ``name`` (``addition`` or ``gsm8k``), shuffled by ``seed``."""
     from datasets import Dataset
 
+    check_choice("dataset", name, ("addition", "gsm8k"))
     if name == "addition":
         rows = addition_rows(count, split, seed)
-    elif name == "gsm8k":
+    else:
         rows = gsm8k_rows(read_gsm8k(split))
         rows = random.Random(seed).sample(rows, min(count, len(rows)))
-    else:
-        raise CourseError(f"dataset={name!r} is unknown. Valid: addition, gsm8k.")
     return Dataset.from_list(check_rows(rows))

@@ -11,8 +11,7 @@ itself sees the policy, and once greedily, which is how most people will use the
 
 | module | what it holds |
 |---|---|
-| `generating` | several completions for each prompt; one comes from `grpo_utils.run.measuring` |
-| `judging` | which of them are in form, and right |
+| `judging` | completions for each prompt (by `grpo_utils.run.measuring.generate`); which are in form, and right |
 | `statistics` | rates, intervals, tests; numbers in, numbers out |
 | `comparing` | two evaluations, or several seeds, the sentence that is fair to say, and texts side by side |
 """

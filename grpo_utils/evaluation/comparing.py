@@ -24,7 +24,7 @@ from ..errors import CourseError
 from ..rewards import as_chat, reward_name
 from ..run.measuring import p_text
 from .judging import Evaluation
-from .statistics import Estimate, Rate, bootstrap_interval, paired_change, shown, t_interval
+from .statistics import Change, Estimate, Rate, bootstrap_interval, paired_change, t_interval
 
 if TYPE_CHECKING:
     import numpy
@@ -61,7 +61,7 @@ class Comparison:
     @property
     def changed(self) -> bool:
         """Whether a change is shown, for better or worse: by the interval and by the test."""
-        return shown(self.difference, self.p_value)
+        return Change(self.difference, self.better, self.worse, self.p_value).shown
 
     @property
     def improved(self) -> bool:

@@ -1,4 +1,4 @@
-"""Which completions are in form, and which are right.
+"""Sample completions of held-out prompts; which of them are in form, and which are right.
 
     >>> from datasets import Dataset
     >>> rows = Dataset.from_dict({"prompt": ["15 + 27?"] * 3, "answer": ["42", "43", "42"]})
@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import CourseError
 from ..rewards import is_strictly_right, split_form
-from ..run.measuring import summary
-from .generating import answer_twice, generate_samples
+from ..run.measuring import generate, summary
 from .statistics import Estimate, Rate, majority_right, majority_vote, mean_interval, pass_at_k
 
 if TYPE_CHECKING:
@@ -150,6 +149,19 @@ def _strict_answer(text: str) -> str | None:
     return parts[1] if parts else None
 
 
+def answer_twice(
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerBase",
+    prompts: Sequence[list[dict]],
+    *,
+    temperature: float = 1.0,
+    **how: int,
+) -> tuple[list[str], list[str]]:
+    """Two completions for each prompt: all the sampled ones, and all the greedy ones."""
+    sampled = generate(model, tokenizer, prompts, temperature=temperature, **how)
+    return sampled, generate(model, tokenizer, prompts, temperature=0.0, **how)
+
+
 def evaluate(
     model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", rows: "Dataset", **decoding: float
 ) -> Evaluation:
@@ -162,6 +174,29 @@ def evaluate(
         CourseError: there are no rows.
     """
     return judge(*answer_twice(model, tokenizer, _prompts(rows), **decoding), rows)
+
+
+def generate_samples(
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerBase",
+    prompts: Sequence[list[dict]],
+    *,
+    samples: int,
+    temperature: float = 1.0,
+    **how: int,
+) -> list[list[str]]:
+    """``samples`` completions for each prompt, of shape (prompts, samples); ``how``: the sizes and seed of `generate`.
+
+    Raises:
+        CourseError: fewer than one sample, or several at temperature 0, where all are the same.
+    """
+    if samples < 1:
+        raise CourseError(f"samples={samples}: nothing would be sampled. Give 1 or more.")
+    if samples > 1 and temperature == 0:
+        raise CourseError(f"samples={samples} at temperature 0 would all be the same. Give a temperature above 0.")
+    repeated = [prompt for prompt in prompts for _ in range(samples)]
+    texts = generate(model, tokenizer, repeated, temperature=temperature, **how)
+    return [texts[start : start + samples] for start in range(0, len(texts), samples)]
 
 
 def evaluate_samples(

@@ -1,6 +1,6 @@
 """Rates, intervals and tests: numbers in, numbers out. All intervals hold 95 %.
 
-    >>> str(Rate(190, 200)), sign_test([False] * 6, [True] * 6)
+    >>> str(Rate(190, 200)), paired_change([False] * 6, [True] * 6).p_value
     ('0.950 (0.910 to 0.973), 190 of 200', 0.03125)
 
 Wilson for one rate, the exact sign test and a paired bootstrap for two results on the same
@@ -72,24 +72,13 @@ class Estimate(NamedTuple):
         return f"{self.value:+.3f} ({self.low:+.3f} to {self.high:+.3f})"
 
 
-def shown(estimate: Estimate, p_value: float) -> bool:
-    """Whether a change is shown: the interval leaves zero out, **and** the test gives p below 0.05.
-
-    The two ask nearly the same question, and on few changed prompts the bootstrap is the more credulous.
-
-    >>> shown(Estimate(-0.04, -0.08, -0.01), p_value=0.125), shown(Estimate(0.1, 0.02, 0.18), p_value=0.02)
-    (False, True)
-    """
-    return p_value < SIGNIFICANT and not estimate.covers_zero
-
-
 class Change(NamedTuple):
     """A mean change on the same prompts: how large, how sure, and whether it may be claimed.
 
     Attributes:
         estimate: the mean change and its paired bootstrap interval.
         better, worse: prompts that scored higher, and lower, than before.
-        p_value: of the sign test on those (see `sign_test`).
+        p_value: of the exact two-sided sign test on those (see `paired_change`).
     """
 
     estimate: Estimate
@@ -99,9 +88,15 @@ class Change(NamedTuple):
 
     @property
     def shown(self) -> bool:
-        """Whether a change is shown, by interval and test, and by both in the same direction."""
+        """Whether the interval leaves zero out, **and** the test gives p below 0.05, both in the same direction.
+
+        The two ask nearly the same question, and on few changed prompts the bootstrap is the more credulous.
+
+        >>> Change(Estimate(-0.04, -0.08, -0.01), 0, 4, p_value=0.125).shown
+        False
+        """
         same_way = (self.estimate.value > 0) == (self.better > self.worse)
-        return same_way and shown(self.estimate, self.p_value)
+        return same_way and self.p_value < SIGNIFICANT and not self.estimate.covers_zero
 
     @property
     def verdict(self) -> str:
@@ -115,22 +110,6 @@ class Change(NamedTuple):
         return f"{self.estimate.signed()}, {p_text(self.p_value)}: {self.verdict}"
 
 
-def sign_test(before: Sequence[float], after: Sequence[float]) -> float:
-    """Exact two-sided sign test on the same prompts before and after (Arbuthnot 1710; Dixon and Mood 1946).
-
-    McNemar's test for scores instead of right and wrong: under "no change", each prompt whose score changed
-    would score higher as often as lower. The size of a change does not count.
-
-    >>> sign_test([0.5] * 6, [0.75] * 6), sign_test([1.0] * 4, [0.0] * 4), sign_test([0.5], [0.5])
-    (0.03125, 0.125, 1.0)
-
-    Raises:
-        CourseError: the lists differ in length, are empty, or hold None or a value that is not finite.
-    """
-    _changes(before, after)
-    return mcnemar_p_value(before, after)
-
-
 def _changes(before: Sequence[float], after: Sequence[float]) -> list[float]:
     """Each prompt's score after, minus its score before."""
     if not len(before) == len(after) > 0:
@@ -141,11 +120,6 @@ def _changes(before: Sequence[float], after: Sequence[float]) -> list[float]:
     _check_numbers(before)
     _check_numbers(after)
     return [float(new) - float(old) for old, new in zip(before, after, strict=True)]
-
-
-def _better_and_worse(changes: Sequence[float]) -> tuple[int, int]:
-    """How many changes are above zero, and how many below."""
-    return sum(change > 0 for change in changes), sum(change < 0 for change in changes)
 
 
 def _check_numbers(values: Sequence[float]) -> None:
@@ -237,14 +211,19 @@ def paired_interval(before: Sequence[float], after: Sequence[float], *, seed: in
 def paired_change(before: Sequence[float], after: Sequence[float], *, seed: int = 0) -> Change:
     """The mean change of a score on the same prompts, with interval, test and verdict.
 
+    The test is the exact sign test (Arbuthnot 1710; Dixon and Mood 1946), McNemar's for scores instead of right and
+    wrong: under "no change", each prompt whose score changed would score higher as often as lower. The size of a
+    change does not count.
+
     >>> print(paired_change([1.0] * 100, [1.0] * 96 + [0.0] * 4))
     -0.040 (-0.080 to -0.010), p = 0.12: no change shown
 
     Raises:
         CourseError: the lists differ in length, are empty, or hold None or a value that is not finite.
     """
-    better, worse = _better_and_worse(_changes(before, after))
-    return Change(paired_interval(before, after, seed=seed), better, worse, sign_test(before, after))
+    changes = _changes(before, after)
+    better, worse = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
+    return Change(paired_interval(before, after, seed=seed), better, worse, mcnemar_p_value(before, after))
 
 
 def pass_at_k(samples: int, right: int, k: int) -> float:

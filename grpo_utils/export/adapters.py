@@ -43,7 +43,7 @@ It belongs to the base model `{base}` and does nothing without it.
 def public_name(base: str) -> str:
     """The name of a base model for other people: its hub id, or a folder's own name without the path.
 
-    A folder in the Hub's own cache is called by the id that stands in its path.
+    A folder in the Hub's own cache is called by the id in its path.
 
     >>> public_name("unsloth/Qwen2.5-1.5B-Instruct"), public_name("/data/models/my-qwen"), public_name("./my-qwen/")
     ('unsloth/Qwen2.5-1.5B-Instruct', 'my-qwen', 'my-qwen')

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import CourseError
-from ..evaluation.generating import answer_twice
-from ..evaluation.judging import Evaluation, judge
+from ..evaluation.judging import Evaluation, answer_twice, judge
 from ..models import load_4bit_base, model_path, torch_dtype
 from ..profiles import Profile, prepare_machine
 from ..run.measuring import encode_prompts
@@ -80,11 +79,12 @@ def _export(
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     merge = merge_adapter(adapter, base, prompts[:8])
+    difference = merge.largest_difference
     save_merged(merge, folder, torch_dtype(profile))
+    del merge  # or two models would have to fit
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch_dtype(profile)).to(device)
-    said = answer_twice(model, AutoTokenizer.from_pretrained(folder), prompts, **judging)
-    return merge.largest_difference, *said
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch_dtype(profile), device_map=device)
+    return difference, *answer_twice(model, AutoTokenizer.from_pretrained(folder), prompts, **judging)
 
 
 class Merge(NamedTuple):
@@ -109,14 +109,28 @@ def merge_adapter(adapter: str | Path, base: str, prompts: list[list[dict]]) -> 
     from transformers import AutoModelForCausalLM
 
     _check_adapter(Path(adapter), base)
-    plain = AutoModelForCausalLM.from_pretrained(model_path(base), dtype=torch.float32)
+    path = model_path(base)
+    plain = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, device_map=_merge_device(path))
     merge = _merge(Path(adapter), base, plain, prompts)
     if not merge.largest_difference <= LARGEST_DIFFERENCE:
         raise CourseError(
             f"The merge of {str(adapter)!r} into {base!r} changed a logit by {merge.largest_difference:.2g} (at most "
-            f"{LARGEST_DIFFERENCE:g} is rounding). Keep the adapter and load it beside its base instead."
+            f"{LARGEST_DIFFERENCE:g} is rounding). Keep the adapter and load it with its base instead."
         )
     return merge
+
+
+def _merge_device(path: str) -> str:
+    """The card if the whole model fits in fp32 into what is free there, with a fifth to spare; else the CPU."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    if not torch.cuda.is_available():
+        return "cpu"
+    with torch.device("meta"):  # counts weights without making them
+        weights = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(path)).num_parameters()
+    free, _ = torch.cuda.mem_get_info()
+    return "cuda" if 1.2 * 4 * weights < free else "cpu"
 
 
 def merge_into_4bit(adapter: str | Path, base: str, profile: Profile, prompts: list[list[dict]]) -> Merge:
@@ -177,7 +191,7 @@ def _trained_tokenizer(adapter: Path, base: str, model: "PreTrainedModel") -> "P
     if len(tokenizer) > rows:
         raise CourseError(
             f"The tokenizer in {str(adapter)!r} has {len(tokenizer)} tokens, and {base!r} has embeddings for {rows}. "
-            "Keep this adapter beside its base, resized as in the training, or train without new tokens."
+            "Keep this adapter with its base, resized as in training, or train without new tokens."
         )
     return tokenizer
 
@@ -188,7 +202,7 @@ def logits(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", promp
 
     inputs = encode_prompts(tokenizer, prompts)
     with torch.no_grad():
-        return model(**inputs.to(model.device)).logits[:, -1].float()
+        return model(**inputs.to(model.device), logits_to_keep=1).logits[:, -1].float()
 
 
 def save_merged(merge: Merge, folder: str | Path, dtype: "torch.dtype") -> None:

@@ -18,7 +18,7 @@ def ollama_template(tokenizer: "PreTrainedTokenizerBase") -> str:
     """The tokenizer's chat template for a conversation, in the template language of Ollama (Go's).
 
     It is not translated from Jinja but read off: a conversation of three questions is rendered with marks for all
-    texts, and what stands between them becomes a loop over ``.Messages``. It holds for text with or without a
+    texts, and what is between them becomes a loop over ``.Messages``. It holds for text with or without a
     system prompt, as long as a user's message is the last one; tools and images are left out. The token that begins
     a text is left out too, since llama.cpp puts it there by itself.
 
@@ -53,7 +53,7 @@ def _render(tokenizer: "PreTrainedTokenizerBase", system: str, *talk: str) -> st
 
 
 def _pieces(text: str, marks: Sequence[str]) -> list[str]:
-    """What stands before, between and after the marks.
+    """The text before, between and after the marks.
 
     >>> _pieces("a<<x>>b<<y>>c", ("<<x>>", "<<y>>"))
     ['a', 'b', 'c']

@@ -82,7 +82,7 @@ def _check_complete(names: set[str], folder: Path) -> None:
         missing = set(needed) - names
         if missing and any(fnmatch(name, weights) for name in names):
             raise CourseError(
-                f"{str(folder)!r} cannot be loaded: {' and '.join(sorted(missing))} missing beside the weights. "
+                f"{str(folder)!r} cannot be loaded: {' and '.join(sorted(missing))} missing next to the weights. "
                 "save_merged and save_adapter write model and tokenizer together."
             )
 

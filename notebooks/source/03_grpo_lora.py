@@ -349,6 +349,7 @@ if BACKEND == "unsloth":
         load_in_4bit=load_in_4bit,
         use_gradient_checkpointing=gradient_checkpointing(profile),
     )
+    policy.generation_config.max_length = None  # max_new_tokens is the limit
 
 # %% [markdown]
 # `from_pretrained` gave the frozen base; `get_peft_model` adds the adapter. `r` is its rank:
@@ -431,8 +432,8 @@ trainer = GRPOTrainer(
 )
 
 # %% [markdown]
-# TRL has just cast the adapter to bf16, which it does with every 4-bit base. At an adapter's
-# learning rate bf16 rounds small updates away, and a T4 has no bf16 at all, so we cast it back.
+# TRL's own trainer casts the adapter of every 4-bit base to bf16. (Unsloth's trainer, which replaces it on a GPU, does
+# not.) At an adapter's learning rate bf16 rounds small updates away, so we cast it back to fp32.
 
 # %% tags=["gpu-path"]
 from grpo_utils import keep_trainable_fp32

@@ -227,7 +227,8 @@ print("without a meaning:", sorted(k for k in logged_keys if not what_is(k)))
 # Five of them carry the diagnosis: **`reward`** and the single rewards (what is learned),
 # **`frac_reward_zero_std`** (whether anything *can* be learned), **`entropy`** (whether the policy still
 # varies), **`completions/clipped_ratio`** (whether answers are cut off), and, where `beta` is above
-# zero, **`kl`** (how far the policy has gone).
+# zero, **`kl`** (how far the policy has gone). Unsloth's own trainer on a GPU logs no `entropy`, and it logs `kl` as 0.0
+# when `beta` is 0 (simulated).
 
 # %% [markdown]
 # ## 4. Three claims about these numbers

@@ -62,6 +62,7 @@ def load_with_unsloth(
         full_finetuning=lora is None,
         use_gradient_checkpointing=saves_memory,
     )
+    policy.generation_config.max_length = None  # max_new_tokens is the limit; two of them are a warning at each call
     if lora is None:
         return policy, tokenizer
     how = dict(use_gradient_checkpointing=saves_memory, random_state=seed)

@@ -1,0 +1,87 @@
+"""Measure the memory that merging an adapter takes, with random weights of the T4 profile's size.
+
+    python scripts/bench_merge.py
+
+Free Colab has 12.7 GB of RAM. The merge, as lesson 03 does it (merge in fp32, compare, save in fp16, load again,
+answer), runs in a process of its own, here on the CPU; its anonymous memory is read twenty times a second. Pages of the
+model's files are not counted, because the system takes them back when memory is short.
+"""
+
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import torch
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config
+
+from grpo_utils import LORA_TARGETS, load_rows
+from grpo_utils.export.merging import export_merged
+from grpo_utils.models import model_path
+from grpo_utils.profiles import T4
+
+#: Qwen2.5-1.5B, as its config.json has it.
+SIZES = dict(hidden_size=1536, num_hidden_layers=28, num_attention_heads=12, num_key_value_heads=2)
+SIZES |= dict(intermediate_size=8960, vocab_size=151936, tie_word_embeddings=True)
+
+
+def make_base(folder: Path) -> int:
+    """A model with random weights in bf16, with the tiny tokenizer; how many weights it has."""
+    torch.set_default_dtype(torch.bfloat16)
+    model = AutoModelForCausalLM.from_config(Qwen2Config(**SIZES))
+    torch.set_default_dtype(torch.float32)
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(model_path("tiny-qwen3")).save_pretrained(folder)
+    return model.num_parameters()
+
+
+def make_adapter(base: Path, folder: Path) -> None:
+    """An adapter of the T4 profile's rank that changes every projection."""
+    model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.bfloat16)
+    lora = LoraConfig(
+        r=T4.lora_rank, lora_alpha=T4.lora_alpha, target_modules=list(LORA_TARGETS), init_lora_weights=False
+    )
+    get_peft_model(model, lora).save_pretrained(folder)
+
+
+def anonymous(process: psutil.Process) -> int:
+    """Bytes of a process's memory that belong to no file."""
+    lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
+
+
+class Peak(threading.Thread):
+    """The largest anonymous memory of this process's children, until it is stopped."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.peak, self.done = 0, threading.Event()
+
+    def run(self):
+        while not self.done.wait(0.05):
+            for child in psutil.Process().children(recursive=True):
+                try:
+                    self.peak = max(self.peak, anonymous(child))
+                except (FileNotFoundError, ProcessLookupError, StopIteration):  # it has just ended
+                    continue
+
+
+def main() -> None:
+    """One merge: its peak, its seconds, and the largest difference of a logit."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        weights = make_base(folder / "base")
+        make_adapter(folder / "base", folder / "adapter")
+        rows, judging = load_rows("addition", "test", 4), dict(max_new_tokens=4, batch_size=4, temperature=1.0, seed=0)
+        peak, started = Peak(), time.perf_counter()
+        peak.start()
+        difference, _ = export_merged(folder / "adapter", str(folder / "base"), folder / "merged", T4, rows, judging)
+        peak.done.set()
+    print(f"{weights:,} weights: at most {peak.peak / 1e9:.1f} GB in {time.perf_counter() - started:.0f} s;", end=" ")
+    print(f"the merge changed a logit by at most {difference:.1e}")
+
+
+if __name__ == "__main__":
+    main()
