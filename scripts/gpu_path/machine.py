@@ -7,9 +7,7 @@ The code under test is not touched. A model's name finds the tiny model of its f
 finds additions in GSM8K's columns, `nvidia-smi` names the card, and each notebook kernel begins with `start.py`.
 """
 
-import json
 import os
-import sys
 from pathlib import Path
 
 import datasets
@@ -93,7 +91,9 @@ class Additions(datasets.GeneratorBasedBuilder):
     """Additions in GSM8K's columns: a question, and a solution that ends in ``#### answer``."""
 
     def _info(self):
-        return datasets.DatasetInfo(features=datasets.Features(dict.fromkeys(("question", "answer"), datasets.Value("string"))))
+        return datasets.DatasetInfo(
+            features=datasets.Features(dict.fromkeys(("question", "answer"), datasets.Value("string")))
+        )
 
     def _split_generators(self, manager):
         return [datasets.SplitGenerator(name=split, gen_kwargs={"split": split}) for split in ("train", "test")]
@@ -106,5 +106,7 @@ class Additions(datasets.GeneratorBasedBuilder):
 
 def fill_gsm8k(folder: Path) -> None:
     """Put the additions into the cache of datasets under the name of GSM8K."""
-    builder = Additions(cache_dir=str(folder), config_name="main", hash="additions", repo_id="openai/gsm8k", dataset_name="gsm8k")
+    builder = Additions(
+        cache_dir=str(folder), config_name="main", hash="additions", repo_id="openai/gsm8k", dataset_name="gsm8k"
+    )
     builder.download_and_prepare()

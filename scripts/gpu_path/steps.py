@@ -23,7 +23,9 @@ from grpo_utils.profiles import CPU, PROFILES, prepare_machine
 
 LESSON = Path(__file__).parent.parent.parent / "notebooks" / "03_grpo_lora.ipynb"
 SMALL = dict(max_completion_length=24, per_device_train_batch_size=8, gradient_accumulation_steps=2, num_generations=4)
-SMALL |= dict(dataset="addition", learning_rate=1e-3, optim="adamw_torch", train_rows=64, eval_rows=8, eval_batch_size=8)
+SMALL |= dict(
+    dataset="addition", learning_rate=1e-3, optim="adamw_torch", train_rows=64, eval_rows=8, eval_batch_size=8
+)
 
 
 class Watch(TrainerCallback):
@@ -33,7 +35,9 @@ class Watch(TrainerCallback):
         self.checkpointing, self.adapter = [], []
 
     def on_step_end(self, args, state, control, model=None, **kwargs):
-        flags = [module.gradient_checkpointing for module in model.modules() if hasattr(module, "gradient_checkpointing")]
+        flags = [
+            module.gradient_checkpointing for module in model.modules() if hasattr(module, "gradient_checkpointing")
+        ]
         self.checkpointing.append(any(flags))
         self.adapter.append(sorted({str(p.dtype) for p in model.parameters() if p.requires_grad}))
 
