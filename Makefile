@@ -6,7 +6,7 @@ WORKERS ?= 2
 # One file of tests after the other in each worker: a lesson is run once and asked by many tests.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-fast test-upgrade gpu-path setup lab lint notebooks templates tiny bench bench-rewards bench-estimate bench-merge badges workshop html bundle clean help
+.PHONY: run test test-fast test-upgrade gpu-path setup lab lint notebooks templates tiny bench bench-rewards bench-estimate bench-merge badges workshop html bundle wheel clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -32,7 +32,7 @@ test-upgrade: setup .gpu-path/installed ## what only a new pin can break: more t
 
 setup: $(VENV)/installed ## .venv with the pinned packages, for this machine
 
-$(VENV)/installed: requirements.txt requirements-unsloth.txt pyproject.toml scripts/install.py
+$(VENV)/installed: requirements.txt requirements-gpu.txt requirements-unsloth.txt pyproject.toml scripts/install.py
 	$(PYTHON) scripts/install.py --check
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python scripts/install.py
@@ -60,6 +60,12 @@ html: setup      ## the lessons as pages that open without a network, in outputs
 bundle:          ## all packages in outputs/bundle/, for a room without a network; ARGS=--show
 	$(PYTHON) scripts/bundle.py $(ARGS)
 
+wheel:           ## the course as one file in outputs/, for Colab or Kaggle without GitHub
+	rm -rf build
+	$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir outputs .
+	rm -rf build
+	@ls outputs/grpo_utils-*.whl
+
 tiny: setup      ## train the two tiny base models again, about 20 minutes
 	$(BIN)/python scripts/tiny/build.py qwen --out outputs/tiny-qwen3
 	$(BIN)/python scripts/tiny/build.py gemma --out outputs/tiny-gemma3
@@ -76,8 +82,8 @@ bench-estimate: setup ## the figures of docs/preflight.md, about 4 minutes
 bench-merge: setup ## the memory that merging a 1.5B model takes, about 3 minutes and 12 GB of disk
 	$(BIN)/python scripts/bench_merge.py
 
-badges: setup    ## REPO=owner/name: write the public address everywhere
-	$(BIN)/python scripts/badges.py $(REPO)
+badges:          ## REPO=owner/name: write the public address everywhere; BRANCH=: another default branch
+	$(PYTHON) scripts/address.py $(REPO) $(if $(BRANCH),--branch $(BRANCH))
 
 clean:           ## remove .venv and caches; outputs stay
 	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .hypothesis

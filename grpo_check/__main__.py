@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from . import CourseError, diagnose_file, probe
-from .preflight.config_file import Choices, preflight_file
+from .preflight.config_file import preflight_file
 from .reward_lab.loading import find_reward, folders_of, imports_from
 
 
@@ -48,8 +48,8 @@ def preflight_of(arguments: argparse.Namespace) -> int:
     """Check a config file before a run; 0 if it may start, 1 if not."""
     # It says at the import that a faster 4-bit kernel could be downloaded, which nothing here needs.
     logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
-    chosen = Choices(arguments.model, arguments.train, arguments.heldout, tuple(arguments.reward), arguments.gpu)
-    report = preflight_file(arguments.config, chosen)
+    chosen = {name: vars(arguments)[name] for name in ("model", "train", "heldout", "gpu")}
+    report = preflight_file(arguments.config, rewards=arguments.reward, **chosen)
     print(report)
     return 0 if report.ok else 1
 

@@ -6,6 +6,9 @@ from importlib import metadata
 from .errors import CourseError
 from .profiles import Profile
 
+#: Not in the metadata of this package, or pip would install Unsloth's dependencies too: requirements-unsloth.txt.
+UNSLOTH = {"unsloth": "2026.10.9", "unsloth_zoo": "2026.10.9"}
+
 #: ``name==version`` in the metadata of this package, with or without an extra behind it.
 PIN = re.compile(r"^([\w.-]+)==([\w.]+)")
 
@@ -26,7 +29,7 @@ def check_versions(backend: str = "unsloth", wanted: dict[str, str] | None = Non
     Raises:
         CourseError: a package is missing or of another version; it says how to fix that.
     """
-    wanted = pins() if wanted is None else wanted
+    wanted = pins() | UNSLOTH if wanted is None else wanted
     used = [name for name in wanted if backend == "unsloth" or not name.startswith("unsloth")]
     installed = {name: installed_version(name) for name in used}
     wrong = [
@@ -36,8 +39,8 @@ def check_versions(backend: str = "unsloth", wanted: dict[str, str] | None = Non
     ]
     if wrong:
         raise CourseError(
-            f"Not the tested versions: {', '.join(wrong)}. On Colab or Kaggle run the install cell, then restart "
-            "the session once; on your own machine run `make setup`."
+            f"Not the tested versions: {', '.join(wrong)}. On Colab or Kaggle, run the install cell; if it ran, "
+            "restart the session once. On your own machine, run `make setup`."
         )
     return ", ".join(f"{name} {version}" for name, version in installed.items())
 

@@ -7,50 +7,47 @@ A lesson is edited in its source and nowhere else.
 """
 
 import sys
-import tomllib
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import jupytext
 import nbformat
+from address import HOST, ROOT, Place, current, lesson_text
+from install_cell import expand
 from nbclient import NotebookClient
 
-ROOT = Path(__file__).parent.parent
 SOURCES = ROOT / "notebooks" / "source"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
-COLAB = "https://colab.research.google.com/github/{repo}/blob/main/notebooks/{name}.ipynb"
-KAGGLE = "https://kaggle.com/kernels/welcome?src=https://github.com/{repo}/blob/main/notebooks/{name}.ipynb"
 LONGEST_CELL = 1800  # seconds
 
 
 def repository() -> str:
-    """The public address, from the one place where it stands."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    return project["project"]["urls"]["Repository"]
-
-
-def badges(name: str, address: str) -> str:
-    """Markdown for the badges that open a lesson on Colab and on Kaggle."""
-    repo = address.removeprefix("https://github.com/")
-    colab, kaggle = (url.format(repo=repo, name=name) for url in (COLAB, KAGGLE))
-    return (
-        f"[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]({colab}) "
-        f"[![Open in Kaggle](https://kaggle.com/static/images/open-in-kaggle.svg)]({kaggle})"
-    )
+    """The public address, or "" while none is set."""
+    return current().url
 
 
 def convert(source: Path, address: str) -> nbformat.NotebookNode:
     """The notebook of a source, without outputs; the same for the same source."""
-    text = (
-        source.read_text(encoding="utf-8")
-        .replace("{{badges}}", badges(source.stem, address))
-        .replace("{{repository}}", address)
-    )
+    place = Place(address.removeprefix(HOST), current().branch)
+    text = source.read_text(encoding="utf-8")
     book = jupytext.reads(text, fmt="py:percent")
     for number, cell in enumerate(book.cells):
         cell["id"] = f"cell-{number:03}"
+        if cell.cell_type == "markdown":
+            cell.source = lesson_text(cell.source, source.stem, place)
+        else:
+            cell.source = expand(cell.source, address)
     book.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
     return book
+
+
+def rewrite(source: Path) -> None:
+    """Give a built notebook the cells of its source; its outputs stay."""
+    path = ROOT / "notebooks" / f"{source.stem}.ipynb"
+    book = nbformat.read(path, as_version=4)
+    for cell, fresh in zip(book.cells, convert(source, repository()).cells, strict=True):
+        cell["source"] = fresh["source"]
+    nbformat.write(book, path)
 
 
 def execute(book: nbformat.NotebookNode) -> None:

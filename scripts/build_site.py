@@ -12,12 +12,12 @@ from html import escape
 from pathlib import Path
 
 import nbformat
+from address import BY_HAND, ROOT, relative_links
 from bs4 import BeautifulSoup
 from nbconvert import HTMLExporter
 from nbformat.v4 import new_markdown_cell, new_notebook
 from pygments.formatters import HtmlFormatter
 
-ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "outputs" / "site"
 STYLE = Path(__file__).with_name("site.css")
 #: A picture from somewhere else that links somewhere: a badge. What stays is a link with its words.
@@ -54,7 +54,7 @@ def page(book: nbformat.NotebookNode, title: str, nav: str) -> str:
     """A notebook as a whole page."""
     for cell in book.cells:
         if cell.cell_type == "markdown":
-            cell.source = BADGE.sub(r"[\1]", cell.source)
+            cell.source = BADGE.sub(r"[\1]", relative_links(cell.source).replace(BY_HAND, ""))
     body, _ = HTMLExporter(template_name="basic", exclude_input_prompt=True).from_notebook_node(book)
     soup = BeautifulSoup(body, "html.parser")
     for change in (drop_scripts, rewrite_links, name_headings, fold_solutions, wrap_tables, break_names):

@@ -1,7 +1,7 @@
 """All packages of the course in one folder, for a room without a network.
 
     python scripts/bundle.py               # on a machine with a network
-    python scripts/bundle.py --gpu         # for machines with an NVIDIA GPU: Unsloth with its GPU packages
+    python scripts/bundle.py --gpu         # for machines with an NVIDIA GPU
     python scripts/bundle.py --show        # only print the commands
 
 What follows is given to pip as it is, say `--extra-index-url ADDRESS` for the address of torch's CPU build (PyPI's
@@ -23,10 +23,10 @@ FOLDER = Path("outputs") / "bundle"
 def commands(gpu: bool, more: list[str]) -> list[list[str]]:
     """What to run: the pinned packages, Unsloth as install.py installs it, and what builds grpo_utils."""
     wheel = ["-m", "pip", "wheel", "--wheel-dir", str(FOLDER), "--find-links", str(FOLDER), *more]
-    unsloth = ["-c", "requirements.txt"] if gpu else ["--no-deps"]
+    more_for_gpu = ["-r", "requirements-gpu.txt"] if gpu else []
     return [
-        [*wheel, "-r", "requirements.txt"],
-        [*wheel, *unsloth, "-r", "requirements-unsloth.txt"],
+        [*wheel, "-r", "requirements.txt", *more_for_gpu],
+        [*wheel, "--no-deps", "-r", "requirements-unsloth.txt"],
         [*wheel, "setuptools>=77"],
     ]
 

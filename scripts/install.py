@@ -2,8 +2,8 @@
 
     python scripts/install.py
 
-An NVIDIA GPU (`nvidia-smi` lists one) gets Unsloth with its GPU dependencies; any other
-machine gets it without. `--check` only looks whether this Python and this system will do.
+With an NVIDIA GPU (`nvidia-smi` lists one), requirements-gpu.txt is installed too. Unsloth comes last and without
+its dependencies: requirements-unsloth.txt says why. `--check` only checks this Python.
 """
 
 import platform
@@ -40,14 +40,11 @@ def main() -> None:
     check_python()
     if "--check" in sys.argv:
         return
+    gpu = has_nvidia_gpu()
+    print(f"NVIDIA GPU: {'found' if gpu else 'none found, so nothing is installed for one'}", flush=True)
     print("Installing the pinned packages (a minute or two; torch alone is 200 MB) ...", flush=True)
-    pip_install("-r", "requirements.txt")
-    if has_nvidia_gpu():
-        print("NVIDIA GPU found: installing Unsloth with its GPU packages ...", flush=True)
-        pip_install("-r", "requirements-unsloth.txt", "-c", "requirements.txt")
-    else:
-        print("No NVIDIA GPU found: installing Unsloth for the CPU ...", flush=True)
-        pip_install("--no-deps", "-r", "requirements-unsloth.txt")
+    pip_install("-r", "requirements.txt", *(("-r", "requirements-gpu.txt") if gpu else ()))
+    pip_install("--no-deps", "-r", "requirements-unsloth.txt")
     pip_install("--no-deps", "--editable", ".")
     print("Installed.", flush=True)
 

@@ -10,8 +10,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from badges import rewrite
-from build_notebooks import ROOT, SOURCES, repository
+from build_notebooks import ROOT, SOURCES, rewrite
 
 RESULTS, README, GUIDE = ROOT / "docs" / "results.md", ROOT / "README.md", ROOT / "docs" / "instructor-guide.md"
 
@@ -42,7 +41,7 @@ def main() -> None:
         tell(GUIDE, rf"^\| \[\d\d .*{source.stem}\.ipynb", 1, f"{minutes} (measured)")
         tell(source, r"^# \| time for Run All \|", 2, f"about {minutes} ([measured](../docs/results.md))")
         tell(source, r"^# \| memory \|", 2, f"{memory} ([measured](../docs/results.md))")
-        rewrite(source, repository())
+        rewrite(source)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
     python scripts/workshop.py
 
 A solution is a code cell with the tag `solution` and the folded text right before it. A stub, its check and
-everything else stay. The badges go: they open the lesson with its solutions. The documents that the lessons
-link to are copied beside them, so the folder can be handed out as it is.
+everything else stay. The line with the badges goes: they open the lesson with its solutions. The documents that
+the lessons link to are copied beside them, so the folder can be handed out as it is.
 
 Nothing is overwritten: a file that is not what this script would write, because a learner worked in it, is
 renamed with the time of its last change.
@@ -17,12 +17,11 @@ from datetime import datetime
 from pathlib import Path
 
 import nbformat
+from address import OPENING, ROOT, relative_links
 from nbconvert.preprocessors import ClearOutputPreprocessor, TagRemovePreprocessor
 
-ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "outputs" / "workshop"
 FOLDED = "<details><summary>Solution</summary>"
-BADGES = re.compile(r"^\[!\[Open in .*\n+", flags=re.MULTILINE)
 #: For the instructor, not for the room.
 NOT_HANDED_OUT = {"instructor-guide.md"}
 
@@ -35,7 +34,8 @@ def student_copy(book: nbformat.NotebookNode) -> nbformat.NotebookNode:
     copy, _ = ClearOutputPreprocessor().preprocess(copy, {})
     for cell in copy.cells:
         if cell.cell_type == "markdown":
-            cell.source = BADGES.sub("", cell.source).replace("(../docs/", "(docs/")
+            text = re.sub(rf"{OPENING.pattern}\n+", "", relative_links(cell.source), flags=re.MULTILINE)
+            cell.source = text.replace("(../docs/", "(docs/")
     return copy
 
 

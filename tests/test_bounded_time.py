@@ -23,6 +23,8 @@ from grpo_utils.rewards import limits, maths
 sys.path.insert(0, str(ROOT / "scripts"))
 import hostile
 
+pytestmark = pytest.mark.slow
+
 LENGTH = 1_000  # characters of a run
 LENGTHS = (12, 18, 24, 30)  # what is exponential fails at the first of these, and does not hang
 LIMIT = 0.02  # seconds of processor time for a completion

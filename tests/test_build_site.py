@@ -25,6 +25,9 @@ pages: small ones.
 | time for Run All | about 1 minute ([measured](../docs/results.md)) |
 
 See [rewards](02_rewards.ipynb), [costs](../docs/results.md#Costs) and [above](#top)."""
+AWAY = TOP.replace("](02", "](https://github.com/a/b/blob/main/notebooks/02").replace(
+    "../", "https://github.com/a/b/blob/main/"
+)
 ALT = 'A line from 0.1 to 0.9, "rising".'
 
 
@@ -71,12 +74,19 @@ def test_what_would_be_loaded_from_elsewhere_is_found(html):
     assert len(build_site.loaded_from_elsewhere(html)) == 1
 
 
-def test_links_lead_to_pages_and_badges_are_words(soup):
+@pytest.mark.parametrize("top", [TOP, AWAY])
+def test_links_lead_to_pages_and_badges_are_words(top):
+    soup = BeautifulSoup(build_site.page(new_notebook(cells=[new_markdown_cell(top)]), "", ""), "html.parser")
     links = {link.get_text(): link["href"] for link in soup.main.find_all("a")}
     assert links["rewards"] == "02_rewards.html"
     assert links["costs"] == "results.html#Costs"
     assert links["above"] == "#top"
     assert links["Open in Colab"] == "https://example.org/open"
+
+
+def test_a_page_does_not_say_how_to_open_a_notebook_by_hand():
+    book = new_notebook(cells=[new_markdown_cell(f"# 99 · A lesson\n\n{build_site.BY_HAND}\n\nText.")])
+    assert "Text." in build_site.page(book, "", "") and "File &gt; Open" not in build_site.page(book, "", "")
 
 
 def test_a_figure_keeps_its_alt_text(soup):

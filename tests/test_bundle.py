@@ -26,8 +26,8 @@ def test_it_holds_what_install_installs(monkeypatch, gpu):
     pinned, unsloth, own = installed(monkeypatch, gpu)
     wheels, unsloth_wheels, builder = bundle.commands(gpu, [])
     assert set(pinned) <= set(wheels) and "--no-deps" not in wheels
-    assert set(unsloth) <= set(unsloth_wheels)
-    assert ("--no-deps" in unsloth_wheels) == ("--no-deps" in unsloth)
+    assert ("requirements-gpu.txt" in pinned) == gpu == ("requirements-gpu.txt" in wheels)
+    assert "--no-deps" in unsloth and set(unsloth) <= set(unsloth_wheels)
     assert own == ("--no-deps", "--editable", ".")
     needs = re.search(r'requires = \["(.+)"\]', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))[1]
     assert builder[-1] == needs

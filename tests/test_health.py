@@ -4,9 +4,7 @@ import json
 import math
 import random
 import re
-import subprocess
 import sys
-import time
 
 import pytest
 from conftest import ROOT
@@ -14,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grpo_check import Finding
+from grpo_check.__main__ import main
 from grpo_check.health import CODES, diagnose, diagnose_error, diagnose_file, limits, read_log
-from grpo_check.health.diagnosis import judge
 from grpo_check.health.log import read_history
 from grpo_check.health.rules import AT_ONCE, IN_TIME
 from grpo_check.health.statistics import share_right
@@ -72,14 +70,10 @@ def flat(steps: int = 25) -> list[dict]:
     return [entry(step, 0.0, noise) for step in range(1, steps + 1)]
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("steps", [10, 20, 40, 150])
 def test_a_run_that_learns_is_healthy(seed, steps):
     assert codes(healthy(steps, seed)) == ["healthy"]
-
-
-def test_nine_steps_are_too_few_to_judge():
-    assert codes(healthy(9)) == ["too_short"]
 
 
 def collapsed(log: list[dict]) -> list[dict]:
@@ -141,13 +135,9 @@ NOTED = {
 
 
 @pytest.mark.parametrize("code", BROKEN)
-def test_each_fault_is_named(code):
-    assert codes(BROKEN[code])[0] == code
-
-
-@pytest.mark.parametrize("code", BROKEN)
-def test_a_verdict_says_numbers_why_what_to_try_and_where_to_read_more(code):
+def test_each_fault_is_named_with_numbers_why_what_to_try_and_where_to_read_more(code):
     verdict = diagnose(BROKEN[code])[0]
+    assert verdict.code == code
     assert re.search(r"\d", verdict.seen) or code == "nan"
     assert f"(step {sum('reward' in e for e in BROKEN[code])})" in verdict.what
     assert verdict.why and verdict.fixes and verdict.link == f"docs/troubleshooting.md#{code}"
@@ -164,18 +154,58 @@ def test_it_is_named_within_twenty_steps_of_its_cause(code):
 RULES = [rule.__name__ for rule in (*AT_ONCE, *IN_TIME)]
 
 
-@pytest.mark.parametrize("code", [*NOTED, "string_prompt"])
-def test_what_is_worth_a_word_is_said(code):
-    assert code in codes(NOTED.get(code) or [*flat(), {"step": 0, "health/string_prompts": 1.0}])
+TIED = dict(frac_reward_zero_std=1.0)
+NO_END = [{"step": 20, "eval_reward": 0.1, "eval_loss": math.nan}, {"step": 40, "train_loss": math.nan}]
+OLD = changed([{"step": i, "reward": 0.25, "rewards/f": 0.25} for i in range(12)], reward_std=0.0, kl=0.0)
+#: Logs, and all that is said of them.
+SAID = {
+    "nine steps are too few": (healthy(9), ["too_short"]),
+    "a collapse, and not what follows from it": (BROKEN["mode_collapse"], ["mode_collapse"]),
+    "equal completions to different prompts": ([*healthy(), check(distinct=0.06)], ["mode_collapse"]),
+    "plain strings": ([*flat(), check(string_prompts=1.0)], ["string_prompt"]),
+    "and not the rewards that die of them": ([*BROKEN["dead_reward"], check(string_prompts=1.0)], ["string_prompt"]),
+    "a loss that rises": (changed(healthy(), loss=lambda i: 0.5 * i), ["healthy"]),
+    "a loss of zero": (changed(healthy(), loss=0.0), ["healthy"]),
+    "a small KL": (changed(healthy(), kl=0.4), ["healthy"]),
+    "one outlier of the KL's estimator": (changed(healthy(), kl=lambda i: 1e6 if i == 20 else 0.1), ["healthy"]),
+    "always right from the first step": (
+        changed(flat(12), rewards__correctness_reward__mean=1.0, rewards__correctness_reward__std=0.0, **TIED),
+        ["saturated"],
+    ),
+    "half of the prompts solved, half never": (
+        changed(flat(12), rewards__correctness_reward__mean=0.5, rewards__correctness_reward__std=0.5, **TIED),
+        ["no_gradient"],
+    ),
+    "single steps of an fp16 scaler": (
+        changed(healthy(), grad_norm=lambda i: math.inf if i in (0, 1, 7) else 0.1),
+        ["healthy"],
+    ),
+    "three of them in a row": (changed(healthy(), grad_norm=lambda i: math.nan if i > 36 else 0.1), ["nan"]),
+    "None, as TRL logs it for a reward that never applied": (
+        changed(healthy(), rewards__other__mean=None, rewards__other__std=None),
+        ["healthy"],
+    ),
+    "a burst of other work on the machine": (
+        changed(healthy(), step_time=lambda i: 5.0 if 31 < i < 38 else 0.3),
+        ["healthy"],
+    ),
+    "cut off; the log alone cannot tell why": (CUT, ["all_truncated", "no_eos"]),
+    "cut off by a short limit": ([*CUT, check(ended_with_room=0.95)], ["all_truncated"]),
+    "cut off for want of an end": ([*CUT, check(ended_with_room=0.0)], ["no_eos"]),
+    "several runs, of which the last counts": ([*BROKEN["nan"], *healthy()], ["healthy"]),
+    "entries of evaluation and the summary": ([*healthy(), *NO_END], ["healthy"]),
+    "before TRL 0.18 a reward_std of zero": (OLD, ["dead_reward", "no_gradient"]),
+    "held-out completions that are never in form": (
+        [*healthy(), check(heldout_format=0.0), check(heldout_format=0.0)],
+        ["format_ignored"],
+    ),
+    "completions that shrink": (NOTED["shrinking_completions"], ["healthy", "shrinking_completions"]),
+}
 
 
-def test_a_collapse_is_told_and_not_what_follows_from_it():
-    assert codes(BROKEN["mode_collapse"]) == ["mode_collapse"]
-
-
-def test_plain_strings_are_told_and_not_the_rewards_that_die_of_them():
-    strings = {"step": 0, "health/string_prompts": 1.0}
-    assert codes(BROKEN["dead_reward"]) != ["string_prompt"] == codes([*BROKEN["dead_reward"], strings])
+@pytest.mark.parametrize(("log", "said"), SAID.values(), ids=SAID)
+def test_all_that_is_said_of_a_log(log, said):
+    assert codes(log) == said
 
 
 def test_a_dead_reward_that_was_told_is_not_told_again_when_others_come_alive():
@@ -206,45 +236,8 @@ def test_reward_std_does_not_hide_tied_groups():
     assert verdict.code == "no_gradient" and "reward_std over the batch is 0.49" in verdict.seen
 
 
-def test_the_loss_alone_alarms_nobody():
-    assert codes(changed(healthy(), loss=lambda i: 0.5 * i)) == ["healthy"]
-    assert codes(changed(healthy(), loss=0.0)) == ["healthy"]
-
-
-def test_kl_is_judged_only_where_it_is_logged():
-    assert not any("kl" in e for e in healthy())
-    assert codes(changed(healthy(), kl=0.4)) == ["healthy"]
-    assert codes(changed(healthy(), kl=lambda i: 1e6 if i == 20 else 0.1)) == [
-        "healthy"
-    ]  # one outlier of the estimator
-
-
 def test_a_solved_task_is_no_alarm():
-    verdict = diagnose(BROKEN["saturated"])[0]
-    assert verdict.code == "saturated" and verdict.severity == "note"
-
-
-def test_always_right_from_the_first_step_is_saturated_and_not_dead():
-    solved = dict(rewards__correctness_reward__mean=1.0, rewards__correctness_reward__std=0.0)
-    assert codes(changed(flat(12), **solved, frac_reward_zero_std=1.0)) == ["saturated"]
-
-
-def test_half_of_the_prompts_solved_and_half_never_is_no_gradient():
-    """All groups tied at a mean of 0.5: neither solved nor dead."""
-    log = changed(flat(12), frac_reward_zero_std=1.0, rewards__correctness_reward__mean=0.5)
-    assert codes(changed(log, rewards__correctness_reward__std=0.5)) == ["no_gradient"]
-
-
-def test_two_single_steps_of_an_fp16_scaler_are_no_nan():
-    log = changed(healthy(), grad_norm=lambda i: math.inf if i in (0, 1, 7) else 0.1)
-    assert codes(log) == ["healthy"]
-    assert codes(changed(healthy(), grad_norm=lambda i: math.nan if i > 36 else 0.1)) == ["nan"]
-
-
-def test_a_reward_that_never_applied_is_not_called_dead():
-    """TRL logs None for a reward that gave None to every completion."""
-    log = changed(healthy(), rewards__other__mean=None, rewards__other__std=None)
-    assert codes(log) == ["healthy"]
+    assert diagnose(BROKEN["saturated"])[0].severity == "note"
 
 
 def test_longer_answers_that_are_also_righter_are_no_hack():
@@ -265,29 +258,11 @@ def test_a_truth_of_another_name_can_be_named():
     assert "length_hacking" in [verdict.code for verdict in diagnose(log, correctness=["stage"])]
 
 
-def test_a_burst_of_other_work_on_the_machine_is_no_slow_run():
-    assert codes(changed(healthy(), step_time=lambda i: 5.0 if 31 < i < 38 else 0.3)) == ["healthy"]
-
-
 def test_longer_completions_may_take_longer():
     log = changed(
         healthy(), step_time=lambda i: 0.3 * (1 + i / 10), completions__max_length=lambda i: 19.0 * (1 + i / 10)
     )
     assert "slow_steps" not in codes(log)
-
-
-def test_with_more_room_one_can_tell_a_short_limit_from_an_end_that_never_comes():
-    assert codes(CUT) == ["all_truncated", "no_eos"]  # the log alone cannot tell
-    assert codes([*CUT, check(ended_with_room=0.95)]) == ["all_truncated"]
-    assert codes([*CUT, check(ended_with_room=0.0)]) == ["no_eos"]
-
-
-def test_equal_completions_to_different_prompts_are_a_collapse():
-    assert codes([*healthy(), check(distinct=0.06)])[0] == "mode_collapse"
-
-
-def test_held_out_completions_that_are_never_in_form():
-    assert "format_ignored" in codes([*healthy(), check(heldout_format=0.0), check(heldout_format=0.0)])
 
 
 # --- logs of other versions, and of other people
@@ -311,29 +286,10 @@ def test_older_logs_are_read(version):
         assert code in codes(old(BROKEN[code], version)), code
 
 
-def test_before_0_18_a_reward_std_of_zero_is_the_sign_of_tied_groups():
-    log = changed([{"step": i, "reward": 0.25, "rewards/f": 0.25} for i in range(12)], reward_std=0.0, kl=0.0)
-    assert codes(log) == ["dead_reward", "no_gradient"]
-
-
-def test_several_runs_in_one_log_the_last_counts():
-    assert codes([*BROKEN["nan"], *healthy()]) == ["healthy"]
-
-
-def test_entries_of_evaluation_and_the_summary_are_left_out():
-    noise = [{"step": 20, "eval_reward": 0.1, "eval_loss": math.nan}, {"step": 40, "train_loss": math.nan}]
-    assert codes([*healthy(), *noise]) == ["healthy"]
-
-
 @pytest.mark.parametrize("log", [[], [{"loss": 1.0, "step": 1}], [{"train_runtime": 3.0}]])
 def test_a_log_without_a_reward_is_an_error(log):
     with pytest.raises(CourseError, match="no GRPO step in this log"):
         diagnose(log)
-
-
-def test_what_is_no_log_is_an_error():
-    with pytest.raises(CourseError, match="a list of dicts"):
-        diagnose(["reward"])
 
 
 KEYS = [*healthy(1)[0], "kl", "rewards/f", "completion_length", "health/distinct", "something/else"]
@@ -354,22 +310,6 @@ def test_the_share_of_right_answers_does_not_depend_on_what_one_is_worth(p, wort
     assert share_right([worth * p], [worth * math.sqrt(p * (1 - p))]) == pytest.approx(p, abs=1e-6)
 
 
-def test_a_long_log_costs_no_more_than_its_length():
-    """A diagnosis every tenth step has to stay cheap: ten times the steps may cost about ten times the time."""
-
-    def seconds(steps):
-        log = read_history(healthy(steps))
-        judge(log)
-        times = []
-        for _ in range(3):
-            started = time.process_time()
-            judge(log)
-            times.append(time.process_time() - started)
-        return min(times)
-
-    assert seconds(3000) < 20 * seconds(300)  # a square would be 100
-
-
 # --- errors
 
 
@@ -388,11 +328,8 @@ def test_a_lack_of_memory_is_recognised(text):
     assert "per_device_train_batch_size" in verdict.fixes[0]
 
 
-def test_pythons_own_memory_error_is_one_too():
+def test_pythons_own_memory_error_is_one_too_and_others_are_not_explained_away():
     assert diagnose_error(MemoryError()).code == "out_of_memory"
-
-
-def test_other_errors_are_not_explained_away():
     assert diagnose_error(ValueError("no such column")) is None
 
 
@@ -441,37 +378,42 @@ def test_a_bad_file_is_a_clear_error(tmp_path, name):
         diagnose_file(tmp_path / name)
 
 
-def test_a_file_that_is_no_text(tmp_path):
+def test_a_folder_without_a_log_and_a_file_that_is_no_text(tmp_path):
+    with pytest.raises(CourseError, match="no trainer_state.json in"):
+        diagnose_file(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"\xff\xfe\x00\x81")
     with pytest.raises(CourseError, match="is not UTF-8 text"):
         diagnose_file(tmp_path / "model.safetensors")
 
 
-def test_a_folder_without_a_log(tmp_path):
-    with pytest.raises(CourseError, match="no trainer_state.json in"):
-        diagnose_file(tmp_path)
+@pytest.fixture
+def terminal(monkeypatch, capsys):
+    """What the command line prints, or exits with."""
+
+    def run(path) -> tuple[int | str, str]:
+        monkeypatch.setattr(sys, "argv", ["grpo_check", "health", str(path)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, capsys.readouterr().out
+
+    return run
 
 
-def terminal(*arguments: object) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "grpo_check", "health", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True)
+def test_from_the_terminal(terminal, tmp_path):
+    file = tmp_path / "log.json"
+    file.write_text(state(healthy()))
+    code, said = terminal(file)
+    assert code == 0 and said.startswith("note    healthy: ")
+    file.write_text(state(BROKEN["dead_reward"]))
+    code, said = terminal(file)
+    assert code == 1 and "strict_format_reward = 0" in said
+    file.write_text("{")
+    code, said = terminal(file)
+    assert code.startswith("Error: ") and not said
 
 
-@pytest.mark.slow
-def test_from_the_terminal(tmp_path):
-    good, bad, broken = (tmp_path / name for name in ("good.json", "bad.json", "broken.json"))
-    good.write_text(state(healthy()))
-    bad.write_text(state(BROKEN["dead_reward"]))
-    broken.write_text("{")
-    assert terminal(good).returncode == 0 and terminal(good).stdout.startswith("note    healthy: ")
-    assert terminal(bad).returncode == 1 and "strict_format_reward = 0" in terminal(bad).stdout
-    said = terminal(broken)
-    assert said.returncode == 1 and said.stderr.startswith("Error: ") and "Traceback" not in said.stderr
-
-
-def test_a_traceback_from_the_terminal(tmp_path):
-    (tmp_path / "error.txt").write_text(
-        "Traceback …\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"
-    )
-    said = terminal(tmp_path / "error.txt")
-    assert said.returncode == 1 and said.stdout.startswith("error   out_of_memory: ")
+def test_a_traceback_from_the_terminal(terminal, tmp_path):
+    file = tmp_path / "error.txt"
+    file.write_text("Traceback …\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB")
+    code, said = terminal(file)
+    assert code == 1 and said.startswith("error   out_of_memory: ")

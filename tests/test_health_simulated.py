@@ -2,11 +2,14 @@
 
 import pytest
 from health_logs import WELL, alarms, bend, simulate
+from test_health_faults import COLLAPSE, LATE_HACK
 
 from grpo_check.health import diagnose
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.parametrize("seed", range(3))
+
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", WELL)
 def test_no_run_that_is_well_is_called_ill_at_any_step(name, seed):
     assert alarms(simulate(**WELL[name], seed=seed), stride=5) == {}
@@ -29,16 +32,14 @@ def test_a_fault_is_named_within_twenty_steps_however_often_is_logged(every):
         assert alarms([entry | change for entry in log]).get(code, 99) <= 20, code
 
 
-def test_a_hack_that_comes_late():
-    """Accuracy has risen and is flat when length begins to pay."""
-    log = simulate(
-        280,
-        lambda s: min(0.7, 0.3 + s / 350),
-        length=lambda s: 200 if s < 200 else 200 + 12 * (s - 200),
-        extra={"length_reward": lambda s: 0.2 if s < 200 else min(1.0, 0.2 + (s - 200) / 80)},
-    )
+@pytest.mark.parametrize(
+    ("log", "code", "between"),
+    [(LATE_HACK, "length_hacking", (200, 240)), (COLLAPSE, "mode_collapse", (60, 72))],
+    ids=["hack", "collapse"],
+)
+def test_a_fault_that_comes_late(log, code, between):
     told = alarms(log, stride=2)
-    assert set(told) == {"length_hacking"} and 200 < told["length_hacking"] <= 240
+    assert set(told) == {code} and between[0] < told[code] <= between[1]
 
 
 def test_a_judge_that_dies_in_the_middle_of_a_run():
@@ -46,23 +47,6 @@ def test_a_judge_that_dies_in_the_middle_of_a_run():
     log = [e | {"rewards/judge_reward/std": 0.2 if e["step"] < 40 else 0.0} for e in log]
     told = alarms(log)
     assert 40 < told["dead_reward"] <= 60
-
-
-def test_a_collapse_after_a_rise():
-    log = simulate(
-        100,
-        lambda s: bend(0.05, 0.85, 20, 6)(s) if s < 60 else 0.03,
-        form=lambda s: 0.95 if s < 60 else 0.02,
-        entropy=lambda s: 0.4 if s < 60 else 2.5,
-    )
-    told = alarms(log)
-    assert set(told) == {"mode_collapse"} and 60 < told["mode_collapse"] <= 72
-
-
-def test_a_collapse_of_negative_rewards():
-    log = simulate(100, bend(0.2, 0.8, 20, 6), entropy=lambda s: 0.4 if s < 60 else 1.8)
-    log = [e | {"reward": 11 * min(1, e["step"] / 40) - 3 if e["step"] < 60 else -3.0} for e in log]
-    assert "mode_collapse" in alarms(log)
 
 
 def test_an_entropy_that_vanishes_while_nothing_is_gained():

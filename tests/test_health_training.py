@@ -53,8 +53,12 @@ def same(one: dict, other: dict) -> bool:
     return all(bool((one[name] == other[name]).all()) for name in one)
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.upgrade) for seed in range(1, 5))])
-@pytest.mark.parametrize("family", FAMILIES)
+RUNS = [(family, seed) for family in FAMILIES for seed in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("family", "seed"), [RUNS[0], *(pytest.param(*run, marks=pytest.mark.upgrade) for run in RUNS[1:])]
+)
 def test_healthy_runs_raise_no_alarm_at_any_step(tmp_path, family, seed):
     trainer = trainer_of(tmp_path, family, seed, max_steps=30)
     trainer.train()
@@ -98,27 +102,35 @@ def test_a_lost_run_is_stopped_and_rotates_no_good_checkpoint_away(tmp_path, cap
     assert (tmp_path / "health" / "verdicts.txt").read_text().count("kl_explosion: ") == 1
 
 
-@pytest.mark.parametrize("filtered", [True, False])
-def test_weights_that_are_no_number_stop_the_run_before_they_are_saved(tmp_path, filtered):
-    """transformers' own logging_nan_inf_filter writes such a loss as 0.0, so the log alone does not show it."""
+def poison(trainer, at: int, spoil) -> None:
+    """Let the first reward do something before it scores step ``at``."""
+    from grpo_utils.rewards import correctness_reward
+
+    def poisoned_reward(completions, trainer_state, **kwargs):
+        if trainer_state.global_step == at:
+            spoil()
+        return correctness_reward(completions, **kwargs)
+
+    trainer.reward_funcs[0] = poisoned_reward
+
+
+def test_weights_that_are_no_number_stop_the_run_before_they_are_saved(tmp_path):
+    """transformers' own logging_nan_inf_filter writes such a loss as 0.0, so the log alone does not show it.
+
+    Nor does it show the accumulation, and a known fault of some releases is NaN with accumulation only.
+    """
     import torch
     from safetensors.torch import load_file
 
-    from grpo_utils.rewards import correctness_reward
-
-    def poisoned(completions, trainer_state, **kwargs):
-        """At step 3 something puts NaN into the adapter, as an overflow would."""
-        if trainer_state.global_step == 3:
-            with torch.no_grad():
-                next(p for p in trainer.model.parameters() if p.requires_grad).fill_(float("nan"))
-        return correctness_reward(completions, **kwargs)
-
-    keep = dict(save_strategy="steps", save_steps=2, save_total_limit=1, logging_nan_inf_filter=filtered)
-    trainer = trainer_of(tmp_path, callbacks=[HealthCallback()], max_steps=12, **keep)
-    trainer.reward_funcs[0] = poisoned
+    keep = dict(save_strategy="steps", save_steps=2, save_total_limit=1)
+    batches = dict(per_device_train_batch_size=8, gradient_accumulation_steps=2)
+    trainer = trainer_of(tmp_path, callbacks=[HealthCallback()], max_steps=12, **keep, **batches)
+    trained = next(p for p in trainer.model.parameters() if p.requires_grad)
+    poison(trainer, 3, lambda: trained.data.fill_(float("nan")))  # as an overflow would
     trainer.train()
     assert trainer.state.global_step == 4
-    assert [verdict.code for verdict in diagnose(trainer.state.log_history)] == ["nan"]
+    [verdict] = diagnose(trainer.state.log_history)
+    assert verdict.code == "nan" and "gradient_accumulation_steps=2" in verdict.seen and "try 1" in verdict.fixes[0]
     assert (tmp_path / "lost-at-step-4" / "trainer_state.json").exists()
     assert checkpoints(tmp_path) == ["checkpoint-2"]
     kept = load_file(tmp_path / "checkpoint-2" / "adapter_model.safetensors")
@@ -131,26 +143,21 @@ def test_nothing_of_the_watching_kills_a_training(tmp_path):
     def late(completions, trainer_state, **kwargs):
         return [None if trainer_state.global_step == 0 else 0.0 for _ in completions]
 
-    rows = [{"prompt": [{"role": "user", "content": "What is 1 + 1?"}]}]
+    rows = [{"prompt": [{"role": "user", "content": "Think in <think></think>. What is 1 + 1?"}]}]
     watcher = HealthCallback(rows, every=2)
     for name in "ab":
         only = dict(functions=[late], reward_weights=[1.0])
         trainer_of(tmp_path / name, callbacks=[watcher], max_steps=13, **only).train()
         said = (tmp_path / name / "health" / "verdicts.txt").read_text()
         assert said.count("dead_reward: ") == 1  # told in each of the two trainings
-        assert "gold" not in (tmp_path / name / "health" / "samples.txt").read_text()
+        samples = (tmp_path / name / "health" / "samples.txt").read_text()
+        assert "gold" not in samples and "in form" not in samples  # another form than the course's is not judged
 
 
 @pytest.mark.parametrize(("rows", "message"), [([], "no held-out rows"), ([{"question": "?"}], "has no 'prompt'")])
 def test_bad_held_out_rows_are_refused_before_the_training(rows, message):
     with pytest.raises(CourseError, match=message):
         HealthCallback(rows)
-
-
-def test_another_form_than_the_courses_is_not_judged():
-    rows = [{"prompt": [{"role": "user", "content": "Think in <think></think>. What is 1 + 1?"}], "answer": "2"}]
-    assert HealthCallback(rows).in_form is None
-    assert HealthCallback(load_rows("addition", "test", 2)).in_form("<reasoning>a</reasoning><answer>1</answer>")
 
 
 def test_prompts_that_hold_the_template_already_are_no_bare_strings():
@@ -166,60 +173,36 @@ def test_prompts_that_hold_the_template_already_are_no_bare_strings():
     assert not lacks_template(rendered, tokenizer, "") and not lacks_template([{"role": "user"}], tokenizer, "")
 
 
-def test_a_resumed_run_adds_to_its_files(tmp_path):
+def test_a_resumed_run_adds_to_its_files_and_does_not_repeat_an_old_stall(tmp_path, capsys):
     rows = load_rows("addition", "test", 4)
     keep = dict(save_strategy="steps", save_steps=2)
     trainer_of(tmp_path, callbacks=[HealthCallback(rows, every=2)], max_steps=2, **keep).train()
+    file = tmp_path / "checkpoint-2" / "trainer_state.json"
+    state = json.loads(file.read_text())
+    state["log_history"].append({"step": 2, "health/stalled": 312.0})
+    file.write_text(json.dumps(state))
+    capsys.readouterr()
     trainer = trainer_of(tmp_path, callbacks=[HealthCallback(rows, every=2)], max_steps=4, **keep)
     trainer.train(resume_from_checkpoint=True)
     steps = [line.split(",")[0] for line in (tmp_path / "health" / "checks.csv").read_text().splitlines()]
     assert steps == ["step", "2", "4"]
     assert [e["step"] for e in trainer.state.log_history if "health/distinct" in e] == [2, 4]
-
-
-def test_the_callback_costs_under_one_percent_of_a_training(tmp_path):
-    """Its own seconds a step, with one sampling in the usual hundred steps; the best of three on a busy machine."""
-
-    class Timed(HealthCallback):
-        logging, sampling = 0.0, 0.0
-
-        def on_log(self, *args, **kwargs):
-            started = time.perf_counter()
-            super().on_log(*args, **kwargs)
-            self.logging += time.perf_counter() - started
-
-        def on_step_end(self, *args, **kwargs):
-            started = time.perf_counter()
-            super().on_step_end(*args, **kwargs)
-            self.sampling += time.perf_counter() - started
-
-    usual, steps = HealthCallback().every, 30
-    for attempt in range(3):
-        watcher = Timed(load_rows("addition", "test", 64), every=steps)
-        trainer = trainer_of(tmp_path / str(attempt), callbacks=[watcher], max_steps=steps)
-        started = time.perf_counter()
-        trainer.train()
-        a_step = (time.perf_counter() - started) / steps
-        share = (watcher.logging / steps + watcher.sampling / usual) / a_step
-        assert (tmp_path / str(attempt) / "health" / "samples.txt").exists()
-        if share < 0.01:
-            break
-    assert share < 0.01
+    assert "stalled" in [verdict.code for verdict in diagnose(trainer.state.log_history)]
+    assert "health: stalled:" not in capsys.readouterr().out
 
 
 @pytest.fixture
 def impatient(monkeypatch):
-    """Half a second is a stall, instead of half a minute."""
+    """Half a second is a stall, instead of half a minute, and four steps are, instead of ten."""
     from grpo_check.health import limits
 
     monkeypatch.setattr(limits, "STALLED_SECONDS", 0.5)
+    monkeypatch.setattr(limits, "STALLED", 4.0)
 
 
 def test_a_step_that_does_not_end_is_told_while_it_hangs(tmp_path, capsys, impatient):
     """A reward that really blocks: the watchdog says where, once, stops nothing, and is gone afterwards."""
     import threading
-
-    from grpo_utils.rewards import correctness_reward
 
     told, page = threading.Event(), tmp_path / "health" / "verdicts.txt"
 
@@ -228,16 +211,14 @@ def test_a_step_that_does_not_end_is_told_while_it_hangs(tmp_path, capsys, impat
             super()._tell_stall(*said)
             told.set()
 
-    def slow_reward(completions, trainer_state, **kwargs):
-        if trainer_state.global_step == 5:
-            assert told.wait(timeout=300)  # hangs until the watchdog has spoken
-            time.sleep(2)  # once for each stall
-        return correctness_reward(completions, **kwargs)
+    def slow_reward():
+        assert told.wait(timeout=300)  # hangs until the watchdog has spoken
+        time.sleep(2)  # once for each stall
 
-    trainer = trainer_of(tmp_path, callbacks=[Watching()], max_steps=8)
-    trainer.reward_funcs[0] = slow_reward
+    trainer = trainer_of(tmp_path, callbacks=[Watching()], max_steps=7)
+    poison(trainer, 5, slow_reward)
     trainer.train()
-    assert trainer.state.global_step == 8
+    assert trainer.state.global_step == 7
     said = capsys.readouterr().out
     assert said.count("health: stalled: no step has ended for") == 1 and "in slow_reward" in said
     assert "in slow_reward" in page.read_text()
@@ -256,16 +237,13 @@ def waited_for() -> list:
     return watchdogs
 
 
-def test_after_an_error_no_watchdog_is_left(tmp_path, capsys):
-    from grpo_utils.rewards import correctness_reward
-
-    def failing_reward(completions, trainer_state, **kwargs):
-        if trainer_state.global_step == 5:
-            raise ValueError("no judge")
-        return correctness_reward(completions, **kwargs)
+def test_after_an_evaluation_and_an_error_no_watchdog_is_left(tmp_path, capsys):
+    def fail():
+        raise ValueError("no judge")
 
     trainer = trainer_of(tmp_path, callbacks=[HealthCallback()], max_steps=8)
-    trainer.reward_funcs[0] = failing_reward
+    trainer.evaluate(load_rows("addition", "test", 1))
+    poison(trainer, 5, fail)
     with pytest.raises(ValueError, match="no judge"):
         trainer.train()
     assert not any(thread.is_alive() for thread in waited_for())
@@ -280,7 +258,7 @@ def test_an_evaluation_a_checkpoint_or_samples_that_take_long_are_no_stall(tmp_p
     waited = []
 
     def wait(what):
-        time.sleep(2.5 * watcher.watchdog.patience() + 1)  # C code speaks after twice the patience
+        time.sleep(2.2 * watcher.watchdog.patience() + 0.5)  # C code speaks after twice the patience
         waited.append(what)
 
     class Slow(TrainerCallback):
@@ -309,13 +287,6 @@ def test_an_evaluation_a_checkpoint_or_samples_that_take_long_are_no_stall(tmp_p
     assert "thread" not in (tmp_path / "health" / "verdicts.txt").read_text().lower()  # nor stacks from C
 
 
-def test_an_evaluation_before_the_training_is_no_error(tmp_path):
-    trainer = trainer_of(tmp_path, callbacks=[HealthCallback()], max_steps=1)
-    trainer.evaluate(load_rows("addition", "test", 1))
-    trainer.train()
-    assert trainer.state.global_step == 1
-
-
 def test_steps_that_have_become_slower_are_called_stalled_once_and_not_each(tmp_path, impatient):
     from grpo_check.health.stalling import Watchdog
 
@@ -325,26 +296,12 @@ def test_steps_that_have_become_slower_are_called_stalled_once_and_not_each(tmp_
 
     said = []
     watchdog = Training(lambda text, *stacks: said.append(text), tmp_path / "verdicts.txt")
-    for seconds in (0.0, 0.0, 0.0, 1.5, 1.5, 1.5):
+    for seconds in (0.0, 0.0, 0.0, 1.2, 1.2):
         watchdog.step_began()
         time.sleep(seconds)
         watchdog.step_ended()
     watchdog.stop()
     assert len(said) == 1 and watchdog.longest_stall > 0.5
-
-
-def test_a_resumed_run_does_not_repeat_an_old_stall(tmp_path, capsys):
-    keep = dict(save_strategy="steps", save_steps=2)
-    trainer_of(tmp_path, callbacks=[HealthCallback()], max_steps=2, **keep).train()
-    file = tmp_path / "checkpoint-2" / "trainer_state.json"
-    state = json.loads(file.read_text())
-    state["log_history"].append({"step": 2, "health/stalled": 312.0})
-    file.write_text(json.dumps(state))
-    capsys.readouterr()
-    trainer = trainer_of(tmp_path, callbacks=[HealthCallback()], max_steps=4, **keep)
-    trainer.train(resume_from_checkpoint=True)
-    assert "stalled" in [verdict.code for verdict in diagnose(trainer.state.log_history)]
-    assert "health: stalled:" not in capsys.readouterr().out
 
 
 HANGING = """
@@ -404,7 +361,7 @@ for checkpointing in (True, False):
     model.for_training(use_gradient_checkpointing=checkpointing)
     generate(model, tokenizer, rows["prompt"], max_new_tokens=4)
     print("modes", modes(), model.training)
-    take_samples(model, tokenizer, list(rows), 4, 4, None)
+    take_samples(model, tokenizer, list(rows), 4, 4)
     print("modes", modes(), model.training)
 """
 
@@ -416,24 +373,3 @@ def test_sampling_leaves_unsloths_gradient_checkpointing_as_it_was():
     result = subprocess.run([sys.executable, "-c", CHECKPOINTING], capture_output=True, text=True)
     said = [line for line in result.stdout.splitlines() if line.startswith("modes")]
     assert said == ["modes [True] True"] * 2 + ["modes [False] True"] * 2, result.stderr[-2000:]
-
-
-def test_the_accumulation_is_noted_where_the_loss_is_no_number(tmp_path):
-    """The log does not hold it, and a known fault of some releases is NaN with accumulation only."""
-    import torch
-
-    from grpo_utils.rewards import correctness_reward
-
-    def poisoned(completions, trainer_state, **kwargs):
-        if trainer_state.global_step == 1:
-            with torch.no_grad():
-                next(p for p in trainer.model.parameters() if p.requires_grad).fill_(float("nan"))
-        return correctness_reward(completions, **kwargs)
-
-    batches = dict(per_device_train_batch_size=8, gradient_accumulation_steps=2)
-    trainer = trainer_of(tmp_path, callbacks=[HealthCallback()], max_steps=4, **batches)
-    trainer.reward_funcs[0] = poisoned
-    trainer.train()
-    verdict = diagnose(trainer.state.log_history)[0]
-    assert verdict.code == "nan" and "gradient_accumulation_steps=2" in verdict.seen
-    assert "try 1" in verdict.fixes[0]

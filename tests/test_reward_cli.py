@@ -7,6 +7,7 @@ import sys
 import pytest
 from conftest import ROOT
 
+from grpo_check.__main__ import main
 from grpo_check.reward_lab.loading import find_reward, imports_from
 from grpo_utils.errors import CourseError
 
@@ -50,30 +51,38 @@ def folder(tmp_path_factory):
     return path
 
 
-def probe(folder, *arguments: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "grpo_check", "probe", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+@pytest.fixture
+def probe(folder, monkeypatch, capsys):
+    """What the command line prints, or exits with."""
+    monkeypatch.chdir(folder)
+
+    def run(*arguments: str) -> tuple[int | str, str]:
+        monkeypatch.setattr(sys, "argv", ["grpo_check", "probe", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, capsys.readouterr().out
+
+    return run
 
 
-def test_a_sound_reward_exits_with_0(folder):
-    run = probe(folder, "mine.py:sound", "--answers", "42", "-5")
-    assert run.returncode == 0 and run.stdout.strip().endswith("ok: 0 errors, 0 warnings"), run.stdout + run.stderr
+def test_a_sound_reward_exits_with_0(probe):
+    code, said = probe("mine.py:sound", "--answers", "42", "-5")
+    assert code == 0 and said.strip().endswith("ok: 0 errors, 0 warnings"), said
 
 
-def test_a_bad_reward_exits_with_1_and_says_why(folder):
-    run = probe(folder, "mine.py:bad", "--answers", "42", "--answer-column", "answer")
-    assert run.returncode == 1 and "error   wrong_beats_right" in run.stdout and not run.stderr
+def test_a_bad_reward_exits_with_1_and_says_why(probe):
+    code, said = probe("mine.py:bad", "--answers", "42", "--answer-column", "answer")
+    assert code == 1 and "error   wrong_beats_right" in said
 
 
-def test_several_rewards_with_weights_are_judged_as_a_sum(folder):
-    run = probe(folder, "mine.py:sound", "mine.py:longer", "--weights", "0.01", "1", "--answers", "42")
-    assert run.returncode == 1 and "sum of sound, longer" in run.stdout
+def test_several_rewards_with_weights_are_judged_as_a_sum(probe):
+    code, said = probe("mine.py:sound", "mine.py:longer", "--weights", "0.01", "1", "--answers", "42")
+    assert code == 1 and "sum of sound, longer" in said
 
 
-def test_columns_and_tags_arrive(folder):
-    arguments = ("--answers", "yes", "no", "--column", "tests", '["yes", "no"]', "--tags")
-    run = probe(folder, "mine.py:runs", *arguments)
-    assert "in the form of the answer alone" in run.stdout and "order_dependent" in run.stdout
+def test_columns_and_tags_arrive(probe):
+    _, said = probe("mine.py:runs", "--answers", "yes", "no", "--column", "tests", '["yes", "no"]', "--tags")
+    assert "in the form of the answer alone" in said and "order_dependent" in said
 
 
 WRONG = {
@@ -110,14 +119,15 @@ def test_what_is_wrong_with_a_file_is_one_sentence(target, message, folder, monk
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
-def test_a_mistake_on_the_command_line_is_one_sentence(arguments, message, folder):
-    run = probe(folder, *arguments)
-    assert run.returncode == 1 and message in run.stderr and "Traceback" not in run.stderr
+def test_a_mistake_on_the_command_line_is_one_sentence(arguments, message, probe):
+    code, said = probe(*arguments)
+    assert message in code and "\n" not in code and not said
 
 
 def test_the_readmes_example_is_what_the_lab_says(tmp_path):
     text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Test a reward")[2]
     code, command, said = re.findall(r"```(?:python)?\n(.*?)```", text, re.DOTALL)[:3]
     (tmp_path / "my_rewards.py").write_text(code)
-    run = probe(tmp_path, *command.split()[4:])
-    assert run.returncode == 1 and run.stdout == said
+    command = [sys.executable, *command.split()[1:]]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 1 and run.stdout == said and not run.stderr

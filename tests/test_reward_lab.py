@@ -5,6 +5,7 @@ import functools
 import math
 import random
 import re
+import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -18,16 +19,16 @@ from trl.rewards import (
     get_cosine_scaled_reward,
     get_repetition_penalty_reward,
     get_soft_overlong_punishment,
-    reasoning_accuracy_reward,
 )
 from trl.rewards import think_format_reward as trl_think_format_reward
 
 from grpo_check import probe
 from grpo_check.reward_lab import CODES
 from grpo_check.reward_lab.answers import kind_of, other_writings, wrong_answers
-from grpo_check.reward_lab.calling import OutOfTimeError, time_limit
+from grpo_check.reward_lab.calling import DEADLINE, OutOfTimeError, time_limit
 from grpo_check.reward_lab.forms import FORMS
 from grpo_check.reward_lab.matrix import cases
+from grpo_check.reward_lab.planning import choose_form, make_plan
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import (
     AdaptiveReward,
@@ -50,6 +51,7 @@ from grpo_utils.rewards import (
 )
 
 SCHEMA = {"type": "object", "required": ["name", "age"], "properties": {"age": {"type": "integer"}}}
+ONE = dict(answers=["42"], answer_column="solution")
 PEOPLE = ['{"name": "Ana", "age": 31}', '{"name": "Bo", "age": 4}']
 
 
@@ -60,6 +62,21 @@ def said(completion) -> str:
 def tagged(completion) -> str:
     """The way most notebooks take an answer out: whatever follows the last opening tag."""
     return said(completion).split("<answer>")[-1].split("</answer>")[0].strip()
+
+
+def scored_by(score, otherwise=0.0):
+    """A reward from what one tagged answer scores against the gold one; ``otherwise`` where that raises."""
+
+    def reward(completions, answer, **kwargs):
+        def one(text: str, gold: str) -> float:
+            try:
+                return float(score(text, gold))
+            except (ValueError, ZeroDivisionError):
+                return otherwise
+
+        return [one(tagged(c), gold) for c, gold in zip(completions, answer)]
+
+    return reward
 
 
 # ---- The published faults, each in a few lines --------------------------------------------------------------
@@ -86,27 +103,8 @@ def drops_the_minus_sign(completions, answer, **kwargs):
     return [1.5 if len(n) == 1 and n[0] == gold.lstrip("-") else 0.0 for n, gold in zip(numbers, answer)]
 
 
-def pays_proximity(completions, answer, **kwargs):
-    def score(text: str, gold: str) -> float:
-        if text == gold:
-            return 3.0
-        try:
-            ratio = float(text) / float(gold)
-        except (ValueError, ZeroDivisionError):
-            return 0.0
-        return 0.5 if 0.9 <= ratio <= 1.1 else 0.0
-
-    return [score(tagged(c), gold) for c, gold in zip(completions, answer)]
-
-
-def pays_smooth_proximity(completions, answer, **kwargs):
-    def score(text: str, gold: str) -> float:
-        try:
-            return 1.0 / (1.0 + abs(float(text.replace(",", "")) - float(gold)))
-        except ValueError:
-            return 0.0
-
-    return [score(tagged(c), gold) for c, gold in zip(completions, answer)]
+proximity = scored_by(lambda text, gold: 3.0 if text == gold else 0.5 * (0.9 <= float(text) / float(gold) <= 1.1))
+smooth_proximity = scored_by(lambda text, gold: 1.0 / (1.0 + abs(float(text.replace(",", "")) - float(gold))))
 
 
 def runs(program: str, tests: list[str]) -> bool:
@@ -133,37 +131,15 @@ PROGRAMS = dict(
 )
 
 
-def largest_error_without_abs(completions, answer, **kwargs):
-    def score(text: str, gold: str) -> float:
-        try:
-            worst = max(float(a) - float(b) for a, b in zip(text.split(), gold.split(), strict=True))
-        except ValueError:
-            return 0.0
-        return 1.0 if worst < 0.01 else 0.0
-
-    return [score(tagged(c), gold) for c, gold in zip(completions, answer)]
+def largest_error(text: str, gold: str) -> float:
+    pairs = zip(text.strip("[]").replace(",", " ").split(), gold.strip("[]").replace(",", " ").split(), strict=True)
+    return max(float(a) - float(b) for a, b in pairs)
 
 
-def banded_error_without_abs(completions, answer, **kwargs):
-    def score(text: str, gold: str) -> float:
-        try:
-            worst = float(text) - float(gold)
-        except ValueError:
-            return -3.0
-        return 3.0 if worst == 0 else 0.0 if worst < 0.01 else -3.0
-
-    return [score(tagged(c), gold) for c, gold in zip(completions, answer)]
-
-
-def vector_error_without_abs(completions, answer, **kwargs):
-    def score(text: str, gold: str) -> float:
-        try:
-            pairs = zip(text.strip("[]").split(","), gold.strip("[]").split(","), strict=True)
-            return float(max(float(a) - float(b) for a, b in pairs) < 0.01)
-        except ValueError:
-            return 0.0
-
-    return [score(tagged(c), gold) for c, gold in zip(completions, answer)]
+without_abs = scored_by(lambda text, gold: largest_error(text, gold) < 0.01)
+without_abs_in_bands = scored_by(
+    lambda text, gold: 3.0 if (error := float(text) - float(gold)) == 0 else 0.0 if error < 0.01 else -3.0, -3.0
+)
 
 
 def kernel_error_without_abs(completions, x, y, **kwargs):
@@ -234,16 +210,12 @@ FAULTS = {
         "pays_missing_answer",
     ),
     "the dropped minus sign": (drops_the_minus_sign, {}, "wrong_beats_right"),
-    "proximity pay": (pays_proximity, {}, "wrong_beats_right"),
-    "smooth proximity pay": (pays_smooth_proximity, {}, "wrong_beats_right"),
+    "proximity pay": (proximity, {}, "wrong_beats_right"),
+    "smooth proximity pay": (smooth_proximity, {}, "wrong_beats_right"),
     "a batch's test cases to every program": (whole_batch_of_tests, PROGRAMS, "order_dependent"),
-    "amax without abs": (largest_error_without_abs, {}, "wrong_beats_right"),
-    "amax without abs, in bands": (banded_error_without_abs, {}, "wrong_beats_right"),
-    "amax without abs, of a vector": (
-        vector_error_without_abs,
-        dict(answers=["[1.5, 2, -3]", "[4, 5]"]),
-        "wrong_beats_right",
-    ),
+    "amax without abs": (without_abs, {}, "wrong_beats_right"),
+    "amax without abs, in bands": (without_abs_in_bands, {}, "wrong_beats_right"),
+    "amax without abs, of a vector": (without_abs, dict(answers=["[1.5, 2, -3]", "[4, 5]"]), "wrong_beats_right"),
     "amax without abs, of a program": (kernel_error_without_abs, KERNELS, "wrong_beats_right"),
     "the first row's gold answer for all": (first_gold_for_all, dict(answers=["42"]), "order_dependent"),
     "a fixed test without abs": (fixed_test_without_abs, dict(answers=[MATMUL], tags=()), "wrong_beats_right"),
@@ -345,8 +317,7 @@ CONTRACTS = {
 
 @pytest.mark.parametrize(("reward", "code"), CONTRACTS.values(), ids=CONTRACTS)
 def test_a_broken_contract_is_named(reward, code):
-    column = "solution" if reward is accuracy_reward else "answer"
-    report = probe(reward, answer_column=column)
+    report = probe(reward, **ONE if reward is accuracy_reward else {})
     assert code in report.codes
     assert report.ok == all(CODES[found][0] == "warning" for found in report.codes)
 
@@ -404,7 +375,7 @@ OWN = {
     "schema, only": (recipe("schema_reward", SCHEMA={"type": "object", "required": ["answer"]}), {}),
     "boxed": (AnswerReward(extract=extract_boxed), dict(answers=["42", "-5"])),
     "after thinking": (AnswerReward(extract=extract_after_thinking), {}),
-    "another column": (AnswerReward(column="solution"), dict(answers=["42"], answer_column="solution")),
+    "another column": (AnswerReward(column="solution"), ONE),
     "strict form": (strict_format_reward, {}),
     "strict form, answers given": (strict_format_reward, dict(answers=["42", "7"])),
     "tags": (incremental_format_reward, {}),
@@ -418,42 +389,31 @@ OWN = {
     "minimum length": (minimum_length, {}),
     "program": (own_tests, PROGRAMS),
     "adaptive": (AdaptiveReward(tuple(math_rewards().rewards), tuple(math_rewards().weights)), {}),
-    "TRL's accuracy": (accuracy_reward, dict(answer_column="solution")),
-    "TRL's cosine": (get_cosine_scaled_reward(max_len=512), dict(answer_column="solution")),
+    "TRL's cosine": (get_cosine_scaled_reward(max_len=512), ONE),
     "TRL's overlong": (get_soft_overlong_punishment(100, 20), {}),
     "TRL's overlong, long": (get_soft_overlong_punishment(16_384, 4_096), {}),
     "TRL's repetition": (get_repetition_penalty_reward(), {}),
     "TRL's think, adapted": (adapted_think, {}),
 }
-NO_WARNINGS = set(OWN) - {
-    "exact",
-    "correctness, words",
-    "think",
-    "TRL's accuracy",
-    "TRL's cosine",
-    "TRL's think, adapted",
-}
+WITH_WARNINGS = {"exact", "correctness, words", "think", "TRL's cosine", "TRL's think, adapted"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OWN)
 def test_a_sound_reward_is_ok(name):
     reward, given = OWN[name]
     report = probe(reward, **given)
     assert report.ok, str(report)
-    assert name not in NO_WARNINGS or not report.findings, str(report)
+    assert name in WITH_WARNINGS or not report.findings, str(report)
 
 
-@pytest.mark.parametrize("reward", [trl_think_format_reward, reasoning_accuracy_reward])
-def test_trls_fault_on_none_content_is_told_apart(reward):
-    errors = [f for f in probe(reward, answer_column="solution").findings if f.severity == "error"]
+def test_trls_fault_on_none_content_is_told_apart():
+    errors = [f for f in probe(trl_think_format_reward).findings if f.severity == "error"]
     assert [(f.code, f.seen) for f in errors] == [("raises", "(a chat message without content)")]
 
 
-FORM = [strict_format_reward, incremental_format_reward]
 SETS = {
     "math": (math_rewards(), None),
-    "choices": (RewardSet([choice_reward, *FORM], [2.0, 0.5, 0.5]), ["B", "D"]),
-    "facts": (RewardSet([fuzzy_reward, *FORM], [2.0, 0.5, 0.5]), ["Paris", "Lake Victoria"]),
     "structured": (RewardSet([json_reward, recipe("schema_reward", SCHEMA=SCHEMA)], [2.0, 1.0]), PEOPLE),
 }
 
@@ -496,15 +456,6 @@ def test_async_rewards_are_awaited(reward):
         return probe(reward, answers=["42"]).ok
 
     assert asyncio.run(in_a_running_loop())
-
-
-def close_to(completions, answer, *, digits, **kwargs):
-    return correctness_reward(completions, answer)
-
-
-def test_a_parametrised_reward_is_taken_as_it_is():
-    report = probe(functools.partial(close_to, digits=3), answers=["42"])
-    assert report.ok and list(report.judged) == ["close_to"]
 
 
 def reads_kwargs(completions, **kwargs):
@@ -556,6 +507,19 @@ def test_a_reward_that_always_hangs_is_no_sound_one(reward, monkeypatch):
     assert time.perf_counter() - started < 5
 
 
+def test_a_limit_that_is_over_before_its_block_begins_leaves_no_limit_behind(monkeypatch):
+    setitimer = signal.setitimer
+
+    def alarm_comes_here(which, seconds):
+        setitimer(which, seconds)
+        time.sleep(0.01 if seconds else 0)
+
+    monkeypatch.setattr(signal, "setitimer", alarm_comes_here)
+    with pytest.raises(OutOfTimeError), time_limit(0):
+        pass
+    assert DEADLINE.get() == math.inf
+
+
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_limit_around_the_lab_ends_it(workers):
     def limited():
@@ -595,28 +559,13 @@ def test_a_gsm8k_solution_is_read_as_its_answer():
     assert not probe(hashes, answers=["6 * 7 = 42\n#### 42", "1 + 6 = 7\n#### 7"]).findings
 
 
-def within_one_percent(completions, answer, **kwargs):
-    def near(text: str, gold: str) -> bool:
-        try:
-            return abs(float(text) - float(gold)) <= 0.01 * abs(float(gold))
-        except ValueError:
-            return False
-
-    return [float(near(tagged(c), gold)) for c, gold in zip(completions, answer)]
-
-
 def test_a_tolerance_for_rounding_is_no_pay_for_nearness():
-    assert probe(within_one_percent, answers=["3.14", "42"]).ok
-
-
-def decimals(completions, answer, **kwargs):
-    return [
-        1.0 if abs(float(gold) - 42) < 1 and tagged(c) == str(gold) else 0.0 for c, gold in zip(completions, answer)
-    ]
+    near = scored_by(lambda text, gold: abs(float(text) - float(gold)) <= 0.01 * abs(float(gold)))
+    assert probe(near, answers=["3.14", "42"]).ok
 
 
 def test_gold_answers_arrive_as_the_dataset_holds_them():
-    assert probe(decimals, answers=[42]).ok
+    assert probe(scored_by(lambda text, gold: gold == 42 and text == str(gold)), answers=[42]).ok
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
@@ -626,9 +575,8 @@ def test_the_form_that_a_reward_wants_is_found(form):
         found = [re.fullmatch(pattern, said(c), re.DOTALL) for c in completions]
         return [1.0 if m and same_answer(m[1], gold) else 0.0 for m, gold in zip(found, answer)]
 
-    report = probe(wants, answers=["42"])
-    assert report.ok, str(report)
-    assert f"the form {form}," in str(report)
+    plan = choose_form(wants, make_plan([wants], ["42"], "answer", {}, FORMS[0]), False)
+    assert plan.form == form
 
 
 def test_tags_say_which_form_is_asked_for():

@@ -96,6 +96,7 @@ def test_no_text_makes_a_recipe_raise_or_hang(name):
                 assert isinstance(scores[0], float) and -1.0 <= scores[0] <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REWARDS)
 def test_time_grows_with_the_length_and_not_faster(name):
     for unit in ("9", "9 ", "a ", "(", "加", "<think>", "```"):
@@ -242,6 +243,7 @@ def in_latin(reward, completions, **kwargs):
     return reward(completions=completions, script=["LATIN"] * len(completions))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REWARDS)
 def test_the_lab_finds_no_error_in_a_recipe(name):
     reward = RECIPES[name][name]

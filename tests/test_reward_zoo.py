@@ -12,19 +12,35 @@ from grpo_check.reward_lab.report import CODES
 from grpo_utils import completion_text as said
 from grpo_utils import correctness_reward, extract_answer
 
+pytestmark = pytest.mark.slow
+
 GIVEN = dict(answers=["42", "7"])
 MIXED = re.compile(r"(?:[0-9]+|[a-z ])*$")
 
 
-def answers_of(completions) -> list[str | None]:
-    return [extract_answer(said(completion)) for completion in completions]
+def by_answer(score):
+    """A reward from the tagged answer (None if there is none) and the gold one."""
+
+    def reward(completions, answer, **kwargs):
+        return [score(extract_answer(said(c)), gold) for c, gold in zip(completions, answer)]
+
+    return reward
+
+
+def by_text(score):
+    """A reward from the text alone."""
+
+    def reward(completions, **kwargs):
+        return [score(said(c)) for c in completions]
+
+    return reward
+
+
+def is_right(answer: str | None, gold: str) -> bool:
+    return bool(answer) and answer == gold
 
 
 # ---- Broken ------------------------------------------------------------------------------------------------
-
-
-def hangs_on_digits(completions, **kwargs):
-    return [1.0 if MIXED.match(said(c)) else 0.0 for c in completions]
 
 
 def hangs_on_tags(completions, answer, **kwargs):
@@ -39,56 +55,14 @@ def hangs_in_a_loop(completions, answer, **kwargs):
     return correctness_reward(completions, answer)
 
 
-def wrong_costs_silence_is_free(completions, answer, **kwargs):
-    return [0.0 if a is None else 1.0 if a == g else -1.0 for a, g in zip(answers_of(completions), answer)]
-
-
-def wrong_costs_half(completions, answer, **kwargs):
-    return [0.0 if a is None else 1.0 if a == g else -0.5 for a, g in zip(answers_of(completions), answer)]
-
-
-def not_knowing_is_free(completions, answer, **kwargs):
-    unsure = [a is not None and "don't know" in a for a in answers_of(completions)]
-    scores = [1.0 if a == g and a else -1.0 for a, g in zip(answers_of(completions), answer)]
-    return [0.0 if free else score for free, score in zip(unsure, scores)]
-
-
-def up_to_2000_characters(completions, **kwargs):
-    return [min(len(said(c)) / 2000, 1) for c in completions]
-
-
-def up_to_300_words(completions, **kwargs):
-    return [min(len(said(c).split()) / 300, 1.0) for c in completions]
-
-
-def up_to_ten_lines(completions, **kwargs):
-    return [min(said(c).count("\n") / 10, 1.0) for c in completions]
-
-
-def up_to_eight_steps(completions, **kwargs):
-    return [min(len(re.findall(r"Step \d+", said(c))) / 8, 1.0) for c in completions]
-
-
 def right_plus_length(completions, answer, **kwargs):
-    lengths = [min(len(said(c)) / 1000, 1) for c in completions]
-    return [float(bool(a) and a == g) + more for a, g, more in zip(answers_of(completions), answer, lengths)]
-
-
-def none_for_wrong(completions, answer, **kwargs):
-    return [1.0 if a and a == g else None for a, g in zip(answers_of(completions), answer)]
-
-
-def none_for_wrong_only(completions, answer, **kwargs):
-    return [0.0 if a is None else 1.0 if a == g else None for a, g in zip(answers_of(completions), answer)]
+    lengths = by_text(lambda text: min(len(text) / 1000, 1))(completions)
+    return [score + more for score, more in zip(by_answer(is_right)(completions, answer), lengths)]
 
 
 def untagged_in_full(completions, answer, **kwargs):
     whole = [said(c).split("<answer>")[-1].split("</answer>")[0].strip() for c in completions]
     return [1.0 if a and a == g else 0.0 for a, g in zip(whole, answer)]
-
-
-def form_for_most(completions, answer, **kwargs):
-    return [0.8 + 0.2 * (a == g) if a else 0.0 for a, g in zip(answers_of(completions), answer)]
 
 
 def changes_messages(completions, answer, **kwargs):
@@ -105,73 +79,89 @@ def changes_answers(completions, answer, **kwargs):
     return scores
 
 
-def evaluates(completions, answer, **kwargs):
-    def score(text: str | None, gold: str) -> float:
-        try:
-            return float(eval(text) == float(gold))
-        except Exception:
-            return 0.0
-
-    return [score(a, g) for a, g in zip(answers_of(completions), answer)]
+def evaluates(text: str | None, gold: str) -> float:
+    try:
+        return float(eval(text) == float(gold))
+    except Exception:
+        return 0.0
 
 
 SEEN = set()
 
 
-def first_time_only(completions, answer, **kwargs):
-    scores = []
-    for text, gold in zip(answers_of(completions), answer):
-        scores.append(1.0 if text == gold and text and gold not in SEEN else 0.0)
-        SEEN.add(gold if scores[-1] else None)
-    return scores
+def first_time_only(text: str | None, gold: str) -> float:
+    score = 1.0 if is_right(text, gold) and gold not in SEEN else 0.0
+    SEEN.add(gold if score else None)
+    return score
 
 
-def nothing_is_best(completions, **kwargs):
-    return [max(0.0, 1 - len(said(c)) / 1000) for c in completions]
-
-
-def not_a_number_is_right(completions, answer, **kwargs):
-    def score(text: str | None, gold: str) -> float:
-        try:
-            return 0.0 if float(text) < float(gold) or float(text) > float(gold) else 1.0
-        except (TypeError, ValueError):
-            return 0.0
-
-    return [score(a, g) for a, g in zip(answers_of(completions), answer)]
-
-
-def a_prefix_is_enough(completions, answer, **kwargs):
-    return [1.0 if a and g.startswith(a) else 0.0 for a, g in zip(answers_of(completions), answer)]
+def not_a_number_is_right(text: str | None, gold: str) -> float:
+    try:
+        return 0.0 if float(text) < float(gold) or float(text) > float(gold) else 1.0
+    except (TypeError, ValueError):
+        return 0.0
 
 
 def praise_is_enough(completions, answer, **kwargs):
-    sure = ["correct" in said(c) for c in completions]
-    return [1.0 if a and (a == g or s) else 0.0 for a, g, s in zip(answers_of(completions), answer, sure)]
+    right = by_answer(lambda a, g: (bool(a), a == g))(completions, answer)
+    return [float(some and (same or "correct" in said(c))) for c, (some, same) in zip(completions, right)]
 
 
 MISSED = {
-    "a regular expression that hangs on digits": (hangs_on_digits, {}, "unbounded_time"),
+    "a regular expression that hangs on digits": (
+        by_text(lambda text: float(bool(MIXED.match(text)))),
+        {},
+        "unbounded_time",
+    ),
     "a regular expression that hangs on tags": (hangs_on_tags, GIVEN, "unbounded_time"),
     "a loop without an end": (hangs_in_a_loop, GIVEN, "unbounded_time"),
-    "wrong answers cost 1, no answer nothing": (wrong_costs_silence_is_free, GIVEN, "pays_abstaining"),
-    "wrong answers cost 0.5, no answer nothing": (wrong_costs_half, GIVEN, "pays_abstaining"),
-    "not knowing costs nothing": (not_knowing_is_free, GIVEN, "pays_abstaining"),
-    "length in characters, with a cap": (up_to_2000_characters, {}, "length_farm"),
-    "length in words, with a cap": (up_to_300_words, {}, "length_farm"),
-    "length in lines, with a cap": (up_to_ten_lines, {}, "length_farm"),
-    "length in steps, with a cap": (up_to_eight_steps, {}, "length_farm"),
+    "wrong answers cost 1, no answer nothing": (
+        by_answer(lambda a, g: 0.0 if a is None else 1.0 if a == g else -1.0),
+        GIVEN,
+        "pays_abstaining",
+    ),
+    "wrong answers cost 0.5, no answer nothing": (
+        by_answer(lambda a, g: 0.0 if a is None else 1.0 if a == g else -0.5),
+        GIVEN,
+        "pays_abstaining",
+    ),
+    "not knowing costs nothing": (
+        by_answer(lambda a, g: 0.0 if "don't know" in (a or "") else 1.0 if is_right(a, g) else -1.0),
+        GIVEN,
+        "pays_abstaining",
+    ),
+    "length in characters, with a cap": (by_text(lambda text: min(len(text) / 2000, 1)), {}, "length_farm"),
+    "length in words, with a cap": (by_text(lambda text: min(len(text.split()) / 300, 1.0)), {}, "length_farm"),
+    "length in lines, with a cap": (by_text(lambda text: min(text.count("\n") / 10, 1.0)), {}, "length_farm"),
+    "length in steps, with a cap": (
+        by_text(lambda text: min(len(re.findall(r"Step \d+", text)) / 8, 1.0)),
+        {},
+        "length_farm",
+    ),
     "length beside correctness": (right_plus_length, GIVEN, "length_farm"),
-    "None for every wrong answer": (none_for_wrong, GIVEN, "none_for_wrong"),
-    "None for every wrong number": (none_for_wrong_only, GIVEN, "none_for_wrong"),
+    "None for every wrong answer": (by_answer(lambda a, g: 1.0 if is_right(a, g) else None), GIVEN, "none_for_wrong"),
+    "None for every wrong number": (
+        by_answer(lambda a, g: 0.0 if a is None else 1.0 if a == g else None),
+        GIVEN,
+        "none_for_wrong",
+    ),
     "an untagged right answer in full": (untagged_in_full, GIVEN, "untagged"),
-    "the form for most of the score": (form_for_most, GIVEN, "form_outweighs"),
+    "the form for most of the score": (
+        by_answer(lambda a, g: 0.8 + 0.2 * (a == g) if a else 0.0),
+        GIVEN,
+        "form_outweighs",
+    ),
     "messages changed": (changes_messages, GIVEN, "changes_inputs"),
     "answers changed": (changes_answers, GIVEN, "changes_inputs"),
-    "the model's text executed": (evaluates, GIVEN, "runs_model_text"),
-    "a memory": (first_time_only, GIVEN, "order_dependent"),
-    "nothing is best": (nothing_is_best, {}, "farmable"),
-    "nan is right": (not_a_number_is_right, GIVEN, "wrong_beats_right"),
-    "a prefix of the answer": (a_prefix_is_enough, dict(answers=["42", "1250"]), "wrong_beats_right"),
+    "the model's text executed": (by_answer(evaluates), GIVEN, "runs_model_text"),
+    "a memory": (by_answer(first_time_only), GIVEN, "order_dependent"),
+    "nothing is best": (by_text(lambda text: max(0.0, 1 - len(text) / 1000)), {}, "farmable"),
+    "nan is right": (by_answer(not_a_number_is_right), GIVEN, "wrong_beats_right"),
+    "a prefix of the answer": (
+        by_answer(lambda a, g: 1.0 if a and g.startswith(a) else 0.0),
+        dict(answers=["42", "1250"]),
+        "wrong_beats_right",
+    ),
     "praise for itself": (praise_is_enough, GIVEN, "wrong_beats_right"),
 }
 
@@ -203,11 +193,6 @@ def between_marks(completions, answer, **kwargs):
     return [1.0 if mark and a.strip() and a.strip() == g else 0.0 for (a, mark, _), g in zip(ends, answer)]
 
 
-def last_number(completions, answer, **kwargs):
-    found = [re.findall(r"-?\d+(?:\.\d+)?", said(c)) for c in completions]
-    return [1.0 if numbers and numbers[-1] == gold else 0.0 for numbers, gold in zip(found, answer)]
-
-
 def read_json(text: str) -> dict:
     try:
         value = json.loads(text)
@@ -229,22 +214,15 @@ def own_column(completions, target, **kwargs):
     return correctness_reward(completions, target)
 
 
-def right_is_zero(completions, answer, **kwargs):
-    return [0.0 if a and a == g else -1.0 for a, g in zip(answers_of(completions), answer)]
-
-
-def silence_costs_more(completions, answer, **kwargs):
-    return [-1.0 if a is None else 2.0 if a == g else -0.5 for a, g in zip(answers_of(completions), answer)]
-
-
-def too_long_costs(completions, **kwargs):
-    return [-max(0.0, min(1.0, (len(said(c)) - 4000) / 2000)) for c in completions]
+def last_number(completions, answer, **kwargs):
+    found = [re.findall(r"-?\d+(?:\.\d+)?", said(c)) for c in completions]
+    return [1.0 if numbers and numbers[-1] == gold else 0.0 for numbers, gold in zip(found, answer)]
 
 
 class FromKeywords:
     def __call__(self, completions, **columns):
         golds = columns.get("answer") or [None] * len(completions)
-        return [5.0 if a and a == g else 0.0 for a, g in zip(answers_of(completions), golds)]
+        return [5.0 * is_right(extract_answer(said(c)), gold) for c, gold in zip(completions, golds)]
 
 
 SIGNED = dict(answers=["42", "-5", "1250"])
@@ -260,9 +238,12 @@ ACCEPTED = {
     "JSON and nothing else": (json_and_nothing_else, SIGNED),
     "the keys of a JSON object": (keys_of_json, {}),
     "a column of its own": (own_column, dict(columns={"target": ["42", "7"]})),
-    "right is 0, all else -1": (right_is_zero, GIVEN),
-    "silence costs more than a wrong answer": (silence_costs_more, GIVEN),
-    "too long costs": (too_long_costs, {}),
+    "right is 0, all else -1": (by_answer(lambda a, g: is_right(a, g) - 1.0), GIVEN),
+    "silence costs more than a wrong answer": (
+        by_answer(lambda a, g: -1.0 if a is None else 2.0 if a == g else -0.5),
+        GIVEN,
+    ),
+    "too long costs": (by_text(lambda text: -max(0.0, min(1.0, (len(text) - 4000) / 2000))), {}),
     "an object that reads its keywords": (FromKeywords(), {}),
 }
 

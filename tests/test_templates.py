@@ -140,6 +140,7 @@ SILENT = [shape for shape, text in SHAPES.values() if text == ""]
 DATASETS = {"structured_output": "people", "own_data": "expert_answers.csv", "code_reward": "lambdas"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHARED)
 def test_a_completion_in_which_the_model_says_nothing_earns_nothing(name):
     dataset = DATASETS.get(name, "arithmetic" if name == "tool_agent" else "addition")

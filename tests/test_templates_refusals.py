@@ -20,6 +20,8 @@ from template_projects import ALONE, CONFIGURED, FAST, in_folder
 from grpo_utils.project import new_project
 from grpo_utils.run import folder, measuring, scoring, start
 
+pytestmark = pytest.mark.slow
+
 CPU = ["--config", "config.cpu.yaml"]
 PLAIN = [*CPU, "--use_unsloth", "false"]
 

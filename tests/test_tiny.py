@@ -207,6 +207,7 @@ def test_the_builder_learns_in_a_few_steps_and_writes_a_whole_model(family, tmp_
     )
 
 
+@pytest.mark.slow
 def test_the_shipped_tokenizer_is_what_the_builder_makes(family, tokenizer):
     from build import build_tokenizer
 

@@ -10,6 +10,7 @@ from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "scripts"))
 import workshop
+from address import OPENING, Place, lesson_text
 
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
@@ -90,9 +91,18 @@ def test_no_kept_cell_needs_a_name_from_a_solution(books):
     assert lost and not lost & needed(kept)
 
 
-def test_the_badges_go_because_they_open_the_solutions(books):
+def test_the_line_with_the_badges_goes_because_it_opens_the_solutions(books):
     lesson, copy = books
-    assert "colab-badge" in lesson.cells[0].source and "colab-badge" not in copy.cells[0].source
+    assert OPENING.search(lesson.cells[0].source) and not OPENING.search(copy.cells[0].source)
+    assert copy.cells[0].source.count("\n\n") == lesson.cells[0].source.count("\n\n") - 1
+
+
+def test_a_copy_of_a_lesson_with_an_address_links_to_the_folder_that_is_handed_out(books):
+    lesson, copy = books
+    for cell in lesson.cells:
+        if cell.cell_type == "markdown":
+            cell.source = lesson_text(cell.source, "03_grpo_lora", Place("somebody/other-course", "main"))
+    assert workshop.student_copy(lesson) == copy
 
 
 def test_the_lesson_itself_is_not_changed():

@@ -259,15 +259,10 @@ def _parse(text: str, file: Path) -> object:
     """JSON, or JSON lines."""
     try:
         return json.loads(text)
-    except json.JSONDecodeError as whole:
+    except (ValueError, RecursionError) as whole:  # RecursionError: thousands of brackets
         with contextlib.suppress(ValueError, RecursionError):
             return [json.loads(line) for line in text.strip().splitlines() or [""]]
         raise CourseError(
-            f"{str(file)!r} is not JSON: {whole.msg} in line {whole.lineno}. A log is JSON: a trainer_state.json, "
-            "a list of entries, or one entry per line (not a CSV, and not what a trainer prints). "
-            "Or was it cut off while it was written?"
+            f"{str(file)!r} is not JSON: {whole}. A log is JSON: a trainer_state.json, a list of entries, or one entry "
+            "per line (not a CSV, and not what a trainer prints). Or was it cut off while it was written?"
         ) from whole
-    except (ValueError, RecursionError) as error:  # an integer of thousands of digits, thousands of brackets
-        raise CourseError(
-            f"{str(file)!r} is JSON that cannot be read: {error}. A log holds only numbers and names."
-        ) from error

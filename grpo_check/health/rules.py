@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import fmean, median
 
+from grpo_utils.run.measuring import wilson_interval
+
 from . import limits
 from .log import Log
 from .statistics import (
@@ -21,7 +23,6 @@ from .statistics import (
     share_right,
     sigmas,
     span,
-    wilson,
 )
 
 
@@ -221,7 +222,7 @@ def _groups_tie(log: Log) -> bool:
     for steps in (limits.FEWEST, limits.TREND_STEPS):
         share = log.tied[-log.entries_in(steps) :]
         known = min(steps, len(share) * log.per_entry)
-        if share and wilson(round(min(max(fmean(share), 0.0), 1.0) * known), known)[0] >= limits.TIED_SURELY:
+        if share and wilson_interval(round(min(max(fmean(share), 0.0), 1.0) * known), known)[0] >= limits.TIED_SURELY:
             return True
     return False
 
@@ -265,8 +266,8 @@ def _length_hacked(log: Log, truth: str, at: int) -> str:
     lengths, right = log.values("completions/mean_length"), log.means(truth)
     if {len(lengths), len(right)} != {len(log.entries)} or not lengths[at]:
         return ""
-    before, now = _mean_at(lengths, at), last(lengths)
-    fell = falls(right, at) and _matters(log, truth, _mean_at(right, at) - last(right))
+    before, now = first(lengths, at), last(lengths)
+    fell = falls(right, at) and _matters(log, truth, first(right, at) - last(right))
     longer, shorter = now >= limits.LONGER * before, now <= limits.SHORTER * before
     if not (longer and sigmas(right, at) <= 1.0) and not (shorter and fell):
         return ""
@@ -275,8 +276,8 @@ def _length_hacked(log: Log, truth: str, at: int) -> str:
     risen = [name for name in others if len(log.means(name)) == len(right) and rises(log.means(name), at)]
     if not risen:
         return ""
-    said = f"mean length {before:.3g} -> {now:.3g} tokens and {risen[0]} {_since(log.means(risen[0]), at)}"
-    return f"{said}, while {truth} {_since(right, at)}"
+    said = f"mean length {before:.3g} -> {now:.3g} tokens and {risen[0]} {span(log.means(risen[0]), at)}"
+    return f"{said}, while {truth} {span(right, at)}"
 
 
 def _matters(log: Log, name: str, change: float) -> bool:
@@ -286,14 +287,6 @@ def _matters(log: Log, name: str, change: float) -> bool:
     if not spreads and log.values("reward_std"):  # before TRL 0.17; two values with this spread are twice as far apart
         high = max(high, low + 2 * median(log.values("reward_std")))
     return change >= limits.MATTERS * (high - low)
-
-
-def _mean_at(values: Sequence[float], at: int) -> float:
-    return fmean(values[at : at + limits.WINDOW])
-
-
-def _since(values: Sequence[float], at: int) -> str:
-    return f"{_mean_at(values, at):.3g} -> {last(values):.3g}"
 
 
 def shrinking_completions(log: Log) -> str:
@@ -333,7 +326,7 @@ def reward_hacking_suspected(log: Log) -> str:
         candidates = others.items() if far and falls(right, at) else ()
         risen = {n: values for n, values in candidates if len(values) == len(right) and rises(values, at)}
         if risen:
-            said = ", ".join(f"{other} {_since(values, at)}" for other, values in risen.items())
+            said = ", ".join(f"{other} {span(values, at)}" for other, values in risen.items())
             return f"{name} {top:.3g} -> {last(right):.3g} while {said}"
     return ""
 

@@ -1,44 +1,34 @@
 """What the policy says to held-out prompts while it trains, kept in files that a person can read."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import TAGS, is_strictly_right, split_form
-
-from .statistics import wilson
+from grpo_utils.run.measuring import sampling, wilson_interval
 
 if TYPE_CHECKING:
     from datasets import Dataset
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+#: How many held-out rows are answered each time.
+COUNT = 16
 COLUMNS = ("step", "n", "in_form", "low", "high", "right", "ended", "distinct")
 
 
-def choose_rows(rows: "Dataset | Sequence[dict]", count: int) -> list[dict]:
+def choose_rows(rows: "Dataset | Sequence[dict]") -> list[dict]:
     """The first few held-out rows, checked.
 
     Raises:
         CourseError: there are none, or one has no prompt.
     """
-    chosen = [rows[i] for i in range(min(count, len(rows)))]
+    chosen = [rows[i] for i in range(min(COUNT, len(rows)))]
     if not chosen:
         raise CourseError("HealthCallback got no held-out rows. Leave the argument out, or give some.")
     if any(not row.get("prompt") for row in chosen):
         raise CourseError(f"HealthCallback: a held-out row has no 'prompt'; its columns are {', '.join(chosen[0])}.")
     return chosen
-
-
-def asked_form(rows: Sequence[dict]) -> Callable[[str], bool] | None:
-    """How to recognize the course's form, if the prompts ask for it; another form this module cannot know."""
-    return in_course_form if all(tag in str(rows[0]["prompt"]) for tag in TAGS) else None
-
-
-def in_course_form(text: str) -> bool:
-    """Whether a completion is in the course's form."""
-    return split_form(text) is not None
 
 
 def take_samples(
@@ -47,7 +37,6 @@ def take_samples(
     rows: Sequence[dict],
     max_new_tokens: int,
     batch_size: int,
-    in_form: Callable[[str], bool] | None,
     template: dict | None = None,
 ) -> list[dict]:
     """Sample one completion for each row at temperature 1, leaving random numbers and mode as they were.
@@ -57,63 +46,48 @@ def take_samples(
 
     Returns:
         For each row ``prompt``, ``gold``, ``text``, and whether it is ``in_form``, ``right`` and ``ended``; None where
-        there is no form to check, or no gold answer.
+        the prompts do not ask for the course's form (no other is known here), or there is no gold answer.
     """
     import torch
 
-    samples = []
-    answered = all(isinstance(row.get("answer"), str) for row in rows)
-    with _evaluating(model), torch.random.fork_rng(), torch.inference_mode():
+    said = []
+    with sampling(model), torch.random.fork_rng(), torch.inference_mode():
         torch.manual_seed(0)
         for start in range(0, len(rows), batch_size):
-            batch = rows[start : start + batch_size]
-            texts, ended = _generate(model, tokenizer, [row["prompt"] for row in batch], max_new_tokens, template or {})
-            for row, text, end in zip(batch, texts, ended, strict=True):
-                prompt, gold = row["prompt"], row["answer"] if answered else None
-                samples.append(
-                    {
-                        "prompt": prompt if isinstance(prompt, str) else str(prompt[-1]["content"]),
-                        "gold": gold,
-                        "text": text,
-                        "in_form": in_form(text) if in_form else None,
-                        "right": is_strictly_right(text, gold) if in_form and answered else None,
-                        "ended": end,
-                    }
-                )
-    return samples
+            prompts = [row["prompt"] for row in rows[start : start + batch_size]]
+            said += _generate(model, tokenizer, prompts, max_new_tokens, template or {})
+    formed = all(tag in str(rows[0]["prompt"]) for tag in TAGS)
+    answered = all(isinstance(row.get("answer"), str) for row in rows)
+    return [_judged(row, *pair, formed, answered) for row, pair in zip(rows, said, strict=True)]
 
 
-@contextmanager
-def _evaluating(model: "PreTrainedModel") -> Iterator[None]:
-    """Put a model into evaluation mode, and afterwards back into the mode that it was in.
-
-    A model that Unsloth loaded turns gradient checkpointing off to sample, and only its ``for_training`` turns it on.
-    """
-    was_training = model.training
-    checkpointing = next(filter(None, (getattr(m, "gradient_checkpointing", False) for m in model.modules())), False)
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(was_training)
-        if was_training and hasattr(model, "for_training"):
-            model.for_training(use_gradient_checkpointing=checkpointing)
+def _judged(row: dict, text: str, ended: bool, formed: bool, answered: bool) -> dict:
+    """A sample of one row, with what can be known of it."""
+    prompt, gold = row["prompt"], row["answer"] if answered else None
+    return {
+        "prompt": prompt if isinstance(prompt, str) else str(prompt[-1]["content"]),
+        "gold": gold,
+        "text": text,
+        "in_form": split_form(text) is not None if formed else None,
+        "right": is_strictly_right(text, gold) if formed and answered else None,
+        "ended": ended,
+    }
 
 
 def _generate(
     model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", prompts: list, max_new_tokens: int, template: dict
-) -> tuple[list[str], list[bool]]:
+) -> list[tuple[str, bool]]:
     """Texts, and whether each has ended; strings are sampled from as they are, messages in the chat template."""
     plain = isinstance(prompts[0], str)
     how = dict(template, add_generation_prompt=True, tokenize=False)
     texts = prompts if plain else [tokenizer.apply_chat_template(prompt, **how) for prompt in prompts]
     inputs = tokenizer(text=texts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=plain)
     ends = dict(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
-    sampling = dict(do_sample=True, temperature=1.0, top_p=1.0, top_k=0, use_cache=True)
-    output = model.generate(**inputs.to(model.device), max_new_tokens=max_new_tokens, **sampling, **ends)
+    how = dict(do_sample=True, temperature=1.0, top_p=1.0, top_k=0, use_cache=True)
+    output = model.generate(**inputs.to(model.device), max_new_tokens=max_new_tokens, **how, **ends)
     new = output[:, inputs["input_ids"].shape[1] :]
     ended = (new == tokenizer.eos_token_id).any(dim=1).tolist()
-    return tokenizer.batch_decode(new, skip_special_tokens=True), ended
+    return list(zip(tokenizer.batch_decode(new, skip_special_tokens=True), ended, strict=True))
 
 
 def share(samples: Sequence[dict], what: str) -> float | None:
@@ -144,7 +118,7 @@ def keep(folder: Path, step: int, samples: Sequence[dict]) -> None:
         page.write("\n".join([f"=== step {step}", *map(_shown, samples)]) + "\n\n")
     row = {what: share(samples, what) for what in ("in_form", "right", "ended")}
     if row["in_form"] is not None:
-        row["low"], row["high"] = wilson(sum(sample["in_form"] for sample in samples), len(samples))
+        row["low"], row["high"] = wilson_interval(sum(sample["in_form"] for sample in samples), len(samples))
     row |= {"step": step, "n": len(samples), "distinct": distinct(samples)}
     table = folder / "checks.csv"
     pandas.DataFrame([row], columns=COLUMNS).round(3).to_csv(table, mode="a", header=not table.exists(), index=False)

@@ -8,9 +8,9 @@ from statistics import fmean, pvariance
 from . import limits
 
 
-def first(values: Sequence[float]) -> float:
-    """The mean of the first few values."""
-    return fmean(values[: limits.WINDOW])
+def first(values: Sequence[float], at: int = 0) -> float:
+    """The mean of the first few values, or of the few that begin at ``at``."""
+    return fmean(values[at : at + limits.WINDOW])
 
 
 def last(values: Sequence[float]) -> float:
@@ -126,18 +126,6 @@ def share_right(means: Sequence[float], spreads: Sequence[float]) -> float:
     return (last(means) - low) / (high - low) if high > low else 0.0
 
 
-def span(values: Sequence[float]) -> str:
+def span(values: Sequence[float], at: int = 0) -> str:
     """From first to last, in words."""
-    return f"{first(values):.3g} -> {last(values):.3g}"
-
-
-def wilson(hits: int, n: int) -> tuple[float, float]:
-    """The 95 % Wilson interval of a share.
-
-    >>> [round(end, 3) for end in wilson(190, 200)]
-    [0.91, 0.973]
-    """
-    from scipy.stats import binomtest
-
-    low, high = binomtest(hits, n).proportion_ci(method="wilson")
-    return float(low), float(high)
+    return f"{first(values, at):.3g} -> {last(values):.3g}"

@@ -1,7 +1,7 @@
 """Watch a run while it trains: say once what is wrong, keep samples, stop what is lost."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from . import limits
 from .diagnosis import judge
 from .log import Log
 from .rules import dead_rewards
-from .samples import asked_form, choose_rows, distinct, keep, share, take_samples
+from .samples import choose_rows, distinct, keep, share, take_samples
 from .stalling import Watchdog
 
 if TYPE_CHECKING:
@@ -40,12 +40,10 @@ class HealthCallback(TrainerCallback):
     Give `GRPOConfig` ``logging_steps=1``: with more, an entry is a mean over several steps, and verdicts come later.
 
     Args:
-        rows: held-out rows with ``prompt`` and, where there is one, ``answer``; None: no samples.
+        rows: held-out rows with ``prompt`` and, where there is one, ``answer``; the first 16 are answered, and the
+            form is checked where the prompts ask for the course's. None: no samples.
         every: optimizer steps between samples. One sampling takes about as long as sampling one batch
             for training does without vLLM, so that at 100 it stays below 1 % of the run.
-        count: how many rows are answered each time.
-        in_form: whether a completion (text) is in the asked form; if not given, the course's form is
-            checked where the prompts ask for it, and none elsewhere.
         correctness: names of the rewards that measure whether an answer is right; see `diagnose`.
         stop: whether a lost run is stopped.
 
@@ -58,13 +56,10 @@ class HealthCallback(TrainerCallback):
         rows: "Dataset | Sequence[dict] | None" = None,
         *,
         every: int = 100,
-        count: int = 16,
-        in_form: Callable[[str], bool] | None = None,
         correctness: Sequence[str] = (),
         stop: bool = True,
     ):
-        self.rows = choose_rows(rows, count) if rows is not None else []
-        self.in_form = in_form or (asked_form(self.rows) if self.rows else None)
+        self.rows = choose_rows(rows) if rows is not None else []
         self.every, self.correctness, self.stop = every, tuple(correctness), stop
         self.watchdog: Watchdog | None = None
 
@@ -81,6 +76,8 @@ class HealthCallback(TrainerCallback):
         self.watchdog = Watchdog(self._tell_stall, self.folder / "verdicts.txt")
         if lacks_template(first, processing_class, processing_class.name_or_path):
             self._note(state, string_prompts=1.0)
+        if args.gradient_accumulation_steps > 1:  # what to do about NaN depends on it
+            self._note(state, accumulation=float(args.gradient_accumulation_steps))
 
     def on_log(self, args, state, control, model=None, processing_class=None, **kwargs):
         """Diagnose, and say what is new."""
@@ -91,7 +88,6 @@ class HealthCallback(TrainerCallback):
             return
         if self._is_suspect(args):
             control.should_save = False  # a bad checkpoint would rotate a good one away
-            self._note_accumulation(args, state)
         for finding in self._findings():
             subjects = subjects_of(finding, self.log)
             if subjects <= self.told or is_early(finding):
@@ -113,13 +109,8 @@ class HealthCallback(TrainerCallback):
             self._note(state, stalled=self.watchdog.longest_stall)
         self.watchdog.step_ended()
         if not torch.isfinite(self.watched).all():
-            self._note_accumulation(args, state)
             self._note(state, not_finite=1.0)
-            self._tell(state, "nan: a trained weight is not a number any more")
-            self.told.add("nan")
-            control.should_save = False
-            if self.stop:
-                self._stop(args, state, control, model, processing_class)
+            control.should_save, control.should_log = False, True  # `on_log` says it, and stops the run
         elif self._samples_due(state):
             self._sample(args, state, model, processing_class)
 
@@ -133,12 +124,6 @@ class HealthCallback(TrainerCallback):
     def _note(self, state, **checks: float) -> None:
         """Add a check of the callback's own to the log."""
         state.log_history.append({"step": state.global_step, **{f"health/{name}": v for name, v in checks.items()}})
-
-    def _note_accumulation(self, args, state) -> None:
-        """The log does not hold the accumulation, and what to do about NaN depends on it."""
-        if args.gradient_accumulation_steps > 1 and not self.log.checked("accumulation"):
-            self._note(state, accumulation=float(args.gradient_accumulation_steps))
-            self._catch_up(state)
 
     def _catch_up(self, state) -> None:
         """Read what was logged since the last time."""
@@ -177,12 +162,11 @@ class HealthCallback(TrainerCallback):
         import torch
 
         most, batch = args.max_completion_length or 256, args.per_device_train_batch_size
-        how = dict(batch_size=batch, in_form=self.in_form, template=args.chat_template_kwargs)
         try:
-            samples = take_samples(model, processing_class, self.rows, most, **how)
+            samples = take_samples(model, processing_class, self.rows, most, batch, args.chat_template_kwargs)
             checks = {"distinct": distinct(samples), "heldout_format": share(samples, "in_form")}
             if self._room_wanted():
-                room = take_samples(model, processing_class, self.rows, 4 * most, **how)
+                room = take_samples(model, processing_class, self.rows, 4 * most, batch, args.chat_template_kwargs)
                 checks["ended_with_room"] = share(room, "ended")
         except torch.OutOfMemoryError:
             self._tell(state, "no memory is left to sample held-out prompts; the run goes on without samples")

@@ -1,6 +1,6 @@
 """The call itself: which checks run on what was given, and which are skipped because something is missing."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 UNRENDERED = ("no_prompt", "bad_prompt", "no_chat_template", "template_fails")
 #: Faults of the arguments with which nothing can be computed.
 UNCOUNTED = ("wrong_type", "out_of_range")
-TOO_SLOW = "too slow to try here: python -m grpo_check probe FILE.py:function takes its time"
 
 
 def preflight(arguments: "dict | GRPOConfig", *, profile: Profile | None = None, **settings: object) -> PreflightReport:
@@ -79,10 +78,6 @@ class _Seen:
         self.checked.append(what)
         self.findings += [one for some in found for one in some]
 
-    def run(self, what: str, run: Run, *checks: Callable[[Run], Iterable[Finding]]) -> None:
-        """Run some checks under one heading."""
-        self.add(what, *(check(run) for check in checks))
-
     def has(self, *codes: str) -> bool:
         """Whether one of these was found; without a code, whether any error was."""
         return any(one.code in codes or (not codes and one.severity == "error") for one in self.findings)
@@ -96,11 +91,11 @@ def checked(run: Run) -> PreflightReport:
     given, found = read(run.given, GRPOConfig)
     seen.add("names and types", found)
     run = replace(run, given=given)
-    seen.run("arguments", run, *of_arguments.CHECKS, *machine.CHECKS)
+    seen.add("arguments", *(check(run) for check in (*of_arguments.CHECKS, *machine.CHECKS)))
     if not seen.has(*UNCOUNTED):
-        seen.run("groups", run, of_arguments.groups)
+        seen.add("groups", of_arguments.groups(run))
     if not seen.has():
-        seen.run("what GRPOConfig says", run, of_arguments.refused)
+        seen.add("what GRPOConfig says", of_arguments.refused(run))
     run = _check_model(run, seen)
     _check_rows(run, seen)
     longest = _check_texts(run, seen)
@@ -134,9 +129,10 @@ def _check_rows(run: Run, seen: _Seen) -> None:
         seen.skipped["rows"] = "no train or heldout given"
         return
     if not seen.has(*UNCOUNTED, "batch", "refused"):
-        seen.run("rows", run, rows.counts)
+        seen.add("rows", rows.counts(run))
     is_read = run.rewards is None or rewards.reads_answers(run, rewards.functions(run))
-    seen.add("prompts and answers", rows.prompts(run), rows.answers(run, is_read), rows.duplicates(run))
+    found = rows.prompts(run), rows.answers(run, is_read), rows.duplicates(run), rows.leaks(run)
+    seen.add("prompts and answers", *found)
     seen.notes += rows.left_out(run)
     if run.train is None or run.heldout is None:
         seen.skipped["train against held-out"] = "one of them was not given"
@@ -147,11 +143,11 @@ def _check_texts(run: Run, seen: _Seen) -> int:
     if run.tokenizer is None:
         seen.skipped["chat template, tokens and lengths"] = "no tokenizer given"
         return 0
-    seen.run("tokenizer", run, texts.tokens, texts.template)
+    seen.add("tokenizer", texts.tokens(run), texts.template(run))
     if not seen.has("no_prompt", "bad_prompt", "no_chat_template"):
-        seen.run("the template on every prompt", run, texts.rendering)
+        seen.add("the template on every prompt", texts.rendering(run))
     if run.model:
-        seen.run("vocabulary", run, texts.vocabulary)
+        seen.add("vocabulary", texts.vocabulary(run))
     lengths = []
     if not run.train:
         seen.skipped["prompt lengths"] = "no training rows given"
@@ -170,25 +166,16 @@ def _check_rewards(run: Run, seen: _Seen) -> str:
     if run.rewards is None:
         seen.skipped["rewards"] = "none given"
         return "no rewards were given"
-    seen.run("rewards", run, rewards.weights, rewards.signatures)
-    if rewards.models(run):
-        names = ", ".join(rewards.models(run))
-        seen.skipped["the reward lab on models"] = f"{names}: a model is loaded by TRL and not tried here"
+    seen.add("rewards", rewards.weights(run), rewards.signatures(run))
+    models = [one if isinstance(one, str) else type(one).__name__ for one in run.rewards if rewards.is_model(one)]
+    if models:
+        seen.skipped["the reward lab on models"] = f"{', '.join(models)}: a model is loaded by TRL and not tried here"
     if not rewards.functions(run):
         return "none of them is a function"
-    reason = _why_no_lab(run, seen)
+    reason = _why_no_lab(run, seen) or _try_in_the_lab(run, seen)
     if reason:
         seen.skipped["the reward lab"] = reason
-        return reason
-    try:
-        with time_limit(rewards.LAB_SECONDS):
-            found, note = rewards.in_the_lab(run)
-    except OutOfTimeError:
-        seen.skipped["the reward lab"] = f"it took over {rewards.LAB_SECONDS:g} s; {TOO_SLOW}"
-        return ""
-    seen.add("the reward lab", found)
-    seen.notes.append(f"{note}.")
-    return ""
+    return reason
 
 
 def _why_no_lab(run: Run, seen: _Seen) -> str:
@@ -198,19 +185,24 @@ def _why_no_lab(run: Run, seen: _Seen) -> str:
     if seen.has("reward_weights", "not_a_reward", "reward_takes_no_more", "missing_column"):
         return "TRL could not call the rewards as they are"
     rest = [missing_columns(parameters_of(reward), [run.answer_column]) for reward in rewards.functions(run)]
-    if run.train is None and any(rest):
-        return "a reward asks for columns, and no training rows were given"
-    slow = ", ".join(rewards.too_slow(run))
-    return f"{slow} took over {rewards.SECONDS_FOR_ONE} s per completion; {TOO_SLOW}" if slow else ""
+    return "a reward asks for columns, and no training rows were given" if run.train is None and any(rest) else ""
+
+
+def _try_in_the_lab(run: Run, seen: _Seen) -> str:
+    """Try the rewards; why that was given up, or ""."""
+    try:
+        with time_limit(rewards.LAB_SECONDS):
+            found, note = rewards.in_the_lab(run)
+    except OutOfTimeError:
+        return f"it took over {rewards.LAB_SECONDS:g} s; python -m grpo_check probe FILE.py:function takes its time"
+    seen.add("the reward lab", found)
+    seen.notes.append(note)
+    return ""
 
 
 def _check_memory(run: Run, seen: _Seen, longest: int) -> Estimate | None:
     """The estimate, if all that it needs is known and sound; prompts as long as the longest that will be seen."""
-    missing = [] if run.model else ["the model"]
-    missing += [] if run.lora_rank is not None else ["lora_rank (0: all weights), or a profile"]
-    problem = f"not known: {', '.join(missing)}" if missing else ""
-    if not problem and seen.has(*UNCOUNTED):
-        problem = "the arguments have to be fixed first"
+    problem = _why_no_estimate(run, seen)
     limit = run.max_prompt_length
     try:
         estimate = None if problem else machine.estimate(run, min(longest or limit or 256, limit or longest or 256))
@@ -221,3 +213,11 @@ def _check_memory(run: Run, seen: _Seen, longest: int) -> Estimate | None:
         return None
     seen.add("memory and minutes", machine.memory(run, estimate))
     return estimate
+
+
+def _why_no_estimate(run: Run, seen: _Seen) -> str:
+    """What an estimate lacks, "" if nothing."""
+    missing = [] if run.model else ["the model"]
+    missing += [] if run.lora_rank is not None else ["lora_rank (0: all weights), or a profile"]
+    fixed_first = "the arguments have to be fixed first" if seen.has(*UNCOUNTED) else ""
+    return f"not known: {', '.join(missing)}" if missing else fixed_first

@@ -10,8 +10,8 @@ Keys are those of TRL's `GRPOConfig`, `ModelConfig`, `GRPOScriptArguments` and `
 of ``accelerate launch``.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,17 +33,6 @@ OF_TRL = ("accuracy_reward", "reasoning_accuracy_reward", "think_format_reward",
 #: Datasets that come with the course, and how many rows of each split are looked at.
 OF_THE_COURSE = ("addition", "gsm8k")
 TRAIN_ROWS, HELDOUT_ROWS = 2000, 200
-
-
-@dataclass(frozen=True)
-class Choices:
-    """What the command line says; it wins over the file."""
-
-    model: str = ""
-    train: str = ""
-    heldout: str = ""
-    rewards: tuple[str, ...] = ()
-    gpu: str = ""
 
 
 def read_config_file(path: Path) -> dict:
@@ -71,25 +60,45 @@ def read_config_file(path: Path) -> dict:
     return config
 
 
-def preflight_file(path: Path, choices: Choices | None = None) -> PreflightReport:
+def preflight_file(
+    path: Path, *, model: str = "", train: str = "", heldout: str = "", rewards: Sequence[str] = (), gpu: str = ""
+) -> PreflightReport:
     """`preflight` on a YAML file and what it names.
 
     Args:
         path: the file.
-        choices: model, files of rows, rewards and GPU that win over it.
+        model, train, rewards: in place of the file's model, dataset and ``reward_funcs``.
+        heldout: a file of held-out rows; of the course's datasets the test split if not given.
+        gpu: that the run is for, if not this machine's.
 
     Raises:
         CourseError: the file, or one of the files it names, cannot be read.
     """
-    choices, config, folder = choices or Choices(), read_config_file(path), path.parent
+    config, folder, skipped = read_config_file(path), path.parent, {}
     keys, found = read_keys(config)
-    names = choices.rewards or keys.get("reward_funcs") or []
-    unread = not names and bool(config.get("reward_funcs"))
-    names = [_found(name, folder) for name in names]
+    names = [_found(name, folder) for name in rewards or keys.get("reward_funcs") or []]
     near = [one for name in names for one in folders_of(name)]
     with imports_from(*near, Path.cwd(), folder):  # a reward may import its neighbors only when it is called
-        rewards = None if unread else [reward_named(name) for name in names]
-        return _report(keys, choices, folder, rewards, found)
+        functions = [reward_named(name) for name in names]
+        rows = _datasets(keys, train, heldout, folder, skipped)
+        name = model or keys.get("model_name_or_path") or ""
+        report = preflight(
+            _training(keys),
+            model=name,
+            tokenizer=_tokenizer(name, skipped),
+            train=rows[0],
+            heldout=rows[1],
+            rewards=_judges(keys) + functions if names or not config.get("reward_funcs") else None,
+            gpu=gpu or None,
+            load_in_4bit=keys.get("load_in_4bit", False),
+            lora_rank=keys.get("lora_r", 16) if keys.get("use_peft") else 0,
+            dtype=keys.get("dtype", "float32"),
+            backend="transformers",  # trl grpo does not use Unsloth
+            answer_column=_answer_column(rows[0]),
+            processes=keys.get("num_processes"),
+        )
+    findings = in_order([*found, *_model_keys(keys), *report.findings])
+    return replace(report, findings=findings, skipped={**skipped, **report.skipped})
 
 
 def read_keys(config: dict) -> tuple[dict, list[Finding]]:
@@ -103,30 +112,6 @@ def read_keys(config: dict) -> tuple[dict, list[Finding]]:
     of_launch -= {one.name for kind in kinds for one in fields(kind)}
     usable, found = read({name: one for name, one in config.items() if name not in of_launch}, *kinds, from_yaml=True)
     return {**usable, **{name: one for name, one in config.items() if name in of_launch}}, found
-
-
-def _report(keys: dict, choices: Choices, folder: Path, rewards: list | None, found: list[Finding]) -> PreflightReport:
-    """The report on the keys of a file in a folder; its rewards are loaded already."""
-    skipped, name = {}, choices.model or keys.get("model_name_or_path") or ""
-    train, heldout = _datasets(keys, choices, folder, skipped)
-    judge = [keys["reward_model_name_or_path"]] if keys.get("reward_model_name_or_path") else []
-    report = preflight(
-        _training(keys),
-        model=name,
-        tokenizer=_tokenizer(name, skipped),
-        train=train,
-        heldout=heldout,
-        rewards=None if rewards is None else [*judge, *rewards],
-        gpu=choices.gpu or None,
-        load_in_4bit=keys.get("load_in_4bit", False),
-        lora_rank=keys.get("lora_r", 16) if keys.get("use_peft") else 0,
-        dtype=keys.get("dtype", "float32"),
-        backend="transformers",  # trl grpo does not use Unsloth
-        answer_column=_answer_column(train),
-        processes=keys.get("num_processes"),
-    )
-    findings = in_order([*found, *_model_keys(keys), *report.findings])
-    return replace(report, findings=findings, skipped={**skipped, **report.skipped})
 
 
 def _training(keys: dict) -> dict:
@@ -166,12 +151,17 @@ def _tokenizer(name: str, skipped: dict) -> "PreTrainedTokenizerBase | None":
         return None
 
 
-def _datasets(keys: dict, choices: Choices, folder: Path, skipped: dict) -> tuple:
+def _judges(keys: dict) -> list[str]:
+    """The reward model, of which TRL's script takes one."""
+    return [keys["reward_model_name_or_path"]] if keys.get("reward_model_name_or_path") else []
+
+
+def _datasets(keys: dict, train: str, heldout: str, folder: Path, skipped: dict) -> tuple:
     """Training and held-out rows, from files or from the course's own datasets."""
-    name = choices.train or keys.get("dataset_name") or ""
-    heldout = choices.heldout or (name if name in OF_THE_COURSE else "")
+    name = train or keys.get("dataset_name") or ""
+    heldout = heldout or (name if name in OF_THE_COURSE else "")
     held = read_rows(heldout, folder, "test", HELDOUT_ROWS) if heldout else None
-    if choices.train or name in OF_THE_COURSE or _find(name, folder):
+    if train or name in OF_THE_COURSE or _find(name, folder):
         return read_rows(name, folder, "train", TRAIN_ROWS), held
     missing = f"{name!r} is not a file here, and nothing is downloaded" if name else "the file has no dataset_name"
     skipped["the dataset"] = f"{missing}; --train FILE gives one"

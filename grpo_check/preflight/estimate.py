@@ -6,7 +6,6 @@ measured against real runs (docs/preflight.md); on a GPU they were never run.
 
 from dataclasses import dataclass
 
-from grpo_utils.errors import CourseError
 from grpo_utils.profiles import BACKENDS, Gpu, check_choice
 
 from .sizes import Sizes
@@ -80,25 +79,8 @@ def nearest_hardware(gpu: Gpu) -> str:
     return "h100" if gpu.capability >= 9.0 and gpu.memory_gib >= 70 else "a100" if gpu.memory_gib >= 38 else "l4"
 
 
-class _Uncertain:
-    """A figure with a range: by the factor that the estimate may be off."""
-
-    middle: float
-    factor: float
-
-    @property
-    def low(self) -> float:
-        """The figure if the estimate is too high by the known error."""
-        return self.middle / self.factor
-
-    @property
-    def high(self) -> float:
-        """The figure if the estimate is too low by the known error."""
-        return self.middle * self.factor
-
-
 @dataclass(frozen=True)
-class Memory(_Uncertain):
+class Memory:
     """Estimated memory in bytes: parts that stay, and the two phases of which the larger one counts."""
 
     parts: dict[str, float]
@@ -111,8 +93,15 @@ class Memory(_Uncertain):
         """The peak in GiB."""
         return (sum(self.parts.values()) + max(self.generating, self.learning)) / GIB
 
-    middle = gib
-    factor = property(lambda self: MEMORY_FACTOR[self.device])
+    @property
+    def low(self) -> float:
+        """The peak if the estimate is too high by the known error."""
+        return self.gib / MEMORY_FACTOR[self.device]
+
+    @property
+    def high(self) -> float:
+        """The peak if the estimate is too low by the known error."""
+        return self.gib * MEMORY_FACTOR[self.device]
 
     def __str__(self) -> str:
         """The peak as a range, and what it consists of."""
@@ -123,7 +112,7 @@ class Memory(_Uncertain):
 
 
 @dataclass(frozen=True)
-class Minutes(_Uncertain):
+class Minutes:
     """Estimated minutes of training, evaluation and saving not counted."""
 
     generating: float
@@ -135,13 +124,11 @@ class Minutes(_Uncertain):
         """Generating and learning together."""
         return self.generating + self.learning
 
-    middle = total
-    factor = property(lambda self: MINUTES_FACTOR[self.device])
-
     def __str__(self) -> str:
         """The minutes as a range, and what they consist of."""
         each, unit, ten = (1, "minutes", 10) if self.total >= 1 else (60, "seconds", 1 / 6)
-        figures = (self.low, self.high, self.generating, self.learning)
+        factor = MINUTES_FACTOR[self.device]
+        figures = (self.total / factor, self.total * factor, self.generating, self.learning)
         low, high, generating, learning = (f"{each * one:.{int(self.total < ten)}f}" for one in figures)
         return f"{low} to {high} {unit} of training (generating {generating}, learning {learning})"
 
@@ -216,12 +203,11 @@ def estimate_memory(
     ('3.4', '0.67')
 
     Raises:
-        CourseError: an unknown dtype or device, or a size below 1.
+        CourseError: an unknown dtype, device or backend.
     """
     check_choice("dtype", dtype, tuple(BYTES))
     check_choice("device", device, tuple(OVERHEAD))
     check_choice("backend", backend, BACKENDS)
-    _check_sizes(batch, generated_at_once, completion_tokens)
     width = BYTES[dtype]
     base = sizes.linear * (NF4_BYTES if load_in_4bit else width) + sizes.other * width
     parts = {
@@ -235,11 +221,6 @@ def estimate_memory(
     logits = LOGITS_COPIES[device] * 4 * with_logits * (completion_tokens + 1) * sizes.vocabulary
     learning = logits + _activations(sizes, batch * length, width, gradient_checkpointing)
     return Memory(parts, _cache(sizes, generated_at_once, length, width), learning, device)
-
-
-def _check_sizes(*sizes: int) -> None:
-    if min(sizes) < 1:
-        raise CourseError(f"batch, generated_at_once and completion_tokens are {sizes}; each should be 1 or more.")
 
 
 def _trained(sizes: Sizes, rank: int, optim: str, width: int) -> float:
@@ -305,11 +286,10 @@ def estimate_minutes(
     ('19', '8')
 
     Raises:
-        CourseError: unknown hardware or dtype, or a size below 1.
+        CourseError: unknown hardware or dtype.
     """
     check_choice("hardware", hardware, tuple(HARDWARE))
     check_choice("dtype", dtype, tuple(BYTES))
-    _check_sizes(completions_per_step, generated_at_once, completion_tokens)
     machine, length = HARDWARE[hardware], prompt_tokens + completion_tokens
     rounds = steps * completions_per_step / generated_at_once / num_iterations
     decoding = completion_tokens * _decoding_step(sizes, machine, generated_at_once, length, BYTES[dtype], load_in_4bit)

@@ -65,12 +65,13 @@ def on_gpu(run: Run) -> Iterator[Finding]:
 
 def _loaded_in(run: Run) -> str | None:
     """The type in which the model is loaded: as TRL is told in model_init_kwargs, else as it was said."""
-    return dtype_name(run.model_kwargs.get("dtype") or run.model_kwargs.get("torch_dtype")) or run.dtype
+    loading = run.options("model_init_kwargs")
+    return dtype_name(loading.get("dtype") or loading.get("torch_dtype")) or run.dtype
 
 
 def attention(run: Run) -> Iterator[Finding]:
     """FlashAttention 2 where it cannot run."""
-    if run.model_kwargs.get("attn_implementation") != "flash_attention_2":
+    if run.options("model_init_kwargs").get("attn_implementation") != "flash_attention_2":
         return
     why = ""
     if run.on_cpu or run.gpu.capability < AMPERE:

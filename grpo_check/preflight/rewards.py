@@ -8,20 +8,18 @@ from grpo_utils.rewards import reward_name
 
 from ..findings import Finding
 from ..reward_lab import probe
-from ..reward_lab.calling import PROVIDED, call, missing_columns, parameters_of
-from ..reward_lab.forms import FORMS
-from ..reward_lab.matrix import Case, clean_case
+from ..reward_lab.calling import PROVIDED, missing_columns, parameters_of
 from ..reward_lab.report import shown
 from .report import finding
-from .rows import column, columns_of, first_rows
+from .rows import column, columns_of, first
 from .run import Run
 
 #: Rows whose answers and columns a reward is probed with.
 MOST_GOLDS = 4
 #: Rows among which different gold answers are looked for.
 MOST_LOOKED_AT = 1000
-#: Seconds that one completion may take a reward, and the whole lab, before it is left out.
-SECONDS_FOR_ONE, LAB_SECONDS = 0.1, 30.0
+#: Seconds that the lab may take before it is left out.
+LAB_SECONDS = 30.0
 #: How the lab shows the message without content, which TRL makes of a tool call alone.
 NO_CONTENT = shown(None)
 #: Faults that the lab can know only of a reward that compares with a gold answer.
@@ -35,15 +33,11 @@ FIX_GUESS = (
 
 def functions(run: Run) -> list[Callable]:
     """The rewards that are functions; a model or the name of one is loaded by TRL and cannot be tried here."""
-    return [reward for reward in run.rewards if callable(reward) and not _is_model(reward)]
+    return [reward for reward in run.rewards if callable(reward) and not is_model(reward)]
 
 
-def models(run: Run) -> list[str]:
-    """The names of the rewards that are models."""
-    return [one if isinstance(one, str) else type(one).__name__ for one in run.rewards if _is_model(one)]
-
-
-def _is_model(reward: object) -> bool:
+def is_model(reward: object) -> bool:
+    """Whether TRL loads or calls it as a reward model."""
     from torch import nn
 
     return isinstance(reward, str | nn.Module)
@@ -70,7 +64,7 @@ def signatures(run: Run) -> Iterator[Finding]:
     """Signatures: TRL calls with keywords, and gives every column and more to each reward."""
     given = [*PROVIDED, *_columns_given(run)]
     for reward in run.rewards:
-        if _is_model(reward):
+        if is_model(reward):
             continue
         try:
             parameters = parameters_of(reward)
@@ -109,19 +103,6 @@ def reads_answers(run: Run, rewards: list[Callable]) -> bool:
     return any(run.answer_column in inspect.signature(reward).parameters for reward in rewards)
 
 
-def too_slow(run: Run) -> list[str]:
-    """The rewards that take too long for two completions; a first call that loads something is not counted."""
-    gold, columns = first_row(run)
-    cases = [clean_case(FORMS[0], str(gold)), Case("another", "odd", "I do not know.")]
-    cases, slow = [case._replace(columns=columns) for case in cases], SECONDS_FOR_ONE * len(cases)
-    return [reward_name(reward) for reward in functions(run) if _takes_over(slow, reward, cases, run.chat)]
-
-
-def _takes_over(seconds: float, reward: Callable, cases: list[Case], chat: bool) -> bool:
-    first = call(reward, cases, chat)
-    return first.seconds > seconds and (first.code == "slow" or call(reward, cases, chat).seconds > seconds)
-
-
 def in_the_lab(run: Run) -> tuple[list[Finding], str]:
     """What the reward lab finds with a few gold answers of the rows; each reward on its own, then their sum."""
     subjects, (answers, columns) = functions(run), sample(run)
@@ -139,7 +120,7 @@ def in_the_lab(run: Run) -> tuple[list[Finding], str]:
     named = dict(zip(report.judged, subjects, strict=False))  # the last one judged is their sum
     about = [(fault, [named[fault.subject]] if fault.subject in named else subjects) for fault in report.findings]
     found = [_from_lab(run, fault, some) for fault, some in about if fault.code != other_kind]
-    return found, f"the lab tried {len(report.scored)} completions"
+    return found, f"the lab tried {len(report.scored)} completions."
 
 
 def _from_lab(run: Run, fault: Finding, about: list[Callable]) -> Finding:
@@ -165,15 +146,13 @@ def sample(run: Run) -> tuple[list | None, dict]:
     """Gold answers of the first rows that have one, each once, and their other columns."""
     if not run.train:
         return None, {}
-    names, few = _columns_given(run), first_rows(run.train, MOST_LOOKED_AT)
-    golds = column(few, run.answer_column) if run.answer_column in names else []
-    chosen = {
-        str(gold): number for number, gold in reversed([*enumerate(golds)]) if gold is not None and str(gold).strip()
-    }
-    indices = sorted(chosen.values())[:MOST_GOLDS]
-    kept = [run.train[number] for number in indices or range(min(MOST_GOLDS, len(few)))]  # images too: these only
-    answers = [row.get(run.answer_column) for row in kept] if indices else None
-    return answers, {name: [row.get(name) for row in kept] for name in names if name != run.answer_column}
+    name, looked_at = run.answer_column, first(run.train, MOST_LOOKED_AT)
+    golds = dict(zip(looked_at, column(run.train, name, looked_at), strict=True))
+    texts = {index: str(gold) for index, gold in golds.items() if gold is not None and str(gold).strip()}
+    indices = sorted({text: index for index, text in reversed(texts.items())}.values())
+    kept = [run.train[index] for index in (indices or looked_at)[:MOST_GOLDS]]  # images too: these only
+    others = [one for one in _columns_given(run) if one != name]
+    return [row[name] for row in kept] if indices else None, {one: [row.get(one) for row in kept] for one in others}
 
 
 def first_row(run: Run) -> tuple[object, dict]:

@@ -24,18 +24,6 @@ IMAGES = {"image", "images"}
 CHAT_NAMES = {"instruct", "chat", "it", "tiny"}
 
 
-def take(rows: "Rows", indices: range) -> "Rows":
-    """Some rows, of a Dataset or a list."""
-    return [rows[index] for index in indices] if isinstance(rows, list) else rows.select(indices)
-
-
-def column(rows: "Rows", name: str) -> list:
-    """All values of a column; None where a row lacks it."""
-    if isinstance(rows, list):
-        return [row.get(name) for row in rows]
-    return rows.select_columns([name])[:][name] if name in rows.column_names else [None] * len(rows)
-
-
 def columns_of(rows: "Rows | None") -> list[str]:
     """The names of the columns; of a list of rows those of the first."""
     if isinstance(rows, list) or rows is None:
@@ -43,9 +31,16 @@ def columns_of(rows: "Rows | None") -> list[str]:
     return rows.column_names
 
 
-def first_rows(rows: "Rows", most: int) -> "Rows":
-    """So many rows from the start."""
-    return take(rows, range(min(most, len(rows))))
+def column(rows: "Rows", name: str, indices: range) -> list:
+    """The values of a column in some rows, without reading the other columns; None where a row lacks it."""
+    if isinstance(rows, list):
+        return [rows[index].get(name) for index in indices]
+    return rows.select_columns([name])[indices][name] if name in rows.column_names else [None] * len(indices)
+
+
+def first(rows: "Rows", most: int) -> range:
+    """The numbers of at most so many rows from the start."""
+    return range(min(most, len(rows)))
 
 
 def spread(rows: "Rows", most: int = MOST_ROWS) -> range:
@@ -88,32 +83,33 @@ def prompts(run: Run) -> Iterator[Finding]:
     """Prompts that are missing, plain text, or not messages: the first of each split, and how many are like it."""
     for said, rows in _splits(run):
         indices = spread(rows)
-        values = column(take(rows, indices), "prompt")
-        problems = [(index, _problem(run, value)) for index, value in zip(indices, values, strict=True)]
-        problems = [(index, problem) for index, problem in problems if problem]
-        if problems:
-            index, (code, severity) = problems[0]
-            more = sum(problem[0] == code for _, problem in problems) - 1
-            where = f"{said} row {index}" + (f" and {more} more" if more else "")
+        codes = [_code(run, value) for value in column(rows, "prompt", indices)]
+        faulty = [(index, code) for index, code in zip(indices, codes, strict=True) if code]
+        if faulty:
+            index, code = faulty[0]
             what, why, fix = _words(code, rows[index].get("prompt"), columns_of(rows))
+            severity = "warning" if code == "string_prompt" and not _is_chat_model(run.name) else ""
+            where = _counted(said, index, codes.count(code))
             yield finding(code, f"{where}: {what}", why, fix, severity=severity)
 
 
-def _problem(run: Run, value: object) -> tuple[str, str] | None:
-    """The code of what is wrong with one prompt, and its severity if it is not that of the code."""
+def _counted(said: str, index: int, count: int) -> str:
+    """The first of some rows, and how many more there are."""
+    return f"{said} row {index}" + (f" and {count - 1} more" if count > 1 else "")
+
+
+def _code(run: Run, value: object) -> str:
+    """The code of what is wrong with one prompt, "" if nothing is."""
     if isinstance(value, str) and value.strip():
-        return _text_problem(run, value)
+        return "string_prompt" if run.tokenizer is not None and lacks_template(value, run.tokenizer, run.name) else ""
     if not value or isinstance(value, str):
-        return "no_prompt", ""
-    return None if isinstance(value, list) and all(map(_is_message, value)) else ("bad_prompt", "")
+        return "no_prompt"
+    return "" if isinstance(value, list) and all(map(_is_message, value)) else "bad_prompt"
 
 
-def _text_problem(run: Run, text: str) -> tuple[str, str] | None:
-    """Whether a text should have been messages: not if somebody has written the chat template into it already."""
-    if run.tokenizer is None or not lacks_template(text, run.tokenizer, run.name):
-        return None
-    parts = set(re.split(r"[-_./]", run.name.lower().rpartition("/")[2]))
-    return "string_prompt", "" if not run.name or parts & CHAT_NAMES else "warning"
+def _is_chat_model(name: str) -> bool:
+    """Whether a model was trained to chat by its name; a model without a name is taken for one."""
+    return not name or bool(CHAT_NAMES & {*re.split(r"[-_./]", name.lower().rpartition("/")[2])})
 
 
 def _is_message(turn: object) -> bool:
@@ -145,23 +141,22 @@ def answers(run: Run, is_read: bool) -> Iterator[Finding]:
     for said, rows in _splits(run) if is_read else []:
         if name not in columns_of(rows):
             continue
-        indices = spread(rows)
-        values = dict(zip(indices, column(take(rows, indices), name), strict=True))
-        missing = [index for index, value in values.items() if value is None or not str(value).strip()]
+        golds = dict(zip(spread(rows), column(rows, name, spread(rows)), strict=True))
+        missing = {index: gold for index, gold in golds.items() if gold is None or not str(gold).strip()}
+        numbers = {index: gold for index, gold in golds.items() if isinstance(gold, int | float)}
         if missing:
             why = "no completion can be right there: the row teaches nothing, or pays what it should not."
             fix = f"rows.filter(lambda row: row[{name!r}] is not None and str(row[{name!r}]).strip() != '')."
-            yield finding("bad_answer", _which(said, missing, values, name), why, fix)
-        numbers = [index for index, value in values.items() if isinstance(value, int | float)]
+            yield finding("bad_answer", _which(said, missing, golds, name), why, fix)
         if numbers:
             why = "most rewards compare text, and 7 is not '7'; the lab has tried yours with it."
             fix = f"rows.map(lambda row: {{{name!r}: str(row[{name!r}])}})."
-            yield finding("answer_not_text", _which(said, numbers, values, name), why, fix)
+            yield finding("answer_not_text", _which(said, numbers, golds, name), why, fix)
 
 
-def _which(said: str, indices: list[int], values: dict, name: str) -> str:
-    more = f" and {len(indices) - 1} more" if len(indices) > 1 else ""
-    return f"{said} row {indices[0]}{more} of {len(values)}: {name} is {_shorten(values[indices[0]])}."
+def _which(said: str, found: dict, golds: dict, name: str) -> str:
+    index, gold = next(iter(found.items()))
+    return f"{_counted(said, index, len(found))} of {len(golds)}: {name} is {_shorten(gold)}."
 
 
 def key(prompt: object, answer: object = "") -> str:
@@ -179,35 +174,36 @@ def key(prompt: object, answer: object = "") -> str:
 
 
 def _keys(rows: "Rows", with_answers: str) -> list[str]:
-    """The keys of rows that have a prompt; of the answers too where a column is named."""
-    golds = column(rows, with_answers) if with_answers else [""] * len(rows)
-    return [key(prompt, gold) for prompt, gold in zip(column(rows, "prompt"), golds, strict=True) if prompt]
+    """The keys of the first rows that have a prompt; of the answers too where a column is named."""
+    indices = first(rows, MOST_COMPARED)
+    golds = column(rows, with_answers, indices) if with_answers else [""] * len(indices)
+    return [key(prompt, gold) for prompt, gold in zip(column(rows, "prompt", indices), golds, strict=True) if prompt]
 
 
 def duplicates(run: Run) -> Iterator[Finding]:
-    """The same row twice in training, and held-out rows that are trained on; not where images tell them apart."""
+    """The same row twice in training; not where images tell them apart."""
     if not run.train or IMAGES & {*columns_of(run.train)}:
         return
-    train, answer = first_rows(run.train, MOST_COMPARED), run.answer_column
-    seen = Counter(_keys(train, answer if answer in columns_of(train) else ""))
-    twice = [one for one, number in seen.items() if number > 1]
+    seen = Counter(_keys(run.train, run.answer_column if run.answer_column in columns_of(run.train) else ""))
+    twice = {one: number - 1 for one, number in seen.items() if number > 1}
     if twice:
-        extra = sum(seen[one] - 1 for one in twice)
-        what = f"{extra} of {len(train)} training rows repeat another's prompt and answer, such as"
+        of = f"{sum(twice.values())} of {len(first(run.train, MOST_COMPARED))} training rows"
+        what = f"{of} repeat another's prompt and answer, such as {_shorten(next(iter(twice)))}."
         why = "they count more than the others."
-        yield finding("duplicates", f"{what} {_shorten(twice[0])}.", why, "Drop them, unless they are intended.")
-    if run.heldout:
-        yield from _leaked(train, first_rows(run.heldout, MOST_COMPARED), answer)
+        yield finding("duplicates", what, why, "Drop them, unless they are intended.")
 
 
-def _leaked(train: "Rows", heldout: "Rows", answer: str) -> Iterator[Finding]:
-    """Held-out rows that are among the training rows."""
-    answer = answer if answer in columns_of(train) and answer in columns_of(heldout) else ""
-    seen = {*_keys(train, answer)}
-    leaked = [one for one in _keys(heldout, answer) if one in seen]
+def leaks(run: Run) -> Iterator[Finding]:
+    """Held-out rows that are among the training rows; not where images tell them apart."""
+    if not run.train or not run.heldout or IMAGES & {*columns_of(run.train)}:
+        return
+    answer = run.answer_column if run.answer_column in {*columns_of(run.train)} & {*columns_of(run.heldout)} else ""
+    seen = {*_keys(run.train, answer)}
+    leaked = [one for one in _keys(run.heldout, answer) if one in seen]
     if leaked:
         of = f"row['prompt'], row[{answer!r}]" if answer else "row['prompt']"
-        what = f"{len(leaked)} of {len(heldout)} held-out prompts are trained on, such as {_shorten(leaked[0])}."
+        share = f"{len(leaked)} of {len(first(run.heldout, MOST_COMPARED))} held-out prompts"
+        what = f"{share} are trained on, such as {_shorten(leaked[0])}."
         why = "the evaluation would measure memory there (case and spaces were ignored)."
         fix = (
             f"from grpo_check.preflight.rows import key; seen = {{key({of}) for row in heldout}}; "
@@ -219,7 +215,3 @@ def _leaked(train: "Rows", heldout: "Rows", answer: str) -> Iterator[Finding]:
 def _shorten(value: object, longest: int = LONGEST_SHOWN) -> str:
     text = repr(value)
     return text if len(text) <= longest else f"{text[:longest]}…"
-
-
-#: The checks of prompts; `counts` and `answers` need to know more.
-CHECKS = (prompts, duplicates)

@@ -1,5 +1,6 @@
 """The run that is planned: what was given to a preflight, with TRL's defaults behind it."""
 
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from grpo_utils.errors import CourseError
 from grpo_utils.profiles import BACKENDS, Gpu, Profile, check_choice, find_gpus
 
 from .estimate import HARDWARE
-from .values import defaults_of
+from .values import LARGEST, defaults_of
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -91,7 +92,7 @@ class Run:
     def steps_per_generation(self) -> int:
         """Forward passes for which one generation lasts, as `GRPOConfig` derives it."""
         if self["steps_per_generation"] is None and self["generation_batch_size"]:
-            return self["generation_batch_size"] // (self["per_device_train_batch_size"] * self.processes)
+            return max(1, self["generation_batch_size"] // (self["per_device_train_batch_size"] * self.processes))
         return self["steps_per_generation"] or self["gradient_accumulation_steps"]
 
     @property
@@ -104,10 +105,13 @@ class Run:
         """The model's name, or "" if only its configuration is known."""
         return self.model if isinstance(self.model, str) else ""
 
-    @property
-    def model_kwargs(self) -> dict:
-        """What TRL gives to the model's loader."""
-        return self["model_init_kwargs"] if isinstance(self["model_init_kwargs"], dict) else {}
+    def options(self, name: str) -> dict:
+        """An argument that holds options, which `GRPOConfig` takes as JSON too; `refused` reports other text."""
+        try:
+            value = json.loads(self[name]) if isinstance(self[name], str) else self[name]
+        except json.JSONDecodeError:
+            return {}
+        return value if isinstance(value, dict) else {}
 
     @property
     def chat(self) -> bool:
@@ -125,10 +129,9 @@ def plan(arguments: "dict | GRPOConfig", profile: Profile | None, settings: dict
     of_profile = {name: vars(profile)[name] for name in OF_PROFILE} if profile else {}
     known = of_profile | {name: value for name, value in settings.items() if value is not None}
     known["gpu"] = _find_gpu(known.get("gpu"), profile)
-    known["processes"] = known.get("processes") or _world_size()
+    known["processes"] = known.get("processes") or int(os.environ.get("WORLD_SIZE", "1"))
     known["dtype"] = dtype_name(known.get("dtype"))
-    if isinstance(known.get("model"), Path):
-        known["model"] = str(known["model"])
+    known["model"] = str(known["model"]) if isinstance(known.get("model"), Path) else known.get("model", "")
     if not isinstance(known.get("rewards", []), list | tuple):
         known["rewards"] = [known["rewards"]]
     return Run(dict(arguments) if isinstance(arguments, dict) else _arguments_of(arguments), **known)
@@ -158,27 +161,12 @@ def _find_gpu(gpu: Gpu | str | None, profile: Profile | None) -> Gpu | None:
     return next(iter(find_gpus()), HARDWARE[profile.name].gpu if profile else None)
 
 
-def _world_size() -> int:
-    text = os.environ.get("WORLD_SIZE", "1")
-    if not text.strip().isdecimal() or int(text) < 1:
-        raise CourseError(f"The variable WORLD_SIZE is {text!r}; it should be the number of processes, or not be set.")
-    return int(text)
-
-
 def check_given(given: dict) -> None:
     """Raise a CourseError at the first value that cannot be checked."""
     from datasets import Dataset
     from transformers import PretrainedConfig, PreTrainedTokenizerBase, TrainingArguments
 
-    def is_rows(value: object) -> bool:
-        return isinstance(value, Dataset) or (isinstance(value, list) and all(isinstance(row, dict) for row in value))
-
-    def is_count(value: object, least: int = 1) -> bool:
-        return isinstance(value, int) and not isinstance(value, bool) and value >= least
-
-    def are_texts(value: object) -> bool:
-        return isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
-
+    count = "a whole number, {} or more"
     rows = "a datasets.Dataset (one split) or a list of rows; of a streamed dataset a part: list(rows.take(1000))"
     wanted = {
         "arguments": ((dict, TrainingArguments), "a dict of GRPOConfig's arguments, or a GRPOConfig"),
@@ -186,20 +174,22 @@ def check_given(given: dict) -> None:
         "model": ((str, Path, PretrainedConfig), "a model's name, folder or configuration"),
         "tokenizer": (PreTrainedTokenizerBase, "a tokenizer (a processor's is processor.tokenizer)"),
         "gpu": ((Gpu, str), f"a Gpu, as find_gpus() gives them, or one of {', '.join(HARDWARE)}"),
-        "train": (is_rows, rows),
-        "heldout": (is_rows, rows),
-        "load_in_4bit": (bool, "True or False"),
-        "lora_rank": (lambda value: is_count(value, 0), "a whole number, 0 or more"),
-        "max_prompt_length": (is_count, "a whole number, 1 or more"),
-        "processes": (is_count, "a whole number, 1 or more"),
-        "tags": (are_texts, "four texts, around the reasoning and around the answer, or ()"),
-        "answer_column": (str, "the name of a column"),
+        "train": ((Dataset, list), rows),
+        "heldout": ((Dataset, list), rows),
+        "lora_rank": (range(0, LARGEST), count.format(0)),
+        "max_prompt_length": (range(1, LARGEST), count.format(1)),
+        "processes": (range(1, LARGEST), count.format(1)),
     }
-    for name, (test, what) in wanted.items():
-        value = given.get(name)
-        right = isinstance(value, test) if isinstance(test, type | tuple) else test(value)
-        if value is not None and not right:
-            raise CourseError(f"{name}={value!r:.80} should be {what}.")
+    for name, (kinds, what) in wanted.items():
+        if given.get(name) is not None and not _fits(given[name], kinds):
+            raise CourseError(f"{name}={given[name]!r:.80} should be {what}.")
     check_choice("backend", given.get("backend", BACKENDS[0]), BACKENDS)
     if isinstance(given.get("gpu"), str):
         check_choice("gpu", given["gpu"], tuple(HARDWARE))
+
+
+def _fits(value: object, kinds: "type | tuple | range") -> bool:
+    """Whether a value is within a range or of one of some types; the rows of a list are dicts."""
+    if isinstance(kinds, range):
+        return type(value) is int and value in kinds  # of another type the range would be searched one by one
+    return isinstance(value, kinds) and (not isinstance(value, list) or all(isinstance(row, dict) for row in value))

@@ -1,6 +1,5 @@
 """Check the tokenizer and the lengths: what the model sees, and where its turn ends."""
 
-import json
 from collections.abc import Iterator, Sequence
 
 from grpo_utils import prompt_lengths
@@ -8,7 +7,7 @@ from grpo_utils import prompt_lengths
 from ..findings import Finding
 from ..reward_lab.forms import FORMS, Form, read_tags
 from .report import finding
-from .rows import column, first_rows, spread, take
+from .rows import column, first, spread
 from .run import Run
 from .sizes import read_config
 
@@ -66,20 +65,11 @@ def template(run: Run) -> Iterator[Finding]:
 
 def render(run: Run, messages: list[dict], **options: object) -> tuple[str, str]:
     """Messages in the chat template with the run's ``chat_template_kwargs``, or why that fails."""
+    options = {**run.options("chat_template_kwargs"), **options}
     try:
-        return run.tokenizer.apply_chat_template(messages, tokenize=False, **{**_template_kwargs(run), **options}), ""
+        return run.tokenizer.apply_chat_template(messages, tokenize=False, **options), ""
     except Exception as error:  # somebody's own template runs here, on somebody's own rows
         return "", f"{type(error).__name__}: {error}"
-
-
-def _template_kwargs(run: Run) -> dict:
-    """The arguments of the chat template; those of a config file may be a JSON text, which GRPOConfig reads."""
-    given = run["chat_template_kwargs"] or {}
-    try:
-        given = json.loads(given) if isinstance(given, str) else given
-    except json.JSONDecodeError:
-        return {}  # `refused` has GRPOConfig's word on it
-    return given if isinstance(given, dict) else {}
 
 
 def rendering(run: Run) -> Iterator[Finding]:
@@ -97,7 +87,7 @@ def rendering(run: Run) -> Iterator[Finding]:
 
 def prompts_of(run: Run) -> list:
     """The training prompts; of a large dataset a part, evenly spread."""
-    return column(take(run.train, spread(run.train)), "prompt")
+    return column(run.train, "prompt", spread(run.train))
 
 
 def vocabulary(run: Run) -> Iterator[Finding]:
@@ -117,17 +107,15 @@ def vocabulary(run: Run) -> Iterator[Finding]:
 def _used(run: Run) -> set[int]:
     """The end, the padding, and the tokens of some prompts."""
     used = {run.tokenizer.eos_token_id, run.tokenizer.pad_token_id} - {None}
-    values = column(first_rows(run.train, MOST_TRIED), "prompt") if run.train else []
+    values = column(run.train, "prompt", first(run.train, MOST_TRIED)) if run.train else []
     texts = [value if isinstance(value, str) else render(run, value)[0] for value in values if value]
     return used.union(*run.tokenizer(texts, add_special_tokens=False)["input_ids"]) if texts else used
 
 
 def lengths_of(run: Run) -> list[int]:
     """Tokens of the training prompts as the model will see them; of a large dataset, of a part."""
-    values = prompts_of(run)
-    if run.chat:
-        return prompt_lengths({"prompt": [value for value in values if isinstance(value, list)]}, run.tokenizer)
-    return [len(ids) for ids in run.tokenizer([value for value in values if isinstance(value, str)])["input_ids"]]
+    kind = list if run.chat else str
+    return prompt_lengths({"prompt": [value for value in prompts_of(run) if isinstance(value, kind)]}, run.tokenizer)
 
 
 def context_of(run: Run) -> int | None:
@@ -149,9 +137,8 @@ def limits(run: Run, lengths: Sequence[int], needed: int) -> Iterator[Finding]:
     if 1 <= asked < needed:
         what = f"max_completion_length={asked}, and the form alone takes {needed} tokens ({asked_form(run)})."
         why = "a completion that is cut off never closes its tags, so the format and the answer earn nothing."
-        least = needed if context and 2 * needed >= context else 2 * needed
-        fix = f"max_completion_length={least} or more, with room to reason."
-        if context and needed >= context:
+        fix = f"max_completion_length={2 * needed} or more, with room to reason."
+        if context and 2 * needed >= context:
             fix = f"A shorter form, or a model with a longer context than {context} tokens."
         yield finding("short_completions", what, why, fix)
     if context and asked + max(lengths, default=1) > context:
@@ -167,21 +154,15 @@ def limits(run: Run, lengths: Sequence[int], needed: int) -> Iterator[Finding]:
 
 
 def _fitting(lengths: Sequence[int], context: int, asked: int, needed: int) -> str:
-    """What to change so that prompts and completions fit: the rows, the completions, both, or the model."""
-    if context <= needed:
-        return f"A model with a longer context: the requested form alone takes {needed} tokens."
+    """What to change so that prompts and completions fit: the rows, the completions, or the model."""
     if not lengths:
         return f"max_completion_length below {context}, with room for the prompts."
-    shorter = context - max(lengths)
+    ways, left = [], context - max(lengths)
     if min(lengths) <= context - asked:
-        drop = f"drop_long_prompts(rows, tokenizer, {context - asked}), or a shorter max_completion_length"
-        return f"{drop}: {shorter} or less." if shorter >= needed else f"{drop}."
-    if shorter >= needed:
-        return f"max_completion_length={shorter} or less."
-    kept = [n for n in lengths if n <= context - 2 * needed] or [n for n in lengths if n <= context - needed]
-    if not kept:
-        return f"Prompts of at most {context - needed} tokens, or a model with a longer context."
-    return f"drop_long_prompts(rows, tokenizer, {max(kept)}), and max_completion_length={context - max(kept)} or less."
+        ways.append(f"drop_long_prompts(rows, tokenizer, {context - asked})")
+    if left >= needed:
+        ways.append(f"max_completion_length={left} or less")
+    return f"{', or '.join(ways) or 'Shorter prompts and completions, or a model with a longer context'}."
 
 
 def _exceed(lengths: Sequence[int], room: int) -> str:
@@ -208,7 +189,7 @@ def asked_form(run: Run) -> Form:
 
 def clean_length(run: Run) -> int:
     """Tokens of the form around the longest gold answer, with nothing reasoned, and of the end of the turn."""
-    golds = column(take(run.train, spread(run.train)), run.answer_column) if run.train else []
+    golds = column(run.train, run.answer_column, spread(run.train)) if run.train else []
     longest = sorted((gold for gold in golds if isinstance(gold, str)), key=len)[-LONGEST_GOLDS:]
     texts = [asked_form(run).write("", gold) for gold in longest or ["42"]]
     return max(len(ids) for ids in run.tokenizer(texts, add_special_tokens=False)["input_ids"]) + 1

@@ -1,10 +1,12 @@
 """Check what the prompt has written of the thinking already: a tag opened for the model, or closed again.
 
-The templates of DeepSeek-R1's distilled models and of Qwen3.5 end each prompt with ``<think>``, so the completion holds
-``</think>`` alone; with ``enable_thinking=False`` Qwen3's ends it with ``<think></think>``, so the completion holds
-neither. A reward that needs both tags in the completion then pays nothing, for any completion, in any step.
+The templates of DeepSeek-R1's distilled models and of Qwen3.5 from 4B end each prompt with ``<think>``, so the
+completion holds ``</think>`` alone. Qwen3's with ``enable_thinking=False``, and those of Qwen3.5 below 4B without being
+asked, end it with ``<think></think>``, so the completion holds neither. A reward that needs both tags in the
+completion then pays nothing, for any completion, in any step.
 """
 
+import math
 import re
 from collections.abc import Callable
 from typing import NamedTuple
@@ -17,7 +19,7 @@ from ..reward_lab.forms import FORMS, read_tags
 from ..reward_lab.matrix import Case
 from .report import finding
 from .rewards import first_row, functions
-from .rows import column, spread, take
+from .rows import column, spread
 from .run import Run
 from .texts import render
 
@@ -66,7 +68,7 @@ def prefilled(run: Run, untried: str) -> tuple[list[Finding], list[str]]:
     """
     prompts = [[{"role": "user", "content": "What is 15 + 27?"}]]
     if run.train:
-        prompts = [one for one in column(take(run.train, spread(run.train, MOST_ENDS)), "prompt") if one]
+        prompts = [one for one in column(run.train, "prompt", spread(run.train, MOST_ENDS)) if one]
     ends = [opened(run, prompt) for prompt in prompts]
     findings, notes = [], []
     for end in dict.fromkeys(filter(None, ends)):
@@ -145,22 +147,15 @@ def _paid(run: Run, reward: Callable, end: Opened) -> Paid:
     rest = list(answers) if end.closed else [text[len(end.tag) :].lstrip() for text in whole]
     others = [form.write(THOUGHT, str(gold)) for form in forms if end.tag not in form.before_reasoning]
     after = others if end.closed else [f"{THOUGHT}{end.partner}\n{text}" for text in others]
-    texts = dict.fromkeys((*NOTHING, *whole, *rest, *others, *after))
-    scores = _scores(reward, list(texts), columns, run.chat)
-    nothing, *best = [max(scores[text] for text in some) for some in (NOTHING, whole, rest, others, after)]
+    texts = [*dict.fromkeys((*NOTHING, *whole, *rest, *others, *after))]
+    scores = call(reward, [Case("thinking", "odd", text, columns=columns) for text in texts], run.chat).scores or []
+    known = {text: score for text, score in zip(texts, scores, strict=False) if score is not None and score == score}
+    nothing, *best = [
+        max(known.get(text, -math.inf) for text in some) for some in (NOTHING, whole, rest, others, after)
+    ]
     pays_whole, pays_rest, pays_others, pays_after = [score > nothing for score in best]
     pays_less = pays_rest and best[1] < best[0]
     return Paid(pays_whole, pays_rest or pays_after, pays_less or (pays_others and not (pays_rest or pays_after)))
-
-
-def _scores(reward: Callable, texts: list[str], columns: dict, chat: bool) -> dict[str, float]:
-    """The score of each text; minus infinity where there is none."""
-    outcome = call(reward, [Case("thinking", "odd", text, columns=columns) for text in texts], chat)
-    scores = outcome.scores or [None] * len(texts)
-    lowest = -float("inf")
-    return {
-        text: lowest if score is None or score != score else score for text, score in zip(texts, scores, strict=True)
-    }
 
 
 def _open(

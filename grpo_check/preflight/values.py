@@ -33,24 +33,17 @@ UNKNOWN_KEY = (
     "a key that trl grpo knows",
     "trl grpo hands it on to accelerate launch, which stops with a usage message.",
 )
-#: Names of other tools and of older releases, and their names now where they are not alike.
-RENAMED = {
-    "model": "model_name_or_path",
-    "dataset": "dataset_name",
-    "lora_rank": "lora_r",
-    "rank": "lora_r",
-    "torch_dtype": "dtype",
-    "lr": "learning_rate",
-    "batch_size": "per_device_train_batch_size",
-    "epochs": "num_train_epochs",
-    "vllm_guided_decoding_regex": "vllm_structured_outputs_regex",
-    "vllm_sampling_params": "generation_kwargs",
-}
-#: Names of older releases that have no new one, and what to do.
-REMOVED = {
+#: Names of other tools and of older releases, and what to do, where the name of now is not alike.
+ADVICE = {
+    "model": "Write 'model_name_or_path'.",
+    "dataset": "Write 'dataset_name'.",
+    "lora_rank": "Write 'lora_r' in a file for trl grpo, or LoraConfig(r=…).",
+    "lr": "Write 'learning_rate'.",
+    "batch_size": "Write 'per_device_train_batch_size'.",
+    "epochs": "Write 'num_train_epochs'.",
+    "torch_dtype": "Write 'dtype', where the model is loaded.",
     "max_prompt_length": "Filter the dataset with drop_long_prompts(rows, …): TRL no longer truncates prompts.",
     "warmup_ratio": "Write warmup_steps; a value below 1 is a share: warmup_steps=0.1.",
-    "torch_dtype": "Choose the type where the model is loaded: dtype=….",
     "overwrite_output_dir": "Give each run its own output_dir.",
     "tokenizer": "Give processing_class=tokenizer to GRPOTrainer.",
     "max_seq_length": "Give it to the loader; a run has max_completion_length.",
@@ -82,14 +75,16 @@ def read(given: dict, *kinds: type, from_yaml: bool = False) -> tuple[dict, list
     hints = {name: hint for kind in kinds for name, hint in hints_of(kind).items()}
     defaults, usable, found = {name: one for kind in kinds for name, one in defaults_of(kind).items()}, {}, []
     for name, value in given.items():
-        number = _number(value, hints[name]) if isinstance(value, str) and name in hints else None
         if name not in hints:
             found.append(_unknown(name, hints, from_yaml))
-        elif number is not None:
+            continue
+        number = _number(value, hints[name]) if isinstance(value, str) else None
+        if number is not None:
             code, sign, why = ("text_number", ": ", AS_TEXT) if from_yaml else ("wrong_type", "=", LATE)
             found.append(finding(code, f"{name}={value!r} is a text.", why, f"{name}{sign}{_written(number)}"))
-            usable[name] = number
-        elif problem := _problem(name, value, hints[name], defaults.get(name)):
+            value = number
+        problem = _problem(name, value, hints[name], defaults.get(name))
+        if problem:
             found.append(problem)
         else:
             usable[name] = value
@@ -98,11 +93,7 @@ def read(given: dict, *kinds: type, from_yaml: bool = False) -> tuple[dict, list
 
 def _unknown(name: object, valid: dict, from_yaml: bool) -> Finding:
     """The finding for a name that is not valid, with what to write instead."""
-    fix = did_you_mean(str(name), valid).strip() or "Remove it."
-    if RENAMED.get(name) in valid:
-        fix = f"Write {RENAMED[name]!r}."
-    elif name in REMOVED:
-        fix = REMOVED[name]
+    fix = ADVICE.get(name) or did_you_mean(str(name), valid).strip() or "Remove it."
     what, why = UNKNOWN_KEY if from_yaml else UNKNOWN
     return finding("unknown_argument", f"{name!r} is not {what}.", why, fix)
 
@@ -154,17 +145,14 @@ def _fits(value: object, hint: object) -> bool:
 def _number(text: str, hint: object) -> int | float | bool | None:
     """A text as the number or the switch that is wanted, or None."""
     kinds = _kinds(hint)
-    if not kinds <= {int, float, bool}:
-        return None
-    if bool in kinds:
+    if kinds == {bool}:
         return SWITCHES.get(text.lower())
+    if not kinds <= {int, float}:
+        return None
     try:
-        number = float(text)
+        return float(text) if float in kinds else int(text)
     except ValueError:
         return None
-    if not abs(number) <= LARGEST or (float not in kinds and not number.is_integer()):
-        return None
-    return number if float in kinds else int(number)
 
 
 def _written(number: int | float | bool) -> str:

@@ -9,6 +9,7 @@ What can be said of an answer depends on its kind: a number, JSON, a letter, a p
 import json
 import re
 from fractions import Fraction
+from functools import cache
 
 from grpo_utils.rewards import is_expression, parse_choice, parse_json, parse_number, same_answer
 
@@ -106,6 +107,12 @@ def wrong_answers(gold: str, golds: list[str]) -> dict[str, str]:
     if kind in ("text", "choice"):
         wrong |= {"several answers": f"X or {gold} or Y"}
     return {what: text for what, text in wrong.items() if text.strip() and _plain(text) != _plain(gold)}
+
+
+@cache
+def wrong_answer(gold: str, golds: tuple[str, ...]) -> str:
+    """One of them, cached: it is asked for in every form that is tried."""
+    return next(iter(wrong_answers(gold, list(golds)).values()), "")
 
 
 def _plain(text: str) -> list[str]:

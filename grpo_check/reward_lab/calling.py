@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -183,28 +183,37 @@ def time_limit(seconds: float) -> Iterator[None]:
 
     Limits nest: a block ends when the first of them is over.
     """
-    outer, interrupts = (
-        DEADLINE.get(),
-        sys.platform != "win32" and threading.current_thread() is threading.main_thread(),
-    )
+    outer, before = DEADLINE.get(), None
+    interrupts = sys.platform != "win32" and threading.current_thread() is threading.main_thread()
+    if interrupts:
+        before = signal.getsignal(signal.SIGALRM)
     token = DEADLINE.set(min(outer, time.monotonic() + seconds))
-    before = _alarm_at(DEADLINE.get(), _stop) if interrupts else None
     try:
-        yield
+        with _alarm(_stop) if interrupts else nullcontext():
+            yield
     finally:
         DEADLINE.reset(token)
         if interrupts:
             _alarm_at(outer, before)
 
 
+@contextmanager
+def _alarm(handler: Callable) -> Iterator[None]:
+    """Call a handler at the deadline; it may come at any line in here, and at none after it."""
+    try:
+        _alarm_at(DEADLINE.get(), handler)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
 def _stop(number: int, frame: object) -> None:
     raise OutOfTimeError
 
 
-def _alarm_at(deadline: float, handler: object) -> object:
-    """Let a handler be called at a time (at none if it is infinite); returns the handler before."""
+def _alarm_at(deadline: float, handler: object) -> None:
+    """Let a handler be called at a time; at none if it is infinite."""
     signal.setitimer(signal.ITIMER_REAL, 0)  # none may come while the handler changes
-    before = signal.signal(signal.SIGALRM, handler)
+    signal.signal(signal.SIGALRM, handler)
     if deadline < math.inf:
         signal.setitimer(signal.ITIMER_REAL, max(deadline - time.monotonic(), 1e-4))
-    return before

@@ -16,16 +16,12 @@ import inspect
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from re import _parser
 from types import CellType, CodeType, FunctionType
 
 from grpo_utils.rewards import TAGS
 
-from .forms import BareForm, Form, QuotedForm
-
-try:
-    from re import _parser
-except ImportError:  # a Python that moved it: the usual forms are tried all the same
-    _parser = None
+from .forms import BareForm, Form
 
 #: Forms of a reward's own that are tried at most.
 MOST_FORMS = 40
@@ -82,7 +78,7 @@ def _texts_of_code(code: CodeType, names: dict, depth: int, module: str) -> Iter
 
 def _from_pattern(pattern: str) -> Iterator[Form]:
     """A pattern with a group for the answer, the last one, as forms."""
-    if _parser is None or not re.search(r"[\\.+*(\[]", pattern):
+    if not re.search(r"[\\.+*(\[]", pattern):
         return
     try:
         with warnings.catch_warnings(action="ignore"):
@@ -163,7 +159,7 @@ def _json_forms(keys: list[str]) -> Iterator[Form]:
     for key in keys:
         for quote in ('"', ""):
             yield BareForm("", "", f'{{"{key}": {quote}', f"{quote}}}")
-            yield QuotedForm('{"reasoning": "', '", ', f'"{key}": {quote}', f"{quote}}}")
+            yield Form('{"reasoning": "', '", ', f'"{key}": {quote}', f"{quote}}}")
     for last in keys[:3] if len(keys) < 6 else ():
         others = "".join(f'"{key}": "so", ' for key in keys if key != last)
         yield from (BareForm("", "", f'{{{others}"{last}": {quote}', f"{quote}}}") for quote in ('"', ""))

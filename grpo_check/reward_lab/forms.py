@@ -23,6 +23,8 @@ class Form(NamedTuple):
         """A completion in this form; without any tags it is the answer alone."""
         if not any(self):
             return answer
+        if self.before_reasoning.endswith('"'):  # the reasoning is a JSON string
+            reasoning = reasoning.replace("\n", "\\n")
         return f"{self[0]}{reasoning}{self[1]}{self[2]}{answer}{self[3]}"
 
     @property
@@ -35,14 +37,6 @@ class Form(NamedTuple):
         if not any(self):
             return "of the answer alone"
         return self.write("…", "…").replace("\n", "⏎")
-
-
-class QuotedForm(Form):
-    """A form whose reasoning is a JSON string."""
-
-    def write(self, reasoning: str, answer: str) -> str:
-        """A completion in this form, line breaks in the reasoning escaped."""
-        return super().write(reasoning.replace("\n", "\\n"), answer)
 
 
 class BareForm(Form):
@@ -84,8 +78,8 @@ FORMS = (
     Form("", "\n", '{"answer": "', '"}'),
     BareForm("", "", '{"answer": ', "}"),
     BareForm("", "", '{"answer": "', '"}'),
-    QuotedForm('{"reasoning": "', '", ', '"answer": ', "}"),
-    QuotedForm('{"reasoning": "', '", ', '"answer": "', '"}'),
+    Form('{"reasoning": "', '", ', '"answer": ', "}"),
+    Form('{"reasoning": "', '", ', '"answer": "', '"}'),
     Form("", "", "", ""),
 )
 

@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from .answers import decoys, kind_of, other_writings, wrong_answers
+from .answers import decoys, kind_of, other_writings, wrong_answer, wrong_answers
 from .forms import Form
 
 #: What a case is there for. Only `clean`, `writing` and `long` are right, only `wrong` and `missing` wrong.
@@ -228,7 +228,7 @@ SIZES = 5, 40, 300
 
 def fillers(form: Form, gold: str, golds: list[str], answered: bool) -> list[list[Case]]:
     """The same completion with more and more filler, one list of each kind; the first list has none."""
-    wrong = next(iter(wrong_answers(gold, golds).values()), "")
+    wrong = wrong_answer(gold, tuple(golds))
     writes = {"right": lambda text: form.write(f"{text} {reasoning(gold)}", gold)}
     writes |= (
         {"wrong": lambda text: form.write(f"{text} {reasoning(wrong)}", wrong)} if answered else {"no answer": str}

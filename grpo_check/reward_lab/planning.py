@@ -4,11 +4,12 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle, islice
 
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import reward_name
 
-from .answers import kind_of, wrong_answers
+from .answers import kind_of, wrong_answer
 from .calling import call, missing_columns, parameters_of, reads_group, sum_of
 from .discovery import forms_of
 from .forms import FORMS, Form
@@ -18,7 +19,6 @@ from .matrix import NO_ANSWER, Case, clean_case, reasoning
 DEFAULT_ANSWERS = ("42", "-5", "1250", "0.5")
 #: Usual names of the column with the gold answers.
 GOLD_COLUMNS = {"answer", "answers", "solution", "label", "target", "gold", "ground_truth", "expected", "reference"}
-JSON_ANSWER = '{"answer": 42}'
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,10 @@ class Plan:
     golds: list[str]  # as a model would write them
     columns: list[dict]  # one for each gold
     answer_column: str
-    given: bool  # whether there are gold answers at all
     form: Form
     chat: bool = True
     own_golds: bool = False  # the lab's own, since none were given
-    stands_out: bool = True  # whether a clean completion in the form scores more than others
-    unlike: tuple | None = None  # a completion, its score, and its score in a second, equal call
+    refused: tuple[str, ...] = ()  # those of them that the reward does not take as right
     elsewhere: tuple[Case, float] | None = None  # the wrong answer that earns most, in whatever form
 
     def rows(self, cases: Sequence[Case], number: int = 0, **other: object) -> list[Case]:
@@ -48,11 +46,17 @@ class Plan:
     @property
     def wrong(self) -> str:
         """A wrong answer for the first gold one."""
-        return next(iter(wrong_answers(self.golds[0], self.golds).values()), "another")
+        return wrong_answer(self.golds[0], tuple(self.golds)) or "another"
 
     def of_golds(self, numbers: Sequence[int]) -> "Plan":
         """The plan with some of the gold answers."""
         return replace(self, golds=[self.golds[i] for i in numbers], columns=[self.columns[i] for i in numbers])
+
+    def without_answers(self) -> "Plan":
+        """The plan for rewards that read none: the rows of the other columns, or one row."""
+        rows = [{name: row[name] for name in row if name != self.answer_column} for row in self.columns]
+        rows = rows if any(rows) else rows[:1]
+        return replace(self, golds=self.golds[:1] * len(rows), columns=rows)
 
 
 def subjects_of(reward: Callable | Sequence[Callable], weights: Sequence[float] | None) -> list[Callable]:
@@ -65,21 +69,6 @@ def subjects_of(reward: Callable | Sequence[Callable], weights: Sequence[float] 
     for one in reward:
         parameters_of(one)
     return [*reward, sum_of(reward, weights)]
-
-
-def make_plans(
-    subjects: list[Callable], answers: Sequence | None, answer_column: str, columns: dict[str, Sequence], form: Form
-) -> list[Plan]:
-    """Plans for rewards and what was given with them; without answers also one with the lab's own."""
-    if answers is not None:
-        return [_with_answers(subjects, answers, answer_column, columns, form)]
-    length = len(next(iter(columns.values()), DEFAULT_ANSWERS))
-    own = [DEFAULT_ANSWERS[i % len(DEFAULT_ANSWERS)] for i in range(length)]
-    plans = [replace(_with_answers(subjects, own, answer_column, columns, form), own_golds=True)]
-    if any(answer_column in parameters_of(subject) for subject in subjects):
-        return plans
-    plans.insert(0, _with_answers(subjects, None, answer_column, columns, form))  # it may read kwargs["answer"]
-    return [plan for plan in plans if not _fails(subjects[-1], plan)] or plans[:1]
 
 
 def answer_column_of(subjects: list[Callable], answer_column: str, columns: dict[str, Sequence]) -> str:
@@ -95,18 +84,20 @@ def answer_column_of(subjects: list[Callable], answer_column: str, columns: dict
     return asked[0] if single and answer_column not in names else answer_column
 
 
-def _with_answers(
+def make_plan(
     subjects: list[Callable], answers: Sequence | None, answer_column: str, columns: dict[str, Sequence], form: Form
 ) -> Plan:
-    golds = [None] * len(next(iter(columns.values()), [None])) if answers is None else list(answers)
-    columns = columns if answers is None else {**columns, answer_column: golds}
+    """The plan for rewards and what was given with them; where no answers were, with the lab's own."""
+    own = islice(cycle(DEFAULT_ANSWERS), len(next(iter(columns.values()), DEFAULT_ANSWERS)))
+    golds = list(own if answers is None else answers)
+    columns = {**columns, answer_column: golds}
     _check_columns(subjects, columns, len(golds))
     rows = [{name: values[i] for name, values in columns.items()} for i in range(len(golds))]
-    texts = [DEFAULT_ANSWERS[0] if answers is None else _as_text(gold) for gold in golds]
+    texts = [_as_text(gold) for gold in golds]
     kept = [i for i, text in enumerate(texts) if text.strip()]  # without a gold answer nothing is right
     if not kept:
         raise CourseError(f"answers={golds!r} holds no gold answer; give a few of your dataset's, or leave it out.")
-    return Plan(texts, rows, answer_column, answers is not None, form).of_golds(kept)
+    return Plan(texts, rows, answer_column, form, own_golds=answers is None).of_golds(kept)
 
 
 def _check_columns(subjects: list[Callable], columns: dict[str, Sequence], length: int) -> None:
@@ -134,39 +125,21 @@ def _as_text(gold: object) -> str:
     return json.dumps(gold, default=str) if isinstance(gold, dict | list) else str(gold)
 
 
-def _fails(reward: Callable, plan: Plan) -> bool:
-    """Whether a reward raises even on a plain completion, of either kind."""
-    return all(call(reward, [plan.clean], chat).scores is None for chat in (True, False))
-
-
 def choose_form(reward: Callable, plan: Plan, asked: bool) -> Plan:
     """The form (of the asked one, or any) and the kind of completion in which a clean completion stands out most."""
     forms = (plan.form,) if asked else tuple(dict.fromkeys([*FORMS, *forms_of(reward)]))
     options = [replace(plan, form=form) for form in forms]
-    if not asked and not plan.given:
-        options.append(replace(plan, form=FORMS[-1], golds=[JSON_ANSWER] * len(plan.golds)))
     if call(reward, [options[0].clean], chat=True).code == "slow":
         return options[0]  # it does not end: no use in trying further forms
-    kinds = options, [replace(option, chat=False) for option in options]
-    scores, again = ([three for kind in kinds for three in _scores(reward, kind)] for _ in range(2))
-    options = [*kinds[0], *kinds[1]]
+    strings = [replace(option, chat=False) for option in options]
+    scores, options = _scores(reward, options) + _scores(reward, strings), options + strings
     margins = [_margin(*three) for three in scores]
     best = max(range(len(options)), key=lambda i: (margins[i], -forms.index(options[i].form), -i))
     stands_out = margins[best][1] or margins[best][2] > 0
-    cases = [case for option in options for case in _three_texts(option)]
-    firsts, seconds = ([score for three in some for score in three] for some in (scores, again))
-    differ = (pair for pair in zip(cases, firsts, seconds, strict=True) if pair[1] != pair[2] and not _both_nan(*pair))
-    wrong = [(case, s) for case, s in list(zip(cases, firsts, strict=True))[1::3] if s is not None and s == s]
-    return replace(
-        options[best] if stands_out or len(options) == 2 else options[0],
-        stands_out=stands_out,
-        unlike=next(differ, None),
-        elsewhere=max(wrong, key=lambda pair: pair[1], default=None),
-    )
-
-
-def _both_nan(case: Case, first: float | None, second: float | None) -> bool:
-    return first != first and second != second
+    plan = options[best] if stands_out or len(options) == 2 else options[0]
+    wrong = [(_three_texts(option)[1], three[1]) for option, three in zip(options, scores, strict=True)]
+    paid = [(case, score) for case, score in wrong if score is not None and not math.isnan(score)]
+    return replace(_fitting(reward, plan), elsewhere=max(paid, key=lambda pair: pair[1], default=None))
 
 
 def _scores(reward: Callable, options: list[Plan]) -> list[tuple[float | None, float | None, float | None]]:
@@ -196,30 +169,30 @@ def _margin(clean: float | None, other: float | None, nothing: float | None) -> 
     return (True, clean > other, clean - nothing)
 
 
-def fitting_golds(reward: Callable, plan: Plan) -> tuple[Plan, list[str]]:
-    """Without the lab's own answers that the reward does not take as right, and those (a task may have no decimals)."""
+def _fitting(reward: Callable, plan: Plan) -> Plan:
+    """The plan without the lab's own answers that the reward does not take as right (a task may have no decimals)."""
     if not plan.own_golds:
-        return plan, []
+        return plan
     fits = [_margin(*_scores(reward, [plan.of_golds([i])])[0])[1] for i in range(len(plan.golds))]
-    if not any(fits):
-        return plan, []
-    refused = [gold for gold, fit in zip(plan.golds, fits, strict=True) if not fit]
-    return plan.of_golds([i for i, fit in enumerate(fits) if fit]), refused
+    refused = tuple(gold for gold, fit in zip(plan.golds, fits, strict=True) if not fit)
+    return replace(plan.of_golds([i for i, fit in enumerate(fits) if fit]), refused=refused) if any(fits) else plan
 
 
 def reads_answers(reward: Callable, plan: Plan, among_others: bool) -> bool:
     """Whether a reward is to be judged by the answer: it names the column, or another row's changes its score.
 
-    A single reward that names any of the given columns is; of several some may only shape.
+    A single reward that names any of the columns given with answers is; of several some may only shape.
     """
-    names = {plan.answer_column} if among_others else set(plan.columns[0])
-    if not plan.given or names & set(parameters_of(reward)):
-        return plan.given
+    names = {plan.answer_column} if among_others or plan.own_golds else set(plan.columns[0])
+    if names & set(parameters_of(reward)):
+        return True
     if kind_of(plan.golds[0]) == "program" and not among_others and _tells_programs_apart(reward, plan):
         return True
-    columns = plan.columns[-1] if len(plan.golds) > 1 else {plan.answer_column: plan.wrong}
-    first = call(reward, [plan.clean] * 2, plan.chat)
-    return first.scores != call(reward, plan.rows([plan.clean] * 2, **columns), plan.chat).scores
+    several = len(plan.golds) > 1 and not plan.own_golds
+    columns = plan.columns[-1] if several else {plan.answer_column: plan.wrong}
+    batches = [plan.clean] * 2, [plan.clean] * 2, plan.rows([plan.clean] * 2, **columns)
+    first, again, other = (call(reward, rows, plan.chat).scores for rows in batches)
+    return first == again != other
 
 
 def _tells_programs_apart(reward: Callable, plan: Plan) -> bool:

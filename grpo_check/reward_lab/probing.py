@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -14,7 +14,7 @@ from .calling import CUT_OFF, Outcome, call, reads_group
 from .forms import FORMS, read_tags
 from .growth import computes_powers, find_growth, hangs_in_use
 from .matrix import Case, cases, clean_case, fillers
-from .planning import Plan, answer_column_of, choose_form, fitting_golds, make_plans, reads_answers, subjects_of
+from .planning import Plan, answer_column_of, choose_form, make_plan, reads_answers, subjects_of
 from .report import CODES, ProbeReport
 from .rules import Evidence
 
@@ -44,8 +44,8 @@ def probe(
 
     Args:
         reward: one reward, async or not, or a list of rewards, which are judged each and as the sum.
-        answers: gold answers as your dataset holds them, a few of each kind; numbers of the lab's
-            own where a reward names the answer column and none are given; else it is probed without.
+        answers: gold answers as your dataset holds them, a few of each kind. If not given, the lab tries
+            numbers of its own; a reward that does not read them is judged by the form alone.
         answer_column: the name of the column that they arrive under.
         columns: further dataset columns, each with one value for each answer.
         tags: the asked form, as the four texts around reasoning and answer, ``()`` for the answer
@@ -72,37 +72,28 @@ def probe(
     if answers is None:
         answer_column = answer_column_of(subjects, answer_column, columns)
         answers = columns.pop(answer_column, None)
-    plans = make_plans(subjects, answers, answer_column, columns, FORMS[0] if tags is None else read_tags(tags))
+    plan = make_plan(subjects, answers, answer_column, columns, FORMS[0] if tags is None else read_tags(tags))
     lab = [
-        Evidence(name, reads_group(one), [] if hasattr(one, "parts") else find_growth(one, plans[0]))
+        Evidence(name, reads_group(one), [] if hasattr(one, "parts") else find_growth(one, plan))
         for name, one in zip(_names(subjects), subjects, strict=True)
     ]
     if any(seen.found_a("unbounded_time") for seen in lab):  # nothing else can be tried with it
         said = "tried only on runs of characters, because one of them does not end."
-        return _report(lab, plans[0], dict.fromkeys((seen.reward for seen in lab), said))
-    plan, refused = fitting_golds(subjects[-1], _choose_plan(subjects[-1], plans, tags is not None))
+        return _report(lab, plan, dict.fromkeys((seen.reward for seen in lab), said))
+    plan = choose_form(subjects[-1], plan, tags is not None)
     lab[-1].elsewhere = plan.elsewhere
-    if plan.unlike:
-        _compare(lab[-1], *plan.unlike, "in a second call")
-    slow = 0.01 * seconds_per_step / completions_per_step
     for subject, seen in zip(subjects, lab, strict=True):
         seen.answered = reads_answers(subject, plan, len(subjects) > 1)
-        if refused and seen.answered:
-            some = f"nothing for a right answer {', '.join(refused)}, which is left out."
+    if plan.own_golds and not any(seen.answered for seen in lab):
+        plan = plan.without_answers()
+    slow = 0.01 * seconds_per_step / completions_per_step
+    for subject, seen in zip(subjects, lab, strict=True):
+        if plan.refused and seen.answered:
+            some = f"nothing for a right answer {', '.join(plan.refused)}, which is left out."
             seen.add("too_strict", f"{some} If your task has such answers, give answers=….")
         _examine(subject, plan, seen, examples, slow)
         seen.judge()
     return _report(lab, plan, {seen.reward: _judged(seen, plan) for seen in lab})
-
-
-def _choose_plan(reward: Callable, plans: list[Plan], asked: bool) -> Plan:
-    """The plan in whose form a clean completion stands out; it may read the answers from its keywords."""
-    chosen = []
-    for plan in plans:
-        chosen.append(choose_form(reward, plan, asked))
-        if chosen[-1].stands_out:
-            return chosen[-1]
-    return chosen[0]
 
 
 def _names(subjects: list[Callable]) -> list[str]:
@@ -151,19 +142,32 @@ def _score_matrix(reward: Callable, plan: Plan, seen: Evidence, examples: Sequen
         found = cases(plan.form, gold, plan.golds, seen.answered)
         found += [Case("an example of yours", "odd", text) for text in examples]
         rows += plan.rows([case for case in found if plan.chat or case.text is not None], number)
-    ordinary = [row for row in rows if seen.grouped or len(row.text or "") <= HUGE]
     failures: dict[tuple[str, str], Case] = {}  # of each code and message the first case that shows it
-    _keep(seen, failures, zip(ordinary, _score_all(reward, ordinary, plan, seen), strict=False))
+    for row, outcome in _outcomes(reward, rows, plan, seen):
+        if outcome.scores is None and outcome.code == "slow":
+            seen.add("slow", f"{outcome.error} ({row.what})", row)
+        elif outcome.scores is None:
+            failures.setdefault((outcome.code, outcome.error.split("\n")[0]), row)
+        elif outcome.scores[0] is not None and not math.isfinite(outcome.scores[0]):
+            failures.setdefault(("not_finite", f"the score is {outcome.scores[0]}"), row)
+        else:
+            seen.scored.append((row, outcome.scores[0]))
     if not seen.scored and not failures and not seen.found_a("unbounded_time"):
         failures = {("raises", "no completion was scored in time"): rows[0]}
-    for row in [row for row in rows if len(row.text or "") > HUGE] if seen.scored and not seen.grouped else []:
-        outcome = call(reward, [row], plan.chat)
-        _keep(seen, failures, [(row, outcome)])
-        if outcome.seconds > SECONDS_FOR_ONE and not outcome.error:
-            seen.add("slow", f"{outcome.seconds:.1f} s for one completion ({row.what})", row)
     for (code, message), case in failures.items():
         if sum(found.code == code for found in seen.found) < 3:
             seen.add(code, f"{message} (on: {case.what}).", case)
+
+
+def _outcomes(reward: Callable, rows: list[Case], plan: Plan, seen: Evidence) -> Iterator[tuple[Case, Outcome]]:
+    """What became of each row; huge ones come last, one by one, if anything was scored before."""
+    ordinary = [row for row in rows if seen.grouped or len(row.text or "") <= HUGE]
+    yield from zip(ordinary, _score_all(reward, ordinary, plan, seen), strict=False)
+    for row in [row for row in rows if len(row.text or "") > HUGE] if seen.scored and not seen.grouped else []:
+        outcome = call(reward, [row], plan.chat)
+        if outcome.seconds > SECONDS_FOR_ONE and not outcome.error:
+            seen.add("slow", f"{outcome.seconds:.1f} s for one completion ({row.what})", row)
+        yield row, outcome
 
 
 def _score_all(reward: Callable, rows: list[Case], plan: Plan, seen: Evidence) -> list[Outcome]:
@@ -183,19 +187,6 @@ def _score_all(reward: Callable, rows: list[Case], plan: Plan, seen: Evidence) -
             seen.found += found[:1]
             return []
     return [call(reward, [row], plan.chat) for row in (rows[:MOST_RETRIES] if batch.code == "slow" else rows)]
-
-
-def _keep(seen: Evidence, failures: dict[tuple[str, str], Case], pairs: Iterable[tuple[Case, Outcome]]) -> None:
-    """Keep the scores that are some, and note the failures."""
-    for row, outcome in pairs:
-        if outcome.scores is None and outcome.code == "slow":
-            seen.add("slow", f"{outcome.error} ({row.what})", row)
-        elif outcome.scores is None:
-            failures.setdefault((outcome.code, outcome.error.split("\n")[0]), row)
-        elif outcome.scores[0] is not None and not math.isfinite(outcome.scores[0]):
-            failures.setdefault(("not_finite", f"the score is {outcome.scores[0]}"), row)
-        else:
-            seen.scored.append((row, outcome.scores[0]))
 
 
 def _score_among_others(reward: Callable, plan: Plan, seen: Evidence, slow: float) -> None:

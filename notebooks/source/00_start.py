@@ -29,15 +29,13 @@
 # %% [markdown]
 # ## 1. Settings
 #
-# On Colab and Kaggle the next cell installs the course and its pinned packages (about three
-# minutes; never run there so far). Anywhere else it does nothing.
+# On Colab and Kaggle, the next cell installs the course and the packages that are missing there (a few
+# minutes; never run there so far). A new session needs no restart. If pip reports conflicts with packages
+# such as omegaconf, go on: the lessons do not use them. On Kaggle, turn on *Internet* in the settings first.
+# Anywhere else the cell does nothing.
 
 # %%
-import os
-
-if {"COLAB_RELEASE_TAG", "KAGGLE_KERNEL_RUN_TYPE"} & set(os.environ):
-    print("Installing, about three minutes ...")
-    # %pip install -q "grpo_utils[colab] @ git+{{repository}}"
+# {{install}}
 
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson trains on the CPU on all
@@ -306,7 +304,7 @@ for name, numbers in SHAPES.items():
 # %% [markdown]
 # ## 6. Where to run it
 #
-# - **Colab or Kaggle**: the badges at the top of each lesson. Choose a T4; on Kaggle one of the two cards is used. (Never run there so
+# - **Colab or Kaggle**: the top of each lesson shows how to open it there. Choose a T4; on Kaggle one of the two cards is used. (Never run there so
 #   far.)
 # - **Your machine**: `make lab` opens JupyterLab; `make run` trains lesson 03 from a terminal.
 # - **Without network**: install once with one, then nothing here needs it: on the `cpu` profile models and data ship

@@ -40,15 +40,13 @@
 # %% [markdown]
 # ## 1. Settings
 #
-# On Colab and Kaggle the next cell installs the course and its pinned packages (about three
-# minutes; never run there so far). Anywhere else it does nothing.
+# On Colab and Kaggle, the next cell installs the course and the packages that are missing there (a few
+# minutes; never run there so far). A new session needs no restart. If pip reports conflicts with packages
+# such as omegaconf, go on: the lessons do not use them. On Kaggle, turn on *Internet* in the settings first.
+# Anywhere else the cell does nothing.
 
 # %%
-import os
-
-if {"COLAB_RELEASE_TAG", "KAGGLE_KERNEL_RUN_TYPE"} & set(os.environ):
-    print("Installing, about three minutes ...")
-    # %pip install -q "grpo_utils[colab] @ git+{{repository}}"
+# {{install}}
 
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson trains on the CPU on all

@@ -15,8 +15,8 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 1 minute ([measured](../docs/results.md)) | about 50 minutes ([estimated](../docs/compatibility.md), never run) |
-# | memory | 1.6 GB ([measured](../docs/results.md)) | never run |
+# | time for Run All | about 1 minute ([measured](../docs/results.md)) | 50 to 120 minutes ([estimated](../docs/t4.md), never run); first try `STEPS=20` and `EVAL_ROWS=40`: 15 to 35 |
+# | memory | 1.6 GB ([measured](../docs/results.md)) | 4 to 8 GiB on the card ([estimated](../docs/t4.md), never run) |
 # | model | 0.46 million parameters, ships with the course | Qwen2.5-1.5B-Instruct, or Gemma 3 1B |
 # | task | two-digit additions | GSM8K, school word problems |
 #
@@ -40,15 +40,13 @@
 # %% [markdown]
 # ## 1. Settings and machine
 #
-# On Colab and Kaggle the next cell installs the course and its pinned packages (about three
-# minutes; never run there so far). Anywhere else it does nothing.
+# On Colab and Kaggle, the next cell installs the course and the packages that are missing there (a few
+# minutes; never run there so far). A new session needs no restart. If pip reports conflicts with packages
+# such as omegaconf, go on: the lessons do not use them. On Kaggle, turn on *Internet* in the settings first.
+# Anywhere else the cell does nothing.
 
 # %%
-import os
-
-if {"COLAB_RELEASE_TAG", "KAGGLE_KERNEL_RUN_TYPE"} & set(os.environ):
-    print("Installing, about three minutes ...")
-    # %pip install -q "grpo_utils[colab] @ git+{{repository}}"
+# {{install unsloth}}
 
 # %% [markdown]
 # These are the only settings. Change them here, or from a terminal:

@@ -139,7 +139,10 @@ def refuse(argv: list[str]) -> dict:
     os.environ.update({name: str(value) for name, value in settings.get("env", {}).items()})
     check_model(settings)
     if ours(settings).use_unsloth and not find_spec("unsloth"):
-        raise SystemExit("Error: Unsloth is not installed (see requirements.txt); or set use_unsloth: false.")
+        raise SystemExit(
+            "Error: Unsloth is not installed: pip install --no-deps -r requirements-unsloth.txt, or set "
+            "use_unsloth: false."
+        )
     return settings
 
 

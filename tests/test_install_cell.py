@@ -1,0 +1,160 @@
+"""The install cell in a faked Colab and a faked Kaggle: only pip is replaced, by one that records its arguments."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "scripts"))
+from install_cell import CELL, MARKS, expand, install_cell, with_address
+
+ADDRESS = "https://github.com/somebody/grpo-course"
+LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+#: `python -m pip` finds this first: a line per call, and one exit status after the other.
+FAKE_PIP = """
+import json, os, sys
+calls = open(os.environ["PIP_CALLS"], "a+")
+calls.write(json.dumps(sys.argv[1:]) + "\\n")
+calls.seek(0)
+statuses = json.loads(os.environ["PIP_STATUSES"])
+sys.exit(statuses[len(calls.readlines()) - 1])
+"""
+#: Colab has a %pip of its own, which starts `pip`, not `python -m pip` (google/colab/_installation_commands.py).
+COLABS_PIP = """
+shell.register_magic_function(lambda line: shell.system(f"pip {line}"), magic_kind="line", magic_name="pip")
+"""
+KERNEL = """
+import sys
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+if "COLAB_RELEASE_TAG" in __import__("os").environ:
+    {colab}
+result = shell.run_cell(sys.stdin.read())
+print("STOPPED:" if result.error_in_exec else "WENT ON", result.error_in_exec or "", file=sys.stderr)
+"""
+
+
+@pytest.fixture
+def session(tmp_path):
+    """Runs a cell in a new session there; what pip was asked for, and how the cell ended."""
+    folder, fakes = tmp_path / "content", tmp_path / "fakes"
+    (fakes / "pip").mkdir(parents=True)
+    folder.mkdir()
+    (fakes / "pip" / "__main__.py").write_text(FAKE_PIP)
+    (fakes / "pip" / "__init__.py").touch()
+    script = fakes / "bin" / "pip"
+    script.parent.mkdir()
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pip "$@"\n')
+    script.chmod(0o755)
+
+    def run(cell: str, where: str = "COLAB_RELEASE_TAG", statuses: tuple = (0, 0), wheel: str = ""):
+        calls = tmp_path / "calls"
+        if wheel:
+            (folder / wheel).touch()
+        here = {where: "x"} if where else {}
+        paths = {"PYTHONPATH": str(fakes), "PATH": f"{script.parent}{os.pathsep}{os.environ['PATH']}"}
+        pip = {"PIP_CALLS": str(calls), "PIP_STATUSES": json.dumps(statuses), "IPYTHONDIR": str(fakes / "ipython")}
+        code = KERNEL.format(colab=COLABS_PIP.strip())
+        how = dict(cwd=folder, env=os.environ | here | paths | pip, capture_output=True, text=True, timeout=60)
+        done = subprocess.run([sys.executable, "-c", code], input=cell, **how)
+        asked = [json.loads(line) for line in calls.read_text().splitlines()] if calls.exists() else []
+        return asked, done.stderr.strip().splitlines()[-1]
+
+    return run
+
+
+COURSE = ["install", "-q"]
+UNSLOTH = ["install", "-q", "--no-deps", "unsloth==2026.10.9", "unsloth_zoo==2026.10.9"]
+PLACES = pytest.mark.parametrize("where", ["COLAB_RELEASE_TAG", "KAGGLE_KERNEL_RUN_TYPE"])
+
+
+@PLACES
+def test_with_an_address_the_course_comes_from_there(session, where):
+    asked, ended = session(install_cell(ADDRESS, unsloth=False), where)
+    assert asked == [[*COURSE, f"grpo_utils[colab] @ git+{ADDRESS}"]] and ended.startswith("WENT ON")
+
+
+@PLACES
+def test_unsloth_comes_second_and_without_its_dependencies(session, where):
+    asked, ended = session(install_cell(ADDRESS, unsloth=True), where)
+    assert asked == [[*COURSE, f"grpo_utils[colab,unsloth] @ git+{ADDRESS}"], UNSLOTH] and ended.startswith("WENT ON")
+
+
+def test_a_repo_set_by_hand_is_used(session):
+    cell = install_cell("", unsloth=False)
+    assert cell.startswith('REPO = ""')
+    asked, _ = session(cell.replace('REPO = ""', 'REPO = "a-school/its-copy"'))
+    assert asked == [[*COURSE, "grpo_utils[colab] @ git+https://github.com/a-school/its-copy"]]
+
+
+@pytest.mark.parametrize("address", [ADDRESS, ""])
+def test_a_wheel_next_to_the_notebook_wins(session, address, tmp_path):
+    asked, ended = session(install_cell(address, unsloth=False), wheel="grpo_utils-0.1.0-py3-none-any.whl")
+    wheel = (tmp_path / "content" / "grpo_utils-0.1.0-py3-none-any.whl").as_uri()
+    assert asked == [[*COURSE, f"grpo_utils[colab] @ {wheel}"]] and ended.startswith("WENT ON")
+
+
+def test_on_kaggle_a_wheel_is_found_in_an_uploaded_dataset(session, tmp_path):
+    uploaded = tmp_path / "input" / "datasets" / "grpo" / "grpo_utils-0.1.0-py3-none-any.whl"
+    uploaded.parent.mkdir(parents=True)
+    uploaded.touch()
+    cell = install_cell("", unsloth=False).replace("/kaggle/input", str(tmp_path / "input"))
+    asked, _ = session(cell, "KAGGLE_KERNEL_RUN_TYPE")
+    assert asked == [[*COURSE, f"grpo_utils[colab] @ {uploaded.as_uri()}"]]
+
+
+@PLACES
+def test_with_nothing_to_install_from_it_stops_and_names_both_ways(session, where):
+    asked, ended = session(install_cell("", unsloth=True), where)
+    assert not asked and ended == "STOPPED: Set REPO above, or upload grpo_utils*.whl here."
+
+
+@PLACES
+@pytest.mark.parametrize("statuses", [(1, 0), (0, 1)])
+def test_a_pip_that_fails_stops_the_notebook(session, where, statuses):
+    asked, ended = session(install_cell(ADDRESS, unsloth=True), where, statuses)
+    assert len(asked) == 1 + statuses[1], "nothing is installed after a failure"
+    assert ended == "STOPPED: pip failed: see its error, then rerun this cell."
+
+
+def test_elsewhere_it_does_nothing(session):
+    asked, ended = session(install_cell(ADDRESS, unsloth=True), where="")
+    assert not asked and ended.startswith("WENT ON")
+
+
+# The cell in the lessons
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
+def test_a_lesson_has_it_once_and_only_03_installs_unsloth(lesson):
+    cells = [cell.source for cell in nbformat.read(lesson, as_version=4).cells if "%pip" in cell.source]
+    source = (ROOT / "notebooks" / "source" / f"{lesson.stem}.py").read_text(encoding="utf-8")
+    marks = [line for line in source.splitlines() if line in MARKS]
+    assert len(cells) == len(marks) == 1 and MARKS[marks[0]] == (lesson.stem == "03_grpo_lora")
+    assert with_address(cells[0], ADDRESS) == expand(marks[0], ADDRESS)
+
+
+@pytest.mark.parametrize("unsloth", [False, True])
+@pytest.mark.parametrize("address", [ADDRESS, ""])
+def test_it_is_short_and_narrow(address, unsloth):
+    lines = install_cell(address, unsloth).splitlines()
+    assert len(lines) <= 12 and max(map(len, lines)) <= 79
+
+
+def test_another_address_changes_the_first_line_alone():
+    before, now = install_cell(ADDRESS, True), with_address(install_cell(ADDRESS, True), "https://github.com/x/y")
+    assert now.splitlines()[0].startswith('REPO = "x/y"') and now.splitlines()[1:] == before.splitlines()[1:]
+    assert with_address(install_cell(ADDRESS, True), "") == install_cell("", True)
+    assert with_address("REPO = 1", ADDRESS) == expand("REPO = 1", ADDRESS) == "REPO = 1"
+
+
+def test_the_extras_it_asks_for_exist():
+    asked = set(re.findall(r"\[([\w,]+)\]", CELL + install_cell("", True)))
+    assert asked == {"colab", "colab,unsloth"}
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert all(re.search(rf"^{extra} = \[", project, re.MULTILINE) for extra in ("colab", "unsloth"))

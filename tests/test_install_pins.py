@@ -1,0 +1,162 @@
+"""One place holds the pins, and our lists hold what Unsloth needs."""
+
+import doctest
+import re
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from grpo_utils.install import UNSLOTH
+
+sys.path.insert(0, str(ROOT / "scripts"))
+import refresh_image
+
+LISTS = ("requirements.txt", "requirements-gpu.txt", "requirements-unsloth.txt")
+TEMPLATES = sorted((ROOT / "templates").glob("*/requirements*.txt"))
+#: A row of the table in requirements-gpu.txt: a package, and why it is left out.
+LEFT_OUT = re.compile(r"^#   ([\w-]+): (\S.+)$", re.MULTILINE)
+LINUX = {"sys_platform": "linux", "platform_system": "Linux", "platform_machine": "x86_64"}
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def requirements(text: str) -> list[Requirement]:
+    """The lines of a requirements file."""
+    lines = [line.split(" #")[0].strip() for line in text.splitlines() if not line.startswith("#")]
+    return [Requirement(line) for line in lines if line]
+
+
+def extras() -> dict[str, list[Requirement]]:
+    lists = tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"]
+    return {extra: [Requirement(line) for line in lines] for extra, lines in lists.items()}
+
+
+def pinned(those: list[Requirement]) -> dict[str, str]:
+    """``name: version`` of the exact ones."""
+    exact = {canonicalize_name(r.name): re.fullmatch(r"==([\w.]+)", str(r.specifier)) for r in those}
+    return {name: match[1] for name, match in exact.items() if match}
+
+
+OURS = {name: version for file in LISTS for name, version in pinned(requirements(read(file))).items()}
+
+
+def test_every_line_of_the_lists_is_an_exact_pin_with_its_reason():
+    for file in LISTS:
+        lines = [line for line in read(file).splitlines() if line and not line.startswith("#")]
+        assert len(pinned(requirements(read(file)))) == len(lines)
+        assert not [line for line in lines if not re.search(r"  # \S", line)]
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: "/".join(path.parts[-2:]))
+def test_a_templates_pins_are_ours(path):
+    text = path.read_text(encoding="utf-8")
+    assert pinned(requirements(text)).items() <= OURS.items()
+    assert len(pinned(requirements(text))) == len(requirements(text)) > 0
+    in_comments = re.findall(r"^# .*", text, re.MULTILINE)
+    assert dict(re.findall(r"([\w-]+)==([\w.]+)", "\n".join(in_comments))).items() <= OURS.items()
+
+
+def test_a_template_with_unsloth_has_it_in_a_file_of_its_own():
+    for path in (path for path in TEMPLATES if path.name == "requirements.txt"):
+        second = path.with_name("requirements-unsloth.txt")
+        assert "unsloth" not in pinned(requirements(path.read_text()))
+        assert second.exists() == ("requirements-unsloth.txt" in path.read_text()) == (path.parent.name != "scale_out")
+
+
+@pytest.mark.parametrize("extra", ["colab", "unsloth", "dev"])
+def test_the_pins_of_an_extra_are_ours_and_its_ranges_hold_them(extra):
+    assert pinned(extras()[extra]).items() <= OURS.items()
+    ranges = [r for r in extras()[extra] if canonicalize_name(r.name) in OURS]
+    assert not [r for r in ranges if not r.specifier.contains(OURS[canonicalize_name(r.name)])]
+
+
+def test_unsloth_is_in_no_extra_because_pip_would_install_its_dependencies():
+    assert not [r for lines in extras().values() for r in lines if r.name.startswith("unsloth")]
+    assert pinned(requirements(read("requirements-unsloth.txt"))) == {
+        canonicalize_name(n): v for n, v in UNSLOTH.items()
+    }
+
+
+def test_colabs_second_extra_names_what_the_list_for_a_gpu_names():
+    on_linux = [r.name for r in requirements(read("requirements-gpu.txt")) if not r.marker or r.marker.evaluate(LINUX)]
+    assert [r.name for r in extras()["unsloth"]] == on_linux
+
+
+def test_the_workflow_installs_our_torch():
+    assert set(re.findall(r"torch==([\d.]+)", read(".github/workflows/ci.yml"))) == {OURS["torch"]}
+
+
+def test_what_is_installed_is_what_is_pinned():
+    wanted = requirements(read("requirements.txt")) + requirements(read("requirements-unsloth.txt"))
+    wrong = {name: v for name, v in pinned(wanted).items() if metadata.version(name).split("+")[0] != v}
+    assert not {name: metadata.version(name) for name in wrong}
+
+
+def test_the_examples_of_the_script_that_refreshes_the_images_run():
+    failed, tried = doctest.testmod(refresh_image)
+    assert tried and not failed
+
+
+# What Unsloth asks for
+
+
+def needs() -> list[Requirement]:
+    """What the pinned Unsloth asks for on any system, without its extras."""
+    lines = [line for package in UNSLOTH for line in metadata.requires(package)]
+    return [r for r in map(Requirement, lines) if not (r.marker and "extra" in str(r.marker))]
+
+
+def left_out() -> dict[str, str]:
+    return {canonicalize_name(name): reason for name, reason in LEFT_OUT.findall(read("requirements-gpu.txt"))}
+
+
+def version_here(name: str) -> str | None:
+    """The version that our lists give: a pin, or what the pins brought into this environment."""
+    if name in OURS:
+        return OURS[name]
+    found = [d.version for d in metadata.distributions() if canonicalize_name(d.metadata["Name"]) == name]
+    return found[0] if found else None
+
+
+def fault(need: Requirement, left: dict[str, str]) -> str | None:
+    """What is wrong with our answer to one need of Unsloth's; None: nothing."""
+    name, version = canonicalize_name(need.name), None
+    if name in left:
+        return f"{name} is left out and pinned" if name in OURS else None
+    version = version_here(name)
+    if version is None:
+        return f"{need}: in none of our lists; add it, or leave it out with a reason, in requirements-gpu.txt"
+    return None if need.specifier.contains(version) else f"{need}: we have {version}"
+
+
+def test_our_lists_hold_all_that_unsloth_needs():
+    assert len(needs()) > 40
+    assert not [said for need in needs() if (said := fault(need, left_out()))]
+
+
+def test_nothing_is_left_out_that_unsloth_no_longer_asks_for():
+    assert set(left_out()) <= {canonicalize_name(need.name) for need in needs()}
+
+
+def test_a_need_that_nobody_answers_is_found():
+    assert "in none of our lists" in fault(Requirement("a-new-need"), left_out())
+    assert "in none of our lists" in fault(Requirement("diffusers"), {})
+    assert fault(Requirement("transformers<5.10"), {}) == "transformers<5.10: we have 5.17.0"
+    assert fault(Requirement("torch"), {"torch": "why"}) == "torch is left out and pinned"
+
+
+def test_what_is_left_out_is_not_imported_at_the_top_of_unsloths_modules():
+    """Only guarded or late imports: a module of Unsloth's that starts with one of them would fail."""
+    allowed = {"triton", "msgspec", "mlx", "mlx-lm", "mlx-vlm"}  # brought by torch; only next to vLLM; only on a Mac
+    for package in UNSLOTH:
+        for path in Path(metadata.distribution(package).locate_file(package)).rglob("*.py"):
+            tops = re.findall(r"^(?:import|from) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+            assert not {canonicalize_name(top) for top in tops} & (set(left_out()) - allowed), path
