@@ -140,7 +140,7 @@ class Still:
 
 
 def become_available(card: Card) -> None:
-    """Say that there is a card. Not before Unsloth and bitsandbytes are imported: they would open the CUDA libraries."""
+    """Say that there is a card; before Unsloth and bitsandbytes are imported, they would open CUDA's libraries."""
     from transformers.utils import import_utils
 
     torch.cuda.is_available = torch.cuda.is_initialized = lambda: True

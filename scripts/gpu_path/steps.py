@@ -16,10 +16,11 @@ CARD = os.environ.get("GPU_PATH_CARD")
 if CARD:
     import start  # noqa: F401  before anything imports transformers or TRL
 
-import nbformat
-from transformers import TrainerCallback
+import nbformat  # noqa: E402
+import torch  # noqa: E402
+from transformers import TrainerCallback  # noqa: E402
 
-from grpo_utils.profiles import CPU, PROFILES, prepare_machine
+from grpo_utils.profiles import CPU, PROFILES, prepare_machine  # noqa: E402
 
 LESSON = Path(__file__).parent.parent.parent / "notebooks" / "03_grpo_lora.ipynb"
 SMALL = dict(max_completion_length=24, per_device_train_batch_size=8, gradient_accumulation_steps=2, num_generations=4)
@@ -67,7 +68,7 @@ def tagged_cells() -> list[str]:
     return [cell.source for cell in cells if "gpu-path" in cell.metadata.get("tags", [])]
 
 
-def run(out: Path, family="qwen", dtype="float32", load_in_4bit=False, steps=3, spoil="") -> None:
+def run(out: Path, family="qwen", dtype="float32", load_in_4bit=False, steps=3, wrong_sign=False, replay="") -> None:
     """Run the tagged cells and a few steps; write what happened to ``out``."""
     names, said, watch = settings(family, dtype, load_in_4bit, steps, out.with_suffix("")), [], Watch()
 
@@ -81,7 +82,9 @@ def run(out: Path, family="qwen", dtype="float32", load_in_4bit=False, steps=3, 
             names["rewards"], names["weights"] = [*names["rewards"], heard], [*names["weights"], 0.0]
     trainer = names["trainer"]
     trainer.add_callback(watch)
-    spoiled(trainer, spoil)
+    samples = keep_samples(trainer.model, json.loads(Path(replay).read_text())["samples"] if replay else None)
+    if wrong_sign:
+        turn_the_sign(trainer)
     trainer.train()
     names["policy"].save_pretrained(out.with_suffix("") / "adapter")
     layers = [type(module).__name__ for module in trainer.model.modules()]
@@ -89,6 +92,7 @@ def run(out: Path, family="qwen", dtype="float32", load_in_4bit=False, steps=3, 
         "trainer": type(trainer).__name__,
         "linear_4bit": layers.count("Linear4bit"),
         "completions": said,
+        "samples": samples,
         "log": trainer.state.log_history,
         "checkpointing": watch.checkpointing,
         "adapter": watch.adapter,
@@ -97,18 +101,25 @@ def run(out: Path, family="qwen", dtype="float32", load_in_4bit=False, steps=3, 
     out.write_text(json.dumps(result, indent=1), encoding="utf-8")
 
 
-def spoiled(trainer: object, how: str) -> None:
-    """Break the trainer on purpose, so that a test can see the comparison fail: "sign" turns every advantage round."""
-    if how == "sign":
-        compute = trainer.compute_loss
-        trainer.compute_loss = lambda model, inputs, *args, **kwargs: compute(
-            model, {**inputs, "advantages": -inputs["advantages"]}, *args, **kwargs
-        )
-    elif how == "mask":
-        compute = trainer.compute_loss
-        trainer.compute_loss = lambda model, inputs, *args, **kwargs: compute(
-            model, {**inputs, "completion_mask": inputs["completion_mask"] * 0 + 1}, *args, **kwargs
-        )
+def turn_the_sign(trainer: object) -> None:
+    """Break the loss on purpose, so that a test can see the comparison fail: every advantage is turned round."""
+    compute = trainer.compute_loss
+    trainer.compute_loss = lambda model, inputs, *args, **kwargs: compute(
+        model, inputs | {"advantages": -inputs["advantages"]}, *args, **kwargs
+    )
+
+
+def keep_samples(policy: object, replayed: list | None) -> list:
+    """What the policy samples from here on, as token ids; with ``replayed``, an earlier run's samples are its own."""
+    generate, kept = policy.generate, []
+
+    def sample(*args, **kwargs):
+        made = torch.tensor(replayed[len(kept)]) if replayed else generate(*args, **kwargs)
+        kept.append(made.tolist())
+        return made
+
+    policy.generate = sample
+    return kept
 
 
 if __name__ == "__main__":
