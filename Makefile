@@ -6,7 +6,7 @@ WORKERS ?= 2
 # One file of tests after the other in each worker: a lesson is run once and asked by many tests.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-fast test-upgrade setup lab lint notebooks templates tiny bench bench-rewards bench-estimate bench-merge badges workshop html bundle wheel clean help
+.PHONY: run test test-fast test-upgrade gpu-path setup lab lint notebooks templates tiny bench bench-rewards bench-estimate bench-merge badges workshop html bundle wheel clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -14,13 +14,20 @@ help:            ## list the targets
 run: setup       ## train a model: lesson 03 from beginning to end; ARGS="-p FAMILY gemma"
 	$(BIN)/python -m grpo_utils run $(ARGS)
 
-test: setup lint ## what CI runs on every commit, two files of tests at a time; WORKERS=1: one
+test: setup lint .gpu-path/installed ## what CI runs on every commit, two files of tests at a time; WORKERS=1: one
 	$(PYTEST) -m "not upgrade" $(ARGS)
 
 test-fast: setup lint ## lint and unit tests, no training
 	$(PYTEST) -m "not slow and not upgrade" $(ARGS)
 
-test-upgrade: setup ## what only a new pin can break: more training runs, lessons with the other family
+gpu-path: setup .gpu-path/installed ## Unsloth's CUDA branches on CPU tensors, all cases, about 20 minutes; `make test` runs the first
+	$(BIN)/python -m pytest tests/test_gpu_path.py $(ARGS)
+
+.gpu-path/installed: requirements-gpu-path.txt | $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target .gpu-path -r requirements-gpu-path.txt
+	@touch $@
+
+test-upgrade: setup .gpu-path/installed ## what only a new pin can break: more training runs, lessons with the other family
 	$(PYTEST) -m upgrade $(ARGS)
 
 setup: $(VENV)/installed ## .venv with the pinned packages, for this machine

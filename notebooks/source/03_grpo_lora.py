@@ -109,7 +109,7 @@ print(f"{steps} steps, base in 4 bits: {load_in_4bit}, backend {BACKEND}")
 # first: on a GPU it replaces parts of transformers and TRL by faster ones, and can do so only
 # before they are loaded.
 
-# %%
+# %% tags=["gpu-path"]
 from grpo_utils import check_gpu, check_versions
 
 print(check_versions(BACKEND))
@@ -132,7 +132,7 @@ print("Device:", check_gpu(profile))
 # check a completion, here the gold `answer`. There is **no worked solution** in it: the model
 # writes its own attempts, and is told only how good each was.
 
-# %%
+# %% tags=["gpu-path"]
 from grpo_utils import load_rows
 
 eval_rows = EVAL_ROWS or profile.eval_rows
@@ -174,7 +174,7 @@ print("held-out questions in the training set:", leaked)
 #
 # TRL multiplies each by its weight and adds.
 
-# %% tags=["nbval-check-output"]
+# %% tags=["nbval-check-output", "gpu-path"]
 from grpo_utils import math_rewards
 
 rewards, weights = math_rewards()
@@ -218,7 +218,7 @@ for name, row in zip(HAND_WRITTEN, zip(*scores), strict=True):
 # pays nothing and changes nothing. It returns `None` for a completion that is not in form. TRL leaves `None` out of
 # the mean that it logs, so that mean is the share of right answers among those in form.
 
-# %%
+# %% tags=["gpu-path"]
 from grpo_utils import completion_text, is_strictly_right, split_form
 
 
@@ -250,7 +250,7 @@ print(said)
 # more than a warning. So every value that it would change is written out, and an unknown name
 # is an error, before any model is loaded.
 
-# %%
+# %% tags=["gpu-path"]
 from grpo_utils import training_arguments
 
 arguments = training_arguments(
@@ -274,7 +274,7 @@ for name, value in arguments.items():
 #   would add that pull, the KL divergence from a frozen *reference model*, to the loss);
 # - `learning_rate`: an adapter takes ten times and more what full fine-tuning would.
 
-# %%
+# %% tags=["gpu-path"]
 config = GRPOConfig(**arguments)
 completions = profile.completions_per_step
 group = config.num_generations
@@ -284,7 +284,7 @@ print(f"{completions} completions a step, in groups of {group}")
 # TRL never cuts a prompt that is too long, so such rows are dropped now. To count its tokens takes
 # the tokenizer alone.
 
-# %%
+# %% tags=["gpu-path"]
 from transformers import AutoTokenizer
 
 from grpo_utils import drop_long_prompts, model_path
@@ -331,7 +331,7 @@ checked.stop_on_errors()
 # `BACKEND="transformers"` does the same with plain transformers, PEFT and bitsandbytes, in
 # `grpo_utils.models`. The default is Unsloth, whose API you see here.
 
-# %%
+# %% tags=["gpu-path"]
 from grpo_utils import (
     LORA_TARGETS,
     gradient_checkpointing,
@@ -353,7 +353,7 @@ if BACKEND == "unsloth":
 # `from_pretrained` gave the frozen base; `get_peft_model` adds the adapter. `r` is its rank:
 # each of the adapted matrices learns a correction of that rank, scaled by `lora_alpha / r`.
 
-# %%
+# %% tags=["gpu-path"]
 if BACKEND == "unsloth":
     policy = FastLanguageModel.get_peft_model(
         policy,
@@ -420,7 +420,7 @@ print(f"in form and right, greedy:  {rates['greedy_accuracy']:.3f}")
 # group whose completions all score the same is *tied*: its advantages are zero and it teaches
 # nothing.
 
-# %%
+# %% tags=["gpu-path"]
 trainer = GRPOTrainer(
     model=policy,
     processing_class=tokenizer,
@@ -433,7 +433,7 @@ trainer = GRPOTrainer(
 # TRL's own trainer casts the adapter of every 4-bit base to bf16. (Unsloth's trainer, which replaces it on a GPU, does
 # not.) At an adapter's learning rate bf16 rounds small updates away, so we cast it back to fp32.
 
-# %%
+# %% tags=["gpu-path"]
 from grpo_utils import keep_trainable_fp32
 
 print(keep_trainable_fp32(policy), "adapter matrices in fp32")

@@ -1,0 +1,46 @@
+"""Does Unsloth's GRPOConfig keep what profiles and templates ask for? Prints every value that it changed, and fails.
+
+GPU_PATH_CARD=a100 python configs.py
+"""
+
+import sys
+from pathlib import Path
+
+import start  # noqa: F401  before TRL
+import yaml
+from trl import GRPOConfig
+
+from grpo_utils import training_arguments
+from grpo_utils.profiles import PROFILES
+from grpo_utils.run.folder import plain
+from grpo_utils.run.start import parse
+
+TEMPLATES = Path(__file__).parent.parent.parent / "templates"
+#: Keys of ours and of ModelConfig; TRL writes the last two in another form.
+NOT_ASKED = {"env", "report_to", "reward_weights"}
+
+
+def changed(asked: dict, config: GRPOConfig) -> dict:
+    """The values that are not what was asked for, as (asked, given)."""
+    given = config.to_dict()
+    names = [name for name in asked if name in given and name not in NOT_ASKED]
+    return {name: (asked[name], given[name]) for name in names if plain(asked[name]) != plain(given[name])}
+
+
+def main() -> int:
+    found = {}
+    for profile in PROFILES.values():
+        if profile.name != "cpu":
+            asked = training_arguments(profile, output_dir="outputs")
+            found[profile.name] = changed(asked, GRPOConfig(**asked))
+    for path in sorted([*TEMPLATES.glob("*/config*.yaml"), *TEMPLATES.glob("*/configs/*.yaml")]):
+        asked = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if not asked.get("use_cpu"):
+            found[str(path.relative_to(TEMPLATES))] = changed(asked, parse(["--config", str(path)])[1])
+    for name, values in found.items():
+        print(f"{name}: {values or 'as asked'}")
+    return int(any(found.values()) or len(found) < 12)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+"""A folder that makes this computer look like one with a card and a network: its own PATH, hub cache and Jupyter start.
+
+    environment = machine(folder, "t4")
+    subprocess.run([python, "-m", "grpo_utils", "run", …], env=environment)
+
+The code under test is not touched. A model's name finds the tiny model of its family in the hub's cache, `openai/gsm8k`
+finds additions in GSM8K's columns, `nvidia-smi` names the card, and each notebook kernel begins with `start.py`.
+"""
+
+import os
+from pathlib import Path
+
+import datasets
+from card import CARDS, ENVIRONMENT
+
+from grpo_utils.data.sources import addition_rows
+from grpo_utils.models import TINY_MODELS
+from grpo_utils.profiles import PROFILES
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+OVERLAY = ROOT / ".gpu-path"
+NVIDIA_SMI = """#!/bin/sh
+case "$1" in
+    -L) echo "GPU 0: {name} (UUID: GPU-0)" ;;
+    *) echo "{name}, {mib}, {capability}" ;;
+esac
+"""
+
+
+def machine(folder: Path, card: str, **more: str) -> dict[str, str]:
+    """The environment of a machine with this card; its files go to ``folder``."""
+    write_nvidia_smi(folder / "bin", card)
+    write_start(folder / "ipython")
+    fill_hub(folder / "hub")
+    fill_gsm8k(folder / "datasets")
+    return {
+        **os.environ,
+        **ENVIRONMENT,
+        "PATH": os.pathsep.join([str(folder / "bin"), os.environ["PATH"]]),
+        "PYTHONPATH": os.pathsep.join([str(HERE), str(OVERLAY), str(ROOT)]),
+        "IPYTHONDIR": str(folder / "ipython"),
+        "GPU_PATH_CARD": card,
+        "HF_HUB_CACHE": str(folder / "hub"),
+        "HF_DATASETS_CACHE": str(folder / "datasets"),
+        "HF_HUB_OFFLINE": "1",
+        "UNSLOTH_COMPILE_LOCATION": str(folder / "compiled"),
+        "OMP_NUM_THREADS": "1",
+        **more,
+    }
+
+
+def write_nvidia_smi(folder: Path, card: str) -> None:
+    """The program that a profile is chosen by."""
+    folder.mkdir(parents=True)
+    known = CARDS[card]
+    capability, mib = ".".join(map(str, known.capability)), known.memory_gib << 10
+    program = folder / "nvidia-smi"
+    program.write_text(NVIDIA_SMI.format(name=known.name, mib=mib, capability=capability), encoding="utf-8")
+    program.chmod(0o755)
+
+
+def write_start(folder: Path) -> None:
+    """Let each kernel begin as `start.py` says."""
+    startup = folder / "profile_default" / "startup"
+    startup.mkdir(parents=True)
+    (startup / "00-card.py").write_text("import start\n", encoding="utf-8")
+
+
+def fill_hub(folder: Path) -> None:
+    """Put the tiny model of its family into the cache under the name of each model that a profile or template names."""
+    for profile in PROFILES.values():
+        for family, name in profile.models.items():
+            if profile.name != "cpu":
+                for each in {name, name.lower()}:  # Unsloth asks for its models in lower case
+                    cache_model(folder, each, TINY_MODELS / PROFILES["cpu"].models[family])
+
+
+def cache_model(folder: Path, name: str, model: Path) -> None:
+    """A model in the layout of the hub's cache."""
+    kept = folder / f"models--{name.replace('/', '--')}"
+    if kept.exists():
+        return
+    (kept / "refs").mkdir(parents=True)
+    (kept / "refs" / "main").write_text("tiny", encoding="utf-8")
+    (kept / "snapshots").mkdir()
+    (kept / "snapshots" / "tiny").symlink_to(model)
+
+
+class Additions(datasets.GeneratorBasedBuilder):
+    """Additions in GSM8K's columns: a question, and a solution that ends in ``#### answer``."""
+
+    def _info(self):
+        return datasets.DatasetInfo(
+            features=datasets.Features(dict.fromkeys(("question", "answer"), datasets.Value("string")))
+        )
+
+    def _split_generators(self, manager):
+        return [datasets.SplitGenerator(name=split, gen_kwargs={"split": split}) for split in ("train", "test")]
+
+    def _generate_examples(self, split):
+        for number, row in enumerate(addition_rows(390 if split == "test" else 3000, split)):
+            question = row["prompt"][-1]["content"]
+            yield number, {"question": question, "answer": f"{question}\n#### {row['answer']}"}
+
+
+def fill_gsm8k(folder: Path) -> None:
+    """Put the additions into the cache of datasets under the name of GSM8K."""
+    builder = Additions(
+        cache_dir=str(folder), config_name="main", hash="additions", repo_id="openai/gsm8k", dataset_name="gsm8k"
+    )
+    builder.download_and_prepare()

@@ -1,0 +1,22 @@
+"""Begin a process as on a card. GPU_PATH_CARD names the card; Unsloth is imported here, before anything else.
+
+import start                                  # a notebook's kernel, or a script of ours
+python start.py train.py --config c.yaml      # somebody's script
+"""
+
+import os
+import runpy
+import sys
+
+import card
+
+known = card.pretend(os.environ["GPU_PATH_CARD"])
+import cpu_kernels  # noqa: E402
+import unsloth  # noqa: E402, F401
+
+cpu_kernels.finish(known)
+
+if __name__ == "__main__":
+    sys.argv = sys.argv[1:]
+    sys.path.insert(0, os.getcwd())
+    runpy.run_path(sys.argv[0], run_name="__main__")

@@ -1,0 +1,126 @@
+"""A few steps of lesson 03's own cells, with Unsloth as on a card or with stock TRL; what happened goes to a JSON file.
+
+    GPU_PATH_CARD=t4 python steps.py outputs/steps.json '{"dtype": "float32"}'      # Unsloth
+    python steps.py outputs/stock.json '{"dtype": "float32"}'                       # stock transformers, PEFT and TRL
+
+The cells are those with the tag "gpu-path", so a rewritten lesson only moves its tags.
+"""
+
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+CARD = os.environ.get("GPU_PATH_CARD")
+if CARD:
+    import start  # noqa: F401  before anything imports transformers or TRL
+
+import nbformat  # noqa: E402
+import torch  # noqa: E402
+from transformers import TrainerCallback  # noqa: E402
+
+from grpo_utils.profiles import CPU, PROFILES, prepare_machine  # noqa: E402
+
+LESSON = Path(__file__).parent.parent.parent / "notebooks" / "03_grpo_lora.ipynb"
+SMALL = dict(max_completion_length=24, per_device_train_batch_size=8, gradient_accumulation_steps=2, num_generations=4)
+SMALL |= dict(
+    dataset="addition", learning_rate=1e-3, optim="adamw_torch", train_rows=64, eval_rows=8, eval_batch_size=8
+)
+
+
+class Watch(TrainerCallback):
+    """What must hold after every step."""
+
+    def __init__(self):
+        self.checkpointing, self.adapter = [], []
+
+    def on_step_end(self, args, state, control, model=None, **kwargs):
+        flags = [
+            module.gradient_checkpointing for module in model.modules() if hasattr(module, "gradient_checkpointing")
+        ]
+        self.checkpointing.append(any(flags))
+        self.adapter.append(sorted({str(p.dtype) for p in model.parameters() if p.requires_grad}))
+
+
+def settings(family: str, dtype: str, load_in_4bit: bool, steps: int, folder: Path) -> dict:
+    """The names that the lesson's tagged cells expect, in sizes for a few seconds."""
+    profile = replace(PROFILES[CARD or "t4"], **SMALL, dtype=dtype, steps=steps, models=CPU.models)
+    if not CARD:
+        profile = replace(profile, name="cpu")
+        prepare_machine(profile)
+    return dict(
+        profile=profile,
+        base_name=profile.models[family],
+        BACKEND="unsloth" if CARD else "transformers",
+        load_in_4bit=load_in_4bit,
+        steps=steps,
+        EVAL_ROWS=0,
+        SEED=0,
+        REPORT_TO="none",
+        run_folder=folder,
+    )
+
+
+def tagged_cells() -> list[str]:
+    """The lesson's cells with the tag."""
+    cells = nbformat.read(LESSON, as_version=4).cells
+    return [cell.source for cell in cells if "gpu-path" in cell.metadata.get("tags", [])]
+
+
+def run(out: Path, family="qwen", dtype="float32", load_in_4bit=False, steps=3, wrong_sign=False, replay="") -> None:
+    """Run the tagged cells and a few steps; write what happened to ``out``."""
+    names, said, watch = settings(family, dtype, load_in_4bit, steps, out.with_suffix("")), [], Watch()
+
+    def heard(completions, **kwargs):
+        said.append([completion[0]["content"] for completion in completions])
+        return [0.0] * len(completions)
+
+    for cell in tagged_cells():
+        exec(cell, names)
+        if "weights" in names and heard not in names["rewards"]:
+            names["rewards"], names["weights"] = [*names["rewards"], heard], [*names["weights"], 0.0]
+    trainer = names["trainer"]
+    trainer.add_callback(watch)
+    samples = keep_samples(trainer.model, json.loads(Path(replay).read_text())["samples"] if replay else None)
+    if wrong_sign:
+        turn_the_sign(trainer)
+    trainer.train()
+    names["policy"].save_pretrained(out.with_suffix("") / "adapter")
+    layers = [type(module).__name__ for module in trainer.model.modules()]
+    result = {
+        "trainer": type(trainer).__name__,
+        "linear_4bit": layers.count("Linear4bit"),
+        "completions": said,
+        "samples": samples,
+        "log": trainer.state.log_history,
+        "checkpointing": watch.checkpointing,
+        "adapter": watch.adapter,
+        "base": names["policy"].peft_config["default"].base_model_name_or_path,
+    }
+    out.write_text(json.dumps(result, indent=1), encoding="utf-8")
+
+
+def turn_the_sign(trainer: object) -> None:
+    """Break the loss on purpose, so that a test can see the comparison fail: every advantage is turned round."""
+    compute = trainer.compute_loss
+    trainer.compute_loss = lambda model, inputs, *args, **kwargs: compute(
+        model, inputs | {"advantages": -inputs["advantages"]}, *args, **kwargs
+    )
+
+
+def keep_samples(policy: object, replayed: list | None) -> list:
+    """What the policy samples from here on, as token ids; with ``replayed``, an earlier run's samples are its own."""
+    generate, kept = policy.generate, []
+
+    def sample(*args, **kwargs):
+        made = torch.tensor(replayed[len(kept)]) if replayed else generate(*args, **kwargs)
+        kept.append(made.tolist())
+        return made
+
+    policy.generate = sample
+    return kept
+
+
+if __name__ == "__main__":
+    run(Path(sys.argv[1]), **json.loads(sys.argv[2]))
