@@ -155,8 +155,8 @@ def test_fp16_stays_near_stock_trl(steps, four_bits):
 @pytest.mark.upgrade
 @pytest.mark.parametrize(("card", "four_bits"), [("l4", True), ("a100", False)])
 def test_bf16_stays_near_stock_trl_on_the_same_completions(steps, card, four_bits):
-    """bf16 rounds so coarsely that samples differ, and in 4 bits the gradients by 5 %: so stock TRL computes in bf16 too,
-    and both are given the completions of a run in fp32."""
+    """bf16 rounds coarsely: samples differ, and in 4 bits the gradients by 5 %. So stock TRL computes in bf16 too, and
+    both are given the completions of a run in fp32."""
     sound(steps(card, dtype="bfloat16", load_in_4bit=four_bits), four_bits)
     replayed = steps("", load_in_4bit=four_bits)["folder"].with_suffix(".json")
     same = dict(dtype="bfloat16", load_in_4bit=four_bits, replay=str(replayed))
