@@ -688,7 +688,8 @@ print(answer.stdout.strip())
 # What a CPU cannot show: Unsloth's CUDA kernels and its own GPU trainer (on a CPU it hands
 # over to the stock libraries), fp16 and bf16, vLLM, the memory of a real model. And a tiny
 # model on two-digit additions says nothing about how far GSM8K accuracy moves on a GPU. The
-# GPU profiles run this same code, and say `never run` until someone has run them.
+# GPU profiles run this same code, and say `never run` until someone has run them. The course's tests do run
+# Unsloth's GPU trainer on CPU tensors, and it gives the same figures as TRL's ([what that covers](../docs/compatibility.md)).
 
 # %% [markdown]
 # ## 12. Exercises
