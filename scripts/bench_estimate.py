@@ -1,6 +1,7 @@
 """Measure how far the estimates of memory and minutes are off, and write the measured half of docs/preflight.md.
 
     python scripts/bench_estimate.py
+    python scripts/bench_estimate.py gpus    # only what the formulas say of GPUs: no measurement, a few seconds
 
 On a CPU, one thread, each case in a fresh process: the resident memory at its peak above what the process had after
 the imports, and the processor's seconds of a step, against `estimate_memory` and `estimate_minutes`.
@@ -35,6 +36,7 @@ from grpo_utils.profiles import BACKENDS, CPU, PROFILES
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "preflight.md"
 MARK = "<!-- measured: written by `make bench-estimate`, do not edit below -->"
+GPUS = "## GPUs: estimated, never run"
 
 #: Random weights in the Qwen3 architecture: hidden, layers, heads, kv heads, intermediate, vocabulary.
 SHAPES = {"qwen3-36M": (512, 6, 8, 4, 1536, 32_000), "qwen3-118M": (768, 12, 12, 4, 2304, 50_000)}
@@ -265,10 +267,11 @@ def published() -> str:
         backend="unsloth",
     )
     return (
-        f"The one published figure: Qwen3-4B in 4 bits, rank 16, 2 generations, 1,024 tokens, Unsloth with vLLM:\n"
+        f"One published peak: Qwen3-4B in 4 bits, rank 16, 2 generations, 1,024 tokens, Unsloth with vLLM:\n"
         f"13.6 GB ({13.6e9 / GIB:.1f} GiB). The formula gives {memory.gib:.1f} GiB without vLLM (a factor of "
         f"{memory.gib * GIB / 13.6e9:.2f}); what vLLM took is not\n"
-        "known, so this neither confirms nor refutes it. Until someone measures, read a GPU estimate as a lower bound."
+        "known, so this neither confirms nor refutes it. Until someone measures, read the memory with Unsloth as a\n"
+        "lower bound."
     )
 
 
@@ -294,8 +297,12 @@ had at its peak above what it had after the imports; time is the processor's.
 Largest error: memory by a factor of {worst_memory:.2f}, time by {worst_time:.2f}. The ranges that a report shows
 for a CPU are wider than that: {MEMORY_FACTOR["cpu"]:g} and {MINUTES_FACTOR["cpu"]:g}. Both formulas have constants that
 were set on these cases, so expect more on another machine.
+"""
 
-## GPUs: estimated, never run
+
+def on_gpus() -> str:
+    """The section on GPUs: arithmetic only."""
+    return f"""{GPUS}
 
 | profile | GiB at the peak, Unsloth | plain TRL | GiB of the card | minutes of training (generating + learning) |
 |---|---|---|---|---|
@@ -304,17 +311,19 @@ were set on these cases, so expect more on another machine.
 If every completion runs to its limit; evaluation, download and merge not counted. Ranges in a report: a factor of
 {MEMORY_FACTOR["gpu"]:g} for memory and {MINUTES_FACTOR["gpu"]:g} for time, both guesses.
 
-{published()}
+{published()} Public runs on a T4, next to the formula: [how far off](t4.md#how-far-the-preflights-formula-is-off).
 """
 
 
 def main() -> None:
     prepare_machine(CPU)
-    if len(sys.argv) > 1:
+    only_gpus = sys.argv[1:] == ["gpus"]
+    if sys.argv[1:] and not only_gpus:
         print(json.dumps(measure(sys.argv[1])))
         return
-    text = PAGE.read_text(encoding="utf-8").partition(MARK)[0]
-    PAGE.write_text(text + measured(), encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
+    kept = text.partition(GPUS)[0] if only_gpus else text.partition(MARK)[0] + measured() + "\n"
+    PAGE.write_text(kept + on_gpus(), encoding="utf-8")
     print(f"written: {PAGE.relative_to(ROOT)}")
 
 

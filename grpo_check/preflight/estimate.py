@@ -4,7 +4,7 @@ Both are sums that you can check by hand; their formulas stand in the docstrings
 measured against real runs (docs/preflight.md); on a GPU they were never run.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grpo_utils.profiles import BACKENDS, Gpu, check_choice
 
@@ -20,6 +20,9 @@ NF4_BYTES = 0.5 + 1 / 64 + 4 / (64 * 256)
 #: gather, logsumexp and the slice of TRL's `_full_logits_logps` each make of that size. On a GPU TRL 1.14 has one
 #: kernel for the first two (`trl.kernels`).
 LOGITS_COPIES = {"cpu": 4, "gpu": 3}
+#: Limits of one chunk of logits in Unsloth (`unsloth_zoo/fused_losses/fused_linear.py`: `_MIN_LOGITS`, `_MAX_ROWS`,
+#: `_CHUNK_GB`): at least this many (tokens x vocabulary), in at most this many tokens and bytes.
+CHUNK_LOGITS, CHUNK_TOKENS, CHUNK_BYTES = 512 * 151_936, 4096, 2 * GIB
 #: Bytes in addition to the model: the CUDA context and cuBLAS workspaces on a GPU (never measured here), what the
 #: trainer imports and keeps on a CPU (measured on the tiny model).
 OVERHEAD = {"gpu": 1.0 * GIB, "cpu": 0.05 * GIB}
@@ -35,33 +38,37 @@ class Hardware:
     Attributes:
         gpu: its GPU; None for a CPU.
         bandwidth: bytes per second between memory and processor.
-        flops: floating-point operations per second that matrix products reach in practice.
+        flops: floating-point operations per second that 16-bit matrix products reach in practice.
+        fp32_flops: the same for fp32 products, for which a GPU does not use its tensor cores (TF32 is off in torch).
         layer_seconds: time that one layer of one decoding step costs whatever its size (kernel launches, Python).
     """
 
     gpu: Gpu | None
     bandwidth: float
     flops: float
+    fp32_flops: float
     layer_seconds: float
 
 
-def _card(gpu: Gpu, gigabytes: float, tflops: float) -> Hardware:
+def _card(gpu: Gpu, gigabytes: float, tflops: float, fp32_tflops: float, layer_seconds: float = 1e-3) -> Hardware:
     """A card by its data sheet, of which decoding is taken to reach 70 % and training a third.
 
     A millisecond per layer is an assumption (28 layers of a 1.5B model with an adapter: 28 ms per token in plain
     transformers).
     """
-    return Hardware(gpu, 0.7 * gigabytes * 1e9, tflops * 1e12 / 3, 1e-3)
+    return Hardware(gpu, 0.7 * gigabytes * 1e9, tflops * 1e12 / 3, fp32_tflops * 1e12 / 3, layer_seconds)
 
 
-#: NVIDIA's data sheets: bandwidth in GB/s, dense 16-bit tensor TFLOPS (of the L4 half of the sparse figure); the
-#: memory of a T4 is as Colab shows it. The CPU was measured: one core of the machine in docs/preflight.md.
+#: NVIDIA's data sheets: bandwidth in GB/s, dense 16-bit tensor TFLOPS (of the L4 half of the sparse figure), fp32
+#: TFLOPS; the memory of a T4 is as Colab shows it. A T4 takes two milliseconds per layer, because with one all public
+#: runs without vLLM were slower than the formula (docs/t4.md); there are none for the other cards. The CPU was
+#: measured: one core of the machine in docs/preflight.md.
 HARDWARE = {
-    "cpu": Hardware(None, 8e9, 6e10, 1.2e-3),
-    "t4": _card(Gpu("Tesla T4", 14.56, 7.5), 320, 65),
-    "l4": _card(Gpu("NVIDIA L4", 22.5, 8.9), 300, 121),
-    "a100": _card(Gpu("NVIDIA A100", 39.5, 8.0), 1555, 312),
-    "h100": _card(Gpu("NVIDIA H100", 79.6, 9.0), 3350, 989),
+    "cpu": Hardware(None, 8e9, 6e10, 6e10, 1.2e-3),
+    "t4": _card(Gpu("Tesla T4", 14.56, 7.5), 320, 65, 8.1, layer_seconds=2e-3),
+    "l4": _card(Gpu("NVIDIA L4", 22.5, 8.9), 300, 121, 30.3),
+    "a100": _card(Gpu("NVIDIA A100", 39.5, 8.0), 1555, 312, 19.5),
+    "h100": _card(Gpu("NVIDIA H100", 79.6, 9.0), 3350, 989, 67),
 }
 
 
@@ -179,7 +186,7 @@ def estimate_memory(
         gradient_checkpointing: whether only the input of each layer is kept for the backward pass.
         beta: above 0, full fine-tuning loads a second copy as reference (an adapter is just switched off).
         device: ``gpu`` or ``cpu``.
-        backend: ``unsloth`` on a GPU never holds the logits of a whole batch: those of one completion are counted.
+        backend: ``unsloth`` on a GPU computes logits chunk by chunk.
 
     Formula, with b = ``batch``, g = ``generated_at_once``, L = prompt + completion tokens, s = bytes of
     ``dtype``:
@@ -191,11 +198,14 @@ def estimate_memory(
     - overhead: 1 GiB on a GPU, 0.05 GiB on a CPU;
     - generating: KV cache 2 x layers x g x L x kv heads x head dim x s, one layer of it twice more and once in
       full heads, and three fp32 rows of the vocabulary for each of g;
-    - learning: logits b x (completion tokens + 1) x vocabulary x 4 bytes x 3 (CPU: 4); and the activations, b x L x s x
+    - learning: logits b x (completion tokens + 1) x vocabulary x 4 bytes x 3 (CPU: 4), with Unsloth on a GPU only one
+      chunk of them (`one_chunk`), usually 512 tokens x vocabulary x 4 bytes; and the activations, b x L x s x
       (hidden for each layer + one layer in full) with gradient checkpointing, all layers in full without;
       a layer in full is 14 hidden + 6 heads x head dim + 4 kv heads x head dim + 7 intermediate.
 
-    Left out: vLLM, Liger's smaller logits, Unsloth's offloading, sliding windows, fragmentation.
+    Left out: vLLM, Liger's smaller logits, Unsloth's offloading, sliding windows, fragmentation. Unsloth splits a batch
+    that it estimates to need more than 80 % of the free memory (`unsloth_zoo/rl_replacements.py`:
+    `autotune_batch_and_chunks`); all of it is counted.
 
     >>> small = Sizes(10**9, 10**8, 10**5, 20, 1024, 4096, 16, 4, 64, 50_000)
     >>> memory = estimate_memory(small, batch=8, generated_at_once=32, prompt_tokens=256, completion_tokens=256)
@@ -217,8 +227,9 @@ def estimate_memory(
         "overhead": OVERHEAD[device],
     }
     length = prompt_tokens + completion_tokens
-    with_logits = 1 if backend == "unsloth" and device == "gpu" else batch
-    logits = LOGITS_COPIES[device] * 4 * with_logits * (completion_tokens + 1) * sizes.vocabulary
+    scored = batch * (completion_tokens + 1)
+    chunked = backend == "unsloth" and device == "gpu"
+    logits = one_chunk(sizes, scored) if chunked else LOGITS_COPIES[device] * 4 * scored * sizes.vocabulary
     learning = logits + _activations(sizes, batch * length, width, gradient_checkpointing)
     return Memory(parts, _cache(sizes, generated_at_once, length, width), learning, device)
 
@@ -236,6 +247,16 @@ def _cache(sizes: Sizes, count: int, length: int, width: int) -> float:
     one = 2 * count * length * sizes.kv_heads * sizes.head_dim * width
     full_heads = 2 * count * length * sizes.heads * sizes.head_dim * width
     return sizes.layers * one + 2 * one + full_heads + 3 * 4 * count * sizes.vocabulary
+
+
+def one_chunk(sizes: Sizes, scored: int) -> float:
+    """Bytes of the fp32 logits of ``scored`` tokens that Unsloth holds at once.
+
+    By `fused_linear_rows` in `unsloth_zoo/fused_losses/fused_linear.py`, which also rounds the tokens down to a power
+    of two. On cards of up to 24 GiB its Triton kernels need less, at most 256 MiB (`_tiled_layout`).
+    """
+    tokens = max(512, CHUNK_LOGITS / sizes.vocabulary, scored * sizes.hidden / sizes.vocabulary)
+    return min(4 * sizes.vocabulary * min(tokens, CHUNK_TOKENS, scored), CHUNK_BYTES)
 
 
 def _activations(sizes: Sizes, tokens: int, width: int, checkpointing: bool) -> float:
@@ -259,6 +280,7 @@ def estimate_minutes(
     lora_rank: int = 16,
     gradient_checkpointing: bool = True,
     num_iterations: int = 1,
+    products: str | None = None,
 ) -> Minutes:
     """Minutes of training; without vLLM, evaluation, saving, or slow rewards.
 
@@ -272,25 +294,34 @@ def estimate_minutes(
         completion_tokens: of the longest completion of a batch, since sampling goes on until the last one ends.
         dtype, load_in_4bit, lora_rank, gradient_checkpointing: as in `estimate_memory`.
         num_iterations: optimizer passes over each batch of completions.
+        products: the type that matrix products are computed in, where it is not ``dtype``: with ``fp16=True`` or
+            ``bf16=True`` that of autocast.
 
     Formula: one decoding step reads the weights and the cache once and costs a fixed time a layer, so it takes
     layers x layer time + bytes / bandwidth; in 4 bits bitsandbytes reads the weight, writes it in ``dtype``, and reads
     that (0.516 + 2 s bytes a parameter). With it come 2 x parameters operations a token. Learning takes 2 x
     parameters operations a token forward, as many backward to the activations, as many again for full
-    fine-tuning's weight gradients, and a second forward with gradient checkpointing.
+    fine-tuning's weight gradients, and a second forward with gradient checkpointing. Products in fp32 run at the card's
+    rate without tensor cores.
+
+    Left out: bitsandbytes' 16-bit products for small batches that read the 4-bit weight alone (its
+    `backends/cuda/ops.py`: `gemm_4bit`), and what Unsloth replays as CUDA graphs.
 
     >>> small = Sizes(10**9, 10**8, 10**5, 20, 1024, 4096, 16, 4, 64, 50_000)
     >>> minutes = estimate_minutes(small, hardware="t4", steps=100, completions_per_step=32, generated_at_once=32,
     ...                            prompt_tokens=256, completion_tokens=256)
     >>> f"{minutes.generating:.0f}", f"{minutes.learning:.0f}"
-    ('19', '8')
+    ('28', '9')
 
     Raises:
-        CourseError: unknown hardware or dtype.
+        CourseError: unknown hardware, dtype or products.
     """
     check_choice("hardware", hardware, tuple(HARDWARE))
     check_choice("dtype", dtype, tuple(BYTES))
+    check_choice("products", products or dtype, tuple(BYTES))
     machine, length = HARDWARE[hardware], prompt_tokens + completion_tokens
+    if (products or dtype) == "float32":
+        machine = replace(machine, flops=machine.fp32_flops)
     rounds = steps * completions_per_step / generated_at_once / num_iterations
     decoding = completion_tokens * _decoding_step(sizes, machine, generated_at_once, length, BYTES[dtype], load_in_4bit)
     prefill = 2 * sizes.parameters * generated_at_once * prompt_tokens / machine.flops

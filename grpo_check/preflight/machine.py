@@ -115,11 +115,12 @@ CHECKS = (on_cpu, on_gpu, attention, vllm, four_bits)
 def estimate(run: Run, prompt_tokens: int) -> Estimate:
     """Memory and minutes of the planned run; the prompts as long as given."""
     sizes = model_sizes(run.model)
+    dtype = "float32" if run.on_cpu else (_loaded_in(run) or "float32")
     shared = {
         "generated_at_once": run.completions_at_once,
         "prompt_tokens": prompt_tokens,
         "completion_tokens": run["max_completion_length"],
-        "dtype": "float32" if run.on_cpu else (_loaded_in(run) or "float32"),
+        "dtype": dtype,
         "load_in_4bit": bool(run.load_in_4bit),
         "lora_rank": run.lora_rank,
         "gradient_checkpointing": bool(run["gradient_checkpointing"]),
@@ -141,9 +142,22 @@ def estimate(run: Run, prompt_tokens: int) -> Estimate:
             steps=run["max_steps"],
             completions_per_step=run["per_device_train_batch_size"] * run["gradient_accumulation_steps"],
             num_iterations=run["num_iterations"],
+            products=_products(run, dtype),
             **shared,
         )
     return Estimate("a CPU" if run.on_cpu else run.gpu.name, _with_vllm(run, memory), minutes)
+
+
+def _products(run: Run, dtype: str) -> str:
+    """The type that matrix products are computed in.
+
+    Unsloth computes those of Gemma in fp16 on a card without bf16, whatever it is asked for, and norms and attention
+    in fp32 (`unsloth/models/vision.py`: `from_pretrained`, `bnb_compute_dtype`).
+    """
+    if run["fp16"] or run.bf16:
+        return "float16" if run["fp16"] else "bfloat16"
+    gemma = "gemma" in run.name.lower() and run.backend == "unsloth"
+    return "float16" if gemma and not run.on_cpu and run.gpu.capability < AMPERE else dtype
 
 
 def _with_vllm(run: Run, memory: Memory) -> Memory:

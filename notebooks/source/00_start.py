@@ -230,8 +230,9 @@ pandas.DataFrame(rows).set_index("profile")
 # %% [markdown]
 # And how large a model fits? The estimate of `preflight`, memory at the peak and minutes of training, for a few sizes of the
 # Qwen family, at the sizes of the T4 profile, in 4 bits (each weight rounded to 4 bits, and frozen) with an *adapter* (a small
-# trainable part beside it; both in lesson 03). **No GPU has been measured**: take the memory for a lower bound. On a CPU the
-# formula was off by at most the factor that [its page](../docs/preflight.md) tells. (The shapes are those of the published
+# trainable part beside it; both in lesson 03). **No GPU has been measured**: read both as lower bounds. Public runs on a T4
+# took 1.0 to 2.1 times as long as the formula says ([comparison](../docs/t4.md#how-far-the-preflights-formula-is-off)). On a CPU it
+# was off by at most the factor on [its page](../docs/preflight.md). (The shapes are those of the published
 # models; no weights are needed.)
 
 # %%

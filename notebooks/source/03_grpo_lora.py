@@ -16,7 +16,7 @@
 # | | CPU | T4 |
 # |---|---|---|
 # | time for Run All | about 1 minute ([measured](../docs/results.md)) | 50 to 120 minutes ([estimated](../docs/t4.md), never run); first try `STEPS=20` and `EVAL_ROWS=40`: 15 to 35 |
-# | memory | 1.6 GB ([measured](../docs/results.md)) | 4 to 8 GiB on the card ([estimated](../docs/t4.md), never run) |
+# | memory | 1.6 GB ([measured](../docs/results.md)) | 3 to 8 GiB on the card ([estimated](../docs/t4.md), never run) |
 # | model | 0.46 million parameters, ships with the course | Qwen2.5-1.5B-Instruct, or Gemma 3 1B |
 # | task | two-digit additions | GSM8K, school word problems |
 #
