@@ -307,6 +307,7 @@ def prepare_machine(profile: Profile, offline: bool = True) -> None:
     for a network. A GPU profile uses the first card. Variables that you set yourself are left as they are.
     """
     if profile.name != "cpu":
+        os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # as nvidia-smi counts; CUDA puts the fastest first
         os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")  # with a second card the batch would double
         return
     # It says at every 4-bit load that a faster kernel could be downloaded, which no CPU run needs.
