@@ -86,5 +86,5 @@ badges:          ## REPO=owner/name: write the public address everywhere; BRANCH
 	$(PYTHON) scripts/address.py $(REPO) $(if $(BRANCH),--branch $(BRANCH))
 
 clean:           ## remove .venv and caches; outputs stay
-	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .gpu-path build *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
