@@ -154,6 +154,14 @@ def test_the_card_that_the_profile_was_chosen_for_is_the_one_that_is_used(monkey
     assert os.environ["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
 
 
+def test_the_cpu_profile_hides_a_card_that_a_cluster_or_a_gpu_profile_named(monkeypatch):
+    """The lessons train on the CPU then; a merge would go to the card, and its logits could not be compared."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    prepare_machine(T4)
+    prepare_machine(CPU)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "-1"
+
+
 def test_prepare_machine_leaves_what_you_set(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
