@@ -24,6 +24,7 @@ gpu-path: setup .gpu-path/installed ## Unsloth's CUDA branches on CPU tensors, a
 	$(BIN)/python -m pytest tests/test_gpu_path.py $(ARGS)
 
 .gpu-path/installed: requirements-gpu-path.txt | $(VENV)/installed
+	@mkdir -p .gpu-path
 	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target .gpu-path -r requirements-gpu-path.txt
 	@touch $@
 

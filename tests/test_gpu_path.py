@@ -27,7 +27,10 @@ PROMPTS = [chat_prompt("What is 15 + 27?"), chat_prompt("What is 31 + 8?")]
 ONLY_UNSLOTH, ONLY_TRL = {"completion_length", "kl"}, {"entropy"}
 #: What the tests' own process, prepared for the cpu profile, would hand on.
 HIDES_THE_CARD = set(CPU_ENVIRONMENT) - {"OMP_NUM_THREADS", "TOKENIZERS_PARALLELISM"}
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="Unsloth's CUDA branches import Triton, which is for Linux"),
+]
 
 
 @pytest.fixture(scope="module")
