@@ -24,6 +24,7 @@ gpu-path: setup .gpu-path/installed ## Unsloth's CUDA branches on CPU tensors, a
 	$(BIN)/python -m pytest tests/test_gpu_path.py $(ARGS)
 
 .gpu-path/installed: requirements-gpu-path.txt | $(VENV)/installed
+	@mkdir -p .gpu-path
 	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target .gpu-path -r requirements-gpu-path.txt
 	@touch $@
 
@@ -86,5 +87,5 @@ badges:          ## REPO=owner/name: write the public address everywhere; BRANCH
 	$(PYTHON) scripts/address.py $(REPO) $(if $(BRANCH),--branch $(BRANCH))
 
 clean:           ## remove .venv and caches; outputs stay
-	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .gpu-path build *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

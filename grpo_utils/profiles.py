@@ -303,10 +303,11 @@ def prepare_machine(profile: Profile, offline: bool = True) -> None:
     """Set what has to be set before torch is imported: threads, device, offline.
 
     On the cpu profile, tiny matrices run on one thread, because two are slower and on a busy
-    machine far slower. Unsloth stays on the CPU. If ``offline``, nothing waits
-    for a network. A GPU profile uses the first card. Variables that you set yourself are left as they are.
+    machine far slower. Unsloth stays on the CPU, and no card is visible. If ``offline``, nothing waits
+    for a network. A GPU profile uses the first card. Other variables that you set yourself are left as they are.
     """
     if profile.name != "cpu":
+        os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # as nvidia-smi counts; CUDA puts the fastest first
         os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")  # with a second card the batch would double
         return
     # It says at every 4-bit load that a faster kernel could be downloaded, which no CPU run needs.
@@ -314,6 +315,7 @@ def prepare_machine(profile: Profile, offline: bool = True) -> None:
     settings = CPU_ENVIRONMENT | ({"HF_HUB_OFFLINE": "1"} if offline else {})
     for name, value in settings.items():
         os.environ.setdefault(name, value)
+    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # also where a cluster, or an earlier GPU profile, has named a card
 
 
 #: The variable by which a process knows that it was prepared, and for which profile.

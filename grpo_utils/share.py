@@ -52,7 +52,7 @@ def lines(report: dict) -> dict[str, str]:
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a number and no truth value."""
+    """Whether a value is a number, and not a bool."""
     return type(value) in (int, float)
 
 

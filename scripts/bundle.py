@@ -6,7 +6,7 @@
 
 What follows is given to pip as it is, say `--extra-index-url ADDRESS` for the address of torch's CPU build (PyPI's
 torch for Linux brings gigabytes of CUDA). Run it with the system, processor and Python version of the room's
-machines: wheels fit no other. In the room, beside a copy of the repository, the usual command takes the folder:
+machines: wheels fit no other. In the room, next to a copy of the repository, the usual command takes the folder:
 
     PIP_NO_INDEX=1 PIP_FIND_LINKS="$PWD/outputs/bundle" make setup
 """

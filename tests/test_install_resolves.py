@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 from packaging.requirements import Requirement
-from test_install_pins import extras, left_out, needs
+from test_install_pins import extras, left_out, needs, pinned, read, requirements
 
 sys.path.insert(0, str(ROOT / "scripts"))
 from refresh_image import frozen, wanted
@@ -139,3 +139,5 @@ def test_the_pinned_environment_resolves_from_wheels_alone(system, index):
     packages = frozen(done.stdout)
     assert packages["torch"] == metadata.version("torch").split("+")[0]
     assert len(files) == 1 or {"triton", "triton-windows"} & set(packages), "Unsloth's kernels need one of them"
+    simulated = pinned(requirements(read("requirements-gpu-path.txt")))["triton"]
+    assert packages.get("triton", simulated) == simulated, "the GPU path runs another Triton than torch brings"

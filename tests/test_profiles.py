@@ -138,11 +138,28 @@ def test_uuids_in_cuda_visible_devices_are_left_alone():
 
 def test_a_gpu_profile_uses_the_first_card_unless_you_chose_one(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
     prepare_machine(T4)
-    assert os.environ["CUDA_VISIBLE_DEVICES"] == "1"
+    assert (os.environ["CUDA_VISIBLE_DEVICES"], os.environ["CUDA_DEVICE_ORDER"]) == ("1", "FASTEST_FIRST")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     prepare_machine(T4)
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "0"
+
+
+def test_the_card_that_the_profile_was_chosen_for_is_the_one_that_is_used(monkeypatch):
+    """nvidia-smi lists by slot; CUDA, unless told otherwise, by speed."""
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "x")
+    monkeypatch.delenv("CUDA_DEVICE_ORDER")
+    prepare_machine(T4)
+    assert os.environ["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
+
+
+def test_the_cpu_profile_hides_a_card_that_a_cluster_or_a_gpu_profile_named(monkeypatch):
+    """The lessons train on the CPU then; a merge would go to the card, and its logits could not be compared."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    prepare_machine(T4)
+    prepare_machine(CPU)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "-1"
 
 
 def test_prepare_machine_leaves_what_you_set(monkeypatch):

@@ -178,6 +178,16 @@ def test_a_model_in_a_cache_that_the_config_or_the_shell_names_is_found(edited, 
         assert (error in run.stderr) if error else run.returncode == 0, run.stderr
 
 
+def test_one_process_uses_the_first_card_unless_the_shell_names_another(here):
+    """The configs named card 0, so `CUDA_VISIBLE_DEVICES=3 python train.py …` ran on somebody else's card."""
+    assert not [path for path in (ROOT / "templates").glob("**/*.yaml") if "\n  CUDA_VISIBLE" in path.read_text()]
+    for alone, shell, used in ((True, "3", "3"), (True, None, "0"), (False, None, None)):
+        os.environ.pop("CUDA_VISIBLE_DEVICES", None)
+        os.environ.update({"CUDA_VISIBLE_DEVICES": shell} if shell else {})
+        start.prepare(PLAIN, alone)
+        assert os.environ.get("CUDA_VISIBLE_DEVICES") == used
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CONFIGURED)
 def test_help_lists_every_setting_and_asks_for_nothing(name):

@@ -689,7 +689,8 @@ print(answer.stdout.strip())
 # over to the stock libraries), fp16 and bf16, vLLM, the memory of a real model. And a tiny
 # model on two-digit additions says nothing about how far GSM8K accuracy moves on a GPU. The
 # GPU profiles run this same code, and say `never run` until someone has run them. The course's tests do run
-# Unsloth's GPU trainer on CPU tensors, and it gives the same figures as TRL's ([what that covers](../docs/compatibility.md)).
+# Unsloth's GPU trainer on CPU tensors, where in fp32 it gives the same figures as TRL's
+# ([what that covers](../docs/compatibility.md#what-simulated-covers)).
 
 # %% [markdown]
 # ## 12. Exercises

@@ -63,6 +63,8 @@ def prepare(argv: list[str], alone: bool = True) -> None:
         raise SystemExit("Error: this template trains in one process; start it without torchrun or accelerate.")
     help_if_asked(argv)
     refuse(argv)
+    if alone:
+        os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")  # with two cards in one process batches would double
 
 
 def rehearse(
