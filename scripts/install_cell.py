@@ -18,8 +18,8 @@ REPO = ""  # "owner/name" on GitHub
 import os
 from pathlib import Path
 if {{"COLAB_RELEASE_TAG", "KAGGLE_KERNEL_RUN_TYPE"}} & set(os.environ):
-    files = sorted(Path.cwd().glob("grpo_utils*.whl"))
-    files += Path("/kaggle/input").rglob("grpo_utils*.whl")
+    files = sorted(Path.cwd().glob("grpo_utils-*any.whl"))
+    files += Path("/kaggle/input").rglob("grpo_utils-*any.whl")
     assert files or REPO, "Set REPO above, or upload grpo_utils*.whl here."
     course = files[-1].as_uri() if files else f"git+{HOST}{{REPO}}"
     %pip install -q "grpo_utils[colab] @ {{course}}"

@@ -43,7 +43,7 @@ class HealthCallback(TrainerCallback):
         rows: held-out rows with ``prompt`` and, where there is one, ``answer``; the first 16 are answered, and the
             form is checked where the prompts ask for the course's. None: no samples.
         every: optimizer steps between samples. One sampling takes about as long as sampling one batch
-            for training does without vLLM, so that at 100 it stays below 1 % of the run.
+            for training does without vLLM, so at 100 it adds about one percent (estimated).
         correctness: names of the rewards that measure whether an answer is right; see `diagnose`.
         stop: whether a lost run is stopped.
 

@@ -28,7 +28,7 @@ esac
 """
 
 
-def machine(folder: Path, card: str, **more: str) -> dict[str, str]:
+def machine(folder: Path, card: str) -> dict[str, str]:
     """The environment of a machine with this card; its files go to ``folder``."""
     write_nvidia_smi(folder / "bin", card)
     write_start(folder / "ipython")
@@ -46,7 +46,6 @@ def machine(folder: Path, card: str, **more: str) -> dict[str, str]:
         "HF_HUB_OFFLINE": "1",
         "UNSLOTH_COMPILE_LOCATION": str(folder / "compiled"),
         "OMP_NUM_THREADS": "1",
-        **more,
     }
 
 

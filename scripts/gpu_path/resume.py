@@ -29,25 +29,28 @@ class Stop(TrainerCallback):
             raise KeyboardInterrupt
 
 
-def train(folder: Path, callbacks: list) -> tuple[dict, list[float]]:
-    """The adapter at the end, and the reward of each step."""
+def train(folder: Path, callbacks: list) -> tuple[dict, list[dict]]:
+    """The adapter at the end, and the log entry of each step."""
     policy, tokenizer = load_policy("tiny-qwen3", profile=PROFILE, load_in_4bit=False)
     rows, (rewards, weights) = load_rows("addition", "train", 64), math_rewards()
     stages = [Stage("format", rewards[1:], weights[1:], 2, rows), Stage("both", rewards, weights, 4, rows)]
     logs = run_stages(policy, tokenizer, stages, folder, profile=PROFILE, save_every=2, callbacks=lambda: callbacks)
     adapter = {name: p.detach().clone() for name, p in policy.named_parameters() if p.requires_grad}
-    return adapter, [entry["reward"] for log in logs.values() for entry in log if "reward" in entry]
+    return adapter, [entry for log in logs.values() for entry in log if "reward" in entry]
 
 
 def main(folder: Path) -> None:
-    whole, rewards = train(folder / "whole", [])
+    whole, log = train(folder / "whole", [])
     try:
         train(folder / "cut", [Stop()])
     except KeyboardInterrupt:
         print("stopped")
     resumed, again = train(folder / "cut", [])
     apart = max((whole[name] - resumed[name]).abs().max().item() for name in whole)
-    (folder / "difference.json").write_text(json.dumps({"weights": apart, "rewards": [rewards, again]}))
+    rewards = [[entry["reward"] for entry in entries] for entries in (log, again)]
+    least = min(entry["grad_norm"] for entry in log)
+    found = {"weights": apart, "rewards": rewards, "least_grad_norm": least}
+    (folder / "difference.json").write_text(json.dumps(found), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ import nbformat  # noqa: E402
 import torch  # noqa: E402
 from transformers import TrainerCallback  # noqa: E402
 
+from grpo_check import HealthCallback  # noqa: E402
 from grpo_utils.profiles import CPU, PROFILES, prepare_machine  # noqa: E402
 
 LESSON = Path(__file__).parent.parent.parent / "notebooks" / "03_grpo_lora.ipynb"
@@ -81,6 +82,7 @@ def run(out: Path, family="qwen", dtype="float32", load_in_4bit=False, steps=3, 
         if "weights" in names and heard not in names["rewards"]:
             names["rewards"], names["weights"] = [*names["rewards"], heard], [*names["weights"], 0.0]
     trainer = names["trainer"]
+    trainer.add_callback(HealthCallback(names["test_rows"], every=1, stop=False))  # it samples, as users let it
     trainer.add_callback(watch)
     samples = keep_samples(trainer.model, json.loads(Path(replay).read_text())["samples"] if replay else None)
     if wrong_sign:
