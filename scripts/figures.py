@@ -74,7 +74,8 @@ def caption(runs: list[Run], sample: str) -> str:
         "[Lesson 02](notebooks/02_rewards.ipynb) trains one model on three rewards. The flawed reward pays for\n"
         f"every tag. It rose from {first} to {last} while held-out accuracy {flawed.change}: the model\n"
         f"now writes `{sample}…`. With the fixed reward, accuracy\n"
-        f"{fixed.change}; with correctness added, it {both.change}."
+        f"{fixed.change}; with correctness added, it {both.change}.\n"
+        "Each run is one seed; other seeds differ."
     )
 
 
