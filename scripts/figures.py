@@ -59,9 +59,10 @@ def hacked_sample(text: str) -> str:
 
 def alt_text(runs: list[Run], steps: int) -> str:
     """The figure in words."""
+    titles = [" ".join(title.split()).replace(":", ",") for title in COLUMNS]
     parts = [
-        f"{' '.join(title.split())}: reward from {run.reward[0]} to {run.reward[1]}, accuracy {run.change}"
-        for title, run in zip(COLUMNS, runs, strict=True)
+        f"{title}: reward from {run.reward[0]} to {run.reward[1]}, accuracy {run.change}"
+        for title, run in zip(titles, runs, strict=True)
     ]
     return f"Three training runs of {steps} steps. {'. '.join(parts)}."
 
@@ -71,9 +72,10 @@ def caption(runs: list[Run], sample: str) -> str:
     flawed, fixed, both = runs
     first, last = flawed.reward
     return (
-        "[Lesson 02](notebooks/02_rewards.ipynb) trains one model on three rewards. The flawed reward pays for\n"
-        f"every tag. It rose from {first} to {last} while held-out accuracy {flawed.change}: the model\n"
-        f"now writes `{sample}…`. With the fixed reward, accuracy\n"
+        "[Lesson 02](notebooks/02_rewards.ipynb) trains the same base model on three different rewards. The flawed\n"
+        f"reward pays for every tag, such as `<answer>`. It rose from {first} to {last} while held-out accuracy\n"
+        f"{flawed.change}: after training, the model writes\n"
+        f"`{sample}…`. With the fixed reward, accuracy\n"
         f"{fixed.change}; with correctness added, it {both.change}.\n"
         "Each run is one seed; other seeds differ."
     )

@@ -45,6 +45,13 @@ def test_the_readmes_figure_and_its_caption_are_those_of_the_lesson():
     assert alt_text(runs, steps) in FIGURE.read_text(encoding="utf-8")
 
 
+def test_the_readme_is_short_and_links_every_lesson_and_template():
+    assert len(README.splitlines()) <= 130
+    folders = [path.parent for path in (ROOT / "templates").glob("*/train.py")]
+    assert len(folders) >= 8 and all(f"](templates/{folder.name})" in README for folder in folders)
+    assert all(f"](notebooks/{path.name}) |" in README for path in LESSONS)
+
+
 def test_the_readmes_figure_shows_a_hack_and_its_fix():
     flawed, fixed, both = read_runs(stored_text())[0]
     rewards = [tuple(map(float, run.reward)) for run in (flawed, fixed, both)]
