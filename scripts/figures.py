@@ -77,7 +77,7 @@ def caption(runs: list[Run], sample: str) -> str:
         f"{flawed.change}: after training, the model writes\n"
         f"`{sample}…`. With the fixed reward, accuracy\n"
         f"{fixed.change}; with correctness added, it {both.change}.\n"
-        "Each run is one seed; other seeds differ."
+        "Lines join the first and the last value; bars are 95 % intervals. Each run is one seed; other seeds differ."
     )
 
 
