@@ -6,7 +6,7 @@ WORKERS ?= 2
 # One file of tests after the other in each worker: a lesson is run once and asked by many tests.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-fast test-upgrade gpu-path setup lab lint notebooks templates tiny bench bench-rewards bench-estimate bench-merge badges workshop html bundle wheel clean help
+.PHONY: run test test-fast test-upgrade gpu-path setup lab lint notebooks templates figures tiny bench bench-rewards bench-estimate bench-merge badges workshop html bundle wheel clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -70,6 +70,9 @@ wheel:           ## the course as one file in outputs/, for Colab or Kaggle with
 tiny: setup      ## train the two tiny base models again, about 20 minutes
 	$(BIN)/python scripts/tiny/build.py qwen --out outputs/tiny-qwen3
 	$(BIN)/python scripts/tiny/build.py gemma --out outputs/tiny-gemma3
+
+figures: setup   ## the README's figure, from the stored outputs of lesson 02
+	$(BIN)/python scripts/figures.py
 
 bench: setup     ## the figures of docs/results.md, about 45 minutes; scripts/bench.py --resume: only what is missing
 	$(BIN)/python scripts/bench.py

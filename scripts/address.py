@@ -23,7 +23,6 @@ ROOT = Path(__file__).parent.parent
 HOST = "https://github.com/"
 COLAB = "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
 KAGGLE = "[![Open in Kaggle](https://kaggle.com/static/images/open-in-kaggle.svg)]"
-BADGES = re.compile(rf" ?{re.escape(COLAB)}\(\S+\) {re.escape(KAGGLE)}\(\S+\)")
 START = "To run this lesson in Colab"
 BY_HAND = (
     f"{START}, choose **File > Open notebook** (GitHub or Upload); in Kaggle, **Create > New Notebook**, then "
@@ -35,9 +34,13 @@ OPENING = re.compile(rf"^(?:\{{\{{badges\}}\}}|{re.escape(COLAB)}|{START}).*$", 
 #: A link from a lesson to a file of the course: as the source has it, and into any copy of the course on GitHub.
 RELATIVE = re.compile(r"\]\((?!\w+:)([\w./-]+\.\w+)(#[\w-]+)?\)")
 ABSOLUTE = re.compile(rf"\]\({HOST}[\w.-]+/[\w.-]+/blob/[\w.-]+/((?:notebooks|docs|templates)/[\w./-]+)(#[\w-]+)?\)")
+#: A row of the README's table of lessons, in three parts around its last cell, and that cell without an address.
+ROW = re.compile(r"^(\| \[\d\d .*?\]\(notebooks/(\w+)\.ipynb\) .*\| )[^|]*( \|)$", re.MULTILINE)
+OPEN_BY_HAND = "[by hand](docs/install.md#colab-and-kaggle)"
 #: What comes before the values in pyproject.toml.
 PROJECT = (f'Repository = "{HOST}', 'branch = "')
 #: What comes before the address in a line, and the line that follows.
+CI_BADGE = ("[![CI]({url}/actions/workflows/ci.yml/badge.svg)]({url}/actions/workflows/ci.yml)", "[![License")
 CITATION = ('repository-code: "{url}"', "version: ")
 CONTRIBUTING = ("git clone {url} && cd {folder}", "make test-fast ")
 
@@ -75,12 +78,12 @@ def badges(name: str, place: Place) -> str:
 
 
 def readme(text: str, place: Place) -> str:
-    """The README with badges in its table of lessons, or without."""
+    """The README with a badge of CI and with badges in its table of lessons, or without."""
 
-    def row(link: re.Match) -> str:
-        return f"{link[0]} {badges(link[1], place)}".rstrip()
+    def row(found: re.Match) -> str:
+        return f"{found[1]}{badges(found[2], place) or OPEN_BY_HAND}{found[3]}"
 
-    return re.sub(r"^\| \[\d\d .*?\]\(notebooks/(\w+)\.ipynb\)", row, BADGES.sub("", text), flags=re.MULTILINE)
+    return with_line(ROW.sub(row, text), *CI_BADGE, place)
 
 
 def with_line(text: str, line: str, following: str, place: Place) -> str:

@@ -1,8 +1,8 @@
-"""Write the minutes and memory of docs/results.md wherever they are told: README, guide and lessons.
+"""Write the minutes and memory of docs/results.md into README, instructor guide and lessons.
 
     python scripts/minutes.py
 
-`make bench` calls it; a test holds all of these pages against the results.
+`make bench` calls it; a test compares all of these pages with the results.
 """
 
 import re
@@ -16,7 +16,7 @@ RESULTS, README, GUIDE = ROOT / "docs" / "results.md", ROOT / "README.md", ROOT 
 
 
 def measured(name: str) -> tuple[str, str]:
-    """Minutes and memory as they are told: of the slower, and of the larger of both families, rounded."""
+    """Minutes and memory, rounded: of the slower family, and of the one that takes more memory."""
     page = RESULTS.read_text(encoding="utf-8")
     rows = re.findall(rf"^\| `{name}` \| \w+ \| (\d+) s \| ([\d.]+) GB \|", page, flags=re.MULTILINE)
     if len(rows) != 2:
@@ -25,7 +25,7 @@ def measured(name: str) -> tuple[str, str]:
     return f"{minutes} minute{'s' * (minutes > 1)}", f"{max(float(peak) for _, peak in rows):.1f} GB"
 
 
-def tell(path: Path, row: str, cell: int, text: str) -> None:
+def put(path: Path, row: str, cell: int, text: str) -> None:
     """Put ``text`` into a cell of the one row of a table that matches ``row``."""
     page = path.read_text(encoding="utf-8")
     [line] = [line for line in page.splitlines() if re.search(row, line)]
@@ -37,10 +37,10 @@ def tell(path: Path, row: str, cell: int, text: str) -> None:
 def main() -> None:
     for source in sorted(SOURCES.glob("*.py")):
         minutes, memory = measured(source.stem)
-        tell(README, rf"^\| \[\d\d .*{source.stem}\.ipynb", 2, f"{minutes}, {memory} (measured)")
-        tell(GUIDE, rf"^\| \[\d\d .*{source.stem}\.ipynb", 1, f"{minutes} (measured)")
-        tell(source, r"^# \| time for Run All \|", 2, f"about {minutes} ([measured](../docs/results.md))")
-        tell(source, r"^# \| memory \|", 2, f"{memory} ([measured](../docs/results.md))")
+        put(README, rf"^\| \[\d\d .*{source.stem}\.ipynb", 2, minutes.split()[0])
+        put(GUIDE, rf"^\| \[\d\d .*{source.stem}\.ipynb", 1, f"{minutes} (measured)")
+        put(source, r"^# \| time for Run All \|", 2, f"about {minutes} ([measured](../docs/results.md))")
+        put(source, r"^# \| memory \|", 2, f"{memory} ([measured](../docs/results.md))")
         rewrite(source)
 
 

@@ -106,8 +106,9 @@ def test_plain_transformers_loads_and_runs_the_merged_model(committed):
     assert (kind, dtype) == ("Qwen3ForCausalLM", "torch.float32") and is_strictly_right(answer, "42"), answer
 
 
-def test_the_readmes_example_answers_with_the_merged_model(committed):
-    example = re.search(r"```python\n(from transformers import pipeline.*?)```", (ROOT / "README.md").read_text(), re.S)
+def test_the_example_of_the_page_answers_with_the_merged_model(committed):
+    page = (ROOT / "docs" / "usage.md").read_text(encoding="utf-8")
+    example = re.search(r"```python\n(from transformers import pipeline.*?)```", page, re.S)
     command = [sys.executable, "-c", example[1]]
     run = subprocess.run(command, cwd=committed.parents[1], capture_output=True, text=True)
     assert is_strictly_right(run.stdout.strip().splitlines()[-1], "42"), run.stdout + run.stderr

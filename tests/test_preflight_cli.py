@@ -275,8 +275,8 @@ def test_the_pages_example_is_a_file_that_passes(folder, no_lab):
 
 
 @pytest.mark.slow
-def test_the_example_in_the_readme_says_what_it_claims(tmp_path):
-    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Before, during and after")[2]
+def test_the_example_of_the_page_says_what_it_claims(tmp_path):
+    text = (ROOT / "docs" / "checks.md").read_text(encoding="utf-8").partition("## Check a config")[2]
     config, command, said = re.findall(r"```(?:yaml)?\n(.*?)```", text, re.DOTALL)[:3]
     (tmp_path / "config.yaml").write_text(config)
     arguments = command.strip().removeprefix(".venv/bin/python ").split()

@@ -1,4 +1,4 @@
-"""What README, guide and lessons say of minutes and memory is what `make bench` measured."""
+"""What README, guide and lessons say of minutes, memory and accuracy is what was measured."""
 
 import re
 import sys
@@ -9,6 +9,7 @@ from conftest import ROOT, judged
 
 sys.path.insert(0, str(ROOT / "scripts"))
 from bench import row
+from figures import BLOCK, FIGURE, alt_text, block, hacked_sample, read_runs, stored_text
 from minutes import measured
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -33,8 +34,46 @@ def test_each_page_tells_what_was_measured(path):
     opening = nbformat.read(path, as_version=4).cells[0].source
     assert re.search(rf"time for Run All \| about {minutes} \(\[measured\]", opening)
     assert re.search(rf"memory \| {memory} \(\[measured\]", opening)
-    assert f"| {minutes}, {memory} (measured) |" in row_of(README, path.stem)
+    assert row_of(README, path.stem).split(" | ")[2] == minutes.split()[0]
     assert f"| {minutes} (measured) |" in row_of(GUIDE, path.stem)
+
+
+def test_the_readmes_figure_and_its_caption_are_those_of_the_lesson():
+    text = stored_text()
+    runs, steps = read_runs(text)
+    assert BLOCK.search(README)[0] == block(runs, steps, hacked_sample(text))
+    assert alt_text(runs, steps) in FIGURE.read_text(encoding="utf-8")
+
+
+def test_the_readme_is_short_and_links_every_lesson_and_template():
+    assert len(README.splitlines()) <= 130
+    folders = [path.parent for path in (ROOT / "templates").glob("*/train.py")]
+    assert len(folders) >= 8 and all(f"](templates/{folder.name})" in README for folder in folders)
+    assert all(f"](notebooks/{path.name}) |" in README for path in LESSONS)
+
+
+def test_the_readmes_figure_shows_a_hack_and_its_fix():
+    flawed, fixed, both = read_runs(stored_text())[0]
+    rewards = [tuple(map(float, run.reward)) for run in (flawed, fixed, both)]
+    assert all(last > 2 * first for first, last in rewards)
+    (_, low, _), (_, _, high) = flawed.accuracy
+    assert float(high) < float(low)  # intervals, not points
+    for run in (fixed, both):
+        (_, _, high), (_, low, _) = run.accuracy
+        assert float(low) > float(high)
+
+
+def test_the_readmes_run_is_lesson_03_as_stored_and_as_measured():
+    said = README.split("among other lines:")[1].split("```")[1].strip().splitlines()
+    book = nbformat.read(ROOT / "notebooks" / "03_grpo_lora.ipynb", as_version=4)
+    printed = "\n".join(output.get("text", "") for cell in book.cells for output in cell.get("outputs", []))
+    patterns = [re.escape(line).replace(r"\.\.\.", ".*") for line in said]
+    assert len(said) == 9 and not [pattern for pattern in patterns if not re.search(pattern, printed)]
+    rows, rates = seeds_of("tiny-qwen3"), {}
+    for what, _, form, accuracy, *_, greedy in (line.split() for line in said[-2:]):
+        assert rows[0, what][:3] == [float(form), float(accuracy), float(greedy)]
+        rates[what] = accuracy
+    assert f"rose from {rates['before']} to {rates['after']} on 200 held-out additions" in README
 
 
 def seeds_of(model: str) -> dict[tuple[int, str], list[float]]:

@@ -124,8 +124,8 @@ def test_a_mistake_on_the_command_line_is_one_sentence(arguments, message, probe
     assert message in code and "\n" not in code and not said
 
 
-def test_the_readmes_example_is_what_the_lab_says(tmp_path):
-    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Test a reward")[2]
+def test_the_example_of_the_page_is_what_the_lab_says(tmp_path):
+    text = (ROOT / "docs" / "checks.md").read_text(encoding="utf-8").partition("## Probe a reward")[2]
     code, command, said = re.findall(r"```(?:python)?\n(.*?)```", text, re.DOTALL)[:3]
     (tmp_path / "my_rewards.py").write_text(code)
     command = [sys.executable, *command.split()[1:]]

@@ -277,6 +277,6 @@ def test_writing_the_results_again_keeps_the_rows_of_readers(tmp_path, monkeypat
     )
 
 
-def test_the_readme_has_the_command_as_typed():
-    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## On a GPU")[1].split("\n## ")[0]
-    assert "`.venv/bin/python -m grpo_utils report --share`" in section
+def test_the_page_has_the_command_as_typed():
+    section = (ROOT / "docs" / "gpu.md").read_text(encoding="utf-8").split("## Share your run")[1].split("\n## ")[0]
+    assert "\n.venv/bin/python -m grpo_utils report --share\n" in section
