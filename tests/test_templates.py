@@ -55,7 +55,7 @@ def test_training_is_one_page(name):
 def test_the_table_has_it_and_its_readme_says_what_to_change(name):
     assert f"[{name}]({name})" in (ROOT / "templates" / "README.md").read_text(encoding="utf-8")
     readme = (ROOT / "templates" / name / "README.md").read_text(encoding="utf-8")
-    assert "**Change first:" in readme.split("##")[0] and "never run" in readme and "Licence: Apache-2.0" in readme
+    assert "**Change first:" in readme.split("##")[0] and "never run" in readme and "License: Apache-2.0" in readme
 
 
 @pytest.mark.parametrize("name", template_names())
