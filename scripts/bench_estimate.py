@@ -255,7 +255,7 @@ def profile_rows() -> str:
 
 
 def published() -> str:
-    """Against the one published figure for a GPU."""
+    """The formula compared with the one published figure for a GPU."""
     sizes = model_sizes(known_config("Qwen3-4B"))
     memory = estimate_memory(
         sizes,
@@ -267,11 +267,11 @@ def published() -> str:
         backend="unsloth",
     )
     return (
-        f"One published peak: Qwen3-4B in 4 bits, rank 16, 2 generations, 1,024 tokens, Unsloth with vLLM:\n"
-        f"13.6 GB ({13.6e9 / GIB:.1f} GiB). The formula gives {memory.gib:.1f} GiB without vLLM (a factor of "
-        f"{memory.gib * GIB / 13.6e9:.2f}); what vLLM took is not\n"
-        "known, so this neither confirms nor refutes it. Until someone measures, read the memory with Unsloth as a\n"
-        "lower bound."
+        f"We found one published peak: 13.6 GB ({13.6e9 / GIB:.1f} GiB) for Qwen3-4B in 4 bits, rank 16, "
+        f"2 generations, 1,024 tokens,\nUnsloth with vLLM. The formula gives {memory.gib:.1f} GiB without vLLM (a "
+        f"factor of {memory.gib * GIB / 13.6e9:.2f}). How much vLLM took is not known,\n"
+        "so this figure neither confirms nor refutes the formula. Until someone measures it, treat the memory with\n"
+        "Unsloth as a lower bound."
     )
 
 
@@ -285,18 +285,18 @@ def measured() -> str:
 
 ## Measured on a CPU
 
-By `make bench-estimate` on {date.today():%Y-%m-%d}, {processor()}, one thread,
+Measured by `make bench-estimate` on {date.today():%Y-%m-%d}, {processor()}, one thread,
 Python {platform.python_version()}, {versions}.
-Random weights in the Qwen3 architecture where no tiny model is named. Memory is what the process
-had at its peak above what it had after the imports; time is the processor's.
+The 36M and 118M models have random weights in the Qwen3 architecture. Memory is the process's
+peak minus its memory after the imports; time is processor time.
 
-| case | GiB, measured | estimated | factor | seconds a step, measured | estimated | factor |
+| case | GiB, measured | estimated | factor | seconds per step, measured | estimated | factor |
 |---|---|---|---|---|---|---|
 {chr(10).join(lines)}
 
 Largest error: memory by a factor of {worst_memory:.2f}, time by {worst_time:.2f}. The ranges that a report shows
-for a CPU are wider than that: {MEMORY_FACTOR["cpu"]:g} and {MINUTES_FACTOR["cpu"]:g}. Both formulas have constants that
-were set on these cases, so expect more on another machine.
+for a CPU are wider: {MEMORY_FACTOR["cpu"]:g} and {MINUTES_FACTOR["cpu"]:g}. Both formulas have constants that
+were fitted to these cases, so expect larger errors on another machine.
 """
 
 
@@ -304,14 +304,15 @@ def on_gpus() -> str:
     """The section on GPUs: arithmetic only."""
     return f"""{GPUS}
 
-| profile | GiB at the peak, Unsloth | plain TRL | GiB of the card | minutes of training (generating + learning) |
+| profile | peak GiB, Unsloth | peak GiB, plain TRL | GiB on the card | minutes of training (generating + learning) |
 |---|---|---|---|---|
 {profile_rows()}
 
-If every completion runs to its limit; evaluation, download and merge not counted. Ranges in a report: a factor of
-{MEMORY_FACTOR["gpu"]:g} for memory and {MINUTES_FACTOR["gpu"]:g} for time, both guesses.
+These estimates assume that every completion runs to its limit. They leave out evaluation, download and merge.
+A report shows ranges of a factor of {MEMORY_FACTOR["gpu"]:g} for memory
+and {MINUTES_FACTOR["gpu"]:g} for time; both factors are guesses.
 
-{published()} Public runs on a T4, next to the formula: [how far off](t4.md#how-far-the-preflights-formula-is-off).
+{published()} [The T4 page](t4.md#how-far-the-preflights-formula-is-off) compares the formula with public runs.
 """
 
 

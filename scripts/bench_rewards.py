@@ -1,4 +1,4 @@
-"""Measure what docs/rewards.md tells, and write its second half.
+"""Measure the figures of docs/rewards.md and write its second half.
 
     python scripts/bench_rewards.py
 
@@ -57,7 +57,7 @@ def tagged(answer: object) -> str:
 
 
 def rate(reward: Callable, texts: list[str], golds: list[str]) -> float:
-    """Completions a second, best of three passes."""
+    """Completions per second, best of three passes."""
     completions, seconds = [as_chat(text) for text in texts], []
     for _ in range(3):
         started = time.perf_counter()
@@ -113,7 +113,7 @@ def gsm8k() -> str:
     """Every reference solution against its own answer and against another row's."""
     path = os.environ.get("GSM8K_FILE")
     if not path:
-        return "GSM8K: not measured, GSM8K_FILE was not set."
+        return "GSM8K: not measured, because GSM8K_FILE was not set."
     from trl.rewards import accuracy_reward
 
     records = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
@@ -129,8 +129,9 @@ def gsm8k() -> str:
     alike = sum(a == b for a, b in zip(ours, theirs, strict=True))
     return (
         f"GSM8K test rows (n = {len(records)}): {sum(right):.0f} of {len(right)} reference answers score as right "
-        f"(95 % interval from\n{low:.4f}); {sum(others):.0f} of {len(others)} score against the next row's other one. "
-        f"Boxed, against both, they score\nas TRL's `accuracy_reward` scores them in {alike} of {len(wanted)}."
+        f"(95 % interval from\n{low:.4f}). Against the next row's gold answer, where it differs, {sum(others):.0f} of "
+        f"{len(others)} score as right.\nIn boxes, with both gold answers, our scores equal those of TRL's "
+        f"`accuracy_reward` in {alike} of {len(wanted)} cases."
     )
 
 
@@ -227,28 +228,30 @@ def measured() -> str:
 
 ## Measured
 
-By `make bench-rewards` on {date.today():%Y-%m-%d}, {processor()}, one core, Python {platform.python_version()},
-{versions}.
+Measured by `make bench-rewards` on {date.today():%Y-%m-%d}, {processor()}, one core,
+Python {platform.python_version()}, {versions}.
 
-| reward | completions a second |
+| reward | completions per second |
 |---|---|
 {speeds()}
 
-Milliseconds of processor time for one completion, {HOSTILE:,} hostile ones:
+Milliseconds of processor time per completion, with {HOSTILE:,} hostile completions for each reward:
 
 | reward | completions | p50 | p99 | maximum |
 |---|---|---|---|---|
 {cost_table(HOSTILE)}
 
-The slowest of {COMPARED:,} random comparisons by math-verify costs {slowest_comparison(COMPARED):.0f} ms.
-An expression that math-verify has to decide costs {expression_milliseconds():.0f} ms. One completion with a tower
-of exponents (`9^{{9^{{9^{{9}}}}}}`) costs ours {1000 * ours:.1f} ms and TRL's {theirs:.1f} s.
-A probe of `correctness_reward` takes {probe_seconds():.1f} s. Lesson 02 takes {seconds:.0f} s and {peak:.1f} GB.
+The slowest of {COMPARED:,} random comparisons by math-verify takes {slowest_comparison(COMPARED):.0f} ms.
+A typical expression that only math-verify can compare takes {expression_milliseconds():.0f} ms. One completion
+with a tower of exponents (`9^{{9^{{9^{{9}}}}}}`) takes our reward {1000 * ours:.1f} ms and TRL's {theirs:.1f} s.
+A probe of `correctness_reward` takes {probe_seconds():.1f} s. Lesson 02 takes
+{seconds:.0f} s and {peak:.1f} GB of memory.
 
 {gsm8k()}
 
-Agreement with TRL's `accuracy_reward` on the lab's boxed completions for {len(GOLDS)} gold numbers, right, wrong and
-missing: {alike} of {total} alike ({alike / total:.3f}, 95 % interval {low:.3f} to {high:.3f}).
+On the lab's boxed completions for {len(GOLDS)} gold numbers (right, wrong and missing),
+{alike} of {total} scores equal those of TRL's `accuracy_reward`
+({alike / total:.3f}, 95 % interval {low:.3f} to {high:.3f}).
 {chr(10).join(f"- {line}" for line in unlike)}
 """
 
