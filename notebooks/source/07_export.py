@@ -85,7 +85,7 @@ print(f"{base_name}, {steps} steps, on the CPU. {said}")
 # Something has to be there before it can be exported. So: the task of lesson 03, two-digit additions
 # in the form `<reasoning>…</reasoning><answer>…</answer>`, and a base in 4 bits. The backend is plain
 # transformers with PEFT, so that all of this lesson can run in one process. (Where Unsloth trained
-# on a GPU, export in a fresh one: `export_merged` does that, as in lesson 03.)
+# on a GPU, export in a fresh one: `export_merged` does that.)
 
 # %%
 from grpo_utils import evaluate, load_policy, load_rows
