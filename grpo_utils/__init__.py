@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .lazy import lazy_imports
 
 if TYPE_CHECKING:  # each name is imported when it is first used
-    from .arguments import check_batch, check_report_to, training_arguments
+    from .arguments import check_batch, training_arguments
     from .data.files import read_table
     from .data.filters import drop_long_prompts, drop_tied, prompt_lengths
     from .data.prompts import SYSTEM_PROMPT, chat_prompt, plain_prompt, render_prompt
@@ -32,35 +32,25 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .exercises import check_exercise
     from .export.adapters import save_adapter
     from .export.cards import write_card
-    from .export.merging import export_merged, logits, merge_adapter, merge_into_4bit, save_merged
+    from .export.merging import check_merged, logits, merge_adapter, merge_into_4bit, save_merged
     from .export.ollama import ollama_template
     from .export.publishing import push
     from .export.server import ask_server, served
-    from .install import check_gpu, check_versions
-    from .models import (
-        check_model,
-        choose_model,
-        fit_model,
-        gradient_checkpointing,
-        load_4bit_base,
-        load_policy,
-        lora_arguments,
-        model_path,
-        torch_dtype,
-    )
+    from .lesson import report_run, setup
+    from .models import load_4bit_base, load_policy, lora_arguments, model_path
     from .plots import (
         change_chart,
         difference_chart,
-        form_and_answers,
         logged,
         pass_at_k_curve,
         reward_and_truth,
         reward_curve,
         run_curves,
         show,
+        show_learning,
         weight_curve,
     )
-    from .profiles import BACKENDS, FAMILIES, PROFILES, check_choice, check_count, find_profile, prepare_machine
+    from .profiles import FAMILIES, PROFILES, check_choice, check_count, find_profile, prepare_machine
     from .progress import show_progress
     from .rewards import (
         AdaptiveReward,
@@ -74,13 +64,12 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         math_rewards,
         parse_number,
         same_answer,
-        split_form,
         weighted_sum,
     )
     from .run.folder import checkpoint_problem, newest_checkpoint
-    from .run.measuring import before_after, encode_prompts, generate, mcnemar_p_value, p_text, versions, write_report
-    from .run.policy import LORA_TARGETS, keep_trainable_fp32
-    from .runs import processor_seconds, reward_settings, seconds_since_start, start_run
+    from .run.measuring import encode_prompts, generate, mcnemar_p_value, p_text, versions, write_report
+    from .run.policy import keep_trainable_fp32
+    from .runs import reward_settings, seconds_since_start, start_run
     from .stages import Stage, check_stages, run_stages
 
 __version__ = "0.1.0"

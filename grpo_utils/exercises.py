@@ -21,10 +21,15 @@ from numbers import Real
 PLAIN = (type(None), bool, int, float, str, list, tuple)
 
 
-def check_exercise(name: str, function: Callable, cases: Sequence[tuple[tuple, object]]) -> str:
+def check_exercise(
+    name: str, function: Callable, cases: Sequence[tuple[tuple, object]], hints: Sequence[tuple[object, str]] = ()
+) -> str:
     """One sentence about ``function``, judged by ``cases`` of (arguments, expected result).
 
-    Floats count as equal when they agree to two decimals.
+    Floats count as equal when they agree to two decimals. ``hints`` are pairs of a wrong result and what to say to it.
+
+    >>> check_exercise("Exercise 1", lambda x: x, [((2,), 4)], hints=[(2, "Double it.")])
+    'Exercise 1: not right yet. Hint: Double it.'
     """
     for arguments, expected in cases:
         try:
@@ -37,6 +42,9 @@ def check_exercise(name: str, function: Callable, cases: Sequence[tuple[tuple, o
             return f"{name}: not yet; it gives a {type(answer).__name__}, and a {type(expected).__name__} is wanted."
         if _is_nothing(answer) and not _is_nothing(expected):
             return f"{name}: not attempted yet (nothing came back)."
+        said = [hint for wrong, hint in hints if _rounded(answer) == _rounded(wrong) != _rounded(expected)]
+        if said:
+            return f"{name}: not right yet. Hint: {said[0]}"
         if _rounded(answer) != _rounded(expected):
             return f"{name}: not yet; for {arguments} it gives {_rounded(answer)} and should give {expected}."
     return f"{name}: right."

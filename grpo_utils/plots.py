@@ -33,18 +33,27 @@ def reward_curve(log_history: Sequence[dict], reward_names: Sequence[str]) -> "F
     return figure
 
 
-def form_and_answers(in_form: Sequence[float], right: Sequence[float], length: Sequence[float]) -> "Figure":
-    """Three shares or means at every step: in form, right among those in form and, below them, tokens per completion.
+def show_learning(log_history: Sequence[dict]) -> None:
+    """Display three lines of a run in a notebook: share in form, right among those in form and, below them, tokens.
 
-    A point is one batch; a line is the mean of the last five. NaN, where none was in form, is left out.
+    A point is one batch; a line is the mean of the last five. NaN, where none was in form, is left out. The rewards
+    are those of lesson 03.
     """
+    in_form = logged(log_history, "rewards/strict_format_reward/mean")
+    right = logged(log_history, "rewards/right_if_in_form/mean")
+    length = logged(log_history, "completions/mean_length")
     figure, (upper, lower) = _figure(7, 4.8, rows=2, sharex=True, height_ratios=(3, 2))
     _smooth_line(upper, in_form, "in form", 0)
     _smooth_line(upper, right, "right, among those in form", 1)
     _smooth_line(lower, length, "tokens per completion", 2)
     upper.set(ylabel="share of the batch", ylim=(0, 1.03), title="Form first, arithmetic second")
     lower.set(ylabel="mean length", xlabel="step (points: one batch; lines: mean of five)")
-    return figure
+    alt = (
+        f"Three lines over {len(in_form)} steps. The share in form goes from {in_form[0]:.2f} to {in_form[-1]:.2f}. "
+        f"The share of right answers among those in form goes from {right[0]:.2f} to {right[-1]:.2f}. The mean length "
+        f"goes from {length[0]:.0f} to {length[-1]:.0f} tokens."
+    )
+    show(figure, alt)
 
 
 def _smooth_line(axes: "Axes", values: Sequence[float], label: str, number: int) -> None:

@@ -17,10 +17,11 @@ import torch
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config
 
-from grpo_utils import LORA_TARGETS, load_rows
+from grpo_utils import load_rows
 from grpo_utils.export.merging import export_merged
 from grpo_utils.models import model_path
 from grpo_utils.profiles import T4
+from grpo_utils.run.policy import LORA_TARGETS
 
 #: Qwen2.5-1.5B, as its config.json has it.
 SIZES = dict(hidden_size=1536, num_hidden_layers=28, num_attention_heads=12, num_key_value_heads=2)

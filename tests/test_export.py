@@ -9,6 +9,7 @@ from grpo_utils.errors import CourseError
 from grpo_utils.export.adapters import _readme, public_name, save_adapter
 from grpo_utils.export.merging import (
     _same_base,
+    check_merged,
     in_fresh_process,
     logits,
     merge_adapter,
@@ -205,3 +206,19 @@ def test_a_merge_into_4_bits_rounds_and_warns(adapter):
     assert merge.largest_difference > 1e-2  # the exact merge above: below 1e-4
     assert not [name for name, _ in merge.model.named_modules() if "lora" in name]
     assert "Linear4bit" in {type(module).__name__ for module in merge.model.modules()}
+
+
+@pytest.mark.slow
+def test_a_merged_folder_is_checked_in_a_fresh_process_and_another_model_is_refused(adapter, tmp_path):
+    import torch
+    from datasets import Dataset
+    from transformers import AutoModelForCausalLM
+
+    rows = Dataset.from_dict({"prompt": PROMPTS, "answer": ["42", "9"]})
+    arguments = adapter, "tiny-qwen3", tmp_path, CPU, rows, dict(max_new_tokens=2)
+    save_merged(merge_adapter(adapter, "tiny-qwen3", PROMPTS), tmp_path, torch.float32)
+    difference, evaluation = check_merged(*arguments)
+    assert difference < 1e-4 and evaluation.n == 2
+    AutoModelForCausalLM.from_pretrained(model_path("tiny-qwen3")).save_pretrained(tmp_path)  # the base alone
+    with pytest.raises(CourseError, match=r"is not 'tiny-qwen3' with the adapter in .*: \d+ of \d+ weights differ"):
+        check_merged(*arguments)

@@ -8,15 +8,18 @@ import signal
 import subprocess
 import sys
 import time
+from inspect import getsource
 
+import nbformat
 import psutil
 import pytest
 from conftest import ROOT
-from lessons import run_with_nbval
+from lessons import run_with_nbval, said
 
+from grpo_utils.arguments import training_arguments
 from grpo_utils.models import model_path
 from grpo_utils.profiles import CPU
-from grpo_utils.rewards import is_strictly_right
+from grpo_utils.rewards import is_strictly_right, math_rewards
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "03_grpo_lora.ipynb"
@@ -85,6 +88,14 @@ def test_the_adapter_names_its_base_and_no_path(committed):
     config = json.loads((committed / "adapter" / "adapter_config.json").read_text())
     assert config["base_model_name_or_path"] == "tiny-qwen3"
     assert "ships with the course" in (committed / "adapter" / "README.md").read_text()
+
+
+def test_the_arguments_written_out_in_the_lesson_are_those_of_the_profile(committed):
+    arguments = report_in(committed)["config"]["training_arguments"]
+    wanted = training_arguments(CPU, reward_weights=[2.0, 0.5, 0.5, 0.0], output_dir="outputs/run/checkpoints")
+    wanted.pop("report_to")  # transformers keeps "none" as an empty list
+    assert arguments["optim"].startswith(wanted.pop("optim"))  # Unsloth takes the fused form of the same optimizer
+    assert {name: arguments[name] for name in wanted} == wanted
 
 
 PLAIN = """
@@ -195,3 +206,64 @@ def wait_for(happened, what: str, process: subprocess.Popen | None = None) -> No
         assert time.monotonic() < deadline, f"waited in vain for {what}"
         assert process is None or process.poll() is None, "the run ended by itself"
         time.sleep(0.5)
+
+
+def text_of_the_lesson() -> str:
+    """All prose of the lesson, in one line."""
+    cells = nbformat.read(LESSON, as_version=4).cells
+    return " ".join(" ".join(cell.source for cell in cells if cell.cell_type == "markdown").split())
+
+
+def printed_row(name: str, text: str) -> list[float]:
+    """The numbers with three decimals in the last line that starts with ``name``; none of an interval."""
+    line = [line for line in text.splitlines() if line.startswith(f"{name} ")][-1]
+    return [float(number) for number in re.findall(r"-?\d+\.\d{3}", re.sub(r"\(.*?\)", "", line))]
+
+
+def test_the_text_says_what_the_stored_tables_say():
+    text, printed = text_of_the_lesson(), said(nbformat.read(LESSON, as_version=4))
+    strict, apart = printed.split("right among the n answers in form")[-2:]
+    before, after, merged = (printed_row(name, strict) for name in ("before", "after", "merged"))
+    assert f"Strict accuracy rose from {before[1]:.2f} to {after[1]:.2f}, and the two intervals are far apart" in text
+    assert f"starts at {before[1]:.2f} when sampled" in text and f"merged model reaches {merged[1]:.2f} as well" in text
+    assert f"the form in {before[0]:.3f} of its answers" in text
+    (_, old_carry, old_plain), (_, new_carry, new_plain) = (printed_row(name, apart) for name in ("before", "after"))
+    assert f"Sums with a carry rose from {old_carry:.2f} to {new_carry:.2f}. Sums without one were always right" in text
+    assert old_plain == new_plain == 1
+
+
+def test_the_text_says_what_the_stored_log_says():
+    text, printed = text_of_the_lesson(), said(nbformat.read(LESSON, as_version=4))
+    for key, sentence in {
+        "reward": "It rose from {:.2f} to {:.2f}; 3.00 is the maximum.",
+        "frac_reward_zero_std": "It rose from {:.2f} to {:.2f}. With a reward near 3",
+        "completions/mean_length": "It grew from {:.0f} to {:.0f}.",
+    }.items():
+        first, last, _ = printed_row(key, printed)
+        assert sentence.format(first, last) in text
+    cells = nbformat.read(LESSON, as_version=4).cells
+    [alt] = [o.data["text/plain"] for c in cells for o in c.get("outputs", []) if "image/png" in o.get("data", {})]
+    right = re.search(r"right answers among those in form goes from (\S+) to (\S+)\. ", alt)
+    assert f"right answers among those in form rose from {right[1]} to {right[2]}." in text
+
+
+def test_the_text_quotes_completions_that_were_sampled():
+    text, printed = text_of_the_lesson(), said(nbformat.read(LESSON, as_version=4))
+    for done in re.findall(r"`(\d+\+\d+=\d+(?:, \d+\+\d+=\d+)*)`", text):
+        assert done in printed or re.sub(r"([+=])", r" \1 ", done) in printed, done
+
+
+def test_it_shows_the_rewards_and_the_template_as_they_are():
+    printed = said(nbformat.read(LESSON, as_version=4))
+    assert all(getsource(reward) in printed for reward in math_rewards().rewards)
+    assert (ROOT / "templates/minimal/train.py").read_text(encoding="utf-8") in printed
+
+
+def test_it_keeps_the_limits_of_a_lesson():
+    cells = nbformat.read(LESSON, as_version=4).cells
+    code = [c.source for c in cells if c.cell_type == "code" and "solution" not in c.metadata.get("tags", [])]
+    text = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    imported = re.findall(r"^from grpo_\w+ import (.*)$", "\n".join(code), re.MULTILINE)
+    assert len(cells) <= 60 and sum(len(cell.split()) for cell in text) <= 1800
+    assert sum(bool(line.strip()) for cell in code for line in cell.splitlines()) <= 200
+    assert len(set(", ".join(imported).split(", "))) <= 15

@@ -5,6 +5,7 @@ transformers in the process that trains, and whether *plain* transformers loads 
 can only be seen elsewhere. What plain transformers trained can be merged anywhere.
 """
 
+import gc
 import json
 import re
 import sys
@@ -34,11 +35,12 @@ LARGEST_DIFFERENCE = 1e-3
 def in_fresh_process(function: Callable, *args: object, **kwargs: object) -> object:
     """Call a function of a module in a new Python process, and give back what it returns or raises.
 
-    GPU memory that torch holds here without using it is released first, for the other process.
+    Memory that is held here without being used is released first, for the other process.
 
     >>> in_fresh_process(max, 3, 5)
     5
     """
+    gc.collect()
     if "torch" in sys.modules:
         sys.modules["torch"].cuda.empty_cache()
     try:
@@ -84,6 +86,49 @@ def _export(
     del merge  # or two models would have to fit
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch_dtype(profile), device_map=device)
+    return difference, *answer_twice(model, AutoTokenizer.from_pretrained(folder), prompts, **judging)
+
+
+def check_merged(
+    adapter: str | Path, base: str, folder: str | Path, profile: Profile, rows: "Dataset", judging: dict
+) -> tuple[float, Evaluation]:
+    """Prove that ``folder`` holds ``base`` with its adapter merged, and evaluate it as plain transformers loads it.
+
+    All of it happens in a new process, where nothing is patched: it merges once more, and compares the weights.
+
+    Returns:
+        The largest difference of a logit that a merge in fp32 makes, and the evaluation of the saved model on
+        ``rows`` with the settings ``judging`` of `evaluate`.
+
+    Raises:
+        CourseError: as `merge_adapter`; or the saved weights are not those of the merge.
+    """
+    prompts = list(rows["prompt"])
+    difference, sampled, greedy = in_fresh_process(_check_merged, adapter, base, folder, profile, prompts, judging)
+    return difference, judge(sampled, greedy, rows)
+
+
+def _check_merged(
+    adapter: str | Path, base: str, folder: str | Path, profile: Profile, prompts: list[list[dict]], judging: dict
+) -> tuple[float, list[str], list[str]]:
+    """The part of `check_merged` that needs a model: the logits' difference, sampled and greedy texts."""
+    prepare_machine(profile)
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    merge, dtype = merge_adapter(adapter, base, prompts[:8]), torch_dtype(profile)
+    expected = merge.model.to(dtype).state_dict()  # before the next model takes memory
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, device_map=device)
+    saved = model.state_dict()
+    off = [name for name in expected if not torch.allclose(expected[name].cpu(), saved[name].cpu(), 1e-2, 1e-5)]
+    if off:
+        raise CourseError(
+            f"{str(folder)!r} is not {base!r} with the adapter in {str(adapter)!r}: {len(off)} of {len(expected)} "
+            f"weights differ, the first is {off[0]!r}. Merge again, in a process that did not train."
+        )
+    difference = merge.largest_difference
+    del merge, expected  # sampling needs memory, too
     return difference, *answer_twice(model, AutoTokenizer.from_pretrained(folder), prompts, **judging)
 
 

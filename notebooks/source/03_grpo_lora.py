@@ -3,15 +3,8 @@
 #
 # {{badges}}
 #
-# **You will be able to** take a language model that often gets a task wrong and ignores the form you
-# want, train it with GRPO and a verifiable reward, show fairly whether it got better, and
-# save a model that plain `transformers` loads.
-#
-# GRPO, *group relative policy optimization*, samples several completions (answers) for each
-# prompt, scores each, and makes the better ones of every group likelier. The scores come from a
-# *verifiable reward*: a few lines of Python that check an answer, here against the known
-# result (the *gold answer*). What is trained is a *LoRA adapter*: small extra matrices beside a
-# frozen model, which section 5 loads.
+# **You will be able to** train a language model with GRPO, measure whether it improved, and save a model that plain
+# `transformers` loads, with the libraries' own calls.
 #
 # | | CPU | T4 |
 # |---|---|---|
@@ -20,37 +13,33 @@
 # | model | 0.46 million parameters, ships with the course | Qwen2.5-1.5B-Instruct, or Gemma 3 1B |
 # | task | two-digit additions | GSM8K, school word problems |
 #
-# The bars below may come from a busier machine.
-#
-# **While it trains**, read section 8: it tells what the moving numbers mean.
-#
-# 1. Settings and machine
-# 2. The data
-# 3. The rewards, tried before training
-# 4. Every training argument
-# 5. The policy: a 4-bit base and an adapter
-# 6. Before
-# 7. Training
-# 8. Reading the log
-# 9. After
-# 10. A model that stands alone
-# 11. What this run proves, and what not
-# 12. Exercises
+# **The numbers in the text** are from the stored CPU run, seed 0. Other seeds and machines give others.
 
 # %% [markdown]
-# ## 1. Settings and machine
+# ## 1. How GRPO learns
 #
-# On Colab and Kaggle, the next cell installs the course and the packages that are missing there (a few
-# minutes; never run there so far). A new session needs no restart. If pip reports conflicts with packages
-# such as omegaconf, go on: the lessons do not use them. On Kaggle, turn on *Internet* in the settings first.
-# Anywhere else the cell does nothing.
+# The model that you train is called the *policy*. A *completion* is one answer that it writes. GRPO, *group relative
+# policy optimization*, repeats four moves:
+#
+# 1. Take a few prompts, and sample a *group* of completions for each.
+# 2. Score every completion with *reward functions*: plain Python that checks the answer.
+# 3. Compare each score with the mean of its own group. The result is the *advantage*:
+#    $A_i=(r_i-\mathrm{mean}(r))/(\mathrm{std}(r)+10^{-4})$.
+# 4. Change the weights of a small *adapter* (section 6) a little: completions with a positive advantage become more
+#    likely, the others less.
+#
+# **GRPO reinforces what the model already does sometimes; it cannot reward what is never sampled.**
+#
+# ## 2. Set up
+#
+# On Colab and Kaggle, the next cell installs the course and missing packages (a few minutes; never run there so far).
+# On Kaggle, turn on *Internet* in the settings first. Elsewhere it does nothing.
 
 # %%
 # {{install unsloth}}
 
 # %% [markdown]
-# These are the only settings. Change them here, or from a terminal:
-# `make run ARGS="-p FAMILY gemma"`.
+# These are the only settings. Change them here, or from a terminal: `make run ARGS="-p FAMILY gemma"`.
 
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # auto, cpu, t4, l4, a100 or h100
@@ -65,360 +54,257 @@ REPORT_TO: str = "none"  # none, trackio, tensorboard or wandb
 OUTPUT_DIR: str = "outputs/run"  # adapter, merged model and report
 
 # %% [markdown]
-# A *profile* holds the sizes that fit one class of machine. It is found before anything
-# heavy is imported, because threads and device have to be set first.
+# `setup` finds a *profile*, the sizes that fit your machine. It checks every setting and package version, and makes a
+# folder for this run. An earlier run in that folder is renamed and kept.
 
 # %%
-from grpo_utils import (
-    BACKENDS,
-    check_choice,
-    check_count,
-    check_model,
-    check_report_to,
-    choose_model,
-    find_profile,
-    fit_model,
-    prepare_machine,
-)
+from grpo_utils import setup
 
-profile, reason = find_profile(PROFILE)
-base_name = choose_model(profile, FAMILY, MODEL)
-profile, warning = fit_model(profile, base_name)
-print(f"Profile {profile.name}: {reason}.")
-print(f"Why: {profile.why}.")
-print(f"Model: {base_name}", warning, sep="\n" if warning else "")
+model = FAMILY, MODEL, BACKEND, BASE_BITS
+run = setup(PROFILE, *model, STEPS, EVAL_ROWS, REPORT_TO, OUTPUT_DIR)
+profile = run.profile
 
 # %% [markdown]
-# The other settings are checked now, and the model is looked up before anything of it is
-# downloaded: a slip should cost a second, not an hour.
-
-# %%
-check_choice("BACKEND", BACKEND, BACKENDS)
-check_choice("BASE_BITS", BASE_BITS, (0, 4, 16))
-check_count("STEPS", STEPS)
-check_count("EVAL_ROWS", EVAL_ROWS)
-check_report_to(REPORT_TO)
-prepare_machine(profile, offline=not MODEL)
-check_model(base_name)
-load_in_4bit = BASE_BITS == 4 if BASE_BITS else profile.load_in_4bit
-steps = STEPS or profile.steps
-print(f"{steps} steps, base in 4 bits: {load_in_4bit}, backend {BACKEND}")
-
-# %% [markdown]
-# Is what is installed what this lesson was tested with? Then the libraries. Unsloth comes
-# first: on a GPU it replaces parts of transformers and TRL by faster ones, and can do so only
-# before they are loaded.
+# Import Unsloth first: on a GPU it replaces parts of transformers and TRL with faster ones. On a CPU, TRL's own
+# trainer does the work, in fp32.
 
 # %% tags=["gpu-path"]
-from grpo_utils import check_gpu, check_versions
-
-print(check_versions(BACKEND))
 if BACKEND == "unsloth":
     from unsloth import FastLanguageModel
+import torch
+from peft import LoraConfig, PeftModel
+from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 
-print("Device:", check_gpu(profile))
-
 # %% [markdown]
-# On a CPU Unsloth prints what it supports officially, which is less than what works: GRPO runs
-# there through TRL's own trainer, as you will see. It also names bfloat16, which this lesson
-# does not use on a CPU: everything is loaded in fp32 below, on one thread, because two are
-# slower for matrices this small.
-
-# %% [markdown]
-# ## 2. The data
+# **Settings and versions are checked before anything slow starts.**
 #
-# A GRPO row needs two things: a `prompt`, as chat messages, and whatever the reward needs to
-# check a completion, here the gold `answer`. There is **no worked solution** in it: the model
-# writes its own attempts, and is told only how good each was.
+# ## 3. The data
+#
+# A row for GRPO has a `prompt`, as chat messages, and what the reward needs: here the correct result, the *gold
+# answer*. *Held-out* rows are never trained on; they measure.
 
 # %% tags=["gpu-path"]
-from grpo_utils import load_rows
+from grpo_utils import drop_long_prompts, load_rows, math_rewards
 
-eval_rows = EVAL_ROWS or profile.eval_rows
 train_rows = load_rows(profile.dataset, "train", profile.train_rows, SEED)
-test_rows = load_rows(profile.dataset, "test", eval_rows, SEED)
-
+test_rows = load_rows(profile.dataset, "test", profile.eval_rows, SEED)
 print(f"{len(train_rows)} rows to train on, {len(test_rows)} held out")
 for message in train_rows[0]["prompt"]:
     print(f"{message['role']:>6}: {message['content']}")
 print(f"answer: {train_rows[0]['answer']}")
 
 # %% [markdown]
-# The system prompt asks for a form: reasoning in one pair of tags, the answer in another. No
-# held-out question may be trained on, or the "after" would measure memory. We check that
-# rather than believe it. For the additions, 15 + 27 and 27 + 15 count as one question.
-
-# %% tags=["nbval-check-output"]
-import re
-
-
-def words(row: dict) -> frozenset:
-    return frozenset(re.findall(r"\w+", row["prompt"][-1]["content"]))
-
-
-seen = {words(row) for row in train_rows}
-leaked = sum(words(row) in seen for row in test_rows)
-print("held-out questions in the training set:", leaked)
-
-# %% [markdown]
-# ## 3. The rewards, tried before training
+# The system prompt asks for a *form*: reasoning in one pair of tags, the answer in another. A row has no worked
+# solution.
 #
-# A reward function takes a list of completions and gives back one number for each. Three
-# work together here:
+# **The model sees prompts; only the reward sees the gold answer.**
 #
-# - `correctness_reward`: 1.0 if the one `<answer>` equals the gold answer;
-# - `strict_format_reward`: 1.0 for exactly the asked form;
-# - `incremental_format_reward`: 0.25 for each tag in its place, so that half a form earns
-#   more than none and there is a slope to climb.
+# ## 4. The rewards
 #
-# TRL multiplies each by its weight and adds.
-
-# %% tags=["nbval-check-output", "gpu-path"]
-from grpo_utils import math_rewards
-
-rewards, weights = math_rewards()
-for function, weight in zip(rewards, weights):
-    print(f"{weight} x {function.__name__}")
-
-# %% [markdown]
-# Many GRPO runs fail here, before the first step: with a reward that is zero for
-# everything, or that pays a wrong answer. So they are first tried on completions written by
-# hand. ([Lesson 02](02_rewards.ipynb) attacks them in earnest.)
-
-# %% tags=["nbval-check-output"]
-HAND_WRITTEN = {
-    "right, in form": "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>",
-    "wrong, in form": "<reasoning>15 + 27 = 41</reasoning><answer>41</answer>",
-    "right, no tags": "15 + 27 is 42.",
-    "right, unclosed": "<reasoning>15 + 27 = 42 <answer>42",
-    "two answers": "<answer>41</answer><answer>42</answer>",
-    "tags repeated": "<answer><answer><answer>42</answer></answer></answer>",
-    "nothing": "",
-}
-
-texts = list(HAND_WRITTEN.values())
-golds = ["42"] * len(texts)
-scores = [
-    [weight * score for score in reward(texts, answer=golds)]
-    for reward, weight in zip(rewards, weights)
-]
-print(f"{'weighted':16}{'correct':>9}{'strict':>9}{'tags':>9}{'sum':>9}")
-for name, row in zip(HAND_WRITTEN, zip(*scores), strict=True):
-    print(
-        f"{name:16}" + "".join(f"{score:9.3f}" for score in (*row, sum(row)))
-    )
-
-# %% [markdown]
-# Read the last column. The right answer in the right form earns 3.0 and nothing else comes
-# near; a wrong answer in perfect form earns 1.0; repeating tags or answering twice earns
-# nothing. The form is worth something, but never as much as being right.
-#
-# The log should also show the arithmetic apart from the form. For this we add one function with weight 0: it
-# pays nothing and changes nothing. It returns `None` for a completion that is not in form. TRL leaves `None` out of
-# the mean that it logs, so that mean is the share of right answers among those in form.
+# A reward function takes a list of completions and returns one score for each. Columns of the dataset, such as
+# `answer`, arrive as further arguments. TRL multiplies each score by the function's weight and adds them up. The
+# source of our three:
 
 # %% tags=["gpu-path"]
-from grpo_utils import completion_text, is_strictly_right, split_form
+import inspect
+
+rewards, weights = math_rewards()
+for weight, function in zip(weights, rewards):
+    print(f"# weight {weight}\n{inspect.getsource(function)}")
+
+# %% [markdown]
+# `AnswerReward()` compares the text between the `<answer>` tags with the gold answer, as a number or as text.
+# `split_form` returns `None` unless the text has exactly the form. `count_placed_tags` counts tags in their place, so
+# that half a form earns more than none.
+#
+# Try rewards before you train: many runs fail because a reward is always zero, or pays a wrong answer.
+
+# %% tags=["nbval-check-output"]
+HAND_WRITTEN = [
+    "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>",
+    "<reasoning>15 + 27 = 41</reasoning><answer>41</answer>",
+    "<reasoning>15 + 27 = 42 <answer>42",
+    "<answer>41</answer><answer>42</answer>",
+]
+columns = [reward(HAND_WRITTEN, answer=["42"] * 4) for reward in rewards]
+for text, scores in zip(HAND_WRITTEN, zip(*columns)):
+    total = sum(weight * score for weight, score in zip(weights, scores))
+    print(f"{text}\n{total:6.3f} from {scores}")
+
+# %% [markdown]
+# The right answer in the right form earns 3.0, a wrong answer in perfect form 1.0, and two answers nothing.
+# ([Lesson 02](02_rewards.ipynb) attacks rewards.)
+#
+# Add one function with weight 0: it changes nothing in training, but its mean appears in the log. TRL leaves `None`
+# out of that mean, so it is the share of right answers among those in form.
+
+# %% tags=["gpu-path"]
+correctness, strict_format = rewards[:2]
 
 
 def right_if_in_form(completions, answer, **kwargs) -> list[float | None]:
-    texts = [completion_text(completion) for completion in completions]
-    return [
-        float(is_strictly_right(text, gold)) if split_form(text) else None
-        for text, gold in zip(texts, answer)
-    ]
+    right = correctness(completions, answer=answer)
+    formed = strict_format(completions)
+    return [score if form else None for form, score in zip(formed, right)]
 
 
-rewards = [*rewards, right_if_in_form]
-weights = [*weights, 0.0]
+rewards, weights = [*rewards, right_if_in_form], [*weights, 0.0]
 
 # %% [markdown]
-# ## 4. Every training argument
+# **In the same form, a right answer must always earn more than a wrong one.**
 #
-# First a folder for this run. If there is an earlier run in it, that one is renamed, never
-# overwritten.
-
-# %%
-from grpo_utils import start_run
-
-run_folder, said = start_run(OUTPUT_DIR, MODEL)
-print(said)
-
-# %% [markdown]
-# Unsloth on a GPU changes two dozen of TRL's defaults, and drops a misspelled name with no
-# more than a warning. So every value that it would change is written out, and an unknown name
-# is an error, before any model is loaded.
+# ## 5. The settings
+#
+# Unsloth changes many of TRL's defaults on a GPU; `PINNED` sets them, so that a run is the same with and without it.
 
 # %% tags=["gpu-path"]
-from grpo_utils import training_arguments
+on_cpu = profile.name == "cpu"
+PINNED = dict(loss_type="dapo", epsilon=0.2, epsilon_high=0.2)
+PINNED |= dict(scale_rewards="group", mask_truncated_completions=False)
+PINNED |= dict(num_iterations=1, top_p=1.0, top_k=0, generation_kwargs=None)
+PINNED |= dict(lr_scheduler_type="linear", warmup_steps=0, max_grad_norm=1.0)
+PINNED |= dict(weight_decay=0.0, router_aux_loss_coef=0.0, disable_tqdm=True)
+PINNED |= dict(auto_find_batch_size=False, eval_accumulation_steps=None)
+PINNED |= dict(logging_steps=1, logging_nan_inf_filter=False, save_steps=25)
+PINNED |= dict(dataloader_pin_memory=False, torch_empty_cache_steps=None)
+PINNED |= dict(include_num_input_tokens_seen="no", save_total_limit=1)
+PINNED |= dict(save_strategy="no" if on_cpu else "steps", use_cpu=on_cpu)
+PINNED |= dict(gradient_checkpointing=not on_cpu, use_vllm=profile.use_vllm)
+PINNED |= dict(steps_per_generation=profile.gradient_accumulation_steps)
+PINNED |= dict(per_device_eval_batch_size=profile.per_device_train_batch_size)
 
-arguments = training_arguments(
-    profile,
-    output_dir=str(run_folder / "checkpoints"),
-    max_steps=steps,
+# %% [markdown]
+# Change these in a project of your own:
+
+# %% tags=["gpu-path"]
+config = GRPOConfig(
+    output_dir=str(run.folder / "checkpoints"),
+    max_steps=profile.steps,  # optimizer steps
+    learning_rate=profile.learning_rate,  # adapters take 10 x the usual rate
+    num_generations=profile.num_generations,  # completions in a group
+    per_device_train_batch_size=profile.per_device_train_batch_size,
+    gradient_accumulation_steps=profile.gradient_accumulation_steps,
+    max_completion_length=profile.max_completion_length,  # in tokens
+    temperature=1.0,  # sample from the policy as it is
+    beta=0.0,  # nothing pulls the policy back to the base model
     reward_weights=weights,
+    optim=profile.optim,  # 8-bit AdamW saves memory on a GPU
+    bf16=profile.dtype == "bfloat16",
+    fp16=profile.dtype == "float16",  # a T4 has no bf16 units
     seed=SEED,
     report_to=REPORT_TO,
+    **PINNED,
 )
-for name, value in arguments.items():
-    print(f"{name:38} {value}")
+print(f"{config.max_steps} steps, groups of {config.num_generations}")
 
 # %% [markdown]
-# Four to know first (the rest are the defaults of TRL or the sizes of the profile):
+# A *token* is a piece of text, often a word. `per_device_train_batch_size` counts **completions**, not prompts; with
+# `gradient_accumulation_steps` it must hold whole groups.
 #
-# - `num_generations`: the size of a *group*, the completions sampled for one prompt;
-# - `per_device_train_batch_size`: counts **completions**, not prompts, and with
-#   `gradient_accumulation_steps` must hold whole groups;
-# - `beta` 0.0: nothing pulls the policy back to the model it started from (a positive `beta`
-#   would add that pull, the KL divergence from a frozen *reference model*, to the loss);
-# - `learning_rate`: an adapter takes ten times and more what full fine-tuning would.
+# TRL does not shorten a long prompt, so drop such rows. Then run the *preflight*: it checks settings, rows and rewards
+# against each other, and estimates memory and minutes. An error stops the notebook before any weights are loaded.
+# ([What it checks](../docs/preflight.md).)
 
 # %% tags=["gpu-path"]
-config = GRPOConfig(**arguments)
-completions = profile.completions_per_step
-group = config.num_generations
-print(f"{completions} completions a step, in groups of {group}")
-
-# %% [markdown]
-# TRL never cuts a prompt that is too long, so such rows are dropped now. To count its tokens takes
-# the tokenizer alone.
-
-# %% tags=["gpu-path"]
-from transformers import AutoTokenizer
-
-from grpo_utils import drop_long_prompts, model_path
-
+tokenizer = AutoTokenizer.from_pretrained(run.path)
 longest = profile.max_prompt_length
-counting = AutoTokenizer.from_pretrained(model_path(base_name))
-kept = drop_long_prompts(train_rows, counting, longest)
-print(f"{len(kept)} of {len(train_rows)} have at most {longest} tokens")
-train_rows = kept
-
-# %% [markdown]
-# And before any weights are loaded, the *preflight*: it holds arguments, tokenizer, rows, rewards and
-# machine against each other, and estimates memory and minutes. An error stops the notebook here,
-# after seconds, and not after an hour. ([What it checks](../docs/preflight.md).)
+train_rows = drop_long_prompts(train_rows, tokenizer, longest)
 
 # %%
 from grpo_check import preflight
 
-checked = preflight(
-    arguments,
-    model=base_name,
-    tokenizer=counting,
-    train=train_rows,
-    heldout=test_rows,
-    rewards=rewards,
-    profile=profile,
-    load_in_4bit=load_in_4bit,
-    backend=BACKEND,
-)
+parts = dict(model=run.model, tokenizer=tokenizer, rewards=rewards)
+parts |= dict(train=train_rows, heldout=test_rows, backend=BACKEND)
+checked = preflight(config, profile=profile, **parts)
 print(checked)
 checked.stop_on_errors()
 
 # %% [markdown]
-# Read `ok` first. The memory is that of model and training alone; Python and its libraries take about
-# one gigabyte more. The minutes are those of the training.
-
-# %% [markdown]
-# ## 5. The policy: a 4-bit base and an adapter
+# **Read the last line first: no errors means that the run can start.**
 #
-# The model that is trained is called the *policy*. Its base is loaded in 4 bits and frozen
-# (a quarter of the memory of 16 bits); beside it comes a small trainable *LoRA adapter* in
-# every projection. Together this is called QLoRA.
+# ## 6. The policy
 #
-# `BACKEND="transformers"` does the same with plain transformers, PEFT and bitsandbytes, in
-# `grpo_utils.models`. The default is Unsloth, whose API you see here.
+# Load the *base model* in 4 bits, which takes a quarter of the memory of 16 bits. Its weights stay frozen.
 
 # %% tags=["gpu-path"]
-from grpo_utils import (
-    LORA_TARGETS,
-    gradient_checkpointing,
-    load_policy,
-    torch_dtype,
-)
-
+dtype = getattr(torch, profile.dtype)
+saves_memory = False if on_cpu else "unsloth"  # less memory, more time
 if BACKEND == "unsloth":
     policy, tokenizer = FastLanguageModel.from_pretrained(
-        model_name=model_path(base_name),
-        max_seq_length=profile.max_seq_length,
-        dtype=torch_dtype(profile),
-        load_in_4bit=load_in_4bit,
-        use_gradient_checkpointing=gradient_checkpointing(profile),
+        model_name=run.path,
+        max_seq_length=profile.max_seq_length,  # prompt and completion
+        dtype=dtype,
+        load_in_4bit=profile.load_in_4bit,
+        use_gradient_checkpointing=saves_memory,
     )
     policy.generation_config.max_length = None  # max_new_tokens is the limit
 
 # %% [markdown]
-# `from_pretrained` gave the frozen base; `get_peft_model` adds the adapter. `r` is its rank:
-# each of the adapted matrices learns a correction of that rank, scaled by `lora_alpha / r`.
+# Now add a *LoRA adapter*: two small trainable matrices next to each frozen one. Their product has rank `r`, is scaled
+# by `lora_alpha / r`, and is added to the frozen matrix. In PEFT, that is a `LoraConfig`:
 
 # %% tags=["gpu-path"]
+attention = ["q_proj", "k_proj", "v_proj", "o_proj"]
+lora = LoraConfig(
+    r=profile.lora_rank,
+    lora_alpha=profile.lora_alpha,
+    lora_dropout=0.0,
+    target_modules=[*attention, "gate_proj", "up_proj", "down_proj"],
+    task_type="CAUSAL_LM",
+)
+
+# %% [markdown]
+# Unsloth takes the same settings by name. `BACKEND="transformers"` does it with PEFT, in one call.
+
+# %% tags=["gpu-path"]
+from grpo_utils import evaluate, load_policy
+
 if BACKEND == "unsloth":
     policy = FastLanguageModel.get_peft_model(
         policy,
-        r=profile.lora_rank,
-        lora_alpha=profile.lora_alpha,
-        lora_dropout=0.0,
-        target_modules=list(LORA_TARGETS),
-        use_gradient_checkpointing=gradient_checkpointing(profile),
+        r=lora.r,
+        lora_alpha=lora.lora_alpha,
+        lora_dropout=lora.lora_dropout,
+        target_modules=sorted(lora.target_modules),
+        use_gradient_checkpointing=saves_memory,
         random_state=SEED,
     )
 else:
-    policy, tokenizer = load_policy(
-        base_name,
-        profile=profile,
-        backend=BACKEND,
-        load_in_4bit=load_in_4bit,
-        seed=SEED,
-    )
+    how = dict(backend=BACKEND, load_in_4bit=profile.load_in_4bit, seed=SEED)
+    policy, tokenizer = load_policy(run.model, profile=profile, **how)
 policy.print_trainable_parameters()
 
 # %% [markdown]
-# ## 6. Before
+# **Only the adapter learns; the 4-bit base never changes.**
 #
-# Every held-out prompt is answered twice: *sampled* at temperature 1, as during training,
-# and *greedily*, always taking the likeliest token. "Strict" means form and answer both right.
+# ## 7. Measure before
+#
+# Answer every held-out prompt twice: *sampled* at temperature 1, as in training, and *greedily*, which always takes
+# the most likely token. *Strict accuracy* counts answers that are in form and right.
 
 # %%
-from grpo_utils import evaluate
-
-judging = dict(
-    max_new_tokens=profile.max_completion_length,
-    batch_size=profile.eval_batch_size,
-    temperature=1.0,
-    seed=SEED,
-)
+judging = dict(max_new_tokens=profile.max_completion_length, seed=SEED)
+judging |= dict(batch_size=profile.eval_batch_size, temperature=1.0)
 before = evaluate(policy, tokenizer, test_rows, **judging)
-
-for question, said, gold in zip(
-    test_rows["prompt"][:4], before.sampled, test_rows["answer"]
-):
-    print(question[-1]["content"][-60:])
-    print(f"  says: {said[:100]!r}\n  gold: {gold}")
-
-# %%
-rates = before.summary()
-print(f"in form, sampled:           {rates['format_rate']:.3f}")
-print(f"in form and right, sampled: {rates['accuracy']:.3f}")
-print(f"in form and right, greedy:  {rates['greedy_accuracy']:.3f}")
+print(*before.sampled[:4], sep="\n")
+print(f"in form, sampled:         {before.format}")
+print(f"strict accuracy, sampled: {before.accuracy}")
+print(f"strict accuracy, greedy:  {before.greedy_accuracy}")
 
 # %% [markdown]
-# On the CPU profile the base model rarely writes the whole form; the rest are plain sentences and incomplete tags. It
-# also forgets the carry in most sums that have one (15 + 27 = 32). So its strict accuracy is low when sampled and
-# zero, or close to it, when greedy.
+# The brackets hold a *95 % interval*. You measured some of many possible prompts, so the true rate differs from the
+# measured one. In 95 of 100 such experiments, an interval computed this way (Wilson's) contains the true rate. More
+# prompts make it narrower.
 #
-# But now and then it adds digit by digit (`5+7=12, 1+2+1=4`), and then it is right. That is what GRPO needs: it makes
-# likely what the model could already do sometimes; it does not teach what was never sampled.
-
-# %% [markdown]
-# ## 7. Training
+# The base model writes the form in 0.315 of its answers and often forgets the carry: `16+15=21`. But sometimes it adds
+# digit by digit (`6+3=9, 8+9=17`), and then it is right.
 #
-# Each step: sample a group of completions for each of a few prompts, score them, compare
-# each with the mean of **its own group**, and make what was better than its group likelier. How
-# much better, measured in standard deviations of the group, is a completion's *advantage*. A
-# group whose completions all score the same is *tied*: its advantages are zero and it teaches
-# nothing.
+# **Strict accuracy starts at 0.25 when sampled: enough right answers to reinforce.**
+#
+# ## 8. Train
+#
+# `GRPOTrainer` brings policy, settings, rows and rewards together.
 
 # %% tags=["gpu-path"]
 trainer = GRPOTrainer(
@@ -428,278 +314,161 @@ trainer = GRPOTrainer(
     train_dataset=train_rows,
     reward_funcs=rewards,
 )
+for weight in policy.parameters():
+    if weight.requires_grad:
+        weight.data = weight.data.float()
 
 # %% [markdown]
-# TRL's own trainer casts the adapter of every 4-bit base to bf16. (Unsloth's trainer, which replaces it on a GPU, does
-# not.) At an adapter's learning rate bf16 rounds small updates away, so we cast it back to fp32.
-
-# %% tags=["gpu-path"]
-from grpo_utils import keep_trainable_fp32
-
-print(keep_trainable_fp32(policy), "adapter matrices in fp32")
-
-# %% [markdown]
-# A *callback* is called at every step. This one reads the log as it grows, says once what is wrong, stops a
-# run that is lost, and every 50 steps keeps what the policy says to a few held-out prompts, in
-# `checkpoints/health/samples.txt`. ([Lesson 04](04_reading_a_run.ipynb) breaks runs to see it work.)
+# The loop puts the adapter back into fp32, numbers of 32 bits. TRL casts it to bf16 (16 bits) on a 4-bit base, which
+# rounds small updates away.
+#
+# A *callback* runs at every step. `HealthCallback` reports what is wrong, and stops a hopeless run
+# ([lesson 04](04_reading_a_run.ipynb)). The bar shows the reward, the share of right answers (`correct`), and of groups
+# whose completions all score the same (`tied`).
 
 # %%
-import time
-
 from grpo_check import HealthCallback
 from grpo_utils import save_adapter, show_progress
 
 show_progress(trainer)
 trainer.add_callback(HealthCallback(test_rows, every=50))
-started = time.perf_counter()
-result = trainer.train()
-train_seconds = time.perf_counter() - started
-adapter = save_adapter(policy, tokenizer, run_folder / "adapter", base_name)
-print("saved:", adapter)
+trainer.train()
+saved = save_adapter(policy, tokenizer, run.folder / "adapter", run.model)
 
 # %% [markdown]
-# (The verdict of the health check takes the mean of a few steps at either end; the bar shows the last step alone.)
+# `save_adapter` is PEFT's `save_pretrained`, and notes the base's public name.
 #
-# The adapter is saved at once: whatever happens next, it is there. (`save_adapter` is PEFT's `save_pretrained`; it also
-# names the base as others know it, where PEFT would write the path it was loaded from.) Now the curve.
+# **Save the adapter at once, before anything else can fail.**
+#
+# ## 9. Read the log
+#
+# `trainer.state.log_history` has about thirty numbers per step. Start with four.
 
 # %%
-from grpo_utils import form_and_answers, logged, show
-
 history = trainer.state.log_history
-in_form = logged(history, "rewards/strict_format_reward/mean")
-right = logged(history, "rewards/right_if_in_form/mean")
-length = logged(history, "completions/mean_length")
-show(
-    form_and_answers(in_form, right, length),
-    alt=f"Three lines over {len(in_form)} steps. The share in form goes from "
-    f"{in_form[0]:.2f} to {in_form[-1]:.2f}; the share of right answers "
-    f"among those in form goes from {right[0]:.2f} to {right[-1]:.2f}; "
-    f"the mean length goes from {length[0]:.0f} to {length[-1]:.0f} tokens.",
-)
+KEYS = "loss reward frac_reward_zero_std completions/mean_length"
+print(f"{'':24}{'first':>9}{'last':>9}{'largest':>9}")
+for key in KEYS.split():
+    values = [entry[key] for entry in history if key in entry]
+    print(f"{key:24}{values[0]:9.3f}{values[-1]:9.3f}{max(values):9.3f}")
 
 # %% [markdown]
-# **Form first, arithmetic second.** On the CPU profile most completions are in form within fifteen steps, because the
-# form is the same for every question. The share of right answers among those in form rises later. The lower panel
-# shows how: the answers grow, first by their tags, and then because the policy adds digit by digit. That is longer and is
-# rewarded more often. Thinking in steps pays, and the policy found that by itself.
-
-# %% [markdown]
-# ## 8. Reading the log
-#
-# TRL logs some thirty numbers a step. Four of them tell most of the story.
+# - **`loss`** does not measure progress. It stays near 0 while the policy learns, because each group's advantages sum
+#   to 0.
+# - **`reward`** is the weighted sum, averaged over the batch. It rose from 0.93 to 2.94; 3.00 is the maximum.
+# - **`frac_reward_zero_std`** is the share of tied groups. Their advantages are 0, so they teach nothing. It rose from
+#   0.00 to 0.88. With a reward near 3 that means solved; with a reward near 0 it would mean hopeless.
+# - **`completions/mean_length`** counts tokens. It grew from 16 to 22.
 
 # %%
-TELLING = "loss reward frac_reward_zero_std completions/mean_length"
-print(f"{'':24}{'first':>9}{'last':>9}{'largest':>9}")
-for key in TELLING.split():
-    values = logged(history, key)
-    first, last = values[0], values[-1]
-    print(f"{key:24}{first:9.3f}{last:9.3f}{max(values):9.3f}")
+from grpo_utils import check_merged, report_run, show_learning
+
+show_learning(history)
 
 # %% [markdown]
-# - **`loss` tells nothing about progress.** Advantages are centred in each group, so the loss
-#   starts near zero and stays near zero while the policy learns; with the default `dapo`, which
-#   weighs by token, it is small noise of either sign. It is *not* the KL divergence:
-#   with `beta=0` none is computed.
-# - **`reward`** is the weighted sum of all rewards, averaged over the batch. This is the number
-#   to watch; its largest possible value here is 3.0, of which correctness (`correct` in the
-#   bar, before its weight) brings 2.0.
-# - **`frac_reward_zero_std`** (`tied` in the bar) is the share of groups whose completions all scored the same.
-#   They give no gradient. It rises when the task is solved (all right) and also when it is
-#   hopeless (all wrong): look at `reward` to know which. On the CPU profile its last step is near
-#   1 with `reward` near 3.0, so: solved.
-# - **`completions/mean_length`** counts tokens. Lengths that hit `max_completion_length` (see
-#   `completions/clipped_ratio`) mean answers cut off before they are given.
-
-# %% [markdown]
-# ## 9. After
+# The form comes first, because it is the same for every question. The share of right answers among those in form rose
+# from 0.74 to 0.97. Completions gain tags, and then steps of arithmetic.
 #
-# The same prompts, the same template, the same decoding as before, first as samples side by
-# side.
+# **The policy found by itself that adding digit by digit pays.**
+#
+# ## 10. Measure after
+#
+# Use the same prompts and the same decoding as before.
 
 # %%
 after = evaluate(policy, tokenizer, test_rows, **judging)
-
-for index in range(4):
-    print(
-        test_rows["prompt"][index][-1]["content"][-60:],
-        "  gold:",
-        test_rows["answer"][index],
-    )
-    print(f"  before: {before.sampled[index][:100]!r}")
-    print(f"  after:  {after.sampled[index][:100]!r}")
+for row, old, new in list(zip(test_rows, before.sampled, after.sampled))[:4]:
+    print(row["prompt"][-1]["content"][-60:], "  gold:", row["answer"])
+    print(f"  before: {old[:100]!r}")
+    print(f"  after:  {new[:100]!r}")
 
 # %% [markdown]
-# Four samples prove nothing; all held-out prompts together do. Beside the accuracy stands a
-# 95 % Wilson interval: the true rate lies within in 95 of 100 such experiments. The p-value is
-# of an exact McNemar test, which compares each prompt with itself: how often chance alone would
-# change that many answers that one-sidedly. Near 1 means no change shown, below 0.05 some.
+# Four samples prove nothing: compare all held-out prompts. `report_run` prints two tables, and writes every number and
+# setting to `report.json`.
 
 # %%
-from grpo_utils import before_after, mcnemar_p_value
-
-p_value = mcnemar_p_value(before.right, after.right)
-print(before_after(before.summary(), after.summary(), p_value))
+report_run(run, trainer, before, after, judging)
 
 # %% [markdown]
-# How much of that is form and how much is ability? The second table leaves the form aside: it counts only
-# the answers in form (n) and gives the share of them that is right. With additions, two more columns give the
-# share for sums whose units carry into the tens (15 + 27) and for sums whose units do not (15 + 22).
+# Strict accuracy rose from 0.25 to 0.99, and the two intervals are far apart. The sentence below the tables is a
+# *paired test* (McNemar's), which compares each prompt with itself. Its `p` is the probability that chance alone gives
+# such a one-sided change. At 0.05 or above, no change was shown.
 #
-# On the CPU profile both rose. Sums without a carry were right before. Of the sums with a carry about half were right
-# before, and nearly all are now. Nobody told the model to add digit by digit: it did so sometimes, and those answers were rewarded.
-# The row "before" counts few answers, so its intervals are wide.
+# The second table counts only answers in form, with a *carry* (`15+27`) and without (`15+22`). Sums with a carry rose
+# from 0.54 to 0.99. Sums without one were always right.
 #
-# The report is written now, every figure, version and setting of this run. What the merged
-# model does is added to it below.
+# **The policy improved in form and in arithmetic.**
+#
+# ## 11. Merge
+#
+# Load the base again, this time **unquantized** and in fp32, and add the adapter to its weights:
 
 # %%
-from dataclasses import asdict
-
-from grpo_utils import SYSTEM_PROMPT, lora_arguments, reward_settings
-
-settings = {
-    "system_prompt": SYSTEM_PROMPT,
-    "machine": reason,
-    "profile": asdict(profile),
-    "train_rows": len(train_rows),
-    "rewards": reward_settings(rewards, weights),
-    "lora": {**lora_arguments(profile), "random_state": SEED},
-    "evaluation": judging,
-    "training_arguments": config.to_dict(),
-}
-
-# %%
-from grpo_utils import processor_seconds, seconds_since_start
-
-
-def seconds() -> dict:
-    """Since the kernel started: on the clock, and of processor time."""
-    return {
-        "wall_seconds": seconds_since_start(),
-        "processor_seconds": processor_seconds(),
-    }
-
-
-# %%
-from grpo_utils import versions, write_report
-
-report = {
-    "profile": profile.name,
-    "family": FAMILY,
-    "model": base_name,
-    "backend": BACKEND,
-    "load_in_4bit": load_in_4bit,
-    "steps": trainer.state.global_step,
-    "seed": SEED,
-    "before": before.summary(),
-    "after": after.summary(),
-    "p_value": p_value,
-    "train_seconds": train_seconds,
-    **seconds(),
-    "versions": versions(),
-    "config": settings,
-}
-print("written:", write_report(run_folder, report))
+base = AutoModelForCausalLM.from_pretrained(run.path, dtype=torch.float32)
+base = PeftModel.from_pretrained(base, str(run.folder / "adapter"))
+merged = base.merge_and_unload()
+merged.to(dtype).save_pretrained(run.folder / "merged")
+tokenizer.save_pretrained(run.folder / "merged")
+del base, merged  # gives the memory back
 
 # %% [markdown]
-# ## 10. A model that stands alone
-#
-# The adapter goes into the **unquantized** base, in fp32, and the *logits* (the scores of all
-# tokens that could come next) before and after are compared: they should differ by rounding alone. This happens in a fresh
-# Python process, since Unsloth on a GPU has replaced parts of transformers in this one.
+# The trained policy had a 4-bit base, and the merged model has not. So evaluate it too, in a fresh process with plain
+# `transformers`. `check_merged` also compares *logits*, the scores of the possible next tokens, before and after a
+# merge.
 
 # %%
-from grpo_utils import export_merged
-
-merge_difference, merged = export_merged(
-    run_folder / "adapter",
-    base_name,
-    run_folder / "merged",
-    profile,
-    test_rows,
-    judging,
-)
-print(f"largest difference of a logit: {merge_difference:.1e}")
+folders = run.folder / "adapter", run.model, run.folder / "merged"
+difference, again = check_merged(*folders, profile, test_rows, judging)
+print(f"largest difference of a logit: {difference:.1e}\n")
+figures = dict(merged=again, merge_difference=difference)
+report_run(run, trainer, before, after, judging, **figures)
 
 # %% [markdown]
-# The merge is exact, and still it is not the policy we trained: that one had its base in 4
-# bits. So the merged model was answered for on its own, as saved, on the same held-out prompts.
+# The merge changed logits by rounding only, and the merged model reaches 0.99 as well. `pipeline("text-generation",
+# model="outputs/run/merged")` loads it without PEFT or this course.
+#
+# **Evaluate the model that you release, not the policy that it came from.**
+#
+# ## 12. What this run proves
+#
+# On a CPU, every part above is real, and the model learned from its own samples. Not shown: Unsloth's GPU kernels,
+# fp16, bf16 and the memory of a large model. The course's tests simulate Unsloth's GPU trainer
+# ([what that covers](../docs/compatibility.md)); the GPU profiles were never run.
+#
+# **You learned the method; a tiny model on additions says nothing about GSM8K scores.**
+#
+# ## 13. All of it in one file
+#
+# `templates/minimal/train.py` trains and measures in one script, without this course's packages. This is all; copy it:
+# `python -m grpo_utils new minimal my-project`.
 
 # %%
-print(
-    before_after(before.summary(), after.summary(), p_value, merged.summary())
-)
+from pathlib import Path
+
+source = Path(inspect.getfile(setup)).parents[1] / "templates/minimal/train.py"
+print(source.read_text() if source.is_file() else "not part of this install")
 
 # %% [markdown]
-# And into the report, which is now complete.
-
-# %%
-report |= {
-    "merged": merged.summary(),
-    "merge_difference": merge_difference,
-    **seconds(),
-}
-print("written:", write_report(run_folder, report))
-
-# %% [markdown]
-# Last, what a user of your model does: plain `pipeline` on the saved folder, in a Python of its
-# own, without Unsloth, PEFT or this course. (`pipeline` warns of defaults of its own; it is
-# asked not to.)
-
-# %%
-ASK = """
-import sys
-import transformers
-
-transformers.logging.set_verbosity_error()
-folder, system, question = sys.argv[1:]
-chat = transformers.pipeline("text-generation", model=folder)
-messages = [
-    {"role": "system", "content": system},
-    {"role": "user", "content": question},
-]
-said = chat(messages, max_new_tokens=256, do_sample=False)
-print(said[0]["generated_text"][-1]["content"])
-"""
-
-# %%
-import subprocess
-import sys
-
-question = "What is 15 + 27?"
-folder = str(run_folder / "merged")
-answer = subprocess.run(
-    [sys.executable, "-c", ASK, folder, SYSTEM_PROMPT, question],
-    capture_output=True,
-    text=True,
-    check=True,
-)
-print(answer.stdout.strip())
-
-# %% [markdown]
-# ## 11. What this run proves, and what not
+# **Change the marked part (model, rows and rewards), and keep the rest.**
 #
-# **On a CPU** these are the real parts: Unsloth's loader, bitsandbytes' 4-bit layers, PEFT's
-# adapter, TRL's trainer, the rewards, the evaluation and the merge. The model truly learns,
-# from samples of its own.
+# ## 14. Cheat sheet
 #
-# What a CPU cannot show: Unsloth's CUDA kernels and its own GPU trainer (on a CPU it hands
-# over to the stock libraries), fp16 and bf16, vLLM, the memory of a real model. And a tiny
-# model on two-digit additions says nothing about how far GSM8K accuracy moves on a GPU. The
-# GPU profiles run this same code, and say `never run` until someone has run them. The course's tests do run
-# Unsloth's GPU trainer on CPU tensors, where in fp32 it gives the same figures as TRL's
-# ([what that covers](../docs/compatibility.md#what-simulated-covers)).
-
-# %% [markdown]
-# ## 12. Exercises
+# | symptom | check | fix |
+# |---|---|---|
+# | reward is 0 from the start | score hand-written completions; sample the base model | fix the reward; choose easier prompts |
+# | reward rises, accuracy does not | try wrong answers in perfect form | pay less for form ([lesson 02](02_rewards.ipynb)) |
+# | most groups tied, low reward | are all completions wrong? | easier prompts, larger `num_generations` |
+# | `completions/clipped_ratio` above 0.1 | are answers cut off? | raise `max_completion_length` |
+# | nothing changes | adapter in fp32? | cast it; raise `learning_rate` |
+# | out of memory | longest completion | halve the batch, double the accumulation |
+# | merged model is worse | which base? | the unquantized one, in fp32 |
 #
-# ### Exercise 1: advantages by hand
+# **Start with samples: most symptoms are visible in ten completions.**
 #
-# GRPO compares each completion with its own group: subtract the group's mean reward, divide
-# by its standard deviation (with `ddof=1`, plus 0.0001). Write `advantages(rewards)` for one
-# group. What do you get for a group that all scored 3.0?
+# ## 15. Exercises
+#
+# **Exercise 1.** Write `advantages(rewards)` for one group, as in section 1, with `statistics.stdev`. What does a tied
+# group get?
 
 
 # %%
@@ -711,17 +480,33 @@ def advantages(rewards: list[float]) -> list[float]:
 # %% tags=["nbval-check-output"]
 from grpo_utils import check_exercise
 
-GROUPS = [
-    (([3.0, 1.0, 1.0, 3.0],), [0.87, -0.87, -0.87, 0.87]),
-    (([3.0, 3.0, 3.0, 3.0],), [0.0, 0.0, 0.0, 0.0]),
-]
-print(check_exercise("Exercise 1", advantages, GROUPS))
+GROUPS = [(([3.0, 3.0, 1.0, 0.0],), [0.83, 0.83, -0.5, -1.17])]
+HINTS = [([1.25, 1.25, -0.75, -1.75], "Divide by the deviation, too.")]
+HINTS += [([0.96, 0.96, -0.58, -1.35], "stdev divides by n - 1, pstdev by n.")]
+print(check_exercise("Exercise 1", advantages, GROUPS, HINTS))
+
+# %% [markdown]
+# **Exercise 2.** With `batch` completions per device, `accumulation` steps and groups of `group`, how many different
+# prompts does one optimizer step see?
+#
+# **Try both before you unfold the solutions below.** Next: [lesson 04](04_reading_a_run.ipynb) breaks runs. To read:
+# *DeepSeekMath* (arXiv 2402.03300).
+
+
+# %%
+def prompts_per_step(batch: int, accumulation: int, group: int) -> int:
+    """Your answer: a number of prompts."""
+
+
+# %% tags=["nbval-check-output"]
+SIZES = [((8, 4, 8), 4), ((32, 2, 16), 4)]
+HINTS = [(32, "Those are completions."), (1, "Count the accumulation, too.")]
+print(check_exercise("Exercise 2", prompts_per_step, SIZES, HINTS))
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# The next cell holds it. A tied group gives zeros: no completion is better than another, so
-# there is nothing to learn. That is what `frac_reward_zero_std` counts.
+# Exercise 1: a tied group gets zeros; there is nothing to learn from it.
 # </details>
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
@@ -736,53 +521,15 @@ def advantages_solution(rewards: list[float]) -> list[float]:
 print(check_exercise("Exercise 1, solution", advantages_solution, GROUPS))
 
 # %% [markdown]
-# ### Exercise 2: a brevity reward
-#
-# Write `brevity_reward(completions, **kwargs)`: 0.25 for a completion of at most 60
-# characters, else 0.0. It must take strings as well as chat messages, and an empty completion
-# earns nothing. (`completion_text` gives the text of either.)
-
-
-# %%
-def brevity_reward(completions, **kwargs) -> list[float]:
-    """Your answer: one score for each completion."""
-    return []
-
-
-# %% tags=["nbval-check-output"]
-LENGTHS = [
-    ((["short", "x" * 60, "x" * 61, ""],), [0.25, 0.25, 0.0, 0.0]),
-    (([[{"role": "assistant", "content": "x" * 60}]],), [0.25]),
-    (([[{"role": "assistant", "content": "x" * 61}]],), [0.0]),
-]
-print(check_exercise("Exercise 2", brevity_reward, LENGTHS))
-
-# %% [markdown]
 # <details><summary>Solution</summary>
 #
-# The next cell holds it. Would you train with it? It also pays short wrong answers, and a
-# policy that finds this out stops reasoning: reward the length only where the answer is right.
+# Exercise 2: the completions of one step, divided by the size of a group.
 # </details>
 
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-def brevity_solution(completions, **kwargs) -> list[float]:
-    lengths = [len(completion_text(completion)) for completion in completions]
-    return [0.25 if 0 < length <= 60 else 0.0 for length in lengths]
+def prompts_solution(batch: int, accumulation: int, group: int) -> int:
+    return batch * accumulation // group
 
 
-print(check_exercise("Exercise 2, solution", brevity_solution, LENGTHS))
-
-# %% [markdown]
-# ## What to take along
-#
-# - Try the rewards by hand before training; a wrong answer must never earn what a right one does.
-# - Compare on held-out prompts, sampled and greedy, with an interval; tell form from ability.
-# - The merged model is another model than the 4-bit policy: evaluate it too.
-#
-# Next: [lesson 04](04_reading_a_run.ipynb) breaks eight runs, so that you know a good one. To read:
-#
-# - Shao et al. 2024, *DeepSeekMath* (arXiv 2402.03300), where GRPO comes from.
-# - Yu et al. 2025, *DAPO* (arXiv 2503.14476), the loss used here.
-# - Dettmers et al. 2023, *QLoRA* (arXiv 2305.14314), 4-bit bases with adapters.
-# - TRL's GRPO page and Unsloth's documentation, for every argument.
+print(check_exercise("Exercise 2, solution", prompts_solution, SIZES))

@@ -21,6 +21,8 @@ import torch  # noqa: E402
 from transformers import TrainerCallback  # noqa: E402
 
 from grpo_check import HealthCallback  # noqa: E402
+from grpo_utils.lesson import Run  # noqa: E402
+from grpo_utils.models import model_path  # noqa: E402
 from grpo_utils.profiles import CPU, PROFILES, prepare_machine  # noqa: E402
 
 LESSON = Path(__file__).parent.parent.parent / "notebooks" / "03_grpo_lora.ipynb"
@@ -46,21 +48,14 @@ class Watch(TrainerCallback):
 
 def settings(family: str, dtype: str, load_in_4bit: bool, steps: int, folder: Path) -> dict:
     """The names that the lesson's tagged cells expect, in sizes for a few seconds."""
-    profile = replace(PROFILES[CARD or "t4"], **SMALL, dtype=dtype, steps=steps, models=CPU.models)
+    own = dict(dtype=dtype, load_in_4bit=load_in_4bit, steps=steps, models=CPU.models)
+    profile = replace(PROFILES[CARD or "t4"], **SMALL, **own)
     if not CARD:
         profile = replace(profile, name="cpu")
         prepare_machine(profile)
-    return dict(
-        profile=profile,
-        base_name=profile.models[family],
-        BACKEND="unsloth" if CARD else "transformers",
-        load_in_4bit=load_in_4bit,
-        steps=steps,
-        EVAL_ROWS=0,
-        SEED=0,
-        REPORT_TO="none",
-        run_folder=folder,
-    )
+    backend, model = "unsloth" if CARD else "transformers", profile.models[family]
+    run = Run(profile, "given", family, model, backend, model_path(model), folder)
+    return dict(run=run, profile=profile, BACKEND=backend, SEED=0, REPORT_TO="none")
 
 
 def tagged_cells() -> list[str]:

@@ -1,0 +1,111 @@
+"""How a lesson's run starts and ends: one call that checks every setting, one that writes the report."""
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .arguments import check_report_to
+from .data.prompts import SYSTEM_PROMPT
+from .install import check_gpu, check_versions
+from .models import check_model, choose_model, fit_model, lora_arguments, model_path
+from .profiles import BACKENDS, Profile, check_choice, check_count, find_profile, prepare_machine
+from .run.measuring import before_after, mcnemar_p_value, versions, write_report
+from .runs import processor_seconds, reward_settings, seconds_since_start, start_run
+
+if TYPE_CHECKING:
+    from trl import GRPOTrainer
+
+    from .evaluation.judging import Evaluation
+
+
+@dataclass(frozen=True)
+class Run:
+    """What `setup` found and decided.
+
+    Attributes:
+        profile: the sizes, with the reader's own steps, held-out rows and bits.
+        reason: why this profile.
+        family, model, backend: as chosen; ``model`` is a public name.
+        path: where the model is loaded from.
+        folder: a new, empty folder.
+    """
+
+    profile: Profile
+    reason: str
+    family: str
+    model: str
+    backend: str
+    path: str
+    folder: Path
+
+
+def setup(
+    profile: str, family: str, model: str = "", backend: str = "unsloth", bits: int = 0, steps: int = 0,
+    eval_rows: int = 0, report_to: str = "none", output_dir: str = "outputs/run",
+) -> Run:  # fmt: skip
+    """Find the machine's profile, check all settings, prepare the process, and make the run's folder.
+
+    It prints what it found. Call it before torch and transformers are imported; 0 and "" mean the profile's own value.
+
+    Raises:
+        CourseError: a setting is not valid, the model cannot be loaded, or a package has another version than tested.
+    """
+    sizes, reason = find_profile(profile)
+    name = choose_model(sizes, family, model)
+    sizes, warning = fit_model(sizes, name)
+    check_choice("BACKEND", backend, BACKENDS)
+    check_choice("BASE_BITS", bits, (0, 4, 16))
+    check_count("STEPS", steps)
+    check_count("EVAL_ROWS", eval_rows)
+    check_report_to(report_to)
+    own = dict(steps=steps, eval_rows=eval_rows, load_in_4bit=bits == 4 if bits else None)
+    sizes = replace(sizes, **{key: value for key, value in own.items() if value or value is False})
+    prepare_machine(sizes, offline=not model)
+    check_model(name)
+    print(f"Profile {sizes.name}: {reason}.", f"Why: {sizes.why}.", f"Model: {name}", sep="\n")
+    print(*([warning] if warning else []), f"Versions: {check_versions(backend)}", sep="\n")
+    print(f"Device: {check_gpu(sizes)}")
+    folder, said = start_run(output_dir, model)
+    print(said)
+    return Run(sizes, reason, family, name, backend, model_path(name), folder)
+
+
+def report_run(
+    run: Run, trainer: "GRPOTrainer", before: "Evaluation", after: "Evaluation", judging: dict, **figures: object
+) -> None:
+    """Print the before/after tables of a run and write its ``report.json``: every figure, version and setting.
+
+    ``judging`` is what `evaluate` was called with. ``figures`` go into the report too; a ``merged`` evaluation is also
+    a row of the tables.
+    """
+    p_value, rates = mcnemar_p_value(before.right, after.right), dict(before=before.summary(), after=after.summary())
+    if "merged" in figures:
+        figures["merged"] = figures["merged"].summary()
+    report = {
+        **dict(profile=run.profile.name, family=run.family, model=run.model, backend=run.backend),
+        **dict(load_in_4bit=run.profile.load_in_4bit, steps=trainer.state.global_step, seed=trainer.args.seed),
+        **rates,
+        "p_value": p_value,
+        "train_seconds": next(e["train_runtime"] for e in trainer.state.log_history if "train_runtime" in e),
+        "wall_seconds": seconds_since_start(),
+        "processor_seconds": processor_seconds(),
+        "versions": versions(),
+        "config": _settings(run, trainer, judging),
+        **figures,
+    }
+    print(before_after(*rates.values(), p_value, figures.get("merged")))
+    print("written:", write_report(run.folder, report))
+
+
+def _settings(run: Run, trainer: "GRPOTrainer", judging: dict) -> dict:
+    """All that is needed to repeat a run."""
+    return {
+        "system_prompt": SYSTEM_PROMPT,
+        "machine": run.reason,
+        "profile": asdict(run.profile),
+        "train_rows": len(trainer.train_dataset),
+        "rewards": reward_settings(trainer.reward_funcs, trainer.args.reward_weights),
+        "lora": lora_arguments(run.profile) | {"random_state": trainer.args.seed},
+        "evaluation": judging,
+        "training_arguments": trainer.args.to_dict(),
+    }
