@@ -24,7 +24,7 @@
 # 1. Take a few prompts, and sample a *group* of completions for each.
 # 2. Score every completion with *reward functions*: plain Python that checks the answer.
 # 3. Compare each score with the mean of its own group. The result is the *advantage*:
-#    $A_i=(r_i-\mathrm{mean}(r))/(\mathrm{std}(r)+10^{-4})$.
+#    `(r-mean(r))/(std(r)+0.0001)`.
 # 4. Change the weights of a small *adapter* (section 6) a little: completions with a positive advantage become more
 #    likely, the others less.
 #
