@@ -96,6 +96,8 @@ def answer_questions(card: Card) -> None:
     torch._C._cuda_getCurrentRawStream = lambda index=0: 0
     torch._C._cuda_getDevice = lambda: 0
     torch.cuda.default_generators = (torch.default_generator,)  # random states are saved and set through it
+    torch.cpu.get_rng_state = lambda device=None: torch.get_rng_state()  # `fork_rng` asks the device's module for them
+    torch.cpu.set_rng_state = lambda state, device=None: torch.set_rng_state(state)
 
 
 class OneCard(int):
