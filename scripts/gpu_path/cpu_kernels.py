@@ -1,4 +1,4 @@
-"""Finish what `card.pretend` began, once Unsloth is imported: its GPU trainer, and kernels that a CPU can run.
+"""Finish what `fake_card.pretend` began, once Unsloth is imported: its GPU trainer, and kernels that a CPU can run.
 
 Triton's interpreter runs most kernels as they are. Those that a tiny model calls thousands of times (RMSNorm, RoPE,
 SwiGLU) are replaced by torch for speed, and what bitsandbytes does in CUDA is done by its CPU code.
@@ -9,7 +9,7 @@ import sys
 from types import ModuleType
 
 import torch
-from card import Card, become_available
+from fake_card import Card, become_available
 
 
 def finish(card: Card) -> None:

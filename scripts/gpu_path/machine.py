@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 import datasets
-from card import CARDS, ENVIRONMENT
+from fake_card import CARDS, ENVIRONMENT
 
 from grpo_utils.data.sources import addition_rows
 from grpo_utils.models import TINY_MODELS

@@ -8,9 +8,9 @@ import os
 import runpy
 import sys
 
-import card
+import fake_card
 
-known = card.pretend(os.environ["GPU_PATH_CARD"])
+known = fake_card.pretend(os.environ["GPU_PATH_CARD"])
 import cpu_kernels  # noqa: E402
 import unsloth  # noqa: E402, F401
 
