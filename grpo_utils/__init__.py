@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .export.ollama import ollama_template
     from .export.publishing import push
     from .export.server import ask_server, served
-    from .lesson import report_run, setup
+    from .lesson import report_run, setup, setup_tiny
     from .models import load_4bit_base, load_policy, lora_arguments, model_path
     from .plots import (
         change_chart,

@@ -26,10 +26,13 @@ def check_exercise(
 ) -> str:
     """One sentence about ``function``, judged by ``cases`` of (arguments, expected result).
 
-    Floats count as equal when they agree to two decimals. ``hints`` are pairs of a wrong result and what to say to it.
+    Floats count as equal when they agree to two decimals, and texts when they differ only in case and outer spaces.
+    ``hints`` are pairs of a wrong result and what to say to it.
 
     >>> check_exercise("Exercise 1", lambda x: x, [((2,), 4)], hints=[(2, "Double it.")])
     'Exercise 1: not right yet. Hint: Double it.'
+    >>> check_exercise("Exercise 2", lambda: ["GRPO ", "sft"], [((), ["grpo", "SFT"])])
+    'Exercise 2: right.'
     """
     for arguments, expected in cases:
         try:
@@ -42,10 +45,10 @@ def check_exercise(
             return f"{name}: not yet; it gives a {type(answer).__name__}, and a {type(expected).__name__} is wanted."
         if _is_nothing(answer) and not _is_nothing(expected):
             return f"{name}: not attempted yet (nothing came back)."
-        said = [hint for wrong, hint in hints if _rounded(answer) == _rounded(wrong) != _rounded(expected)]
+        said = [hint for wrong, hint in hints if _normal(answer) == _normal(wrong) != _normal(expected)]
         if said:
             return f"{name}: not right yet. Hint: {said[0]}"
-        if _rounded(answer) != _rounded(expected):
+        if _normal(answer) != _normal(expected):
             return f"{name}: not yet; for {arguments} it gives {_rounded(answer)} and should give {expected}."
     return f"{name}: right."
 
@@ -59,3 +62,10 @@ def _rounded(value: object) -> object:
     if isinstance(value, float):
         return round(value, 2) + 0.0  # no negative zero
     return [_rounded(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _normal(value: object) -> object:
+    """What is compared."""
+    if isinstance(value, str):
+        return value.strip().casefold()
+    return [_normal(item) for item in value] if isinstance(value, list | tuple) else _rounded(value)

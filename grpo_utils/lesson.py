@@ -8,7 +8,7 @@ from .arguments import check_report_to
 from .data.prompts import SYSTEM_PROMPT
 from .install import check_gpu, check_versions
 from .models import check_model, choose_model, fit_model, lora_arguments, model_path
-from .profiles import BACKENDS, Profile, check_choice, check_count, find_profile, prepare_machine
+from .profiles import BACKENDS, FAMILIES, PROFILES, Profile, check_choice, check_count, find_profile, prepare_machine
 from .run.measuring import before_after, mcnemar_p_value, versions, write_report
 from .runs import processor_seconds, reward_settings, seconds_since_start, start_run
 
@@ -68,6 +68,49 @@ def setup(
     folder, said = start_run(output_dir, model)
     print(said)
     return Run(sizes, reason, family, name, backend, model_path(name), folder)
+
+
+@dataclass(frozen=True)
+class TinyRun:
+    """What `setup_tiny` found and decided.
+
+    Attributes:
+        profile: the sizes of the ``cpu`` profile.
+        model: the name of the tiny model.
+        steps: optimizer steps of one training run.
+        machine: the profile of the reader's own machine.
+        folder: a new, empty folder; None for a lesson that keeps nothing.
+    """
+
+    profile: Profile
+    model: str
+    steps: int
+    machine: Profile
+    folder: Path | None
+
+
+def setup_tiny(
+    profile: str, family: str, steps: int, default_steps: int, output_dir: str = "", offline: bool = True
+) -> TinyRun:
+    """`setup` for a lesson that trains the tiny model on the CPU, on every machine.
+
+    ``steps`` of 0 means ``default_steps``. Call it before torch and transformers are imported.
+
+    Raises:
+        CourseError: a setting is not valid.
+    """
+    machine, _ = find_profile(profile)  # an unknown name is an error now
+    check_choice("FAMILY", family, FAMILIES)
+    check_count("STEPS", steps)
+    sizes = PROFILES["cpu"]
+    prepare_machine(sizes, offline=offline)
+    run = TinyRun(sizes, sizes.models[family], steps or default_steps, machine, None)
+    print(f"Model: {run.model}, on the CPU. Steps of a training run: {run.steps}")
+    if output_dir:
+        folder, said = start_run(output_dir)
+        print(said)
+        run = replace(run, folder=folder)
+    return run
 
 
 def report_run(

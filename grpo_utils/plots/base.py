@@ -1,0 +1,37 @@
+"""What all figures share: colors, a fresh figure, lines over steps, and the display with its text."""
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Okabe and Ito's colors, which color-blind readers can distinguish.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+
+
+def show(figure: "Figure", alt: str) -> None:
+    """Display a figure in a notebook as a PNG that carries ``alt`` as its text."""
+    from IPython.display import display
+
+    png = io.BytesIO()
+    figure.savefig(png, format="png", dpi=110)
+    display({"image/png": png.getvalue(), "text/plain": alt}, raw=True, metadata={"image/png": {"alt": alt}})
+
+
+def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **panels: object) -> tuple:
+    """A figure of so many inches, and its axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(rows, columns, **panels)
+
+
+def step_lines(axes: "Axes", curves: Mapping[str, Sequence[float]], first: int = 0) -> None:
+    """One line and one marker for each curve, from step 1; ``first`` is the color to begin with."""
+    for (name, values), color, marker in zip(curves.items(), COLORS[first:], MARKERS[first:], strict=False):
+        axes.plot(range(1, len(values) + 1), values, color=color, marker=marker, markersize=3, label=name)
+    axes.grid(alpha=0.3)
