@@ -2,7 +2,8 @@
 
     python scripts/diagrams.py     # or: make figures
 
-Lessons draw theirs in a cell: `diagram("loop")`. A test fails if a file or an alt text is older than the drawing's code.
+Lessons draw theirs in a cell: `diagram("loop")`. A test fails if a file or an alt text is older than that
+code.
 """
 
 import re

@@ -34,12 +34,12 @@ FAILURES = (
 )
 #: What each package does.
 PACKAGES = {
-    "Unsloth": "GPU: loads the policy, patches it for speed\nCPU: loads the policy",
+    "Unsloth": "loads the policy,\nand patches it for speed on a GPU",
     "transformers": "model, tokenizer,\ngenerate",
     "bitsandbytes": "frozen base\nin 4 bits",
     "PEFT": "adapter\n(LoRA)",
-    "datasets": "rows: prompts\nand answers",
-    "TRL": "GRPOTrainer:\nsample, score, update",
+    "datasets": "rows with prompts\nand answers",
+    "TRL": "GRPOTrainer samples,\nscores and updates",
 }
 
 

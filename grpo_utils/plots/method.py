@@ -73,9 +73,9 @@ def _group(panels: "Sequence[Axes]", group: Sequence[float], kind: str) -> None:
     _bars(panels[0], group, advantages, [f"{reward:g}" for reward in group], f"{kind}: rewards")
     _bars(panels[1], advantages, advantages, _signed(advantages, 2) if any(advantages) else ["0"] * 8, "Advantages")
     panels[0].axvline(mean, color="black", linestyle="--")
-    panels[0].set(xlim=(0, 3.7), ylabel="completion", xlabel=f"dashed: mean {mean:.2f}")
+    panels[0].set(xlim=(0, 3.7), xticks=range(4), ylabel="completion", xlabel=f"dashed: mean {mean:.2f}")
     panels[1].axvline(0, color="black", linewidth=1)
-    panels[1].set(xlim=(-2.3, 2.3), xlabel="(reward − mean) / (std + 0.0001)")
+    panels[1].set(xlim=(-2.3, 2.3), xticks=range(-2, 3), xlabel="(reward − mean) / (std + 0.0001)")
     for axes in panels:
         axes.xaxis.label.set_size(11)
         axes.yaxis.label.set_size(11)
