@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from .sheet import BLUE, GRAY, GREEN, ORANGE, PINK, WIDTH, YELLOW, Drawn, Place, Sheet
+from .sheet import BLUE, GRAY, GREEN, ORANGE, PINK, SMALL, WIDTH, YELLOW, Drawn, Place, Sheet
 
 #: Lessons and their minutes in docs/results.md, rounded as scripts/minutes.py does; a test compares them.
 LESSONS = {
@@ -45,15 +45,15 @@ PACKAGES = {
 
 def failures() -> Drawn:
     """Questions about the first steps of a log, in order, each with its fix."""
-    sheet, step, x = Sheet(WIDTH, 9.9), 1.16, 1.25
+    sheet, step, x = Sheet(WIDTH, 10.45), 1.24, 1.25
     above = sheet.box(Place(0.15, 0.12, 2.2, 0.6), "First 20 steps", "", BLUE, round=True)
     for row, (question, codes, fix) in enumerate(FAILURES):
         asked = sheet.box(Place(0.15, 1.1 + row * step, 2.2, 0.75), "", question, YELLOW, round=True)
-        cure = sheet.box(Place(2.95, asked.top - 0.14, 3.3, 1.03), codes, fix, ORANGE)
+        cure = sheet.box(Place(2.95, asked.top - 0.18, 3.3, 1.11), codes, fix, ORANGE)
         sheet.arrow((x, above.bottom), (x, asked.top))
         sheet.arrow((asked.right, asked.middle[1]), (cure.left, asked.middle[1]))
-        sheet.text(2.62, asked.middle[1] - 0.18, "yes", fontsize=11)
-        sheet.text(x + 0.25, asked.bottom + 0.2, "no", fontsize=11)
+        sheet.text(2.62, asked.middle[1] - 0.18, "yes", fontsize=SMALL)
+        sheet.text(x + 0.25, asked.bottom + 0.2, "no", fontsize=SMALL)
         above = asked
     last = Place(0.15, 1.1 + len(FAILURES) * step, 6.1, 0.55)
     end = sheet.box(last, "No alarm: evaluate on held-out prompts", "", GREEN)
@@ -71,7 +71,7 @@ def path() -> Drawn:
     rows = {name[:2]: 0.85 + row * 0.6 for row, name in enumerate(LESSONS)}
     sheet.text(every, 0.35, "all", weight="bold")
     sheet.text(short, 0.35, "short", weight="bold")
-    sheet.text(5.75, 0.35, "minutes", weight="bold")
+    sheet.text(5.5, 0.35, "CPU minutes", weight="bold")
     for x, stops, color, line in ((every, tuple(rows), BLUE, "-"), (short, SHORT, ORANGE, "--")):
         for one, other in pairwise(stops):
             sheet.arrow((x, rows[one]), (x, rows[other] - 0.1), color=color, line=line)
@@ -81,8 +81,8 @@ def path() -> Drawn:
         if number in (*SHORT, NEXT):
             sheet.line((short, at), color=ORANGE, marker="s", markersize=13, mfc=ORANGE if number in SHORT else "white")
         sheet.text(1.6, at, name, ha="left")
-        sheet.text(5.75, at, f"{minutes}")
-    sheet.text(1.6, 6.1, f"Short of time: the squares; {NEXT} comes next.", ha="left")
+        sheet.text(5.5, at, f"{minutes}")
+    sheet.text(1.6, 6.1, f"Short of time: {', '.join(SHORT)}. Then {NEXT}.", ha="left")
     return sheet.figure, (
         f"Nine lessons in order, with the minutes of a run on a CPU: "
         f"{', '.join(f'{name} {minutes}' for name, minutes in LESSONS.items())}; {sum(LESSONS.values())} in all. The "

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from ..rewards.combine import group_advantages
 from .base import new_figure
-from .sheet import BLUE, GRAY, GREEN, ORANGE, SIZE, WIDTH, Drawn, Place, Sheet
+from .sheet import BLUE, GRAY, GREEN, ORANGE, SIZE, SMALL, WIDTH, Drawn, Place, Sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,10 +60,10 @@ def _bars(axes: "Axes", values: Sequence[float], advantages: Sequence[float], te
     colors = [GRAY if not advantage else BLUE if advantage > 0 else ORANGE for advantage in advantages]
     hatches = ["//" if advantage < 0 else "" for advantage in advantages]
     bars = axes.barh(range(1, 9), values, color=colors, hatch=hatches, edgecolor="white")
-    axes.bar_label(bars, texts, padding=3, fontsize=SIZE)
+    axes.bar_label(bars, texts, padding=3, fontsize=SMALL)
     axes.set_title(title, fontsize=SIZE, fontweight="bold")
     axes.set(yticks=range(1, 9), ylim=(8.6, 0.4))
-    axes.tick_params(labelsize=11)
+    axes.tick_params(labelsize=SMALL)
     axes.spines[["top", "right"]].set_visible(False)
 
 
@@ -75,15 +75,15 @@ def _group(panels: "Sequence[Axes]", group: Sequence[float], kind: str) -> None:
     panels[0].axvline(mean, color="black", linestyle="--")
     panels[0].set(xlim=(0, 3.7), xticks=range(4), ylabel="completion", xlabel=f"dashed: mean {mean:.2f}")
     panels[1].axvline(0, color="black", linewidth=1)
-    panels[1].set(xlim=(-2.3, 2.3), xticks=range(-2, 3), xlabel="(reward − mean) / (std + 0.0001)")
+    panels[1].set(xlim=(-2.3, 2.3), xticks=range(-2, 3), xlabel="(reward − mean)\n/ (std + 0.0001)")
     for axes in panels:
-        axes.xaxis.label.set_size(11)
-        axes.yaxis.label.set_size(11)
+        axes.xaxis.label.set_size(SMALL)
+        axes.yaxis.label.set_size(SMALL)
 
 
 def advantages() -> Drawn:
     """A group of rewards and its advantages, above; a tied group, below."""
-    figure, panels = new_figure(WIDTH, 6.4, 2, 2, sharey=True)
+    figure, panels = new_figure(WIDTH, 7.2, 2, 2, sharey=True)
     figure.set_facecolor("white")
     for row, group, kind in zip(panels, (GROUP, TIED), ("Group of 8", "Tied group"), strict=True):
         _group(row, group, kind)
@@ -124,8 +124,8 @@ def reward() -> Drawn:
 
 def _matrix(sheet: Sheet, place: Place, name: str, color: str, shape: str, frozen: bool = False) -> None:
     sheet.box(place, name, "", color, line="--" if frozen else "-")
-    sheet.text(place.middle[0], place.top - 0.2, shape, fontsize=11)
-    sheet.text(place.middle[0], place.bottom + 0.2, "frozen" if frozen else "trained", fontsize=11)
+    sheet.text(place.middle[0], place.top - 0.2, shape, fontsize=SMALL)
+    sheet.text(place.middle[0], place.bottom + 0.2, "frozen" if frozen else "trained", fontsize=SMALL)
 
 
 def lora() -> Drawn:

@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
 #: A figure, and what it shows in words.
 Drawn = tuple["Figure", str]
-#: Inches; at 110 dots per inch, 12-point text is still readable in a phone's column.
+#: Inches. A phone's column shrinks such a figure to half its size; text of 14 points is then 11 pixels high.
 WIDTH = 6.4
 
 BLUE, ORANGE, GREEN, PINK, YELLOW, SKY = COLORS
 GRAY = "#666666"
-#: Points of text, and inches of one line of it.
-SIZE, LINE = 12, 0.205
+#: Points of text and of small text, and inches of one line.
+SIZE, SMALL, LINE = 14, 13, 0.24
 Point = tuple[float, float]
 
 
