@@ -45,19 +45,19 @@ PACKAGES = {
 
 def failures() -> Drawn:
     """Questions about the first steps of a log, in order, each with its fix."""
-    sheet, step, x = Sheet(WIDTH, 10.45), 1.24, 1.25
+    sheet, step = Sheet(WIDTH, 10.45), 1.24
     above = sheet.box(Place(0.15, 0.12, 2.2, 0.6), "First 20 steps", "", BLUE, round=True)
     for row, (question, codes, fix) in enumerate(FAILURES):
         asked = sheet.box(Place(0.15, 1.1 + row * step, 2.2, 0.75), "", question, YELLOW, round=True)
-        cure = sheet.box(Place(2.95, asked.top - 0.18, 3.3, 1.11), codes, fix, ORANGE)
-        sheet.arrow((x, above.bottom), (x, asked.top))
-        sheet.arrow((asked.right, asked.middle[1]), (cure.left, asked.middle[1]))
+        cure = Place(2.95, asked.top - 0.2, 3.3, 1.15)
+        sheet.box(cure, codes, fix, GREEN if codes == "saturated" else ORANGE)
+        sheet.join(above, asked, cure)
         sheet.text(2.62, asked.middle[1] - 0.18, "yes", fontsize=SMALL)
-        sheet.text(x + 0.25, asked.bottom + 0.2, "no", fontsize=SMALL)
+        sheet.text(1.5, asked.bottom + 0.2, "no", fontsize=SMALL)
         above = asked
     last = Place(0.15, 1.1 + len(FAILURES) * step, 6.1, 0.55)
     end = sheet.box(last, "No alarm: evaluate on held-out prompts", "", GREEN)
-    sheet.arrow((x, above.bottom), (x, end.top))
+    sheet.join(above, end)
     steps = "; ".join(f"{question[:-1]}: {fix} ({codes})" for question, codes, fix in FAILURES)
     return sheet.figure, (
         "A flow chart for the first 20 steps of a log: questions in order, and for each yes a fix and the verdicts of "
@@ -67,7 +67,7 @@ def failures() -> Drawn:
 
 def path() -> Drawn:
     """The lessons in order and the short path, with minutes."""
-    sheet, every, short = Sheet(WIDTH, 6.4), 0.5, 1.15
+    sheet, every, short = Sheet(WIDTH, 6.5), 0.5, 1.15
     rows = {name[:2]: 0.85 + row * 0.6 for row, name in enumerate(LESSONS)}
     sheet.text(every, 0.35, "all", weight="bold")
     sheet.text(short, 0.35, "short", weight="bold")
@@ -82,28 +82,27 @@ def path() -> Drawn:
             sheet.line((short, at), color=ORANGE, marker="s", markersize=13, mfc=ORANGE if number in SHORT else "white")
         sheet.text(1.6, at, name, ha="left")
         sheet.text(5.5, at, f"{minutes}")
-    sheet.text(1.6, 6.1, f"Short of time: {', '.join(SHORT)}. Then {NEXT}.", ha="left")
+    sheet.text(1.6, 6.2, f"Short of time: {', '.join(SHORT)}. Then {NEXT}.", ha="left")
+    lessons = ", ".join(f"{name} ({minutes})" for name, minutes in LESSONS.items())
     return sheet.figure, (
-        f"Nine lessons in order, with the minutes of a run on a CPU: "
-        f"{', '.join(f'{name} {minutes}' for name, minutes in LESSONS.items())}; {sum(LESSONS.values())} in all. The "
-        f"short path is lessons {', '.join(SHORT)}; the lesson to read next is {NEXT}."
+        f"Nine lessons in order, with the minutes of a run on a CPU: {lessons}. They take {sum(LESSONS.values())} "
+        f"minutes in all. The short path is lessons {', '.join(SHORT)}; the lesson to read next is {NEXT}."
     )
 
 
 def packages() -> Drawn:
     """What each package does in a run."""
-    sheet, said, width = Sheet(WIDTH, 5.3), PACKAGES, 1.86
-    loader = sheet.box(Place(0.15, 0.15, 6.1, 0.9), "Unsloth", said["Unsloth"], PINK, round=True)
-    policy = sheet.box(Place(0.15, 1.5, 6.1, 1.75), "", "", BLUE)
-    sheet.text(3.2, 1.7, "Policy", weight="bold")
+    sheet, said, width = Sheet(WIDTH, 5.4), PACKAGES, 1.86
+    loader = sheet.box(Place(0.15, 0.15, 6.1, 1.0), "Unsloth", said["Unsloth"], PINK, round=True)
+    policy = sheet.box(Place(0.15, 1.6, 6.1, 1.75), "", "", BLUE)
+    sheet.text(3.2, 1.8, "Policy", weight="bold")
     for column, name in enumerate(("transformers", "bitsandbytes", "PEFT")):
-        sheet.box(Place(0.3 + column * (width + 0.11), 1.95, width, 1.1), name, said[name], GREEN)
-    rows = sheet.box(Place(0.15, 3.95, 2.4, 1.15), "datasets", said["datasets"], GRAY)
-    trainer = sheet.box(Place(3.35, 3.95, 2.9, 1.15), "TRL", said["TRL"], ORANGE)
-    sheet.arrow((3.2, loader.bottom), (3.2, policy.top))
-    sheet.arrow((rows.right, rows.middle[1]), (trainer.left, trainer.middle[1]))
-    sheet.arrow((trainer.middle[0], trainer.top), (trainer.middle[0], policy.bottom))
-    sheet.text(trainer.middle[0] + 0.5, 3.62, "trains")
+        sheet.box(Place(0.3 + column * (width + 0.11), 2.05, width, 1.1), name, said[name], GREEN)
+    rows = sheet.box(Place(0.15, 4.05, 2.4, 1.15), "datasets", said["datasets"], GRAY)
+    trainer = sheet.box(Place(3.35, 4.05, 2.9, 1.15), "TRL", said["TRL"], ORANGE)
+    sheet.join(loader, policy)
+    sheet.join(rows, trainer, policy)
+    sheet.text(5.3, 3.72, "trains")
     words = "; ".join(f"{name}: {does}" for name, does in said.items())
     return sheet.figure, (
         f"Which package does what. {words}. transformers, bitsandbytes and PEFT together make the policy. Unsloth is "

@@ -24,6 +24,11 @@ INPUTS = {
     "answer, …": "lists: other columns",
     "trainer_state": "step, log so far",
 }
+#: The two ways to merge: into which base, what it is called, and what it does.
+MERGES = (
+    ("Unquantized base, fp32", "Merged in fp32", "✓ same answers as\nbase + adapter"),
+    ("4-bit base", "Merged into 4 bits", "✗ rounded again:\nnot exact"),
+)
 
 
 def _signed(values: list[float], places: int) -> list[str]:
@@ -41,11 +46,7 @@ def loop() -> Drawn:
     scores = sheet.box(Place(3.45, 2.9, 2.8, 0.9), "Reward functions", rewards, ORANGE)
     compared = sheet.box(Place(3.45, 4.3, 2.8, 1.0), "Advantages", " ".join(advantages), GREEN)
     update = sheet.box(Place(0.15, 4.3, 2.6, 1.0), "Update the adapter", "42 more likely,\n41 and 32 less", BLUE)
-    for upper, lower in ((prompts, policy), (group, scores), (scores, compared)):
-        sheet.arrow((upper.middle[0], upper.bottom), (lower.middle[0], lower.top))
-    sheet.arrow((policy.right, policy.middle[1]), (group.left, group.middle[1]))
-    sheet.arrow((compared.left, compared.middle[1]), (update.right, update.middle[1]))
-    sheet.arrow((update.middle[0], update.top), (policy.middle[0], policy.bottom))
+    sheet.join(prompts, policy, group, scores, compared, update, policy)
     sheet.text(0.75, 3.35, "next\nstep")
     return sheet.figure, (
         "A loop. From a prompt, 15 + 27, the policy samples a group of completions: "
@@ -85,6 +86,7 @@ def advantages() -> Drawn:
     """A group of rewards and its advantages, above; a tied group, below."""
     figure, panels = new_figure(WIDTH, 7.2, 2, 2, sharey=True)
     figure.set_facecolor("white")
+    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
     for row, group, kind in zip(panels, (GROUP, TIED), ("Group of 8", "Tied group"), strict=True):
         _group(row, group, kind)
     advantages = _signed(group_advantages(GROUP, 8), 2)
@@ -97,23 +99,17 @@ def advantages() -> Drawn:
 
 def reward() -> Drawn:
     """What TRL gives to a reward function, and what it takes back."""
-    sheet = Sheet(WIDTH, 6.0)
+    sheet = Sheet(WIDTH, 6.2)
     sheet.text(1.45, 0.25, "TRL passes", weight="bold")
     for row, (name, meaning) in enumerate(INPUTS.items()):
-        sheet.box(Place(0.15, 0.5 + row * 0.72, 2.6, 0.62), name, meaning, GRAY)
-    sheet.bracket(2.85, (0.55, 3.95))
-    call = sheet.box(
-        Place(3.55, 1.55, 2.7, 1.4),
-        "Your reward function",
-        "reward(completions,\n  answer, **kwargs)",
-        ORANGE,
-        mono=True,
-    )
-    sheet.arrow((2.97, 2.25), (call.left, 2.25))
-    scores = sheet.box(Place(3.55, 3.5, 2.7, 0.85), "One per completion", "1.0   0.0   None", GREEN, round=True)
-    total = sheet.box(Place(0.15, 4.9, 6.1, 0.95), "TRL", "weight × score, summed over the functions", BLUE)
-    sheet.arrow((4.9, call.bottom), (4.9, scores.top))
-    sheet.arrow((4.9, scores.bottom), (4.9, total.top))
+        sheet.box(Place(0.15, 0.5 + row * 0.8, 2.6, 0.7), name, meaning, GRAY)
+    sheet.bracket(2.85, (0.55, 4.35))
+    signature = "reward(completions,\n  answer, **kwargs)"
+    call = sheet.box(Place(3.55, 1.7, 2.7, 1.4), "Your reward function", signature, ORANGE, mono=True)
+    scores = sheet.box(Place(3.55, 3.65, 2.7, 0.9), "One per completion", "1.0   0.0   None", GREEN, round=True)
+    total = sheet.box(Place(0.15, 5.1, 6.1, 0.95), "TRL", "weight × score, summed over the functions", BLUE)
+    sheet.arrow((2.97, call.middle[1]), (call.left, call.middle[1]))
+    sheet.join(call, scores, total)
     return sheet.figure, (
         "TRL calls your reward function with prompts, completions and completion_ids, with every other column of the "
         "dataset, such as answer, and with trainer_state, which holds the step and the log so far. The function gives "
@@ -132,7 +128,7 @@ def lora() -> Drawn:
     """The frozen matrix and the adapter's two small ones, with their shapes."""
     sheet = Sheet(WIDTH, 4.3)
     full, small = OUTER * OUTER, 2 * OUTER * RANK
-    sheet.text(3.2, 0.35, "W' = W + (α / r) · B · A", weight="bold", fontsize=16)
+    sheet.text(3.2, 0.35, "W' = W + (α / r) · B · A", weight="bold", fontsize=17)
     _matrix(sheet, Place(0.2, 1.1, 1.8, 1.8), "W", GRAY, f"{OUTER} × {OUTER}", frozen=True)
     sheet.text(2.6, 2.0, "+  α / r  ·", weight="bold")
     _matrix(sheet, Place(3.45, 1.1, 0.42, 1.8), "B", BLUE, f"{OUTER} × {RANK}")
@@ -151,17 +147,11 @@ def merge() -> Drawn:
     """An adapter merged into the unquantized base, and into the 4-bit base."""
     sheet = Sheet(WIDTH, 5.6)
     policy = sheet.box(Place(1.4, 0.15, 3.6, 0.9), "Policy in training", "4-bit base + adapter", BLUE, round=True)
-    columns = (
-        (0.15, "Unquantized base, fp32", "+ adapter", "Merged in fp32", "✓ same answers as\nbase + adapter"),
-        (3.3, "4-bit base", "+ adapter", "Merged into 4 bits", "✗ rounded again:\nnot exact"),
-    )
-    for (left, base, adapter, merged, said), color in zip(columns, (GREEN, ORANGE), strict=True):
-        parts = sheet.box(Place(left, 1.7, 2.95, 0.9), base, adapter, GRAY)
-        result = sheet.box(Place(left, 3.3, 2.95, 1.2), merged, said, color, line="-" if color == GREEN else "--")
-        x = parts.middle[0]
-        sheet.arrow((2.2 if x < 3 else 4.2, policy.bottom), (2.2 if x < 3 else 4.2, parts.top))
-        sheet.arrow((x, parts.bottom), (x, result.top))
-        sheet.text(x + 0.6, 2.95, "merge")
+    for left, (base, merged, said), color, line in zip((0.15, 3.3), MERGES, (GREEN, ORANGE), ("-", "--"), strict=True):
+        parts = sheet.box(Place(left, 1.7, 2.95, 0.9), base, "+ adapter", GRAY)
+        result = sheet.box(Place(left, 3.3, 2.95, 1.2), merged, said, color, line=line)
+        sheet.join(policy, parts, result)
+        sheet.text(parts.middle[0] + 0.6, 2.95, "merge")
     sheet.text(3.2, 5.05, "Neither is quite the policy that you trained:\nevaluate the model that you release.")
     return sheet.figure, (
         "Two ways to merge an adapter that was trained on a 4-bit base. Merged into the unquantized base in fp32, the "

@@ -1,6 +1,7 @@
 """A white sheet for diagrams: boxes, arrows, brackets and text, placed in inches from the upper left corner."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from .base import COLORS
@@ -94,6 +95,18 @@ class Sheet:
         head = {"arrowstyle": "-|>", "mutation_scale": 18, "joinstyle": "miter", "capstyle": "butt"}
         path = Path(points)
         self.axes.add_patch(FancyArrowPatch(path=path, color=color, linewidth=2, linestyle=line, **head))
+
+    def join(self, *places: Place) -> None:
+        """An arrow from each box to the next: straight across, or down or up in the middle of what they share."""
+        for one, other in pairwise(places):
+            x, y = (max(one.left, other.left) + min(one.right, other.right)) / 2, one.middle[1]
+            if one.right < other.left:
+                self.arrow((one.right, y), (other.left, y))
+            elif other.right < one.left:
+                self.arrow((one.left, y), (other.right, y))
+            else:
+                down = one.top < other.top
+                self.arrow((x, one.bottom if down else one.top), (x, other.top if down else other.bottom))
 
     def bracket(self, x: float, tops: Sequence[float], depth: float = 0.12) -> None:
         """A square bracket that closes to the right, from one height to another."""
