@@ -47,7 +47,7 @@ def crossed(figure, box: Bbox) -> bool:
 def faults(figure) -> list[str]:
     """Each text that is too small, cut off, out of its box, or under another text or a line."""
     texts, found = drawn_texts(figure), []
-    boxes = [patch.get_window_extent() for patch in figure.findobj(FancyBboxPatch)]
+    boxes = [patch.get_window_extent().padded(-4) for patch in figure.findobj(FancyBboxPatch)]
     for text, box in texts.items():
         x, y = (box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2
         around = [outer for outer in [figure.bbox, *boxes] if outer.contains(x, y)]
@@ -120,7 +120,7 @@ def test_the_lessons_and_their_minutes_are_those_of_readme_and_results():
 def test_the_advantages_are_those_of_the_formula():
     mean, spread = statistics.mean(GROUP), statistics.stdev(GROUP)
     advantages = [f"{(reward - mean) / (spread + 1e-4):+.2f}".replace("-", "−") for reward in GROUP]
-    assert f"its advantages are {', '.join(advantages)}:" in draw_diagram("advantages")[1]
+    assert f"its advantages are {', '.join(advantages)}." in draw_diagram("advantages")[1]
 
 
 #: What each verdict of the flow chart has in common with the fixes of the health check.
@@ -129,7 +129,7 @@ FIXES = {
     "mode_collapse": ("go back to", "learning_rate by 10"),
     "all_truncated": ("raise max_completion_length",),
     "no_eos": ("EOS token",),
-    "dead_reward": ("probe it", "a right and a wrong completion"),
+    "dead_reward": ("probe it", "a wrong completion"),
     "no_gradient": ("easier", "prompts, or a reward with steps in between"),
     "saturated": ("stop", "evaluate", "harder prompts"),
     "length_hacking": ("give correctness more weight than all the rest together",),

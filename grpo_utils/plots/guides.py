@@ -21,13 +21,17 @@ SHORT, NEXT = ("00", "02", "03", "06"), "04"
 #: What to look for in the first twenty steps, the verdicts of ``grpo_check health`` that it leads to, and the fix.
 FAILURES = (
     ("loss or grad_norm\nis NaN?", "nan", "go back to a checkpoint,\ndivide learning_rate by 10"),
-    ("the reward\nwas lost again?", "mode_collapse", "go back to a checkpoint,\ndivide learning_rate by 10"),
-    ("4 of 5 completions\nare cut off?", "all_truncated, no_eos", "raise max_completion_length,\ncheck the EOS token"),
-    ("a reward is\nalways the same?", "dead_reward", "probe it: score a right\nand a wrong completion"),
-    ("9 of 10 groups tied,\nanswers wrong?", "no_gradient", "easier prompts, or a reward\nwith steps in between"),
-    ("9 of 10 groups tied,\nanswers right?", "saturated", "stop and evaluate,\nor take harder prompts"),
+    ("the reward rose,\nthen collapsed?", "mode_collapse", "go back to a checkpoint,\ndivide learning_rate by 10"),
     (
-        "reward up,\ncorrectness not?",
+        "4 of 5 completions\nare truncated?",
+        "all_truncated, no_eos",
+        "raise max_completion_length,\ncheck the EOS token",
+    ),
+    ("a reward is\nalways the same?", "dead_reward", "probe it with a correct\nand a wrong completion"),
+    ("9 of 10 groups tied,\nanswers wrong?", "no_gradient", "take easier prompts, or a\nreward with steps in between"),
+    ("9 of 10 groups tied,\nanswers correct?", "saturated", "stop and evaluate,\nor take harder prompts"),
+    (
+        "the reward rises,\naccuracy does not?",
         "length_hacking,\nreward_hacking_suspected",
         "give correctness more weight\nthan all the rest together",
     ),
@@ -58,10 +62,11 @@ def failures() -> Drawn:
     last = Place(0.15, 1.1 + len(FAILURES) * step, 6.1, 0.55)
     end = sheet.box(last, "No alarm: evaluate on held-out prompts", "", GREEN)
     sheet.join(above, end)
-    steps = "; ".join(f"{question[:-1]}: {fix} ({codes})" for question, codes, fix in FAILURES)
+    steps = "; ".join(f"{question} {fix} ({codes})" for question, codes, fix in FAILURES)
     return sheet.figure, (
-        "A flow chart for the first 20 steps of a log: questions in order, and for each yes a fix and the verdicts of "
-        f"the health check. {steps[0].upper()}{steps[1:]}. If every answer is no: evaluate on held-out prompts."
+        "A flow chart for the first 20 steps of a log. It asks questions in order, and each yes leads to a fix and to "
+        f"verdicts of the health check. {steps[0].upper()}{steps[1:]}. "
+        "If every answer is no, evaluate on held-out prompts."
     ).replace("\n", " ")
 
 
@@ -86,7 +91,7 @@ def path() -> Drawn:
     lessons = ", ".join(f"{name} ({minutes})" for name, minutes in LESSONS.items())
     return sheet.figure, (
         f"Nine lessons in order, with the minutes of a run on a CPU: {lessons}. They take {sum(LESSONS.values())} "
-        f"minutes in all. The short path is lessons {', '.join(SHORT)}; the lesson to read next is {NEXT}."
+        f"minutes in all. The short path is lessons {', '.join(SHORT)}; lesson {NEXT} is the next to read."
     )
 
 
@@ -105,6 +110,6 @@ def packages() -> Drawn:
     sheet.text(5.3, 3.72, "trains")
     words = "; ".join(f"{name}: {does}" for name, does in said.items())
     return sheet.figure, (
-        f"Which package does what. {words}. transformers, bitsandbytes and PEFT together make the policy. Unsloth is "
-        "optional; it works on top of the others."
+        f"Which package does what. {words}. The policy is made of transformers, bitsandbytes and PEFT. TRL trains the "
+        "policy on rows from datasets. Unsloth is optional and works on top of the others."
     ).replace("\n", " ")

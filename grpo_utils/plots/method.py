@@ -92,8 +92,9 @@ def advantages() -> Drawn:
     advantages = _signed(group_advantages(GROUP, 8), 2)
     return figure, (
         f"Bar charts of two groups of 8 completions. The first group has rewards {', '.join(f'{r:g}' for r in GROUP)} "
-        f"with mean {sum(GROUP) / 8:.2f}; its advantages are {', '.join(advantages)}: positive above the mean, "
-        f"negative below. In the tied group every reward is {TIED[0]:g}, so every advantage is 0: it teaches nothing."
+        f"with mean {sum(GROUP) / 8:.2f}; its advantages are {', '.join(advantages)}. They are positive above the "
+        f"mean and negative below. In the tied group every reward is {TIED[0]:g} and every advantage is 0, so it "
+        "teaches nothing."
     )
 
 
@@ -113,7 +114,8 @@ def reward() -> Drawn:
     return sheet.figure, (
         "TRL calls your reward function with prompts, completions and completion_ids, with every other column of the "
         "dataset, such as answer, and with trainer_state, which holds the step and the log so far. The function gives "
-        "one score for each completion: a number, or None where it does not apply. TRL multiplies each score by the "
+        "one score for each completion. A score is a number, or None where the reward "
+        "does not apply. TRL multiplies each score by the "
         "function's weight and sums over the functions."
     )
 
@@ -152,10 +154,10 @@ def merge() -> Drawn:
         result = sheet.box(Place(left, 3.3, 2.95, 1.2), merged, said, color, line=line)
         sheet.join(policy, parts, result)
         sheet.text(parts.middle[0] + 0.6, 2.95, "merge")
-    sheet.text(3.2, 5.05, "Neither is quite the policy that you trained:\nevaluate the model that you release.")
+    sheet.text(3.2, 5.05, "Neither is quite the policy that you trained.\nEvaluate the model that you release.")
     return sheet.figure, (
         "Two ways to merge an adapter that was trained on a 4-bit base. Merged into the unquantized base in fp32, the "
         "model gives the same answers as that base with the adapter. Merged into the 4-bit base, the sum is rounded to "
-        "4 bits again, so the merge is not exact. Neither is quite the policy that was trained: evaluate the model "
-        "that you release."
+        "4 bits again, so the merge is not exact. Neither is quite the policy that was trained, so evaluate the "
+        "model that you release."
     )
