@@ -9,7 +9,7 @@ function and one line in `REWARDS`, with its weight.
 import re
 from decimal import Decimal
 
-from lib.scoring import messages_of, said_in
+from lib.scoring import message_text, messages_of
 
 NUMBER = re.compile(r"-?\$?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?")
 FORM = re.compile(r"\A[^<>]*<answer>([^<>]+)</answer>\s*")  # the last turn: words if it likes, then one answer
@@ -23,7 +23,7 @@ def number(text: str | None) -> Decimal | None:
 
 def results_of(episode: list[dict], environment: object | None) -> list[Decimal]:
     """What the tools gave back: as the environment remembers it, or as only the loop can write it, in tool messages."""
-    told = [said_in(message) for message in episode if message.get("role") == "tool"]
+    told = [message_text(message) for message in episode if message.get("role") == "tool"]
     said = environment.results if environment is not None else told
     return [value for value in map(number, said) if value is not None]
 
@@ -31,7 +31,7 @@ def results_of(episode: list[dict], environment: object | None) -> list[Decimal]
 def answer_of(episode: list[dict], environment: object | None) -> str | None:
     """The answer in the last turn, if it has the asked form and stands after a result: without a call there is none."""
     last = episode[-1] if episode else {}
-    match = FORM.fullmatch(said_in(last)) if last.get("role") in ("assistant", None) else None
+    match = FORM.fullmatch(message_text(last)) if last.get("role") in ("assistant", None) else None
     finished = match and not last.get("tool_calls") and results_of(episode, environment)
     return match[1] if finished else None
 
