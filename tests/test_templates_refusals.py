@@ -115,7 +115,10 @@ def test_a_refusal_costs_a_command_three_seconds_and_no_traceback(basic):
         ("--save_steps 0", "save_steps is 0"),
         ("--save_steps 0 --save_strategy steps", "save_steps is 0"),
         ("--logging_steps 0", "logging_steps is 0"),
-        ("--generation_batch_size 12", "generation_batch_size is 12 completions, which is not divisible by num_generations=8"),
+        (
+            "--generation_batch_size 12",
+            "generation_batch_size is 12 completions, which is not divisible by num_generations=8",
+        ),
     ],
 )
 def test_a_typo_or_an_impossible_number_is_refused_before_the_imports(here, change, said):
@@ -305,7 +308,11 @@ def test_a_run_that_cannot_learn_says_why(capsys):
     rows = Dataset.from_list([ROW] * 3)
     measuring.evaluate(lambda temperature: ["It is 42."] * 3, rows, lambda text, row: False, lambda text: False)
     said = capsys.readouterr().out
-    assert "none of 3 sampled answers has the format that rewards.py accepts" in said and "'It is 42.'" in said and "data.py" in said
+    assert (
+        "none of 3 sampled answers has the format that rewards.py accepts" in said
+        and "'It is 42.'" in said
+        and "data.py" in said
+    )
 
 
 NEW_REWARD = "def new_reward(completions, **kwargs):\n    {}\n\n\n#: What"
@@ -318,7 +325,9 @@ def test_a_reward_that_turns_infinite_while_it_trains_names_itself(edited):
     edited("rewards.py", "#: What", NEW_REWARD.format(body))
     edited("rewards.py", "REWARDS = {", "REWARDS = {new_reward: 1.0, ")
     run = in_folder(".", "train.py", *FAST, "--max_steps", "3", "--output_dir", "outputs/inf")
-    assert run.returncode and "new_reward returned inf" in run.stderr and "checkpoints are kept" in run.stderr, run.stderr
+    assert run.returncode and "new_reward returned inf" in run.stderr and "checkpoints are kept" in run.stderr, (
+        run.stderr
+    )
 
 
 def test_a_file_that_holds_out_one_row_is_refused_and_says_how_to_go_on(here, monkeypatch):
@@ -497,7 +506,11 @@ def test_going_on_after_an_edit_says_what_changed_and_since_when(stopped):
     changes = ["--learning_rate", "1e-4", "--top_p", "0.9", "--temperature", "0.7"]
     error = in_folder(stopped, "train.py", *FAST, *STEPS, *changes).stderr
     (stopped / "rewards.py").write_text(kept, encoding="utf-8")
-    for said in ("learning_rate was 0.002 and is now 0.0001", "top_p was None and is now 0.9", "temperature was 1.0 and is now 0.7"):
+    for said in (
+        "learning_rate was 0.002 and is now 0.0001",
+        "top_p was None and is now 0.9",
+        "temperature was 1.0 and is now 0.7",
+    ):
         assert said in error, error
     assert "rewards.py was edited" in error and "trained to checkpoint-4" in error and "--accept_changes true" in error
     assert (stopped / "outputs" / "cut" / "checkpoint-4").is_dir()

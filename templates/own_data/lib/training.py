@@ -139,7 +139,7 @@ def explained(folder: str | Path) -> Iterator[None]:
     try:
         yield
     except RewardError as error:
-        fix = "Fix rewards.py and run again with --accept_changes true to resume from the newest checkpoint."
+        fix = "Fix rewards.py and run again with --accept_changes true; checkpoints are kept."
         raise SystemExit(f"Error: {error}\n{fix}") from None
     except (OSError, RuntimeError, SafetensorError) as error:
         if shutil.disk_usage(folder).free > 50 << 20:
