@@ -1,4 +1,4 @@
-"""The training and held-out rows. Change this file for your own data: each row has a prompt and what the rewards need.
+"""The training and held-out rows. Change this file for your data: a row has a prompt and what the rewards need.
 
 python data.py addition rows        writes the rows as files, for `trl grpo --config configs/trl.yaml`
 """
