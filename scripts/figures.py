@@ -21,7 +21,7 @@ FIGURE = ROOT / "docs" / "figures" / "hack.svg"
 COLUMNS = ("Flawed reward:\nevery tag pays", "Fixed reward:\neach tag pays once", "Fixed reward\nand correctness")
 #: A line of the lesson's table of curves: every third step, or a run's values at these steps.
 STEPS, CURVE = re.compile(r"^step +([\d ]+)$", re.MULTILINE), r"^.+, {} +([\d. ]+)$"
-RATES = re.compile(r"^.{17} *[\d.]+ +([\d.]+) \(([\d.]+) to ([\d.]+)\)$", re.MULTILINE)
+RATES = re.compile(r"^\w+ +[\d.]+ +([\d.]+) \(([\d.]+) to ([\d.]+)\)$", re.MULTILINE)
 BLOCK = re.compile(r"(?<=<!-- written by make figures -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
@@ -30,23 +30,18 @@ class Run(NamedTuple):
 
     reward: list[float]
     correct: list[float]
-    accuracy: tuple[tuple[str, str, str], tuple[str, str, str]]
-
-    @property
-    def change(self) -> str:
-        """What happened to the accuracy, in words."""
-        before, after = (rates[0] for rates in self.accuracy)
-        return f"{'rose' if float(after) > float(before) else 'fell'} from {before} to {after}"
-
-    @property
-    def interval(self) -> str:
-        """The interval of the accuracy after training."""
-        return " to ".join(self.accuracy[1][1:])
+    accuracy: tuple[list[float], list[float]]
 
     @property
     def paid(self) -> str:
         """What happened to the reward, in words."""
-        return f"from {self.reward[0]:.1f} to {self.reward[-1]:.1f}"
+        return f"from {self.reward[0]:.2f} to {self.reward[-1]:.2f}"
+
+    @property
+    def reached(self) -> str:
+        """The accuracy after training and its interval, in words."""
+        rate, low, high = self.accuracy[1]
+        return f"{rate:.1%} (95% interval {low:.1%} to {high:.1%})"
 
 
 def stored_text() -> str:
@@ -62,7 +57,7 @@ def read_runs(text: str) -> tuple[list[Run], list[int]]:
         [[float(value) for value in line.split()] for line in re.findall(CURVE.format(what), text, re.MULTILINE)]
         for what in ("reward", "correct")
     )
-    before, *after = RATES.findall(text)
+    before, *after = ([float(rate) for rate in row] for row in RATES.findall(text))
     runs = [Run(*curves, (before, rates)) for *curves, rates in zip(rewards, correct, after, strict=True)]
     if len(runs) != len(COLUMNS):
         raise SystemExit(f"error: expected {len(COLUMNS)} runs in {LESSON.name}, found {len(runs)}")
@@ -89,11 +84,11 @@ def caption(runs: list[Run], sample: str) -> str:
     flawed, fixed, both = runs
     return (
         "[Lesson 02](notebooks/02_rewards.ipynb) trains the same model with three rewards. The flawed reward pays for\n"
-        f"every tag, such as `<answer>`. The reward rose {flawed.paid} while accuracy on 200 held-out prompts\n"
-        f"{flawed.change}: after training, the model writes\n"
-        f"`{sample}…`. With the fixed reward, accuracy {fixed.change}\n"
-        f"(95% interval {fixed.interval}). With a reward for correctness added, it {both.change}\n"
-        f"({both.interval}). The curves show every third step. Each run has one seed; other seeds differ."
+        f"every tag, such as `<answer>`. The reward rose {flawed.paid}, while accuracy on 200 held-out prompts\n"
+        f"fell from {flawed.accuracy[0][0]:.1%} to {flawed.reached}. After training, the model writes\n"
+        f"`{sample}…`. With the fixed reward, accuracy reached\n"
+        f"{fixed.reached}. With a reward for correctness added, it reached\n"
+        f"{both.reached}. Each curve is one run, at every third step. Other seeds differ."
     )
 
 
@@ -111,7 +106,7 @@ def main() -> None:
     text = stored_text()
     runs, steps = read_runs(text)
     matplotlib.use("svg")
-    matplotlib.rcParams |= {"font.size": 12, "svg.hashsalt": "hack", "savefig.facecolor": "white"}
+    matplotlib.rcParams |= {"font.size": 11, "svg.hashsalt": "hack", "savefig.facecolor": "white"}
     metadata = {"Date": None, "Description": alt_text(runs, steps)}
     draw(runs, steps).savefig(FIGURE, metadata=metadata)
     page = README.read_text(encoding="utf-8")

@@ -57,10 +57,10 @@ def test_the_readmes_figure_shows_a_hack_and_its_fix():
     assert all(run.reward[-1] > 2 * run.reward[0] for run in (flawed, fixed, both))
     assert flawed.correct[-1] < 0.1 < 0.7 < max(flawed.correct)  # correct at first, and then hacked
     (_, low, _), (_, _, high) = flawed.accuracy
-    assert float(high) < float(low)  # intervals, not points
+    assert high < low  # intervals, not points
     for run in (fixed, both):
         (_, _, high), (_, low, _) = run.accuracy
-        assert float(low) > float(high)
+        assert low > high
 
 
 def test_the_readmes_run_is_lesson_03_as_stored_and_as_measured():

@@ -69,7 +69,7 @@ def show_reward_and_truth(runs: Mapping[str, Sequence[dict]]) -> None:
     """
     curves = {name: (logged(log, "reward"), logged(log, "rewards/truth/mean")) for name, log in runs.items()}
     parts = [
-        f"{' '.join(name.replace(':', ',').split())}: the reward goes from {reward[0]:.1f} to {reward[-1]:.1f}, the "
+        f"{' '.join(name.replace(':', ',').split())}: the reward goes from {reward[0]:.2f} to {reward[-1]:.2f}, the "
         f"share of correct answers from {correct[0]:.2f} to {correct[-1]:.2f}."
         for name, (reward, correct) in curves.items()
     ]
@@ -80,7 +80,7 @@ def show_reward_and_truth(runs: Mapping[str, Sequence[dict]]) -> None:
 
 def reward_and_truth(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], steps: Sequence[int]) -> "Figure":
     """One column for each run: its reward above, its share of correct answers below."""
-    figure, rows = new_figure(9, 5, rows=2, columns=len(curves), sharex=True, sharey="row", squeeze=False)
+    figure, rows = new_figure(8, 4.8, rows=2, columns=len(curves), sharex=True, sharey="row", squeeze=False)
     for upper, lower, (name, (reward, correct)) in zip(*rows, curves.items(), strict=True):
         for axes, values, number, digits in ((upper, reward, 1, 1), (lower, correct, 0, 2)):
             axes.plot(steps, values, color=COLORS[number], marker=MARKERS[number], markersize=3)
@@ -89,7 +89,7 @@ def reward_and_truth(curves: Mapping[str, tuple[Sequence[float], Sequence[float]
             axes.grid(alpha=0.3)
         upper.set_title(name, fontweight="bold", fontsize="medium")
         lower.set_xlabel("step")
-    rows[0][0].set(ylabel="reward", ylim=(0, None), xlim=(0, 1.22 * steps[-1]))
+    rows[0][0].set(ylabel="reward", ylim=(0, None), xlim=(0, 1.35 * steps[-1]))
     rows[1][0].set(ylabel="correct answers", ylim=(-0.06, 1.06), yticks=(0, 0.5, 1))
     return figure
 

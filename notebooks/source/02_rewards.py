@@ -113,7 +113,7 @@ trainer = GRPOTrainer(
     reward_funcs=[look],
 )
 show_progress(trainer)
-trainer.train()
+result = trainer.train()
 
 # %% [markdown]
 # `answer` and `kind` are columns of the dataset. Each gold answer appears eight times because a group has eight
