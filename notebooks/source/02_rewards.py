@@ -90,10 +90,10 @@ def settings(steps: int, weights: list[float]) -> GRPOConfig:
         learning_rate=2e-3,
         num_generations=8,  # completions in a group
         per_device_train_batch_size=64,  # completions per step
-        max_completion_length=32,  # in tokens, pieces of text
+        max_completion_length=32,  # in tokens
         reward_weights=weights,  # one factor for each reward function
         optim="adamw_torch",
-        use_cpu=True,
+        use_cpu=True,  # and below: a CPU run that writes no files
         bf16=False,
         gradient_checkpointing=False,
         save_strategy="no",
@@ -112,7 +112,7 @@ trainer = GRPOTrainer(
     train_dataset=train_rows,
     reward_funcs=[look],
 )
-show_progress(trainer)
+show_progress(trainer)  # a bar instead of printed logs
 result = trainer.train()
 
 # %% [markdown]
@@ -258,8 +258,8 @@ print(probe(count_tags))
 # %% [markdown]
 # The count has no upper limit, so repetition pays. `probe` finds the same exploit and calls it `farmable`.
 #
-# A policy that earns the reward without doing the task is *reward hacking*. Such a policy exploits what the reward function
-# pays for. No code is broken.
+# Earning the reward without doing the task is called *reward hacking*. Nothing raises an error, because the reward pays
+# exactly what it was written to pay.
 #
 # **A score without an upper limit invites repetition.**
 
@@ -329,8 +329,8 @@ print(inspect.getsource(count_placed_tags))
 
 # %%
 fixed_log, fixed = train_on([incremental_format_reward], [1.0])
-both = [sound_reward, incremental_format_reward]
-both_log, correct = train_on(both, [2.0, 1.0])
+rewards = [sound_reward, incremental_format_reward]
+both_log, both = train_on(rewards, [2.0, 1.0])
 
 # %% [markdown]
 # Compare the three runs. The upper row shows what each policy earned. The lower row shows the share of completions that
@@ -365,7 +365,7 @@ for name, log in zip(("flawed", "fixed", "both"), logs.values()):
 # Training samples other prompts at every step, so compare the trained policies on the same 200 held-out prompts:
 
 # %%
-measured = dict(before=before, flawed=flawed, fixed=fixed, both=correct)
+measured = dict(before=before, flawed=flawed, fixed=fixed, both=both)
 print(f"{'':10}{'formatted':>9}{'strict accuracy (95% interval)':>34}")
 for name, evaluation in measured.items():
     rates = evaluation.summary()
