@@ -256,7 +256,8 @@ for text in (CLEAN, "<answer>" * 8):
 print(probe(count_tags))
 
 # %% [markdown]
-# The count has no upper limit, so repetition pays. `probe` finds the same exploit and calls it `farmable`.
+# The count has no upper limit, so repetition pays. `probe` finds the same exploit and calls it `farmable`: a heap of tags
+# earns 11 points, more than any clean completion.
 #
 # Earning the reward without doing the task is called *reward hacking*. Nothing raises an error, because the reward pays
 # exactly what it was written to pay.
