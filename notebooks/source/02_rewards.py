@@ -169,7 +169,8 @@ score_texts(naive_reward)
 # - **Nothing at all** scores because every text contains the empty string. Rows with an empty gold answer teach the
 #   policy to say nothing.
 #
-# A sound reward accepts exactly one answer, compares it as a number and never pays for a missing answer.
+# A sound reward pays for *correctness*, a correct answer whatever its format. It accepts exactly one answer, compares it as a
+# number and never pays for a missing answer.
 # `extract_answer` returns the text between the `<answer>` tags, or `None` if there are several answers or none.
 # `same_answer` compares two values: "1,250" equals 1250, and a missing answer equals nothing.
 
@@ -268,9 +269,9 @@ print(probe(count_tags))
 # ## 6. Watch the policy hack it
 #
 # You found the exploit by thinking. The policy finds it by sampling, because completions that score above the mean of their
-# group become more likely. Train on `count_tags`, and also log what you really want. A reward function with weight 0.0
-# does not change the training, but TRL logs its mean. `train_on` trains a new policy with it and evaluates the policy on the
-# held-out prompts.
+# group become more likely. Train on `count_tags`, and also log what you really want. TRL multiplies each score by the weight
+# of its function, so a function with weight 0.0 does not change the training. TRL still logs its mean. `train_on` trains a
+# new policy and evaluates it on the held-out prompts.
 
 # %%
 from grpo_utils import is_strictly_right
