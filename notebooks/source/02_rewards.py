@@ -223,7 +223,7 @@ print(probe(sound_reward, answers=GOLD))
 #
 # The prompt asks for a format: reasoning in one pair of tags and the answer in another. `evaluate` generates one answer to
 # each of 200 held-out prompts and checks it. All scores of the step in section 2 were 0.0, so that step has changed
-# nothing, and you evaluate the model as it was before training.
+# nothing.
 
 # %%
 from grpo_utils import evaluate
@@ -378,8 +378,8 @@ for name, evaluation in measured.items():
 # %% [markdown]
 # With the flawed reward, 0 of 200 answers are correct. The fixed reward pays for the format alone, and yet 181 answers are
 # correct. Section 5 shows why: most formatted answers were correct before training. With a reward for correctness, 199
-# answers are correct, and the last two intervals do not overlap. This comparison has one task and one seed. It shows that
-# hacking happens, not how often.
+# answers are correct, and the last two intervals do not overlap. One task and one seed show that hacking happens, not how
+# often.
 #
 # **Log one number that you do not train on.**
 
