@@ -100,10 +100,10 @@ class Change(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """``GAIN``, ``LOSS`` or ``no change shown``."""
+        """``improved``, ``got worse`` or ``no change shown``."""
         if not self.shown:
             return "no change shown"
-        return "GAIN" if self.estimate.value > 0 else "LOSS"
+        return "improved" if self.estimate.value > 0 else "got worse"
 
     def __str__(self) -> str:
         """The change, its interval, p, and the verdict."""
