@@ -10,7 +10,7 @@
 Right is strict: the form and the answer in it (`grpo_utils.is_strictly_right`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -128,20 +128,17 @@ class Samples:
         """
         return mean_interval([pass_at_k(self.samples, sum(row), k) for row in self.right], bounds=(0.0, 1.0))
 
-    def majority_of_each(self, read: Callable[[str], str | None] | None = None) -> list[float]:
+    def majority_of_each(self) -> list[float]:
         """For each prompt, whether the majority of its samples is right (see `majority_right`).
 
-        Args:
-            read: gives the answer of a text, or None if it has none and does not vote. Left out:
-                the answer of a text in the asked form.
+        A text that is not correctly formatted has no answer and does not vote.
         """
-        read = read or _strict_answer
-        votes = [majority_vote([read(text) for text in texts]) for texts in self.texts]
+        votes = [majority_vote([_strict_answer(text) for text in texts]) for texts in self.texts]
         return [majority_right(winners, gold) for winners, gold in zip(votes, self.answers, strict=True)]
 
-    def majority(self, read: Callable[[str], str | None] | None = None) -> Estimate:
-        """The accuracy of a majority vote over all samples, with a 95 % bootstrap interval over the prompts."""
-        return mean_interval(self.majority_of_each(read), bounds=(0.0, 1.0))
+    def majority(self) -> Estimate:
+        """The accuracy of a majority vote over all samples, with a 95% bootstrap interval over the prompts."""
+        return mean_interval(self.majority_of_each(), bounds=(0.0, 1.0))
 
 
 def _strict_answer(text: str) -> str | None:

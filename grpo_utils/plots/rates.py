@@ -52,19 +52,18 @@ def show_changes(changes: "Mapping[str, Change]", title: str) -> None:
 
 def change_figure(changes: "Mapping[str, Change]", title: str) -> "Figure":
     """The figure of `show_changes`: one line for each name."""
-    figure, axes = new_figure(7, 1.2 + 0.4 * len(changes))
+    figure, axes = new_figure(7, 1.3 + 0.35 * len(changes))
     for row, change in enumerate(changes.values()):
         (value, low, high), (color, marker) = change.estimate, VERDICTS[change.verdict]
         axes.plot([low, high], [row, row], color=color, linewidth=2)
         axes.plot(value, row, color=color, marker=marker, markersize=8)
-    for verdict, (color, marker) in VERDICTS.items():
-        if verdict not in {change.verdict for change in changes.values()}:
-            continue
+    shown = {change.verdict for change in changes.values()}
+    for verdict in [verdict for verdict in VERDICTS if verdict in shown]:
+        color, marker = VERDICTS[verdict]
         axes.plot([], [], color=color, marker=marker, markersize=8, label=verdict)
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_yticks(range(len(changes)), list(changes))
-    axes.invert_yaxis()
-    axes.set(title=title, xlabel="change and its 95% interval")
+    axes.set(title=title, xlabel="change and its 95% interval", ylim=(len(changes) - 0.5, -0.5))
     axes.grid(alpha=0.3, axis="x")
     figure.legend(loc="outside lower center", ncols=3, frameon=False)
     return figure
