@@ -130,7 +130,7 @@ policy, after = policies[0], afters[0]  # the first, not the best
 # %% [markdown]
 # ## 3. See why one question proves nothing
 #
-# Read some answers first. Then suppose that you had asked only one of the 200 questions, as many tutorials do. What would
+# Read some answers first. Then suppose that you had asked only one question, as many tutorials do. What would
 # you have seen?
 
 # %%
@@ -335,14 +335,14 @@ show_pass_at_k(sides, (1, 2, 4, 8, 16))
 for name, result in (("before", before), ("after", after)):
     print(f"majority of 16, {name}: {sides[name].majority()}")
     print(f"greedy accuracy, {name}: {result.greedy_accuracy}")
-print("greedy answer, before:", before.greedy[0])
+print("greedy, with tags, before:", sum("<" in t for t in before.greedy))
 
 # %% [markdown]
 # pass@1 rose from 0.20 to 0.96, but pass@16 only from 0.94 to 1.00. The base model could solve almost every prompt, and
 # training made it reliable. Whether GRPO adds new ability is debated (Yue et al., arXiv 2504.13837).
 #
 # A vote lifts the base model to 0.81. One sample of the trained policy is better, at a sixteenth of the cost. The greedy
-# answers of the base model have no tags, so their accuracy is 0 and the gain looks larger.
+# answers of the base model all lack the tags, so their accuracy is 0 and the gain looks larger.
 #
 # **Report the decoding that your users will use.**
 
