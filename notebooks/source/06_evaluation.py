@@ -9,15 +9,15 @@
 # |---|---|---|
 # | time for Run All | about 2 minutes ([measured](../docs/results.md)) | never run |
 # | memory | 1.1 GB ([measured](../docs/results.md)) | |
-# | model | 0.46 million parameters, ships with the course | the same: it trains on the CPU |
+# | model | 0.46 million parameters, included | the same, on the CPU |
 #
-# **The numbers in the text** are from the stored CPU run, seed 0. Other seeds and machines give others.
+# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 
 # %% [markdown]
 # ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course and missing packages (a few minutes; never run there so far).
-# On Kaggle, turn on *Internet* in the settings first. Elsewhere it does nothing.
+# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle, first
+# turn on *Internet* in the settings. Elsewhere, the cell does nothing.
 
 # %%
 # {{install}}
@@ -25,8 +25,8 @@
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson trains on the CPU on all
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
-STEPS: int = 0  # optimizer steps of each training run; 0: the lesson's 40
-SEED: int = 0  # everything random follows from it
+STEPS: int = 0  # optimizer steps of each training run; 0 = the lesson's 40
+SEED: int = 0  # seeds all randomness
 
 # %%
 from grpo_utils import setup_tiny
@@ -213,7 +213,7 @@ print(rate(0, 20))
 #
 # The model answered the same prompts before and after training. A [*paired test*](../docs/evaluation.md) looks only at
 # prompts whose result changed. If training had no effect, each of them would get better or worse like a coin toss. This is
-# the exact test of McNemar (1947). Try it on six changed prompts, and then on the trained policy with `compare`.
+# *McNemar's test* (1947). Try it on six changed prompts and then on the trained policy with `compare`.
 
 # %%
 from grpo_utils import compare
@@ -251,7 +251,7 @@ for n in (5, 10, 20, 50, 200):
 # large as this one. All 200 do not separate the two seeds. That does not prove them equal, because a small difference may
 # need a thousand prompts (exercise 2).
 #
-# **Ask the same prompts before and after, and test the ones that changed.**
+# **Ask the same prompts before and after, then test those that changed.**
 
 # %% [markdown]
 # ## 6. Compare nothing with nothing
@@ -323,8 +323,8 @@ show_changes(gains, "Gains in format and arithmetic")
 # %% [markdown]
 # ## 8. Sample more than once
 #
-# *pass@k* is the probability that at least one of `k` samples is correct. It shows what a policy *can* do. A *majority
-# vote* takes the most frequent formatted answer of 16 samples.
+# *pass@k* is the probability that at least one of `k` samples is correct. A large `k` shows *ability*, what a policy can
+# solve with many attempts. A *majority vote* takes the most frequent formatted answer of 16 samples.
 
 # %%
 from grpo_utils import show_pass_at_k
@@ -381,7 +381,7 @@ show_changes(elsewhere, "Changes on other questions")
 # **Evaluate what you did not train, because losses are there.**
 
 # %% [markdown]
-# ## 10. Train several seeds, and do not pick
+# ## 10. Train several seeds and report them all
 #
 # So far you evaluated *one* policy. Would training help with another seed? Now `n` is the number of runs. Each run needs
 # its own sampled "before", because a lucky one would flatter all runs. `compare_seeds` refuses a shared one. The figure
@@ -416,10 +416,10 @@ print(f"average: {accuracies.mean():.3f}")
 print(f"the best: {accuracies.max():.3f}")
 
 # %% [markdown]
-# All 16 are the same model, so the 0.26 is luck. Choose a checkpoint on one set of held-out rows (*validation* rows), and
+# All 16 are the same model, so the 0.26 is luck. Choose a checkpoint on one set of held-out rows (*validation* rows). Then
 # evaluate it once on another (*test* rows).
 #
-# **Fix the seeds in advance, and report all of them.**
+# **Fix the seeds in advance and report all of them.**
 
 # %% [markdown]
 # ## 11. Write the report
