@@ -33,11 +33,7 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .lesson import report_run, setup, setup_tiny
     from .models import load_4bit_base, load_policy, lora_arguments, model_path
     from .plots import (
-<<<<<<< HEAD
-=======
-        change_chart,
         diagram,
->>>>>>> origin/main
         difference_chart,
         logged,
         reward_and_truth,
