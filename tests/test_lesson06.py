@@ -127,7 +127,7 @@ def test_the_text_says_what_sampling_more_shows(book, committed, text):
     [vote] = numbers(rf"majority of 16, before: {RATE}", committed)
     assert f"A vote lifts the base model to {vote:.2f}" in text and vote < float(after)
     assert numbers(rf"greedy accuracy, before: {RATE}", committed) == [0.0]
-    assert "greedy, with tags, before: 0\n" in committed
+    assert "tagged greedy answers, before: 0\n" in committed
 
 
 def test_the_text_says_what_changed_elsewhere(committed, text):

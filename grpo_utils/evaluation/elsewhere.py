@@ -3,8 +3,9 @@
 import json
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.resources import files
+from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..data.prompts import SYSTEM_PROMPT, chat_prompt
@@ -20,6 +21,15 @@ class OtherTask(NamedTuple):
     prompts: list[list[dict]]
     golds: list
     is_correct: Callable
+
+    def scores(self, texts: Sequence[Sequence[str]]) -> list[float]:
+        """For each prompt, the share of its completions that are correct; ``texts`` has the shape (prompts, samples).
+
+        >>> OtherTask([], ["42"], str.__eq__).scores([["42", "41", "42", "40"]])
+        [0.5]
+        """
+        pairs = zip(texts, self.golds, strict=True)
+        return [fmean(self.is_correct(text, gold) for text in said) for said, gold in pairs]
 
 
 def other_tasks(rows: "Dataset", seed: int = 0) -> dict[str, OtherTask]:

@@ -25,7 +25,7 @@
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson trains on the CPU on all
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
-STEPS: int = 0  # optimizer steps of each training run; 0 = the lesson's 40
+STEPS: int = 0  # optimizer steps of each training run; 0: the lesson's 40
 SEED: int = 0  # seeds all randomness
 
 # %%
@@ -335,7 +335,7 @@ show_pass_at_k(sides, (1, 2, 4, 8, 16))
 for name, result in (("before", before), ("after", after)):
     print(f"majority of 16, {name}: {sides[name].majority()}")
     print(f"greedy accuracy, {name}: {result.greedy_accuracy}")
-print("greedy, with tags, before:", sum("<" in t for t in before.greedy))
+print("tagged greedy answers, before:", sum("<" in t for t in before.greedy))
 
 # %% [markdown]
 # pass@1 rose from 0.20 to 0.96, but pass@16 only from 0.94 to 1.00. The base model could solve almost every prompt, and
@@ -360,8 +360,7 @@ from grpo_utils import generate_samples, other_tasks
 def scores(model, task) -> list[float]:
     how = dict(samples=4, max_new_tokens=40, seed=SEED)
     texts = generate_samples(model, tokenizer, task.prompts, **how)
-    pairs = zip(texts, task.golds)
-    return [numpy.mean([task.is_correct(t, g) for t in of]) for of, g in pairs]
+    return task.scores(texts)
 
 
 elsewhere = {}
@@ -473,12 +472,17 @@ def claims_that_hold() -> list[str]:
 # %% tags=["nbval-check-output"]
 from grpo_utils import check_exercise
 
-HOLD = [((), ["B", "D"])]
-HINT_A = "A: do the intervals of 120 and 126 of 200 overlap?"
-HINT_C = "C: what share of the formatted answers was correct?"
-HINTS = [(["A", "B", "D"], HINT_A), (["A", "B", "C", "D"], HINT_A)]
-HINTS += [(["B", "C", "D"], HINT_C), (["B"], "D: what is its t interval?")]
-print(check_exercise("Exercise 1", claims_that_hold, HOLD, HINTS))
+CLAIMS = [((claims_that_hold,), "none")]
+HINTS = [("A", "A: do the intervals overlap?"), ("D", "D: its t interval?")]
+HINTS += [("B", "B: binomtest(62, 92)?"), ("C", "C: 36 of 40, 180 of 200?")]
+
+
+def first_mistake(answer) -> str | None:
+    given = {letter.strip().upper() for letter in answer() or ""}
+    return min(given ^ {"B", "D"}, default="none") if given else None
+
+
+print(check_exercise("Exercise 1", first_mistake, CLAIMS, HINTS))
 
 # %% [markdown]
 # **Exercise 2.** To find a difference between the rates `a` and `b` in four of five experiments (unpaired), each side needs
@@ -511,7 +515,8 @@ def claims_solution() -> list[str]:
     return ["B", "D"]
 
 
-print(check_exercise("Exercise 1, solution", claims_solution, HOLD))
+CLAIMS = [((claims_solution,), "none")]
+print(check_exercise("Exercise 1, solution", first_mistake, CLAIMS))
 
 # %% [markdown]
 # <details><summary>Solution</summary>
