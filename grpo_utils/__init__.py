@@ -19,16 +19,10 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .data.sources import addition_rows, gsm8k_answer, load_rows, read_gsm8k
     from .data.splits import find_twins, numbers_key, prompt_key, split_rows
     from .errors import CourseError
-    from .evaluation.comparing import compare, compare_seeds, side_by_side, split_gain
+    from .evaluation.comparing import compare, compare_seeds, side_by_side
+    from .evaluation.elsewhere import other_tasks
     from .evaluation.judging import evaluate, evaluate_samples, generate_samples, pass_rates
-    from .evaluation.statistics import (
-        Rate,
-        mean_interval,
-        paired_change,
-        paired_interval,
-        pass_at_k,
-        t_interval,
-    )
+    from .evaluation.statistics import Rate, mean_interval, paired_change, paired_interval
     from .exercises import check_exercise
     from .export.adapters import save_adapter
     from .export.cards import write_card
@@ -39,15 +33,16 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .lesson import report_run, setup, setup_tiny
     from .models import load_4bit_base, load_policy, lora_arguments, model_path
     from .plots import (
-        change_chart,
         diagram,
         difference_chart,
         logged,
-        pass_at_k_curve,
+        reward_and_truth,
         reward_curve,
         run_curves,
         show,
+        show_changes,
         show_learning,
+        show_pass_at_k,
         show_reward_and_truth,
         weight_curve,
     )
@@ -68,7 +63,7 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         weighted_sum,
     )
     from .run.folder import checkpoint_problem, newest_checkpoint
-    from .run.measuring import encode_prompts, generate, mcnemar_p_value, p_text, versions, write_report
+    from .run.measuring import encode_prompts, generate, versions, write_report
     from .run.policy import keep_trainable_fp32
     from .runs import reward_settings, seconds_since_start, start_run
     from .stages import Stage, check_stages, run_stages
