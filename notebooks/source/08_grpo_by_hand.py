@@ -15,7 +15,7 @@
 #
 # **The numbers in the text** are from the stored CPU run, seed 0. Other seeds and machines give others.
 #
-# Read [lesson 03](03_grpo_lora.ipynb) first: it trains with these formulas and does not show them. From PyTorch, you
+# You need [lesson 03](03_grpo_lora.ipynb), which trains with these formulas but does not show them. From PyTorch, you
 # need tensors and `backward()`.
 
 # %% [markdown]
@@ -41,7 +41,7 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 25)
 # %% [markdown]
 # ## 2. Turn rewards into advantages
 #
-# GRPO samples a group of completions for one prompt and scores each of them.
+# GRPO samples a group of completions for one prompt and scores each completion.
 
 # %%
 diagram("advantages")
@@ -52,7 +52,7 @@ diagram("advantages")
 #
 # $$A_i = \frac{r_i - \mathrm{mean}(r)}{\mathrm{std}(r) + 0.0001}$$
 #
-# `torch.std` divides the squared differences by the size of the group minus 1, and so does TRL.
+# As in TRL, `torch.std` divides by the size of the group minus 1.
 
 # %% tags=["formulas"]
 import torch
@@ -62,8 +62,7 @@ def advantages_of(rewards, size):
     """One advantage per completion; the groups follow each other."""
     groups = rewards.view(-1, size)
     differences = groups - groups.mean(dim=1, keepdim=True)
-    spreads = groups.std(dim=1, keepdim=True)
-    return (differences / (spreads + 1e-4)).view(-1)
+    return (differences / (groups.std(dim=1, keepdim=True) + 1e-4)).view(-1)
 
 
 # %% tags=["nbval-check-output"]
@@ -73,16 +72,14 @@ for group in advantages_of(torch.tensor(pictured), size=8).view(2, 8):
 
 # %% [markdown]
 # These are the two groups of the picture. The mean reward of the first group is 1.53, so a reward of 3.00 becomes an
-# advantage of 1.17, and 0.75 becomes -0.62. In the second group all rewards are equal, so all advantages are 0. The
-# 0.0001 keeps a tied group from dividing 0 by 0.
+# advantage of 1.17, and 0.75 becomes -0.62. The second group is tied. The 0.0001 prevents a division of 0 by 0.
 #
 # **An advantage compares a completion with its own group, so a tied group teaches nothing.**
 #
 # ## 3. Sample and score a group
 #
-# The policy is the tiny model with a LoRA adapter, as in lesson 03. Its base stays in 32 bits here, because rounding
-# to 4 bits would hide small differences from TRL. `new_policy` also makes the optimizer, AdamW, with a learning rate
-# of 0.002.
+# The policy is the tiny model with a LoRA adapter, as in lesson 03, but its base keeps 32 bits. The optimizer is Adam
+# with the learning rate 0.002.
 
 # %%
 from peft import LoraConfig, get_peft_model
@@ -96,42 +93,38 @@ train_rows = load_rows("addition", "train", 2000, SEED)
 
 
 def new_policy():
-    """The tiny model with an untrained adapter, and its optimizer."""
     base = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
     torch.manual_seed(SEED)  # PEFT draws the adapter's first weights
     sizes = dict(r=16, lora_alpha=32, target_modules="all-linear")
     policy = get_peft_model(base, LoraConfig(task_type="CAUSAL_LM", **sizes))
-    rate = dict(lr=2e-3, weight_decay=0.0)
-    return policy, torch.optim.AdamW(policy.parameters(), **rate)
+    return policy, torch.optim.Adam(policy.parameters(), lr=2e-3)
 
 
 # %% [markdown]
 # Completions differ in length, and a tensor has rows of one length. So `generate` fills short rows with *padding*,
-# and a *mask* marks the real tokens with 1. A completion ends with its end-of-sequence token (EOS). The mask keeps the
-# EOS, because the policy must also learn to stop. `cumsum` counts the EOS tokens so far. Minus the EOS at the
-# position itself, the count is 0 until an EOS lies behind.
+# and a *mask* marks the real tokens with 1. A completion ends with its end-of-sequence token (EOS). The mask includes
+# the EOS, because the policy must also learn to stop.
 
 
 # %% tags=["formulas"]
 def completion_mask(ids, eos):
-    """1 up to the first EOS of each row and for that EOS, then 0."""
+    """1 for all tokens up to the first EOS, EOS included; then 0."""
     ends = (ids == eos).int()
-    return (ends.cumsum(dim=1) - ends == 0).int()
+    return (ends.cumsum(dim=1) - ends == 0).int()  # no EOS before it
 
 
 # %% [markdown]
-# `sample` calls `generate` for several copies of each prompt. Prompts are padded on the left, so that each one ends
-# where its completion begins. A sampled completion is also called a *rollout*. The batch uses TRL's names, so
-# section 8 can give it to TRL.
+# `sample` calls `generate` for `size` copies of each prompt. A sampled completion is also called a *rollout*. Prompts
+# are padded on the left, so that each prompt ends where its completion begins. The batch has the names that TRL uses.
 
 
 # %% tags=["formulas"]
 def sample(model, tokenizer, prompts, size, longest=32):
     """`size` completions per prompt, as tensors and as texts."""
     chats = [prompt for prompt in prompts for _ in range(size)]
-    form = dict(return_dict=True, return_tensors="pt", padding=True)
-    form["add_generation_prompt"] = True  # the assistant's turn begins
-    asked = tokenizer.apply_chat_template(chats, **form)
+    how = dict(return_dict=True, return_tensors="pt", padding=True)
+    how["add_generation_prompt"] = True  # the assistant's turn begins
+    asked = tokenizer.apply_chat_template(chats, **how)
     decoding = dict(do_sample=True, temperature=1.0, top_p=1.0, top_k=0)
     with torch.no_grad():
         output = model.generate(**asked, **decoding, max_new_tokens=longest)
@@ -170,21 +163,20 @@ for reward, advantage, text in columns:
 
 # %% [markdown]
 # The group answers "What is 95 + 13?". Three completions give the correct answer in the required format and get the
-# advantage 0.98. Two leave out the reasoning and get 0.27. Three are correct but have no tags. Their reward is 0, and
-# their advantage is -1.15. Every token of a completion shares its advantage, because the reward judges the whole text.
+# advantage 0.98. Two leave out the reasoning tags and get 0.27. Three have no tags at all, so their reward is 0 and
+# their advantage is -1.15, although 108 is correct.
 #
 # **One reward per completion becomes one advantage for all of its tokens.**
 #
 # ## 4. Compute log-probabilities
 #
-# The loss needs the *log-probability* of every sampled token: the logarithm of the probability that the policy gives
-# token $o_t$ after the question $q$ and the tokens before it.
+# The loss needs the *log-probability* of every sampled token, the logarithm of the probability that the policy gives
+# to token $o_t$ after the question $q$ and the earlier tokens:
 #
 # $$\log \pi(o_t \mid q, o_{\lt t}) = \mathrm{log\,softmax}(\mathrm{logits}_{t-1})[o_t]$$
 #
-# The *logits* at one position score every possible **next** token. So the logits for the first token of a completion
-# are at the last token of the prompt. That is the shift by one in `token_logps`. `gather` selects the token that was
-# sampled.
+# The *logits* at one position are scores of every possible **next** token. So the logits for the first token of a
+# completion are at the last token of the prompt, and `token_logps` shifts by one. `gather` selects the sampled token.
 
 
 # %% tags=["formulas"]
@@ -212,10 +204,10 @@ for place in (0, 1, 3):
 
 # %% [markdown]
 # The first token decides the format: `9` has the probability 0.60, and `<reasoning>` 0.39. After `95 + 13`, the policy
-# writes `is` with 0.79 and `=` with 0.21. Most other tokens are nearly certain. A wrong shift gives a loss without an
-# error, but sampled tokens would then look improbable.
+# writes `is` with 0.79 and `=` with 0.21. Most other tokens are nearly certain. With a wrong shift the loss would still
+# be a number, but these tokens would look improbable.
 #
-# **Print the probabilities of sampled tokens: it is the quickest check of the shift and the mask.**
+# **The probabilities of sampled tokens show at once whether the shift is correct.**
 #
 # ## 5. Clip the ratio
 #
@@ -224,10 +216,10 @@ for place in (0, 1, 3):
 # $$\rho_t = \frac{\pi_{\mathrm{now}}(o_t)}{\pi_{\mathrm{old}}(o_t)}
 # = \exp(\log \pi_{\mathrm{now}} - \log \pi_{\mathrm{old}})$$
 #
-# A batch is *on-policy* if the current policy has sampled it. Every ratio is then 1. After one update from the batch, it
-# is *off-policy*, and ratios move. The loss of a token is the ratio times the advantage, with a minus sign, because
-# optimizers minimize. *Clipping* stops one batch from moving a token too far: the ratio also counts limited to
-# `1 - epsilon` and `1 + epsilon`, and the smaller product wins. *Epsilon* is 0.2 by default.
+# A batch is *on-policy* while the policy is still the one that sampled it. Every ratio is then 1. After an update the
+# batch is *off-policy*, and the ratios move. GRPO wants a large ratio times advantage, and optimizers minimize, so the
+# loss has a minus sign. *Clipping* limits the ratio to `1 - epsilon` and `1 + epsilon`, and the smaller of both products
+# counts. *Epsilon* is 0.2 by default.
 #
 # $$\ell_t = -\min\left(\rho_t A,\ \mathrm{clip}(\rho_t, 1 - \epsilon, 1 + \epsilon)\, A\right)$$
 
@@ -242,8 +234,7 @@ def clipped_loss(logps, old, advantages, low=0.2, high=0.2):
 
 
 # %% [markdown]
-# The *gradient* says how the loss changes with each log-probability. A token whose gradient is 0 does not learn.
-# PyTorch computes the gradient for five ratios and both signs of the advantage.
+# The *gradient* says how the loss changes with each log-probability. A token with the gradient 0 does not learn.
 
 
 # %% tags=["nbval-check-output"]
@@ -261,20 +252,19 @@ for advantage in (1.0, -1.0):
     show_row("        gradient", logps.grad[0].tolist())
 
 # %% [markdown]
-# With the advantage +1, only the ratio 1.50 has the gradient 0: that token has already become more likely by more than
-# 0.2. The ratio 0.50 keeps its gradient, because that token moved the wrong way and must come back. With the advantage
-# -1, only the ratio 0.50 is silent.
+# With the advantage +1, only the ratio 1.50 has the gradient 0, because that token has already become much more likely.
+# The ratio 0.50 keeps its gradient, because that token moved the wrong way. With the advantage -1, only the ratio 0.50
+# has the gradient 0.
 #
-# The loss of the batch is the mean over its real tokens, where $m$ is the mask:
+# The loss of the batch is the mean over its real tokens ($m$ is the mask):
 #
 # $$L = \frac{\sum_{i,t} m_{i,t}\, \ell_{i,t}}{\sum_{i,t} m_{i,t}}$$
 #
-# This is TRL's `loss_type="dapo"`, its default.
+# TRL calls it `loss_type="dapo"`.
 
 
 # %% tags=["formulas"]
 def grpo_loss(logps, batch, low=0.2, high=0.2):
-    """The mean loss of all real tokens of the batch."""
     old, mask = batch["old_per_token_logps"], batch["completion_mask"]
     losses = clipped_loss(logps, old, batch["advantages"], low, high)
     return (losses * mask).sum() / mask.sum()
@@ -285,13 +275,12 @@ def grpo_loss(logps, batch, low=0.2, high=0.2):
 #
 # ## 6. Write the training loop
 #
-# One update computes the loss, its gradient, and a step of the optimizer. The first update from a batch stores its
-# log-probabilities as the old ones. Like TRL, `update` shortens a gradient whose length is above 1.0.
+# `update` makes one step of the optimizer. The first update from a batch stores its log-probabilities as the old ones.
+# `clip_grad_norm_` shortens a gradient that is longer than 1.0, as TRL does.
 
 
 # %% tags=["formulas"]
 def update(model, optimizer, batch):
-    """One optimizer step."""
     logps = token_logps(model, batch)
     batch.setdefault("old_per_token_logps", logps.detach())
     loss = grpo_loss(logps, batch)
@@ -302,11 +291,11 @@ def update(model, optimizer, batch):
 
 
 # %% [markdown]
-# `evaluate` calls `generate` for 200 held-out prompts. Strict accuracy is the share of answers that are correct and in
-# the required format. `fork_rng` keeps the evaluation from changing what training samples next.
+# `evaluate` calls `generate` for 200 held-out prompts. `fork_rng` keeps the random numbers of the training run as they
+# are.
 
 # %%
-from grpo_utils import compare, evaluate, show
+from grpo_utils import compare, evaluate
 
 test_rows = load_rows("addition", "test", 200, SEED)
 
@@ -337,31 +326,16 @@ for step in range(1, run.steps + 1):
 #
 # ## 7. See that it learns
 #
-# The left panel shows the mean reward of each batch. The right panel shows strict accuracy on held-out prompts, with its
-# 95% interval.
+# Strict accuracy is the share of answers that are correct and correctly formatted.
 
 # %%
-from matplotlib.figure import Figure
+from grpo_utils.plots import show_reward_and_accuracy
 
-figure = Figure(figsize=(7, 2.8), layout="constrained")
-left, right = figure.subplots(1, 2)
-left.plot(range(1, run.steps + 1), means, "o-", markersize=3)
-left.set(xlabel="step", ylabel="mean reward of the batch")
-rates = [evaluation.accuracy for evaluation in evaluated.values()]
-accuracy = [rate.value for rate in rates]
-right.plot(list(evaluated), accuracy, "s-", color="#D55E00")
-bounds = zip(*(rate.interval for rate in rates))
-right.fill_between(list(evaluated), *bounds, color="#D55E00", alpha=0.2)
-right.set(xlabel="step", ylabel="held-out strict accuracy", ylim=(0, 1))
-show(
-    figure,
-    f"Two line charts over {run.steps} steps. The mean reward goes from "
-    f"{means[0]:.2f} to {means[-1]:.2f}. Held-out strict accuracy goes from "
-    f"{accuracy[0]:.1%} to {accuracy[-1]:.1%}.",
-)
+show_reward_and_accuracy(means, evaluated)
 
 # %% [markdown]
-# The mean reward rose from 0.41 to 2.70, and strict accuracy from 25.0% to 95.5%. The same prompts, one by one:
+# The mean reward rose from 0.41 to 2.70, and strict accuracy on held-out prompts rose from 25.0% to 95.5%. `compare`
+# compares each prompt with itself.
 
 # %%
 print(compare(evaluated[0], evaluated[run.steps]))
@@ -374,9 +348,8 @@ print(compare(evaluated[0], evaluated[run.steps]))
 #
 # ## 8. Compare with TRL
 #
-# A nearly correct formula also trains, so learning does not prove the formula. A comparison does, if it can fail. On a
-# fresh batch every ratio is 1 and nothing is clipped, so a wrong clip would not show. So make eight updates from one
-# batch first.
+# A nearly correct formula also trains, so compare yours with a reference. On a fresh batch every ratio is 1, and a wrong
+# clip would not show. So the next cell makes eight updates from one batch.
 
 # %%
 policy, optimizer = new_policy()
@@ -385,17 +358,16 @@ batch = collect(policy, train_rows[:8])
 real, signs = batch["completion_mask"].bool(), batch["advantages"][:, None]
 for number in range(1, 9):
     update(policy, optimizer, batch)
-    with torch.no_grad():
-        moved = token_logps(policy, batch) - batch["old_per_token_logps"]
+    moved = token_logps(policy, batch) - batch["old_per_token_logps"]
     silent = (moved.exp() < 0.8) & (signs < 0)
     silent |= (moved.exp() > 1.2) & (signs > 0)
     print(f"after update {number}: {silent[real].float().mean():.1%} clipped")
 
 # %% [markdown]
-# After eight updates, 13.2% of the tokens are clipped. TRL calls the number of updates `num_iterations`. Its default is
-# 1: every ratio is 1, and `epsilon` has no effect.
+# After eight updates, 13.2% of the tokens are clipped. TRL calls the number of updates `num_iterations`. With its
+# default of 1 every ratio is 1, and `epsilon` has no effect.
 #
-# Now give TRL's trainer the same policy. These settings matter for the loss:
+# Now give TRL's trainer the same policy and settings.
 
 # %%
 import tempfile
@@ -414,17 +386,14 @@ config = GRPOConfig(
     use_cpu=True,
     bf16=False,  # compute in 32 bits
     gradient_checkpointing=False,
-    report_to="none",
-    seed=SEED,
 )
-parts = dict(model=policy, processing_class=tokenizer, args=config)
-parts |= dict(train_dataset=train_rows, reward_funcs=rewards)
-trainer = GRPOTrainer(**parts)
+trainer = GRPOTrainer(
+    policy, rewards, config, train_rows, processing_class=tokenizer
+)
 
 # %% [markdown]
-# A trainer samples its own completions, and this one has to take ours. So the next cell calls the method that computes
-# TRL's loss. The underscore of `_compute_loss` says that it is **private** and may change with any release. The course
-# pins TRL's version; do not call it in a program that has to last.
+# A trainer samples its own completions, but here TRL has to take ours. So the next cell calls the method
+# `_compute_loss`. Its underscore says that the method is **private**, so a new release may change it.
 
 # %%
 trainer.model.train()
@@ -448,38 +417,34 @@ for name, high in (("by hand", 0.2), ("wrong epsilon, 0.28", 0.28)):
     print(f"{name}: loss {ours:.6f}, gradient differs by {off:.0e}")
 
 # %% [markdown]
-# Both losses are -0.172617. The gradients differ by 9e-09 where the largest entry is 4.8e-03, which is rounding. With
-# the upper epsilon at 0.28, the gradient differs by 4e-04, so the comparison does find an error.
-#
-# The course's tests repeat this with 64-bit numbers, on-policy and off-policy, and for two whole steps of
-# `trainer.train()`. They also break each formula on purpose and check that the comparison fails.
+# Both losses are -0.172617. The largest gradient is 4.8e-03 and the difference 9e-09, which is rounding. With the upper
+# epsilon at 0.28, the gradient differs by 4e-04, so the comparison does find an error. The course's tests also compare
+# the weights after two steps of `trainer.train()`.
 #
 # **Compare loss and gradient off-policy, and break a formula once to see the comparison fail.**
 #
 # ## 9. Appendix: know the variants
 #
-# Each variant changes one line. `ref` holds the log-probabilities of a frozen *reference model*, and `longest` is
-# `max_completion_length`.
+# Each variant changes one line. `ref` holds the log-probabilities of a frozen *reference model*.
 #
 # | name | what changes | in TRL |
 # |---|---|---|
 # | GRPO | `((losses * mask).sum(1) / mask.sum(1)).mean()` | `loss_type="grpo"` |
 # | BNPO | `(losses * mask).sum() / mask.sum()` | `loss_type="bnpo"` |
-# | Dr. GRPO | `(losses * mask).sum() / (len(mask) * longest)` | `loss_type="dr_grpo", scale_rewards="none"` |
+# | Dr. GRPO | `(losses * mask).sum() / (len(mask) * max_completion_length)` | `loss_type="dr_grpo", scale_rewards="none"` |
 # | CISPO | `losses = -ratio.clamp(max=5.0).detach() * advantages * logps` | `loss_type="cispo", epsilon_high=5.0` |
-# | clip-higher | `ratio.clamp(1 - 0.2, 1 + 0.28)` | `epsilon_high=0.28` |
 # | KL penalty | `losses + 0.04 * ratio * (torch.exp(ref - logps) - (ref - logps) - 1)` | `beta=0.04` |
 #
-# - **GRPO**, the first loss, takes the mean of each completion before the mean of the batch. A token of a long
-#   completion then weighs less, so a long wrong answer is punished less per token. This is its *length bias*.
-# - **BNPO** looks like this lesson's loss (DAPO, arXiv 2503.14476). But if gradient accumulation splits a batch, BNPO
-#   takes the mean of each part alone, and DAPO divides every part by the tokens of the whole batch.
+# - **GRPO** takes the mean of each completion first. A token of a long completion then weighs less, so a long wrong
+#   answer is punished less per token.
+# - **BNPO** equals this lesson's loss (DAPO, arXiv 2503.14476) until gradient accumulation splits a batch. Then BNPO
+#   takes the mean of each part, and DAPO divides each part by all tokens of the batch.
 # - **Dr. GRPO** (arXiv 2503.20783) divides by a constant, and its advantages leave out the standard deviation.
-# - **CISPO** (arXiv 2506.13585) limits the ratio and uses it as a constant weight, so every token keeps a gradient.
+# - **CISPO** (arXiv 2506.13585) uses the limited ratio as a constant weight, so every token keeps a gradient.
 # - The **KL penalty** pulls the policy back to the reference model.
 #
 # Ratio and clip come from *PPO* (arXiv 1707.06347). PPO also trains a *value model*, a second network that predicts the
-# reward of every token. GRPO uses the mean of the group instead.
+# reward. GRPO uses the mean of the group instead.
 #
 # **The variants differ in what one token weighs and in how far it may move.**
 #
@@ -489,10 +454,9 @@ for name, high in (("by hand", 0.2), ("wrong epsilon, 0.28", 0.28)):
 # |---|---|---|
 # | sampled tokens look improbable | do the logits come one position earlier? | shift by one; pad prompts on the left |
 # | completions do not stop | does the mask include the EOS? | keep the first EOS in the mask |
-# | all advantages are 0 | do all rewards of a group tie? | choose easier prompts or a finer reward |
+# | all advantages are 0 | do the rewards of a group tie? | choose easier prompts or a finer reward |
 # | `epsilon` has no effect | is `num_iterations` 1? | make several updates per batch |
-# | loss differs from TRL's | is the batch off-policy? | compare term by term: ratio, clip, mask, mean |
-# | gradient differs when accumulated | which count divides each part? | divide by the tokens of the whole batch |
+# | loss differs from TRL's | is the batch off-policy? | compare ratio, clip, mask and mean, one by one |
 # | long wrong answers grow | does each completion get its own mean? | use `loss_type="dapo"` or `"dr_grpo"` |
 #
 # **Check a formula against a reference before you trust a curve.**
@@ -536,7 +500,7 @@ print(check_exercise("Exercise 2", mask_of, ROWS, HINTS))
 # **Exercise 3.** Write `token_weights(lengths, kind)`: what does one token of each completion weigh in the loss of the
 # batch, for `"grpo"` and for `"dapo"`?
 #
-# **Try all three before you unfold the solutions below.** To read: `_compute_loss` in TRL's `grpo_trainer.py`.
+# **Try all three before you unfold the solutions below.**
 
 
 # %%
