@@ -436,7 +436,7 @@ def test_the_text_says_which_advantages_the_picture_has(book):
     rows = lesson().advantages_of(tensor([*GROUP, *TIED]), 8).view(2, 8).tolist()
     assert all(" ".join(f"{value:5.2f}" for value in row) in printed for row in rows)
     assert f"first group is {sum(GROUP) / 8:.2f}, so a reward of 3.00 becomes an advantage of {rows[0][0]:.2f}" in text
-    assert f"and 0.75 becomes {rows[0][2]:.2f}" in text
+    assert f"and 0.25 becomes {rows[0][2]:.2f}" in text
 
 
 def tensor(values: list[float]):
@@ -451,10 +451,7 @@ def test_the_text_says_what_the_stored_group_earned(book):
     earned = {reward: (advantage, sum(line[0] == reward for line in lines)) for reward, advantage, _ in lines}
     assert len(lines) == 8 and earned.keys() == {"3.00", "2.00", "0.00"}
     assert [earned[reward][1] for reward in ("3.00", "2.00", "0.00")] == [3, 2, 3]
-    assert (
-        f"Three completions give the correct answer in the required format and get the advantage {earned['3.00'][0]}."
-        in text
-    )
+    assert f"correct and correctly formatted, with an advantage of {earned['3.00'][0]}." in text
     assert f"Two leave out the reasoning tags and get {earned['2.00'][0]}." in text
     assert f"their advantage is {earned['0.00'][0]}, although 108 is correct" in text
     assert all("108" in done for *_, done in lines)
@@ -464,7 +461,7 @@ def test_the_text_quotes_stored_probabilities(book):
     text, printed = text_of(book), said(book)
     for token, share in (("9", "0.60"), ("<reasoning>", "0.39"), ("is", "0.79"), ("=", "0.21")):
         assert f"{token} {share}" in printed
-    assert "`9` has the probability 0.60, and `<reasoning>` 0.39" in text
+    assert "`9` has a probability of 0.60, and `<reasoning>` of 0.39" in text
     assert "writes `is` with 0.79 and `=` with 0.21" in text
 
 
@@ -472,11 +469,22 @@ def test_the_text_says_what_the_stored_run_learned(book):
     text, printed = text_of(book), said(book)
     [alt] = [a for a in alts(book) if "mean reward" in a]
     found = re.search(r"reward goes from (\S+) to (\S+)\. Held-out strict accuracy goes from (\S+) to (\S+)\.$", alt)
-    assert f"mean reward rose from {found[1]} to {found[2]}, and strict accuracy on held-out prompts rose" in text
-    assert f"rose from {found[3]} to {found[4]}." in text
+    rose = (
+        f"mean reward rose from {found[1]} to {found[2]}, and held-out strict accuracy from {found[3]} to {found[4]}."
+    )
+    assert rose in text
+    (middle, *inside), (last, *around) = (accuracy_at(step, printed) for step in (15, 25))
+    assert f"stays level, because {middle:.1%} and {last:.1%} are inside each other's interval" in text
+    assert inside[0] < last < inside[1] and around[0] < middle < around[1]
     better, worse = re.search(r"(\d+) prompts got better, (\d+) worse", printed).groups()
-    assert f"{better} prompts became correct, and {worse} became wrong" in text
+    assert f"{better} prompts became correct, and {worse} became incorrect." in text
     assert re.search(r"p = (\d\.\de-\d+)", printed)[1] in text
+
+
+def accuracy_at(step: int, printed: str) -> list[float]:
+    """The evaluation at a step, and its interval."""
+    line = re.search(rf"^step {step}  strict accuracy (\S+) \((\S+) to (\S+)\)", printed, re.MULTILINE)
+    return [float(number) for number in line.groups()]
 
 
 def alts(book) -> list[str]:
@@ -484,17 +492,21 @@ def alts(book) -> list[str]:
     return [output.data["text/plain"] for output in outputs if "image/png" in output.get("data", {})]
 
 
+COMPARED = re.compile(
+    r"TRL's loss: +(?P<trl>\S+)\nlargest gradient: +(?P<largest>\S+)\nloss by hand: +(?P<ours>\S+), gradient off by "
+    r"(?P<rounding>\S+)\nloss with epsilon 0.28: +\S+, gradient off by (?P<wrong>\S+)"
+)
+
+
 def test_the_text_says_what_the_stored_comparison_says(book):
     text, printed = text_of(book), said(book)
-    clipped = re.search(r"after update 8: (\S+) clipped", printed)[1]
+    clipped = re.search(r"clipped after update 8: (\S+)", printed)[1]
     assert f"After eight updates, {clipped} of the tokens" in text
-    loss, largest = re.search(r"TRL: loss (\S+), largest gradient (\S+)", printed).groups()
-    ours, rounding = re.search(r"by hand: loss (\S+), gradient differs by (\S+)", printed).groups()
-    wrong = re.search(r"wrong epsilon, 0.28: loss \S+, gradient differs by (\S+)", printed)[1]
-    assert ours == loss and f"Both losses are {loss}" in text
-    assert f"The largest gradient is {largest} and the difference {rounding}, which is rounding" in text
-    assert f"the gradient differs by {wrong}, so the comparison does find an error" in text
-    assert float(rounding) < 1e-6 < 1e-5 < float(wrong)
+    found = COMPARED.search(printed)
+    assert found["ours"] == found["trl"] and f"Both losses are {found['trl']}." in text
+    assert f"as large as {found['largest']}, and no entry differs by more than {found['rounding']}" in text
+    assert f"the gradient is off by {found['wrong']}, so this comparison does find an error" in text
+    assert float(found["rounding"]) < 1e-6 < 1e-5 < float(found["wrong"])
 
 
 @pytest.fixture(scope="module")
@@ -510,13 +522,12 @@ def other_family(tmp_path_factory) -> str:
 
 def test_every_override_arrives(other_family, book):
     assert "Model: tiny-gemma3, on the CPU. Steps of a training run: 18" in other_family
-    assert "step 18  held-out" in other_family
+    assert "step 18  strict accuracy" in other_family
     earned = re.compile(r"^reward .*", re.MULTILINE)
     assert earned.findall(other_family) and earned.findall(other_family) != earned.findall(said(book))  # another seed
 
 
 def test_the_other_family_learns_and_its_loss_is_trls(other_family):
-    loss = re.search(r"TRL: loss (\S+),", other_family)[1]
-    ours, off = re.search(r"by hand: loss (\S+), gradient differs by (\S+)", other_family).groups()
-    assert float(ours) == pytest.approx(float(loss), abs=2e-6) and float(off) < 1e-5
+    found = COMPARED.search(other_family)
+    assert float(found["ours"]) == pytest.approx(float(found["trl"]), abs=2e-6) and float(found["rounding"]) < 1e-5
     assert "Strict accuracy rose" in other_family

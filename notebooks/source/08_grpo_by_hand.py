@@ -3,26 +3,26 @@
 #
 # {{badges}}
 #
-# **You will be able to** write GRPO in plain PyTorch, train a model with it, and prove that your loss and its gradient
-# are those of TRL's `GRPOTrainer`.
+# **You will be able to** write GRPO in plain PyTorch, train a model with it, and show that your loss and its *gradient*
+# (how the loss changes with each weight) are those of TRL's `GRPOTrainer`.
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
+# | Run All | about 1 minute ([measured](../docs/results.md)) | never run |
 # | memory | 1.2 GB ([measured](../docs/results.md)) | |
-# | model | 0.46 million parameters, ships with the course | the same: it trains on the CPU |
-# | task | two-digit addition problems | the same |
+# | model | 0.46 million parameters, included | the same, on the CPU |
+# | task | two-digit addition | the same |
 #
-# **The numbers in the text** are from the stored CPU run, seed 0. Other seeds and machines give others.
+# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 #
-# You need [lesson 03](03_grpo_lora.ipynb), which trains with these formulas but does not show them. From PyTorch, you
-# need tensors and `backward()`.
+# You need [lesson 03](03_grpo_lora.ipynb), which trains with these formulas but does not show them, and PyTorch's tensors
+# and `backward()`.
 
 # %% [markdown]
 # ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course and missing packages (a few minutes; never run there so far).
-# On Kaggle, turn on *Internet* in the settings first. Elsewhere the cell does nothing.
+# On Colab and Kaggle, the next cell installs the course, which takes a few minutes. (We have not run it there yet.) On
+# Kaggle, first turn on *Internet* in the settings. On other machines, the cell does nothing.
 
 # %%
 # {{install}}
@@ -30,8 +30,8 @@
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson always trains on the CPU
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
-STEPS: int = 0  # optimizer steps of the loop; 0: the lesson's 25
-SEED: int = 0  # everything random follows from it
+STEPS: int = 0  # optimizer steps of the loop; 0 = 25
+SEED: int = 0  # seeds all randomness
 
 # %%
 from grpo_utils import diagram, setup_tiny
@@ -66,20 +66,21 @@ def advantages_of(rewards, size):
 
 
 # %% tags=["nbval-check-output"]
-pictured = [3.0, 1.0, 0.75, 3.0, 0.0, 1.0, 0.5, 3.0] + 8 * [1.0]
+pictured = [3.0, 1.0, 0.25, 3.0, 0.0, 1.0, 0.25, 3.0] + 8 * [1.0]
 for group in advantages_of(torch.tensor(pictured), size=8).view(2, 8):
     print(" ".join(f"{advantage:5.2f}" for advantage in group.tolist()))
 
 # %% [markdown]
-# These are the two groups of the picture. The mean reward of the first group is 1.53, so a reward of 3.00 becomes an
-# advantage of 1.17, and 0.75 becomes -0.62. The second group is tied. The 0.0001 prevents a division of 0 by 0.
+# These are the two groups of the picture. The mean reward of the first group is 1.44, so a reward of 3.00 becomes an
+# advantage of 1.16, and 0.25 becomes -0.89. The second group is tied. There the 0.0001 avoids a division of 0 by 0.
 #
 # **An advantage compares a completion with its own group, so a tied group teaches nothing.**
-#
+
+# %% [markdown]
 # ## 3. Sample and score a group
 #
 # The policy is the tiny model with a LoRA adapter, as in lesson 03, but its base keeps 32 bits. The optimizer is Adam
-# with the learning rate 0.002.
+# with a learning rate of 0.002.
 
 # %%
 from peft import LoraConfig, get_peft_model
@@ -101,21 +102,21 @@ def new_policy():
 
 
 # %% [markdown]
-# Completions differ in length, and a tensor has rows of one length. So `generate` fills short rows with *padding*,
+# Completions differ in length, but all rows of a tensor are equally long. So `generate` fills short rows with *padding*,
 # and a *mask* marks the real tokens with 1. A completion ends with its end-of-sequence token (EOS). The mask includes
 # the EOS, because the policy must also learn to stop.
 
 
 # %% tags=["formulas"]
 def completion_mask(ids, eos):
-    """1 for all tokens up to the first EOS, EOS included; then 0."""
+    """1 up to the first EOS, EOS included, and 0 after it."""
     ends = (ids == eos).int()
     return (ends.cumsum(dim=1) - ends == 0).int()  # no EOS before it
 
 
 # %% [markdown]
 # `sample` calls `generate` for `size` copies of each prompt. A sampled completion is also called a *rollout*. Prompts
-# are padded on the left, so that each prompt ends where its completion begins. The batch has the names that TRL uses.
+# are padded on the left, so that each prompt ends where its completion begins. The keys of the batch are TRL's.
 
 
 # %% tags=["formulas"]
@@ -136,8 +137,8 @@ def sample(model, tokenizer, prompts, size, longest=32):
 
 
 # %% [markdown]
-# `collect` makes one batch for training. It samples eight completions per row, scores them with lesson 03's rewards
-# and weights, and adds the advantages.
+# `collect` makes one batch for training. It samples eight completions per row, scores them with lesson 03's weighted
+# rewards, and adds the advantages.
 
 
 # %%
@@ -162,18 +163,19 @@ for reward, advantage, text in columns:
     print(f"reward {reward:.2f}  advantage {advantage:5.2f}  {text}")
 
 # %% [markdown]
-# The group answers "What is 95 + 13?". Three completions give the correct answer in the required format and get the
-# advantage 0.98. Two leave out the reasoning tags and get 0.27. Three have no tags at all, so their reward is 0 and
-# their advantage is -1.15, although 108 is correct.
+# The group answers "What is 95 + 13?". Three completions are correct and correctly formatted, with an advantage of 0.98.
+# Two leave out the reasoning tags and get 0.27. Three have no tags, so their reward is 0 and their advantage is -1.15,
+# although 108 is correct.
 #
-# **One reward per completion becomes one advantage for all of its tokens.**
-#
-# ## 4. Compute log-probabilities
+# **All tokens of a completion share its advantage, because the reward judges the whole text.**
+
+# %% [markdown]
+# ## 4. Find the probability of every token
 #
 # The loss needs the *log-probability* of every sampled token, the logarithm of the probability that the policy gives
 # to token $o_t$ after the question $q$ and the earlier tokens:
 #
-# $$\log \pi(o_t \mid q, o_{\lt t}) = \mathrm{log\,softmax}(\mathrm{logits}_{t-1})[o_t]$$
+# $$\log \pi(o_t \mid q, o_{\lt t}) = \mathrm{logsoftmax}(\mathrm{logits}_{t-1})[o_t]$$
 #
 # The *logits* at one position are scores of every possible **next** token. So the logits for the first token of a
 # completion are at the last token of the prompt, and `token_logps` shifts by one. `gather` selects the sampled token.
@@ -203,25 +205,25 @@ for place in (0, 1, 3):
     print("  ".join(f"{word} {p:.2f}" for word, p in pairs), "\n")
 
 # %% [markdown]
-# The first token decides the format: `9` has the probability 0.60, and `<reasoning>` 0.39. After `95 + 13`, the policy
-# writes `is` with 0.79 and `=` with 0.21. Most other tokens are nearly certain. With a wrong shift the loss would still
-# be a number, but these tokens would look improbable.
+# The first token decides the format: `9` has a probability of 0.60, and `<reasoning>` of 0.39. After `95 + 13`, the
+# policy writes `is` with 0.79 and `=` with 0.21. Most other tokens are nearly certain. With a wrong shift the loss would
+# still be a number, but these tokens would look improbable.
 #
 # **The probabilities of sampled tokens show at once whether the shift is correct.**
+
+# %% [markdown]
+# ## 5. Limit how far a token moves
 #
-# ## 5. Clip the ratio
+# The *ratio* compares each token's probability now with its probability when it was sampled:
 #
-# Compare each token's probability now with its probability when it was sampled. This is the *ratio*:
-#
-# $$\rho_t = \frac{\pi_{\mathrm{now}}(o_t)}{\pi_{\mathrm{old}}(o_t)}
-# = \exp(\log \pi_{\mathrm{now}} - \log \pi_{\mathrm{old}})$$
+# $$\rho_t = \frac{\pi_{now}(o_t)}{\pi_{old}(o_t)} = \exp(\log \pi_{now}(o_t) - \log \pi_{old}(o_t))$$
 #
 # A batch is *on-policy* while the policy is still the one that sampled it. Every ratio is then 1. After an update the
-# batch is *off-policy*, and the ratios move. GRPO wants a large ratio times advantage, and optimizers minimize, so the
-# loss has a minus sign. *Clipping* limits the ratio to `1 - epsilon` and `1 + epsilon`, and the smaller of both products
-# counts. *Epsilon* is 0.2 by default.
+# batch is *off-policy*, and the ratios move. *Clipping* keeps a ratio between 1 - epsilon and 1 + epsilon, and *epsilon*
+# is 0.2 by default. GRPO multiplies both the ratio and the clipped ratio by the advantage and takes the smaller product.
+# The loss has a minus sign, because an optimizer minimizes.
 #
-# $$\ell_t = -\min\left(\rho_t A,\ \mathrm{clip}(\rho_t, 1 - \epsilon, 1 + \epsilon)\, A\right)$$
+# $$\ell_t = -\min(\rho_t A, \mathrm{clip}(\rho_t, 1 - \epsilon, 1 + \epsilon) A)$$
 
 
 # %% tags=["formulas"]
@@ -234,7 +236,7 @@ def clipped_loss(logps, old, advantages, low=0.2, high=0.2):
 
 
 # %% [markdown]
-# The *gradient* says how the loss changes with each log-probability. A token with the gradient 0 does not learn.
+# A token whose gradient is 0 does not learn. So print the gradient for five ratios.
 
 
 # %% tags=["nbval-check-output"]
@@ -252,35 +254,36 @@ for advantage in (1.0, -1.0):
     show_row("        gradient", logps.grad[0].tolist())
 
 # %% [markdown]
-# With the advantage +1, only the ratio 1.50 has the gradient 0, because that token has already become much more likely.
-# The ratio 0.50 keeps its gradient, because that token moved the wrong way. With the advantage -1, only the ratio 0.50
-# has the gradient 0.
+# With an advantage of +1, only the ratio 1.50 has a gradient of 0, because that token has already become much more
+# likely. The ratio 0.50 keeps its gradient, because that token moved the wrong way. With an advantage of -1, only the
+# ratio 0.50 has a gradient of 0.
 #
-# The loss of the batch is the mean over its real tokens ($m$ is the mask):
+# The loss of the batch is the mean over its real tokens, where $m$ is the mask. TRL calls this loss `"dapo"`.
 #
-# $$L = \frac{\sum_{i,t} m_{i,t}\, \ell_{i,t}}{\sum_{i,t} m_{i,t}}$$
-#
-# TRL calls it `loss_type="dapo"`.
+# $$L = \frac{\sum_{i,t} m_{i,t} \ell_{i,t}}{\sum_{i,t} m_{i,t}}$$
 
 
 # %% tags=["formulas"]
 def grpo_loss(logps, batch, low=0.2, high=0.2):
+    """The mean loss of all real tokens."""
     old, mask = batch["old_per_token_logps"], batch["completion_mask"]
     losses = clipped_loss(logps, old, batch["advantages"], low, high)
     return (losses * mask).sum() / mask.sum()
 
 
 # %% [markdown]
-# **Clipping silences a token only after it has moved far in the direction of its advantage.**
-#
+# **Clipping stops a token only after it has moved far in the direction of its advantage.**
+
+# %% [markdown]
 # ## 6. Write the training loop
 #
-# `update` makes one step of the optimizer. The first update from a batch stores its log-probabilities as the old ones.
-# `clip_grad_norm_` shortens a gradient that is longer than 1.0, as TRL does.
+# The first update from a batch stores its log-probabilities as the old ones. `clip_grad_norm_` shortens a gradient that
+# is longer than 1.0, as TRL does.
 
 
 # %% tags=["formulas"]
 def update(model, optimizer, batch):
+    """One step of the optimizer."""
     logps = token_logps(model, batch)
     batch.setdefault("old_per_token_logps", logps.detach())
     loss = grpo_loss(logps, batch)
@@ -291,11 +294,11 @@ def update(model, optimizer, batch):
 
 
 # %% [markdown]
-# `evaluate` calls `generate` for 200 held-out prompts. `fork_rng` keeps the random numbers of the training run as they
-# are.
+# This is the whole training loop. Every five steps, `evaluate` calls `generate` for 200 held-out prompts. `fork_rng`
+# restores the random numbers after each evaluation, so that the training run does not depend on it.
 
 # %%
-from grpo_utils import compare, evaluate
+from grpo_utils import evaluate
 
 test_rows = load_rows("addition", "test", 200, SEED)
 
@@ -306,10 +309,6 @@ def held_out():
         return evaluate(policy, tokenizer, test_rows, **decoding)
 
 
-# %% [markdown]
-# This is the whole training loop: collect a batch, update, repeat.
-
-# %%
 evaluated, means = {0: held_out()}, []
 torch.manual_seed(SEED)
 for step in range(1, run.steps + 1):
@@ -319,33 +318,32 @@ for step in range(1, run.steps + 1):
     means.append(batch["rewards"].mean().item())
     if step % 5 == 0 or step == run.steps:
         evaluated[step] = held_out()
-        print(f"step {step:2}  held-out: {evaluated[step].accuracy}")
+        print(f"step {step:2}  strict accuracy {evaluated[step].accuracy}")
 
 # %% [markdown]
 # **GRPO is a short loop: sample, score, compare within the group, update.**
+
+# %% [markdown]
+# ## 7. See that the policy learns
 #
-# ## 7. See that it learns
-#
-# Strict accuracy is the share of answers that are correct and correctly formatted.
+# Strict accuracy is the share of answers that are correct and correctly formatted. `compare` checks the first and the
+# last evaluation prompt by prompt.
 
 # %%
+from grpo_utils import compare
 from grpo_utils.plots import show_reward_and_accuracy
 
 show_reward_and_accuracy(means, evaluated)
-
-# %% [markdown]
-# The mean reward rose from 0.41 to 2.70, and strict accuracy on held-out prompts rose from 25.0% to 95.5%. `compare`
-# compares each prompt with itself.
-
-# %%
 print(compare(evaluated[0], evaluated[run.steps]))
 
 # %% [markdown]
-# 144 prompts became correct, and 3 became wrong. McNemar's test gives the probability of a change at least this
-# one-sided if nothing but chance were at work: 5.9e-39.
+# The mean reward rose from 0.41 to 2.70, and held-out strict accuracy from 25.0% to 95.5%. After step 15 accuracy stays
+# level, because 97.5% and 95.5% are inside each other's interval. 144 prompts became correct, and 3 became incorrect. The
+# probability of a change at least this large by chance alone is 5.9e-39 (exact McNemar test).
 #
 # **The loop in plain PyTorch learns without a single line of TRL.**
-#
+
+# %% [markdown]
 # ## 8. Compare with TRL
 #
 # A nearly correct formula also trains, so compare yours with a reference. On a fresh batch every ratio is 1, and a wrong
@@ -359,13 +357,13 @@ real, signs = batch["completion_mask"].bool(), batch["advantages"][:, None]
 for number in range(1, 9):
     update(policy, optimizer, batch)
     moved = token_logps(policy, batch) - batch["old_per_token_logps"]
-    silent = (moved.exp() < 0.8) & (signs < 0)
-    silent |= (moved.exp() > 1.2) & (signs > 0)
-    print(f"after update {number}: {silent[real].float().mean():.1%} clipped")
+    clipped = (moved.exp() < 0.8) & (signs < 0)
+    clipped |= (moved.exp() > 1.2) & (signs > 0)
+    print(f"clipped after update {number}: {clipped[real].float().mean():.1%}")
 
 # %% [markdown]
-# After eight updates, 13.2% of the tokens are clipped. TRL calls the number of updates `num_iterations`. With its
-# default of 1 every ratio is 1, and `epsilon` has no effect.
+# After eight updates, 13.2% of the tokens are clipped. TRL calls the number of updates per batch `num_iterations`. The
+# default is 1. Every ratio is then 1, and `epsilon` has no effect.
 #
 # Now give TRL's trainer the same policy and settings.
 
@@ -377,14 +375,14 @@ from trl import GRPOConfig, GRPOTrainer
 config = GRPOConfig(
     output_dir=tempfile.mkdtemp(),
     loss_type="dapo",  # the mean over all tokens of the batch
-    epsilon=0.2,  # the clip on both sides
+    epsilon=0.2,  # clip below 0.8 and above 1.2
     beta=0.0,  # without a reference model
     num_generations=8,  # completions in a group
     per_device_train_batch_size=64,  # completions in a batch
     max_completion_length=32,  # in tokens
     reward_weights=weights,
     use_cpu=True,
-    bf16=False,  # compute in 32 bits
+    bf16=False,  # compute in fp32
     gradient_checkpointing=False,
 )
 trainer = GRPOTrainer(
@@ -392,8 +390,8 @@ trainer = GRPOTrainer(
 )
 
 # %% [markdown]
-# A trainer samples its own completions, but here TRL has to take ours. So the next cell calls the method
-# `_compute_loss`. Its underscore says that the method is **private**, so a new release may change it.
+# A trainer samples its own completions, but here TRL has to use ours. So the next cell calls the trainer's
+# `_compute_loss` directly. The underscore marks a **private** method, which a new release may change.
 
 # %%
 trainer.model.train()
@@ -410,22 +408,24 @@ def gradient_of(loss):
 
 theirs = trainer._compute_loss(policy, batch)
 reference = gradient_of(theirs)
-print(f"TRL: loss {theirs:.6f}, largest gradient {reference.abs().max():.1e}")
-for name, high in (("by hand", 0.2), ("wrong epsilon, 0.28", 0.28)):
+print(f"TRL's loss:             {theirs:.6f}")
+print(f"largest gradient:       {reference.abs().max():.1e}")
+for name, high in (("by hand:", 0.2), ("with epsilon 0.28:", 0.28)):
     ours = grpo_loss(token_logps(policy, batch), batch, high=high)
     off = (gradient_of(ours) - reference).abs().max()
-    print(f"{name}: loss {ours:.6f}, gradient differs by {off:.0e}")
+    print(f"loss {name:19}{ours:.6f}, gradient off by {off:.0e}")
 
 # %% [markdown]
-# Both losses are -0.172617. The largest gradient is 4.8e-03 and the difference 9e-09, which is rounding. With the upper
-# epsilon at 0.28, the gradient differs by 4e-04, so the comparison does find an error. The course's tests also compare
-# the weights after two steps of `trainer.train()`.
+# Both losses are -0.172617. Some entry of the gradient is as large as 4.8e-03, and no entry differs by more than 9e-09,
+# which is rounding. With an upper epsilon of 0.28, the gradient is off by 4e-04, so this comparison does find an error.
 #
 # **Compare loss and gradient off-policy, and break a formula once to see the comparison fail.**
-#
+
+# %% [markdown]
 # ## 9. Appendix: know the variants
 #
-# Each variant changes one line. `ref` holds the log-probabilities of a frozen *reference model*.
+# Each variant changes one line. The course's tests compare every row with TRL. `ref` holds the log-probabilities of a
+# frozen *reference model*.
 #
 # | name | what changes | in TRL |
 # |---|---|---|
@@ -435,35 +435,37 @@ for name, high in (("by hand", 0.2), ("wrong epsilon, 0.28", 0.28)):
 # | CISPO | `losses = -ratio.clamp(max=5.0).detach() * advantages * logps` | `loss_type="cispo", epsilon_high=5.0` |
 # | KL penalty | `losses + 0.04 * ratio * (torch.exp(ref - logps) - (ref - logps) - 1)` | `beta=0.04` |
 #
-# - **GRPO** takes the mean of each completion first. A token of a long completion then weighs less, so a long wrong
+# - **GRPO** takes the mean of each completion first. A token of a long completion then weighs less, so a long incorrect
 #   answer is punished less per token.
-# - **BNPO** equals this lesson's loss (DAPO, arXiv 2503.14476) until gradient accumulation splits a batch. Then BNPO
-#   takes the mean of each part, and DAPO divides each part by all tokens of the batch.
+# - **BNPO** equals this lesson's loss (DAPO, arXiv 2503.14476) until gradient accumulation splits a batch. BNPO then
+#   takes the mean of each part, while DAPO divides each part by all tokens of the batch.
 # - **Dr. GRPO** (arXiv 2503.20783) divides by a constant, and its advantages leave out the standard deviation.
-# - **CISPO** (arXiv 2506.13585) uses the limited ratio as a constant weight, so every token keeps a gradient.
+# - **CISPO** (arXiv 2506.13585) uses the clipped ratio as a constant weight, so every token keeps a gradient.
 # - The **KL penalty** pulls the policy back to the reference model.
 #
-# Ratio and clip come from *PPO* (arXiv 1707.06347). PPO also trains a *value model*, a second network that predicts the
-# reward. GRPO uses the mean of the group instead.
+# Ratio and clipping come from *PPO* (arXiv 1707.06347), an older method. PPO also trains a *value model*, a second
+# network that predicts the reward. GRPO uses the mean of the group instead.
 #
 # **The variants differ in what one token weighs and in how far it may move.**
-#
+
+# %% [markdown]
 # ## 10. Cheat sheet
 #
 # | symptom | check | fix |
 # |---|---|---|
-# | sampled tokens look improbable | do the logits come one position earlier? | shift by one; pad prompts on the left |
-# | completions do not stop | does the mask include the EOS? | keep the first EOS in the mask |
-# | all advantages are 0 | do the rewards of a group tie? | choose easier prompts or a finer reward |
-# | `epsilon` has no effect | is `num_iterations` 1? | make several updates per batch |
-# | loss differs from TRL's | is the batch off-policy? | compare ratio, clip, mask and mean, one by one |
-# | long wrong answers grow | does each completion get its own mean? | use `loss_type="dapo"` or `"dr_grpo"` |
+# | improbable sampled tokens | Do the logits come from one position earlier? | Shift by one, and pad prompts on the left. |
+# | completions that do not stop | Does the mask include the EOS? | Keep the first EOS in the mask. |
+# | no effect of `epsilon` | Is `num_iterations` 1? | Make several updates per batch. |
+# | a loss other than TRL's | Is the batch off-policy? | Compare ratio, clip, mask and mean one by one. |
+# | longer incorrect answers | Is `loss_type` `"grpo"`? | Use `"dapo"` or `"dr_grpo"`. |
 #
 # **Check a formula against a reference before you trust a curve.**
-#
+
+# %% [markdown]
 # ## 11. Exercises
 #
-# **Exercise 1.** Write `learns(ratio, advantage)` for the clipped loss with epsilon 0.2: does the token have a gradient?
+# **Exercise 1.** Write `learns(ratio, advantage)`, which says whether the clipped loss with an epsilon of 0.2 has a
+# gradient other than 0.
 
 
 # %%
@@ -476,31 +478,16 @@ from grpo_utils import check_exercise
 
 TOKENS = [((1.3, 1.0), False), ((0.7, 1.0), True), ((0.7, -1.0), False)]
 TOKENS += [((1.3, -1.0), True), ((1.1, 2.0), True), ((1.0, 0.0), False)]
-HINTS = [(True, "Has it moved far in the direction of its advantage?")]
-HINTS += [(False, "Did it move the wrong way? Then it must come back.")]
+LEARNS = "True for a gradient of 0. Is the token clipped, or its advantage 0?"
+RESTS = "False for a token that learns. Which of both products is smaller?"
+HINTS = [(True, LEARNS), (False, RESTS)]
 print(check_exercise("Exercise 1", learns, TOKENS, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** Write `mask_of(ids, eos)` for one completion, as a list of 0 and 1, without torch.
-
-
-# %%
-def mask_of(ids: list[int], eos: int) -> list[int]:
-    """Your answer: one number per token."""
-    return []
-
-
-# %% tags=["nbval-check-output"]
-ROWS = [(([5, 6, 2, 2], 2), [1, 1, 1, 0]), (([5, 6, 7], 2), [1, 1, 1])]
-HINTS = [([1, 1, 0, 0], "How would the policy learn to stop?")]
-HINTS += [([1, 1, 1, 1], "What follows the first EOS is padding.")]
-print(check_exercise("Exercise 2", mask_of, ROWS, HINTS))
-
-# %% [markdown]
-# **Exercise 3.** Write `token_weights(lengths, kind)`: what does one token of each completion weigh in the loss of the
-# batch, for `"grpo"` and for `"dapo"`?
+# **Exercise 2.** Write `token_weights(lengths, kind)`. How much does one token of each completion weigh in the loss of
+# the batch, for `"grpo"` and for `"dapo"`?
 #
-# **Try all three before you unfold the solutions below.**
+# **Try both before you unfold the solutions.**
 
 
 # %%
@@ -511,13 +498,14 @@ def token_weights(lengths: list[int], kind: str) -> list[float]:
 
 # %% tags=["nbval-check-output"]
 CASES = [(([2, 8], "grpo"), [0.25, 0.06]), (([2, 8], "dapo"), [0.1, 0.1])]
-HINTS = [([0.5, 0.12], "There are two completions in the batch.")]
-print(check_exercise("Exercise 3", token_weights, CASES, HINTS))
+HINTS = [([0.5, 0.12], "That adds up to 2. How many completions are there?")]
+print(check_exercise("Exercise 2", token_weights, CASES, HINTS))
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: a token falls silent beyond the edge on the side of its advantage. With the advantage 0 it never learns.
+# Exercise 1: a token beyond the limit on the side of its advantage has no gradient. With an advantage of 0, no token has
+# one.
 # </details>
 
 
@@ -533,21 +521,7 @@ print(check_exercise("Exercise 1, solution", learns_solution, TOKENS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 2: everything up to the first EOS counts, and so does that EOS.
-# </details>
-
-
-# %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-def mask_solution(ids: list[int], eos: int) -> list[int]:
-    return [int(eos not in ids[:place]) for place in range(len(ids))]
-
-
-print(check_exercise("Exercise 2, solution", mask_solution, ROWS))
-
-# %% [markdown]
-# <details><summary>Solution</summary>
-#
-# Exercise 3: only in `grpo` does a token of the longer completion weigh less, here a quarter.
+# Exercise 2: only in `grpo` does a token of the longer completion weigh less, here a quarter.
 # </details>
 
 
@@ -558,4 +532,4 @@ def weights_solution(lengths: list[int], kind: str) -> list[float]:
     return [1 / sum(lengths) for _ in lengths]
 
 
-print(check_exercise("Exercise 3, solution", weights_solution, CASES))
+print(check_exercise("Exercise 2, solution", weights_solution, CASES))
