@@ -146,10 +146,11 @@ rewards, weights = math_rewards()
 
 
 def collect(model, rows):
-    batch, batch["texts"] = sample(model, tokenizer, rows["prompt"], size=8)
+    batch, texts = sample(model, tokenizer, rows["prompt"], size=8)
     golds = [answer for answer in rows["answer"] for _ in range(8)]
-    scores = [reward(batch["texts"], answer=golds) for reward in rewards]
+    scores = [reward(texts, answer=golds) for reward in rewards]
     batch["rewards"] = torch.tensor(scores).T @ torch.tensor(weights)
+    batch["texts"] = texts
     batch["advantages"] = advantages_of(batch["rewards"], size=8)
     return batch
 
@@ -202,7 +203,7 @@ for place in (0, 1, 3):
         batch["completion_ids"][place, :length, None]
     )
     pairs = zip(words, probabilities[place].tolist())
-    print("  ".join(f"{word} {p:.2f}" for word, p in pairs), "\n")
+    print("  ".join(f"{word!r} {p:.2f}" for word, p in pairs), "\n")
 
 # %% [markdown]
 # The first token decides the format: `9` has a probability of 0.60, and `<reasoning>` of 0.39. After `95 + 13`, the
@@ -277,7 +278,7 @@ def grpo_loss(logps, batch, low=0.2, high=0.2):
 # %% [markdown]
 # ## 6. Write the training loop
 #
-# The first update from a batch stores its log-probabilities as the old ones. `clip_grad_norm_` shortens a gradient that
+# The first update from a batch stores the current log-probabilities as the old ones. `clip_grad_norm_` shortens a gradient that
 # is longer than 1.0, as TRL does.
 
 
@@ -487,7 +488,7 @@ print(check_exercise("Exercise 1", learns, TOKENS, HINTS))
 # **Exercise 2.** Write `token_weights(lengths, kind)`. How much does one token of each completion weigh in the loss of
 # the batch, for `"grpo"` and for `"dapo"`?
 #
-# **Try both before you unfold the solutions.**
+# **Try both before you unfold the solutions.** Next, read `_compute_loss` in TRL's `grpo_trainer.py`.
 
 
 # %%
