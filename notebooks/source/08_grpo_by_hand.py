@@ -278,8 +278,8 @@ def grpo_loss(logps, batch, low=0.2, high=0.2):
 # %% [markdown]
 # ## 6. Write the training loop
 #
-# The first update from a batch stores the current log-probabilities as the old ones. `clip_grad_norm_` shortens a gradient that
-# is longer than 1.0, as TRL does.
+# The first update from a batch stores the current log-probabilities as the old ones. `clip_grad_norm_` shortens a
+# gradient that is longer than 1.0, as TRL does.
 
 
 # %% tags=["formulas"]
