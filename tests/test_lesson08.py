@@ -430,7 +430,7 @@ def test_the_formulas_need_torch_alone_and_the_lesson_no_unsloth(book):
 
 
 def test_the_text_says_which_advantages_the_picture_has(book):
-    from grpo_utils.plots.diagrams import GROUP, TIED
+    from grpo_utils.plots.method import GROUP, TIED
 
     text, printed = text_of(book), said(book)
     rows = lesson().advantages_of(tensor([*GROUP, *TIED]), 8).view(2, 8).tolist()
@@ -474,7 +474,7 @@ def test_the_text_says_what_the_stored_run_learned(book):
     )
     assert rose in text
     (middle, *inside), (last, *around) = (accuracy_at(step, printed) for step in (15, 25))
-    assert f"stays level, because {middle:.1%} and {last:.1%} are inside each other's interval" in text
+    assert f"no change is shown, because {middle:.1%} and {last:.1%} are inside each other's interval" in text
     assert inside[0] < last < inside[1] and around[0] < middle < around[1]
     better, worse = re.search(r"(\d+) prompts got better, (\d+) worse", printed).groups()
     assert f"{better} prompts became correct, and {worse} became incorrect." in text

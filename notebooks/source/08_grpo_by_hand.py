@@ -8,7 +8,7 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | Run All | about 1 minute ([measured](../docs/results.md)) | never run |
+# | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
 # | memory | 1.2 GB ([measured](../docs/results.md)) | |
 # | model | 0.46 million parameters, included | the same, on the CPU |
 # | task | two-digit addition | the same |
@@ -30,7 +30,7 @@
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson always trains on the CPU
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
-STEPS: int = 0  # optimizer steps of the loop; 0 = 25
+STEPS: int = 0  # optimizer steps of the loop; 0 means 25
 SEED: int = 0  # seeds all randomness
 
 # %%
@@ -174,12 +174,13 @@ for reward, advantage, text in columns:
 # ## 4. Find the probability of every token
 #
 # The loss needs the *log-probability* of every sampled token, the logarithm of the probability that the policy gives
-# to token $o_t$ after the question $q$ and the earlier tokens:
+# to a token `o_t` after the question `q` and the earlier tokens:
 #
 # $$\log \pi(o_t \mid q, o_{\lt t}) = \mathrm{logsoftmax}(\mathrm{logits}_{t-1})[o_t]$$
 #
 # The *logits* at one position are scores of every possible **next** token. So the logits for the first token of a
 # completion are at the last token of the prompt, and `token_logps` shifts by one. `gather` selects the sampled token.
+# The cell after the function prints the first eight tokens of three completions.
 
 
 # %% tags=["formulas"]
@@ -198,12 +199,9 @@ def token_logps(model, batch):
 with torch.no_grad():
     probabilities = token_logps(policy, batch).exp()
 for place in (0, 1, 3):
-    length = int(batch["completion_mask"][place].sum())
-    words = tokenizer.batch_decode(
-        batch["completion_ids"][place, :length, None]
-    )
+    words = tokenizer.batch_decode(batch["completion_ids"][place, :8, None])
     pairs = zip(words, probabilities[place].tolist())
-    print("  ".join(f"{word!r} {p:.2f}" for word, p in pairs), "\n")
+    print("  ".join(f"{word!r} {p:.2f}" for word, p in pairs))
 
 # %% [markdown]
 # The first token decides the format: `9` has a probability of 0.60, and `<reasoning>` of 0.39. After `95 + 13`, the
@@ -259,7 +257,7 @@ for advantage in (1.0, -1.0):
 # likely. The ratio 0.50 keeps its gradient, because that token moved the wrong way. With an advantage of -1, only the
 # ratio 0.50 has a gradient of 0.
 #
-# The loss of the batch is the mean over its real tokens, where $m$ is the mask. TRL calls this loss `"dapo"`.
+# The loss of the batch is the mean over its real tokens, where `m` is the mask. TRL calls this loss `"dapo"`.
 #
 # $$L = \frac{\sum_{i,t} m_{i,t} \ell_{i,t}}{\sum_{i,t} m_{i,t}}$$
 
@@ -338,9 +336,9 @@ show_reward_and_accuracy(means, evaluated)
 print(compare(evaluated[0], evaluated[run.steps]))
 
 # %% [markdown]
-# The mean reward rose from 0.41 to 2.70, and held-out strict accuracy from 25.0% to 95.5%. After step 15 accuracy stays
-# level, because 97.5% and 95.5% are inside each other's interval. 144 prompts became correct, and 3 became incorrect. The
-# probability of a change at least this large by chance alone is 5.9e-39 (exact McNemar test).
+# The mean reward rose from 0.41 to 2.70, and held-out strict accuracy from 25.0% to 95.5%. After step 15 no
+# change is shown, because 97.5% and 95.5% are inside each other's interval. 144 prompts became correct, and 3 became
+# incorrect. The probability of a change at least this large by chance alone is 5.9e-39 (exact McNemar test).
 #
 # **The loop in plain PyTorch learns without a single line of TRL.**
 
@@ -425,8 +423,8 @@ for name, high in (("by hand:", 0.2), ("with epsilon 0.28:", 0.28)):
 # %% [markdown]
 # ## 9. Appendix: know the variants
 #
-# Each variant changes one line. The course's tests compare every row with TRL. `ref` holds the log-probabilities of a
-# frozen *reference model*.
+# Each variant changes one line. The course's tests compare every row with TRL. `ref` holds the log-probabilities of the
+# frozen reference model ([lesson 04](04_reading_a_run.ipynb)).
 #
 # | name | what changes | in TRL |
 # |---|---|---|
@@ -479,9 +477,9 @@ from grpo_utils import check_exercise
 
 TOKENS = [((1.3, 1.0), False), ((0.7, 1.0), True), ((0.7, -1.0), False)]
 TOKENS += [((1.3, -1.0), True), ((1.1, 2.0), True), ((1.0, 0.0), False)]
-LEARNS = "True for a gradient of 0. Is the token clipped, or its advantage 0?"
-RESTS = "False for a token that learns. Which of both products is smaller?"
-HINTS = [(True, LEARNS), (False, RESTS)]
+ZERO = "That gradient is 0. Is the token clipped, or is its advantage 0?"
+NOT_ZERO = "That gradient is not 0. Which of the two products is smaller?"
+HINTS = [(True, ZERO), (False, NOT_ZERO)]
 print(check_exercise("Exercise 1", learns, TOKENS, HINTS))
 
 # %% [markdown]
@@ -499,7 +497,7 @@ def token_weights(lengths: list[int], kind: str) -> list[float]:
 
 # %% tags=["nbval-check-output"]
 CASES = [(([2, 8], "grpo"), [0.25, 0.06]), (([2, 8], "dapo"), [0.1, 0.1])]
-HINTS = [([0.5, 0.12], "That adds up to 2. How many completions are there?")]
+HINTS = [([0.5, 0.12], "All tokens then weigh 2, not 1. What is missing?")]
 print(check_exercise("Exercise 2", token_weights, CASES, HINTS))
 
 # %% [markdown]
