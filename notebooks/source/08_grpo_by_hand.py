@@ -180,7 +180,7 @@ for reward, advantage, text in columns:
 #
 # The *logits* at one position are scores of every possible **next** token. So the logits for the first token of a
 # completion are at the last token of the prompt, and `token_logps` shifts by one. `gather` selects the sampled token.
-# The cell after the function prints the first eight tokens of three completions.
+# The output below shows eight tokens of three completions.
 
 
 # %% tags=["formulas"]
@@ -218,9 +218,9 @@ for place in (0, 1, 3):
 # $$\rho_t = \frac{\pi_{now}(o_t)}{\pi_{old}(o_t)} = \exp(\log \pi_{now}(o_t) - \log \pi_{old}(o_t))$$
 #
 # A batch is *on-policy* while the policy is still the one that sampled it. Every ratio is then 1. After an update the
-# batch is *off-policy*, and the ratios move. *Clipping* keeps a ratio between 1 - epsilon and 1 + epsilon, and *epsilon*
-# is 0.2 by default. GRPO multiplies both the ratio and the clipped ratio by the advantage and takes the smaller product.
-# The loss has a minus sign, because an optimizer minimizes.
+# batch is *off-policy*, and the ratios move. *Clipping* keeps a ratio within *epsilon* of 1. The default epsilon is 0.2.
+# GRPO multiplies both the ratio and the clipped ratio by the advantage and takes the smaller product. The loss has a
+# minus sign, because an optimizer minimizes.
 #
 # $$\ell_t = -\min(\rho_t A, \mathrm{clip}(\rho_t, 1 - \epsilon, 1 + \epsilon) A)$$
 
@@ -235,7 +235,7 @@ def clipped_loss(logps, old, advantages, low=0.2, high=0.2):
 
 
 # %% [markdown]
-# A token whose gradient is 0 does not learn. So print the gradient for five ratios.
+# A token whose gradient is 0 does not learn.
 
 
 # %% tags=["nbval-check-output"]
@@ -254,8 +254,7 @@ for advantage in (1.0, -1.0):
 
 # %% [markdown]
 # With an advantage of +1, only the ratio 1.50 has a gradient of 0, because that token has already become much more
-# likely. The ratio 0.50 keeps its gradient, because that token moved the wrong way. With an advantage of -1, only the
-# ratio 0.50 has a gradient of 0.
+# likely. The ratio 0.50 keeps its gradient, because that token moved the wrong way. With -1 it is the reverse.
 #
 # The loss of the batch is the mean over its real tokens, where `m` is the mask. TRL calls this loss `"dapo"`.
 #
