@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from ..evaluation.judging import Evaluation
+
 
 def logged(log_history: Sequence[dict], key: str) -> list[float]:
     """The values of one logged metric, in the order of the steps.
@@ -102,6 +104,25 @@ def run_curves(runs: dict[str, Sequence[dict]], keys: Sequence[str]) -> "Figure"
         axes.set(xlabel="step", title=key.removeprefix("completions/"))
     panels[0][0].legend(fontsize="small")
     return figure
+
+
+def show_reward_and_accuracy(means: Sequence[float], evaluated: Mapping[int, "Evaluation"]) -> None:
+    """Display the mean reward of every step next to held-out strict accuracy; ``evaluated`` has the step of each."""
+    figure, (left, right) = new_figure(7, 2.8, columns=2)
+    step_lines(left, {"reward": means})
+    left.set(xlabel="step", ylabel="mean reward of the batch")
+    rates = [evaluation.accuracy for evaluation in evaluated.values()]
+    right.plot(list(evaluated), [rate.value for rate in rates], color=COLORS[1], marker=MARKERS[1])
+    right.fill_between(
+        list(evaluated), *zip(*(rate.interval for rate in rates), strict=True), color=COLORS[1], alpha=0.2
+    )
+    right.set(xlabel="step (band: 95% interval)", ylabel="held-out strict accuracy", ylim=(0, 1.03))
+    right.grid(alpha=0.3)
+    alt = (
+        f"Two line charts over {len(means)} steps. The mean reward goes from {means[0]:.2f} to {means[-1]:.2f}. "
+        f"Held-out strict accuracy goes from {rates[0].value:.1%} to {rates[-1].value:.1%}."
+    )
+    show(figure, alt)
 
 
 def weight_curve(weights: Sequence[Sequence[float]], reward_names: Sequence[str]) -> "Figure":
