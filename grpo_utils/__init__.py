@@ -32,12 +32,12 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .exercises import check_exercise
     from .export.adapters import save_adapter
     from .export.cards import write_card
-    from .export.merging import check_merged, logits, merge_adapter, merge_into_4bit, save_merged
+    from .export.merging import check_merged, logits
     from .export.ollama import ollama_template
     from .export.publishing import push
-    from .export.server import ask_server, served
+    from .export.server import served
     from .lesson import report_run, setup, setup_tiny
-    from .models import load_4bit_base, load_policy, lora_arguments, model_path
+    from .models import load_policy, lora_arguments, model_path
     from .plots import (
         change_chart,
         difference_chart,
