@@ -12,7 +12,7 @@ HOST = "https://github.com/"
 MARKS = {"# {{install}}": False, "# {{install unsloth}}": True}
 FIRST_LINE = re.compile(r'^REPO = ".*"(?=  # "owner/name")')
 
-#: A wheel wins, because whoever uploads one wants it. `_exit_code` is what IPython and Colab set after each %pip.
+#: A wheel wins, because anyone who uploads one wants it. `_exit_code` is what IPython and Colab set after each %pip.
 CELL = f"""\
 REPO = ""  # "owner/name" on GitHub
 import os

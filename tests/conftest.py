@@ -16,7 +16,7 @@ collect_ignore = ["fsdp_on_cpu.py", "tool_agent_rollouts.py"]
 
 prepare_machine(CPU)  # before any test imports torch
 
-# A slow machine is no fault of the code: no time limit for a single example.
+# A slow machine is not a fault of the code, so there is no time limit for a single example.
 settings.register_profile("course", deadline=None)
 settings.load_profile("course")
 

@@ -207,7 +207,7 @@ def test_hostile_completions_raise_nothing_and_cost_little():
 def test_no_comparison_of_expressions_takes_long_in_any_thread(threaded):
     maths.warm_up()
     gc.collect()
-    gc.freeze()  # a pass over all that pytest holds is no cost of an answer
+    gc.freeze()  # a pass over all that pytest holds is not part of the cost of an answer
     slow, pairs = [], list(hostile.expression_pairs(max(200, FUZZED // 15), seed=threaded))
 
     def compare() -> None:

@@ -57,6 +57,6 @@ def test_marks_beside_letters_are_no_damage(text):
 
 
 def test_one_sound_foreign_letter_hides_no_damage():
-    """It did: the text as a whole was no cp1252."""
+    """It did: the text as a whole was not cp1252."""
     report = rows_from([{"question": misread("A café?", "cp1252") + " 日", "answer": "4"}])
     assert "it should be 'A café? 日'" in str(report)

@@ -124,7 +124,7 @@ def test_the_known_log_keys_differ_and_no_other(steps):
 
 
 def test_a_wrong_sign_makes_the_comparison_fail(steps):
-    wrong, trl = steps("t4", wrong_sign=True), steps("")  # a process that fails is no proof, so it is outside
+    wrong, trl = steps("t4", wrong_sign=True), steps("")  # a process that fails proves nothing, so it is outside
     assert wrong["completions"][0] == trl["completions"][0], "before the first update nothing differs"
     with pytest.raises(AssertionError):
         compare(wrong, trl, tolerance=1e-4)

@@ -149,7 +149,7 @@ def test_nothing_of_the_watching_kills_a_training(tmp_path):
         only = dict(functions=[late], reward_weights=[1.0])
         trainer_of(tmp_path / name, callbacks=[watcher], max_steps=13, **only).train()
         said = (tmp_path / name / "health" / "verdicts.txt").read_text()
-        assert said.count("dead_reward: ") == 1  # told in each of the two trainings
+        assert said.count("dead_reward: ") == 1  # reported in each of the two training runs
         samples = (tmp_path / name / "health" / "samples.txt").read_text()
         assert "gold" not in samples and "in form" not in samples  # another form than the course's is not judged
 

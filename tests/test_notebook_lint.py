@@ -7,11 +7,14 @@ import sys
 import nbformat
 import pytest
 from conftest import ROOT
+from lessons import sizes
 
 sys.path.insert(0, str(ROOT / "scripts"))
 from build_notebooks import SOURCES, convert, repository
 
 NAMES = sorted(path.stem for path in SOURCES.glob("*.py"))
+#: What a reader can work through in an hour.
+LIMITS = {"cells": 60, "code lines": 200, "words": 1800, "names": 15}
 #: A path of one machine: of a home, a root, a temporary or a site-packages folder.
 FOLDERS = "home root tmp work Users opt usr var content mnt private Volumes kaggle data".replace(" ", "|")
 MACHINE_PATH = re.compile(rf"(?<![\w.])/(?:{FOLDERS})/|site-packages|\b[A-Z]:\\")
@@ -100,6 +103,28 @@ def test_a_parameter_is_never_bound_again(book):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     ]
     assert not names & set(assigned)
+
+
+def test_it_keeps_the_limits_of_a_lesson(book):
+    counted = sizes(book)
+    assert {what: number for what, number in counted.items() if number > LIMITS[what]} == {}, counted
+
+
+def test_the_setup_is_one_call_and_the_install_cell_is_short(book):
+    cells = code(book)
+    place = cells.index(tagged(book, "parameters")[0])
+    assert re.search(r"^run = setup(_tiny)?\(", cells[place + 1].source, re.MULTILINE)
+    [install] = [cell for cell in cells if "%pip" in cell.source]
+    assert len(install.source.splitlines()) <= 12
+
+
+def test_each_section_ends_in_one_bold_sentence_and_the_lesson_has_a_cheat_sheet(book):
+    sections = re.split(
+        r"^## ", "\n".join(c.source for c in book.cells if c.cell_type == "markdown"), flags=re.MULTILINE
+    )
+    taught = [section for section in sections[1:] if not re.match(r"(\d+\. )?(Set up|Exercises|Solutions)", section)]
+    assert [s.splitlines()[0] for s in taught if not re.search(r"^\*\*[A-Z`][^\n]*\S\*\*", s, re.MULTILINE)] == []
+    assert sum("Cheat sheet" in section.splitlines()[0] for section in taught) == 1
 
 
 def test_some_cells_are_compared_by_nbval(book):

@@ -1,4 +1,4 @@
-"""Preflight: wrong configurations are refused in seconds with the mend, right ones pass, and TRL agrees."""
+"""Preflight: wrong configurations are refused in seconds with the fix, right ones pass, and TRL agrees."""
 
 import re
 from dataclasses import replace
@@ -73,7 +73,7 @@ def on(gpu, **arguments):
     return {"arguments": given, "gpu": gpu, "profile": None, "lora_rank": 16, "load_in_4bit": True, "dtype": None}
 
 
-#: What is changed in the sound run, the code of the error, and a piece of the mend.
+#: What is changed in the sound run, the code of the error, and a piece of the fix.
 WRONG = {
     "a misspelled argument": ({"arguments": {"learnign_rate": 1e-3}}, "unknown_argument", "mean 'learning_rate'"),
     "a removed argument": ({"arguments": {"max_prompt_length": 96}}, "unknown_argument", "drop_long_prompts(rows"),
@@ -219,18 +219,18 @@ def prepared(changes):
 ALSO = {"no_prompt": {"leak"}}
 
 
-@pytest.mark.parametrize(("changes", "code", "mend"), WRONG.values(), ids=WRONG)
-def test_a_wrong_configuration_is_refused_with_the_fix(changes, code, mend):
+@pytest.mark.parametrize(("changes", "code", "fix"), WRONG.values(), ids=WRONG)
+def test_a_wrong_configuration_is_refused_with_the_fix(changes, code, fix):
     tokenizer, changes = prepared(changes)
     report = check(tokenizer, **changes, lab=code == "reward_broken")
     assert not report.ok and code in report.codes, str(report)
     assert {finding.code for finding in report.errors} - ALSO.get(code, set()) == {code}, str(report)
     with pytest.raises(CourseError) as error:
         report.stop_on_errors()
-    assert mend in str(error.value), str(report)
+    assert fix in str(error.value), str(report)
 
 
-#: Settings that run and deserve a word: the code and a piece of the mend.
+#: Settings that run and deserve a word: the code and a piece of the fix.
 DOUBTFUL = {
     "max_steps=0": ({"arguments": {"max_steps": 0}}, "steps_ignored", "max_steps=1"),
     "a high rate": ({"arguments": {"learning_rate": 0.05}}, "learning_rate", "1e-5 for an adapter"),
@@ -255,12 +255,12 @@ DOUBTFUL = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("changes", "code", "mend"), DOUBTFUL.values(), ids=DOUBTFUL)
-def test_a_doubtful_configuration_is_a_warning(changes, code, mend):
+@pytest.mark.parametrize(("changes", "code", "fix"), DOUBTFUL.values(), ids=DOUBTFUL)
+def test_a_doubtful_configuration_is_a_warning(changes, code, fix):
     tokenizer, changes = prepared(changes)
     report = check(tokenizer, **changes)
     assert report.ok and report.codes == {code}, str(report)
-    assert mend in str(report)
+    assert fix in str(report)
     report.stop_on_errors()
 
 

@@ -277,8 +277,8 @@ def test_the_mend_for_a_batch_on_three_processes_mends():
     arguments = {"per_device_train_batch_size": 4, "num_generations": 8}
     report = check(arguments=arguments, processes=3)
     assert "num_generations here: 2, 3, 4, 6, 12." in str(report) and "per_device_train_batch_size=8, or" in str(report)
-    for mended in ({"num_generations": 6}, {"per_device_train_batch_size": 8}):
-        assert check(arguments={**arguments, **mended}, processes=3).ok
+    for fixed in ({"num_generations": 6}, {"per_device_train_batch_size": 8}):
+        assert check(arguments={**arguments, **fixed}, processes=3).ok
 
 
 def test_names_in_a_file_that_are_none_are_findings(tmp_path):

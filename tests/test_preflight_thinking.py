@@ -63,7 +63,7 @@ def trl_think(completions, **kwargs):
 
 
 def both_forms(completions, **kwargs):
-    """Pays thinking that ends and is followed by something, whoever has opened it."""
+    """Pays thinking that ends and is followed by something, no matter who opened it."""
     texts = [c if isinstance(c, str) else c[0]["content"] or "" for c in completions]
     halves = [text.removeprefix("<think>").partition("</think>") for text in texts]
     return [1.0 if thought.strip() and end and said.strip() else 0.0 for thought, end, said in halves]

@@ -218,7 +218,7 @@ def element_faults(element: dict) -> list[str]:
     allowed = {"type", "attributes"} | (set() if kind == "markdown" else {"id", "validations"})
     found = ["unknown key"] * bool(element.keys() - allowed)
     found += ["unknown attribute"] * bool(element["attributes"].keys() - ATTRIBUTES[kind])
-    found += ["required is no truth value"] * (
+    found += ["required is not true or false"] * (
         element.get("validations", {}).get("required", True) not in (True, False)
     )
     if kind == "dropdown":

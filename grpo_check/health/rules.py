@@ -391,7 +391,7 @@ IN_TIME = (mode_collapse, no_eos, all_truncated, dead_reward, no_gradient, satur
 IN_TIME += (shrinking_completions, growing_completions, reward_hacking_suspected, format_ignored, no_learning)
 IN_TIME += (slow_steps,)
 
-#: Findings that are no alarm yet, as long as this holds.
+#: Findings that are not alarming yet, as long as this holds.
 NOT_YET: dict[str, Callable[[Log], bool]] = {
     "all_truncated": may_recover,
     "dead_reward": dead_may_come,

@@ -150,7 +150,7 @@ CODES = {
     "healthy": ("nothing wrong is seen", "", "evaluate on held-out prompts: a log proves nothing"),
 }
 
-#: Codes that say what changed and not that anything is wrong, and all that are no alarm.
+#: Codes that say what changed and not that anything is wrong, and all that need no action.
 NOTES = ("shrinking_completions", "growing_completions")
 QUIET = ("healthy", "too_short", "saturated", *NOTES)
 #: What a verdict explains is not reported with it.

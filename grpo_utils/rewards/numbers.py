@@ -193,7 +193,7 @@ def _number(found: re.Match, after: str, money: frozenset[str]) -> Number | None
 PERCENT = re.compile(r"[\s-]*(?:per\s?cent|pct)\b", re.IGNORECASE)
 SCALES = {"hundred": 100, "thousand": 1000, "k": 1000, "K": 1000, "dozen": 12}
 SCALES |= {"million": 10**6, "M": 10**6, "billion": 10**9, "bn": 10**9, "B": 10**9, "trillion": 10**12}
-#: Behind an amount of money "m" is no meter.
+#: After an amount of money, "m" means million, not meter.
 MILLIONS = re.compile(r"m\b|\s[bBmMtT]\b|\s?(?:mm|MM)\b")
 SCALE = re.compile(r"[\s-]*([^\W\d_]+)")
 
