@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .exercises import check_exercise
     from .export.adapters import save_adapter
     from .export.cards import write_card
-    from .export.merging import check_merged, logits
+    from .export.merging import check_merged
     from .export.ollama import ollama_template
     from .export.publishing import push
     from .export.server import served
@@ -40,13 +40,13 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .models import load_policy, lora_arguments, model_path
     from .plots import (
         change_chart,
-        difference_chart,
         logged,
         pass_at_k_curve,
         reward_and_truth,
         reward_curve,
         run_curves,
         show,
+        show_differences,
         show_learning,
         weight_curve,
     )
