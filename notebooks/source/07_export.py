@@ -8,17 +8,17 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
+# | Run All | about 1 minute ([measured](../docs/results.md)) | never run |
 # | memory | 1.4 GB ([measured](../docs/results.md)) | |
-# | model | 0.46 million parameters, ships with the course | the same, because this lesson trains on the CPU |
+# | model | 0.46 million parameters, included | the same, because this lesson trains on the CPU |
 #
-# **The numbers in the text** are from the stored CPU run, seed 0. Other seeds and machines give others.
+# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 #
 # The mistakes of an export raise no error. If the adapter was never loaded, or merged into the wrong weights, the model
 # still runs and answers badly. So every step below ends with a check.
 #
-# On Colab and Kaggle, the next cell installs the course (never run there so far). On Kaggle, turn on *Internet* in the
-# settings first. Elsewhere the cell does nothing.
+# On Colab and Kaggle, the next cell installs the course. (We have not run it there yet.) On Kaggle, first turn on
+# *Internet* in the settings. Elsewhere, the cell does nothing.
 
 # %%
 # {{install}}
@@ -26,8 +26,8 @@
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson trains on the CPU on all
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
-STEPS: int = 0  # optimizer steps; 0: the lesson's 30
-SEED: int = 0  # everything random follows from it
+STEPS: int = 0  # optimizer steps; 0 = the lesson's 30
+SEED: int = 0  # seeds all randomness
 OUTPUT_DIR: str = "outputs/export"  # adapter, merged model, card, report
 
 # %%
