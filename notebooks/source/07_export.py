@@ -14,8 +14,8 @@
 #
 # **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 #
-# The mistakes of an export raise no error. If the adapter was never loaded, or merged into the wrong weights, the model
-# still runs and answers badly. So every step below ends with a check.
+# The mistakes of an export raise no error. If the adapter was merged into the wrong weights, the model still runs and
+# answers badly. So every step below ends with a check.
 #
 # On Colab and Kaggle, the next cell installs the course. (We have not run it there yet.) On Kaggle, first turn on
 # *Internet* in the settings. Elsewhere, the cell does nothing.
@@ -67,8 +67,7 @@ def load_in_4_bits():
 
 # %% [markdown]
 # The loop turns off a fast path of bitsandbytes that gives wrong gradients on some CPUs. Now add the adapter and
-# evaluate the policy. `evaluate` generates a sampled and a greedy answer to each held-out prompt. Strict accuracy is
-# the share of sampled answers that are correct and correctly formatted.
+# evaluate the policy on the held-out prompts.
 
 # %%
 from peft import LoraConfig, PeftModel, get_peft_model
@@ -79,7 +78,7 @@ lora = LoraConfig(
     r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"
 )
 tokenizer = AutoTokenizer.from_pretrained(run.path)
-torch.manual_seed(SEED)  # the adapter starts with random numbers
+torch.manual_seed(SEED)  # for the adapter's random numbers
 policy = get_peft_model(load_in_4_bits(), lora)
 decoding = dict(max_new_tokens=32, temperature=1.0, seed=SEED)
 before = evaluate(policy, tokenizer, test_rows, **decoding)
@@ -121,16 +120,16 @@ after = evaluate(policy, tokenizer, test_rows, **decoding)
 print("strict accuracy after:", after.accuracy)
 
 # %% [markdown]
-# The share of correct and correctly formatted answers rose from 50 to 199 of 200.
+# Strict accuracy is the share of answers that are correct and correctly formatted. It rose from 50 to 199 of 200.
 #
 # **The policy consists of a base in 4 bits and an adapter in fp32.**
 
 # %% [markdown]
 # ## 2. Save the adapter
 #
-# PEFT's `save_pretrained` records where the base was loaded from. Here this is a folder of your machine, which nobody
-# else has. So `save_adapter` calls `save_pretrained`, replaces the folder by the base's public name, and saves the
-# tokenizer with its chat template.
+# PEFT's `save_pretrained` records the folder of your machine that the base was loaded from, which nobody else has. So
+# `save_adapter` calls `save_pretrained`, replaces the folder by the base's public name, and saves the tokenizer with its
+# chat template.
 
 # %%
 from grpo_utils import save_adapter
@@ -144,7 +143,7 @@ for file in sorted(adapter.iterdir()):
 # token, with those of the policy in memory. `apart` returns the largest difference over all held-out prompts.
 
 
-# %%
+# %% tags=["nbval-check-output"]
 def encode(prompts):
     """Prompts in the chat template, as one batch of token numbers."""
     how = dict(add_generation_prompt=True, padding=True, return_dict=True)
@@ -171,7 +170,7 @@ print("largest difference of a logit:", apart(policy.eval(), reloaded))
 # %% [markdown]
 # ## 3. Merge one matrix by hand
 #
-# An adapter needs PEFT and its base wherever it goes. *Merging* adds the adapter to the weights of the base, so that
+# An adapter needs PEFT and its base. *Merging* adds the adapter to the weights of the base, so that
 # one plain model remains. For each adapted matrix $W$, the adapter holds two small matrices $A$ and $B$. The merged
 # matrix is
 #
@@ -185,7 +184,8 @@ from grpo_utils import diagram
 diagram("lora")
 
 # %% [markdown]
-# Load the base **unquantized**, put the adapter on it, and compute the formula for one matrix:
+# The figure shows a larger model. Here $W$ has 128 rows and columns. Load the base **unquantized**, put the adapter on
+# it, and compute the formula for one matrix:
 
 # %%
 base = AutoModelForCausalLM.from_pretrained(run.path, dtype=torch.float32)
@@ -232,12 +232,13 @@ print(f"largest difference of a logit: {apart(merged, released):.1e}")
 print("chat template saved:", bool(tokenizer.chat_template))
 
 # %% [markdown]
-# The reloaded model gives the same logits up to rounding, needs no PEFT, and has the chat template of the training run.
+# The reloaded model gives the same logits up to rounding, and has the chat template of the training run. Save a large
+# model with `merged.to(torch.bfloat16)`, which halves the file.
 #
 # **Check the folder that you release, not the model in memory.**
 
 # %% [markdown]
-# ## 5. See why you do not merge into 4 bits
+# ## 5. See what a merge into 4 bits changes
 #
 # The policy in memory has a 4-bit base. Merging the adapter into that base looks simpler, but the sum must be rounded
 # to 16 levels again.
@@ -282,8 +283,8 @@ show_differences(
 )
 
 # %% [markdown]
-# The scale is logarithmic. The merge into 4 bits moved a logit of the policy by 1.2. The fp32 merge is only 0.33 away
-# from the policy, a difference that comes from its unquantized base. Do the answers get worse?
+# The merge into 4 bits moved a logit of the policy by 1.2, which changes the odds of a token by a factor of 3. The fp32
+# merge is only 0.33 away, because of its unquantized base. Do the answers get worse?
 
 # %%
 results = {}
@@ -295,9 +296,9 @@ for name, model in (("fp32 merge", released), ("4-bit merge", in_4_bits)):
     print(f"  McNemar's test: p = {compare(after, results[name]).p_value:.2f}")
 
 # %% [markdown]
-# The 4-bit merge gave 5 answers that differ from the policy's, and lost 2 of its 199 correct ones. The fp32 merge gave
-# 3 and lost 1. On this easy task chance alone explains such losses, as McNemar's test of lesson 03 says. The rounding
-# is the same on a harder task, where nobody has measured its cost here.
+# The 4-bit merge changed 5 of the policy's 200 answers and lost 2 of the 199 correct ones. The fp32 merge changed 3 and
+# lost 1. McNemar's test says that chance alone explains such small losses. This lesson does not measure a harder task,
+# where the same rounding can cost more.
 #
 # **Merge in fp32 into the unquantized base, evaluate the result, and round it afterwards if you must.**
 
@@ -305,7 +306,7 @@ for name, model in (("fp32 merge", released), ("4-bit merge", in_4_bits)):
 # ## 6. Ask the merged model
 #
 # For one question, `pipeline` applies the chat template and returns the messages with the answer at the end. The
-# question includes the system prompt of the training.
+# messages include the system prompt.
 
 # %%
 from transformers import logging, pipeline
@@ -317,8 +318,7 @@ answer = chat(prompts[1], **greedily)[0]["generated_text"][-1]["content"]
 print(prompts[1][-1]["content"], answer)
 
 # %% [markdown]
-# `do_sample=False` is greedy decoding. Write it out, because a model can bring other defaults in its
-# `generation_config.json`.
+# Write out `do_sample=False`, greedy decoding, because a `generation_config.json` can hold other defaults.
 #
 # For many questions, call `generate` on a batch. Shorter prompts get *padding*, filler tokens that bring them to the
 # length of the longest. The model continues from the last position, so padding belongs on the left.
@@ -343,8 +343,8 @@ for side in ("right", "left"):
 # %% [markdown]
 # ## 7. Describe the model and upload it
 #
-# After a year nobody remembers which base and which rewards a model had. `report_run` prints the tables of lesson 03
-# and writes every number and setting to `report.json`.
+# After a year nobody remembers the base and the rewards of a model. `report_run` prints the tables of lesson 03 and
+# writes every number and setting to `report.json`.
 
 # %%
 import json
@@ -361,24 +361,24 @@ print("\nkeys of config:", *report["config"])
 # `config` holds what you need to repeat the run, such as the system prompt, the rewards and all training arguments.
 # `merged_p_value` compares the base with the *merged* model, because you release this model.
 #
-# A *model card* is the README of a model on the Hub. `write_card` makes it from the report alone, and `push` lists what
-# an upload would contain.
+# A *model card* is the README of a model, with a header for the Hub. `write_card` makes it from the report alone, and
+# `push` lists what an upload would contain.
 
 # %%
 from grpo_utils import push, write_card
 
 card = write_card(run.folder / "merged", report)
-print(card.read_text().partition("## Before and after")[2])
+print(card.read_text().partition("## Training")[0])
 for name, size in push(run.folder / "merged", "you/tiny-grpo").items():
     print(f"{name}: {size:,} bytes")
 
 # %% [markdown]
-# The card says "no improvement shown" if the report does. It leaves the license to you, because it depends on the
-# base's.
+# The rest of the card lists the rewards, settings and results. If the report shows no improvement, the card says so. You
+# choose the license, which depends on the base.
 #
-# `push` takes only the files of a model and refuses texts that contain a path of your machine or a token. With
-# `dry_run=False` it uploads them to a private repository. The libraries' own calls upload without these checks. They
-# need a token and were never run here:
+# `push` takes only the files of a model and refuses a file with a path of your machine or a token. With `dry_run=False`
+# it uploads them to a private repository. The libraries' own calls upload without these checks. They need a token and
+# were never run here:
 #
 # ```python
 # from huggingface_hub import ModelCard
@@ -411,8 +411,8 @@ print("server:  ", reply.json()["choices"][0]["message"]["content"])
 print("pipeline:", answer)
 
 # %% [markdown]
-# The server gives the answer of `pipeline`. For many users there is *vLLM*, a server for GPUs. The second of these
-# commands loads the adapter without a merge (both were never run here):
+# The server gives the answer of `pipeline`. Type `transformers serve outputs/export/merged` to start it yourself. For
+# many users there is *vLLM*, a server for GPUs. Its second command loads the adapter without a merge (never run here):
 #
 # ```
 # vllm serve outputs/export/merged --served-model-name tiny-grpo
@@ -454,7 +454,6 @@ PARAMETER temperature 0''')
 # | save the adapter | does a fresh load give the policy's logits? | save again before the session ends |
 # | merge | which base, and which precision? | take the unquantized base, in fp32 |
 # | compare logits | do they differ by less than 0.001? | release the adapter with its base |
-# | save in 16 bits | is it a Gemma 3, which overflows fp16? | save it in bf16 |
 # | reload | is there a chat template in the folder? | save the tokenizer next to the model |
 # | evaluate | is the merged model as accurate as the policy? | read the answers that changed |
 # | ask a batch | is the padding on the left? | set `tokenizer.padding_side = "left"` |
@@ -462,8 +461,7 @@ PARAMETER temperature 0''')
 # | upload | does the list hold a private file? | take the file out of the folder |
 # | serve | does the server answer like `pipeline`? | set `temperature` to 0, send the system prompt |
 #
-# `check_merged` of lesson 03 compares, reloads and evaluates in a fresh process. Use it after Unsloth has trained on a
-# GPU.
+# After Unsloth has trained on a GPU, use `check_merged` of lesson 03, which does these checks in a new process.
 #
 # **This lesson ran all steps on a CPU except the real upload, vLLM, llama.cpp and Ollama, which were never run.**
 
@@ -494,8 +492,8 @@ print(check_exercise("Exercise 1", diagnose, FAULTS, HINTS))
 # **Exercise 2.** Write `gigabytes`, which returns the size of a base with `parameters` of so many `bits`, and of an
 # adapter with `adapter` parameters in 16 bits. A gigabyte is 10⁹ bytes.
 #
-# **Try both before you unfold the solutions below.** Next, [lesson 08](08_grpo_by_hand.ipynb) computes every number of
-# the trainer by hand. The papers behind this lesson are *LoRA* (arXiv 2106.09685) and *QLoRA* (arXiv 2305.14314).
+# **Try both before you unfold the solutions.** Next, [lesson 08](08_grpo_by_hand.ipynb) computes GRPO by hand. The
+# papers behind this lesson are *LoRA* (arXiv 2106.09685) and *QLoRA* (arXiv 2305.14314).
 
 
 # %%
