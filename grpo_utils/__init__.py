@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .export.publishing import push
     from .export.server import served
     from .lesson import report_run, setup, setup_tiny
-    from .models import load_policy, lora_arguments, model_path
+    from .models import load_policy, model_path
     from .plots import (
         change_chart,
         diagram,
@@ -68,9 +68,9 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         weighted_sum,
     )
     from .run.folder import checkpoint_problem, newest_checkpoint
-    from .run.measuring import encode_prompts, generate, mcnemar_p_value, p_text, versions, write_report
+    from .run.measuring import generate, mcnemar_p_value, p_text
     from .run.policy import keep_trainable_fp32
-    from .runs import reward_settings, seconds_since_start, start_run
+    from .runs import start_run
     from .stages import Stage, check_stages, run_stages
 
 __version__ = "0.1.0"

@@ -8,7 +8,7 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | Run All | about 1 minute ([measured](../docs/results.md)) | never run |
+# | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
 # | memory | 1.4 GB ([measured](../docs/results.md)) | |
 # | model | 0.46 million parameters, included | the same, because this lesson trains on the CPU |
 #
@@ -26,7 +26,7 @@
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson trains on the CPU on all
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
-STEPS: int = 0  # optimizer steps; 0 = the lesson's 30
+STEPS: int = 0  # optimizer steps; 0: the lesson's 30
 SEED: int = 0  # seeds all randomness
 OUTPUT_DIR: str = "outputs/export"  # adapter, merged model, card, report
 
