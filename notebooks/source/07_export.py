@@ -51,7 +51,7 @@ from transformers import BitsAndBytesConfig
 
 FOUR_BITS = BitsAndBytesConfig(
     load_in_4bit=True,
-    bnb_4bit_quant_type="nf4",  # levels placed for normally spread weights
+    bnb_4bit_quant_type="nf4",  # levels for normally distributed weights
     bnb_4bit_use_double_quant=True,  # the scales take 8 bits, not 32
 )
 
@@ -171,7 +171,7 @@ print("largest difference of a logit:", apart(policy.eval(), reloaded))
 # ## 3. Merge one matrix by hand
 #
 # An adapter needs PEFT and its base. *Merging* adds the adapter to the weights of the base, so that
-# one plain model remains. For each adapted matrix $W$, the adapter holds two small matrices $A$ and $B$. The merged
+# one plain model remains. For each adapted matrix `W`, the adapter holds two small matrices `A` and `B`. The merged
 # matrix is
 #
 # $$W' = W + \frac{\alpha}{r} B A$$
@@ -184,7 +184,7 @@ from grpo_utils import diagram
 diagram("lora")
 
 # %% [markdown]
-# The figure shows a larger model. Here $W$ has 128 rows and columns. Load the base **unquantized**, put the adapter on
+# The figure shows a larger model. Here `W` has 128 rows and columns. Load the base **unquantized**, put the adapter on
 # it, and compute the formula for one matrix:
 
 # %%
@@ -258,7 +258,7 @@ def matrix_of(model):
 
 
 base_4bit = load_in_4_bits()
-exact = matrix_of(base_4bit) + change
+exact = matrix_of(base_4bit) + change  # the sum before it is rounded
 with warnings.catch_warnings(record=True) as caught:
     policy_again = PeftModel.from_pretrained(base_4bit, adapter).eval()
     in_4_bits = policy_again.merge_and_unload()
@@ -297,7 +297,7 @@ for name, model in (("fp32 merge", released), ("4-bit merge", in_4_bits)):
 
 # %% [markdown]
 # The 4-bit merge changed 5 of the policy's 200 answers and lost 2 of the 199 correct ones. The fp32 merge changed 3 and
-# lost 1. McNemar's test says that chance alone explains such small losses. This lesson does not measure a harder task,
+# lost 1. McNemar's test says that chance alone can explain such small losses. This lesson does not measure a harder task,
 # where the same rounding can cost more.
 #
 # **Merge in fp32 into the unquantized base, evaluate the result, and round it afterwards if you must.**
@@ -412,7 +412,8 @@ print("pipeline:", answer)
 
 # %% [markdown]
 # The server gives the answer of `pipeline`. Type `transformers serve outputs/export/merged` to start it yourself. For
-# many users there is *vLLM*, a server for GPUs. Its second command loads the adapter without a merge (never run here):
+# many users there is *vLLM*, a server for GPUs. The second command below loads the adapter without a merge. (Both were
+# never run here.)
 #
 # ```
 # vllm serve outputs/export/merged --served-model-name tiny-grpo
@@ -430,7 +431,7 @@ print("pipeline:", answer)
 # ```
 #
 # The `Modelfile` needs the chat template in the template language of Go. `ollama_template` renders a conversation with
-# the tokenizer and reads the template off the result:
+# the tokenizer and reads the template off the result.
 
 # %%
 from grpo_utils import ollama_template
@@ -484,8 +485,8 @@ from grpo_utils import check_exercise
 FAULTS = [((4e-6, 9.5), "adapter missing"), ((9.5, 4e-6), "template lost")]
 FAULTS += [((12.4, 14.1), "wrong base"), ((0.4, 9.3), "wrong base")]
 HINTS = [("wrong base", "One difference is below 0.001. Which models agree?")]
-HINTS += [("adapter missing", "Without the adapter, it would equal the base.")]
-HINTS += [("template lost", "The template does not change the weights.")]
+HINTS += [("adapter missing", "Then from_base would be 0. Is it?")]
+HINTS += [("template lost", "Then from_merge would be 0. Is it?")]
 print(check_exercise("Exercise 1", diagnose, FAULTS, HINTS))
 
 # %% [markdown]
