@@ -123,7 +123,9 @@ def test_the_text_says_what_the_stored_differences_say():
 
 
 def test_the_text_says_what_the_chart_says():
-    alts = [o.data["text/plain"] for cell in BOOK.cells for o in cell.get("outputs", []) if "image/png" in o.data]
+    alts = [
+        o.data["text/plain"] for cell in BOOK.cells for o in cell.get("outputs", []) if "image/png" in o.get("data", {})
+    ]
     exact, fp32, four_bits = re.search(r"adapter: (\S+); .*policy: (\S+); .*policy: (\S+)\.$", alts[-1]).groups()
     assert float(exact) < 1e-4 and f"only {fp32} away" in TEXT and f"a logit of the policy by {four_bits}," in TEXT
     assert "by a factor of 3." in TEXT and round(math.exp(float(four_bits))) == 3
