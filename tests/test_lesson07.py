@@ -59,16 +59,20 @@ def test_the_report_keeps_the_contract(run):
     assert report["merged_p_value"] < 0.05
 
 
+#: What the lesson leaves at TRL's own values, which change nothing here: no checkpoints, no evaluation by the trainer,
+#: no mixture of experts, and an upper epsilon that is the lower one.
+LEFT_OUT = {"epsilon_high", "logging_nan_inf_filter", "per_device_eval_batch_size", "router_aux_loss_coef"}
+LEFT_OUT |= {"save_steps", "save_total_limit", "report_to"}
+
+
 def test_the_arguments_written_out_in_the_lesson_are_those_of_the_profile(run):
     config = report_in(run)["config"]
-    wanted = training_arguments(CPU, reward_weights=[2.0, 0.5, 0.5], output_dir="outputs/export/checkpoints")
-    wanted |= dict(max_steps=30, logging_nan_inf_filter=True, save_steps=500, save_total_limit=None)  # TRL's defaults
-    wanted.pop("report_to")  # transformers keeps "none" as an empty list
-    arguments = config["training_arguments"]
-    assert {name: (arguments[name], value) for name, value in wanted.items() if arguments[name] != value} == {}
+    own = dict(reward_weights=[2.0, 0.5, 0.5], output_dir="outputs/export/checkpoints", max_steps=30)
+    arguments, wanted = config["training_arguments"], training_arguments(CPU, **own)
+    assert {name for name, value in wanted.items() if arguments[name] != value} == LEFT_OUT
     adapter = json.loads((run / "adapter" / "adapter_config.json").read_text())
     assert (adapter["r"], adapter["lora_alpha"]) == (config["lora"]["r"], config["lora"]["lora_alpha"])
-    assert set(adapter["target_modules"]) == set(config["lora"]["target_modules"])
+    assert {name.split(".")[-1] for name in adapter["target_modules"]} == set(config["lora"]["target_modules"])
 
 
 def test_the_card_says_what_the_report_says(run):
