@@ -26,21 +26,21 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .exercises import check_exercise
     from .export.adapters import save_adapter
     from .export.cards import write_card
-    from .export.merging import check_merged, logits, merge_adapter, merge_into_4bit, save_merged
+    from .export.merging import check_merged
     from .export.ollama import ollama_template
     from .export.publishing import push
-    from .export.server import ask_server, served
+    from .export.server import served
     from .lesson import report_run, setup, setup_tiny
-    from .models import load_4bit_base, load_policy, lora_arguments, model_path
+    from .models import load_policy, model_path
     from .plots import (
         diagram,
-        difference_chart,
         logged,
         reward_and_truth,
         reward_curve,
         run_curves,
         show,
         show_changes,
+        show_differences,
         show_learning,
         show_pass_at_k,
         show_reward_and_truth,
@@ -63,9 +63,9 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         weighted_sum,
     )
     from .run.folder import checkpoint_problem, newest_checkpoint
-    from .run.measuring import encode_prompts, generate, versions, write_report
+    from .run.measuring import encode_prompts, generate, mcnemar_p_value, p_text, versions, write_report
     from .run.policy import keep_trainable_fp32
-    from .runs import reward_settings, seconds_since_start, start_run
+    from .runs import start_run
     from .stages import Stage, check_stages, run_stages
 
 __version__ = "0.1.0"

@@ -2,7 +2,7 @@
 
 from .base import COLORS, MARKERS, show
 from .diagrams import diagram, draw_diagram
-from .rates import difference_chart, length_histogram, pass_rate_bars, show_changes, show_pass_at_k
+from .rates import length_histogram, pass_rate_bars, show_changes, show_differences, show_pass_at_k
 from .runs import (
     logged,
     reward_and_truth,
