@@ -258,7 +258,7 @@ samples = (run.folder / "wild/health/samples.txt").read_text()
 print(*samples.splitlines()[:4], sep="\n")
 
 # %% [markdown]
-# At step 3 the reward is 0 and completions run to the limit of 32 tokens. Entropy climbs from 0.11 to 4.50 nats. (Choosing
+# The reward falls to 0 within three steps, and completions run to the limit of 32 tokens. Entropy climbs from 0.11 to 4.50 nats. (Choosing
 # among all 512 tokens at random would give 6.24.) This is *mode collapse*: the policy gives every prompt the same answer
 # or, as in these held-out samples, noise.
 #
@@ -275,10 +275,13 @@ print(*samples.splitlines()[:4], sep="\n")
 # other waits for a token that the model never writes. Which one is A?
 
 # %%
+import transformers
+
 own = BASE | dict(max_completion_length=8)
 short = train(GRPOConfig(output_dir=f"{run.folder}/a", **own))
 base, tokenizer = load_policy(run.model, **HOW)
 config = GRPOConfig(output_dir=f"{run.folder}/b", **BASE)
+transformers.logging.set_verbosity_error()  # no warning about this EOS
 endless = train(config, end=tokenizer.pad_token)
 KEYS = ["completions/clipped_ratio", "completions/mean_length", "reward"]
 show_runs({"healthy": healthy, "A": short, "B": endless}, KEYS)
