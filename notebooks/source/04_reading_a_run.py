@@ -9,20 +9,20 @@
 # |---|---|---|
 # | time for Run All | about 3 minutes ([measured](../docs/results.md)) | never run |
 # | memory | 1.3 GB ([measured](../docs/results.md)) | |
-# | model | 0.46 million parameters, ships with the course | the same: it trains on the CPU |
+# | model | 0.46 million parameters, included | the same, on the CPU |
 #
 # A failing run rarely stops with an error. This lesson breaks six small training runs on purpose, plots each next to a
 # healthy run over the same steps, and fixes it. **Guess first:** cover everything below a figure, and name the fault
 # from the curves alone.
 #
-# **The numbers in the text** are from the stored CPU run, seed 0. Other seeds and machines give others.
+# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 
 # %% [markdown]
 # ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course and missing packages (a few minutes; never run there so far).
-# On Kaggle, turn on *Internet* in the settings first. Elsewhere it does nothing. `setup_tiny` then checks the settings
-# and makes a folder for logs and samples.
+# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle,
+# first turn on *Internet* in the settings. Elsewhere, the cell does nothing. `setup_tiny` checks the settings and
+# creates a folder.
 
 # %%
 # {{install}}
@@ -30,8 +30,8 @@
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson always trains on the CPU
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
-STEPS: int = 0  # optimizer steps of each run; 0: the lesson's 20
-SEED: int = 0  # everything random follows from it
+STEPS: int = 0  # optimizer steps of each run; 0 = the lesson's 20
+SEED: int = 0  # seeds all randomness
 
 # %%
 from grpo_utils import setup_tiny
@@ -187,7 +187,7 @@ print(diagnose(dead)[0])
 # always 0. A reward that gives every completion the same score is a *dead reward*.
 #
 # The pattern demands line breaks around the tags, and the policy writes none. The fix is a pattern for the format in
-# the prompt. With `re.DOTALL`, the dot also matches line breaks.
+# the prompt.
 
 # %%
 FORMAT = r"<reasoning>.*?</reasoning>\s*<answer>.*?</answer>"
@@ -263,8 +263,8 @@ print(*samples.splitlines()[:4], sep="\n")
 # or, as in these held-out samples, noise.
 #
 # Tied groups and truncated completions are symptoms. `diagnose` reports only the cause: the learning rate is 25 times
-# too high. Noise earns no reward, so the policy cannot recover. Go back to a good adapter and divide the learning rate
-# by ten or more. The healthy run has the lower rate.
+# too high. Noise earns no reward, so the policy cannot recover. Go back to a *checkpoint*, a saved copy of the run, and
+# divide the learning rate by ten or more. The healthy run has the lower rate.
 #
 # **When the reward falls to 0 and entropy jumps, stop the run.**
 
@@ -385,7 +385,7 @@ print("dropped, but solvable:", sum(map(bool, solved)), "of", len(lost))
 # %% [markdown]
 # ## 10. Find the cause with a flow chart
 #
-# The chart asks this lesson's questions, causes before symptoms.
+# Ask these questions of the first twenty steps, in this order. Each yes leads to a fix.
 #
 # **Find the cause before you change a setting.**
 
@@ -422,24 +422,24 @@ diagram("failures")
 # %% [markdown]
 # ## 13. Exercises
 #
-# **Exercise 1.** `rewards` holds the scores of several groups, one group after the other. Write
-# `share_tied(rewards, num_generations)`, which computes `frac_reward_zero_std`.
+# **Exercise 1.** Write `is_truncated(log)`. It returns `True` if `completions/clipped_ratio` is at least 0.9 on average
+# over the last five entries that have it.
 
 
 # %%
-def share_tied(rewards: list[float], num_generations: int) -> float | None:
-    """Your answer: the share of tied groups."""
-    return None
+def is_truncated(log: list[dict]) -> bool:
+    """Your answer: True or False."""
 
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import check_exercise
 
-GROUPS = [(([3.0, 3.0, 1.0, 1.0, 2.0, 0.0, 2.0, 0.0], 2), 0.5)]
-GROUPS += [(([3.0, 1.0, 3.0, 1.0], 2), 0.0)]
-HINTS = [(2, "That is a count. How many groups are there?")]
-HINTS += [(0.0, "You compared all scores. Which scores form a group?")]
-print(check_exercise("Exercise 1", share_tied, GROUPS, HINTS))
+SHARES = [0.0, 0.0, 0.9, 1.0, 1.0, 0.9, 0.8]
+LOG = [{"completions/clipped_ratio": share} for share in SHARES]
+LOG += [{"train_runtime": 8.1}]  # the summary at the end
+LOGS = [((LOG,), True), ((LOG[:5],), False)]
+HINTS = [(False, "Which five entries did you average?")]
+print(check_exercise("Exercise 1", is_truncated, LOGS, HINTS))
 
 # %% [markdown]
 # **Exercise 2.** The next cells train three more runs and plot them in random order. Name the fault of each:
@@ -499,24 +499,24 @@ CLUES += [
 print(check_exercise("Exercise 2", misnamed, [((), "none")], CLUES))
 
 # %% [markdown]
-# **Try both before you unfold the solutions below.** In [lesson 05](05_stages.ipynb) you train in stages.
+# **Try both before you unfold the solutions.** Next, [lesson 05](05_stages.ipynb) trains in stages.
 #
 # ## 14. Solutions
 #
 # <details><summary>Solution</summary>
 #
-# Exercise 1: compare the scores within each group.
+# Exercise 1: leave out the summary, then average the last five.
 # </details>
 
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-def share_tied_solution(rewards: list[float], num_generations: int) -> float:
-    starts = range(0, len(rewards), num_generations)
-    groups = [rewards[start : start + num_generations] for start in starts]
-    return sum(len(set(group)) == 1 for group in groups) / len(groups)
+def is_truncated_solution(log: list[dict]) -> bool:
+    key = "completions/clipped_ratio"
+    newest = [entry[key] for entry in log if key in entry][-5:]
+    return sum(newest) / len(newest) >= 0.9
 
 
-print(check_exercise("Exercise 1, solution", share_tied_solution, GROUPS))
+print(check_exercise("Exercise 1, solution", is_truncated_solution, LOGS))
 
 # %% [markdown]
 # <details><summary>Solution</summary>
