@@ -120,7 +120,7 @@ print(diagnose(healthy)[0])
 # - ***Entropy*** measures how uncertain the policy is about its next token, in *nats* (0.69 nats are one bit). It falls
 #   slowly, from 0.11 to 0.02.
 #
-# `diagnose` reads the log and finds nothing wrong.
+# `diagnose` finds nothing wrong. It prints means of five steps, so its numbers differ from those above.
 #
 # **"Healthy" means that no fault is visible; only held-out prompts show an improvement.**
 
@@ -150,7 +150,7 @@ for key in ("reward", "loss"):
 # - `entropy`: whether the policy still varies its answers.
 # - `completions/clipped_ratio`: the share of *truncated* completions, cut off at `max_completion_length`.
 # - `kl`: the *KL divergence*, how far the policy has moved from the *reference model* (the frozen base). TRL logs it
-#   only if *beta*, the strength of the pull back to that model, is above 0. Ours is 0, the default.
+#   only if *beta*, the strength of the pull back to that model, is above 0. Our runs keep the default, 0.
 #
 # The [metrics page](../docs/metrics.md) explains all metrics, with healthy ranges.
 #
@@ -159,7 +159,7 @@ for key in ("reward", "loss"):
 # %% [markdown]
 # ## 4. Find a dead reward
 #
-# In this run, one function of our own replaces the two format rewards.
+# Here, a function of our own replaces the two format rewards.
 
 # %%
 import re
@@ -237,7 +237,7 @@ print(diagnose(tied)[0])
 # The function reads only the gold answer. The fix is to compare it with the completion, as `correctness_reward` does in
 # the healthy run.
 #
-# That run ends with 0.75 of its groups tied, too, but it is *saturated*: nearly all answers are correct.
+# The healthy run also ends with 0.75 of its groups tied. It is *saturated*, because nearly all answers are correct.
 #
 # **`reward_std` describes the whole batch; only `frac_reward_zero_std` shows whether groups can teach.**
 
@@ -258,15 +258,15 @@ samples = (run.folder / "wild/health/samples.txt").read_text()
 print(*samples.splitlines()[:4], sep="\n")
 
 # %% [markdown]
-# The reward falls to 0 within three steps, and completions run to the limit of 32 tokens. Entropy climbs from 0.11 to 4.50 nats. (Choosing
-# among all 512 tokens at random would give 6.24.) This is *mode collapse*: the policy gives every prompt the same answer
-# or, as in these held-out samples, noise.
+# The reward falls to 0 within three steps, and completions run to the limit of 32 tokens. Entropy climbs from 0.11 to
+# 4.50 nats. (Choosing among all 512 tokens at random would give 6.24.) This is *mode collapse*: the policy gives every
+# prompt the same answer or, as in this held-out sample, noise.
 #
 # Tied groups and truncated completions are symptoms. `diagnose` reports only the cause: the learning rate is 25 times
 # too high. Noise earns no reward, so the policy cannot recover. Go back to a *checkpoint*, a saved copy of the run, and
-# divide the learning rate by ten or more. The healthy run has the lower rate.
+# divide the learning rate by ten or more, as in the healthy run. (In other collapsed runs, entropy vanishes instead.)
 #
-# **When the reward falls to 0 and entropy jumps, stop the run.**
+# **When the reward falls to 0 and entropy jumps or vanishes, stop the run.**
 
 # %% [markdown]
 # ## 7. Distinguish two causes of truncation
@@ -295,9 +295,9 @@ for name in "ab":
 # Nearly all completions are truncated in both runs. The reward of A ends at 0.12, because the answer comes last and is
 # never written. The reward of B ends at 2.71, because its answers come before the missing end.
 #
-# In such a case, `HealthCallback` samples once more with four times the room. The completions of A then end, so raise
-# `max_completion_length`. Those of B do not: set `tokenizer.eos_token` to the token that ends a turn in the chat
-# template. The healthy run has both fixes.
+# `HealthCallback` then samples once more with four times the room. The completions of A now end, so raise
+# `max_completion_length`. The completions of B still do not end, so set `tokenizer.eos_token` to the token that ends a
+# turn in the chat template. The healthy run has both fixes.
 #
 # **If completions end when given more room, raise the limit; if not, fix the EOS token.**
 
@@ -332,9 +332,9 @@ print(diagnose(strings)[0])
 # %% [markdown]
 # ## 9. Keep the prompts that can teach
 #
-# Groups also tie when a prompt is too hard or too easy. The *pass rate* of a prompt
-# is the share of correct answers among several samples. `pass_rates` samples eight answers of the base model to each of
-# 100 two-digit and 100 three-digit problems.
+# Groups also tie when a prompt is too hard or too easy. The *pass rate* of a prompt is the share of correct answers
+# among several samples. `pass_rates` samples eight answers of the base model to each of 100 two-digit and 100
+# three-digit problems.
 
 # %%
 import random
@@ -361,7 +361,8 @@ show(pass_rate_bars(parts, 8), "Bars, 100 prompts each. " + "; ".join(told))
 
 # %% [markdown]
 # The base model sometimes solves 80 of the two-digit problems, and none of the others. With a reward for correct answers
-# alone, 120 of 200 groups would be tied. `drop_tied` keeps rows with a pass rate between 0 and 1. Sample again:
+# alone, 120 of 200 groups would be tied. `drop_tied` keeps rows with a pass rate above 0 and below 1. The next cell
+# samples them again.
 
 # %%
 kept = drop_tied(pool, rates)
@@ -374,8 +375,8 @@ print("dropped, but solvable:", sum(map(bool, solved)), "of", len(lost))
 
 # %% [markdown]
 # Tied groups fell from 120 of 200 to 13 of 80. Some are left, because eight samples give only an estimate: a prompt that
-# is solved in two of ten samples gets 0 of 8 one time in six (`0.8 ** 8` is 0.17). So the filter also dropped
-# 18 problems that were solvable.
+# is solved in two of ten samples gets 0 of 8 one time in six (`0.8 ** 8` is 0.17). So the filter also dropped 18
+# solvable problems.
 #
 # Eight samples for each of GSM8K's 7,473 training rows cost as much sampling as 934 of our steps, so filter only rows
 # that you will use. Pass rates also change as the policy learns.
@@ -397,8 +398,8 @@ diagram("failures")
 # %% [markdown]
 # ## 11. Watch your own run
 #
-# Add `trainer.add_callback(HealthCallback(test_rows))` to your script. The callback prints each fault once. If `kl`
-# explodes or weights become NaN, it saves the policy and stops the run. For a finished run, use the terminal:
+# Add `trainer.add_callback(HealthCallback(test_rows))` to your script. If `kl` explodes or weights become
+# NaN, the callback saves the policy and stops the run. For a finished run, use the terminal:
 # `python -m grpo_check health trainer_state.json`. [Troubleshooting](../docs/troubleshooting.md) explains every verdict.
 #
 # **Look at a new run within its first twenty steps.**
@@ -409,9 +410,8 @@ diagram("failures")
 # | symptom | check | fix |
 # |---|---|---|
 # | one reward constant | Is its `std` 0? | match the format of the prompt |
-# | tied groups, low reward | Does it read the completion? | fix it; drop tied prompts |
-# | tied groups, high reward | Are most answers correct? | stop, or use harder prompts |
-# | reward 0, entropy jumps | Are the samples noise? | go back; divide the learning rate by ten |
+# | tied groups | Are most answers correct? | yes: stop; no: fix the reward or drop tied prompts |
+# | reward 0, entropy jumps or vanishes | Are the samples noise? | go back; divide the learning rate by ten |
 # | `clipped_ratio` near 1 | Do completions end with more room? | yes: raise the limit; no: fix the EOS token |
 # | low reward at step 1 | Are prompts lists of messages? | use messages |
 # | reward rises, correct answers vanish | What else is paid? | pay it only for correct answers |
@@ -444,8 +444,8 @@ print(check_exercise("Exercise 1", is_truncated, LOGS, HINTS))
 # %% [markdown]
 # **Exercise 2.** The next cells train three more runs and plot them in random order. Name the fault of each:
 # `dead_reward`, `no_gradient`, `all_truncated`, `mode_collapse`, `no_learning` (groups differ, but the reward does not
-# rise) or `length_hacking` (the reward pays for length, and correct answers vanish). The printed numbers are reward
-# means at the last step.
+# rise) or `length_hacking` (the reward pays for length, and correct answers vanish). The printed
+# numbers are final reward means.
 
 
 # %%
