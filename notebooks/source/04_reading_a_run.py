@@ -21,8 +21,8 @@
 # ## 1. Set up
 #
 # On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle,
-# first turn on *Internet* in the settings. Elsewhere, the cell does nothing. `setup_tiny` checks the settings and
-# creates a folder.
+# first turn on *Internet* in the settings. Elsewhere, the cell does nothing. `setup_tiny` creates a folder for the
+# logs.
 
 # %%
 # {{install}}
@@ -30,7 +30,7 @@
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson always trains on the CPU
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
-STEPS: int = 0  # optimizer steps of each run; 0 = the lesson's 20
+STEPS: int = 0  # optimizer steps of each run; 0: the lesson's 20
 SEED: int = 0  # seeds all randomness
 
 # %%
@@ -41,7 +41,7 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 20, "outputs/reading")
 # %% [markdown]
 # ## 2. Train a healthy run
 #
-# The task, the format and the rewards are those of [lesson 03](03_grpo_lora.ipynb): two-digit addition problems,
+# Task, format and rewards are those of [lesson 03](03_grpo_lora.ipynb): two-digit addition problems,
 # answered in two pairs of tags. `load_rows` returns a `datasets.Dataset`.
 
 # %% tags=["nbval-check-output"]
@@ -122,7 +122,7 @@ print(diagnose(healthy)[0])
 #
 # `diagnose` finds nothing wrong. It prints means of five steps, so its numbers differ from those above.
 #
-# **"Healthy" means that no fault is visible; only held-out prompts show an improvement.**
+# **A healthy log shows no fault; only held-out prompts show an improvement.**
 
 # %% [markdown]
 # ## 3. Read five numbers first
@@ -399,7 +399,7 @@ diagram("failures")
 # ## 11. Watch your own run
 #
 # Add `trainer.add_callback(HealthCallback(test_rows))` to your script. If `kl` explodes or weights become
-# NaN, the callback saves the policy and stops the run. For a finished run, use the terminal:
+# NaN (not a number), the callback saves the policy and stops the run. For a finished run, use the terminal:
 # `python -m grpo_check health trainer_state.json`. [Troubleshooting](../docs/troubleshooting.md) explains every verdict.
 #
 # **Look at a new run within its first twenty steps.**
