@@ -117,7 +117,7 @@ print(diagnose(healthy)[0])
 # %% [markdown]
 # - The **reward** rises from 0.93 to 2.88. The maximum is 3.00.
 # - The **share of tied groups** rises to 0.75, because most groups now hold only correct answers.
-# - ***Entropy*** measures how uncertain the policy is about its next token, in *nats* (0.69 nats are one bit). It falls
+# - *Entropy* measures how uncertain the policy is about its next token, in *nats* (0.69 nats are one bit). It falls
 #   slowly, from 0.11 to 0.02.
 #
 # `diagnose` finds nothing wrong. It prints means of five steps, so its numbers differ from those above.
@@ -499,7 +499,7 @@ CLUES += [
 print(check_exercise("Exercise 2", misnamed, [((), "none")], CLUES))
 
 # %% [markdown]
-# **Try both before you unfold the solutions.** Next, [lesson 05](05_stages.ipynb) trains in stages.
+# **Try both before you unfold the solutions.** Next is [lesson 05](05_stages.ipynb).
 #
 # ## 14. Solutions
 #
