@@ -103,7 +103,7 @@ def pass_rate_bars(rates: Mapping[str, Sequence[float]], samples: int) -> "Figur
         at = [k + (place - (len(rates) - 1) / 2) * width for k in tries]
         hatch = ("", "//", "..")[place % 3]
         axes.bar(at, [solved.count(k) for k in tries], width, color=COLORS[place], hatch=hatch, label=name)
-    axes.set(xlabel=f"right answers of {samples}", ylabel="prompts", xticks=tries, title="How often a prompt is solved")
+    axes.set(xlabel=f"correct answers of {samples}", ylabel="prompts", xticks=tries, title="Prompts by pass rate")
     axes.grid(alpha=0.3, axis="y")
     axes.legend()
     return figure

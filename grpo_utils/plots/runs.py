@@ -125,6 +125,21 @@ def show_reward_and_accuracy(means: Sequence[float], evaluated: Mapping[int, "Ev
     show(figure, alt)
 
 
+def show_runs(runs: dict[str, Sequence[dict]], keys: Sequence[str]) -> None:
+    """Display the same metrics of several runs in a notebook, over the steps that all of the runs have.
+
+    ``runs`` holds a ``log_history`` by name, logged at every step. The figure's text is generated from the data.
+    """
+    steps = min(len(logged(history, "reward")) for history in runs.values())
+    cut = {name: [entry for entry in history if entry["step"] <= steps] for name, history in runs.items()}
+    panels = []
+    for key in keys:
+        curves = {name: logged(history, key) for name, history in cut.items()}
+        ends = [f"{name} {values[0]:.2f} to {values[-1]:.2f}" for name, values in curves.items() if values]
+        panels.append(f"{key}: {', '.join(ends)}")
+    show(run_curves(cut, keys), f"Curves over {steps} steps. {'; '.join(panels)}.")
+
+
 def weight_curve(weights: Sequence[Sequence[float]], reward_names: Sequence[str]) -> "Figure":
     """The weight of every reward at every step; ``weights`` holds one list per step."""
     figure, axes = new_figure(7, 3)
