@@ -77,7 +77,7 @@ class TinyRun:
     Attributes:
         profile: the sizes of the ``cpu`` profile.
         model: the name of the tiny model.
-        steps: optimizer steps of one training run.
+        steps: optimizer steps of one training run; 0 for a lesson that does not train.
         machine: the profile of the reader's own machine.
         folder: a new, empty folder; None for a lesson that keeps nothing.
     """
@@ -90,11 +90,12 @@ class TinyRun:
 
 
 def setup_tiny(
-    profile: str, family: str, steps: int, default_steps: int, output_dir: str = "", offline: bool = True
+    profile: str, family: str, steps: int = 0, default_steps: int = 0, output_dir: str = "", offline: bool = True
 ) -> TinyRun:
-    """`setup` for a lesson that trains the tiny model on the CPU, on every machine.
+    """`setup` for a lesson that uses the tiny model on the CPU, on every machine.
 
-    ``steps`` of 0 means ``default_steps``. Call it before torch and transformers are imported.
+    ``steps`` of 0 means ``default_steps``, which is 0 for a lesson that does not train. Call it before torch and
+    transformers are imported.
 
     Raises:
         CourseError: a setting is not valid.
@@ -105,7 +106,7 @@ def setup_tiny(
     sizes = PROFILES["cpu"]
     prepare_machine(sizes, offline=offline)
     run = TinyRun(sizes, sizes.models[family], steps or default_steps, machine, None)
-    print(f"Model: {run.model}, on the CPU. Steps of a training run: {run.steps}")
+    print(f"Model: {run.model}, on the CPU.", f"Steps of a training run: {run.steps}" if run.steps else "")
     if output_dir:
         folder, said = start_run(output_dir)
         print(said)
