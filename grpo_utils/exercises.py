@@ -3,14 +3,14 @@
 >>> def double(x):
 ...     return 2 * x
 >>> check_exercise("Exercise 1", double, [((2,), 4), ((0,), 0)])
-'Exercise 1: right.'
+'Exercise 1: correct.'
 >>> check_exercise("Exercise 1", lambda x: None, [((2,), 4)])
-'Exercise 1: not attempted yet (nothing came back).'
+'Exercise 1: not attempted yet (the function returned nothing).'
 >>> cases = [(([3, 1],), [1, 3]), (([2],), [2])]
 >>> check_exercise("Exercise 2", lambda x: x.sort() or x, cases), cases[0][0]
-('Exercise 2: right.', ([3, 1],))
+('Exercise 2: correct.', ([3, 1],))
 >>> check_exercise("Exercise 1", lambda x: 1 / x, [((1,), 1.0), ((0,), 0)])
-'Exercise 1: not yet; for (0,) it raises ZeroDivisionError: division by zero.'
+'Exercise 1: not right yet; for (0,) it raises ZeroDivisionError: division by zero.'
 """
 
 from collections.abc import Callable, Sequence
@@ -32,25 +32,27 @@ def check_exercise(
     >>> check_exercise("Exercise 1", lambda x: x, [((2,), 4)], hints=[(2, "Double it.")])
     'Exercise 1: not right yet. Hint: Double it.'
     >>> check_exercise("Exercise 2", lambda: ["GRPO ", "sft"], [((), ["grpo", "SFT"])])
-    'Exercise 2: right.'
+    'Exercise 2: correct.'
     """
     for arguments, expected in cases:
         try:
             answer = function(*deepcopy(arguments))  # an answer may change its lists
         except Exception as error:  # the one place where a learner's own code runs
-            return f"{name}: not yet; for {arguments} it raises {type(error).__name__}: {error}."
+            return f"{name}: not right yet; for {arguments} it raises {type(error).__name__}: {error}."
         if isinstance(answer, Real) and not isinstance(answer, int):
             answer = float(answer)  # numpy's own numbers, too
         if not isinstance(answer, PLAIN):
-            return f"{name}: not yet; it gives a {type(answer).__name__}, and a {type(expected).__name__} is wanted."
+            kinds = type(answer).__name__, type(expected).__name__
+            return "{}: not right yet; it returns a {}, but should return a {}.".format(name, *kinds)
         if _is_nothing(answer) and not _is_nothing(expected):
-            return f"{name}: not attempted yet (nothing came back)."
+            return f"{name}: not attempted yet (the function returned nothing)."
         said = [hint for wrong, hint in hints if _normal(answer) == _normal(wrong) != _normal(expected)]
         if said:
             return f"{name}: not right yet. Hint: {said[0]}"
         if _normal(answer) != _normal(expected):
-            return f"{name}: not yet; for {arguments} it gives {_rounded(answer)} and should give {expected}."
-    return f"{name}: right."
+            answer = _rounded(answer)
+            return f"{name}: not right yet; for {arguments} it returns {answer}, but should return {expected}."
+    return f"{name}: correct."
 
 
 def _is_nothing(answer: object) -> bool:

@@ -66,7 +66,7 @@ class Profile:
 CPU = Profile(
     name="cpu",
     hardware="any CPU, 2 cores, 3 GB of free memory",
-    why="a tiny model and short additions, so that real training takes a minute",
+    why="a tiny model and short problems train in about a minute",
     evidence="measured on every commit",
     models={"qwen": "tiny-qwen3", "gemma": "tiny-gemma3"},
     dataset="addition",

@@ -44,7 +44,7 @@ def test_the_table_shows_ability_apart_from_form_and_each_kind():
     many = judged(MIXED * 100, MIXED * 100, ["42"] * 400, kind=KINDS * 100).summary()
     none = judged(["no"] * 4, MIXED, ["42"] * 4, kind=KINDS).summary()
     table = before_after(none, many, 0.01, many).splitlines()
-    block = table[table.index("right among the n answers in form (95 % interval):") + 1 : -1]
+    block = table[table.index("accuracy among the n correctly formatted answers (95% interval):") + 1 : -1]
     assert [line.split() for line in block[:2]] == [
         ["n", "all", "n", "carry", "n", "no", "carry"],
         ["before", "0", "-", "0", "-", "0", "-"],
@@ -73,7 +73,7 @@ def test_a_summary_of_an_older_report_has_no_second_table():
     new = judged(MIXED, MIXED, ["42"] * 4, kind=KINDS).summary()
     old = {name: new[name] for name in ("n", "format_rate", "accuracy", "accuracy_ci95", "greedy_accuracy")}
     for summaries in ((old, old, 1.0), (old, new, 1.0), (new, old, 1.0), (new, new, 1.0, old)):
-        assert "answers in form" not in before_after(*summaries)
+        assert "correctly formatted answers" not in before_after(*summaries)
     assert len(before_after(old, old, 1.0).splitlines()) == 4
 
 
@@ -84,8 +84,8 @@ RIGHT, NOTHING = ([FORM] * 50, [FORM] * 50, ["42"] * 50), (["no"] * 50, ["no"] *
     ("before", "after", "said"),
     [
         (NOTHING, NOTHING, r"No improvement shown: .* p = 1\)"),
-        (NOTHING, RIGHT, r"rose by \+1.000.*p = 1.8e-15"),
-        (RIGHT, NOTHING, r"FELL by -1.000"),
+        (NOTHING, RIGHT, r"rose by 1.000.*p = 1.8e-15"),
+        (RIGHT, NOTHING, r"FELL by 1.000"),
     ],
 )
 def test_the_sentence_names_gain_or_loss_and_p(before, after, said):
@@ -97,7 +97,7 @@ def test_a_claim_never_stands_beside_p_of_a_twentieth():
     assert [p_text(p) for p in (0.049, 0.04999, 0.05)] == ["p = 0.049", "p = 0.04999", "p = 0.05"]
     assert [p_text(p) for p in (0.0, 1e-305, 2e-299)] == ["p < 1e-300", "p < 1e-300", "p = 2e-299"]
     old, new = {"accuracy": 0.5}, {"accuracy": 0.6}
-    assert "p = 0.049 (" in verdict(old, new, 0.049) and "with p < 1e-300 (" in verdict(old, new, 0.0)
+    assert "test, p = 0.049)" in verdict(old, new, 0.049) and "test, p < 1e-300)" in verdict(old, new, 0.0)
 
 
 def test_nothing_to_evaluate_on_is_an_error():

@@ -33,26 +33,26 @@ def test_rates_and_parts_by_hand():
     assert found.format_part.value == pytest.approx((0.9 - 0.25) * (0.8 + 1.0) / 2)
     assert found.answer_part.value == pytest.approx((1.0 - 0.8) * (0.25 + 0.9) / 2)
     assert found.format_part.value + found.answer_part.value == pytest.approx(found.difference.value)
-    assert found.improved and "rose by +0.700" in found.sentence
+    assert found.improved and "rose by 0.700" in found.sentence
 
 
 def test_a_gain_of_form_alone_is_called_so():
     found = compare(result(20, 20, 60), result(50, 50, 0))
     assert found.format_part.value == pytest.approx(found.difference.value) and found.answer_part.value == 0.0
-    assert found.answer_part.covers_zero and "by answers +0.000" in str(found)
+    assert found.answer_part.covers_zero and "from correctness +0.000" in str(found)
 
 
 def test_never_in_form_cannot_be_split_and_says_so():
     found = compare(result(0, 0, 30), result(30, 0, 0))
     assert found.format_part is None and found.answer_part is None
-    assert "none in form" in str(found) and "cannot be split" in str(found) and found.improved
+    assert "none formatted" in str(found) and "cannot be split" in str(found) and found.improved
 
 
 @pytest.mark.parametrize("before", [result(1, 0, 29), result(0, 19, 11)])
 def test_hardly_any_in_form_gets_no_interval_of_no_width(before):
     found = compare(before, result(27, 1, 2))
     assert found.format_part is None and found.answer_part is None
-    assert "too few in form (fewer than 20, all alike)" in str(found)
+    assert "too few correctly formatted answers (below 20, all alike)" in str(found)
     assert compare(result(20, 0, 10), result(27, 1, 2)).answer_part is not None
 
 
@@ -72,7 +72,7 @@ def test_nothing_changed_and_all_changed():
     same = compare(result(50), result(50))
     assert (same.difference.value, same.p_value, same.improved) == (0.0, 1.0, False)
     worse = compare(result(50), result(0, 50))
-    assert worse.changed and not worse.improved and "FELL by -1.000 (-1.000 to -0.857)" in worse.sentence
+    assert worse.changed and not worse.improved and "FELL by 1.000 (95% interval 0.857 to 1.000" in worse.sentence
 
 
 def test_evaluations_of_different_prompts_are_refused():
@@ -89,7 +89,7 @@ def test_evaluations_of_different_prompts_are_refused():
 
 def test_seeds_that_agree_show_an_improvement_and_others_do_not():
     steady = over_seeds((10, 40), (11, 43), (9, 40))
-    assert steady.improved and "rose by +0.620" in steady.sentence and "3 seeds" in steady.sentence
+    assert steady.improved and "rose by 0.620" in steady.sentence and "3 seeds" in steady.sentence
     erratic = over_seeds((10, 40), (9, 8), (11, 31))
     assert not erratic.improved and erratic.sentence.startswith("No improvement shown")
     worse = over_seeds((10, 0), (11, 2), (12, 1))

@@ -97,9 +97,10 @@ def test_the_card_shows_ability_apart_from_form_where_the_report_has_it():
     given = {"formed": 100, "accuracy_given_format": 0.4, "accuracy_given_format_ci95": [0.309, 0.498]}
     rates = RATES | given | {"by_kind": {"carry": {"n": 90, **given}, "no carry": {"n": 110, **given}}}
     text = model_card(report(before=rates, after=rates, merged=rates, merged_p_value=1.0))
-    assert text.count("  100  0.400 (0.309 to 0.498)") == 9 and "right among the n answers in form" in text
-    assert "(paired test, p = 1).\n```" in text and text.count("paired test") == 1
-    assert "answers in form" not in model_card(report())
+    assert text.count("  100  0.400 (0.309 to 0.498)") == 9
+    assert "accuracy among the n correctly formatted answers" in text
+    assert "(exact McNemar test, p = 1).\n```" in text and text.count("McNemar test") == 1
+    assert "formatted answers" not in model_card(report())
 
 
 def test_the_versions_are_those_of_what_took_part():

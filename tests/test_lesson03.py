@@ -162,7 +162,7 @@ def test_every_override_arrives(other):
 def test_the_command_line_ends_with_the_table(other):
     _, said = other
     tail = said[said.rindex("./my-gemma, cpu profile, 3 steps") :]
-    assert "before" in tail and "after" in tail and "merged" in tail and "paired test" in tail
+    assert "before" in tail and "after" in tail and "merged" in tail and "McNemar test" in tail
 
 
 def test_the_executed_notebook_stays_beside_its_run(other):
@@ -216,7 +216,7 @@ def printed_row(name: str, text: str) -> list[float]:
 
 def test_the_text_says_what_the_stored_tables_say():
     text, printed = text_of(nbformat.read(LESSON, as_version=4)), said(nbformat.read(LESSON, as_version=4))
-    strict, apart = printed.split("right among the n answers in form")[-2:]
+    strict, apart = printed.split("accuracy among the n correctly formatted answers")[-2:]
     before, after, merged = (printed_row(name, strict) for name in ("before", "after", "merged"))
     assert f"Strict accuracy rose from {before[1]:.2f} to {after[1]:.2f}, and the two intervals are far apart" in text
     assert f"starts at {before[1]:.2f} when sampled" in text and f"merged model reaches {merged[1]:.2f} as well" in text

@@ -158,4 +158,4 @@ def test_solutions_are_folded_and_stubs_answer_kindly(book):
     assert all(cell.metadata.jupyter.source_hidden for cell in tagged(book, "solution"))
     assert len(tagged(book, "solution")) >= 2
     text = "\n".join(outputs_text(cell) for cell in code(book))
-    assert text.count("not attempted yet") == len(tagged(book, "solution")) == text.count(": right.")
+    assert text.count("not attempted yet") == len(tagged(book, "solution")) == text.count(": correct.")

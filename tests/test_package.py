@@ -106,7 +106,7 @@ def report_of(rates: dict, folder) -> str:
 def test_cli_report_shows_a_run_that_was_cut_off_before_its_merge(tmp_path):
     rates = {"n": 2, "format_rate": 0.5, "accuracy": 0.5, "accuracy_ci95": [0.1, 0.9], "greedy_accuracy": 0.5}
     said = report_of(rates, tmp_path)
-    assert "No improvement shown" in said and "answers in form" not in said
+    assert "No improvement shown" in said and "formatted answers" not in said
 
 
 def test_cli_report_shows_ability_apart_from_form(tmp_path):

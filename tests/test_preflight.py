@@ -246,7 +246,7 @@ DOUBTFUL = {
     "no padding": ({"tokenizer": {"pad_token": None}}, "no_pad", "<|endoftext|>"),
     "padding is the end": ({"tokenizer": {"pad_token": "<|im_end|>"}}, "pad_is_eos", "a token of its own"),
     "a long prompt": (
-        {"train": changed(ROWS, prompt=chat_prompt("What is 1 + 2? " * 20))}, "long_prompts", "95 % 4",
+        {"train": changed(ROWS, prompt=chat_prompt("What is 1 + 2? " * 20))}, "long_prompts", "95% 4",
     ),
     "no room for the form": ({"arguments": {"max_completion_length": 4}}, "short_completions", "or more, with room"),
     "bf16 on a CPU": ({"arguments": {"bf16": True}}, "bf16_cpu", "bf16=False"),

@@ -67,8 +67,8 @@ def _nothing_wrong(log: Log, step: int) -> Finding:
         return verdict("too_short", f"{log.steps} logged steps; {limits.FEWEST} are needed", step)
     rewards = log.values("reward")
     few = min(limits.WINDOW, len(rewards))
-    said = f"reward {span(rewards)}, means of the first and last {few} of {len(rewards)} entries"
-    tied = f"; {last(log.tied):.0%} of the groups tied at the end" if log.tied else ""
+    said = f"mean reward {span(rewards)}, first and last {few} logged steps"
+    tied = f"; {last(log.tied):.0%} of the last groups tied" if log.tied else ""
     return verdict("healthy", said + tied, step)
 
 

@@ -119,7 +119,8 @@ class HealthCallback(TrainerCallback):
         self.watchdog.stop()
         self._catch_up(state)
         if self.log.entries:
-            self._tell(state, "at the end: " + "; ".join(f"{f.code} ({f.seen})" for f in judge(self.log)))
+            found = "; ".join(f"{finding.code} ({finding.seen})" for finding in judge(self.log))
+            self._tell(state, f"after {state.global_step} steps: {found}")
 
     def _note(self, state, **checks: float) -> None:
         """Add a check of the callback's own to the log."""

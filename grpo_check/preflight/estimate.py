@@ -113,10 +113,11 @@ class Memory:
 
     def __str__(self) -> str:
         """The peak as a range, and what it consists of."""
-        parts = {**self.parts, "generating": self.generating, "learning": self.learning}
-        listed = ", ".join(f"{name} {size / GIB:.2f}" for name, size in parts.items() if size >= GIB / 200)
+        phase = "generating" if self.generating > self.learning else "learning"
+        parts = {**self.parts, phase: max(self.generating, self.learning)}
+        listed = " + ".join(f"{name} {size / GIB:.2f}" for name, size in parts.items() if size >= GIB / 200)
         digits = 1 if self.gib >= 1 else 2
-        return f"{self.low:.{digits}f} to {self.high:.{digits}f} GiB ({listed}; of the last two the larger counts)"
+        return f"{self.low:.{digits}f} to {self.high:.{digits}f} GiB ({listed})"
 
 
 @dataclass(frozen=True)

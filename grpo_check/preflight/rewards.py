@@ -120,7 +120,7 @@ def in_the_lab(run: Run) -> tuple[list[Finding], str]:
     named = dict(zip(report.judged, subjects, strict=False))  # the last one judged is their sum
     about = [(fault, [named[fault.subject]] if fault.subject in named else subjects) for fault in report.findings]
     found = [_from_lab(run, fault, some) for fault, some in about if fault.code != other_kind]
-    return found, f"the lab tried {len(report.scored)} completions."
+    return found, f"the reward lab scored {len(report.scored)} completions."
 
 
 def _from_lab(run: Run, fault: Finding, about: list[Callable]) -> Finding:

@@ -174,11 +174,11 @@ def percentiles(lengths: Sequence[int]) -> str:
     """Lengths that a share of the prompts does not exceed.
 
     >>> percentiles(range(1, 101))
-    '50 % have at most 50, 90 % 90, 95 % 95, 99 % 99, all 100'
+    '50% have at most 50, 90% 90, 95% 95, 99% 99, all 100'
     """
     ordered = sorted(lengths)
     at = {p: ordered[max(0, -(-len(ordered) * p // 100) - 1)] for p in PERCENTILES}
-    shares = [f"{p} %{' have at most' if p == PERCENTILES[0] else ''} {length}" for p, length in at.items()]
+    shares = [f"{p}%{' have at most' if p == PERCENTILES[0] else ''} {length}" for p, length in at.items()]
     return ", ".join([*shares, f"all {ordered[-1]}"])
 
 

@@ -7,7 +7,7 @@
     >>> old = judge([form] * 4 + ["42"] * 16, [form] * 20, rows)
     >>> new = judge([form] * 18 + ["42"] * 2, [form] * 20, rows)
     >>> print(compare(old, new).sentence)
-    Strict accuracy rose by +0.700 (+0.500 to +0.900); chance alone does this with p = 0.00012 (paired test).
+    Strict accuracy rose by 0.700 (95% interval 0.500 to 0.900; exact McNemar test, p = 0.00012).
 
 An improvement is claimed only if the paired bootstrap interval leaves zero out **and** the exact
 McNemar test gives p below 0.05. The two ask the same question, and on few changed prompts the
@@ -71,42 +71,41 @@ class Comparison:
     @property
     def sentence(self) -> str:
         """What may be said of strict accuracy."""
-        p = p_text(self.p_value)
-        chance = (
-            f"; chance alone does this with {p} (paired test)"
-            if self.changed
-            else f", within chance (paired test, {p})"
-        )
-        return f"{_accuracy_changed(self.difference.value, self.difference.signed(), self.changed)}{chance}."
+        test = f"exact McNemar test, {p_text(self.p_value)}"
+        return f"{_accuracy_changed(self.difference, self.changed)}; {test})."
 
     def __str__(self) -> str:
         """A table of the rates, the parts of the gain, and the sentence."""
-        lines = [f"{'':18}{'before':37}after"]
-        lines += [f"{name:18}{old!s:37}{new!s}" for name, old, new in self._rates()]
+        lines = [f"{'':22}{'before':37}after"]
+        lines += [f"{name:22}{old!s:37}{new!s}" for name, old, new in self._rates()]
         lines += [f"{self.better} prompts got better, {self.worse} worse, of {self.before.n}"]
         return "\n".join([*lines, self._parts(), self.sentence])
 
     def _rates(self) -> list[tuple]:
         sides = self.before, self.after
         return [
-            ("in form", *(side.format for side in sides)),
-            ("right, if in form", *(side.accuracy_given_format or "none in form" for side in sides)),
-            ("in form and right", *(side.accuracy for side in sides)),
+            ("correctly formatted", *(side.format for side in sides)),
+            ("correct, if formatted", *(side.accuracy_given_format or "none formatted" for side in sides)),
+            ("strict accuracy", *(side.accuracy for side in sides)),
         ]
 
     def _parts(self) -> str:
         if not (any(self.before.formed) and any(self.after.formed)):
-            return "the gain cannot be split: one side was never in form"
+            return "the gain cannot be split: one side was never correctly formatted"
         if self.format_part is None:
-            return f"the gain is not split: too few in form (fewer than {ENOUGH_IN_FORM}, all alike)"
-        return f"by form {self.format_part.signed()}, by answers {self.answer_part.signed()}"
+            return f"the gain is not split: too few correctly formatted answers (below {ENOUGH_IN_FORM}, all alike)"
+        return f"gain from format {self.format_part.signed()}, from correctness {self.answer_part.signed()}"
 
 
-def _accuracy_changed(change: float, text: str, is_shown: bool) -> str:
-    """The beginning of each sentence about a change of strict accuracy."""
+def _accuracy_changed(change: Estimate, is_shown: bool) -> str:
+    """The beginning of each sentence about a change of strict accuracy, up to its open parenthesis."""
     if not is_shown:
-        return f"No improvement shown: strict accuracy changed by {text}"
-    return f"Strict accuracy {'rose' if change > 0 else 'FELL'} by {text}"
+        return (
+            f"No improvement shown: strict accuracy changed by {change.value:+.3f} "
+            f"(95% interval {change.low:+.3f} to {change.high:+.3f}"
+        )
+    direction, ends = ("rose", (change.low, change.high)) if change.value > 0 else ("FELL", (-change.high, -change.low))
+    return f"Strict accuracy {direction} by {abs(change.value):.3f} (95% interval {ends[0]:.3f} to {ends[1]:.3f}"
 
 
 def compare(before: Evaluation, after: Evaluation, *, seed: int = 0) -> Comparison:
@@ -199,9 +198,8 @@ class SeedsComparison:
     def sentence(self) -> str:
         """What may be said of the training, not of one policy."""
         change, count = self.difference, len(self.differences)
-        few = "; so few seeds make it wide" if count < 6 else ""
-        text = f"{change.signed()}, the mean of {count} seeds with a t interval{few}."
-        return _accuracy_changed(change.value, text, not change.covers_zero)
+        few = "; wide, because the seeds are few" if count < 6 else ""
+        return f"{_accuracy_changed(change, not change.covers_zero)}; mean of {count} seeds, t interval{few})."
 
     def __str__(self) -> str:
         """The seeds' differences, and the sentence."""
@@ -227,7 +225,7 @@ def compare_seeds(comparisons: Sequence[Comparison]) -> SeedsComparison:
     >>> pairs = [(result(before), result(after)) for before, after in ((20, 21), (22, 21), (19, 23))]
     >>> print(compare_seeds([compare(*pair) for pair in pairs]))
     seeds: +0.020, -0.020, +0.080
-    No improvement shown: strict accuracy changed by +0.027 (-0.098 to +0.152), the mean of 3 seeds with a t interval; so few seeds make it wide.
+    No improvement shown: strict accuracy changed by +0.027 (95% interval -0.098 to +0.152; mean of 3 seeds, t interval; wide, because the seeds are few).
 
     Differences are multiples of ``1 / n`` (``n`` prompts), so seeds may agree by rounding: their standard deviation
     is taken to be ``1 / n`` at least. And three seeds may agree by luck more closely than any of their differences is

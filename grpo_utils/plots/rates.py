@@ -37,7 +37,7 @@ def change_chart(changes: Mapping[str, "Estimate"], title: str) -> "Figure":
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_yticks(range(len(changes)), list(changes))
     axes.invert_yaxis()
-    axes.set(title=title, xlabel="change and its 95 % interval")
+    axes.set(title=title, xlabel="change and its 95% interval")
     axes.grid(alpha=0.3, axis="x")
     return figure
 

@@ -29,24 +29,24 @@ def reward_curve(log_history: Sequence[dict], reward_names: Sequence[str]) -> "F
 
 
 def show_learning(log_history: Sequence[dict]) -> None:
-    """Display three lines of a run in a notebook: share in form, right among those in form and, below them, tokens.
+    """Display three lines of a run in a notebook: share formatted, correct among those and, below them, tokens.
 
-    A point is one batch; a line is the mean of the last five. NaN, where none was in form, is left out. The rewards
+    A point is one batch; a line is the mean of the last five. NaN, where none was formatted, is left out. The rewards
     are those of lesson 03.
     """
-    in_form = logged(log_history, "rewards/strict_format_reward/mean")
-    right = logged(log_history, "rewards/right_if_in_form/mean")
+    formatted = logged(log_history, "rewards/strict_format_reward/mean")
+    correct = logged(log_history, "rewards/correct_if_formatted/mean")
     length = logged(log_history, "completions/mean_length")
     figure, (upper, lower) = new_figure(7, 4.8, rows=2, sharex=True, height_ratios=(3, 2))
-    _smooth_line(upper, in_form, "in form", 0)
-    _smooth_line(upper, right, "right, among those in form", 1)
+    _smooth_line(upper, formatted, "correctly formatted", 0)
+    _smooth_line(upper, correct, "correct, among those", 1)
     _smooth_line(lower, length, "tokens per completion", 2)
-    upper.set(ylabel="share of the batch", ylim=(0, 1.03), title="Form first, arithmetic second")
+    upper.set(ylabel="share of the batch", ylim=(0, 1.03), title="Format first, arithmetic second")
     lower.set(ylabel="mean length", xlabel="step (points: one batch; lines: mean of five)")
     alt = (
-        f"Three lines over {len(in_form)} steps. The share in form goes from {in_form[0]:.2f} to {in_form[-1]:.2f}. "
-        f"The share of right answers among those in form goes from {right[0]:.2f} to {right[-1]:.2f}. The mean length "
-        f"goes from {length[0]:.0f} to {length[-1]:.0f} tokens."
+        f"Three lines over {len(formatted)} steps. The share of correctly formatted answers goes from "
+        f"{formatted[0]:.2f} to {formatted[-1]:.2f}. The share of correct answers among those goes from "
+        f"{correct[0]:.2f} to {correct[-1]:.2f}. The mean length goes from {length[0]:.0f} to {length[-1]:.0f} tokens."
     )
     show(figure, alt)
 
@@ -68,7 +68,7 @@ def reward_and_truth(reward: Sequence[float], truth: Sequence[float], title: str
     step_lines(upper, {"": reward})
     step_lines(lower, {"": truth}, first=1)
     upper.set(ylabel="mean reward", ylim=(0, None), title=title)
-    lower.set(ylabel="truly right", ylim=(0, 1), xlabel="step")
+    lower.set(ylabel="truly correct", ylim=(0, 1), xlabel="step")
     return figure
 
 

@@ -230,9 +230,9 @@ def _is_missing(gold: object) -> bool:
 
 
 def correctness_reward(completions: Sequence[Completion], answer: Sequence[object], **kwargs: object) -> Scores:
-    """1.0 where the answer is the gold number, expression or text (`same_answer`), else 0.0.
+    """Return 1.0 if the answer equals the gold number, expression or text (`same_answer`), else 0.0.
 
-    For numbers and mathematics. Gamed by: nothing that the lab tries; units are compared only where both name one.
+    For numbers and mathematics. Known exploits: none of the reward lab's. Units count only if both answers have one.
 
     >>> correctness_reward(["<answer>$42.00</answer>", "<answer>41 or 42</answer>", "42"], answer=["42"] * 3)
     [1.0, 0.0, 0.0]
@@ -254,7 +254,7 @@ def exact_reward(completions: Sequence[Completion], answer: Sequence[object], **
 def fuzzy_reward(completions: Sequence[Completion], answer: Sequence[object], **kwargs: object) -> Scores:
     """1.0 where the answer names the gold fact, small slips of spelling allowed (`same_fact`), else 0.0.
 
-    Gamed by: names that differ in one letter in ten. Never use it for numbers.
+    Known exploit: names that differ in one letter of ten. Never use it for numbers.
 
     >>> fuzzy_reward(["<answer>the Mississipi</answer>", "<answer>Missouri</answer>"], answer=["Mississippi"] * 2)
     [1.0, 0.0]
@@ -265,7 +265,7 @@ def fuzzy_reward(completions: Sequence[Completion], answer: Sequence[object], **
 def choice_reward(completions: Sequence[Completion], answer: Sequence[object], **kwargs: object) -> Scores:
     """1.0 where the answer names the gold letter of a multiple-choice question and no other, else 0.0.
 
-    Gamed by: guessing, which is right once in as many times as there are choices; compare with that.
+    Known exploit: guessing, which is correct once in as many answers as there are choices.
 
     >>> choice_reward(["<answer>(B) Paris</answer>", "<answer>A or B</answer>"], answer=["B", "B"])
     [1.0, 0.0]

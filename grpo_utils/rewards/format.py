@@ -16,9 +16,9 @@ TAG = re.compile(f"({'|'.join(TAGS)})")
 
 
 def strict_format_reward(completions: Sequence[Completion], **kwargs: object) -> list[float]:
-    """1.0 for exactly the asked form (see `split_form`), else 0.0.
+    """Return 1.0 if the whole text has the required format (see `split_form`), else 0.0.
 
-    Gamed by: the form around anything.
+    Known exploit: any text inside the tags.
 
     >>> strict_format_reward(["<reasoning>a</reasoning><answer>b</answer>", "b"])
     [1.0, 0.0]
@@ -27,10 +27,10 @@ def strict_format_reward(completions: Sequence[Completion], **kwargs: object) ->
 
 
 def incremental_format_reward(completions: Sequence[Completion], **kwargs: object) -> list[float]:
-    """0.25 for each of the four tags in its place, so that half a form earns more than none.
+    """Return 0.25 for each correctly placed tag, so that a partial format earns partial credit.
 
-    Only `split_form`'s strict form earns all four (1.0); see `count_placed_tags`. Gamed by: the form
-    around anything; not by repeating, appending or reordering tags.
+    Repeated, appended or reordered tags do not raise the score (`count_placed_tags`). Known exploit: any text inside
+    the tags.
 
     >>> half, whole = "<reasoning>a <answer>b", "<reasoning>a</reasoning><answer>b</answer>"
     >>> incremental_format_reward([half, whole, whole + whole, whole + " and so on"])
@@ -65,7 +65,7 @@ def think_format_reward(completions: Sequence[Completion], **kwargs: object) -> 
     """1.0 for ``<think>…</think>`` and then an answer (see `split_thinking`), else 0.0.
 
     It works whether or not the chat template has written ``<think>`` into the prompt; TRL's reward of that name gives
-    0.0 to every completion if it has. Gamed by: one word as the thinking.
+    0.0 to every completion if it has. Known exploit: a single word as the reasoning.
 
     >>> think_format_reward(["<think>a</think>b", "a</think>b", "<think>a</think>", "<think></think>b"])
     [1.0, 1.0, 0.0, 0.0]

@@ -87,9 +87,9 @@ def evaluate(answer: Callable, rows: object, is_right: Callable, is_in_form: Cal
     sampled, greedy = answer(temperature=1.0), answer(temperature=0.0)
     formed = [is_in_form(text) for text in sampled]
     if not any(formed):
-        print(f"Note: none of {len(sampled)} sampled answers is in the form that rewards.py accepts. The first is:")
+        print(f"Note: none of {len(sampled)} sampled answers has the format that rewards.py accepts. The first is:")
         print(f"    {str(sampled[0])[:300]!r}")
-        print("Does the prompt in data.py ask for that form? What is never sampled cannot be learned.")
+        print("Does the prompt in data.py ask for that format? What is never sampled cannot be learned.")
     return {
         "sampled": sampled,
         "formed": formed,
@@ -100,7 +100,7 @@ def evaluate(answer: Callable, rows: object, is_right: Callable, is_in_form: Cal
 
 
 def summary(result: dict) -> dict:
-    """The rates of `evaluate`, with 95 % Wilson intervals; accuracy counts texts that are right and in form.
+    """The rates of `evaluate`, with 95% Wilson intervals; accuracy counts correct, correctly formatted answers.
 
     The accuracy given format is a share of the ``formed`` texts, and None where there are none; all other rates are
     shares of ``n``. Where the prompts have kinds, ``by_kind`` has the counts of each.
@@ -127,7 +127,7 @@ def summary(result: dict) -> dict:
 
 
 def _in_form(formed: Sequence[bool], right: Sequence[bool]) -> dict:
-    """The part of a summary that counts texts in form alone."""
+    """The part of a summary that counts correctly formatted answers alone."""
     right_of = [right for formed, right in zip(formed, right, strict=True) if formed]
     return {
         "formed": len(right_of),
@@ -171,27 +171,27 @@ def before_after(before: dict, after: dict, p_value: float, merged: dict | None 
 
     >>> old = summary({"formed": [False] * 20, "right": [False] * 20, "greedy_right": [False] * 20})
     >>> print(before_after(old, old, p_value=1.0))
-               n   format    accuracy (95 % interval)   greedy
+               n   format    accuracy (95% interval)   greedy
     before    20    0.000      0.000 (0.000 to 0.161)    0.000
     after     20    0.000      0.000 (0.000 to 0.161)    0.000
     <BLANKLINE>
-    right among the n answers in form (95 % interval):
+    accuracy among the n correctly formatted answers (95% interval):
                n                     all
     before     0                       -
     after      0                       -
-    No improvement shown: strict accuracy changed by +0.000, within chance (paired test, p = 1).
+    No improvement shown: strict accuracy changed by +0.000, within chance (exact McNemar test, p = 1).
     """
     return "\n".join([rates_table(before, after, merged), verdict(before, after, p_value)])
 
 
 def rates_table(before: dict, after: dict, merged: dict | None = None) -> str:
-    """The tables of `before_after` without its sentence: strict accuracy, then how many answers in form are right.
+    """The tables of `before_after` without its sentence: strict accuracy, then accuracy among the formatted answers.
 
-    The second table separates ability from form, with a column for each kind of prompt. It is left out where a
+    The second table separates ability from format, with a column for each kind of prompt. It is left out where a
     summary lacks its figures, as those of older reports do.
     """
     rows = {"before": before, "after": after} | ({"merged": merged} if merged else {})
-    lines = [f"{'':7}{'n':>5}{'format':>9}{'accuracy (95 % interval)':>28}{'greedy':>9}"]
+    lines = [f"{'':7}{'n':>5}{'format':>9}{'accuracy (95% interval)':>28}{'greedy':>9}"]
     for name, rates in rows.items():
         rate, greedy = _share(rates, "accuracy"), rates["greedy_accuracy"]
         shown = "-" if greedy is None else f"{greedy:.3f}"
@@ -202,10 +202,10 @@ def rates_table(before: dict, after: dict, merged: dict | None = None) -> str:
 
 
 def _in_form_lines(rows: dict[str, dict]) -> list[str]:
-    """How many answers in form are right: of all prompts, and of each kind that all summaries have."""
+    """Accuracy among the formatted answers: of all prompts, and of each kind that all summaries have."""
     first, *others = (rates.get("by_kind", {}) for rates in rows.values())
     kinds = [kind for kind in first if all(kind in other for other in others)]
-    lines = ["", "right among the n answers in form (95 % interval):"]
+    lines = ["", "accuracy among the n correctly formatted answers (95% interval):"]
     lines.append(f"{'':7}" + "".join(f"{'n':>5}{heading:>24}" for heading in ("all", *kinds)))
     for name, rates in rows.items():
         cells = [rates, *(rates["by_kind"][kind] for kind in kinds)]
@@ -224,11 +224,10 @@ def _share(rates: dict, name: str) -> str:
 
 def verdict(before: dict, after: dict, p_value: float) -> str:
     """What the paired test says about the change in strict accuracy, in one sentence."""
-    change, p = after["accuracy"] - before["accuracy"], p_text(p_value)
+    change, test = after["accuracy"] - before["accuracy"], f"exact McNemar test, {p_text(p_value)}"
     if p_value >= 0.05:
-        return f"No improvement shown: strict accuracy changed by {change:+.3f}, within chance (paired test, {p})."
-    direction = "rose" if change > 0 else "FELL"
-    return f"Strict accuracy {direction} by {change:+.3f}; chance alone does this with {p} (paired test)."
+        return f"No improvement shown: strict accuracy changed by {change:+.3f}, within chance ({test})."
+    return f"Strict accuracy {'rose' if change > 0 else 'FELL'} by {abs(change):.3f} ({test})."
 
 
 def p_text(p_value: float) -> str:
