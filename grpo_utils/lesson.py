@@ -106,7 +106,9 @@ def setup_tiny(
     sizes = PROFILES["cpu"]
     prepare_machine(sizes, offline=offline)
     run = TinyRun(sizes, sizes.models[family], steps or default_steps, machine, None)
-    print(f"Model: {run.model}, on the CPU.", f"Steps of a training run: {run.steps}" if run.steps else "")
+    print(f"Model: {run.model}, on the CPU")
+    if run.steps:
+        print(f"Steps of a training run: {run.steps}")
     if output_dir:
         folder, said = start_run(output_dir)
         print(said)
