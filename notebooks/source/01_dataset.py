@@ -209,8 +209,8 @@ print(f"{len(records)} records from {GSM8K_FILE or 'this lesson'}")
 print(records[0]["question"], records[0]["answer"], sep="\n")
 
 # %% [markdown]
-# The gold answer is the text after the last `####`, without thousands commas. `rows_from` makes rows with a function that reads
-# it. The report lists every record that was rejected or changed, so no record disappears silently.
+# The gold answer is the text after the last `####`, without thousands commas. Write a function that reads it, and that returns
+# `None` if it is missing. `rows_from` rejects such records and lists them in its report, so no record disappears silently.
 
 # %%
 from grpo_utils import rows_from
@@ -227,7 +227,7 @@ print(report)
 
 # %% [markdown]
 # If the reward cannot parse a gold answer, either nothing scores or only an identical text does: "N/A" would match "N/A". So
-# put each gold answer into a perfect completion, and score it:
+# put each gold answer into a perfect completion and score it:
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import correctness_reward
@@ -274,7 +274,7 @@ print(len(records), "records, the first:", records[0])
 
 # %% [markdown]
 # The first two attempts fail, and each error contains the fix. `read_table` reads a file completely or not at all. It also
-# rejects a quote that never closes. Python's CSV reader accepts it, and reads the rest of the file as one field.
+# rejects a quote that never closes. Python's CSV reader accepts it and reads the rest of the file as one field.
 #
 # Now make rows from the records:
 
@@ -328,17 +328,17 @@ show(
 )
 
 # %% [markdown]
-# The limit drops 48 rows. Long problems are often the hard ones, so report how many you dropped. Always use the tokenizer of
-# your own model. This tiny one knows only 512 tokens, so it needs more of them for a text than others.
+# The limit drops 48 rows. Long problems are often the hard ones, so dropping them changes your data. This tiny tokenizer knows
+# only 512 tokens, so it needs more of them for a text than the tokenizer of a large model.
 #
-# **The longest prompts decide how much memory a step needs.**
+# **Count tokens with your own tokenizer, and say how many rows you dropped.**
 
 # %% [markdown]
 # ## 8. Split without leaks
 #
 # A *leak* is a question that appears in both the training rows and the held-out rows. It makes memory look like skill. The
-# usual split shuffles the rows and cuts the list in two, so copies of a question can land on both sides. To see that, hide 120
-# copies among 300 addition problems:
+# usual split shuffles the rows and cuts the list in two, so copies of a question can land on both sides. To see that, hide 80
+# copies and 40 reworded questions among 300 addition problems:
 
 
 # %%
@@ -409,10 +409,10 @@ for name, (train, test) in splits.items():
 # The last line of each split counts repeats **within** the held-out rows. One question then counts twice, and the result looks
 # more certain than it is. Keep one of each.
 #
-# Even a clean prompt teaches nothing if the policy always or never solves it. That depends on the policy, so it waits for
+# Even a clean prompt teaches nothing if the policy always or never solves it. That depends on the policy, so it is part of
 # [lesson 04](04_reading_a_run.ipynb).
 #
-# **Split by question, not by row, then search for twins between the sides and within the held-out rows.**
+# **Split by question, not by row, and search for twins between the sides and within the held-out rows.**
 
 # %% [markdown]
 # ## 9. Cheat sheet
@@ -420,9 +420,9 @@ for name, (train, test) in splits.items():
 # | symptom | check | fix |
 # |---|---|---|
 # | reward near 0 from the start | Is the prompt a list of messages? | Use messages for an instruct model. |
-# | format never learned | Does the system prompt ask for it? | Name the tags in the system prompt. |
-# | completions never end | Does the template write the EOS token? | Set `tokenizer.eos_token`. |
-# | a row that never scores | Does a perfect completion score? | Fix the gold answer or the reward. |
+# | answers without the required format | Does the system prompt ask for it? | Name the tags in the system prompt. |
+# | completions without an end | Does the template write the EOS token? | Set `tokenizer.eos_token`. |
+# | row that never scores | Does a perfect completion score? | Fix the gold answer or the reward. |
 # | broken letters | Does `é` appear as `Ã©`? | Read the file with its true encoding. |
 # | fewer rows than records | What does `report.rejected` say? | Fix the records, or report the number. |
 # | out of memory | How long is the longest prompt? | Drop the longest rows. |
@@ -468,14 +468,14 @@ def leaked(train: list[str], test: list[str]) -> list[str]:
 
 
 # %% tags=["nbval-check-output"]
-TRAIN = ["What is 15 + 27?", "How many eggs are left?", "Who won?"]
-TRAIN += ["What is 1.5 + 2?"]
-TEST = ["what is  15 + 27", "How many are left?", "WHO WON ?"]
-TEST += ["What is 15 - 2?"]
-FOUND = [((TRAIN, TEST), TEST[::2]), ((["a"], ["b"]), [])]
-HINTS = [(TEST[:1], "One is missing: what is left of 'WHO WON ?' at its end?")]
-HINTS += [(TEST[2:3], "One is missing: is a space at the end left over?")]
-HINTS += [(TEST[::2] + TEST[3:], "Within a question, punctuation matters.")]
+TRAIN = ["What is 15 + 27?", "What is 1.5 + 2?", "Who won?"]
+TEST = ["what is  15 + 27", "WHO WON ?", "What is 15 - 2?", "who WON?"]
+two, won, minus, case = TEST
+FOUND = [((TRAIN, TEST), [two, won, case]), ((["a"], ["b"]), [])]
+HINTS = [([case], "Case no longer matters. What about the '?' at the end?")]
+HINTS += [([two, case], "What is left of 'WHO WON ?' without its '?'?")]
+HINTS += [([won, case], "One question has two spaces in a row. Which one?")]
+HINTS += [([two, won, minus, case], "Is 1.5 + 2 the same as 15 - 2?")]
 print(check_exercise("Exercise 2", leaked, FOUND, HINTS))
 
 # %% [markdown]
@@ -500,7 +500,7 @@ print(check_exercise("Exercise 1, solution", boxed_solution, BOXED))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 2: compute the same key for both lists, and look it up in a set.
+# Exercise 2: compute the same key for both lists and look it up in a set.
 # </details>
 
 
