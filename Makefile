@@ -71,8 +71,9 @@ tiny: setup      ## train the two tiny base models again, about 20 minutes
 	$(BIN)/python scripts/tiny/build.py qwen --out outputs/tiny-qwen3
 	$(BIN)/python scripts/tiny/build.py gemma --out outputs/tiny-gemma3
 
-figures: setup   ## the README's figure, from the stored outputs of lesson 02
+figures: setup   ## the README's figure, from the stored outputs of lesson 02; the diagrams of docs
 	$(BIN)/python scripts/figures.py
+	$(BIN)/python scripts/diagrams.py
 
 bench: setup     ## the figures of docs/results.md, about 45 minutes; scripts/bench.py --resume: only what is missing
 	$(BIN)/python scripts/bench.py

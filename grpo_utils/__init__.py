@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .models import load_4bit_base, load_policy, lora_arguments, model_path
     from .plots import (
         change_chart,
+        diagram,
         difference_chart,
         logged,
         pass_at_k_curve,

@@ -36,7 +36,7 @@ RELATIVE = re.compile(r"\]\((?!\w+:)([\w./-]+\.\w+)(#[\w-]+)?\)")
 ABSOLUTE = re.compile(rf"\]\({HOST}[\w.-]+/[\w.-]+/blob/[\w.-]+/((?:notebooks|docs|templates)/[\w./-]+)(#[\w-]+)?\)")
 #: A row of the README's table of lessons, in three parts around its last cell, and that cell without an address.
 ROW = re.compile(r"^(\| \[\d\d .*?\]\(notebooks/(\w+)\.ipynb\) .*\| )[^|]*( \|)$", re.MULTILINE)
-OPEN_BY_HAND = "[by hand](docs/install.md#colab-and-kaggle)"
+OPEN_BY_UPLOAD = "[upload](docs/install.md#colab-and-kaggle)"
 #: What comes before the values in pyproject.toml.
 PROJECT = (f'Repository = "{HOST}', 'branch = "')
 #: What comes before the address in a line, and the line that follows.
@@ -81,7 +81,7 @@ def readme(text: str, place: Place) -> str:
     """The README with a badge of CI and with badges in its table of lessons, or without."""
 
     def row(found: re.Match) -> str:
-        return f"{found[1]}{badges(found[2], place) or OPEN_BY_HAND}{found[3]}"
+        return f"{found[1]}{badges(found[2], place) or OPEN_BY_UPLOAD}{found[3]}"
 
     return with_line(ROW.sub(row, text), *CI_BADGE, place)
 

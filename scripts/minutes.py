@@ -1,4 +1,4 @@
-"""Write the minutes and memory of docs/results.md into README, instructor guide and lessons.
+"""Write the minutes and memory of docs/results.md into README, instructor guide, lessons and learning path.
 
     python scripts/minutes.py
 
@@ -13,6 +13,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from build_notebooks import ROOT, SOURCES, rewrite
 
 RESULTS, README, GUIDE = ROOT / "docs" / "results.md", ROOT / "README.md", ROOT / "docs" / "instructor-guide.md"
+#: The learning path's diagram; its file in docs/figures then needs `make figures`.
+LEARNING_PATH = ROOT / "grpo_utils" / "plots" / "guides.py"
 
 
 def measured(name: str) -> tuple[str, str]:
@@ -37,6 +39,10 @@ def put(path: Path, row: str, cell: int, text: str) -> None:
 def main() -> None:
     for source in sorted(SOURCES.glob("*.py")):
         minutes, memory = measured(source.stem)
+        lesson = rf'^(    "{source.stem[:2]} .+": )\d+,$'
+        page = LEARNING_PATH.read_text(encoding="utf-8")
+        page = re.sub(lesson, rf"\g<1>{minutes.split()[0]},", page, flags=re.MULTILINE)
+        LEARNING_PATH.write_text(page, encoding="utf-8")
         put(README, rf"^\| \[\d\d .*{source.stem}\.ipynb", 2, minutes.split()[0])
         put(GUIDE, rf"^\| \[\d\d .*{source.stem}\.ipynb", 1, f"{minutes} (measured)")
         put(source, r"^# \| time for Run All \|", 2, f"about {minutes} ([measured](../docs/results.md))")

@@ -90,7 +90,7 @@ def test_the_first_push_writes_the_address_everywhere(hub, course):
     assert all(URL in after[name] for name in changed)
     assert after["README.md"].count(f"{URL}/blob/trunk/notebooks/") == len(lessons)
     assert f"[![CI]({URL}/actions/workflows/ci.yml/badge.svg)]" in after["README.md"]
-    assert "[by hand]" in before["README.md"] and "[by hand]" not in after["README.md"]
+    assert "[upload]" in before["README.md"] and "[upload]" not in after["README.md"]
     assert f'repository-code: "{URL}"\n' in after["CITATION.cff"]
     assert f"git clone {URL} && cd other-course\n" in after["CONTRIBUTING.md"]
 

@@ -219,26 +219,35 @@ def test_the_text_says_what_the_stored_tables_say():
     strict, apart = printed.split("accuracy among the n correctly formatted answers")[-2:]
     before, after, merged = (printed_row(name, strict) for name in ("before", "after", "merged"))
     assert f"Strict accuracy rose from {before[1]:.2f} to {after[1]:.2f}, and the two intervals are far apart" in text
-    assert f"starts at {before[1]:.2f} when sampled" in text and f"merged model reaches {merged[1]:.2f} as well" in text
-    assert f"the form in {before[0]:.3f} of its answers" in text
+    assert f"starts at {before[1]:.2f} when sampled" in text and f"merged model also reaches {merged[1]:.2f}." in text
+    assert f"greedy accuracy is 0. But {before[0]:.0%} of the samples" in text and before[2] == 0
     (_, old_carry, old_plain), (_, new_carry, new_plain) = (printed_row(name, apart) for name in ("before", "after"))
-    assert f"Sums with a carry rose from {old_carry:.2f} to {new_carry:.2f}. Sums without one were always right" in text
+    assert f"with a carry rose from {old_carry:.2f} to {new_carry:.2f}. Without one, it was always 1." in text
     assert old_plain == new_plain == 1
 
 
 def test_the_text_says_what_the_stored_log_says():
     text, printed = text_of(nbformat.read(LESSON, as_version=4)), said(nbformat.read(LESSON, as_version=4))
     for key, sentence in {
-        "reward": "It rose from {:.2f} to {:.2f}; 3.00 is the maximum.",
-        "frac_reward_zero_std": "It rose from {:.2f} to {:.2f}. With a reward near 3",
+        "reward": "It rose from {:.2f} to {:.2f}; the maximum is 3.00.",
+        "frac_reward_zero_std": "It rose from {:.2f} to {:.2f}, because most groups are now all correct.",
         "completions/mean_length": "It grew from {:.0f} to {:.0f}.",
     }.items():
         first, last, _ = printed_row(key, printed)
         assert sentence.format(first, last) in text
     cells = nbformat.read(LESSON, as_version=4).cells
     [alt] = [o.data["text/plain"] for c in cells for o in c.get("outputs", []) if "image/png" in o.get("data", {})]
-    right = re.search(r"right answers among those in form goes from (\S+) to (\S+)\. ", alt)
-    assert f"right answers among those in form rose from {right[1]} to {right[2]}." in text
+    correct = re.search(r"correct answers among those goes from (\S+) to (\S+)\. ", alt)
+    assert f"share of correct ones rose from {correct[1]} to {correct[2]}." in text
+
+
+def test_the_text_reads_the_stored_group():
+    book = nbformat.read(LESSON, as_version=4)
+    lines = re.findall(r"^reward (\S+)  advantage (\S+)  ", said(book), re.MULTILINE)
+    assert len(lines) == 8 and {float(advantage) > 0 for reward, advantage in lines if reward == "3.00"} == {True}
+    assert sum(float(advantage) > 0 for _, advantage in lines) == 3 and ("1.00", "-0.19") in lines
+    assert "Three answers to `67 + 86` are correct, and only they have a positive advantage" in text_of(book)
+    assert "a greedy answer:          16 + 15 is 21." in said(book) and "(`16 + 15 is 21.`)" in text_of(book)
 
 
 def test_the_text_quotes_completions_that_were_sampled():

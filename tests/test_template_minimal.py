@@ -80,14 +80,14 @@ def test_the_gpu_trains_on_gsm8k_with_whole_numbers_as_gold(functions, gsm8k_rec
     train, held_out = functions["load_rows"]()
     assert len(held_out) == 200 and all(answer.lstrip("-").isdigit() for answer in train["answer"])
     text = "<reasoning>Think.</reasoning><answer>{}</answer>"
-    assert all(functions["is_right"](text.format(answer), answer) for answer in train["answer"])
+    assert all(functions["is_correct"](text.format(answer), answer) for answer in train["answer"])
 
 
 def arguments(gpu: bool) -> dict:
     """What `GRPOConfig` gets on a GPU or on a CPU: the keywords of its call, and those of the dict before it."""
     names = {"GPU": gpu, "STEPS": 1, "TOKENS": 1, "OUTPUT": "", "REWARDS": {}, "is_bfloat16_supported": lambda: False}
     assigned = [node for node in ast.walk(ast.parse(SOURCE)) if isinstance(node, ast.Assign | ast.AugAssign)]
-    calls = [node.value for node in assigned if ast.unparse(node).startswith(("named ", "config "))]
+    calls = [node.value for node in assigned if ast.unparse(node).startswith(("fixed ", "config "))]
     return {each.arg: eval(ast.unparse(each.value), names) for call in calls for each in call.keywords if each.arg}
 
 
@@ -137,11 +137,13 @@ def test_it_trains_until_held_out_accuracy_has_risen_and_keeps_what_it_made(tmp_
     model = project / "outputs" / "minimal" / "model"
     assert {"adapter_model.safetensors", "tokenizer.json"} <= {path.name for path in model.iterdir()}
     again = in_folder(project, "train.py")
-    assert again.returncode == 1 and "Error: outputs/minimal holds an earlier run" in again.stderr, again.stderr
+    assert again.returncode == 1 and "Error: outputs/minimal already exists" in again.stderr, again.stderr
 
 
 @pytest.mark.slow
 def test_a_run_that_changes_nothing_is_not_said_to_have_risen(tmp_path):
     project = changed(tmp_path / "project", steps=("else (50, 32)", "else (1, 32)"), rate=("else 2e-3", "else 0.0"))
     run = in_folder(project, "train.py")
-    assert "No change shown: 0 prompts got better, 0 got worse (exact McNemar test, p = 1)." in run.stdout, run.stderr
+    assert "No significant change: 0 prompts got better, 0 got worse (exact McNemar test, p = 1)." in run.stdout, (
+        run.stderr
+    )

@@ -3,17 +3,17 @@
 #
 # {{badges}}
 #
-# **You will be able to** train a language model with GRPO, measure whether it improved, and save a model that plain
-# `transformers` loads, with the libraries' own calls.
+# **You will be able to** train a language model with GRPO, measure whether it improved, and export it for plain
+# `transformers`.
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 1 minute ([measured](../docs/results.md)) | 50 to 120 minutes ([estimated](../docs/t4.md), never run); first try `STEPS=20` and `EVAL_ROWS=40`: 15 to 35 |
-# | memory | 1.6 GB ([measured](../docs/results.md)) | 3 to 8 GiB on the card ([estimated](../docs/t4.md), never run) |
-# | model | 0.46 million parameters, ships with the course | Qwen2.5-1.5B-Instruct, or Gemma 3 1B |
-# | task | two-digit additions | GSM8K, school word problems |
+# | Run All | about 1 minute ([measured](../docs/results.md)) | 50 to 120 minutes ([estimated](../docs/t4.md), never run); 15 to 35 with `STEPS=20` and `EVAL_ROWS=40` |
+# | memory | 1.6 GB ([measured](../docs/results.md)) | 3 to 8 GiB of GPU memory ([estimated](../docs/t4.md), never run) |
+# | model | 0.46 million parameters, included | Qwen2.5-1.5B-Instruct, or Gemma 3 1B |
+# | task | two-digit addition | GSM8K, grade-school word problems |
 #
-# **The numbers in the text** are from the stored CPU run, seed 0. Other seeds and machines give others.
+# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 
 # %% [markdown]
 # ## 1. How GRPO learns
@@ -24,49 +24,49 @@
 # 1. Take a few prompts, and sample a *group* of completions for each.
 # 2. Score every completion with *reward functions*: plain Python that checks the answer.
 # 3. Compare each score with the mean of its own group. The result is the *advantage*:
-#    `(r-mean(r))/(std(r)+0.0001)`.
+#    `(r-mean(r))/(std(r)+0.0001)`. The 0.0001 avoids a division by zero.
 # 4. Change the weights of a small *adapter* (section 6) a little: completions with a positive advantage become more
 #    likely, the others less.
 #
-# **GRPO reinforces what the model already does sometimes; it cannot reward what is never sampled.**
+# **GRPO reinforces what the model already does sometimes.**
 #
 # ## 2. Set up
 #
-# On Colab and Kaggle, the next cell installs the course and missing packages (a few minutes; never run there so far).
-# On Kaggle, turn on *Internet* in the settings first. Elsewhere it does nothing.
+# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle,
+# first turn on *Internet* in the settings. Elsewhere, the cell does nothing.
 
 # %%
 # {{install unsloth}}
 
 # %% [markdown]
-# These are the only settings. Change them here, or from a terminal: `make run ARGS="-p FAMILY gemma"`.
+# Change the lesson's settings here, or from a terminal: `make run ARGS="-p FAMILY gemma"`.
 
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # auto, cpu, t4, l4, a100 or h100
 FAMILY: str = "qwen"  # qwen or gemma
-MODEL: str = ""  # any hub id or local folder; empty: the profile's own
+MODEL: str = ""  # hub id or local folder; empty = profile default
 BACKEND: str = "unsloth"  # unsloth, or transformers (with PEFT)
-BASE_BITS: int = 0  # 4 or 16 for the frozen base; 0: the profile's own
-STEPS: int = 0  # optimizer steps; 0: the profile's own number
-SEED: int = 0  # everything random follows from it
-EVAL_ROWS: int = 0  # held-out prompts; 0: the profile's own number
+BASE_BITS: int = 0  # 4 or 16 for the frozen base; 0 = profile default
+STEPS: int = 0  # optimizer steps; 0 = profile default
+SEED: int = 0  # seeds all randomness
+EVAL_ROWS: int = 0  # held-out prompts; 0 = profile default
 REPORT_TO: str = "none"  # none, trackio, tensorboard or wandb
 OUTPUT_DIR: str = "outputs/run"  # adapter, merged model and report
 
 # %% [markdown]
-# `setup` finds a *profile*, the sizes that fit your machine. It checks every setting and package version, and makes a
-# folder for this run. An earlier run in that folder is renamed and kept.
+# `setup` picks a *profile*: a task and sizes that fit your machine. It also checks your settings and package versions,
+# and creates a folder for this run. It renames the folder of an earlier run.
 
 # %%
 from grpo_utils import setup
 
 model = FAMILY, MODEL, BACKEND, BASE_BITS
 run = setup(PROFILE, *model, STEPS, EVAL_ROWS, REPORT_TO, OUTPUT_DIR)
-profile = run.profile
+profile = run.profile  # run.path: the weights; run.model: their name
 
 # %% [markdown]
 # Import Unsloth first: on a GPU it replaces parts of transformers and TRL with faster ones. On a CPU, TRL's own
-# trainer does the work, in fp32.
+# trainer does the work in *fp32*, numbers of 32 bits.
 
 # %% tags=["gpu-path"]
 if BACKEND == "unsloth":
@@ -81,8 +81,8 @@ from trl import GRPOConfig, GRPOTrainer
 #
 # ## 3. The data
 #
-# A row for GRPO has a `prompt`, as chat messages, and what the reward needs: here the correct result, the *gold
-# answer*. *Held-out* rows are never trained on; they measure.
+# A GRPO row has a `prompt`, as chat messages, and whatever the reward needs: here, the correct result or *gold
+# answer*. *Held-out* rows are used only to evaluate.
 
 # %% tags=["gpu-path"]
 from grpo_utils import drop_long_prompts, load_rows, math_rewards
@@ -90,21 +90,18 @@ from grpo_utils import drop_long_prompts, load_rows, math_rewards
 train_rows = load_rows(profile.dataset, "train", profile.train_rows, SEED)
 test_rows = load_rows(profile.dataset, "test", profile.eval_rows, SEED)
 print(f"{len(train_rows)} rows to train on, {len(test_rows)} held out")
-for message in train_rows[0]["prompt"]:
-    print(f"{message['role']:>6}: {message['content']}")
-print(f"answer: {train_rows[0]['answer']}")
+train_rows[0]
 
 # %% [markdown]
-# The system prompt asks for a *form*: reasoning in one pair of tags, the answer in another. A row has no worked
-# solution.
+# The system prompt asks for a *format*: reasoning in one pair of tags, the answer in another. GRPO needs no worked
+# solutions.
 #
 # **The model sees prompts; only the reward sees the gold answer.**
 #
 # ## 4. The rewards
 #
-# A reward function takes a list of completions and returns one score for each. Columns of the dataset, such as
-# `answer`, arrive as further arguments. TRL multiplies each score by the function's weight and adds them up. The
-# source of our three:
+# A reward function takes a list of completions and returns one score for each. Dataset columns, such as `answer`,
+# arrive as keyword arguments. TRL multiplies each score by its function's weight and adds them up. Here are our three:
 
 # %% tags=["gpu-path"]
 import inspect
@@ -114,11 +111,10 @@ for weight, function in zip(weights, rewards):
     print(f"# weight {weight}\n{inspect.getsource(function)}")
 
 # %% [markdown]
-# `AnswerReward()` compares the text between the `<answer>` tags with the gold answer, as a number or as text.
-# `split_form` returns `None` unless the text has exactly the form. `count_placed_tags` counts tags in their place, so
-# that half a form earns more than none.
+# `AnswerReward()` compares the text between the `<answer>` tags with the gold answer. `split_form` returns `None` unless
+# the whole text has the format. `count_placed_tags` counts correctly placed tags.
 #
-# Try rewards before you train: many runs fail because a reward is always zero, or pays a wrong answer.
+# Test rewards before you train: many runs fail because a reward is always zero or pays for wrong answers.
 
 # %% tags=["nbval-check-output"]
 HAND_WRITTEN = [
@@ -127,68 +123,76 @@ HAND_WRITTEN = [
     "<reasoning>15 + 27 = 42 <answer>42",
     "<answer>41</answer><answer>42</answer>",
 ]
-columns = [reward(HAND_WRITTEN, answer=["42"] * 4) for reward in rewards]
-for text, scores in zip(HAND_WRITTEN, zip(*columns)):
-    total = sum(weight * score for weight, score in zip(weights, scores))
-    print(f"{text}\n{total:6.3f} from {scores}")
+
+
+def total_rewards(texts: list[str], gold: str) -> list[float]:
+    scores = [reward(texts, answer=[gold] * len(texts)) for reward in rewards]
+    return [sum(w * s for w, s in zip(weights, row)) for row in zip(*scores)]
+
+
+for text, reward in zip(HAND_WRITTEN, total_rewards(HAND_WRITTEN, "42")):
+    print(f"{reward:6.3f}  {text}")
 
 # %% [markdown]
-# The right answer in the right form earns 3.0, a wrong answer in perfect form 1.0, and two answers nothing.
-# ([Lesson 02](02_rewards.ipynb) attacks rewards.)
+# A correct answer in the correct format earns 3.0, and a wrong one 1.0. Missing tags cut the score to 0.25, and two
+# answers earn nothing. ([Lesson 02](02_rewards.ipynb) attacks rewards.)
 #
-# Add one function with weight 0: it changes nothing in training, but its mean appears in the log. TRL leaves `None`
-# out of that mean, so it is the share of right answers among those in form.
+# Now add a function with weight 0. It does not affect training, but TRL logs its mean, without `None`: the share of
+# correct answers among correctly formatted ones.
 
 # %% tags=["gpu-path"]
 correctness, strict_format = rewards[:2]
 
 
-def right_if_in_form(completions, answer, **kwargs) -> list[float | None]:
-    right = correctness(completions, answer=answer)
-    formed = strict_format(completions)
-    return [score if form else None for form, score in zip(formed, right)]
+def correct_if_formatted(completions, answer, **kwargs) -> list[float | None]:
+    scores = zip(correctness(completions, answer), strict_format(completions))
+    return [correct if formatted else None for correct, formatted in scores]
 
 
-rewards, weights = [*rewards, right_if_in_form], [*weights, 0.0]
+all_rewards, all_weights = [*rewards, correct_if_formatted], [*weights, 0.0]
 
 # %% [markdown]
-# **In the same form, a right answer must always earn more than a wrong one.**
+# **In the same format, a correct answer must always earn more than a wrong one.**
 #
 # ## 5. The settings
 #
-# Unsloth changes many of TRL's defaults on a GPU; `PINNED` sets them, so that a run is the same with and without it.
+# On a GPU, Unsloth changes many TRL defaults. `PINNED` sets each one explicitly. Skim it; most are TRL's own values, and
+# `scale_rewards="group"` is the division by `std` in section 1.
 
 # %% tags=["gpu-path"]
 on_cpu = profile.name == "cpu"
-PINNED = dict(loss_type="dapo", epsilon=0.2, epsilon_high=0.2)
+PINNED = dict(loss_type="dapo", epsilon=0.2, epsilon_high=0.2)  # loss
 PINNED |= dict(scale_rewards="group", mask_truncated_completions=False)
-PINNED |= dict(num_iterations=1, top_p=1.0, top_k=0, generation_kwargs=None)
-PINNED |= dict(lr_scheduler_type="linear", warmup_steps=0, max_grad_norm=1.0)
-PINNED |= dict(weight_decay=0.0, router_aux_loss_coef=0.0, disable_tqdm=True)
-PINNED |= dict(auto_find_batch_size=False, eval_accumulation_steps=None)
-PINNED |= dict(logging_steps=1, logging_nan_inf_filter=False, save_steps=25)
+PINNED |= dict(
+    num_iterations=1, auto_find_batch_size=False, save_total_limit=1
+)
+PINNED |= dict(top_p=1.0, top_k=0, generation_kwargs=None)  # sampling
+PINNED |= dict(lr_scheduler_type="linear", warmup_steps=0)  # optimizer
+PINNED |= dict(weight_decay=0.0, router_aux_loss_coef=0.0, max_grad_norm=1.0)
+PINNED |= dict(logging_steps=1, logging_nan_inf_filter=False)  # logs, files
+PINNED |= dict(include_num_input_tokens_seen="no", disable_tqdm=True)
+PINNED |= dict(save_strategy="no" if on_cpu else "steps", save_steps=25)
+PINNED |= dict(use_cpu=on_cpu, gradient_checkpointing=not on_cpu)  # machine
+PINNED |= dict(use_vllm=profile.use_vllm, eval_accumulation_steps=None)
 PINNED |= dict(dataloader_pin_memory=False, torch_empty_cache_steps=None)
-PINNED |= dict(include_num_input_tokens_seen="no", save_total_limit=1)
-PINNED |= dict(save_strategy="no" if on_cpu else "steps", use_cpu=on_cpu)
-PINNED |= dict(gradient_checkpointing=not on_cpu, use_vllm=profile.use_vllm)
 PINNED |= dict(steps_per_generation=profile.gradient_accumulation_steps)
 PINNED |= dict(per_device_eval_batch_size=profile.per_device_train_batch_size)
 
 # %% [markdown]
-# Change these in a project of your own:
+# These are the settings to tune in your own project:
 
 # %% tags=["gpu-path"]
 config = GRPOConfig(
     output_dir=str(run.folder / "checkpoints"),
     max_steps=profile.steps,  # optimizer steps
-    learning_rate=profile.learning_rate,  # adapters take 10 x the usual rate
+    learning_rate=profile.learning_rate,  # LoRA: 10x full fine-tuning's
     num_generations=profile.num_generations,  # completions in a group
     per_device_train_batch_size=profile.per_device_train_batch_size,
     gradient_accumulation_steps=profile.gradient_accumulation_steps,
     max_completion_length=profile.max_completion_length,  # in tokens
-    temperature=1.0,  # sample from the policy as it is
-    beta=0.0,  # nothing pulls the policy back to the base model
-    reward_weights=weights,
+    temperature=1.0,  # sample from the unmodified distribution
+    beta=0.0,  # no KL penalty, which would pull toward the base model
+    reward_weights=all_weights,
     optim=profile.optim,  # 8-bit AdamW saves memory on a GPU
     bf16=profile.dtype == "bfloat16",
     fp16=profile.dtype == "float16",  # a T4 has no bf16 units
@@ -196,15 +200,15 @@ config = GRPOConfig(
     report_to=REPORT_TO,
     **PINNED,
 )
-print(f"{config.max_steps} steps, groups of {config.num_generations}")
+for name in ("max_steps", "learning_rate", "per_device_train_batch_size"):
+    print(f"{name:28}{getattr(config, name)}")
 
 # %% [markdown]
-# A *token* is a piece of text, often a word. `per_device_train_batch_size` counts **completions**, not prompts; with
-# `gradient_accumulation_steps` it must hold whole groups.
+# A *token* is a piece of text, often a word. `per_device_train_batch_size` counts **completions**, not prompts: here,
+# 64 completions per step make 8 groups of 8.
 #
-# TRL does not shorten a long prompt, so drop such rows. Then run the *preflight*: it checks settings, rows and rewards
-# against each other, and estimates memory and minutes. An error stops the notebook before any weights are loaded.
-# ([What it checks](../docs/preflight.md).)
+# TRL does not truncate prompts, so drop rows with long ones. Then run the *preflight*. It
+# [checks](../docs/preflight.md) that settings, rows and rewards fit together, and it estimates memory and time.
 
 # %% tags=["gpu-path"]
 tokenizer = AutoTokenizer.from_pretrained(run.path)
@@ -214,7 +218,7 @@ train_rows = drop_long_prompts(train_rows, tokenizer, longest)
 # %%
 from grpo_check import preflight
 
-parts = dict(model=run.model, tokenizer=tokenizer, rewards=rewards)
+parts = dict(model=run.model, tokenizer=tokenizer, rewards=all_rewards)
 parts |= dict(train=train_rows, heldout=test_rows, backend=BACKEND)
 checked = preflight(config, profile=profile, **parts)
 print(checked)
@@ -229,7 +233,7 @@ checked.stop_on_errors()
 
 # %% tags=["gpu-path"]
 dtype = getattr(torch, profile.dtype)
-saves_memory = False if on_cpu else "unsloth"  # less memory, more time
+saves_memory = False if on_cpu else "unsloth"  # less memory, slower
 if BACKEND == "unsloth":
     policy, tokenizer = FastLanguageModel.from_pretrained(
         model_name=run.path,
@@ -242,20 +246,17 @@ if BACKEND == "unsloth":
 
 # %% [markdown]
 # Now add a *LoRA adapter*: two small trainable matrices next to each frozen one. Their product has rank `r`, is scaled
-# by `lora_alpha / r`, and is added to the frozen matrix. In PEFT, that is a `LoraConfig`:
+# by `lora_alpha / r`, and is added to the frozen matrix.
 
 # %% tags=["gpu-path"]
-attention = ["q_proj", "k_proj", "v_proj", "o_proj"]
-lora = LoraConfig(
-    r=profile.lora_rank,
-    lora_alpha=profile.lora_alpha,
-    lora_dropout=0.0,
-    target_modules=[*attention, "gate_proj", "up_proj", "down_proj"],
-    task_type="CAUSAL_LM",
-)
+LORA = dict(r=profile.lora_rank, lora_alpha=profile.lora_alpha)
+LORA |= dict(lora_dropout=0.0, target_modules=["q_proj", "k_proj", "v_proj"])
+LORA["target_modules"] += ["o_proj", "gate_proj", "up_proj", "down_proj"]
+LoraConfig(**LORA, task_type="CAUSAL_LM")
 
 # %% [markdown]
-# Unsloth takes the same settings by name. `BACKEND="transformers"` does it with PEFT, in one call.
+# That is PEFT's `LoraConfig`. Unsloth takes the same settings as arguments. With `BACKEND="transformers"`, `load_policy`
+# calls PEFT's `get_peft_model(base, LoraConfig(...))` instead.
 
 # %% tags=["gpu-path"]
 from grpo_utils import evaluate, load_policy
@@ -263,10 +264,7 @@ from grpo_utils import evaluate, load_policy
 if BACKEND == "unsloth":
     policy = FastLanguageModel.get_peft_model(
         policy,
-        r=lora.r,
-        lora_alpha=lora.lora_alpha,
-        lora_dropout=lora.lora_dropout,
-        target_modules=sorted(lora.target_modules),
+        **LORA,
         use_gradient_checkpointing=saves_memory,
         random_state=SEED,
     )
@@ -278,29 +276,43 @@ policy.print_trainable_parameters()
 # %% [markdown]
 # **Only the adapter learns; the 4-bit base never changes.**
 #
-# ## 7. Measure before
+# ## 7. Evaluate the base model
 #
-# Answer every held-out prompt twice: *sampled* at temperature 1, as in training, and *greedily*, which always takes
-# the most likely token. *Strict accuracy* counts answers that are in form and right.
+# First look at one group, as GRPO sees it: eight completions of one prompt, their rewards and advantages.
 
 # %%
-judging = dict(max_new_tokens=profile.max_completion_length, seed=SEED)
-judging |= dict(batch_size=profile.eval_batch_size, temperature=1.0)
-before = evaluate(policy, tokenizer, test_rows, **judging)
-print(*before.sampled[:4], sep="\n")
-print(f"in form, sampled:         {before.format}")
-print(f"strict accuracy, sampled: {before.accuracy}")
-print(f"strict accuracy, greedy:  {before.greedy_accuracy}")
+from grpo_utils import generate
+
+decoding = dict(max_new_tokens=profile.max_completion_length, seed=SEED)
+decoding |= dict(batch_size=profile.eval_batch_size, temperature=1.0)
+group = generate(policy, tokenizer, [test_rows[4]["prompt"]] * 8, **decoding)
+scores = torch.tensor(total_rewards(group, test_rows[4]["answer"]))
+advantages = (scores - scores.mean()) / (scores.std() + 1e-4)
+for text, score, advantage in zip(group, scores, advantages):
+    print(f"reward {score:.2f}  advantage {advantage:+.2f}  {text[:60]}")
 
 # %% [markdown]
-# The brackets hold a *95 % interval*. You measured some of many possible prompts, so the true rate differs from the
-# measured one. In 95 of 100 such experiments, an interval computed this way (Wilson's) contains the true rate. More
-# prompts make it narrower.
+# Three answers to `67 + 86` are correct, and only they have a positive advantage: GRPO would make them more likely. The
+# wrong answer in the correct format is below the group's mean, so it would become less likely.
 #
-# The base model writes the form in 0.315 of its answers and often forgets the carry: `16+15=21`. But sometimes it adds
-# digit by digit (`6+3=9, 8+9=17`), and then it is right.
+# `evaluate` generates two answers per held-out prompt: one *sampled* at temperature 1, as in training, and one
+# *greedy*, always taking the most likely token. *Strict accuracy* counts answers that are correct and correctly
+# formatted.
+
+# %%
+before = evaluate(policy, tokenizer, test_rows, **decoding)
+print(f"format, sampled:          {before.format}")
+print(f"strict accuracy, sampled: {before.accuracy}")
+print(f"strict accuracy, greedy:  {before.greedy_accuracy}")
+print(f"a greedy answer:          {before.greedy[1]}")
+
+# %% [markdown]
+# The parentheses contain a *95% interval* (Wilson's). With only 200 prompts, the true rate differs somewhat from the
+# measured one. About 95 of 100 intervals computed this way contain the true rate. More prompts make them narrower.
 #
-# **Strict accuracy starts at 0.25 when sampled: enough right answers to reinforce.**
+# The most likely answer (`16 + 15 is 21.`) lacks the format, so greedy accuracy is 0. But 32% of the samples have it.
+#
+# **Strict accuracy starts at 0.25 when sampled: enough correct answers to reinforce.**
 #
 # ## 8. Train
 #
@@ -312,19 +324,19 @@ trainer = GRPOTrainer(
     processing_class=tokenizer,
     args=config,
     train_dataset=train_rows,
-    reward_funcs=rewards,
+    reward_funcs=all_rewards,
 )
 for weight in policy.parameters():
     if weight.requires_grad:
         weight.data = weight.data.float()
 
 # %% [markdown]
-# The loop puts the adapter back into fp32, numbers of 32 bits. TRL casts it to bf16 (16 bits) on a 4-bit base, which
-# rounds small updates away.
+# TRL casts the adapter of a 4-bit base to bf16 (16 bits), which rounds small updates away. The loop casts it back to
+# fp32.
 #
-# A *callback* runs at every step. `HealthCallback` reports what is wrong, and stops a hopeless run
-# ([lesson 04](04_reading_a_run.ipynb)). The bar shows the reward, the share of right answers (`correct`), and of groups
-# whose completions all score the same (`tied`).
+# A *callback* runs at every step. `HealthCallback` reports problems and stops a hopeless run
+# ([lesson 04](04_reading_a_run.ipynb)). The progress bar shows the mean reward, the share of correct answers
+# (`correct`), and the share of groups whose completions all score the same (`tied`).
 
 # %%
 from grpo_check import HealthCallback
@@ -336,7 +348,7 @@ trainer.train()
 saved = save_adapter(policy, tokenizer, run.folder / "adapter", run.model)
 
 # %% [markdown]
-# `save_adapter` is PEFT's `save_pretrained`, and notes the base's public name.
+# `save_adapter` calls PEFT's `save_pretrained` and records the base model's name.
 #
 # **Save the adapter at once, before anything else can fail.**
 #
@@ -345,38 +357,35 @@ saved = save_adapter(policy, tokenizer, run.folder / "adapter", run.model)
 # `trainer.state.log_history` has about thirty numbers per step. Start with four.
 
 # %%
+from grpo_utils import show_learning
+
 history = trainer.state.log_history
 KEYS = "loss reward frac_reward_zero_std completions/mean_length"
 print(f"{'':24}{'first':>9}{'last':>9}{'largest':>9}")
 for key in KEYS.split():
     values = [entry[key] for entry in history if key in entry]
     print(f"{key:24}{values[0]:9.3f}{values[-1]:9.3f}{max(values):9.3f}")
-
-# %% [markdown]
-# - **`loss`** does not measure progress. It stays near 0 while the policy learns, because each group's advantages sum
-#   to 0.
-# - **`reward`** is the weighted sum, averaged over the batch. It rose from 0.93 to 2.94; 3.00 is the maximum.
-# - **`frac_reward_zero_std`** is the share of tied groups. Their advantages are 0, so they teach nothing. It rose from
-#   0.00 to 0.88. With a reward near 3 that means solved; with a reward near 0 it would mean hopeless.
-# - **`completions/mean_length`** counts tokens. It grew from 16 to 22.
-
-# %%
-from grpo_utils import check_merged, report_run, show_learning
-
 show_learning(history)
 
 # %% [markdown]
-# The form comes first, because it is the same for every question. The share of right answers among those in form rose
-# from 0.74 to 0.97. Completions gain tags, and then steps of arithmetic.
+# - **`loss`** does not measure progress. It hovers around 0, because each group's advantages sum to 0. It is not exactly
+#   0, because completions differ in length.
+# - **`reward`** is the weighted sum, averaged over the batch. It rose from 0.93 to 2.94; the maximum is 3.00.
+# - **`frac_reward_zero_std`** is the share of tied groups. Their advantages are 0, so they teach nothing. It rose from
+#   0.00 to 0.88, because most groups are now all correct. With a reward near 0, they would be all wrong.
+# - **`completions/mean_length`** counts tokens. It grew from 16 to 22.
 #
-# **The policy found by itself that adding digit by digit pays.**
+# The policy learns the format first, because it is the same for every question. Among correctly formatted answers, the
+# share of correct ones rose from 0.74 to 0.97.
 #
-# ## 10. Measure after
+# **The format is learned first; correctness keeps improving.**
+#
+# ## 10. Evaluate the trained policy
 #
 # Use the same prompts and the same decoding as before.
 
 # %%
-after = evaluate(policy, tokenizer, test_rows, **judging)
+after = evaluate(policy, tokenizer, test_rows, **decoding)
 for row, old, new in list(zip(test_rows, before.sampled, after.sampled))[:4]:
     print(row["prompt"][-1]["content"][-60:], "  gold:", row["answer"])
     print(f"  before: {old[:100]!r}")
@@ -387,21 +396,24 @@ for row, old, new in list(zip(test_rows, before.sampled, after.sampled))[:4]:
 # setting to `report.json`.
 
 # %%
-report_run(run, trainer, before, after, judging)
+from grpo_utils import check_merged, report_run
+
+report_run(run, trainer, before, after, decoding)
 
 # %% [markdown]
-# Strict accuracy rose from 0.25 to 0.99, and the two intervals are far apart. The sentence below the tables is a
-# *paired test* (McNemar's), which compares each prompt with itself. Its `p` is the probability that chance alone gives
-# such a one-sided change. At 0.05 or above, no change was shown.
+# Strict accuracy rose from 0.25 to 0.99, and the two intervals are far apart. The last line reports a *paired test*
+# (McNemar's), which compares each prompt before and after. `p` is the probability of a change at least this large by
+# chance alone. Claim a change only if `p` is below 0.05.
 #
-# The second table counts only answers in form, with a *carry* (`15+27`) and without (`15+22`). Sums with a carry rose
-# from 0.54 to 0.99. Sums without one were always right.
+# The second table counts only correctly formatted answers, with a *carry* (`15+27`) and without (`15+22`). Accuracy
+# with a carry rose from 0.54 to 0.99. Without one, it was always 1.
 #
-# **The policy improved in form and in arithmetic.**
+# **The policy improved in format and in arithmetic.**
 #
 # ## 11. Merge
 #
-# Load the base again, this time **unquantized** and in fp32, and add the adapter to its weights:
+# Load the base again, this time **unquantized** and in fp32, because 4-bit weights would round the small updates away.
+# Then add the adapter to its weights:
 
 # %%
 base = AutoModelForCausalLM.from_pretrained(run.path, dtype=torch.float32)
@@ -409,37 +421,37 @@ base = PeftModel.from_pretrained(base, str(run.folder / "adapter"))
 merged = base.merge_and_unload()
 merged.to(dtype).save_pretrained(run.folder / "merged")
 tokenizer.save_pretrained(run.folder / "merged")
-del base, merged  # gives the memory back
+del base, merged  # free memory
 
 # %% [markdown]
-# The trained policy had a 4-bit base, and the merged model has not. So evaluate it too, in a fresh process with plain
-# `transformers`. `check_merged` also compares *logits*, the scores of the possible next tokens, before and after a
-# merge.
+# You trained on a 4-bit base, but the merged model is unquantized, so evaluate it separately. `check_merged` does so in a
+# new process with plain `transformers`. It also compares *logits*, the scores of possible next tokens, before and after
+# merging.
 
 # %%
 folders = run.folder / "adapter", run.model, run.folder / "merged"
-difference, again = check_merged(*folders, profile, test_rows, judging)
-print(f"largest difference of a logit: {difference:.1e}\n")
+difference, again = check_merged(*folders, profile, test_rows, decoding)
+print(f"largest logit difference: {difference:.1e}\n")
 figures = dict(merged=again, merge_difference=difference)
-report_run(run, trainer, before, after, judging, **figures)
+report_run(run, trainer, before, after, decoding, **figures)
 
 # %% [markdown]
-# The merge changed logits by rounding only, and the merged model reaches 0.99 as well. `pipeline("text-generation",
-# model="outputs/run/merged")` loads it without PEFT or this course.
+# Merging changed the logits by only a rounding error, and the merged model also reaches 0.99.
+# `pipeline("text-generation", model="outputs/run/merged")` loads it without PEFT or this course.
 #
 # **Evaluate the model that you release, not the policy that it came from.**
 #
-# ## 12. What this run proves
+# ## 12. Know what this run does not show
 #
-# On a CPU, every part above is real, and the model learned from its own samples. Not shown: Unsloth's GPU kernels,
-# fp16, bf16 and the memory of a large model. The course's tests simulate Unsloth's GPU trainer
-# ([what that covers](../docs/compatibility.md)); the GPU profiles were never run.
+# The CPU run used real GRPO training: the model learned from its own samples. It did not use Unsloth's GPU kernels,
+# fp16, bf16 or a large model. Tests [simulate](../docs/compatibility.md) Unsloth's GPU trainer; the GPU profiles have
+# never been run.
 #
-# **You learned the method; a tiny model on additions says nothing about GSM8K scores.**
+# **You learned the method; a tiny model on addition says nothing about GSM8K scores.**
 #
-# ## 13. All of it in one file
+# ## 13. Copy all of it in one file
 #
-# `templates/minimal/train.py` trains and measures in one script, without this course's packages. This is all; copy it:
+# `templates/minimal/train.py` trains and evaluates in one script, without this course's packages. To copy it, run
 # `python -m grpo_utils new minimal my-project`.
 
 # %%
@@ -453,43 +465,42 @@ print(source.read_text() if source.is_file() else "not part of this install")
 #
 # ## 14. Cheat sheet
 #
-# | symptom | check | fix |
-# |---|---|---|
-# | reward is 0 from the start | score hand-written completions; sample the base model | fix the reward; choose easier prompts |
-# | reward rises, accuracy does not | try wrong answers in perfect form | pay less for form ([lesson 02](02_rewards.ipynb)) |
-# | most groups tied, low reward | are all completions wrong? | easier prompts, larger `num_generations` |
-# | `completions/clipped_ratio` above 0.1 | are answers cut off? | raise `max_completion_length` |
-# | nothing changes | adapter in fp32? | cast it; raise `learning_rate` |
-# | out of memory | longest completion | halve the batch, double the accumulation |
-# | merged model is worse | which base? | the unquantized one, in fp32 |
+# | step | call |
+# |---|---|
+# | import | `from unsloth import FastLanguageModel`, before `trl` |
+# | rows | `datasets.Dataset.from_list([{"prompt": [{"role": "user", "content": "What is 15 + 27?"}], "answer": "42"}, …])` |
+# | reward | `def reward(completions, answer, **kwargs)` returns one number per completion; its text is `completion[0]["content"]` |
+# | model | `policy, tokenizer = FastLanguageModel.from_pretrained(name, max_seq_length=128, load_in_4bit=True)`; the tiny one: `name = grpo_utils.model_path("tiny-qwen3")`, `dtype=torch.float32` |
+# | adapter | `policy = FastLanguageModel.get_peft_model(policy, r=16, lora_alpha=32)` |
+# | settings | `config = GRPOConfig(output_dir="run", max_steps=60, learning_rate=2e-3, num_generations=8, per_device_train_batch_size=64, max_completion_length=32, bf16=False)` |
+# | train | `GRPOTrainer(policy, [reward], config, rows, processing_class=tokenizer).train()`, then `policy.save_pretrained("adapter")` |
+# | merge | `PeftModel.from_pretrained(base_in_fp32, "adapter").merge_and_unload()` |
 #
-# **Start with samples: most symptoms are visible in ten completions.**
+# **Look at samples first: most problems are visible in ten completions.**
 #
 # ## 15. Exercises
 #
-# **Exercise 1.** Write `advantages(rewards)` for one group, as in section 1, with `statistics.stdev`. What does a tied
-# group get?
+# **Exercise 1.** Write `tied_share(rewards, size)`, the share of tied groups. `rewards` lists the groups one after
+# another, `size` rewards each.
 
 
 # %%
-def advantages(rewards: list[float]) -> list[float]:
-    """Your answer: one advantage for each reward of the group."""
-    return []
+def tied_share(rewards: list[float], size: int) -> float:
+    """Your answer: a share from 0 to 1."""
 
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import check_exercise
 
-GROUPS = [(([3.0, 3.0, 1.0, 0.0],), [0.83, 0.83, -0.5, -1.17])]
-HINTS = [([1.25, 1.25, -0.75, -1.75], "Divide by the deviation, too.")]
-HINTS += [([0.96, 0.96, -0.58, -1.35], "stdev divides by n - 1, pstdev by n.")]
-print(check_exercise("Exercise 1", advantages, GROUPS, HINTS))
+BATCHES = [(([3.0, 3.0, 1.0, 0.0], 2), 0.5), (([1.0] * 6, 3), 1.0)]
+HINTS = [(1, "That counts the tied groups. How many groups are there?")]
+print(check_exercise("Exercise 1", tied_share, BATCHES, HINTS))
 
 # %% [markdown]
 # **Exercise 2.** With `batch` completions per device, `accumulation` steps and groups of `group`, how many different
-# prompts does one optimizer step see?
+# prompts does one optimizer step use?
 #
-# **Try both before you unfold the solutions below.** Next: [lesson 04](04_reading_a_run.ipynb) breaks runs. To read:
+# **Try both before you unfold the solutions.** Next, [lesson 04](04_reading_a_run.ipynb) breaks runs. The GRPO paper is
 # *DeepSeekMath* (arXiv 2402.03300).
 
 
@@ -500,25 +511,25 @@ def prompts_per_step(batch: int, accumulation: int, group: int) -> int:
 
 # %% tags=["nbval-check-output"]
 SIZES = [((8, 4, 8), 4), ((32, 2, 16), 4)]
-HINTS = [(32, "Those are completions."), (1, "Count the accumulation, too.")]
+HINTS = [(32, "That counts completions. How many share a prompt?")]
+HINTS += [(1, "Did you include the accumulation steps?")]
 print(check_exercise("Exercise 2", prompts_per_step, SIZES, HINTS))
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: a tied group gets zeros; there is nothing to learn from it.
+# Exercise 1: a group is tied if its largest reward equals its smallest.
 # </details>
 
+
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-import statistics
+def tied_solution(rewards: list[float], size: int) -> float:
+    starts = range(0, len(rewards), size)
+    groups = [rewards[start : start + size] for start in starts]
+    return sum(max(group) == min(group) for group in groups) / len(groups)
 
 
-def advantages_solution(rewards: list[float]) -> list[float]:
-    mean, spread = statistics.mean(rewards), statistics.stdev(rewards)
-    return [(reward - mean) / (spread + 1e-4) for reward in rewards]
-
-
-print(check_exercise("Exercise 1, solution", advantages_solution, GROUPS))
+print(check_exercise("Exercise 1, solution", tied_solution, BATCHES))
 
 # %% [markdown]
 # <details><summary>Solution</summary>

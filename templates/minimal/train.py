@@ -1,8 +1,8 @@
-"""GRPO with Unsloth and TRL in one file: a tiny model on a CPU, Qwen or Gemma on a GPU, and a fair before/after."""
+"""Train with GRPO in one file, using Unsloth and TRL: a tiny model on a CPU, or Qwen or Gemma on a GPU."""
 
 import os
 
-os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")  # one card: each further one would enlarge the batch
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")  # use one GPU; more would increase the batch size
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # a second thread makes a model this tiny slower
 import torch
 
@@ -22,73 +22,73 @@ from trl import GRPOConfig, GRPOTrainer
 MODEL = "unsloth/Qwen2.5-1.5B-Instruct" if GPU else "./tiny-model"  # or "unsloth/gemma-3-1b-it"
 STEPS, TOKENS = (100, 256) if GPU else (50, 32)  # optimizer steps, and the longest completion
 OUTPUT = Path("outputs/minimal")
-FORM = "<reasoning>your thinking</reasoning><answer>the result alone</answer>"
-SYSTEM = {"role": "system", "content": f"Think first, then answer, in exactly this form: {FORM}"}
-IN_FORM = re.compile(r"\s*<reasoning>[^<]+</reasoning>\s*<answer>([^<]+)</answer>\s*")
+FORMAT = "<reasoning>your thinking</reasoning><answer>the result alone</answer>"
+SYSTEM = {"role": "system", "content": f"Think first, then answer, in exactly this form: {FORMAT}"}
+IN_FORMAT = re.compile(r"\s*<reasoning>[^<]+</reasoning>\s*<answer>([^<]+)</answer>\s*")
 
 
-def row(question, answer):  # messages, because TRL applies no chat template to plain text
+def row(question, answer):  # chat messages: TRL applies the chat template only to these
     return {"prompt": [SYSTEM, {"role": "user", "content": question}], "answer": answer}
 
 
 def load_rows():
-    """Rows to train on, and 200 that are held out."""
+    """Return the training rows and 200 held-out rows."""
     if GPU:
-        data = load_dataset("openai/gsm8k", "main").shuffle(seed=0)  # an answer there ends in "#### 1,234"
+        data = load_dataset("openai/gsm8k", "main").shuffle(seed=0)  # GSM8K answers end in "#### 1,234"
         data = data.map(lambda each: row(each["question"], each["answer"].split("#### ")[1].replace(",", "")))
         return data["train"], data["test"].select(range(200))
-    pairs = [(a, b) if a % 2 else (b, a) for a in range(10, 100) for b in range(a, 100)]  # 15 + 27, not 27 + 15 too
+    pairs = [(a, b) if a % 2 else (b, a) for a in range(10, 100) for b in range(a, 100)]  # 15 + 27 or 27 + 15, not both
     data = Dataset.from_list([row(f"What is {a} + {b}?", str(a + b)) for a, b in pairs])
     return data.train_test_split(test_size=200, seed=0).values()
 
 
-def is_right(text, answer):
-    """Whether the text has the form and the right whole number, written as 1250, 1,250 or $1,250.00."""
-    form = IN_FORM.fullmatch(text)
-    return form is not None and form[1].strip().lstrip("$").removesuffix(".00") in (answer, f"{int(answer):,}")
+def is_correct(text, answer):
+    """Return whether the text has the format and the correct whole number: 1250, 1,250 or $1,250.00."""
+    match = IN_FORMAT.fullmatch(text)
+    return match is not None and match[1].strip().lstrip("$").removesuffix(".00") in (answer, f"{int(answer):,}")
 
 
 def correctness_reward(completions, answer, **kwargs):
-    return [float(is_right(reply[0]["content"] or "", gold)) for reply, gold in zip(completions, answer, strict=True)]
+    return [float(is_correct(reply[0]["content"] or "", gold)) for reply, gold in zip(completions, answer, strict=True)]
 
 
 def format_reward(completions, **kwargs):
-    return [float(IN_FORM.fullmatch(reply[0]["content"] or "") is not None) for reply in completions]
+    return [float(IN_FORMAT.fullmatch(reply[0]["content"] or "") is not None) for reply in completions]
 
 
 REWARDS = {correctness_reward: 2.0, format_reward: 1.0}  # each with its weight
 # ---- The rest fits most tasks. ----
 
 
-def evaluate(model, tokenizer, rows, **how):
-    """For each row, whether the completion is right."""
+def evaluate(model, tokenizer, rows, **decoding):
+    """Return, for each row, whether the completion is correct."""
     FastLanguageModel.for_inference(model)
     torch.manual_seed(0)
-    right = []
+    correct = []
     for start in range(0, len(rows), 50):
-        part = rows[start : start + 50]
-        texts = tokenizer.apply_chat_template(part["prompt"], add_generation_prompt=True, tokenize=False)
+        batch = rows[start : start + 50]
+        texts = tokenizer.apply_chat_template(batch["prompt"], add_generation_prompt=True, tokenize=False)
         prompts = tokenizer(texts, add_special_tokens=False, padding=True, padding_side="left", return_tensors="pt")
-        made = model.generate(**prompts.to(model.device), **how, max_new_tokens=TOKENS, repetition_penalty=1.0)
-        texts = tokenizer.batch_decode(made[:, prompts["input_ids"].shape[1] :], skip_special_tokens=True)
-        right += map(is_right, texts, part["answer"])
+        outputs = model.generate(**prompts.to(model.device), **decoding, max_new_tokens=TOKENS, repetition_penalty=1.0)
+        texts = tokenizer.batch_decode(outputs[:, prompts["input_ids"].shape[1] :], skip_special_tokens=True)
+        correct += map(is_correct, texts, batch["answer"])
     FastLanguageModel.for_training(model)
-    return right
+    return correct
 
 
 if __name__ == "__main__":
     if OUTPUT.exists():
-        raise SystemExit(f"Error: {OUTPUT} holds an earlier run; rename that folder, or change OUTPUT.")
+        raise SystemExit(f"Error: {OUTPUT} already exists. Rename it, or set OUTPUT to another folder.")
     train_rows, held_out = load_rows()
     dtype = None if GPU else torch.float32  # None: bf16, or fp16 on a T4
     model, tokenizer = FastLanguageModel.from_pretrained(MODEL, max_seq_length=1024, load_in_4bit=GPU, dtype=dtype)
     model = FastLanguageModel.get_peft_model(model, r=16, lora_alpha=32, random_state=0)
     model.generation_config.max_length = None  # max_new_tokens is the limit
-    ways = [dict(do_sample=True, temperature=1.0, top_p=1.0, top_k=0), dict(do_sample=False)]
-    before = [evaluate(model, tokenizer, held_out, **how) for how in ways]
-    # Most of these are TRL's defaults. On a GPU Unsloth has others, so each is written out.
-    named = dict(loss_type="dapo", beta=0.0, epsilon_high=0.2, mask_truncated_completions=False, weight_decay=0.0)
-    named |= dict(warmup_steps=0, seed=0, logging_steps=10, save_steps=25, report_to="none")
+    decodings = [dict(do_sample=True, temperature=1.0, top_p=1.0, top_k=0), dict(do_sample=False)]
+    before = [evaluate(model, tokenizer, held_out, **decoding) for decoding in decodings]
+    # Mostly TRL's defaults, set explicitly because Unsloth changes them on a GPU.
+    fixed = dict(loss_type="dapo", beta=0.0, epsilon_high=0.2, mask_truncated_completions=False, weight_decay=0.0)
+    fixed |= dict(warmup_steps=0, seed=0, logging_steps=10, save_steps=25, report_to="none")
     config = GRPOConfig(
         output_dir=str(OUTPUT),
         max_steps=STEPS,
@@ -101,20 +101,20 @@ if __name__ == "__main__":
         reward_weights=list(REWARDS.values()),
         bf16=GPU and is_bfloat16_supported(),
         fp16=GPU and not is_bfloat16_supported(),  # a T4 has no bf16; a CPU stays in fp32
-        **named,
+        **fixed,
     )
     trainer = GRPOTrainer(model, list(REWARDS), config, train_rows, processing_class=tokenizer)
     trainer.train()
     model.save_pretrained(OUTPUT / "model")
     tokenizer.save_pretrained(OUTPUT / "model")
-    after = [evaluate(model, tokenizer, held_out, **how) for how in ways]
-    print("        accuracy (95 % interval)   greedy")
+    after = [evaluate(model, tokenizer, held_out, **decoding) for decoding in decodings]
+    print("        accuracy (95% interval)   greedy")
     for name, (sampled, greedy) in {"before": before, "after": after}.items():
-        share = binomtest(sum(sampled), len(sampled))
-        low, high = share.proportion_ci(method="wilson")
-        print(f"{name:8}{share.statistic:.3f} ({low:.3f} to {high:.3f}){sum(greedy) / len(greedy):10.3f}")
+        result = binomtest(sum(sampled), len(sampled))
+        low, high = result.proportion_ci(method="wilson")
+        print(f"{name:8}{result.statistic:.3f} ({low:.3f} to {high:.3f}){sum(greedy) / len(greedy):10.3f}")
     changes = [new - old for old, new in zip(before[0], after[0], strict=True)]
     better, worse = changes.count(1), changes.count(-1)
     p = binomtest(better, max(better + worse, 1)).pvalue  # if nothing changed: 1.0
-    said = "No change shown" if p >= 0.05 else "Accuracy rose" if better > worse else "Accuracy fell"
-    print(f"{said}: {better} prompts got better, {worse} got worse (exact McNemar test, p = {p:.2g}).")
+    verdict = "No significant change" if p >= 0.05 else "Accuracy rose" if better > worse else "Accuracy fell"
+    print(f"{verdict}: {better} prompts got better, {worse} got worse (exact McNemar test, p = {p:.2g}).")

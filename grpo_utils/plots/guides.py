@@ -1,0 +1,115 @@
+"""Diagrams to find the way: failures and their fixes, the lessons with their minutes, and what each package does."""
+
+from itertools import pairwise
+
+from .sheet import BLUE, GRAY, GREEN, ORANGE, PINK, SMALL, WIDTH, YELLOW, Drawn, Place, Sheet
+
+#: Lessons and their minutes in docs/results.md, rounded as scripts/minutes.py does; a test compares them.
+LESSONS = {
+    "00 Start here": 1,
+    "01 Data": 1,
+    "02 Rewards": 2,
+    "03 GRPO with a 4-bit LoRA": 1,
+    "04 Reading a run": 3,
+    "05 Stages": 4,
+    "06 Did it get better?": 2,
+    "07 Export": 1,
+    "08 GRPO by hand": 1,
+}
+#: The lessons for a reader in a hurry, and the one to add next.
+SHORT, NEXT = ("00", "02", "03", "06"), "04"
+#: What to look for in the first twenty steps, the verdicts of ``grpo_check health`` that it leads to, and the fix.
+FAILURES = (
+    ("loss or grad_norm\nis NaN?", "nan", "go back to a checkpoint,\ndivide learning_rate by 10"),
+    ("the reward rose,\nthen collapsed?", "mode_collapse", "go back to a checkpoint,\ndivide learning_rate by 10"),
+    (
+        "4 of 5 completions\nare truncated?",
+        "all_truncated, no_eos",
+        "raise max_completion_length,\ncheck the EOS token",
+    ),
+    ("a reward is\nalways the same?", "dead_reward", "probe it with a correct\nand a wrong completion"),
+    ("9 of 10 groups tied,\nanswers wrong?", "no_gradient", "take easier prompts, or a\nreward with steps in between"),
+    ("9 of 10 groups tied,\nanswers correct?", "saturated", "stop and evaluate,\nor take harder prompts"),
+    (
+        "the reward rises,\naccuracy does not?",
+        "length_hacking,\nreward_hacking_suspected",
+        "give correctness more weight\nthan all the rest together",
+    ),
+)
+#: What each package does.
+PACKAGES = {
+    "Unsloth": "loads the policy,\nand patches it for speed on a GPU",
+    "transformers": "model, tokenizer,\ngenerate",
+    "bitsandbytes": "frozen base\nin 4 bits",
+    "PEFT": "adapter\n(LoRA)",
+    "datasets": "rows with prompts\nand answers",
+    "TRL": "GRPOTrainer samples,\nscores and updates",
+}
+
+
+def failures() -> Drawn:
+    """Questions about the first steps of a log, in order, each with its fix."""
+    sheet, step = Sheet(WIDTH, 10.45), 1.24
+    above = sheet.box(Place(0.15, 0.12, 2.2, 0.6), "First 20 steps", "", BLUE, round=True)
+    for row, (question, codes, fix) in enumerate(FAILURES):
+        asked = sheet.box(Place(0.15, 1.1 + row * step, 2.2, 0.75), "", question, YELLOW, round=True)
+        cure = Place(2.95, asked.top - 0.2, 3.3, 1.15)
+        sheet.box(cure, codes, fix, GREEN if codes == "saturated" else ORANGE)
+        sheet.join(above, asked, cure)
+        sheet.text(2.62, asked.middle[1] - 0.18, "yes", fontsize=SMALL)
+        sheet.text(1.5, asked.bottom + 0.2, "no", fontsize=SMALL)
+        above = asked
+    last = Place(0.15, 1.1 + len(FAILURES) * step, 6.1, 0.55)
+    end = sheet.box(last, "No alarm: evaluate on held-out prompts", "", GREEN)
+    sheet.join(above, end)
+    steps = "; ".join(f"{question} {fix} ({codes})" for question, codes, fix in FAILURES)
+    return sheet.figure, (
+        "A flow chart for the first 20 steps of a log. It asks questions in order, and each yes leads to a fix and to "
+        f"verdicts of the health check. {steps[0].upper()}{steps[1:]}. "
+        "If every answer is no, evaluate on held-out prompts."
+    ).replace("\n", " ")
+
+
+def path() -> Drawn:
+    """The lessons in order and the short path, with minutes."""
+    sheet, every, short = Sheet(WIDTH, 6.5), 0.5, 1.15
+    rows = {name[:2]: 0.85 + row * 0.6 for row, name in enumerate(LESSONS)}
+    sheet.text(every, 0.35, "all", weight="bold")
+    sheet.text(short, 0.35, "short", weight="bold")
+    sheet.text(5.5, 0.35, "CPU minutes", weight="bold")
+    for x, stops, color, line in ((every, tuple(rows), BLUE, "-"), (short, SHORT, ORANGE, "--")):
+        for one, other in pairwise(stops):
+            sheet.arrow((x, rows[one]), (x, rows[other] - 0.1), color=color, line=line)
+    for name, minutes in LESSONS.items():
+        at, number = rows[name[:2]], name[:2]
+        sheet.line((every, at), color=BLUE, marker="o", markersize=13)
+        if number in (*SHORT, NEXT):
+            sheet.line((short, at), color=ORANGE, marker="s", markersize=13, mfc=ORANGE if number in SHORT else "white")
+        sheet.text(1.6, at, name, ha="left")
+        sheet.text(5.5, at, f"{minutes}")
+    sheet.text(1.6, 6.2, f"Short of time: {', '.join(SHORT)}. Then {NEXT}.", ha="left")
+    lessons = ", ".join(f"{name} ({minutes})" for name, minutes in LESSONS.items())
+    return sheet.figure, (
+        f"Nine lessons in order, with the minutes of a run on a CPU: {lessons}. They take {sum(LESSONS.values())} "
+        f"minutes in all. The short path is lessons {', '.join(SHORT)}; lesson {NEXT} is the next to read."
+    )
+
+
+def packages() -> Drawn:
+    """What each package does in a run."""
+    sheet, said, width = Sheet(WIDTH, 5.4), PACKAGES, 1.86
+    loader = sheet.box(Place(0.15, 0.15, 6.1, 1.0), "Unsloth", said["Unsloth"], PINK, round=True)
+    policy = sheet.box(Place(0.15, 1.6, 6.1, 1.75), "", "", BLUE)
+    sheet.text(3.2, 1.8, "Policy", weight="bold")
+    for column, name in enumerate(("transformers", "bitsandbytes", "PEFT")):
+        sheet.box(Place(0.3 + column * (width + 0.11), 2.05, width, 1.1), name, said[name], GREEN)
+    rows = sheet.box(Place(0.15, 4.05, 2.4, 1.15), "datasets", said["datasets"], GRAY)
+    trainer = sheet.box(Place(3.35, 4.05, 2.9, 1.15), "TRL", said["TRL"], ORANGE)
+    sheet.join(loader, policy)
+    sheet.join(rows, trainer, policy)
+    sheet.text(5.3, 3.72, "trains")
+    words = "; ".join(f"{name}: {does}" for name, does in said.items())
+    return sheet.figure, (
+        f"Which package does what. {words}. The policy is made of transformers, bitsandbytes and PEFT. TRL trains the "
+        "policy on rows from datasets. Unsloth is optional and works on top of the others."
+    ).replace("\n", " ")
