@@ -8,20 +8,20 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
+# | Run All | about 1 minute ([measured](../docs/results.md)) | never run |
 # | memory | 1.0 GB ([measured](../docs/results.md)) | |
-# | model | 0.46 million parameters, ships with the course | the same: it trains on the CPU |
+# | model | 0.46 million parameters, included | the same: it trains on the CPU |
 #
-# **The numbers in the text** are from the stored CPU run with *seed* 0, the number that starts all random choices. Other seeds
-# and machines give different numbers.
+# **Numbers in the text** come from the stored CPU run with *seed* 0, the number that starts all random choices. Yours will
+# differ with other seeds and machines.
 #
 # You need to know Python. The lessons explain every other term, and so does the [glossary](../docs/glossary.md).
 
 # %% [markdown]
 # ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course and missing packages (a few minutes; never run there so far).
-# On Kaggle, turn on *Internet* in the settings first. Elsewhere it does nothing. `setup_tiny` then checks the four settings
+# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle,
+# first turn on *Internet* in the settings. Elsewhere, the cell does nothing. `setup_tiny` then checks the four settings
 # and picks the tiny model.
 
 # %%
@@ -30,8 +30,8 @@
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson trains on the CPU on all
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
-STEPS: int = 0  # training steps; 0: the lesson's 25
-SEED: int = 0  # everything random follows from it
+STEPS: int = 0  # optimizer steps; 0 = the lesson's 25
+SEED: int = 0  # seeds all randomness
 
 # %%
 from grpo_utils import setup_tiny
@@ -293,7 +293,7 @@ diagram("path")
 # `make lab` opens the lessons on your machine, where the CPU lessons need no network. [One page](../docs/install.md) describes
 # Colab and Kaggle.
 #
-# **If you have one hour, do lesson 03.**
+# **Short of time? Do lessons 02, 03 and 06.**
 
 # %% [markdown]
 # ## 8. Cheat sheet: from a task to a trained model

@@ -11,17 +11,17 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
+# | Run All | about 1 minute ([measured](../docs/results.md)) | never run |
 # | memory | 1.1 GB ([measured](../docs/results.md)) | |
-# | model | 0.46 million parameters, ships with the course | the same: it runs on the CPU |
+# | model | 0.46 million parameters, included | the same: it runs on the CPU |
 #
-# **The numbers in the text** are from the stored CPU run, seed 0. Other seeds and machines give different numbers.
+# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 
 # %% [markdown]
 # ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course and missing packages (a few minutes; never run there so far).
-# On Kaggle, turn on *Internet* in the settings first. Elsewhere it does nothing.
+# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle,
+# first turn on *Internet* in the settings. Elsewhere, the cell does nothing.
 
 # %%
 # {{install}}
@@ -29,7 +29,7 @@
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson uses the CPU on all
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
-SEED: int = 0  # everything random follows from it
+SEED: int = 0  # seeds all randomness
 GSM8K_FILE: str = ""  # a JSONL file of GSM8K; "hub": download it
 
 # %%
