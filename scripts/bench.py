@@ -148,14 +148,14 @@ def row(name: str, summary: dict) -> str:
 
 
 def given_format(counts: dict) -> str:
-    """How many of the answers in form are right, and of how many; "-" where none is in form."""
+    """How many of the correctly formatted answers are correct, and of how many; "-" where none is formatted."""
     if not counts["formed"]:
         return "-"
     low, high = counts["accuracy_given_format_ci95"]
     return f"{counts['accuracy_given_format']:.3f} ({low:.3f} to {high:.3f}) of {counts['formed']}"
 
 
-HEAD = """| | format | strict, sampled (95 %) | strict, greedy | right, if in form | with carry | without carry |
+HEAD = """| | format | strict, sampled (95%) | strict, greedy | correct, if formatted | with carry | without carry |
 |---|---|---|---|---|---|---|"""
 
 
@@ -170,13 +170,13 @@ def family_table(runs: list[Run]) -> str:
 
 
 def pooled(runs: list[Run]) -> str:
-    """Of the answers in form, how many were right before and after, over all seeds: one seed has few before."""
+    """How many of the correctly formatted answers were correct, over all seeds, because one seed has few before."""
     shares = []
     for key in ("before", "after"):
         summaries = [run.report[key] for run in runs]
         right = sum(round(summary["accuracy"] * summary["n"]) for summary in summaries)
         shares.append(f"{Rate(right, sum(summary['formed'] for summary in summaries))} {key}")
-    return f"Over all seeds, right among those in form: {', and '.join(shares)}."
+    return f"Over all seeds, correct among the correctly formatted: {', and '.join(shares)}."
 
 
 def costs(runs: list[Run]) -> str:
@@ -222,9 +222,10 @@ Written by `make bench`, except for [the last section](#run-by-readers); do not 
 
 ## Lesson 03 on the cpu profile
 
-Unsloth, 4-bit base, LoRA of rank {report["config"]["lora"]["r"]}, {report["before"]["n"]} held-out two-digit additions
-for each row. *Strict*: form and answer both right. *Right, if in form* leaves the form aside: it is the share of right
-answers among those in form, of all of them and of the sums whose units do and do not carry, with 95 % intervals.
+Unsloth, 4-bit base, LoRA of rank {report["config"]["lora"]["r"]}, {report["before"]["n"]} held-out two-digit addition
+problems for each row. *Strict*: correct and correctly formatted. *Correct, if formatted* leaves the format aside: it is
+the share of correct answers among the correctly formatted ones, of all of them and of the sums whose units do and do
+not carry, with 95% intervals.
 *Merged*: the adapter merged into the unquantized base.
 
 {seed_tables}

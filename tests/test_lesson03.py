@@ -246,7 +246,7 @@ def test_the_text_reads_the_stored_group():
     lines = re.findall(r"^reward (\S+)  advantage (\S+)  ", said(book), re.MULTILINE)
     assert len(lines) == 8 and {float(advantage) > 0 for reward, advantage in lines if reward == "3.00"} == {True}
     assert sum(float(advantage) > 0 for _, advantage in lines) == 3 and ("1.00", "-0.19") in lines
-    assert "Three answers to `67 + 86` are correct, and only they have a positive advantage" in text_of(book)
+    assert "Only the three correct, correctly formatted answers have a positive advantage" in text_of(book)
     assert "a greedy answer:          16 + 15 is 21." in said(book) and "(`16 + 15 is 21.`)" in text_of(book)
 
 

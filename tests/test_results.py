@@ -73,11 +73,11 @@ def test_the_readmes_run_is_lesson_03_as_stored_and_as_measured():
     for what, _, form, accuracy, *_, greedy in (line.split() for line in said[-2:]):
         assert rows[0, what][:3] == [float(form), float(accuracy), float(greedy)]
         rates[what] = accuracy
-    assert f"rose from {rates['before']} to {rates['after']} on 200 held-out additions" in README
+    assert f"Accuracy on 200 held-out addition problems rose from {rates['before']} to {rates['after']}" in README
 
 
 def seeds_of(model: str) -> dict[tuple[int, str], list[float]]:
-    """The rows of one model: (seed, what) to format, strict, greedy and right if in form."""
+    """The rows of one model: (seed, what) to format, strict, greedy and correct, if formatted."""
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     table = page.split("## How many steps")[0].split(f"### `{model}`")[1].split("###")[0]
     rows = re.findall(r"^\| seed (\d), (\w+) \| (\S+) \| (\S+) \(.*?\) \| (\S+) \| (\S+) ", table, flags=re.MULTILINE)
@@ -98,6 +98,6 @@ def test_it_learned_with_every_seed(model, least):
 def test_over_all_seeds_ability_rose_by_at_least_0_15(model):
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     said = page.split("## How many steps")[0].split(f"### `{model}`")[1]
-    found = re.search(r"in form: (\S+) \(\S+ to (\S+)\), \d+ of \d+ before, and (\S+) \((\S+) to", said)
+    found = re.search(r"correctly formatted: (\S+) \(\S+ to (\S+)\), \d+ of \d+ before, and (\S+) \((\S+) to", said)
     before, before_high, after, after_low = map(float, found.groups())
     assert after - before >= 0.15 and before_high < after_low

@@ -8,7 +8,7 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | Run All | about 1 minute ([measured](../docs/results.md)) | 50 to 120 minutes ([estimated](../docs/t4.md), never run); 15 to 35 with `STEPS=20` and `EVAL_ROWS=40` |
+# | time for Run All | about 1 minute ([measured](../docs/results.md)) | 50 to 120 minutes ([estimated](../docs/t4.md), never run); 15 to 35 with `STEPS=20` and `EVAL_ROWS=40` |
 # | memory | 1.6 GB ([measured](../docs/results.md)) | 3 to 8 GiB of GPU memory ([estimated](../docs/t4.md), never run) |
 # | model | 0.46 million parameters, included | Qwen2.5-1.5B-Instruct, or Gemma 3 1B |
 # | task | two-digit addition | GSM8K, grade-school word problems |
@@ -292,8 +292,8 @@ for text, score, advantage in zip(group, scores, advantages):
     print(f"reward {score:.2f}  advantage {advantage:+.2f}  {text[:60]}")
 
 # %% [markdown]
-# Three answers to `67 + 86` are correct, and only they have a positive advantage: GRPO would make them more likely. The
-# wrong answer in the correct format is below the group's mean, so it would become less likely.
+# Only the three correct, correctly formatted answers have a positive advantage: GRPO would make them more likely. The wrong
+# answer in the correct format is below the group's mean.
 #
 # `evaluate` generates two answers per held-out prompt: one *sampled* at temperature 1, as in training, and one
 # *greedy*, always taking the most likely token. *Strict accuracy* counts answers that are correct and correctly
