@@ -54,7 +54,7 @@ def difference_chart(differences: Mapping[str, float], title: str) -> "Figure":
     return figure
 
 
-def length_histogram(lengths: Sequence[int], limit: int, title: str = "Tokens of the prompts") -> "Figure":
+def length_histogram(lengths: Sequence[int], limit: int, title: str = "Prompt lengths") -> "Figure":
     """How many prompts have how many tokens; a dashed line at ``limit``, beyond which they would be dropped."""
     figure, axes = new_figure(7, 3)
     axes.hist(lengths, bins=min(40, max(lengths) - min(lengths) + 1), color=COLORS[0], edgecolor="white")

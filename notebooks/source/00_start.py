@@ -8,7 +8,7 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | Run All | about 1 minute ([measured](../docs/results.md)) | never run |
+# | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
 # | memory | 1.0 GB ([measured](../docs/results.md)) | |
 # | model | 0.46 million parameters, included | the same: it trains on the CPU |
 #
@@ -54,28 +54,33 @@ diagram("loop")
 # 2. A *reward* is a Python function that scores each completion.
 # 3. The *advantage* of a completion is its score minus the mean of its group, usually divided by the group's standard
 #    deviation.
-# 4. The trainer changes the *weights* of the policy, the numbers that a model consists of. Completions with a positive
-#    advantage become more likely, and the others less likely. One such update is a *step*.
+# 4. The trainer changes the *weights*, the numbers that a model consists of. Here it changes only those of an *adapter*, a set
+#    of small matrices added to the frozen policy. Completions with a positive advantage become more likely, and the others
+#    less likely. One such update is a *step*.
 #
-# Suppose that four completions to one prompt score 3, 3, 1 and 0. Compare each score with the mean:
+# Compute the advantages in the picture yourself:
 
 # %% tags=["nbval-check-output"]
-scores = [3.0, 3.0, 1.0, 0.0]
-mean = sum(scores) / len(scores)
-print("mean:", mean)
-print("differences from the mean:", [score - mean for score in scores])
+from statistics import mean, stdev
+
+scores = [1, 0, 1, 0]
+print("mean:", mean(scores))
+print("standard deviation:", round(stdev(scores), 2))
+for score in scores:
+    advantage = (score - mean(scores)) / stdev(scores)
+    print(f"score: {score}  advantage: {advantage:+.1f}")
 
 # %% [markdown]
-# The first two completions beat their group by 1.25, so the policy will write such answers more often. If all four had scored
-# 3, every difference would be 0. Such a *tied group* teaches nothing.
+# The two completions that say 42 have a positive advantage, so the policy will say 42 more often. If all four had scored 1,
+# each score would equal the mean, and every advantage would be 0. Such a *tied group* teaches nothing.
 #
 # **GRPO needs no example answers, because it compares the policy's own answers with each other.**
 
 # %% [markdown]
 # ## 3. Train a model
 #
-# The course ships with a tiny language model that adds two-digit numbers, and often gets them wrong. A *tokenizer* cuts text
-# into *tokens*, the words or parts of words that a model reads and writes. Load both with `transformers`:
+# The course includes a tiny language model that adds two-digit numbers and often gets them wrong. A tokenizer cuts text into
+# *tokens*, the words or parts of words that a model reads and writes. Load both with `transformers`:
 
 # %%
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -146,9 +151,9 @@ config = GRPOConfig(
 )
 
 # %% [markdown]
-# *LoRA* freezes the model and trains an *adapter*, a set of small matrices added next to its large ones. `GRPOTrainer` from
-# *TRL*, the library that trains here, takes the policy, the settings, 2,000 questions and the rewards, and runs the loop.
-# While it trains, find each part of this cell in the picture above.
+# `GRPOTrainer` from *TRL*, the library that trains here, takes the policy, the settings, 2,000 questions and the rewards. It
+# adds the adapter that `LoraConfig` describes (*LoRA*, low-rank adaptation, trains small matrices next to frozen ones) and
+# runs the loop. While it trains, find each part of this cell in the picture above.
 
 # %%
 from peft import LoraConfig
@@ -185,8 +190,9 @@ print("correctly formatted:", after.format)
 print("strict accuracy:    ", after.accuracy)
 
 # %% [markdown]
-# Strict accuracy rose from 0.21 to 0.97, and the two intervals do not overlap. All five answers shown are in the required
-# format, and four of the five are correct. Nobody showed the policy how to add. It found that adding digit by digit pays.
+# Strict accuracy rose from 0.21 to 0.97, and the two intervals do not overlap. All five answers shown are correctly formatted,
+# and four of them are correct. (`6+5=12` in the second answer is wrong.) The training rows contain no worked solutions. The
+# policy itself came to add digit by digit.
 #
 # TRL keeps the mean of each reward at every step in `trainer.state.log_history`:
 
@@ -204,8 +210,8 @@ show(
 )
 
 # %% [markdown]
-# All three rewards rise together and level off near 1. But the curve comes from training questions, so only the evaluation
-# shows whether the policy improved.
+# All three rewards rise in the first ten steps and then stay near 1. The lines are rough, because each step asks eight other
+# questions. The curve comes from training questions, so only the evaluation shows whether the policy improved.
 #
 # **Judge a training run by held-out questions, before and after, with intervals.**
 
@@ -238,6 +244,7 @@ diagram("packages")
 # - *PEFT*, parameter-efficient fine-tuning, adds adapters to a model.
 # - *bitsandbytes* stores the frozen weights in *4 bits*, rounded to 16 levels, to save memory.
 # - *Unsloth* is built to load and train models faster on a GPU.
+# - `datasets` holds the rows.
 # - `grpo_utils` has the helpers of the lessons. `grpo_check` checks rewards, settings and runs of any TRL project.
 #
 # **TRL trains; the other packages make the model smaller, faster or easier to check.**
@@ -293,7 +300,7 @@ diagram("path")
 # `make lab` opens the lessons on your machine, where the CPU lessons need no network. [One page](../docs/install.md) describes
 # Colab and Kaggle.
 #
-# **Short of time? Do lessons 02, 03 and 06.**
+# **If your time is short, do lessons 02, 03 and 06.**
 
 # %% [markdown]
 # ## 8. Cheat sheet: from a task to a trained model
@@ -327,7 +334,7 @@ from grpo_utils import check_exercise
 
 BEST = "opd tpmorp oprg tfs"[::-1].split()  # backwards, so as not to spoil it
 HINTS = [("a", "a: you have examples. Which method imitates them?")]
-HINTS += [("b", "b: can a program check the table? Is it right sometimes?")]
+HINTS += [("b", "b: can a program check the table? Is it ever correct?")]
 HINTS += [("c", "c: has anybody asked the model to answer in Spanish?")]
 HINTS += [("d", "d: you have pairs. Which method trains on pairs?")]
 

@@ -11,7 +11,7 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | Run All | about 1 minute ([measured](../docs/results.md)) | never run |
+# | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
 # | memory | 1.1 GB ([measured](../docs/results.md)) | |
 # | model | 0.46 million parameters, included | the same: it runs on the CPU |
 #
@@ -77,8 +77,8 @@ for broken in ({"prompt": question}, {"answer": 42}, {"answer": " "}):
 # %% [markdown]
 # ## 3. Read what the model reads
 #
-# A model does not read messages, only text. The *chat template*, which comes with the tokenizer, writes the messages as one
-# text with special tokens between them. TRL applies it for you. Look at the result once before every project:
+# A model does not read messages, only text. The *chat template* of a tokenizer writes the messages as one text with special
+# tokens between them. TRL applies the template for you, and this is the result:
 
 # %%
 from transformers import AutoTokenizer
@@ -180,9 +180,9 @@ for kind, asked in prompts.items():
 # %% [markdown]
 # ## 5. Extract gold answers
 #
-# GSM8K is a dataset of school problems whose solutions end with `#### ` and the result. By default this lesson makes problems
-# in the same format. Set `GSM8K_FILE` to a file of yours, or to `"hub"` to download the 7,473 training problems from the
-# *Hub*, Hugging Face's public store of models and datasets.
+# GSM8K (Cobbe et al. 2021, arXiv 2110.14168) is a dataset of school problems whose solutions end with `#### ` and the result.
+# By default this lesson makes problems in the same format. Set `GSM8K_FILE` to a file of yours, or to `"hub"` to download the
+# 7,473 training problems from the *Hub*, Hugging Face's public store of models and datasets.
 
 # %%
 import random
@@ -328,8 +328,9 @@ show(
 )
 
 # %% [markdown]
-# The limit drops 48 rows. Long problems are often the hard ones, so dropping them changes your data. This tiny tokenizer knows
-# only 512 tokens, so it needs more of them for a text than the tokenizer of a large model.
+# The bars form groups, because each problem has between 2 and 9 numbers. The limit drops 48 rows. Long problems are often the
+# hard ones, so dropping them changes your data. This tokenizer knows only 512 tokens, so it needs more of them for a text than
+# the tokenizer of a large model.
 #
 # **Count tokens with your own tokenizer, and say how many rows you dropped.**
 
@@ -424,7 +425,6 @@ for name, (train, test) in splits.items():
 # | completions without an end | Does the template write the EOS token? | Set `tokenizer.eos_token`. |
 # | row that never scores | Does a perfect completion score? | Fix the gold answer or the reward. |
 # | broken letters | Does `é` appear as `Ã©`? | Read the file with its true encoding. |
-# | fewer rows than records | What does `report.rejected` say? | Fix the records, or report the number. |
 # | out of memory | How long is the longest prompt? | Drop the longest rows. |
 # | accuracy too good to be true | Does `find_twins` find pairs? | Split by question. |
 #
@@ -479,8 +479,8 @@ HINTS += [([two, won, minus, case], "Is 1.5 + 2 the same as 15 - 2?")]
 print(check_exercise("Exercise 2", leaked, FOUND, HINTS))
 
 # %% [markdown]
-# **Try both exercises before you unfold the solutions below.** Then [lesson 02](02_rewards.ipynb) writes rewards. GSM8K is
-# described by Cobbe et al. 2021 (arXiv 2110.14168).
+# **Try both exercises before you unfold the solutions below.** Then go on with
+# [lesson 02](02_rewards.ipynb).
 
 # %% [markdown]
 # <details><summary>Solution</summary>
