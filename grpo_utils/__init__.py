@@ -13,11 +13,11 @@ from .lazy import lazy_imports
 if TYPE_CHECKING:  # each name is imported when it is first used
     from .arguments import check_batch, training_arguments
     from .data.files import read_table
-    from .data.filters import drop_long_prompts, drop_tied, prompt_lengths
-    from .data.prompts import SYSTEM_PROMPT, chat_prompt, plain_prompt, render_prompt
+    from .data.filters import drop_long_prompts, drop_tied
+    from .data.prompts import SYSTEM_PROMPT, chat_prompt
     from .data.rows import check_rows, rows_from
     from .data.sources import addition_rows, gsm8k_answer, load_rows, read_gsm8k
-    from .data.splits import find_twins, numbers_key, prompt_key, split_rows
+    from .data.splits import find_twins
     from .errors import CourseError
     from .evaluation.comparing import compare, compare_seeds, side_by_side, split_gain
     from .evaluation.judging import evaluate, evaluate_samples, generate_samples, pass_rates
@@ -63,7 +63,6 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         incremental_format_reward,
         is_strictly_right,
         math_rewards,
-        parse_number,
         same_answer,
         weighted_sum,
     )

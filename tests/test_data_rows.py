@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grpo_utils import chat_prompt, check_rows, gsm8k_answer, plain_prompt, rows_from
+from grpo_utils import chat_prompt, check_rows, gsm8k_answer, rows_from
 from grpo_utils.data.sources import gsm8k_rows
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import extract_after_hashes
@@ -117,7 +117,11 @@ def test_answers_are_read_from_a_solution():
 
 
 def test_a_base_model_gets_text():
-    row = rows_from([GOOD], prompt=plain_prompt, system_prompt=None, examples=[("What is 1 + 1?", "2")]).rows[0]
+    def as_text(question, system_prompt, examples):
+        shown = [f"Question: {asked}\nAnswer: {answer}" for asked, answer in examples]
+        return "\n\n".join([*shown, f"Question: {question}\nAnswer:"])
+
+    row = rows_from([GOOD], prompt=as_text, system_prompt=None, examples=[("What is 1 + 1?", "2")]).rows[0]
     assert row["prompt"] == "Question: What is 1 + 1?\nAnswer: 2\n\nQuestion: What is 2 + 2?\nAnswer:"
 
 

@@ -81,7 +81,7 @@ def rows_from(
         system_prompt, examples: as in `chat_prompt`.
         read_answer: gives the gold answer from the answer column's text, such as `gsm8k_answer`; None, or an error,
             rejects the record. ``str`` takes every text as it is, "N/A" too.
-        prompt: `chat_prompt`, or `plain_prompt` for a base model.
+        prompt: `chat_prompt`, or a function that takes the same arguments: a base model needs text.
 
     >>> report = rows_from([{"q": "What is 2 + 2?", "a": 4}, {"q": " ", "a": "5"}], question="q", answer="a")
     >>> print(report)

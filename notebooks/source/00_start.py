@@ -3,8 +3,8 @@
 #
 # {{badges}}
 #
-# **You will be able to** explain how *GRPO*, group relative policy optimization, trains a language model, and decide whether it
-# fits your task. On the way you train a model in less than a minute.
+# **You will be able to** explain how *GRPO* (*group relative policy optimization*) trains a language model, and decide whether
+# it fits your task. On the way you train a model in less than a minute.
 #
 # | | CPU | T4 |
 # |---|---|---|
@@ -30,7 +30,7 @@
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson trains on the CPU on all
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
-STEPS: int = 0  # optimizer steps; 0 = the lesson's 25
+STEPS: int = 0  # optimizer steps; 0: the lesson's 25
 SEED: int = 0  # seeds all randomness
 
 # %%
@@ -152,8 +152,8 @@ config = GRPOConfig(
 
 # %% [markdown]
 # `GRPOTrainer` from *TRL*, the library that trains here, takes the policy, the settings, 2,000 questions and the rewards. It
-# adds the adapter that `LoraConfig` describes (*LoRA*, low-rank adaptation, trains small matrices next to frozen ones) and
-# runs the loop. While it trains, find each part of this cell in the picture above.
+# adds the adapter that `LoraConfig` describes (*LoRA* is the usual kind, with two small matrices next to a large one) and runs
+# the loop. While it trains, find each part of this cell in the picture above.
 
 # %%
 from peft import LoraConfig
@@ -224,11 +224,14 @@ show(
 # | you have | start with |
 # |---|---|
 # | a prompt that you have not tried to improve | a better prompt: it costs minutes |
-# | facts that the model should know | *RAG*, which puts text found by a search into the prompt |
-# | a few hundred good answers to imitate | *SFT*, supervised fine-tuning, which trains on example answers |
-# | pairs of a better and a worse answer | *DPO*, direct preference optimization, which trains on such pairs |
+# | facts that the model should know | RAG |
+# | a few hundred good answers to imitate | SFT |
+# | pairs of a better and a worse answer | DPO |
 # | a program that checks answers, and a model that is never correct | SFT on examples, then GRPO: a group of failures is tied |
 # | a program that checks answers, and a model that is sometimes correct | **GRPO**: it needs no examples and no second model |
+#
+# *RAG*, retrieval-augmented generation, puts text found by a search into the prompt. *SFT*, supervised fine-tuning, trains on
+# example answers. *DPO*, direct preference optimization, trains on pairs of answers.
 #
 # **Use GRPO if a program can check the answer and the model is sometimes correct.**
 
@@ -274,8 +277,8 @@ pandas.DataFrame(table).set_index("profile")
 
 # %% [markdown]
 # Only the `cpu` profile was run on its hardware. [One page](../docs/t4.md) estimates minutes and memory on a T4. For settings
-# of your own, use the [*preflight*](../docs/preflight.md), which checks settings, rows and rewards before a training run:
-# `python -m grpo_check preflight config.yaml`. It estimates minutes and memory as well.
+# of your own, use the *preflight*, which checks settings, rows and rewards before a training run
+# ([how](../docs/preflight.md)): `python -m grpo_check preflight config.yaml`. It estimates minutes and memory as well.
 #
 # **Check your settings before you rent a GPU.**
 
