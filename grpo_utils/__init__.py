@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .data.filters import drop_long_prompts, drop_tied
     from .data.prompts import SYSTEM_PROMPT, chat_prompt
     from .data.rows import check_rows, rows_from
-    from .data.sources import addition_rows, gsm8k_answer, load_rows, read_gsm8k
+    from .data.sources import load_rows, read_gsm8k
     from .data.splits import find_twins
     from .errors import CourseError
     from .evaluation.comparing import compare, compare_seeds, side_by_side, split_gain
@@ -25,7 +25,6 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         Rate,
         mean_interval,
         paired_change,
-        paired_interval,
         pass_at_k,
         t_interval,
     )

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grpo_utils import chat_prompt, check_rows, gsm8k_answer, rows_from
-from grpo_utils.data.sources import gsm8k_rows
+from grpo_utils import chat_prompt, check_rows, rows_from
+from grpo_utils.data.sources import gsm8k_answer, gsm8k_rows
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import extract_after_hashes
 

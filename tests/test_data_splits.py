@@ -3,7 +3,8 @@
 import pytest
 from datasets import Dataset
 
-from grpo_utils import addition_rows, chat_prompt, drop_tied, find_twins
+from grpo_utils import chat_prompt, drop_tied, find_twins
+from grpo_utils.data.sources import addition_rows
 from grpo_utils.data.splits import numbers_key, prompt_key
 from grpo_utils.errors import CourseError
 

@@ -78,7 +78,8 @@ def trainer_for(model, kind: str, beta: float, parts: int, **changes):
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
-    from grpo_utils import PROFILES, addition_rows, training_arguments
+    from grpo_utils import PROFILES, training_arguments
+    from grpo_utils.data.sources import addition_rows
 
     size = 16 // parts
     arguments = dict(loss_type=kind, beta=beta, epsilon=LOW, epsilon_high=high(kind), scale_rewards=kind != "dr_grpo")
@@ -101,7 +102,8 @@ def sampled() -> dict:
     """Four groups of four, and the log-probabilities as they are."""
     import torch
 
-    from grpo_utils import addition_rows, chat_prompt
+    from grpo_utils import chat_prompt
+    from grpo_utils.data.sources import addition_rows
 
     prompts = [chat_prompt("What is 7 + 15?"), *(row["prompt"] for row in addition_rows(3))]
     torch.manual_seed(0)
@@ -317,7 +319,7 @@ def loop_off_by(source: str, seen: dict, theirs) -> float:
     import torch
     from datasets import Dataset
 
-    from grpo_utils import addition_rows
+    from grpo_utils.data.sources import addition_rows
 
     model, tokenizer = tiny()
     names = {}
