@@ -123,8 +123,8 @@ for factor, reward in zip(factors, rewards):
     print(factor, reward.__name__)
 
 # %% [markdown]
-# A correct answer counts four times as much as the exact format. The third reward pays for parts of the format. Next, the
-# settings:
+# A correct answer counts four times as much as the exact format. The third reward pays for parts of the format. Next come
+# the settings:
 
 # %%
 import tempfile
@@ -178,7 +178,7 @@ policy = trainer.model  # with its adapter
 
 # %% [markdown]
 # The bar of `show_progress` describes the last step. The mean `reward` was 2.94 of at most 3, and 97% of the completions were
-# `correct`. Of the groups, 75% were `tied`. Most of them earned the full score eight times.
+# `correct`. Of the groups, 75% were `tied`, because all their completions earned the full score.
 #
 # Those were training questions. Now evaluate on the held-out questions again:
 
