@@ -43,11 +43,11 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         difference_chart,
         logged,
         pass_at_k_curve,
-        reward_and_truth,
         reward_curve,
         run_curves,
         show,
         show_learning,
+        show_reward_and_truth,
         weight_curve,
     )
     from .profiles import FAMILIES, PROFILES, check_choice, check_count, find_profile, prepare_machine
