@@ -13,16 +13,16 @@ from .lazy import lazy_imports
 if TYPE_CHECKING:  # each name is imported when it is first used
     from .arguments import check_batch, training_arguments
     from .data.files import read_table
-    from .data.filters import drop_long_prompts, drop_tied, prompt_lengths
-    from .data.prompts import SYSTEM_PROMPT, chat_prompt, plain_prompt, render_prompt
+    from .data.filters import drop_long_prompts, drop_tied
+    from .data.prompts import SYSTEM_PROMPT, chat_prompt
     from .data.rows import check_rows, rows_from
-    from .data.sources import addition_rows, gsm8k_answer, load_rows, read_gsm8k
-    from .data.splits import find_twins, numbers_key, prompt_key, split_rows
+    from .data.sources import load_rows, read_gsm8k
+    from .data.splits import find_twins
     from .errors import CourseError
     from .evaluation.comparing import compare, compare_seeds, side_by_side
     from .evaluation.elsewhere import other_tasks
     from .evaluation.judging import evaluate, evaluate_samples, generate_samples, pass_rates
-    from .evaluation.statistics import Rate, mean_interval, paired_change, paired_interval
+    from .evaluation.statistics import Rate, mean_interval, paired_change, paired_interval, pass_at_k, t_interval
     from .exercises import check_exercise
     from .export.adapters import save_adapter
     from .export.cards import write_card
@@ -58,7 +58,6 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         incremental_format_reward,
         is_strictly_right,
         math_rewards,
-        parse_number,
         same_answer,
         weighted_sum,
     )

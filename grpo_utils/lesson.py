@@ -75,7 +75,7 @@ class TinyRun(Run):
     """What `setup_tiny` found and decided: a `Run` of the ``cpu`` profile, and two things more.
 
     Attributes:
-        steps: optimizer steps of one training run.
+        steps: optimizer steps of one training run; 0 for a lesson that does not train.
         machine: the profile of the reader's own machine.
     """
 
@@ -84,11 +84,12 @@ class TinyRun(Run):
 
 
 def setup_tiny(
-    profile: str, family: str, steps: int, default_steps: int, output_dir: str = "", offline: bool = True
+    profile: str, family: str, steps: int = 0, default_steps: int = 0, output_dir: str = "", offline: bool = True
 ) -> TinyRun:
-    """`setup` for a lesson that trains the tiny model on the CPU, on every machine.
+    """`setup` for a lesson that uses the tiny model on the CPU, on every machine.
 
-    ``steps`` of 0 means ``default_steps``. Call it before torch and transformers are imported.
+    ``steps`` of 0 means ``default_steps``, which is 0 for a lesson that does not train. Call it before torch and
+    transformers are imported.
 
     Raises:
         CourseError: a setting is not valid.
@@ -99,7 +100,7 @@ def setup_tiny(
     sizes = PROFILES["cpu"]
     prepare_machine(sizes, offline=offline)
     model, steps = sizes.models[family], steps or default_steps
-    print(f"Model: {model}, on the CPU. Steps of a training run: {steps}")
+    print(f"Model: {model}, on the CPU." + (f" Steps of a training run: {steps}" if steps else ""))
     folder, said = start_run(output_dir) if output_dir else (None, "")
     print(said, end="\n" if said else "")
     return TinyRun(sizes, reason, family, model, "transformers", model_path(model), folder, steps, machine)

@@ -8,7 +8,8 @@ import pytest
 from conftest import judged
 from datasets import Dataset
 
-from grpo_utils import addition_rows, chat_prompt, load_rows
+from grpo_utils import chat_prompt, load_rows
+from grpo_utils.data.sources import addition_rows
 from grpo_utils.errors import CourseError
 from grpo_utils.evaluation.comparing import compare, compare_seeds, side_by_side
 from grpo_utils.evaluation.judging import evaluate_samples, generate_samples, judge, judge_samples
