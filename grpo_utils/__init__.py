@@ -36,13 +36,13 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         diagram,
         difference_chart,
         logged,
-        reward_and_truth,
         reward_curve,
         run_curves,
         show,
         show_changes,
         show_learning,
         show_pass_at_k,
+        show_reward_and_truth,
         weight_curve,
     )
     from .profiles import FAMILIES, PROFILES, check_choice, check_count, find_profile, prepare_machine
