@@ -44,12 +44,12 @@
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # auto, cpu, t4, l4, a100 or h100
 FAMILY: str = "qwen"  # qwen or gemma
-MODEL: str = ""  # hub id or local folder; empty = profile default
+MODEL: str = ""  # hub id or local folder; empty: profile default
 BACKEND: str = "unsloth"  # unsloth, or transformers (with PEFT)
-BASE_BITS: int = 0  # 4 or 16 for the frozen base; 0 = profile default
-STEPS: int = 0  # optimizer steps; 0 = profile default
+BASE_BITS: int = 0  # 4 or 16 for the frozen base; 0: profile default
+STEPS: int = 0  # optimizer steps; 0: profile default
 SEED: int = 0  # seeds all randomness
-EVAL_ROWS: int = 0  # held-out prompts; 0 = profile default
+EVAL_ROWS: int = 0  # held-out prompts; 0: profile default
 REPORT_TO: str = "none"  # none, trackio, tensorboard or wandb
 OUTPUT_DIR: str = "outputs/run"  # adapter, merged model and report
 

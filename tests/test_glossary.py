@@ -1,0 +1,49 @@
+"""No term before its explanation: a term of the glossary is in italics where the course uses it first."""
+
+import re
+
+import nbformat
+import pytest
+from conftest import ROOT
+
+ROW = re.compile(r"^\| \*\*(.+?)\*\* \| .*? \| ([\d, ]+) \|$", re.MULTILINE)
+TERMS = {
+    name.strip(): lessons.split(",")[0].strip()
+    for names, lessons in ROW.findall((ROOT / "docs" / "glossary.md").read_text(encoding="utf-8"))
+    for name in re.sub(r"[()]", "", names).split(",")
+}
+#: Words that every reader knows; the glossary has them for their meaning in this field, which a lesson explains later.
+EVERYDAY = set()
+
+
+def prose(lesson: str) -> str:
+    """What a lesson says in sentences: no headings, tables, code and links, which may name what comes later."""
+    cells = nbformat.read(lesson, as_version=4).cells
+    text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    text = re.sub(r"^(#|\||<).*$|`[^`]*`|!?\[[^]]*\]\([^)]*\)|\$[^$]*\$", " ", text, flags=re.MULTILINE)
+    return re.sub(r"\n(?!\n)", " ", text)
+
+
+LESSONS = {path.name[:2]: prose(path) for path in sorted((ROOT / "notebooks").glob("*.ipynb"))}
+
+
+def first_use(term: str) -> tuple[str, str, bool] | None:
+    """The first lesson that uses a term, the words around it, and whether they are emphasized."""
+    for number, text in LESSONS.items():
+        if found := re.search(rf"\b{re.escape(term)}(s|es)?\b", text, re.IGNORECASE):
+            spans = [span for span in re.finditer(r"(\*{1,2})[^*\n]+\1", text) if span.start() <= found.start()]
+            around = text[max(0, found.start() - 60) : found.end() + 40]
+            return number, around, bool(spans) and found.end() <= spans[-1].end()
+    return None
+
+
+@pytest.mark.parametrize("term", sorted(set(TERMS) - EVERYDAY))
+def test_a_term_is_explained_where_the_course_uses_it_first(term):
+    found = first_use(term)
+    if found is not None:  # a term of the pages alone
+        number, around, emphasized = found
+        assert (number, emphasized) == (TERMS[term], True), around
+
+
+def test_an_unexplained_term_is_found():
+    assert first_use("GRPO")[0] == "00" and first_use("no such term") is None
