@@ -53,7 +53,7 @@ def test_a_bad_record_is_rejected_and_named(record, message):
 @pytest.mark.parametrize("text", ["nan", "N/A", "null", "None", "#N/A"])
 def test_a_word_for_a_missing_answer_is_rejected_unless_it_is_meant(text):
     report = rows_from([{**GOOD, "answer": text}])
-    assert f"its 'answer' is {text!r}, which means a missing one; if it is meant: read_answer=str" in str(report)
+    assert f"its 'answer' is {text!r}, which counts as missing; to accept it, use read_answer=str" in str(report)
     assert rows_from([{**GOOD, "answer": text}], read_answer=str).rows[0]["answer"] == text
 
 
