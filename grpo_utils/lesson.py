@@ -27,7 +27,7 @@ class Run:
         reason: why this profile.
         family, model, backend: as chosen; ``model`` is a public name.
         path: where the model is loaded from.
-        folder: a new, empty folder.
+        folder: a new, empty folder; None for a lesson that saves nothing.
     """
 
     profile: Profile
@@ -36,7 +36,7 @@ class Run:
     model: str
     backend: str
     path: str
-    folder: Path
+    folder: Path | None
 
 
 def setup(
@@ -71,46 +71,39 @@ def setup(
 
 
 @dataclass(frozen=True)
-class TinyRun:
-    """What `setup_tiny` found and decided.
+class TinyRun(Run):
+    """What `setup_tiny` found and decided: a `Run` of the ``cpu`` profile, and two things more.
 
     Attributes:
-        profile: the sizes of the ``cpu`` profile.
-        model: the name of the tiny model.
-        steps: optimizer steps of one training run.
+        steps: optimizer steps of one training run; 0 for a lesson that does not train.
         machine: the profile of the reader's own machine.
-        folder: a new, empty folder; None for a lesson that keeps nothing.
     """
 
-    profile: Profile
-    model: str
     steps: int
     machine: Profile
-    folder: Path | None
 
 
 def setup_tiny(
-    profile: str, family: str, steps: int, default_steps: int, output_dir: str = "", offline: bool = True
+    profile: str, family: str, steps: int = 0, default_steps: int = 0, output_dir: str = "", offline: bool = True
 ) -> TinyRun:
-    """`setup` for a lesson that trains the tiny model on the CPU, on every machine.
+    """`setup` for a lesson that uses the tiny model on the CPU, on every machine.
 
-    ``steps`` of 0 means ``default_steps``. Call it before torch and transformers are imported.
+    ``steps`` of 0 means ``default_steps``, which is 0 for a lesson that does not train. Call it before torch and
+    transformers are imported.
 
     Raises:
         CourseError: a setting is not valid.
     """
-    machine, _ = find_profile(profile)  # an unknown name is an error now
+    machine, reason = find_profile(profile)  # an unknown name is an error now
     check_choice("FAMILY", family, FAMILIES)
     check_count("STEPS", steps)
     sizes = PROFILES["cpu"]
     prepare_machine(sizes, offline=offline)
-    run = TinyRun(sizes, sizes.models[family], steps or default_steps, machine, None)
-    print(f"Model: {run.model}, on the CPU. Steps of a training run: {run.steps}")
-    if output_dir:
-        folder, said = start_run(output_dir)
-        print(said)
-        run = replace(run, folder=folder)
-    return run
+    model, steps = sizes.models[family], steps or default_steps
+    print(f"Model: {model}, on the CPU." + (f" Steps of a training run: {steps}" if steps else ""))
+    folder, said = start_run(output_dir) if output_dir else (None, "")
+    print(said, end="\n" if said else "")
+    return TinyRun(sizes, reason, family, model, "transformers", model_path(model), folder, steps, machine)
 
 
 def report_run(
@@ -123,7 +116,8 @@ def report_run(
     """
     p_value, rates = mcnemar_p_value(before.right, after.right), dict(before=before.summary(), after=after.summary())
     if "merged" in figures:
-        figures["merged"] = figures["merged"].summary()
+        merged = figures["merged"]
+        figures |= dict(merged=merged.summary(), merged_p_value=mcnemar_p_value(before.right, merged.right))
     report = {
         **dict(profile=run.profile.name, family=run.family, model=run.model, backend=run.backend),
         **dict(load_in_4bit=run.profile.load_in_4bit, steps=trainer.state.global_step, seed=trainer.args.seed),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from .errors import CourseError
 from .profiles import BACKENDS, FAMILIES, Profile, check_choice
-from .run.policy import LORA_TARGETS, load_base, load_with_transformers, load_with_unsloth
+from .run.policy import LORA_TARGETS, load_with_transformers, load_with_unsloth
 
 if TYPE_CHECKING:
     import torch
@@ -149,11 +149,6 @@ def load_policy(
         sizes = dict(max_seq_length=profile.max_seq_length, checkpointing=profile.name != "cpu")
         return load_with_unsloth(model_path(name), **how, **sizes)
     return load_with_transformers(model_path(name), **how, device_map=_device_map(profile))
-
-
-def load_4bit_base(name: str, profile: Profile) -> "PreTrainedModel":
-    """A frozen base in 4 bits (NF4, double quantization), from plain transformers and without an adapter."""
-    return load_base(model_path(name), dtype=torch_dtype(profile), load_in_4bit=True, device_map=_device_map(profile))
 
 
 def _device_map(profile: Profile) -> str:

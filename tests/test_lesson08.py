@@ -79,7 +79,8 @@ def trainer_for(model, parts: int = 1, **changes):
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
-    from grpo_utils import PROFILES, addition_rows, training_arguments
+    from grpo_utils import PROFILES, training_arguments
+    from grpo_utils.data.sources import addition_rows
 
     arguments = dict(epsilon_high=HIGH, num_generations=SIZE, max_completion_length=LONGEST, output_dir="outputs")
     arguments |= dict(per_device_train_batch_size=16 // parts, gradient_accumulation_steps=parts) | changes
@@ -100,7 +101,8 @@ def sampled() -> dict:
     """Four groups of four, and the log-probabilities as they are."""
     import torch
 
-    from grpo_utils import addition_rows, chat_prompt
+    from grpo_utils import chat_prompt
+    from grpo_utils.data.sources import addition_rows
 
     prompts = [chat_prompt("What is 7 + 15?"), *(row["prompt"] for row in addition_rows(3))]
     torch.manual_seed(0)
