@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .data.sources import load_rows, read_gsm8k
     from .data.splits import find_twins
     from .errors import CourseError
-    from .evaluation.comparing import compare, compare_seeds, side_by_side
+    from .evaluation.comparing import compare, compare_seeds
     from .evaluation.elsewhere import other_tasks
     from .evaluation.judging import evaluate, evaluate_samples, generate_samples, pass_rates
     from .evaluation.statistics import Rate, mean_interval, paired_change, paired_interval, pass_at_k, t_interval
@@ -35,7 +35,6 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .plots import (
         diagram,
         logged,
-        reward_and_truth,
         reward_curve,
         run_curves,
         show,
@@ -62,7 +61,7 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         weighted_sum,
     )
     from .run.folder import checkpoint_problem, newest_checkpoint
-    from .run.measuring import encode_prompts, generate, mcnemar_p_value, p_text, versions, write_report
+    from .run.measuring import generate
     from .run.policy import keep_trainable_fp32
     from .runs import start_run
     from .stages import Stage, check_stages, run_stages

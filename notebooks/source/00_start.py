@@ -41,7 +41,7 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 25)
 # %% [markdown]
 # ## 2. See how GRPO learns
 #
-# GRPO (Shao et al. 2024, arXiv 2402.03300) repeats this loop:
+# *GRPO*, group relative policy optimization (Shao et al. 2024, arXiv 2402.03300), repeats this loop:
 
 # %%
 from grpo_utils import diagram
