@@ -1,4 +1,4 @@
-"""Lesson 05's two stages as on a card: once unbroken, once stopped in the second stage and resumed; do they end alike?
+"""Run lesson 05's two stages as on a GPU, once without a break and once stopped and resumed, and compare the results.
 
 GPU_PATH_CARD=t4 python resume.py outputs/resume        # writes difference.json into the folder
 """
@@ -22,7 +22,7 @@ PROFILE = replace(
 
 
 class Stop(TrainerCallback):
-    """Ends a run like a machine that is switched off."""
+    """End a run as if the machine had lost power."""
 
     def on_step_end(self, args, state, control, **kwargs):
         if "2-both" in args.output_dir and state.global_step == 3:
