@@ -37,7 +37,7 @@ REJECTED = {
     "pandas' other missing answer": ({**GOOD, "answer": pandas.NA}, "its 'answer' is of type NAType, not text: <NA>"),
     "an array": ({**GOOD, "answer": numpy.array([1, 2])}, "its 'answer' is of type ndarray, not text"),
     "a decimal": ({**GOOD, "answer": Decimal(4)}, "its 'answer' is of type Decimal, not text"),
-    "without end": ({**GOOD, "answer": math.inf}, "its 'answer' is inf, not a number"),
+    "without end": ({**GOOD, "answer": math.inf}, "its 'answer' is inf, not a finite number"),
     "nothing to be seen": ({**GOOD, "answer": "\u200b"}, "its 'answer' is empty"),
 }
 
@@ -137,7 +137,7 @@ def test_examples_come_as_earlier_turns():
         ([], "no records"),
         (
             [{"questions": "a", "answer": "b"}],
-            "No record has the column 'question'; there are: 'questions'.*'questions'",
+            "No record has the column 'question'; the columns are 'questions'.*'questions'",
         ),
         ([{"What is 2 + 2?": "What is 3 + 3?", "4": "6"}], r"'What is 2 \+ 2\?', '4'.*the file has no header"),
     ],
