@@ -107,7 +107,8 @@ def measure(name: str) -> dict:
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
-    from grpo_utils import keep_trainable_fp32, load_rows, math_rewards, training_arguments
+    from grpo_utils import load_rows, math_rewards, training_arguments
+    from grpo_utils.run.policy import keep_trainable_fp32
 
     model, completions, length, steps, other = CASES[name]
     rewards, weights = math_rewards()
