@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .lazy import lazy_imports
 
 if TYPE_CHECKING:  # each name is imported when it is first used
-    from .arguments import check_batch, training_arguments
+    from .arguments import training_arguments
     from .data.files import read_table
     from .data.filters import drop_long_prompts, drop_tied, prompt_lengths
     from .data.prompts import SYSTEM_PROMPT, chat_prompt, plain_prompt, render_prompt
@@ -23,7 +23,6 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .evaluation.judging import evaluate, evaluate_samples, generate_samples, pass_rates
     from .evaluation.statistics import (
         Rate,
-        mean_interval,
         paired_change,
         paired_interval,
         pass_at_k,
@@ -49,12 +48,12 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         run_curves,
         show,
         show_learning,
+        show_run_curves,
         weight_curve,
     )
     from .profiles import FAMILIES, PROFILES, check_choice, check_count, find_profile, prepare_machine
     from .progress import show_progress
     from .rewards import (
-        AdaptiveReward,
         adaptive_weights,
         completion_text,
         correctness_reward,
@@ -71,7 +70,6 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .run.measuring import encode_prompts, generate, mcnemar_p_value, p_text, versions, write_report
     from .run.policy import keep_trainable_fp32
     from .runs import reward_settings, seconds_since_start, start_run
-    from .stages import Stage, check_stages, run_stages
 
 __version__ = "0.1.0"
 __getattr__, __dir__, __all__ = lazy_imports(__name__, __file__)

@@ -3,4 +3,4 @@
 from .base import COLORS, MARKERS, show
 from .diagrams import diagram, draw_diagram
 from .rates import change_chart, difference_chart, length_histogram, pass_at_k_curve, pass_rate_bars
-from .runs import logged, reward_and_truth, reward_curve, run_curves, show_learning, weight_curve
+from .runs import logged, reward_and_truth, reward_curve, run_curves, show_learning, show_run_curves, weight_curve

@@ -82,6 +82,16 @@ def run_curves(runs: dict[str, Sequence[dict]], keys: Sequence[str]) -> "Figure"
     return figure
 
 
+def show_run_curves(runs: dict[str, Sequence[dict]], keys: Sequence[str], mark: float | None = None) -> None:
+    """Display `run_curves`, with first and last values as alt text and a dashed line at the step ``mark``."""
+    figure = run_curves(runs, keys)
+    for axes in figure.axes if mark else []:
+        axes.axvline(mark, color="gray", linestyle="--")
+    curves = {(key, name): logged(history, key) for key in keys for name, history in runs.items()}
+    ends = [f"{key}, {name}: {values[0]:.2f} to {values[-1]:.2f}" for (key, name), values in curves.items()]
+    show(figure, f"Curves over the steps. {'; '.join(ends)}.")
+
+
 def weight_curve(weights: Sequence[Sequence[float]], reward_names: Sequence[str]) -> "Figure":
     """The weight of every reward at every step; ``weights`` holds one list per step."""
     figure, axes = new_figure(7, 3)
