@@ -87,7 +87,7 @@ bench-settings: setup ## the figures of docs/settings.md, about 6 minutes; scrip
 bench-estimate: setup ## the figures of docs/preflight.md, about 4 minutes
 	$(BIN)/python scripts/bench_estimate.py
 
-bench-merge: setup ## the memory that merging a 1.5B model takes, about 3 minutes and 12 GB of disk
+bench-merge: setup ## the memory that checking a merged 1.5B model takes, about 4 minutes and 12 GB of disk
 	$(BIN)/python scripts/bench_merge.py
 
 badges:          ## REPO=owner/name: write the public address everywhere; BRANCH=: another default branch

@@ -140,7 +140,9 @@ def by_value(results: list[dict]) -> list[dict]:
 def alt_text(name: str, results: list[dict]) -> str:
     """A figure in words."""
     setting = SETTINGS[name]
-    parts = [f"with {r['value']:g}, accuracy {mean(r['accuracy']):.2f}{metric_text(r, setting)}" for r in by_value(results)]
+    parts = [
+        f"with {r['value']:g}, accuracy {mean(r['accuracy']):.2f}{metric_text(r, setting)}" for r in by_value(results)
+    ]
     return f"Results for {name} after {STEPS} steps, means of {len(SEEDS)} seeds: {'; '.join(parts)}."
 
 

@@ -2,39 +2,46 @@
 
     python scripts/figures.py     # or: make figures
 
-Run it after `make notebooks`. Every number is read from the stored outputs of notebooks/02_rewards.ipynb, so none of
-them can differ from the lesson. A test fails when README or figure are older than the lesson.
+Run it after `make notebooks`. Every number is read from what the cells of notebooks/02_rewards.ipynb printed, so it is
+the lesson's number. A test fails if README or figure are older than the lesson.
 """
 
 import re
 from pathlib import Path
 from typing import NamedTuple
 
-import matplotlib.pyplot
+import matplotlib
 import nbformat
+
+from grpo_utils.plots.runs import reward_and_truth
 
 ROOT = Path(__file__).parent.parent
 LESSON, README = ROOT / "notebooks" / "02_rewards.ipynb", ROOT / "README.md"
 FIGURE = ROOT / "docs" / "figures" / "hack.svg"
 COLUMNS = ("Flawed reward:\nevery tag pays", "Fixed reward:\neach tag pays once", "Fixed reward\nand correctness")
-#: Blue and vermilion of the Okabe-Ito palette, which color-blind readers can tell apart.
-BLUE, VERMILION = "#0072B2", "#D55E00"
-CURVE = re.compile(r"reward goes from (\S+) to (\S+) over (\d+) steps")
-RATES = re.compile(r"^.{17} *[\d.]+ +([\d.]+) \(([\d.]+) to ([\d.]+)\)$", re.MULTILINE)
+#: A line of the lesson's table of curves: every third step, or a run's values at these steps.
+STEPS, CURVE = re.compile(r"^step +([\d ]+)$", re.MULTILINE), r"^.+, {} +([\d. ]+)$"
+RATES = re.compile(r"^\w+ +[\d.]+ +([\d.]+) \(([\d.]+) to ([\d.]+)\)$", re.MULTILINE)
 BLOCK = re.compile(r"(?<=<!-- written by make figures -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
 class Run(NamedTuple):
-    """One run: reward at the first and the last step; strict held-out accuracy and its interval, before and after."""
+    """One run: its curves; strict held-out accuracy and its interval, before and after."""
 
-    reward: tuple[str, str]
-    accuracy: tuple[tuple[str, str, str], tuple[str, str, str]]
+    reward: list[float]
+    correct: list[float]
+    accuracy: tuple[list[float], list[float]]
 
     @property
-    def change(self) -> str:
-        """What happened to the accuracy, in words."""
-        before, after = (rates[0] for rates in self.accuracy)
-        return f"{'rose' if float(after) > float(before) else 'fell'} from {before} to {after}"
+    def paid(self) -> str:
+        """What happened to the reward, in words."""
+        return f"from {self.reward[0]:.2f} to {self.reward[-1]:.2f}"
+
+    @property
+    def reached(self) -> str:
+        """The accuracy after training and its interval, in words."""
+        rate, low, high = self.accuracy[1]
+        return f"{rate:.1%} (95% interval {low:.1%} to {high:.1%})"
 
 
 def stored_text() -> str:
@@ -43,13 +50,18 @@ def stored_text() -> str:
     return "\n".join(output.get("text") or output["data"]["text/plain"] for output in outputs)
 
 
-def read_runs(text: str) -> tuple[list[Run], int]:
-    """The three runs of the lesson, and their number of steps."""
-    curves, (before, *after) = CURVE.findall(text), RATES.findall(text)
-    if len(curves) != 3 or len(after) != 3:
-        raise SystemExit(f"error: expected 3 runs in {LESSON.name}, found {len(curves)} curves and {len(after)} rows")
-    runs = [Run((first, last), (before, rates)) for (first, last, _), rates in zip(curves, after, strict=True)]
-    return runs, int(curves[0][2])
+def read_runs(text: str) -> tuple[list[Run], list[int]]:
+    """The three runs of the lesson, and the steps at which it printed their curves."""
+    steps = [int(step) for step in STEPS.search(text)[1].split()]
+    rewards, correct = (
+        [[float(value) for value in line.split()] for line in re.findall(CURVE.format(what), text, re.MULTILINE)]
+        for what in ("reward", "correct")
+    )
+    before, *after = ([float(rate) for rate in row] for row in RATES.findall(text))
+    runs = [Run(*curves, (before, rates)) for *curves, rates in zip(rewards, correct, after, strict=True)]
+    if len(runs) != len(COLUMNS):
+        raise SystemExit(f"error: expected {len(COLUMNS)} runs in {LESSON.name}, found {len(runs)}")
+    return runs, steps
 
 
 def hacked_sample(text: str) -> str:
@@ -57,58 +69,35 @@ def hacked_sample(text: str) -> str:
     return re.search(r"^<reasoning>[^\n]{24,36}(?=<reas)", text, re.MULTILINE)[0]
 
 
-def alt_text(runs: list[Run], steps: int) -> str:
+def alt_text(runs: list[Run], steps: list[int]) -> str:
     """The figure in words."""
     titles = [" ".join(title.split()).replace(":", ",") for title in COLUMNS]
     parts = [
-        f"{title}: reward from {run.reward[0]} to {run.reward[1]}, accuracy {run.change}"
+        f"{title}: reward {run.paid}, correct answers in training from {run.correct[0]:.2f} to {run.correct[-1]:.2f}"
         for title, run in zip(titles, runs, strict=True)
     ]
-    return f"Three training runs of {steps} steps. {'. '.join(parts)}."
+    return f"Curves of three training runs of {steps[-1]} steps. {'. '.join(parts)}."
 
 
 def caption(runs: list[Run], sample: str) -> str:
     """What the figure shows."""
     flawed, fixed, both = runs
-    first, last = flawed.reward
     return (
-        "[Lesson 02](notebooks/02_rewards.ipynb) trains the same base model on three different rewards. The flawed\n"
-        f"reward pays for every tag, such as `<answer>`. It rose from {first} to {last} while held-out accuracy\n"
-        f"{flawed.change}: after training, the model writes\n"
-        f"`{sample}…`. With the fixed reward, accuracy\n"
-        f"{fixed.change}; with correctness added, it {both.change}.\n"
-        "Lines join the first and the last value; bars are 95 % intervals. Each run is one seed; other seeds differ."
+        "[Lesson 02](notebooks/02_rewards.ipynb) trains the same model with three rewards. The flawed reward pays for\n"
+        f"every tag, such as `<answer>`. The reward rose {flawed.paid}, while accuracy on 200 held-out prompts\n"
+        f"fell from {flawed.accuracy[0][0]:.1%} to {flawed.reached}. After training, the model writes\n"
+        f"`{sample}…`. With the fixed reward, accuracy reached\n"
+        f"{fixed.reached}. With a reward for correctness added, it reached\n"
+        f"{both.reached}. Each curve is one run, at every third step. Other seeds differ."
     )
 
 
-def draw(runs: list[Run], steps: int):
-    """Reward above, accuracy with its interval below, one column for each run."""
-    figure, rows = matplotlib.pyplot.subplots(2, 3, figsize=(9, 5), sharex=True, sharey="row", layout="constrained")
-    for upper, lower, title, run in zip(*rows, COLUMNS, runs, strict=True):
-        values = [tuple(map(float, rates)) for rates in run.accuracy]
-        middle, low, high = zip(*values, strict=True)
-        below = [at - bound for at, bound in zip(middle, low, strict=True)]
-        above = [bound - at for at, bound in zip(middle, high, strict=True)]
-        upper.plot((0, 1), [float(value) for value in run.reward], color=VERMILION, marker="s", linewidth=3)
-        lower.errorbar((0, 1), middle, [below, above], color=BLUE, marker="o", linewidth=3, capsize=4, elinewidth=1.5)
-        label(upper, run.reward)
-        label(lower, [rates[0] for rates in run.accuracy])
-        upper.set_title(title, fontweight="bold")
-    rows[0][0].set(ylabel="reward", ylim=(0, 4.6), xlim=(-0.5, 1.5))
-    rows[1][0].set(ylabel="held-out accuracy", ylim=(-0.05, 1.22), yticks=(0, 0.5, 1))
-    rows[1][0].set_xticks((0, 1), ("before", f"{steps} steps"))
-    return figure
+def draw(runs: list[Run], steps: list[int]):
+    """The lesson's figure, at the steps that the lesson printed."""
+    return reward_and_truth({name: (run.reward, run.correct) for name, run in zip(COLUMNS, runs, strict=True)}, steps)
 
 
-def label(axes, values) -> None:
-    """Write each value above its point, and off the line."""
-    for x, value in enumerate(values):
-        place = {"xytext": (0, 10) if x else (-18, 10), "textcoords": "offset points"}
-        axes.annotate(value, (x, float(value)), ha="center", fontweight="bold", **place)
-    axes.grid(alpha=0.3)
-
-
-def block(runs: list[Run], steps: int, sample: str) -> str:
+def block(runs: list[Run], steps: list[int], sample: str) -> str:
     """The part of the README that this script writes."""
     return f"![{alt_text(runs, steps)}](docs/figures/hack.svg)\n\n{caption(runs, sample)}\n"
 
@@ -117,7 +106,7 @@ def main() -> None:
     text = stored_text()
     runs, steps = read_runs(text)
     matplotlib.use("svg")
-    matplotlib.rcParams |= {"font.size": 12, "svg.hashsalt": "hack", "savefig.facecolor": "white"}
+    matplotlib.rcParams |= {"font.size": 11, "svg.hashsalt": "hack", "savefig.facecolor": "white"}
     metadata = {"Date": None, "Description": alt_text(runs, steps)}
     draw(runs, steps).savefig(FIGURE, metadata=metadata)
     page = README.read_text(encoding="utf-8")

@@ -8,12 +8,13 @@ import pytest
 from conftest import judged
 from datasets import Dataset
 
-from grpo_utils import addition_rows, chat_prompt, load_rows
+from grpo_utils import chat_prompt, load_rows
+from grpo_utils.data.sources import addition_rows
 from grpo_utils.errors import CourseError
 from grpo_utils.evaluation.comparing import compare, compare_seeds, side_by_side
 from grpo_utils.evaluation.judging import evaluate_samples, generate_samples, judge, judge_samples
-from grpo_utils.evaluation.statistics import Estimate
-from grpo_utils.plots import MARKERS, change_chart, pass_at_k_curve
+from grpo_utils.evaluation.statistics import Change, Estimate
+from grpo_utils.plots.rates import VERDICTS, change_figure, pass_at_k_figure
 from grpo_utils.rewards import math_rewards
 
 FORM = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
@@ -171,23 +172,28 @@ def test_samples_give_pass_at_k_and_a_vote():
     assert samples.right == [[True, False, False, False], [False, False, True, True]]
     assert samples.pass_at_k(1).value == 0.375 and samples.pass_at_k(4).value == 1.0
     assert samples.majority_of_each() == [0.5, 0.5]  # what is not in form does not vote, and two tie
-    assert samples.majority_of_each(read=lambda text: text[-2:] if text == "42" else None) == [1.0, 0.0]
     assert judged_samples([[FORM]] * 20).pass_at_k(1).low < 0.9  # right always is not certainty
     with pytest.raises(CourseError, match="Draw at least 5"):
         samples.pass_at_k(5)
 
 
-def test_figures_tell_a_change_from_none_by_more_than_colour():
-    axes = change_chart({"a": Estimate(0.1, -0.1, 0.3), "b": Estimate(0.2, 0.1, 0.3)}, "t").axes[0]
-    markers = [line.get_marker() for line in axes.lines if line.get_marker() != "None"]
-    assert markers == list(MARKERS[:2])
-    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["a", "b"]
+def test_a_figure_shows_each_verdict_by_color_and_marker():
+    up, flat, down = Estimate(0.2, 0.1, 0.3), Estimate(0.1, -0.1, 0.3), Estimate(-0.2, -0.3, -0.1)
+    changes = {"a": Change(up, 9, 0, 0.004), "b": Change(flat, 9, 8, 1.0), "c": Change(down, 0, 9, 0.004)}
+    figure = change_figure(changes | {"d": Change(up, 5, 0, 0.06)}, "t")
+    points = [line for line in figure.axes[0].lines if len(line.get_xdata()) == 1]
+    drawn = [(point.get_color(), point.get_marker()) for point in points]
+    verdicts = ["improved", "no change shown", "got worse", "no change shown"]
+    assert drawn == [VERDICTS[verdict] for verdict in verdicts]
+    assert len({color for color, _ in drawn}) == len({marker for _, marker in drawn}) == 3
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == list(VERDICTS)
+    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == list("abcd")
 
 
 def test_the_figure_of_pass_at_k_has_a_line_a_name():
     samples = judged_samples([[FORM, WRONG]] * 5)
     points = {k: samples.pass_at_k(k) for k in (1, 2)}
-    axes = pass_at_k_curve({"before": points, "after": points}).axes[0]
+    axes = pass_at_k_figure({"before": points, "after": points}).axes[0]
     assert [line.get_label() for line in axes.lines] == ["before", "after"]
     assert list(axes.lines[0].get_ydata()) == [0.5, 1.0] and len(axes.collections) == 2
 

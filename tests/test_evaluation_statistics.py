@@ -1,10 +1,13 @@
 """Intervals, tests and estimators against scipy, brute force, and published numbers."""
 
+import doctest
 import itertools
 import math
+import re
 
 import numpy
 import pytest
+from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ttest_1samp
@@ -57,8 +60,8 @@ def test_the_sign_test_asks_only_which_way(pairs):
 def test_four_worse_of_a_hundred_is_no_loss():
     found = paired_change([1.0] * 100, [1.0] * 96 + [0.0] * 4)
     assert found.estimate.high < 0 and found.p_value == 0.125 and found.verdict == "no change shown"
-    assert paired_change([0.5] * 100, [0.5] * 90 + [0.0] * 10).verdict == "LOSS"
-    assert paired_change([0.5] * 100, [0.5] * 90 + [1.0] * 10).verdict == "GAIN"
+    assert paired_change([0.5] * 100, [0.5] * 90 + [0.0] * 10).verdict == "got worse"
+    assert paired_change([0.5] * 100, [0.5] * 90 + [1.0] * 10).verdict == "improved"
 
 
 def test_a_mean_and_a_test_that_point_apart_show_nothing():
@@ -161,3 +164,10 @@ def test_a_missing_result_is_an_error_and_no_nan(missing):
 def test_one_seed_is_no_scatter(values):
     with pytest.raises(CourseError, match="train with three at least"):
         t_interval(values)
+
+
+def test_the_examples_of_the_page_give_what_it_shows():
+    page = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    examples = "\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
+    found = doctest.DocTestRunner().run(doctest.DocTestParser().get_doctest(examples, {}, "evaluation.md", None, 0))
+    assert found.failed == 0 and found.attempted == 10

@@ -54,13 +54,13 @@ def test_the_readme_is_short_and_links_every_lesson_and_template():
 
 def test_the_readmes_figure_shows_a_hack_and_its_fix():
     flawed, fixed, both = read_runs(stored_text())[0]
-    rewards = [tuple(map(float, run.reward)) for run in (flawed, fixed, both)]
-    assert all(last > 2 * first for first, last in rewards)
+    assert all(run.reward[-1] > 2 * run.reward[0] for run in (flawed, fixed, both))
+    assert flawed.correct[-1] < 0.1 < 0.7 < max(flawed.correct)  # correct at first, and then hacked
     (_, low, _), (_, _, high) = flawed.accuracy
-    assert float(high) < float(low)  # intervals, not points
+    assert high < low  # intervals, not points
     for run in (fixed, both):
         (_, _, high), (_, low, _) = run.accuracy
-        assert float(low) > float(high)
+        assert low > high
 
 
 def test_the_readmes_run_is_lesson_03_as_stored_and_as_measured():

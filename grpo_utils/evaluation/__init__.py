@@ -1,17 +1,18 @@
-"""Before and after, fairly: the same prompts, the same template, the same decoding.
+"""Fair comparisons of a model before and after training: the same prompts, template and decoding.
 
     before = evaluate(policy, tokenizer, rows, max_new_tokens=32)
     …train…
     after = evaluate(policy, tokenizer, rows, max_new_tokens=32)
     print(compare(before, after))
 
-Each prompt is answered twice: once sampled at the training temperature, which is how GRPO
-itself sees the policy, and once greedily, which is how most people will use the model.
-`evaluate_samples` answers each prompt several times, for pass@k and majority votes.
+`evaluate` generates two completions for each prompt. One is sampled at the training temperature, as GRPO does.
+The other is greedy, as most people will use the model.
+`evaluate_samples` generates several completions for each prompt, for pass@k and majority votes.
 
 | module | what it holds |
 |---|---|
-| `judging` | completions for each prompt (by `grpo_utils.run.measuring.generate`); which are in form, and right |
-| `statistics` | rates, intervals, tests; numbers in, numbers out |
-| `comparing` | two evaluations, or several seeds, the sentence that is fair to say, and texts side by side |
+| `judging` | completions of each prompt, and which of them are correctly formatted and correct |
+| `statistics` | rates, intervals and tests of plain numbers |
+| `comparing` | comparisons of two evaluations or several seeds, with a sentence that claims no more than was shown |
+| `elsewhere` | questions that the training run did not ask |
 """

@@ -1,4 +1,4 @@
-"""Two evaluations of the same prompts, or several seeds, and the sentence that is fair to say.
+"""Compare two evaluations of the same prompts, or several seeds, and claim no more than was shown.
 
     >>> from datasets import Dataset
     >>> from grpo_utils.evaluation.judging import judge
@@ -9,9 +9,8 @@
     >>> print(compare(old, new).sentence)
     Strict accuracy rose by 0.700 (95% interval 0.500 to 0.900; exact McNemar test, p = 0.00012).
 
-An improvement is claimed only if the paired bootstrap interval leaves zero out **and** the exact
-McNemar test gives p below 0.05. The two ask the same question, and on few changed prompts the
-bootstrap is the more credulous.
+An improvement is claimed only if the paired bootstrap interval excludes zero **and** the exact
+McNemar test gives p below 0.05. With few changed prompts, the bootstrap alone claims too much.
 """
 
 import math
@@ -41,12 +40,12 @@ class Comparison:
     Attributes:
         before, after: the evaluations.
         difference: change of strict accuracy, with its paired bootstrap interval.
-        better, worse: prompts that only the later, only the earlier policy has right.
+        better, worse: the number of prompts that only the later, or only the earlier policy answers correctly.
         p_value: of the exact McNemar test.
-        format_part, answer_part: how much of the difference came from the form, how much from being right
-            in it (see `split_gain`), with bootstrap intervals. None if one side was never in form, or if fewer
-            than 20 of a side were in form and all of them alike right or wrong: then no resample shows how far
-            that may be off.
+        format_part, answer_part: how much of the difference came from the format, and how much from correct
+            answers in it (see `split_gain`), with bootstrap intervals. None if one side was never correctly
+            formatted, or if fewer than 20 answers of a side were and all of these were correct, or all wrong. Then
+            no resample can show how uncertain the part is.
     """
 
     before: Evaluation
@@ -70,7 +69,7 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """What may be said of strict accuracy."""
+        """What the comparison shows about strict accuracy."""
         test = f"exact McNemar test, {p_text(self.p_value)}"
         return f"{_accuracy_changed(self.difference, self.changed)}; {test})."
 
@@ -131,14 +130,14 @@ def check_same_prompts(before: Evaluation, after: Evaluation) -> None:
 def split_gain(
     format_before: float, given_before: float, format_after: float, given_after: float
 ) -> tuple[float, float]:
-    """How much of a gain in strict accuracy came from the form, and how much from the answers.
+    """How much of a gain in strict accuracy came from the format, and how much from correct answers.
 
-    Strict accuracy is a product: the share ``f`` in form, times the share ``a`` of those that is right.
+    Strict accuracy is a product: the share ``f`` of formatted answers, times the share ``a`` of those that are correct.
     Kitagawa 1955 (J. Am. Stat. Assoc. 50:1168) splits the change of a product exactly. Each factor's change is
     weighted by the mean of the other:
     ``f1 a1 - f0 a0 = (f1 - f0) (a0 + a1) / 2 + (a1 - a0) (f0 + f1) / 2``.
 
-    This is arithmetic, not cause: the answers in form before and after belong to different prompts.
+    The parts add up, but they do not show a cause: the formatted answers before and after belong to different prompts.
 
     >>> form, answers = split_gain(0.25, 0.8, 1.0, 0.9)
     >>> round(form, 4), round(answers, 4), round(form + answers - (1.0 * 0.9 - 0.25 * 0.8), 12)
@@ -150,7 +149,7 @@ def split_gain(
 
 
 def _gain_parts(before: Evaluation, after: Evaluation, seed: int) -> tuple[Estimate | None, Estimate | None]:
-    """Both parts with bootstrap intervals over the prompts; None if one side was too rarely in form."""
+    """Both parts with bootstrap intervals over the prompts; None if one side was formatted too rarely."""
     if not (_can_be_resampled(before.accuracy_given_format) and _can_be_resampled(after.accuracy_given_format)):
         return None, None
     shares = [(side.format.value, side.accuracy.value / side.format.value) for side in (before, after)]
@@ -161,12 +160,12 @@ def _gain_parts(before: Evaluation, after: Evaluation, seed: int) -> tuple[Estim
 
 
 def _can_be_resampled(given: Rate | None) -> bool:
-    """Whether a bootstrap shows how sure this rate is: if 1 is in form and right, each resample says 100 %."""
+    """Whether a bootstrap can show how certain this rate is: if the only formatted answer is correct, it cannot."""
     return given is not None and (given.n >= ENOUGH_IN_FORM or 0 < given.hits < given.n)
 
 
 def _part(number: int) -> Callable:
-    """One part of the gain as a statistic for scipy, of four columns; NaN if a resample has none in form."""
+    """One part of the gain as a statistic for scipy, of four columns; NaN if a resample has no formatted answer."""
     import numpy
 
     def statistic(*columns: "numpy.ndarray", axis: int) -> "numpy.ndarray":
@@ -179,7 +178,7 @@ def _part(number: int) -> Callable:
 
 @dataclass(frozen=True)
 class SeedsComparison:
-    """The same training from several seeds, each compared with its own before.
+    """Training runs that differ only in their seed, each compared with its own before.
 
     Attributes:
         differences: the change of strict accuracy of each seed.
@@ -196,7 +195,7 @@ class SeedsComparison:
 
     @property
     def sentence(self) -> str:
-        """What may be said of the training, not of one policy."""
+        """What the runs show about training, not about one policy."""
         change, count = self.difference, len(self.differences)
         few = "; wide, because the seeds are few" if count < 6 else ""
         return f"{_accuracy_changed(change, not change.covers_zero)}; mean of {count} seeds, t interval{few})."
@@ -207,15 +206,15 @@ class SeedsComparison:
 
 
 def compare_seeds(comparisons: Sequence[Comparison]) -> SeedsComparison:
-    """Does the training help, whatever its seed? From one `Comparison` for each seed.
+    """Whether training helps with any seed, from one `Comparison` for each seed.
 
     The interval is over seeds: it says what another training run would do *on these prompts*. Choose the seeds
     before you see their results, and count all of them.
 
-    Each seed needs a sampled before of its own. The noise of a shared one is in all differences alike, so the
-    interval, which knows only how the seeds differ, does not see it: if nothing happened (200 prompts, 23 %
-    right), such intervals leave zero out in 16 of 100 cases with three seeds and in half of them with ten.
-    Sample the afters with different seeds, too. Greedy texts have no such noise, and may be shared.
+    Each seed needs its own sampled before. A shared one shifts all differences by the same noise, and an interval
+    over the seeds cannot see that. If training does nothing (200 prompts, 23% correct), such intervals exclude zero
+    in 16 of 100 cases with three seeds and in half of the cases with ten. Sample the afters with different seeds,
+    too. Greedy texts have no such noise and may be shared.
 
     >>> from datasets import Dataset
     >>> from grpo_utils.evaluation.judging import judge
@@ -227,9 +226,9 @@ def compare_seeds(comparisons: Sequence[Comparison]) -> SeedsComparison:
     seeds: +0.020, -0.020, +0.080
     No improvement shown: strict accuracy changed by +0.027 (95% interval -0.098 to +0.152; mean of 3 seeds, t interval; wide, because the seeds are few).
 
-    Differences are multiples of ``1 / n`` (``n`` prompts), so seeds may agree by rounding: their standard deviation
-    is taken to be ``1 / n`` at least. And three seeds may agree by luck more closely than any of their differences is
-    known: the interval is never narrower than the sampling of the prompts alone would make it.
+    Differences are multiples of ``1 / n`` (``n`` prompts), so seeds can agree by rounding. Their standard deviation is
+    taken to be at least ``1 / n``. Three seeds can also agree by luck. The interval is never narrower than the sampling
+    of the prompts alone would make it.
 
     Raises:
         CourseError: there are fewer than two comparisons, two of them share their sampled results, or they
@@ -245,7 +244,7 @@ def compare_seeds(comparisons: Sequence[Comparison]) -> SeedsComparison:
 
 
 def _sampling_error(comparisons: Sequence[Comparison]) -> float:
-    """The standard error of the mean difference, if seeds did not matter: how the prompts' -1, 0 and 1 scatter."""
+    """The standard error of the mean difference if seeds did not matter, from each prompt's -1, 0 or 1."""
     variances = [(c.better + c.worse - (c.better - c.worse) ** 2 / c.before.n) / c.before.n**2 for c in comparisons]
     return math.sqrt(sum(variances)) / len(comparisons)
 

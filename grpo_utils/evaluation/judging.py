@@ -1,4 +1,4 @@
-"""Sample completions of held-out prompts; which of them are in form, and which are right.
+"""Generate completions of held-out prompts, and find which are correctly formatted and which are correct.
 
     >>> from datasets import Dataset
     >>> rows = Dataset.from_dict({"prompt": ["15 + 27?"] * 3, "answer": ["42", "43", "42"]})
@@ -7,10 +7,10 @@
     >>> str(result.accuracy), str(result.accuracy_given_format)
     ('0.333 (0.061 to 0.792), 1 of 3', '0.500 (0.095 to 0.905), 1 of 2')
 
-Right is strict: the form and the answer in it (`grpo_utils.is_strictly_right`).
+"Right" always means strict accuracy: the format and the answer in it (`grpo_utils.is_strictly_right`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a policy said to ``n`` prompts, and how much of it was in form and right.
+    """The completions of ``n`` prompts, and which of them are correctly formatted and correct.
 
     Attributes:
         sampled, greedy: one text per prompt.
-        formed, right: of the sampled texts, which are in form; which are in form and right.
-        greedy_right: which greedy texts are in form and right.
+        formed, right: which sampled texts are correctly formatted; which of these are also correct.
+        greedy_right: which greedy texts are correctly formatted and correct.
         asked: each prompt with its gold answer, in order, so that a comparison of different prompts is refused.
         kinds: what kind of question each prompt is, such as "carry"; empty if the rows have no kinds.
     """
@@ -51,26 +51,26 @@ class Evaluation:
 
     @property
     def format(self) -> Rate:
-        """How many sampled texts are in form."""
+        """How many sampled texts are correctly formatted."""
         return Rate(sum(self.formed), self.n)
 
     @property
     def accuracy(self) -> Rate:
-        """How many sampled texts are in form and right: strict accuracy."""
+        """How many sampled texts are correctly formatted and correct: strict accuracy."""
         return Rate(sum(self.right), self.n)
 
     @property
     def accuracy_given_format(self) -> Rate | None:
-        """How many of the sampled texts *that are in form* are right; None if none is in form."""
+        """How many of the correctly formatted sampled texts are correct; None if there are none."""
         return Rate(sum(self.right), sum(self.formed)) if any(self.formed) else None
 
     @property
     def greedy_accuracy(self) -> Rate:
-        """How many greedy texts are in form and right."""
+        """How many greedy texts are correctly formatted and correct."""
         return Rate(sum(self.greedy_right), self.n)
 
     def summary(self) -> dict:
-        """The rates of `report.json`, with 95 % Wilson intervals.
+        """The rates of `report.json`, with 95% Wilson intervals.
 
         The accuracy given format is a share of the ``formed`` texts, and None if there are none. All other
         rates are shares of ``n``. If the prompts have kinds, ``by_kind`` has the counts of each.
@@ -93,8 +93,8 @@ class Samples:
     """Several sampled texts for each of ``n`` prompts: lists of shape (prompts, samples).
 
     Attributes:
-        texts: what was said.
-        right: which of it is in form and right.
+        texts: the completions.
+        right: which completions are correctly formatted and correct.
         answers: the gold answer of each prompt.
     """
 
@@ -115,7 +115,7 @@ class Samples:
     def pass_at_k(self, k: int) -> Estimate:
         """The chance that at least one of ``k`` samples is right (see `pass_at_k`), as a mean over the prompts.
 
-        The 95 % bootstrap interval is over the prompts.
+        The 95% bootstrap interval is over the prompts.
 
         >>> from datasets import Dataset
         >>> rows = Dataset.from_dict({"answer": ["2"] * 3})
@@ -128,20 +128,17 @@ class Samples:
         """
         return mean_interval([pass_at_k(self.samples, sum(row), k) for row in self.right], bounds=(0.0, 1.0))
 
-    def majority_of_each(self, read: Callable[[str], str | None] | None = None) -> list[float]:
+    def majority_of_each(self) -> list[float]:
         """For each prompt, whether the majority of its samples is right (see `majority_right`).
 
-        Args:
-            read: gives the answer of a text, or None if it has none and does not vote. Left out:
-                the answer of a text in the asked form.
+        A text that is not correctly formatted has no answer and does not vote.
         """
-        read = read or _strict_answer
-        votes = [majority_vote([read(text) for text in texts]) for texts in self.texts]
+        votes = [majority_vote([_strict_answer(text) for text in texts]) for texts in self.texts]
         return [majority_right(winners, gold) for winners, gold in zip(votes, self.answers, strict=True)]
 
-    def majority(self, read: Callable[[str], str | None] | None = None) -> Estimate:
-        """The accuracy of a majority vote over all samples, with a 95 % bootstrap interval over the prompts."""
-        return mean_interval(self.majority_of_each(read), bounds=(0.0, 1.0))
+    def majority(self) -> Estimate:
+        """The accuracy of a majority vote over all samples, with a 95% bootstrap interval over the prompts."""
+        return mean_interval(self.majority_of_each(), bounds=(0.0, 1.0))
 
 
 def _strict_answer(text: str) -> str | None:
@@ -220,7 +217,7 @@ def pass_rates(
     samples: int = 8,
     **decoding: float,
 ) -> list[float]:
-    """For each row, the share of ``samples`` completions that is in form and right, from 0 to 1.
+    """For each row, the share of ``samples`` completions that are correctly formatted and correct, from 0 to 1.
 
     For `grpo_utils.drop_tied`; arguments and errors as `evaluate_samples`. It costs ``samples`` completions per
     row, and 0 of 8 does not mean never: a prompt that is solved three times in ten gives 0 of 8 in one case of 17

@@ -1,4 +1,4 @@
-"""Rates, intervals and tests: numbers in, numbers out. All intervals hold 95 %.
+"""Rates, intervals and tests of plain numbers. All intervals are 95% intervals.
 
     >>> str(Rate(190, 200)), paired_change([False] * 6, [True] * 6).p_value
     ('0.950 (0.910 to 0.973), 190 of 200', 0.03125)
@@ -34,7 +34,7 @@ class Rate(NamedTuple):
 
     @property
     def interval(self) -> list[float]:
-        """Its 95 % Wilson interval."""
+        """Its 95% Wilson interval."""
         return wilson_interval(self.hits, self.n)
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class Rate(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """A number and its 95 % interval.
+    """A number and its 95% interval.
 
     >>> str(Estimate(0.1, -0.02, 0.22)), Estimate(0.1, -0.02, 0.22).covers_zero
     ('0.100 (-0.020 to 0.220)', True)
@@ -73,7 +73,7 @@ class Estimate(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A mean change on the same prompts: how large, how sure, and whether it may be claimed.
+    """A mean change on the same prompts, its interval and test, and whether a change is shown.
 
     Attributes:
         estimate: the mean change and its paired bootstrap interval.
@@ -88,9 +88,9 @@ class Change(NamedTuple):
 
     @property
     def shown(self) -> bool:
-        """Whether the interval leaves zero out, **and** the test gives p below 0.05, both in the same direction.
+        """Whether the interval excludes zero **and** the test gives p below 0.05, both in the same direction.
 
-        The two ask nearly the same question, and on few changed prompts the bootstrap is the more credulous.
+        With few changed prompts, the bootstrap alone claims too much.
 
         >>> Change(Estimate(-0.04, -0.08, -0.01), 0, 4, p_value=0.125).shown
         False
@@ -100,10 +100,10 @@ class Change(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """``GAIN``, ``LOSS`` or ``no change shown``."""
+        """``improved``, ``got worse`` or ``no change shown``."""
         if not self.shown:
             return "no change shown"
-        return "GAIN" if self.estimate.value > 0 else "LOSS"
+        return "improved" if self.estimate.value > 0 else "got worse"
 
     def __str__(self) -> str:
         """The change, its interval, p, and the verdict."""

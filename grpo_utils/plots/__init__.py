@@ -2,5 +2,16 @@
 
 from .base import COLORS, MARKERS, show
 from .diagrams import diagram, draw_diagram
-from .rates import change_chart, difference_chart, length_histogram, pass_at_k_curve, pass_rate_bars
-from .runs import logged, reward_and_truth, reward_curve, run_curves, show_learning, show_run_curves, weight_curve
+from .rates import length_histogram, pass_rate_bars, show_changes, show_differences, show_pass_at_k
+from .runs import (
+    logged,
+    reward_and_truth,
+    reward_curve,
+    run_curves,
+    show_learning,
+    show_reward_and_accuracy,
+    show_reward_and_truth,
+    show_run_curves,
+    show_runs,
+    weight_curve,
+)

@@ -3,16 +3,32 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from .base import COLORS, MARKERS, new_figure
+from .base import COLORS, MARKERS, new_figure, show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..evaluation.statistics import Estimate
+    from ..evaluation.judging import Samples
+    from ..evaluation.statistics import Change, Estimate
 
 
-def pass_at_k_curve(curves: Mapping[str, Mapping[int, "Estimate"]]) -> "Figure":
-    """pass@k against k, with intervals; ``curves`` holds, for every name, an `Estimate` for each k."""
+#: The color and the marker of each verdict. The markers differ in shape for those who cannot distinguish the colors.
+VERDICTS = {
+    "improved": (COLORS[0], ">"),
+    "no change shown": ("#767676", "o"),
+    "got worse": (COLORS[1], "<"),
+}
+
+
+def show_pass_at_k(samples: "Mapping[str, Samples]", ks: Sequence[int]) -> None:
+    """Show pass@k against k, with a 95% interval as a band; one line for each name of ``samples``."""
+    curves = {name: {k: found.pass_at_k(k) for k in ks} for name, found in samples.items()}
+    ends = [f"{name}, from {of[ks[0]]} at k = {ks[0]} to {of[ks[-1]]} at k = {ks[-1]}" for name, of in curves.items()]
+    show(pass_at_k_figure(curves), f"pass@k against k, with 95% intervals: {'; '.join(ends)}.")
+
+
+def pass_at_k_figure(curves: "Mapping[str, Mapping[int, Estimate]]") -> "Figure":
+    """The figure of `show_pass_at_k`, from an `Estimate` for each k."""
     figure, axes = new_figure(7, 3.6)
     for (name, points), color, marker in zip(curves.items(), COLORS, MARKERS, strict=False):
         values, lows, highs = zip(*points.values(), strict=True)
@@ -21,40 +37,53 @@ def pass_at_k_curve(curves: Mapping[str, Mapping[int, "Estimate"]]) -> "Figure":
     axes.set_xscale("log", base=2)
     ticks = sorted({k for points in curves.values() for k in points})
     axes.set_xticks(ticks, [str(k) for k in ticks])
-    axes.set(xlabel="k, samples a prompt", ylabel="pass@k", ylim=(0, 1.03), title="At least one of k samples is right")
+    title = "At least one of k samples is correct"
+    axes.set(xlabel="k, samples per prompt", ylabel="pass@k", ylim=(0, 1.03), title=title)
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right")
     return figure
 
 
-def change_chart(changes: Mapping[str, "Estimate"], title: str) -> "Figure":
-    """One line per name: a change and its interval, next to the line of no change."""
-    figure, axes = new_figure(7, 0.8 + 0.4 * len(changes))
+def show_changes(changes: "Mapping[str, Change]", title: str) -> None:
+    """Show changes and their 95% intervals next to the line of no change, in the color of their verdict."""
+    texts = [f"{name} {change.estimate.signed()}, {change.verdict}" for name, change in changes.items()]
+    show(change_figure(changes, title), f"{title}, with 95% intervals: {'; '.join(texts)}.")
+
+
+def change_figure(changes: "Mapping[str, Change]", title: str) -> "Figure":
+    """The figure of `show_changes`: one line for each name."""
+    figure, axes = new_figure(7, 1.3 + 0.35 * len(changes))
     for row, change in enumerate(changes.values()):
-        kind = 0 if change.covers_zero else 1
-        axes.plot([change.low, change.high], [row, row], color=COLORS[kind])
-        axes.plot(change.value, row, color=COLORS[kind], marker=MARKERS[kind])
+        (value, low, high), (color, marker) = change.estimate, VERDICTS[change.verdict]
+        axes.plot([low, high], [row, row], color=color, linewidth=2)
+        axes.plot(value, row, color=color, marker=marker, markersize=8)
+    shown = {change.verdict for change in changes.values()}
+    for verdict in [verdict for verdict in VERDICTS if verdict in shown]:
+        color, marker = VERDICTS[verdict]
+        axes.plot([], [], color=color, marker=marker, markersize=8, label=verdict)
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_yticks(range(len(changes)), list(changes))
-    axes.invert_yaxis()
-    axes.set(title=title, xlabel="change and its 95% interval")
+    axes.set(title=title, xlabel="change and its 95% interval", ylim=(len(changes) - 0.5, -0.5))
     axes.grid(alpha=0.3, axis="x")
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
     return figure
 
 
-def difference_chart(differences: Mapping[str, float], title: str) -> "Figure":
-    """One bar per name on a logarithmic scale, for differences that are rounding and others that are not."""
+def show_differences(differences: Mapping[str, float], title: str) -> None:
+    """Display one bar per name on a logarithmic scale, which fits both rounding and larger differences."""
     figure, axes = new_figure(7, 0.8 + 0.4 * len(differences))
-    axes.barh(list(differences), list(differences.values()), color=COLORS[0])
+    bars = axes.barh(list(differences), list(differences.values()), color=COLORS[0])
+    axes.bar_label(bars, [f"{value:.2g}" for value in differences.values()], padding=3)
     axes.set_xscale("log")
-    axes.set_xlim(left=1e-8)
+    axes.set_xlim(1e-8, 100)
     axes.invert_yaxis()
     axes.set(title=title)
     axes.grid(alpha=0.3, axis="x")
-    return figure
+    values = "; ".join(f"{name}: {value:.2g}" for name, value in differences.items())
+    show(figure, f"{title}, as bars on a logarithmic scale. {values}.")
 
 
-def length_histogram(lengths: Sequence[int], limit: int, title: str = "Tokens of the prompts") -> "Figure":
+def length_histogram(lengths: Sequence[int], limit: int, title: str = "Prompt lengths") -> "Figure":
     """How many prompts have how many tokens; a dashed line at ``limit``, beyond which they would be dropped."""
     figure, axes = new_figure(7, 3)
     axes.hist(lengths, bins=min(40, max(lengths) - min(lengths) + 1), color=COLORS[0], edgecolor="white")
@@ -74,7 +103,7 @@ def pass_rate_bars(rates: Mapping[str, Sequence[float]], samples: int) -> "Figur
         at = [k + (place - (len(rates) - 1) / 2) * width for k in tries]
         hatch = ("", "//", "..")[place % 3]
         axes.bar(at, [solved.count(k) for k in tries], width, color=COLORS[place], hatch=hatch, label=name)
-    axes.set(xlabel=f"right answers of {samples}", ylabel="prompts", xticks=tries, title="How often a prompt is solved")
+    axes.set(xlabel=f"correct answers of {samples}", ylabel="prompts", xticks=tries, title="Prompts by pass rate")
     axes.grid(alpha=0.3, axis="y")
     axes.legend()
     return figure

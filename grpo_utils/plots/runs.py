@@ -1,6 +1,6 @@
 """Figures of a training run, drawn from its ``log_history``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .base import COLORS, MARKERS, new_figure, show, step_lines
@@ -8,6 +8,8 @@ from .base import COLORS, MARKERS, new_figure, show, step_lines
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from ..evaluation.judging import Evaluation
 
 
 def logged(log_history: Sequence[dict], key: str) -> list[float]:
@@ -62,13 +64,35 @@ def _smooth_line(axes: "Axes", values: Sequence[float], label: str, number: int)
     axes.legend(loc="lower right", fontsize="small")
 
 
-def reward_and_truth(reward: Sequence[float], truth: Sequence[float], title: str) -> "Figure":
-    """What a run was trained on, and below it the share of truly right answers: do they agree?"""
-    figure, (upper, lower) = new_figure(7, 4, rows=2, sharex=True)
-    step_lines(upper, {"": reward})
-    step_lines(lower, {"": truth}, first=1)
-    upper.set(ylabel="mean reward", ylim=(0, None), title=title)
-    lower.set(ylabel="truly correct", ylim=(0, 1), xlabel="step")
+def show_reward_and_truth(runs: Mapping[str, Sequence[dict]]) -> None:
+    """Display what each run was paid, and its share of correct answers, in a notebook.
+
+    ``runs`` maps a title to a ``log_history``. The reward function ``truth`` logged the correct answers.
+    """
+    curves = {name: (logged(log, "reward"), logged(log, "rewards/truth/mean")) for name, log in runs.items()}
+    parts = [
+        f"{' '.join(name.replace(':', ',').split())}: the reward goes from {reward[0]:.2f} to {reward[-1]:.2f}, the "
+        f"share of correct answers from {correct[0]:.2f} to {correct[-1]:.2f}."
+        for name, (reward, correct) in curves.items()
+    ]
+    steps = range(1, len(next(iter(curves.values()))[0]) + 1)
+    alt = f"Curves of {len(curves)} training runs over {len(steps)} steps. {' '.join(parts)}"
+    show(reward_and_truth(curves, steps), alt)
+
+
+def reward_and_truth(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], steps: Sequence[int]) -> "Figure":
+    """One column for each run: its reward above, its share of correct answers below."""
+    figure, rows = new_figure(8, 4.8, rows=2, columns=len(curves), sharex=True, sharey="row", squeeze=False)
+    for upper, lower, (name, (reward, correct)) in zip(*rows, curves.items(), strict=True):
+        for axes, values, number, digits in ((upper, reward, 1, 1), (lower, correct, 0, 2)):
+            axes.plot(steps, values, color=COLORS[number], marker=MARKERS[number], markersize=3)
+            beside = dict(xytext=(5, -4), textcoords="offset points", fontweight="bold", color=COLORS[number])
+            axes.annotate(f"{values[-1]:.{digits}f}", (steps[-1], values[-1]), **beside)
+            axes.grid(alpha=0.3)
+        upper.set_title(name, fontweight="bold", fontsize="medium")
+        lower.set_xlabel("step")
+    rows[0][0].set(ylabel="reward", ylim=(0, None), xlim=(0, 1.35 * steps[-1]))
+    rows[1][0].set(ylabel="correct answers", ylim=(-0.06, 1.06), yticks=(0, 0.5, 1))
     return figure
 
 
@@ -90,6 +114,40 @@ def show_run_curves(runs: dict[str, Sequence[dict]], keys: Sequence[str], mark: 
     curves = {(key, name): logged(history, key) for key in keys for name, history in runs.items()}
     ends = [f"{key}, {name}: {values[0]:.2f} to {values[-1]:.2f}" for (key, name), values in curves.items()]
     show(figure, f"Curves over the steps. {'; '.join(ends)}.")
+
+
+def show_reward_and_accuracy(means: Sequence[float], evaluated: Mapping[int, "Evaluation"]) -> None:
+    """Display the mean reward of every step next to held-out strict accuracy; ``evaluated`` has the step of each."""
+    figure, (left, right) = new_figure(7, 2.8, columns=2)
+    step_lines(left, {"reward": means})
+    left.set(xlabel="step", ylabel="mean reward of the batch")
+    rates = [evaluation.accuracy for evaluation in evaluated.values()]
+    right.plot(list(evaluated), [rate.value for rate in rates], color=COLORS[1], marker=MARKERS[1])
+    right.fill_between(
+        list(evaluated), *zip(*(rate.interval for rate in rates), strict=True), color=COLORS[1], alpha=0.2
+    )
+    right.set(xlabel="step (band: 95% interval)", ylabel="held-out strict accuracy", ylim=(0, 1.03))
+    right.grid(alpha=0.3)
+    alt = (
+        f"Two line charts over {len(means)} steps. The mean reward goes from {means[0]:.2f} to {means[-1]:.2f}. "
+        f"Held-out strict accuracy goes from {rates[0].value:.1%} to {rates[-1].value:.1%}."
+    )
+    show(figure, alt)
+
+
+def show_runs(runs: dict[str, Sequence[dict]], keys: Sequence[str]) -> None:
+    """Display the same metrics of several runs in a notebook, over the steps that all of the runs have.
+
+    ``runs`` holds a ``log_history`` by name, logged at every step. The figure's text is generated from the data.
+    """
+    steps = min(len(logged(history, "reward")) for history in runs.values())
+    cut = {name: [entry for entry in history if entry["step"] <= steps] for name, history in runs.items()}
+    panels = []
+    for key in keys:
+        curves = {name: logged(history, key) for name, history in cut.items()}
+        ends = [f"{name} {values[0]:.2f} to {values[-1]:.2f}" for name, values in curves.items() if values]
+        panels.append(f"{key}: {', '.join(ends)}")
+    show(run_curves(cut, keys), f"Curves over {steps} steps. {'; '.join(panels)}.")
 
 
 def weight_curve(weights: Sequence[Sequence[float]], reward_names: Sequence[str]) -> "Figure":

@@ -40,12 +40,11 @@ def incremental_format_reward(completions: Sequence[Completion], **kwargs: objec
 
 
 def count_placed_tags(text: str) -> int:
-    """How many of the four tags stand where the form wants them.
+    """Count the tags that are in their place, from 0 to 4.
 
-    The text must open with ``<reasoning>`` and hold no tag twice or out of order, or nothing
-    counts. A tag counts when its part of the form is there: reasoning that is not blank (else nothing
-    counts), nothing between the two parts, an answer that is not blank, nothing after it. So empty
-    tags, a form appended to other text, and a tail all earn less than the form itself.
+    A text scores 0 if it does not start with ``<reasoning>``, repeats a tag, or has the tags out of order. A tag counts
+    if its part of the format is there: reasoning that is not blank (else the text scores 0), nothing between the two
+    parts, an answer that is not blank, and nothing after it.
 
     >>> count_placed_tags("It is 42.<reasoning></reasoning><answer></answer>")
     0

@@ -3,13 +3,8 @@
 #
 # {{badges}}
 #
-# **You will be able to** write a reward function that survives an attack, see what a policy
-# (the model in training) would make of a bad one, and give several rewards weights that work
-# together.
-#
-# A *reward function* scores a model's answers. It is all that GRPO knows of your task: the
-# policy learns what the reward pays, not what you meant. Many runs fail here, before the
-# first step.
+# **You will be able to** write a reward function, attack it by hand and with a tool, recognize a reward hack in a pair
+# of curves, and weigh several rewards against each other.
 #
 # | | CPU | T4 |
 # |---|---|---|
@@ -17,246 +12,231 @@
 # | memory | 1.1 GB ([measured](../docs/results.md)) | |
 # | model | 0.46 million parameters, ships with the course | the same: it trains on the CPU |
 #
-# The bars below may come from a busier machine.
-#
-# **While it trains**, guess: what is the cheapest text that the reward of section 5 pays well?
-#
-# 1. Settings
-# 2. What a reward gets, and gives
-# 3. From a naive reward to a sound one
-# 4. Watch a reward without training
-# 5. A form reward, and how you hack it
-# 6. How the policy hacks it
-# 7. The mended reward, trained again
-# 8. Weights, and what a group sees
-# 9. Weights that adapt
-# 10. A reward of your own
-#
-# You need Python's lists and functions. Of GRPO you need one sentence: it samples a *group* of
-# completions (answers) for each prompt, scores each, and makes those likelier that scored above
-# their group's mean.
+# **The numbers in the text** are from the stored CPU run, seed 0. Other seeds and machines give others.
 
 # %% [markdown]
-# ## 1. Settings
+# ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course and the packages that are missing there (a few
-# minutes; never run there so far). A new session needs no restart. If pip reports conflicts with packages
-# such as omegaconf, go on: the lessons do not use them. On Kaggle, turn on *Internet* in the settings first.
-# Anywhere else the cell does nothing.
+# On Colab and Kaggle, the next cell installs the course and missing packages (a few minutes; never run there so far).
+# On Kaggle, turn on *Internet* in the settings first. Elsewhere it does nothing.
 
 # %%
 # {{install}}
 
+# %% [markdown]
+# These are the only settings. The tiny model finds a hack within half a minute on a CPU, so this lesson trains there on
+# every machine.
+
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson trains on the CPU on all
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
-STEPS: int = 0  # optimizer steps of each training; 0: the lesson's 38
+STEPS: int = 0  # optimizer steps of each training run; 0: the lesson's 38
 SEED: int = 0  # everything random follows from it
 
+# %%
+from grpo_utils import setup_tiny
+
+run = setup_tiny(PROFILE, FAMILY, STEPS, 38)
+
 # %% [markdown]
-# A tiny model finds a hack within a minute on a CPU, so that is where this lesson trains,
-# whatever else the machine has.
+# ## 2. See what a reward function gets and returns
+#
+# The policy learns from the scores of its completions and from nothing else. It learns what the reward function pays,
+# not what you meant.
 
 # %%
-from grpo_utils import (
-    FAMILIES,
-    PROFILES,
-    check_choice,
-    check_count,
-    find_profile,
-    prepare_machine,
-)
+from grpo_utils import diagram
 
-find_profile(PROFILE)  # an unknown name is an error now
-check_choice("FAMILY", FAMILY, FAMILIES)
-check_count("STEPS", STEPS)
-profile, steps = PROFILES["cpu"], STEPS or 38
-prepare_machine(profile)
-print(f"{profile.models[FAMILY]}, {steps} steps a training, on the CPU")
+diagram("reward")
 
 # %% [markdown]
-# ## 2. What a reward gets, and gives
+# TRL calls the function with a list of completions. Every column of the dataset arrives as a list of the same length.
+# The function returns **one number for each completion**, or `None` for a completion that it does not apply to. The
+# following reward function only prints what it gets:
+
+
+# %%
+def look(completions, **kwargs) -> list[float]:
+    print("\nTRL passes: completions,", ", ".join(sorted(kwargs)))
+    print("answer:", kwargs["answer"][:10])
+    print("first completion:", completions[0])
+    return [0.0] * len(completions)
+
+
+# %% [markdown]
+# To see the output, train for one step on two-digit addition problems. `load_rows` returns rows with a `prompt` and the
+# gold `answer`. `load_policy` loads the tiny model with `transformers` and adds an adapter with PEFT. `GRPOConfig` takes
+# the settings, and [lesson 03](03_grpo_lora.ipynb) explains them one by one.
+
+# %%
+import tempfile
+
+from trl import GRPOConfig, GRPOTrainer
+
+from grpo_utils import load_policy, load_rows, show_progress
+
+train_rows = load_rows("addition", "train", 2000, SEED)
+test_rows = load_rows("addition", "test", 200, SEED)
+loading = dict(profile=run.profile, backend="transformers", seed=SEED)
+loading |= dict(load_in_4bit=False)
+policy, tokenizer = load_policy(run.model, **loading)
+
+
+# %%
+def settings(steps: int, weights: list[float]) -> GRPOConfig:
+    return GRPOConfig(
+        output_dir=tempfile.mkdtemp(),  # nothing is kept
+        max_steps=steps,
+        learning_rate=2e-3,
+        num_generations=8,  # completions in a group
+        per_device_train_batch_size=64,  # completions per step
+        max_completion_length=32,  # in tokens
+        reward_weights=weights,  # one factor for each reward function
+        optim="adamw_torch",
+        use_cpu=True,  # and below: a CPU run that writes no files
+        bf16=False,
+        gradient_checkpointing=False,
+        save_strategy="no",
+        logging_steps=1,
+        report_to="none",
+        disable_tqdm=True,  # show_progress draws the bar
+        seed=SEED,
+    )
+
+
+# %%
+trainer = GRPOTrainer(
+    model=policy,
+    processing_class=tokenizer,
+    args=settings(steps=1, weights=[1.0]),
+    train_dataset=train_rows,
+    reward_funcs=[look],
+)
+show_progress(trainer)  # a bar instead of printed logs
+result = trainer.train()
+
+# %% [markdown]
+# `answer` and `kind` are columns of the dataset. Each gold answer appears eight times because a group has eight
+# completions. TRL adds the other arguments. A function without `**kwargs` stops the run with a `TypeError`.
 #
-# TRL calls a reward with keywords. It gets a list of completions and, beside it, every column of
-# the dataset as a list of the same length. It gives back **one number for each completion**, or
-# `None` where it does not apply.
+# The prompts are chat messages, so each completion is a list of messages and not a string. `completion_text` returns the
+# text of both kinds.
 #
-# With chat prompts a completion is not a text but a list of messages:
+# **A reward function gets lists and returns one number for each completion.**
+
+# %% [markdown]
+# ## 3. Attack a naive reward by hand
+#
+# The following reward looks reasonable. It pays 1.0 if the gold answer appears anywhere in the text.
+
+# %%
+from grpo_utils import completion_text
+
+
+def naive_reward(completions, answer, **kwargs) -> list[float]:
+    texts = [completion_text(completion) for completion in completions]
+    return [float(gold in text) for text, gold in zip(texts, answer)]
+
+
+# %% [markdown]
+# Attack a reward before you train on it. Each entry of `TEXTS` has a completion and its gold answer: one honest
+# completion and three cheats. The last gold answer is empty, as in a row that nobody filled in. Guess all four scores
+# before you run the cell.
 
 # %% tags=["nbval-check-output"]
 CLEAN = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
-completion = [{"role": "assistant", "content": CLEAN}]
+TEXTS = {
+    "honest": (CLEAN, "42"),
+    "a list of numbers": ("40, 41, 42, 43 or 44", "42"),
+    "two answers": ("<answer>41</answer><answer>42</answer>", "42"),
+    "nothing at all": ("", ""),
+}
 
 
-def says_42(completions, **kwargs) -> list[float]:
-    return [float("42" in c[0]["content"]) for c in completions]
+def score_texts(reward) -> None:
+    for name, (text, gold) in TEXTS.items():
+        [score] = reward([text], answer=[gold])
+        print(f"{score:3.1f}  {name:19}{text!r}")
 
 
-print(says_42(completions=[completion], answer=["42"]))
+score_texts(naive_reward)
 
 # %% [markdown]
-# `**kwargs` is no ornament. TRL hands over everything it has (`prompts`, `completion_ids`,
-# `trainer_state`, all columns), and a function that takes less stops the training with a
-# `TypeError`.
-
-# %% [markdown]
-# ## 3. From a naive reward to a sound one
+# All three cheats earn as much as the honest completion:
 #
-# The task: two-digit additions. The gold answer, the known right one, is in the column `answer`.
-# A first try, which looks reasonable:
-
-
-# %%
-def naive_reward(completions, answer, **kwargs) -> list[float]:
-    return [float(a in c[0]["content"]) for c, a in zip(completions, answer)]
-
-
-# %% [markdown]
-# Before we train on it, we attack it. `probe` writes almost a hundred completions for every gold
-# answer (right ones, wrong ones, junk, repetition, pleas to the grader), scores them, and says
-# what is wrong.
+# - **A list of numbers** hides the gold answer among wrong ones.
+# - **Two answers** hide it inside the answer tags.
+# - **Nothing at all** scores because every text contains the empty string. Rows with an empty gold answer teach the
+#   policy to say nothing.
+#
+# A sound reward pays for *correctness*, a correct answer whatever its format. It accepts exactly one answer, compares it as a
+# number and never pays for a missing answer.
+# `extract_answer` returns the text between the `<answer>` tags, or `None` if there are several answers or none.
+# `same_answer` compares two values: "1,250" equals 1250, and a missing answer equals nothing.
 
 # %% tags=["nbval-check-output"]
+from grpo_utils import extract_answer, same_answer
+
+
+def sound_reward(completions, answer, **kwargs) -> list[float]:
+    found = [extract_answer(completion_text(c)) for c in completions]
+    return [float(same_answer(f, gold)) for f, gold in zip(found, answer)]
+
+
+score_texts(sound_reward)
+
+# %% [markdown]
+# **Ask of every reward: what is the cheapest text that it pays for?**
+
+# %% [markdown]
+# ## 4. Let `probe` attack it
+#
+# You tried four texts. `probe` scores about a hundred texts for every gold answer: correct and wrong answers, junk,
+# repetition and appeals to the grader.
+
+# %%
 from grpo_check import probe
 
 GOLD = ["42", "1250", "-5"]
 print(probe(naive_reward, answers=GOLD))
 
+print(probe(sound_reward, answers=GOLD))
+
 # %% [markdown]
-# Read the codes, from the top. It `raises` on a message without content, which chat models with
-# tools do write. `wrong_beats_right`, also where both
-# earn the same: 42.84 holds a 42, and is paid as well as 42 itself.
-# `pays_missing_answer`: every text holds the empty answer. `chat_only` is a mere warning: it
-# cannot read plain strings.
+# Each finding has a code, an explanation and an example. `wrong_beats_right` means that a wrong answer earns at least as
+# much as a correct one: 42.84 contains 42. `pays_missing_answer` is the third cheat from above.
 #
-# First the text. `completion_text` reads strings, messages and `None`.
-
-# %% tags=["nbval-check-output"]
-from grpo_utils import completion_text
-
-
-def in_its_tags(completions, answer, **kwargs) -> list[float]:
-    texts = [completion_text(completion) for completion in completions]
-    said = [t.split("<answer>")[-1].split("</answer>")[0] for t in texts]
-    return [float(s == a) for s, a in zip(said, answer)]
-
-
-print(probe(in_its_tags, answers=GOLD))
-
-# %% [markdown]
-# Better: a wrong answer earns nothing now. But where a row's gold answer is empty (a parser that
-# failed, a line without `####`), an empty answer equals it, and is paid in full. A policy needs
-# few such rows to learn silence.
-#
-# So: a missing answer never scores, whatever the gold answer is. `extract_answer` gives `None`
-# unless there is exactly one answer.
-
-# %% tags=["nbval-check-output"]
-from grpo_utils import extract_answer
-
-
-def one_answer(completions, answer, **kwargs) -> list[float]:
-    said = [extract_answer(completion_text(c)) for c in completions]
-    return [float(bool(s) and s == a) for s, a in zip(said, answer)]
-
-
-print(probe(one_answer, answers=GOLD))
-
-# %% [markdown]
-# **ok**: no errors are left. The warning says that "1,250" for 1250 and "$42" for 42 earn nothing.
-# Too strict is not unsound, but the policy is punished for being right. Compare numbers, not
-# letters:
-
-# %% tags=["nbval-check-output"]
-from grpo_utils import same_answer
-
-
-def sound_reward(completions, answer, **kwargs) -> list[float]:
-    said = [extract_answer(completion_text(c)) for c in completions]
-    return [float(same_answer(s, a)) for s, a in zip(said, answer)]
-
-
-report = probe(sound_reward, answers=GOLD)
-print(report)
-
-# %% [markdown]
-# Nothing left to find, for this lab. It does not know your task: *ok* means that the attacks it
-# tries fail, not that none exists. Here are some of the completions and their scores.
-
-# %%
-WATCHED = "right, in the asked form|with a comma|wrong sign|several|nested"
-table = report.table
-table = table[(table.gold == "1250") & table.what.str.contains(WATCHED)]
-table.set_index("what")[["label", "sound_reward"]]
-
-# %% [markdown]
-# (*neutral*: the lab does not judge it.)
-#
-# You need not write this each time: it is `correctness_reward` in `grpo_utils.rewards`, beside
-# rewards for facts, choices, JSON, lengths and more. Which to use when, and how each is gamed:
-# [docs/rewards.md](../docs/rewards.md). From a terminal, on a file of your own:
+# The sound reward is `ok`, so none of the attacks in `probe` succeeded. `probe` does not know your task, so keep trying
+# cheats of your own. The same check runs in a terminal:
 #
 # ```
 # python -m grpo_check probe my_rewards.py:my_reward --answers 42 1250 -5
 # ```
-
-# %% [markdown]
-# ## 4. Watch a reward without training
 #
-# Two tools for the time before a run. First a **debug reward**: it prints what TRL hands over and
-# scores everything 0.0, so that with weight 0.0 it changes nothing. We add it to the training of
-# section 6.
-
-
-# %%
-def debug_reward(completions, **kwargs) -> list[float]:
-    if kwargs["trainer_state"].global_step == 0:
-        print("\nTRL hands over:", ", ".join(sorted(kwargs)))
-        print("A completion:", completions[0])
-    return [0.0 for _ in completions]
-
-
-# %% [markdown]
-# Second, **generation without training**. The policy is the tiny base with a fresh *adapter*
-# (its small trainable part; lesson 03). It answers one prompt eight times: this is a group, as GRPO samples it.
-
-# %%
-from grpo_utils import generate, load_policy, load_rows
-
-train_rows = load_rows("addition", "train", 2000, SEED)
-test_rows = load_rows("addition", "test", 200, SEED)
-
-
-def new_policy():
-    return load_policy(
-        profile.models[FAMILY],
-        profile=profile,
-        backend="transformers",
-        load_in_4bit=False,
-        seed=SEED,
-    )
-
-
-policy, tokenizer = new_policy()
-prompts = [test_rows["prompt"][0]] * 8
-group = generate(policy, tokenizer, prompts, max_new_tokens=32, seed=SEED)
-
-# %%
-gold = [test_rows["answer"][0]] * 8
-print(prompts[0][-1]["content"], "gold:", gold[0])
-for text, score in zip(group, sound_reward(group, answer=gold)):
-    print(f"{score:4.1f}  {text}")
-
-# %% [markdown]
-# Look for two things. Are there both high and low scores? A group whose scores are all the same
-# teaches nothing. And do you agree with each score?
-
-# %% [markdown]
-# ## 5. A form reward, and how you hack it
+# `grpo_utils.rewards` has the sound reward as `correctness_reward`. The page [Rewards](../docs/rewards.md) lists more
+# reward functions, and the known exploits of each.
 #
-# Not all of these completions are in the asked form. Some notebooks therefore begin with a reward
-# for the form alone, and let half a form earn something, so that there is a slope to climb. So let
-# us count tags, a quarter of a point each.
+# **Run `probe` before every training run, because it takes only seconds.**
+
+# %% [markdown]
+# ## 5. Hack a reward for the format
+#
+# The prompt asks for a format: reasoning in one pair of tags and the answer in another. `evaluate` generates one answer to
+# each of 200 held-out prompts and checks it. All scores of the step in section 2 were 0.0, so that step has changed
+# nothing.
+
+# %%
+from grpo_utils import evaluate
+
+decoding = dict(max_new_tokens=32, seed=SEED)
+before = evaluate(policy, tokenizer, test_rows, **decoding)
+print(*before.sampled[:6], sep="\n")
+print("correctly formatted:", before.format)
+print("strict accuracy:    ", before.accuracy)
+
+# %% [markdown]
+# Only 62 of the 200 answers are correctly formatted, and 50 of those 62 are also correct. So it seems a good idea to pay
+# for the format. A quarter of a point for each tag gives partial credit for half a format.
 
 
 # %%
@@ -267,276 +247,150 @@ def count_tags(completions, **kwargs) -> list[float]:
 
 
 # %% [markdown]
-# ### Exercise 1: hack it by hand
-#
-# A clean completion earns 1.0 from `count_tags`. Write one that earns more and answers nothing.
-
-
-# %%
-def my_hack() -> str:
-    """Your answer: a completion."""
-    return ""
-
-
-# %%
-from grpo_utils import check_exercise
-
-
-def earns_more_for_nothing(hack: str) -> bool | None:
-    if not hack:
-        return None
-    answers = extract_answer(hack) is not None
-    return count_tags([hack])[0] > count_tags([CLEAN])[0] and not answers
-
-
-CHECK = [((my_hack(),), True)]
-print(check_exercise("Exercise 1", earns_more_for_nothing, CHECK))
-
-# %% [markdown]
-# <details><summary>Solution</summary>
-#
-# The next cell holds it. The count has no upper end, so repeating any tag does it. That is what
-# *reward hacking* is: nothing is broken, the reward pays exactly what it says.
-# </details>
-
-
-# %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-def my_hack_solution() -> str:
-    return "<answer>" * 7
-
-
-CHECK = [((my_hack_solution(),), True)]
-print(check_exercise("Exercise 1, solution", earns_more_for_nothing, CHECK))
-
-# %% [markdown]
-# The lab finds it too, in a fraction of a second. `farmable`: junk, repetition or stuffing earns
-# more than a clean completion.
+# A clean completion earns 1.0. Before you run the next cell, think of a text that earns more and answers nothing. The cell
+# scores one such text by hand, and then calls `probe`.
 
 # %% tags=["nbval-check-output"]
+for text in (CLEAN, "<answer>" * 8):
+    print(f"{count_tags([text])[0]:3.1f}  {text}")
+
 print(probe(count_tags))
 
 # %% [markdown]
-# ## 6. How the policy hacks it
+# The count has no upper limit, so repetition pays. `probe` finds the same exploit and calls it `farmable`: a heap of tags
+# earns 11 points, more than any clean completion.
 #
-# You found the hack by thinking. The policy finds it by trying: it samples, and whatever scored
-# above its group becomes likelier. We train on `count_tags`, and log a number that we do **not**
-# train on (its weight is 0.0): whether form and answer are truly both right.
+# Earning the reward without doing the task is called *reward hacking*. Nothing raises an error, because the reward pays
+# exactly what it was written to pay.
+#
+# **A score without an upper limit invites repetition.**
+
+# %% [markdown]
+# ## 6. Watch the policy hack it
+#
+# You found the exploit by thinking. The policy finds it by sampling, because completions that score above the mean of their
+# group become more likely. Train on `count_tags`, and also log what you really want. TRL multiplies each score by the weight
+# of its function, so a function with weight 0.0 does not change the training. TRL still logs its mean. `train_on` trains a
+# new policy and evaluates it on the held-out prompts.
 
 # %%
 from grpo_utils import is_strictly_right
 
 
 def truth(completions, answer, **kwargs) -> list[float]:
+    """1.0 if an answer is correct and correctly formatted."""
     texts = [completion_text(completion) for completion in completions]
     return [float(is_strictly_right(t, a)) for t, a in zip(texts, answer)]
 
 
-# %% [markdown]
-# The settings are those of lesson 03, which explains them one by one; here only the rewards and
-# their weights change. Nothing is kept on disk.
-
 # %%
-import tempfile
-
-from trl import GRPOConfig, GRPOTrainer
-
-from grpo_utils import keep_trainable_fp32, show_progress, training_arguments
-
-
-def settings_with(weights: list[float]) -> GRPOConfig:
-    arguments = training_arguments(
-        profile,
-        output_dir=tempfile.mkdtemp(),
-        max_steps=steps,
-        reward_weights=weights,
-        seed=SEED,
-    )
-    return GRPOConfig(**arguments)
-
-
-# %%
-def train_on(policy, tokenizer, rewards, weights) -> list[dict]:
-    """Train, and give back what was logged."""
+def train_on(rewards: list, weights: list[float]) -> tuple:
+    """Train a new policy, and return its log and its evaluation."""
+    policy, tokenizer = load_policy(run.model, **loading)
     trainer = GRPOTrainer(
         model=policy,
         processing_class=tokenizer,
-        args=settings_with(weights),
+        args=settings(run.steps, [*weights, 0.0]),
         train_dataset=train_rows,
-        reward_funcs=rewards,
+        reward_funcs=[*rewards, truth],
     )
-    keep_trainable_fp32(policy)
     show_progress(trainer)
     trainer.train()
-    return trainer.state.log_history
+    after = evaluate(policy, tokenizer, test_rows, **decoding)
+    return trainer.state.log_history, after
 
 
-# %% [markdown]
-# Half a minute. The bar shows the mean reward.
+flawed_log, flawed = train_on([count_tags], [1.0])
 
-# %%
-bad = [count_tags, truth, debug_reward]
-hacked = train_on(policy, tokenizer, bad, [1.0, 0.0, 0.0])
-
-# %% [markdown]
-# The debug reward printed once what TRL hands over. Now the curves.
-
-# %%
-from grpo_utils import logged, reward_and_truth, show
-
-
-def show_curves(history: list[dict], title: str) -> None:
-    reward, right = (
-        logged(history, key) for key in ("reward", "rewards/truth/mean")
-    )
-    figure = reward_and_truth(reward, right, title)
-    alt = f"{title}: the reward goes from {reward[0]:.1f} to {reward[-1]:.1f}"
-    alt += f" over {len(reward)} steps, the share of truly right answers"
-    show(figure, f"{alt} from {right[0]:.2f} to {right[-1]:.2f}.")
-
-
-show_curves(hacked, "Counted tags")
-
-# %% [markdown]
-# It first learns the form: reward and truth rise together, since most answers in form are right.
-# Then, in some group, a completion with one tag too many earns a quarter of a point more than its
-# neighbours, and a few steps later **the reward jumps while the truth falls to nothing**. The upper
-# curve alone looks like the best run you ever had.
-
-# %%
-from grpo_utils import evaluate
-
-judging = dict(max_new_tokens=32, seed=SEED)
-after_hack = evaluate(policy, tokenizer, test_rows, **judging)
-for text in after_hack.sampled[:3]:
+for text in flawed.sampled[:3]:
     print(text[:70])
 
 # %% [markdown]
-# Three lessons in one picture. Attack a reward before you train on it. Log one number that you do
-# not train on. And **read samples**: one look at these would have been enough.
+# The last mean reward is 3.71, although a clean completion earns only 1.0. The three samples repeat tags and answer
+# nothing.
+#
+# **Read samples: three completions show what the mean reward hides.**
 
 # %% [markdown]
-# ## 7. The mended reward, trained again
+# ## 7. Fix the reward and train again
 #
-# ### Exercise 2: mend it
-#
-# Write `mended(completions, **kwargs)`: a quarter for each of the four tags that stands there exactly
-# once, and nothing for one that is repeated. The check scores three texts, then asks the lab.
+# The fixed reward pays for each tag once, and only in its place:
 
 # %%
-TAGS = ("<reasoning>", "</reasoning>", "<answer>", "</answer>")
+import inspect
 
-
-def mended(completions, **kwargs) -> list[float]:
-    """Your answer: one score for each completion."""
-    return []
-
-
-# %% tags=["nbval-check-output"]
-def lab_says(reward, fixed: dict, **given) -> str | None:
-    first = {name: values[:1] * len(fixed) for name, values in given.items()}
-    scores = reward(completions=list(fixed), **first)
-    if not scores:
-        return None
-    for text, score in zip(fixed, scores):
-        if score != fixed[text]:
-            return f"{text!r} earns {score}, not {fixed[text]}"
-    report = probe(reward, answers=given.get("answer"))
-    return "ok" if report.ok else report.findings[0].what
-
-
-TEXTS = {CLEAN: 1.0, "<answer>42": 0.25, "<answer>" * 4: 0.0}
-OK = [((), "ok")]
-print(check_exercise("Exercise 2", lambda: lab_says(mended, TEXTS), OK))
-
-# %% [markdown]
-# <details><summary>Solution</summary>
-#
-# The next cell holds it: a tag counts only if it stands there exactly once, as Open R1's
-# `tag_count_reward` does it. The course's own
-# `incremental_format_reward` asks more: each tag in its place, something between the tags.
-# </details>
-
-
-# %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-def mended_solution(completions, **kwargs) -> list[float]:
-    texts = [completion_text(completion) for completion in completions]
-    once = [[text.count(tag) == 1 for tag in TAGS] for text in texts]
-    return [0.25 * sum(tags) for tags in once]
-
-
-name = "Exercise 2, solution"
-print(check_exercise(name, lambda: lab_says(mended_solution, TEXTS), OK))
-
-# %% [markdown]
-# The same training again: a fresh adapter, the same seed, the same number of steps, one point for
-# the whole form. We train the course's own, stricter version; put `mended` in its place to try yours.
-
-# %%
 from grpo_utils import incremental_format_reward
+from grpo_utils.rewards import count_placed_tags
 
-policy, tokenizer = new_policy()
-before = evaluate(policy, tokenizer, test_rows, **judging)
-form_only = [incremental_format_reward, truth]
-formed = train_on(policy, tokenizer, form_only, [1.0, 0.0])
-after_form = evaluate(policy, tokenizer, test_rows, **judging)
-
-# %%
-show_curves(formed, "Tags in their places")
+print(inspect.getsource(incremental_format_reward))
+print(inspect.getsource(count_placed_tags))
 
 # %% [markdown]
-# No hack: the reward ends at the form's one point, and stays. The lower curve rises with it. But two ways to
-# answer are in form: `15 + 27 = 32`, where the model mostly forgets the carry, and adding digit by digit, where it is
-# mostly right. This reward **pays both the same**, so how far the lower curve rises is luck: run the lesson with the
-# other `FAMILY`, and it ends elsewhere. The third training pays form and correctness, correctness double.
+# Train one policy with the fixed reward alone. Train another with the fixed reward and the sound reward for correctness,
+# which has twice the weight.
 
 # %%
-policy, tokenizer = new_policy()
-both = [sound_reward, incremental_format_reward, truth]
-mended_run = train_on(policy, tokenizer, both, [2.0, 1.0, 0.0])
-after_both = evaluate(policy, tokenizer, test_rows, **judging)
-
-# %%
-show_curves(mended_run, "Correctness, and tags in their places")
+fixed_log, fixed = train_on([incremental_format_reward], [1.0])
+rewards = [sound_reward, incremental_format_reward]
+both_log, both = train_on(rewards, [2.0, 1.0])
 
 # %% [markdown]
-# Now both curves tell the same story. On 200 held-out additions, sampled: how many are in form, and
-# how many in form and right, with 95 % intervals.
+# Compare the three runs. The upper row shows what each policy earned. The lower row shows the share of completions that
+# were correct and correctly formatted. The upper left curve looks like the best of the three, but its policy is the only one
+# that fails. The table has every third step in numbers.
 
 # %%
-runs = {
-    "before": before,
-    "counted tags": after_hack,
-    "tags in place": after_form,
-    "and correctness": after_both,
+from grpo_utils import show_reward_and_truth
+
+logs = {
+    "Flawed reward:\nevery tag pays": flawed_log,
+    "Fixed reward:\neach tag pays once": fixed_log,
+    "Fixed reward\nand correctness": both_log,
 }
-print(f"{'':17}{'form':>6}{'strict accuracy (95 % interval)':>32}")
-for name, run in runs.items():
-    rates = run.summary()
+show_reward_and_truth(logs)
+
+# %%
+shown = [*range(0, run.steps - 1, 3), run.steps - 1]
+print(f"{'step':16}" + "".join(f"{step + 1:5}" for step in shown))
+for name, log in zip(("flawed", "fixed", "both"), logs.values()):
+    for what, key in (("reward", "reward"), ("correct", "rewards/truth/mean")):
+        values = "".join(f"{log[step][key]:5.2f}" for step in shown)
+        print(f"{name + ', ' + what:16}{values}")
+
+# %% [markdown]
+# - **Every tag pays.** The policy first learns the format, and the share of correct completions reaches 0.91 at step 19.
+#   Then completions that repeat a tag earn more than the others in their group. The reward rises to 3.71 while the share
+#   of correct completions falls to 0.33 at step 22 and 0.02 at step 25.
+# - **Each tag pays once.** The reward stays near its maximum of 1.0.
+# - **Correctness pays as well.** The reward ends at 2.97, near its maximum of 3.0.
+#
+# Training samples other prompts at every step, so compare the trained policies on the same 200 held-out prompts:
+
+# %%
+measured = dict(before=before, flawed=flawed, fixed=fixed, both=both)
+print(f"{'':10}{'formatted':>9}{'strict accuracy (95% interval)':>34}")
+for name, evaluation in measured.items():
+    rates = evaluation.summary()
     low, high = rates["accuracy_ci95"]
     strict = f"{rates['accuracy']:.3f} ({low:.3f} to {high:.3f})"
-    print(f"{name:17}{rates['format_rate']:6.3f}{strict:>32}")
-
-# %% tags=["nbval-check-output"]
-hack, reward = after_hack.summary(), logged(hacked, "reward")
-print("counted tags, reward rose:", reward[-1] > 3 * reward[0])
-print("counted tags, got worse:", hack["accuracy"] < 0.1)
-print("tags in place, in form:", after_form.summary()["format_rate"] > 0.8)
-print("and correctness, better:", after_both.summary()["accuracy"] > 0.6)
+    print(f"{name:10}{rates['format_rate']:9.3f}{strict:>34}")
 
 # %% [markdown]
-# One task, one tiny model, one seed: this shows that it happens, not how often. How soon a policy
-# finds a hack depends on how often it stumbles over it by chance, and on what the hack pays
-# beside everything else. Try it: add `sound_reward` to `bad`, with weight 1.0.
-
-# %% [markdown]
-# ## 8. Weights, and what a group sees
+# With the flawed reward, 0 of 200 answers are correct. The fixed reward pays for the format alone, and yet 181 answers are
+# correct. Section 5 shows why: most formatted answers were correct before training. With a reward for correctness, 199
+# answers are correct, and the last two intervals do not overlap. One task and one seed show that hacking happens, not how
+# often.
 #
-# TRL multiplies each reward by its weight and adds. Then it subtracts the mean of the group and
-# divides by the group's standard deviation: that is the *advantage*, and all that the policy is
-# trained with. Take four completions, the first of them right and in form:
+# **Log one number that you do not train on.**
+
+# %% [markdown]
+# ## 8. Choose weights
+#
+# TRL multiplies each score by the weight of its reward function and adds the products. The advantage is this sum minus the
+# mean of the group, divided by the standard deviation of the group. Compute it for four completions:
 
 # %% tags=["nbval-check-output"]
-from grpo_utils import group_advantages, weighted_sum
+import statistics
 
 FOUR = [
     CLEAN,
@@ -545,84 +399,75 @@ FOUR = [
     "It is 42.",
 ]
 right = sound_reward(FOUR, answer=["42"] * 4)
-form = incremental_format_reward(FOUR)
-print("right:", right, " form:", form)
-
-
-def advantages(weights: list[float]) -> list[float]:
-    sums = weighted_sum([right, form], weights)
-    return [round(a, 2) for a in group_advantages(sums, len(FOUR))]
-
-
-for weights in ([2.0, 1.0], [200.0, 100.0], [0.5, 2.0]):
-    print(f"weights {weights}: advantages {advantages(weights)}")
+tags = incremental_format_reward(FOUR)
+print("correct:", right, "format:", tags)
+for first, second in ((2, 1), (200, 100), (0.5, 2)):
+    sums = [first * r + second * f for r, f in zip(right, tags)]
+    mean, spread = statistics.mean(sums), statistics.stdev(sums)
+    advantages = [round((s - mean) / (spread + 1e-4), 2) for s in sums]
+    print(f"weights {first:3} and {second:3}: advantages {advantages}")
 
 # %% [markdown]
-# - **The scale does not matter** (with TRL's default, `scale_rewards="group"`): a hundred times the
-#   weights, the same advantages. Nor does a bonus for everybody: the mean takes it away.
-# - **The proportion does.** With correctness at 2 the third completion, right and badly formed, is
-#   better than the second, well formed and wrong. With the form at four times correctness they change
-#   places: the policy is now taught to be wrong in style.
+# - **The scale of the weights does not matter.** The weights 200 and 100 give the same advantages as 2 and 1.
+# - **The proportion matters.** With 2 and 1, the third completion (correct, wrong format) has a higher advantage than the
+#   second (wrong, correctly formatted). With 0.5 and 2, the second has the higher advantage, so the policy learns to write
+#   well-formatted wrong answers.
 #
-# Rule of thumb: correctness weighs more than all the rest together. The course's own set for
-# mathematics keeps it. The lab judges a list of rewards by its weighted sum as well:
+# **Correctness must weigh more than all other rewards together.**
+
+# %% [markdown]
+# ## 9. Cheat sheet
+#
+# | step | check | fix |
+# |---|---|---|
+# | 1. Write the reward | Does it return one number for each completion and accept `**kwargs`? | read texts with `completion_text` |
+# | 2. Attack it by hand | Do lists, several answers, empty texts and repeated tags earn less than a clean completion? | accept exactly one answer; never pay for a missing one |
+# | 3. Attack it with `probe` | Does the report end with `ok`? | look the code up in [this list](../docs/rewards.md#the-lab) |
+# | 4. Score samples of the base model | Does a group have high and low scores, and do you agree with them? | choose an easier task, or give partial credit |
+# | 5. Choose weights | Does correctness outweigh the rest together? | lower the other weights |
+# | 6. Train | Does a logged truth with weight 0.0 rise with the reward? | stop, read samples, fix the reward, train again |
+#
+# **The policy learns what you pay for.**
+
+# %% [markdown]
+# ## 10. Exercises
+#
+# **Exercise 1.** The reward `show_work` should make the policy show its work. Write a completion that earns more than 1.0
+# and contains no `<answer>`.
+
+
+# %%
+def show_work(completions, **kwargs) -> list[float]:
+    texts = [completion_text(completion) for completion in completions]
+    return [0.2 * text.count("=") for text in texts]
+
+
+def my_hack() -> str:
+    """Your answer: a completion."""
+    return ""
+
 
 # %% tags=["nbval-check-output"]
-from grpo_utils import math_rewards
+from grpo_utils import check_exercise
 
-rewards, weights = math_rewards()
-print("weights", weights)
-print(probe(rewards, weights=weights, answers=GOLD))
 
-# %% [markdown]
-# ## 9. Weights that adapt
-#
-# A form is learned early; from then on its reward is the same for all of a group, and centring
-# removes it. One may fade it out on the way. `adaptive_weights` does that **from the logged history
-# and nothing else**: a reward's weight falls as its recent mean rises. Being a pure function of what
-# was logged, it gives a resumed run the weights that it had.
-#
-# From the history of the third training, with weights 2 and 1 at the start:
+def verdict(hack: str) -> str | None:
+    if not hack:
+        return None
+    if extract_answer(hack) is not None:
+        return "it answers"
+    return "hacked" if show_work([hack])[0] > 1.0 else "too cheap"
 
-# %%
-from grpo_utils import adaptive_weights, weight_curve
 
-names = ["sound_reward", "incremental_format_reward"]
-faded = [
-    adaptive_weights(mended_run[:step], names, [2.0, 1.0])
-    for step in range(steps)
-]
-first, last = faded[0], faded[-1]
-show(
-    weight_curve(faded, names),
-    alt=f"Two weights over {steps} steps: correctness falls from "
-    f"{first[0]:.2f} to {last[0]:.2f}, the form from {first[1]:.2f} to "
-    f"{last[1]:.2f}.",
-)
+HINTS = [("too cheap", "It earns 1.0 or less. What does show_work count?")]
+HINTS += [("it answers", "It has an <answer>. Which text needs none?")]
+HACKED = [((my_hack(),), "hacked")]
+print(check_exercise("Exercise 1", verdict, HACKED, HINTS))
 
 # %% [markdown]
-# Both weights fall here, since both rewards are learned. What counts is their **proportion** (section 8):
-# it moves towards whichever is learned later.
-
-# %%
-for when, pair in (("first", first), ("last", last)):
-    times = pair[0] / pair[1]
-    print(f"{when:5} correctness weighs {times:.2f} times the form")
-
-# %% [markdown]
-# To train with them, put `AdaptiveReward((r1, r2), (2.0, 1.0))` into `reward_funcs`: it sums the
-# rewards itself, with these weights, and logs each part and weight. Whether fading helps *your* run is
-# an open question; nobody has shown that it does in general. Start with fixed weights.
-
-# %% [markdown]
-# ## 10. A reward of your own
-#
-# ### Exercise 3
-#
-# The task: name the capital of a country. Gold answers are city names; models write "paris",
-# "Paris." or "The answer is Paris". Write `capital_reward(completions, answer, **kwargs)`: 1.0 if the
-# one `<answer>` names the city, else 0.0, so that the lab accepts it. (Then do the same for a
-# task that is really yours.)
+# **Exercise 2.** Write a reward of your own. The task is to name the capital of a country. Gold answers are names of
+# cities, and models write "paris", "Paris." or "The answer is Paris". Pay 1.0 if the only `<answer>` names the city, else
+# 0.0. `probe` must accept your reward. Then write a reward for a task of yours.
 
 
 # %%
@@ -633,21 +478,50 @@ def capital_reward(completions, answer, **kwargs) -> list[float]:
 
 # %% tags=["nbval-check-output"]
 CITIES = ["Paris", "London", "New Delhi", "Addis Ababa"]
-PARIS = {"<answer>paris.</answer>": 1.0, "<answer>Lyon</answer>": 0.0}
+CLAIMS = {"paris.": 1.0, "The answer is Paris": 1.0, "Lyon": 0.0}
 
 
-def capitals_lab() -> str | None:
-    return lab_says(capital_reward, PARIS, answer=CITIES)
+def judge(reward) -> str | None:
+    """The first wrong score, else what probe finds, else "ok"."""
+    texts = [f"<answer>{claim}</answer>" for claim in CLAIMS]
+    scores = reward(completions=texts, answer=["Paris"] * len(texts))
+    if not scores:
+        return None
+    for text, score, wanted in zip(texts, scores, CLAIMS.values()):
+        if score != wanted:
+            return f"{text} earns {score}, not {wanted}"
+    report = probe(reward, answers=CITIES)
+    return "ok" if report.ok else report.findings[0].what
 
 
-print(check_exercise("Exercise 3", capitals_lab, [((), "ok")]))
+OK = [((), "ok")]
+WRONG = "<answer>{}</answer> earns 0.0, not 1.0".format
+HINTS = [(WRONG("paris."), "Should case and punctuation matter?")]
+HINTS += [(WRONG("The answer is Paris"), "What may precede the name?")]
+print(check_exercise("Exercise 2", lambda: judge(capital_reward), OK, HINTS))
 
 # %% [markdown]
-# <details><summary>Solution</summary>
+# **Try both before you unfold the solutions below.** [Lesson 03](03_grpo_lora.ipynb) trains with these rewards from
+# start to end. *Concrete problems in AI safety* (Amodei et al. 2016, arXiv 1606.06565, section 4) explains reward hacking.
+# [Open R1](https://github.com/huggingface/open-r1/blob/main/src/open_r1/rewards.py) has rewards that you can attack.
+
+# %% [markdown]
+# <details><summary>Solutions</summary>
 #
-# The next cell holds one of many: take the one answer, compare in small letters without
-# punctuation. `fuzzy_reward` also forgives a slip of spelling.
+# Exercise 1: `show_work` has no upper limit, so repeat the equals sign.
+#
+# Exercise 2: extract the only answer, and compare lower-case letters without punctuation. `fuzzy_reward` of the course also
+# accepts a spelling mistake.
 # </details>
+
+
+# %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
+def my_hack_solution() -> str:
+    return "=" * 6
+
+
+HACKED = [((my_hack_solution(),), "hacked")]
+print(check_exercise("Exercise 1, solution", verdict, HACKED))
 
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
@@ -658,25 +532,10 @@ def plain(text: str | None) -> str:
 
 
 def capital_solution(completions, answer, **kwargs) -> list[float]:
-    said = [extract_answer(completion_text(c)) for c in completions]
-    return [float(plain(s) == plain(a) != "") for s, a in zip(said, answer)]
+    found = [extract_answer(completion_text(c)) for c in completions]
+    pairs = zip(found, answer)
+    return [float(plain(f) == plain(gold) != "") for f, gold in pairs]
 
 
-name = "Exercise 3, solution"
-said = lab_says(capital_solution, PARIS, answer=CITIES)
-print(check_exercise(name, lambda: said, [((), "ok")]))
-
-# %% [markdown]
-# ## What to take along
-#
-# - The policy learns what the reward pays. Attack it first: `probe` costs a second.
-# - A missing answer never scores. Several answers are none. Repetition never pays.
-# - Read texts with `completion_text`, compare numbers as numbers, count lengths in tokens.
-# - Correctness outweighs everything else together; the scale of the weights means nothing.
-# - Log a number that you do not train on, and read samples.
-#
-# Next: [lesson 03](03_grpo_lora.ipynb) trains with these rewards from beginning to end. To read:
-# Amodei et al. 2016, *Concrete problems in AI safety* (arXiv 1606.06565), section 4, on reward
-# hacking; Gao et al. 2022, *Scaling laws for reward model overoptimization* (arXiv 2210.10760); the rewards of
-# [Open R1](https://github.com/huggingface/open-r1/blob/main/src/open_r1/rewards.py), an open replication of
-# DeepSeek-R1: read them with the questions of this lesson.
+name = "Exercise 2, solution"
+print(check_exercise(name, lambda: judge(capital_solution), OK))

@@ -12,8 +12,8 @@
 # | memory | 1.8 GB ([measured](../docs/results.md)) | never run |
 # | model | 0.46 million parameters, ships with the course | the same: it trains on the CPU |
 #
-# You need [lesson 03](03_grpo_lora.ipynb). **Write down your bet before you start:** will two stages beat one stage in
-# section 4, and by how much?
+# You need [lesson 03](03_grpo_lora.ipynb). **Write down your bet before you start:** is it better to teach the format
+# first or everything at once (section 4), and by how much?
 #
 # **The numbers in the text** are from the stored CPU run, seed 0. Other seeds and machines give others.
 
@@ -49,7 +49,8 @@ from trl import GRPOConfig, GRPOTrainer
 # %% [markdown]
 # ## 2. Train the first stage
 #
-# A stage has its own rewards, weights, steps and rows. It continues with the adapter of the stage before. "First teach the format, then the answers" sounds like a good plan, and this lesson tests it.
+# A *stage* is a training run with its own rewards, weights, steps and rows, which continues with the adapter of the
+# stage before. "First teach the format, then the answers" sounds like a good plan, and this lesson tests it.
 #
 # The task is that of lesson 03: two-digit addition problems, answered as
 # `<reasoning>…</reasoning><answer>…</answer>`. The first stage pays for the format only. Its weight for correctness is
@@ -253,7 +254,8 @@ print(compare_seeds(pairs))
 # %% [markdown]
 # ## 5. Kill a run
 #
-# To resume, a run needs *checkpoints*: folders that it saves with everything it needs to continue from a step.
+# To *resume* a run is to continue it after an interruption. For that, the run saves *checkpoints*, folders with
+# everything that it needs to continue from a step.
 #
 # Here is a training run as a script, so that we can kill it. It saves a checkpoint every two steps.
 # `newest_checkpoint` returns the newest complete checkpoint in a folder, or `None` if there is none. With `None`,

@@ -3,47 +3,21 @@
 #
 # {{badges}}
 #
-# **You will be able to** say whether a training made a model better, by how much, and how sure
-# you are: with an interval beside every rate, a paired test, pass@k, several seeds, and the words
-# "no improvement shown" where that is so.
-#
-# Many a GRPO notebook ends with one question, put to the model before and after. This lesson
-# trains three policies (models in training) and then takes that habit apart.
+# **You will be able to** show whether a training run improved a model, by how much and with what certainty.
 #
 # | | CPU | T4 |
 # |---|---|---|
 # | time for Run All | about 2 minutes ([measured](../docs/results.md)) | never run |
 # | memory | 1.1 GB ([measured](../docs/results.md)) | |
-# | model | 0.46 million parameters, ships with the course | the same: it trains on the CPU |
+# | model | 0.46 million parameters, included | the same, on the CPU |
 #
-# The bars below may come from a busier machine.
-#
-# **While it trains**, read section 3 and guess: how often would *one* question have shown no
-# change, although the policy changed a lot?
-#
-# 1. Settings
-# 2. Three trainings
-# 3. Why one sample proves nothing
-# 4. An interval
-# 5. A paired test
-# 6. The A/A test: nothing against nothing
-# 7. Format or answers?
-# 8. pass@k: new ability, or a sharper one?
-# 9. Other prompts, other tasks
-# 10. Several seeds, and how not to choose
-# 11. Write it down
-# 12. Exercises
-#
-# You need [lesson 03](03_grpo_lora.ipynb), or one sentence of it: GRPO samples answers, scores
-# them with a reward, and makes the better ones likelier.
+# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 
 # %% [markdown]
-# ## 1. Settings
+# ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course and the packages that are missing there (a few
-# minutes; never run there so far). A new session needs no restart. If pip reports conflicts with packages
-# such as omegaconf, go on: the lessons do not use them. On Kaggle, turn on *Internet* in the settings first.
-# Anywhere else the cell does nothing.
+# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle, first
+# turn on *Internet* in the settings. Elsewhere, the cell does nothing.
 
 # %%
 # {{install}}
@@ -51,891 +25,503 @@
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson trains on the CPU on all
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
-STEPS: int = 0  # optimizer steps of each training; 0: the lesson's 40
-SEED: int = 0  # everything random follows from it
-
-# %% [markdown]
-# Three trainings of a tiny model take a minute or two on a CPU, so that is where this lesson
-# trains, whatever else the machine has.
+STEPS: int = 0  # optimizer steps of each training run; 0: the lesson's 40
+SEED: int = 0  # seeds all randomness
 
 # %%
-from grpo_utils import (
-    FAMILIES,
-    PROFILES,
-    check_choice,
-    check_count,
-    find_profile,
-    prepare_machine,
-)
+from grpo_utils import setup_tiny
 
-find_profile(PROFILE)  # an unknown name is an error now
-check_choice("FAMILY", FAMILY, FAMILIES)
-check_count("STEPS", STEPS)
-profile, steps = PROFILES["cpu"], STEPS or 40
-prepare_machine(profile)
-print(f"{profile.models[FAMILY]}, {steps} steps a training, on the CPU")
+run = setup_tiny(PROFILE, FAMILY, STEPS, 40)
 
 # %% [markdown]
-# ## 2. Three trainings
+# ## 2. Fix the test, then train three policies
 #
-# The task of lesson 03: two-digit additions, answered in the form
-# `<reasoning>…</reasoning><answer>…</answer>`. Before anything is trained we fix **what will be
-# measured**: 200 held-out prompts, and how they are decoded. Choosing afterwards is how people
-# fool themselves.
+# You train three copies of a tiny model on two-digit addition problems, each with another seed. Decide first what to
+# evaluate: 200 *held-out* prompts, which are never trained on, and the *decoding* settings, which control how answers are
+# generated. Otherwise you could choose those that flatter your model. No held-out question may appear twice or in the
+# training rows.
 
-# %%
-from grpo_utils import load_policy, load_rows
+# %% tags=["nbval-check-output"]
+from grpo_utils import load_rows
 
 train_rows = load_rows("addition", "train", 2000, SEED)
 test_rows = load_rows("addition", "test", 200, SEED)
-judging = dict(max_new_tokens=32, temperature=1.0, seed=SEED)
-
-
-def new_policy(seed: int):
-    return load_policy(
-        profile.models[FAMILY],
-        profile=profile,
-        backend="transformers",
-        load_in_4bit=False,
-        seed=seed,
-    )
-
+decoding = dict(max_new_tokens=32, temperature=1.0, seed=SEED)
+asked = {row["prompt"][-1]["content"] for row in test_rows}
+trained_on = {row["prompt"][-1]["content"] for row in train_rows}
+print("different held-out questions:", len(asked))
+print("also in the training rows:", len(asked & trained_on))
 
 # %% [markdown]
-# A held-out question must not be in the training set. And each must stand there once: the same
-# question twice is not two prompts, though it would count as two. 15 + 27 and 27 + 15 are the
-# same question here. `load_rows` sees to both; we look.
-
-# %% tags=["nbval-check-output"]
-import re
-
-
-def numbers_in(row: dict) -> tuple:
-    return tuple(sorted(re.findall(r"\d+", row["prompt"][-1]["content"])))
-
-
-asked = {numbers_in(row) for row in test_rows}
-leaked = asked & {numbers_in(row) for row in train_rows}
-print("held-out prompts:", len(test_rows), "different:", len(asked))
-print("of these in the training set:", len(leaked))
-
-# %% [markdown]
-# **Before.** `evaluate` answers every prompt twice: *sampled* at temperature 1, as GRPO sees the
-# policy, and *greedily*, always with the likeliest token. *Strict accuracy*, from here on, is
-# the share of prompts whose answer is in form **and** right.
+# Evaluate the *base model* before any training. `evaluate` calls `model.generate` twice for each prompt: *sampled* at
+# temperature 1, as in training, and *greedy*, which always takes the most likely token. *Strict accuracy* is the share of
+# answers that are correct and in the required format, `<reasoning>…</reasoning><answer>…</answer>`.
 
 # %%
-from grpo_utils import evaluate
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
-base, tokenizer = new_policy(SEED)
-before = evaluate(base, tokenizer, test_rows, **judging)
-print("in form:          ", before.format)
-print("in form and right:", before.accuracy)
+from grpo_utils import evaluate, model_path
+
+path = model_path(run.model)  # the folder of the tiny model
+tokenizer = AutoTokenizer.from_pretrained(path)
+base = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
+before = evaluate(base, tokenizer, test_rows, **decoding)
+print("strict accuracy, sampled:", before.accuracy)
 
 # %% [markdown]
-# Each rate comes with its 95 % interval and its counts; section 4 says what the interval is. Now
-# the training, as in lesson 03.
+# Strict accuracy starts at 25%. Section 4 explains the interval. Rewards and settings are those of
+# [lesson 03](03_grpo_lora.ipynb), except for 40 steps and an unquantized base.
 
 # %%
-import tempfile
+from tempfile import mkdtemp
 
+from peft import LoraConfig
 from trl import GRPOConfig, GRPOTrainer
 
-from grpo_utils import (
-    keep_trainable_fp32,
-    math_rewards,
-    show_progress,
-    training_arguments,
-)
+from grpo_utils import math_rewards, show_progress
 
 rewards, weights = math_rewards()
+SETTINGS = dict(
+    max_steps=run.steps,
+    learning_rate=2e-3,
+    num_generations=8,  # completions in a group
+    per_device_train_batch_size=64,  # completions, so 8 groups
+    max_completion_length=32,  # in tokens
+    reward_weights=weights,
+    optim="adamw_torch",
+)
+SETTINGS |= dict(use_cpu=True, bf16=False, gradient_checkpointing=False)
+SETTINGS |= dict(save_strategy="no", report_to="none")  # files and logs
+SETTINGS |= dict(logging_steps=1, disable_tqdm=True)
 
-
-# %%
-def settings_with(seed: int) -> GRPOConfig:
-    arguments = training_arguments(
-        profile,
-        output_dir=tempfile.mkdtemp(),
-        max_steps=steps,
-        reward_weights=weights,
-        seed=seed,
-    )
-    return GRPOConfig(**arguments)
+# %% [markdown]
+# Only the seed differs between the runs. It decides how the adapter starts, the order of the rows and every sample.
 
 
 # %%
 def trained(seed: int):
-    """A fresh policy, trained; the seed decides adapter, order and samples."""
-    policy, tokenizer = new_policy(seed)
+    torch.manual_seed(seed)  # the adapter starts from random numbers
+    lora = LoraConfig(r=16, lora_alpha=32, target_modules="all-linear")
     trainer = GRPOTrainer(
-        model=policy,
+        model=AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32),
         processing_class=tokenizer,
-        args=settings_with(seed),
+        args=GRPOConfig(output_dir=mkdtemp(), seed=seed, **SETTINGS),
         train_dataset=train_rows,
         reward_funcs=rewards,
+        peft_config=lora,
     )
-    keep_trainable_fp32(policy)
-    show_progress(trainer)
+    show_progress(trainer)  # one bar for each run
     trainer.train()
-    return policy
+    return trainer.model
 
-
-# %% [markdown]
-# Three times, and only the seed differs.
 
 # %%
 seeds = [SEED, SEED + 1, SEED + 2]
 policies = [trained(seed) for seed in seeds]
-
-# %% [markdown]
-# **After**: the same prompts, the same template, the same decoding, for each.
-
-# %%
-afters = [evaluate(p, tokenizer, test_rows, **judging) for p in policies]
-policy, after = policies[0], afters[0]
+afters = [evaluate(p, tokenizer, test_rows, **decoding) for p in policies]
 for seed, result in zip(seeds, afters):
-    print(f"seed {seed}, in form and right: {result.accuracy}")
+    print(f"seed {seed}, strict accuracy, sampled: {result.accuracy}")
+policy, after = policies[0], afters[0]  # the first, not the best
 
 # %% [markdown]
-# For the sections on chance and on pass@k, sixteen samples of each of 100 prompts, before and
-# after.
-
-# %%
-from grpo_utils import evaluate_samples
-
-sampling = dict(samples=16, max_new_tokens=32, seed=SEED)
-some_rows = test_rows.select(range(100))
-samples_before = evaluate_samples(base, tokenizer, some_rows, **sampling)
-samples_after = evaluate_samples(policy, tokenizer, some_rows, **sampling)
-print(samples_before.n, "prompts,", samples_before.samples, "samples each")
+# **Choose prompts, decoding and seeds before you train.**
 
 # %% [markdown]
-# ## 3. Why one sample proves nothing
+# ## 3. See why one question proves nothing
 #
-# First, look. `side_by_side` puts prompt, gold answer (the known right one), both texts and every
-# reward into one table.
-
-# %%
-import pandas
-
-from grpo_utils import side_by_side
-
-table = side_by_side(test_rows, before, after, rewards)
-pandas.set_option("display.max_colwidth", 80)
-table.head(3).T  # a column for each prompt
-
-# %% [markdown]
-# Reading samples shows *what* changed, and nothing replaces it. It does not show *how much*.
-# Suppose you look at one prompt, one sample each. Over all 200 prompts: what would you have seen?
-
-# %%
-better = table["right after"] & ~table["right before"]
-worse = table["right before"] & ~table["right after"]
-print(f"got better: {better.mean():.3f}")
-print(f"no change:  {(~better & ~worse).mean():.3f}")
-print(f"got worse:  {worse.mean():.3f}")
-
-# %% [markdown]
-# The gain is large here, and still the middle line says how often one question would have
-# shown *no change*. And five questions? We draw five at random, a thousand times, and note the
-# gain that they show.
+# Read some answers first. Then suppose that you had asked only one question, as many tutorials do. What would
+# you have seen?
 
 # %%
 import numpy
 
-rng = numpy.random.default_rng(SEED)
-gains = numpy.array(after.right, float) - numpy.array(before.right, float)
-five = [rng.choice(gains, 5, replace=False).mean() for _ in range(1000)]
-low, high = numpy.quantile(five, [0.025, 0.975])
-print(f"all 200 prompts:                {gains.mean():+.2f}")
-print(f"five prompts, 95 of 100 times: {low:+.2f} to {high:+.2f}")
+for row, old, new in list(zip(test_rows, before.sampled, after.sampled))[:3]:
+    print(row["prompt"][-1]["content"], "correct answer:", row["answer"])
+    print("  before:", old)
+    print("  after: ", new)
+
+
+def changes_of(old, new) -> numpy.ndarray:
+    """For each prompt: 1 if its answer got better, -1 if worse, else 0."""
+    return numpy.array(new.right, int) - numpy.array(old.right, int)
+
+
+change = changes_of(before, after)
+for name, sign in (("got better", 1), ("no change", 0), ("got worse", -1)):
+    print(f"{name}: {(change == sign).mean():.2f} of the questions")
 
 # %% [markdown]
-# Five prompts may show next to nothing or a triumph, and both times it is the same policy. Now the
-# usual case, two policies that are close: the second training against the first.
+# The first answer of the base model is correct but has no tags. The second answer of the trained policy has the format and
+# a wrong sum. Strict accuracy rose from 0.25 to 0.99, but one question in four shows no change.
+#
+# Now draw five questions at random, a thousand times. Do it for this gain, and for the change from the first seed to the
+# second.
+
 
 # %%
-close = numpy.array(afters[1].right, float) - numpy.array(after.right, float)
-five = [rng.choice(close, 5, replace=False).mean() for _ in range(1000)]
-print(f"all 200 prompts: {close.mean():+.3f}")
-for name, share in (
-    ("second better", numpy.greater(five, 0).mean()),
-    ("tied", numpy.equal(five, 0).mean()),
-    ("second worse", numpy.less(five, 0).mean()),
-):
-    print(f"five prompts say {name:14}{share:.2f}")
+def draws(change, size: int, times: int) -> list[numpy.ndarray]:
+    """The changes of ``size`` random questions, so many times."""
+    rng = numpy.random.default_rng(SEED)
+    return [rng.choice(change, size, replace=False) for _ in range(times)]
+
+
+five = numpy.mean(draws(change, 5, 1000), axis=1)
+low, high = numpy.quantile(five, [0.025, 0.975])
+print(f"before to after: {change.mean():+.2f} on all questions")
+print(f"five questions, 95 times of 100: {low:+.2f} to {high:+.2f}")
+close = changes_of(after, afters[1])
+five = numpy.mean(draws(close, 5, 1000), axis=1)
+print(f"first to second seed: {close.mean():+.2f} on all questions")
+print(f"five questions, better: {(five > 0).mean():.2f} of the draws")
+print(f"five questions, worse: {(five < 0).mean():.2f} of the draws")
 
 # %% [markdown]
-# Often a tie, and otherwise an accident. To see an improvement you only have to try other
-# prompts.
-
-# %% [markdown]
-# ## 4. An interval
+# Five questions show a gain between 0.40 and 1.00 for the same policy. Between two seeds, they mostly show no
+# difference, but some draws favor one seed and some the other.
 #
-# A rate from `n` prompts is a guess at the rate on *all* such prompts. The 95 % interval of Wilson
-# (1927) says how far off the guess may be: it holds the true rate in about 95 of 100 such
-# experiments.
+# **One question shows what can happen, not how often it happens.**
+
+# %% [markdown]
+# ## 4. Put an interval around a rate
+#
+# A rate of `n` prompts is an estimate for *all* such prompts. A 95% interval contains the true rate in 95 of 100 such
+# experiments. scipy computes Wilson's interval (1927).
 
 # %% tags=["nbval-check-output"]
-from grpo_utils import Rate
+from scipy.stats import binomtest
 
-for n in (5, 10, 50, 200, 1000):
-    print(Rate(hits=n * 4 // 5, n=n))
 
-# %% [markdown]
-# Always 80 %, and very different knowledge. With ten prompts, 80 % may be a coin toss (0.49); with
-# 200 the interval is eleven points wide. **Four times the prompts halve it.**
-#
-# Wilson's interval also keeps its head at the ends: 0 of 20 is not "0 % exactly", but up to 16 %.
+def rate(hits: int, n: int) -> str:
+    low, high = binomtest(hits, n).proportion_ci(method="wilson")
+    return f"{hits / n:.3f} ({low:.3f} to {high:.3f}), {hits} of {n}"
 
-# %% tags=["nbval-check-output"]
-print(Rate(0, 20))
-print(Rate(200, 200))
+
+for n in (5, 10, 50, 200, 800):
+    print(rate(n * 4 // 5, n))
+print(rate(0, 20))
 
 # %% [markdown]
-# ## 5. A paired test
+# The first five lines are all 80%. With 10 prompts, the true rate may be 49%. With 200 prompts, the interval is 11
+# percentage points wide, and with 800 half as wide. And 0 of 20 does not mean never, because the true rate may be
+# 16%.
 #
-# Before and after were asked the **same prompts**, so each prompt can be compared with itself.
-# What is alike on both sides says nothing about a change. Only those count that changed:
-
-# %% tags=["nbval-check-output"]
-from grpo_utils import mcnemar_p_value
-
-SIX_BETTER = [False] * 6 + [True] * 4, [True] * 6 + [True] * 4
-FIVE_AND_ONE = [False] * 5 + [True] * 5, [True] * 5 + [False] + [True] * 4
-print(f"6 better, 0 worse: p = {mcnemar_p_value(*SIX_BETTER):.3f}")
-print(f"5 better, 1 worse: p = {mcnemar_p_value(*FIVE_AND_ONE):.3f}")
+# **Four times as many prompts halve the interval.**
 
 # %% [markdown]
-# If nothing had changed, each of the six would be as likely to get worse as better: six tosses of
-# a coin. All six on one side happens with p = 2/64. That is the exact test of McNemar (1947).
-# Five of six is no news.
+# ## 5. Compare each prompt with itself
 #
-# `compare` does all of it, for our policy:
+# The model answered the same prompts before and after training. A [*paired test*](../docs/evaluation.md) looks only at
+# prompts whose result changed. If training had no effect, each of them would get better or worse like a coin toss. This is
+# *McNemar's test* (1947). Try it on six changed prompts and then on the trained policy with `compare`.
 
 # %%
 from grpo_utils import compare
 
+print(f"6 better, 0 worse: p = {binomtest(6, 6).pvalue:.3f}")
+print(f"5 better, 1 worse: p = {binomtest(5, 6).pvalue:.3f}\n")
 comparison = compare(before, after)
 print(comparison)
 
 # %% [markdown]
-# The last line is the one to quote: the gain, its interval (from a *paired bootstrap*: draw 200
-# prompts with replacement, both results together, 9,999 times), and p. `compare` claims an improvement
-# only if the interval leaves zero out **and** p is below 0.05. It refuses evaluations of different
-# prompts.
-
-# %% tags=["nbval-check-output"]
-print("improvement shown:", comparison.improved)
-
-# %% [markdown]
-# How many prompts does it take? Subsets of the same results, 500 times each: how often is p below
-# 0.05? Once for the large gain, once for the two close policies.
+# `p` is the probability of a change at least this large, in either direction, if only chance is at work. Six equal tosses
+# have the probability 2/64. This course reports a change only if p is below 0.05 **and** the interval of the change
+# excludes zero. That interval is a *paired bootstrap*, which draws 200 prompts with replacement, 9,999 times. Section 7
+# explains the line about the format.
+#
+# How many prompts do you need? Count how often the test finds the change in 500 random subsets of each size.
 
 
 # %%
-def found(old, new, size: int) -> float:
-    """The share of random subsets on which the paired test sees a change."""
-    subsets = [rng.choice(200, size, replace=False) for _ in range(500)]
-    old, new = numpy.array(old.right), numpy.array(new.right)
-    p_values = [mcnemar_p_value(old[s], new[s]) for s in subsets]
-    return numpy.less(p_values, 0.05).mean()
+def p_value(change) -> float:
+    better, worse = (change > 0).sum(), (change < 0).sum()
+    return binomtest(better, better + worse).pvalue if better + worse else 1
 
 
-print("prompts   before/after   second/first")
-for size in (5, 10, 20, 50, 100):
-    large, small = found(before, after, size), found(after, afters[1], size)
-    print(f"{size:7}{large:15.2f}{small:15.2f}")
+def share_found(change, size: int) -> float:
+    return numpy.mean([p_value(c) < 0.05 for c in draws(change, size, 500)])
+
+
+print("prompts   before to after   first to second seed")
+for n in (5, 10, 20, 50, 200):
+    print(f"{n:7}{share_found(change, n):18.2f}{share_found(close, n):23.2f}")
 
 # %% [markdown]
-# Five prompts can *never* show anything: even 5 of 5 is p = 0.06. A gain as large as ours shows
-# with twenty. The difference between two close policies shows in few subsets, if in any. And a
-# test that sees nothing is no proof that there is nothing: it may need a thousand prompts
-# (exercise 3).
+# Five prompts can never show a change, because even five of five has p = 0.06. Twenty prompts nearly always show a gain as
+# large as this one. All 200 do not separate the two seeds. That does not prove them equal, because a small difference may
+# need a thousand prompts (exercise 2).
 #
-# What does pairing buy? Our policies are mostly right, so they share few errors. Take two others,
-# made up: 160 of 200 prompts are right with both and 28 wrong with both, 10 got better and 2
-# worse. Once paired, once as if each had been asked 200 prompts of its own (Fisher's exact test,
-# and the textbook interval).
-
-# %% tags=["nbval-check-output"]
-from math import sqrt
-
-from scipy.stats import fisher_exact
-
-from grpo_utils import p_text, paired_change
-
-one = [1] * 160 + [0] * 28 + [0] * 10 + [1] * 2
-other = [1] * 160 + [0] * 28 + [1] * 10 + [0] * 2
-pair = paired_change(one, other)
-a, b = Rate(sum(one), 200), Rate(sum(other), 200)
-half = 1.96 * sqrt(sum(r.value * (1 - r.value) / r.n for r in (a, b)))
-change = b.value - a.value
-apart = fisher_exact([[a.hits, a.n - a.hits], [b.hits, b.n - b.hits]])
-print(f"paired:   {pair.estimate.signed()}, {p_text(pair.p_value)}")
-alone = f"{change:+.3f} ({change - half:+.3f} to {change + half:+.3f})"
-print(f"unpaired: {alone}, {p_text(apart.pvalue)}")
+# **Ask the same prompts before and after, then test those that changed.**
 
 # %% [markdown]
-# The same data, and the paired interval is narrower. The two agree on 188 prompts, because some
-# prompts are easy for both and some are hard for both, and pairing takes out what they share. It
-# is free: ask the same prompts.
-
-# %% [markdown]
-# ## 6. The A/A test: nothing against nothing
+# ## 6. Compare nothing with nothing
 #
-# Does the procedure cry wolf? Compare the base model **with itself**, sampled with another seed
-# (with the same one the texts would be the same). Whatever comes out is chance.
+# Does this procedure raise false alarms? Compare the base model with itself, sampled with another seed. Then do that a
+# thousand times. `evaluate_samples` generates 16 answers to each of 100 prompts, and each comparison uses two of them.
 
 # %%
-again = evaluate(base, tokenizer, test_rows, **judging | {"seed": SEED + 100})
+from grpo_utils import evaluate_samples
+
+again = evaluate(base, tokenizer, test_rows, **decoding | {"seed": SEED + 100})
 nothing = compare(before, again)
-print(nothing.better, "better,", nothing.worse, "worse")
-print(nothing.sentence)
+print(f"better: {nothing.better}\nworse: {nothing.worse}\n{nothing.sentence}")
 
-# %%
-print("A/A: no improvement shown:", not nothing.changed)
-
-# %% [markdown]
-# Dozens of prompts "got better" or "got worse", though nothing happened at all: that is what one
-# sample a prompt is worth. Now a thousand such comparisons: for every prompt draw two of its
-# sixteen samples, call one "before" and one "after".
-
-# %%
-right = numpy.array(samples_before.right)  # (prompts, samples)
-
-
-def nothing_happened() -> float:
-    """The p-value of a comparison in which nothing happened."""
-    order = rng.permuted(right, axis=1)
-    return mcnemar_p_value(order[:, 0], order[:, 1])
-
-
-p_values = [nothing_happened() for _ in range(1000)]
-alarms = numpy.less(p_values, 0.05).mean()
-print(f"false alarms: {alarms:.3f}")
-
-# %% tags=["nbval-check-output"]
-print("false alarms at most 1 in 15:", alarms < 1 / 15)
+sampling = dict(samples=16, max_new_tokens=32, seed=SEED)
+some_rows = test_rows.select(range(100))
+samples_before = evaluate_samples(base, tokenizer, some_rows, **sampling)
+correct = numpy.array(samples_before.right, int)  # 100 prompts, 16 samples
+rng, alarms = numpy.random.default_rng(SEED), 0
+for _ in range(1000):
+    old, new = rng.permuted(correct, axis=1)[:, :2].T
+    alarms += p_value(new - old) < 0.05
+print(f"false alarms: {alarms} of 1000")
 
 # %% [markdown]
-# At most 5 % is the promise, which an exact test keeps, mostly with room to spare. It also says: **of twenty
-# comparisons of nothing with nothing, one may look like a success.** If you tried twenty ideas and
-# report the one with p = 0.04, you report chance.
-
-# %% [markdown]
-# ## 7. Format or answers?
+# The model is the same, but 77 of 200 results changed, because each answer is one random sample. They changed in both
+# directions, so the test claims nothing. In 1000 such comparisons it raised 29 false alarms, and an exact test promises at
+# most 50.
 #
-# Strict accuracy is a product: the share in form, times the share of those that is right. A gain can
-# come from either, and a form is far easier to learn than arithmetic. First the two factors:
-
-# %%
-print("in form, before:          ", before.format)
-print("in form, after:           ", after.format)
-print("right, if in form, before:", before.accuracy_given_format)
-print("right, if in form, after: ", after.accuracy_given_format)
+# **Count your comparisons: one in twenty may succeed by chance.**
 
 # %% [markdown]
-# Mind the small n of the third line: only what was in form counts, and its interval is wide. The
-# gain is split by Kitagawa's formula (1955): each factor's change, times the mean of the other. The
-# parts add up exactly.
-
-# %%
-form_part, answer_part = comparison.format_part, comparison.answer_part
-print("gain:      ", comparison.difference.signed())
-print("by form:   ", form_part.signed() if form_part else "cannot be told")
-print("by answers:", answer_part.signed() if answer_part else "cannot be told")
-
-# %% [markdown]
-# Most of it is form, and part of it is arithmetic. (The part by answers compares the few answers that were in form
-# before with the many that are now, to other prompts.) Ask it the other way round: how often was the sum itself right,
-# in any form? Take the **last number** of each text, "15 + 27 is 42." included.
-
-
-# %%
-def last_number(text: str) -> str | None:
-    return (re.findall(r"\d+", text) or [None])[-1]
-
-
-def sum_is_right(result) -> numpy.ndarray:
-    golds = test_rows["answer"]
-    return numpy.array(
-        [last_number(t) == g for t, g in zip(result.sampled, golds)]
-    )
-
-
-sides = {"before": sum_is_right(before), "after": sum_is_right(after)}
-kinds = numpy.array(test_rows["kind"])
-for kind in ("no carry", "carry"):
-    for name, hits in sides.items():
-        of_kind = hits[kinds == kind]
-        print(f"{kind:9} {name:7}", Rate(int(of_kind.sum()), len(of_kind)))
-
-# %% tags=["nbval-check-output"]
-for kind in ("no carry", "carry"):
-    change = paired_change(*(hits[kinds == kind] for hits in sides.values()))
-    print(f"{kind:9} improvement of the sums shown:", change.verdict == "GAIN")
-
-# %%
-sums = paired_change(*sides.values())
-print("all sums:", sums)
-
-# %% [markdown]
-# The base could do the sums without a carry before we trained it. For these, "GRPO taught it arithmetic" would be
-# false; "GRPO taught it to answer in the asked form" is true. With a carry the sums themselves got better: the base
-# forgot the carry more often than not, and the policy mostly adds it. But the base was right *sometimes*, and only
-# because of that could those answers be rewarded. GRPO makes likely what the model could already do sometimes; it does
-# not teach what was never sampled. Section 9 shows the other case.
+# ## 7. Separate format from arithmetic
 #
-# On a larger model the same happens with `\boxed{}` or `####`: a jump in accuracy that is often mostly a model
-# learning where to put its answer. That is a gain if the form is what you need. Report both parts.
-
-# %% [markdown]
-# ## 8. pass@k: new ability, or a sharper one?
-#
-# **pass@k** is the chance that at least one of `k` samples is right. It asks what a policy *can* do
-# when it may try often. From 16 samples of which `c` are right it is estimated without bias by
-# counting choices (Chen et al. 2021): one minus the share of all choices of `k` that hold no
-# right one.
-
-# %% tags=["nbval-check-output"]
-from grpo_utils import pass_at_k
-
-for k in (1, 4, 16):
-    print(f"3 of 16 right: pass@{k} = {pass_at_k(16, 3, k):.3f}")
+# Strict accuracy needs the format and the correct sum. `compare` (section 5) splits the gain of 0.74 with Kitagawa's
+# formula (1955): 0.62 came from the format and 0.12 from correct answers. But the second part compares 62 formatted answers
+# before with 200 after. So evaluate the arithmetic alone. Is the *last number* of an answer the sum, in any format?
+# `paired_change` runs the paired test and the bootstrap on any score.
 
 # %%
-from grpo_utils import pass_at_k_curve, show
+import re
 
+from grpo_utils import paired_change, show_changes
+
+
+def sum_is_correct(result) -> numpy.ndarray:
+    last = [(re.findall(r"\d+", text) or [""])[-1] for text in result.sampled]
+    return numpy.array([a == b for a, b in zip(last, test_rows["answer"])])
+
+
+old, new = sum_is_correct(before), sum_is_correct(after)
+gains = {"format": paired_change(before.formed, after.formed)}
+gains["sums"] = paired_change(old, new)
+for kind in ("no carry", "carry"):  # as in 15 + 22 and in 15 + 27
+    rows = numpy.array([other == kind for other in test_rows["kind"]])
+    gains[f"sums, {kind}"] = paired_change(old[rows], new[rows])
+    for name, side in (("before", old), ("after", new)):
+        counts = rate(int(side[rows].sum()), int(rows.sum()))
+        print(f"correct sums, {kind}, {name}: {counts}")
+show_changes(gains, "Gains in format and arithmetic")
+
+# %% [markdown]
+# Sums without a carry were nearly always correct before training, so GRPO taught only the format there. Sums with a carry
+# rose from 38% to 97%, which is a gain in arithmetic. The base model solved some of them, and GRPO reinforces what a model
+# sometimes samples.
+#
+# **Report the format and the answers separately.**
+
+# %% [markdown]
+# ## 8. Sample more than once
+#
+# *pass@k* is the probability that at least one of `k` samples is correct. A large `k` shows *ability*, what a policy can
+# solve with many attempts. A *majority vote* takes the most frequent formatted answer of 16 samples.
+
+# %%
+from grpo_utils import show_pass_at_k
+
+samples_after = evaluate_samples(policy, tokenizer, some_rows, **sampling)
 sides = {"before": samples_before, "after": samples_after}
-ks = (1, 2, 4, 8, 16)
-curves = {
-    name: {k: samples.pass_at_k(k) for k in ks}
-    for name, samples in sides.items()
-}
-ends = ", ".join(
-    f"{name} from {curve[1].value:.2f} at 1 to {curve[16].value:.2f} at 16"
-    for name, curve in curves.items()
-)
-show(pass_at_k_curve(curves), alt=f"pass@k on 100 prompts, {ends}.")
+show_pass_at_k(sides, (1, 2, 4, 8, 16))
+for name, result in (("before", before), ("after", after)):
+    print(f"majority of 16, {name}: {sides[name].majority()}")
+    print(f"greedy accuracy, {name}: {result.greedy_accuracy}")
+print("tagged greedy answers, before:", sum("<" in t for t in before.greedy))
 
 # %% [markdown]
-# At k = 1 the curves are far apart; at k = 16 they almost meet. (The bands are 95 % intervals. Where
-# every prompt is solved a band does not vanish: 100 of 100 is no proof of 100 %.) With sixteen tries the base
-# model already solves nearly everything in form: **what GRPO did is make likely what was possible.**
-# Whether it ever adds ability is debated: Yue et al. 2025 (arXiv 2504.13837) find base models
-# ahead at large k on mathematics and code. On our task the question cannot be settled, because
-# there is almost nothing left to gain at k = 16.
-
-# %% tags=["nbval-check-output"]
-once, often = (curves["before"][k].value for k in (1, 16))
-print("before, pass@16 more than twice pass@1:", often > 2 * once)
-print("before, pass@16 above 0.9:", often > 0.9)
-
-# %% [markdown]
-# pass@k needs someone who picks the right one. A **majority vote** over the samples needs nobody
-# (self-consistency, Wang et al. 2022). Texts out of form do not vote at first, then the last
-# number of every text does; ties are broken by lot.
-
-# %%
-print(f"{'':8}{'one sample':25}{'majority of 16':25}any form votes")
-for name, samples in sides.items():
-    votes = samples.majority(), samples.majority(read=last_number)
-    rates = [str(e) for e in (samples.pass_at_k(1), *votes)]
-    print(f"{name:8}" + "".join(f"{text:25}" for text in rates))
-any_form = [s.majority_of_each(read=last_number) for s in sides.values()]
-print("any form votes, change:", paired_change(*any_form))
-
-# %%
-for name, samples in sides.items():
-    numbers = [{last_number(t) for t in said} for said in samples.texts]
-    print(f"different last numbers among 16, {name:7}", end="")
-    print(f"{numpy.mean([len(n) for n in numbers]):.2f}")
-
-# %% [markdown]
-# The base model's votes are good as long as only texts in form vote. If every text votes they are
-# worse, because most of the other texts forget the carry and so have the same wrong sum: where an
-# error is the most likely answer, a vote confirms it. The trained policy has passed that vote with
-# one sample, at a sixteenth of the price: this is what was bought. Its own votes are better still.
+# pass@1 rose from 0.20 to 0.96, but pass@16 only from 0.94 to 1.00. The base model could solve almost every prompt, and
+# training made it reliable. Whether GRPO adds new ability is debated (Yue et al., arXiv 2504.13837).
 #
-# The line of the change says that the votes in any form improved. Mind how it knows: an interval
-# that leaves zero out is **not** enough. `paired_change` demands a test, too, the *sign test*: of
-# the prompts that changed, how many got worse? It is McNemar's test for scores. Four prompts of a
-# hundred, all worse, have an interval below zero and p = 0.125, as four tosses of a coin have:
-# nothing is shown.
+# A vote lifts the base model to 0.81. One sample of the trained policy is better, at a sixteenth of the cost. The greedy
+# answers of the base model all lack the tags, so their accuracy is 0 and the gain looks larger.
 #
-# Last, **greedy against sampled**. Both are honest, if you say which.
-
-# %%
-print("greedy, before:", before.greedy_accuracy)
-print("greedy, after: ", after.greedy_accuracy)
-print("sampled, after:", after.accuracy)
-print("base, greedy:  ", before.greedy[0])
+# **Report the decoding that your users will use.**
 
 # %% [markdown]
-# Greedy decoding hides the form that the base model writes in about three of ten samples, so
-# the gain looks even larger. Report the decoding that your users will have, and the other one
-# beside it.
-
-# %% [markdown]
-# ## 9. Other prompts, other tasks
+# ## 9. Look for losses elsewhere
 #
-# The held-out prompts are of the same kind as the training prompts. What of others? We ask: the same
-# sums without the system prompt, in other words, with three digits; and two other tasks that this
-# tiny model knows and was **not** trained on now: a name and an age as JSON, and a table of
-# thirty facts.
+# Training on one task can damage another. `other_tasks` returns the same sums without the system prompt and in other
+# words, sums of three digits, and two tasks that the tiny model learned earlier. Each question gets four answers, and its
+# score is the share of correct ones.
 
 # %%
-import random
-
-from grpo_utils import SYSTEM_PROMPT, chat_prompt, is_strictly_right
-
-pairs = [numbers_in(row) for row in some_rows]
-draw = random.Random(SEED)
-long = [[draw.randint(100, 999) for _ in "ab"] for _ in range(100)]
-ASKED = {
-    "no system prompt": (None, "What is {} + {}?", pairs),
-    "'Compute 1 + 2.'": (SYSTEM_PROMPT, "Compute {} + {}.", pairs),
-    "'the sum of'": (SYSTEM_PROMPT, "What is the sum of {} and {}?", pairs),
-    "three digits": (SYSTEM_PROMPT, "What is {} + {}?", long),
-}
-tests = {}  # name: prompts, what is right, how that is judged
-for name, (system, words, values) in ASKED.items():
-    prompts = [chat_prompt(words.format(*v), system) for v in values]
-    golds = [str(sum(map(int, v))) for v in values]
-    tests[name] = prompts, golds, is_strictly_right
-
-# %% [markdown]
-# Every question once: the same one asked ten times would count as ten prompts and pretend to know
-# more than it does. (Facts have no held-out split; here we ask what is remembered.)
-
-# %%
-from importlib.resources import files
-
-from grpo_utils import read_table
+from grpo_utils import generate_samples, other_tasks
 
 
-def is_one_of(text: str, right: list) -> bool:
-    return text in right
-
-
-questions = read_table(files("grpo_utils.tiny") / "questions.jsonl")
-for task in ("json", "fact"):
-    rows = [row for row in questions if row["task"] == task]
-    prompts = [chat_prompt(row["question"], None) for row in rows]
-    tests[task] = prompts, [row["right"] for row in rows], is_one_of
-
-# %% [markdown]
-# Four samples of each prompt. A prompt's score is the share of them that is right, and the
-# bootstrap draws prompts, not samples.
-
-# %%
-from grpo_utils import generate_samples
-
-
-def scores(model, prompts, golds, is_right) -> list[float]:
+def scores(model, task) -> list[float]:
     how = dict(samples=4, max_new_tokens=40, seed=SEED)
-    texts = generate_samples(model, tokenizer, prompts, **how)
-    rights = [[is_right(t, g) for t in said] for said, g in zip(texts, golds)]
-    return [sum(row) / len(row) for row in rights]
+    texts = generate_samples(model, tokenizer, task.prompts, **how)
+    return task.scores(texts)
 
 
-# %%
-changes = {}
-print(f"{'':18}{'n':>4}{'before':>8}{'after':>8}   change (95 % interval), p")
-for name, test in tests.items():
-    old, new = scores(base, *test), scores(policy, *test)
-    changes[name] = change = paired_change(old, new)
-    means = f"{numpy.mean(old):8.3f}{numpy.mean(new):8.3f}"
-    told = f"{change.estimate.signed()}, {p_text(change.p_value)}"
-    print(f"{name:18}{len(old):4}{means}   {told}")
-
-# %%
-from grpo_utils import change_chart
-
-intervals = {name: change.estimate for name, change in changes.items()}
-told = "; ".join(f"{name} {e.signed()}" for name, e in intervals.items())
-show(
-    change_chart(intervals, "Changes elsewhere"),
-    alt=f"Changes with their intervals: {told}.",
-)
+elsewhere = {}
+for name, task in other_tasks(some_rows, SEED).items():
+    old, new = scores(base, task), scores(policy, task)
+    elsewhere[name] = found = paired_change(old, new)
+    print(f"{name:17}{numpy.mean(old):.2f} to {numpy.mean(new):.2f}  {found}")
+show_changes(elsewhere, "Changes on other questions")
 
 # %% [markdown]
-# Where the interval leaves zero out there is a square, elsewhere a circle. The words are stricter:
-# they ask the sign test, too.
-
-# %%
-for name, change in changes.items():
-    counts = f"{change.better} better, {change.worse} worse"
-    print(f"{name:18}{change.verdict:18}{counts}")
-
-# %%
-from grpo_utils import generate
-
-questions = tests["three digits"][0][:3]
-said = generate(policy, tokenizer, questions, max_new_tokens=32, seed=SEED)
-for question, text in zip(questions, said):
-    print(question[-1]["content"], text)
+# - **Other words**: the gain carries over in part. "What is the sum of" rose from 0.03 to 0.20 only.
+# - **Three digits**: no answer was correct before, so GRPO had nothing to reinforce.
+# - **Facts** got worse, from 0.59 to 0.43.
+# - **JSON** improved with p = 0.048. These are six tests. If nothing had changed, up to one such table in four would still
+#   show something (`1-0.95**6`), so ask more questions before you believe it.
+#
+# **Evaluate what you did not train, because losses are there.**
 
 # %% [markdown]
-# - *No system prompt*: compare the rates with those of section 2. Where they are near those with the
-#   system prompt before **and** after (with qwen they are), neither the base nor
-#   the policy hangs on it: the training did not make it needless, it was so before.
-# - *Other words*: how far the gain carries differs between the two families, and so does what the
-#   base could do with such words in the first place.
-# - *Three digits*: next to nothing before, next to nothing after. What never succeeds in a group
-#   earns no reward, so GRPO cannot make it likely. Above you see what it says instead: the form has spread, the skill has not.
-# - *JSON and facts*: a GAIN may appear, too; one run does not say why. Look for a LOSS. A training on one task may damage another, and only who asks
-#   finds out. "No change shown" with thirty facts is weak comfort: the interval says how weak. A
-#   square in the figure beside "no change shown" is a suspicion, for which more questions are due.
+# ## 10. Train several seeds and report them all
 #
-# And count your looks. These are six tests; if nothing had changed anywhere, about one in four such
-# tables would still cry wolf somewhere (1 - 0.95^6, at most). A GAIN or LOSS whose p is near 0.05
-# is a reason to ask more questions, not yet a result.
-
-# %% [markdown]
-# ## 10. Several seeds, and how not to choose
-#
-# All so far is about **one policy**. Would the training help with another seed? That is another
-# question, with another n: the number of trainings.
-#
-# Each training needs a *before* of its own. One sampled before for all has been lucky or unlucky
-# for all of them alike, and an interval that looks at how the seeds differ does not see it: where
-# nothing happened, three such seeds would "show" a change in 16 of 100 cases, and ten in half of
-# them. So the base is sampled anew for each training, and `compare_seeds` refuses anything else.
+# So far you evaluated *one* policy. Would training help with another seed? Now `n` is the number of runs. Each run needs
+# its own sampled "before", because a lucky one would flatter all runs. `compare_seeds` refuses a shared one. The figure
+# compares the trained policies with each other, and the base model with itself.
 
 # %%
 from grpo_utils import compare_seeds
 
-by_training = [comparison]
+comparisons = [comparison]
 for seed, other in zip(seeds[1:], policies[1:]):
-    own = judging | {"seed": seed}
-    results = [evaluate(m, tokenizer, test_rows, **own) for m in (base, other)]
-    by_training.append(compare(*results))
-by_seed = compare_seeds(by_training)
+    how = decoding | dict(seed=seed)
+    pair = [evaluate(m, tokenizer, test_rows, **how) for m in (base, other)]
+    comparisons.append(compare(*pair))
+by_seed = compare_seeds(comparisons)
 print(by_seed)
-
-# %% tags=["nbval-check-output"]
-print("several seeds: improvement shown:", by_seed.improved)
-
-# %% [markdown]
-# With three seeds the t interval is 4.3 standard errors to either side; it is wide, and it stays
-# away from zero. Now compare the policies of section 2 with each other. Nothing differs but the
-# training seed:
-
-# %%
+pairs = {"base, sampled twice": paired_change(before.right, again.right)}
 for i, j in ((0, 1), (0, 2), (1, 2)):
-    pair = compare(afters[i], afters[j])
-    name = f"seed {seeds[j]} against seed {seeds[i]}"
-    print(f"{name}: {pair.difference.signed()}, {p_text(pair.p_value)}")
+    name = f"seed {seeds[i]} to seed {seeds[j]}"
+    pairs[name] = paired_change(afters[i].right, afters[j].right)
+show_changes(pairs, "Changes without a new idea")
 
 # %% [markdown]
-# That is the size of differences that *no idea at all* makes. A new learning rate that gains as
-# much in one run has shown nothing yet, not even with p below 0.05: the paired test says whether
-# these two **policies** differ, and they may well. It does not say that your idea made the
-# difference and not the seed.
+# The interval over three seeds (Student's t) is wide, but excludes zero. The figure shows changes without any new idea, so
+# a setting that gains 0.01 in one run has shown nothing.
 #
-# Nor is the best of several runs, or of several checkpoints, as good as it looks. To see why, take
-# sixteen "checkpoints" that are all the same base model, each measured with one sample on the
-# same 100 prompts, and choose the best:
+# The best of several checkpoints also looks better than it is. Pretend that the 16 samples of the base model are 16
+# checkpoints.
 
 # %%
-columns = right.mean(axis=0)  # one accuracy for each "checkpoint"
-best = int(columns.argmax())
-print(f"mean of the sixteen:     {columns.mean():.3f}")
-print(f"the best, as it looked:  {columns[best]:.3f}")
-others = numpy.delete(columns, best).mean()
-print(f"the best, measured anew: {others:.3f} (it is the same model)")
-
-# %% tags=["nbval-check-output"]
-print("the chosen one looked better than it is:", columns[best] > others)
+accuracies = correct.mean(axis=0)  # one for each "checkpoint"
+print(f"average: {accuracies.mean():.3f}")
+print(f"the best: {accuracies.max():.3f}")
 
 # %% [markdown]
-# Choosing by a number makes the number too good. So choose (a checkpoint, a learning rate, a seed)
-# on one set of prompts, the *validation* rows, and report on others, the *test* rows, which are
-# used once (both are held out). We did not choose: the seeds were fixed before, and all three are reported.
-
-# %% [markdown]
-# ## 11. Write it down
+# All 16 are the same model, so the 0.26 is luck. Choose a checkpoint on one set of held-out rows (*validation* rows). Then
+# evaluate it once on another (*test* rows).
 #
-# The checklist for after a training, answered by this run. An item that stays open is no shame;
-# leaving it out of the report is.
+# **Fix the seeds in advance and report all of them.**
+
+# %% [markdown]
+# ## 11. Write the report
+#
+# Let a program write it, so that every number is current.
 
 # %%
-verdicts = [change.verdict for change in changes.values()]
-CHECKLIST = {
-    "no held-out question was trained on": not leaked,
-    "every held-out question counts once": len(asked) == before.n,
-    "same prompts before and after": before.asked == after.asked,
-    "nothing against nothing shows nothing": not nothing.changed,
-    "the gain passes interval and paired test": comparison.improved,
-    "form and answers can be told apart": answer_part is not None,
-    "the sums themselves got better": sums.verdict == "GAIN",
-    "no loss shown elsewhere": "LOSS" not in verdicts,
-    "at least three seeds": len(by_seed.differences) >= 3,
-    "a gain over the seeds, all counted": by_seed.improved,
-    "reported: the first policy, not the best": after is afters[0],
-}
-for item, done in CHECKLIST.items():
-    print("[x]" if done else "[ ]", item)
+worse = [name for name, c in elsewhere.items() if c.verdict == "got worse"]
+print(f"{run.model}, GRPO, {run.steps} steps, {before.n} held-out prompts")
+print("Before:", before.accuracy)
+print("After:", after.accuracy)
+print(comparison.sentence)
+print("Format:", gains["format"])
+print("Sums in any format:", gains["sums"])
+print("Got worse elsewhere:", ", ".join(worse) or "nothing shown")
+print(f"All {len(seeds)} seeds: {by_seed.sentence}")
 
 # %% [markdown]
-# (That you read samples, only you can tick.) And the paragraph, from the numbers. No number in it is
-# typed by hand, so none is forgotten when you run it again.
-
-
-# %%
-def names(verdict: str) -> str:
-    found = [n for n, c in changes.items() if c.verdict == verdict]
-    return ", ".join(found) or "none"
-
-
-won, lost, unclear = map(names, ("GAIN", "LOSS", "no change shown"))
-split = "cannot be told"
-if form_part and answer_part:
-    split = f"form {form_part.signed()}, answers {answer_part.signed()}"
-
-# %%
-REPORT = f"""
-{profile.models[FAMILY]}, GRPO, {steps} steps, {before.n} held-out additions,
-one sample each at temperature 1, 95 % intervals.
-Strict accuracy before: {before.accuracy};
-after: {after.accuracy}.
-{comparison.sentence}
-Of the gain, {split}.
-The last number alone, whatever the form: {sums}.
-Greedy: {before.greedy_accuracy}, before;
-{after.greedy_accuracy}, after.
-pass@16 before: {curves["before"][16]}; after: {curves["after"][16]}.
-Elsewhere, gains: {won}; losses: {lost};
-no change shown: {unclear}.
-Over {len(seeds)} seeds: {by_seed.sentence}
-"""
-print(REPORT.strip())
+# **A good report also says what got worse and what was not shown.**
 
 # %% [markdown]
-# This says less than "accuracy up from a quarter to nine tenths!", and it is worth more: the
-# reader knows what was measured, how surely, and where a loss was looked for.
+# ## 12. Cheat sheet
+#
+# | symptom | check | fix |
+# |---|---|---|
+# | one better answer | how many prompts were asked? | evaluate 200, the same before and after |
+# | p just below 0.05 | how many comparisons were made? | evaluate new prompts |
+# | sudden gain | did the answers improve in any format? | report format and answers separately |
+# | gain on the trained task | what happened to other tasks? | report losses |
+# | small gain from a new setting | how much do seeds differ? | train three seeds of each |
+# | one very good checkpoint | which rows was it chosen on? | evaluate it on test rows |
+#
+# **If interval and paired test do not both show a change, write "no improvement shown".**
 
 # %% [markdown]
-# ## 12. Exercises
+# ## 13. Exercises
 #
-# ### Exercise 1: pass@k by hand
+# **Exercise 1.** Which claims are shown? Return their letters as a list.
 #
-# Write `my_pass_at_k(samples, right, k)` with `math.comb`: one minus the number of ways to choose
-# `k` wrong samples, divided by the number of ways to choose any `k`. What is pass@2 if 1 of 4 is
-# right? (Count the six pairs.)
-
-
-# %%
-def my_pass_at_k(samples: int, right: int, k: int) -> float | None:
-    """Your answer: a number from 0 to 1."""
-    return None
-
-
-# %% tags=["nbval-check-output"]
-from grpo_utils import check_exercise
-
-CASES = [((4, 1, 2), 0.5), ((16, 3, 4), 0.607), ((10, 0, 5), 0.0)]
-CASES += [((10, 8, 5), 1.0)]
-print(check_exercise("Exercise 1", my_pass_at_k, CASES))
-
-# %% [markdown]
-# <details><summary>Solution</summary>
-#
-# The next cell holds it. `math.comb(2, 5)` is 0: of two wrong samples five cannot be chosen, so
-# one of five is always right.
-# </details>
-
-# %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-from math import comb
-
-
-def pass_at_k_solution(samples: int, right: int, k: int) -> float:
-    return 1 - comb(samples - right, k) / comb(samples, k)
-
-
-print(check_exercise("Exercise 1, solution", pass_at_k_solution, CASES))
-
-# %% [markdown]
-# ### Exercise 2: which claims hold?
-#
-# Four reports. Which of the claims are shown by what is reported? Give the letters as a list.
-#
-# - **A**: "120 of 200 prompts right before, 126 of 200 others after: accuracy rose."
-# - **B**: "The same 500 prompts: 62 got better, 30 got worse: accuracy rose."
-# - **C**: "Before, 40 of 200 were in form and 36 of these right; after, 200 were in form and 180
-#   right: the model became better at the task itself, not only at its form."
-# - **D**: "Three seeds, fixed beforehand, each with a before of its own: +0.05, +0.04, +0.06: the
-#   training helps on these prompts."
+# - **A**: "Before: 120 of 200 prompts correct. After: 126 of 200 others. Accuracy rose."
+# - **B**: "The same 500 prompts: 62 got better, 30 got worse. Accuracy rose."
+# - **C**: "Before: 40 of 200 formatted, 36 of them correct. After: 200 formatted, 180 correct. Arithmetic improved."
+# - **D**: "Three seeds, each with its own before, gained 0.05, 0.04 and 0.06. Training helps on these prompts."
 
 
 # %%
 def claims_that_hold() -> list[str]:
     """Your answer: for example ["A", "C"]."""
-    return []
 
 
 # %% tags=["nbval-check-output"]
-def judged(claims: list[str]) -> list[bool]:
-    """For A, B, C and D: is it judged rightly?"""
-    return [(c in claims) == (c in "BD") for c in "ABCD"] if claims else []
+from grpo_utils import check_exercise
+
+CLAIMS = [((claims_that_hold,), "none")]
+HINTS = [("A", "A: do the intervals overlap?"), ("D", "D: its t interval?")]
+HINTS += [("B", "B: binomtest(62, 92)?"), ("C", "C: 36 of 40, 180 of 200?")]
 
 
-HOLD = [((), [True] * 4)]
-print(check_exercise("Exercise 2", lambda: judged(claims_that_hold()), HOLD))
-
-# %% [markdown]
-# <details><summary>Solution</summary>
-#
-# The next cell computes each. A: Fisher's test gives p = 0.6. B: McNemar gives p = 0.001. C: 36
-# of 40 and 180 of 200 are both 0.9, so all of the gain is form. D: the t interval stays above
-# zero.
-# </details>
+def first_mistake(answer) -> str | None:
+    given = {letter.strip().upper() for letter in answer() or ""}
+    return min(given ^ {"B", "D"}, default="none") if given else None
 
 
-# %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-from grpo_utils import split_gain, t_interval
-
-
-def claims_solution() -> list[str]:
-    pairs = [False] * 62 + [True] * 30, [True] * 62 + [False] * 30
-    shown = {
-        "A": fisher_exact([[120, 80], [126, 74]]).pvalue < 0.05,
-        "B": mcnemar_p_value(*pairs) < 0.05,
-        "C": split_gain(40 / 200, 36 / 40, 200 / 200, 180 / 200)[1] > 0,
-        "D": t_interval([0.05, 0.04, 0.06]).low > 0,
-    }
-    return [letter for letter, holds in shown.items() if holds]
-
-
-name = "Exercise 2, solution"
-print(check_exercise(name, lambda: judged(claims_solution()), HOLD))
+print(check_exercise("Exercise 1", first_mistake, CLAIMS, HINTS))
 
 # %% [markdown]
-# ### Exercise 3: how many prompts?
+# **Exercise 2.** To find a difference between the rates `a` and `b` in four of five experiments (unpaired), each side needs
+# about `7.85*(a*(1-a)+b*(1-b))/(a-b)**2` prompts. Write it, rounded up.
 #
-# To tell the rates `a` and `b` apart in four of five experiments (at p < 0.05, unpaired), each side
-# needs about `7.85 * (a * (1 - a) + b * (1 - b)) / (a - b) ** 2` prompts. (7.85 is the
-# square of 1.96 + 0.84, the normal quantiles of 97.5 % and 80 %.) Write
-# `prompts_needed(a, b)`, rounded up. How many for 0.80 against 0.85? Did you ever see an evaluation
-# that large?
+# **Try both before you unfold the solutions.** [Lesson 07](07_export.ipynb) saves and publishes the model.
 
 
 # %%
 def prompts_needed(a: float, b: float) -> int | None:
     """Your answer: a whole number."""
-    return None
 
 
 # %% tags=["nbval-check-output"]
 NEEDED = [((0.80, 0.85), 903), ((0.5, 0.6), 385), ((0.85, 0.80), 903)]
-print(check_exercise("Exercise 3", prompts_needed, NEEDED))
+HINTS = [(902, "Which way does int() round?")]
+print(check_exercise("Exercise 2", prompts_needed, NEEDED, HINTS))
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# The next cell holds it: 903 prompts a side. A paired test needs fewer, the more both sides agree.
+# Exercise 1: the intervals of A overlap. B has p = 0.001. In C, 36 of 40 and 180 of 200 are both 90%, so all of the gain is
+# format. The t interval of D is 0.025 to 0.075.
+# </details>
+
+
+# %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
+def claims_solution() -> list[str]:
+    print(rate(120, 200), rate(126, 200), binomtest(62, 92).pvalue, sep="\n")
+    return ["B", "D"]
+
+
+CLAIMS = [((claims_solution,), "none")]
+print(check_exercise("Exercise 1, solution", first_mistake, CLAIMS))
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# Exercise 2: 0.80 and 0.85 need 903 prompts on each side. A paired test needs fewer.
 # </details>
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
@@ -946,20 +532,4 @@ def needed_solution(a: float, b: float) -> int:
     return ceil(7.85 * (a * (1 - a) + b * (1 - b)) / (a - b) ** 2)
 
 
-print(check_exercise("Exercise 3, solution", needed_solution, NEEDED))
-
-# %% [markdown]
-# ## What to take along
-#
-# - Fix prompts, decoding and seeds **before** the training; report all of them.
-# - An interval beside every rate. Four times the prompts halve it.
-# - The same prompts before and after, and a paired test. No difference shown is not "the same".
-# - Tell form from answers, and pass@1 from pass@k.
-# - Ask elsewhere, too: that is where the losses are.
-# - One policy is not a training: several seeds, and no choosing on the test prompts.
-#
-# To read: Chen et al. 2021 (arXiv 2107.03374) on pass@k; Wang et al. 2022 (arXiv 2203.11171) on
-# majority votes; Yue et al. 2025 (arXiv 2504.13837) on what reinforcement learning adds;
-# Henderson et al. 2017, *Deep reinforcement learning that matters* (arXiv 1709.06560), on seeds.
-#
-# Next: [lesson 07](07_export.ipynb): take the model home.
+print(check_exercise("Exercise 2, solution", needed_solution, NEEDED))
