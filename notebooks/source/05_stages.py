@@ -4,7 +4,7 @@
 # {{badges}}
 #
 # **You will be able to** train in *stages*, which are training runs that share one adapter, find out whether they helped,
-# and *resume* a killed run, which means to continue it as if nothing had happened.
+# and *resume* a killed run exactly.
 #
 # | | CPU | T4 |
 # |---|---|---|
@@ -476,7 +476,7 @@ print(check_exercise("Exercise 1", verdict, INTERVALS, HINTS))
 # of completions serves `every` steps. From which step can a run resume exactly? Return 0 if there is no such step.
 #
 # **Try both before you unfold the solutions below.** [Lesson 06](06_evaluation.ipynb) explains the tests of section 4.
-# *Curriculum learning* (Bengio et al. 2009, ICML) is the classic paper on easy rows first.
+# *Curriculum learning* (Bengio et al. 2009, ICML) is the classic paper on curricula.
 
 
 # %%
