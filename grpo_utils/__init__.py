@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .lazy import lazy_imports
 
 if TYPE_CHECKING:  # each name is imported when it is first used
-    from .arguments import check_batch, training_arguments
+    from .arguments import training_arguments
     from .data.files import read_table
     from .data.filters import drop_long_prompts, drop_tied
     from .data.prompts import chat_prompt
@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .evaluation.comparing import compare, compare_seeds
     from .evaluation.elsewhere import other_tasks
     from .evaluation.judging import evaluate, evaluate_samples, generate_samples, pass_rates
-    from .evaluation.statistics import mean_interval, paired_change
+    from .evaluation.statistics import Rate, mean_interval, paired_change, paired_interval, pass_at_k, t_interval
     from .exercises import check_exercise
     from .export.adapters import save_adapter
     from .export.cards import write_card
@@ -43,12 +43,12 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         show_learning,
         show_pass_at_k,
         show_reward_and_truth,
+        show_run_curves,
         weight_curve,
     )
     from .profiles import FAMILIES, PROFILES, check_choice, check_count, find_profile, prepare_machine
     from .progress import show_progress
     from .rewards import (
-        AdaptiveReward,
         adaptive_weights,
         completion_text,
         correctness_reward,
@@ -63,7 +63,6 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .run.folder import checkpoint_problem, newest_checkpoint
     from .run.measuring import generate
     from .runs import start_run
-    from .stages import Stage, check_stages, run_stages
 
 __version__ = "0.1.0"
 __getattr__, __dir__, __all__ = lazy_imports(__name__, __file__)

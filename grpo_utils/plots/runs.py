@@ -106,6 +106,16 @@ def run_curves(runs: dict[str, Sequence[dict]], keys: Sequence[str]) -> "Figure"
     return figure
 
 
+def show_run_curves(runs: dict[str, Sequence[dict]], keys: Sequence[str], mark: float | None = None) -> None:
+    """Display `run_curves`, with first and last values as alt text and a dashed line at the step ``mark``."""
+    figure = run_curves(runs, keys)
+    for axes in figure.axes if mark else []:
+        axes.axvline(mark, color="gray", linestyle="--")
+    curves = {(key, name): logged(history, key) for key in keys for name, history in runs.items()}
+    ends = [f"{key}, {name}: {values[0]:.2f} to {values[-1]:.2f}" for (key, name), values in curves.items()]
+    show(figure, f"Curves over the steps. {'; '.join(ends)}.")
+
+
 def show_reward_and_accuracy(means: Sequence[float], evaluated: Mapping[int, "Evaluation"]) -> None:
     """Display the mean reward of every step next to held-out strict accuracy; ``evaluated`` has the step of each."""
     figure, (left, right) = new_figure(7, 2.8, columns=2)
