@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .evaluation.comparing import compare, compare_seeds
     from .evaluation.elsewhere import other_tasks
     from .evaluation.judging import evaluate, evaluate_samples, generate_samples, pass_rates
-    from .evaluation.statistics import Rate, mean_interval, paired_change, paired_interval, pass_at_k, t_interval
+    from .evaluation.statistics import paired_change
     from .exercises import check_exercise
     from .export.adapters import save_adapter
     from .export.cards import write_card
@@ -36,7 +36,6 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         diagram,
         logged,
         reward_curve,
-        run_curves,
         show,
         show_changes,
         show_differences,
@@ -44,25 +43,20 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         show_pass_at_k,
         show_reward_and_truth,
         show_run_curves,
-        weight_curve,
     )
-    from .profiles import FAMILIES, PROFILES, check_choice, check_count, find_profile, prepare_machine
+    from .profiles import PROFILES
     from .progress import show_progress
     from .rewards import (
-        adaptive_weights,
         completion_text,
         correctness_reward,
         extract_answer,
-        group_advantages,
         incremental_format_reward,
         is_strictly_right,
         math_rewards,
         same_answer,
-        weighted_sum,
     )
     from .run.folder import checkpoint_problem, newest_checkpoint
     from .run.measuring import generate
-    from .runs import start_run
 
 __version__ = "0.1.0"
 __getattr__, __dir__, __all__ = lazy_imports(__name__, __file__)

@@ -29,9 +29,8 @@ from grpo_check.preflight.estimate import (
     estimate_minutes,
 )
 from grpo_check.preflight.sizes import model_sizes
-from grpo_utils import prepare_machine
 from grpo_utils.install import installed_version
-from grpo_utils.profiles import BACKENDS, CPU, PROFILES
+from grpo_utils.profiles import BACKENDS, CPU, PROFILES, prepare_machine
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "preflight.md"

@@ -18,7 +18,7 @@ def new_trainer(folder, rows=200, policy_seed=0, load_in_4bit=False, **changes):
     """A trainer of a run of two steps, saved at each, of which the newest is kept."""
     from trl import GRPOConfig, GRPOTrainer
 
-    from grpo_utils import keep_trainable_fp32
+    from grpo_utils.run.policy import keep_trainable_fp32
 
     how = dict(profile=CPU, backend="transformers", load_in_4bit=load_in_4bit, seed=policy_seed)
     policy, tokenizer = load_policy("tiny-qwen3", **how)

@@ -13,5 +13,4 @@ from .runs import (
     show_reward_and_truth,
     show_run_curves,
     show_runs,
-    weight_curve,
 )

@@ -148,12 +148,3 @@ def show_runs(runs: dict[str, Sequence[dict]], keys: Sequence[str]) -> None:
         ends = [f"{name} {values[0]:.2f} to {values[-1]:.2f}" for name, values in curves.items() if values]
         panels.append(f"{key}: {', '.join(ends)}")
     show(run_curves(cut, keys), f"Curves over {steps} steps. {'; '.join(panels)}.")
-
-
-def weight_curve(weights: Sequence[Sequence[float]], reward_names: Sequence[str]) -> "Figure":
-    """The weight of every reward at every step; ``weights`` holds one list per step."""
-    figure, axes = new_figure(7, 3)
-    step_lines(axes, dict(zip(reward_names, zip(*weights, strict=True), strict=False)))
-    axes.set(xlabel="step", ylabel="weight", ylim=(0, None), title="Adaptive weights")
-    axes.legend(fontsize="small")
-    return figure
