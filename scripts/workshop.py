@@ -2,9 +2,10 @@
 
     python scripts/workshop.py
 
-A solution is a code cell with the tag `solution` and the folded text right before it. A stub, its check and
-everything else stay. The line with the badges goes: they open the lesson with its solutions. The documents that
-the lessons link to are copied beside them, so the folder can be handed out as it is.
+A solution is a code cell with the tag `solution`. The folded text before it goes as well; one text may belong to
+several solutions in a row. A stub, its check and everything else stay. The line with the badges goes: they open the
+lesson with its solutions. The documents that the lessons link to are copied next to them, so the folder can be handed
+out as it is.
 
 Nothing is overwritten: a file that is not what this script would write, because a learner worked in it, is
 renamed with the time of its last change.
@@ -21,7 +22,7 @@ from address import OPENING, ROOT, relative_links
 from nbconvert.preprocessors import ClearOutputPreprocessor, TagRemovePreprocessor
 
 TARGET = ROOT / "outputs" / "workshop"
-FOLDED = "<details><summary>Solution</summary>"
+FOLDED = re.compile("<details><summary>Solutions?</summary>")
 #: For the instructor, not for the room.
 NOT_HANDED_OUT = {"instructor-guide.md"}
 
@@ -40,13 +41,14 @@ def student_copy(book: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def tag_solution_texts(book: nbformat.NotebookNode) -> None:
-    """Give the folded text before each solution the solution's tag, so that both go together."""
+    """Give the folded text before the first of some solutions in a row their tag, so that all go together."""
     for before, cell in zip(book.cells, book.cells[1:], strict=False):
-        if "solution" in cell.metadata.get("tags", []):
+        if "solution" in cell.metadata.get("tags", []) and "solution" not in before.metadata.get("tags", []):
             if not is_folded_solution(before):
                 sys.exit(
                     f"Error: the solution {cell.id} follows a cell that is not only its folded text, so text would stay"
-                    f" or too much would go: {before.source[:60]!r}. Its text needs a cell that starts with {FOLDED}"
+                    f" or too much would go: {before.source[:60]!r}. Its text needs a cell of its own:"
+                    f" <details><summary>Solution</summary> … </details>"
                 )
             before.metadata["tags"] = ["solution"]
 
@@ -54,8 +56,8 @@ def tag_solution_texts(book: nbformat.NotebookNode) -> None:
 def is_folded_solution(cell: nbformat.NotebookNode) -> bool:
     """Whether a cell is the folded text of a solution and nothing else."""
     text = cell.source.strip()
-    whole = text.startswith(FOLDED) and text.endswith("</details>") and text.count("<details>") == 1
-    return cell.cell_type == "markdown" and whole
+    whole = text.endswith("</details>") and text.count("<details>") == 1
+    return cell.cell_type == "markdown" and whole and bool(FOLDED.match(text))
 
 
 def put(path: Path, text: str) -> str:

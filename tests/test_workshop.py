@@ -49,7 +49,8 @@ def test_everything_else_is_kept_in_order(books):
     kept = [c for c in lesson.cells if c not in tagged(lesson, "solution") and "<details" not in c.source]
     assert [(c.id, c.cell_type) for c in kept] == [(c.id, c.cell_type) for c in copy.cells]
     assert [c.source for c in kept if c.cell_type == "code"] == [c.source for c in copy.cells if c.cell_type == "code"]
-    assert len(lesson.cells) - len(copy.cells) == 2 * len(tagged(lesson, "solution"))
+    texts = [cell for cell in lesson.cells if cell.source.startswith("<details><summary>Solution")]
+    assert len(lesson.cells) - len(copy.cells) == len(tagged(lesson, "solution")) + len(texts)
     assert len(tagged(copy, "parameters")) == 1 and copy.cells[0].source.startswith("# ")
 
 
@@ -109,6 +110,12 @@ def test_the_lesson_itself_is_not_changed():
     book = small(folded(), solution())
     workshop.student_copy(book)
     assert len(book.cells) == 2 and "tags" not in book.cells[0].metadata
+
+
+def test_one_folded_text_goes_with_all_solutions_that_follow_it():
+    both = nbformat.v4.new_markdown_cell("<details><summary>Solutions</summary>\n\nIt is 42.\n</details>")
+    kept = nbformat.v4.new_code_cell("x = 1")
+    assert workshop.student_copy(small(kept, both, solution(), solution())).cells == [kept]
 
 
 @pytest.mark.parametrize(
