@@ -2,11 +2,12 @@
 
     python scripts/build_site.py
 
-The pages hold no script, and load nothing but the style sheet beside them; figures are inside. Links between
-lessons and documents lead to the pages made of them. Solutions are folded.
+The pages hold no script, and load nothing but the style sheet and the diagrams of docs next to them; the figures of
+lessons are inside. Links between lessons and documents lead to the pages made of them. Solutions are folded.
 """
 
 import re
+import shutil
 import sys
 from html import escape
 from pathlib import Path
@@ -186,6 +187,7 @@ def main(target: Path = TARGET) -> None:
         if elsewhere := loaded_from_elsewhere(html):
             sys.exit(f"Error: {name} would load {', '.join(elsewhere)}: the page must open without a network.")
         (target / f"{name}.html").write_text(html, encoding="utf-8")
+    shutil.copytree(ROOT / "docs" / "figures", target / "figures", dirs_exist_ok=True)
     (target / "style.css").write_text(style(), encoding="utf-8")
     print(f"{len(pages)} pages: open {target / 'index.html'} in a browser.")
 

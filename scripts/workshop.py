@@ -12,6 +12,7 @@ renamed with the time of its last change.
 """
 
 import re
+import shutil
 import sys
 from copy import deepcopy
 from datetime import datetime
@@ -88,6 +89,7 @@ def main(target: Path = TARGET) -> None:
     for path in sorted((ROOT / "docs").glob("*.md")):
         if path.name not in NOT_HANDED_OUT:
             print(put(target / "docs" / path.name, path.read_text(encoding="utf-8").replace("(../notebooks/", "(../")))
+    shutil.copytree(ROOT / "docs" / "figures", target / "docs" / "figures", dirs_exist_ok=True)
     print(f"Student copies are in {target}.")
 
 

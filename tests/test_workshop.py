@@ -145,7 +145,7 @@ def test_the_folder_stands_alone(tmp_path, capsys):
     workshop.main(tmp_path)
     for path in [*tmp_path.glob("*.ipynb"), *tmp_path.glob("docs/*.md")]:
         text = path.read_text(encoding="utf-8")
-        for link in re.findall(r"\]\(([\w./-]+\.(?:md|ipynb))", text):
+        for link in re.findall(r"\]\(([\w./-]+\.(?:md|ipynb|svg))", text):
             assert (path.parent / link).exists(), f"{path.name} links to {link}"
     assert len(list(tmp_path.glob("*.ipynb"))) == len(LESSONS)
     assert not (tmp_path / "docs" / "instructor-guide.md").exists()
