@@ -2,8 +2,8 @@
 
     python scripts/build_site.py
 
-The pages have no scripts and load only the style sheet next to them; figures are embedded. Links between lessons and
-documents lead to their pages. Solutions are folded.
+The pages have no scripts. They load only the style sheet and the diagrams of docs next to them; the figures of lessons
+are embedded. Links between lessons and documents lead to their pages. Solutions are folded.
 """
 
 import re

@@ -2,14 +2,15 @@
 
     python scripts/workshop.py
 
-A solution is a code cell with the tag `solution` and the folded text right before it. The line with the badges
-is removed too, because they open the lesson with its solutions. Everything else is kept. The documents that the
-lessons link to are copied as well, so you can hand out the folder.
+A solution is a code cell with the tag `solution`. The folded text before it is removed, too; one text may belong to
+several solutions in a row. The line with the badges is removed, because they open the lesson with its solutions.
+Everything else is kept. The documents that the lessons link to are copied as well, so you can hand out the folder.
 
 Nothing is overwritten: a file that a learner has changed is renamed with the time of its last change.
 """
 
 import re
+import shutil
 import sys
 from copy import deepcopy
 from datetime import datetime
@@ -20,7 +21,7 @@ from address import OPENING, ROOT, relative_links
 from nbconvert.preprocessors import ClearOutputPreprocessor, TagRemovePreprocessor
 
 TARGET = ROOT / "outputs" / "workshop"
-FOLDED = "<details><summary>Solution</summary>"
+FOLDED = re.compile("<details><summary>Solutions?</summary>")
 #: Documents only for the instructor.
 NOT_HANDED_OUT = {"instructor-guide.md"}
 
@@ -39,13 +40,14 @@ def student_copy(book: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def tag_solution_texts(book: nbformat.NotebookNode) -> None:
-    """Give the folded text before each solution the solution's tag, so that both are removed."""
+    """Give the folded text before the first of several solutions in a row their tag, so that all are removed."""
     for before, cell in zip(book.cells, book.cells[1:], strict=False):
-        if "solution" in cell.metadata.get("tags", []):
+        if "solution" in cell.metadata.get("tags", []) and "solution" not in before.metadata.get("tags", []):
             if not is_folded_solution(before):
                 sys.exit(
                     f"Error: the cell before the solution {cell.id} is not only its folded text, so too little or too"
-                    f" much would be removed: {before.source[:60]!r}. Give it its own cell, which starts with {FOLDED}"
+                    f" much would be removed: {before.source[:60]!r}. Give it its own cell, which starts with"
+                    " <details><summary>Solution</summary>"
                 )
             before.metadata["tags"] = ["solution"]
 
@@ -53,8 +55,8 @@ def tag_solution_texts(book: nbformat.NotebookNode) -> None:
 def is_folded_solution(cell: nbformat.NotebookNode) -> bool:
     """Whether a cell is the folded text of a solution and nothing else."""
     text = cell.source.strip()
-    whole = text.startswith(FOLDED) and text.endswith("</details>") and text.count("<details>") == 1
-    return cell.cell_type == "markdown" and whole
+    whole = text.endswith("</details>") and text.count("<details>") == 1
+    return cell.cell_type == "markdown" and whole and bool(FOLDED.match(text))
 
 
 def put(path: Path, text: str) -> str:
@@ -85,6 +87,7 @@ def main(target: Path = TARGET) -> None:
     for path in sorted((ROOT / "docs").glob("*.md")):
         if path.name not in NOT_HANDED_OUT:
             print(put(target / "docs" / path.name, path.read_text(encoding="utf-8").replace("(../notebooks/", "(../")))
+    shutil.copytree(ROOT / "docs" / "figures", target / "docs" / "figures", dirs_exist_ok=True)
     print(f"Student copies are in {target}.")
 
 

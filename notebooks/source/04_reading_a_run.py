@@ -446,6 +446,8 @@ print(check_exercise("Exercise 1", is_truncated, LOGS, HINTS))
 # `dead_reward`, `no_gradient`, `all_truncated`, `mode_collapse`, `no_learning` (groups differ, but the reward does not
 # rise) or `length_hacking` (the reward pays for length, and correct answers vanish). The printed
 # numbers are final reward means.
+#
+# **Try both before you unfold the solutions.** Next is [lesson 05](05_stages.ipynb).
 
 
 # %%
@@ -499,10 +501,6 @@ CLUES += [
 print(check_exercise("Exercise 2", misnamed, [((), "none")], CLUES))
 
 # %% [markdown]
-# **Try both before you unfold the solutions.** Next is [lesson 05](05_stages.ipynb).
-#
-# ## 14. Solutions
-#
 # <details><summary>Solution</summary>
 #
 # Exercise 1: leave out the summary, then average the last five.
