@@ -137,7 +137,7 @@ BROKEN = {
     "a question": ("name = input('Which? ')\n", "EOFError: "),
     "no such name": ("def grade(completions): 0\ndef g(): 0", "There is no 'f' in "),
     "no function": ("f = [1.0]\n", "is a list, not a function."),
-    "an endless loop": ("while True: pass\n", "no end within 0.2 seconds."),
+    "an endless loop": ("while True: pass\n", "not finished after 0.2 seconds."),
     "an endless recursion": ("def f(): return f()\nf()\n", "RecursionError: maximum recursion depth exceeded"),
     "a broken neighbor": (
         "import broken_neighbor\n",

@@ -1,6 +1,6 @@
-"""One rule for each code: what in the log says so, in a sentence with the numbers, or "".
+"""One rule per code. Each returns the evidence in the log as a sentence with its numbers, or "".
 
-Steps are training steps; an entry may cover several (``logging_steps``).
+A step is a training step. One log entry may cover several (``logging_steps``).
 """
 
 import math
@@ -34,7 +34,7 @@ def nan(log: Log) -> str:
 
 def _not_a_number(log: Log) -> str:
     if log.checked("not_finite"):
-        return "a trained weight is not a number any more"
+        return "a trained weight is no longer finite"
     in_a_row = 0
     for entry in log.entries:
         for name in ("loss", "reward"):
@@ -43,14 +43,14 @@ def _not_a_number(log: Log) -> str:
         gradient, divergence = entry.get("grad_norm", 0.0), entry.get("kl", 0.0)
         in_a_row = in_a_row + 1 if not math.isfinite(gradient) or math.isnan(divergence) else 0
         if in_a_row == limits.NAN_IN_A_ROW:
-            return f"grad_norm is {gradient}, kl {divergence}, for {in_a_row} entries in a row"
+            return f"grad_norm is {gradient} and kl {divergence} for {in_a_row} entries in a row"
     return ""
 
 
 def stalled(log: Log) -> str:
     """The callback's watchdog saw a step that did not end for many times the median step."""
     seconds = log.checked("stalled")
-    return f"a step had not ended after {seconds[-1]:.0f} seconds" if seconds else ""
+    return f"a step had not finished after {seconds[-1]:.0f} seconds" if seconds else ""
 
 
 def kl_explosion(log: Log) -> str:
@@ -66,18 +66,18 @@ def kl_explosion(log: Log) -> str:
 def string_prompt(log: Log) -> str:
     """The callback saw that prompts are bare strings, although the tokenizer has a chat template."""
     seen = 1.0 in log.checked("string_prompts")
-    return f"the dataset's prompts are plain strings; reward {log.entries[-1]['reward']:.3g}" if seen else ""
+    return f"the prompts are plain strings; reward {log.entries[-1]['reward']:.3g}" if seen else ""
 
 
 def mode_collapse(log: Log) -> str:
     """The reward is lost and the policy changed beyond recognition; or its entropy is gone or has burst for nothing."""
     distinct = log.checked("distinct")[-1:]
     if distinct and distinct[0] <= limits.DISTINCT:
-        return f"completions to different prompts differ in {distinct[0]:.0%} of the cases"
+        return f"only {distinct[0]:.0%} of the completions to different prompts are distinct"
     entropies, rewards, lost = log.values("entropy"), log.values("reward"), _share_lost(log)
     if lost >= limits.REWARD_LOST and _changed_beyond_recognition(log):
         moved = f", entropy {entropies[0]:.3g} -> {last(entropies):.3g} nats per token" if entropies else ""
-        return f"{lost:.0%} of the reward once reached is lost, now {last(rewards):.3g}{moved}"
+        return f"{lost:.0%} of the best reward is lost; it is now {last(rewards):.3g}{moved}"
     if not entropies or sigmas(rewards) >= limits.RISEN:
         return ""
     before, now = entropies[0], last(entropies)
@@ -120,8 +120,8 @@ def no_eos(log: Log) -> str:
     longest, with_room = log.values("completions/max_terminated_length"), log.checked("ended_with_room")[-1:]
     if not longest or max(longest) > 0 or (with_room and with_room[0] >= limits.ENDED):
         return ""
-    said = f"none of the completions of {log.steps} steps has ended (completions/max_terminated_length 0)"
-    return said + (f"; with four times the room {with_room[0]:.0%}" if with_room else "")
+    said = f"no completion of {log.steps} steps ended by itself (completions/max_terminated_length is 0)"
+    return said + (f"; with four times the limit, {with_room[0]:.0%} end" if with_room else "")
 
 
 def all_truncated(log: Log) -> str:
@@ -133,9 +133,9 @@ def all_truncated(log: Log) -> str:
     if never and with_room and with_room[0] < limits.ENDED:
         return ""
     length = log.values("completions/max_length") or log.values("completions/mean_length")
-    said = f"{fmean(clipped):.0%} cut off" + (f" at {length[-1]:g} tokens" if length else "")
+    said = f"{fmean(clipped):.0%} of completions cut off" + (f" at {length[-1]:g} tokens" if length else "")
     said += "" if log.values("completions/clipped_ratio") else " (the mean length stays at its maximum)"
-    return said + (f"; with four times the room {with_room[0]:.0%} end" if never and with_room else "")
+    return said + (f"; with four times the limit, {with_room[0]:.0%} end" if never and with_room else "")
 
 
 def _is_recovering(log: Log) -> bool:
@@ -151,7 +151,7 @@ def may_recover(log: Log) -> bool:
 def dead_reward(log: Log) -> str:
     """A reward whose standard deviation is zero for some time, and not because all have learned to earn it."""
     said = ", ".join(f"{name} = {value:.3g}" for name, value in dead_rewards(log).items())
-    return f"{said} for every completion of the last {limits.FEWEST:g} steps and more" if said else ""
+    return f"{said} for every completion of the last {limits.FEWEST:g} steps or more" if said else ""
 
 
 def dead_rewards(log: Log) -> dict[str, float]:
@@ -240,7 +240,7 @@ def _is_solved(log: Log) -> bool:
 def saturated(log: Log) -> str:
     """Tied, since all are right."""
     seen = _groups_tie(log) and _is_solved(log)
-    return f"{last(log.tied):.0%} of the groups tied, reward {last(log.values('reward')):.3g}" if seen else ""
+    return f"{last(log.tied):.0%} of groups tied, reward {last(log.values('reward')):.3g}" if seen else ""
 
 
 def no_gradient(log: Log) -> str:
@@ -251,8 +251,8 @@ def no_gradient(log: Log) -> str:
     if not _is_tied(log) or saturated(log):
         return ""
     spread = log.values("reward_std")[-1:]
-    said = f"{last(log.tied):.0%} of the groups tied" if _groups_tie(log) else "grad_norm is 0"
-    return said + (f", while reward_std over the batch is {spread[0]:.3g}" if spread else "")
+    said = f"{last(log.tied):.0%} of groups tied" if _groups_tie(log) else "grad_norm is 0"
+    return said + (f"; reward_std over the batch is {spread[0]:.3g}" if spread else "")
 
 
 def length_hacking(log: Log) -> str:
@@ -311,7 +311,7 @@ def _length_moved(log: Log, far: Callable[[float], bool]) -> str:
 def _held(values: Sequence[float]) -> str:
     """What became of a reward, from first to last."""
     errors = sigmas(values)
-    change = "rose" if errors >= limits.RISEN else "fell" if errors <= -limits.RISEN else "held"
+    change = "rose" if errors >= limits.RISEN else "fell" if errors <= -limits.RISEN else "held steady"
     return f"{change} ({span(values)})"
 
 
@@ -335,7 +335,7 @@ def format_ignored(log: Log) -> str:
     """Format rewards that hardly anything earns and that do not rise, or held-out completions out of form."""
     held_out = log.checked("heldout_format")
     if len(held_out) > 1 and max(held_out[-2:]) <= limits.FORMED:
-        return f"{held_out[-1]:.0%} of the held-out completions in form"
+        return f"{held_out[-1]:.0%} of held-out completions correctly formatted"
     names = [name for name in log.of_kind("form") if log.spreads(name) and _ever_varied(log, name)]
     earned = {name: share_right(*log.scores(name)) for name in names}
     if log.steps < limits.TREND_STEPS or not names or max(earned.values()) > limits.FORMED:
@@ -343,7 +343,7 @@ def format_ignored(log: Log) -> str:
     name = max(earned, key=earned.get)
     if clearest_rise(log.means(name)) >= limits.RISEN:
         return ""
-    return f"{name} {span(log.means(name))}: about {earned[name]:.0%} of the completions earn it"
+    return f"{name} {span(log.means(name))}: about {earned[name]:.0%} of completions earn it"
 
 
 def no_learning(log: Log) -> str:
@@ -357,7 +357,7 @@ def no_learning(log: Log) -> str:
     errors = clearest_rise(rewards)
     if errors >= limits.LIKELY and may_still_learn(log):
         return ""
-    return f"reward {span(rewards)} in {log.steps} steps (the clearest rise: {errors:.1f} standard errors)"
+    return f"reward {span(rewards)} in {log.steps} steps (clearest rise: {errors:.1f} standard errors)"
 
 
 def may_still_learn(log: Log) -> bool:
@@ -382,7 +382,7 @@ def slow_steps(log: Log) -> str:
     grown = [median(some[-few:]) / median(some[:few]) for some in lengths if some and median(some[:few])]
     if slower < limits.SLOWER * max([1.0, *grown]):
         return ""
-    return f"{median(seconds[:few]):.3g} -> {median(seconds[-few:]):.3g} seconds a step"
+    return f"{median(seconds[:few]):.3g} -> {median(seconds[-few:]):.3g} seconds per step"
 
 
 #: Judged at every length of a log; the others from `limits.FEWEST` steps on.

@@ -117,8 +117,8 @@ def _check_model(run: Run, seen: _Seen) -> Run:
     try:
         read_config(run.model)
     except CourseError as error:
-        why = "nothing can be loaded; context length, sizes and memory were not checked either."
-        fix = "A hub id 'owner/name' that is in the cache or can be downloaded, or a folder with a config.json."
+        why = "training could not load it. Context length, sizes and memory were not checked either."
+        fix = "Pass a Hub id 'owner/name' that is cached or can be downloaded, or a folder with a config.json."
         seen.findings.append(finding("model_missing", str(error), why, fix))
         return replace(run, model="")
     return run
@@ -126,7 +126,7 @@ def _check_model(run: Run, seen: _Seen) -> Run:
 
 def _check_rows(run: Run, seen: _Seen) -> None:
     if run.train is None and run.heldout is None:
-        seen.skipped["rows"] = "no train or heldout given"
+        seen.skipped["rows"] = "no train or heldout rows given"
         return
     if not seen.has(*UNCOUNTED, "batch", "refused"):
         seen.add("rows", rows.counts(run))
@@ -135,7 +135,7 @@ def _check_rows(run: Run, seen: _Seen) -> None:
     seen.add("prompts and answers", *found)
     seen.notes += rows.left_out(run)
     if run.train is None or run.heldout is None:
-        seen.skipped["train against held-out"] = "one of them was not given"
+        seen.skipped["leaks into the held-out rows"] = "train and heldout were not both given"
 
 
 def _check_texts(run: Run, seen: _Seen) -> int:
@@ -155,8 +155,8 @@ def _check_texts(run: Run, seen: _Seen) -> int:
         seen.skipped["prompt lengths"] = "the prompts cannot be rendered"
     else:
         lengths = texts.lengths_of(run)
-        part = f" (of {len(lengths)} of {len(run.train)} rows)" if len(lengths) < len(run.train) else ""
-        seen.notes.append(f"prompt lengths in tokens{part}: {texts.percentiles(lengths)}.")
+        part = f" ({len(lengths)} of {len(run.train)} rows)" if len(lengths) < len(run.train) else ""
+        seen.notes.append(f"prompt lengths in tokens{part}: {texts.percentiles(lengths)}")
     seen.add("completion, context and prompt lengths", texts.limits(run, lengths, texts.clean_length(run)))
     return max(lengths, default=0)
 
@@ -169,12 +169,12 @@ def _check_rewards(run: Run, seen: _Seen) -> str:
     seen.add("rewards", rewards.weights(run), rewards.signatures(run))
     models = [one if isinstance(one, str) else type(one).__name__ for one in run.rewards if rewards.is_model(one)]
     if models:
-        seen.skipped["the reward lab on models"] = f"{', '.join(models)}: a model is loaded by TRL and not tried here"
+        seen.skipped["reward lab for models"] = f"TRL loads {', '.join(models)}, so the lab cannot try it"
     if not rewards.functions(run):
         return "none of them is a function"
     reason = _why_no_lab(run, seen) or _try_in_the_lab(run, seen)
     if reason:
-        seen.skipped["the reward lab"] = reason
+        seen.skipped["reward lab"] = reason
     return reason
 
 
@@ -183,9 +183,9 @@ def _why_no_lab(run: Run, seen: _Seen) -> str:
     if not run.lab:
         return "lab=False"
     if seen.has("reward_weights", "not_a_reward", "reward_takes_no_more", "missing_column"):
-        return "TRL could not call the rewards as they are"
+        return "TRL could not call the rewards"
     rest = [missing_columns(parameters_of(reward), [run.answer_column]) for reward in rewards.functions(run)]
-    return "a reward asks for columns, and no training rows were given" if run.train is None and any(rest) else ""
+    return "a reward needs dataset columns, but no training rows were given" if run.train is None and any(rest) else ""
 
 
 def _try_in_the_lab(run: Run, seen: _Seen) -> str:
@@ -194,8 +194,8 @@ def _try_in_the_lab(run: Run, seen: _Seen) -> str:
         with time_limit(rewards.LAB_SECONDS):
             found, note = rewards.in_the_lab(run)
     except OutOfTimeError:
-        return f"it took over {rewards.LAB_SECONDS:g} s; python -m grpo_check probe FILE.py:function takes its time"
-    seen.add("the reward lab", found)
+        return f"it took over {rewards.LAB_SECONDS:g} s; python -m grpo_check probe FILE.py:function has no such limit"
+    seen.add("reward lab", found)
     seen.notes.append(note)
     return ""
 
@@ -217,7 +217,7 @@ def _check_memory(run: Run, seen: _Seen, longest: int) -> Estimate | None:
 
 def _why_no_estimate(run: Run, seen: _Seen) -> str:
     """What an estimate lacks, "" if nothing."""
-    missing = [] if run.model else ["the model"]
-    missing += [] if run.lora_rank is not None else ["lora_rank (0: all weights), or a profile"]
-    fixed_first = "the arguments have to be fixed first" if seen.has(*UNCOUNTED) else ""
-    return f"not known: {', '.join(missing)}" if missing else fixed_first
+    missing = [] if run.model else ["model"]
+    missing += [] if run.lora_rank is not None else ["lora_rank (0: all weights) or a profile"]
+    fixed_first = "fix the arguments first" if seen.has(*UNCOUNTED) else ""
+    return f"missing: {', '.join(missing)}" if missing else fixed_first

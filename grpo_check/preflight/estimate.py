@@ -152,7 +152,7 @@ class Estimate:
 
     def __str__(self) -> str:
         """Both, with how far they can be trusted."""
-        known = "measured error on a CPU" if self.memory.device == "cpu" else "never run on a GPU"
+        known = "error measured on a CPU" if self.memory.device == "cpu" else "never run on a GPU"
         lines = [f"memory  on {self.hardware}, estimated ({known}): {self.memory}"]
         lines += [f"time    on {self.hardware}, estimated ({known}): {self.minutes}"] if self.minutes else []
         return "\n".join(lines)

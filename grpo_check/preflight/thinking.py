@@ -73,13 +73,13 @@ def prefilled(run: Run, untried: str) -> tuple[list[Finding], list[str]]:
     findings, notes = [], []
     for end in dict.fromkeys(filter(None, ends)):
         prompt, many = prompts[ends.index(end)], ends.count(end)
-        share = "" if many == len(prompts) else f" ({many} of the {len(prompts)} prompts looked at)"
-        said = f"the prompt ends with {end.tag!r}{f' and its {end.partner!r}' if end.closed else ''}{share}"
+        share = "" if many == len(prompts) else f" ({many} of the {len(prompts)} prompts checked)"
+        said = f"the prompt ends with {end.tag!r}{f' and {end.partner!r}' if end.closed else ''}{share}"
         paid = [] if untried else [(reward_name(reward), _paid(run, reward, end)) for reward in _counted(run)]
         found = _closed(run, prompt, said, end, paid) if end.closed else _open(run, prompt, said, end, paid, untried)
         findings += [found] if found else []
-        held = "neither" if end.closed else f"{end.partner!r} alone"
-        notes += [] if found else [f"{said}: completions hold {held}."]
+        held = "neither tag" if end.closed else f"only {end.partner!r}"
+        notes += [] if found else [f"{said}, so completions contain {held}"]
     return findings, notes
 
 
@@ -164,16 +164,16 @@ def _open(
     """The finding where the prompt opens a tag and leaves it open."""
     strict = [name for name, one in paid if one.needs_both]
     weak = [name for name, one in paid if one.less]
-    why = f"a reward that needs both tags would pay nothing; this could not be checked for yours ({untried})."
+    why = f"a reward that needs both tags would score 0. This could not be checked for your rewards ({untried})."
     if strict:
-        why = f"{' and '.join(strict)} pays only for completions with both tags, so it would pay for none in this run."
+        why = f"{' and '.join(strict)} scores only completions with both tags, and this run produces none."
     elif weak:
-        why = f"{' and '.join(weak)} pays less or nothing for a completion that starts inside the thinking."
+        why = f"{' and '.join(weak)} scores completions that start inside the thinking lower, or 0."
     elif any(one.rest for _, one in paid):
         return None
     elif not untried:
-        why = "a reward that needs both tags would pay nothing; yours pay none of the forms that were tried."
-    what = f"{said}, so a completion holds {end.partner!r} and no {end.tag!r}."
+        why = "a reward that needs both tags would score 0. Your rewards gave 0 in every format that was tried."
+    what = f"{said}, so a completion contains {end.partner!r} but not {end.tag!r}."
     fixes = _ways_out(run, prompt, end)
     return finding("prefilled_think", what, why, *fixes, severity="error" if strict else "warning")
 
@@ -185,20 +185,20 @@ def _closed(
     strict = " and ".join(name for name, one in paid if one.needs_both)
     if not strict:
         return None
-    why = f"{strict} pays only completions with {end.partner!r}, and the model has been told not to think."
-    fixes = [f"rewards that do not require thinking, in place of {strict}."]
+    why = f"{strict} scores only completions with {end.partner!r}, but thinking is off."
+    fixes = [f"replace {strict} with rewards that do not require thinking."]
     if not isinstance(prompt, str) and opened(run, prompt, enable_thinking=True) != end:
-        fixes.insert(0, "enable_thinking=True in chat_template_kwargs, if it should think.")
-    return finding("prefilled_think", f"{said}, so a completion holds neither.", why, *fixes)
+        fixes.insert(0, "set enable_thinking=True in chat_template_kwargs if the model should think.")
+    return finding("prefilled_think", f"{said}, so a completion contains neither.", why, *fixes)
 
 
 def _ways_out(run: Run, prompt: "str | list[dict]", end: Opened) -> list[str]:
     """What helps, the first of which keeps the thinking."""
     fits = end.tag == "<think>"
-    named = ", such as grpo_utils.rewards.think_format_reward" if fits else f" (in a pattern: ({end.tag})?)"
-    ways = [f"a reward that accepts completions with and without the first {end.tag!r}{named}."]
+    named = ", such as grpo_utils.rewards.think_format_reward" if fits else f" (in a regular expression: ({end.tag})?)"
+    ways = [f"use a reward that accepts completions with and without the first {end.tag!r}{named}."]
     if isinstance(prompt, str):
-        return [*ways, f"{end.tag!r} taken off the end of the prompts."]
+        return [*ways, f"remove {end.tag!r} from the end of the prompts."]
     if opened(run, prompt, enable_thinking=False) != end:
-        ways.append("chat_template_kwargs={'enable_thinking': False} and no reward for thinking.")
-    return [*ways, f"a chat template that does not end the generation prompt with {end.tag!r}."]
+        ways.append("set chat_template_kwargs={'enable_thinking': False} and use no reward for thinking.")
+    return [*ways, f"use a chat template that does not end the generation prompt with {end.tag!r}."]

@@ -18,7 +18,7 @@ NUMBERS = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
 #: What makes a text a program.
 PROGRAM = re.compile(r"\n|\bdef \w+\(|\blambda\b|\breturn\b|\bimport\b|;$")
 #: Wrong numbers that differ only in how near they are to the gold one.
-PLAIN_WRONG = ("off by one", "off by 2 %", "off by 5 %", "off by 10 %", "off by 20 %", "another number")
+PLAIN_WRONG = ("off by one", "off by 2%", "off by 5%", "off by 10%", "off by 20%", "another number")
 PLAIN_WRONG += ("far below", "far above")
 
 
@@ -167,7 +167,7 @@ def _wrong_numbers(gold: str) -> dict[str, str]:
 
 def _near_numbers(value: Fraction) -> dict[str, str]:
     """Numbers a few percent away, but not so near that a tolerance for rounding would pay them."""
-    shares = {"off by 2 %": 102, "off by 5 %": 95, "off by 10 %": 110, "off by 20 %": 120}
+    shares = {"off by 2%": 102, "off by 5%": 95, "off by 10%": 110, "off by 20%": 120}
     near = {what: float(value * percent / 100) for what, percent in shares.items()}
     return {what: f"{number:.6g}" for what, number in near.items() if abs(number - float(value)) > 0.011}
 

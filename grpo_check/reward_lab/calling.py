@@ -54,14 +54,14 @@ def parameters_of(reward: Callable) -> dict[str, inspect.Parameter]:
         CourseError: it cannot be called with ``completions=…``.
     """
     if not callable(reward):
-        raise CourseError(f"A reward is a function; this is a {type(reward).__name__}: {reward!r}.")
+        raise CourseError(f"a reward must be a function, got {type(reward).__name__}: {reward!r}.")
     found = dict(inspect.signature(reward).parameters)
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in found.values())
     if not ({"completions", "completion_ids"} & set(found) or takes_any):
         name = reward_name(reward)
         raise CourseError(
-            f"{name}({', '.join(found) or 'nothing'}) takes no `completions`. TRL calls a reward with keywords: "
-            f"def {name}(completions, **kwargs), with one score for each completion."
+            f"{name}({', '.join(found) or 'nothing'}) has no parameter `completions`. TRL passes keyword arguments: "
+            f"write def {name}(completions, **kwargs) and return one score per completion."
         )
     return found
 
@@ -87,7 +87,7 @@ def call(reward: Callable, cases: Sequence[Case], chat: bool, longest: float | N
         with time_limit(longest), redirect_stdout(io.StringIO()):
             outcome = _checked(_run(reward, arguments), len(cases))
     except (OutOfTimeError, TimeoutError):
-        outcome = Outcome(error=f"no end within {longest:g} seconds", code="slow")
+        outcome = Outcome(error=f"not finished after {longest:g} seconds", code="slow")
     except (Exception, SystemExit) as error:  # the one place where a user's reward runs
         outcome = Outcome(error=f"{type(error).__name__}: {error}")
     outcome.seconds, outcome.cpu = time.perf_counter() - started, time.process_time() - cpu
@@ -146,9 +146,9 @@ def _checked(scores: object, wanted: int) -> Outcome:
     try:
         values = list(scores)
     except TypeError:
-        return Outcome(error=f"a {type(scores).__name__} came back, not a list of scores", code="wrong_length")
+        return Outcome(error=f"the reward returned {type(scores).__name__}, not a list of scores", code="wrong_length")
     if len(values) != wanted:
-        return Outcome(error=f"{len(values)} scores came back for {wanted} completions", code="wrong_length")
+        return Outcome(error=f"the reward returned {len(values)} scores for {wanted} completions", code="wrong_length")
     return Outcome([None if value is None else _number(value) for value in values])
 
 

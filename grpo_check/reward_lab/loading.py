@@ -138,7 +138,7 @@ def as_users_code(shown: str, path: Path | None) -> Iterator[None]:
     except KeyboardInterrupt:
         raise
     except OutOfTimeError as error:
-        raise CourseError(f"{shown} cannot be imported: no end within {LONGEST_IMPORT:g} seconds.") from error
+        raise CourseError(f"{shown} cannot be imported: not finished after {LONGEST_IMPORT:g} seconds.") from error
     except BaseException as error:  # somebody's own file runs here
         raise CourseError(f"{shown} cannot be imported: {_sentence(error, path)}") from error
     finally:

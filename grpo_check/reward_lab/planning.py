@@ -155,7 +155,7 @@ def _three_texts(plan: Plan) -> list[Case]:
     wrong = plan.form.write(reasoning(plan.wrong), plan.wrong)
     return [
         plan.clean._replace(role="odd"),
-        Case("wrong, in another form", "odd", wrong),
+        Case("wrong, in another format", "odd", wrong),
         Case("no answer", "odd", NO_ANSWER),
     ]
 
