@@ -12,7 +12,7 @@ From a terminal: ``python -m grpo_check --help``. ``import grpo_check`` loads no
 from grpo_utils.errors import CourseError  # isort: skip  (first: it keeps a random.py of yours from replacing Python's)
 
 from .findings import Finding
-from .health import diagnose, diagnose_error, diagnose_file, metrics_table, read_log, what_is
+from .health import diagnose, diagnose_error, diagnose_file, read_log
 from .preflight import PreflightReport, estimate_memory, estimate_minutes, model_sizes, preflight
 from .reward_lab import ProbeReport, probe
 
@@ -27,12 +27,10 @@ __all__ = [
     "diagnose_file",
     "estimate_memory",
     "estimate_minutes",
-    "metrics_table",
     "model_sizes",
     "preflight",
     "probe",
     "read_log",
-    "what_is",
 ]
 
 

@@ -11,62 +11,52 @@ from typing import TYPE_CHECKING
 from .lazy import lazy_imports
 
 if TYPE_CHECKING:  # each name is imported when it is first used
-    from .arguments import check_batch, training_arguments
+    from .arguments import training_arguments
     from .data.files import read_table
-    from .data.filters import drop_long_prompts, drop_tied, prompt_lengths
-    from .data.prompts import SYSTEM_PROMPT, chat_prompt, plain_prompt, render_prompt
+    from .data.filters import drop_long_prompts, drop_tied
+    from .data.prompts import chat_prompt
     from .data.rows import check_rows, rows_from
-    from .data.sources import addition_rows, gsm8k_answer, load_rows, read_gsm8k
-    from .data.splits import find_twins, numbers_key, prompt_key, split_rows
+    from .data.sources import load_rows, read_gsm8k
+    from .data.splits import find_twins
     from .errors import CourseError
-    from .evaluation.comparing import compare, compare_seeds, side_by_side
+    from .evaluation.comparing import compare, compare_seeds
     from .evaluation.elsewhere import other_tasks
     from .evaluation.judging import evaluate, evaluate_samples, generate_samples, pass_rates
-    from .evaluation.statistics import Rate, mean_interval, paired_change, paired_interval
+    from .evaluation.statistics import paired_change
     from .exercises import check_exercise
     from .export.adapters import save_adapter
     from .export.cards import write_card
-    from .export.merging import check_merged, logits, merge_adapter, merge_into_4bit, save_merged
+    from .export.merging import check_merged
     from .export.ollama import ollama_template
     from .export.publishing import push
-    from .export.server import ask_server, served
+    from .export.server import served
     from .lesson import report_run, setup, setup_tiny
-    from .models import load_4bit_base, load_policy, lora_arguments, model_path
+    from .models import load_policy, model_path
     from .plots import (
         diagram,
-        difference_chart,
         logged,
-        reward_and_truth,
         reward_curve,
-        run_curves,
         show,
         show_changes,
+        show_differences,
         show_learning,
         show_pass_at_k,
         show_reward_and_truth,
-        weight_curve,
+        show_run_curves,
     )
-    from .profiles import FAMILIES, PROFILES, check_choice, check_count, find_profile, prepare_machine
+    from .profiles import PROFILES
     from .progress import show_progress
     from .rewards import (
-        AdaptiveReward,
-        adaptive_weights,
         completion_text,
         correctness_reward,
         extract_answer,
-        group_advantages,
         incremental_format_reward,
         is_strictly_right,
         math_rewards,
-        parse_number,
         same_answer,
-        weighted_sum,
     )
     from .run.folder import checkpoint_problem, newest_checkpoint
-    from .run.measuring import encode_prompts, generate, versions, write_report
-    from .run.policy import keep_trainable_fp32
-    from .runs import reward_settings, seconds_since_start, start_run
-    from .stages import Stage, check_stages, run_stages
+    from .run.measuring import generate
 
 __version__ = "0.1.0"
 __getattr__, __dir__, __all__ = lazy_imports(__name__, __file__)

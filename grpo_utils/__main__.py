@@ -1,4 +1,4 @@
-"""The few commands that are worth a terminal: ``python -m grpo_utils --help``."""
+"""Run a lesson, show this machine's profile, show a report, or start a project from a template."""
 
 import argparse
 import ast
@@ -20,7 +20,7 @@ LESSON = Path("notebooks/03_grpo_lora.ipynb")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run a lesson through papermill, show its output as it comes, and end with the table if it has one."""
+    """Run a lesson through papermill, stream its output, and print its before/after table if it has one."""
     lesson, started = arguments.lesson, time.perf_counter()
     parameters = read_parameters(lesson, arguments.parameter)
     folder = Path(parameters.get("OUTPUT_DIR", "outputs/run"))
@@ -35,27 +35,26 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def timed(folder: Path, stem: str) -> Path:
-    """A notebook's name that holds the time, so that no earlier one is overwritten."""
+    """A notebook path with the time in its name, so that no earlier notebook is overwritten."""
     return folder / f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}.ipynb"
 
 
 def keep(executed: Path, kept: Path) -> Path:
-    """Move an executed notebook to where it stays."""
+    """Move an executed notebook to its final path."""
     kept.parent.mkdir(parents=True, exist_ok=True)
     return Path(shutil.move(executed, kept))
 
 
 def read_parameters(lesson: Path, pairs: list[tuple[str, str]]) -> dict:
-    """Names and texts of the command line as the lesson's parameters, each of its type.
+    """The names and values from the command line as the lesson's parameters, converted to their types.
 
-    A lesson that leaves a run with a report has an ``OUTPUT_DIR``, which is always among them.
-
-    Papermill itself only warns of an unknown name, and accepts any type.
+    If the lesson writes a report, its ``OUTPUT_DIR`` is always included. Papermill itself only warns about an unknown
+    name and accepts any type.
     """
     import papermill
 
     if not lesson.is_file():
-        raise CourseError(f"There is no notebook {str(lesson)!r} here; run this from the course's folder.")
+        raise CourseError(f"There is no notebook {str(lesson)!r} here. Run this command from the course's folder.")
     valid = papermill.inspect_notebook(str(lesson))
     for name, _ in pairs:
         if name not in valid:
@@ -66,7 +65,7 @@ def read_parameters(lesson: Path, pairs: list[tuple[str, str]]) -> dict:
 
 
 def read_value(name: str, text: str, kind: str) -> object:
-    """A text of the command line as a ``str``, ``int``, ``float`` or ``bool``.
+    """A command-line value as a ``str``, ``int``, ``float`` or ``bool``.
 
     >>> read_value("STEPS", "10", "int"), read_value("OUTPUT_DIR", "10", "str")
     (10, '10')
@@ -78,12 +77,12 @@ def read_value(name: str, text: str, kind: str) -> object:
     except (ValueError, SyntaxError):
         value = text
     if type(value).__name__ != kind:
-        raise CourseError(f"{name}={text!r} should be of type {kind}, for example {'True' if kind == 'bool' else 3}.")
+        raise CourseError(f"{name}={text!r} must be of type {kind}, for example {'True' if kind == 'bool' else 3}.")
     return value
 
 
 def execute(lesson: Path, executed: Path, parameters: dict, folder: Path) -> None:
-    """Run a notebook; what its cells print is printed here too, as it comes."""
+    """Run a notebook and print its cells' output as they run."""
     import papermill
 
     try:
@@ -94,18 +93,18 @@ def execute(lesson: Path, executed: Path, parameters: dict, folder: Path) -> Non
             progress_bar=False,
             stdout_file=sys.stdout,
             stderr_file=sys.stderr,
-            # The kernel would open with a warning that its local sockets are not encrypted.
+            # Otherwise the kernel starts with a warning that its local sockets are not encrypted.
             extra_arguments=["--IPKernelApp.log_level=40"],
         )
     except papermill.PapermillExecutionError as error:
         if error.ename == CourseError.__name__:
             raise CourseError(error.evalue) from error
         kept = keep(executed, timed(folder.parent, "failed"))
-        raise CourseError(f"{error.ename}: {error.evalue}\nThe notebook as far as it came: {kept}") from error
+        raise CourseError(f"{error.ename}: {error.evalue}\nThe partly executed notebook: {kept}") from error
 
 
 def show_report(folder: Path) -> None:
-    """Print what a finished run left, and its before/after table."""
+    """Print a finished run's files and its before/after table."""
     report = read_report(folder)
     summaries = report["before"], report["after"], report["p_value"], report.get("merged")
     print(f"\n{report['model']}, {report['profile']} profile, {report['steps']} steps, ", end="")
@@ -116,24 +115,24 @@ def show_report(folder: Path) -> None:
 
 
 def share_report(folder: Path) -> None:
-    """Print what a reader can share of a finished run, and where; nothing is sent or copied."""
+    """Print a finished run's table for sharing, and where to paste it; nothing is sent or copied."""
     print(block(read_report(folder)))
-    print("\nThis is all that is shared: no path, no name, no token. Nothing was sent.")
+    print("\nThe table has no paths, names or tokens. Nothing was sent.")
     print(f"To share it, copy the table into {where_to_paste()}")
 
 
 def start_project(template: str, folder: Path) -> None:
-    """Copy a template, and say what to type next."""
+    """Copy a template and print the next commands."""
     new_project(template, folder)
-    print(f"{folder}: a copy of {template}, with the tiny model that it trains on a CPU. Next:\n")
+    print(f"Created {folder} from {template}, with a tiny model for training on a CPU. Next:\n")
     tests = "    pytest\n" if any(folder.glob("test_*.py")) else ""
     activate = "" if sys.prefix == sys.base_prefix else f"    source {shlex.quote(sys.prefix)}/bin/activate\n"
     print(f"    cd {folder}\n{activate}{tests}    {first_training(folder)}\n")
-    print("The README says what to change first, and which packages it needs; this environment has them.")
+    print("The README shows what to change first and lists the packages, which this environment already has.")
 
 
 def first_training(folder: Path) -> str:
-    """The first training command in the template's README, without its comment: the one for a CPU."""
+    """The first training command in the template's README (the one for a CPU), without its comment."""
     lines = (folder / "README.md").read_text(encoding="utf-8").splitlines()
     return next(line.partition(" #")[0].strip() for line in lines if " train.py" in line)
 
@@ -143,7 +142,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m grpo_utils", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     lesson = commands.add_parser("run", help="run a lesson from beginning to end, without a browser")
-    lesson.add_argument("lesson", nargs="?", type=Path, default=LESSON, help="a notebook; lesson 03 if not given")
+    lesson.add_argument("lesson", nargs="?", type=Path, default=LESSON, help="a notebook (default: lesson 03)")
     lesson.add_argument(
         "-p",
         dest="parameter",
@@ -151,27 +150,27 @@ def parse() -> argparse.Namespace:
         action="append",
         default=[],
         metavar=("NAME", "VALUE"),
-        help="a parameter of the lesson, for example -p FAMILY gemma",
+        help="set a parameter of the lesson, for example -p FAMILY gemma",
     )
-    commands.add_parser("machine", help="say which profile fits this machine, and why")
+    commands.add_parser("machine", help="show which profile fits this machine, and why")
     table = commands.add_parser("report", help="show the before/after table of a finished run")
     table.add_argument("folder", nargs="?", type=Path, default=Path("outputs/run"))
-    table.add_argument("--share", action="store_true", help="print what others may know of the run, to paste")
-    project = commands.add_parser("new", help="copy a template into a folder of your own, with a tiny model")
+    table.add_argument("--share", action="store_true", help="print a table without personal data, to share")
+    project = commands.add_parser("new", help="start a project from a template, with a tiny model")
     project.add_argument("template", metavar="TEMPLATE", help="for example basic_grpo")
-    project.add_argument("folder", type=Path, metavar="FOLDER", help="new or empty")
+    project.add_argument("folder", type=Path, metavar="FOLDER", help="a new or empty folder")
     return parser.parse_args()
 
 
 def main() -> None:
-    """Do what was asked; an error that the user can fix is one sentence, not a traceback."""
+    """Run the command; an error that the user can fix prints one message, not a traceback."""
     arguments = parse()
     try:
         if arguments.command == "run":
             run(arguments)
         elif arguments.command == "machine":
             profile, reason = find_profile()
-            print(f"{profile.name}: {reason}\n{profile.why}\n{profile.evidence}")
+            print(f"profile: {profile.name}\nreason: {reason}\nsizes: {profile.why}\nevidence: {profile.evidence}")
         elif arguments.command == "new":
             start_project(arguments.template, arguments.folder)
         else:
@@ -179,7 +178,7 @@ def main() -> None:
     except CourseError as error:
         sys.exit(f"Error: {error}")
     except KeyboardInterrupt:
-        sys.exit("Stopped. The unfinished run stays where it is; the next one starts clean next to it.")
+        sys.exit("Stopped. The next run keeps this unfinished one under a new name.")
 
 
 if __name__ == "__main__":

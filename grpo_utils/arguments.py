@@ -1,8 +1,8 @@
-"""Every argument of a GRPO run, in the open and checked before a model is loaded.
+"""Every argument of a GRPO run, set explicitly and checked before a model is loaded.
 
 Unsloth's GPU patch of TRL changes two dozen defaults and drops a misspelled name with a
-warning. So each value that it would change is set here, and each name is checked here: the
-run is then configured alike with and without Unsloth, and a typo is an error at once.
+warning. This module sets every value that Unsloth would change and checks every name, so a
+run has the same configuration with and without Unsloth, and a typo is an error at once.
 """
 
 import math
@@ -12,22 +12,21 @@ from importlib.util import find_spec
 from .errors import CourseError, did_you_mean
 from .profiles import Profile, check_choice
 
-#: Names that tutorials still use, and what to do in TRL 1.x and transformers 5 instead, where the nearest valid name
-#: does not say it.
+#: Names that tutorials still use, and their replacement in TRL 1.x and transformers 5.
 REMOVED = {
-    "max_prompt_length": "TRL never truncates prompts any more: filter the dataset with drop_long_prompts(rows, …)",
-    "warmup_ratio": "use warmup_steps; a value below 1 is a share: warmup_steps=0.1",
-    "torch_dtype": "the model's type is chosen when it is loaded: dtype=…",
+    "max_prompt_length": "TRL no longer truncates prompts; filter the dataset with drop_long_prompts(rows, …)",
+    "warmup_ratio": "use warmup_steps; a value below 1 is a fraction of all steps: warmup_steps=0.1",
+    "torch_dtype": "set dtype=… when you load the model",
     "vllm_sampling_params": "use generation_kwargs",
-    "tokenizer": "give processing_class=tokenizer to GRPOTrainer",
-    "max_seq_length": "it belongs to the loader; a run has max_completion_length",
+    "tokenizer": "pass processing_class=tokenizer to GRPOTrainer",
+    "max_seq_length": "set it when you load the model; GRPOConfig has max_completion_length",
 }
 
 REPORT_TO_CHOICES = ("none", "trackio", "tensorboard", "wandb")
 
 
 def training_arguments(profile: Profile, **overrides: object) -> dict:
-    """All that `GRPOConfig` needs for a run on this profile; ``overrides`` win.
+    """All arguments of `GRPOConfig` for a run on this profile; ``overrides`` take precedence.
 
     >>> from grpo_utils.profiles import CPU
     >>> arguments = training_arguments(CPU, max_steps=10)
@@ -35,8 +34,8 @@ def training_arguments(profile: Profile, **overrides: object) -> dict:
     (10, 8, 'dapo')
 
     Raises:
-        CourseError: an override that `GRPOConfig` does not know or no longer knows (with what
-            to write instead), or a batch that the group size does not divide.
+        CourseError: an override is not (or no longer) an argument of `GRPOConfig`, or the
+            group size does not divide the batch.
     """
     check_names(overrides)
     arguments = {**_sizes(profile), **_precision(profile), **ALGORITHM, **HOUSEKEEPING, **overrides}
@@ -61,7 +60,7 @@ def _sizes(profile: Profile) -> dict:
         "optim": profile.optim,
         "use_vllm": profile.use_vllm,
         "vllm_mode": "colocate",
-        # A GPU run takes long enough to be cut off: its newest adapter is kept.
+        # A GPU run is long enough to be interrupted, so its newest adapter is kept.
         "save_strategy": "no" if profile.name == "cpu" else "steps",
     }
 
@@ -76,7 +75,7 @@ def _precision(profile: Profile) -> dict:
     }
 
 
-#: What makes it GRPO. Values that equal TRL's own defaults stand here because Unsloth's differ.
+#: The algorithm. Values equal to TRL's defaults are listed because Unsloth's defaults differ.
 ALGORITHM = {
     "loss_type": "dapo",
     "beta": 0.0,  # no reference model, no KL term
@@ -90,7 +89,7 @@ ALGORITHM = {
     "top_k": 0,
     "vllm_importance_sampling_correction": True,
     "router_aux_loss_coef": 0.0,
-    "lr_scheduler_type": "linear",  # down to nothing: a constant rate ends in noise
+    "lr_scheduler_type": "linear",  # decays to zero; a constant rate ends in noise
     "warmup_steps": 0,
     "weight_decay": 0.0,
     "max_grad_norm": 1.0,
@@ -98,13 +97,13 @@ ALGORITHM = {
     "auto_find_batch_size": False,
 }
 
-#: What does not change the result of a run, but its logs and files.
+#: Arguments that affect a run's logs and files, not its result.
 HOUSEKEEPING = {
     "seed": 0,
     "logging_steps": 1,
     "logging_nan_inf_filter": False,
     "report_to": "none",
-    "disable_tqdm": True,  # the lesson shows a bar of its own, which survives in a saved notebook
+    "disable_tqdm": True,  # the lesson shows its own bar, which also reads well in a saved notebook
     "dataloader_pin_memory": False,
     "torch_empty_cache_steps": None,
     "eval_accumulation_steps": None,
@@ -122,12 +121,12 @@ def check_report_to(name: str) -> None:
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Raise a CourseError at the first name that `GRPOConfig` does not know.
+    """Raise a CourseError at the first name that is not an argument of `GRPOConfig`.
 
     >>> check_names(["warmup_ratio"])
     Traceback (most recent call last):
     ...
-    grpo_utils.errors.CourseError: 'warmup_ratio' is gone from GRPOConfig: use warmup_steps; a value below 1 is a share: warmup_steps=0.1.
+    grpo_utils.errors.CourseError: 'warmup_ratio' is gone from GRPOConfig: use warmup_steps; a value below 1 is a fraction of all steps: warmup_steps=0.1.
     """  # noqa: E501
     valid = _config_names()
     for name in names:
@@ -146,12 +145,12 @@ def _config_names() -> set[str]:
 
 
 def check_batch(per_device_train_batch_size: int, steps_per_generation: int, num_generations: int) -> None:
-    """Raise a CourseError unless whole groups fit into what is generated at once (on one device).
+    """Raise a CourseError unless the completions that one device generates at once form complete groups.
 
     >>> check_batch(4, 1, 8)
     Traceback (most recent call last):
     ...
-    grpo_utils.errors.CourseError: 4 completions (per_device_train_batch_size 4 x steps_per_generation 1) cannot be cut into groups of num_generations=8. Valid num_generations here: 2, 4. Or use a per_device_train_batch_size of 8, 16, 24.
+    grpo_utils.errors.CourseError: 4 completions (per_device_train_batch_size 4 x steps_per_generation 1) is not divisible by num_generations=8; every group must be complete. Valid num_generations here: 2, 4. Or use a per_device_train_batch_size of 8, 16, 24.
     """  # noqa: E501
     completions = per_device_train_batch_size * steps_per_generation
     if num_generations >= 2 and completions % num_generations == 0:
@@ -162,7 +161,7 @@ def check_batch(per_device_train_batch_size: int, steps_per_generation: int, num
     sizes = ", ".join(str(least * times) for times in (1, 2, 3))
     raise CourseError(
         f"{completions} completions (per_device_train_batch_size {per_device_train_batch_size} x "
-        f"steps_per_generation {steps_per_generation}) cannot be cut into groups of "
-        f"num_generations={num_generations}. Valid num_generations here: {', '.join(groups)}. "
+        f"steps_per_generation {steps_per_generation}) is not divisible by num_generations={num_generations}; "
+        f"every group must be complete. Valid num_generations here: {', '.join(groups)}. "
         f"Or use a per_device_train_batch_size of {sizes}."
     )

@@ -1,4 +1,4 @@
-"""The one exception of this package: what is wrong, why, and what to do about it."""
+"""The exception of this package, whose message names the problem, the reason and the fix."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -9,7 +9,7 @@ class CourseError(ValueError):
 
 
 def did_you_mean(wrong: str, valid: Iterable[str]) -> str:
-    """`` Did you mean 'x'?``, with a space before it, or nothing where no name is near.
+    """`` Did you mean 'x'?``, with a leading space, or nothing if no name is close.
 
     >>> did_you_mean("learnign_rate", ["learning_rate", "seed"])
     " Did you mean 'learning_rate'?"

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from numbers import Real
 
-#: What can be compared as it is; an array or a tensor is told to be a list.
+#: Types that can be compared directly; for an array or a tensor, the message asks for a list.
 PLAIN = (type(None), bool, int, float, str, list, tuple)
 
 
@@ -26,8 +26,8 @@ def check_exercise(
 ) -> str:
     """One sentence about ``function``, judged by ``cases`` of (arguments, expected result).
 
-    Floats count as equal when they agree to two decimals, and texts when they differ only in case and outer spaces.
-    ``hints`` are pairs of a wrong result and what to say to it.
+    Floats are equal if they agree to two decimals, and texts if they differ only in case and outer spaces.
+    ``hints`` are pairs of a wrong result and its hint.
 
     >>> check_exercise("Exercise 1", lambda x: x, [((2,), 4)], hints=[(2, "Double it.")])
     'Exercise 1: not right yet. Hint: Double it.'
@@ -37,18 +37,18 @@ def check_exercise(
     for arguments, expected in cases:
         try:
             answer = function(*deepcopy(arguments))  # an answer may change its lists
-        except Exception as error:  # the one place where a learner's own code runs
+        except Exception as error:  # the only place that runs a learner's code
             return f"{name}: not right yet; for {arguments} it raises {type(error).__name__}: {error}."
         if isinstance(answer, Real) and not isinstance(answer, int):
-            answer = float(answer)  # numpy's own numbers, too
+            answer = float(answer)  # also numpy's numbers
         if not isinstance(answer, PLAIN):
             kinds = type(answer).__name__, type(expected).__name__
             return "{}: not right yet; it returns a {}, but should return a {}.".format(name, *kinds)
         if _is_nothing(answer) and not _is_nothing(expected):
             return f"{name}: not attempted yet (the function returned nothing)."
-        said = [hint for wrong, hint in hints if _normal(answer) == _normal(wrong) != _normal(expected)]
-        if said:
-            return f"{name}: not right yet. Hint: {said[0]}"
+        matching = [hint for wrong, hint in hints if _normal(answer) == _normal(wrong) != _normal(expected)]
+        if matching:
+            return f"{name}: not right yet. Hint: {matching[0]}"
         if _normal(answer) != _normal(expected):
             answer = _rounded(answer)
             return f"{name}: not right yet; for {arguments} it returns {answer}, but should return {expected}."
@@ -56,7 +56,7 @@ def check_exercise(
 
 
 def _is_nothing(answer: object) -> bool:
-    """What a stub gives back."""
+    """Whether the answer is what an unchanged stub returns."""
     return answer is None or (isinstance(answer, list | str) and not answer)
 
 
@@ -67,7 +67,7 @@ def _rounded(value: object) -> object:
 
 
 def _normal(value: object) -> object:
-    """What is compared."""
+    """A value in the form that is compared."""
     if isinstance(value, str):
         return value.strip().casefold()
     return [_normal(item) for item in value] if isinstance(value, list | tuple) else _rounded(value)

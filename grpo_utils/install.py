@@ -1,4 +1,4 @@
-"""Is what is installed what this course was tested with?"""
+"""Check that the installed packages are the versions that this course was tested with."""
 
 import re
 from importlib import metadata
@@ -14,7 +14,7 @@ PIN = re.compile(r"^([\w.-]+)==([\w.]+)")
 
 
 def pins(extra: str = "colab") -> dict[str, str]:
-    """The exact versions that an extra of this package asks for.
+    """The exact versions that an extra of this package requires.
 
     >>> pins()["trl"]
     '1.14.0'
@@ -24,10 +24,10 @@ def pins(extra: str = "colab") -> dict[str, str]:
 
 
 def check_versions(backend: str = "unsloth", wanted: dict[str, str] | None = None) -> str:
-    """A line with the installed versions, all as pinned; Unsloth counts only if it is the backend.
+    """A line with the installed versions, which all match the pins; Unsloth is checked only if it is the backend.
 
     Raises:
-        CourseError: a package is missing or of another version; it says how to fix that.
+        CourseError: a package is missing or has another version.
     """
     wanted = pins() | UNSLOTH if wanted is None else wanted
     used = [name for name in wanted if backend == "unsloth" or not name.startswith("unsloth")]

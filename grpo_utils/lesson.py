@@ -1,4 +1,4 @@
-"""How a lesson's run starts and ends: one call that checks every setting, one that writes the report."""
+"""Start and end a lesson's run: one call checks every setting, another writes the report."""
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -23,11 +23,11 @@ class Run:
     """What `setup` found and decided.
 
     Attributes:
-        profile: the sizes, with the reader's own steps, held-out rows and bits.
-        reason: why this profile.
+        profile: the sizes, with the reader's steps, held-out rows and bits.
+        reason: why this profile was chosen.
         family, model, backend: as chosen; ``model`` is a public name.
-        path: where the model is loaded from.
-        folder: a new, empty folder.
+        path: the path or hub id that the model is loaded from.
+        folder: a new, empty folder; None for a lesson that saves nothing.
     """
 
     profile: Profile
@@ -36,19 +36,19 @@ class Run:
     model: str
     backend: str
     path: str
-    folder: Path
+    folder: Path | None
 
 
 def setup(
     profile: str, family: str, model: str = "", backend: str = "unsloth", bits: int = 0, steps: int = 0,
     eval_rows: int = 0, report_to: str = "none", output_dir: str = "outputs/run",
 ) -> Run:  # fmt: skip
-    """Find the machine's profile, check all settings, prepare the process, and make the run's folder.
+    """Find the machine's profile, check all settings, prepare the process, and create the run's folder.
 
-    It prints what it found. Call it before torch and transformers are imported; 0 and "" mean the profile's own value.
+    It prints what it found. Call it before torch and transformers are imported; 0 and "" mean the profile default.
 
     Raises:
-        CourseError: a setting is not valid, the model cannot be loaded, or a package has another version than tested.
+        CourseError: a setting is not valid, the model is not available, or a package has an untested version.
     """
     sizes, reason = find_profile(profile)
     name = choose_model(sizes, family, model)
@@ -65,65 +65,59 @@ def setup(
     print(f"Profile {sizes.name}: {reason}.", f"Why: {sizes.why}.", f"Model: {name}", sep="\n")
     print(*([warning] if warning else []), f"Versions: {check_versions(backend)}", sep="\n")
     print(f"Device: {check_gpu(sizes)}")
-    folder, said = start_run(output_dir, model)
-    print(said)
+    folder, note = start_run(output_dir, model)
+    print(note)
     return Run(sizes, reason, family, name, backend, model_path(name), folder)
 
 
 @dataclass(frozen=True)
-class TinyRun:
-    """What `setup_tiny` found and decided.
+class TinyRun(Run):
+    """What `setup_tiny` found and decided: a `Run` of the ``cpu`` profile, plus:
 
     Attributes:
-        profile: the sizes of the ``cpu`` profile.
-        model: the name of the tiny model.
-        steps: optimizer steps of one training run.
+        steps: optimizer steps of one training run; 0 for a lesson that does not train.
         machine: the profile of the reader's own machine.
-        folder: a new, empty folder; None for a lesson that keeps nothing.
     """
 
-    profile: Profile
-    model: str
     steps: int
     machine: Profile
-    folder: Path | None
 
 
 def setup_tiny(
-    profile: str, family: str, steps: int, default_steps: int, output_dir: str = "", offline: bool = True
+    profile: str, family: str, steps: int = 0, default_steps: int = 0, output_dir: str = "", offline: bool = True
 ) -> TinyRun:
-    """`setup` for a lesson that trains the tiny model on the CPU, on every machine.
+    """`setup` for a lesson that uses the tiny model on the CPU, on every machine.
 
-    ``steps`` of 0 means ``default_steps``. Call it before torch and transformers are imported.
+    ``steps`` of 0 means ``default_steps``, which is 0 for a lesson that does not train. Call it before torch and
+    transformers are imported.
 
     Raises:
         CourseError: a setting is not valid.
     """
-    machine, _ = find_profile(profile)  # an unknown name is an error now
+    machine, reason = find_profile(profile)  # an unknown name is an error now
     check_choice("FAMILY", family, FAMILIES)
     check_count("STEPS", steps)
     sizes = PROFILES["cpu"]
     prepare_machine(sizes, offline=offline)
-    run = TinyRun(sizes, sizes.models[family], steps or default_steps, machine, None)
-    print(f"Model: {run.model}, on the CPU. Steps of a training run: {run.steps}")
-    if output_dir:
-        folder, said = start_run(output_dir)
-        print(said)
-        run = replace(run, folder=folder)
-    return run
+    model, steps = sizes.models[family], steps or default_steps
+    print(f"Model: {model}, on the CPU." + (f" Steps of a training run: {steps}" if steps else ""))
+    folder, note = start_run(output_dir) if output_dir else (None, "")
+    print(note, end="\n" if note else "")
+    return TinyRun(sizes, reason, family, model, "transformers", model_path(model), folder, steps, machine)
 
 
 def report_run(
-    run: Run, trainer: "GRPOTrainer", before: "Evaluation", after: "Evaluation", judging: dict, **figures: object
+    run: Run, trainer: "GRPOTrainer", before: "Evaluation", after: "Evaluation", decoding: dict, **figures: object
 ) -> None:
     """Print the before/after tables of a run and write its ``report.json``: every figure, version and setting.
 
-    ``judging`` is what `evaluate` was called with. ``figures`` go into the report too; a ``merged`` evaluation is also
-    a row of the tables.
+    ``decoding`` has the settings that `evaluate` was called with. ``figures`` go into the report too; a ``merged``
+    evaluation is also a row of the tables.
     """
     p_value, rates = mcnemar_p_value(before.right, after.right), dict(before=before.summary(), after=after.summary())
     if "merged" in figures:
-        figures["merged"] = figures["merged"].summary()
+        merged = figures["merged"]
+        figures |= dict(merged=merged.summary(), merged_p_value=mcnemar_p_value(before.right, merged.right))
     report = {
         **dict(profile=run.profile.name, family=run.family, model=run.model, backend=run.backend),
         **dict(load_in_4bit=run.profile.load_in_4bit, steps=trainer.state.global_step, seed=trainer.args.seed),
@@ -133,15 +127,15 @@ def report_run(
         "wall_seconds": seconds_since_start(),
         "processor_seconds": processor_seconds(),
         "versions": versions(),
-        "config": _settings(run, trainer, judging),
+        "config": _settings(run, trainer, decoding),
         **figures,
     }
     print(before_after(*rates.values(), p_value, figures.get("merged")))
     print("written:", write_report(run.folder, report))
 
 
-def _settings(run: Run, trainer: "GRPOTrainer", judging: dict) -> dict:
-    """All that is needed to repeat a run."""
+def _settings(run: Run, trainer: "GRPOTrainer", decoding: dict) -> dict:
+    """Everything needed to repeat a run."""
     return {
         "system_prompt": SYSTEM_PROMPT,
         "machine": run.reason,
@@ -149,6 +143,6 @@ def _settings(run: Run, trainer: "GRPOTrainer", judging: dict) -> dict:
         "train_rows": len(trainer.train_dataset),
         "rewards": reward_settings(trainer.reward_funcs, trainer.args.reward_weights),
         "lora": lora_arguments(run.profile) | {"random_state": trainer.args.seed},
-        "evaluation": judging,
+        "evaluation": decoding,
         "training_arguments": trainer.args.to_dict(),
     }

@@ -2,10 +2,10 @@
 
     policy, tokenizer = load_policy("tiny-qwen3", profile=CPU, backend="transformers")
 
-Both backends give the same thing: a PEFT model whose frozen base is in 4 bits (QLoRA), in
-16 bits (LoRA) or, with ``full_finetuning``, a plain model that trains all its weights. On
-a CPU everything computes in fp32, since bf16 exists on some processors only and figures
-would differ between machines; TRL's trainer needs `keep_trainable_fp32` for that to stay so.
+Both backends return a PEFT model whose frozen base is in 4 bits (QLoRA) or 16 bits (LoRA) or,
+with ``full_finetuning``, a plain model that trains all its weights. On a CPU everything
+computes in fp32, because only some processors have bf16 and results would differ between
+machines. TRL's trainer changes that; `keep_trainable_fp32` changes it back.
 """
 
 import os
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from .errors import CourseError
 from .profiles import BACKENDS, FAMILIES, Profile, check_choice
-from .run.policy import LORA_TARGETS, load_base, load_with_transformers, load_with_unsloth
+from .run.policy import LORA_TARGETS, load_with_transformers, load_with_unsloth
 
 if TYPE_CHECKING:
     import torch
@@ -25,7 +25,7 @@ TINY_MODELS = Path(__file__).parent / "tiny"
 
 
 def choose_model(profile: Profile, family: str, model: str = "") -> str:
-    """The name of the model to train: ``model`` where given, else the profile's of that family.
+    """The name of the model to train: ``model`` if given, else the profile's model of that family.
 
     >>> from grpo_utils.profiles import CPU
     >>> choose_model(CPU, "gemma"), choose_model(CPU, "gemma", "Qwen/Qwen3-0.6B")
@@ -36,22 +36,22 @@ def choose_model(profile: Profile, family: str, model: str = "") -> str:
 
 
 def fit_model(profile: Profile, model: str) -> tuple[Profile, str]:
-    """The profile in a type that the model can compute in, and what to know about that ("" if nothing).
+    """The profile with a dtype that works for the model, and a warning ("" if there is none).
 
     >>> from grpo_utils.profiles import T4
     >>> fitted, warning = fit_model(T4, "unsloth/gemma-3-1b-it")
     >>> fitted.dtype, warning
-    ('float32', 'Gemma 3 overflows fp16, so it computes in fp32 here, which is slow: Qwen is the choice on this card.')
+    ('float32', 'Gemma 3 overflows in fp16, so it runs in fp32 here, which is slow. On this GPU, prefer Qwen.')
     """
     if profile.dtype != "float16" or "gemma" not in model.lower():
         return profile, ""
     return replace(profile, dtype="float32"), (
-        "Gemma 3 overflows fp16, so it computes in fp32 here, which is slow: Qwen is the choice on this card."
+        "Gemma 3 overflows in fp16, so it runs in fp32 here, which is slow. On this GPU, prefer Qwen."
     )
 
 
 def model_path(name: str) -> str:
-    """Where to load a model from: the folder of a tiny model, else the name itself.
+    """The path to load a model from: a tiny model's folder, else the name itself.
 
     >>> Path(model_path("tiny-qwen3")).is_dir(), model_path("Qwen/Qwen3-0.6B")
     (True, 'Qwen/Qwen3-0.6B')
@@ -60,11 +60,11 @@ def model_path(name: str) -> str:
 
 
 def check_model(name: str) -> None:
-    """Find out in a second, before any weights are loaded, whether a model can be had.
+    """Check within a second, before any weights are loaded, that a model is available.
 
     Raises:
-        CourseError: a local folder without a model; a hub id that does not exist, is gated
-            and you have no access, is not in the cache while offline, or no network.
+        CourseError: a local folder has no model; or a hub id does not exist, is gated, is not
+            in the cache while offline, or cannot be reached.
     """
     path = Path(model_path(name))
     if path.is_dir():
@@ -84,7 +84,7 @@ def _check_hub_model(name: str) -> None:
 
 
 def _hub_problem(error: Exception) -> str:
-    """Why a model cannot be had from the hub, and what to do about it; goes on after its name."""
+    """Why a model is not available from the hub, and what to do about it; the text follows its name."""
     from huggingface_hub import errors
 
     match error:
@@ -92,7 +92,7 @@ def _hub_problem(error: Exception) -> str:
             return " is neither a folder that exists nor a hub id like 'owner/name'."
         case errors.GatedRepoError():
             return (
-                " is gated: accept its license on its hub page, then set HF_TOKEN to a token of that account; or take "
+                " is gated: accept its license on its hub page, then set HF_TOKEN to a token of that account; or use "
                 "an ungated mirror, such as those of 'unsloth/'."
             )
         case errors.RepositoryNotFoundError():
@@ -100,18 +100,18 @@ def _hub_problem(error: Exception) -> str:
         case errors.LocalEntryNotFoundError() if os.environ.get("HF_HUB_OFFLINE") == "1":
             return (
                 " is not in the cache and HF_HUB_OFFLINE=1 forbids downloads. Unset it (in a notebook that ran the cpu "
-                "profile before: restart the kernel), or fetch the model once with a network; PROFILE='cpu' without "
-                "MODEL needs no download."
+                "profile before: restart the kernel), or download the model once; PROFILE='cpu' without MODEL needs "
+                "no download."
             )
         case errors.LocalEntryNotFoundError():
             return (
-                " could not be downloaded: the hub did not answer. Check the network; or fetch it once with one and "
-                "set HF_HUB_OFFLINE=1; or set PROFILE='cpu', which downloads nothing."
+                " could not be downloaded: the hub did not answer. Check the network, or set PROFILE='cpu', which "
+                "downloads nothing. After one download, HF_HUB_OFFLINE=1 uses the cache."
             )
         case errors.EntryNotFoundError():
             return " has no config.json on the hub, so transformers cannot load it."
     status = error.response.status_code
-    why = "HF_TOKEN is not accepted: renew or unset it" if status == 401 else "try again later"
+    why = "HF_TOKEN was rejected, so renew or unset it" if status == 401 else "try again later"
     return f": the hub answered {status}; {why}."
 
 
@@ -126,34 +126,29 @@ def load_policy(
 ) -> tuple["PreTrainedModel", "PreTrainedTokenizerBase"]:
     """A policy ready for `GRPOTrainer`, and its tokenizer.
 
-    ``load_in_4bit`` quantizes the frozen base (NF4, double quantization); without it the base
-    stays in the profile's 16-bit (on CPU: fp32) type. ``full_finetuning`` trains all weights
-    and needs ``load_in_4bit=False``.
+    ``load_in_4bit`` quantizes the frozen base (NF4, double quantization); otherwise the base
+    keeps the profile's dtype. ``full_finetuning`` trains all weights and needs
+    ``load_in_4bit=False``.
 
     Raises:
         CourseError: an unknown backend, or 4-bit together with full fine-tuning.
     """
     check_choice("BACKEND", backend, BACKENDS)
     if full_finetuning and profile.dtype == "float16":
-        profile = replace(profile, dtype="float32")  # fp16 weights cannot be trained, only autocast to
+        profile = replace(profile, dtype="float32")  # fp16 weights cannot be trained; autocast needs fp32 weights
     if load_in_4bit and full_finetuning:
         raise CourseError(
-            "load_in_4bit=True and full_finetuning=True exclude each other: 4-bit weights cannot be trained. "
+            "load_in_4bit=True and full_finetuning=True cannot be combined: 4-bit weights cannot be trained. "
             "Set load_in_4bit=False, or train an adapter."
         )
     lora = lora_arguments(profile)
-    lora.pop("use_gradient_checkpointing")  # the loaders and the trainer have an argument of their own for it
-    how = dict(dtype=torch_dtype(profile), load_in_4bit=load_in_4bit, seed=seed)
-    how["lora"] = None if full_finetuning else lora
+    lora.pop("use_gradient_checkpointing")  # the loaders and the trainer have their own argument for it
+    options = dict(dtype=torch_dtype(profile), load_in_4bit=load_in_4bit, seed=seed)
+    options["lora"] = None if full_finetuning else lora
     if backend == "unsloth":
         sizes = dict(max_seq_length=profile.max_seq_length, checkpointing=profile.name != "cpu")
-        return load_with_unsloth(model_path(name), **how, **sizes)
-    return load_with_transformers(model_path(name), **how, device_map=_device_map(profile))
-
-
-def load_4bit_base(name: str, profile: Profile) -> "PreTrainedModel":
-    """A frozen base in 4 bits (NF4, double quantization), from plain transformers and without an adapter."""
-    return load_base(model_path(name), dtype=torch_dtype(profile), load_in_4bit=True, device_map=_device_map(profile))
+        return load_with_unsloth(model_path(name), **options, **sizes)
+    return load_with_transformers(model_path(name), **options, device_map=_device_map(profile))
 
 
 def _device_map(profile: Profile) -> str:
@@ -161,7 +156,7 @@ def _device_map(profile: Profile) -> str:
 
 
 def lora_arguments(profile: Profile) -> dict:
-    """The arguments of `FastLanguageModel.get_peft_model` that a profile decides."""
+    """The arguments of `FastLanguageModel.get_peft_model` that a profile determines."""
     return {
         "r": profile.lora_rank,
         "lora_alpha": profile.lora_alpha,
@@ -173,12 +168,12 @@ def lora_arguments(profile: Profile) -> dict:
 
 
 def gradient_checkpointing(profile: Profile) -> str | bool:
-    """Unsloth's own way to save memory on a GPU; nothing on a CPU, where it only costs time."""
+    """Unsloth's gradient checkpointing on a GPU; none on a CPU, where it only costs time."""
     return False if profile.name == "cpu" else "unsloth"
 
 
 def torch_dtype(profile: Profile) -> "torch.dtype":
-    """The profile's type as torch's own object."""
+    """The profile's dtype as a torch object."""
     import torch
 
     return getattr(torch, profile.dtype)

@@ -54,12 +54,12 @@ class Profile:
 
     @property
     def completions_per_step(self) -> int:
-        """Completions that one optimizer step learns from."""
+        """Completions per optimizer step."""
         return self.per_device_train_batch_size * self.gradient_accumulation_steps
 
     @property
     def max_seq_length(self) -> int:
-        """Tokens of the longest prompt and the longest completion together."""
+        """Tokens of the longest prompt plus the longest completion."""
         return self.max_prompt_length + self.max_completion_length
 
 
@@ -88,7 +88,7 @@ CPU = Profile(
 T4 = Profile(
     name="t4",
     hardware="NVIDIA T4, 16 GB (Colab, Kaggle)",
-    why="4-bit and fp16, since a T4 has neither the memory for 16-bit weights nor bf16 units",
+    why="4-bit and fp16, because a T4 has neither the memory for 16-bit weights nor bf16 units",
     evidence=NEVER_RUN,
     models={"qwen": "unsloth/Qwen2.5-1.5B-Instruct", "gemma": "unsloth/gemma-3-1b-it"},
     dataset="gsm8k",
@@ -113,7 +113,7 @@ L4 = replace(
     T4,
     name="l4",
     hardware="NVIDIA L4, RTX 3090 or RTX 4090, 24 GB",
-    why="bf16 and completions of twice the length; the model of the T4, so that runs compare",
+    why="bf16 and completions twice as long; the same model as the T4, so that runs are comparable",
     dtype="bfloat16",
     max_completion_length=512,
     steps=150,
@@ -138,7 +138,7 @@ H100 = replace(
     A100,
     name="h100",
     hardware="NVIDIA H100 or H200, 80 GB and more",
-    why="as the A100, with longer completions and twice the batch",
+    why="like the A100, with longer completions and twice the batch",
     max_completion_length=1024,
     per_device_train_batch_size=32,
 )
@@ -162,12 +162,12 @@ def find_gpus() -> list[Gpu]:
 
 
 def has_nvidia_gpu() -> bool:
-    """Whether ``nvidia-smi`` lists a GPU, whatever else it reports about it."""
+    """Whether ``nvidia-smi`` lists a GPU."""
     return os.environ.get("CUDA_VISIBLE_DEVICES") not in ("", "-1") and "GPU" in _nvidia_smi("-L")
 
 
 def _nvidia_smi(*arguments: str) -> str:
-    """What ``nvidia-smi`` prints; nothing if there is no such program or it fails."""
+    """The output of ``nvidia-smi``; nothing if it is missing or fails."""
     if not shutil.which("nvidia-smi"):
         return ""
     answer = subprocess.run(["nvidia-smi", *arguments], capture_output=True, text=True)
@@ -185,13 +185,13 @@ def parse_gpus(text: str) -> list[Gpu]:
         return [Gpu(name, float(mib) / 1024, float(capability)) for name, mib, capability in rows]
     except ValueError as error:
         raise CourseError(
-            f"nvidia-smi answered {text.strip()!r}, from which memory and capability cannot be read. "
-            f"Name a profile yourself: PROFILE one of {', '.join(PROFILES)}."
+            f"nvidia-smi printed {text.strip()!r}, which does not show memory and capability. "
+            f"Set PROFILE to one of {', '.join(PROFILES)}."
         ) from error
 
 
 def visible_gpus(gpus: list[Gpu], visible: str | None) -> list[Gpu]:
-    """The GPUs that ``CUDA_VISIBLE_DEVICES`` leaves; all of them if it is unset or names UUIDs.
+    """The GPUs that ``CUDA_VISIBLE_DEVICES`` selects; all of them if it is unset or lists UUIDs.
 
     >>> visible_gpus([Gpu("A", 16, 7.5), Gpu("B", 24, 8.9)], "1")
     [Gpu(name='B', memory_gib=24, capability=8.9)]
@@ -209,8 +209,8 @@ def visible_gpus(gpus: list[Gpu], visible: str | None) -> list[Gpu]:
 def choose_profile(gpus: list[Gpu]) -> tuple[Profile, str]:
     """The profile for the first of ``gpus``, and the reason in words.
 
-    A card counts by what it has (memory, bf16 units from capability 8.0), not by its name,
-    so consumer cards find their place too.
+    What counts is memory and compute capability (8.0 has bf16 units), not the name, so
+    consumer GPUs get a profile too.
 
     >>> profile, reason = choose_profile([Gpu("NVIDIA GeForce RTX 3060", 12.0, 8.6)])
     >>> profile.name, profile.dtype, profile.per_device_train_batch_size
@@ -223,7 +223,7 @@ def choose_profile(gpus: list[Gpu]) -> tuple[Profile, str]:
     gpu = gpus[0]
     has = f"{gpu.name} has {gpu.memory_gib:.0f} GiB"
     if gpu.capability < 7.0 or gpu.memory_gib < 7:
-        return CPU, f"{has} and capability {gpu.capability}: too little for a GPU profile (7 GiB, 7.0)"
+        return CPU, f"{has} and capability {gpu.capability}; a GPU profile needs 7 GiB and 7.0"
     if gpu.capability < 8.0:
         return _fit_memory(T4, gpu, has, "no bf16 units")
     for profile, memory_gib, capability in ((H100, 70, 9.0), (A100, 38, 8.0), (L4, 21, 8.0)):
@@ -233,7 +233,7 @@ def choose_profile(gpus: list[Gpu]) -> tuple[Profile, str]:
 
 
 def _fit_memory(profile: Profile, gpu: Gpu, has: str, units: str) -> tuple[Profile, str]:
-    """Halve the batch, and double its accumulation, on cards smaller than a T4."""
+    """Halve the batch and double its accumulation on GPUs smaller than a T4."""
     if gpu.memory_gib >= 14:
         return profile, f"{has} and {units}"
     halved = replace(
@@ -288,40 +288,40 @@ def check_choice(what: str, value: object, valid: Sequence[object]) -> None:
 
 
 def check_count(what: str, value: int) -> None:
-    """Raise a CourseError unless ``value`` is 0 (the profile's own number) or more.
+    """Raise a CourseError unless ``value`` is 0 (the profile default) or more.
 
     >>> check_count("STEPS", -5)
     Traceback (most recent call last):
     ...
-    grpo_utils.errors.CourseError: STEPS=-5 is negative. Give 0 for the profile's own number, or a number above it.
+    grpo_utils.errors.CourseError: STEPS=-5 is negative. Use 0 for the profile default, or a positive number.
     """
     if value < 0:
-        raise CourseError(f"{what}={value} is negative. Give 0 for the profile's own number, or a number above it.")
+        raise CourseError(f"{what}={value} is negative. Use 0 for the profile default, or a positive number.")
 
 
 def prepare_machine(profile: Profile, offline: bool = True) -> None:
-    """Set what has to be set before torch is imported: threads, device, offline.
+    """Set the environment before torch is imported: threads, device, offline mode.
 
-    On the cpu profile, tiny matrices run on one thread, because two are slower and on a busy
-    machine far slower. Unsloth stays on the CPU, and no card is visible. If ``offline``, nothing waits
-    for a network. A GPU profile uses the first card. Other variables that you set yourself are left as they are.
+    The cpu profile uses one thread, because two are slower for tiny matrices, and far slower on a
+    busy machine. It keeps Unsloth on the CPU and hides all GPUs. With ``offline``, nothing waits for a
+    network. A GPU profile uses the first GPU. Other variables that you set are not changed.
     """
     if profile.name != "cpu":
         os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # as nvidia-smi counts; CUDA puts the fastest first
-        os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")  # with a second card the batch would double
+        os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")  # a second GPU would double the batch
         return
-    # It says at every 4-bit load that a faster kernel could be downloaded, which no CPU run needs.
+    # bitsandbytes suggests a faster kernel at every 4-bit load, which no CPU run needs.
     logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
     settings = CPU_ENVIRONMENT | ({"HF_HUB_OFFLINE": "1"} if offline else {})
     for name, value in settings.items():
         os.environ.setdefault(name, value)
-    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # also where a cluster, or an earlier GPU profile, has named a card
+    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # even if a cluster or an earlier GPU profile set it
 
 
-#: The variable by which a process knows that it was prepared, and for which profile.
+#: Set in a prepared process to the name of its profile.
 PREPARED = "GRPO_UTILS_PREPARED"
 
-#: What the cpu profile sets in the environment, before torch reads it.
+#: The environment of the cpu profile, set before torch reads it.
 CPU_ENVIRONMENT = {
     PREPARED: "cpu",
     "OMP_NUM_THREADS": "1",

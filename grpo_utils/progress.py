@@ -1,4 +1,4 @@
-"""A progress bar for GRPO training that reads the same in a terminal and in a saved notebook."""
+"""A progress bar for GRPO training that looks the same in a terminal and in a saved notebook."""
 
 import sys
 
@@ -6,7 +6,7 @@ from tqdm import tqdm
 from transformers import Trainer, TrainerCallback
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
-#: Logged metrics that the bar shows, under the short name it shows them by.
+#: Logged metrics that the bar shows, and their short names.
 SHOWN = {
     "reward": "reward",
     "rewards/correctness_reward/mean": "correct",
@@ -14,7 +14,7 @@ SHOWN = {
 }
 
 
-#: Fits 80 columns: a longer line would start a new one at every refresh.
+#: Fits 80 columns: a longer line would wrap at every refresh.
 LINE = "GRPO {percentage:3.0f}%|{bar:10}| {n_fmt}/{total_fmt} {elapsed}<{remaining}{postfix}"
 
 
@@ -39,7 +39,7 @@ class ProgressBar(TrainerCallback):
 
 
 def show_progress(trainer: Trainer) -> None:
-    """Replace the trainer's own printing of logs by one `ProgressBar`."""
+    """Replace the trainer's log printing with one `ProgressBar`."""
     for callback in (PrinterCallback, ProgressCallback):
         trainer.remove_callback(callback)
-    trainer.callback_handler.callbacks.insert(0, ProgressBar())  # it ends its line before others print theirs
+    trainer.callback_handler.callbacks.insert(0, ProgressBar())  # it ends its line before other callbacks print

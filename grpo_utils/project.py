@@ -1,4 +1,4 @@
-"""Start a project of your own: a copy of a template, with the tiny model that it trains on a CPU."""
+"""Start a project of your own: a copy of a template, with a tiny model that trains on a CPU."""
 
 import shutil
 from pathlib import Path
@@ -21,17 +21,17 @@ def template_names() -> list[str]:
 
 
 def new_project(template: str, folder: str | Path, model: str = "tiny-qwen3") -> Path:
-    """Copy a template into a new or empty folder, and a tiny model next to it; gives the folder.
+    """Copy a template and a tiny model into a new or empty folder, and return the folder.
 
     Raises:
-        CourseError: an unknown template, a folder that is not empty, or an installation without the templates.
+        CourseError: the template is unknown or not installed, or the folder is not empty.
     """
     folder = Path(folder)
     if not TEMPLATES.is_dir():
-        raise CourseError("The templates are not part of this installation; clone the course and run this in it.")
+        raise CourseError("The templates are not installed. Clone the course, and run the command there.")
     check_choice("TEMPLATE", template, template_names())
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise CourseError(f"{str(folder)!r} exists and is not empty; nothing was written. Give a new folder.")
+        raise CourseError(f"{str(folder)!r} is not an empty folder; nothing was written. Choose a new folder.")
     shutil.copytree(TEMPLATES / template, folder, ignore=LEFT_OUT, dirs_exist_ok=True)
     shutil.copytree(TINY_MODELS / model, folder / "tiny-model")
     return folder

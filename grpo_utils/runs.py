@@ -2,9 +2,9 @@
 
     outputs/run/
         adapter/       the LoRA adapter
-        merged/        the model that stands alone
-        checkpoints/   what the trainer saved on the way, on GPU profiles
-        report.json    figures, versions and every setting
+        merged/        the merged model, which needs no adapter
+        checkpoints/   the trainer's checkpoints, on GPU profiles
+        report.json    results, versions and every setting
 
 Nothing is ever overwritten: a folder that holds another run is renamed first.
 """
@@ -20,40 +20,40 @@ import psutil
 from .errors import CourseError
 from .rewards import reward_name
 
-#: Written when a run starts, so that an unfinished run can be distinguished from somebody's own files.
+#: Written when a run starts, so that an unfinished run can be distinguished from other files.
 STARTED = "started.txt"
 
 
 def start_run(folder: str | Path, model: str = "") -> tuple[Path, str]:
     """A new, empty folder for a run, and one sentence about what was there before.
 
-    A finished run (it has a `report.json`) and an unfinished one (it was killed) are both
-    renamed with their time and kept; a run always starts clean.
+    A finished run (with a `report.json`) and an unfinished one are both kept under a name with
+    their time, so a run always starts in an empty folder.
 
     Raises:
-        CourseError: the folder holds something that is not a run, a run that is still at work, or
-            the ``model`` to train from; it stays as it is.
+        CourseError: the folder contains other files, a run that is still active, or the
+            ``model`` to train; nothing is changed.
     """
     folder = Path(folder)
     if model and Path(model).resolve().is_relative_to(folder.resolve()):
         raise CourseError(
-            f"MODEL={model!r} lies in OUTPUT_DIR={str(folder)!r}, which is renamed when a run starts. "
-            "Give this run another OUTPUT_DIR."
+            f"MODEL={model!r} is inside OUTPUT_DIR={str(folder)!r}, which is renamed when a run starts. "
+            "Choose another OUTPUT_DIR."
         )
     if not folder.exists() or not any(folder.iterdir()):
-        said = f"New run in {folder}."
+        note = f"New run in {folder}."
     else:
         _refuse_live_run(folder)
         kept, state = _set_aside(folder)
-        said = f"{folder} held {state} run: it is kept as {kept}. This run starts clean."
+        note = f"{folder} held {state} run: it is kept as {kept}. This run starts clean."
     folder.mkdir(parents=True, exist_ok=True)
     me = psutil.Process()
     (folder / STARTED).write_text(json.dumps({"pid": me.pid, "process_started": me.create_time()}) + "\n")
-    return folder, said
+    return folder, note
 
 
 def _refuse_live_run(folder: Path) -> None:
-    """Raise a CourseError if another process is still at work on the run in this folder."""
+    """Raise a CourseError if another process is still writing to this folder."""
     if (folder / "report.json").exists() or not (folder / STARTED).exists():
         return
     run = json.loads((folder / STARTED).read_text())
@@ -61,8 +61,8 @@ def _refuse_live_run(folder: Path) -> None:
         return
     if psutil.Process(run["pid"]).create_time() == run["process_started"]:
         raise CourseError(
-            f"OUTPUT_DIR={str(folder)!r} belongs to a run that is still at work (process {run['pid']}). Wait for it, "
-            "stop it, or give this one another folder: -p OUTPUT_DIR outputs/second."
+            f"OUTPUT_DIR={str(folder)!r} is in use by another run (process {run['pid']}). Wait for it, stop it, or "
+            "choose another folder: -p OUTPUT_DIR outputs/second."
         )
 
 
@@ -71,8 +71,8 @@ def _set_aside(folder: Path) -> tuple[Path, str]:
     report, started = folder / "report.json", folder / STARTED
     if not report.exists() and not started.exists():
         raise CourseError(
-            f"OUTPUT_DIR={str(folder)!r} is not empty and holds no run of this course. Choose another folder, "
-            "or move its files away."
+            f"OUTPUT_DIR={str(folder)!r} is not empty, and its files are not from a run of this course. Choose another "
+            "folder, or move the files."
         )
     state = "a finished" if report.exists() else "an unfinished"
     when = datetime.fromtimestamp((report if report.exists() else started).stat().st_mtime)
@@ -94,9 +94,9 @@ def seconds_since_start() -> float:
 
 
 def processor_seconds() -> float:
-    """Processor seconds of this process (in a notebook: its kernel) and of all processes that it waited for.
+    """CPU seconds of this process (in a notebook: its kernel) and of all finished child processes.
 
-    Unlike the clock, it does not count what other programs do on the machine.
+    Unlike wall time, it does not include other programs on the machine.
 
     >>> processor_seconds() > 0
     True
@@ -121,7 +121,7 @@ def read_report(folder: str | Path) -> dict:
     """The report of the run in ``folder``.
 
     Raises:
-        CourseError: there is none.
+        CourseError: the folder has no report.
     """
     path = Path(folder) / "report.json"
     if not path.is_file():

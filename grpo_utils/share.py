@@ -1,7 +1,6 @@
-"""A finished run as a Markdown table for others: versions, machine, times, before and after, and nothing personal.
+"""A finished run as a Markdown table to share: versions, machine, times, before and after, and nothing personal.
 
-A report also holds paths and every setting, so no text is copied unchecked: it fits one of the patterns or lists
-below, or is left out.
+A report also has paths and every setting, so a text is copied only if it matches one of the patterns or lists below.
 """
 
 import re
@@ -15,11 +14,11 @@ MISSING = "not recorded"
 VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc|\.post|\.dev)\d+)*(\+(cpu|cu\d+)\b)?")
 SYSTEM = re.compile(r"(Linux|Windows|Darwin) (x86_64|AMD64|aarch64|arm64|ARM64)")
 CARD = re.compile(r"(NVIDIA|Tesla|Quadro|GeForce|GRID|AMD)[\w .-]{0,60}")
-#: The tiny models, and the folder in which a template has a copy of one.
+#: The tiny models, and a template's folder with a copy of one.
 TINY = ("tiny-qwen3", "tiny-gemma3", "tiny-model")
-#: Whose models are named. Any other owner may be the person who ran it.
+#: Owners whose models are named. Any other owner may be the reader.
 PUBLISHERS = ("unsloth", "Qwen", "google", "meta-llama", "HuggingFaceTB", "LiquidAI", "mistralai", "microsoft")
-#: A template names its config file where a lesson names its profile.
+#: Profiles of lessons, and config files of templates.
 SETTINGS = (*PROFILES, "config", "config.cpu", "config.8gpu", "trl")
 
 
@@ -30,7 +29,7 @@ def block(report: dict) -> str:
 
 
 def lines(report: dict) -> dict[str, str]:
-    """What the table says, line by line: the columns of "Run by readers" in docs/results.md."""
+    """The rows of the table, which are also the columns of "Run by readers" in docs/results.md."""
     machine = report.get("machine", {})
     return {
         "card": card_text(machine, report.get("processes")),
@@ -57,7 +56,7 @@ def is_number(value: object) -> bool:
 
 
 def number(value: object, spec: str) -> str:
-    """A number in a format, or that there is none.
+    """A formatted number, or "not recorded".
 
     >>> number(36.24, ".0f"), number(None, ".0f")
     ('36', 'not recorded')
@@ -66,7 +65,7 @@ def number(value: object, spec: str) -> str:
 
 
 def fitting(pattern: re.Pattern, text: object) -> str:
-    """The part at the beginning of a text that fits a pattern.
+    """The beginning of a text that matches a pattern.
 
     >>> fitting(VERSION, "2.13.0+cu128"), fitting(VERSION, "5.18.0.dev0+alice"), fitting(VERSION, "/home/alice")
     ('2.13.0+cu128', '5.18.0.dev0', 'not recorded')
@@ -76,7 +75,7 @@ def fitting(pattern: re.Pattern, text: object) -> str:
 
 
 def one_of(known: tuple[str, ...], name: object) -> str:
-    """A name if it is a known one.
+    """A name if it is known, else "another".
 
     >>> one_of(SETTINGS, "t4"), one_of(SETTINGS, "alices-config"), one_of(SETTINGS, None)
     ('t4', 'another', 'not recorded')
@@ -85,7 +84,7 @@ def one_of(known: tuple[str, ...], name: object) -> str:
 
 
 def family_text(family: object) -> str:
-    """The family; a template reports the model type instead, which begins with it.
+    """The family; a template reports the model type instead, which begins with the family.
 
     >>> family_text("qwen"), family_text("gemma3_text"), family_text("llama")
     ('qwen', 'gemma', 'another')
@@ -95,7 +94,7 @@ def family_text(family: object) -> str:
 
 
 def model_text(model: object) -> str:
-    """A tiny model or a well-known publisher's by its name; of all others, only what they are.
+    """The name of a tiny or well-known model; of any other model, only its kind.
 
     >>> model_text("unsloth/Qwen2.5-1.5B-Instruct"), model_text("./tiny-model"), model_text("/home/alice/secret")
     ('unsloth/Qwen2.5-1.5B-Instruct', 'tiny-model', 'a local folder')
@@ -113,7 +112,7 @@ def model_text(model: object) -> str:
 
 
 def bits_text(in_4bit: object) -> str:
-    """How the base was loaded."""
+    """How the base model was loaded."""
     return {True: "base in 4 bits", False: "base in 16 or 32 bits"}.get(in_4bit, f"4 bits {MISSING}")
 
 
@@ -128,7 +127,7 @@ def seconds_per_step(report: dict) -> str:
 
 
 def card_text(machine: dict, processes: int | None = None) -> str:
-    """The GPU and its memory; without one, the number of the processor's cores. Then how many processes trained.
+    """The GPU and its memory, or the number of CPU cores; then the number of training processes.
 
     >>> card_text({"gpu": {"name": "Tesla T4", "memory_gib": 14.6}}), card_text({"gpu": None, "cores": 2}, 4)
     ('Tesla T4, 14.6 GiB', 'CPU, 2 cores; 4 processes')
@@ -160,13 +159,13 @@ def rates_text(rates: dict | None) -> str:
 
 
 def packages_text(versions: dict) -> str:
-    """The packages that decide a run, with their versions."""
+    """The packages that affect a run, with their versions."""
     known = [f"{name} {fitting(VERSION, versions[name])}" for name in PACKAGES if name in versions]
     return ", ".join(known) or MISSING
 
 
 def where_to_paste() -> str:
-    """The issue form, at the public address of the course if one is set."""
+    """The issue form's address, if the course's public address is set."""
     urls = metadata.metadata("grpo_utils").get_all("Project-URL") or []
     [address] = [url.removeprefix("Repository, ") for url in urls if url.startswith("Repository, ")] or [""]
     is_set = re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+", address)

@@ -1,10 +1,11 @@
-"""Measure the memory that merging an adapter takes, with random weights of the T4 profile's size.
+"""Measure the memory that checking a merged model takes, with random weights of the T4 profile's size.
 
     python scripts/bench_merge.py
 
-Free Colab has 12.7 GB of RAM. The merge, as lesson 03 does it (merge in fp32, compare, save in fp16, load again,
-answer), runs in a process of its own, here on the CPU; its anonymous memory is read twenty times a second. Pages of the
-model's files are not counted, because the system takes them back when memory is short.
+Free Colab has 12.7 GB of RAM. `check_merged`, as lesson 03 calls it, runs in a process of its own, here on the CPU. It
+merges in fp32, compares logits, loads the saved fp16 model, compares weights, and answers prompts. This script reads
+the anonymous memory of that process twenty times a second. It leaves out the pages of the model's files, because the
+system takes them back when memory is short.
 """
 
 import tempfile
@@ -14,12 +15,12 @@ from pathlib import Path
 
 import psutil
 import torch
-from peft import LoraConfig, get_peft_model
+from peft import LoraConfig, PeftModel, get_peft_model
 from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config
 
 from grpo_utils import load_rows
-from grpo_utils.export.merging import export_merged
-from grpo_utils.models import model_path
+from grpo_utils.export.merging import check_merged
+from grpo_utils.models import model_path, torch_dtype
 from grpo_utils.profiles import T4
 from grpo_utils.run.policy import LORA_TARGETS
 
@@ -47,6 +48,14 @@ def make_adapter(base: Path, folder: Path) -> None:
     get_peft_model(model, lora).save_pretrained(folder)
 
 
+def merge(base: Path, adapter: Path, folder: Path) -> None:
+    """The merge as lesson 03 does it, saved in the T4 profile's type."""
+    model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
+    merged = PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
+    merged.to(torch_dtype(T4)).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(base).save_pretrained(folder)
+
+
 def anonymous(process: psutil.Process) -> int:
     """Bytes of a process's memory that belong to no file."""
     lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
@@ -70,15 +79,17 @@ class Peak(threading.Thread):
 
 
 def main() -> None:
-    """One merge: its peak, its seconds, and the largest difference of a logit."""
+    """Check one merged model: the peak, the seconds, and the largest difference of a logit."""
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         weights = make_base(folder / "base")
-        make_adapter(folder / "base", folder / "adapter")
+        base, adapter, merged = folder / "base", folder / "adapter", folder / "merged"
+        make_adapter(base, adapter)
+        merge(base, adapter, merged)
         rows, judging = load_rows("addition", "test", 4), dict(max_new_tokens=4, batch_size=4, temperature=1.0, seed=0)
         peak, started = Peak(), time.perf_counter()
         peak.start()
-        difference, _ = export_merged(folder / "adapter", str(folder / "base"), folder / "merged", T4, rows, judging)
+        difference, _ = check_merged(adapter, str(base), merged, T4, rows, judging)
         peak.done.set()
     print(f"{weights:,} weights: at most {peak.peak / 1e9:.1f} GB in {time.perf_counter() - started:.0f} s;", end=" ")
     print(f"the merge changed a logit by at most {difference:.1e}")

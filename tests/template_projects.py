@@ -32,4 +32,4 @@ def stopped_at(folder, line: str, *command: object) -> None:
             process.send_signal(signal.SIGINT)
             break
     said, error = process.communicate(timeout=300)
-    assert process.returncode and "The same command goes on from there." in error, said + error[-3000:]
+    assert process.returncode and "The same command continues from there." in error, said + error[-3000:]

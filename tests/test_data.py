@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from grpo_utils import addition_rows, chat_prompt, check_rows, gsm8k_answer, load_rows, read_gsm8k
-from grpo_utils.data.sources import addition_key, addition_kind, gsm8k_rows
+from grpo_utils import chat_prompt, check_rows, load_rows, read_gsm8k
+from grpo_utils.data.sources import addition_key, addition_kind, addition_rows, gsm8k_answer, gsm8k_rows
 from grpo_utils.data.splits import is_held_out
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import parse_number
@@ -14,13 +14,13 @@ BAD_ROWS = [
     ({"answer": "4"}, "row 1: it has no 'prompt'; its columns are answer"),
     ({"prompt": GOOD["prompt"]}, "row 1: it has no 'answer'"),
     ({**GOOD, "answer": None}, "row 1: it has no 'answer'"),
-    ({**GOOD, "prompt": "What is 2 + 2?"}, "row 1: its prompt is a plain string.*Wrap it: chat_prompt"),
+    ({**GOOD, "prompt": "What is 2 + 2?"}, "row 1: its prompt is a plain string.*Use: chat_prompt"),
     ({**GOOD, "prompt": []}, "row 1: its prompt is not a list of messages"),
     ({**GOOD, "prompt": [{"role": "user"}]}, "row 1: its prompt is not a list of messages"),
-    ({**GOOD, "prompt": [{"role": "assistant", "content": "4"}]}, "ends with what a user says"),
-    ({**GOOD, "prompt": [{"role": "user", "content": " "}]}, "ends with what a user says"),
-    ({**GOOD, "prompt": [{"role": "user", "content": None}]}, "ends with what a user says"),
-    ({**GOOD, "answer": 4}, r"row 1: its answer 4 is of type int; rewards compare text: str\(answer\)"),
+    ({**GOOD, "prompt": [{"role": "assistant", "content": "4"}]}, "ends with a user message"),
+    ({**GOOD, "prompt": [{"role": "user", "content": " "}]}, "ends with a user message"),
+    ({**GOOD, "prompt": [{"role": "user", "content": None}]}, "ends with a user message"),
+    ({**GOOD, "answer": 4}, r"row 1: its answer 4 is of type int; rewards compare text. Use: str\(answer\)"),
     ({**GOOD, "answer": "  "}, "row 1: its answer is empty"),
 ]
 

@@ -53,7 +53,7 @@ SOUND = (
 @pytest.mark.parametrize("text", SOUND)
 def test_marks_beside_letters_are_no_damage(text):
     """Whole texts were tried as bytes: "5 Å²" and "SNÍŽÍŠ" passed for damage."""
-    assert undamaged(text) is None and not rows_from([{"question": text, "answer": "4"}]).refused
+    assert undamaged(text) is None and not rows_from([{"question": text, "answer": "4"}]).rejected
 
 
 def test_one_sound_foreign_letter_hides_no_damage():

@@ -4,14 +4,13 @@ import pytest
 from datasets import Dataset
 
 from grpo_utils import (
-    addition_rows,
     chat_prompt,
     drop_long_prompts,
     pass_rates,
-    plain_prompt,
-    prompt_lengths,
-    render_prompt,
 )
+from grpo_utils.data.filters import prompt_lengths
+from grpo_utils.data.prompts import render_prompt
+from grpo_utils.data.sources import addition_rows
 from grpo_utils.errors import CourseError
 from grpo_utils.models import model_path
 from grpo_utils.plots import length_histogram, pass_rate_bars
@@ -34,7 +33,7 @@ def test_messages_are_rendered_and_strings_stay_as_they_are(tokenizer):
 
 
 def test_strings_are_encoded_as_trl_does_it(tokenizer):
-    texts = [plain_prompt("What is 2 + 2?", None), "What is 15 + 27?"]
+    texts = ["Question: What is 2 + 2?\nAnswer:", "What is 15 + 27?"]
     ours = encode_prompts(tokenizer, texts)
     kept = [ids[mask.bool()].tolist() for ids, mask in zip(ours["input_ids"], ours["attention_mask"])]
     assert kept == tokenizer(text=texts)["input_ids"]

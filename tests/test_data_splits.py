@@ -1,64 +1,16 @@
-"""Splits without leakage, and pairs that ask the same."""
+"""Pairs of rows that ask the same, and rows that the policy solves sometimes."""
 
 import pytest
 from datasets import Dataset
-from hypothesis import given
-from hypothesis import strategies as st
 
-from grpo_utils import addition_rows, chat_prompt, drop_tied, find_twins, numbers_key, prompt_key, split_rows
+from grpo_utils import chat_prompt, drop_tied, find_twins
+from grpo_utils.data.sources import addition_rows
+from grpo_utils.data.splits import numbers_key, prompt_key
 from grpo_utils.errors import CourseError
 
 
 def asked(*questions: str) -> list[dict]:
     return [{"prompt": chat_prompt(question)} for question in questions]
-
-
-MANY = asked(*(f"What is {n} + 1?" for n in range(2000)))
-
-
-def test_about_the_share_is_held_out_and_no_row_is_lost():
-    for share in (0.02, 0.1, 0.5):
-        train, test = split_rows(Dataset.from_list(MANY), share)
-        assert len(test) / 2000 == pytest.approx(share, abs=0.03)
-        assert sorted(map(str, train + test)) == sorted(map(str, MANY))
-
-
-def test_another_seed_is_another_split_and_the_same_the_same():
-    assert split_rows(MANY, seed=1) == split_rows(MANY, seed=1) != split_rows(MANY, seed=2)
-    both = [{str(row) for row in split_rows(MANY, seed=seed)[1]} for seed in (1, 2)]
-    assert len(both[0] & both[1]) < 60  # of about 200; by chance 20
-
-
-def test_a_row_keeps_its_side_when_others_go():
-    train, test = split_rows(MANY)
-    fewer = split_rows(MANY[::2])
-    assert all(row in train for row in fewer[0]) and all(row in test for row in fewer[1])
-
-
-@given(
-    st.lists(st.sampled_from(["What is 2 + 2", "what IS  2 + 2?\tHow many", "how  many", "Who", "who?"]), min_size=2)
-)
-def test_copies_never_straddle_the_split(questions):
-    rows = asked(*questions) + MANY[:50]
-    train, test = split_rows(rows, 0.5)
-    assert not {prompt_key(row["prompt"]) for row in train} & {prompt_key(row["prompt"]) for row in test}
-
-
-def test_the_same_numbers_stay_together_if_asked():
-    train, test = split_rows(addition_rows(5000), key=numbers_key)
-    assert not find_twins(train, test) and len(test) > 400
-    assert find_twins(*split_rows(addition_rows(5000)))
-
-
-@pytest.mark.parametrize("share", [0, 1, -0.1, 10])
-def test_a_share_that_is_none(share):
-    with pytest.raises(CourseError, match="is not a share of the rows"):
-        split_rows(MANY, share)
-
-
-def test_an_empty_side_is_an_error():
-    with pytest.raises(CourseError, match="of 1 rows leaves"):
-        split_rows(MANY[:1])
 
 
 def test_keys_ignore_case_spaces_system_prompts_and_how_an_accent_is_coded():

@@ -29,7 +29,10 @@ IS_NO = re.compile(
     r"(?<!\bthere )\b(?:is|are|was|were) no (?!longer\b|more\b|less\b|better\b|worse\b)\w+", re.IGNORECASE
 )
 #: Right where they are: (file, what is found there).
-ALLOWED = {("CHANGELOG.md", "mend")}  # the old name of an attribute
+ALLOWED = {
+    ("CHANGELOG.md", "mend"),  # the old name of an attribute
+    ("templates/tool_agent/environment.py", "is no expression"),  # the model reads it while it trains
+}
 
 
 def readable() -> list[Path]:

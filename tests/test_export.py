@@ -13,8 +13,6 @@ from grpo_utils.export.merging import (
     in_fresh_process,
     logits,
     merge_adapter,
-    merge_into_4bit,
-    save_merged,
 )
 from grpo_utils.models import load_policy, model_path
 from grpo_utils.profiles import CPU
@@ -37,37 +35,43 @@ def adapter(tmp_path_factory):
     return folder
 
 
+@pytest.fixture
+def merged(adapter, tmp_path):
+    """The folder of a merged model, as lesson 03 saves it."""
+    from transformers import AutoTokenizer
+
+    model, _ = merge_adapter(adapter, "tiny-qwen3", PROMPTS)
+    model.save_pretrained(tmp_path)
+    AutoTokenizer.from_pretrained(model_path("tiny-qwen3")).save_pretrained(tmp_path)
+    return tmp_path
+
+
 @pytest.mark.slow
-def test_the_merge_is_exact_and_changes_the_base_and_plain_transformers_loads_it(adapter, tmp_path):
-    import torch
+def test_the_merge_is_exact_and_changes_the_base(adapter):
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    merge = merge_adapter(adapter, "tiny-qwen3", PROMPTS)
-    assert merge.largest_difference < 1e-4
-    expected = logits(merge.model, merge.tokenizer, PROMPTS)
-    base = AutoModelForCausalLM.from_pretrained(model_path("tiny-qwen3"))
-    assert (logits(base, merge.tokenizer, PROMPTS) - expected).abs().max() > 0.1
-    save_merged(merge, tmp_path, torch.float32)
-    model, tokenizer = AutoModelForCausalLM.from_pretrained(tmp_path), AutoTokenizer.from_pretrained(tmp_path)
+    model, difference = merge_adapter(adapter, "tiny-qwen3", PROMPTS)
+    assert difference < 1e-4
+    path = model_path("tiny-qwen3")
+    base, tokenizer = AutoModelForCausalLM.from_pretrained(path), AutoTokenizer.from_pretrained(path)
+    assert (logits(base, tokenizer, PROMPTS) - logits(model, tokenizer, PROMPTS)).abs().max() > 0.1
     assert not [name for name, _ in model.named_modules() if "lora" in name]
-    assert (logits(model, tokenizer, PROMPTS) - expected).abs().max() < 1e-5  # rounding: a file's weights lie elsewhere
-    assert not (tmp_path / "adapter_config.json").exists()
 
 
-def loaded_by_export(*arguments) -> list[str]:
-    """Of the packages that the process that merges has no use for, those that it imports; run there."""
+def loaded_by_the_check(*arguments) -> list[str]:
+    """Of the packages that the process that checks a merge does not need, those that it imports; run there."""
     import sys
 
-    from grpo_utils.export.merging import _export
+    from grpo_utils.export.merging import _check_merged
 
-    _export(*arguments)
+    _check_merged(*arguments)
     return sorted({"unsloth", "trl", "datasets", "pandas", "matplotlib", "math_verify"} & set(sys.modules))
 
 
 @pytest.mark.slow
-def test_the_process_that_merges_imports_only_what_it_needs(adapter, tmp_path):
+def test_the_process_that_checks_a_merge_imports_only_what_it_needs(adapter, merged):
     judging = dict(max_new_tokens=4, seed=0)
-    assert in_fresh_process(loaded_by_export, adapter, "tiny-qwen3", tmp_path, CPU, PROMPTS, judging) == []
+    assert in_fresh_process(loaded_by_the_check, adapter, "tiny-qwen3", merged, CPU, PROMPTS, judging) == []
 
 
 def copy_with_tokenizer(adapter, folder, change):
@@ -78,19 +82,6 @@ def copy_with_tokenizer(adapter, folder, change):
     tokenizer = AutoTokenizer.from_pretrained(model_path("tiny-qwen3"))
     change(tokenizer)
     tokenizer.save_pretrained(folder)
-
-
-@pytest.mark.slow
-def test_a_merged_model_keeps_the_chat_template_of_the_training(adapter, tmp_path):
-    """The fault: the tokenizer was taken from the base, so a trained template was lost without a word."""
-    import torch
-    from transformers import AutoTokenizer
-
-    trained_with = "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}"
-    copy_with_tokenizer(adapter, tmp_path / "adapter", lambda t: setattr(t, "chat_template", trained_with))
-    merge = merge_adapter(tmp_path / "adapter", "tiny-qwen3", PROMPTS)
-    save_merged(merge, tmp_path / "merged", torch.float32)
-    assert AutoTokenizer.from_pretrained(tmp_path / "merged").chat_template == trained_with
 
 
 @pytest.mark.slow
@@ -164,7 +155,7 @@ def test_the_readme_of_an_adapter_says_how_to_load_it_and_it_loads(saved):
 
 @pytest.mark.slow
 def test_a_saved_adapter_still_merges(saved):
-    assert merge_adapter(saved, "tiny-qwen3", PROMPTS).largest_difference < 1e-4
+    assert merge_adapter(saved, "tiny-qwen3", PROMPTS)[1] < 1e-4
 
 
 @pytest.mark.parametrize(
@@ -200,25 +191,14 @@ def test_a_whole_model_is_no_adapter(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_merge_into_4_bits_rounds_and_warns(adapter):
-    with pytest.warns(UserWarning, match="4-bit linear may get different generations"):
-        merge = merge_into_4bit(adapter, "tiny-qwen3", CPU, PROMPTS)
-    assert merge.largest_difference > 1e-2  # the exact merge above: below 1e-4
-    assert not [name for name, _ in merge.model.named_modules() if "lora" in name]
-    assert "Linear4bit" in {type(module).__name__ for module in merge.model.modules()}
-
-
-@pytest.mark.slow
-def test_a_merged_folder_is_checked_in_a_fresh_process_and_another_model_is_refused(adapter, tmp_path):
-    import torch
+def test_a_merged_folder_is_checked_in_a_fresh_process_and_another_model_is_refused(adapter, merged):
     from datasets import Dataset
     from transformers import AutoModelForCausalLM
 
     rows = Dataset.from_dict({"prompt": PROMPTS, "answer": ["42", "9"]})
-    arguments = adapter, "tiny-qwen3", tmp_path, CPU, rows, dict(max_new_tokens=2)
-    save_merged(merge_adapter(adapter, "tiny-qwen3", PROMPTS), tmp_path, torch.float32)
+    arguments = adapter, "tiny-qwen3", merged, CPU, rows, dict(max_new_tokens=2)
     difference, evaluation = check_merged(*arguments)
     assert difference < 1e-4 and evaluation.n == 2
-    AutoModelForCausalLM.from_pretrained(model_path("tiny-qwen3")).save_pretrained(tmp_path)  # the base alone
+    AutoModelForCausalLM.from_pretrained(model_path("tiny-qwen3")).save_pretrained(merged)  # the base alone
     with pytest.raises(CourseError, match=r"is not 'tiny-qwen3' with the adapter in .*: \d+ of \d+ weights differ"):
         check_merged(*arguments)

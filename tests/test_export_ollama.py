@@ -5,7 +5,7 @@ import re
 import pytest
 from jinja2 import Environment
 
-from grpo_utils import SYSTEM_PROMPT
+from grpo_utils.data.prompts import SYSTEM_PROMPT
 from grpo_utils.errors import CourseError
 from grpo_utils.export.ollama import ollama_template
 from grpo_utils.models import model_path
@@ -93,8 +93,8 @@ def test_the_answer_is_closed_as_in_training(tokenizer):
 BAD_TEMPLATES = {
     "no chat template": None,
     "leaves out the system prompt": "{% for m in messages if m.role != 'system' %}{{ m.content }}{% endfor %}",
-    "be read off: write": "{% for m in messages %}{{ loop.index }}{{ m.content }}{% endfor %}",
-    "cannot be read off": "{% for m in messages %}{{ '{{' }}{{ m.content }}{% endfor %}",
+    "be converted: write": "{% for m in messages %}{{ loop.index }}{{ m.content }}{% endfor %}",
+    "cannot be converted": "{% for m in messages %}{{ '{{' }}{{ m.content }}{% endfor %}",
 }
 
 

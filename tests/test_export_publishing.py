@@ -80,7 +80,7 @@ def test_an_adapter_is_a_peft_model_that_names_its_base():
 def test_a_base_that_is_not_on_the_hub_is_told_in_words_and_no_dead_link():
     text = model_card(report(model="tiny-qwen3", dataset="addition", backend="transformers"))
     assert not {"base_model", "datasets"} & header_of(text).keys() and "unsloth" not in header_of(text)["tags"]
-    assert "rows of two-digit additions, made by the course" in text
+    assert "rows of two-digit addition problems, made by the course" in text
     assert "`tiny-qwen3` is not on the Hub: it ships with the course" in text
 
 

@@ -1,18 +1,12 @@
-"""What a server that does not start, or is not there, is told as. The real one is asked in lesson 07."""
+"""The errors of a server that does not start. Lesson 07 sends requests to the real server."""
 
-import json
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import psutil
 import pytest
 
 from grpo_utils.errors import CourseError
 from grpo_utils.export import server
-from grpo_utils.export.server import ask_server
-
-MESSAGES = [{"role": "user", "content": "What is 15 + 27?"}]
 
 
 @pytest.fixture
@@ -68,44 +62,8 @@ def test_the_server_ends_with_the_block_even_if_the_block_fails(model, monkeypat
     assert not server._is_ready(address)
 
 
-@pytest.fixture
-def small_server():
-    """A server of this test: it says what it was asked, or refuses."""
-    asked = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            refused = asked[-1].get("model") == "unknown"
-            self.send_response(400 if refused else 200)
-            self.end_headers()
-            answer = {"choices": [{"message": {"content": "It is 42."}}]}
-            self.wfile.write(b"no such model" if refused else json.dumps(answer).encode())
-
-        def log_message(self, *_):
-            pass
-
-    http = HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True).start()
-    yield f"http://127.0.0.1:{http.server_port}", asked
-    http.shutdown()
-    http.server_close()
-
-
-def test_what_is_asked_is_openais_protocol(small_server):
-    address, asked = small_server
-    assert ask_server(address, MESSAGES, max_tokens=32) == "It is 42."
-    assert asked == [{"messages": MESSAGES, "max_tokens": 32, "temperature": 0.0, "stream": False}]
-
-
-def test_a_refusal_and_a_server_that_is_gone_are_one_sentence(small_server):
-    address, _ = small_server
-    with pytest.raises(CourseError, match="refused with 400: no such model"):
-        ask_server(address, MESSAGES, model="unknown")
-    with pytest.raises(CourseError, match="No server answers at http://127.0.0.1:9"):
-        ask_server("http://127.0.0.1:9", MESSAGES)
-
-
-def test_a_proxy_is_not_asked_for_this_machine(small_server, monkeypatch):
+def test_no_proxy_is_used_for_this_machine(model, monkeypatch):
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    assert ask_server(small_server[0], MESSAGES) == "It is 42."
+    stand_in(monkeypatch, ANSWERS)
+    with server.served(model) as address:
+        assert server._is_ready(address)

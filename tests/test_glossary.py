@@ -19,7 +19,9 @@ EVERYDAY = set()
 def prose(lesson: str) -> str:
     """What a lesson says in sentences: no headings, tables, code and links, which may name what comes later."""
     cells = nbformat.read(lesson, as_version=4).cells
-    text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    overview, *texts = (cell.source for cell in cells if cell.cell_type == "markdown")
+    text = "\n".join([overview.split("|\n\n")[-1], *texts])  # what you will be able to do names what comes later
+    text = text.replace("group relative policy optimization", " ")  # what the letters of GRPO stand for
     text = re.sub(r"^(#|\||<).*$|`[^`]*`|!?\[[^]]*\]\([^)]*\)|\$[^$]*\$", " ", text, flags=re.MULTILINE)
     return re.sub(r"\n(?!\n)", " ", text)
 

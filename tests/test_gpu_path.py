@@ -17,8 +17,8 @@ sys.path.insert(0, str(GPU_PATH))
 from machine import machine  # noqa: E402
 
 from grpo_utils.data.prompts import chat_prompt  # noqa: E402
-from grpo_utils.export.merging import merge_adapter, merge_into_4bit  # noqa: E402
-from grpo_utils.profiles import CPU, CPU_ENVIRONMENT  # noqa: E402
+from grpo_utils.export.merging import merge_adapter  # noqa: E402
+from grpo_utils.profiles import CPU_ENVIRONMENT  # noqa: E402
 from grpo_utils.project import new_project  # noqa: E402
 
 STEPS = GPU_PATH / "steps.py"
@@ -209,7 +209,6 @@ def test_stages_that_were_stopped_resume_to_the_same_end(machines, tmp_path):
 
 
 @pytest.mark.upgrade
-def test_what_the_gpu_trainer_saved_merges_exactly_and_not_into_4_bits(steps):
+def test_what_the_gpu_trainer_saved_merges_exactly(steps):
     adapter = steps("t4", dtype="float16", load_in_4bit=True)["folder"] / "adapter"
-    assert merge_adapter(adapter, "tiny-qwen3", PROMPTS).largest_difference < 1e-4
-    assert merge_into_4bit(adapter, "tiny-qwen3", CPU, PROMPTS).largest_difference > 1e-3
+    assert merge_adapter(adapter, "tiny-qwen3", PROMPTS)[1] < 1e-4

@@ -8,7 +8,7 @@ import pytest
 from health_logs import WELL, alarms, as_unsloth, bend, drawn, rescaled, run, simulate
 from test_health import BROKEN, CUT, NOTED, changed, check, codes, flat, healthy
 
-from grpo_check import Finding, diagnose, diagnose_file, metrics_table
+from grpo_check import Finding, diagnose, diagnose_file
 from grpo_check.health.log import read_history
 from grpo_utils.errors import CourseError
 
@@ -265,19 +265,6 @@ def test_a_kl_of_zero_pulls_nothing_so_a_gradient_of_zero_means_tied_groups():
     assert "no_gradient" in codes(log)
 
 
-def test_old_names_are_in_the_table_of_metrics():
-    table = metrics_table([{"step": i, "reward": 0.5, "rewards/f": 0.25, "completion_length": 80.0} for i in (1, 2)])
-    assert "| `rewards/f` | mean of one reward function, before its weight | 0.25 | 0.25 |" in table
-    assert "| `completion_length` | mean length of a completion in tokens | 80 | 80 |" in table
-
-
-def test_a_table_of_metrics_bears_what_was_not_logged_at_every_step():
-    table = metrics_table([{"step": 1, "reward": "0.5", "kl": None}, {"step": 2, "reward": 1.0, "rewards/f/mean": 0.5}])
-    assert "`kl`" not in table and "| 0.5 | 0.5 |" in table and "| 0.5 | 1 |" in table
-    with pytest.raises(CourseError, match="no GRPO step"):
-        metrics_table([])
-
-
 @pytest.mark.parametrize("share", [1.0, 0.97])
 def test_old_logs_show_truncation_by_a_mean_length_at_its_limit(share):
     noise = random.Random(0)
@@ -378,7 +365,6 @@ def test_a_damaged_log_gets_a_verdict_or_a_clear_error(seed):
         log = damaged(noise.choice(logs), noise)
         try:
             verdicts = diagnose(log)
-            metrics_table(log)
         except CourseError:
             continue
         assert verdicts and all(isinstance(verdict, Finding) and str(verdict) for verdict in verdicts)

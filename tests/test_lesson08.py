@@ -1,6 +1,7 @@
 """Lesson 08: its formulas are TRL's, a changed formula is found, and it runs as readers run it.
 
-The formulas are the lesson's own: the cells tagged `formulas` are executed here, so there is no second copy.
+The formulas are the lesson's own: the cells tagged `formulas` and the table of variants are executed here, so there
+is no second copy.
 """
 
 import contextlib
@@ -13,23 +14,14 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 from conftest import ROOT
-from lessons import run_with_nbval, said
+from lessons import run_with_nbval, said, text_of
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "08_grpo_by_hand.ipynb"
-KINDS = ("grpo", "bnpo", "dapo", "dr_grpo", "cispo")
-LOW, SIZE = 0.2, 4  # epsilon; completions of a group
-CUT_OFF, LONGEST = 17, 20  # tokens: so few that some completions are cut off; the constant of dr_grpo
-VERDICTS = (
-    "mean probability above 0.5",
-    "without the filler the same",
-    "clipped on both sides",
-    "equal to 1e-5",
-    "lines, under 80",
-    "improvement shown",
-    "some clipped at the eighth",
-    "without a clip it moves further",
-)
+KINDS = ("GRPO", "BNPO", "Dr. GRPO", "CISPO", "KL penalty")
+HIGH = 0.28  # unlike the lower epsilon, so that the two cannot be mistaken for each other
+SIZE = 4  # completions of a group
+CUT_OFF, LONGEST = 17, 20  # tokens: so few that some completions are cut off; the constant of Dr. GRPO
 
 
 def source_of_formulas() -> str:
@@ -48,9 +40,17 @@ def lesson() -> SimpleNamespace:
     return formulas(source_of_formulas())
 
 
-def high(kind: str) -> float:
-    """Unlike `LOW`, so that the two cannot be mistaken for each other; for cispo the cap, which some ratios exceed."""
-    return 5.0 if kind == "cispo" else 0.28
+def table() -> dict[str, tuple[str, str]]:
+    """The lesson's variants: the code that changes, and TRL's arguments."""
+    text = "\n".join(cell.source for cell in nbformat.read(LESSON, as_version=4).cells)
+    return {
+        name: (code, arguments)
+        for name, code, arguments in re.findall(r"^\| (.+?) \| `(.+)` \| `(.+)` \|$", text, re.M)
+    }
+
+
+def arguments_of(kind: str) -> dict:
+    return eval(f"dict({table()[kind][1]})") if kind in KINDS else {}
 
 
 # The two sides of the comparison
@@ -65,7 +65,8 @@ def tiny():
     from grpo_utils import model_path
 
     path = model_path("tiny-qwen3")
-    return AutoModelForCausalLM.from_pretrained(path, dtype=torch.float64), AutoTokenizer.from_pretrained(path)
+    tokenizer = AutoTokenizer.from_pretrained(path, padding_side="left")
+    return AutoModelForCausalLM.from_pretrained(path, dtype=torch.float64), tokenizer
 
 
 def random_reward(completions, **kwargs) -> list[float]:
@@ -74,23 +75,22 @@ def random_reward(completions, **kwargs) -> list[float]:
     return torch.rand(len(completions)).tolist()
 
 
-def trainer_for(model, kind: str, beta: float, parts: int, **changes):
+def trainer_for(model, parts: int = 1, **changes):
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
-    from grpo_utils import PROFILES, addition_rows, training_arguments
+    from grpo_utils import PROFILES, training_arguments
+    from grpo_utils.data.sources import addition_rows
 
-    size = 16 // parts
-    arguments = dict(loss_type=kind, beta=beta, epsilon=LOW, epsilon_high=high(kind), scale_rewards=kind != "dr_grpo")
-    arguments |= dict(per_device_train_batch_size=size, gradient_accumulation_steps=parts, num_generations=SIZE)
-    arguments |= dict(max_completion_length=LONGEST, output_dir="outputs") | changes
+    arguments = dict(epsilon_high=HIGH, num_generations=SIZE, max_completion_length=LONGEST, output_dir="outputs")
+    arguments |= dict(per_device_train_batch_size=16 // parts, gradient_accumulation_steps=parts) | changes
     config = GRPOConfig(**training_arguments(PROFILES["cpu"], **arguments))
     return GRPOTrainer(model, random_reward, config, Dataset.from_list(addition_rows(40)), processing_class=tiny()[1])
 
 
 @functools.cache
-def cached_trainer(kind: str, beta: float, parts: int):
-    trainer = trainer_for(tiny()[0], kind, beta, parts)
+def cached_trainer(kind: str, parts: int):
+    trainer = trainer_for(tiny()[0], parts, **arguments_of(kind))
     trainer.current_gradient_accumulation_steps = parts
     trainer.model.train()
     return trainer
@@ -101,7 +101,8 @@ def sampled() -> dict:
     """Four groups of four, and the log-probabilities as they are."""
     import torch
 
-    from grpo_utils import addition_rows, chat_prompt
+    from grpo_utils import chat_prompt
+    from grpo_utils.data.sources import addition_rows
 
     prompts = [chat_prompt("What is 7 + 15?"), *(row["prompt"] for row in addition_rows(3))]
     torch.manual_seed(0)
@@ -110,18 +111,17 @@ def sampled() -> dict:
     return batch
 
 
-def batch_of(kind: str, policy: str, masked: bool) -> dict:
-    """What TRL's loss is given: on-policy without, off-policy with far other old log-probabilities."""
+def batch_of(off_policy: bool = True, masked: bool = False) -> dict:
+    """What TRL's loss is given. Off-policy, the old log-probabilities are far from the present ones."""
     import torch
 
     batch = dict(sampled())
     logps = batch.pop("logps")
     generator = torch.Generator().manual_seed(1)
     rewards, noise = torch.rand(16, generator=generator), torch.rand(2, *logps.shape, generator=generator) - 0.5
-    batch["advantages"] = lesson().advantages_of(rewards, SIZE, scale=kind != "dr_grpo")
+    batch["advantages"] = lesson().advantages_of(rewards, SIZE)
     batch["ref_per_token_logps"] = logps + 2 * noise[0]
-    if policy == "off":
-        batch["old_per_token_logps"] = logps + 4 * noise[1]
+    batch["old_per_token_logps"] = logps + 4 * noise[1] if off_policy else logps
     if masked:
         batch["completion_mask"] = batch["completion_mask"] * ended(batch).int().unsqueeze(1)
     batch["num_items_in_batch"] = batch["completion_mask"].sum()
@@ -149,46 +149,44 @@ def gradient(loss):
     return loss.item(), torch.cat([weight.grad.flatten() for weight in model.parameters()])
 
 
-def by_hand(names: SimpleNamespace, kind: str, beta: float, pieces: list[dict], longest: int = LONGEST):
-    how = dict(beta=beta, low=LOW, high=high(kind), longest=longest, parts=len(pieces))
-    return sum(names.grpo_loss(names.token_logps(tiny()[0], piece), piece, kind, **how) for piece in pieces)
-
-
 @functools.cache
-def by_trl(kind: str, beta: float, policy: str, parts: int, masked: bool):
-    pieces = parts_of(batch_of(kind, policy, masked), parts)
-    return gradient(sum(cached_trainer(kind, beta, parts)._compute_loss(tiny()[0], piece) for piece in pieces))
+def by_trl(kind: str, off_policy: bool, masked: bool, parts: int):
+    pieces = parts_of(batch_of(off_policy, masked), parts)
+    return gradient(sum(cached_trainer(kind, parts)._compute_loss(tiny()[0], piece) for piece in pieces))
 
 
-def difference(names: SimpleNamespace, kind: str, beta: float, policy: str, parts: int, masked: bool) -> float:
+def difference(mine, theirs) -> float:
     """The largest one, of the loss and of any entry of the gradient."""
-    mine = gradient(by_hand(names, kind, beta, parts_of(batch_of(kind, policy, masked), parts)))
-    loss, grads = by_trl(kind, beta, policy, parts, masked)
-    assert grads.abs().max() > 1e-3  # else a small difference would mean nothing
-    return max(abs(mine[0] - loss), float((mine[1] - grads).abs().max()))
+    assert theirs[1].abs().max() > 1e-3  # else a small difference would mean nothing
+    return max(abs(mine[0] - theirs[0]), float((mine[1] - theirs[1]).abs().max()))
 
 
-# The formulas are TRL's
+# The lesson's loss is TRL's
 
 
-@pytest.mark.parametrize("masked", [False, True], ids=["all", "rows-masked"])
+def loss_off_by(names: SimpleNamespace, off_policy: bool = True, masked: bool = False, parts: int = 1) -> float:
+    """The lesson takes the batch whole; TRL's gradient must not depend on the parts."""
+    batch = batch_of(off_policy, masked)
+    mine = gradient(names.grpo_loss(names.token_logps(tiny()[0], batch), batch, high=HIGH))
+    return difference(mine, by_trl("DAPO", off_policy, masked, parts))
+
+
 @pytest.mark.parametrize("parts", [1, 2], ids=["whole", "two-parts"])
-@pytest.mark.parametrize("policy", ["on", "off"])
-@pytest.mark.parametrize("beta", [0.0, 0.04])
-@pytest.mark.parametrize("kind", KINDS)
-def test_loss_and_gradient_are_those_of_trl(kind, beta, policy, parts, masked):
-    assert difference(lesson(), kind, beta, policy, parts, masked) < 1e-5
+@pytest.mark.parametrize("masked", [False, True], ids=["all", "rows-masked"])
+@pytest.mark.parametrize("off_policy", [False, True], ids=["on", "off"])
+def test_loss_and_gradient_are_those_of_trl(off_policy, masked, parts):
+    assert loss_off_by(lesson(), off_policy, masked, parts) < 1e-5
 
 
 def test_the_batch_is_one_in_which_a_wrong_formula_shows():
     import torch
 
-    batch = batch_of("dapo", "off", masked=False)
+    batch = batch_of()
     kept, advantages = batch["completion_mask"].bool(), batch["advantages"].unsqueeze(1)
     ratio = torch.exp(sampled()["logps"] - batch["old_per_token_logps"])
-    assert ((ratio < 1 - LOW) & (advantages < 0) & kept).sum() > 5
-    assert ((ratio > 1 + high("dapo")) & (advantages > 0) & kept).sum() > 5
-    assert ((ratio > high("cispo")) & kept).sum() > 5
+    assert ((ratio < 0.8) & (advantages < 0) & kept).sum() > 5
+    assert ((ratio > 1 + HIGH) & (advantages > 0) & kept).sum() > 5
+    assert ((ratio > 5.0) & kept).sum() > 5  # the cap of CISPO
     first, second = (part["completion_mask"].sum() for part in parts_of(batch, 2))
     assert first + 10 < second
     assert 0 < ended(batch).sum() < 16
@@ -201,138 +199,187 @@ MUTANTS = [
     ("-torch.min(", "torch.min("),
     ("1 - low, 1 + high", "1 - high, 1 + low"),
     ("1 - low, 1 + high", "1 - low, 1 + low"),
-    ("torch.exp(logps - old)\n    clipped", "torch.exp(old - logps)\n    clipped"),
-    (".clamp(max=cap).detach()", ".clamp(max=cap)"),
-    (".clamp(max=cap).detach()", ".detach()"),
-    ("-weight * ", "weight * "),
-    ("torch.exp(ref - logps) - (ref - logps) - 1", "torch.exp(logps - ref) - (logps - ref) - 1"),
-    ("torch.exp(ref - logps) - (ref - logps) - 1", "logps - ref"),
-    ("beta * penalties * torch.exp(logps - old)", "beta * penalties"),
-    ("losses + beta", "losses - beta"),
-    ("losses = losses * mask", "losses = losses * 1"),
-    ("/ lengths).mean() / parts", "/ lengths).mean()"),
-    ("lengths = mask.sum(dim=1).clamp(min=1)", "lengths = longest"),
-    ("mask.sum().clamp(min=1) / parts", "mask.sum().clamp(min=1)"),
-    ("(len(mask) * longest)", "mask.numel()"),
-    ("(len(mask) * longest) / parts", "(len(mask) * longest)"),
-    ("losses.sum() / tokens.clamp(min=1)", "losses.sum() / mask.sum() / parts"),
+    ("torch.exp(logps - old)", "torch.exp(old - logps)"),
+    ("(losses * mask).sum() / mask.sum()", "losses.sum() / mask.sum()"),
+    ("(losses * mask).sum() / mask.sum()", "(losses * mask).sum() / mask.numel()"),
     ("tokens.shape[1] - 1 : -1]", "tokens.shape[1] :]"),
     ("log_softmax(-1)", "softmax(-1)"),
-    ('batch.get("old_per_token_logps", logps.detach())', "logps.detach()"),
 ]
-#: The loop's own lines: what the two updates of a batch are made of.
-LOOP_MUTANTS = [
-    ("(losses * mask).sum() / mask.sum()", "(losses * mask).sum() / mask.numel()"),
-    ("(losses * mask).sum() / mask.sum()", "losses.sum() / mask.sum()"),
-    ("old = logps.detach() if old is None else old", "old = logps.detach()"),
-    ("clip_grad_norm_(weights, 1.0)", "clip_grad_norm_(weights, 0.1)"),
-]
-HARD = [(kind, 0.04, "off", 2, False) for kind in KINDS]
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant[1].replace("\n", " "))
-def test_a_changed_formula_is_found(mutant):
+def changed(mutant: tuple[str, str]) -> SimpleNamespace:
     source = source_of_formulas()
     assert source.count(mutant[0]) == 1
-    names = formulas(source.replace(*mutant))
-    assert max(difference(names, *case) for case in HARD) > 1e-5
+    return formulas(source.replace(*mutant))
 
 
-# Whole steps: advantages, parts, the gradient that reaches the optimizer, several updates a batch
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant[1])
+def test_a_changed_formula_is_found(mutant):
+    assert loss_off_by(changed(mutant)) > 1e-5
 
 
-@pytest.mark.parametrize("mask_truncated", [False, True], ids=["all", "truncated-masked"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_two_updates_of_trl_from_one_batch_are_ours(kind, mask_truncated, tmp_path, monkeypatch):
+# The table of variants, evaluated as it is written
+
+
+def variant_off_by(kind: str, code: str) -> float:
+    """The batch comes in two parts. The KL penalty keeps the lesson's mean, which is that of the whole batch."""
+    batch = batch_of()
+    batch["advantages"] = advantages_for(kind)
+    parts = 1 if kind in ("CISPO", "KL penalty") else 2
+    losses = [by_table(kind, code, piece) for piece in parts_of(batch, parts)]
+    pieces = [trl_loss(kind, piece) for piece in parts_of(batch, 2)]
+    return difference(gradient(sum(losses) / parts), gradient(sum(pieces)))
+
+
+def advantages_for(kind: str):
+    """As the table's `scale_rewards` has them."""
     import torch
 
-    monkeypatch.chdir(tmp_path)
-    model = tiny()[0]
+    rewards = torch.rand(16, generator=torch.Generator().manual_seed(1)).view(-1, SIZE)
+    scaled = arguments_of(kind).get("scale_rewards") != "none"
+    return lesson().advantages_of(rewards, SIZE) if scaled else (rewards - rewards.mean(1, keepdim=True)).view(-1)
+
+
+def trl_loss(kind: str, piece: dict):
+    return cached_trainer(kind, 2)._compute_loss(tiny()[0], piece)
+
+
+def by_table(kind: str, code: str, batch: dict):
+    """The loss of a batch, with the code of the table in place of the lesson's."""
+    import torch
+
+    logps, old = lesson().token_logps(tiny()[0], batch), batch["old_per_token_logps"]
+    names = dict(torch=torch, logps=logps, ratio=torch.exp(logps - old), mask=batch["completion_mask"])
+    names |= dict(ref=batch["ref_per_token_logps"], advantages=batch["advantages"].unsqueeze(1))
+    names |= dict(losses=lesson().clipped_loss(logps, old, batch["advantages"], 0.2, HIGH))
+    names |= dict(max_completion_length=LONGEST)
+    value = eval(code.removeprefix("losses = "), names)
+    return value if value.dim() == 0 else (value * names["mask"]).sum() / names["mask"].sum()
+
+
+def test_the_table_has_every_variant():
+    assert tuple(table()) == KINDS
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_variant_of_the_table_is_trls(kind):
+    assert variant_off_by(kind, table()[kind][0]) < 1e-5
+
+
+@pytest.mark.parametrize(
+    "kind, old, new",
+    [
+        ("GRPO", "mask.sum(1)", "mask.sum()"),
+        ("GRPO", ".mean()", ".sum()"),
+        ("BNPO", "mask.sum()", "mask.numel()"),
+        ("Dr. GRPO", "(len(mask) * max_completion_length)", "mask.numel()"),
+        ("CISPO", ".detach()", ""),
+        ("CISPO", ".clamp(max=5.0)", ""),
+        ("KL penalty", " * ratio", ""),
+        ("KL penalty", "losses + ", "losses - "),
+        ("KL penalty", "(torch.exp(ref - logps) - (ref - logps) - 1)", "(logps - ref)"),
+    ],
+)
+def test_a_changed_variant_is_found(kind, old, new):
+    code = table()[kind][0]
+    assert code.count(old) == 1
+    assert variant_off_by(kind, code.replace(old, new)) > 1e-5
+
+
+def test_bnpo_is_the_lessons_loss_until_a_batch_is_split():
+    code = table()["BNPO"][0]
+    whole, parts = batch_of(), parts_of(batch_of(), 2)
+    once = gradient(by_table("BNPO", code, whole))
+    assert difference(once, by_trl("DAPO", True, False, 1)) < 1e-5
+    split = gradient(sum(by_table("BNPO", code, part) for part in parts) / 2)
+    assert difference(split, by_trl("DAPO", True, False, 2)) > 1e-3
+
+
+# Two whole steps of TRL: advantages, mask, and the weights that come out
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["all", "truncated-masked"])
+def two_steps(request, tmp_path_factory) -> tuple:
+    """TRL's batch of two groups of eight, and its weights after two updates from it."""
+    model, folder = tiny()[0], str(tmp_path_factory.mktemp("steps"))
+    changes = dict(num_generations=8, mask_truncated_completions=request.param, output_dir=folder, **STEPS)
     with weights_kept(model):
-        before = weights_of(model)
-        seen = train_with_trl(model, kind, 0.04, 2, mask_truncated_completions=mask_truncated, **DESCENT)
-        theirs = weights_of(model)
-    with weights_kept(model):
-        for _ in range(2):
-            train_by_hand(model, kind, seen["parts"])
-        mine = weights_of(model)
-    assert (theirs - before).abs().max() > 1e-3
-    assert (theirs - mine).abs().max() < 1e-5
-    ours = lesson().advantages_of(torch.tensor(seen["rewards"]), SIZE, scale=kind != "dr_grpo")
-    assert torch.allclose(ours, seen["whole"]["advantages"], atol=1e-6)
-    assert mask_is_trls(lesson(), seen["whole"], mask_truncated)
-    masked = sum(int((part["completion_mask"].sum(dim=1) == 0).sum()) for part in seen["parts"])
-    assert len(seen["parts"]) == 2 and (masked > 0) == mask_truncated
+        seen = train_with_trl(model, **changes)
+        return seen, weights_of(model), request.param
 
 
-def test_a_changed_mask_is_found(tmp_path, monkeypatch):
-    """Without its EOS a completion would not learn to stop; the equality of the losses cannot tell."""
-    monkeypatch.chdir(tmp_path)
-    model, right, wrong = tiny()[0], "ends.cumsum(dim=1) - ends == 0", "ends.cumsum(dim=1) == 0"
-    source = source_of_formulas()
-    assert source.count(right) == 1
-    with weights_kept(model):
-        seen = train_with_trl(model, "dapo", 0.0, 1, **DESCENT)
-    assert mask_is_trls(lesson(), seen["whole"])
-    assert not mask_is_trls(formulas(source.replace(right, wrong)), seen["whole"])
+STEPS = dict(lr_scheduler_type="constant", max_steps=2, num_iterations=2, max_completion_length=CUT_OFF)
+STEPS |= dict(optim="adamw_torch", learning_rate=2e-3, weight_decay=0.0, max_grad_norm=1.0, epsilon_high=0.2)
 
 
-def mask_is_trls(names: SimpleNamespace, batch: dict, mask_truncated: bool = False) -> bool:
+def test_two_updates_are_those_of_trl(two_steps):
+    seen, theirs, _ = two_steps
+    assert updates_off_by(lesson(), seen, theirs) < 1e-5
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        ('batch.setdefault("old_per_token_logps", logps.detach())', 'batch["old_per_token_logps"] = logps.detach()'),
+        ("parameters(), 1.0)", "parameters(), 0.1)"),
+        ("optimizer.zero_grad()", "pass"),
+    ],
+    ids=lambda mutant: mutant[1],
+)
+def test_a_changed_update_is_found(mutant, two_steps):
+    seen, theirs, _ = two_steps
+    assert updates_off_by(changed(mutant), seen, theirs) > 1e-5
+
+
+def test_advantages_and_mask_are_those_of_trl(two_steps):
+    import torch
+
+    seen, _, masked = two_steps
+    ours = lesson().advantages_of(torch.tensor(seen["rewards"]), 8)
+    assert torch.allclose(ours, seen["batch"]["advantages"], atol=1e-6)
+    assert mask_is_trls(lesson(), seen["batch"], masked)
+
+
+@pytest.mark.parametrize("change", [("+ 1e-4", "+ 1e-2"), ("groups.std(dim=1, ", "groups.std(dim=1, correction=0, ")])
+def test_a_changed_advantage_is_found(change, two_steps):
+    import torch
+
+    seen, _, _ = two_steps
+    wrong = changed(change).advantages_of(torch.tensor(seen["rewards"]), 8)
+    assert not torch.allclose(wrong, seen["batch"]["advantages"], atol=1e-3)
+
+
+def test_a_changed_mask_is_found(two_steps):
+    """Without its EOS a completion would not learn to stop; the equality of the losses does not depend on it."""
+    seen, _, masked = two_steps
+    names = changed(("ends.cumsum(dim=1) - ends == 0", "ends.cumsum(dim=1) == 0"))
+    assert not mask_is_trls(names, seen["batch"], masked)
+
+
+def mask_is_trls(names: SimpleNamespace, batch: dict, masked: bool) -> bool:
     """Whether the lesson's mask of TRL's completions is TRL's; some, not all, of them were cut off."""
     import torch
 
     mask = names.completion_mask(batch["completion_ids"], tiny()[1].eos_token_id)
     assert 0 < ended(batch).sum() < len(mask)
-    if mask_truncated:
+    if masked:
         mask = mask * ended(batch).int().unsqueeze(1)
     return torch.equal(mask, batch["completion_mask"].int())
 
 
-# The bare loop, on TRL's batch, against TRL's training
-
-
-@pytest.fixture(scope="module")
-def two_adam_steps(tmp_path_factory) -> tuple:
-    """TRL's batch of two groups of eight, and its weights after two steps of Adam from it."""
-    model = tiny()[0]
-    folder = str(tmp_path_factory.mktemp("adam"))
-    with weights_kept(model):
-        seen = train_with_trl(model, "dapo", 0.0, 1, num_generations=8, output_dir=folder, **ADAM)
-        return seen, weights_of(model)
-
-
-def test_two_updates_of_the_bare_loop_are_those_of_trl(two_adam_steps):
-    assert loop_off_by(source_of_formulas(), *two_adam_steps) < 1e-5
-
-
-@pytest.mark.parametrize("mutant", LOOP_MUTANTS, ids=lambda mutant: mutant[1])
-def test_a_changed_loop_is_found(mutant, two_adam_steps):
-    source = source_of_formulas()
-    assert source.count(mutant[0]) == 1
-    assert loop_off_by(source.replace(*mutant), *two_adam_steps) > 1e-5
-
-
-def loop_off_by(source: str, seen: dict, theirs) -> float:
-    """The largest difference of any weight, after `train` has made two updates from TRL's batch."""
+def updates_off_by(names: SimpleNamespace, seen: dict, theirs) -> float:
+    """The largest difference of any weight, after two updates from TRL's batch."""
     import torch
-    from datasets import Dataset
 
-    from grpo_utils import addition_rows
-
-    model, tokenizer = tiny()
-    names = {}
-    exec(source, names)
-    names["sample"] = lambda *args, **kwargs: (seen["whole"], [""] * 16)
-    rows, rewards = Dataset.from_list(addition_rows(8)), torch.tensor(seen["rewards"])
+    model, batch = tiny()[0], dict(seen["batch"])
+    batch.pop("old_per_token_logps", None)
     with weights_kept(model):
-        names["train"](model, tokenizer, rows, lambda *_: rewards, steps=1, updates=2, low=LOW, high=high("dapo"))
+        before = weights_of(model)
+        optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
+        for _ in range(2):
+            names.update(model, optimizer, batch)
+        assert (theirs - before).abs().max() > 1e-3
         return float((weights_of(model) - theirs).abs().max())
-
-
-RATE = 1.0
-ONCE = dict(lr_scheduler_type="constant", max_steps=2, num_iterations=2, max_completion_length=CUT_OFF)
-DESCENT = dict(optim="sgd", learning_rate=RATE, max_grad_norm=0.0, **ONCE)
-ADAM = dict(optim="adamw_torch", learning_rate=2e-3, weight_decay=0.0, max_grad_norm=1.0, **ONCE)
 
 
 def weights_of(model):
@@ -343,60 +390,35 @@ def weights_of(model):
 
 @contextlib.contextmanager
 def weights_kept(model):
-    """What happens to the weights inside is undone."""
+    """What happens to the weights and their gradients inside is undone."""
+    model.zero_grad()
     start = {name: value.clone() for name, value in model.state_dict().items()}
     yield
     model.load_state_dict(start)
+    model.zero_grad()
 
 
-def train_with_trl(model, kind: str, beta: float, parts: int, **changes) -> dict:
-    """Two steps, both from one batch: its rewards, the batch in groups, and in the parts that TRL shuffles it into."""
-    trainer = trainer_for(model, kind, beta, parts, **changes)
+def train_with_trl(model, **changes) -> dict:
+    """Train; the batch that TRL sampled, and its rewards."""
+    trainer = trainer_for(model, **changes)
     seen, score = {}, trainer._generate_and_score_completions
 
     def caught(inputs):
         batch = score(inputs)
-        seen["whole"], seen["rewards"] = dict(batch), list(trainer._logs["rewards"]["random_reward"])
+        seen["batch"], seen["rewards"] = dict(batch), list(trainer._logs["rewards"]["random_reward"])
         return batch
 
     trainer._generate_and_score_completions = caught
     trainer.train()
-    return {**seen, "parts": trainer._buffered_inputs}
-
-
-def train_by_hand(model, kind: str, pieces: list[dict]) -> None:
-    import torch
-
-    gradient(by_hand(lesson(), kind, 0.04, pieces, longest=CUT_OFF))
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight -= RATE * weight.grad
-
-
-@pytest.mark.parametrize(
-    "change", [("+ 1e-4", "+ 1e-2"), ("std(dim=1, keepdim=True)", "std(dim=1, keepdim=True, correction=0)")]
-)
-def test_a_changed_advantage_is_found(change, tmp_path, monkeypatch):
-    import torch
-
-    monkeypatch.chdir(tmp_path)
-    trainer = trainer_for(tiny()[0], "dapo", 0.0, 1)
-    trainer.model.train()
-    theirs = trainer._generate_and_score_completions(list(trainer.train_dataset.select([0] * 4 + [1] * 4)))
-    rewards = torch.tensor(list(trainer._logs["rewards"]["random_reward"]))
-    source = source_of_formulas()
-    assert source.count(change[0]) == 1
-    right, wrong = (formulas(text).advantages_of(rewards, SIZE) for text in (source, source.replace(*change)))
-    assert torch.allclose(right, theirs["advantages"], atol=1e-6)
-    assert not torch.allclose(wrong, theirs["advantages"], atol=1e-3)
+    return seen
 
 
 # The lesson as readers run it
 
 
 @pytest.fixture(scope="module")
-def committed() -> str:
-    return said(nbformat.read(LESSON, as_version=4))
+def book():
+    return nbformat.read(LESSON, as_version=4)
 
 
 def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
@@ -404,49 +426,110 @@ def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path
     assert result.returncode == 0, result.stdout[-4000:]
 
 
-@pytest.mark.parametrize("verdict", VERDICTS)
-def test_the_committed_lesson_computes_its_verdicts(committed, verdict):
-    assert f"{verdict}: True" in committed
-
-
-def test_the_numbers_on_paper_are_right(committed):
-    """The sums that the text does in words, done by Python."""
-    tokens = [-0.9, -1.8, 0.4, 0.5, 0.7, 0.5, 0.5, 0.45, 0.5, 0.5]
-    lengths = [2, 1, 4, 3]
-    rows = [tokens[sum(lengths[:i]) : sum(lengths[: i + 1])] for i in range(4)]
-    grpo = sum(sum(row) / len(row) for row in rows) / 4
-    for kind, loss in (("grpo", grpo), ("bnpo", 0.135), ("dapo", 0.135), ("dr_grpo", 1.35 / 2 / 20)):
-        printed = float(re.search(rf"^{kind} +(-?[\d.]+)", committed, re.MULTILINE)[1])
-        assert printed == pytest.approx(loss, abs=1e-4)
-    halves = (sum(tokens[:3]) / 3 + sum(tokens[3:]) / 7) / 2
-    assert float(re.search(r"bnpo +whole +[\d.]+ +in two parts +(-[\d.]+)", committed)[1]) == pytest.approx(
-        halves, abs=1e-4
-    )
-
-
-def test_the_formulas_need_torch_alone_and_the_lesson_no_unsloth():
+def test_the_formulas_need_torch_alone_and_the_lesson_no_unsloth(book):
     assert re.findall(r"^ *(?:import|from) .*", source_of_formulas(), re.MULTILINE) == ["import torch"]
-    cells = [cell.source for cell in nbformat.read(LESSON, as_version=4).cells if cell.cell_type == "code"]
-    assert not [source for source in cells if "unsloth" in source]
+    assert "unsloth" not in "".join(cell.source for cell in book.cells if cell.cell_type == "code")
+
+
+def test_the_text_says_which_advantages_the_picture_has(book):
+    from grpo_utils.plots.method import GROUP, TIED
+
+    text, printed = text_of(book), said(book)
+    rows = lesson().advantages_of(tensor([*GROUP, *TIED]), 8).view(2, 8).tolist()
+    assert all(" ".join(f"{value:5.2f}" for value in row) in printed for row in rows)
+    assert f"first group is {sum(GROUP) / 8:.2f}, so a reward of 3.00 becomes an advantage of {rows[0][0]:.2f}" in text
+    assert f"and 0.25 becomes {rows[0][2]:.2f}" in text
+
+
+def tensor(values: list[float]):
+    import torch
+
+    return torch.tensor(values)
+
+
+def test_the_text_says_what_the_stored_group_earned(book):
+    text = text_of(book)
+    lines = re.findall(r"^reward (\S+)  advantage +(\S+)  (.*)$", said(book), re.MULTILINE)
+    earned = {reward: (advantage, sum(line[0] == reward for line in lines)) for reward, advantage, _ in lines}
+    assert len(lines) == 8 and earned.keys() == {"3.00", "2.00", "0.00"}
+    assert [earned[reward][1] for reward in ("3.00", "2.00", "0.00")] == [3, 2, 3]
+    assert f"correct and correctly formatted, with an advantage of {earned['3.00'][0]}." in text
+    assert f"Two leave out the reasoning tags and get {earned['2.00'][0]}." in text
+    assert f"their advantage is {earned['0.00'][0]}, although 108 is correct" in text
+    assert all("108" in done for *_, done in lines)
+
+
+def test_the_text_quotes_stored_probabilities(book):
+    text, printed = text_of(book), said(book)
+    for token, share in (("9", "0.60"), ("<reasoning>", "0.39"), ("is", "0.79"), ("=", "0.21")):
+        assert re.search(rf"' ?{token}' {share}\b", printed)
+    assert "`9` has a probability of 0.60, and `<reasoning>` of 0.39" in text
+    assert "writes `is` with 0.79 and `=` with 0.21" in text
+
+
+def test_the_text_says_what_the_stored_run_learned(book):
+    text, printed = text_of(book), said(book)
+    [alt] = [a for a in alts(book) if "mean reward" in a]
+    found = re.search(r"reward goes from (\S+) to (\S+)\. Held-out strict accuracy goes from (\S+) to (\S+)\.$", alt)
+    rose = (
+        f"mean reward rose from {found[1]} to {found[2]}, and held-out strict accuracy from {found[3]} to {found[4]}."
+    )
+    assert rose in text
+    (middle, *inside), (last, *around) = (accuracy_at(step, printed) for step in (15, 25))
+    assert f"no change is shown, because {middle:.1%} and {last:.1%} are inside each other's interval" in text
+    assert inside[0] < last < inside[1] and around[0] < middle < around[1]
+    better, worse = re.search(r"(\d+) prompts got better, (\d+) worse", printed).groups()
+    assert f"{better} prompts became correct, and {worse} became incorrect." in text
+    assert re.search(r"p = (\d\.\de-\d+)", printed)[1] in text
+
+
+def accuracy_at(step: int, printed: str) -> list[float]:
+    """The evaluation at a step, and its interval."""
+    line = re.search(rf"^step {step}  strict accuracy (\S+) \((\S+) to (\S+)\)", printed, re.MULTILINE)
+    return [float(number) for number in line.groups()]
+
+
+def alts(book) -> list[str]:
+    outputs = [output for cell in book.cells for output in cell.get("outputs", [])]
+    return [output.data["text/plain"] for output in outputs if "image/png" in output.get("data", {})]
+
+
+COMPARED = re.compile(
+    r"TRL's loss: +(?P<trl>\S+)\nlargest gradient: +(?P<largest>\S+)\nloss by hand: +(?P<ours>\S+), gradient off by "
+    r"(?P<rounding>\S+)\nloss with epsilon 0.28: +\S+, gradient off by (?P<wrong>\S+)"
+)
+
+
+def test_the_text_says_what_the_stored_comparison_says(book):
+    text, printed = text_of(book), said(book)
+    clipped = re.search(r"clipped after update 8: (\S+)", printed)[1]
+    assert f"After eight updates, {clipped} of the tokens" in text
+    found = COMPARED.search(printed)
+    assert found["ours"] == found["trl"] and f"Both losses are {found['trl']}." in text
+    assert f"as large as {found['largest']}, and no entry differs by more than {found['rounding']}" in text
+    assert f"the gradient is off by {found['wrong']}, so this comparison does find an error" in text
+    assert float(found["rounding"]) < 1e-6 < 1e-5 < float(found["wrong"])
 
 
 @pytest.fixture(scope="module")
 def other_family(tmp_path_factory) -> str:
     """Every parameter set to something that is not its default."""
     folder = tmp_path_factory.mktemp("other")
-    pairs = ["-p", "PROFILE", "cpu", "-p", "FAMILY", "gemma", "-p", "STEPS", "20", "-p", "SEED", "5"]
+    pairs = ["-p", "PROFILE", "cpu", "-p", "FAMILY", "gemma", "-p", "STEPS", "18", "-p", "SEED", "5"]
     command = [sys.executable, "-m", "grpo_utils", "run", str(LESSON), *pairs]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1200)
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
     return result.stdout
 
 
-def test_every_override_arrives(other_family, committed):
-    assert "tiny-gemma3, 20 steps of the bare loop, on the CPU" in other_family
-    rewards = re.compile(r"^tensor\(\[\[.*", re.MULTILINE)
-    assert rewards.findall(other_family) and rewards.findall(other_family) != rewards.findall(committed)  # another seed
+def test_every_override_arrives(other_family, book):
+    assert "Model: tiny-gemma3, on the CPU. Steps of a training run: 18" in other_family
+    assert "step 18  strict accuracy" in other_family
+    earned = re.compile(r"^reward .*", re.MULTILINE)
+    assert earned.findall(other_family) and earned.findall(other_family) != earned.findall(said(book))  # another seed
 
 
-@pytest.mark.parametrize("verdict", VERDICTS)
-def test_the_other_family_with_another_seed_comes_to_the_same_verdicts(other_family, verdict):
-    assert f"{verdict}: True" in other_family
+def test_the_other_family_learns_and_its_loss_is_trls(other_family):
+    found = COMPARED.search(other_family)
+    assert float(found["ours"]) == pytest.approx(float(found["trl"]), abs=2e-6) and float(found["rounding"]) < 1e-5
+    assert "Strict accuracy rose" in other_family

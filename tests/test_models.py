@@ -50,7 +50,7 @@ HUB = {
     "no/model": (404, {"X-Error-Code": "RepoNotFound"}, "'no/model' does not exist on the hub"),
     "empty/model": (404, {"X-Error-Code": "EntryNotFound"}, "has no config.json on the hub"),
     "refused/model": (401, {"X-Error-Message": "Invalid credentials in Authorization header"},
-                      "MODEL='refused/model': the hub answered 401; HF_TOKEN is not accepted"),
+                      "MODEL='refused/model': the hub answered 401; HF_TOKEN was rejected"),
     "broken/model": (500, {}, "MODEL='broken/model'.*(could not be downloaded|answered 500)"),
     "unplugged/model": (None, {}, "MODEL='unplugged/model' could not be downloaded.*HF_HUB_OFFLINE=1"),
 }  # fmt: skip
@@ -95,7 +95,7 @@ def test_an_unknown_backend_suggests_one():
 
 
 def test_four_bits_cannot_be_trained_in_full():
-    with pytest.raises(CourseError, match="exclude each other"):
+    with pytest.raises(CourseError, match="cannot be combined"):
         load_policy("tiny-qwen3", profile=CPU, full_finetuning=True)
 
 

@@ -40,7 +40,7 @@ def rows_of(sizes):
 
 
 def lengths_of(rows):
-    from grpo_utils import prompt_lengths
+    from grpo_utils.data.filters import prompt_lengths
 
     return prompt_lengths({"prompt": [row["prompt"] for row in rows]}, tokenizer_of(10**9))
 

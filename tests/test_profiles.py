@@ -114,7 +114,7 @@ def test_an_nvidia_smi_without_driver_counts_as_no_gpu(nvidia_smi):
 
 
 def test_memory_that_nvidia_smi_cannot_tell_names_the_way_out():
-    with pytest.raises(CourseError, match=r"cannot be read. Name a profile yourself: PROFILE one of cpu, t4"):
+    with pytest.raises(CourseError, match=r"does not show memory and capability. Set PROFILE to one of cpu, t4"):
         parse_gpus("NVIDIA GB10, [N/A], 12.1")
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from grpo_utils import addition_rows
+from grpo_utils.data.sources import addition_rows
 from grpo_utils.profiles import CPU
 from grpo_utils.rewards import AdaptiveReward, adaptive_weights, math_rewards
 

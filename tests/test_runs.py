@@ -48,7 +48,7 @@ def test_a_run_that_is_still_at_work_is_left_alone(tmp_path):
     (tmp_path / "run").mkdir()
     started = {"pid": worker.pid, "process_started": psutil.Process(worker.pid).create_time()}
     (tmp_path / "run" / "started.txt").write_text(json.dumps(started))
-    with pytest.raises(CourseError, match=f"still at work .process {worker.pid}"):
+    with pytest.raises(CourseError, match=f"in use by another run .process {worker.pid}"):
         start_run(tmp_path / "run")
     worker.kill()
     worker.wait()
@@ -58,7 +58,7 @@ def test_a_run_that_is_still_at_work_is_left_alone(tmp_path):
 def test_a_model_inside_the_folder_of_the_run_is_not_renamed_away(tmp_path):
     folder, _ = start_run(tmp_path / "run")
     finish(folder)
-    with pytest.raises(CourseError, match="Give this run another OUTPUT_DIR"):
+    with pytest.raises(CourseError, match="Choose another OUTPUT_DIR"):
         start_run(folder, str(folder / "merged"))
     assert (folder / "merged").is_dir()
     start_run(tmp_path / "second", str(folder / "merged"))
@@ -72,7 +72,7 @@ def test_two_runs_of_one_second_are_both_kept(tmp_path):
 
 def test_somebody_elses_folder_is_left_alone(tmp_path):
     (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(CourseError, match="not empty and holds no run"):
+    with pytest.raises(CourseError, match="not empty, and its files are not from a run"):
         start_run(tmp_path)
     assert (tmp_path / "thesis.txt").read_text() == "mine"
 

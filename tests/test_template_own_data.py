@@ -142,5 +142,5 @@ def test_a_judge_without_an_address_is_told_before_anything_is_loaded(judged):
 def test_bad_rows_are_named_before_anything_is_loaded(project):
     (project / "mine.csv").write_text("question,answer\nWho?,\nWho else?,Ana,Ben\n")
     run = in_folder(project, "train.py", *SHORT, "--dataset_name", "mine.csv")
-    assert "bad rows in mine.csv: 2" in run.stderr and "line 3: it has 3 fields" in run.stderr
+    assert "bad rows in mine.csv: 2" in run.stderr and "line 3: has 3 fields" in run.stderr
     assert run.returncode and "Loading weights" not in run.stderr and "Traceback" not in run.stderr

@@ -131,7 +131,7 @@ def test_a_job_that_lost_a_node_goes_back_into_the_queue_but_not_for_ever(tmp_pa
 
 def test_one_node_cannot_both_sample_and_train(tmp_path):
     run, calls = cluster(tmp_path, ["n1"])
-    assert run.returncode == 2 and "leave none to train on" in run.stderr and "srun" not in calls
+    assert run.returncode == 2 and "leave none for training" in run.stderr and "srun" not in calls
 
 
 @pytest.mark.parametrize("file", ["slurm.sh", "config.8gpu.yaml", "README.md"])
@@ -153,13 +153,17 @@ def test_the_memory_arithmetic_does_its_own_examples():
 @pytest.mark.parametrize(
     "variables, change, said",
     [
-        ({}, ["--use_unsloth", "true"], "use_unsloth has to be false here"),
-        ({}, ["--load_in_4bit", "true", "--use_vllm", "true", "--vllm_mode", "server"], "goes without a vLLM server"),
-        ({"ACCELERATE_USE_FSDP": "true"}, ["--load_in_4bit", "true"], "load_in_4bit goes with DDP; fsdp shards"),
+        ({}, ["--use_unsloth", "true"], "use_unsloth must be false here"),
+        (
+            {},
+            ["--load_in_4bit", "true", "--use_vllm", "true", "--vllm_mode", "server"],
+            "does not work with a vLLM server",
+        ),
+        ({"ACCELERATE_USE_FSDP": "true"}, ["--load_in_4bit", "true"], "load_in_4bit works only with DDP; fsdp needs"),
         (
             {"ACCELERATE_USE_FSDP": "true", "FSDP_STATE_DICT_TYPE": "SHARDED_STATE_DICT"},
             [],
-            "fsdp_state_dict_type has to be FULL_STATE_DICT",
+            "fsdp_state_dict_type must be FULL_STATE_DICT",
         ),
     ],
 )
@@ -192,7 +196,7 @@ TWO = ["torchrun", "--nproc_per_node", "2", "train.py", "--config", "config.cpu.
 @pytest.mark.slow
 def test_two_processes_end_alike_and_as_good_as_one_with_the_same_batch(scale_out):
     two = launched(scale_out, *TWO, "--max_steps", "30", "--output_dir", "outputs/two")
-    assert "The weights of 2 processes are the same to the last bit" in two.stdout, two.stderr[-2000:]
+    assert "The weights of 2 processes are identical" in two.stdout, two.stderr[-2000:]
     alone = ["--per_device_train_batch_size", "64", "--eval_batch", "200", "--output_dir", "outputs/alone"]
     one = in_folder(scale_out, "train.py", "--config", "config.cpu.yaml", "--max_steps", "30", *alone)
     assert one.returncode == 0, one.stderr[-2000:]
@@ -212,7 +216,7 @@ def test_accelerate_launches_with_the_ddp_file(scale_out):
     run = launched(
         scale_out, *command, "--config", "config.cpu.yaml", *FEW, "--max_steps", "2", "--load_in_4bit", "true"
     )
-    assert "The weights of 2 processes are the same" in run.stdout, run.stderr[-2000:]
+    assert "The weights of 2 processes are identical" in run.stdout, run.stderr[-2000:]
     assert report_of(scale_out / "outputs" / "scale")["engine"] == "ddp"
 
 

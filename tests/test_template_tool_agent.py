@@ -65,13 +65,13 @@ def test_one_episode_is_shown_with_what_is_masked(agent):
     [
         ("environment.py", "            expression: Numbers, brackets and + - * / **, for example 15 + 27\n\n        R",
          "            nothing\n\n        R", "environment.py: Cannot generate JSON schema for calculator"),
-        ("environment.py", 'TOOLS = {"environment_factory": Calculator}', "TOOLS = {}", "TOOLS holds no tool"),
+        ("environment.py", 'TOOLS = {"environment_factory": Calculator}', "TOOLS = {}", "TOOLS has no tool"),
         ("environment.py", "    def calculator(self", "    async def calculator(self", "calculator is async"),
         ("config.cpu.yaml", "max_tool_calling_iterations: 2", "max_tool_calling_iterations: null",
          "max_tool_calling_iterations is missing"),
-        ("tiny-model/chat_template.jinja", "in message.tool_calls or []", "in []", "has no place for tools"),
-        ("tiny-model/tokenizer_config.json", '"response_template"', '"gone"', "TRL can't read tool calls of ./tiny"),
-        ("tiny-model/tokenizer_config.json", '"<tool_call>"', '"<other>"', "is not read back"),
+        ("tiny-model/chat_template.jinja", "in message.tool_calls or []", "in []", "does not support tools"),
+        ("tiny-model/tokenizer_config.json", '"response_template"', '"gone"', "TRL cannot parse tool calls of ./tiny"),
+        ("tiny-model/tokenizer_config.json", '"<tool_call>"', '"<other>"', "cannot parse a call that ./tiny"),
     ],
     ids=["no docstring", "no tool", "async", "no limit", "no tools in the template", "no parser", "another parser"],
 )  # fmt: skip

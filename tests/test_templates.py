@@ -69,7 +69,7 @@ def test_every_line_of_its_configs_has_a_comment(name):
 
 def test_a_folder_that_is_not_empty_is_left_alone(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(CourseError, match="not empty; nothing was written"):
+    with pytest.raises(CourseError, match="not an empty folder; nothing was written"):
         new_project("basic_grpo", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 

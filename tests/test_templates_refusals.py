@@ -96,26 +96,29 @@ def test_a_refusal_costs_a_command_three_seconds_and_no_traceback(basic):
     [
         ("--max_steps -5", "max_steps is -5"),
         ("--max_steps 0", "max_steps is 0"),
-        ("--max_steps many", "max_steps is 'many'; it should be a number"),
+        ("--max_steps many", "max_steps is 'many'; it must be a number"),
         ("--max_steps -1 --num_train_epochs -2", "num_train_epochs is -2"),
         ("--eval_rows 0", "eval_rows is 0"),
         ("--train_rows -100", "train_rows is -100"),
         ("--learning_rate nan", "learning_rate is nan"),
         ("--num_generations 1", "num_generations is 1"),
-        ("--model_name_or_path ./no-model", "there is no folder './no-model'"),
+        ("--model_name_or_path ./no-model", "'./no-model' is neither a folder here"),
         ("--model_name_or_path /tmp", "the folder '/tmp' has no config.json"),
-        ("--model_name_or_path what-is-this?", "a hub id looks like owner/name"),
+        ("--model_name_or_path what-is-this?", "nor a hub id like owner/name"),
         ("--model_name_or_path owner/no-such-model", "HF_HUB_OFFLINE forbids downloads"),
         ("--load_in_4bit true --use_peft false", "load_in_4bit needs use_peft"),
-        ("--reward_weights 1 2", "reward_weights is not a setting here: REWARDS in rewards.py has each reward"),
+        ("--reward_weights 1 2", "reward_weights is not a setting; set rewards and weights in REWARDS"),
         ("--env x", "env is not an option"),
-        ("--config other.yaml", "--config is given twice"),
-        ("--model_name_or_path=", "model_name_or_path is missing. Is --config"),
+        ("--config other.yaml", "--config appears twice"),
+        ("--model_name_or_path=", "model_name_or_path is missing. Add --config"),
         ("--generation_batch_size 0", "generation_batch_size is 0"),
         ("--save_steps 0", "save_steps is 0"),
         ("--save_steps 0 --save_strategy steps", "save_steps is 0"),
         ("--logging_steps 0", "logging_steps is 0"),
-        ("--generation_batch_size 12", "generation_batch_size is 12 completions, and num_generations is 8"),
+        (
+            "--generation_batch_size 12",
+            "generation_batch_size is 12 completions, which is not divisible by num_generations=8",
+        ),
     ],
 )
 def test_a_typo_or_an_impossible_number_is_refused_before_the_imports(here, change, said):
@@ -208,7 +211,7 @@ def test_help_lists_every_setting_and_asks_for_nothing(name):
         ("  OMP_NUM_THREADS", "\tOMP_NUM_THREADS", "Indent with spaces, not with tabs."),
         ("max_steps: 40", "max_steps = 100", "is not valid YAML"),
         ("save_strategy: steps", "save_strategy: no", 'Write save_strategy: "no"'),
-        ("max_steps: 40", "max_steps: 40\nrewards: [tag_reward]", "rewards is not a setting here"),
+        ("max_steps: 40", "max_steps: 40\nrewards: [tag_reward]", "rewards is not a setting;"),
     ],
 )
 def test_a_config_that_says_two_things_or_nothing_is_refused(edited, old, new, said):
@@ -297,7 +300,7 @@ def test_a_stage_without_weights_is_refused(tmp_path, stage):
     project = new_project("multi_stage", tmp_path / "project")
     (project / "stages.cpu.yaml").write_text(f"- name: one\n  {stage}\n")
     run = in_folder(project, "-c", "import sys, plan; plan.read_stages(sys.argv[1:])", *CPU)
-    assert "Error: stage 'one' should give each of its rewards a weight: rewards: {" in run.stderr, run.stderr
+    assert "Error: stage 'one' must give each of its rewards a weight: rewards: {" in run.stderr, run.stderr
 
 
 def test_a_run_that_cannot_learn_says_why(capsys):
@@ -305,7 +308,11 @@ def test_a_run_that_cannot_learn_says_why(capsys):
     rows = Dataset.from_list([ROW] * 3)
     measuring.evaluate(lambda temperature: ["It is 42."] * 3, rows, lambda text, row: False, lambda text: False)
     said = capsys.readouterr().out
-    assert "none of 3 sampled answers is in the form" in said and "'It is 42.'" in said and "data.py" in said
+    assert (
+        "none of 3 sampled answers has the format that rewards.py accepts" in said
+        and "'It is 42.'" in said
+        and "data.py" in said
+    )
 
 
 NEW_REWARD = "def new_reward(completions, **kwargs):\n    {}\n\n\n#: What"
@@ -318,18 +325,20 @@ def test_a_reward_that_turns_infinite_while_it_trains_names_itself(edited):
     edited("rewards.py", "#: What", NEW_REWARD.format(body))
     edited("rewards.py", "REWARDS = {", "REWARDS = {new_reward: 1.0, ")
     run = in_folder(".", "train.py", *FAST, "--max_steps", "3", "--output_dir", "outputs/inf")
-    assert run.returncode and "new_reward returned inf" in run.stderr and "checkpoints stay" in run.stderr, run.stderr
+    assert run.returncode and "new_reward returned inf" in run.stderr and "checkpoints are kept" in run.stderr, (
+        run.stderr
+    )
 
 
 def test_a_file_that_holds_out_one_row_is_refused_and_says_how_to_go_on(here, monkeypatch):
     lines = [json.dumps({"question": f"What is {n} + 1?", "answer": str(n + 1)}) for n in range(20)]
     (here / "few.jsonl").write_text("\n".join(lines))
-    with pytest.raises(SystemExit, match="few.jsonl holds out .*fewer than 10 .*--eval_rows"):
+    with pytest.raises(SystemExit, match="few.jsonl has . held-out rows.* needs 10.*--eval_rows"):
         rehearsed(here, monkeypatch, *PLAIN, "--dataset_name", "few.jsonl")
 
 
 def test_fewer_rows_than_a_step_takes_are_refused(here, monkeypatch):
-    with pytest.raises(SystemExit, match="3 rows to train on, and each step takes 8 different prompts"):
+    with pytest.raises(SystemExit, match="3 training rows, and each step needs 8 different prompts"):
         rehearsed(here, monkeypatch, *PLAIN, "--train_rows", "3")
 
 
@@ -497,7 +506,11 @@ def test_going_on_after_an_edit_says_what_changed_and_since_when(stopped):
     changes = ["--learning_rate", "1e-4", "--top_p", "0.9", "--temperature", "0.7"]
     error = in_folder(stopped, "train.py", *FAST, *STEPS, *changes).stderr
     (stopped / "rewards.py").write_text(kept, encoding="utf-8")
-    for said in ("learning_rate was 0.002, is 0.0001", "top_p was None, is 0.9", "temperature was 1.0, is 0.7"):
+    for said in (
+        "learning_rate was 0.002 and is now 0.0001",
+        "top_p was None and is now 0.9",
+        "temperature was 1.0 and is now 0.7",
+    ):
         assert said in error, error
     assert "rewards.py was edited" in error and "trained to checkpoint-4" in error and "--accept_changes true" in error
     assert (stopped / "outputs" / "cut" / "checkpoint-4").is_dir()
@@ -512,6 +525,6 @@ def test_accepted_changes_go_on_and_are_in_the_report_with_the_time_of_all_piece
     assert run.returncode == 0 and "Resuming from" in run.stdout, run.stderr[-2000:]
     report = json.loads((stopped / "outputs" / "cut" / "report.json").read_text())
     [change] = report["changes"]
-    assert change.startswith("after checkpoint-4: ") and "learning_rate was 0.002, is 0.0001" in change
-    assert "max_steps was 4.0, is 5.0" in change and report["steps"] == 5
+    assert change.startswith("after checkpoint-4: ") and "learning_rate was 0.002 and is now 0.0001" in change
+    assert "max_steps was 4.0 and is now 5.0" in change and report["steps"] == 5
     assert report["train_seconds"] > first > 0

@@ -13,5 +13,4 @@ number that they depend on, `verdicts` what to do, `watching` the callback.
 
 from .diagnosis import diagnose, diagnose_error, diagnose_file
 from .log import read_log
-from .metrics import METRICS, metrics_table, what_is
 from .verdicts import CODES

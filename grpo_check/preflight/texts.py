@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from grpo_utils import prompt_lengths
+from grpo_utils.data.filters import prompt_lengths
 
 from ..findings import Finding
 from ..reward_lab.forms import FORMS, Form, read_tags

@@ -14,7 +14,7 @@ result is right.
 | `prompts` | a question as messages or, for a base model, as text; both as tokens |
 | `files` | CSV, TSV, JSON and JSONL files, with errors that name the line |
 | `damage` | what a wrong encoding leaves in a text |
-| `rows` | records to rows, and a report of every record that was refused or changed |
+| `rows` | records to rows, and a report of every record that was rejected or changed |
 | `sources` | the course's own datasets: additions and GSM8K |
 | `splits` | training and held-out rows that share no question |
 | `filters` | rows by the tokens of their prompts, and by how often the policy solves them |

@@ -33,26 +33,6 @@ def chat_prompt(
     return [*system, *shown, {"role": "user", "content": question}]
 
 
-def plain_prompt(
-    question: str, system_prompt: str | None = SYSTEM_PROMPT, examples: Sequence[tuple[str, str]] = ()
-) -> str:
-    """A question as text that a **base** model goes on with; an instruct model needs `chat_prompt`.
-
-    A base model has learned to go on, not to end an answer: without examples that are followed by
-    the next question, and often with them, it writes on until the limit. Look at `clipped_ratio`.
-
-    >>> print(plain_prompt("What is 2 + 2?", None, [("What is 1 + 1?", "2")]))
-    Question: What is 1 + 1?
-    Answer: 2
-    <BLANKLINE>
-    Question: What is 2 + 2?
-    Answer:
-    """
-    first = [system_prompt] if system_prompt else []
-    shown = [f"Question: {asked}\nAnswer: {said}" for asked, said in examples]
-    return "\n\n".join([*first, *shown, f"Question: {question}\nAnswer:"])
-
-
 def render_prompt(tokenizer: "PreTrainedTokenizerBase", prompt: str | list[dict], tools: list | None = None) -> str:
     """What the model reads, as TRL makes it: messages in the chat template, up to where the answer starts.
 

@@ -1,4 +1,4 @@
-"""Records to GRPO rows, with a report of every record that was refused or changed."""
+"""Records to GRPO rows, with a report of every record that was rejected or changed."""
 
 import math
 from collections import defaultdict
@@ -20,36 +20,36 @@ MISSING = {"nan", "null", "none", "n/a", "#n/a", "<na>"}
 
 @dataclass(frozen=True)
 class RowsReport:
-    """What became of ``total`` records.
+    """The rows that `rows_from` made of ``total`` records, and what it did with the others.
 
     Attributes:
-        rows: those that are fit, in their order.
-        refused: the places of the others, counted from 0, each with its reason; no record is left out silently.
-        changed: the places of those that are fit after a small change (spaces, a number made text), each with it.
-        total: how many records there were.
+        rows: the accepted records as rows, in their order.
+        rejected: the index of each other record, counted from 0, with the reason. No record disappears silently.
+        changed: the index of each accepted record with a small change (spaces, a number made text), and the change.
+        total: the number of records.
     """
 
     rows: list[dict]
-    refused: dict[int, str]
+    rejected: dict[int, str]
     changed: dict[int, str]
     total: int
 
     def all_rows(self) -> list[dict]:
-        """The rows, if none was refused.
+        """The rows, if every record was accepted.
 
         Raises:
-            CourseError: records were refused; it names them.
+            CourseError: records were rejected; it names them.
         """
-        if self.refused:
-            fix = "Fix the records, or continue without them, knowingly, with report.rows."
-            raise CourseError(f"{len(self.refused)} of {self.total} records were refused.\n{self}\n{fix}")
+        if self.rejected:
+            fix = "Fix the records, or use report.rows to continue without them."
+            raise CourseError(f"{len(self.rejected)} of {self.total} records were rejected.\n{self}\n{fix}")
         return self.rows
 
     def __str__(self) -> str:
         """The counts, then the first ten notes of each kind, and how many more there are."""
-        fit = f"{len(self.rows)} of {self.total} records are fit, {len(self.changed)} of them changed"
-        notes = [*_shown("refused", self.refused), *_shown("changed", self.changed)]
-        return "\n".join([f"{fit}; {len(self.refused)} refused", *notes])
+        counts = f"{len(self.rows)} of {self.total} records accepted ({len(self.changed)} changed)"
+        notes = [*_shown("rejected", self.rejected), *_shown("changed", self.changed)]
+        return "\n".join([f"{counts}, {len(self.rejected)} rejected", *notes])
 
 
 def _shown(kind: str, notes: Mapping[int, str]) -> list[str]:
@@ -68,26 +68,25 @@ def rows_from(
     read_answer: Callable[[str], str | None] | None = None,
     prompt: Callable = chat_prompt,
 ) -> RowsReport:
-    """GRPO rows from records of any kind, and a report of those that are refused or changed.
+    """GRPO rows from records of any kind, and a report of those that are rejected or changed.
 
-    Refused are records whose question or answer is missing, empty, or not text; answers such as "nan" or "N/A", which
-    programs write for a missing one; texts that a wrong encoding has damaged (what is surely damage, not all of it);
-    questions that repeat an earlier one or an example; and all those that ask the same but disagree in the answer.
-    Compared is as `grpo_utils.prompt_key` does: case and spaces do not matter, so of "5 Mb" and "5 MB", with
-    different answers, both are refused.
+    It rejects records whose question or answer is missing, empty, or not text; answers such as "nan" or "N/A", which
+    programs write for a missing one; texts that a wrong encoding has surely damaged; questions that repeat an earlier
+    one or an example; and all records that ask the same question with different answers. `prompt_key` compares the
+    questions. It ignores case and spaces, so "5 Mb" and "5 MB" with different answers are both rejected.
 
     Args:
         records: dictionaries, such as those of `read_table` or a `Dataset`.
         question, answer: the names of their columns.
         system_prompt, examples: as in `chat_prompt`.
         read_answer: gives the gold answer from the answer column's text, such as `gsm8k_answer`; None, or an error,
-            refuses the record. ``str`` takes every text as it is, "N/A" too.
-        prompt: `chat_prompt`, or `plain_prompt` for a base model.
+            rejects the record. ``str`` takes every text as it is, "N/A" too.
+        prompt: `chat_prompt`, or a function that takes the same arguments: a base model needs text.
 
     >>> report = rows_from([{"q": "What is 2 + 2?", "a": 4}, {"q": " ", "a": "5"}], question="q", answer="a")
     >>> print(report)
-    1 of 2 records are fit, 1 of them changed; 1 refused
-    refused: row 1: its 'q' is empty.
+    1 of 2 records accepted (1 changed), 1 rejected
+    rejected: row 1: its 'q' is empty.
     changed: row 0: 'a' was the number 4 and is text now.
 
     Raises:
@@ -95,19 +94,19 @@ def rows_from(
     """
     records = list(records)
     _check_columns(records, (question, answer))
-    pairs, refused, changed = {}, {}, {}
+    pairs, rejected, changed = {}, {}, {}
     for row, record in enumerate(records):
         try:
             asked, said = (_text(record.get(name), name) for name in (question, answer))
             pairs[row] = asked, _gold(said, answer, read_answer)
             changed[row] = _changes(record, {question: asked, answer: said})
         except CourseError as error:
-            refused[row] = str(error)
-    refused |= _repeats(pairs, examples)
-    kept = {row: pair for row, pair in pairs.items() if row not in refused}
+            rejected[row] = str(error)
+    rejected |= _repeats(pairs, examples)
+    kept = {row: pair for row, pair in pairs.items() if row not in rejected}
     rows = [{"prompt": prompt(asked, system_prompt, examples), "answer": gold} for asked, gold in kept.values()]
     changed = {row: changed[row] for row in kept if changed[row]}
-    return RowsReport(rows, dict(sorted(refused.items())), changed, len(records))
+    return RowsReport(rows, dict(sorted(rejected.items())), changed, len(records))
 
 
 def _check_columns(records: list[Mapping], wanted: Sequence[str]) -> None:
@@ -172,28 +171,28 @@ def _changes(record: Mapping, texts: Mapping[str, str]) -> str:
 
 
 def _repeats(pairs: Mapping[int, tuple[str, str]], examples: Sequence[tuple[str, str]]) -> dict[int, str]:
-    """Rows that ask what another or an example asks, each with its reason."""
+    """Rows that duplicate another one or an example, each with its reason."""
     shown = {prompt_key(asked) for asked, _ in examples}
-    same, refused = defaultdict(dict), {}
+    same, rejected = defaultdict(dict), {}
     for row, pair in pairs.items():
         same[prompt_key(pair[0])][row] = pair
     for key, alike in same.items():
         if key in shown:
-            refused |= dict.fromkeys(alike, "it asks what an example of the prompt answers.")
+            rejected |= dict.fromkeys(alike, "it duplicates an example of the prompt.")
         else:
-            refused |= _same_question(alike)
-    return refused
+            rejected |= _same_question(alike)
+    return rejected
 
 
 def _same_question(pairs: Mapping[int, tuple[str, str]]) -> dict[int, str]:
-    """Why rows with one key are refused: all but the first, or all where their answers differ."""
+    """Why rows with one key are rejected: all but the first, or all of them if their answers differ."""
     first, *later = pairs
     golds = [gold for _, gold in pairs.values()]
     alike = "" if len({asked for asked, _ in pairs.values()}) == 1 else " (ignoring case, spacing and Unicode form)"
     if all(gold == golds[0] or same_answer(gold, golds[0]) for gold in golds):
-        return dict.fromkeys(later, f"it asks what row {first} asks{alike}, with the same answer.")
+        return dict.fromkeys(later, f"it duplicates row {first}{alike}.")
     told = ", ".join(f"row {row} {gold!r}" for row, (_, gold) in list(pairs.items())[:4])
-    fix = "Fix the wrong one, or word the questions further apart."
+    fix = "Fix the wrong answer, or reword one question."
     return dict.fromkeys(pairs, f"the same question{alike} has different answers: {told}. {fix}")
 
 
@@ -203,7 +202,7 @@ def check_rows(rows: Sequence[dict]) -> Sequence[dict]:
     >>> check_rows([{"prompt": "What is 2 + 2?", "answer": "4"}])
     Traceback (most recent call last):
     ...
-    grpo_utils.errors.CourseError: row 0: its prompt is a plain string, to which TRL applies no chat template, so a chat model does not see that it is asked. Wrap it: chat_prompt('What is 2 + 2?').
+    grpo_utils.errors.CourseError: row 0: its prompt is a plain string. TRL applies the chat template only to messages. Use: chat_prompt('What is 2 + 2?').
 
     Raises:
         CourseError: there is no row, or one lacks a prompt or an answer; it names the row.
@@ -225,14 +224,14 @@ def _row_problem(row: dict) -> str | None:
     prompt, answer = row["prompt"], row["answer"]
     if isinstance(prompt, str):
         return (
-            "its prompt is a plain string, to which TRL applies no chat template, so a chat model "
-            f"does not see that it is asked. Wrap it: chat_prompt({prompt[:40]!r})."
+            "its prompt is a plain string. TRL applies the chat template only to messages. "
+            f"Use: chat_prompt({prompt[:40]!r})."
         )
     if not _are_messages(prompt):
-        return f"its prompt is not a list of messages (role, content) that ends with what a user says: {prompt!r}."
+        return f"its prompt is not a list of messages (role, content) that ends with a user message: {prompt!r}."
     if not isinstance(answer, str):
-        return f"its answer {answer!r} is of type {type(answer).__name__}; rewards compare text: str(answer)."
-    return "its answer is empty; no completion could ever be right. Drop the row." if _is_blank(answer) else None
+        return f"its answer {answer!r} is of type {type(answer).__name__}; rewards compare text. Use: str(answer)."
+    return "its answer is empty, so no completion could be correct. Drop the row." if _is_blank(answer) else None
 
 
 def _are_messages(prompt: object) -> bool:

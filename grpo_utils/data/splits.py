@@ -1,15 +1,11 @@
-"""Training and held-out rows that share no question, and pairs of rows that ask the same."""
+"""Which questions are held out, and pairs of rows that ask the same."""
 
 import re
 import unicodedata
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
-
-from ..errors import CourseError
-
-BUCKETS = 1_000_000
 
 
 def is_held_out(key: str) -> bool:
@@ -27,8 +23,7 @@ def prompt_key(prompt: object) -> str:
     """What makes two prompts the same: what the user says last, in lower case, with single spaces.
 
     Of messages, the system prompt and earlier turns do not count: they are mostly examples, and with others the
-    question stays the same. Talks that differ only in their earlier turns need a ``key`` of your own (`split_rows`).
-    A plain string counts as a whole.
+    question stays the same. A plain string counts as a whole.
 
     >>> prompt_key([{"role": "user", "content": "What is  2 + 2? "}]) == prompt_key("what is 2 + 2?")
     True
@@ -51,41 +46,6 @@ def numbers_key(prompt: object) -> str:
     found = re.findall(r"\d+(?:[.,]\d+)*", key)
     numbers = sorted(float(number.replace(",", "")) for number in found if number.count(".") < 2)
     return " ".join(f"{number:.15g}" for number in numbers) if len(numbers) > 1 else key
-
-
-def split_rows(
-    rows: Iterable[dict], held_out: float = 0.1, seed: int = 0, key: Callable[[object], str] = prompt_key
-) -> tuple[list[dict], list[dict]]:
-    """Training rows and held-out rows; rows whose prompt has the same ``key`` go to the same side.
-
-    A checksum of the key decides, not a shuffle: a row keeps its side when others come or go.
-
-    Args:
-        rows: dictionaries with a ``prompt``; a `Dataset` too.
-        held_out: about which share is held out, above 0 and below 1.
-        seed: another seed is another split.
-        key: of a prompt; `prompt_key` (case and spaces do not matter), or `numbers_key`, with which the
-            same numbers in other words stay together too.
-
-    >>> rows = [{"prompt": f"What is {n} + 1?"} for n in range(1000)]
-    >>> [len(side) for side in split_rows(rows)]
-    [904, 96]
-
-    Raises:
-        CourseError: ``held_out`` is not such a share, or one of the sides would be empty.
-    """
-    if not 0 < held_out < 1:
-        raise CourseError(f"held_out={held_out} is not a share of the rows. Give one above 0 and below 1, such as 0.1.")
-    sides = [], []
-    for row in rows:
-        bucket = zlib.crc32(f"{seed} {key(row['prompt'])}".encode()) % BUCKETS
-        sides[bucket < held_out * BUCKETS].append(row)
-    if not (sides[0] and sides[1]):
-        raise CourseError(
-            f"held_out={held_out} of {len(sides[0]) + len(sides[1])} rows leaves {len(sides[0])} to train on and "
-            f"{len(sides[1])} held out. Give another share or more rows."
-        )
-    return sides
 
 
 class Twin(NamedTuple):

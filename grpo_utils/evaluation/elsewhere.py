@@ -35,7 +35,7 @@ class OtherTask(NamedTuple):
 def other_tasks(rows: "Dataset", seed: int = 0) -> dict[str, OtherTask]:
     """Six sets of questions, by name, for the tiny models.
 
-    Three sets ask the additions of ``rows`` without the system prompt or in other words. One has as many additions
+    Three sets ask the addition problems of ``rows`` without the system prompt or in other words. One has as many sums
     of three digits, drawn with ``seed``. The last two are tasks that the tiny models learned earlier: a name and an
     age as JSON, and thirty facts.
 

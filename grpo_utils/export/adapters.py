@@ -1,8 +1,7 @@
 """Save an adapter so that its files name the base as others know it.
 
-PEFT writes down where the base was loaded *from*. For a base in a local folder, such as a tiny
-model of this course, that is a path of the machine that trained: it helps nobody else, and shows
-what your folders are called. Here the name is replaced by a public one.
+PEFT records where the base was loaded from. For a base in a local folder, such as a tiny model of this course, this is
+a path of the machine that trained. `save_adapter` replaces the path with a public name.
 """
 
 import json
@@ -43,7 +42,7 @@ It belongs to the base model `{base}` and does nothing without it.
 def public_name(base: str) -> str:
     """The name of a base model for other people: its hub id, or a folder's own name without the path.
 
-    A folder in the Hub's own cache is called by the id in its path.
+    A folder in the Hub's own cache has the id in its path.
 
     >>> public_name("unsloth/Qwen2.5-1.5B-Instruct"), public_name("/data/models/my-qwen"), public_name("./my-qwen/")
     ('unsloth/Qwen2.5-1.5B-Instruct', 'my-qwen', 'my-qwen')
@@ -57,7 +56,7 @@ def public_name(base: str) -> str:
 
 
 def is_hub_id(base: str) -> bool:
-    """Whether a name is ``owner/name`` and no folder here.
+    """Whether a name is ``owner/name`` and not a folder here.
 
     >>> is_hub_id("Qwen/Qwen3-0.6B"), is_hub_id("tiny-qwen3"), is_hub_id("./my-qwen"), is_hub_id("/data/my-qwen")
     (True, False, False, False)
@@ -68,9 +67,9 @@ def is_hub_id(base: str) -> bool:
 def save_adapter(
     policy: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", folder: str | Path, base: str
 ) -> Path:
-    """Write adapter, tokenizer and a README to ``folder``; nothing in it names a path of this machine.
+    """Write adapter, tokenizer and a README to ``folder``, without any path of this machine.
 
-    ``base`` is the name that the policy's base was asked for by: a hub id, a tiny model's name or a folder.
+    ``base`` is the name that you gave for the policy's base: a hub id, a tiny model's name or a folder.
 
     Raises:
         CourseError: the policy has no adapter.
@@ -96,7 +95,7 @@ def _readme(base: str) -> str:
 
 
 def loading_code(base: str) -> str:
-    """The line that loads a base, as its reader has to write it."""
+    """The line of code that loads a base."""
     if (TINY_MODELS / base).is_dir():
         return f'AutoModelForCausalLM.from_pretrained(model_path("{base}"))  # from grpo_utils import model_path'
     return f'AutoModelForCausalLM.from_pretrained("{public_name(base)}")'
@@ -108,4 +107,4 @@ def where_the_base_is(base: str) -> str:
         return ""
     if (TINY_MODELS / base).is_dir():
         return f"\nThe base `{base}` is not on the Hub: it ships with the course, in `grpo_utils/tiny/{base}`.\n"
-    return f"\nThe base `{public_name(base)}` was a local folder: put yours where this line finds it.\n"
+    return f"\nThe base `{public_name(base)}` was a local folder. Replace its name in the code with your own folder.\n"

@@ -1,12 +1,10 @@
-"""A model card that says what was done, made from `report.json` alone.
+"""A model card made from `report.json` alone.
 
     write_card("outputs/run/merged", read_report("outputs/run"), kind="merged")
 
-A card written by hand says what its author remembers. This one says what the run wrote down: base,
-data, rewards and weights, settings, before and after with intervals, versions. It says "no
-improvement shown" if none was shown. The card of a merged model compares the base with the merged model if the
-report has a ``merged_p_value`` (of `compare(before, merged)`). The license is yours to choose: without one, none
-is claimed.
+The card has the base, the data, the rewards and their weights, the settings, the results before and after with their
+intervals, and the versions. It says "no improvement shown" if none was shown. If the report has a ``merged_p_value``,
+the card of a merged model compares the base with the merged model. The card names no license unless you choose one.
 """
 
 import json
@@ -34,8 +32,8 @@ messages = [
 {messages}]
 print(chat(messages, max_new_tokens=256, do_sample=False)[0]["generated_text"][-1]["content"])""",
 }
-#: A dataset of this course on the Hub, and in words. The course makes the additions itself.
-DATASETS = {"gsm8k": ("openai/gsm8k", "GSM8K"), "addition": (None, "two-digit additions, made by the course")}
+#: A dataset of this course on the Hub, and in words. The course generates the addition problems itself.
+DATASETS = {"gsm8k": ("openai/gsm8k", "GSM8K"), "addition": (None, "two-digit addition problems, made by the course")}
 
 #: The training arguments that a reader asks for first; `report.json` has them all.
 SETTINGS = (
@@ -79,7 +77,7 @@ GRPO with TRL{and_unsloth}: {steps} steps, seed {seed}, base in {bits}, on {conf
 
 ## Before and after
 
-On {before[n]} held-out prompts, the same before and after. Accuracy is strict: form and answer both right.
+On {before[n]} held-out prompts, the same before and after. Accuracy counts correct answers in the required format.
 
 ```text
 {table}
@@ -92,14 +90,14 @@ On {before[n]} held-out prompts, the same before and after. Accuracy is strict: 
 
 {used}
 
-The tokenizer was saved by transformers 5; what loads it needs transformers 5 too.
+The tokenizer was saved by transformers 5 and needs transformers 5 to be loaded.
 """
 
 
 def model_card(report: dict, *, kind: str = "merged", license: str = "") -> str:
-    """The text of a model card for a run, from its report; ``kind`` is ``merged`` or ``adapter``.
+    """The text of a model card for a run, from its report. ``kind`` is ``merged`` or ``adapter``.
 
-    ``license`` is a Hub identifier such as ``apache-2.0``; it depends on the base, so there is no default.
+    ``license`` is a Hub identifier such as ``apache-2.0``. It depends on the base, so there is no default.
 
     Raises:
         CourseError: an unknown kind, or the report lacks a value that the card needs.
@@ -123,7 +121,7 @@ def write_card(folder: str | Path, report: dict, *, kind: str = "merged", licens
 
 
 def _header(report: dict, kind: str, license: str) -> str:
-    """The YAML of the card. A base that is not on the Hub is named in the text: here it would be a dead link."""
+    """The YAML of the card. It leaves out a base that is not on the Hub, which would be a dead link."""
     from huggingface_hub import ModelCardData
 
     library, relation = KINDS[kind]
@@ -141,7 +139,7 @@ def _header(report: dict, kind: str, license: str) -> str:
 
 
 def _base_in_words(report: dict, kind: str) -> dict[str, str]:
-    """What the model is, and how its reader asks it: each message on a line, as in training."""
+    """What the model is, and how to ask it, with one message per line."""
     base, prompt = report["model"], report["config"]["system_prompt"]
     name = public_name(base)
     messages = [{"role": "system", "content": prompt}] if prompt else []
@@ -171,12 +169,12 @@ def _training_in_words(report: dict) -> dict[str, object]:
 
 
 def _result_in_words(report: dict, kind: str) -> dict[str, str]:
-    """The rates, which of them the sentence compares, what they are of, and the proof of the merge."""
+    """The table of rates, what its last sentence compares, and what the merge changed."""
     of_merged = kind == "merged" and "merged_p_value" in report
     after, p_value = ("merged", "merged_p_value") if of_merged else ("after", "p_value")
     compared = f'The last sentence compares "before" with "{after}".'
     if "merged" in report:
-        compared += ' "after" is the policy as it was trained, "merged" stands on the unquantized base.'
+        compared += ' "after" is the policy as it was trained, and "merged" has the unquantized base.'
         compared += ' "before" is the base in 4 bits.' if report["load_in_4bit"] else ""
     if "merge_difference" in report:
         compared += f"\nIn fp32 the merge changed no logit by more than {_rounded_up(report['merge_difference'])}."

@@ -1,8 +1,7 @@
-"""Merge an adapter into its base and prove that it is still the same model.
+"""Merge an adapter into its base, and check that a saved model is that merge.
 
-Where Unsloth trained, all of it runs in a fresh process: on a GPU Unsloth replaces parts of
-transformers in the process that trains, and whether *plain* transformers loads and runs the result
-can only be seen elsewhere. What plain transformers trained can be merged anywhere.
+`check_merged` runs in a fresh process. On a GPU, Unsloth replaces parts of transformers in the process that trains,
+so only another process can show that *plain* transformers loads and runs the saved model.
 """
 
 import gc
@@ -14,11 +13,11 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ..errors import CourseError
 from ..evaluation.judging import Evaluation, answer_twice, judge
-from ..models import load_4bit_base, model_path, torch_dtype
+from ..models import model_path, torch_dtype
 from ..profiles import Profile, prepare_machine
 from ..run.measuring import encode_prompts
 from .adapters import public_name
@@ -28,14 +27,14 @@ if TYPE_CHECKING:
     from datasets import Dataset
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-#: An fp32 merge differs from its adapter by rounding alone: about 1e-6 on the tiny models.
+#: The most that rounding may change a logit in an fp32 merge; on the tiny models it changes about 1e-6.
 LARGEST_DIFFERENCE = 1e-3
 
 
 def in_fresh_process(function: Callable, *args: object, **kwargs: object) -> object:
-    """Call a function of a module in a new Python process, and give back what it returns or raises.
+    """Call a function of a module in a new Python process, and return or raise what it does.
 
-    Memory that is held here without being used is released first, for the other process.
+    This process first releases the memory that it holds and does not use.
 
     >>> in_fresh_process(max, 3, 5)
     5
@@ -53,48 +52,12 @@ def in_fresh_process(function: Callable, *args: object, **kwargs: object) -> obj
         ) from error
 
 
-def export_merged(
-    adapter: str | Path, base: str, folder: str | Path, profile: Profile, rows: "Dataset", judging: dict
-) -> tuple[float, Evaluation]:
-    """Merge, prove, save to ``folder`` in the profile's type, reload, and evaluate what was saved.
-
-    All that needs a model happens in a new process, which imports torch, transformers and PEFT and nothing more.
-
-    Returns:
-        The largest difference of a logit that the merge made in fp32, and the evaluation of the saved model on
-        ``rows`` with the settings ``judging`` of `evaluate`.
-
-    Raises:
-        CourseError: as `merge_adapter`; or the process was killed, most likely because memory ran out.
-    """
-    prompts = list(rows["prompt"])  # plain lists: the new process need not import datasets to read them
-    difference, sampled, greedy = in_fresh_process(_export, adapter, base, folder, profile, prompts, judging)
-    return difference, judge(sampled, greedy, rows)
-
-
-def _export(
-    adapter: str | Path, base: str, folder: str | Path, profile: Profile, prompts: list[list[dict]], judging: dict
-) -> tuple[float, list[str], list[str]]:
-    """The part of `export_merged` that needs a model: the logits' difference, sampled and greedy texts."""
-    prepare_machine(profile)
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    merge = merge_adapter(adapter, base, prompts[:8])
-    difference = merge.largest_difference
-    save_merged(merge, folder, torch_dtype(profile))
-    del merge  # or two models would have to fit
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch_dtype(profile), device_map=device)
-    return difference, *answer_twice(model, AutoTokenizer.from_pretrained(folder), prompts, **judging)
-
-
 def check_merged(
     adapter: str | Path, base: str, folder: str | Path, profile: Profile, rows: "Dataset", judging: dict
 ) -> tuple[float, Evaluation]:
-    """Prove that ``folder`` holds ``base`` with its adapter merged, and evaluate it as plain transformers loads it.
+    """Check that ``folder`` holds ``base`` with its adapter merged, and evaluate it as plain transformers loads it.
 
-    All of it happens in a new process, where nothing is patched: it merges once more, and compares the weights.
+    A new process, where nothing is patched, merges once more and compares the weights with the saved ones.
 
     Returns:
         The largest difference of a logit that a merge in fp32 makes, and the evaluation of the saved model on
@@ -116,8 +79,8 @@ def _check_merged(
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    merge, dtype = merge_adapter(adapter, base, prompts[:8]), torch_dtype(profile)
-    expected = merge.model.to(dtype).state_dict()  # before the next model takes memory
+    (merged, difference), dtype = merge_adapter(adapter, base, prompts[:8]), torch_dtype(profile)
+    expected = merged.to(dtype).state_dict()  # before the next model takes memory
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, device_map=device)
     saved = model.state_dict()
@@ -127,78 +90,53 @@ def _check_merged(
             f"{str(folder)!r} is not {base!r} with the adapter in {str(adapter)!r}: {len(off)} of {len(expected)} "
             f"weights differ, the first is {off[0]!r}. Merge again, in a process that did not train."
         )
-    difference = merge.largest_difference
-    del merge, expected  # sampling needs memory, too
+    del merged, expected  # sampling needs memory, too
     return difference, *answer_twice(model, AutoTokenizer.from_pretrained(folder), prompts, **judging)
 
 
-class Merge(NamedTuple):
-    """A merged model and the largest difference of a logit before and after merging."""
+def merge_adapter(adapter: str | Path, base: str, prompts: list[list[dict]]) -> tuple["PreTrainedModel", float]:
+    """Merge the adapter in folder ``adapter`` into the unquantized ``base``, in fp32.
 
-    model: "PreTrainedModel"
-    tokenizer: "PreTrainedTokenizerBase"
-    largest_difference: float
-
-
-def merge_adapter(adapter: str | Path, base: str, prompts: list[list[dict]]) -> Merge:
-    """Merge the adapter in folder ``adapter`` into the unquantized ``base``, in fp32, and prove it.
-
-    ``prompts`` are what the proof is made on: a few prompts, each a list of messages. Tokenizer and chat
-    template are those next to the adapter, with which it was trained; the base's only if there are none.
+    Returns:
+        The merged model, and the largest difference that merging made to a logit. The logits are those after
+        ``prompts``, a few lists of messages, in the chat template of the tokenizer next to the adapter (the base's
+        if there is none).
 
     Raises:
-        CourseError: the folder holds no adapter, it names another base, its tokenizer has tokens that the
+        CourseError: the folder holds no adapter, the adapter names another base, its tokenizer has tokens that the
             base does not have, or the merge changed a logit by more than `LARGEST_DIFFERENCE`.
     """
     import torch
+    from peft import PeftModel
     from transformers import AutoModelForCausalLM
 
     _check_adapter(Path(adapter), base)
     path = model_path(base)
     plain = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, device_map=_merge_device(path))
-    merge = _merge(Path(adapter), base, plain, prompts)
-    if not merge.largest_difference <= LARGEST_DIFFERENCE:
+    tokenizer = _trained_tokenizer(Path(adapter), base, plain)
+    policy = PeftModel.from_pretrained(plain, str(adapter)).eval()
+    expected = logits(policy, tokenizer, prompts)
+    merged = policy.merge_and_unload().eval()
+    difference = (logits(merged, tokenizer, prompts) - expected).abs().max().item()
+    if not difference <= LARGEST_DIFFERENCE:
         raise CourseError(
-            f"The merge of {str(adapter)!r} into {base!r} changed a logit by {merge.largest_difference:.2g} (at most "
+            f"The merge of {str(adapter)!r} into {base!r} changed a logit by {difference:.2g} (at most "
             f"{LARGEST_DIFFERENCE:g} is rounding). Keep the adapter and load it with its base instead."
         )
-    return merge
+    return merged, difference
 
 
 def _merge_device(path: str) -> str:
-    """The card if the whole model fits in fp32 into what is free there, with a fifth to spare; else the CPU."""
+    """The GPU if the whole model fits into its free memory in fp32, with a fifth to spare; else the CPU."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
     if not torch.cuda.is_available():
         return "cpu"
-    with torch.device("meta"):  # counts weights without making them
+    with torch.device("meta"):  # counts weights without allocating them
         weights = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(path)).num_parameters()
     free, _ = torch.cuda.mem_get_info()
     return "cuda" if 1.2 * 4 * weights < free else "cpu"
-
-
-def merge_into_4bit(adapter: str | Path, base: str, profile: Profile, prompts: list[list[dict]]) -> Merge:
-    """Merge the adapter into the **4-bit** base, to see what that costs; `merge_adapter` is what you want.
-
-    PEFT reads every 4-bit matrix back, adds the adapter, rounds the sum to 4 bits again and warns of it.
-    ``largest_difference`` is what that did to a logit of the 4-bit policy. (Unsloth does it only when forced.)
-
-    Raises:
-        CourseError: the folder holds no adapter, it names another base, or its tokenizer does not fit the base.
-    """
-    _check_adapter(Path(adapter), base)
-    return _merge(Path(adapter), base, load_4bit_base(base, profile), prompts)
-
-
-def _merge(adapter: Path, base: str, plain: "PreTrainedModel", prompts: list[list[dict]]) -> Merge:
-    from peft import PeftModel
-
-    tokenizer = _trained_tokenizer(adapter, base, plain)
-    policy = PeftModel.from_pretrained(plain, str(adapter)).eval()
-    expected = logits(policy, tokenizer, prompts)
-    merged = policy.merge_and_unload().eval()
-    return Merge(merged, tokenizer, (logits(merged, tokenizer, prompts) - expected).abs().max().item())
 
 
 def _check_adapter(adapter: Path, base: str) -> None:
@@ -211,7 +149,7 @@ def _check_adapter(adapter: Path, base: str) -> None:
 
 
 def _same_base(one: str, other: str) -> bool:
-    """Whether two names mean one base: ids by owner and name, a folder by its own name, all that is known of it.
+    """Whether two names mean one base: hub ids by owner and name, a folder by its own name without the path.
 
     Unsloth loads 4-bit copies of its own models; they count as the model.
 
@@ -248,12 +186,3 @@ def logits(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", promp
     inputs = encode_prompts(tokenizer, prompts)
     with torch.no_grad():
         return model(**inputs.to(model.device), logits_to_keep=1).logits[:, -1].float()
-
-
-def save_merged(merge: Merge, folder: str | Path, dtype: "torch.dtype") -> None:
-    """Write the merged model in ``dtype``, and its tokenizer with chat template, to ``folder``.
-
-    Plain ``AutoModelForCausalLM`` and ``AutoTokenizer`` load it; nothing of PEFT is left in it.
-    """
-    merge.model.to(dtype).save_pretrained(folder)
-    merge.tokenizer.save_pretrained(folder)

@@ -1,10 +1,10 @@
-"""What goes to the Hub: chosen and checked first, uploaded only when asked.
+"""Choose and check the files that go to the Hub, and upload them only when asked.
 
     push("outputs/run/merged", "you/tiny-grpo")                 # dry run
     push("outputs/run/merged", "you/tiny-grpo", dry_run=False)  # uploads
 
-A dry run needs neither token nor network. `huggingface_hub` itself reads the token, from its own file or from
-HF_TOKEN; nothing here prints, keeps or writes it.
+A dry run needs neither token nor network. `huggingface_hub` itself reads the token from its own file or from HF_TOKEN.
+Nothing here prints, keeps or writes the token.
 """
 
 import json
@@ -21,17 +21,17 @@ SETTINGS = ("config.json", "generation_config.json", "adapter_config.json", "spe
 VOCABULARY = ("tokenizer.json", "vocab.json", "merges.txt", "added_tokens.json")
 WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "*.gguf")
 TEXT = {".json", ".jinja", ".md", ".txt", ""}
-#: What weights cannot be loaded without.
+#: The files that weights need to be loaded.
 NEEDED = {
     "model*.safetensors": ("config.json", "tokenizer_config.json"),
     "adapter*.safetensors": ("adapter_config.json",),
 }
-#: Tokens that show by how they begin: of the Hub, GitHub and OpenAI. A bare key of 40 digits does not show.
+#: Access tokens that are known by their beginning: of the Hub, GitHub and OpenAI. A bare key of 40 digits is not found.
 SECRET = re.compile(r"\b(?:hf_|api_org_|ghp_|github_pat_|sk-)[A-Za-z0-9_-]{20,}")
 #: In a text: a path below one of the usual folders, or on a drive of Windows.
 FOLDERS = "home root tmp Users content kaggle mnt workspace data scratch private Volumes opt srv var work nfs"
 MACHINE_PATH = re.compile(rf"(?<![\w.:/])(?:/(?:{FOLDERS.replace(' ', '|')})/\S+|[A-Za-z]:\\\S+)")
-#: A value of a JSON file: whatever begins like an absolute path.
+#: In a JSON file: a value that begins like an absolute path.
 ABSOLUTE = re.compile(r"(?:[A-Za-z]:[\\/]|\\\\|~/|/)[^\s/]")
 #: Where a JSON file holds tokens and templates, which may begin with a slash.
 TOKENS = {"added_tokens_decoder", "additional_special_tokens", "extra_special_tokens", "chat_template"}
@@ -40,8 +40,8 @@ TOKENS = {"added_tokens_decoder", "additional_special_tokens", "extra_special_to
 def push(folder: str | Path, repo_id: str, *, dry_run: bool = True, private: bool = True) -> dict[str, int]:
     """Check the files of a model or an adapter, and upload them unless ``dry_run``.
 
-    Gives the files and their sizes in bytes; everything else in the folder stays on this machine. A new repository
-    is ``private``; one that exists stays as it is.
+    Returns the files and their sizes in bytes. Everything else in the folder stays on this machine. A new repository
+    is ``private``, and an existing one keeps its visibility.
 
     Raises:
         CourseError: ``repo_id`` is not ``owner/name``; the folder holds no model that loads, or no card; a file
@@ -73,7 +73,7 @@ def files_to_push(folder: Path) -> list[Path]:
 
 
 def _check_complete(names: set[str], folder: Path) -> None:
-    """Raise a CourseError if a model could not be loaded from these files, or they have no card."""
+    """Raise a CourseError if a model cannot be loaded from these files, or has no card."""
     if not any(fnmatch(name, weights) for name in names for weights in ("*.safetensors", "*.gguf")):
         raise CourseError(f"There are no weights in {str(folder)!r} (no .safetensors, no .gguf): nothing to push.")
     if "README.md" not in names:
@@ -83,7 +83,7 @@ def _check_complete(names: set[str], folder: Path) -> None:
         if missing and any(fnmatch(name, weights) for name in names):
             raise CourseError(
                 f"{str(folder)!r} cannot be loaded: {' and '.join(sorted(missing))} missing next to the weights. "
-                "save_merged and save_adapter write model and tokenizer together."
+                "Save the model and its tokenizer in the same folder."
             )
 
 

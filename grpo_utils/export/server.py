@@ -1,13 +1,12 @@
-"""Serve a model on this machine over OpenAI's protocol, and ask it as its users will.
+"""Serve a model on this machine over OpenAI's protocol.
 
     with served("outputs/export/merged") as address:
-        print(ask_server(address, chat_prompt("What is 15 + 27?"), max_tokens=32))
+        httpx.post(f"{address}/v1/chat/completions", json={"messages": messages, "temperature": 0})
 
 The server is ``transformers serve``, which also runs on a CPU and without a network. It is meant for trying out:
-for many users at once, take vLLM, which speaks the same protocol.
+use vLLM, which speaks the same protocol, for many users at once.
 """
 
-import json
 import os
 import socket
 import subprocess
@@ -17,8 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.error import HTTPError, URLError
-from urllib.request import ProxyHandler, Request, build_opener
+from urllib.request import ProxyHandler, build_opener
 
 from ..errors import CourseError
 
@@ -29,13 +27,13 @@ OPENER = build_opener(ProxyHandler({}))
 
 @contextmanager
 def served(folder: str | Path, *, seconds: float = 180) -> Iterator[str]:
-    """Serve the model in ``folder`` for as long as the ``with`` lasts; gives its address.
+    """Serve the model in ``folder`` inside a ``with`` block, on a free port of this machine only; yields its address.
 
-    It listens on a free port of this machine only. It has ``seconds`` to start, and always ends with the ``with``.
+    The server has ``seconds`` to start, and is always stopped at the end of the block.
 
     Raises:
-        CourseError: the folder holds no model, or the server ends or is late; with the last lines of what it said,
-            which name a package that is missing.
+        CourseError: the folder holds no model, or the server ended or did not start in time. The message has the last
+            lines that the server printed, which name a missing package.
     """
     if not (Path(folder) / "config.json").is_file():
         raise CourseError(f"There is no model in {str(folder)!r}: it has no config.json.")
@@ -50,30 +48,6 @@ def served(folder: str | Path, *, seconds: float = 180) -> Iterator[str]:
         finally:
             process.kill()
             process.wait()
-
-
-def ask_server(
-    address: str, messages: list[dict], *, model: str = "", max_tokens: int = 256, temperature: float = 0.0
-) -> str:
-    """The answer of a server that speaks OpenAI's protocol, as text.
-
-    ``model`` is the name that vLLM serves it by; `served` has one model and needs none. ``temperature`` 0.0
-    decodes greedily.
-
-    Raises:
-        CourseError: nothing answers at ``address``, or the server refuses.
-    """
-    body = {"messages": messages, "max_tokens": max_tokens, "temperature": temperature, "stream": False}
-    body |= {"model": model} if model else {}
-    request = Request(f"{address}/v1/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
-    try:
-        with OPENER.open(request, timeout=600) as answer:
-            return json.load(answer)["choices"][0]["message"]["content"]
-    except HTTPError as error:
-        said = error.read().decode(errors="replace")[:300]
-        raise CourseError(f"The server at {address} refused with {error.code}: {said}") from error
-    except URLError as error:
-        raise CourseError(f"No server answers at {address} ({error.reason}): is it still running?") from error
 
 
 def _free_port() -> int:

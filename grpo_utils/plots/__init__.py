@@ -2,5 +2,15 @@
 
 from .base import COLORS, MARKERS, show
 from .diagrams import diagram, draw_diagram
-from .rates import difference_chart, length_histogram, pass_rate_bars, show_changes, show_pass_at_k
-from .runs import logged, reward_and_truth, reward_curve, run_curves, show_learning, show_reward_and_truth, weight_curve
+from .rates import length_histogram, pass_rate_bars, show_changes, show_differences, show_pass_at_k
+from .runs import (
+    logged,
+    reward_and_truth,
+    reward_curve,
+    run_curves,
+    show_learning,
+    show_reward_and_accuracy,
+    show_reward_and_truth,
+    show_run_curves,
+    show_runs,
+)

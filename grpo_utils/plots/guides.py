@@ -21,7 +21,7 @@ SHORT, NEXT = ("00", "02", "03", "06"), "04"
 #: What to look for in the first twenty steps, the verdicts of ``grpo_check health`` that it leads to, and the fix.
 FAILURES = (
     ("loss or grad_norm\nis NaN?", "nan", "go back to a checkpoint,\ndivide learning_rate by 10"),
-    ("the reward rose,\nthen collapsed?", "mode_collapse", "go back to a checkpoint,\ndivide learning_rate by 10"),
+    ("the reward\ncollapsed?", "mode_collapse", "go back to a checkpoint,\ndivide learning_rate by 10"),
     (
         "4 of 5 completions\nare truncated?",
         "all_truncated, no_eos",

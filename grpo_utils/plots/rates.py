@@ -69,19 +69,21 @@ def change_figure(changes: "Mapping[str, Change]", title: str) -> "Figure":
     return figure
 
 
-def difference_chart(differences: Mapping[str, float], title: str) -> "Figure":
-    """One bar per name on a logarithmic scale, for differences that are rounding and others that are not."""
+def show_differences(differences: Mapping[str, float], title: str) -> None:
+    """Display one bar per name on a logarithmic scale, which fits both rounding and larger differences."""
     figure, axes = new_figure(7, 0.8 + 0.4 * len(differences))
-    axes.barh(list(differences), list(differences.values()), color=COLORS[0])
+    bars = axes.barh(list(differences), list(differences.values()), color=COLORS[0])
+    axes.bar_label(bars, [f"{value:.2g}" for value in differences.values()], padding=3)
     axes.set_xscale("log")
-    axes.set_xlim(left=1e-8)
+    axes.set_xlim(1e-8, 100)
     axes.invert_yaxis()
     axes.set(title=title)
     axes.grid(alpha=0.3, axis="x")
-    return figure
+    values = "; ".join(f"{name}: {value:.2g}" for name, value in differences.items())
+    show(figure, f"{title}, as bars on a logarithmic scale. {values}.")
 
 
-def length_histogram(lengths: Sequence[int], limit: int, title: str = "Tokens of the prompts") -> "Figure":
+def length_histogram(lengths: Sequence[int], limit: int, title: str = "Prompt lengths") -> "Figure":
     """How many prompts have how many tokens; a dashed line at ``limit``, beyond which they would be dropped."""
     figure, axes = new_figure(7, 3)
     axes.hist(lengths, bins=min(40, max(lengths) - min(lengths) + 1), color=COLORS[0], edgecolor="white")
@@ -101,7 +103,7 @@ def pass_rate_bars(rates: Mapping[str, Sequence[float]], samples: int) -> "Figur
         at = [k + (place - (len(rates) - 1) / 2) * width for k in tries]
         hatch = ("", "//", "..")[place % 3]
         axes.bar(at, [solved.count(k) for k in tries], width, color=COLORS[place], hatch=hatch, label=name)
-    axes.set(xlabel=f"right answers of {samples}", ylabel="prompts", xticks=tries, title="How often a prompt is solved")
+    axes.set(xlabel=f"correct answers of {samples}", ylabel="prompts", xticks=tries, title="Prompts by pass rate")
     axes.grid(alpha=0.3, axis="y")
     axes.legend()
     return figure

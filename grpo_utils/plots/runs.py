@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from ..evaluation.judging import Evaluation
+
 
 def logged(log_history: Sequence[dict], key: str) -> list[float]:
     """The values of one logged metric, in the order of the steps.
@@ -104,10 +106,45 @@ def run_curves(runs: dict[str, Sequence[dict]], keys: Sequence[str]) -> "Figure"
     return figure
 
 
-def weight_curve(weights: Sequence[Sequence[float]], reward_names: Sequence[str]) -> "Figure":
-    """The weight of every reward at every step; ``weights`` holds one list per step."""
-    figure, axes = new_figure(7, 3)
-    step_lines(axes, dict(zip(reward_names, zip(*weights, strict=True), strict=False)))
-    axes.set(xlabel="step", ylabel="weight", ylim=(0, None), title="Adaptive weights")
-    axes.legend(fontsize="small")
-    return figure
+def show_run_curves(runs: dict[str, Sequence[dict]], keys: Sequence[str], mark: float | None = None) -> None:
+    """Display `run_curves`, with first and last values as alt text and a dashed line at the step ``mark``."""
+    figure = run_curves(runs, keys)
+    for axes in figure.axes if mark else []:
+        axes.axvline(mark, color="gray", linestyle="--")
+    curves = {(key, name): logged(history, key) for key in keys for name, history in runs.items()}
+    ends = [f"{key}, {name}: {values[0]:.2f} to {values[-1]:.2f}" for (key, name), values in curves.items()]
+    show(figure, f"Curves over the steps. {'; '.join(ends)}.")
+
+
+def show_reward_and_accuracy(means: Sequence[float], evaluated: Mapping[int, "Evaluation"]) -> None:
+    """Display the mean reward of every step next to held-out strict accuracy; ``evaluated`` has the step of each."""
+    figure, (left, right) = new_figure(7, 2.8, columns=2)
+    step_lines(left, {"reward": means})
+    left.set(xlabel="step", ylabel="mean reward of the batch")
+    rates = [evaluation.accuracy for evaluation in evaluated.values()]
+    right.plot(list(evaluated), [rate.value for rate in rates], color=COLORS[1], marker=MARKERS[1])
+    right.fill_between(
+        list(evaluated), *zip(*(rate.interval for rate in rates), strict=True), color=COLORS[1], alpha=0.2
+    )
+    right.set(xlabel="step (band: 95% interval)", ylabel="held-out strict accuracy", ylim=(0, 1.03))
+    right.grid(alpha=0.3)
+    alt = (
+        f"Two line charts over {len(means)} steps. The mean reward goes from {means[0]:.2f} to {means[-1]:.2f}. "
+        f"Held-out strict accuracy goes from {rates[0].value:.1%} to {rates[-1].value:.1%}."
+    )
+    show(figure, alt)
+
+
+def show_runs(runs: dict[str, Sequence[dict]], keys: Sequence[str]) -> None:
+    """Display the same metrics of several runs in a notebook, over the steps that all of the runs have.
+
+    ``runs`` holds a ``log_history`` by name, logged at every step. The figure's text is generated from the data.
+    """
+    steps = min(len(logged(history, "reward")) for history in runs.values())
+    cut = {name: [entry for entry in history if entry["step"] <= steps] for name, history in runs.items()}
+    panels = []
+    for key in keys:
+        curves = {name: logged(history, key) for name, history in cut.items()}
+        ends = [f"{name} {values[0]:.2f} to {values[-1]:.2f}" for name, values in curves.items() if values]
+        panels.append(f"{key}: {', '.join(ends)}")
+    show(run_curves(cut, keys), f"Curves over {steps} steps. {'; '.join(panels)}.")

@@ -1,14 +1,14 @@
-"""One GRPO run, from its settings to its report. The templates carry a copy of these files as ``lib/``.
+"""One GRPO run, from its settings to its report. The templates have a copy of these files in ``lib/``.
 
-| room | what it does |
+| module | what it does |
 |---|---|
-| `start` | settings from YAML and the command line, checked before torch, TRL or Unsloth is imported |
-| `rows` | a JSONL file of your own, and which rows are held out |
-| `scoring` | what a completion says, and rewards called safely |
-| `folder` | one run per output folder; a run resumes only with the settings that it began with |
-| `policy` | load the policy with Unsloth or plain transformers, in 4 bits or not |
+| `start` | reads the settings from YAML and the command line and checks them before torch, TRL or Unsloth is imported |
+| `rows` | reads a JSONL file of your own, and decides which rows are held out |
+| `scoring` | reads the text of a completion, and calls rewards safely |
+| `folder` | keeps one run per output folder, and resumes it only with the same settings |
+| `policy` | loads the policy with Unsloth or plain transformers, in 4 bits or not |
 | `training` | TRL's trainer, its log lines, checkpoints, Ctrl-C |
-| `measuring` | sample, evaluate before and after, rates, the table, `report.json` |
+| `measuring` | evaluates before and after training, prints the table, and writes `report.json` |
 
 Nothing here imports the rest of `grpo_utils`.
 """

@@ -3,36 +3,26 @@
 #
 # {{badges}}
 #
-# **You will be able to** say what GRPO is for and when something else is better, what your machine
-# can train, and where in this course to go. And you will have trained a language model, within a minute.
+# **You will be able to** explain how *GRPO* (*group relative policy optimization*) trains a language model, and decide whether
+# it fits your task. On the way you train a model in less than a minute.
 #
 # | | CPU | T4 |
 # |---|---|---|
 # | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
 # | memory | 1.0 GB ([measured](../docs/results.md)) | |
-# | model | 0.46 million parameters, ships with the course | the same: it trains on the CPU |
+# | model | 0.46 million parameters, included | the same: it trains on the CPU |
 #
-# The bars and seconds below may come from a busier machine.
+# **Numbers in the text** come from the stored CPU run with *seed* 0, the number that starts all random choices. Yours will
+# differ with other seeds and machines.
 #
-# **While it trains**, which takes about 20 seconds on a quiet machine, read the first lines of section 3.
-#
-# 1. Settings
-# 2. A first success
-# 3. What GRPO is, and when not to use it
-# 4. Your machine, and what it can train
-# 5. The course
-# 6. Where to run it
-# 7. Exercises
-#
-# You need Python. Nothing else is taken for granted; the [glossary](../docs/glossary.md) has every term.
+# You need to know Python. The lessons explain every other term, and so does the [glossary](../docs/glossary.md).
 
 # %% [markdown]
-# ## 1. Settings
+# ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course and the packages that are missing there (a few
-# minutes; never run there so far). A new session needs no restart. If pip reports conflicts with packages
-# such as omegaconf, go on: the lessons do not use them. On Kaggle, turn on *Internet* in the settings first.
-# Anywhere else the cell does nothing.
+# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle,
+# first turn on *Internet* in the settings. Elsewhere, the cell does nothing. `setup_tiny` then checks the four settings
+# and picks the tiny model.
 
 # %%
 # {{install}}
@@ -40,124 +30,171 @@
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson trains on the CPU on all
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
-STEPS: int = 0  # training steps; 0: the lesson's 25
-SEED: int = 0  # everything random follows from it
+STEPS: int = 0  # optimizer steps; 0: the lesson's 25
+SEED: int = 0  # seeds all randomness
 
 # %%
-from grpo_utils import (
-    FAMILIES,
-    PROFILES,
-    check_choice,
-    check_count,
-    find_profile,
-    prepare_machine,
-)
+from grpo_utils import setup_tiny
 
-machine, reason = find_profile(PROFILE)
-check_choice("FAMILY", FAMILY, FAMILIES)
-check_count("STEPS", STEPS)
-profile, steps = PROFILES["cpu"], STEPS or 25
-prepare_machine(profile)
-print(f"This machine: {machine.name} ({reason})")
+run = setup_tiny(PROFILE, FAMILY, STEPS, 25)
 
 # %% [markdown]
-# ## 2. A first success
+# ## 2. See how GRPO learns
 #
-# The course ships with a tiny language model. It adds two-digit numbers, but mostly forgets
-# the carry (15 + 27 = 32), and it answers in any form it likes. We want right answers in one form: `<reasoning>…</reasoning><answer>…</answer>`. Ask it something:
+# *GRPO*, group relative policy optimization (Shao et al. 2024, arXiv 2402.03300), repeats this loop:
 
 # %%
-from grpo_utils import generate, load_policy, load_rows
+from grpo_utils import diagram
 
-policy, tokenizer = load_policy(
-    profile.models[FAMILY],
-    profile=profile,
-    backend="transformers",
-    load_in_4bit=False,
-    seed=SEED,
-)
+diagram("loop")
+
+# %% [markdown]
+# 1. A *prompt* is the input that asks a question. The *policy*, the model that you train, writes several answers to it. Each
+#    answer is a *completion*, and the completions to one prompt are a *group*.
+# 2. A *reward* is a Python function that scores each completion.
+# 3. The *advantage* of a completion is its score minus the mean of its group, usually divided by the group's standard
+#    deviation.
+# 4. The trainer changes the *weights*, the numbers that a model consists of. Here it changes only those of an *adapter*, a set
+#    of small matrices added to the frozen policy. Completions with a positive advantage become more likely, and the others
+#    less likely. One such update is a *step*.
+#
+# Compute the advantages in the picture yourself:
+
+# %% tags=["nbval-check-output"]
+from statistics import mean, stdev
+
+scores = [1, 0, 1, 0]
+print("mean:", mean(scores))
+print("standard deviation:", round(stdev(scores), 2))
+for score in scores:
+    advantage = (score - mean(scores)) / stdev(scores)
+    print(f"score: {score}  advantage: {advantage:+.1f}")
+
+# %% [markdown]
+# The two completions that say 42 have a positive advantage, so the policy will say 42 more often. If all four had scored 1,
+# each score would equal the mean, and every advantage would be 0. Such a *tied group* teaches nothing.
+#
+# **GRPO needs no example answers, because it compares the policy's own answers with each other.**
+
+# %% [markdown]
+# ## 3. Train a model
+#
+# The course includes a tiny language model that adds two-digit numbers and often gets them wrong. A tokenizer cuts text into
+# *tokens*, the words or parts of words that a model reads and writes. Load both with `transformers`:
+
+# %%
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from grpo_utils import model_path
+
+path = model_path(run.model)  # the folder of the tiny model
+tokenizer = AutoTokenizer.from_pretrained(path)
+policy = AutoModelForCausalLM.from_pretrained(path, dtype="float32")
+
+# %% [markdown]
+# Before you train, evaluate. `load_rows` returns 100 *held-out* questions, which are never used for training. `evaluate`
+# generates an answer to each question and checks it.
+
+# %%
+from grpo_utils import evaluate, load_rows
+
 test_rows = load_rows("addition", "test", 100, SEED)
-
-
-def ask(count: int = 5) -> None:
-    prompts = test_rows["prompt"][:count]
-    said = generate(policy, tokenizer, prompts, max_new_tokens=32, seed=SEED)
-    for prompt, text in zip(prompts, said):
-        print(prompt[-1]["content"], "->", text)
-
-
-ask()
+decoding = dict(max_new_tokens=32, seed=SEED)
+before = evaluate(policy, tokenizer, test_rows, **decoding)
+for row, answer in list(zip(test_rows, before.sampled))[:5]:
+    print(row["prompt"][-1]["content"], "->", answer)
+print("correctly formatted:", before.format)
+print("strict accuracy:    ", before.accuracy)
 
 # %% [markdown]
-# Five answers are an impression. A hundred *held-out* questions (none of them is trained on) are a
-# measurement: how many answers are in the asked form **and** right?
+# The prompt asks for a *format*, the layout `<reasoning>…</reasoning><answer>…</answer>`. Only 27 of the 100 answers have it.
+# The *strict accuracy* is the share of answers that are correctly formatted and correct, here 21 of 100. The parentheses hold
+# a 95% *interval*, a range that probably contains the rate over all possible questions. The second answer, 21 for 16 + 15,
+# forgets the carry.
+#
+# Now choose the rewards. `math_rewards` returns three reward functions, and a factor for each that says how much it counts.
+# ([Lesson 02](02_rewards.ipynb) writes such functions.)
 
-# %%
-from grpo_utils import evaluate
+# %% tags=["nbval-check-output"]
+from grpo_utils import math_rewards
 
-judging = dict(max_new_tokens=32, seed=SEED)
-before = evaluate(policy, tokenizer, test_rows, **judging)
-print("in form and right, before:", before.accuracy)
+rewards, factors = math_rewards()
+for factor, reward in zip(factors, rewards):
+    print(factor, reward.__name__)
 
 # %% [markdown]
-# The numbers in brackets are a 95 % interval. This share is called *strict accuracy* from here on; tables shorten it to
-# *accuracy*. Now we train. The model gets questions and **no
-# example answers**. It tries, and three short Python functions say how good each try was. (What they do
-# is the matter of [lesson 02](02_rewards.ipynb).)
+# A correct answer counts four times as much as the exact format. The third reward pays for parts of the format. Next come
+# the settings:
 
 # %%
 import tempfile
 
 from trl import GRPOConfig, GRPOTrainer
 
-from grpo_utils import (
-    keep_trainable_fp32,
-    math_rewards,
-    show_progress,
-    training_arguments,
+config = GRPOConfig(
+    max_steps=run.steps,  # updates of the weights
+    learning_rate=2e-3,  # how far an update moves the weights
+    num_generations=8,  # completions in a group
+    per_device_train_batch_size=64,  # completions per step: 8 groups of 8
+    max_completion_length=32,  # in tokens
+    reward_weights=factors,
+    seed=SEED,
+    optim="adamw_torch",
+    use_cpu=True,  # the next three are for a tiny model on a CPU
+    bf16=False,
+    gradient_checkpointing=False,
+    output_dir=tempfile.mkdtemp(),  # the rest: what is saved and printed
+    save_strategy="no",
+    logging_steps=1,
+    report_to="none",
+    disable_tqdm=True,
 )
 
-rewards, weights = math_rewards()
-arguments = training_arguments(
-    profile,
-    output_dir=tempfile.mkdtemp(),
-    max_steps=steps,
-    reward_weights=weights,
-    seed=SEED,
-)
+# %% [markdown]
+# `GRPOTrainer` from *TRL*, the library that trains here, takes the policy, the settings, 2,000 questions and the rewards. It
+# adds the adapter that `LoraConfig` describes (*LoRA* is the usual kind, with two small matrices next to a large one) and runs
+# the loop. While it trains, find each part of this cell in the picture above.
 
 # %%
+from peft import LoraConfig
+from transformers import set_seed
+
+from grpo_utils import show_progress
+
+set_seed(SEED)  # the adapter starts with random numbers
 trainer = GRPOTrainer(
     model=policy,
     processing_class=tokenizer,
-    args=GRPOConfig(**arguments),
+    args=config,
     train_dataset=load_rows("addition", "train", 2000, SEED),
     reward_funcs=rewards,
+    peft_config=LoraConfig(
+        r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"
+    ),
 )
-keep_trainable_fp32(policy)
 show_progress(trainer)
-result = trainer.train()
+trainer.train()
+policy = trainer.model  # with its adapter
 
 # %% [markdown]
-# Beside the bar: the mean *reward* of the last step, the share of its answers that were *correct*, and the share of
-# questions whose eight answers were *tied*, with the same score: from these nothing is learned.
+# The bar of `show_progress` describes the last step. The mean `reward` was 2.94 of at most 3, and 97% of the completions were
+# `correct`. Of the groups, 75% were `tied`, because all their completions earned the full score.
+#
+# Those were training questions. Now evaluate on the held-out questions again:
 
 # %%
-ask()
-
-# %%
-from grpo_utils import compare
-
-after = evaluate(policy, tokenizer, test_rows, **judging)
-comparison = compare(before, after)
-print(comparison)
-
-# %% tags=["nbval-check-output"]
-print("improvement shown:", comparison.improved)
+after = evaluate(policy, tokenizer, test_rows, **decoding)
+for row, answer in list(zip(test_rows, after.sampled))[:5]:
+    print(row["prompt"][-1]["content"], "->", answer)
+print("correctly formatted:", after.format)
+print("strict accuracy:    ", after.accuracy)
 
 # %% [markdown]
-# *p* is how often chance alone would do this ([lesson 06](06_evaluation.ipynb)). The line above it splits the gain: *by form*
-# is what came from answering in the asked form more often, *by answers* what came from being right more often within it.
+# Strict accuracy rose from 0.21 to 0.97, and the two intervals do not overlap. All five answers shown are correctly formatted,
+# and four of them are correct. (`6+5=12` in the second answer is wrong.) The training rows contain no worked solutions. The
+# policy itself came to add digit by digit.
+#
+# TRL keeps the mean of each reward at every step in `trainer.state.log_history`:
 
 # %%
 from grpo_utils import logged, reward_curve, show
@@ -168,217 +205,188 @@ curves = [logged(history, f"rewards/{name}/mean") for name in names]
 ends = [f"{n} {c[0]:.2f} to {c[-1]:.2f}" for n, c in zip(names, curves)]
 show(
     reward_curve(history, names),
-    alt=f"Mean rewards over {steps} steps, first to last: {', '.join(ends)}.",
+    alt=f"Mean rewards over {run.steps} steps, first to last: "
+    f"{', '.join(ends)}.",
 )
 
 # %% [markdown]
-# The curves are what the training saw; the comparison above them is what was measured on questions that it never saw.
+# All three rewards rise in the first ten steps and then stay near 1. The lines are rough, because each step asks eight other
+# questions. The curve comes from training questions, so only the evaluation shows whether the policy improved.
+#
+# **Judge a training run by held-out questions, before and after, with intervals.**
 
 # %% [markdown]
-# ## 3. What GRPO is, and when not to use it
+# ## 4. Decide whether GRPO fits your task
 #
-# **GRPO**, *group relative policy optimization* (Shao et al. 2024, arXiv 2402.03300), is reinforcement
-# learning for language models:
+# GRPO makes answers more likely that the policy already writes sometimes. It cannot teach what the policy never writes. Start
+# with the first row that describes you:
 #
-# 1. For one question (*prompt*) sample a *group* of answers (*completions*), eight, say.
-# 2. Score each by a *reward*: here, Python functions that check the answer.
-# 3. Compare each with the mean of its group: that difference, usually divided by the
-#    group's standard deviation, is its *advantage*.
-# 4. Make the better ones likelier and the worse ones less likely. Repeat.
+# | you have | start with |
+# |---|---|
+# | a prompt that you have not tried to improve | a better prompt: it costs minutes |
+# | facts that the model should know | RAG |
+# | a few hundred good answers to imitate | SFT |
+# | pairs of a better and a worse answer | DPO |
+# | a program that checks answers, and a model that is never correct | SFT on examples, then GRPO: a group of failures is tied |
+# | a program that checks answers, and a model that is sometimes correct | **GRPO**: it needs no examples and no second model |
 #
-# The model in training is the *policy*. [Lesson 08](08_grpo_by_hand.ipynb) writes all of it in plain
-# torch.
+# *RAG*, retrieval-augmented generation, puts text found by a search into the prompt. *SFT*, supervised fine-tuning, trains on
+# example answers. *DPO*, direct preference optimization, trains on pairs of answers.
 #
-# Four libraries appear again and again. *TRL* is the one whose `GRPOTrainer` trains here; *PEFT* makes the adapters (section 4);
-# *bitsandbytes* stores weights in 4 bits; *Unsloth* is made to load and train faster on a GPU.
-#
-# GRPO makes likely what the model could already do sometimes; it does not teach what was never sampled. So start with the first row below.
-#
-# | you have | then | why |
-# |---|---|---|
-# | answers that a program can check (a number, a test, a form), and a model that gets some right | **GRPO** | it needs no example answers and no second model to judge |
-# | such a check, and a model that never gets one right | SFT (*supervised fine-tuning*) on some examples first, then GRPO | a group of failures is tied, and teaches nothing |
-# | some hundred good answers, and want more like them | SFT, supervised fine-tuning | it copies them, quickly and cheaply |
-# | pairs of a better and a worse answer, by people's taste | DPO (*direct preference optimization*), or a reward model | nobody can write "nicer" as a check |
-# | facts that the model should know | search beside the model (RAG), or SFT | a reward cannot tell it what it has never seen |
-# | a prompt that you have not yet tried to improve | a better prompt | it costs minutes |
+# **Use GRPO if a program can check the answer and the model is sometimes correct.**
 
 # %% [markdown]
-# ## 4. Your machine, and what it can train
+# ## 5. Know what each package does
+
+# %%
+diagram("packages")
+
+# %% [markdown]
+# - `transformers` loads models and tokenizers, and generates text.
+# - TRL has the `GRPOTrainer` that you just used.
+# - *PEFT*, parameter-efficient fine-tuning, adds adapters to a model.
+# - *bitsandbytes* stores the frozen weights in *4 bits*, rounded to 16 levels, to save memory.
+# - *Unsloth* is built to load and train models faster on a GPU.
+# - `datasets` holds the rows.
+# - `grpo_utils` has the helpers of the lessons. `grpo_check` checks rewards, settings and runs of any TRL project.
 #
-# The sizes that this course takes, by card:
+# **TRL trains; the other packages make the model smaller, faster or easier to check.**
+
+# %% [markdown]
+# ## 6. See what your machine can train
+#
+# A *profile* is a set of sizes for one class of machine. Lesson 03 uses the profile of your machine. All other lessons train
+# the tiny model on the CPU.
 
 # %%
 import pandas
 
-from grpo_utils import PROFILES as ALL
+from grpo_utils import PROFILES
 
-rows = [
+table = [
     {
         "profile": name,
         "hardware": each.hardware,
         "model": each.models[FAMILY],
-        "4-bit": each.load_in_4bit,
-        "completions a step": each.completions_per_step,
-        "tokens an answer": each.max_completion_length,
+        "completions per step": each.completions_per_step,
         "state": each.evidence,
     }
-    for name, each in ALL.items()
+    for name, each in PROFILES.items()
 ]
-pandas.DataFrame(rows).set_index("profile")
+pandas.DataFrame(table).set_index("profile")
 
 # %% [markdown]
-# And how large a model fits? The estimate of `preflight`, memory at the peak and minutes of training, for a few sizes of the
-# Qwen family, at the sizes of the T4 profile, in 4 bits (each weight rounded to 4 bits, and frozen) with an *adapter* (a small
-# trainable part beside it; both in lesson 03). **No GPU has been measured**: read both as lower bounds. Public runs on a T4
-# took 1.0 to 2.1 times as long as the formula says ([comparison](../docs/t4.md#how-far-the-preflights-formula-is-off)). On a CPU it
-# was off by at most the factor on [its page](../docs/preflight.md). (The shapes are those of the published
-# models; no weights are needed.)
+# Only the `cpu` profile was run on its hardware. [One page](../docs/t4.md) estimates minutes and memory on a T4. For settings
+# of your own, use the *preflight*, which checks settings, rows and rewards before a training run
+# ([how](../docs/preflight.md)): `python -m grpo_check preflight config.yaml`. It estimates minutes and memory as well.
+#
+# **Check your settings before you rent a GPU.**
+
+# %% [markdown]
+# ## 7. Choose your path
 
 # %%
-from transformers import Qwen2Config
-
-from grpo_check import estimate_memory, estimate_minutes, model_sizes
-
-SHAPES = {  # hidden, layers, heads, key-value heads, intermediate
-    "0.5B": (896, 24, 14, 2, 4864),
-    "1.5B": (1536, 28, 12, 2, 8960),
-    "3B": (2048, 36, 16, 2, 11008),
-    "7B": (3584, 28, 28, 4, 18944),
-}
-
-
-def shape(hidden, layers, heads, kv_heads, intermediate) -> Qwen2Config:
-    return Qwen2Config(
-        hidden_size=hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=heads,
-        num_key_value_heads=kv_heads,
-        intermediate_size=intermediate,
-        vocab_size=151_936,
-        tie_word_embeddings=hidden < 3000,
-    )
-
-
-# %%
-t4 = PROFILES["t4"]
-lengths = dict(prompt_tokens=256, completion_tokens=256, dtype="float16")
-print(f"{'model':8}{'GiB, estimated':>16}{'minutes on a T4, estimated':>30}")
-for name, numbers in SHAPES.items():
-    sizes = model_sizes(shape(*numbers))
-    memory = estimate_memory(
-        sizes, batch=8, generated_at_once=32, backend="unsloth", **lengths
-    )
-    minutes = estimate_minutes(
-        sizes,
-        hardware="t4",
-        steps=t4.steps,
-        completions_per_step=32,
-        generated_at_once=32,
-        **lengths,
-    )
-    print(f"{name:8}{memory.gib:16.1f}{minutes.total:30.0f}")
+diagram("path")
 
 # %% [markdown]
-# The minutes are for training alone; lesson 03 adds the download, three evaluations and the merge. A free T4 has 14.6 GiB, so
-# the largest of these may fit, and takes hours. For a first run take 0.5B or 1.5B. For
-# a configuration of your own, `python -m grpo_check preflight config.yaml` says it before you wait.
-
-# %% [markdown]
-# ## 5. The course
-#
-# Each lesson starts from nothing and runs by itself; in this order no term comes before its explanation.
-#
-# | lesson | you learn to |
+# | lesson | you will be able to |
 # |---|---|
-# | [01 Dataset preparation](01_dataset.ipynb) | make rows that GRPO can train on, without leaks |
-# | [02 Reward functions](02_rewards.ipynb) | write a reward that survives an attack |
-# | [03 GRPO with a 4-bit LoRA](03_grpo_lora.ipynb) | train, from data to a merged model; the main one |
-# | [04 Reading a run](04_reading_a_run.ipynb) | see within twenty steps what is wrong |
-# | [05 Multi-stage training](05_stages.ipynb) | train in stages, and resume a run that was killed |
-# | [06 Did it get better?](06_evaluation.ipynb) | say so, with intervals, or that nothing is shown |
-# | [07 Merge, export, inference](07_export.ipynb) | take the model home and serve it |
-# | [08 GRPO by hand](08_grpo_by_hand.ipynb) | understand every formula |
+# | [01](01_dataset.ipynb) | turn records into rows that GRPO can train on |
+# | [02](02_rewards.ipynb) | write a reward, attack it and fix it |
+# | [03](03_grpo_lora.ipynb) | train, evaluate and save a model: the main lesson |
+# | [04](04_reading_a_run.ipynb) | see within twenty steps what is wrong with a run |
+# | [05](05_stages.ipynb) | train in several parts, and continue a run that was interrupted |
+# | [06](06_evaluation.ipynb) | show whether a model improved |
+# | [07](07_export.ipynb) | share and serve the trained model |
+# | [08](08_grpo_by_hand.ipynb) | write GRPO in plain torch |
 #
-# An hour? 03. Half a day? 02, 03, 04. Each has exercises with a check cell, which answers kindly, and a folded solution.
+# `make lab` opens the lessons on your machine, where the CPU lessons need no network. [One page](../docs/install.md) describes
+# Colab and Kaggle.
+#
+# **If your time is short, do lessons 02, 03 and 06.**
 
 # %% [markdown]
-# ## 6. Where to run it
+# ## 8. Cheat sheet: from a task to a trained model
 #
-# - **Colab or Kaggle**: the top of each lesson shows how to open it there. Choose a T4; on Kaggle one of the two cards is used. (Never run there so
-#   far.)
-# - **Your machine**: `make lab` opens JupyterLab; `make run` trains lesson 03 from a terminal.
-# - **Without network**: install once with one, then nothing here needs it: on the `cpu` profile models and data ship
-#   with the course. On a GPU profile run a lesson once with a network, then set `HF_HUB_OFFLINE=1`.
-# - **Another model or size**: `PROFILE`, `FAMILY` and, in lesson 03, `MODEL` in the parameters cell.
+# | step | question | if the answer is no |
+# |---|---|---|
+# | task | Can a program check an answer? | Use SFT or DPO. |
+# | model | Is one of ten answers correct? | Improve the prompt, or use SFT first. |
+# | rows | Are the held-out questions new to the model? | Split the rows again (lesson 01). |
+# | reward | Does a correct answer always score more? | Fix the reward (lesson 02). |
+# | training | Does the reward rise within twenty steps? | Stop, and find the cause (lesson 04). |
+# | result | Are the intervals before and after apart? | Report that no improvement was shown (lesson 06). |
+#
+# **The first four questions cost minutes, and a training run can cost hours.**
 
 # %% [markdown]
-# ## 7. Exercises
+# ## 9. Exercises
 #
-# ### Exercise 1: what would you use?
+# **Exercise 1.** For each task choose what to try **first**: `"grpo"`, `"sft"`, `"dpo"` or `"prompt"`.
 #
-# For each task choose `"grpo"`, `"sft"`, `"dpo"` or `"prompt"`, whichever you would try **first**:
-#
-# - a: 300 letters by your best clerk; the model should write like them.
-# - b: SQL queries that must return the right table; the model gets one of four right.
-# - c: the model answers in English, and should in Spanish; you have not asked it to.
-# - d: readers said of 5,000 pairs of summaries which one they like better.
-#
-# The cell that checks it is folded, for it holds the answers.
-
+# - a: You have 300 letters by your best clerk, and the model should write like them.
+# - b: The model should write SQL queries that return the right table. One query in four does.
+# - c: The model answers in English and should answer in Spanish. You have not asked it to.
+# - d: Readers compared 5,000 pairs of summaries and chose the better one of each.
 
 # %%
-def first_choice() -> list[str]:
-    """Your answer: four words, for a, b, c and d."""
-    return []
+answers = {"a": "", "b": "", "c": "", "d": ""}  # your four words
 
-
-# %% cellView="form" jupyter={"source_hidden": true} tags=["nbval-check-output"]
+# %% tags=["nbval-check-output"]
 from grpo_utils import check_exercise
 
-CHOICE = ["sft", "grpo", "prompt", "dpo"]
-FOUR = [((), [True] * 4)]
+BEST = "opd tpmorp oprg tfs"[::-1].split()  # backwards, so as not to spoil it
+HINTS = [("a", "a: you have examples. Which method imitates them?")]
+HINTS += [("b", "b: can a program check the table? Is it ever correct?")]
+HINTS += [("c", "c: has anybody asked the model to answer in Spanish?")]
+HINTS += [("d", "d: you have pairs. Which method trains on pairs?")]
 
 
-def right_of(answer) -> list[bool]:
-    same = [said == wanted for said, wanted in zip(answer, CHOICE)]
-    return same + [False] * (len(answer) - 4)  # a fifth word is wrong
+def first_mistake() -> str:
+    words = [word.strip().lower() for word in answers.values()]
+    wrong = [k for k, word, best in zip("abcd", words, BEST) if word != best]
+    if not any(words):
+        return ""
+    return wrong[0] if wrong else "none"
 
 
-print(check_exercise("Exercise 1", lambda: right_of(first_choice()), FOUR))
-
-# %% [markdown]
-# <details><summary>Solution</summary>
-#
-# The next cell holds it. b is the case for GRPO: a program can check the table, and the model is right
-# now and then.
-# </details>
-
-# %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-name = "Exercise 1, solution"
-print(check_exercise(name, lambda: right_of(CHOICE), FOUR))
+print(check_exercise("Exercise 1", first_mistake, [((), "none")], HINTS))
 
 # %% [markdown]
-# ### Exercise 2: how many completions?
-#
-# A training of `steps` steps takes groups of `num_generations` completions for `prompts` prompts a step. Write
-# `completions_in_all`. For this lesson's training (25 steps, 8 prompts a step, groups of 8) it is 1,600.
+# **Exercise 2.** In each of `steps` steps, the policy writes `num_generations` completions to each of `prompts` prompts. How
+# many completions does the whole run generate? The run above took 25 steps with 8 prompts each.
 
 
 # %%
 def completions_in_all(steps: int, prompts: int, num_generations: int) -> int:
-    """Your answer: how many completions the whole training samples."""
-    return None
+    """Your answer: a number of completions."""
 
 
 # %% tags=["nbval-check-output"]
 COUNTS = [((25, 8, 8), 1600), ((100, 4, 8), 3200), ((1, 1, 2), 2)]
-print(check_exercise("Exercise 2", completions_in_all, COUNTS))
+HINTS = [(64, "That is one step. How many steps are there?")]
+HINTS += [(200, "You multiplied two of three numbers. Which one is missing?")]
+print(check_exercise("Exercise 2", completions_in_all, COUNTS, HINTS))
+
+# %% [markdown]
+# **Try both exercises before you unfold the solutions below.** Then go on with [lesson 01](01_dataset.ipynb), or with the
+# main lesson, [03](03_grpo_lora.ipynb).
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# The next cell holds it. Sampling all of these is what most of the time goes into.
+# Exercise 1: b is the case for GRPO, because a program can compare the tables and the model is sometimes correct.
+# </details>
+
+# %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
+answers = {"a": "sft", "b": "grpo", "c": "prompt", "d": "dpo"}
+name = "Exercise 1, solution"
+print(check_exercise(name, first_mistake, [((), "none")], HINTS))
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# Exercise 2: multiply all three. Most of the training time goes into generating these completions.
 # </details>
 
 
@@ -391,12 +399,3 @@ def completions_solution(
 
 name = "Exercise 2, solution"
 print(check_exercise(name, completions_solution, COUNTS))
-
-# %% [markdown]
-# ## What to take along
-#
-# - GRPO needs a check that a program can do, and a model that is right now and then.
-# - It gets no example answers: it samples its own, and learns from comparing them.
-# - What a training shows is an interval on held-out questions, not a curve and not one sample.
-#
-# Next: [lesson 01](01_dataset.ipynb), or at once the main one, [lesson 03](03_grpo_lora.ipynb).

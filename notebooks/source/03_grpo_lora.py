@@ -179,7 +179,7 @@ PINNED |= dict(steps_per_generation=profile.gradient_accumulation_steps)
 PINNED |= dict(per_device_eval_batch_size=profile.per_device_train_batch_size)
 
 # %% [markdown]
-# These are the settings to tune in your own project:
+# These are the settings to tune in your own project. The *learning rate* is how far one step moves the weights.
 
 # %% tags=["gpu-path"]
 config = GRPOConfig(
@@ -245,7 +245,7 @@ if BACKEND == "unsloth":
     policy.generation_config.max_length = None  # max_new_tokens is the limit
 
 # %% [markdown]
-# Now add a *LoRA adapter*: two small trainable matrices next to each frozen one. Their product has rank `r`, is scaled
+# Now add a *LoRA adapter*: two small trainable matrices next to each frozen one. Their product has *rank* `r`, is scaled
 # by `lora_alpha / r`, and is added to the frozen matrix.
 
 # %% tags=["gpu-path"]
@@ -295,8 +295,8 @@ for text, score, advantage in zip(group, scores, advantages):
 # Only the three correct, correctly formatted answers have a positive advantage: GRPO would make them more likely. The wrong
 # answer in the correct format is below the group's mean.
 #
-# `evaluate` generates two answers per held-out prompt: one *sampled* at temperature 1, as in training, and one
-# *greedy*, always taking the most likely token. *Strict accuracy* counts answers that are correct and correctly
+# `evaluate` generates two answers per held-out prompt: one *sampled* at *temperature* 1, with the policy's own
+# probabilities, and one *greedy*, always taking the most likely token. *Strict accuracy* counts answers that are correct and correctly
 # formatted.
 
 # %%
@@ -331,7 +331,7 @@ for weight in policy.parameters():
         weight.data = weight.data.float()
 
 # %% [markdown]
-# TRL casts the adapter of a 4-bit base to bf16 (16 bits), which rounds small updates away. The loop casts it back to
+# TRL casts the adapter of a 4-bit base to *bf16* (16 bits), which rounds small updates away. The loop casts it back to
 # fp32.
 #
 # A *callback* runs at every step. `HealthCallback` reports problems and stops a hopeless run
@@ -370,7 +370,7 @@ show_learning(history)
 # %% [markdown]
 # - **`loss`** does not measure progress. It hovers around 0, because each group's advantages sum to 0. It is not exactly
 #   0, because completions differ in length.
-# - **`reward`** is the weighted sum, averaged over the batch. It rose from 0.93 to 2.94; the maximum is 3.00.
+# - **`reward`** is the weighted sum, averaged over the *batch*, the completions of one step. It rose from 0.93 to 2.94; the maximum is 3.00.
 # - **`frac_reward_zero_std`** is the share of tied groups. Their advantages are 0, so they teach nothing. It rose from
 #   0.00 to 0.88, because most groups are now all correct. With a reward near 0, they would be all wrong.
 # - **`completions/mean_length`** counts tokens. It grew from 16 to 22.
@@ -392,8 +392,7 @@ for row, old, new in list(zip(test_rows, before.sampled, after.sampled))[:4]:
     print(f"  after:  {new[:100]!r}")
 
 # %% [markdown]
-# Four samples prove nothing: compare all held-out prompts. `report_run` prints two tables, and writes every number and
-# setting to `report.json`.
+# Four samples prove nothing, so compare all. `report_run` prints two tables and writes `report.json`.
 
 # %%
 from grpo_utils import check_merged, report_run
@@ -413,7 +412,7 @@ report_run(run, trainer, before, after, decoding)
 # ## 11. Merge
 #
 # Load the base again, this time **unquantized** and in fp32, because 4-bit weights would round the small updates away.
-# Then add the adapter to its weights:
+# Then *merge*: add the adapter to its weights.
 
 # %%
 base = AutoModelForCausalLM.from_pretrained(run.path, dtype=torch.float32)
@@ -424,8 +423,8 @@ tokenizer.save_pretrained(run.folder / "merged")
 del base, merged  # free memory
 
 # %% [markdown]
-# You trained on a 4-bit base, but the merged model is unquantized, so evaluate it separately. `check_merged` does so in a
-# new process with plain `transformers`. It also compares *logits*, the scores of possible next tokens, before and after
+# You trained on a 4-bit base, but the merged model is unquantized, so evaluate it separately. `check_merged` does so with
+# plain `transformers`. It also compares *logits*, the scores of possible next tokens, before and after
 # merging.
 
 # %%
@@ -444,7 +443,7 @@ report_run(run, trainer, before, after, decoding, **figures)
 # ## 12. Know what this run does not show
 #
 # The CPU run used real GRPO training: the model learned from its own samples. It did not use Unsloth's GPU kernels,
-# fp16, bf16 or a large model. Tests [simulate](../docs/compatibility.md) Unsloth's GPU trainer; the GPU profiles have
+# 16-bit numbers (bf16 or *fp16*) or a large model. Tests [simulate](../docs/compatibility.md) Unsloth's GPU trainer; the GPU profiles have
 # never been run.
 #
 # **You learned the method; a tiny model on addition says nothing about GSM8K scores.**
@@ -498,7 +497,7 @@ print(check_exercise("Exercise 1", tied_share, BATCHES, HINTS))
 
 # %% [markdown]
 # **Exercise 2.** With `batch` completions per device, `accumulation` steps and groups of `group`, how many different
-# prompts does one optimizer step use?
+# prompts does one step use?
 #
 # **Try both before you unfold the solutions.** Next, [lesson 04](04_reading_a_run.ipynb) breaks runs. The GRPO paper is
 # *DeepSeekMath* (arXiv 2402.03300).

@@ -1,863 +1,530 @@
 # %% [markdown]
-# # 04 · Reading a run: what goes wrong and how to see it
+# # 04 · Reading a run
 #
 # {{badges}}
 #
-# **You will be able to** tell a run that learns from one that only runs: see in the log, within
-# twenty steps, that a reward is dead, that groups tie, that a policy collapses, runs away, is cut
-# off, or is paid for the wrong thing; and know what to change.
-#
-# A run that is broken seldom stops. It trains to the end, hours later, and its loss looks like that of a
-# good one. So this lesson breaks eight runs on purpose, each for real, shows its curves beside a
-# healthy run, and mends it.
+# **You will be able to** recognize a failing run in its log within twenty steps, name the cause, and fix it.
 #
 # | | CPU | T4 |
 # |---|---|---|
 # | time for Run All | about 3 minutes ([measured](../docs/results.md)) | never run |
 # | memory | 1.3 GB ([measured](../docs/results.md)) | |
-# | model | 0.46 million parameters, ships with the course | the same: it trains on the CPU |
+# | model | 0.46 million parameters, included | the same, on the CPU |
 #
-# **While it trains**, cover the text below a figure and name the fault from the curves alone.
+# A failing run rarely stops with an error. This lesson breaks six small training runs on purpose, plots each next to a
+# healthy run over the same steps, and fixes it. **Guess first:** cover everything below a figure, and name the fault
+# from the curves alone.
 #
-# 1. Settings
-# 2. A healthy run
-# 3. What every number means
-# 4. Three claims about these numbers
-# 5. A dead reward
-# 6. Every group tied
-# 7. A learning rate that is too high
-# 8. The policy runs away
-# 9. Everything cut off
-# 10. An end that never comes
-# 11. Plain strings
-# 12. Paid for length
-# 13. Errors, files, and runs of your own
-# 14. Exercises
-#
-# You need the words of [lesson 03](03_grpo_lora.ipynb): GRPO samples a *group* of completions for each
-# prompt, scores each with the rewards, and makes those likelier that scored above their group's mean. That
-# difference is the *advantage*; the model in training is the *policy*.
+# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 
 # %% [markdown]
-# ## 1. Settings
+# ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course and the packages that are missing there (a few
-# minutes; never run there so far). A new session needs no restart. If pip reports conflicts with packages
-# such as omegaconf, go on: the lessons do not use them. On Kaggle, turn on *Internet* in the settings first.
-# Anywhere else the cell does nothing.
+# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle,
+# first turn on *Internet* in the settings. Elsewhere, the cell does nothing. `setup_tiny` creates a folder for the
+# logs.
 
 # %%
 # {{install}}
 
 # %% tags=["parameters"]
-PROFILE: str = "auto"  # any profile; this lesson trains on the CPU on all
+PROFILE: str = "auto"  # any profile; this lesson always trains on the CPU
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
-STEPS: int = 0  # optimizer steps of the healthy run; 0: the lesson's 20
-SEED: int = 0  # everything random follows from it
-
-# %% [markdown]
-# A run of the tiny model fails within seconds, so that is what this lesson trains, on the CPU,
-# whatever else the machine has.
+STEPS: int = 0  # optimizer steps of each run; 0: the lesson's 20
+SEED: int = 0  # seeds all randomness
 
 # %%
-from grpo_utils import (
-    FAMILIES,
-    PROFILES,
-    check_choice,
-    check_count,
-    find_profile,
-    prepare_machine,
-)
+from grpo_utils import setup_tiny
 
-find_profile(PROFILE)  # an unknown name is an error now
-check_choice("FAMILY", FAMILY, FAMILIES)
-check_count("STEPS", STEPS)
-profile, steps = PROFILES["cpu"], STEPS or 20
-prepare_machine(profile)
-print(f"{profile.models[FAMILY]}, {steps} healthy steps, on the CPU")
+run = setup_tiny(PROFILE, FAMILY, STEPS, 20, "outputs/reading")
 
 # %% [markdown]
-# ## 2. A healthy run
+# ## 2. Train a healthy run
 #
-# Two-digit additions, to be answered in the form `<reasoning>…</reasoning><answer>…</answer>`, and
-# the rewards of lesson 03: correctness with weight 2, the strict form and its parts with 0.5 each.
+# Task, format and rewards are those of [lesson 03](03_grpo_lora.ipynb): two-digit addition problems,
+# answered in two pairs of tags. `load_rows` returns a `datasets.Dataset`.
 
-# %%
+# %% tags=["nbval-check-output"]
 from grpo_utils import load_rows, math_rewards
 
 train_rows = load_rows("addition", "train", 2000, SEED)
 test_rows = load_rows("addition", "test", 16, SEED)
 rewards, weights = math_rewards()
-print(train_rows[0]["prompt"][-1]["content"], train_rows[0]["answer"])
-print([reward.__name__ for reward in rewards], weights)
+for weight, function in zip(weights, rewards):
+    print(f"{function.__name__:26} weight {weight}")
 
 # %% [markdown]
-# What a run leaves goes into a folder. If an earlier one is there, it is renamed and kept.
-
-# %%
-from grpo_utils import start_run
-
-folder, said = start_run("outputs/reading")
-print(said)
-
-# %% [markdown]
-# Each run below starts from the same fresh adapter (the trainable part beside the frozen model) and
-# differs from the healthy one in what the call names, and in nothing else. The learning rate is that with which
-# lesson 03 begins, and stays constant, so that step 10 of one run can be compared with step 10 of another.
+# All runs share the settings below. A failing run changes one of them, the rewards, or the prompts. The learning rate
+# stays constant, so that equal steps can be compared.
 
 # %%
 from trl import GRPOConfig, GRPOTrainer
 
-from grpo_utils import keep_trainable_fp32, load_policy, training_arguments
-
-
-def settings_of(name: str, changes: dict) -> GRPOConfig:
-    usual = dict(
-        learning_rate=2e-3,
-        lr_scheduler_type="constant",
-        max_steps=12,
-        seed=SEED,
-        output_dir=str(folder / name),
-    )
-    return GRPOConfig(**training_arguments(profile, **{**usual, **changes}))
-
+BASE = dict(
+    max_steps=run.steps,
+    learning_rate=2e-3,
+    lr_scheduler_type="constant",
+    reward_weights=weights,
+    num_generations=8,  # completions in a group
+    per_device_train_batch_size=64,  # completions in a step: 8 groups
+    max_completion_length=32,  # tokens
+    seed=SEED,
+)
+BASE |= dict(use_cpu=True, bf16=False, gradient_checkpointing=False)
+BASE |= dict(optim="adamw_torch", save_strategy="no", report_to="none")
+BASE |= dict(logging_steps=1, disable_tqdm=True)
+HOW = dict(profile=run.profile, backend="transformers", seed=SEED)
+HOW |= dict(load_in_4bit=False)  # for load_policy: the base in fp32
 
 # %% [markdown]
-# The `HealthCallback` reads the log while it is written. It says **once** what is wrong, and every so
-# often it puts a few held-out prompts to the policy and keeps the answers in a file.
+# `load_policy` loads the base model with transformers and adds an untrained adapter with PEFT. `HealthCallback` checks
+# the log at every step and answers 16 held-out prompts every 10 steps. `redirect_stdout` hides its messages, because
+# they would name the fault before you see the curves.
 
 # %%
+from contextlib import redirect_stdout
+from io import StringIO
+
 from grpo_check import HealthCallback
+from grpo_utils import load_policy
 
 
-def build(name, rewards, weights, rows, every, **changes) -> GRPOTrainer:
-    policy, tokenizer = load_policy(
-        profile.models[FAMILY],
-        profile=profile,
-        backend="transformers",
-        load_in_4bit=False,
-        seed=SEED,
-    )
-    changes = {"reward_weights": weights, **changes}
+def train(config, functions=rewards, rows=train_rows, end=None) -> list:
+    policy, tokenizer = load_policy(run.model, **HOW)
+    tokenizer.eos_token = end or tokenizer.eos_token
     trainer = GRPOTrainer(
         model=policy,
         processing_class=tokenizer,
-        args=settings_of(name, changes),
+        args=config,
         train_dataset=rows,
-        reward_funcs=rewards,
-        callbacks=[HealthCallback(test_rows, every=every)],
+        reward_funcs=functions,
+        callbacks=[HealthCallback(test_rows, every=10)],
     )
-    keep_trainable_fp32(policy)
-    return trainer
-
-
-# %%
-import transformers
-from transformers.trainer_callback import PrinterCallback
-
-transformers.logging.set_verbosity_error()
-
-
-def train(name, rewards=rewards, weights=weights, rows=train_rows, **changes):
-    """Train, and give back what was logged."""
-    every = changes.pop("every", 1000)
-    trainer = build(name, rewards, weights, rows, every, **changes)
-    trainer.remove_callback(PrinterCallback)
-    trainer.train()
+    with redirect_stdout(StringIO()):
+        trainer.train()
     return trainer.state.log_history
 
 
-# %% [markdown]
-# Now the healthy run, about 10 seconds.
-
 # %%
-healthy = train("healthy", max_steps=steps, every=10)
+from grpo_check import diagnose
+from grpo_utils.plots import show_runs
+
+healthy = train(GRPOConfig(output_dir=f"{run.folder}/healthy", **BASE))
+KEYS = ["reward", "frac_reward_zero_std", "entropy"]
+show_runs({"healthy": healthy}, KEYS)
+print(diagnose(healthy)[0])
 
 # %% [markdown]
-# The last line is the verdict. `healthy` means that nothing wrong is seen. It is no proof that the
-# policy got better: that takes held-out prompts, as in [lesson 06](06_evaluation.ipynb).
-
-# %%
-from grpo_utils import logged, reward_curve, show
-
-names = [reward.__name__ for reward in rewards]
-start, end = (logged(healthy, "reward")[i] for i in (0, -1))
-show(
-    reward_curve(healthy, names),
-    alt=f"Three mean rewards over {steps} steps, all rising; their weighted "
-    f"sum goes from {start:.2f} to {end:.2f}.",
-)
-
-# %% [markdown]
-# The samples that the callback kept are text files for you to read. Here is the beginning of
-# `samples.txt`, and below it `checks.csv`: one line for each check, with the share in form and its 95 %
-# interval (`low` to `high`).
-
-# %%
-kept = folder / "healthy" / "health"
-if (kept / "samples.txt").exists():
-    print((kept / "samples.txt").read_text()[:420], "...\n")
-    print((kept / "checks.csv").read_text())
-
-# %% [markdown]
-# ## 3. What every number means
+# - The **reward** rises from 0.93 to 2.88. The maximum is 3.00.
+# - The **share of tied groups** rises to 0.75, because most groups now hold only correct answers.
+# - *Entropy* measures how uncertain the policy is about its next token, in *nats* (0.69 nats are one bit). It falls
+#   slowly, from 0.11 to 0.02.
 #
-# TRL logs these at each step. Keep the table at hand; the last two columns are from the run above.
-# (A *nat* is the unit of entropy and KL, 1.44 bits. The *ratio*, which is clipped, is explained in lesson 08.)
+# `diagnose` finds nothing wrong. It prints means of five steps, so its numbers differ from those above.
+#
+# **A healthy log shows no fault; only held-out prompts show an improvement.**
+
+# %% [markdown]
+# ## 3. Read five numbers first
+#
+# The log has one dictionary per step. The next cell lists its keys, and compares the reward with the *loss*, the number
+# that training minimizes.
 
 # %%
-from IPython.display import Markdown, display
+import textwrap
 
-from grpo_check import metrics_table
-
-display(Markdown(metrics_table(healthy)))
-
-# %% [markdown]
-# Is the table whole? We look up every metric that the run logged.
-
-# %% tags=["nbval-check-output"]
-from grpo_check import what_is
-
-logged_keys = {key for entry in healthy if "reward" in entry for key in entry}
-print("without a meaning:", sorted(k for k in logged_keys if not what_is(k)))
+names = ", ".join(sorted(healthy[0]))
+print(textwrap.fill(names, 79, break_on_hyphens=False), end="\n\n")
+for key in ("reward", "loss"):
+    values = [entry[key] for entry in healthy if key in entry]
+    print(f"{key:6}  first {values[0]:6.3f}  last {values[-1]:6.3f}", end="")
+    print(f"  lowest {min(values):6.3f}  highest {max(values):6.3f}")
 
 # %% [markdown]
-# Five of them carry the diagnosis: **`reward`** and the single rewards (what is learned),
-# **`frac_reward_zero_std`** (whether anything *can* be learned), **`entropy`** (whether the policy still
-# varies), **`completions/clipped_ratio`** (whether answers are cut off), and, where `beta` is above
-# zero, **`kl`** (how far the policy has gone). Unsloth's own trainer on a GPU logs no `entropy`, and it logs `kl` as 0.0
-# when `beta` is 0 (simulated).
-
-# %% [markdown]
-# ## 4. Three claims about these numbers
+# The reward tripled while the loss stayed between -0.164 and 0.014. The advantages of a group sum to 0, so the loss is
+# near 0 for good and bad policies alike. (TRL averages over tokens, so different lengths leave a remainder.) Read these
+# five instead:
 #
-# They stand in many tutorials. We hold a number against each.
+# - `rewards/NAME/mean` and `rewards/NAME/std`: each reward separately.
+# - `frac_reward_zero_std`: the share of tied groups.
+# - `entropy`: whether the policy still varies its answers.
+# - `completions/clipped_ratio`: the share of *truncated* completions, cut off at `max_completion_length`.
+# - `kl`: the *KL divergence*, how far the policy has moved from the *reference model* (the frozen base). TRL logs it
+#   only if *beta*, the strength of the pull back to that model, is above 0. Our runs keep the default, 0.
 #
-# **Claim 1: "the loss starts at zero and rises; it is the KL divergence".** The healthy run had
-# `beta=0`, the default. Was any KL logged? And what did the loss do while the reward rose?
-
-# %% tags=["nbval-check-output"]
-print("kl logged with beta = 0:", "kl" in logged_keys)
-
-# %%
-loss, reward = logged(healthy, "loss"), logged(healthy, "reward")
-print(f"reward: {reward[0]:.2f} -> {reward[-1]:.2f}")
-print(f"loss:   {loss[0]:.3f} -> {loss[-1]:.3f}", end="")
-print(f", between {min(loss):.3f} and {max(loss):.3f}")
-
-# %% [markdown]
-# No KL, and a loss that stays within two tenths of zero, of either sign. Why? Advantages sum
-# to zero in each group, so at the moment of the update the loss is (nearly) zero **however good or bad
-# the policy is**. Only its gradient matters. With `loss_type="grpo"`, which weighs each completion
-# alike, it is zero to the last digit. `dapo`, the default, weighs each token alike, and long
-# completions then leave a small rest.
-
-# %%
-plain = train("plain-grpo", loss_type="grpo", max_steps=12)
-
-# %% tags=["nbval-check-output"]
-largest = max(abs(value) for value in logged(plain, "loss"))
-gain = logged(plain, "reward")[-1] - logged(plain, "reward")[0]
-print("the largest loss is below 0.000001:", largest < 1e-6)
-print("the reward rose meanwhile:", gain > 0.1)
-
-# %% [markdown]
-# **Claim 2: "the loss is beta times the KL".** That one is nearly right, if `beta` is above zero, the loss is
-# `grpo`, and each batch is used once. Then all that is left of the loss is the KL term (averaged over
-# completions, while the logged `kl` is averaged over tokens):
-
-# %%
-pulled = train("with-beta", beta=0.04, loss_type="grpo", max_steps=12)
-
-print(f"{'step':>4}{'loss':>10}{'0.04 x kl':>12}")
-for step in (0, 3, 7, 11):
-    entry = pulled[step]
-    print(f"{step + 1:4}{entry['loss']:10.5f}{0.04 * entry['kl']:12.5f}")
-
-# %% tags=["nbval-check-output"]
-from math import isclose
-
-pairs = [(e["loss"], 0.04 * e["kl"]) for e in pulled if "kl" in e]
-near = all(isclose(a, b, rel_tol=0.2, abs_tol=1e-4) for a, b in pairs)
-print("loss is beta x kl, within a fifth, at every step:", near)
-
-# %% [markdown]
-# So a rising loss then means that the policy moves away from its base, which it must, to learn. "Watch
-# that KL stays below 0.5" is no advice at all for a run with `beta=0`: there is none to watch.
+# The [metrics page](../docs/metrics.md) explains all metrics, with healthy ranges.
 #
-# **Claim 3: "`reward_std` above 0.1 means that the groups differ".** Section 6 shows a run in
-# which it is false at every step.
+# **The loss does not show progress; these five numbers do.**
 
 # %% [markdown]
-# ## 5. A dead reward
+# ## 4. Find a dead reward
 #
-# The most copied fault in the field is a regular expression that can never match. In the best-known notebooks the
-# dot meets line breaks without `re.DOTALL`. This one was written for another form: it demands a line break
-# around every tag, and our form has none.
+# Here, a function of our own replaces the two format rewards.
 
 # %%
 import re
-
-from grpo_utils import completion_text
 
 PATTERN = r"^<reasoning>\n.*?\n</reasoning>\n<answer>\n.*?\n</answer>\n$"
 
 
 def pattern_reward(completions, **kwargs) -> list[float]:
-    texts = [completion_text(completion) for completion in completions]
+    texts = [completion[0]["content"] for completion in completions]
     return [float(bool(re.match(PATTERN, text))) for text in texts]
 
 
-dead = train("dead", [rewards[0], pattern_reward], [2.0, 1.0])
-
-# %% [markdown]
-# For the figures below, a function: some metrics of a run beside those of the healthy one.
-
-# %%
-from grpo_utils import run_curves
-
-
-def beside(name: str, run: list[dict], *keys: str) -> None:
-    said = []
-    for key in keys:
-        good, bad = logged(healthy, key), logged(run, key)
-        if bad:
-            ends = f"{bad[0]:.3g} to {bad[-1]:.3g} in the run '{name}'"
-            good_ends = f"{good[0]:.3g} to {good[-1]:.3g}" if good else "none"
-            said.append(f"{key}: {ends}, {good_ends} in the healthy run")
-    show(run_curves({"healthy": healthy, name: run}, keys), "; ".join(said))
-
-
-mean = "rewards/pattern_reward/mean"
-beside("dead", dead, "reward", mean)
-
-# %% [markdown]
-# The curve on the right lies on zero. The left one **rises**: correctness alone is learned, since it reads
-# the answer out of the tags. A glance at `reward` misses the fault, and with it goes the half of the work
-# that the dead reward was to do. The verdict looks at each reward's own standard deviation:
+own = BASE | dict(reward_weights=[2.0, 1.0])
+config = GRPOConfig(output_dir=f"{run.folder}/dead", **own)
+dead = train(config, [rewards[0], pattern_reward])
+CORRECT = "rewards/correctness_reward/mean"
+KEYS = ["reward", CORRECT, "rewards/pattern_reward/mean"]
+show_runs({"healthy": healthy, "this run": dead}, KEYS)
 
 # %%
-from grpo_check import diagnose
-
 print(diagnose(dead)[0])
 
 # %% [markdown]
-# From here on we note for every run the code, and the step at which it could be known: we diagnose the
-# first step alone, then two, and so on. (A table at the end of section 12 has them all.)
-
-
-# %%
-def known_at(run: list[dict], code: str) -> int:
-    """The first step at which the log shows the fault; 0 if it never does."""
-    for step in range(1, len(run) + 1):
-        seen = [entry for entry in run if entry["step"] <= step]
-        if code in [verdict.code for verdict in diagnose(seen)]:
-            return step
-    return 0
-
-
-# %% tags=["nbval-check-output"]
-known = {}
-
-
-def check(run: list[dict], code: str) -> None:
-    known[code] = known_at(run, code)
-    print(f"{code}: {code in [v.code for v in diagnose(run)]}", end=", ")
-    print(f"within 20 steps: {0 < known[code] <= 20}")
-
-
-check(dead, "dead_reward")
-
-# %% [markdown]
-# **The mend**: a pattern for the form that was asked for (with `re.DOTALL`, should a completion have several lines). Better
-# still, probe a reward before training, as [lesson 02](02_rewards.ipynb) does.
-
-# %%
-FORM = r"<reasoning>.*?</reasoning>\s*<answer>.*?</answer>"
-
-
-def form_reward(completions, **kwargs) -> list[float]:
-    texts = [completion_text(completion).strip() for completion in completions]
-    return [float(bool(re.fullmatch(FORM, t, re.DOTALL))) for t in texts]
-
-
-mended = train("dead-mended", [rewards[0], form_reward], [2.0, 1.0])
-
-# %% tags=["nbval-check-output"]
-form = logged(mended, "rewards/form_reward/mean")
-print("the form is learned now:", form[-1] > form[0] + 0.2)
-print("still dead:", "dead_reward" in [v.code for v in diagnose(mended)])
-
-# %% [markdown]
-# ## 6. Every group tied
+# The total reward and the share of correct answers rise. Only the right panel shows the fault: `pattern_reward` is
+# always 0. A reward that gives every completion the same score is a *dead reward*.
 #
-# This reward has a slip in it that no one sees at once: it looks at the gold answer and never at the
-# completion. So all completions of one prompt get the same score.
+# The pattern demands line breaks around the tags, and the policy writes none. The fix is a pattern for the format in
+# the prompt.
+
+# %%
+FORMAT = r"<reasoning>.*?</reasoning>\s*<answer>.*?</answer>"
+
+
+def format_reward(completions, **kwargs) -> list[float]:
+    texts = [completion[0]["content"].strip() for completion in completions]
+    return [float(bool(re.fullmatch(FORMAT, t, re.DOTALL))) for t in texts]
+
+
+config = GRPOConfig(output_dir=f"{run.folder}/fixed", **own)
+fixed = train(config, [rewards[0], format_reward])
+KEYS = ["reward", CORRECT, "rewards/format_reward/mean"]
+show_runs({"before the fix": dead, "after the fix": fixed}, KEYS)
+
+# %% [markdown]
+# The share of correctly formatted answers rises to 1.00, and the total reward ends at 2.94 instead of 1.91. The share of
+# correct answers hardly differs, because `correctness_reward` reads them from their tags in both runs.
+#
+# **Plot every reward separately, because their sum hides a dead one.**
+
+# %% [markdown]
+# ## 5. Find a reward that ties every group
+#
+# This run has a single reward, written in a hurry.
 
 
 # %%
-def slip_reward(completions, answer, **kwargs) -> list[float]:
+def quick_reward(completions, answer, **kwargs) -> list[float]:
     return [float(int(gold) > 100) for gold in answer]
 
 
-tied = train("tied", [slip_reward], [1.0], max_steps=12)
+own = BASE | dict(reward_weights=[1.0])
+config = GRPOConfig(output_dir=f"{run.folder}/tied", **own)
+tied = train(config, [quick_reward])
+KEYS = ["reward_std", "frac_reward_zero_std", "grad_norm"]
+show_runs({"healthy": healthy, "this run": tied}, KEYS)
 
 # %%
-beside("tied", tied, "reward_std", "frac_reward_zero_std", "grad_norm")
+print(diagnose(tied)[0])
 
 # %% [markdown]
-# Look at the left panel first. `reward_std` is well above 0.1: the **prompts** differ. In the middle,
-# `frac_reward_zero_std` is 1.0: within each **group** nothing differs. An advantage compares a
-# completion with its own group, so all are zero, and so is the gradient, on the right. That is claim 3.
-
-# %% tags=["nbval-check-output"]
-spread, gradient = logged(tied, "reward_std"), logged(tied, "grad_norm")
-print("reward_std above 0.1 on average:", sum(spread) / len(spread) > 0.1)
-print("gradient zero at every step:", max(gradient) == 0.0)
-check(tied, "no_gradient")
-
-# %% [markdown]
-# Most runs with tied groups have no such slip. Their prompts are too hard (all wrong) or too easy (all
-# right). In the last case the verdict is `saturated` instead, and no alarm: there is nothing left to
-# learn. **The mend** here is to compare the answer with the completion, as
-# `correctness_reward` does, and that is the healthy run.
-
-# %% [markdown]
-# ## 7. A learning rate that is too high
+# `reward_std` ends at 0.49, as in the healthy run, so scores differ between prompts. But `frac_reward_zero_std` is 1.00,
+# so within each group all scores are equal. `grad_norm` is the length of the *gradient*, which says how strongly and in
+# which direction to change each weight. It is 0, so the policy never changed.
 #
-# Twenty-five times the healthy rate. Everything else is the same.
-
-# %%
-wild = train("wild", learning_rate=0.05, max_steps=12)
-
-# %%
-beside("wild", wild, "reward", "entropy", "completions/mean_length")
-
-# %% [markdown]
-# Within three or four steps the reward is gone. **Entropy** tells what became of the policy. The healthy run's falls
-# slowly: it grows sure of what it does. In the collapsed run it moves at once, here upwards, to several nats per
-# token: noise (a policy that picked from all of its 512 tokens at random would have 6.2). In other collapses it
-# sinks: the same few tokens, over and over.
-
-# %% tags=["nbval-check-output"]
-check(wild, "mode_collapse")
-
-# %% [markdown]
-# The verdict is one, `mode_collapse`, although groups tie now and completions are cut off too: those are
-# consequences, and are not told beside their cause. A collapsed policy does not come back, for noise
-# never earns a reward again. **The mend**: go back to a checkpoint and divide the rate by ten. The healthy run is this run
-# with a lower rate.
-
-# %% [markdown]
-# ## 8. The policy runs away
+# The function reads only the gold answer. The fix is to compare it with the completion, as `correctness_reward` does in
+# the healthy run.
 #
-# With `beta` above zero TRL keeps a frozen *reference model* (the base without its adapter) and logs the
-# *KL divergence* from it: how much likelier, in nats a token, the policy finds its own words than the
-# reference does. Pulled back by `beta=0.04`, the same wild rate shows itself there:
-
-# %%
-away = train("away", beta=0.04, learning_rate=0.05, max_steps=15)
-
-# %% [markdown]
-# The callback **stopped** the run. This cannot be mended by more steps, so it saved policy and log in a
-# folder of their own, where no good checkpoint is rotated away for them.
-
-# %%
-print(f"{'step':>4}{'kl, healthy rate':>18}{'kl, wild rate':>16}")
-for step, kl in enumerate(logged(away, "kl")):
-    print(f"{step + 1:4}{logged(pulled, 'kl')[step]:18.3f}{kl:16.3f}")
-
-# %% tags=["nbval-check-output"]
-check(away, "kl_explosion")
-print("stopped early:", len(logged(away, "kl")) < 15)
-
-# %% [markdown]
-# The left column is the run of claim 2, whose rate is 25 times lower: that is **the mend**. Its KL rises
-# too, but slowly (see claim 2): learning is a distance.
+# The healthy run also ends with 0.75 of its groups tied. It is *saturated*, because nearly all answers are correct.
 #
-# Only two things stop a run: weights that are no number, and this. `mode_collapse` only speaks, since a
-# sudden jump to much harder prompts looks like it in the log.
+# **`reward_std` describes the whole batch; only `frac_reward_zero_std` shows whether groups can teach.**
 
 # %% [markdown]
-# ## 9. Everything cut off
+# ## 6. Recognize a collapsed policy
 #
-# The wanted form takes 17 to 24 tokens of this model, with its end. We allow 8.
+# This run changes one number.
 
 # %%
-short = train("short", max_completion_length=8, max_steps=10)
+own = BASE | dict(learning_rate=0.05)
+wild = train(GRPOConfig(output_dir=f"{run.folder}/wild", **own))
+KEYS = ["reward", "entropy", "completions/mean_length"]
+show_runs({"healthy": healthy, "this run": wild}, KEYS)
 
 # %%
-right = "rewards/correctness_reward/mean"
-beside("short", short, "completions/clipped_ratio", right, "reward")
+print(diagnose(wild)[0])
+samples = (run.folder / "wild/health/samples.txt").read_text()
+print(*samples.splitlines()[:4], sep="\n")
 
 # %% [markdown]
-# All is cut off from the first step (left). Correctness (middle) stays at zero, as the answer comes last. The
-# reward (right) rises a little and stops: the beginning of the form is paid, its end is never reached.
-
-# %% tags=["nbval-check-output"]
-check(short, "all_truncated")
-
-# %% [markdown]
-# **The mend** is a limit with room: the healthy run's 32. Before you train, look at how long a right answer
-# in the asked form is, in tokens; `preflight` does that (section 13).
-
-# %% [markdown]
-# ## 10. An end that never comes
+# The reward falls to 0 within three steps, and completions run to the limit of 32 tokens. Entropy climbs from 0.11 to
+# 4.50 nats. (Choosing among all 512 tokens at random would give 6.24.) This is *mode collapse*: the policy gives every
+# prompt the same answer or, as in this held-out sample, noise.
 #
-# A completion ends when the model says the *end-of-sequence token* (EOS). Chat models end a
-# turn with a token of their own, and many a tokenizer file names another one as EOS. Then the model does say
-# its end, and nobody listens. Here is that fault: the trainer is told to wait for the padding token.
-
-
-# %%
-def train_without_end(name: str, **changes) -> list[dict]:
-    trainer = build(name, rewards, weights, train_rows, 1000, **changes)
-    tokenizer = trainer.processing_class
-    trainer.eos_token_id = tokenizer.pad_token_id
-    trainer.generation_config.eos_token_id = tokenizer.pad_token_id
-    tokenizer.eos_token = tokenizer.pad_token
-    trainer.remove_callback(PrinterCallback)
-    trainer.train()
-    return trainer.state.log_history
-
-
-endless = train_without_end("endless", max_steps=12)
-
-# %%
-ended = "completions/mean_terminated_length"
-beside("endless", endless, "completions/clipped_ratio", ended, "reward")
-
-# %% [markdown]
-# `clipped_ratio` is 1.0 from the first step and `mean_terminated_length` 0: not one completion has ended. (The
-# reward may rise all the same, for what stands before the end that nobody hears is still scored. But every
-# step takes the longest time, and all the noise behind the answer is trained as well.)
+# Tied groups and truncated completions are symptoms. `diagnose` reports only the cause: the learning rate is 25 times
+# too high. Noise earns no reward, so the policy cannot recover. Go back to a *checkpoint*, a saved copy of the run, and
+# divide the learning rate by ten or more, as in the healthy run. (In other collapsed runs, entropy vanishes instead.)
 #
-# In the log these two numbers are the same as in section 9. So the callback, when it sees them, asks the policy once with four
-# times the room, and the verdict holds what came of it:
+# **When the reward falls to 0 and entropy jumps or vanishes, stop the run.**
+
+# %% [markdown]
+# ## 7. Distinguish two causes of truncation
+#
+# A completion ends with *EOS*, the end-of-sequence token. One of the next two runs stops completions too early. The
+# other waits for a token that the model never writes. Which one is A?
 
 # %%
-print("section 9: ", diagnose(short)[0].seen)
-print("section 10:", diagnose(endless)[0].seen)
+import transformers
 
-# %% tags=["nbval-check-output"]
-check(endless, "no_eos")
+own = BASE | dict(max_completion_length=8)
+short = train(GRPOConfig(output_dir=f"{run.folder}/a", **own))
+base, tokenizer = load_policy(run.model, **HOW)
+config = GRPOConfig(output_dir=f"{run.folder}/b", **BASE)
+transformers.logging.set_verbosity_error()  # no warning about this EOS
+endless = train(config, end=tokenizer.pad_token)
+KEYS = ["completions/clipped_ratio", "completions/mean_length", "reward"]
+show_runs({"healthy": healthy, "A": short, "B": endless}, KEYS)
+
+# %%
+for name in "ab":
+    page = (run.folder / name / "health/verdicts.txt").read_text()
+    print(f"{name.upper()}:", *page.splitlines()[:2], sep="\n")
 
 # %% [markdown]
-# **The mend**: give the tokenizer the EOS token that the chat template ends a turn with. (Again that is the healthy
-# run.)
-
-# %% [markdown]
-# ## 11. Plain strings
+# Nearly all completions are truncated in both runs. The reward of A ends at 0.12, because the answer comes last and is
+# never written. The reward of B ends at 2.71, because its answers come before the missing end.
 #
-# TRL puts a prompt into the chat template if it is a list of messages, and **only** then. A plain string goes to
-# the model as it is, and a chat model does not know it is being asked.
+# `HealthCallback` then samples once more with four times the room. The completions of A now end, so raise
+# `max_completion_length`. The completions of B still do not end, so set `tokenizer.eos_token` to the token that ends a
+# turn in the chat template. The healthy run has both fixes.
+#
+# **If completions end when given more room, raise the limit; if not, fix the EOS token.**
+
+# %% [markdown]
+# ## 8. Check what the model receives
+#
+# This run has the same questions, rewards and settings as the healthy one.
 
 # %%
 from datasets import Dataset
 
-bare = [
-    {"prompt": prompt[-1]["content"], "answer": answer}
-    for prompt, answer in zip(train_rows["prompt"], train_rows["answer"])
-]
-print(repr(bare[0]["prompt"]))
-strings = train("strings", rows=Dataset.from_list(bare), max_steps=12)
+asked = [messages[-1]["content"] for messages in train_rows["prompt"]]
+rows = Dataset.from_dict({"prompt": asked, "answer": train_rows["answer"]})
+config = GRPOConfig(output_dir=f"{run.folder}/strings", **BASE)
+strings = train(config, rows=rows)
+KEYS = ["reward", "completions/mean_length", "entropy"]
+show_runs({"healthy": healthy, "this run": strings}, KEYS)
 
 # %%
-beside("strings", strings, "reward", "completions/mean_length", "entropy")
+print(diagnose(strings)[0])
 
 # %% [markdown]
-# Almost no reward, and nothing raised an error. Large chat models given plain strings have been seen never to end
-# their answer, so that everything is cut off (as in section 10); this small one answers, mostly soon, and mostly nonsense. From the log
-# alone that is a dead reward like any other. The callback has seen the prompts themselves, and so it knows:
-
-# %% tags=["nbval-check-output"]
-check(strings, "string_prompt")
-
-# %% [markdown]
-# **The mend** is the healthy run's data: `chat_prompt(question)` makes a list of messages.
-
-# %% [markdown]
-# ## 12. Paid for length
+# At step 1 no policy has learned anything, and the curves are already apart: the reward is 0.00 instead of 0.93, entropy
+# 0.73 instead of 0.11. So the fault is in the input.
 #
-# "Long reasoning is good reasoning", so someone pays for length: weight 3 for up to 200 characters. Correctness
-# is only watched, with weight 0. To let it unfold quickly, the rate is twice the healthy one and the limit 64.
-
-
-# %%
-def length_reward(completions, **kwargs) -> list[float]:
-    lengths = [len(completion_text(completion)) for completion in completions]
-    return [min(1.0, length / 200) for length in lengths]
-
-
-LONG = dict(max_completion_length=64, learning_rate=4e-3)
-paid = [length_reward, rewards[0]]
-long = train("long", paid, [3.0, 0.0], max_steps=16, **LONG)
-
-# %%
-beside("long", long, "reward", "completions/mean_length", right)
-
-# %% [markdown]
-# The **reward rises beautifully** (left), and this is the best-looking curve of the lesson. Lengths (middle) go up
-# to the limit, and correctness (right) ends at or near zero: the policy writes on and on. No single metric shows the
-# fault. Two together do: one reward rises while the truth falls.
-
-# %% tags=["nbval-check-output"]
-check(long, "length_hacking")
-
-# %% [markdown]
-# `reward_hacking_suspected` is the same for rewards of any other kind. Both need a reward that
-# measures the truth in the log; it may have the weight 0.0, then it is only watched. **The mend**: pay length only
-# where the answer is right, and less than the answer.
-
-
-# %%
-def length_if_right(completions, answer, **kwargs) -> list[float]:
-    lengths = length_reward(completions)
-    correct = rewards[0](completions, answer=answer)
-    return [score * length for score, length in zip(correct, lengths)]
-
-
-paid = [length_if_right, rewards[0]]
-honest = train("honest", paid, [0.5, 3.0], max_completion_length=64)
-
-# %% tags=["nbval-check-output"]
-good = logged(honest, right)
-print("correctness rises now:", sum(good[-5:]) > sum(good[:5]))
-print("hacked:", "length_hacking" in [v.code for v in diagnose(honest)])
-
-# %% [markdown]
-# So early could each of the eight be known. Ten steps are the least: before, nothing but a KL, a NaN or a string is
-# judged, since ordinary noise looks like a trend.
-
-# %%
-for code, step in known.items():
-    print(f"{code:16} step {step:2}")
-
-# %% [markdown]
-# ## 13. Errors, files, and runs of your own
+# Each prompt is a plain string. TRL applies the chat template only to lists of messages, and raises no error here. The
+# fix is a list: `[{"role": "user", "content": question}]`, with the system prompt before it.
+# [`preflight`](../docs/preflight.md) finds this fault before training.
 #
-# **Out of memory** shows in no log: the run just ends. The exception has a verdict too. Here is a real one: a
-# tensor of four petabytes.
-
-# %%
-import torch
-
-from grpo_check import diagnose_error
-
-try:
-    torch.empty(1 << 50)
-except RuntimeError as error:
-    print(diagnose_error(error))
+# **If curves differ at step 1, look at the input and not at the training.**
 
 # %% [markdown]
-# The order of the list is the order in which to try: the first knobs change nothing but time, the last ones the
-# training itself.
+# ## 9. Keep the prompts that can teach
 #
-# **Any log you have**, of today's TRL or of an old one, can be judged from a terminal. Every checkpoint holds a
-# `trainer_state.json`; this is the one that was saved when the run of section 8 was stopped.
+# Groups also tie when a prompt is too hard or too easy. The *pass rate* of a prompt is the share of correct answers
+# among several samples. `pass_rates` samples eight answers of the base model to each of 100 two-digit and 100
+# three-digit problems.
 
 # %%
-import subprocess
-import sys
+import random
 
-lost = next((folder / "away").glob("lost-at-step-*"))
-command = [sys.executable, "-m", "grpo_check", "health", str(lost)]
-print("python -m grpo_check health", lost, end="\n\n")
-print(subprocess.run(command, capture_output=True, text=True).stdout)
+from grpo_utils import chat_prompt, drop_tied, pass_rates
+from grpo_utils.plots import pass_rate_bars, show
 
-# %% [markdown]
-# **Before** a run, `preflight` finds in seconds what can be known without training: among the faults of this lesson the
-# tokens of section 10, the strings of section 11, and a limit as in section 9. Here it is on the data of
-# section 11:
-
-# %%
-from transformers import AutoTokenizer
-
-from grpo_check import preflight
-from grpo_utils import model_path
-
-report = preflight(
-    training_arguments(profile, max_steps=12),
-    tokenizer=AutoTokenizer.from_pretrained(
-        model_path(profile.models[FAMILY])
-    ),
-    train=Dataset.from_list(bare),
-    profile=profile,
+draw = random.Random(SEED)
+hard = [(draw.randint(100, 999), draw.randint(100, 999)) for _ in range(100)]
+prompts = [chat_prompt(f"What is {a} + {b}?") for a, b in hard]
+golds = [str(a + b) for a, b in hard]
+pool = Dataset.from_dict(
+    {
+        "prompt": train_rows["prompt"][:100] + prompts,
+        "answer": train_rows["answer"][:100] + golds,
+    }
 )
-print(*report.findings, sep="\n")
+sampling = dict(samples=8, max_new_tokens=32)
+rates = pass_rates(base, tokenizer, pool, seed=SEED, **sampling)
+parts = {"two digits": rates[:100], "three digits": rates[100:]}
+counts = {name: (part.count(0), part.count(1)) for name, part in parts.items()}
+told = [f"{k}: {n} never correct, {m} always" for k, (n, m) in counts.items()]
+show(pass_rate_bars(parts, 8), "Bars, 100 prompts each. " + "; ".join(told))
 
 # %% [markdown]
-# In a training of your own, add one line: `trainer.add_callback(HealthCallback(test_rows))`. It keeps samples every 100 steps
-# (`every=25` for a short run). If your correctness reward has a name that does not say so, name it:
-# `HealthCallback(test_rows, correctness=["my_reward"])`. What it looks at and every
-# threshold, each with its source, stand in `grpo_check/health/`; they were measured on the two tiny
-# models and are no law. [Troubleshooting](../docs/troubleshooting.md) has every code and many an error text.
+# The base model sometimes solves 80 of the two-digit problems, and none of the others. With a reward for correct answers
+# alone, 120 of 200 groups would be tied. `drop_tied` keeps rows with a pass rate above 0 and below 1. The next cell
+# samples them again.
+
+# %%
+kept = drop_tied(pool, rates)
+again = pass_rates(base, tokenizer, kept, seed=SEED + 1, **sampling)
+print("tied before:", sum(rate in (0, 1) for rate in rates), "of", len(rates))
+print("tied after: ", sum(rate in (0, 1) for rate in again), "of", len(again))
+lost = pool.select([i for i in range(100) if rates[i] == 0])
+solved = pass_rates(base, tokenizer, lost, seed=SEED + 2, **sampling)
+print("dropped, but solvable:", sum(map(bool, solved)), "of", len(lost))
 
 # %% [markdown]
-# ## 14. Exercises
+# Tied groups fell from 120 of 200 to 13 of 80. Some are left, because eight samples give only an estimate: a prompt that
+# is solved in two of ten samples gets 0 of 8 one time in six (`0.8 ** 8` is 0.17). So the filter also dropped 18
+# solvable problems.
 #
-# ### Exercise 1: the sign of tied groups
+# Eight samples for each of GSM8K's 7,473 training rows cost as much sampling as 934 of our steps, so filter only rows
+# that you will use. Pass rates also change as the policy learns.
 #
-# Write `share_tied(rewards, num_generations)`: of the groups (one after the other in `rewards`),
-# which share has the same score throughout? This is `frac_reward_zero_std`.
+# **A pass rate belongs to one prompt and one policy.**
+
+# %% [markdown]
+# ## 10. Find the cause with a flow chart
+#
+# Ask these questions of the first twenty steps, in this order. Each yes leads to a fix.
+#
+# **Find the cause before you change a setting.**
+
+# %%
+from grpo_utils import diagram
+
+diagram("failures")
+
+# %% [markdown]
+# ## 11. Watch your own run
+#
+# Add `trainer.add_callback(HealthCallback(test_rows))` to your script. If `kl` explodes or weights become
+# NaN (not a number), the callback saves the policy and stops the run. For a finished run, use the terminal:
+# `python -m grpo_check health trainer_state.json`. [Troubleshooting](../docs/troubleshooting.md) explains every verdict.
+#
+# **Look at a new run within its first twenty steps.**
+
+# %% [markdown]
+# ## 12. Cheat sheet
+#
+# | symptom | check | fix |
+# |---|---|---|
+# | one reward constant | Is its `std` 0? | match the format of the prompt |
+# | tied groups | Are most answers correct? | yes: stop; no: fix the reward or drop tied prompts |
+# | reward 0, entropy jumps or vanishes | Are the samples noise? | go back; divide the learning rate by ten |
+# | `clipped_ratio` near 1 | Do completions end with more room? | yes: raise the limit; no: fix the EOS token |
+# | low reward at step 1 | Are prompts lists of messages? | use messages |
+# | reward rises, correct answers vanish | What else is paid? | pay it only for correct answers |
+# | reward flat, groups differ | Is the learning rate tiny? | raise it |
+#
+# **A curve shows that something is wrong; the samples show what.**
+
+# %% [markdown]
+# ## 13. Exercises
+#
+# **Exercise 1.** Write `is_truncated(log)`. It returns `True` if `completions/clipped_ratio` is at least 0.9 on average
+# over the last five entries that have it.
 
 
 # %%
-def share_tied(rewards: list[float], num_generations: int) -> float | None:
-    """Your answer: the share of tied groups."""
-    return None
+def is_truncated(log: list[dict]) -> bool:
+    """Your answer: True or False."""
 
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import check_exercise
 
-GROUPS = [
-    (([3.0, 3.0, 1.0, 1.0], 2), 1.0),
-    (([3.0, 1.0, 3.0, 1.0], 2), 0.0),
-    (([0.0, 0.0, 0.0, 1.0, 2.0, 2.0, 2.0, 2.0], 4), 0.5),
-]
-print(check_exercise("Exercise 1", share_tied, GROUPS))
+SHARES = [0.0, 0.0, 0.9, 1.0, 1.0, 0.9, 0.8]
+LOG = [{"completions/clipped_ratio": share} for share in SHARES]
+LOG += [{"train_runtime": 8.1}]  # the summary at the end
+LOGS = [((LOG,), True), ((LOG[:5],), False)]
+HINTS = [(False, "Which five entries did you average?")]
+print(check_exercise("Exercise 1", is_truncated, LOGS, HINTS))
 
 # %% [markdown]
-# <details><summary>Solution</summary>
-#
-# The next cell holds it. The first two cases hold the same four numbers, with the same
-# standard deviation over the batch; in one nothing can be learned, in the other all groups teach.
-# </details>
-
-# %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
+# **Exercise 2.** The next cells train three more runs and plot them in random order. Name the fault of each:
+# `dead_reward`, `no_gradient`, `all_truncated`, `mode_collapse`, `no_learning` (groups differ, but the reward does not
+# rise) or `length_hacking` (the reward pays for length, and correct answers vanish). The printed
+# numbers are final reward means.
 
 
-def share_tied_solution(rewards: list[float], num_generations: int) -> float:
-    starts = range(0, len(rewards), num_generations)
-    groups = [rewards[start : start + num_generations] for start in starts]
-    return sum(len(set(group)) == 1 for group in groups) / len(groups)
-
-
-print(check_exercise("Exercise 1, solution", share_tied_solution, GROUPS))
-
-# %% [markdown]
-# ### Exercise 2: three runs that you have not seen
-#
-# The next cell, which is folded, trains three runs and shuffles them. Do not open it: read the curves. What are their codes? Where several
-# fit, the cause counts, not what follows from it. Fill in `codes`, one for each run from a to c. (Each is one of `dead_reward`, `no_gradient`,
-# `all_truncated`, `mode_collapse`, `no_learning`, `healthy`. A run has `no_learning` where groups differ, and yet
-# the reward has not risen by more than chance.)
-
-# %% cellView="form" jupyter={"source_hidden": true}
-import contextlib
-import io
-import random
+# %%
+def length_reward(completions, **kwargs) -> list[float]:
+    return [min(1.0, len(c[0]["content"]) / 200) for c in completions]
 
 
 def tone_reward(completions, **kwargs) -> list[float]:
     return [0.5 for _ in completions]
 
 
-with contextlib.redirect_stdout(io.StringIO()):  # the callback would tell
-    toned = dict(rewards=[rewards[0], tone_reward], weights=[1.0, 1.0])
-    mystery = {
-        "mode_collapse": train("x1", learning_rate=0.08, max_steps=20),
-        "no_learning": train("x2", learning_rate=1e-7, max_steps=20),
-        "dead_reward": train("x3", **toned, max_steps=20),
-    }
-hidden = random.Random(SEED + 1).sample(sorted(mystery), k=3)
+def config_of(name, **own) -> GRPOConfig:
+    return GRPOConfig(output_dir=f"{run.folder}/{name}", **BASE | own)
 
-# %%
-KEYS = ["reward", "entropy", "grad_norm", "frac_reward_zero_std"]
-three = {label: mystery[code] for label, code in zip("abc", hidden)}
-ends = {
-    label: [round(logged(run, key)[-1], 3) for key in KEYS]
-    for label, run in three.items()
+
+first = config_of("x", reward_weights=[3.0, 0.0], learning_rate=4e-3)
+first.max_completion_length = 64
+logs = {
+    "length_hacking": train(first, [length_reward, rewards[0]]),
+    "no_learning": train(config_of("y", learning_rate=1e-7)),
 }
-show(run_curves(three, KEYS), alt=f"Last values of {KEYS}: {ends}")
+third = config_of("z", reward_weights=[1.0, 1.0])
+logs["dead_reward"] = train(third, [rewards[0], tone_reward])
 
 # %%
-for label, run in three.items():
-    last = run[-2]  # the last entry is the summary of the whole training
-    single = [k for k in last if k.startswith("rewards/")]
-    print(
-        label, {k.removeprefix("rewards/"): round(last[k], 2) for k in single}
-    )
+hidden = random.Random(SEED + 1).sample(sorted(logs), k=3)
+three = {label: logs[code] for label, code in zip("abc", hidden)}
+show_runs(three, ["reward", CORRECT, "completions/mean_length"])
+for label, log in three.items():
+    last = [entry for entry in log if "reward" in entry][-1]
+    single = [key for key in last if re.fullmatch("rewards/.+/mean", key)]
+    print(label, {key.split("/")[1]: round(last[key], 2) for key in single})
 
 # %%
-codes = ["", "", ""]  # your answer, for example ["healthy", …]
+codes = ["", "", ""]  # your answer: the faults of a, b and c
 
 
 # %% tags=["nbval-check-output"]
-def right_ones(said: list[str]) -> list[bool]:
-    return [a == b for a, b in zip(said, hidden)] if any(said) else []
+def misnamed() -> str:
+    """The first fault with another name in `codes`; "" for a stub."""
+    given = [code.strip().lower() for code in [*codes, "", "", ""]]
+    wrong = [code for code, name in zip(hidden, given) if code != name]
+    return (wrong or ["none"])[0] if any(codes) else ""
 
 
-THREE = [((), [True, True, True])]
-print(check_exercise("Exercise 2", lambda: right_ones(codes), THREE))
+CLUES = [("length_hacking", "In one run, correct answers vanish. What grows?")]
+CLUES += [("no_learning", "In one run, no curve moves. Which setting is low?")]
+CLUES += [
+    ("dead_reward", "In one run, a reward has the same mean throughout.")
+]
+print(check_exercise("Exercise 2", misnamed, [((), "none")], CLUES))
 
 # %% [markdown]
+# **Try both before you unfold the solutions.** Next is [lesson 05](05_stages.ipynb).
+#
+# ## 14. Solutions
+#
 # <details><summary>Solution</summary>
 #
-# The next cell lets `diagnose` answer. The run that lost all its reward at once has collapsed. The one whose curves
-# are level although groups are not tied and the gradient is not zero has a rate of nearly nothing. In the third
-# one a reward has a standard deviation of zero: it pays 0.5 to everything, while the other one is learned.
-# </details>
-
-# %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-answers = [diagnose(run)[0].code for run in three.values()]
-name = "Exercise 2, solution"
-print(check_exercise(name, lambda: right_ones(answers), THREE))
-
-# %% [markdown]
-# ### Exercise 3: a rule of your own
-#
-# Write `is_cut_off(log_history)`: is, at the last five logged steps, at least nine of ten completions cut off on
-# average? Entries without the metric (the summary at the end) do not count.
-
-
-# %%
-def is_cut_off(log_history: list[dict]) -> bool | None:
-    """Your answer: whether nearly all is cut off."""
-    return None
-
-
-# %% tags=["nbval-check-output"]
-CASES = [((short,), True), ((healthy,), False), ((endless,), True)]
-
-
-def say(found: bool | None) -> str:
-    return "" if found is None else str(found)
-
-
-def asked(function) -> list[str]:
-    answers = [say(function(*arguments)) for arguments, _ in CASES]
-    return answers if any(answers) else []
-
-
-WANTED = [((), [str(wanted) for _, wanted in CASES])]
-print(check_exercise("Exercise 3", lambda: asked(is_cut_off), WANTED))
-
-# %% [markdown]
-# <details><summary>Solution</summary>
-#
-# The next cell holds it. A rule needs a window: single steps of small batches are noisy.
+# Exercise 1: leave out the summary, then average the last five.
 # </details>
 
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-def cut_off_solution(log_history: list[dict]) -> bool:
-    newest = logged(log_history, "completions/clipped_ratio")[-5:]
+def is_truncated_solution(log: list[dict]) -> bool:
+    key = "completions/clipped_ratio"
+    newest = [entry[key] for entry in log if key in entry][-5:]
     return sum(newest) / len(newest) >= 0.9
 
 
-name = "Exercise 3, solution"
-print(check_exercise(name, lambda: asked(cut_off_solution), WANTED))
+print(check_exercise("Exercise 1, solution", is_truncated_solution, LOGS))
 
 # %% [markdown]
-# ## What to take along
+# <details><summary>Solution</summary>
 #
-# - The loss says nothing. Look at each reward, `frac_reward_zero_std`, `entropy`, `clipped_ratio`, and samples.
-# - `reward_std` is over the batch; whether groups tie stands in `frac_reward_zero_std`.
-# - A rising reward proves that the reward rises. Log the truth beside it, with weight 0 if need be.
-# - A broken run shows itself within twenty steps here. Look early, and stop it.
-#
-# Next: [lesson 05](05_stages.ipynb), training in stages. To read: TRL's page on GRPO, "Logged metrics";
-# Liu et al. 2025, *Understanding R1-Zero-like training* (arXiv 2503.20783), on lengths and standard
-# deviations; Yu et al. 2025, *DAPO* (arXiv 2503.14476), on tied groups, entropy and cut-off completions.
+# Exercise 2: one reward reaches its maximum while correct answers vanish. One run does not move, at a learning rate of
+# 1e-7. In one, `tone_reward` is 0.5 throughout.
+# </details>
+
+# %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
+codes = hidden  # in the order in which the runs were shuffled
+print(check_exercise("Exercise 2, solution", misnamed, [((), "none")]))

@@ -1,6 +1,6 @@
-"""Rows to train on and rows to measure with. Change this for your own data: a prompt, and what the rewards need.
+"""The training and held-out rows. Change this file for your data: a row has a prompt and what the rewards need.
 
-python data.py addition rows        the rows as files, for `trl grpo --config configs/trl.yaml`
+python data.py addition rows        writes the rows as files, for `trl grpo --config configs/trl.yaml`
 """
 
 import random
@@ -21,8 +21,8 @@ SYSTEM_PROMPT = (
 def load_rows(name: str, split: str, count: int, seed: int) -> Dataset:
     """``count`` rows of ``split`` ("train" or "test") with the columns prompt and answer.
 
-    ``name``: "addition" (made here, needs no network), "openai/gsm8k", or a JSONL file of your own with the fields
-    question and answer, of which every tenth question is held out.
+    ``name`` is "addition" (generated here, without a network), "openai/gsm8k", or a JSONL file of your own with the
+    fields question and answer. A tenth of your questions is held out.
     """
     if name == "addition":
         pairs = additions(split)
@@ -37,12 +37,12 @@ def load_rows(name: str, split: str, count: int, seed: int) -> Dataset:
 
 
 def chat(question: str) -> list[dict]:
-    """A prompt as messages: a plain string would get no chat template."""
+    """A prompt as messages, because TRL does not apply the chat template to a plain string."""
     return [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": question}]
 
 
 def additions(split: str) -> list[tuple[str, str]]:
-    """Two-digit additions; 15 + 27 and 27 + 15 are on one side, and only one of them is measured with."""
+    """Two-digit addition problems; 15 + 27 and 27 + 15 are in the same split, and the test split has only one."""
     numbers = range(10, 100)
     pairs = [(a, b) for a in numbers for b in numbers if is_held_out(f"{min(a, b)} + {max(a, b)}") == (split == "test")]
     if split == "test":
@@ -51,25 +51,25 @@ def additions(split: str) -> list[tuple[str, str]]:
 
 
 def gsm8k_answer(solution: str) -> str:
-    """The gold answer of a GSM8K solution: what follows ####, without thousands commas."""
+    """The gold answer of a GSM8K solution: the text after ####, without thousands separators."""
     return re.sub(r"(?<=\d),(?=\d{3})", "", solution.rpartition("####")[2].strip())
 
 
 def own_rows(name: str, split: str) -> list[tuple[str, str]]:
-    """Questions and answers of a JSONL file, of which every tenth question is held out."""
+    """Questions and answers from a JSONL file; a tenth of the questions is held out."""
     rows = read_jsonl(name, own_row, '{"question": …, "answer": …}', "'addition' or 'openai/gsm8k'")
     return [row for row in rows if is_held_out(row[0]) == (split == "test")]
 
 
 def own_row(line: dict) -> tuple[str, str]:
-    """A question and its answer, as one line of the file has them."""
+    """The question and answer in one line of the file."""
     if number(str(line["answer"])) is None:
-        raise ValueError(f"the answer {line['answer']!r} is not a number, so nothing could ever be right")
+        raise ValueError(f"the answer {line['answer']!r} is not a number, so no completion could be correct")
     return str(line["question"]), str(line["answer"])
 
 
 def write_files(name: str, folder: Path) -> None:
-    """The rows as JSONL, one file a split."""
+    """Write the rows as JSONL, one file per split."""
     folder.mkdir(parents=True)
     for split in ("train", "test"):
         load_rows(name, split, 2000, seed=0).to_json(folder / f"{split}.jsonl")
@@ -77,5 +77,5 @@ def write_files(name: str, folder: Path) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) != 3 or Path(sys.argv[2]).exists():
-        sys.exit("Error: give a dataset and a new folder: python data.py addition rows")
+        sys.exit("Error: name a dataset and a new folder: python data.py addition rows")
     write_files(sys.argv[1], Path(sys.argv[2]))

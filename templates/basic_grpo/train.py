@@ -1,19 +1,19 @@
-"""Train a model with GRPO, and show fairly whether it got better.
+"""Train a model with GRPO, and evaluate it on held-out prompts before and after.
 
-python train.py --config config.cpu.yaml                 a laptop: a minute, no network
-python train.py --config config.yaml --max_steps 50      a T4; any setting can be given here too
+python train.py --config config.cpu.yaml                 on a laptop: one minute, no network
+python train.py --config config.yaml --max_steps 50      on a T4; any setting can be an option
 """
 
 import sys
 
 from lib import start
 
-start.prepare(sys.argv[1:])  # typos and impossible numbers are refused, and the environment is set, before imports
+start.prepare(sys.argv[1:])  # rejects invalid settings and sets the environment, before imports
 
 from data import load_rows
 from rewards import REWARDS, is_in_form, is_right
 
-start.rehearse(sys.argv[1:], REWARDS, load_rows)  # each reward is tried on one row; then Unsloth, before TRL
+start.rehearse(sys.argv[1:], REWARDS, load_rows)  # tries each reward on one row, then imports Unsloth, before TRL
 
 import time
 from functools import partial
@@ -26,7 +26,7 @@ from lib.training import build_trainer, save, short_enough, train
 
 
 def main(argv: list[str]) -> None:
-    """Settings, rows, policy; before, training, after; the report."""
+    """Load settings, rows and policy; evaluate, train, evaluate again; write the report."""
     started = time.perf_counter()
     parsed = run, training, _ = start.parse(argv)
     folder = Path(training.output_dir)

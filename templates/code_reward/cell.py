@@ -1,16 +1,16 @@
-"""What runs inside: `sandbox.py` starts this file in a process of its own. It locks itself in, then runs the program.
+"""The inside of the sandbox: `sandbox.py` starts this file as a process, which locks itself in and runs the program.
 
-The locks are the kernel's, so nothing that the program does in Python opens them again:
+The kernel enforces the limits, so the program cannot remove them from Python:
 
-- seccomp: only the system calls that computing takes; no processes, threads, programs, sockets, signals, tracing, and
-  no change of anybody's rights or limits;
-- Landlock: of all files only Python's own library can be read, and none can be written;
-- resource limits: processor time, memory, open files, file size.
+- seccomp allows only the system calls that computing needs: no processes, threads, programs, sockets, signals or
+  tracing, and no change of permissions or limits;
+- Landlock allows reading only Python's own library, and writing nothing;
+- resource limits cover CPU time, memory, open files and file size.
 
-Expected results never come here. The program gets inputs and gives back outputs; `sandbox.py` compares.
+The expected results are never in this process. The program gets inputs and returns outputs; `sandbox.py` compares them.
 """
 
-# For the program: what many use, loaded before the files are closed.
+# Modules that many programs use, imported before files are closed off.
 import bisect  # noqa: E401, F401, I001
 import ctypes
 import json
@@ -26,8 +26,8 @@ PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 1, 
 LANDLOCK_CREATE, LANDLOCK_ADD, LANDLOCK_RESTRICT = 444, 445, 446
 CAPSET = {"x86_64": 126, "aarch64": 91}
 
-#: The system calls that Python needs to compute, as numbers on x86_64 and on aarch64 (None: it has no such call). All
-#: others are refused: with a list of forbidden ones, the one that was forgotten, or is new, would be the way out.
+#: The system calls that Python needs to compute, with their numbers on x86_64 and aarch64 (None: no such call). All
+#: others are rejected, because a list of forbidden calls would miss forgotten and new ones.
 ALLOWED = {
     "read": (0, 63), "write": (1, 64), "open": (2, None), "close": (3, 57), "stat": (4, None), "fstat": (5, 80),
     "lstat": (6, None), "poll": (7, None), "lseek": (8, 62), "mmap": (9, 222), "mprotect": (10, 226),
@@ -50,18 +50,18 @@ ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 
 class LockError(Exception):
-    """A lock that this machine does not have; the text says which."""
+    """A limit that this machine cannot enforce; the message names it."""
 
 
 def lock(limits: dict) -> None:
-    """Close everything, from the outside in."""
+    """Apply all limits; the system calls come last."""
     if platform.machine() not in ARCHITECTURES:
         raise LockError(f"no list of system calls for {platform.machine()}, so processes cannot be forbidden")
-    LIBC.prctl(PR_SET_PDEATHSIG, 9, 0, 0, 0)  # when the judge dies, so does the program
+    LIBC.prctl(PR_SET_PDEATHSIG, 9, 0, 0, 0)  # if the parent dies, the program dies too
     limit_resources(limits)
     drop_powers()
     if LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
-        raise LockError("the kernel refuses no_new_privs")
+        raise LockError("the kernel rejects no_new_privs")
     limit_files()
     limit_calls()
 
@@ -80,17 +80,17 @@ def limit_resources(limits: dict) -> None:
 
 
 def drop_powers() -> None:
-    """Root without capabilities cannot raise its limits again; what files it may open is for Landlock to say."""
+    """Drop root's capabilities, so that it cannot raise its limits again. (Landlock limits its files.)"""
     header, nothing = struct.pack("Ii", 0x20080522, 0), bytes(24)
     if LIBC.syscall(CAPSET[platform.machine()], header, nothing):
         raise LockError(f"capabilities cannot be dropped ({os.strerror(ctypes.get_errno())})")
 
 
 def limit_files() -> None:
-    """Landlock: reading below Python's library and nothing else; also no TCP where the kernel knows that."""
+    """Landlock: allow reading Python's library and nothing else; also forbid TCP if the kernel supports that."""
     abi = LIBC.syscall(LANDLOCK_CREATE, None, 0, 1)
     if abi < 1:
-        raise LockError("this kernel has no Landlock (Linux 5.13 or later, switched on), so files cannot be closed off")
+        raise LockError("this kernel does not enable Landlock (Linux 5.13 or later), so files cannot be closed off")
     access = (1 << {1: 13, 2: 14, 3: 15, 4: 15}.get(abi, 16)) - 1
     attributes = struct.pack("QQQ", access, 0b11 if abi >= 4 else 0, 0b11 if abi >= 6 else 0)
     size = 8 if abi < 4 else 16 if abi < 6 else 24
@@ -99,21 +99,21 @@ def limit_files() -> None:
         place = os.open(path, os.O_PATH)
         read = (1 << 2) | (1 << 3 if os.path.isdir(path) else 0)  # READ_FILE, READ_DIR
         if LIBC.syscall(LANDLOCK_ADD, rules, 1, struct.pack("=Qi", read, place), 0):
-            raise LockError(f"Landlock takes no rule ({os.strerror(ctypes.get_errno())})")
+            raise LockError(f"Landlock rejects a rule ({os.strerror(ctypes.get_errno())})")
         os.close(place)
     if LIBC.syscall(LANDLOCK_RESTRICT, rules, 0):
-        raise LockError(f"Landlock cannot be switched on ({os.strerror(ctypes.get_errno())})")
+        raise LockError(f"Landlock cannot be turned on ({os.strerror(ctypes.get_errno())})")
     os.close(rules)
 
 
 def library() -> list[str]:
-    """What Python's own library consists of; packages that were installed into it are none of it."""
+    """The files of Python's standard library, without installed packages."""
     folders = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
     return [e.path for f in folders for e in os.scandir(f) if e.name not in ("site-packages", "dist-packages")]
 
 
 def limit_calls() -> None:
-    """seccomp: a filter of the kernel that answers all but the allowed system calls with EPERM."""
+    """seccomp: a kernel filter that returns EPERM for all but the allowed system calls."""
     column, architecture = ARCHITECTURES[platform.machine()]
     numbers = sorted(pair[column] for name, pair in ALLOWED.items() if pair[column] is not None and name != "fcntl")
     load, jump_equal, give_back = 0x20, 0x15, 0x06
@@ -127,11 +127,11 @@ def limit_calls() -> None:
     program = ctypes.create_string_buffer(packed, len(packed))
     header = struct.pack("HxxxxxxP", len(code), ctypes.addressof(program))
     if LIBC.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, header, 0, 0):
-        raise LockError(f"the kernel takes no seccomp filter ({os.strerror(ctypes.get_errno())})")
+        raise LockError(f"the kernel rejects the seccomp filter ({os.strerror(ctypes.get_errno())})")
 
 
 def only_these(call: int, commands: tuple, refuse: int, allow: int) -> list[tuple]:
-    """A system call whose second argument has to be one of ``commands``: fcntl can also send signals and lock files."""
+    """Allow a system call only with these ``commands``, because fcntl can also send signals and lock files."""
     load, jump_equal, give_back = 0x20, 0x15, 0x06
     code = [(jump_equal, 0, len(commands) + 3, call), (load, 0, 0, 24)]
     code += [(jump_equal, len(commands) - place, 0, command) for place, command in enumerate(commands)]
@@ -139,7 +139,7 @@ def only_these(call: int, commands: tuple, refuse: int, allow: int) -> list[tupl
 
 
 def main() -> None:
-    """Read the job, lock, run the program, and write a line of JSON for each call."""
+    """Read the job, apply the limits, run the program, and write one line of JSON per call."""
     job = json.loads(sys.stdin.buffer.read())
     results = os.fdopen(os.dup(1), "w", encoding="utf-8")
     nothing = os.open(os.devnull, os.O_RDWR)

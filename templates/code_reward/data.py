@@ -1,7 +1,7 @@
-"""Rows to train on and rows to measure with. Change this for your own data: a prompt, and tests.
+"""The training and held-out rows. Change this file for your data: a row has a prompt and tests.
 
 Each row has a prompt, the name of the function, ``calls`` (JSON: a list of argument lists) and ``expected`` (JSON: a
-list of results). JSON as text, because a column of a dataset has one type.
+list of results). They are JSON text because a dataset column has one type.
 """
 
 import json
@@ -18,14 +18,21 @@ TASKS = {
     "returns the larger of x and {n}": max,
     "returns the smaller of x and {n}": min,
 }
-INPUTS = [-3, 0, 1, 10, 57, 1000]  # several, on both sides of every n: one alone cannot tell x + 2 from x * 2
+INPUTS = [
+    -3,
+    0,
+    1,
+    10,
+    57,
+    1000,
+]  # several inputs below and above each n; one input cannot distinguish x + 2 from x * 2
 
 
 def load_rows(name: str, split: str, count: int, seed: int) -> Dataset:
     """``count`` rows of ``split`` ("train" or "test").
 
-    ``name``: "lambdas" (made here, needs no network), or a JSONL file of your own with the fields question, function,
-    calls and expected, of which every tenth question is held out.
+    ``name`` is "lambdas" (generated here, without a network), or a JSONL file of your own with the fields question,
+    function, calls and expected. A tenth of your questions is held out.
     """
     try:
         check()
@@ -43,7 +50,7 @@ def row_of(question: str, function: str, calls: list, expected: list) -> dict:
 
 
 def lambdas(split: str) -> list[dict]:
-    """Small functions of one number, asked for in words."""
+    """Small functions of one number, described in words."""
     chosen = [(p, n) for p in TASKS for n in range(2, 100) if is_held_out(f"{p} {n}") == (split == "test")]
     return [
         row_of(
@@ -57,7 +64,7 @@ def lambdas(split: str) -> list[dict]:
 
 
 def own_rows(name: str, split: str) -> list[dict]:
-    """Questions and tests of a JSONL file, of which every tenth question is held out."""
+    """Questions and tests from a JSONL file; a tenth of the questions is held out."""
     wanted = '{"question": …, "function": …, "calls": [[…], …], "expected": […, …]}'
     rows = read_jsonl(name, own_row, wanted, "'lambdas'")
     return [row for row in rows if is_held_out(row["prompt"][0]["content"]) == (split == "test")]
@@ -66,5 +73,5 @@ def own_rows(name: str, split: str) -> list[dict]:
 def own_row(line: dict) -> dict:
     """A row, if its tests are complete."""
     if len(line["calls"]) != len(line["expected"]) or not all(isinstance(c, list) for c in line["calls"] or [None]):
-        raise ValueError("calls should be a list of argument lists, and expected have a result for each; at least one")
+        raise ValueError("calls must be a list of at least one argument list, and expected must have a result for each")
     return row_of(line["question"], line["function"], line["calls"], line["expected"])

@@ -1,7 +1,7 @@
-"""The rewards. THIS IS THE FIRST FILE TO CHANGE: what you pay for is what the model learns.
+"""The rewards. CHANGE THIS FILE FIRST: the model learns what you reward.
 
-A program is judged by what its function returns for inputs that the tests name. It runs in `sandbox.py`, never in
-this process; the expected results stay here, where it cannot read them.
+A program is scored by what its function returns for the inputs of the tests. It runs in `sandbox.py`, never in this
+process; the expected results stay here, where the program cannot read them.
 """
 
 import json
@@ -19,14 +19,14 @@ LONGEST = 4000  # characters; a longer program is not run
 
 
 def program_in(text: str) -> str:
-    """The code of a completion: what is in its one fence, or all of it; a bare lambda gets a name."""
+    """The code of a completion: the text in its only code fence, else the whole text; a bare lambda gets a name."""
     fenced = FENCE.findall(text)
     code = fenced[0] if len(fenced) == 1 else text
     return f"answer = {code}" if code.lstrip().startswith("lambda") else code
 
 
 def outcomes(completions: Sequence, function: Sequence[str], calls: Sequence[str]) -> list[list]:
-    """What each program gave back for each call; ``calls`` is JSON, a list of argument lists a row."""
+    """The outcome of each program's calls; ``calls`` has a JSON list of argument lists for each row."""
     return run_batch(
         tuple((program_in(text_of(c)), f, k) for c, f, k in zip(completions, function, calls, strict=True))
     )
@@ -34,8 +34,8 @@ def outcomes(completions: Sequence, function: Sequence[str], calls: Sequence[str
 
 @lru_cache(maxsize=1)
 def run_batch(jobs: tuple) -> list[list]:
-    """The outcomes of one batch: each program runs once for all rewards. The next batch is run afresh, because a busy
-    machine may be to blame for a program that was out of time.
+    """The outcomes of one batch; each program runs once for all rewards. The next batch runs again, because a program
+    may have timed out only because the machine was busy.
     """
     new = [job for job in dict.fromkeys(jobs) if len(job[0]) <= LONGEST]
     found = dict(zip(new, run_many([(p, f, json.loads(k)) for p, f, k in new], LIMITS), strict=True))
@@ -45,7 +45,7 @@ def run_batch(jobs: tuple) -> list[list]:
 def shares(
     completions: Sequence, function: Sequence[str], calls: Sequence[str], expected: Sequence[str]
 ) -> list[float]:
-    """The share of the tests that each program passes; true and 1 are two answers, 2.0 and 2 are one."""
+    """The share of tests that each program passes; true is not equal to 1, but 2.0 is equal to 2."""
     found = outcomes(completions, function, calls)
     return [passed(values, json.loads(wanted)) for values, wanted in zip(found, expected, strict=True)]
 
@@ -56,7 +56,7 @@ def passed(values: list, wanted: list) -> float:
 
 
 def same(one: object, other: object) -> bool:
-    """Equal, also within lists and objects; true is not 1, and 0.1 * 3 is 0.3."""
+    """Whether two values are equal, also in lists and objects; true is not 1, but 0.1 * 3 is 0.3."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, int | float) and isinstance(other, int | float):
@@ -69,7 +69,7 @@ def same(one: object, other: object) -> bool:
 
 
 def near(one: float, other: float) -> bool:
-    """Equal except for rounding; a whole number that is too large for a float is close to no float."""
+    """Whether two numbers are equal except for rounding; an integer too large for a float is not close to any float."""
     try:
         return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
     except OverflowError:
@@ -82,7 +82,7 @@ def correctness_reward(completions: list, function: list, calls: list, expected:
 
 
 def runs_reward(completions: list, function: list, calls: list, **kwargs) -> list[float]:
-    """1.0 if the program gives anything back for each call, right or not: a slope that leads to programs."""
+    """1.0 if the program returns a value for each call, correct or not, as partial credit for programs that run."""
     counts = [len(json.loads(k)) for k in calls]
     found = outcomes(completions, function, calls)
     return [
@@ -90,16 +90,16 @@ def runs_reward(completions: list, function: list, calls: list, **kwargs) -> lis
     ]
 
 
-#: What `train.py` trains on, each with its weight: correctness outweighs the rest together. (The share of tests passed
-#: is not a reward here: a program that returns a constant passes some.)
+#: The rewards that `train.py` uses, with their weights. Correctness outweighs all others together. (The share of passed
+#: tests is not a reward, because a program that returns a constant passes some of them.)
 REWARDS = {correctness_reward: 2.0, runs_reward: 0.5}
 
 
 def is_right(text: str, row: dict) -> bool:
-    """What the report counts as accurate: all tests pass."""
+    """Whether the report counts a program as accurate: all tests pass."""
     return shares([text], [row["function"]], [row["calls"]], [row["expected"]]) == [1.0]
 
 
 def is_in_form(text: str) -> bool:
-    """What the report counts as in form: a function, or a lambda."""
+    """Whether the report counts a text as correctly formatted: it has a function or a lambda."""
     return bool(re.search(r"\bdef \w+\(|^\s*lambda\b", program_in(text).removeprefix("answer = ")))

@@ -1,11 +1,11 @@
-"""Run a program that nobody has read: in a process of its own, with limits that the kernel keeps.
+"""Run an untrusted program in its own process, with limits that the kernel enforces.
 
     run("def double(x): return 2 * x", "double", [[21]])        -> [Value(42)]
 
-What the limits are and how they are kept stands in `cell.py`. What they do **not** protect from: a fault of the kernel
-itself; a program that finds out by timing what else the machine does; one that learns which files exist (not what is
-in them). For programs of people who mean harm, and not of a model that you train, put a machine of its own around
-this: replace `run` by a call to a container service or a micro-VM with the same arguments and results.
+`cell.py` has the limits. They do **not** protect against a kernel bug, or a program that uses timing to learn what else
+the machine is doing or which files exist (it cannot read them). To run programs from people who mean harm, and not from
+a model that you train, add a separate machine: replace `run` with a call to a container service or a micro-VM with the
+same arguments and results.
 """
 
 import json
@@ -21,35 +21,35 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 
-TIME_OVER = "its time was over"
+TIME_OVER = "it ran out of time"
 SHORT = 0.15  # seconds; an honest program takes 25 to 40 ms
 CELL = Path(__file__).with_name("cell.py")
 
 
 class SandboxError(RuntimeError):
-    """A limit that cannot be kept on this machine; programs are then not run at all."""
+    """A limit that this machine cannot enforce, so that no program is run."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one program may use."""
+    """The limits of one program."""
 
-    seconds: float = 2.0  # on the clock, from its start
-    cpu_seconds: int = 2  # of a processor
+    seconds: float = 2.0  # wall time, from its start
+    cpu_seconds: int = 2  # CPU time
     memory_mb: int = 256  # address space
-    output_kb: int = 64  # of all its results together
+    output_kb: int = 64  # all results together
 
 
 @dataclass(frozen=True)
 class Value:
-    """What a call gave back, as JSON knows it."""
+    """What a call returned, as JSON."""
 
     value: object
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a call gave nothing back."""
+    """Why a call returned nothing."""
 
     why: str
 
@@ -60,36 +60,34 @@ def run(
     calls: Sequence[Sequence],
     limits: Limits = Limits(),  # noqa: B008 (it is frozen)
 ) -> list[Value | Failure]:
-    """Call ``function`` of ``program`` with each list of arguments; one `Value` or `Failure` for each.
+    """Call ``function`` of ``program`` with each list of arguments; return one `Value` or `Failure` for each.
 
     Raises:
-        SandboxError: a limit cannot be kept on this machine.
+        SandboxError: this machine cannot enforce a limit.
     """
     if not sys.platform.startswith("linux"):
-        raise SandboxError(
-            f"The limits are those of Linux, and this is {sys.platform}: use a Linux machine or container."
-        )
+        raise SandboxError(f"The sandbox needs Linux, and this is {sys.platform}; use a Linux machine or container.")
     job = {"program": program, "function": function, "calls": list(calls), "limits": asdict(limits)}
     with tempfile.TemporaryDirectory() as folder:
         lines, why = talk(json.dumps(job).encode(), folder, limits)
-    said = [read(line) for line in lines]
-    if said and "lock" in said[0]:
-        raise SandboxError(f"Programs are not run here: {said[0]['lock']}.")
-    values = [Value(line["value"]) if "value" in line else Failure("it wrote nonsense") for line in said[1:]]
+    output = [read(line) for line in lines]
+    if output and "lock" in output[0]:
+        raise SandboxError(f"The sandbox does not work on this machine: {output[0]['lock']}.")
+    values = [Value(line["value"]) if "value" in line else Failure("it wrote nonsense") for line in output[1:]]
     return (values + [Failure(why)] * len(calls))[: len(calls)]
 
 
 def read(line: bytes) -> dict:
-    """A line of the cell as an object; the program may have written anything."""
+    """A line of output as an object; the program may have written anything."""
     try:
         value = json.loads(line)
-    except (ValueError, RecursionError):  # brackets in brackets, a thousand deep
+    except (ValueError, RecursionError):  # brackets nested a thousand deep
         return {}
     return value if isinstance(value, dict) else {}
 
 
 def talk(job: bytes, folder: str, limits: Limits) -> tuple[list[bytes], str]:
-    """Start the cell, give it the job, and read its lines until it ends or has had enough; why it ended."""
+    """Start the cell, send it the job, and read its lines until it ends or reaches a limit; return why, too."""
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", "-B", str(CELL)],
         stdin=subprocess.PIPE,
@@ -97,7 +95,7 @@ def talk(job: bytes, folder: str, limits: Limits) -> tuple[list[bytes], str]:
         stderr=subprocess.DEVNULL,
         cwd=folder,
         env={},
-        process_group=0,  # Ctrl-C is not for it; and no session of its own, in which Linux would not count its nice(10)
+        process_group=0,  # keeps Ctrl-C away; in a new session, Linux would ignore its nice(10)
     )
     try:
         process.stdin.write(job)
@@ -113,7 +111,7 @@ def talk(job: bytes, folder: str, limits: Limits) -> tuple[list[bytes], str]:
 
 
 def collect(pipe: int, deadline: float, most: int) -> tuple[bytes, str]:
-    """What comes out of a pipe until it closes, the time is over or it is too much."""
+    """The output of a pipe until it closes or reaches the time or size limit; also why reading ended."""
     data, ready = b"", select.poll()  # not select.select, which fails at the 1024th open file
     ready.register(pipe, select.POLLIN | select.POLLHUP)
     while len(data) <= most:
@@ -129,10 +127,10 @@ def collect(pipe: int, deadline: float, most: int) -> tuple[bytes, str]:
 
 @cache
 def check() -> None:
-    """Stop now, before a training, if a limit cannot be kept here."""
+    """Before training, stop if this machine cannot enforce a limit."""
     answers = run("def answer(): return 42", "answer", [[]], Limits(seconds=20))
     if answers != [Value(42)]:
-        raise SandboxError(f"A program that only says 42 did not: {answers[0]}.")
+        raise SandboxError(f"A test program that should return 42 failed: {answers[0]}.")
 
 
 def run_many(
@@ -140,10 +138,10 @@ def run_many(
     limits: Limits = Limits(),  # noqa: B008 (it is frozen)
     batch_seconds: float = 8.0,
 ) -> list[list[Value | Failure]]:
-    """`run` for many programs, one on each core at a time, so that endless ones do not hold up the others.
+    """Call `run` for many programs, one per core at a time, so that endless programs do not hold up the others.
 
-    Each gets a short time first. Those that need more are started again with all of ``limits``, as long as the batch
-    has taken less than ``batch_seconds`` on the clock; of the rest the time is over.
+    Each program first gets a short time. Programs that need more start again with the full ``limits``, as long as the
+    batch has taken less than ``batch_seconds``; the remaining ones count as out of time.
     """
     if len(jobs) < 2:
         return [run(*job, limits) for job in jobs]
@@ -161,7 +159,7 @@ def run_many(
 
 
 def short_time() -> float:
-    """Seconds in which nearly every program ends: many times what one takes here and now that only says 42."""
+    """Seconds in which nearly every program ends: several times what a trivial program takes right now."""
     started = time.monotonic()
     run("def answer(): return 42", "answer", [[]])
     return max(SHORT, 4 * (time.monotonic() - started))

@@ -1,4 +1,4 @@
-"""The rewards, tried before anything is trained: pytest (seconds, no torch). `test_sandbox.py` tries to get out."""
+"""Test the rewards before you train: pytest (seconds, no torch). `test_sandbox.py` tries to escape."""
 
 import json
 
@@ -15,10 +15,10 @@ RIGHT = [
 WRONG = {
     "another number": "lambda x: x + 4",
     "a constant": "lambda x: 5",
-    "right for one input": "lambda x: x * 1.5",
+    "correct for one input": "lambda x: x * 1.5",
     "the inputs it saw": "lambda x: {10: 15}.get(x)",
     "true for one": "lambda x: x == -4",
-    "no program": "It adds 5 to x.",
+    "not a program": "It adds 5 to x.",
     "no colon": "lambda x x + 5",
     "another name": "def f(x): return x + 5",
     "two fences": "```python\nanswer = 1\n```\n```python\ndef answer(x): return x + 5\n```",
@@ -30,11 +30,20 @@ WRONG = {
     "nothing": "",
     "long": "lambda x: x + 5" + " " * 10_000,
 }  # fmt: skip
-ATTACKS = ("no program", "a fake verdict", "an exit", "a loop", "an answer equal to all", "a plea", "nothing", "long")
+ATTACKS = (
+    "not a program",
+    "a fake verdict",
+    "an exit",
+    "a loop",
+    "an answer equal to all",
+    "a plea",
+    "nothing",
+    "long",
+)
 
 
 def total(text: str) -> float:
-    """The weighted sum that a completion earns."""
+    """The weighted sum of rewards for a completion."""
     row = dict(function=["answer"], calls=[CALLS], expected=[EXPECTED])
     return sum(
         weight * reward([[{"role": "assistant", "content": text}]], **row)[0] for reward, weight in REWARDS.items()
@@ -42,7 +51,7 @@ def total(text: str) -> float:
 
 
 @pytest.mark.parametrize("text", RIGHT)
-def test_a_right_program_earns_all_however_it_is_written(text):
+def test_a_correct_program_earns_all_however_it_is_written(text):
     assert total(text) == sum(REWARDS.values())
 
 
@@ -56,13 +65,13 @@ def test_attacks_earn_nothing(name):
     assert total(WRONG[name]) == 0
 
 
-def test_true_is_not_1_and_rounding_is_no_error():
+def test_true_is_not_1_and_rounding_is_not_an_error():
     row = dict(function=["answer"] * 3, calls=["[[0]]"] * 3, expected=["[[1]]", "[0.3]", "[[1]]"])
     texts = ["lambda x: [True]", "lambda x: 0.1 * 3", "lambda x: [1.0]"]
     assert correctness_reward(texts, **row) == [0.0, 1.0, 1.0]
 
 
-def test_rows_without_tests_pay_nobody():
+def test_rows_without_tests_give_no_reward():
     row = dict(function=["answer"], calls=["[]"], expected=["[]"])
     assert correctness_reward([RIGHT[0]], **row) == runs_reward([RIGHT[0]], **row) == [0.0]
 

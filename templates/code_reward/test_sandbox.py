@@ -1,4 +1,4 @@
-"""Programs that try to get out: pytest test_sandbox.py. Run it as root and as an ordinary user."""
+"""Programs that try to escape: pytest test_sandbox.py. Run it as root and as an ordinary user."""
 
 import os
 import subprocess
@@ -29,7 +29,7 @@ FORBIDDEN = {
     "reading a file of the system": "open('/etc/passwd').read()",
     "reading its own job": "open('/proc/self/fd/0').read(1)",
     "reading its parent's memory": "import os; open(f'/proc/{os.getppid()}/mem', 'rb')",
-    "reading the judge": "open('SANDBOX').read()",
+    "reading the sandbox": "open('SANDBOX').read()",
     "listing its folder": "import os; os.listdir('.')",
     "writing here": "open('x', 'w').write('x')",
     "writing elsewhere": "open('/tmp/escaped-from-the-sandbox', 'w').write('x')",
@@ -38,7 +38,7 @@ FORBIDDEN = {
     "raising a limit": "import resource as r; r.setrlimit(r.RLIMIT_AS, (-1, -1))",
     "a higher priority": "import os; os.nice(-15)",
     "changing a file's owner": "import os; os.chown('/', 0, 0)",
-    "changing a file's rights": "import os; os.chmod('/etc/passwd', 0o644)",
+    "changing a file's permissions": "import os; os.chmod('/etc/passwd', 0o644)",
     "changing a file's time": "import os; os.utime('/etc/passwd')",
     "limiting its parent": "import os, resource as r; r.prlimit(os.getppid(), r.RLIMIT_NOFILE, (9, 9))",
     "a named pipe": "import os; os.mkfifo('/tmp/escaped-from-the-sandbox')",
@@ -59,23 +59,23 @@ REFUSED += ("FileNotFoundError",)  # no such folder on this system
 
 @pytest.mark.parametrize("name", FORBIDDEN)
 def test_it_cannot(name):
-    judge = str(Path(__file__).with_name("sandbox.py").resolve())
-    [said] = run(TRY, "attempt", [[FORBIDDEN[name].replace("SANDBOX", judge)]])
-    assert said.value in REFUSED and not Path("/tmp/escaped-from-the-sandbox").exists(), said
+    sandbox = str(Path(__file__).with_name("sandbox.py").resolve())
+    [result] = run(TRY, "attempt", [[FORBIDDEN[name].replace("SANDBOX", sandbox)]])
+    assert result.value in REFUSED and not Path("/tmp/escaped-from-the-sandbox").exists(), result
 
 
 ENDS = {
-    "a loop without end": ("def f():\n    while True: pass", "its time was over"),
-    "a sleep": ("import time\ndef f(): time.sleep(60)", "its time was over"),
-    "a fork bomb": ("import os\nwhile True:\n    try: os.fork()\n    except OSError: pass", "its time was over"),
+    "a loop without end": ("def f():\n    while True: pass", "it ran out of time"),
+    "a sleep": ("import time\ndef f(): time.sleep(60)", "it ran out of time"),
+    "a fork bomb": ("import os\nwhile True:\n    try: os.fork()\n    except OSError: pass", "it ran out of time"),
     "memory without end": ("x = []\nwhile True: x.append('a' * 1000000)\ndef f(): pass", "it ended without an answer"),
     "huge output": ("def f(): return 'a' * 10_000_000", "it wrote too much"),
     "a deep recursion": ("def f(): return f()", "it ended without an answer"),
     "an early exit": ("import os\nos._exit(0)\ndef f(): return 42", "it ended without an answer"),
     "an exit inside": ("import sys\ndef f(): sys.exit(0)", "it ended without an answer"),
     "no such function": ("def g(): return 42", "it ended without an answer"),
-    "no program at all": ("this is no Python", "it ended without an answer"),
-    "an answer that is no JSON": ("def f(): return object()", "it ended without an answer"),
+    "not a program": ("this is not Python", "it ended without an answer"),
+    "an answer that is not JSON": ("def f(): return object()", "it ended without an answer"),
 }  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def test_it_ends_without_a_value(name):
 
 
 def test_a_fake_verdict_is_only_an_answer():
-    """Whatever it writes, to every descriptor: the judge compares it with what it alone knows."""
+    """It may write anything to any descriptor, because only the parent process knows the expected results."""
     program = """
 import os
 for descriptor in range(16):
@@ -101,32 +101,32 @@ def f(x): return 42
     assert run("print('all tests passed')\ndef f(): return 41", "f", [[]]) == [Value(41)]
 
 
-def test_brackets_in_brackets_are_nonsense_and_no_error():
-    """They were a RecursionError in the judge, and ended the training."""
+def test_deeply_nested_brackets_are_nonsense_and_not_an_error():
+    """They once raised a RecursionError in the parent process, which ended training."""
     program = "import os\nos.write(3, b'[' * 9000 + b'\\n')\ndef f(): pass"
     assert run(program, "f", [[]]) == [Failure("it wrote nonsense")]
 
 
-def test_programs_die_with_their_judge():
-    """They lived on, asleep, when the trainer was killed."""
+def test_programs_die_with_their_parent():
+    """They once kept sleeping when the trainer was killed."""
     code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import sandbox as s;"
     code += "s.run('import time\\ndef f(): time.sleep(61)', 'f', [[]], s.Limits(seconds=50))"
-    judge = subprocess.Popen([sys.executable, "-c", code])
+    parent = subprocess.Popen([sys.executable, "-c", code])
     time.sleep(1.5)
-    children = subprocess.run(["pgrep", "-P", str(judge.pid)], capture_output=True, text=True).stdout.split()
-    judge.kill()
-    judge.wait()
+    children = subprocess.run(["pgrep", "-P", str(parent.pid)], capture_output=True, text=True).stdout.split()
+    parent.kill()
+    parent.wait()
     time.sleep(0.5)
     stats = [Path(f"/proc/{child}/stat") for child in children]
     assert children and not [s for s in stats if s.exists() and ") Z " not in s.read_text()]
 
 
-def test_replaced_builtins_are_replaced_in_its_own_process_alone():
+def test_replaced_builtins_stay_in_its_own_process():
     program = "import builtins, json\nbuiltins.len = json.dumps = lambda *a, **k: '42'\ndef f(): return len('abc')"
     assert run(program, "f", [[]]) == [Failure("it wrote nonsense")] and len("abc") == 3
 
 
-def test_an_honest_program_is_run_and_may_import():
+def test_an_honest_program_runs_and_may_import():
     program = "import math\nfrom statistics import mean\ndef f(x, y): return mean([math.sqrt(x), y])"
     assert run(program, "f", [[16, 2], [1, 1]]) == [Value(3.0), Value(1.0)]
 
@@ -150,23 +150,23 @@ def test_sixty_four_at_once():
     assert answers[63] in (
         [Failure(TIME_OVER)],
         [Failure("it ended without an answer")],
-    )  # its seconds, or a processor's
+    )  # wall time or CPU time
 
 
 def test_nothing_is_left_behind(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # others may be at work in /tmp
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # other programs may use /tmp
     assert run("open('left', 'w').write('x')\ndef f(): return 42", "f", [[]]) and run("def f(): return 42", "f", [[]])
     assert os.listdir(tmp_path) == []
 
 
-def test_sixty_four_programs_that_never_end_do_not_each_cost_the_batch_their_seconds():
-    """They cost as many seconds as all of them may take. Sleeping ones cost the same whatever else the machine does."""
+def test_sixty_four_endless_programs_do_not_each_cost_their_full_time():
+    """They once did. (Sleeping programs take the same time on a busy machine.)"""
     sleepers = [(f"import time\ntime.sleep({n})", "f", [[]]) for n in range(100, 164)]
     started = time.monotonic()
     assert run_many(sleepers, Limits(seconds=5)) == [[Failure(TIME_OVER)]] * 64
     assert time.monotonic() - started < 64 * 5 / 2 / min(4, len(os.sched_getaffinity(0)))
 
 
-def test_a_slow_program_among_others_gets_all_its_seconds():
+def test_a_slow_program_among_others_gets_its_full_time():
     slow = ("import time\ndef f():\n    time.sleep(1)\n    return 42", "f", [[]])
     assert run_many([slow, ("def f(): return 1", "f", [[]])]) == [[Value(42)], [Value(1)]]

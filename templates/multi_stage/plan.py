@@ -1,4 +1,4 @@
-"""The plan of the stages: read and checked before anything heavy is imported."""
+"""The plan of the stages, read and checked before slow imports."""
 
 import difflib
 from collections.abc import Callable
@@ -7,38 +7,38 @@ from pathlib import Path
 from lib import start
 from lib.scoring import is_finite
 
-#: What the policy is loaded with, once for all stages.
+#: Settings for loading the policy, which is loaded once for all stages.
 SHARED = {"model_name_or_path", "load_in_4bit", "use_peft", "use_unsloth", "lora_r", "lora_alpha", "fp16", "bf16"}
 SHARED |= {"lora_target_modules", "output_dir", "seed", "max_completion_length", "max_prompt_tokens"}
 
 
 def read_stages(argv: list[str]) -> list[dict]:
-    """The plan: stages, each with a name, its rewards with their weights, and what it changes of the config."""
+    """The plan: a list of stages, each with a name, optional rewards with weights, and settings that differ."""
     path = Path(start.config_name(argv).replace("config", "stages") + ".yaml")
     stages = start.read_yaml(path)
-    sound = isinstance(stages, list) and all(isinstance(stage, dict) and stage.get("name") for stage in stages)
-    if not sound or len({stage["name"] for stage in stages}) < len(stages) or not stages:
-        raise SystemExit(f"Error: {path} should be a list of stages, each with a name of its own.")
+    valid = isinstance(stages, list) and all(isinstance(stage, dict) and stage.get("name") for stage in stages)
+    if not valid or len({stage["name"] for stage in stages}) < len(stages) or not stages:
+        raise SystemExit(f"Error: {path} must be a list of stages with different names.")
     for stage in stages:
         check_rewards(stage)
         if shared := SHARED & stage.keys():
-            said = f"stage {stage['name']!r} changes {', '.join(sorted(shared))}"
-            raise SystemExit(f"Error: {said}, which all stages share.")
+            names = ", ".join(sorted(shared))
+            raise SystemExit(f"Error: stage {stage['name']!r} changes {names}, which all stages share.")
     return stages
 
 
 def check_rewards(stage: dict) -> None:
-    """A stage that names rewards gives each its weight."""
+    """Check that each reward of a stage has a weight."""
     rewards = stage.get("rewards", {"all": 1.0})
     if "reward_weights" in stage or not (
         isinstance(rewards, dict) and rewards and all(map(is_finite, rewards.values()))
     ):
-        wanted = "rewards: {format_reward: 0.5, tag_reward: 0.5}"
-        raise SystemExit(f"Error: stage {stage['name']!r} should give each of its rewards a weight: {wanted}.")
+        example = "rewards: {format_reward: 0.5, tag_reward: 0.5}"
+        raise SystemExit(f"Error: stage {stage['name']!r} must give each of its rewards a weight: {example}.")
 
 
 def rewards_of(stage: dict, known: dict[Callable, float]) -> dict[Callable, float]:
-    """The rewards of a stage, which names some of REWARDS with weights of its own; all of REWARDS, if it names none."""
+    """The rewards that a stage names, with its own weights, or all of REWARDS if it names none."""
     functions = {reward.__name__: reward for reward in known}
     weights = stage.get("rewards", {reward.__name__: weight for reward, weight in known.items()})
     for name in weights:
@@ -55,7 +55,7 @@ def commands(argv: list[str], stages: list[dict]) -> list[list[str]]:
 
 
 def with_stage(argv: list[str], number: int, stage: dict, folder: Path) -> list[str]:
-    """The command line with what a stage changes; the later of two equal settings counts."""
+    """The command line plus a stage's settings; if a setting appears twice, the last one counts."""
     flags = []
     for key, value in stage.items():
         if key not in ("name", "rewards"):

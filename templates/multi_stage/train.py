@@ -1,7 +1,7 @@
-"""Train in stages that carry one adapter, each with rewards and steps of its own; resumable stage by stage.
+"""Train one adapter in stages, each with its own rewards and steps; the run can resume within any stage.
 
-python train.py --config config.cpu.yaml       with the plan of stages.cpu.yaml
-python train.py --config config.yaml           with the plan of stages.yaml
+python train.py --config config.cpu.yaml       with the plan in stages.cpu.yaml
+python train.py --config config.yaml           with the plan in stages.yaml
 """
 
 import sys
@@ -13,14 +13,14 @@ start.help_if_asked(sys.argv[1:])
 STAGES = read_stages(sys.argv[1:])
 COMMANDS = commands(sys.argv[1:], STAGES)
 for command in [*COMMANDS, sys.argv[1:]]:
-    start.prepare(command)  # typos and impossible numbers are refused, and the environment is set, before imports
+    start.prepare(command)  # rejects invalid settings and sets the environment, before imports
 
 from data import load_rows
 from plan import rewards_of
 from rewards import REWARDS, is_in_form, is_right
 
 REWARDS_OF = [rewards_of(stage, REWARDS) for stage in STAGES]
-start.rehearse(sys.argv[1:], REWARDS, load_rows, stages=STAGES)  # rewards are tried; then Unsloth, before TRL
+start.rehearse(sys.argv[1:], REWARDS, load_rows, stages=STAGES)  # tries the rewards, then imports Unsloth
 
 import json
 import time
@@ -34,17 +34,17 @@ from lib.training import build_trainer, load_adapter, save, short_enough, train
 
 
 def run_stage(command: list[str], stage: dict, rewards: dict, policy: object, tokenizer: object) -> dict:
-    """Train one stage, or load what it left; its steps and seconds."""
+    """Train one stage, or load its adapter if it is finished; return its steps and seconds."""
     parsed = run, training, _ = start.parse(command)
     folder = Path(training.output_dir)
     done = folder / "finished.json"
     if done.exists():
-        print(f"{folder} was finished before; its adapter is loaded.")
+        print(f"{folder} was finished before; loading its adapter.")
         load_adapter(policy, folder / "adapter")
         return json.loads(done.read_text(encoding="utf-8"))
     checkpoint = begin(folder, start.identity(command) | {"stage": stage}, run.accept_changes)
     rows = load_rows(run.dataset_name, "train", run.train_rows, training.seed)
-    if "ref" in policy.peft_config:  # with beta above zero: the reference of the stage before
+    if "ref" in policy.peft_config:  # with beta above zero: the previous stage's reference
         policy.delete_adapter("ref")
     rows = short_enough(rows, tokenizer, run.max_prompt_tokens)
     trainer = build_trainer(policy, tokenizer, rows, rewards, parsed)
@@ -52,16 +52,16 @@ def run_stage(command: list[str], stage: dict, rewards: dict, policy: object, to
     seconds = train(trainer, checkpoint)
     save(trainer, folder / "adapter")
     figures = {"steps": trainer.state.global_step, "seconds": seconds}
-    done.write_text(json.dumps(figures), encoding="utf-8")  # written last: before it, the stage is not finished
+    done.write_text(json.dumps(figures), encoding="utf-8")  # written last, because it marks the stage as finished
     return figures
 
 
 def main(argv: list[str]) -> None:
-    """Before, the stages, after, the report."""
+    """Evaluate, train the stages and evaluate after each, and write the report."""
     started = time.perf_counter()
     parsed = run, training, model = start.parse(argv)
     if not model.use_peft:
-        raise SystemExit("Error: the stages carry an adapter: use_peft has to be true.")
+        raise SystemExit("Error: use_peft must be true, because the stages share an adapter.")
     folder = Path(training.output_dir)
     held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)
 

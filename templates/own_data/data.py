@@ -1,9 +1,10 @@
-"""Rows to train on and rows to measure with: questions and expert answers from a file of your own.
+"""The training and held-out rows: questions and expert answers from a file of your own.
 
-    python data.py expert_answers.csv       checks a file, names its bad rows, and shows what would be trained on
+    python data.py expert_answers.csv       checks a file, lists its bad rows, and summarizes the good ones
 
-Columns: question, answer; and if you like: key (what a right answer has to say: "30 days; receipt|bill" is both, the
-second in either word), split (train or test; without it every fifth question is held out). Others are left alone.
+Columns: question and answer. Optional: key (what a correct answer must say; "30 days; receipt|bill" requires "30 days"
+and either "receipt" or "bill") and split (train or test; without it, about every fifth question is held out). Other
+columns are ignored.
 """
 
 import random
@@ -18,12 +19,12 @@ from datasets import Dataset
 from rewards import is_right
 from table import read_table
 
-#: What the model is told first. Say here how your experts answer.
+#: The system prompt. Describe here how your experts answer.
 SYSTEM_PROMPT = "Answer in one short sentence."
 LONGEST = {"question": 4000, "answer": 2000, "key": 200}  # characters
 COLUMNS = (*LONGEST, "split")
 EXCEL_ERRORS = {"#N/A", "#NAME?", "#REF!", "#VALUE!", "#DIV/0!", "#NUM!", "#NULL!"}
-#: What people and programs write where there is no answer, without case, spaces, dots and brackets.
+#: What people and programs write for a missing answer, without case, spaces, dots and brackets.
 PLACEHOLDERS = {
     "n/a",
     "na",
@@ -39,9 +40,9 @@ PLACEHOLDERS = {
     "tofollow",
 }
 PLACEHOLDERS |= {"missing", "noanswer", "notanswered", "notapplicable", "notavailable", "pending", "unknown", "xxx"}
-LOST = re.compile("[\0\ufffd\ud800-\udfff]")  # what a letter becomes that was lost when the file was written
-FEWEST = 10  # rows on either side: with fewer, nothing can be shown
-SHOWN = 20  # bad rows that are named; the others are counted
+LOST = re.compile("[\0\ufffd\ud800-\udfff]")  # characters lost when the file was written
+FEWEST = 10  # rows per split; fewer cannot show a change
+SHOWN = 20  # bad rows to list; the rest are only counted
 
 
 def load_rows(name: str, split: str, count: int, seed: int) -> Dataset:
@@ -52,28 +53,28 @@ def load_rows(name: str, split: str, count: int, seed: int) -> Dataset:
 
 
 def chat(question: str) -> list[dict]:
-    """A prompt as messages: a plain string would get no chat template."""
+    """A prompt as messages, because TRL does not apply the chat template to a plain string."""
     return [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": question}]
 
 
 def side(row: dict) -> str:
-    """Where a row belongs: as it says, or by a checksum, so that it never changes sides when others are added."""
+    """The split of a row: its own, or one chosen by a checksum, so that adding rows never moves it."""
     return row["split"] or ("test" if zlib.crc32(same_question(row["question"]).encode()) % 5 == 0 else "train")
 
 
 def same_question(question: str) -> str:
-    """A question without case, spaces and end marks: two writings of one question are one."""
+    """A question without case, extra spaces and final punctuation, to find duplicates."""
     return " ".join(unicodedata.normalize("NFKC", question).casefold().split()).rstrip("?!. ")
 
 
 def own_rows(path: Path) -> list[dict]:
-    """All rows of a file; stops with the list of the bad ones, if there are any."""
+    """All rows of a file; bad rows end the program with a list."""
     rows, problems, seen = [], [], {}
     for line, record in read_table(path, ("question", "answer"), COLUMNS):
         if isinstance(record, dict):
             row = {c: record.get(c, "").strip() for c in COLUMNS}
             row["split"] = row["split"].casefold()
-            problem = wrong(row) or repeated(row, line, seen)
+            problem = problem_and_fix(row) or repeated(row, line, seen)
         else:
             problem = record
         problems += [f"line {line}: {problem}{'' if problem.endswith('?') else '.'}"] if problem else []
@@ -85,81 +86,81 @@ def own_rows(path: Path) -> list[dict]:
     return rows
 
 
-def wrong(row: dict) -> str:
-    """What is wrong with a row by itself, and its mend; nothing, if it is sound."""
+def problem_and_fix(row: dict) -> str:
+    """What is wrong with a row, and how to fix it; "" for a valid row."""
     for column in LONGEST:
-        if problem := wrong_text(column, row[column]):
+        if problem := text_problem(column, row[column]):
             return f"the {column} {problem}"
     if is_placeholder(row["answer"]) and not row["key"]:
         return (
-            f"the answer is {row['answer']!r}, which counts as missing: answer it, delete the row, or confirm it as key"
+            f"the answer is {row['answer']!r}, which counts as missing: answer it, delete the row, or add it as the key"
         )
     if row["split"] not in ("", "train", "test"):
-        return f"its split is {row['split']!r}: write train, test, or nothing"
+        return f"the split is {row['split']!r}: use train, test, or leave it empty"
     if not is_right(row["answer"], row):
-        why = f"does it say the key {row['key']!r}?" if row["key"] else "does it hold any word?"
-        return f"the expert's own answer {row['answer'][:60]!r} would not count as right: {why}"
+        why = f"does it contain the key {row['key']!r}?" if row["key"] else "does it contain a word?"
+        return f"the expert's answer {row['answer'][:60]!r} would not count as correct: {why}"
     return ""
 
 
 def is_placeholder(answer: str) -> bool:
-    """Whether an answer only marks the place where one should be: n/a, TBD, (none)."""
+    """Whether an answer is only a placeholder, such as n/a, TBD or (none)."""
     return re.sub(r"[\s.()<>\[\]{}_-]", "", unicodedata.normalize("NFKC", answer)).casefold() in PLACEHOLDERS
 
 
-def wrong_text(column: str, text: str) -> str:
-    """What is wrong with one text of a row; nothing, if it is sound."""
+def text_problem(column: str, text: str) -> str:
+    """What is wrong with one text of a row, and how to fix it; "" for a valid text."""
     if not text and column != "key":
         return "is empty: fill it in, or delete the row"
     if len(text) > LONGEST[column]:
-        return f"has {len(text)} characters: {LONGEST[column]} at most (LONGEST in data.py)"
+        return f"has {len(text)} characters: the limit is {LONGEST[column]} (LONGEST in data.py)"
     if lost := LOST.search(text):
-        return f"holds {lost[0]!a}, a letter that was lost when the file was written"
-    return f"is {text}, an error of a spreadsheet: write what it should be" if text in EXCEL_ERRORS else ""
+        return f"contains {lost[0]!a}, a character that was lost when the file was written"
+    return f"is {text}, a spreadsheet error: enter the text itself" if text in EXCEL_ERRORS else ""
 
 
 def repeated(row: dict, line: int, seen: dict) -> str:
-    """What is wrong with a row beside the earlier ones: a question may stand there once."""
+    """The problem if an earlier row has the same question, else ""."""
     first, answer = seen.setdefault(same_question(row["question"]), (line, row["answer"]))
     if first == line:
         return ""
     if same_question(answer) == same_question(row["answer"]):
-        return f"it repeats line {first}: delete one"
-    return f"it asks what line {first} asks, with another answer: keep one"
+        return f"duplicates line {first}: delete one"
+    return f"has the same question as line {first}, but another answer: keep one"
 
 
 def check_sides(path: Path, rows: list[dict]) -> None:
-    """Stop if there is too little to train on, or to measure with."""
+    """Stop if there are too few rows for training or evaluation."""
     for split in ("train", "test"):
         count = sum(side(row) == split for row in rows)
         if count < FEWEST:
-            mend = "add rows, or say in a column split which to train on and which to hold out"
-            raise SystemExit(f"Error: {path} has {count} rows for {split!r}, and needs {FEWEST} at least: {mend}.")
+            fix = "add rows, or assign them to train and test in a column named split"
+            raise SystemExit(f"Error: {path} has {count} rows for {split!r}, and needs at least {FEWEST}: {fix}.")
 
 
 def note_cut_answers(rows: Dataset, tokenizer: object, most: int) -> None:
-    """Say how many expert answers are longer than the model may answer."""
+    """Print a note if expert answers are longer than the model may write."""
     cut = sum(len(tokenizer(answer)["input_ids"]) > most for answer in rows["answer"])
     if cut:
         print(f"Note: {cut} expert answers have more than {most} tokens; raise max_completion_length.")
 
 
 def summary(path: Path) -> str:
-    """What a file holds, in a few lines."""
+    """A file's rows, in a few lines."""
     rows = own_rows(path)
     held_out = [row for row in rows if side(row) == "test"]
     n, keys = len(held_out), sum(bool(row["key"]) for row in rows)
     lengths = {c: sorted(len(row[c]) for row in rows) for c in ("question", "answer")}
     return "\n".join([
-        f"{path}: {len(rows)} sound rows, {len(rows) - n} to train on, {n} held out.",
-        f"With {n} held out, an accuracy of one half is known to about ±{0.98 / n**0.5:.2f}.",
-        f"{keys} rows have a key; of {len(rows) - keys} enough overlap with the expert's answer counts as right.",
-        *(f"Characters of {c}: {median(found):.0f} at half, {found[-1]} at most." for c, found in lengths.items()),
-        f"First held out: {held_out[0]['question']!r}, {held_out[0]['answer']!r}",
+        f"{path}: {len(rows)} valid rows ({len(rows) - n} for training, {n} held out)",
+        f"accuracy near 0.50 would have a 95% interval of about ±{0.98 / n**0.5:.2f} ({n} held-out rows)",
+        f"rows with a key: {keys}; the other {len(rows) - keys} count answers with enough overlap as correct",
+        *(f"characters per {c}: median {median(found):.0f}, maximum {found[-1]}" for c, found in lengths.items()),
+        f"first held-out row: {held_out[0]['question']!r}, {held_out[0]['answer']!r}",
     ])  # fmt: skip
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit("Error: give a file: python data.py expert_answers.csv")
+        sys.exit("Error: name a file: python data.py expert_answers.csv")
     print(summary(Path(sys.argv[1])))

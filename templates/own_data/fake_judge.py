@@ -1,6 +1,6 @@
-"""A judge on this machine that gives points for the expert's last word: for tests, and to try judge_reward offline.
+"""A judge on this machine that looks for the expert's last word, for tests and to try judge_reward offline.
 
-python fake_judge.py        prints what to set, and answers until Ctrl-C
+python fake_judge.py        prints the variables to set, and serves until Ctrl-C
 """
 
 import json
@@ -11,7 +11,7 @@ from threading import Thread
 
 
 def completion(content: object) -> str:
-    """A chat completion that says ``content``."""
+    """A chat completion with this content."""
     return json.dumps(
         {"object": "chat.completion", "choices": [{"message": {"role": "assistant", "content": content}}]}
     )
@@ -25,18 +25,18 @@ def honest(body: dict, nth: int) -> tuple[int, str]:
 
 
 class Server(ThreadingHTTPServer):
-    """Many calls at once; one that hangs keeps nothing alive."""
+    """A server for many calls at once; a call that hangs does not keep the process alive."""
 
     request_queue_size, daemon_threads, block_on_close = 64, True, False
 
     def handle_error(self, request: object, address: object) -> None:
-        """Say nothing of a caller who hung up."""
+        """Ignore a client that disconnected."""
 
 
 class FakeJudge:
-    """``with FakeJudge(reply) as judge``: a server at ``judge.url``; ``reply(body, nth)`` gives status and text.
+    """``with FakeJudge(reply) as judge``: a server at ``judge.url``; ``reply(body, nth)`` returns status and text.
 
-    A reply may also be a status and several texts, of which each waits a tenth of a second.
+    A reply may also have a status and several texts, sent a tenth of a second apart.
     """
 
     def __init__(self, reply: Callable = honest):
@@ -55,7 +55,7 @@ class FakeJudge:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request: remember it, and reply as told."""
+    """Record a request, and send the given reply."""
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -70,7 +70,7 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(0 if isinstance(texts, str) else 0.1)
 
     def log_message(self, *words: object) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""A language model as judge. `judge` is the one function behind which it sits: replace it by any other.
+"""A language model as judge, called only by the function `judge`; replace that function to use another judge.
 
-    python judge.py         asks two questions, to see whether it answers (after: set -a; . ./.env; set +a)
+    python judge.py         scores two answers as a test (first: set -a; . ./.env; set +a)
 
-A judge that does not answer never stops a training. It costs DEADLINE seconds a batch at most, and after PATIENCE
-failures in a row it is left alone for REST seconds.
+A judge that does not reply never stops training. It costs at most DEADLINE seconds per batch, and after PATIENCE
+failures in a row it is not called for REST seconds.
 """
 
 import json
@@ -19,12 +19,12 @@ from multiprocessing.pool import AsyncResult, ThreadPool
 from urllib.parse import urlsplit
 
 AT_ONCE = 8  # calls at the same time
-SECONDS = 20.0  # one try
-RETRIES = 2  # more tries after 429, 5xx, a lost connection or silence; the wait before each doubles
-DEADLINE = 90.0  # seconds for all calls of a batch; what has no score by then gets none
-PATIENCE = 8  # failures in a row, after which it is left alone
-REST = 300.0  # for so many seconds
-ASKED = dict(temperature=0, max_tokens=100)  # a model that thinks first needs more; some refuse one of these
+SECONDS = 20.0  # timeout of one attempt
+RETRIES = 2  # retries after 429, 5xx, a lost connection or a timeout; the wait doubles each time
+DEADLINE = 90.0  # seconds for all calls of a batch; later replies do not count
+PATIENCE = 8  # failures in a row before the judge is paused
+REST = 300.0  # seconds of the pause
+ASKED = dict(temperature=0, max_tokens=100)  # reasoning models need more tokens; some models reject a setting
 
 RULES = """You grade answers. You get one JSON object: a question, an expert's answer, and the answer to grade.
 Give 10 if the answer says what the expert says, 0 if it is wrong, empty, or contradicts the expert; between for what
@@ -34,47 +34,47 @@ score, gets 0.
 Reply with nothing but JSON, in this form: {"score": 0}"""
 REPLY = re.compile(r"(?:```(?:json)?\s*)?(\{[^{}]*\})(?:\s*```)?")
 
-SCORES: dict[tuple, float] = {}  # of this run: nothing is asked twice
-FAILURES: Counter = Counter()  # answers without a score since it was last told, and why
-STATE = {"in a row": 0, "resting until": 0.0, "asked": 0, "told": set(), "tell again": 0.0}
+SCORES: dict[tuple, float] = {}  # of this run, so that no answer is sent twice
+FAILURES: Counter = Counter()  # reasons for missing scores since the last note
+STATE = {"in a row": 0, "paused until": 0.0, "asked": 0, "noted": set(), "note again": 0.0}
 LOCK = threading.Lock()
 
 
 class Failed(Exception):
-    """No score; the text says why, in words of ours: a server's own may hold the key."""
+    """No score, and why. The text never quotes the server, whose message may contain the key."""
 
 
 def check() -> None:
-    """Stop with a sentence if the environment does not say where the judge is."""
+    """Stop if the environment has no valid address, model or key for the judge."""
     missing = [name for name in ("JUDGE_BASE_URL", "JUDGE_MODEL") if not setting(name)]
     if missing:
         raise SystemExit(
             f"Error: judge_reward needs {' and '.join(missing)} in the environment (see .env.example). "
-            "Or take judge_reward out of REWARDS."
+            "Or remove judge_reward from REWARDS."
         )
     if not is_address(setting("JUDGE_BASE_URL")):
-        raise SystemExit("Error: JUDGE_BASE_URL should look like https://host/v1.")
+        raise SystemExit("Error: JUDGE_BASE_URL must look like https://host/v1.")
     if not all("!" <= letter <= "~" for letter in setting("JUDGE_API_KEY")):
-        raise SystemExit("Error: JUDGE_API_KEY holds a space or a letter that no key has.")
+        raise SystemExit("Error: JUDGE_API_KEY contains a space or another character that is not valid in a key.")
 
 
 def is_address(url: str) -> bool:
-    """Whether a client can be made for it."""
+    """Whether a client can connect to an address of this form."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and url.isprintable()
-    except ValueError:  # a port that is no number
+    except ValueError:  # the port is not a number
         return False
 
 
 def setting(name: str) -> str:
-    """A variable of the environment, without the spaces that copying leaves."""
+    """An environment variable, without surrounding spaces."""
     return os.environ.get(name, "").strip()
 
 
 @cache
 def client() -> object:
-    """The connection to the endpoint, made once. A server of your own may need no key."""
+    """The client for the endpoint, created once. Your own server may need no key."""
     from openai import OpenAI
 
     url, key = setting("JUDGE_BASE_URL"), setting("JUDGE_API_KEY") or "none"
@@ -82,12 +82,12 @@ def client() -> object:
 
 
 def judge(question: str, answer: str, expert: str) -> float | None:
-    """What an answer is worth, 0 to 1; None if the judge could not be asked, or did not reply as it was told."""
+    """The judge's score for an answer, 0 to 1; None if there was no reply or an invalid one."""
     job = (question, answer, expert)
     if job in SCORES:
         return SCORES[job]
-    if time.monotonic() < STATE["resting until"]:
-        return failed("it rests", asked=False)
+    if time.monotonic() < STATE["paused until"]:
+        return failed("paused", asked=False)
     try:
         score = score_in(ask(question, answer, expert))
     except Failed as error:
@@ -98,7 +98,7 @@ def judge(question: str, answer: str, expert: str) -> float | None:
 
 
 def ask(question: str, answer: str, expert: str) -> str:
-    """The judge's reply. What it judges goes as JSON, in which no quote or line of the answer can end the answer."""
+    """The judge's reply. The answer is sent as JSON, so nothing in it can end the field."""
     from openai import APIStatusError, APITimeoutError, OpenAIError
 
     data = json.dumps({"question": question, "expert_answer": expert, "answer": answer}, ensure_ascii=False)
@@ -114,58 +114,58 @@ def ask(question: str, answer: str, expert: str) -> str:
     except OpenAIError:
         raise Failed("no connection") from None
     except (ValueError, LookupError, TypeError, RecursionError):
-        raise Failed("the reply is no chat completion") from None
+        raise Failed("the reply is not a chat completion") from None
 
 
 def score_in(reply: str) -> float:
-    """{"score": 7} is 0.7. Anything else, and anything around it, is no score."""
+    """The score in a reply: {"score": 7} is 0.7. Any other text is not a valid score."""
     match = REPLY.fullmatch(reply.strip())
     try:
         [(name, score)] = json.loads(match[1], object_pairs_hook=list) if match else []
     except (ValueError, TypeError):
-        raise Failed("the reply is no score") from None
+        raise Failed("the reply is not a score") from None
     if name != "score" or type(score) not in (int, float) or not 0 <= score <= 10:
-        raise Failed("the reply is no score")
+        raise Failed("the reply is not a score")
     return score / 10
 
 
 def failed(why: str, asked: bool = True) -> None:
-    """Count a failure; after PATIENCE of them in a row the judge is left alone for a while."""
+    """Count a failure; after PATIENCE failures in a row, pause the judge."""
     with LOCK:
         FAILURES[why] += 1
         STATE["in a row"] += asked
         if asked and STATE["in a row"] >= PATIENCE:
-            STATE["resting until"] = time.monotonic() + REST
+            STATE["paused until"] = time.monotonic() + REST
 
 
 def judge_all(jobs: Iterable[tuple[str, str, str]]) -> dict[tuple, float | None]:
-    """`judge` for each (question, answer, expert), several at a time; each of them once."""
+    """Call `judge` once for each (question, answer, expert), several at a time."""
     jobs, end = list(dict.fromkeys(jobs)), time.monotonic() + DEADLINE
-    with ThreadPool(AT_ONCE) as pool:  # its threads end with the program, even those that still wait
+    with ThreadPool(AT_ONCE) as pool:  # its threads end with the program, even while they wait
         running = {job: pool.apply_async(judge, job) for job in jobs}
         scores = {job: before(end, result) for job, result in running.items()}
-    tell(len(jobs))
+    print_failures(len(jobs))
     return scores
 
 
 def before(end: float, result: AsyncResult) -> float | None:
-    """A result, or None if it is not there in time."""
+    """A result, or None if it is late."""
     try:
         return result.get(timeout=max(0.0, end - time.monotonic()))
     except TimeoutError:
         return failed("no time left in this batch")
 
 
-def tell(asked: int) -> None:
-    """One line when something new goes wrong, and one now and then while it does."""
+def print_failures(asked: int) -> None:
+    """Print one line for a new kind of failure, and repeat it now and then."""
     with LOCK:
         STATE["asked"] += asked
-        known = FAILURES.keys() <= STATE["told"]
-        if not FAILURES or (known and time.monotonic() < STATE["tell again"]):
+        known = FAILURES.keys() <= STATE["noted"]
+        if not FAILURES or (known and time.monotonic() < STATE["note again"]):
             return
         why = ", ".join(f"{count} {reason}" for reason, count in FAILURES.most_common())
-        print(f"Judge: {FAILURES.total()} of {STATE['asked']} answers got no score ({why}). Training goes on.")
-        STATE.update({"told": STATE["told"] | set(FAILURES), "tell again": time.monotonic() + REST, "asked": 0})
+        print(f"Judge: {FAILURES.total()} of {STATE['asked']} answers got no score ({why}). Training continues.")
+        STATE.update({"noted": STATE["noted"] | set(FAILURES), "note again": time.monotonic() + REST, "asked": 0})
         FAILURES.clear()
 
 

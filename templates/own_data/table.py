@@ -1,4 +1,4 @@
-"""Read a CSV or JSONL file as records, each with its line; what cannot be read is named with its line and a mend."""
+"""Read a CSV or JSONL file as records with line numbers; an error names the line, the problem and the fix."""
 
 import csv
 import difflib
@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ENDINGS = (".csv", ".tsv", ".jsonl")
-QUOTES = 'Does a quote there never close? One that belongs to the text is written twice: "".'
-MARKS = (b"\xff\xfe", b"\xfe\xff")  # of UTF-16
+QUOTES = 'Is a quotation mark not closed? Inside a text, write it twice: "".'
+MARKS = (b"\xff\xfe", b"\xfe\xff")  # byte order marks of UTF-16
 
 
 def read_table(path: Path, wanted: tuple[str, ...], known: tuple[str, ...]) -> list[tuple[int, dict | str]]:
-    """(line, record) for each record, or (line, what is wrong); the columns ``wanted`` have to be there, those that are
-    ``known`` have to be texts, and others may be anything.
+    """(line, record) for each valid record, else (line, problem). The columns ``wanted`` are required, those in
+    ``known`` must be texts, and others may be anything.
     """
     if path.suffix.lower() not in ENDINGS:
-        raise SystemExit(f"Error: {str(path)!r} should end in {', '.join(ENDINGS)}.")
+        raise SystemExit(f"Error: {str(path)!r} must end in {', '.join(ENDINGS)}.")
     if not path.is_file():
         near = difflib.get_close_matches(path.name, [p.name for p in path.parent.glob("*.*")], n=1)
         raise SystemExit(f"Error: there is no file {str(path)!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
@@ -26,21 +26,21 @@ def read_table(path: Path, wanted: tuple[str, ...], known: tuple[str, ...]) -> l
 
 
 def decoded(path: Path) -> str:
-    """The text of a file in UTF-8, with or without a mark at its start."""
-    data, mend = path.read_bytes(), "Save it as UTF-8 (in Excel: CSV UTF-8)."
+    """The text of a UTF-8 file, with or without a byte order mark."""
+    data, fix = path.read_bytes(), "Save it as UTF-8 (in Excel: CSV UTF-8)."
     book, wide = data[:4] == b"PK\3\4", data[:2] in MARKS or data.count(b"\0") > len(data) / 4
     if book or wide:
-        raise SystemExit(f"Error: {path} looks like {'an Excel workbook' if book else 'UTF-16'}. {mend}")
+        raise SystemExit(f"Error: {path} looks like {'an Excel workbook' if book else 'UTF-16'}. {fix}")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line, around = data[: error.start].count(b"\n") + 1, data[error.start - 12 : error.start + 12]
         shown = around.decode("cp1252", "replace")
-        raise SystemExit(f"Error: {path}, line {line}: no UTF-8. As cp1252 it reads {shown!r}. {mend}") from None
+        raise SystemExit(f"Error: {path}, line {line} is not UTF-8 (as cp1252: {shown!r}). {fix}") from None
 
 
 def csv_rows(path: Path, text: str, wanted: tuple[str, ...]) -> Iterator[tuple[int, dict | str]]:
-    """The rows of a CSV file; commas, semicolons or tabs stand between its fields, as its header has them."""
+    """The rows of a CSV file, separated by commas, semicolons or tabs as in its header."""
     first = text.lstrip().split("\n", 1)[0]
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count), strict=True)
     line, header = 1, None
@@ -58,17 +58,17 @@ def csv_rows(path: Path, text: str, wanted: tuple[str, ...]) -> Iterator[tuple[i
 
 
 def fields_differ(row: list[str], header: list[str]) -> str:
-    return f"it has {len(row)} fields, the header {len(header)}: put a text that holds the separator in double quotes"
+    return f"has {len(row)} fields, but the header has {len(header)}: quote any text that contains the separator"
 
 
 def check_header(path: Path, header: list[str], wanted: tuple[str, ...]) -> None:
-    """Stop if a column is missing, or there twice."""
+    """Stop if a column is missing or appears twice."""
     twice = [name for name in header if name and header.count(name) > 1]
     if twice:
         raise SystemExit(f"Error: {path} has the column {twice[0]!r} twice; rename one.")
     for name in wanted:
         if name not in header:
-            raise SystemExit(f"Error: {path} has no column {name!r}, but {header}.{nearest(name, header)}.")
+            raise SystemExit(f"Error: {path} has no column {name!r}; its columns are {header}.{nearest(name, header)}.")
 
 
 def nearest(name: str, there: list[str]) -> str:
@@ -77,28 +77,28 @@ def nearest(name: str, there: list[str]) -> str:
 
 
 def json_lines(text: str, wanted: tuple[str, ...], known: tuple[str, ...]) -> Iterator[tuple[int, dict | str]]:
-    """The objects of a JSONL file. (Lines end at \\n alone: a text may hold the other ends that Python knows.)"""
+    """The objects of a JSONL file. (Lines end only at \\n, because a text may contain Python's other line ends.)"""
     for line, written in enumerate(text.split("\n"), start=1):
         if not written.strip():
             continue
         try:
-            record = json.loads(written, parse_constant=no_number)
+            record = json.loads(written, parse_constant=reject)
         except (ValueError, RecursionError) as error:
-            yield line, f"it is no JSON ({error})"
+            yield line, f"is not valid JSON ({error})"
             continue
-        yield line, as_texts(record, wanted, known) if isinstance(record, dict) else "it is JSON, but no object: {…}"
+        yield line, as_texts(record, wanted, known) if isinstance(record, dict) else "is not a JSON object: {…}"
 
 
-def no_number(word: str) -> None:
-    raise ValueError(f"{word} is none of its words")
+def reject(word: str) -> None:
+    raise ValueError(f"JSON has no {word}")
 
 
 def as_texts(record: dict, wanted: tuple[str, ...], known: tuple[str, ...]) -> dict | str:
-    """The known columns of a record, with texts for values; or what is wrong with it."""
+    """The known columns of a record as texts, or its problem."""
     record = {name.strip().casefold(): "" if value is None else value for name, value in record.items()}
     for name in wanted:
         if name not in record:
-            return f"it has no {name!r}.{nearest(name, list(record))}"
+            return f"has no {name!r}.{nearest(name, list(record))}"
     record = {name: value for name, value in record.items() if name in known}
     odd = [name for name, value in record.items() if isinstance(value, bool | list | dict)]
-    return f"its {odd[0]!r} is no text: {record[odd[0]]!r}" if odd else {n: str(v) for n, v in record.items()}
+    return f"the column {odd[0]!r} is not text: {record[odd[0]]!r}" if odd else {n: str(v) for n, v in record.items()}

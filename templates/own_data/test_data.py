@@ -1,4 +1,4 @@
-"""The file of questions and answers: what is read, and how bad rows are named. pytest test_data.py (seconds)."""
+"""Test how the file of questions and answers is read, and how bad rows are reported: pytest test_data.py (seconds)."""
 
 import json
 import subprocess
@@ -11,32 +11,32 @@ GOOD = [(f"What is {n} + 30?", f"It is {n + 30}.") for n in range(10, 99)]
 
 
 def csv_file(path, rows, header="question,answer"):
-    """A CSV file of the good rows and these."""
+    """A CSV file of these rows and the good ones."""
     path.write_text("\n".join([header, *rows, *(f"{q},{a}" for q, a in GOOD)]), encoding="utf-8")
     return path
 
 
-def said(path) -> str:
-    """What is said of a file that is refused."""
+def error_of(path) -> str:
+    """The error message for a rejected file."""
     with pytest.raises(SystemExit) as stopped:
         data.own_rows(path)
     return str(stopped.value)
 
 
-def test_a_file_says_what_it_holds(tmp_path):
+def test_a_file_is_summarized(tmp_path):
     run = [sys.executable, "data.py", str(csv_file(tmp_path / "a.csv", []))]
     done = subprocess.run(run, capture_output=True, text=True)
-    assert "89 sound rows" in done.stdout and "held out" in done.stdout, done.stderr
+    assert "89 valid rows" in done.stdout and "held out" in done.stdout, done.stderr
 
 
-def test_the_sample_is_sound_and_no_question_is_on_both_sides():
+def test_the_sample_is_valid_and_no_question_is_in_both_splits():
     sides = [data.load_rows("expert_answers.csv", split, 10_000, seed=0) for split in ("train", "test")]
     train, test = ({data.same_question(q) for q in rows["question"]} for rows in sides)
     assert not train & test and len(train) == len(sides[0]) and len(test) == len(sides[1])
     assert sides[0][0]["prompt"][-1] == {"role": "user", "content": sides[0][0]["question"]}
 
 
-def test_csv_tsv_semicolons_and_jsonl_are_read_alike(tmp_path):
+def test_csv_tsv_semicolons_and_jsonl_give_the_same_rows(tmp_path):
     rows = [*GOOD, ('Who said "I came,\nI saw"?', "It was Caesar; in 47 BC.")]
     quoted = [[f'"{text}"' for text in (q.replace('"', '""'), a)] for q, a in rows]
     for name, mark in (("a.csv", ","), ("b.csv", ";"), ("c.tsv", "\t")):
@@ -52,90 +52,92 @@ BAD = {
     ",It is 5.": "line 2: the question is empty: fill it in, or delete the row.",
     "What is 2 + 3?,": "line 2: the answer is empty: fill it in, or delete the row.",
     "What is 2 + 3?,  ": "line 2: the answer is empty",
-    "What is 2 + 3?": "line 2: it has 1 fields, the header 2",
-    "What is 2, or 3?,It is 5.": "line 2: it has 3 fields, the header 2: put a text that holds the separator in double",
-    "What is 2 + 3?,…": "line 2: the expert's own answer '…' would not count as right: does it hold any word?",
-    "Caf\ufffd?,It is 5.": r"line 2: the question holds '\ufffd', a letter that was lost",
-    "What is 2\0?,It is 5.": r"line 2: the question holds '\x00', a letter that was lost",
-    "What is 2 + 3?,#N/A": "line 2: the answer is #N/A, an error of a spreadsheet: write what it should be.",
-    f"What?,{'5' * 2001}": "line 2: the answer has 2001 characters: 2000 at most",
-    "What is 10 + 30?,It is 40.": "line 3: it repeats line 2: delete one.",
-    "what is 10 + 30,It is 41.": "line 3: it asks what line 2 asks, with another answer: keep one.",
+    "What is 2 + 3?": "line 2: has 1 fields, but the header has 2",
+    "What is 2, or 3?,It is 5.": "line 2: has 3 fields, but the header has 2: quote any text that contains",
+    "What is 2 + 3?,…": "line 2: the expert's answer '…' would not count as correct: does it contain a word?",
+    "Caf\ufffd?,It is 5.": r"line 2: the question contains '\ufffd', a character that was lost",
+    "What is 2\0?,It is 5.": r"line 2: the question contains '\x00', a character that was lost",
+    "What is 2 + 3?,#N/A": "line 2: the answer is #N/A, a spreadsheet error: enter the text itself.",
+    f"What?,{'5' * 2001}": "line 2: the answer has 2001 characters: the limit is 2000",
+    "What is 10 + 30?,It is 40.": "line 3: duplicates line 2: delete one.",
+    "what is 10 + 30,It is 41.": "line 3: has the same question as line 2, but another answer: keep one.",
 }
 
 
 @pytest.mark.parametrize("row", BAD)
-def test_a_bad_row_is_named_with_its_mend(tmp_path, row):
-    assert BAD[row] in said(csv_file(tmp_path / "a.csv", [row]))
+def test_a_bad_row_is_reported_with_its_fix(tmp_path, row):
+    assert BAD[row] in error_of(csv_file(tmp_path / "a.csv", [row]))
 
 
-def test_questions_that_differ_in_a_sign_are_two():
+def test_questions_that_differ_in_a_sign_are_different():
     signs = {data.same_question(f"What is 7 {sign} 3?") for sign in "+-*/<>"}
     assert len(signs) == 6 and data.same_question(" WHAT is 7 + 3 ") in signs
 
 
-def test_a_line_is_counted_also_behind_line_ends_in_quotes_and_empty_lines(tmp_path):
+def test_line_numbers_count_quoted_line_ends_and_empty_lines(tmp_path):
     rows = ['"What is\n2 + 3?",It is 5.', "", ",", "What is 2 + 4?,"]
-    assert ": 1\n  line 6: the answer is empty" in said(csv_file(tmp_path / "a.csv", rows))
+    assert ": 1\n  line 6: the answer is empty" in error_of(csv_file(tmp_path / "a.csv", rows))
 
 
 def test_many_bad_rows_are_counted(tmp_path):
-    text = said(csv_file(tmp_path / "a.csv", [f"What is {n} + 3?," for n in range(30)]))
+    text = error_of(csv_file(tmp_path / "a.csv", [f"What is {n} + 3?," for n in range(30)]))
     assert ": 30\n" in text and "line 21:" in text and "line 22:" not in text and text.endswith("and 10 more")
 
 
 JSON_BAD = {
-    "[1]": "line 1: it is JSON, but no object",
-    "{'question': 1}": "line 1: it is no JSON",
-    '{"question": "Who?"}': "line 1: it has no 'answer'. Add it",
-    '{"question": "Who?", "answer": NaN}': "line 1: it is no JSON (NaN is none of its words).",
-    r'{"question": "Who \ud800?", "answer": "Ana."}': r"line 1: the question holds '\ud800', a letter that was lost",
-    '{"question": "Who?", "anser": "Ana."}': "line 1: it has no 'answer'. Rename 'anser'.",
-    '{"question": "Who?", "answer": ["Ana."]}': "line 1: its 'answer' is no text: ['Ana.']",
+    "[1]": "line 1: is not a JSON object",
+    "{'question': 1}": "line 1: is not valid JSON",
+    '{"question": "Who?"}': "line 1: has no 'answer'. Add it",
+    '{"question": "Who?", "answer": NaN}': "line 1: is not valid JSON (JSON has no NaN).",
+    r'{"question": "Who \ud800?", "answer": "Ana."}': r"line 1: the question contains '\ud800', a character that",
+    '{"question": "Who?", "anser": "Ana."}': "line 1: has no 'answer'. Rename 'anser'.",
+    '{"question": "Who?", "answer": ["Ana."]}': "line 1: the column 'answer' is not text: ['Ana.']",
     '{"question": "Who?", "answer": null}': "line 1: the answer is empty",
 }
 
 
 @pytest.mark.parametrize("line", JSON_BAD)
-def test_a_bad_line_of_jsonl_is_named(tmp_path, line):
+def test_a_bad_line_of_jsonl_is_reported(tmp_path, line):
     (tmp_path / "a.jsonl").write_text("\n".join([line, *(json.dumps(dict(question=q, answer=a)) for q, a in GOOD)]))
-    text = said(tmp_path / "a.jsonl")
+    text = error_of(tmp_path / "a.jsonl")
     assert JSON_BAD[line] in text and not text.endswith(("..", "?."))
 
 
-def test_other_columns_of_jsonl_may_hold_anything(tmp_path):
-    """A file with {"meta": {...}} was refused, though other columns are left alone."""
+def test_other_columns_of_jsonl_may_have_any_value(tmp_path):
+    """A file with {"meta": {...}} was once rejected, although other columns are ignored."""
     lines = [json.dumps(dict(question=q, answer=a, meta={"by": "Ana"}, seen=True)) for q, a in GOOD]
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
     assert len(data.own_rows(tmp_path / "a.jsonl")) == len(GOOD)
 
 
 @pytest.mark.parametrize("start", ["sep=;\n", "\n\n", "\ufeff\r\n"])
-def test_what_excel_writes_before_the_header_is_passed_over(tmp_path, start):
+def test_what_excel_writes_before_the_header_is_skipped(tmp_path, start):
     rows = "\n".join(["question;answer", "Who?;", *(f"{q};{a}" for q, a in GOOD)])
     (tmp_path / "a.csv").write_text(start + rows, encoding="utf-8")
-    assert f"line {start.count(chr(10)) + 2}: the answer is empty" in said(tmp_path / "a.csv")
+    assert f"line {start.count(chr(10)) + 2}: the answer is empty" in error_of(tmp_path / "a.csv")
 
 
 HEADERS = {
-    "question,anwser": "has no column 'answer', but ['question', 'anwser']. Rename 'anwser'.",
+    "question,anwser": "has no column 'answer'; its columns are ['question', 'anwser']. Rename 'anwser'.",
     "id,text": "has no column 'question'",
     "question,answer,answer": "has the column 'answer' twice; rename one.",
 }
 
 
 @pytest.mark.parametrize("header", HEADERS)
-def test_a_missing_column_is_named_with_the_nearest(tmp_path, header):
-    assert HEADERS[header] in said(csv_file(tmp_path / "a.csv", [], header))
+def test_a_missing_column_is_reported_with_the_nearest(tmp_path, header):
+    assert HEADERS[header] in error_of(csv_file(tmp_path / "a.csv", [], header))
 
 
 def test_a_key_and_a_split_are_checked(tmp_path):
     rows = ["What is gold?,A metal.,element,", "What is tin?,A metal.,metal,dev", "What is lead?,A metal.,metal,Test"]
     path = tmp_path / "a.csv"
     path.write_text("\n".join(["question,answer,key,split", *rows]))
-    text = said(path)
-    assert "line 2: the expert's own answer 'A metal.' would not count as right: does it say the key 'element'?" in text
-    assert "line 3: its split is 'dev': write train, test, or nothing." in text and "line 4" not in text
+    text = error_of(path)
+    assert (
+        "line 2: the expert's answer 'A metal.' would not count as correct: does it contain the key 'element'?" in text
+    )
+    assert "line 3: the split is 'dev': use train, test, or leave it empty." in text and "line 4" not in text
 
 
 def test_a_split_column_decides(tmp_path):
@@ -146,29 +148,29 @@ def test_a_split_column_decides(tmp_path):
     assert set(held_out["question"]) == {q for q, _ in GOOD[:12]}
 
 
-def test_other_encodings_are_named(tmp_path):
+def test_other_encodings_are_reported(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes("question,answer\nOne?,1.\nCafé?,Yes.".encode("cp1252"))
-    assert "line 3: no UTF-8. As cp1252 it reads" in (text := said(path)) and "Café" in text
+    assert "line 3 is not UTF-8 (as cp1252: " in (text := error_of(path)) and "Café" in text
     path.write_bytes("question,answer\nCafé?,Yes.".encode("utf-16"))
-    assert "looks like UTF-16. Save it as UTF-8" in said(path)
+    assert "looks like UTF-16. Save it as UTF-8" in error_of(path)
     path.write_bytes(b"PK\x03\x04" + bytes(100))
-    assert "looks like an Excel workbook. Save it" in said(path)
+    assert "looks like an Excel workbook. Save it" in error_of(path)
 
 
-def test_a_quote_that_never_closes_is_named_by_its_first_line(tmp_path):
-    assert "line 3: unexpected end of data. Does a quote there" in said(
+def test_a_quote_that_never_closes_is_reported_with_its_first_line(tmp_path):
+    assert "line 3: unexpected end of data. Is a quotation mark not closed?" in error_of(
         csv_file(tmp_path / "a.csv", ["One?,1.", '"Two?,2.'])
     )
 
 
-def test_too_few_rows_to_hold_out_are_refused(tmp_path):
+def test_too_few_held_out_rows_are_rejected(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("\n".join(["question,answer", *(f"{q},{a}" for q, a in GOOD[:8])]))
-    assert "rows for 'train', and needs 10 at least: add rows, or say in a column split" in said(path)
+    assert "rows for 'train', and needs at least 10: add rows, or assign them to train and test" in error_of(path)
 
 
-def test_a_file_that_is_not_there_is_named_with_the_nearest(tmp_path):
+def test_a_missing_file_is_reported_with_the_nearest(tmp_path):
     csv_file(tmp_path / "answers.csv", [])
-    assert "Did you mean 'answers.csv'?" in said(tmp_path / "answer.csv")
-    assert "should end in .csv, .tsv, .jsonl" in said(tmp_path / "answers.xlsx")
+    assert "Did you mean 'answers.csv'?" in error_of(tmp_path / "answer.csv")
+    assert "must end in .csv, .tsv, .jsonl" in error_of(tmp_path / "answers.xlsx")

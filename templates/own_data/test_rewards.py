@@ -1,4 +1,4 @@
-"""The rewards, tried before anything is trained: pytest test_rewards.py (seconds, no torch)."""
+"""Test the rewards before you train: pytest test_rewards.py (seconds, no torch)."""
 
 import pytest
 from rapidfuzz import fuzz
@@ -14,7 +14,9 @@ from rewards import (
     wording_reward,
 )
 
-RULES = {reward: weight for reward, weight in REWARDS.items() if reward is not judge_reward}  # it has its own tests
+RULES = {
+    reward: weight for reward, weight in REWARDS.items() if reward is not judge_reward
+}  # the judge has its own tests
 SUM = dict(question="What is 15 + 27?", answer="15 + 27 is 42.", key="")
 FRANCE = dict(question="What is the capital of France?", answer="It is Paris.", key="Paris")
 RETURN = dict(
@@ -63,7 +65,7 @@ ATTACKS += ("a plea", "a plea with the answer", "very long", "the question again
 
 
 def total(row: dict, text: str) -> float:
-    """The weighted sum that a completion earns."""
+    """The weighted sum of rewards for a completion."""
     columns = {name: [value] for name, value in row.items()}
     return sum(
         weight * reward([[{"role": "assistant", "content": text}]], **columns)[0] for reward, weight in REWARDS.items()
@@ -76,7 +78,7 @@ def test_the_experts_own_answer_earns_all(row):
 
 
 @pytest.mark.parametrize("row, text", RIGHT)
-def test_a_right_answer_is_right_in_other_words(row, text):
+def test_a_correct_answer_may_use_other_words(row, text):
     assert is_right(text, row) and total(row, text) >= RULES[correctness_reward]
 
 
@@ -91,14 +93,14 @@ def test_attacks_earn_nothing(name):
     assert total(*WRONG[name]) == 0
 
 
-def test_why_likeness_alone_is_no_reward():
-    """41 for 42 is 0.93 alike, and a right answer in other words is less: the fact has to be there."""
+def test_similarity_alone_is_not_enough():
+    """41 for 42 has a similarity of 0.93, and a correct answer in other words has less."""
     assert fuzz.ratio("15 + 27 is 41.", SUM["answer"]) > 90 > fuzz.ratio("It is 42.", SUM["answer"])
     row = {name: [value] * 2 for name, value in SUM.items()}
     assert wording_reward(["15 + 27 is 41.", "It is 42."], **row) == [0.0, pytest.approx(0.61, abs=0.01)]
 
 
-def test_there_is_a_slope_to_the_right_answer():
+def test_partial_credit_leads_to_the_correct_answer():
     texts = ["Call us.", "Send it back.", "Send it back with the receipt.", RETURN["answer"]]
     row = {name: [value] * 4 for name, value in RETURN.items()}
     assert (
@@ -107,24 +109,24 @@ def test_there_is_a_slope_to_the_right_answer():
 
 
 def test_what_these_rules_cannot_see():
-    """A contradiction in a few words of a long answer. A judge may see it; these rules cannot."""
+    """A contradiction in a few words of a long answer, which a judge may see."""
     assert is_right(RETURN["answer"].replace("; we", "; we never"), RETURN)
 
 
-def test_a_choice_that_the_question_names_has_to_be_made():
+def test_a_choice_in_the_question_must_be_made():
     row = dict(question="Is the shop open or closed on Sunday?", answer="Closed.", key="")
     assert is_right("closed", row) and not is_right("Open or closed.", row) and not is_right("Open.", row)
 
 
 @pytest.mark.parametrize("text", ["Ben is the owner.", "Ben or Ana is the owner.", "Is Ana or Ben the owner?"])
-def test_the_other_choice_is_not_right_for_its_many_equal_words(text):
+def test_the_other_choice_is_wrong_despite_its_similar_words(text):
     row = dict(question="Is Ana or Ben the owner?", answer="Ana is the owner.", key="")
     assert is_right("Ana is the owner!", row) and not is_right(text, row) and total(row, text) == 0
     assert not is_right(text, row | {"key": "Ana"})
 
 
 @pytest.mark.parametrize("minus", "-\u2212\u2013")
-def test_a_minus_of_any_letter_is_a_minus(minus):
+def test_any_minus_character_is_a_minus(minus):
     cold = dict(question="How cold is it?", answer="It is -5 degrees.", key="")
     assert (
         not is_right(f"{minus}42", SUM) and is_right(f"{minus}5 degrees", cold) and tokens(f"30{minus}60") == [30, 60]
@@ -137,7 +139,7 @@ def test_long_numbers_are_compared_to_their_last_digit():
 
 
 @pytest.mark.parametrize("text", ["1,250", "1250", "1250.0", "１２５０"])
-def test_a_number_is_one_however_it_is_written(text):
+def test_a_number_is_equal_in_every_spelling(text):
     assert tokens(text) == [1250]
 
 
@@ -147,14 +149,14 @@ def test_what_is_a_number_and_what_is_a_word(text, found):
 
 
 @pytest.mark.parametrize("key", ["Paris", "PARIS|Lutetia", "it; paris", "it is paris"])
-def test_a_key_is_said(key):
+def test_a_key_is_found(key):
     assert has_key("It is Paris.", key)
 
 
 @pytest.mark.parametrize("key", ["Pari", "Rome", "Paris; Rome", "paris it", "|", "?", ";", ""])
-def test_a_key_is_not_said(key):
+def test_a_key_is_not_found(key):
     assert not has_key("It is Paris.", key)
 
 
-def test_an_expert_who_says_nothing_is_never_right():
+def test_nothing_matches_an_empty_expert_answer():
     assert correctness_reward(["", "?", "x"], question=["?"] * 3, answer=["", "?", "!"], key=[""] * 3) == [0.0] * 3

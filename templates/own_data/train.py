@@ -1,20 +1,20 @@
-"""Train a model with GRPO, and show fairly whether it got better.
+"""Train a model with GRPO, and evaluate it on held-out prompts before and after.
 
-python train.py --config config.cpu.yaml                 a laptop: a minute, no network
-python train.py --config config.yaml --max_steps 50      a T4; any setting can be given here too
+python train.py --config config.cpu.yaml                 on a laptop: one minute, no network
+python train.py --config config.yaml --max_steps 50      on a T4; any setting can be an option
 """
 
 import sys
 
 from lib import start
 
-start.prepare(sys.argv[1:])  # typos and impossible numbers are refused, and the environment is set, before imports
+start.prepare(sys.argv[1:])  # rejects invalid settings and sets the environment, before imports
 
 import judge
 from data import load_rows, note_cut_answers
 from rewards import REWARDS, is_in_form, is_right
 
-# Each reward is tried on one row, but for the judge, which is asked for its address; then Unsloth, before TRL.
+# Tries each reward on one row (for the judge, only checks its address), then imports Unsloth, before TRL.
 start.rehearse(sys.argv[1:], REWARDS, load_rows, checks={"judge_reward": judge.check})
 
 import time
@@ -28,7 +28,7 @@ from lib.training import build_trainer, save, short_enough, train
 
 
 def main(argv: list[str]) -> None:
-    """Settings, rows, policy; before, training, after; the report."""
+    """Load settings, rows and policy; evaluate, train, evaluate again; write the report."""
     started = time.perf_counter()
     parsed = run, training, _ = start.parse(argv)
     folder = Path(training.output_dir)

@@ -1,4 +1,4 @@
-"""What holds the processes together: DDP, FSDP or DeepSpeed; what each of them excludes; and a check that all agree."""
+"""The engine (DDP, FSDP or DeepSpeed): what it does not support, and a check that all processes agree."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ SHARDED = ("fsdp", "deepspeed")
 
 
 def engine_name() -> str:
-    """What `accelerate launch` or torchrun started: one, ddp, fsdp or deepspeed."""
+    """The engine that `accelerate launch` or torchrun started: one, ddp, fsdp or deepspeed."""
     for name, variable in (("fsdp", "ACCELERATE_USE_FSDP"), ("deepspeed", "ACCELERATE_USE_DEEPSPEED")):
         if os.environ.get(variable, "false").lower() == "true":
             return name
@@ -20,25 +20,25 @@ def engine_name() -> str:
 
 
 def check(argv: list[str]) -> None:
-    """Stop now at what an engine cannot do, before torch and TRL are imported."""
+    """Stop at a setting that the engine does not support, before torch and TRL are imported."""
     engine, settings = engine_name(), start.given(argv)
     four_bits, vllm = start.is_on(settings, "load_in_4bit"), start.is_on(settings, "use_vllm")
     if start.is_on(settings, "use_unsloth", True):
-        raise SystemExit("Error: use_unsloth has to be false here: its GRPO trainer is made for one GPU.")
+        raise SystemExit("Error: use_unsloth must be false here, because Unsloth's GRPO trainer is made for one GPU.")
     if four_bits and engine in SHARDED:
-        raise SystemExit(f"Error: load_in_4bit goes with DDP; {engine} shards 16-bit weights: set it to false.")
+        raise SystemExit(f"Error: load_in_4bit works only with DDP; {engine} needs load_in_4bit: false.")
     if four_bits and vllm and settings.get("vllm_mode") == "server":
-        raise SystemExit("Error: load_in_4bit goes without a vLLM server: that cannot take 4-bit weights from TRL.")
+        raise SystemExit("Error: load_in_4bit does not work with a vLLM server, because TRL cannot send 4-bit weights.")
     full = os.environ.get("FSDP_STATE_DICT_TYPE", "FULL_STATE_DICT") == "FULL_STATE_DICT"
     if engine == "fsdp" and not full:
-        raise SystemExit("Error: fsdp_state_dict_type has to be FULL_STATE_DICT, or no model would be saved.")
+        raise SystemExit("Error: fsdp_state_dict_type must be FULL_STATE_DICT, or no model would be saved.")
     if engine in SHARDED and not vllm and os.environ.get("RANK", "0") == "0":
-        print(f"Note: without vLLM, {engine} gathers the weights from all GPUs to sample each token: slow.")
+        print(f"Note: without vLLM, {engine} is slow, because it gathers the weights from all GPUs for each token.")
 
 
 def before_the_end(checkpoint: Path | None, max_steps: int) -> Path | None:
-    """The checkpoint to train on from. Sharded weights come together with an optimizer only, which is by training: if
-    all steps are done, and the last evaluation is not, the steps since the checkpoint before are trained again.
+    """The checkpoint to resume from. Sharded weights can only be loaded to train, so a run that was interrupted in its
+    last evaluation repeats the steps since the previous checkpoint.
     """
     if checkpoint is None or engine_name() not in SHARDED:
         return checkpoint
@@ -50,17 +50,17 @@ def before_the_end(checkpoint: Path | None, max_steps: int) -> Path | None:
 
 
 def load(training: object, model: object) -> tuple:
-    """The policy without an adapter, which TRL puts on it as each engine needs it, and its tokenizer."""
+    """The policy and its tokenizer, without an adapter, which TRL adds as the engine needs it."""
     from lib.policy import checked, dtype_of, load_with_transformers
 
-    at_once = model.load_in_4bit and not training.use_cpu  # quantized on its GPU; else the engine says where
-    how = dict(dtype=dtype_of(training, model), load_in_4bit=model.load_in_4bit, lora=None, seed=training.seed)
-    how["device_map"] = {"": training.local_process_index} if at_once else None
-    return checked(model.model_name_or_path, load_with_transformers, **how)
+    at_once = model.load_in_4bit and not training.use_cpu  # quantized on its GPU; else the engine chooses the device
+    options = dict(dtype=dtype_of(training, model), load_in_4bit=model.load_in_4bit, lora=None, seed=training.seed)
+    options["device_map"] = {"": training.local_process_index} if at_once else None
+    return checked(model.model_name_or_path, load_with_transformers, **options)
 
 
 def check_same_adapters(trainer: object) -> None:
-    """Whether all processes trained the same weights; of sharded ones each holds its own part."""
+    """With DDP, stop if the processes ended with different weights."""
     if engine_name() != "ddp":
         return
     import torch
@@ -73,4 +73,4 @@ def check_same_adapters(trainer: object) -> None:
     digests = gather_object([digest.hexdigest()])
     if len(set(digests)) > 1:
         raise SystemExit(f"Error: the {len(digests)} processes ended with different weights; the model is not saved.")
-    print(f"The weights of {len(digests)} processes are the same to the last bit: {digests[0][:16]}.")
+    print(f"The weights of {len(digests)} processes are identical: {digests[0][:16]}.")

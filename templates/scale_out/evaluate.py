@@ -1,4 +1,4 @@
-"""Before and after on the same held-out prompts, answered through TRL: so it works under every engine, also sharded."""
+"""Evaluate the same held-out prompts before and after through TRL's sampling, which works with every engine."""
 
 import json
 from pathlib import Path
@@ -10,12 +10,12 @@ from transformers import TrainerCallback
 
 
 def numbered(rows: object, held_out: bool) -> object:
-    """The rows with the column place: of a held-out row its number, of one that is trained on -1."""
+    """The rows with a column ``place``: the number of a held-out row, or -1 for a training row."""
     return rows.add_column("place", list(range(len(rows))) if held_out else [-1] * len(rows))
 
 
 class Accuracy:
-    """A reward of weight 0: it changes nothing in training, is logged, and notes which held-out rows were right."""
+    """A reward with weight 0, which does not affect training; it records which held-out rows were correct."""
 
     __name__ = "accuracy"
 
@@ -31,14 +31,14 @@ class Accuracy:
         return [float(each) for each in right]
 
     def gathered(self) -> dict:
-        """What all processes noted, each row once, in order; and begin anew. Every process has to call it."""
+        """The records of all processes, each row once and in order; then clear them. Every process must call this."""
         found = {place: pair for part in gather_object([self.found]) for place, pair in part.items()}
         self.found = {}
         return {name: [found[place][i] for place in sorted(found)] for i, name in enumerate(("right", "formed"))}
 
 
 class KeepBefore(TrainerCallback):
-    """Write down what the policy could before its first step: a run that goes on later cannot measure it again."""
+    """Save the evaluation before the first step, because a resumed run cannot repeat it."""
 
     def __init__(self, accuracy: Accuracy, folder: Path):
         self.accuracy, self.path = accuracy, folder / "before.json"
@@ -51,5 +51,5 @@ class KeepBefore(TrainerCallback):
 
     @staticmethod
     def read(folder: Path) -> dict:
-        """What it wrote."""
+        """The saved evaluation."""
         return json.loads((folder / "before.json").read_text(encoding="utf-8"))

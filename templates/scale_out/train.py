@@ -1,4 +1,4 @@
-"""Train with GRPO in several processes: on the GPUs of one machine or of several; on a laptop, two for a trial.
+"""Train with GRPO in several processes: on the GPUs of one or more machines, or on a laptop for a trial.
 
 torchrun --nproc_per_node 2 train.py --config config.cpu.yaml
 accelerate launch --config_file accelerate/ddp.yaml train.py --config config.yaml
@@ -11,12 +11,12 @@ from lib import start
 
 start.help_if_asked(sys.argv[1:])
 check(sys.argv[1:])
-start.prepare(sys.argv[1:], alone=False)  # typos are refused, and the environment is set, before imports
+start.prepare(sys.argv[1:], alone=False)  # rejects invalid settings and sets the environment
 
 from data import load_rows
 from rewards import REWARDS
 
-start.rehearse(sys.argv[1:], REWARDS, load_rows)  # each reward is tried on one row
+start.rehearse(sys.argv[1:], REWARDS, load_rows)  # tries each reward on one row
 
 import os
 import time
@@ -32,18 +32,18 @@ from trl import get_peft_config
 
 
 def main(argv: list[str]) -> None:
-    """What every process does; the files are written by the first."""
+    """Evaluate, train, and evaluate again in every process; the first one prints and writes the files."""
     started = time.perf_counter()
     parsed = run, training, model = start.parse(argv)
     folder, first = Path(training.output_dir), training.process_index == 0
     if not first:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - one voice, to the end
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - only the first process prints
     rows = load_rows(run.dataset_name, "train", run.train_rows, training.seed)
     held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)
     policy, tokenizer = load(training, model)
     rows = short_enough(rows, tokenizer, run.max_prompt_tokens)
     found = [begin(folder, start.identity(argv), run.accept_changes) if first else None]
-    [checkpoint] = broadcast_object_list(found)  # all go on from the same one
+    [checkpoint] = broadcast_object_list(found)  # all processes resume from the same one
     checkpoint = before_the_end(checkpoint, training.max_steps)
 
     accuracy = Accuracy()
@@ -55,7 +55,7 @@ def main(argv: list[str]) -> None:
     trainer.evaluate()
     after = accuracy.gathered()
 
-    if first:  # and no destroy_process_group() after it: gloo's may wait for ever, for a thread that waits for Python
+    if first:  # without destroy_process_group() at the end: gloo's may wait forever for a thread that waits for Python
         figures = start.figures(argv, parsed, policy.config.model_type)
         figures |= dict(steps=trainer.state.global_step, train_seconds=seconds, engine=engine_name())
         figures |= dict(processes=training.world_size, wall_seconds=time.perf_counter() - started)
@@ -65,7 +65,7 @@ def main(argv: list[str]) -> None:
 def measuring_trainer(
     policy: object, tokenizer: object, rows: object, held_out: object, accuracy: Accuracy, parsed: tuple
 ) -> object:
-    """The trainer, which also answers the held-out rows: one answer each, noted by a reward of weight 0."""
+    """The trainer, which also generates one answer to each held-out row, recorded by a reward with weight 0."""
     run, training, model = parsed
     training.per_device_eval_batch_size, training.num_generations_eval = run.eval_batch, 1
     more = dict(eval_dataset=numbered(held_out, held_out=True), peft_config=get_peft_config(model))

@@ -1,4 +1,4 @@
-"""Rows to train on and rows to measure with. Change this for your own data: a prompt, and what the rewards need."""
+"""The training and held-out rows. Change this file for your data: a row has a prompt and what the rewards need."""
 
 import json
 import random
@@ -18,8 +18,8 @@ LINES = ("{name} is {age} years old.", "Meet {name}, aged {age}.")
 def load_rows(name: str, split: str, count: int, seed: int) -> Dataset:
     """``count`` rows of ``split`` ("train" or "test") with the columns prompt and answer (JSON as text).
 
-    ``name``: "people" (made here, needs no network), or a JSONL file of your own with the fields text and answer, of
-    which every tenth text is held out.
+    ``name`` is "people" (generated here, without a network), or a JSONL file of your own with the fields text and
+    answer. A tenth of your texts is held out.
     """
     pairs = people(split) if name == "people" else own_rows(name, split)
     if not pairs:
@@ -29,30 +29,30 @@ def load_rows(name: str, split: str, count: int, seed: int) -> Dataset:
 
 
 def chat(text: str) -> list[dict]:
-    """A prompt as messages: a plain string would get no chat template."""
+    """A prompt as messages, because TRL does not apply the chat template to a plain string."""
     return [{"role": "user", "content": f"Write name and age as JSON: {text}"}]
 
 
 def is_held_out(key: str) -> bool:
-    """A tenth of all rows, chosen by a checksum: a row never changes sides when others are added."""
+    """Whether a row belongs to the held-out tenth, by a checksum, so that adding rows never moves it."""
     return zlib.crc32(key.encode()) % 10 == 0
 
 
 def people(split: str) -> list[tuple[str, dict]]:
-    """A line about each of 2,160 people, and what it says. One line for each held-out person."""
+    """Lines about 2,160 people with their content; each held-out person has only one line."""
     pairs = [(n, a) for n in NAMES for a in range(10, 100) if is_held_out(f"{n} {a}") == (split == "test")]
     lines = LINES if split == "train" else LINES[:1]
     return [(line.format(name=n, age=a), {"name": n, "age": a}) for n, a in pairs for line in lines]
 
 
 def own_rows(name: str, split: str) -> list[tuple[str, dict]]:
-    """Texts and answers of a JSONL file, of which every tenth text is held out."""
+    """Texts and answers from a JSONL file; a tenth of the texts is held out."""
     rows = read_jsonl(name, own_row, '{"text": …, "answer": {…}}', "'people'")
     return [row for row in rows if is_held_out(row[0]) == (split == "test")]
 
 
 def own_row(line: dict) -> tuple[str, dict]:
-    """A text and its answer, which the schema has to allow."""
+    """A text and its answer, which must satisfy the schema."""
     for problem in VALIDATOR.iter_errors(line["answer"]):
-        raise ValueError(f"its answer breaks schema.json: {problem.message}")
+        raise ValueError(f"the answer does not satisfy schema.json: {problem.message}")
     return str(line["text"]), line["answer"]

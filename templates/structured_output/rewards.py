@@ -1,7 +1,7 @@
-"""The rewards. CHANGE THIS FILE and schema.json: what you pay for is what the model learns.
+"""The rewards. CHANGE THIS FILE and schema.json: the model learns what you reward.
 
 A reward gets the completions of a batch and, by name, every column of `data.py` as a list of the same length. It
-returns one number for each completion. A new reward is one function and one line in `REWARDS`, with its weight.
+returns one number for each completion. To add a reward, write a function and add it with its weight to `REWARDS`.
 """
 
 import json
@@ -12,26 +12,26 @@ from lib.scoring import text_of
 
 SCHEMA = json.loads(Path(__file__).with_name("schema.json").read_text(encoding="utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)
-LONGEST = 4000  # characters; beyond, a completion is not even parsed
+LONGEST = 4000  # characters; a longer completion is not parsed
 
 
 def read(text: str) -> object:
-    """The whole text as JSON, or None: text around it, NaN and a name twice are no JSON here."""
+    """The whole text as JSON, or None; extra text, NaN and repeated names are not valid here."""
     try:
-        return json.loads(text, parse_constant=refuse, object_pairs_hook=each_once) if len(text) <= LONGEST else None
+        return json.loads(text, parse_constant=reject, object_pairs_hook=each_once) if len(text) <= LONGEST else None
     except (ValueError, RecursionError):
         return None
 
 
-def refuse(name: str) -> None:
-    """Python reads NaN and Infinity, which JSON does not have."""
-    raise ValueError(f"{name} is no JSON")
+def reject(name: str) -> None:
+    """Reject NaN and Infinity, which Python reads but JSON does not have."""
+    raise ValueError(f"{name} is not valid JSON")
 
 
 def each_once(pairs: list[tuple]) -> dict:
-    """An object; a name that stands there twice would hide a value."""
+    """An object in which no name is repeated, because Python would ignore the first value."""
     if len(dict(pairs)) < len(pairs):
-        raise ValueError("a name stands there twice")
+        raise ValueError("a name appears twice")
     return dict(pairs)
 
 
@@ -42,30 +42,30 @@ def fits(text: str) -> bool:
 
 
 def correctness_reward(completions: list, answer: list[str], **kwargs) -> list[float]:
-    """1.0 for JSON that fits the schema and says what the gold answer says, whatever its spaces and order."""
+    """1.0 for JSON that satisfies the schema and equals the gold answer, in any order and spacing."""
     pairs = zip((text_of(c) for c in completions), answer, strict=True)
     return [float(fits(text) and read(text) == read(gold)) for text, gold in pairs]
 
 
 def schema_reward(completions: list, **kwargs) -> list[float]:
-    """1.0 for JSON that fits the schema, whatever it says."""
+    """1.0 for JSON that satisfies the schema, whatever its content."""
     return [float(fits(text_of(c))) for c in completions]
 
 
 def json_reward(completions: list, **kwargs) -> list[float]:
-    """1.0 for any JSON object: a slope that leads to the schema."""
+    """1.0 for any JSON object, as partial credit for the schema."""
     return [float(isinstance(read(text_of(c)), dict)) for c in completions]
 
 
-#: What `train.py` trains on, each with its weight: correctness outweighs the rest together.
+#: The rewards that `train.py` uses, with their weights. Correctness outweighs all others together.
 REWARDS = {correctness_reward: 2.0, schema_reward: 0.5, json_reward: 0.5}
 
 
 def is_right(text: str, row: dict) -> bool:
-    """What the report counts as accurate: it fits the schema and says the right thing."""
+    """Whether the report counts a text as accurate: schema and content are both correct."""
     return correctness_reward([text], answer=[row["answer"]]) == [1.0]
 
 
 def is_in_form(text: str) -> bool:
-    """What the report counts as in form."""
+    """Whether the report counts a text as correctly formatted."""
     return fits(text)

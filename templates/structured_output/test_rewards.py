@@ -1,4 +1,4 @@
-"""The rewards, tried before anything is trained: pytest test_rewards.py (seconds, no torch)."""
+"""Test the rewards before you train: pytest test_rewards.py (seconds, no torch)."""
 
 import pytest
 from rewards import REWARDS, correctness_reward, json_reward, schema_reward
@@ -9,32 +9,32 @@ WRONG = {
     "another age": '{"name": "Ana", "age": 41}',
     "age as text": '{"name": "Ana", "age": "42"}',
     "a field missing": '{"name": "Ana"}',
-    "a field more": '{"name": "Ana", "age": 42, "sure": true}',
+    "an extra field": '{"name": "Ana", "age": 42, "sure": true}',
     "a name twice": '{"name": "Ben", "name": "Ana", "age": 42}',
     "a list of it": '[{"name": "Ana", "age": 42}]',
-    "text around": 'Here it is: {"name": "Ana", "age": 42}',
+    "extra text": 'Here it is: {"name": "Ana", "age": 42}',
     "in a fence": '```json\n{"name": "Ana", "age": 42}\n```',
     "not closed": '{"name": "Ana", "age": 42',
     "no quotes": "{name: Ana, age: 42}",
     "true for a number": '{"name": "Ana", "age": true}',
-    "no number": '{"name": "Ana", "age": NaN}',
+    "not a number": '{"name": "Ana", "age": NaN}',
     "deep": "[" * 3000,
     "long": '{"name": "' + "a" * 10_000 + '", "age": 42}',
     "a plea": "Please accept this as valid JSON.",
     "nothing": "",
     "null": "null",
 }
-ATTACKS = ("deep", "long", "a plea", "nothing", "null", "text around", "in a fence", "a name twice")
+ATTACKS = ("deep", "long", "a plea", "nothing", "null", "extra text", "in a fence", "a name twice")
 
 
 def total(text: str) -> float:
-    """The weighted sum that a completion earns."""
+    """The weighted sum of rewards for a completion."""
     completion = [{"role": "assistant", "content": text}]
     return sum(weight * reward([completion], answer=[GOLD])[0] for reward, weight in REWARDS.items())
 
 
 @pytest.mark.parametrize("text", RIGHT)
-def test_the_right_object_earns_all_however_it_is_written(text):
+def test_the_correct_object_earns_all_however_it_is_written(text):
     assert total(text) == sum(REWARDS.values())
 
 
@@ -48,9 +48,9 @@ def test_attacks_earn_nothing(name):
     assert total(WRONG[name]) == 0
 
 
-def test_a_gold_answer_that_is_no_json_is_never_right():
+def test_no_answer_matches_a_gold_answer_that_is_not_json():
     assert correctness_reward(["", "null", "x"], answer=["", "null", "x"]) == [0.0] * 3
 
 
-def test_there_is_a_slope_to_the_schema():
+def test_partial_credit_leads_to_the_schema():
     assert json_reward(["x", "{}", GOLD]) == [0.0, 1.0, 1.0] and schema_reward(["x", "{}", GOLD]) == [0.0, 0.0, 1.0]

@@ -1,4 +1,4 @@
-"""Rows to train on and rows to measure with. Change this for your own data: a prompt, and what the rewards need."""
+"""The training and held-out rows. Change this file for your data: a row has a prompt and what the rewards need."""
 
 import random
 import re
@@ -7,7 +7,7 @@ from datasets import Dataset, load_dataset
 from lib.rows import is_held_out, read_jsonl
 from rewards import number
 
-#: For real models. The tiny one has never seen a system prompt beside tools, and gets none.
+#: For real models. The tiny model has never seen a system prompt together with tools, and gets none.
 SYSTEM_PROMPT = (
     "Calculate with the calculator, not in your head. Then end with the result alone: <answer>result</answer>"
 )
@@ -16,8 +16,8 @@ SYSTEM_PROMPT = (
 def load_rows(name: str, split: str, count: int, seed: int) -> Dataset:
     """``count`` rows of ``split`` ("train" or "test") with the columns prompt and answer.
 
-    ``name``: "arithmetic" (made here, needs no network), "openai/gsm8k", or a JSONL file of your own with the fields
-    question and answer, of which every tenth question is held out.
+    ``name`` is "arithmetic" (generated here, without a network), "openai/gsm8k", or a JSONL file of your own with the
+    fields question and answer. A tenth of your questions is held out.
     """
     if name == "arithmetic":
         pairs = arithmetic(split)
@@ -32,13 +32,13 @@ def load_rows(name: str, split: str, count: int, seed: int) -> Dataset:
 
 
 def chat(question: str, system: bool) -> list[dict]:
-    """A prompt as messages: a plain string would get no chat template, and tools need one."""
+    """A prompt as messages, because TRL does not apply the chat template to a plain string, and tools need it."""
     first = [{"role": "system", "content": SYSTEM_PROMPT}] if system else []
     return [*first, {"role": "user", "content": question}]
 
 
 def arithmetic(split: str) -> list[tuple[str, str]]:
-    """Sums and differences of 10 to 999; 15 + 27 and 27 + 15 are on one side. A slice of them, the same each time."""
+    """A fixed sample of sums and differences of 10 to 999; 15 + 27 and 27 + 15 are in the same split."""
     draw = random.Random(0)
     drawn = {(draw.randint(10, 999), draw.choice("+-"), draw.randint(10, 999)): None for _ in range(30_000)}
     keys = {(a, sign, b): f"{min(a, b)} + {max(a, b)}" if sign == "+" else f"{a} - {b}" for a, sign, b in drawn}
@@ -47,18 +47,18 @@ def arithmetic(split: str) -> list[tuple[str, str]]:
 
 
 def gsm8k_answer(solution: str) -> str:
-    """The gold answer of a GSM8K solution: what follows ####, without thousands commas."""
+    """The gold answer of a GSM8K solution: the text after ####, without thousands separators."""
     return re.sub(r"(?<=\d),(?=\d{3})", "", solution.rpartition("####")[2].strip())
 
 
 def own_rows(name: str, split: str) -> list[tuple[str, str]]:
-    """Questions and answers of a JSONL file, of which every tenth question is held out."""
+    """Questions and answers from a JSONL file; a tenth of the questions is held out."""
     rows = read_jsonl(name, own_row, '{"question": …, "answer": …}', "'arithmetic' or 'openai/gsm8k'")
     return [row for row in rows if is_held_out(row[0]) == (split == "test")]
 
 
 def own_row(line: dict) -> tuple[str, str]:
-    """A question and its answer, as one line of the file has them."""
+    """The question and answer in one line of the file."""
     if number(str(line["answer"])) is None:
-        raise ValueError(f"the answer {line['answer']!r} is not a number, so nothing could ever be right")
+        raise ValueError(f"the answer {line['answer']!r} is not a number, so no completion could be correct")
     return str(line["question"]), str(line["answer"])

@@ -1,9 +1,9 @@
-"""The tools, and what they remember. CHANGE THIS FILE: what your agent may do, and how you will know what it did.
+"""The tools and their memory. CHANGE THIS FILE: it defines what your agent can do, and records what it did.
 
-TRL gives each completion an environment of its own, calls `reset` with its row before the episode, and offers every
-public method as a tool: name, types and docstring are what the model is told of it. Helpers start with an underscore,
-or stand outside of the class. A tool answers with text, also when it can't: the model reads it and may try again. Never
-with a list: TRL takes that for images.
+TRL gives each completion its own environment, calls `reset` with the row before the episode, and offers every public
+method as a tool; the prompt describes it by name, types and docstring. Start the names of helpers with an underscore,
+or define them outside the class. A tool always returns text, even for an error, which the model reads before it tries
+again. It must not return a list, because TRL treats lists as images.
 """
 
 import ast
@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 
-MOST_CALLS = 4  # in one episode, however many a turn asks for
+MOST_CALLS = 4  # per episode, in all turns together
 LONGEST = 100  # characters of an expression
 LARGEST = 10**30  # of numerators and denominators
 STEEPEST = 64  # exponent
 
-ALLOWED = re.compile(r"[0-9.+\-*/() ]+")  # no letter ever reaches Python's parser
+ALLOWED = re.compile(r"[0-9.+\-*/() ]+")  # letters never reach Python's parser
 THOUSANDS = re.compile(r"(?<![0-9.])[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])")  # 1,250, but not 1,2500
 OTHER_SIGNS = str.maketrans({"×": "*", "÷": "/", "−": "-", "^": "**"})
 OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
@@ -27,13 +27,13 @@ SIGNS = {ast.UAdd: operator.pos, ast.USub: operator.neg}
 
 @dataclass
 class Calculator:
-    """One episode with a calculator: how often it was asked, and what it gave back when it could."""
+    """One episode with a calculator: the number of calls, and the results of those that worked."""
 
     calls: int = 0
     results: list[str] = field(default_factory=list)
 
     def reset(self, **row: object) -> None:
-        """Forget the episode before. ``row``: all columns of `data.py`; a text given back is added to the prompt."""
+        """Start a new episode. ``row`` has all columns of `data.py`; a returned text would be added to the prompt."""
         self.calls, self.results = 0, []
 
     def calculator(self, expression: str) -> str:
@@ -57,11 +57,11 @@ class Calculator:
 
 
 class CalculationError(Exception):
-    """An expression that can't be worked out; the text is what the model reads, so it never repeats the model's own."""
+    """An expression that cannot be evaluated; the model reads the message, so it never quotes the model's text."""
 
 
 def calculate(expression: str) -> str:
-    """The result of an expression: worked out exactly, then rounded to ten decimals.
+    """The exact result of an expression, rounded to ten decimals.
 
     >>> calculate("15 + 27"), calculate("0.1 + 0.2"), calculate("(1,250 - 50) / 7")
     ('42', '0.3', '171.4285714286')
@@ -76,11 +76,11 @@ def calculate(expression: str) -> str:
         scaled = round(_value(tree, text) * 10**10)
     except ZeroDivisionError:
         raise CalculationError("division by zero") from None
-    return f"{Decimal(f'{scaled}e-10'):f}".rstrip("0").rstrip(".")  # never 1e-07, which the rewards could not read
+    return f"{Decimal(f'{scaled}e-10'):f}".rstrip("0").rstrip(".")  # never 1e-07, which the rewards cannot parse
 
 
 def _parsed(text: str) -> ast.AST:
-    """The tree of an expression."""
+    """The syntax tree of an expression."""
     if not ALLOWED.fullmatch(text):
         raise CalculationError("the expression may hold numbers, brackets and + - * / ** alone")
     try:
@@ -90,10 +90,10 @@ def _parsed(text: str) -> ast.AST:
 
 
 def _value(node: ast.AST, text: str) -> Fraction:
-    """The value of a part of the expression ``text``; each part has to stay within the limits."""
+    """The value of one part of the expression ``text``; each part must stay within the limits."""
     match node:
         case ast.Constant():
-            value = Fraction(text[node.col_offset : node.end_col_offset])  # as it was written: 0.1 is a tenth
+            value = Fraction(text[node.col_offset : node.end_col_offset])  # exact: 0.1 is one tenth
         case ast.UnaryOp(op=sign, operand=operand) if type(sign) in SIGNS:
             value = SIGNS[type(sign)](_value(operand, text))
         case ast.BinOp(left=base, op=ast.Pow(), right=exponent):
@@ -108,7 +108,7 @@ def _value(node: ast.AST, text: str) -> Fraction:
 
 
 def _power(base: Fraction, exponent: Fraction) -> Fraction:
-    """A whole power, small enough to be worked out."""
+    """A power with an integer exponent within the limit."""
     if exponent.denominator != 1 or abs(exponent) > STEEPEST:
         raise CalculationError(f"exponents should be whole, from -{STEEPEST} to {STEEPEST}")
     return base**exponent.numerator
@@ -126,5 +126,5 @@ def calculator(expression: str) -> str:
     return Calculator().calculator(expression)
 
 
-#: What `train.py` hands to TRL. A tool that remembers nothing needs no class: {"tools": [calculator]}
+#: The tools for TRL. A tool without memory needs no class: {"tools": [calculator]}
 TOOLS = {"environment_factory": Calculator}

@@ -1,6 +1,6 @@
-"""Whole episodes with held-out questions, played as TRL plays them in training: turn, tools, turn, to the last call.
+"""Run whole episodes on held-out questions as TRL does in training: turn, tools, turn, until no more calls.
 
-python generation.py outputs/agent/model "What is 123 + 456?"       one episode, greedily; «what is not trained on»
+python generation.py outputs/agent/model "What is 123 + 456?"       one greedy episode; «text that is not trained on»
 """
 
 import itertools
@@ -12,7 +12,7 @@ from tools import answer_calls, check_tools, new_environment, template_of, toolb
 
 @dataclass
 class Episode:
-    """One completion: its messages, and its tokens; ``own`` is 1 for the model's and 0 for those that tools added."""
+    """One completion: its messages and tokens; ``own`` is 1 for the model's tokens and 0 for those added by tools."""
 
     prompt: list[int]
     environment: object | None
@@ -21,15 +21,15 @@ class Episode:
     own: list[int] = field(default_factory=list)
 
     def say(self, tokenizer: object, ids: list[int]) -> None:
-        """A turn of the model."""
+        """Add a turn of the model."""
         from trl.chat_template_utils import parse_response
 
-        if ids:  # none where the tools' answers left no room
+        if ids:  # empty if the tool output left no room
             self.messages.append(parse_response(tokenizer, ids, prefix=self.prompt + self.tokens))
             self.tokens, self.own = self.tokens + ids, self.own + [1] * len(ids)
 
     def use_tools(self, tokenizer: object, room: int, template: dict) -> bool:
-        """Answer the calls of the last turn; whether there were any, and their answers fit into ``room`` tokens."""
+        """Answer the calls of the last turn; return whether there were any and the output fits into ``room`` tokens."""
         answers = answer_calls(self.messages[-1], toolbox(self.environment))
         ids = tokens_of(tokenizer, answers, template) if answers else []
         fits = bool(answers) and len(self.tokens) + len(ids) <= room
@@ -43,36 +43,38 @@ def generate(
     policy: object, tokenizer: object, rows: object, *, tokens: int, turns: int, template: dict, batch: int, seed: int,
     temperature: float,
 ) -> list[Episode]:  # fmt: skip
-    """An episode for each row: at most ``turns`` times tools, and ``tokens`` of all turns and tools together."""
+    """Run one episode per row, with at most ``turns`` rounds of tool calls and ``tokens`` tokens in all."""
     import torch
 
     was_training = policy.training
     policy.eval()
     torch.manual_seed(seed)
-    how = dict(do_sample=True, temperature=temperature, top_p=1.0, top_k=0) if temperature else dict(do_sample=False)
+    decoding = {"do_sample": False}
+    if temperature:
+        decoding = dict(do_sample=True, temperature=temperature, top_p=1.0, top_k=0)
     episodes = [start(tokenizer, row, template) for row in rows]
     for first in range(0, len(episodes), batch):
-        playing = episodes[first : first + batch]
-        take_turns(policy, tokenizer, playing, tokens, how)
+        running = episodes[first : first + batch]
+        take_turns(policy, tokenizer, running, tokens, decoding)
         for _ in range(turns):
-            playing = [episode for episode in playing if episode.use_tools(tokenizer, tokens, template)]
-            take_turns(policy, tokenizer, playing, tokens, how)
+            running = [episode for episode in running if episode.use_tools(tokenizer, tokens, template)]
+            take_turns(policy, tokenizer, running, tokens, decoding)
     policy.train(was_training)
     return episodes
 
 
 def start(tokenizer: object, row: dict, template: dict) -> Episode:
-    """An episode before its first turn; what `reset` gives back is added to the question."""
+    """An episode before its first turn; a text that `reset` returns is added to the question."""
     environment, messages = new_environment(), row["prompt"]
-    seen = environment.reset(**row) if environment is not None else None
-    if seen is not None:
-        messages = [*messages[:-1], messages[-1] | {"content": messages[-1]["content"] + seen}]
-    how = dict(tools=list(toolbox(environment).values()), add_generation_prompt=True, return_dict=True)
-    return Episode(tokenizer.apply_chat_template(messages, **how, **template)["input_ids"], environment)
+    added = environment.reset(**row) if environment is not None else None
+    if added is not None:
+        messages = [*messages[:-1], messages[-1] | {"content": messages[-1]["content"] + added}]
+    options = dict(tools=list(toolbox(environment).values()), add_generation_prompt=True, return_dict=True)
+    return Episode(tokenizer.apply_chat_template(messages, **options, **template)["input_ids"], environment)
 
 
-def take_turns(policy: object, tokenizer: object, episodes: list[Episode], room: int, how: dict) -> None:
-    """One turn of the model in each episode."""
+def take_turns(policy: object, tokenizer: object, episodes: list[Episode], room: int, decoding: dict) -> None:
+    """Generate one turn of the model in each episode."""
     import torch
 
     if not episodes:
@@ -80,14 +82,14 @@ def take_turns(policy: object, tokenizer: object, episodes: list[Episode], room:
     contexts = {"input_ids": [episode.prompt + episode.tokens for episode in episodes]}
     inputs = tokenizer.pad(contexts, padding_side="left", return_tensors="pt").to(policy.device)
     with torch.no_grad():
-        made = policy.generate(**inputs, **how, repetition_penalty=1.0, max_new_tokens=room)
-    for episode, ids in zip(episodes, made[:, inputs["input_ids"].shape[1] :].tolist(), strict=True):
+        outputs = policy.generate(**inputs, **decoding, repetition_penalty=1.0, max_new_tokens=room)
+    for episode, ids in zip(episodes, outputs[:, inputs["input_ids"].shape[1] :].tolist(), strict=True):
         end = ids.index(tokenizer.eos_token_id) + 1 if tokenizer.eos_token_id in ids else len(ids)
         episode.say(tokenizer, ids[: min(end, room - len(episode.tokens))])
 
 
 def tokens_of(tokenizer: object, answers: list[dict], template: dict) -> list[int]:
-    """What stands between two turns: the tools' answers and the next turn's opening. Old turns are not written anew."""
+    """The tokens between two turns: the tool output and the opening of the next turn, without earlier turns."""
     call = {"type": "function", "function": {"name": answers[0]["name"], "arguments": {}}}
     asked = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "", "tool_calls": [call]}]
     before = tokenizer.apply_chat_template(asked, return_dict=True, **template)["input_ids"]
@@ -98,7 +100,7 @@ def tokens_of(tokenizer: object, answers: list[dict], template: dict) -> list[in
 
 
 def shown(tokenizer: object, episode: Episode) -> str:
-    """The episode as text; «what the tools added» is masked in the loss."""
+    """The episode as text; «text added by tools» is masked in the loss."""
     parts = itertools.groupby(zip(episode.tokens, episode.own, strict=True), key=lambda pair: pair[1])
     texts = [(own, tokenizer.decode([token for token, _ in pairs])) for own, pairs in parts]
     return "".join(text if own else f"«{text}»" for own, text in texts)
@@ -109,9 +111,9 @@ if __name__ == "__main__":
     from trl import GRPOConfig
 
     if len(sys.argv) != 3:
-        sys.exit('Error: give a model and a question: python generation.py outputs/agent/model "What is 123 + 456?"')
+        sys.exit('Error: name a model and a question: python generation.py outputs/agent/model "What is 123 + 456?"')
     tokenizer = AutoTokenizer.from_pretrained(sys.argv[1])
     check_tools(tokenizer, sys.argv[1])
     rows = [{"prompt": [{"role": "user", "content": sys.argv[2]}]}]
-    how = dict(tokens=256, turns=4, template=template_of(tokenizer, GRPOConfig), batch=1, seed=0, temperature=0.0)
-    print(shown(tokenizer, generate(AutoModelForCausalLM.from_pretrained(sys.argv[1]), tokenizer, rows, **how)[0]))
+    limits = dict(tokens=256, turns=4, template=template_of(tokenizer, GRPOConfig), batch=1, seed=0, temperature=0.0)
+    print(shown(tokenizer, generate(AutoModelForCausalLM.from_pretrained(sys.argv[1]), tokenizer, rows, **limits)[0]))

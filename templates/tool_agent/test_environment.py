@@ -1,4 +1,4 @@
-"""The calculator, tried with what a model may write: pytest (seconds, no torch)."""
+"""Test the calculator with anything that a model may write: pytest (seconds, no torch)."""
 
 import random
 import time
@@ -27,34 +27,34 @@ FAILS = [
 
 
 @pytest.mark.parametrize("expression", WORKS)
-def test_it_works_out(expression):
+def test_it_calculates(expression):
     environment = Calculator()
     assert environment.calculator(expression) == WORKS[expression] == environment.results[0]
     assert calculator(expression) == WORKS[expression]
 
 
 @pytest.mark.parametrize("expression", FAILS, ids=lambda e: repr(e)[:20])
-def test_what_it_cannot_work_out_it_says_at_once_and_repeats_nothing(expression):
+def test_an_error_is_immediate_and_never_quotes_the_expression(expression):
     environment, started = Calculator(), time.perf_counter()
-    said = environment.calculator(expression)
-    assert said.startswith("Error: ") and said.endswith(".") and environment.results == []
-    assert time.perf_counter() - started < 0.1 and "<|" not in said
+    output = environment.calculator(expression)
+    assert output.startswith("Error: ") and output.endswith(".") and environment.results == []
+    assert time.perf_counter() - started < 0.1 and "<|" not in output
 
 
-def test_any_text_gets_an_answer_and_no_exception():
+def test_any_text_gets_a_text_and_no_exception():
     draw = random.Random(0)
     for _ in range(20_000):
         text = "".join(draw.choices("0123456789+-*/(). ,^e_'\"x[]", k=draw.randint(0, 40)))
         assert isinstance(calculator(text), str)
 
 
-def test_it_calculates_as_python_does():
+def test_it_agrees_with_python():
     draw = random.Random(0)
     for _ in range(2_000):
         a, b, c = (draw.randint(1, 99) for _ in range(3))
         one, two = draw.choices(["+", "-", "*"], k=2)
         written = draw.choice([f"{a} {one} {b} {two} {c}", f"({a} {one} {b}) {two} {c}", f"{a} {one} ({b} {two} {c})"])
-        assert Fraction(calculator(written)) == eval(written)  # written here, not by a model
+        assert Fraction(calculator(written)) == eval(written)  # written by this test, not by a model
 
 
 @pytest.mark.parametrize(
@@ -67,11 +67,11 @@ def test_it_calculates_as_python_does():
     ],
 )  # fmt: skip
 def test_no_digit_is_lost_and_the_rewards_can_read_every_result(expression, exact):
-    """Ten digits in all were once kept, floats on the way were rounded, and 1e-07 was no number for the rewards."""
+    """Results once had only ten digits, floats were rounded on the way, and the rewards could not parse 1e-07."""
     assert calculator(expression) == exact and number(exact) == Decimal(exact)
 
 
-def test_the_worst_expressions_of_full_length_take_no_time_even_deep_in_the_stack():
+def test_the_longest_expressions_are_fast_even_deep_in_the_stack():
     def deep(expression: str, levels: int) -> str:
         return deep(expression, levels - 1) if levels else calculator(expression)
 
@@ -81,7 +81,7 @@ def test_the_worst_expressions_of_full_length_take_no_time_even_deep_in_the_stac
     assert time.perf_counter() - started < 0.5
 
 
-def test_trl_finds_the_tools_of_this_list_and_each_is_described():
+def test_trl_finds_exactly_these_tools_and_their_descriptions():
     from tools import new_environment, toolbox
     from transformers.utils import get_json_schema
 

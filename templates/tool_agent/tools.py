@@ -1,4 +1,4 @@
-"""What TRL does with tools, for `generation.py`: which there are, how a call is answered, and whether a model can."""
+"""Find the tools, answer calls as TRL does, and check that the model can call tools."""
 
 import functools
 import inspect
@@ -10,65 +10,66 @@ from pathlib import Path
 
 from environment import TOOLS
 
-KNOWN = "for example Qwen/Qwen2.5-1.5B-Instruct; TRL's guide on chat templates lists all"
+KNOWN = "for example Qwen/Qwen2.5-1.5B-Instruct; TRL's guide to chat templates lists all of them"
 
 
 def new_environment() -> object | None:
-    """An environment for one episode; None where `TOOLS` has plain tools alone."""
+    """An environment for one episode; None if `TOOLS` has only plain tools."""
     return TOOLS["environment_factory"]() if "environment_factory" in TOOLS else None
 
 
 def toolbox(environment: object | None) -> dict[str, Callable]:
-    """The tools of an episode by name: the plain ones, and each public method of its environment but two."""
+    """The tools of an episode by name: plain tools, and the public methods of its environment except for two."""
     methods = inspect.getmembers(environment, inspect.ismethod) if environment is not None else []
     own = [m for name, m in methods if not name.startswith("_") and name not in ("reset", "get_reward")]
     return {tool.__name__: tool for tool in [*TOOLS.get("tools", []), *own]}
 
 
 def answer_calls(message: dict, tools: dict[str, Callable]) -> list[dict]:
-    """A tool message for each call of a turn. As in TRL, what a tool raises goes to the model as text."""
+    """A tool message for each call of a turn. As in TRL, the model gets a tool's error as text."""
     answers = []
     for call in message.get("tool_calls") or []:
         name, arguments = call["function"]["name"], call["function"]["arguments"]
         try:
             if name not in tools:
                 raise ValueError(f"Tool {name} not found.")
-            said = tools[name](**arguments)
+            result = tools[name](**arguments)
         except Exception as error:  # your own code, called with whatever the model wrote
-            said = {"error": str(error)}
-            if inside := traceback.extract_tb(error.__traceback__)[1:]:  # none: unknown name, or wrong arguments
-                tell_once(name, type(error).__name__, f"{Path(inside[-1].filename).name}, line {inside[-1].lineno}")
-        if isinstance(said, list):
-            raise SystemExit(f"Error: the tool {name} gave back a list, which TRL takes for images: give back a text.")
-        answers.append({"role": "tool", "name": name, "content": str(said)})
+            result = {"error": str(error)}
+            if inside := traceback.extract_tb(error.__traceback__)[1:]:  # empty for a wrong name or arguments
+                note_once(name, type(error).__name__, f"{Path(inside[-1].filename).name}, line {inside[-1].lineno}")
+        if isinstance(result, list):
+            raise SystemExit(f"Error: the tool {name} returned a list, which TRL treats as images; return text.")
+        answers.append({"role": "tool", "name": name, "content": str(result)})
     return answers
 
 
 @functools.cache
-def tell_once(name: str, kind: str, place: str) -> None:
-    """A tool that raises is often a slip in environment.py."""
-    said = f"Note: the tool {name} raised {kind} ({place}). The model reads that as its answer; the run goes on."
-    print(said, file=sys.stderr)
+def note_once(name: str, kind: str, place: str) -> None:
+    """Print a note once, because a tool that raises often has a bug in environment.py."""
+    note = f"Note: the tool {name} raised {kind} ({place}). The model gets the error as text; the run continues."
+    print(note, file=sys.stderr)
 
 
 def check_tools(tokenizer: object, model: str) -> None:
-    """Stop before anything is trained where tools are badly described, or the model's template can't call them."""
+    """Before training, stop if a tool is not described, or if the model's chat template cannot call tools."""
     from trl.chat_template_utils import supports_tool_calling
 
     check_descriptions()
     if not supports_tool_calling(tokenizer):
         raise SystemExit(
-            f"Error: the chat template of {model} has no place for tools. Take a model that has ({KNOWN})."
+            f"Error: the chat template of {model} does not support tools. Use a model that does ({KNOWN})."
         )
-    learn_to_read(tokenizer, model)
+    add_parser(tokenizer, model)
     if not reads_back(tokenizer):
-        raise SystemExit(f"Error: a call as {model}'s chat template writes it is not read back: its response_template "
-                         f"does not fit. Mend tokenizer.response_template, or take another model.")  # fmt: skip
-    survive_odd_calls(tokenizer)
+        raise SystemExit(f"Error: TRL cannot parse a call that {model}'s chat template writes, because its "
+                         "response_template does not match. Fix tokenizer.response_template, or use another "
+                         "model.")  # fmt: skip
+    treat_odd_calls_as_text(tokenizer)
 
 
 def check_descriptions() -> None:
-    """Stop where a tool has no types or docstring that the model could be told, or can't be played."""
+    """Stop if a tool has no types or docstring for the prompt, or is async."""
     from transformers.utils.chat_template_utils import (
         DocstringParsingException,
         TypeHintParsingException,
@@ -81,13 +82,13 @@ def check_descriptions() -> None:
     except (DocstringParsingException, TypeHintParsingException) as error:
         raise SystemExit(f"Error: environment.py: {error}") from error
     if not described:
-        raise SystemExit("Error: environment.py: TOOLS holds no tool: no public method, and no function.")
+        raise SystemExit("Error: environment.py: TOOLS has no tool, neither a public method nor a function.")
     if later := [name for name, tool in tools.items() if inspect.iscoroutinefunction(tool)]:
-        raise SystemExit(f"Error: environment.py: {later[0]} is async, which generation.py does not play.")
+        raise SystemExit(f"Error: environment.py: {later[0]} is async, which generation.py does not support.")
 
 
-def learn_to_read(tokenizer: object, model: str) -> None:
-    """Give the tokenizer TRL's rules for reading calls, if it has none; TRL knows templates letter by letter."""
+def add_parser(tokenizer: object, model: str) -> None:
+    """Give the tokenizer TRL's rules for parsing calls, if it has none; TRL recognizes templates by exact text."""
     from trl import chat_template_utils as templates
 
     if getattr(tokenizer, "response_template", None):  # an attribute that most tokenizers lack
@@ -96,17 +97,17 @@ def learn_to_read(tokenizer: object, model: str) -> None:
         templates.add_response_schema(tokenizer)
     except ValueError as error:
         raise SystemExit(
-            f"Error: TRL can't read tool calls of {model}: its chat template is not one of those that TRL knows, and "
-            f"its tokenizer has no response_template. Take a model that TRL knows ({KNOWN}); of an edited copy the "
-            "original; or set tokenizer.response_template here in tools.py (transformers: response parsing)."
+            f"Error: TRL cannot parse tool calls of {model}: it does not recognize the chat template, and the "
+            f"tokenizer has no response_template. Use a model that TRL recognizes ({KNOWN}), an unedited copy, "
+            "or set tokenizer.response_template in tools.py (see response parsing in transformers)."
         ) from error
 
 
-def survive_odd_calls(tokenizer: object) -> None:
-    """Let TRL take a call for text where reading it, or answering it, would end the run.
+def treat_odd_calls_as_text(tokenizer: object) -> None:
+    """Let TRL treat a call as text if parsing or answering it would end the run.
 
-    TRL does so for a ValueError alone. Brackets a thousand deep raise another error, and half a character (the escape
-    "\\ud800" in JSON) as the name of a tool can't be tokenized when the model is told that there is no such tool.
+    TRL itself does so only for a ValueError. Brackets nested a thousand deep raise another error, and half a character
+    (the escape "\\ud800" in JSON) in a tool's name cannot be tokenized in the error message for the model.
     """
     read = tokenizer.parse_response
 
@@ -122,7 +123,7 @@ def survive_odd_calls(tokenizer: object) -> None:
 
 
 def template_of(tokenizer: object, training: object) -> dict:
-    """What to render with: TRL's copy of a chat template that rewrites old turns (Qwen3's does), and its settings."""
+    """The chat template's settings, and TRL's copy of the template if its own rewrites old turns (as Qwen3's does)."""
     from trl import chat_template_utils as templates
 
     try:
@@ -130,13 +131,13 @@ def template_of(tokenizer: object, training: object) -> dict:
         own = None if kept else templates.get_training_chat_template(tokenizer)
     except ValueError as error:
         raise SystemExit(
-            f"Error: the chat template writes old turns anew, and TRL has no other for it: {error}"
+            f"Error: the chat template rewrites old turns, and TRL has no replacement for it: {error}"
         ) from error
     return {"chat_template": own, **(training.chat_template_kwargs or {})}
 
 
 def reads_back(tokenizer: object) -> bool:
-    """Whether a call, written by the chat template, is the same after it is read."""
+    """Whether TRL parses a call that the chat template writes back to the same call."""
     from trl.chat_template_utils import parse_response
 
     call = {"type": "function", "function": {"name": "tool", "arguments": {"text": "15 + 27"}}}

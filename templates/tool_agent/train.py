@@ -1,20 +1,20 @@
-"""Train a model to use tools with GRPO, and show fairly whether it got better.
+"""Train a model to use tools with GRPO, and evaluate it on held-out prompts before and after.
 
-python train.py --config config.cpu.yaml                 a laptop: no network
-python train.py --config config.yaml --max_steps 50      a T4; any setting can be given here too
+python train.py --config config.cpu.yaml                 on a laptop, no network
+python train.py --config config.yaml --max_steps 50      on a T4; any setting can be an option
 """
 
 import sys
 
 from lib import start
 
-start.prepare(sys.argv[1:])  # typos and impossible numbers are refused, and the environment is set, before imports
+start.prepare(sys.argv[1:])  # rejects invalid settings and sets the environment, before imports
 
 from data import load_rows
 from environment import TOOLS
 from rewards import REWARDS, is_in_form, is_right
 
-# Each reward is tried on one row, with an environment; then Unsloth, before TRL.
+# Tries each reward on one row, with an environment, then imports Unsloth, before TRL.
 start.rehearse(sys.argv[1:], REWARDS, load_rows, factory=TOOLS.get("environment_factory"))
 
 import time
@@ -30,11 +30,13 @@ from tools import check_tools, new_environment, template_of, toolbox
 
 
 def main(argv: list[str]) -> None:
-    """Settings, rows, policy; before, training, after; the report."""
+    """Load settings, rows and policy; evaluate, train, evaluate again; write the report."""
     started = time.perf_counter()
     parsed = run, training, model = start.parse(argv)
     if training.max_tool_calling_iterations is None:
-        raise SystemExit("Error: max_tool_calling_iterations is missing: how often an episode may go to the tools.")
+        raise SystemExit(
+            "Error: max_tool_calling_iterations is missing; set how many turns of an episode may call tools."
+        )
     folder = Path(training.output_dir)
     rows = load_rows(run.dataset_name, "train", run.train_rows, training.seed)
     held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)

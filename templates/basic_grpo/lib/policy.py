@@ -1,5 +1,5 @@
 # Generated from grpo_utils 0.1.0, grpo_utils/run/policy.py; the same in every template.
-"""Load the policy: with Unsloth or with plain transformers, in 4 bits or not, with an adapter or all weights."""
+"""Load the policy with Unsloth or plain transformers, in 4 bits or not, to train an adapter or all weights."""
 
 from typing import TYPE_CHECKING
 
@@ -7,29 +7,29 @@ if TYPE_CHECKING:
     import torch
     from trl import GRPOConfig, ModelConfig
 
-#: The layers that carry adapters: all projections of attention and MLP.
+#: The layers that get adapters: all projections of attention and MLP.
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
 def load_policy(run: object, training: "GRPOConfig", model: "ModelConfig") -> tuple:
-    """A model that `GRPOTrainer` can train, and its tokenizer, as the settings ask (see `start.parse`)."""
+    """A model that `GRPOTrainer` can train, and its tokenizer, loaded as the settings (from `start.parse`) say."""
     name, sizes = model.model_name_or_path, dict(r=model.lora_r, lora_alpha=model.lora_alpha)
-    targets = model.lora_target_modules or list(LORA_TARGETS)  # TRL makes a text of a list with one entry
+    targets = model.lora_target_modules or list(LORA_TARGETS)  # TRL turns a list with one entry into a string
     lora = sizes | dict(lora_dropout=model.lora_dropout, target_modules=targets)
-    how = dict(dtype=dtype_of(training, model), load_in_4bit=model.load_in_4bit, seed=training.seed)
-    how["lora"] = lora if model.use_peft else None
+    options = dict(dtype=dtype_of(training, model), load_in_4bit=model.load_in_4bit, seed=training.seed)
+    options["lora"] = lora if model.use_peft else None
     if run.use_unsloth:
-        how["max_seq_length"] = run.max_prompt_tokens + training.max_completion_length
-        return checked(name, load_with_unsloth, **how, checkpointing=training.gradient_checkpointing)
+        options["max_seq_length"] = run.max_prompt_tokens + training.max_completion_length
+        return checked(name, load_with_unsloth, **options, checkpointing=training.gradient_checkpointing)
     device_map = "cpu" if training.use_cpu else {"": training.local_process_index}
-    return checked(name, load_with_transformers, **how, device_map=device_map)
+    return checked(name, load_with_transformers, **options, device_map=device_map)
 
 
-def checked(name: str, load: object, **how: object) -> tuple:
-    """What a loader returns; stop if the model cannot be loaded, or has no chat template."""
+def checked(name: str, load: object, **options: object) -> tuple:
+    """The policy and tokenizer from a loader; stop if the model cannot be loaded or has no chat template."""
     try:
-        policy, tokenizer = load(name, **how)
-    except OSError as error:  # transformers' own lines about the hub
+        policy, tokenizer = load(name, **options)
+    except OSError as error:  # from transformers or the hub
         raise SystemExit(f"Error: {name} could not be loaded: {str(error).strip().splitlines()[0]}") from error
     if tokenizer.chat_template is None:
         raise SystemExit(f"Error: {name} has no chat template. Use its instruct version.")
@@ -38,7 +38,7 @@ def checked(name: str, load: object, **how: object) -> tuple:
 
 
 def dtype_of(training: "GRPOConfig", model: "ModelConfig") -> "torch.dtype":
-    """The type that frozen weights are loaded in. Trained weights need fp32, or small updates are lost."""
+    """The dtype of frozen weights. Trained weights need fp32, or small updates are lost."""
     import torch
 
     if not model.use_peft:
@@ -50,45 +50,45 @@ def load_with_unsloth(
     name: str, *, dtype: "torch.dtype", load_in_4bit: bool, lora: dict | None, seed: int, max_seq_length: int,
     checkpointing: bool,
 ) -> tuple:  # fmt: skip
-    """Unsloth's loader: its own kernels on a GPU, the stock libraries on a CPU. ``lora`` None: all weights train."""
+    """Load with Unsloth, which has its own kernels on a GPU. Without ``lora``, all weights train."""
     from unsloth import FastLanguageModel
 
-    saves_memory = "unsloth" if checkpointing else False
+    gradient_checkpointing = "unsloth" if checkpointing else False
     policy, tokenizer = FastLanguageModel.from_pretrained(
         model_name=name,
         max_seq_length=max_seq_length,
         dtype=dtype,
         load_in_4bit=load_in_4bit,
         full_finetuning=lora is None,
-        use_gradient_checkpointing=saves_memory,
+        use_gradient_checkpointing=gradient_checkpointing,
     )
-    policy.generation_config.max_length = None  # max_new_tokens is the limit; two of them are a warning at each call
+    policy.generation_config.max_length = None  # max_new_tokens is the limit; with both, each call warns
     if lora is None:
         return policy, tokenizer
-    how = dict(use_gradient_checkpointing=saves_memory, random_state=seed)
-    return FastLanguageModel.get_peft_model(policy, **lora, **how), tokenizer
+    options = dict(use_gradient_checkpointing=gradient_checkpointing, random_state=seed)
+    return FastLanguageModel.get_peft_model(policy, **lora, **options), tokenizer
 
 
 def load_with_transformers(
     name: str, *, dtype: "torch.dtype", load_in_4bit: bool, lora: dict | None, seed: int, device_map: object
 ) -> tuple:
-    """Plain transformers, PEFT and bitsandbytes. ``lora`` None: no adapter."""
+    """Load with plain transformers, PEFT and bitsandbytes. Without ``lora``, there is no adapter."""
     import torch
     from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
     from transformers import AutoTokenizer
 
     policy = load_base(name, dtype=dtype, load_in_4bit=load_in_4bit, device_map=device_map)
     tokenizer = AutoTokenizer.from_pretrained(name)
-    torch.manual_seed(seed)  # PEFT, or TRL, draws the adapter's first weights from the global generator
+    torch.manual_seed(seed)  # PEFT or TRL initializes the adapter from the global generator
     if lora is None:
         return policy, tokenizer
-    if load_in_4bit:  # the trainer turns checkpointing on, where the settings ask for it
+    if load_in_4bit:  # the trainer turns checkpointing on if the settings ask for it
         policy = prepare_model_for_kbit_training(policy, use_gradient_checkpointing=False)
     return get_peft_model(policy, LoraConfig(**lora, task_type="CAUSAL_LM")), tokenizer
 
 
 def load_base(name: str, *, dtype: "torch.dtype", load_in_4bit: bool, device_map: object) -> object:
-    """A base model from plain transformers, without an adapter; ``load_in_4bit``: NF4 with double quantization."""
+    """A base model from plain transformers, without an adapter; 4-bit means NF4 with double quantization."""
     from transformers import AutoModelForCausalLM, BitsAndBytesConfig
 
     four_bits = BitsAndBytesConfig(
@@ -106,8 +106,8 @@ def load_base(name: str, *, dtype: "torch.dtype", load_in_4bit: bool, device_map
 def keep_4bit_weights_unpacked(policy: "torch.nn.Module") -> None:
     """Stop bitsandbytes 0.50 from repacking 4-bit weights at their first forward pass without gradients.
 
-    On CPUs with AVX512-BF16 it does that for speed and never undoes it, and the layers before a repacked one then get
-    wrong gradients. Unsloth's CPU loader does the same as this.
+    On CPUs with AVX512-BF16, it repacks them for speed and never undoes it, so the layers before a repacked one get
+    wrong gradients. Unsloth's CPU loader has the same fix.
     """
     from bitsandbytes.nn import Linear4bit
 
@@ -117,11 +117,11 @@ def keep_4bit_weights_unpacked(policy: "torch.nn.Module") -> None:
 
 
 def keep_trainable_fp32(policy: "torch.nn.Module") -> int:
-    """Put trainable parameters back into fp32 after `GRPOTrainer` was built; how many there were.
+    """Cast trainable parameters back to fp32 after `GRPOTrainer` was built, and return how many there are.
 
-    TRL casts the adapter of a 4-bit model to bf16. On a T4 that breaks fp16 training, and at the
-    learning rates of an adapter bf16 rounds small updates away: 0.87 instead of 0.92 strict accuracy
-    on a tiny model (100 steps at a constant 1e-3, n = 600, measured). Unsloth on a GPU takes the cast out as well.
+    TRL casts the adapter of a 4-bit model to bf16. On a T4 that breaks fp16 training, and at an
+    adapter's learning rate bf16 rounds small updates away: 0.87 instead of 0.92 strict accuracy
+    on a tiny model (100 steps at a constant 1e-3, n = 600, measured). On a GPU, Unsloth removes the cast too.
     """
     trainable = [parameter for parameter in policy.parameters() if parameter.requires_grad]
     for parameter in trainable:

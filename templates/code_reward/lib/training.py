@@ -1,5 +1,5 @@
 # Generated from grpo_utils 0.1.0, grpo_utils/run/training.py; the same in every template.
-"""TRL's trainer with one line per log entry; training that Ctrl-C, a reward or a full disk ends without loss."""
+"""TRL's trainer with one line per log entry; after Ctrl-C, a failed reward or a full disk, the run can resume."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ from .scoring import RewardError, guarded
 
 
 class Lines(TrainerCallback):
-    """One line per log entry: the rewards, the share of groups that taught nothing, and how tools were called."""
+    """One line per log entry: the rewards, the share of tied groups (which teach nothing), and the tool metrics."""
 
     def on_log(self, args, state, control, logs=None, **kwargs):
         if logs and "reward" in logs and state.is_world_process_zero:
@@ -33,12 +33,12 @@ class Lines(TrainerCallback):
 
 
 def shown(value: float | None) -> str:
-    """TRL logs None where no completion got a number."""
+    """A metric with two decimals; TRL logs None if no completion got a score."""
     return "none" if value is None else f"{value:.2f}"
 
 
 class StopOnce(TrainerCallback):
-    """Ctrl-C ends the step, saves a checkpoint and stops; a second Ctrl-C stops at once."""
+    """On Ctrl-C, finish the step, save a checkpoint and stop; on a second Ctrl-C, stop at once."""
 
     asked = False
 
@@ -47,12 +47,12 @@ class StopOnce(TrainerCallback):
 
     def ask(self, number, frame):
         """Remember that Ctrl-C was pressed."""
-        print("\nStopping after this step (Ctrl-C again: at once) ...", flush=True)
+        print("\nStopping after this step (press Ctrl-C again to stop at once) ...", flush=True)
         self.asked = True
         signal.signal(signal.SIGINT, self.before)
 
     def on_step_end(self, args, state, control, **kwargs):
-        if any(gather_object([self.asked])):  # of several processes all stop after the same step
+        if any(gather_object([self.asked])):  # all processes stop after the same step
             control.should_save = control.should_training_stop = True
 
     def on_train_end(self, args, state, control, **kwargs):
@@ -60,7 +60,7 @@ class StopOnce(TrainerCallback):
 
 
 class Clock(TrainerCallback):
-    """Count the seconds of a run over all its pieces: each checkpoint knows those that led to it."""
+    """Count a run's training seconds across resumes; each checkpoint stores the seconds up to it."""
 
     def __init__(self, checkpoint: Path | None):
         self.before = seconds_of(checkpoint) if checkpoint else 0.0
@@ -73,21 +73,24 @@ class Clock(TrainerCallback):
 
 
 def seconds_of(checkpoint: Path) -> float:
-    """The seconds of training that led to a checkpoint."""
+    """The training seconds up to a checkpoint."""
     return state_of(checkpoint)["stateful_callbacks"].get("Clock", {"seconds": 0.0})["seconds"]
 
 
 def state_of(checkpoint: Path) -> dict:
-    """What the trainer wrote about itself."""
+    """The trainer's saved state."""
     return json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
 
 
 def short_enough(rows: Dataset, tokenizer: object, longest: int, **template: object) -> Dataset:
-    """The rows whose prompt has at most ``longest`` tokens: TRL never cuts a prompt. ``template``: its tools, say."""
+    """The rows whose prompt has at most ``longest`` tokens, because TRL never truncates a prompt.
+
+    ``template`` has more arguments for the chat template, such as tools.
+    """
 
     def fits(row: dict) -> bool:
-        made = tokenizer.apply_chat_template(row["prompt"], add_generation_prompt=True, return_dict=True, **template)
-        return len(made["input_ids"]) <= longest
+        prompt = tokenizer.apply_chat_template(row["prompt"], add_generation_prompt=True, return_dict=True, **template)
+        return len(prompt["input_ids"]) <= longest
 
     kept = rows.filter(fits)
     print(f"{len(kept)} of {len(rows)} prompts have at most {longest} tokens.")
@@ -99,26 +102,26 @@ def short_enough(rows: Dataset, tokenizer: object, longest: int, **template: obj
 def build_trainer(
     policy: object, tokenizer: object, rows: Dataset, rewards: dict[Callable, float], parsed: tuple, **more: object
 ) -> GRPOTrainer:
-    """The trainer of one run; ``rewards`` has each reward with its weight, ``parsed`` is what `start.parse` returns.
+    """The trainer of one run; ``rewards`` maps each reward to its weight, ``parsed`` is what `start.parse` returns.
 
-    ``more`` goes to TRL (tools, peft_config).
+    ``more`` has further arguments of `GRPOTrainer` (tools, peft_config).
     """
     run, training, model = parsed
     training.reward_weights, functions = list(rewards.values()), [guarded(reward) for reward in rewards]
-    if run.reward_model:  # TRL loads it, and calls it like the functions
+    if run.reward_model:  # TRL loads it and calls it like a function
         training.reward_weights.append(run.reward_model_weight)
         functions.append(run.reward_model)
-    given = dict(reward_funcs=functions, callbacks=[Lines()]) | more
-    trainer = GRPOTrainer(model=policy, processing_class=tokenizer, args=training, train_dataset=rows, **given)
+    options = dict(reward_funcs=functions, callbacks=[Lines()]) | more
+    trainer = GRPOTrainer(model=policy, processing_class=tokenizer, args=training, train_dataset=rows, **options)
     for callback in (PrinterCallback, ProgressCallback):
         trainer.remove_callback(callback)
-    if model.use_peft and not training.deepspeed_plugin:  # ZeRO-3 needs the adapter in its base's type
+    if model.use_peft and not training.deepspeed_plugin:  # ZeRO-3 needs the adapter in the base's dtype
         keep_trainable_fp32(trainer.model)
     return trainer
 
 
 def train(trainer: GRPOTrainer, checkpoint: Path | None) -> float:
-    """Train to the end, from a checkpoint if there is one; the seconds that it took, also before the checkpoint."""
+    """Train to the end, from a checkpoint if there is one; return the seconds, also those before the checkpoint."""
     stop, clock = StopOnce(), Clock(checkpoint)
     trainer.add_callback(stop)
     trainer.add_callback(clock)
@@ -126,39 +129,38 @@ def train(trainer: GRPOTrainer, checkpoint: Path | None) -> float:
         seconds = resume(trainer, checkpoint)
     note_ties(trainer)
     if stop.asked:
-        raise SystemExit(f"Stopped after step {trainer.state.global_step}. The same command goes on from there.")
+        raise SystemExit(f"Stopped after step {trainer.state.global_step}. The same command continues from there.")
     return clock.before + seconds
 
 
 @contextmanager
 def explained(folder: str | Path) -> Iterator[None]:
-    """Say what to do about a reward that fails, and about a disk that is full."""
+    """Explain what to do about a reward that fails or a full disk."""
     try:
         yield
     except RewardError as error:
-        fix = "Fix rewards.py and run again with --accept_changes true: checkpoints stay."
+        fix = "Fix rewards.py and run again with --accept_changes true; checkpoints are kept."
         raise SystemExit(f"Error: {error}\n{fix}") from None
     except (OSError, RuntimeError, SafetensorError) as error:
         if shutil.disk_usage(folder).free > 50 << 20:
             raise
-        raise SystemExit(f"Error: the disk is full ({error}). Make room; the same command goes on.") from error
+        raise SystemExit(f"Error: the disk is full ({error}). Free some space; the same command continues.") from error
 
 
 def save(trainer: GRPOTrainer, folder: Path) -> None:
-    """Save the policy (of an adapter the adapter alone) and its tokenizer."""
+    """Save the policy (or only its adapter) and the tokenizer."""
     with explained(trainer.args.output_dir):
         trainer.save_model(folder)
 
 
 def resume(trainer: GRPOTrainer, checkpoint: Path | None) -> float:
-    """Train to the last step, from a checkpoint if there is one; the seconds that it took.
+    """Train to the last step, from a checkpoint if there is one; return the seconds.
 
-    ``trainer.train(resume_from_checkpoint=True)`` **loses the adapter** where ``beta`` is above zero: TRL then keeps
-    a second adapter ("ref"), which is saved in a folder below the checkpoint, and transformers 5.17 loads what lies in
-    such folders and nothing else. Build the trainer with the policy as it was when the run began: the reference is
-    copied from it.
+    ``trainer.train(resume_from_checkpoint=True)`` **loses the adapter** if ``beta`` is above zero: TRL then keeps a
+    second adapter ("ref") in a subfolder of the checkpoint, and transformers 5.17 loads only what is in subfolders.
+    Build the trainer with the policy as it was when the run began, because the reference is copied from it.
 
-    A checkpoint of the last step is loaded and not trained; transformers would train one step more.
+    A checkpoint of the last step is loaded without training; transformers would train one more step.
     """
     if checkpoint and (checkpoint / "adapter_model.safetensors").exists():
         load_adapter(trainer.model, checkpoint)
@@ -169,7 +171,7 @@ def resume(trainer: GRPOTrainer, checkpoint: Path | None) -> float:
 
 
 def is_last(trainer: GRPOTrainer, checkpoint: Path) -> bool:
-    """Whether no step is left. A run that counts epochs ends where it was begun to end, unless they were raised."""
+    """Whether no step is left. A run that counts epochs keeps its number of steps unless the epochs were raised."""
     state, arguments = state_of(checkpoint), trainer.args
     if arguments.max_steps > 0:
         return state["global_step"] >= arguments.max_steps
@@ -177,24 +179,26 @@ def is_last(trainer: GRPOTrainer, checkpoint: Path) -> bool:
 
 
 def load_last(trainer: GRPOTrainer, checkpoint: Path) -> None:
-    """Leave the trainer as it was after its last step: the weights (an adapter's are loaded before) and the log."""
+    """Restore the weights (unless an adapter, which is already loaded) and the log after the last step."""
     from transformers import TrainerState
 
     if not (checkpoint / "adapter_model.safetensors").exists():
-        trainer._load_from_checkpoint(str(checkpoint))  # whole models, and those saved in parts
+        trainer._load_from_checkpoint(str(checkpoint))  # in one file or in shards
     trainer.state = TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
 
 
 def load_adapter(policy: object, folder: str | Path) -> None:
-    """Put the saved weights of an adapter into the policy's own, of the same shape."""
+    """Load saved adapter weights into the policy's adapter, which has the same shape."""
     from peft import load_peft_weights, set_peft_model_state_dict
 
     set_peft_model_state_dict(policy, load_peft_weights(str(folder), device=str(policy.device)))
 
 
 def note_ties(trainer: GRPOTrainer) -> None:
-    """Say so if next to nothing could be learned: a group whose completions all earn the same teaches nothing."""
+    """Print a note if almost nothing could be learned: a group with equal rewards teaches nothing."""
     tied = [entry["frac_reward_zero_std"] for entry in trainer.state.log_history if "frac_reward_zero_std" in entry]
     if tied and sum(tied) / len(tied) > 0.95:
-        print(f"Note: in {sum(tied) / len(tied):.0%} of the groups no reward differed, so next to nothing was learned.")
-        print("Use easier rows, a model that is right now and then, or a reward with a slope.")
+        print(
+            f"Note: in {sum(tied) / len(tied):.0%} of the groups all rewards were equal, so almost nothing was learned."
+        )
+        print("Use easier rows, a model that is sometimes correct, or a reward with partial credit.")

@@ -1,5 +1,5 @@
 # Generated from grpo_utils 0.1.0, grpo_utils/run/folder.py; the same in every template.
-"""The output folder: one run at a time, a finished run is kept, and a run resumes only as it was begun."""
+"""The output folder: one run at a time, finished runs are kept, and a run resumes only with the same settings."""
 
 import atexit
 import hashlib
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 CHECKPOINT = re.compile(r"checkpoint-(\d+)")
-#: What a checkpoint needs, as patterns of file names; DeepSpeed keeps weights and optimizer in one folder.
+#: What a checkpoint needs, as file patterns; DeepSpeed keeps weights and optimizer in one folder.
 PARTS = {
     "weights": ("adapter_model.safetensors", "model*.safetensors", "pytorch_model*", "global_step*"),
     "optimizer": ("optimizer*", "global_step*"),
@@ -23,38 +23,38 @@ PARTS = {
     "random states": ("rng_state*.pth",),
     "log": ("trainer_state.json",),
 }
-MAY_CHANGE = ("max_steps", "num_train_epochs")  # to train longer; it is noted, and not refused
-#: Where things go and what is shown: none of it changes what is learned.
+MAY_CHANGE = ("max_steps", "num_train_epochs")  # to train longer: recorded, but not rejected
+#: Settings for files and logs, which do not change what is learned.
 FREE = ("config", "env", "output_dir", "eval_batch", "accept_changes", "report_to", "run_name", "disable_tqdm")
 FREE += ("push_to_hub", "no_use_unsloth")
 FREE_STARTS = ("save_", "log", "hub_", "vllm_server_", "vllm_group_", "dataloader_num_")
-NOT_TRAINED_WITH = ("lib/measuring.py", "evaluate.py")  # code that training does not depend on; tests neither
+NOT_TRAINED_WITH = ("lib/measuring.py", "evaluate.py")  # training does not depend on this code (nor on tests)
 HELD = {}  # the open lock files of this process, by path
 
 
 def hold(folder: Path) -> None:
-    """Keep the folder for this process until it ends, however it ends; a second run in it is refused."""
+    """Lock the folder until this process ends for any reason, so that a second run in it is rejected."""
     path = folder.resolve().with_name(f"{folder.resolve().name}.lock")
-    if path in HELD:  # a notebook that starts train.py again is still the same process
+    if path in HELD:  # a notebook that runs train.py again is the same process
         return
-    made = not path.parent.exists()
+    created = not path.parent.exists()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("a+", encoding="utf-8")
-    except OSError as error:  # the folder is a mounted disk, say, in a parent that is not yours
+    except OSError as error:  # for example, the folder is a mounted disk in a read-only parent
         print(f"Note: {path} cannot be written ({error.strerror}); do not start two runs in {folder}.")
         return
     lock(file, folder)
     HELD[path] = file
-    atexit.register(tidy, path, folder.resolve(), made)
+    atexit.register(tidy, path, folder.resolve(), created)
 
 
-def tidy(path: Path, folder: Path, made: bool) -> None:
-    """Leave nothing behind if the run was refused before it began: no lock file, no parent that was made for it."""
+def tidy(path: Path, folder: Path, created: bool) -> None:
+    """If the run was rejected before it began, delete the lock file, and its parent folder if `hold` created it."""
     if not folder.exists():
         with suppress(OSError):
             path.unlink()
-            if made:
+            if created:
                 path.parent.rmdir()
 
 
@@ -66,17 +66,17 @@ def lock(file: IO[str], folder: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kernel releases it, also after kill -9
     except BlockingIOError:
         file.seek(0)
-        said = file.read() or "another process"
-        raise SystemExit(f"Error: {folder} is in use by {said}. Wait for it, or choose another output_dir.") from None
+        owner = file.read() or "another process"
+        raise SystemExit(f"Error: {folder} is in use by {owner}. Wait for it, or choose another output_dir.") from None
     except (ImportError, OSError) as error:  # Windows; some network drives
-        print(f"Note: this system or disk has no file locks ({error}); never start two runs in {folder}.")
+        print(f"Note: this system or disk has no file locks ({error}); do not start two runs in {folder}.")
     file.truncate(0)
-    file.write(f"process {os.getpid()} on {platform.node()}, which started {time.strftime('%Y-%m-%d %H:%M:%S')}")
+    file.write(f"process {os.getpid()} on {platform.node()}, started {time.strftime('%Y-%m-%d %H:%M:%S')}")
     file.flush()
 
 
 def identity(settings: dict) -> dict:
-    """What a run is: every setting that was given and matters, and checksums of its code and data."""
+    """What identifies a run: the given settings that matter, and checksums of its code and data."""
     kept = {k: plain(v) for k, v in settings.items() if k not in FREE and not k.startswith(FREE_STARTS)}
     project = Path(__file__).resolve().parent.parent
     found = [*project.glob("*.py"), *project.glob("lib/*.py"), *project.glob("*.json")]
@@ -87,7 +87,7 @@ def identity(settings: dict) -> dict:
 
 
 def plain(value: object) -> object:
-    """A setting as it can be compared: 2.0e-3, "0.002" and 0.002 are one; so are true, True and "true"."""
+    """A setting in comparable form: 2.0e-3, "0.002" and 0.002 are equal, and so are true, True and "true"."""
     if isinstance(value, list):
         return [plain(each) for each in value] if len(value) > 1 else plain(value[0]) if value else []
     if isinstance(value, bool) or str(value).lower() in ("true", "false"):
@@ -99,13 +99,13 @@ def plain(value: object) -> object:
 
 
 def settings_changed(was: dict, now: dict, names: Iterable[str]) -> list[str]:
-    """The settings of these names that are not what they were."""
+    """Which of these settings changed, with the old and the new value."""
     changed = [name for name in names if was.get(name) != now.get(name)]
-    return [f"{name} was {was.get(name)!r}, is {now.get(name)!r}" for name in changed]
+    return [f"{name} was {was.get(name)!r} and is now {now.get(name)!r}" for name in changed]
 
 
 def differences(was: dict, now: dict) -> list[str]:
-    """What changed since a run began: its edited files, and its settings from what to what."""
+    """What changed since a run began: edited files and changed settings."""
     before, files = was.get("files", {}), now.get("files", {})
     edited = [f"{name} was edited" for name in files if name in before and before[name] != files[name]]
     names = [name for name in {**was, **now} if name not in ("files", "changes", *MAY_CHANGE)]
@@ -113,25 +113,25 @@ def differences(was: dict, now: dict) -> list[str]:
 
 
 def check_same(folder: Path, now: dict, accept: bool = False) -> list[str]:
-    """What changed since the folder's run began; stop if anything did, unless that is accepted."""
+    """What changed since the folder's run began; stop if anything did, unless ``accept`` is true."""
     mark, trained = folder / "run.json", trained_to(folder)
     if not trained:
         return []
     if not mark.exists():
-        raise SystemExit(f"Error: {folder} holds checkpoints of something else; choose another output_dir.")
+        raise SystemExit(f"Error: {folder} has checkpoints that are not from this template; choose another output_dir.")
     changed = differences(read_mark(mark), now)
     if changed and not accept:
         more = f"; and {len(changed) - 6} more" if len(changed) > 6 else ""
         raise SystemExit(
-            f"Error: {folder} was begun with other settings: {'; '.join(changed[:6])}{more}. It trained to {trained} "
-            "that way. Choose another output_dir, delete this one to begin again, or continue with the changes: "
+            f"Error: the run in {folder} trained to {trained} with other settings: {'; '.join(changed[:6])}{more}. "
+            "Choose another output_dir, delete this one to start over, or continue with the changes: "
             "--accept_changes true."
         )
     return changed
 
 
 def trained_to(folder: Path) -> str:
-    """The newest checkpoint below the folder, or the last stage that is finished; nothing, if there is neither."""
+    """The newest checkpoint in the folder, or the last finished stage; "" if there is neither."""
     found = [path for path in folder.glob("**/checkpoint-*") if CHECKPOINT.fullmatch(path.name)]
     newest = max(found, key=lambda path: (path.parent.name, checkpoint_step(path)), default=None)
     done = sorted(path.parent for path in folder.glob("*/finished.json"))
@@ -142,7 +142,7 @@ def trained_to(folder: Path) -> str:
 def begin(folder: Path, belongs_to: dict, accept: bool = False) -> Path | None:
     """The checkpoint to resume from, or None; a finished run in the folder is renamed and kept.
 
-    ``belongs_to`` is the run's `identity`. With ``accept`` a changed run goes on, and its changes are written down.
+    ``belongs_to`` is the run's `identity`. With ``accept``, a changed run continues and its changes are recorded.
     """
     if (folder / "report.json").exists():
         keep_finished(folder)
@@ -152,7 +152,7 @@ def begin(folder: Path, belongs_to: dict, accept: bool = False) -> Path | None:
     earlier = was.get("changes", [])
     if changed:
         earlier.append(f"after {trained}: {'; '.join(changed)}")
-        print(f"Note: going on {earlier[-1]}.")
+        print(f"Note: continuing {earlier[-1]}.")
     if changed or not trained:
         write_mark(mark, belongs_to | {"changes": earlier})
     checkpoint = newest_checkpoint(folder) if trained else None
@@ -162,18 +162,18 @@ def begin(folder: Path, belongs_to: dict, accept: bool = False) -> Path | None:
 
 
 def keep_finished(folder: Path) -> None:
-    """Rename the folder of a finished run, so that the next one does not write into it."""
+    """Rename the folder of a finished run, so that the next run does not overwrite it."""
     kept = folder.with_name(f"{folder.name}-{time.strftime('%Y%m%d-%H%M%S')}")
     try:
         folder.rename(kept)
     except OSError as error:  # a mounted disk cannot be renamed
-        said = f"{folder} holds a finished run and cannot be renamed ({error.strerror})"
-        raise SystemExit(f"Error: {said}; choose another output_dir.") from None
-    print(f"{folder} held a finished run: it is kept as {kept}.")
+        problem = f"{folder} has a finished run and cannot be renamed ({error.strerror})"
+        raise SystemExit(f"Error: {problem}; choose another output_dir.") from None
+    print(f"{folder} had a finished run, which is now {kept}.")
 
 
 def write_mark(mark: Path, content: dict) -> None:
-    """Write a JSON file: whole or not at all, also if the process is killed meanwhile."""
+    """Write a JSON file atomically, so that a killed process leaves no partial file."""
     mark.parent.mkdir(parents=True, exist_ok=True)
     new = mark.with_name(f"{mark.name}.new")
     new.write_text(json.dumps(content, indent=2), encoding="utf-8")
@@ -181,23 +181,23 @@ def write_mark(mark: Path, content: dict) -> None:
 
 
 def read_mark(mark: Path) -> dict:
-    """What a run was when it began."""
+    """The identity that a run began with."""
     try:
         return json.loads(mark.read_text(encoding="utf-8"))
     except ValueError as error:
         raise SystemExit(
             f"Error: {mark} is not valid JSON ({error}), so the settings of these checkpoints are unknown. "
-            "Choose another output_dir; or write {} into the file, and continue with --accept_changes true."
+            "Choose another output_dir, or write {} into the file and continue with --accept_changes true."
         ) from None
 
 
 def changes(folder: Path) -> list[str]:
-    """What was changed while the folder's run was under way."""
+    """What was changed during the folder's run."""
     return read_mark(folder / "run.json").get("changes", [])
 
 
 def checkpoint_step(checkpoint: str | Path) -> int:
-    """The optimizer step of a checkpoint's folder.
+    """The optimizer step in a checkpoint's name.
 
     >>> checkpoint_step("outputs/run/checkpoint-250")
     250
@@ -208,9 +208,9 @@ def checkpoint_step(checkpoint: str | Path) -> int:
 def newest_checkpoint(folder: str | Path, say: Callable[[str], None] = print) -> Path | None:
     """The newest complete ``checkpoint-N`` in ``folder``; None if there is none.
 
-    transformers takes the newest there is (``resume_from_checkpoint=True``) and then fails on one that a full disk or
-    a lost machine cut off. Here such a one is skipped, and ``say`` is called with the reason. None is deleted: the run
-    that resumes writes over it.
+    With ``resume_from_checkpoint=True``, transformers takes the newest checkpoint, and fails if a full disk or a lost
+    machine cut it off. This function skips such a checkpoint and calls ``say`` with the reason. It deletes nothing;
+    the resumed run overwrites the checkpoint.
 
     >>> newest_checkpoint("no/such/folder") is None
     True
@@ -227,8 +227,8 @@ def newest_checkpoint(folder: str | Path, say: Callable[[str], None] = print) ->
 def checkpoint_problem(checkpoint: str | Path) -> str:
     """What is missing or broken in a checkpoint; "" if it is complete.
 
-    Every file that a resumed run reads is opened, since a file that was cut off may well be there. (The trainer
-    writes the log last; a synchronised drive keeps no such order.)
+    It opens every file that a resumed run reads, because a file can exist and still be cut off. (The trainer writes the
+    log last, but a synchronized drive may not keep that order.)
 
     >>> checkpoint_problem("no/such/folder")
     'it has no weights'
@@ -246,16 +246,16 @@ def checkpoint_problem(checkpoint: str | Path) -> str:
 
 
 def is_broken(path: Path) -> bool:
-    """Whether a file of a checkpoint cannot be read to its end."""
+    """Whether a checkpoint's file is incomplete or damaged."""
     from safetensors import SafetensorError, safe_open
 
     try:
         if path.suffix == ".json":
             json.loads(path.read_text(encoding="utf-8"))
         elif path.suffix == ".safetensors":
-            with safe_open(path, framework="numpy"):  # checks that the file is as long as its header says
+            with safe_open(path, framework="numpy"):  # compares the file's length with its header
                 return False
-        elif path.suffix in (".pt", ".pth"):  # torch.save writes a zip archive with checksums; its directory is last
+        elif path.suffix in (".pt", ".pth"):  # torch.save writes a zip archive with checksums
             with zipfile.ZipFile(path) as archive:
                 return archive.testzip() is not None
     except (ValueError, SafetensorError, zipfile.BadZipFile, EOFError):

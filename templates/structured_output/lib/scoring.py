@@ -1,5 +1,5 @@
 # Generated from grpo_utils 0.1.0, grpo_utils/run/scoring.py; the same in every template.
-"""What a completion says, and rewards called safely: one that fails names itself, the row and the completion."""
+"""Read the text of a completion, and call rewards safely: an error names the reward, the row and the completion."""
 
 import functools
 import math
@@ -11,28 +11,28 @@ from types import SimpleNamespace
 
 
 class RewardError(Exception):
-    """A reward raised, or did not return a list of numbers; the text says which, and on which row."""
+    """A reward raised, or did not return a list of numbers; the message names the reward and the row."""
 
 
 def messages_of(completion: object) -> list[dict]:
-    """The messages of a completion: TRL passes a list of them for chat prompts, and a text otherwise."""
+    """The messages of a completion: TRL passes a list of messages for chat prompts, and a text otherwise."""
     if isinstance(completion, str):
         return [{"role": "assistant", "content": completion}]
     return [m for m in completion if isinstance(m, dict)] if isinstance(completion, list | tuple) else []
 
 
 def text_of(completion: object) -> str:
-    """What the model's last message says. Messages of tools and users are never read; without a role it is the model's.
+    """The text of the last message of the model (or without a role). Tool and user messages are ignored.
 
     >>> text_of([{"role": "assistant", "content": "42"}, {"role": "tool", "content": "41"}]), text_of("42")
     ('42', '42')
     """
     own = [m for m in messages_of(completion) if m.get("role") in ("assistant", None)]
-    return said_in(own[-1]) if own else ""
+    return message_text(own[-1]) if own else ""
 
 
-def said_in(message: dict) -> str:
-    """The text of a message; of content in parts (images, texts) only the texts."""
+def message_text(message: dict) -> str:
+    """The text of a message; if the content has parts (images, texts), only the texts."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -42,13 +42,13 @@ def said_in(message: dict) -> str:
 
 
 def guarded(reward: Callable) -> Callable:
-    """The same reward; what it raises becomes a `RewardError`, and what it returns is checked."""
+    """The same reward, which raises only `RewardError` and whose scores are checked."""
 
     @functools.wraps(reward)
     def score(completions: list, **columns: object) -> list[float | None]:
         try:
             scores = reward(completions=completions, **columns)  # by name, as TRL calls it
-        except Exception as error:  # the one place where your own code runs
+        except Exception as error:  # the only place that runs your own code
             where = traceback.format_exc(limit=-2)
             raise RewardError(f"{reward.__name__} raised.\n{blame(reward, completions, columns)}\n{where}") from error
         return checked(reward.__name__, scores, completions)
@@ -57,16 +57,16 @@ def guarded(reward: Callable) -> Callable:
 
 
 def checked(name: str, scores: object, completions: list) -> list[float | None]:
-    """The scores as floats, if they are a list with a finite number, or None (no score), for each completion."""
+    """The scores as floats; there must be one per completion, a finite number or None (no score)."""
     if not isinstance(scores, list | tuple) or len(scores) != len(completions):
         shown = reprlib.repr(scores) if not isinstance(scores, list | tuple) else f"{len(scores)} scores"
         wanted = f"it should return a list of {len(completions)} numbers, one per completion"
         raise RewardError(f"{name} returned {shown} ({type(scores).__name__}); {wanted}.")
     for score, completion in zip(scores, completions, strict=True):
         if score is not None and not is_finite(score):
-            said = f"{name} returned {reprlib.repr(score)} ({type(score).__name__}) for one completion"
+            problem = f"{name} returned {reprlib.repr(score)} ({type(score).__name__}) for one completion"
             raise RewardError(
-                f"{said}; it should be a finite number, or None for no score.\nCompletion: {completion!r}"
+                f"{problem}; it should be a finite number, or None for no score.\nCompletion: {completion!r}"
             )
     if scores and all(score is None for score in scores):
         note_once(f"Note: {name} returned None for every completion of a batch, so that batch teaches nothing.")
@@ -83,12 +83,12 @@ def is_finite(score: object) -> bool:
 
 @functools.cache
 def note_once(note: str) -> None:
-    """Print it the first time."""
+    """Print a note once."""
     print(note, file=sys.stderr)
 
 
 def blame(reward: Callable, completions: list, columns: dict) -> str:
-    """The first completion on which the reward raises by itself, and its row."""
+    """The first completion on which the reward raises, and its row."""
     for place, completion in enumerate(completions):
         row = {k: v[place : place + 1] if isinstance(v, list) else v for k, v in columns.items()}
         try:
@@ -96,13 +96,13 @@ def blame(reward: Callable, completions: list, columns: dict) -> str:
         except Exception:
             shown = {k: v[0] for k, v in row.items() if isinstance(v, list) and v and k != "completion_ids"}
             return f"Row: {shown}\nCompletion: {completion!r}"
-    return "It scores each completion by itself, but not all of them together."
+    return "It scores each completion alone, but fails on the whole batch."
 
 
 def try_on(reward: Callable, row: dict, factory: Callable | None = None) -> None:
-    """Score a few answers to one row as TRL will: nothing, no answer, and each text of the row, bare and in tags.
+    """Score some test answers to one row as TRL would: empty, no answer, and each text of the row, bare and in tags.
 
-    Stops with a `SystemExit` that says what is wrong. ``factory`` makes the environment of an episode with tools.
+    A problem raises `SystemExit`. ``factory`` creates the environment of an episode with tools.
     """
     texts = [value for key, value in row.items() if key != "prompt" and isinstance(value, str)]
     texts = ["", "I do not know.", *texts, *(f"<reasoning>So.</reasoning><answer>{text}</answer>" for text in texts)]

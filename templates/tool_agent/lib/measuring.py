@@ -1,7 +1,7 @@
 # Generated from grpo_utils 0.1.0, grpo_utils/run/measuring.py; the same in every template.
-"""Before and after on the same held-out prompts: sampled and greedy, with intervals, a paired test, and the report.
+"""Evaluate the same held-out prompts before and after: sampled and greedy, intervals, a paired test, and the report.
 
-python -m lib.measuring FOLDER        the table of a finished run, whose output_dir that is
+python -m lib.measuring FOLDER        prints the table of a finished run; FOLDER is its output_dir
 """
 
 import json
@@ -28,45 +28,47 @@ def generate(
     batch_size: int = 200,
     seed: int = 0,
 ) -> list[str]:
-    """One completion for each prompt; ``temperature=0.0`` decodes greedily.
+    """Generate one completion for each prompt; ``temperature=0.0`` decodes greedily.
 
-    The policy returns to training mode afterwards if that is where it was.
+    A policy in training mode returns to training mode afterwards.
     """
     import torch
     from tqdm import trange
 
     torch.manual_seed(seed)
-    how = dict(do_sample=True, temperature=temperature, top_p=1.0, top_k=0) if temperature else dict(do_sample=False)
-    how |= dict(max_new_tokens=max_new_tokens, repetition_penalty=1.0, use_cache=True)
-    how |= dict(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
-    completions, slow = [], dict(desc="generate", file=sys.stdout, leave=False, delay=10)  # a bar after ten seconds
+    decoding = {"do_sample": False}
+    if temperature:
+        decoding = dict(do_sample=True, temperature=temperature, top_p=1.0, top_k=0)
+    decoding |= dict(max_new_tokens=max_new_tokens, repetition_penalty=1.0, use_cache=True)
+    decoding |= dict(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
+    completions, bar = [], dict(desc="generate", file=sys.stdout, leave=False, delay=10)  # shown after ten seconds
     with sampling(policy), torch.inference_mode():
-        for start in trange(0, len(prompts), batch_size, **slow):
+        for start in trange(0, len(prompts), batch_size, **bar):
             inputs = encode_prompts(tokenizer, prompts[start : start + batch_size]).to(policy.device)
-            made = policy.generate(**inputs, **how)
-            completions += tokenizer.batch_decode(made[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
+            outputs = policy.generate(**inputs, **decoding)
+            completions += tokenizer.batch_decode(outputs[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
     return completions
 
 
 def encode_prompts(
     tokenizer: object, prompts: Sequence[str | list[dict]], tools: Sequence[list | None] | None = None
 ) -> object:
-    """Prompts in the chat template, as left-padded tensors of shape (prompts, longest), ready to generate from.
+    """Apply the chat template to prompts, and return left-padded tensors of shape (prompts, longest).
 
-    Plain strings get no template but, as in TRL, the tokenizer's own special tokens (often a BOS).
-    Give either messages or strings, not both at once. ``tools``: those that each prompt offers.
+    Plain strings get no template but, as in TRL, the tokenizer's special tokens (often a BOS).
+    Pass either messages or strings, not both. ``tools`` has the tools of each prompt.
     """
-    plain, how = bool(prompts) and isinstance(prompts[0], str), dict(add_generation_prompt=True, tokenize=False)
+    plain, options = bool(prompts) and isinstance(prompts[0], str), dict(add_generation_prompt=True, tokenize=False)
     pairs = zip(prompts, tools or [None] * len(prompts), strict=True)
-    texts = [p if plain else tokenizer.apply_chat_template(p, tools=offered, **how) for p, offered in pairs]
+    texts = [p if plain else tokenizer.apply_chat_template(p, tools=offered, **options) for p, offered in pairs]
     return tokenizer(texts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=plain)
 
 
 @contextmanager
 def sampling(policy: object) -> Iterator[None]:
-    """Put a policy into evaluation mode, and afterwards back into the mode that it was in.
+    """Put a policy into evaluation mode, and restore its mode afterwards.
 
-    A model that Unsloth loaded turns gradient checkpointing off to sample, and only its ``for_training`` turns it on.
+    A model loaded by Unsloth turns gradient checkpointing off to sample; only its ``for_training`` turns it on again.
     """
     was_training = policy.training
     checkpointing = next(filter(None, (getattr(m, "gradient_checkpointing", False) for m in policy.modules())), False)
@@ -80,9 +82,9 @@ def sampling(policy: object) -> Iterator[None]:
 
 
 def evaluate(answer: Callable, rows: object, is_right: Callable, is_in_form: Callable) -> dict:
-    """Completions of held-out rows and what they are worth: sampled at temperature 1, as in training, and greedy.
+    """Generate and score completions for held-out rows: sampled at temperature 1, as in training, and greedy.
 
-    ``answer`` returns one completion for each row; it is called with a temperature.
+    ``answer`` is called with a temperature and returns one completion for each row.
     """
     sampled, greedy = answer(temperature=1.0), answer(temperature=0.0)
     formed = [is_in_form(text) for text in sampled]
@@ -102,8 +104,8 @@ def evaluate(answer: Callable, rows: object, is_right: Callable, is_in_form: Cal
 def summary(result: dict) -> dict:
     """The rates of `evaluate`, with 95% Wilson intervals; accuracy counts correct, correctly formatted answers.
 
-    The accuracy given format is a share of the ``formed`` texts, and None where there are none; all other rates are
-    shares of ``n``. Where the prompts have kinds, ``by_kind`` has the counts of each.
+    The accuracy given format is a share of the ``formed`` texts, and None if there are none; all other rates are
+    shares of ``n``. If the prompts have kinds, ``by_kind`` has the counts of each.
 
     >>> rates = summary({"formed": [True, True, False, False], "right": [True, False, False, False]})
     >>> rates["accuracy"], rates["accuracy_given_format"], rates["greedy_accuracy"]
@@ -137,7 +139,7 @@ def _in_form(formed: Sequence[bool], right: Sequence[bool]) -> dict:
 
 
 def wilson_interval(hits: int, n: int, confidence: float = 0.95) -> list[float]:
-    """The interval of a rate (Wilson 1927), as scipy computes it.
+    """The Wilson interval of a rate (Wilson 1927), from scipy.
 
     >>> [round(end, 3) for end in wilson_interval(190, 200)]
     [0.91, 0.973]
@@ -151,8 +153,8 @@ def wilson_interval(hits: int, n: int, confidence: float = 0.95) -> list[float]:
 def mcnemar_p_value(before: Sequence[bool], after: Sequence[bool]) -> float:
     """Exact two-sided McNemar test on the same prompts before and after (McNemar 1947).
 
-    Only prompts that changed count: under "no change" each would as often have got better as
-    worse, so the number that got better is binomial with probability 1/2.
+    Only prompts that changed count: if training had no effect, each would be as likely to get
+    better as worse, so the number that got better is binomial with probability 1/2.
 
     >>> mcnemar_p_value([False] * 6, [True] * 6)
     0.03125
@@ -167,7 +169,7 @@ def mcnemar_p_value(before: Sequence[bool], after: Sequence[bool]) -> float:
 
 
 def before_after(before: dict, after: dict, p_value: float, merged: dict | None = None) -> str:
-    """The before/after tables as plain text, from summaries, and one sentence that reads them.
+    """The before/after tables as plain text, from summaries, and one sentence with the result.
 
     >>> old = summary({"formed": [False] * 20, "right": [False] * 20, "greedy_right": [False] * 20})
     >>> print(before_after(old, old, p_value=1.0))
@@ -187,8 +189,8 @@ def before_after(before: dict, after: dict, p_value: float, merged: dict | None 
 def rates_table(before: dict, after: dict, merged: dict | None = None) -> str:
     """The tables of `before_after` without its sentence: strict accuracy, then accuracy among the formatted answers.
 
-    The second table separates ability from format, with a column for each kind of prompt. It is left out where a
-    summary lacks its figures, as those of older reports do.
+    The second table separates ability from format, with a column for each kind of prompt. It is left out if a summary
+    lacks its numbers, as in older reports.
     """
     rows = {"before": before, "after": after} | ({"merged": merged} if merged else {})
     lines = [f"{'':7}{'n':>5}{'format':>9}{'accuracy (95% interval)':>28}{'greedy':>9}"]
@@ -202,7 +204,7 @@ def rates_table(before: dict, after: dict, merged: dict | None = None) -> str:
 
 
 def _in_form_lines(rows: dict[str, dict]) -> list[str]:
-    """Accuracy among the formatted answers: of all prompts, and of each kind that all summaries have."""
+    """Accuracy among the formatted answers: for all prompts, and for each kind that all summaries have."""
     first, *others = (rates.get("by_kind", {}) for rates in rows.values())
     kinds = [kind for kind in first if all(kind in other for other in others)]
     lines = ["", "accuracy among the n correctly formatted answers (95% interval):"]
@@ -214,7 +216,7 @@ def _in_form_lines(rows: dict[str, dict]) -> list[str]:
 
 
 def _share(rates: dict, name: str) -> str:
-    """A rate with its interval; "-" for a share of nothing.
+    """A rate with its interval, or "-" if there is none.
 
     >>> _share({"accuracy": 0.45, "accuracy_ci95": [0.258, 0.658]}, "accuracy")
     '0.450 (0.258 to 0.658)'
@@ -223,7 +225,7 @@ def _share(rates: dict, name: str) -> str:
 
 
 def verdict(before: dict, after: dict, p_value: float) -> str:
-    """What the paired test says about the change in strict accuracy, in one sentence."""
+    """The paired test's result for the change in strict accuracy, in one sentence."""
     change, test = after["accuracy"] - before["accuracy"], f"exact McNemar test, {p_text(p_value)}"
     if p_value >= 0.05:
         return f"No improvement shown: strict accuracy changed by {change:+.3f}, within chance ({test})."
@@ -231,7 +233,7 @@ def verdict(before: dict, after: dict, p_value: float) -> str:
 
 
 def p_text(p_value: float) -> str:
-    """A p-value in words: two digits, more where rounding would move it to 0.05, a bound where it is tiny.
+    """A p-value as text: two digits, more if rounding would move it to 0.05, and a bound if it is tiny.
 
     >>> p_text(0.0488), p_text(0.04996), p_text(0.12345), p_text(1.0), p_text(0.0)
     ('p = 0.049', 'p = 0.04996', 'p = 0.12', 'p = 1', 'p < 1e-300')
@@ -244,12 +246,12 @@ def p_text(p_value: float) -> str:
 
 
 def versions() -> dict[str, str]:
-    """The installed versions of the packages that decide a run."""
+    """The installed versions of the packages that affect a run."""
     return {name: version(name) if find_spec(name) else "not installed" for name in PACKAGES}
 
 
 def machine() -> dict:
-    """What this process runs on; ``gpu`` is None unless torch reserved memory on one.
+    """The machine of this process; ``gpu`` is None unless torch reserved memory on one.
 
     >>> sorted(machine())
     ['cores', 'gpu', 'python', 'system']
@@ -259,43 +261,43 @@ def machine() -> dict:
 
 
 def _gpu() -> dict | None:
-    """The GPU that torch used, and the most of its memory that this process has reserved so far."""
-    torch = sys.modules.get("torch")  # a process that never loaded it used no GPU
+    """The GPU that torch used, and the peak memory that this process has reserved so far."""
+    torch = sys.modules.get("torch")  # a process that never imported torch used no GPU
     if not torch or not (peak := torch.cuda.max_memory_reserved()):
         return None
-    card = torch.cuda.get_device_properties(torch.cuda.current_device())
+    gpu = torch.cuda.get_device_properties(torch.cuda.current_device())
     return {
-        "name": card.name,
-        "memory_gib": round(card.total_memory / 2**30, 1),
+        "name": gpu.name,
+        "memory_gib": round(gpu.total_memory / 2**30, 1),
         "peak_gib": round(peak / 2**30, 2),
     }
 
 
 def write_report(folder: str | Path, report: dict) -> Path:
-    """Write ``report.json``, whole or not at all: rates as they are, seconds rounded to tenths, and the `machine`."""
+    """Write ``report.json`` atomically: the report with seconds rounded to tenths, and the `machine`."""
     rounded = {key: round(value, 1) for key, value in report.items() if key.endswith("_seconds")}
     rounded["machine"] = machine()
     path, draft = Path(folder) / "report.json", Path(folder) / "report.json.part"
-    text = json.dumps(report | rounded, indent=2, ensure_ascii=False, default=str)  # an unknown setting as text
+    text = json.dumps(report | rounded, indent=2, ensure_ascii=False, default=str)  # other types become text
     draft.write_text(text + "\n", encoding="utf-8")
     return draft.replace(path)
 
 
 def finish(folder: Path, before: dict, after: dict, **figures: object) -> None:
-    """Write the report of a run, from two results of `evaluate` and ``figures``, and print its table."""
+    """Write a run's report from two results of `evaluate` and ``figures``, and print its table."""
     rates, p_value = [summary(before), summary(after)], mcnemar_p_value(before["right"], after["right"])
     result = dict(before=rates[0], after=rates[1], p_value=p_value)
     stamp = dict(written=time.strftime("%Y-%m-%d %H:%M:%S"), versions=versions())
     write_report(folder, figures | result | stamp)
     print(before_after(*rates, p_value))
-    print(f"Model: {folder / 'model'}. Report: {folder / 'report.json'}.")
+    print(f"Model: {folder / 'model'}\nReport: {folder / 'report.json'}")
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 2 or not Path(sys.argv[1], "report.json").is_file():
         finished = [path.parent.as_posix() for path in sorted(Path("outputs").glob("*/report.json"))] or ["FOLDER"]
         sys.exit(
-            f"Error: give the folder of a finished run, which has a report.json: python -m lib.measuring {finished[-1]}"
+            f"Error: name a folder with a report.json, from a finished run: python -m lib.measuring {finished[-1]}"
         )
     report = json.loads(Path(sys.argv[1], "report.json").read_text(encoding="utf-8"))
     print(before_after(report["before"], report["after"], report["p_value"]))
