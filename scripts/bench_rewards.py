@@ -128,9 +128,9 @@ def gsm8k() -> str:
     ours, theirs = boxed_reward(said, answer=wanted), accuracy_reward(said, solution=wanted)
     alike = sum(a == b for a, b in zip(ours, theirs, strict=True))
     return (
-        f"GSM8K test rows (n = {len(records)}): {sum(right):.0f} of {len(right)} reference answers score as right "
-        f"(95 % interval from\n{low:.4f}). Against the next row's gold answer, where it differs, {sum(others):.0f} of "
-        f"{len(others)} score as right.\nIn boxes, with both gold answers, our scores equal those of TRL's "
+        f"GSM8K test rows (n = {len(records)}): {sum(right):.0f} of {len(right)} reference answers score as correct "
+        f"(95% interval from\n{low:.4f}). Against the next row's gold answer, where it differs, {sum(others):.0f} of "
+        f"{len(others)} score as correct.\nIn boxes, with both gold answers, our scores equal those of TRL's "
         f"`accuracy_reward` in {alike} of {len(wanted)} cases."
     )
 
@@ -176,7 +176,7 @@ def hostile_seconds() -> tuple[float, float]:
 
 
 def costs(reward: Callable, texts: list[str]) -> list[float]:
-    """Milliseconds of processor time for each completion, in order of size."""
+    """Milliseconds of CPU time for each completion, in order of size."""
     spent = []
     for text in texts:
         started = time.process_time()
@@ -200,7 +200,7 @@ def cost_table(count: int) -> str:
 
 
 def slowest_comparison(count: int) -> float:
-    """Milliseconds of processor time for the slowest of random comparisons by math-verify."""
+    """Milliseconds of CPU time for the slowest of random comparisons by math-verify."""
     same_expression("x", "x+1")
     slowest = 0.0
     for said, gold in hostile.expression_pairs(count):
@@ -235,7 +235,7 @@ Python {platform.python_version()}, {versions}.
 |---|---|
 {speeds()}
 
-Milliseconds of processor time per completion, with {HOSTILE:,} hostile completions for each reward:
+Milliseconds of CPU time per completion, with {HOSTILE:,} hostile completions for each reward:
 
 | reward | completions | p50 | p99 | maximum |
 |---|---|---|---|---|
@@ -249,9 +249,9 @@ A probe of `correctness_reward` takes {probe_seconds():.1f} s. Lesson 02 takes
 
 {gsm8k()}
 
-On the lab's boxed completions for {len(GOLDS)} gold numbers (right, wrong and missing),
+On the lab's boxed completions for {len(GOLDS)} gold numbers (correct, wrong and missing),
 {alike} of {total} scores equal those of TRL's `accuracy_reward`
-({alike / total:.3f}, 95 % interval {low:.3f} to {high:.3f}).
+({alike / total:.3f}, 95% interval {low:.3f} to {high:.3f}).
 {chr(10).join(f"- {line}" for line in unlike)}
 """
 
