@@ -405,7 +405,7 @@ def test_answers_that_no_reward_reads_may_be_missing():
     [
         ({"arguments": 3}, "arguments=3 should be a dict"),
         ({"gpu": "t5"}, "gpu='t5' is unknown. Valid: cpu, t4"),
-        ({"gpu": []}, "should be a Gpu, as find_gpus"),
+        ({"gpu": []}, "should be a Gpu from find_gpus"),
         ({"train": "abc"}, "should be a datasets.Dataset"),
         ({"train": ["a"]}, "should be a datasets.Dataset"),
         ({"tokenizer": "tiny-qwen3"}, "tokenizer='tiny-qwen3' should be a tokenizer"),

@@ -629,10 +629,10 @@ def test_the_report_reads_as_text():
 MISTAKES = {
     "no function": (lambda: probe(3), "a reward must be a function, got int"),
     "no completions": (lambda: probe(lambda x: [1.0]), "has no parameter `completions`"),
-    "a column missing": (lambda: probe(own_tests), "asks for 'test_cases'"),
+    "a column missing": (lambda: probe(own_tests), "needs 'test_cases'"),
     "columns too short": (lambda: probe(by_level, answers=["1", "2"], columns={"level": ["a"]}), "list of 2 values"),
-    "no answers": (lambda: probe(correctness_reward, answers=[]), "holds no gold answer"),
-    "only blank answers": (lambda: probe(correctness_reward, answers=["", None]), "holds no gold answer"),
+    "no answers": (lambda: probe(correctness_reward, answers=[]), "contains no gold answer"),
+    "only blank answers": (lambda: probe(correctness_reward, answers=["", None]), "contains no gold answer"),
     "weights": (lambda: probe([correctness_reward], weights=[1.0, 2.0]), "2 weights were given for 1 rewards"),
     "tags": (lambda: probe(correctness_reward, tags=("<a>", "</a>")), "should be the four texts"),
 }

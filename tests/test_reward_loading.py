@@ -129,7 +129,7 @@ BROKEN = {
     "sys.argv": ("import sys\nN = int(sys.argv[1])\n", "IndexError: list index out of range (line 2). While it is"),
     "a command line": (
         "import argparse\np = argparse.ArgumentParser()\np.add_argument('model')\na = p.parse_args()\n",
-        "SystemExit: 2 (line 4). While it is imported, sys.argv holds only the file's path",
+        "SystemExit: 2 (line 4). During the import, sys.argv contains only the file's path",
     ),
     "sys.exit": ("import sys\nsys.exit('bye')\n", "SystemExit: bye (line 2)."),
     "an exception": ("score = 1 / 0\n", "ZeroDivisionError: division by zero (line 1)."),

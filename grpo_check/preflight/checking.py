@@ -1,4 +1,4 @@
-"""The call itself: which checks run on what was given, and which are skipped because something is missing."""
+"""Run the checks that are possible with the given arguments, and report which ones were skipped."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -27,9 +27,9 @@ UNCOUNTED = ("wrong_type", "out_of_range")
 
 
 def preflight(arguments: "dict | GRPOConfig", *, profile: Profile | None = None, **settings: object) -> PreflightReport:
-    """Find in seconds what would fail or waste a run, before any weights are loaded.
+    """Find in seconds what would make a run fail or waste it, before any weights are loaded.
 
-    Only what is given is checked; the report says what was skipped.
+    Only the given arguments are checked; the report says what was skipped.
 
     Args:
         arguments: for `GRPOConfig`, as `training_arguments` gives them; or a `GRPOConfig`.
@@ -37,20 +37,20 @@ def preflight(arguments: "dict | GRPOConfig", *, profile: Profile | None = None,
         settings: any of the following.
 
             - ``model``: its name or folder, or its configuration; for context length, sizes and memory.
-            - ``tokenizer``: the one that is given to the trainer.
+            - ``tokenizer``: the one that you pass to the trainer.
             - ``train``, ``heldout``: rows, as a Dataset or a list; ``heldout`` is what you evaluate on.
-            - ``rewards``: what is given to the trainer as ``reward_funcs``: functions, or names of reward models.
-            - ``gpu``: the GPU that the run is for: a `Gpu`, or ``t4``, ``l4``, ``a100``, ``h100`` or ``cpu``. If not
-              given, the first of this machine; if there is none, the profile's; without a profile a CPU.
-            - ``load_in_4bit``: whether the base is quantized.
+            - ``rewards``: the ``reward_funcs`` of the trainer: functions, or names of reward models.
+            - ``gpu``: the GPU of the run: a `Gpu`, or ``t4``, ``l4``, ``a100``, ``h100`` or ``cpu``. The default is
+              the first GPU of this machine, otherwise that of the profile, otherwise a CPU.
+            - ``load_in_4bit``: whether the base model is quantized.
             - ``lora_rank``: of the adapter; 0 trains all weights.
             - ``dtype``: in which the model is loaded, as a name or as torch's own; ``auto`` counts as not known.
-            - ``backend``: ``unsloth`` (if not given) or ``transformers``, which holds larger logits on a GPU.
+            - ``backend``: ``unsloth`` (the default) or ``transformers``, which keeps larger logits on a GPU.
             - ``max_prompt_length``: the limit in tokens to which you filter.
-            - ``processes``: data-parallel processes; if not given, the variable ``WORLD_SIZE``.
-            - ``tags``: the requested form, as for `probe`.
-            - ``answer_column``: where the gold answers are; if not given, ``answer``.
-            - ``lab``: whether the reward lab tries the rewards; it knows tasks with a gold answer best.
+            - ``processes``: data-parallel processes; by default the variable ``WORLD_SIZE``.
+            - ``tags``: the requested format, as for `probe`.
+            - ``answer_column``: the column of the gold answers; ``answer`` by default.
+            - ``lab``: whether to try the rewards in the reward lab, which works best with gold answers.
 
     >>> from grpo_utils import training_arguments
     >>> from grpo_utils.profiles import CPU
@@ -59,14 +59,14 @@ def preflight(arguments: "dict | GRPOConfig", *, profile: Profile | None = None,
     (False, {'batch'})
 
     Raises:
-        CourseError: something that was given cannot be checked, such as rows that are neither a Dataset nor a list.
+        CourseError: an argument cannot be checked, such as rows that are neither a Dataset nor a list.
     """
     return checked(plan(arguments, profile, settings))
 
 
 @dataclass
 class _Seen:
-    """What the checks of one preflight found and left out, as they run."""
+    """The findings and skipped checks of a preflight while it runs."""
 
     findings: list[Finding] = field(default_factory=list)
     checked: list[str] = field(default_factory=list)
@@ -139,7 +139,7 @@ def _check_rows(run: Run, seen: _Seen) -> None:
 
 
 def _check_texts(run: Run, seen: _Seen) -> int:
-    """Check what the tokenizer makes of the rows; the longest prompt in tokens, 0 if not known."""
+    """Check the tokenized rows. Returns the longest prompt in tokens, 0 if not known."""
     if run.tokenizer is None:
         seen.skipped["chat template, tokens and lengths"] = "no tokenizer given"
         return 0
@@ -162,7 +162,7 @@ def _check_texts(run: Run, seen: _Seen) -> int:
 
 
 def _check_rewards(run: Run, seen: _Seen) -> str:
-    """Check the rewards; why they cannot be tried, or "" if they can."""
+    """Check the rewards. Returns why they cannot be tried, or "" if they can."""
     if run.rewards is None:
         seen.skipped["rewards"] = "none given"
         return "no rewards were given"
@@ -189,7 +189,7 @@ def _why_no_lab(run: Run, seen: _Seen) -> str:
 
 
 def _try_in_the_lab(run: Run, seen: _Seen) -> str:
-    """Try the rewards; why that was given up, or ""."""
+    """Try the rewards in the lab. Returns why that stopped, or ""."""
     try:
         with time_limit(rewards.LAB_SECONDS):
             found, note = rewards.in_the_lab(run)
@@ -201,7 +201,7 @@ def _try_in_the_lab(run: Run, seen: _Seen) -> str:
 
 
 def _check_memory(run: Run, seen: _Seen, longest: int) -> Estimate | None:
-    """The estimate, if all that it needs is known and sound; prompts as long as the longest that will be seen."""
+    """The estimate for the longest prompt, if all its inputs are known and valid."""
     problem = _why_no_estimate(run, seen)
     limit = run.max_prompt_length
     try:
@@ -216,7 +216,7 @@ def _check_memory(run: Run, seen: _Seen, longest: int) -> Estimate | None:
 
 
 def _why_no_estimate(run: Run, seen: _Seen) -> str:
-    """What an estimate lacks, "" if nothing."""
+    """What an estimate is missing, "" if nothing."""
     missing = [] if run.model else ["model"]
     missing += [] if run.lora_rank is not None else ["lora_rank (0: all weights) or a profile"]
     fixed_first = "fix the arguments first" if seen.has(*UNCOUNTED) else ""
