@@ -11,7 +11,7 @@ from ..findings import Finding
 from .report import finding
 from .run import Run
 
-#: What TRL 1.14 accepts where it checks only after the first completions were sampled, or never.
+#: The choices of TRL 1.14 for arguments that it checks late or never.
 CHOICES = {
     "loss_type": ("grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo"),
     "scale_rewards": ("group", "batch", "none", True, False),
@@ -20,7 +20,7 @@ CHOICES = {
     "vllm_mode": ("colocate", "server"),
 }
 
-#: Numbers, their bounds, and what else would happen (run with TRL 1.14).
+#: Numbers, their bounds, and what happens outside them (tried with TRL 1.14).
 BOUNDS = (
     ("learning_rate", gt, 0, "the policy would not learn; the optimizer rejects a negative rate"),
     ("max_completion_length", ge, 1, "generate() raises because there is nothing to sample"),
@@ -46,7 +46,7 @@ SAID = {gt: "above {}", ge: "of at least {}", le: "of at most {}"}
 
 #: Loggers that are a package of their name.
 PACKAGES = ("wandb", "trackio", "tensorboard", "mlflow", "swanlab", "comet_ml")
-#: Below so many generations most groups tie where a reward has few values.
+#: With fewer generations, most groups tie if a reward has few values.
 FEWEST_FOR_COARSE = 4
 #: Completion lengths below which many completions of a real model are cut off.
 SHORT = 256
@@ -55,7 +55,7 @@ LARGEST_GROUP = 1024
 
 
 def bounds(run: Run) -> Iterator[Finding]:
-    """Numbers that an argument cannot have, and epochs of nothing."""
+    """Numbers out of range, and runs without steps."""
     for name, fits, bound, why in BOUNDS:
         value = run[name]
         unused = name.startswith("vllm") and not run["use_vllm"]
@@ -73,7 +73,7 @@ def bounds(run: Run) -> Iterator[Finding]:
 
 
 def choices(run: Run) -> Iterator[Finding]:
-    """Words that TRL does not know and notices late or never."""
+    """Values that TRL does not know and reports late or never."""
     for name, valid in CHOICES.items():
         if run[name] not in valid:
             words = [word for word in valid if isinstance(word, str)]
@@ -83,7 +83,7 @@ def choices(run: Run) -> Iterator[Finding]:
 
 
 def sampling(run: Run) -> Iterator[Finding]:
-    """Settings with which a group has nothing to compare."""
+    """Settings that make the completions of a group too similar."""
     if run["temperature"] <= 0 or run["top_k"] == 1:
         setting = "top_k=1" if run["temperature"] > 0 else f"temperature={run['temperature']}"
         why = "all completions of a group would be equal and every advantage 0; at temperature 0 generate() fails."
@@ -102,7 +102,7 @@ def sampling(run: Run) -> Iterator[Finding]:
 
 
 def groups(run: Run) -> Iterator[Finding]:
-    """Whether whole groups fit into what is sampled at once; `GRPOConfig` checks a ``generation_batch_size``."""
+    """Whether the completions sampled at once form complete groups; `GRPOConfig` checks ``generation_batch_size``."""
     size, each, steps = run["num_generations"], run["per_device_train_batch_size"], run.steps_per_generation
     completions = each * steps * run.processes
     if run["generation_batch_size"] is not None or completions % size == 0:
@@ -120,7 +120,7 @@ def groups(run: Run) -> Iterator[Finding]:
 
 
 def evaluation(run: Run) -> Iterator[Finding]:
-    """Evaluation at steps or at the start, and nothing to evaluate on."""
+    """Evaluation without held-out rows."""
     if run.heldout is not None or run.train is None:
         return
     why = 'the trainer raises "you didn\'t pass an eval_dataset" or "evaluation requires an eval_dataset".'
@@ -131,7 +131,7 @@ def evaluation(run: Run) -> Iterator[Finding]:
 
 
 def loss(run: Run) -> Iterator[Finding]:
-    """Losses without the settings that belong to them, where TRL does not warn itself."""
+    """Losses without the settings that they need, if TRL does not warn itself."""
     scaled, high = run["scale_rewards"], run["epsilon_high"] or run["epsilon"]
     if run["loss_type"] == "dr_grpo" and scaled not in (False, "none"):
         what = f"loss_type='dr_grpo' with scale_rewards={scaled!r}."
@@ -144,7 +144,7 @@ def loss(run: Run) -> Iterator[Finding]:
 
 
 def learning_rate(run: Run) -> Iterator[Finding]:
-    """A rate at which such runs rarely learn anything."""
+    """A learning rate at which such runs rarely learn."""
     rate = run["learning_rate"]
     if rate >= 1e-2:
         why = "published GRPO runs use 1e-6 (all weights) to 1e-4 (adapters), and this course's tiny models 2e-3."
@@ -178,7 +178,7 @@ def reporting(run: Run) -> Iterator[Finding]:
 
 
 def refused(run: Run) -> Iterator[Finding]:
-    """What `GRPOConfig` itself says; asked without a device, so a run for a GPU can be checked without one."""
+    """Errors that `GRPOConfig` itself raises, without a device, so that a GPU run can be checked on a CPU."""
     from trl import GRPOConfig
 
     class OnNoDevice(GRPOConfig):
@@ -189,7 +189,7 @@ def refused(run: Run) -> Iterator[Finding]:
 
     try:
         OnNoDevice(**{**run.given, "use_cpu": True, "report_to": "none", "tf32": None})
-    except Exception as error:  # transformers' own code runs here on whatever was given: what it raises, the run raises
+    except Exception as error:  # transformers' own code: what it raises, the run raises too
         fix = "change the argument that it names; TRL's documentation of GRPOConfig describes each one."
         yield finding("refused", f"GRPOConfig rejects these arguments: {error}", "GRPOConfig raises this error.", fix)
 

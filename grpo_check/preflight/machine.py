@@ -64,13 +64,13 @@ def on_gpu(run: Run) -> Iterator[Finding]:
 
 
 def _loaded_in(run: Run) -> str | None:
-    """The type in which the model is loaded: as TRL is told in model_init_kwargs, else as it was said."""
+    """The dtype in which the model is loaded, from model_init_kwargs or the given dtype."""
     loading = run.options("model_init_kwargs")
     return dtype_name(loading.get("dtype") or loading.get("torch_dtype")) or run.dtype
 
 
 def attention(run: Run) -> Iterator[Finding]:
-    """FlashAttention 2 where it cannot run."""
+    """FlashAttention 2 on a machine that cannot run it."""
     if run.options("model_init_kwargs").get("attn_implementation") != "flash_attention_2":
         return
     why = ""
@@ -85,7 +85,7 @@ def attention(run: Run) -> Iterator[Finding]:
 
 
 def vllm(run: Run) -> Iterator[Finding]:
-    """vLLM on a CPU, or not installed, or on a T4."""
+    """vLLM on a CPU, not installed, or on a T4."""
     if not run["use_vllm"]:
         return
     if run.on_cpu:
@@ -113,7 +113,7 @@ CHECKS = (on_cpu, on_gpu, attention, vllm, four_bits)
 
 
 def estimate(run: Run, prompt_tokens: int) -> Estimate:
-    """Memory and minutes of the planned run; the prompts as long as given."""
+    """Memory and minutes of the planned run, for prompts of a given length."""
     sizes = model_sizes(run.model)
     dtype = "float32" if run.on_cpu else (_loaded_in(run) or "float32")
     shared = {
@@ -161,7 +161,7 @@ def _products(run: Run, dtype: str) -> str:
 
 
 def _with_vllm(run: Run, memory: Memory) -> Memory:
-    """The memory with the share of the card that a vLLM in the same process reserves for itself."""
+    """The memory, including the share that vLLM in the same process reserves."""
     if run.on_cpu or not run["use_vllm"] or run["vllm_mode"] != "colocate":
         return memory
     reserved = run["vllm_gpu_memory_utilization"] * run.gpu.memory_gib * GIB
@@ -169,7 +169,7 @@ def _with_vllm(run: Run, memory: Memory) -> Memory:
 
 
 def memory(run: Run, found: Estimate) -> Iterator[Finding]:
-    """The estimate against what the GPU has, or what is free on this machine."""
+    """Compare the estimate with the memory of the GPU, or with the free memory of this machine."""
     has = psutil.virtual_memory().available / GIB if run.on_cpu else run.gpu.memory_gib
     if found.memory.high <= has:
         return

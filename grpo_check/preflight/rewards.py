@@ -1,4 +1,4 @@
-"""Check the rewards: that TRL can call them, that the dataset has their columns, and what the lab finds."""
+"""Check the rewards: TRL can call them, the dataset has their columns, and the lab finds no fault."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ MOST_GOLDS = 4
 MOST_LOOKED_AT = 1000
 #: Seconds that the lab may take before it is left out.
 LAB_SECONDS = 30.0
-#: How the lab shows the message without content, which TRL makes of a tool call alone.
+#: How the lab shows a message without content, which TRL creates for a tool call.
 NO_CONTENT = shown(None)
 #: Faults that the lab can know only of a reward that compares with a gold answer.
 OF_ANSWERS = ("dead", "wrong_beats_right", "pays_missing_answer")
@@ -44,7 +44,7 @@ def is_model(reward: object) -> bool:
 
 
 def weights(run: Run) -> Iterator[Finding]:
-    """That there is a reward, and as many weights."""
+    """At least one reward, and one weight per reward."""
     given, ones = run["reward_weights"], [1.0] * len(run.rewards)
     if not run.rewards:
         why = 'TRL raises "No reward source provided".'
@@ -61,7 +61,7 @@ def weights(run: Run) -> Iterator[Finding]:
 
 
 def signatures(run: Run) -> Iterator[Finding]:
-    """Signatures: TRL calls with keywords, and gives every column and more to each reward."""
+    """Signatures: TRL calls each reward with keyword arguments for every column and more."""
     given = [*PROVIDED, *_columns_given(run)]
     for reward in run.rewards:
         if is_model(reward):
@@ -87,7 +87,7 @@ def _columns_given(run: Run) -> list[str]:
 
 
 def _missing(run: Run, name: str, wanted: str) -> Finding:
-    """The finding for a column that is not there: of the gold answers, or the only one, the new name is said."""
+    """The finding for a missing column, with the column to rename if it is obvious."""
     columns, gold = _columns_given(run), run.answer_column
     plural = f"{wanted}s"  # of TRL's own names only this typo is suggested: 'solution' is not one for 'completions'
     hint = f"Did you mean {plural!r}?" if plural in PROVIDED else did_you_mean(wanted, columns).strip()
@@ -104,7 +104,7 @@ def reads_answers(run: Run, rewards: list[Callable]) -> bool:
 
 
 def in_the_lab(run: Run) -> tuple[list[Finding], str]:
-    """What the reward lab finds with a few gold answers of the rows; each reward on its own, then their sum."""
+    """The lab's findings with a few gold answers of the rows, for each reward and for their sum."""
     subjects, (answers, columns) = functions(run), sample(run)
     several = len(subjects) > 1
     given = run["reward_weights"] if several and len(subjects) == len(run.rewards) else None
@@ -124,7 +124,7 @@ def in_the_lab(run: Run) -> tuple[list[Finding], str]:
 
 
 def _from_lab(run: Run, fault: Finding, about: list[Callable]) -> Finding:
-    """A fault that the lab found in some rewards, as a finding; milder where the lab only guesses."""
+    """A fault from the lab as a finding, less severe if the lab only guesses."""
     severity, fix = fault.severity, FIX_REWARD
     there = run.train is None or run.answer_column in columns_of(run.train)
     if fault.code in ("string_only", "chat_only") and run.train:

@@ -1,4 +1,4 @@
-"""Check the rows: that there are enough, that each can be used, and that none is held out and trained on."""
+"""Check the rows: enough of them, all usable, and no held-out row in training."""
 
 import re
 from collections import Counter
@@ -25,7 +25,7 @@ CHAT_NAMES = {"instruct", "chat", "it", "tiny"}
 
 
 def columns_of(rows: "Rows | None") -> list[str]:
-    """The names of the columns; of a list of rows those of the first."""
+    """The names of the columns; for a list of rows, those of the first row."""
     if isinstance(rows, list) or rows is None:
         return list(rows[0]) if rows else []
     return rows.column_names
@@ -53,7 +53,7 @@ def _splits(run: Run) -> list[tuple[str, "Rows"]]:
 
 
 def left_out(run: Run) -> Iterator[str]:
-    """What is not looked at row by row, in sentences."""
+    """Notes on rows that are not checked one by one."""
     for said, rows in _splits(run):
         if len(rows) > MOST_ROWS:
             yield f"checked {len(spread(rows))} of {len(rows)} {said} rows, evenly spread"
@@ -80,7 +80,7 @@ def counts(run: Run) -> Iterator[Finding]:
 
 
 def prompts(run: Run) -> Iterator[Finding]:
-    """Prompts that are missing, plain text, or not messages: the first of each split, and how many are like it."""
+    """Prompts that are missing, plain text or not messages: the first in each split, and how many more."""
     for said, rows in _splits(run):
         indices = spread(rows)
         codes = [_code(run, value) for value in column(rows, "prompt", indices)]
@@ -108,12 +108,12 @@ def _code(run: Run, value: object) -> str:
 
 
 def _is_chat_model(name: str) -> bool:
-    """Whether a model was trained to chat by its name; a model without a name is taken for one."""
+    """Whether the name marks a chat model; a model without a name counts as one."""
     return not name or bool(CHAT_NAMES & {*re.split(r"[-_./]", name.lower().rpartition("/")[2])})
 
 
 def _is_message(turn: object) -> bool:
-    """Whether TRL can render it; who speaks last does not matter, since it continues a model's turn."""
+    """Whether TRL can render it. The last role does not matter, because TRL can continue the model's turn."""
     if not isinstance(turn, dict) or not isinstance(turn.get("role"), str):
         return False
     return isinstance(turn.get("content"), str | list) or bool(turn.get("tool_calls"))
@@ -137,7 +137,7 @@ def _words(code: str, value: object, there: list[str]) -> tuple[str, str, str]:
 
 
 def answers(run: Run, is_read: bool) -> Iterator[Finding]:
-    """Gold answers with which no completion could be right; only where a reward reads the column."""
+    """Gold answers with which no completion could be correct, if a reward reads the column."""
     name = run.answer_column
     for said, rows in _splits(run) if is_read else []:
         if name not in columns_of(rows):
@@ -161,7 +161,7 @@ def _which(said: str, found: dict, golds: dict, name: str) -> str:
 
 
 def key(prompt: object, answer: object = "") -> str:
-    """What makes two rows the same: all that is said, and the answer, in lower case, with single spaces.
+    """The key that makes two rows equal: prompt and answer in lower case with single spaces.
 
     >>> key([{"role": "user", "content": "What is  2 + 2? "}]) == key("what is 2 + 2?")
     True
@@ -182,7 +182,7 @@ def _keys(rows: "Rows", with_answers: str) -> list[str]:
 
 
 def duplicates(run: Run) -> Iterator[Finding]:
-    """The same row twice in training; not where images tell them apart."""
+    """Duplicate training rows; rows with images are not compared."""
     if not run.train or IMAGES & {*columns_of(run.train)}:
         return
     seen = Counter(_keys(run.train, run.answer_column if run.answer_column in columns_of(run.train) else ""))
@@ -195,7 +195,7 @@ def duplicates(run: Run) -> Iterator[Finding]:
 
 
 def leaks(run: Run) -> Iterator[Finding]:
-    """Held-out rows that are among the training rows; not where images tell them apart."""
+    """Held-out rows that are also training rows; rows with images are not compared."""
     if not run.train or not run.heldout or IMAGES & {*columns_of(run.train)}:
         return
     answer = run.answer_column if run.answer_column in {*columns_of(run.train)} & {*columns_of(run.heldout)} else ""

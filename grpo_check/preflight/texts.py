@@ -1,4 +1,4 @@
-"""Check the tokenizer and the lengths: what the model sees, and where its turn ends."""
+"""Check the tokenizer, the chat template and the lengths."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ from .rows import column, first, spread
 from .run import Run
 from .sizes import read_config
 
-#: What the model says in a conversation that is rendered for a test.
+#: The model's reply in a test conversation.
 SAID = "The answer is 42"
 #: Gold answers, the longest ones, whose tokens are counted.
 LONGEST_GOLDS = 20
@@ -42,7 +42,7 @@ def tokens(run: Run) -> Iterator[Finding]:
 
 
 def template(run: Run) -> Iterator[Finding]:
-    """A chat template: that there is one for messages, and that a turn ends with the eos token."""
+    """The chat template: messages need one, and a turn must end with the EOS token."""
     eos = run.tokenizer.eos_token
     if run.tokenizer.chat_template is None:
         if run.train and run.chat:
@@ -70,7 +70,7 @@ def render(run: Run, messages: list[dict], **options: object) -> tuple[str, str]
     options = {**run.options("chat_template_kwargs"), **options}
     try:
         return run.tokenizer.apply_chat_template(messages, tokenize=False, **options), ""
-    except Exception as error:  # somebody's own template runs here, on somebody's own rows
+    except Exception as error:  # this runs a user's template on a user's rows
         return "", f"{type(error).__name__}: {error}"
 
 
@@ -88,7 +88,7 @@ def rendering(run: Run) -> Iterator[Finding]:
 
 
 def prompts_of(run: Run) -> list:
-    """The training prompts; of a large dataset a part, evenly spread."""
+    """The training prompts; for a large dataset an evenly spread part."""
     return column(run.train, "prompt", spread(run.train))
 
 
@@ -123,14 +123,14 @@ def lengths_of(run: Run) -> list[int]:
 
 
 def context_of(run: Run) -> int | None:
-    """The longest text in tokens that the model was made for, or None if nothing says it."""
+    """The model's context in tokens, or None if it is not known."""
     model = read_config(run.model).get_text_config().to_dict().get("max_position_embeddings") if run.model else None
     known = [int(length) for length in (model, run.tokenizer.model_max_length) if length and 0 < length < UNSET]
     return min(known, default=None)
 
 
 def limits(run: Run, lengths: Sequence[int], needed: int) -> Iterator[Finding]:
-    """The prompts and completions against the model's context and the limits that were chosen.
+    """Compare prompts and completions with the model's context and the chosen limits.
 
     Args:
         run: its model or tokenizer says how long the context is.
@@ -158,7 +158,7 @@ def limits(run: Run, lengths: Sequence[int], needed: int) -> Iterator[Finding]:
 
 
 def _fitting(lengths: Sequence[int], context: int, asked: int, needed: int) -> str:
-    """What to change so that prompts and completions fit: the rows, the completions, or the model."""
+    """How to make prompts and completions fit: change the rows, the completions or the model."""
     if not lengths:
         return f"set max_completion_length below {context}, with room for the prompts."
     ways, left = [], context - max(lengths)
@@ -187,12 +187,12 @@ def percentiles(lengths: Sequence[int]) -> str:
 
 
 def asked_form(run: Run) -> Form:
-    """The form that is requested: the course's own if nothing is said."""
+    """The requested format; by default the one of this course."""
     return read_tags(run.tags) if run.tags is not None else FORMS[0]
 
 
 def clean_length(run: Run) -> int:
-    """Tokens of the form around the longest gold answer, with nothing reasoned, and of the end of the turn."""
+    """Tokens of the format around the longest gold answer, without reasoning, and of the end of the turn."""
     golds = column(run.train, run.answer_column, spread(run.train)) if run.train else []
     longest = sorted((gold for gold in golds if isinstance(gold, str)), key=len)[-LONGEST_GOLDS:]
     texts = [asked_form(run).write("", gold) for gold in longest or ["42"]]

@@ -1,9 +1,9 @@
-"""Check what the prompt has written of the thinking already: a tag opened for the model, or closed again.
+"""Check whether the prompt already opens, or opens and closes, a thinking tag.
 
 The templates of DeepSeek-R1's distilled models and of Qwen3.5 from 4B end each prompt with ``<think>``, so the
-completion holds ``</think>`` alone. Qwen3's with ``enable_thinking=False``, and those of Qwen3.5 below 4B without being
-asked, end it with ``<think></think>``, so the completion holds neither. A reward that needs both tags in the
-completion then pays nothing, for any completion, in any step.
+completion contains only ``</think>``. The templates of Qwen3 with ``enable_thinking=False``, and of Qwen3.5 below 4B
+by default, end it with ``<think></think>``, so the completion contains neither. A reward that needs both tags in the
+completion then scores every completion 0.
 """
 
 import math
@@ -47,7 +47,7 @@ class Opened(NamedTuple):
 
 
 class Paid(NamedTuple):
-    """Which completions a reward pays more than it pays for nothing, by the way they begin."""
+    """Which completions score more than an empty one, by how they begin."""
 
     whole: bool  # both tags in the completion
     rest: bool  # only what is left to write after the prompt's end
@@ -55,7 +55,7 @@ class Paid(NamedTuple):
 
     @property
     def needs_both(self) -> bool:
-        """Whether it pays only for completions with both tags."""
+        """Whether the reward scores only completions with both tags."""
         return self.whole and not self.rest
 
 
@@ -129,7 +129,7 @@ def _chat_end(run: Run, prompt: list[dict], changed: dict) -> str:
 
 
 def _counted(run: Run) -> list[Callable]:
-    """The rewards that are trained on: those of weight 0 are only logged."""
+    """The rewards that the policy trains on; those of weight 0 are only logged."""
     weights = run["reward_weights"] or []
     if len(weights) != len(run.rewards):
         return functions(run)
@@ -137,7 +137,7 @@ def _counted(run: Run) -> list[Callable]:
 
 
 def _paid(run: Run, reward: Callable, end: Opened) -> Paid:
-    """What a reward pays of completions that think, each in every usual form of an answer."""
+    """Which completions with thinking a reward scores, in every common answer format."""
     forms = [*([read_tags(run.tags)] if run.tags is not None else []), *FORMS]
     gold, columns = first_row(run)
     gold = gold[0] if isinstance(gold, list) and gold else gold
@@ -193,7 +193,7 @@ def _closed(
 
 
 def _ways_out(run: Run, prompt: "str | list[dict]", end: Opened) -> list[str]:
-    """What helps, the first of which keeps the thinking."""
+    """The fixes; the first one keeps the thinking."""
     fits = end.tag == "<think>"
     named = ", such as grpo_utils.rewards.think_format_reward" if fits else f" (in a regular expression: ({end.tag})?)"
     ways = [f"use a reward that accepts completions with and without the first {end.tag!r}{named}."]

@@ -1,4 +1,4 @@
-"""Read the values of a dataclass's fields by the type hints of the class, such as `GRPOConfig`."""
+"""Check the values of a dataclass such as `GRPOConfig` against its type hints."""
 
 import math
 from dataclasses import MISSING, fields
@@ -12,9 +12,9 @@ from grpo_utils.errors import did_you_mean
 from ..findings import Finding
 from .report import finding
 
-#: Above this a number is a typing error: no run counts or measures so far.
+#: A larger number is a typo.
 LARGEST = 10**15
-#: Numbers that may be infinite: they then clip nothing.
+#: Numbers that may be infinite; they then clip nothing.
 MAY_BE_INFINITE = ("epsilon", "epsilon_high", "delta", "max_grad_norm")
 #: What `GRPOConfig` accepts beyond its hints.
 ALSO = {"scale_rewards": bool, "max_completion_length": float}
@@ -33,7 +33,7 @@ UNKNOWN_KEY = (
     "a key that trl grpo knows",
     "trl grpo passes it to accelerate launch, which stops with a usage message.",
 )
-#: Names of other tools and of older releases, and what to do, where the name of now is not alike.
+#: Names from other tools and older releases whose current name looks different, and what to do.
 ADVICE = {
     "model": "Write 'model_name_or_path'.",
     "dataset": "Write 'dataset_name'.",
@@ -64,7 +64,7 @@ def hints_of(kind: type) -> dict:
 
 
 def read(given: dict, *kinds: type, from_yaml: bool = False) -> tuple[dict, list[Finding]]:
-    """The values of the fields of some dataclasses that further checks can use, and what is wrong with the others.
+    """The usable values of some dataclasses' fields, and findings for the others.
 
     A text that is a number becomes one, as in ``trl grpo``: a warning if it comes ``from_yaml``, else an error.
 

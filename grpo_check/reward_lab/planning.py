@@ -72,7 +72,7 @@ def subjects_of(reward: Callable | Sequence[Callable], weights: Sequence[float] 
 
 
 def answer_column_of(subjects: list[Callable], answer_column: str, columns: dict[str, Sequence]) -> str:
-    """The column of gold answers: the named one, or the only given column that a reward asks for.
+    """The column of gold answers: the named one, or the only given column that a reward needs.
 
     A column that holds anything but single values is not one: those are tests, or something else that an answer is
     checked with.
@@ -87,7 +87,7 @@ def answer_column_of(subjects: list[Callable], answer_column: str, columns: dict
 def make_plan(
     subjects: list[Callable], answers: Sequence | None, answer_column: str, columns: dict[str, Sequence], form: Form
 ) -> Plan:
-    """The plan for rewards and what was given with them; where no answers were, with the lab's own."""
+    """The plan for the given rewards, answers and columns; without answers, with the lab's own."""
     own = islice(cycle(DEFAULT_ANSWERS), len(next(iter(columns.values()), DEFAULT_ANSWERS)))
     golds = list(own if answers is None else answers)
     columns = {**columns, answer_column: golds}
@@ -126,7 +126,7 @@ def _as_text(gold: object) -> str:
 
 
 def choose_form(reward: Callable, plan: Plan, asked: bool) -> Plan:
-    """The form (of the asked one, or any) and the kind of completion in which a clean completion stands out most."""
+    """Choose the format and the kind of completion in which a clean completion scores furthest above others."""
     forms = (plan.form,) if asked else tuple(dict.fromkeys([*FORMS, *forms_of(reward)]))
     options = [replace(plan, form=form) for form in forms]
     if call(reward, [options[0].clean], chat=True).code == "slow":
@@ -143,7 +143,7 @@ def choose_form(reward: Callable, plan: Plan, asked: bool) -> Plan:
 
 
 def _scores(reward: Callable, options: list[Plan]) -> list[tuple[float | None, float | None, float | None]]:
-    """For each option what a clean completion, a wrong one and none score: in one batch, or alone if that fails."""
+    """For each option the scores of a clean, a wrong and a missing answer, in one batch or one by one if it fails."""
     rows = [row for option in options for row in option.rows(_three_texts(option))]
     chat = options[0].chat
     whole = None if reads_group(reward) else call(reward, rows, chat).scores
@@ -161,7 +161,7 @@ def _three_texts(plan: Plan) -> list[Case]:
 
 
 def _margin(clean: float | None, other: float | None, nothing: float | None) -> tuple[bool, bool, float]:
-    """Whether a clean completion scores at all, whether it beats a wrong one, and no answer by how much."""
+    """Whether a clean completion has a score, whether it beats a wrong one, and its lead over a missing answer."""
     if clean is None or any(math.isnan(score or 0.0) for score in (clean, other, nothing)):
         return (False, False, 0.0)
     lowest = min(0.0, clean - 1.0)  # where it gives no score
@@ -170,7 +170,7 @@ def _margin(clean: float | None, other: float | None, nothing: float | None) -> 
 
 
 def _fitting(reward: Callable, plan: Plan) -> Plan:
-    """The plan without the lab's own answers that the reward does not take as right (a task may have no decimals)."""
+    """The plan without the lab's answers that the reward does not accept (a task may have no decimals)."""
     if not plan.own_golds:
         return plan
     fits = [_margin(*_scores(reward, [plan.of_golds([i])])[0])[1] for i in range(len(plan.golds))]
@@ -179,7 +179,7 @@ def _fitting(reward: Callable, plan: Plan) -> Plan:
 
 
 def reads_answers(reward: Callable, plan: Plan, among_others: bool) -> bool:
-    """Whether a reward is to be judged by the answer: it names the column, or another row's changes its score.
+    """Whether scores should depend on the answer: the reward names the column, or another row's answer matters.
 
     A single reward that names any of the columns given with answers is; of several some may only shape.
     """
@@ -196,7 +196,7 @@ def reads_answers(reward: Callable, plan: Plan, among_others: bool) -> bool:
 
 
 def _tells_programs_apart(reward: Callable, plan: Plan) -> bool:
-    """Whether a program that is none scores less than the gold one, whatever the columns hold."""
+    """Whether a text that is not a program scores less than the gold program, whatever the columns contain."""
     none = Case("", "", plan.form.write(reasoning("I do not know."), "I do not know."))
     right, wrong = ((call(reward, [row], plan.chat).scores or [None])[0] for row in [plan.clean, *plan.rows([none])])
     return None not in (right, wrong) and wrong < right
