@@ -126,7 +126,10 @@ BROKEN = {
     "a syntax error": ("def reward(:\n", "cannot be imported: SyntaxError: invalid syntax"),
     "bytes that are not UTF-8": (b"NAME = 'caf\xe9'\n", "cannot be imported: SyntaxError: "),
     "a zero byte": (b"x = 1\0\n", "cannot be imported: "),
-    "sys.argv": ("import sys\nN = int(sys.argv[1])\n", "IndexError: list index out of range (line 2). During the import"),
+    "sys.argv": (
+        "import sys\nN = int(sys.argv[1])\n",
+        "IndexError: list index out of range (line 2). During the import",
+    ),
     "a command line": (
         "import argparse\np = argparse.ArgumentParser()\np.add_argument('model')\na = p.parse_args()\n",
         "SystemExit: 2 (line 4). During the import, sys.argv contains only the file's path",

@@ -144,7 +144,7 @@ def _wrong(form: Form, gold: str, golds: list[str]) -> dict[str, str]:
     first = next(iter(wrong.values()), "")
     found["correct in the reasoning, wrong in the answer"] = form.write(reasoning(gold), first)
     found["no tags, wrong"] = f"The result is {first}."
-    found["wrong, with praise for itself"] = form.write(f"{reasoning(first)} {PRAISE}", first)
+    found["with praise for itself"] = form.write(f"{reasoning(first)} {PRAISE}", first)
     if form.after_answer and decoys(gold):  # neither the first nor the last is correct
         before, after = decoys(gold)
         three = "".join(form.before_answer + answer + form.after_answer for answer in (before, gold, after))
@@ -238,7 +238,7 @@ def fillers(form: Form, gold: str, golds: list[str], answered: bool) -> list[lis
     plain = [clean_case(form, gold).text, form.write(reasoning(gold, ".\n"), gold), writes["correct"](prose(80))]
     series = [[Case("without filler", "filler", text) for text in plain]]
     for label, write in writes.items():
-        series += [[Case(f"{label}, filled with {what}", "filler", write(t)) for t in ts] for what, ts in made.items()]
+        series += [[Case(f"{label} with filler {what}", "filler", write(t)) for t in ts] for what, ts in made.items()]
     return series
 
 

@@ -222,7 +222,7 @@ def length_farm(seen: Evidence) -> Iterator[Finding]:
         drowned = seen.answered and case.what.startswith("wrong") and score >= most - ROUNDING
         if drowned or score > most + 0.1 * (score - least):
             curve = ", ".join(f"{s:.3g}" for s in scores)
-            what = f"{case.what}, scores {curve} as it grows; an ordinary completion scores {most:.3g}."
+            what = f"a completion ({case.what}) scores {curve} as the filler grows, an ordinary one {most:.3g}."
             yield finding("length_farm", what, case)
 
 
