@@ -288,7 +288,7 @@ def measured() -> str:
 Measured by `make bench-estimate` on {date.today():%Y-%m-%d}, {processor()}, one thread,
 Python {platform.python_version()}, {versions}.
 The 36M and 118M models have random weights in the Qwen3 architecture. Memory is the process's
-peak minus its memory after the imports; time is processor time.
+peak minus its memory after the imports; time is CPU time.
 
 | case | GiB, measured | estimated | factor | seconds per step, measured | estimated | factor |
 |---|---|---|---|---|---|---|
@@ -304,7 +304,7 @@ def on_gpus() -> str:
     """The section on GPUs: arithmetic only."""
     return f"""{GPUS}
 
-| profile | peak GiB, Unsloth | peak GiB, plain TRL | GiB on the card | minutes of training (generating + learning) |
+| profile | peak GiB, Unsloth | peak GiB, plain TRL | GiB of GPU memory | minutes of training (generating + learning) |
 |---|---|---|---|---|
 {profile_rows()}
 

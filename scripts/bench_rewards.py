@@ -128,9 +128,9 @@ def gsm8k() -> str:
     ours, theirs = boxed_reward(said, answer=wanted), accuracy_reward(said, solution=wanted)
     alike = sum(a == b for a, b in zip(ours, theirs, strict=True))
     return (
-        f"GSM8K test rows (n = {len(records)}): {sum(right):.0f} of {len(right)} reference answers score as right "
+        f"GSM8K test rows (n = {len(records)}): {sum(right):.0f} of {len(right)} reference answers score as correct "
         f"(95% interval from\n{low:.4f}). Against the next row's gold answer, where it differs, {sum(others):.0f} of "
-        f"{len(others)} score as right.\nIn boxes, with both gold answers, our scores equal those of TRL's "
+        f"{len(others)} score as correct.\nIn boxes, with both gold answers, our scores equal those of TRL's "
         f"`accuracy_reward` in {alike} of {len(wanted)} cases."
     )
 
@@ -249,7 +249,7 @@ A probe of `correctness_reward` takes {probe_seconds():.1f} s. Lesson 02 takes
 
 {gsm8k()}
 
-On the lab's boxed completions for {len(GOLDS)} gold numbers (right, wrong and missing),
+On the lab's boxed completions for {len(GOLDS)} gold numbers (correct, wrong and missing),
 {alike} of {total} scores equal those of TRL's `accuracy_reward`
 ({alike / total:.3f}, 95% interval {low:.3f} to {high:.3f}).
 {chr(10).join(f"- {line}" for line in unlike)}
