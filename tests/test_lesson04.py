@@ -109,7 +109,8 @@ def test_the_text_says_what_the_pass_rates_are(book):
     text, printed = text_of(book), said(book)
     [alt] = [o.data["text/plain"] for c in book.cells for o in c.get("outputs", []) if "two digits" in str(o)]
     never, always = re.search(r"two digits: (\d+) never correct, (\d+) always", alt).groups()
-    sentence(text, "solves {} of the two-digit problems at least once, but no three-digit one", str(100 - int(never) - int(always)))
+    solved = str(100 - int(never) - int(always))
+    sentence(text, "solves {} of the two-digit problems at least once, but no three-digit one", solved)
     assert "three digits: 100 never correct" in alt
     before, after = (re.search(rf"^tied {when}: +(.+)$", printed, re.MULTILINE)[1] for when in ("before", "after"))
     sentence(text, "Tied groups fell from {} to {}.", before, after)
