@@ -24,7 +24,9 @@ import psutil
 sys.path.insert(0, str(Path(__file__).parent))
 import minutes
 
-from grpo_utils import FAMILIES, PROFILES, Rate, math_rewards
+from grpo_utils import PROFILES, math_rewards
+from grpo_utils.evaluation.statistics import Rate
+from grpo_utils.profiles import FAMILIES
 
 ROOT = Path(__file__).parent.parent
 LESSON = ROOT / "notebooks" / "03_grpo_lora.ipynb"

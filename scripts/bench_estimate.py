@@ -29,9 +29,8 @@ from grpo_check.preflight.estimate import (
     estimate_minutes,
 )
 from grpo_check.preflight.sizes import model_sizes
-from grpo_utils import prepare_machine
 from grpo_utils.install import installed_version
-from grpo_utils.profiles import BACKENDS, CPU, PROFILES
+from grpo_utils.profiles import BACKENDS, CPU, PROFILES, prepare_machine
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "preflight.md"
@@ -107,7 +106,8 @@ def measure(name: str) -> dict:
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
-    from grpo_utils import keep_trainable_fp32, load_rows, math_rewards, training_arguments
+    from grpo_utils import load_rows, math_rewards, training_arguments
+    from grpo_utils.run.policy import keep_trainable_fp32
 
     model, completions, length, steps, other = CASES[name]
     rewards, weights = math_rewards()

@@ -7,6 +7,7 @@ lessons and documents lead to the pages made of them. Solutions are folded.
 """
 
 import re
+import shutil
 import sys
 from html import escape
 from pathlib import Path
@@ -187,6 +188,7 @@ def main(target: Path = TARGET) -> None:
             sys.exit(f"Error: {name} would load {', '.join(elsewhere)}: the page must open without a network.")
         (target / f"{name}.html").write_text(html, encoding="utf-8")
     (target / "style.css").write_text(style(), encoding="utf-8")
+    shutil.copytree(ROOT / "docs" / "figures", target / "figures", dirs_exist_ok=True)
     print(f"{len(pages)} pages: open {target / 'index.html'} in a browser.")
 
 

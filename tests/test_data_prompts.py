@@ -4,13 +4,13 @@ import pytest
 from datasets import Dataset
 
 from grpo_utils import (
-    addition_rows,
     chat_prompt,
     drop_long_prompts,
     pass_rates,
 )
 from grpo_utils.data.filters import prompt_lengths
 from grpo_utils.data.prompts import render_prompt
+from grpo_utils.data.sources import addition_rows
 from grpo_utils.errors import CourseError
 from grpo_utils.models import model_path
 from grpo_utils.plots import length_histogram, pass_rate_bars

@@ -8,14 +8,13 @@ import pytest
 from conftest import judged
 from datasets import Dataset
 
-from grpo_utils import chat_prompt, load_rows
+from grpo_utils import load_rows
 from grpo_utils.data.sources import addition_rows
 from grpo_utils.errors import CourseError
-from grpo_utils.evaluation.comparing import compare, compare_seeds, side_by_side
-from grpo_utils.evaluation.judging import evaluate_samples, generate_samples, judge, judge_samples
+from grpo_utils.evaluation.comparing import compare, compare_seeds
+from grpo_utils.evaluation.judging import evaluate_samples, generate_samples, judge_samples
 from grpo_utils.evaluation.statistics import Change, Estimate
 from grpo_utils.plots.rates import VERDICTS, change_figure, pass_at_k_figure
-from grpo_utils.rewards import math_rewards
 
 FORM = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
 WRONG = FORM.replace("42", "41")
@@ -196,17 +195,6 @@ def test_the_figure_of_pass_at_k_has_a_line_a_name():
     axes = pass_at_k_figure({"before": points, "after": points}).axes[0]
     assert [line.get_label() for line in axes.lines] == ["before", "after"]
     assert list(axes.lines[0].get_ydata()) == [0.5, 1.0] and len(axes.collections) == 2
-
-
-def test_side_by_side_holds_both_texts_and_every_reward():
-    rows = Dataset.from_list([{"prompt": chat_prompt("What is 15 + 27?"), "answer": "42"}] * 2)
-    old, new = judge([WRONG, FORM], [FORM] * 2, rows), judge([FORM, "42"], [FORM] * 2, rows)
-    table = side_by_side(rows, old, new, math_rewards().rewards)
-    assert list(table.columns[:6]) == ["prompt", "gold", "before", "after", "right before", "right after"]
-    assert list(table["correctness_reward before"]) == [0.0, 1.0]
-    assert list(table["correctness_reward after"]) == [1.0, 0.0]
-    assert list(table["strict_format_reward after"]) == [1.0, 0.0]
-    assert table[table["right before"] & ~table["right after"]]["after"].tolist() == ["42"]
 
 
 def test_what_cannot_be_sampled_is_an_error():

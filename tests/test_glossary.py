@@ -21,6 +21,7 @@ def prose(lesson: str) -> str:
     cells = nbformat.read(lesson, as_version=4).cells
     overview, *texts = (cell.source for cell in cells if cell.cell_type == "markdown")
     text = "\n".join([overview.split("|\n\n")[-1], *texts])  # what you will be able to do names what comes later
+    text = text.replace("group relative policy optimization", " ")  # what the letters of GRPO stand for
     text = re.sub(r"^(#|\||<).*$|`[^`]*`|!?\[[^]]*\]\([^)]*\)|\$[^$]*\$", " ", text, flags=re.MULTILINE)
     return re.sub(r"\n(?!\n)", " ", text)
 

@@ -7,7 +7,6 @@ import pytest
 
 from grpo_check import HealthCallback, diagnose
 from grpo_utils import (
-    keep_trainable_fp32,
     load_policy,
     load_rows,
     math_rewards,
@@ -15,6 +14,7 @@ from grpo_utils import (
 )
 from grpo_utils.errors import CourseError
 from grpo_utils.profiles import CPU
+from grpo_utils.run.policy import keep_trainable_fp32
 
 pytestmark = pytest.mark.slow
 FAMILIES = {"qwen": "tiny-qwen3", "gemma": "tiny-gemma3"}

@@ -12,9 +12,9 @@ import pytest
 from conftest import ROOT
 from lessons import run_with_nbval, said, text_of
 
-from grpo_utils import SYSTEM_PROMPT
 from grpo_utils.__main__ import read_parameters
 from grpo_utils.arguments import training_arguments
+from grpo_utils.data.prompts import SYSTEM_PROMPT
 from grpo_utils.profiles import CPU, PROFILES
 from grpo_utils.rewards import is_strictly_right
 

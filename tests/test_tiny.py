@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from grpo_utils import SYSTEM_PROMPT, read_table
+from grpo_utils import read_table
+from grpo_utils.data.prompts import SYSTEM_PROMPT
 from grpo_utils.data.sources import addition_key, addition_kind
 from grpo_utils.data.splits import is_held_out
 from grpo_utils.models import model_path

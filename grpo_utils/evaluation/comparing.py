@@ -20,15 +20,12 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from ..errors import CourseError
-from ..rewards import as_chat, reward_name
 from ..run.measuring import p_text
 from .judging import Evaluation
 from .statistics import Change, Estimate, Rate, bootstrap_interval, paired_change, t_interval
 
 if TYPE_CHECKING:
     import numpy
-    from datasets import Dataset
-    from pandas import DataFrame
 
 ENOUGH_IN_FORM = 20
 
@@ -261,34 +258,3 @@ def _check_two_seeds(which: str, old: Comparison, new: Comparison) -> None:
             f"{which} share the same sampled before, whose noise the interval over the seeds cannot see. "
             "Sample the base again for each training run: evaluate(base, ..., seed=another)."
         )
-
-
-def side_by_side(
-    rows: "Dataset", before: Evaluation, after: Evaluation, rewards: Sequence[Callable] = ()
-) -> "DataFrame":
-    """One row per prompt: the question, the gold answer, both texts, whether right, each reward before and after.
-
-    Columns: ``prompt``, ``gold``, ``before``, ``after``, ``right before``, ``right after``, then for every
-    reward ``NAME before`` and ``NAME after``. Rewards are called as TRL calls them, with chat messages and all
-    columns of ``rows``. To see what got worse: ``table[table["right before"] & ~table["right after"]]``.
-
-    Raises:
-        CourseError: the evaluations are of different prompts.
-    """
-    import pandas
-
-    check_same_prompts(before, after)
-    columns = {name: list(rows[name]) for name in rows.column_names if name != "prompt"}
-    table = {
-        "prompt": [prompt[-1]["content"] for prompt in rows["prompt"]],
-        "gold": columns["answer"],
-        "before": before.sampled,
-        "after": after.sampled,
-        "right before": before.right,
-        "right after": after.right,
-    }
-    for reward in rewards:
-        for side in ("before", "after"):
-            said = [as_chat(text) for text in table[side]]
-            table[f"{reward_name(reward)} {side}"] = reward(completions=said, prompts=list(rows["prompt"]), **columns)
-    return pandas.DataFrame(table)

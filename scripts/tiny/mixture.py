@@ -19,7 +19,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from grpo_utils import SYSTEM_PROMPT
+from grpo_utils.data.prompts import SYSTEM_PROMPT
 from grpo_utils.data.sources import addition_key, addition_kind
 from grpo_utils.data.splits import is_held_out
 
