@@ -214,7 +214,7 @@ show(
 
 # %% [markdown]
 # All three rewards rise in the first ten steps, and stay near 1 from step 15 on. The lines are jagged, because each point is
-# the mean over only 64 completions, and each step draws eight different questions. These are training questions.
+# the mean over only 64 completions, and each step draws eight different questions. The curves show training questions only.
 #
 # **Judge a training run by held-out questions, before and after, with intervals.**
 
@@ -385,7 +385,8 @@ print(check_exercise("Exercise 2", completions_in_all, COUNTS, HINTS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: b is the case for GRPO, because a program can compare the tables and the model is sometimes correct.
+# Exercise 1: a has examples, and d has pairs. In b, a program can compare the tables, and the model is sometimes correct. For
+# c, first ask for Spanish.
 # </details>
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]

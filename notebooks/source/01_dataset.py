@@ -226,8 +226,8 @@ rows = report.all_rows()  # an error if a record was rejected
 print(report)
 
 # %% [markdown]
-# If the reward cannot parse a gold answer, either nothing scores or only an identical text does: "N/A" would match "N/A". So
-# check that each gold answer is a number and that a perfect completion scores 1:
+# Every record is accepted. If the reward cannot parse a gold answer, either nothing scores or only an identical text does:
+# "N/A" would match "N/A". So check that each gold answer is a number and that a perfect completion scores 1:
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import correctness_reward
@@ -403,8 +403,8 @@ for name, (train, test) in splits.items():
     print(f"  repeats within the held-out rows: {len(find_twins(test))}")
 
 # %% [markdown]
-# - **Shuffled and cut**: 18 of the 84 held-out questions are also training questions. The result would be too good, and
-#   nothing would show it.
+# - **Shuffled and cut**: 18 of the 84 held-out questions are also training questions, and 27 more are reworded ones. The
+#   result would be too good, and nothing would show it.
 # - **By text**: no copy leaks, but 30 reworded questions do.
 # - **By numbers**: nothing leaks. That suits addition problems. In word problems, equal numbers can be a coincidence, so read
 #   the pairs.
