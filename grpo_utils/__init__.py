@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .lazy import lazy_imports
 
 if TYPE_CHECKING:  # each name is imported when it is first used
-    from .arguments import check_batch, training_arguments
+    from .arguments import training_arguments
     from .data.files import read_table
     from .data.filters import drop_long_prompts, drop_tied
     from .data.prompts import chat_prompt
@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .evaluation.comparing import compare, compare_seeds
     from .evaluation.elsewhere import other_tasks
     from .evaluation.judging import evaluate, evaluate_samples, generate_samples, pass_rates
-    from .evaluation.statistics import mean_interval, paired_change
+    from .evaluation.statistics import paired_change
     from .exercises import check_exercise
     from .export.adapters import save_adapter
     from .export.cards import write_card
@@ -36,34 +36,27 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         diagram,
         logged,
         reward_curve,
-        run_curves,
         show,
         show_changes,
         show_differences,
         show_learning,
         show_pass_at_k,
         show_reward_and_truth,
-        weight_curve,
+        show_run_curves,
     )
-    from .profiles import FAMILIES, PROFILES, check_choice, check_count, find_profile, prepare_machine
+    from .profiles import PROFILES
     from .progress import show_progress
     from .rewards import (
-        AdaptiveReward,
-        adaptive_weights,
         completion_text,
         correctness_reward,
         extract_answer,
-        group_advantages,
         incremental_format_reward,
         is_strictly_right,
         math_rewards,
         same_answer,
-        weighted_sum,
     )
     from .run.folder import checkpoint_problem, newest_checkpoint
     from .run.measuring import generate
-    from .runs import start_run
-    from .stages import Stage, check_stages, run_stages
 
 __version__ = "0.1.0"
 __getattr__, __dir__, __all__ = lazy_imports(__name__, __file__)

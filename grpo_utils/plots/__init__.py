@@ -11,6 +11,6 @@ from .runs import (
     show_learning,
     show_reward_and_accuracy,
     show_reward_and_truth,
+    show_run_curves,
     show_runs,
-    weight_curve,
 )

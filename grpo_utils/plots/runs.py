@@ -106,6 +106,16 @@ def run_curves(runs: dict[str, Sequence[dict]], keys: Sequence[str]) -> "Figure"
     return figure
 
 
+def show_run_curves(runs: dict[str, Sequence[dict]], keys: Sequence[str], mark: float | None = None) -> None:
+    """Display `run_curves`, with first and last values as alt text and a dashed line at the step ``mark``."""
+    figure = run_curves(runs, keys)
+    for axes in figure.axes if mark else []:
+        axes.axvline(mark, color="gray", linestyle="--")
+    curves = {(key, name): logged(history, key) for key in keys for name, history in runs.items()}
+    ends = [f"{key}, {name}: {values[0]:.2f} to {values[-1]:.2f}" for (key, name), values in curves.items()]
+    show(figure, f"Curves over the steps. {'; '.join(ends)}.")
+
+
 def show_reward_and_accuracy(means: Sequence[float], evaluated: Mapping[int, "Evaluation"]) -> None:
     """Display the mean reward of every step next to held-out strict accuracy; ``evaluated`` has the step of each."""
     figure, (left, right) = new_figure(7, 2.8, columns=2)
@@ -138,12 +148,3 @@ def show_runs(runs: dict[str, Sequence[dict]], keys: Sequence[str]) -> None:
         ends = [f"{name} {values[0]:.2f} to {values[-1]:.2f}" for name, values in curves.items() if values]
         panels.append(f"{key}: {', '.join(ends)}")
     show(run_curves(cut, keys), f"Curves over {steps} steps. {'; '.join(panels)}.")
-
-
-def weight_curve(weights: Sequence[Sequence[float]], reward_names: Sequence[str]) -> "Figure":
-    """The weight of every reward at every step; ``weights`` holds one list per step."""
-    figure, axes = new_figure(7, 3)
-    step_lines(axes, dict(zip(reward_names, zip(*weights, strict=True), strict=False)))
-    axes.set(xlabel="step", ylabel="weight", ylim=(0, None), title="Adaptive weights")
-    axes.legend(fontsize="small")
-    return figure

@@ -1,4 +1,4 @@
-"""Lesson 05's two stages as on a card: once unbroken, once stopped in the second stage and resumed; do they end alike?
+"""Run a second stage as on a GPU, once without a break and once stopped and resumed, and compare the results.
 
 GPU_PATH_CARD=t4 python resume.py outputs/resume        # writes difference.json into the folder
 """
@@ -10,10 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import start  # noqa: F401  before anything imports transformers or TRL
+from peft import PeftModel
 from transformers import TrainerCallback
+from trl import GRPOConfig, GRPOTrainer
 
-from grpo_utils import Stage, load_policy, load_rows, math_rewards, run_stages
+from grpo_utils import load_policy, load_rows, math_rewards, training_arguments
 from grpo_utils.profiles import CPU, PROFILES
+from grpo_utils.resuming import train_or_resume
+from grpo_utils.run.training import load_adapter
 
 SIZES = dict(max_completion_length=24, per_device_train_batch_size=8, gradient_accumulation_steps=2, num_generations=4)
 PROFILE = replace(
@@ -22,33 +26,57 @@ PROFILE = replace(
 
 
 class Stop(TrainerCallback):
-    """Ends a run like a machine that is switched off."""
+    """End a run as if the machine had lost power."""
 
     def on_step_end(self, args, state, control, **kwargs):
-        if "2-both" in args.output_dir and state.global_step == 3:
+        if state.global_step == 3:
             raise KeyboardInterrupt
 
 
-def train(folder: Path, callbacks: list) -> tuple[dict, list[dict]]:
-    """The adapter at the end, and the log entry of each step."""
+def new_trainer(policy: PeftModel, tokenizer: object, folder: Path, weights: list[float], steps: int) -> GRPOTrainer:
+    own = dict(output_dir=str(folder), max_steps=steps, reward_weights=weights, save_strategy="steps", save_steps=2)
+    return GRPOTrainer(
+        model=policy,
+        processing_class=tokenizer,
+        args=GRPOConfig(**training_arguments(PROFILE, **own, save_total_limit=2)),
+        train_dataset=load_rows("addition", "train", 64),
+        reward_funcs=math_rewards().rewards,
+    )
+
+
+def first_stage(folder: Path) -> list[dict]:
+    """Train for the form, and keep the adapter; the log."""
     policy, tokenizer = load_policy("tiny-qwen3", profile=PROFILE, load_in_4bit=False)
-    rows, (rewards, weights) = load_rows("addition", "train", 64), math_rewards()
-    stages = [Stage("format", rewards[1:], weights[1:], 2, rows), Stage("both", rewards, weights, 4, rows)]
-    logs = run_stages(policy, tokenizer, stages, folder, profile=PROFILE, save_every=2, callbacks=lambda: callbacks)
+    trainer = new_trainer(policy, tokenizer, folder, [0.0, 0.5, 0.5], 2)
+    trainer.train()
+    policy.save_pretrained(folder / "adapter")
+    return trainer.state.log_history
+
+
+def second_stage(form: Path, folder: Path, callbacks: list) -> tuple[dict, list[dict]]:
+    """Train for both from the kept adapter, or resume; the adapter at the end, and the log."""
+    policy, tokenizer = load_policy("tiny-qwen3", profile=PROFILE, load_in_4bit=False)
+    load_adapter(policy, form / "adapter")
+    trainer = new_trainer(policy, tokenizer, folder, math_rewards().weights, 4)
+    for callback in callbacks:
+        trainer.add_callback(callback)
+    train_or_resume(trainer)
     adapter = {name: p.detach().clone() for name, p in policy.named_parameters() if p.requires_grad}
-    return adapter, [entry for log in logs.values() for entry in log if "reward" in entry]
+    return adapter, trainer.state.log_history
 
 
 def main(folder: Path) -> None:
-    whole, log = train(folder / "whole", [])
+    form = folder / "form"
+    log = first_stage(form)
+    whole, one = second_stage(form, folder / "whole", [])
     try:
-        train(folder / "cut", [Stop()])
+        second_stage(form, folder / "cut", [Stop()])
     except KeyboardInterrupt:
         print("stopped")
-    resumed, again = train(folder / "cut", [])
+    resumed, two = second_stage(form, folder / "cut", [])
     apart = max((whole[name] - resumed[name]).abs().max().item() for name in whole)
-    rewards = [[entry["reward"] for entry in entries] for entries in (log, again)]
-    least = min(entry["grad_norm"] for entry in log)
+    rewards = [[entry["reward"] for entry in log + entries if "reward" in entry] for entries in (one, two)]
+    least = min(entry["grad_norm"] for entry in log + one if "grad_norm" in entry)
     found = {"weights": apart, "rewards": rewards, "least_grad_norm": least}
     (folder / "difference.json").write_text(json.dumps(found), encoding="utf-8")
 

@@ -1,0 +1,242 @@
+"""Measure what single settings do, draw the figures of docs/settings.md, and write that page's second half.
+
+    python scripts/bench_settings.py           train and evaluate all runs, about 6 minutes
+    python scripts/bench_settings.py --draw    only draw and write, from scripts/bench_settings.json
+
+Each run trains the tiny model for a few steps with one setting changed. Three seeds show how runs differ by chance.
+"""
+
+import json
+import platform
+import sys
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from statistics import mean
+from typing import NamedTuple
+
+import matplotlib.pyplot
+from bench import processor
+
+from grpo_utils import (
+    compare,
+    compare_seeds,
+    evaluate,
+    load_policy,
+    load_rows,
+    logged,
+    math_rewards,
+    show_progress,
+    training_arguments,
+)
+from grpo_utils.evaluation.judging import Evaluation
+from grpo_utils.install import installed_version
+from grpo_utils.profiles import CPU, prepare_machine
+
+ROOT = Path(__file__).parent.parent
+PAGE, FIGURES, STORED = ROOT / "docs" / "settings.md", ROOT / "docs" / "figures", Path(__file__).with_suffix(".json")
+MARK = "<!-- measured: written by `make bench-settings`, do not edit below -->"
+SEEDS, STEPS, PROMPTS = range(3), 10, 200
+BLUE, VERMILION = "#0072B2", "#D55E00"
+
+
+class Setting(NamedTuple):
+    """One setting: its default here, the other values that were tried, and what else to look at in the log."""
+
+    default: float
+    others: tuple[float, ...]
+    metric: str
+    label: str
+    meaning: str
+
+
+SETTINGS = {
+    "learning_rate": Setting(
+        2e-3, (5e-4, 8e-3), "entropy", "entropy",
+        "A low rate learns slowly. At a rate that is far too high, the policy collapses\n"
+        "([lesson 04](../notebooks/04_reading_a_run.ipynb)).",
+    ),
+    "num_generations": Setting(
+        8, (4, 16), "frac_reward_zero_std", "share of tied groups",
+        "The batch has 64 completions in all runs, so smaller groups mean more prompts. All completions of a small\n"
+        "group score the same more often. Such a tied group teaches nothing.",
+    ),
+    "temperature": Setting(
+        1.0, (0.7, 1.3), "frac_reward_zero_std", "share of tied groups",
+        "At a low temperature the completions of a group are more alike. At a high one, more of them are broken. All\n"
+        "policies are evaluated at temperature 1.0.",
+    ),
+    "beta": Setting(0.0, (0.04, 0.4), "kl", "kl", "With `beta` at 0, TRL neither computes nor logs `kl`."),
+    "num_iterations": Setting(
+        1, (2,), "clip_ratio/region_mean", "share of clipped tokens",
+        "With 2, each batch of completions serves two steps, so the run samples half as many. In the second step the\n"
+        "policy is no longer the one that sampled them, and some tokens are clipped. With 1, no token is clipped, so\n"
+        "`epsilon` has no effect.",
+    ),
+    "r": Setting(
+        16, (4, 64), "grad_norm", "gradient norm",
+        "`lora_alpha` is `2 * r` in all runs. Adam changes every number by about the learning rate, so an adapter\n"
+        "with fewer numbers moves less per step.",
+    ),
+    "max_completion_length": Setting(
+        32, (20,), "completions/clipped_ratio", "share of truncated completions",
+        "A limit that is too low truncates completions before the answer.",
+    ),
+}  # fmt: skip
+
+
+def run(changes: dict, rank: int, seed: int) -> tuple[Evaluation, list[dict]]:
+    """Train with some arguments changed: the evaluation of the policy, and its log."""
+    from trl import GRPOConfig, GRPOTrainer
+
+    print({"r": rank} | changes, f"seed {seed}", flush=True)
+    profile = replace(CPU, lora_rank=rank, lora_alpha=2 * rank)
+    how = dict(profile=profile, backend="transformers", load_in_4bit=False, seed=seed)
+    policy, tokenizer = load_policy(CPU.models["qwen"], **how)
+    rewards, weights = math_rewards()
+    usual = dict(output_dir="unused", max_steps=STEPS, lr_scheduler_type="constant", reward_weights=weights, seed=seed)
+    trainer = GRPOTrainer(
+        model=policy,
+        processing_class=tokenizer,
+        args=GRPOConfig(**training_arguments(CPU, **usual | changes)),
+        train_dataset=load_rows("addition", "train", 2000),
+        reward_funcs=rewards,
+    )
+    show_progress(trainer)
+    trainer.train()
+    rows = load_rows("addition", "test", PROMPTS)
+    evaluated = evaluate(policy, tokenizer, rows, max_new_tokens=32, temperature=1.0, seed=seed)
+    return evaluated, trainer.state.log_history
+
+
+def measure() -> dict:
+    """All runs. The default is trained once and compared with every other value, seed by seed."""
+    default, results = [run({}, 16, seed) for seed in SEEDS], {}
+    for name, setting in SETTINGS.items():
+        results[name] = [result(setting, setting.default, default, default)]
+        for value in setting.others:
+            changes, rank = ({}, value) if name == "r" else ({name: value}, 16)
+            results[name].append(result(setting, value, [run(changes, rank, seed) for seed in SEEDS], default))
+    versions = {name: installed_version(name) for name in ("trl", "transformers", "peft", "torch")}
+    machine = dict(date=f"{date.today():%Y-%m-%d}", processor=processor(), python=platform.python_version())
+    return machine | dict(versions=versions, results=results)
+
+
+def result(setting: Setting, value: float, runs: list[tuple], default: list[tuple]) -> dict:
+    """What the runs of one value gave; the difference to the default has its interval over the seeds."""
+    logs = [logged(log, setting.metric) for _, log in runs]
+    found = dict(value=value, accuracy=[evaluated.accuracy.value for evaluated, _ in runs])
+    found["metric"] = [mean(values) for values in logs if values]
+    if runs is not default:
+        pairs = zip(default, runs, strict=True)
+        found["difference"] = compare_seeds([compare(old, new) for (old, _), (new, _) in pairs]).difference
+    return found
+
+
+def by_value(results: list[dict]) -> list[dict]:
+    return sorted(results, key=lambda found: found["value"])
+
+
+def alt_text(name: str, results: list[dict]) -> str:
+    """A figure in words."""
+    setting = SETTINGS[name]
+    parts = [
+        f"with {r['value']:g}, accuracy {mean(r['accuracy']):.2f}{metric_text(r, setting)}" for r in by_value(results)
+    ]
+    return f"Results for {name} after {STEPS} steps, means of {len(SEEDS)} seeds: {'; '.join(parts)}."
+
+
+def metric_text(found: dict, setting: Setting) -> str:
+    """The logged metric as a part of a sentence; nothing if TRL did not log it."""
+    return f" and {setting.label} {mean(found['metric']):.3f}" if found["metric"] else ""
+
+
+def draw(name: str, results: list[dict]) -> None:
+    """Accuracy on the left, the logged metric on the right; a dot for each seed, a line through the means."""
+    figure, panels = matplotlib.pyplot.subplots(1, 2, figsize=(7, 2.4), layout="constrained")
+    results = by_value(results)
+    labels = [f"{found['value']:g}" for found in results]
+    for axes, key, title, color in (
+        (panels[0], "accuracy", "held-out accuracy", BLUE),
+        (panels[1], "metric", SETTINGS[name].label, VERMILION),
+    ):
+        for place, found in enumerate(results):
+            axes.plot([place] * len(found[key]), found[key], "o", color=color, alpha=0.6, markersize=5)
+        means = [(place, mean(found[key])) for place, found in enumerate(results) if found[key]]
+        axes.plot(*zip(*means, strict=True), color=color, linewidth=2)
+        axes.set(title=title, xlabel=name, xlim=(-0.4, len(results) - 0.6))
+        axes.set_xticks(range(len(results)), labels)
+        axes.grid(alpha=0.3)
+    panels[0].set_ylim(0, 1)
+    figure.savefig(figure_of(name), metadata={"Date": None, "Description": alt_text(name, results)})
+    matplotlib.pyplot.close(figure)
+
+
+def figure_of(name: str) -> Path:
+    return FIGURES / f"setting-{name.replace('_', '-')}.svg"
+
+
+def section(name: str, results: list[dict]) -> str:
+    """One setting: what it does, its figure and its table."""
+    setting, rows = SETTINGS[name], []
+    for found in by_value(results):
+        metric = f"{mean(found['metric']):.3f}" if found["metric"] else "not logged"
+        accuracies = ", ".join(f"{accuracy:.3f}" for accuracy in found["accuracy"])
+        rows.append(f"| {found['value']:g} | {accuracies} | {change(found)} | {metric} |")
+    return f"""### {name}
+
+{setting.meaning}
+
+![{alt_text(name, results)}](figures/{figure_of(name).name})
+
+| `{name}` | accuracy, seeds 0 to {len(SEEDS) - 1} | difference to the default (95% interval) | {setting.label} |
+|---|---|---|---|
+{chr(10).join(rows)}
+"""
+
+
+def change(found: dict) -> str:
+    """The difference to the default, and whether it shows anything."""
+    if "difference" not in found:
+        return "the default"
+    value, low, high = found["difference"]
+    verdict = "" if low > 0 or high < 0 else "no difference shown: "
+    return f"{verdict}{value:+.3f} ({low:+.3f} to {high:+.3f})"
+
+
+def measured(stored: dict) -> str:
+    """The page's second half."""
+    versions = ", ".join(f"{name} {version}" for name, version in stored["versions"].items())
+    sections = "\n".join(section(name, results) for name, results in stored["results"].items())
+    return f"""{MARK}
+
+## What single settings did
+
+*Measured* by `make bench-settings` on {stored["date"]}, {stored["processor"]}, one core, Python {stored["python"]},
+{versions}.
+
+Each run trains `{CPU.models["qwen"]}` for {STEPS} steps at a constant learning rate, with one setting changed from the
+`cpu` profile. The base is not quantized. *Accuracy* is strict accuracy on {PROMPTS} held-out prompts. The interval is
+over {len(SEEDS)} seeds, so it is wide. {STEPS} steps show how fast a policy learns, not where it would end, and a tiny
+model does not show which value is best for yours. In the figures each dot is one seed, and the lines join the means.
+The right panel and the last column show the mean over all steps.
+
+{sections}"""
+
+
+def main() -> None:
+    if "--draw" not in sys.argv:
+        prepare_machine(CPU)
+        STORED.write_text(json.dumps(measure(), indent=1) + "\n", encoding="utf-8")
+    stored = json.loads(STORED.read_text(encoding="utf-8"))
+    matplotlib.use("svg")
+    matplotlib.rcParams |= {"svg.hashsalt": "settings", "savefig.facecolor": "white"}
+    for name, results in stored["results"].items():
+        draw(name, results)
+    text = PAGE.read_text(encoding="utf-8").partition(MARK)[0]
+    PAGE.write_text(text + measured(stored), encoding="utf-8")
+    print(f"written: {PAGE.relative_to(ROOT)} and {len(SETTINGS)} figures")
+
+
+if __name__ == "__main__":
+    main()
