@@ -113,7 +113,9 @@ def test_the_text_says_what_the_stored_rates_say():
     assert f"correctly formatted, rose from {before} to {after} of 200." in TEXT
     other_fp32, other_4bit = re.findall(r"answers unlike the policy's: (\d+)", PRINTED)
     changed = f"changed {other_4bit} of the policy's 200 answers, and {after - four_bits} fewer are correct."
-    assert f"The 4-bit merge {changed} The fp32 merge changed {other_fp32}, and {after - fp32} fewer is correct." in TEXT
+    assert (
+        f"The 4-bit merge {changed} The fp32 merge changed {other_fp32}, and {after - fp32} fewer is correct." in TEXT
+    )
     p_fp32, p_4bit = re.findall(r"McNemar's test: p = (\S+)", PRINTED)
     assert f"With p = {p_4bit} and p = {p_fp32}, chance alone can explain both losses." in TEXT
     assert min(float(p_fp32), float(p_4bit)) > 0.05

@@ -380,7 +380,7 @@ for name, size in push(run.folder / "merged", "you/tiny-grpo").items():
 #
 # `push` selects only the files of a model and rejects a file with an access token or a path on your machine. With
 # `dry_run=False`, it uploads the files to a private repository. The libraries' own calls upload without these checks.
-# They need a token and were never run here:
+# They need an access token and were never run here:
 #
 # ```python
 # from huggingface_hub import ModelCard
@@ -415,7 +415,7 @@ print("pipeline:", answer)
 # %% [markdown]
 # The server gives the same answer as `pipeline`. Type `transformers serve outputs/export/merged` to start it
 # yourself. *vLLM* is a faster server for GPUs and many users. The second command below loads the adapter without a
-# merge, on the base `BASE`. (Both were never run here.)
+# merge, on the base `BASE`. (We have never run either.)
 #
 # ```
 # vllm serve outputs/export/merged --served-model-name tiny-grpo
