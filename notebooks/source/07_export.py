@@ -414,7 +414,7 @@ print("pipeline:", answer)
 
 # %% [markdown]
 # The server gives the same answer as `pipeline`. Type `transformers serve outputs/export/merged` to start it
-# yourself. *vLLM* is a faster server for GPUs and many users. The second command below loads the adapter without a
+# yourself. *vLLM* is a server for GPUs and many users. The second command below loads the adapter without a
 # merge, on the base `BASE`. (We have never run either.)
 #
 # ```

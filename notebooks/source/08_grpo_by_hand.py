@@ -40,7 +40,7 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 25)
 # %% [markdown]
 # ## 2. Turn rewards into advantages
 #
-# GRPO samples a group of completions for one prompt and scores each completion. The figure shows two groups.
+# GRPO samples a group of completions for one prompt and scores each completion.
 
 # %%
 diagram("advantages")
