@@ -53,7 +53,7 @@ for weight, function in zip(weights, rewards):
     print(f"{function.__name__:26} weight {weight}")
 
 # %% [markdown]
-# All runs share the settings below. Each failing run changes some of these, the rewards, the prompts or the tokenizer.
+# All runs share the settings below. Each failing run changes some of them, or the rewards, the prompts or the tokenizer.
 
 # %%
 from trl import GRPOConfig, GRPOTrainer
