@@ -1,9 +1,9 @@
-"""Measure the figures of docs/rewards.md and write its second half.
+"""Measure the numbers in docs/rewards.md and write its second half.
 
     python scripts/bench_rewards.py
 
-One core. Speeds are the best of three passes over chat completions; `correctness_reward` gets no number twice. GSM8K
-rows come from the file that GSM8K_FILE names; without it those lines say so.
+It uses one core. Speeds are the best of three passes over chat completions; `correctness_reward` never gets the same
+number twice. GSM8K rows come from the file in GSM8K_FILE; without it, the page says that they were not measured.
 """
 
 import json
@@ -67,14 +67,14 @@ def rate(reward: Callable, texts: list[str], golds: list[str]) -> float:
 
 
 def numbers(count: int, start: int) -> tuple[list[str], list[str]]:
-    """Completions and gold answers, no two numbers alike, every second one wrong, some with commas or currency."""
+    """Completions and gold answers with different numbers; every second one is wrong, some have commas or currency."""
     golds = [str(1000 + start + i) for i in range(count)]
     said = [f"{int(gold) + i % 2:,}" if i % 3 else f"${int(gold) + i % 2}" for i, gold in enumerate(golds)]
     return [tagged(answer) for answer in said], golds
 
 
 def numeric_rate(count: int = 60_000) -> float:
-    """Numbers through the fast path, each pass with numbers that no cache has seen."""
+    """The speed of the fast path for numbers; each pass has numbers that no cache has seen."""
     rates = []
     for start in (0, count, 2 * count):
         texts, golds = numbers(count, start)
@@ -93,7 +93,7 @@ def trl_rate(count: int = 1_000) -> float:
 
 
 def agreement() -> tuple[int, int, list[str]]:
-    """On boxed completions of the lab: how many score alike with TRL's, of how many, and which do not."""
+    """For the lab's boxed completions: how many scores equal TRL's, of how many, and which differ."""
     from trl.rewards import accuracy_reward
 
     alike, unlike, total = 0, {}, 0
@@ -110,7 +110,7 @@ def agreement() -> tuple[int, int, list[str]]:
 
 
 def gsm8k() -> str:
-    """Every reference solution against its own answer and against another row's."""
+    """Every reference solution with its own gold answer and with another row's."""
     path = os.environ.get("GSM8K_FILE")
     if not path:
         return "GSM8K: not measured, because GSM8K_FILE was not set."
@@ -164,7 +164,7 @@ def expression_milliseconds() -> float:
 
 
 def hostile_seconds() -> tuple[float, float]:
-    """One completion with a tower of exponents: ours, TRL's."""
+    """The seconds for a completion with a tower of exponents: our reward's and TRL's."""
     from trl.rewards import accuracy_reward
 
     tower, seconds = [as_chat("\\boxed{9^{9^{9^{9}}}}")], []
@@ -176,7 +176,7 @@ def hostile_seconds() -> tuple[float, float]:
 
 
 def costs(reward: Callable, texts: list[str]) -> list[float]:
-    """Milliseconds of CPU time for each completion, in order of size."""
+    """Milliseconds of CPU time for each completion, sorted."""
     spent = []
     for text in texts:
         started = time.process_time()
@@ -186,7 +186,7 @@ def costs(reward: Callable, texts: list[str]) -> list[float]:
 
 
 def cost_table(count: int) -> str:
-    """p50, p99 and maximum of what one completion costs each reward: well-formed ones and hostile ones."""
+    """p50, p99 and maximum of each reward's time per completion, for well-formed and hostile completions."""
     rows = []
     for reward in [*FORM_REWARDS, *SLOWER, correctness_reward]:
         for kind, texts in (
@@ -211,7 +211,7 @@ def slowest_comparison(count: int) -> float:
 
 
 def probe_seconds() -> float:
-    """The first probe of a process, with all that it imports on the way."""
+    """The seconds of a process's first probe, including its imports."""
     code = "import time; from grpo_utils import *; s = time.perf_counter(); probe(correctness_reward)"
     code += "; print(time.perf_counter() - s)"
     return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)

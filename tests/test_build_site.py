@@ -124,9 +124,14 @@ def test_the_index_names_each_lesson_with_its_promise_and_its_minutes(book):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
+def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     build_site.main(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(folder):
     return {path.name: BeautifulSoup(path.read_text("utf-8"), "html.parser") for path in folder.glob("*.html")}
 
 
@@ -138,6 +143,13 @@ def test_every_link_between_the_pages_leads_somewhere(site):
             target = site.get(page or name)
             assert target, f"{name} links to {href}"
             assert not part or target.find(id=part), f"{name} links to {href}"
+
+
+@pytest.mark.slow
+def test_every_diagram_of_a_document_comes_with_the_pages(folder, site):
+    sources = {image["src"] for soup in site.values() for image in soup.find_all("img")}
+    diagrams = {source for source in sources if not source.startswith("data:")}
+    assert "figures/path.svg" in diagrams and all((folder / source).is_file() for source in diagrams)
 
 
 @pytest.mark.slow

@@ -209,8 +209,8 @@ BAD_ROWS = {
     "no such file": ("none.jsonl", "There is no file 'none.jsonl'. Pass"),
     "another ending": ("rows.txt", "'rows.txt' ends in '.txt'; rows are read from .jsonl, .json, .csv"),
     "a broken line": ("bad.jsonl", "bad.jsonl, line 2 is not valid JSON"),
-    "a line that is a list": ("list.jsonl", "list.jsonl is a list, and each line of .jsonl an object"),
-    "an object": ("object.json", "object.json holds a dict; write a list of rows"),
+    "a line that is a list": ("list.jsonl", "list.jsonl is a list, but each line of .jsonl must be an object"),
+    "an object": ("object.json", "object.json contains a dict; write a list of rows"),
     "a comma too many": ("ragged.csv", "ragged.csv, line 2 has more fields than the header"),
 }
 

@@ -49,7 +49,8 @@ def test_everything_else_is_kept_in_order(books):
     kept = [c for c in lesson.cells if c not in tagged(lesson, "solution") and "<details" not in c.source]
     assert [(c.id, c.cell_type) for c in kept] == [(c.id, c.cell_type) for c in copy.cells]
     assert [c.source for c in kept if c.cell_type == "code"] == [c.source for c in copy.cells if c.cell_type == "code"]
-    assert len(lesson.cells) - len(copy.cells) == 2 * len(tagged(lesson, "solution"))
+    texts = [cell for cell in lesson.cells if cell.source.startswith("<details><summary>Solution")]
+    assert len(lesson.cells) - len(copy.cells) == len(tagged(lesson, "solution")) + len(texts)
     assert len(tagged(copy, "parameters")) == 1 and copy.cells[0].source.startswith("# ")
 
 
@@ -111,6 +112,12 @@ def test_the_lesson_itself_is_not_changed():
     assert len(book.cells) == 2 and "tags" not in book.cells[0].metadata
 
 
+def test_one_folded_text_goes_with_all_solutions_that_follow_it():
+    both = nbformat.v4.new_markdown_cell("<details><summary>Solutions</summary>\n\nIt is 42.\n</details>")
+    kept = nbformat.v4.new_code_cell("x = 1")
+    assert workshop.student_copy(small(kept, both, solution(), solution())).cells == [kept]
+
+
 @pytest.mark.parametrize(
     "before",
     [
@@ -138,7 +145,7 @@ def test_the_folder_stands_alone(tmp_path, capsys):
     workshop.main(tmp_path)
     for path in [*tmp_path.glob("*.ipynb"), *tmp_path.glob("docs/*.md")]:
         text = path.read_text(encoding="utf-8")
-        for link in re.findall(r"\]\(([\w./-]+\.(?:md|ipynb))", text):
+        for link in re.findall(r"\]\(([\w./-]+\.(?:md|ipynb|svg))", text):
             assert (path.parent / link).exists(), f"{path.name} links to {link}"
     assert len(list(tmp_path.glob("*.ipynb"))) == len(LESSONS)
     assert not (tmp_path / "docs" / "instructor-guide.md").exists()
