@@ -189,7 +189,6 @@ def main(target: Path = TARGET) -> None:
         (target / f"{name}.html").write_text(html, encoding="utf-8")
     shutil.copytree(ROOT / "docs" / "figures", target / "figures", dirs_exist_ok=True)
     (target / "style.css").write_text(style(), encoding="utf-8")
-    shutil.copytree(ROOT / "docs" / "figures", target / "figures", dirs_exist_ok=True)
     print(f"{len(pages)} pages: open {target / 'index.html'} in a browser.")
 
 
