@@ -1,15 +1,15 @@
-"""Checks for a GRPO run, before it and after it, in any project on TRL.
+"""Checks for a GRPO run, before and after training, in any TRL project.
 
-| ask | when |
+| check | when, and what it answers |
 |---|---|
-| `probe` | before training: can a reward be earned without the right answer? |
-| `preflight` | before training: what in the settings, rows and rewards would fail, or waste the run? |
-| `diagnose`, `HealthCallback` | during and after training: what does the log say went wrong? |
+| `probe` | before training: can a policy earn the reward without a correct answer? |
+| `preflight` | before training: which settings, rows and rewards would make the run fail or waste it? |
+| `diagnose`, `HealthCallback` | during and after training: what went wrong, according to the log? |
 
 From a terminal: ``python -m grpo_check --help``. ``import grpo_check`` loads no torch.
 """
 
-from grpo_utils.errors import CourseError  # isort: skip  (first: it keeps a random.py of yours from replacing Python's)
+from grpo_utils.errors import CourseError  # isort: skip  (first: it keeps your random.py from replacing Python's)
 
 from .findings import Finding
 from .health import diagnose, diagnose_error, diagnose_file, read_log
@@ -35,7 +35,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Reach `HealthCallback`, whose module imports transformers, only when it is asked for."""
+    """Import `HealthCallback` only when it is used, because its module imports transformers."""
     if name != "HealthCallback":
         raise AttributeError(f"module 'grpo_check' has no attribute {name!r}")
     from .health.watching import HealthCallback

@@ -1,4 +1,4 @@
-"""The checks from a terminal: ``python -m grpo_check --help``."""
+"""Run the checks from a terminal: ``python -m grpo_check --help``."""
 
 import argparse
 import json
@@ -12,7 +12,7 @@ from .reward_lab.loading import find_reward, folders_of, imports_from
 
 
 def probe_files(arguments: argparse.Namespace) -> int:
-    """Attack rewards from files; 0 if they are ok, 1 if not."""
+    """Attack rewards from files. Returns 0 without errors, otherwise 1."""
     columns = {name: read_column(name, values) for name, values in arguments.column}
     with imports_from(*(folder for target in arguments.reward for folder in folders_of(target))):
         rewards = [find_reward(target) for target in arguments.reward]
@@ -30,7 +30,7 @@ def probe_files(arguments: argparse.Namespace) -> int:
 
 
 def read_column(name: str, text: str) -> list:
-    """A dataset column of the command line: a JSON list.
+    """A dataset column from the command line, a JSON list.
 
     >>> read_column("tests", '["f(1) == 2", "f(2) == 3"]')
     ['f(1) == 2', 'f(2) == 3']
@@ -40,13 +40,13 @@ def read_column(name: str, text: str) -> list:
     except json.JSONDecodeError as error:
         raise CourseError(f'column {name!r}: {text!r} is not JSON ({error}); write a list, \'["a", "b"]\'.') from error
     if not isinstance(values, list):
-        raise CourseError(f"column {name!r}: {text!r} is not a JSON list; write '[…]', one value for each answer.")
+        raise CourseError(f"column {name!r}: {text!r} is not a JSON list; write '[…]', one value per answer.")
     return values
 
 
 def preflight_of(arguments: argparse.Namespace) -> int:
-    """Check a config file before a run; 0 if it may start, 1 if not."""
-    # It says at the import that a faster 4-bit kernel could be downloaded, which nothing here needs.
+    """Check a config file before a run. Returns 0 without errors, otherwise 1."""
+    # On import it reports that a faster 4-bit kernel could be downloaded, which is not needed here.
     logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
     chosen = {name: vars(arguments)[name] for name in ("model", "train", "heldout", "gpu")}
     report = preflight_file(arguments.config, rewards=arguments.reward, **chosen)
@@ -55,55 +55,72 @@ def preflight_of(arguments: argparse.Namespace) -> int:
 
 
 def health_of(arguments: argparse.Namespace) -> int:
-    """Say how a run went, from its log; 0 if nothing is wrong, 1 if something is."""
+    """Diagnose a run from its log. Returns 0 without problems, otherwise 1."""
     verdicts = diagnose_file(arguments.log)
     print(*verdicts, sep="\n")
-    # In a file no step follows in which a reward that never scored could still be earned.
+    # No step follows the end of a file, so a reward that never scored stays dead.
     return int(any(v.severity == "error" or v.code in ("dead_reward", "format_ignored") for v in verdicts))
 
 
 def parse() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m grpo_check", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     attack = commands.add_parser("probe", help="attack your reward before training on it")
     attack.set_defaults(run=probe_files)
-    attack.add_argument("reward", nargs="+", metavar="FILE.py:function", help="one reward, or several to be summed")
-    attack.add_argument("--answers", nargs="+", metavar="GOLD", help="gold answers as your dataset holds them")
-    attack.add_argument("--answer-column", default="answer", metavar="NAME", help="the column they arrive under")
+    attack.add_argument("reward", nargs="+", metavar="FILE.py:function", help="one reward, or several to sum")
+    attack.add_argument("--answers", nargs="+", metavar="GOLD", help="gold answers as in your dataset")
+    attack.add_argument("--answer-column", default="answer", metavar="NAME", help="the column with the gold answers")
     attack.add_argument(
-        "--column", nargs=2, action="append", default=[], metavar=("NAME", "JSON"), help="a further column, a JSON list"
+        "--column",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("NAME", "JSON"),
+        help="another dataset column as a JSON list",
     )
     attack.add_argument(
-        "--tags", nargs="*", metavar="TEXT", help="the four texts around reasoning and answer; none: the answer alone"
+        "--tags",
+        nargs="*",
+        metavar="TEXT",
+        help="the four texts before and after reasoning and answer; no text: the answer alone",
     )
-    attack.add_argument("--weights", nargs="+", type=float, metavar="W", help="a weight for each reward")
+    attack.add_argument("--weights", nargs="+", type=float, metavar="W", help="one weight per reward")
     attack.add_argument(
-        "--example", action="append", default=[], metavar="TEXT", help="a completion of yours that it should react to"
+        "--example",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="your own completion that the reward should score",
     )
-    log = commands.add_parser("health", help="say what is wrong with a run, from its log")
+    log = commands.add_parser("health", help="find what is wrong with a run from its log")
     log.set_defaults(run=health_of)
     log.add_argument(
         "log",
         type=Path,
-        help="trainer_state.json, a folder with one, a JSON list, JSON lines, or a text with the error",
+        help="trainer_state.json or its folder, a JSON list, JSON lines, or a text file with the error",
     )
-    check = commands.add_parser("preflight", help="find in seconds what would fail or waste a run of trl grpo")
+    check = commands.add_parser("preflight", help="find problems in a config of trl grpo before the run")
     check.set_defaults(run=preflight_of)
-    check.add_argument("config", type=Path, metavar="config.yaml", help="as trl grpo --config reads it")
-    rows = ".jsonl, .json or .csv, or addition or gsm8k"
+    check.add_argument("config", type=Path, metavar="config.yaml", help="the file for trl grpo --config")
+    rows = "a .jsonl, .json or .csv file, addition or gsm8k"
     check.add_argument("--train", default="", metavar="FILE", help=f"training rows: {rows}")
-    check.add_argument("--heldout", default="", metavar="FILE", help="held-out rows, likewise")
+    check.add_argument("--heldout", default="", metavar="FILE", help=f"held-out rows: {rows}")
     check.add_argument(
-        "--reward", action="append", default=[], metavar="FILE.py:function", help="instead of the file's reward_funcs"
+        "--reward", action="append", default=[], metavar="FILE.py:function", help="replaces reward_funcs of the file"
     )
-    check.add_argument("--gpu", default="", choices=["t4", "l4", "a100", "h100", "cpu"], help="if not this machine's")
-    check.add_argument("--model", default="", help="instead of the file's model_name_or_path")
+    check.add_argument(
+        "--gpu",
+        default="",
+        choices=["t4", "l4", "a100", "h100", "cpu"],
+        help="the GPU of the run (default: this machine)",
+    )
+    check.add_argument("--model", default="", help="replaces model_name_or_path of the file")
     return parser.parse_args()
 
 
 def main() -> None:
-    """Check what was asked; an error that the user can fix is one sentence, not a traceback."""
+    """Run a command; an error that the user can fix is printed as one sentence, not a traceback."""
     arguments = parse()
     try:
         sys.exit(arguments.run(arguments))

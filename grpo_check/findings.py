@@ -1,27 +1,27 @@
-"""What the three checks find: one record for a finding, one base for a report."""
+"""The result of the three checks: a record for one finding, and a base class for reports."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grpo_utils.errors import CourseError
 
-#: What stops a run comes first.
+#: The most severe comes first.
 SEVERITIES = ("error", "warning", "note")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that a check found.
+    """One problem that a check found.
 
     Attributes:
-        code: a short name, listed with its meaning in the check's ``CODES``.
+        code: a short name; the ``CODES`` of the check has its meaning.
         severity: ``error``, ``warning`` or ``note``.
         what: what was found, in a sentence.
         why: why it matters.
-        fixes: what to do about it, the most likely fix first.
-        seen: the evidence, such as the numbers in a log, or the completion that shows it.
+        fixes: what to do, the most likely fix first.
+        seen: the evidence, such as numbers from a log or a completion.
         subject: what it is about, such as the name of a reward.
-        link: where to read more.
+        link: a page with more details.
 
     >>> print(Finding("no_eos", "error", "the tokenizer has no eos_token.", "No turn ever ends.", ("Set it.",)))
     error   no_eos: the tokenizer has no eos_token.
@@ -39,7 +39,7 @@ class Finding:
     link: str = ""
 
     def __str__(self) -> str:
-        """The finding on a few lines."""
+        """The finding as a few lines of text."""
         lines = [f"{self.severity:8}{self.code}: {self.what}", self.seen, self.why and f"Why: {self.why}"]
         lines += [f"{'' if number else 'Do:':4} {fix}" for number, fix in enumerate(self.fixes)]
         return "\n        ".join(filter(None, [*lines, self.link and f"More: {self.link}"]))
@@ -47,7 +47,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """What a check found; `in_order` puts the errors first.
+    """The findings of a check; `in_order` puts errors first.
 
     >>> report = Report((Finding("no_pad", "warning", "the tokenizer has no pad_token."),))
     >>> print(report)
@@ -61,7 +61,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether there is no error; warnings do not count."""
+        """Whether there are no errors; warnings do not count."""
         return not self.errors
 
     @property
@@ -78,10 +78,10 @@ class Report:
         """Raise one `CourseError` that lists every error; do nothing if there is none."""
         if self.errors:
             listed = "\n".join(map(str, self.errors))
-            raise CourseError(f"This run would fail or be wasted ({self._count('error')}):\n{listed}")
+            raise CourseError(f"this run would fail or be wasted ({self._count('error')}):\n{listed}")
 
     def lines(self) -> list[str]:
-        """All lines of the report but the last one, which has the verdict."""
+        """All lines of the report except the last one, which has the verdict."""
         return [str(finding) for finding in self.findings]
 
     def _count(self, severity: str) -> str:
@@ -89,7 +89,7 @@ class Report:
         return f"{count} {severity}{'s' * (count != 1)}"
 
     def __str__(self) -> str:
-        """The findings, and a last line with the verdict."""
+        """The findings, then a line with the verdict."""
         verdict = f"{'ok' if self.ok else 'NOT OK'}: {self._count('error')}, {self._count('warning')}"
         return "\n".join([*self.lines(), verdict])
 

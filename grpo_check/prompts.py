@@ -1,4 +1,4 @@
-"""Whether a chat model is asked in plain text, without its chat template."""
+"""Detect prompts for a chat model that lack its chat template."""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 def is_base_model(name: str) -> bool:
-    """Whether a model's name says that it is a base model, to which plain text is right though it has a template.
+    """Whether a model's name marks a base model, for which plain text is correct even with a template.
 
     >>> is_base_model("Qwen/Qwen3-0.6B-Base"), is_base_model("google/gemma-3-1b-pt"), is_base_model("Qwen/Qwen3-0.6B")
     (True, True, False)
@@ -17,7 +17,7 @@ def is_base_model(name: str) -> bool:
 
 
 def lacks_template(prompt: object, tokenizer: "PreTrainedTokenizerBase", name: str) -> bool:
-    """Whether a prompt is a text into which nobody has written the chat template, which the model of a name has."""
+    """Whether a prompt is plain text without the chat template of the model."""
     if not isinstance(prompt, str) or not tokenizer.chat_template or is_base_model(name):
         return False
     return not any(token in prompt for token in tokenizer.all_special_tokens)

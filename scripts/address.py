@@ -1,12 +1,12 @@
-"""Write the public address of this repository wherever it appears: pyproject.toml, README, lessons and two more files.
+"""Set the public address of this repository wherever it appears: pyproject.toml, README, lessons and two more files.
 
     python3 scripts/address.py owner/name                  # or: make badges REPO=owner/name
-    python3 scripts/address.py owner/name --branch trunk   # the default branch, which badges and links lead to
-    python3 scripts/address.py owner/name --if-unset       # keep an address that is set already
+    python3 scripts/address.py owner/name --branch trunk   # the default branch, for badges and links
+    python3 scripts/address.py owner/name --if-unset       # keep an address that is already set
     python3 scripts/address.py --unset                     # no address, as before the first push
 
-It needs no installed package. It can run again at any time: after a rename, and after a merge that brought in another
-address.
+It needs no installed package. You can run it again at any time, for example after a rename or after a merge that
+changed the address.
 """
 
 import argparse
@@ -29,24 +29,24 @@ BY_HAND = (
     "**File > Import Notebook**. Links work on GitHub and in JupyterLab; elsewhere, open the file that the link names "
     "from `docs/` or `notebooks/`."
 )
-#: The line that says how to open a lesson: as the source has it, with an address, and without one.
+#: The line that explains how to open a lesson: in the source, with an address, and without one.
 OPENING = re.compile(rf"^(?:\{{\{{badges\}}\}}|{re.escape(COLAB)}|{START}).*$", re.MULTILINE)
-#: A link from a lesson to a file of the course: as the source has it, and into any copy of the course on GitHub.
+#: A link from a lesson to a file of the course: in the source, and to any copy of the course on GitHub.
 RELATIVE = re.compile(r"\]\((?!\w+:)([\w./-]+\.\w+)(#[\w-]+)?\)")
 ABSOLUTE = re.compile(rf"\]\({HOST}[\w.-]+/[\w.-]+/blob/[\w.-]+/((?:notebooks|docs|templates)/[\w./-]+)(#[\w-]+)?\)")
-#: A row of the README's table of lessons, in three parts around its last cell, and that cell without an address.
+#: A row of the README's table of lessons, split around its last cell, and that cell without an address.
 ROW = re.compile(r"^(\| \[\d\d .*?\]\(notebooks/(\w+)\.ipynb\) .*\| )[^|]*( \|)$", re.MULTILINE)
 OPEN_BY_UPLOAD = "[upload](docs/install.md#colab-and-kaggle)"
-#: What comes before the values in pyproject.toml.
+#: The text before the values in pyproject.toml.
 PROJECT = (f'Repository = "{HOST}', 'branch = "')
-#: What comes before the address in a line, and the line that follows.
+#: The text before the address in a line, and the next line.
 CI_BADGE = ("[![CI]({url}/actions/workflows/ci.yml/badge.svg)]({url}/actions/workflows/ci.yml)", "[![License")
 CITATION = ('repository-code: "{url}"', "version: ")
 CONTRIBUTING = ("git clone {url} && cd {folder}", "make test-fast ")
 
 
 class Place(NamedTuple):
-    """A repository on GitHub and its default branch; without a repository, no address is set."""
+    """A GitHub repository and its default branch; without a repository, no address is set."""
 
     repo: str
     branch: str
@@ -78,7 +78,7 @@ def badges(name: str, place: Place) -> str:
 
 
 def readme(text: str, place: Place) -> str:
-    """The README with a badge of CI and with badges in its table of lessons, or without."""
+    """The README with a CI badge and badges in its table of lessons, or without them."""
 
     def row(found: re.Match) -> str:
         return f"{found[1]}{badges(found[2], place) or OPEN_BY_UPLOAD}{found[3]}"
@@ -87,19 +87,19 @@ def readme(text: str, place: Place) -> str:
 
 
 def with_line(text: str, line: str, following: str, place: Place) -> str:
-    """The text with one line for the address, before the line that starts with ``following``; unset: without it."""
+    """The text with a line for the address before the line that starts with ``following``, or without it if unset."""
     text = re.sub(rf"^{re.escape(line.partition('{')[0])}.*\n", "", text, flags=re.MULTILINE)
     head, found, tail = text.partition(f"\n{following}")
     if not found:
-        sys.exit(f"Error: no line starts with {following!r}, which the address goes before: see scripts/address.py.")
+        sys.exit(f"Error: no line starts with {following!r}, before which the address belongs; see scripts/address.py.")
     new = line.format(url=place.url, folder=place.repo.rpartition("/")[2])
     return f"{head}\n{new}{found}{tail}" if place.repo else text
 
 
 def lesson_text(text: str, name: str, place: Place) -> str:
-    """A Markdown cell of a lesson, with its opening line and with links that work where the lesson is read.
+    """A Markdown cell of a lesson, with its opening line and links that work everywhere.
 
-    Colab and Kaggle have the notebook alone, so a relative link leads nowhere there.
+    Colab and Kaggle have only the notebook, so relative links do not work there.
     """
     text = relative_links(OPENING.sub(lambda _: badges(name, place) or BY_HAND, text))
     return RELATIVE.sub(lambda link: absolute_link(link, place), text) if place.repo else text
@@ -111,7 +111,7 @@ def absolute_link(link: re.Match, place: Place) -> str:
 
 
 def relative_links(text: str) -> str:
-    """The text of a lesson with relative links to the files that are here; links into other projects stay."""
+    """The text of a lesson with relative links to files of this repository; other links do not change."""
 
     def relative(link: re.Match) -> str:
         here = (ROOT / link[1]).exists()
@@ -121,7 +121,7 @@ def relative_links(text: str) -> str:
 
 
 def notebook(text: str, name: str, place: Place) -> str:
-    """A built lesson with this address; nothing else in it changes."""
+    """A built lesson with this address and no other change."""
     book = json.loads(text)
     for cell in book["cells"]:
         source = "".join(cell["source"])
@@ -132,19 +132,19 @@ def notebook(text: str, name: str, place: Place) -> str:
 
 
 def write(name: str, change, *values) -> int:
-    """Change the text of a file; 1 if it was different before."""
+    """Write a file; return 1 if its text changed."""
     path = ROOT / name
     old = path.read_text(encoding="utf-8")
     new = change(old, *values)
     if new != old:
-        path.write_bytes(new.encode())  # on Windows too, lines end as they are in git
+        path.write_bytes(new.encode())  # on Windows too, keep the line ends of git
     return int(new != old)
 
 
 def write_all(place: Place) -> int:
-    """Write the address everywhere; the number of files that changed.
+    """Write the address everywhere; return the number of changed files.
 
-    pyproject.toml comes last: after an error the address is still unset, so that the next push tries again.
+    pyproject.toml comes last, so that after an error the address is still unset and the next push tries again.
     """
     lessons = sorted((ROOT / "notebooks").glob("*.ipynb"))
     changed = sum(write(f"notebooks/{path.name}", notebook, path.stem, place) for path in lessons)
@@ -158,20 +158,20 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(usage="make badges REPO=owner/name, or address.py owner/name [--branch BRANCH]")
     parser.add_argument("repo", nargs="?", default="", help="owner/name, as in the address on GitHub")
     parser.add_argument("--branch", default=current().branch, help="the default branch, now %(default)s")
-    parser.add_argument("--if-unset", action="store_true", help="keep an address that is set already")
+    parser.add_argument("--if-unset", action="store_true", help="keep an address that is already set")
     parser.add_argument("--unset", action="store_true", help="remove the address")
     given = parser.parse_args()
     if not given.unset and not re.fullmatch(r"[\w.-]+/[\w.-]+", given.repo):
-        parser.error(f"{given.repo!r} is not of the form owner/name: make badges REPO=owner/name")
+        parser.error(f"{given.repo!r} must look like owner/name: make badges REPO=owner/name")
     if not re.fullmatch(r"[\w.-]+", given.branch):
-        parser.error(f"--branch {given.branch!r} cannot be part of a link: use letters, digits, '.', '_' and '-' only")
+        parser.error(f"--branch {given.branch!r} cannot be part of a link: use only letters, digits, '.', '_' and '-'")
     return given
 
 
 def main() -> None:
     given, old = arguments(), current()
     if given.if_unset and old.repo:
-        print(f"kept {old.url}: an address is set already")
+        print(f"kept {old.url}, because an address is already set")
     else:
         place = Place("" if given.unset else given.repo, given.branch)
         print(f"address: {place.url or 'not set'}, branch {place.branch}; {write_all(place)} files changed")

@@ -1,10 +1,11 @@
-"""Measure the figures of docs/results.md and write that page.
+"""Measure the numbers in docs/results.md and write that page.
 
     python scripts/bench.py             all of it, about an hour
     python scripts/bench.py --resume    only what outputs/bench does not have yet
 
-Runs every lesson on the CPU profile with both families, and lesson 03 also with five seeds, with four numbers of steps,
-and once more with the same seed. Each run has a folder of its own. Leave the machine alone meanwhile, for the seconds.
+It runs every lesson on the CPU profile with both families, and lesson 03 also with five seeds, with four numbers of
+steps, and twice with the same seed. Each run has its own folder. Do not use the machine meanwhile, because it measures
+time.
 """
 
 import json
@@ -41,17 +42,17 @@ CLEAN = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
 
 
 class Run(NamedTuple):
-    """A lesson run from its first cell to its last, in a folder of its own."""
+    """A lesson run from its first cell to its last, in its own folder."""
 
     name: str
     family: str
-    seconds: float  # of processor time
-    peak: float  # GB, of kernel and runner together
-    report: dict  # lesson 03's; empty for the others
+    seconds: float  # CPU time
+    peak: float  # GB, kernel and runner together
+    report: dict  # of lesson 03, else empty
 
 
 def run_lesson(lesson: Path, family: str, **parameters: object) -> Run:
-    """Run a lesson, or read what an earlier call with the same arguments left in `KEPT`."""
+    """Run a lesson, or read the result of an earlier call with the same arguments from `KEPT`."""
     key = "-".join([lesson.stem, family, *(f"{name}{value}" for name, value in parameters.items())])
     kept = KEPT / f"{key}.json"
     if not kept.exists():
@@ -62,13 +63,13 @@ def run_lesson(lesson: Path, family: str, **parameters: object) -> Run:
 
 
 def seconds_of_a_step(runs: list[Run]) -> float:
-    """Processor seconds of one training step: what the longest run took more than the shortest, per step."""
+    """CPU seconds per training step, from the difference between the longest and the shortest run."""
     first, last = runs[0].report, runs[-1].report
     return (last["processor_seconds"] - first["processor_seconds"]) / (last["steps"] - first["steps"])
 
 
 def with_steps(family: str, steps: int) -> Run:
-    """Lesson 03 with a number of steps; the profile's own number is the run of seed 0."""
+    """Lesson 03 with a number of steps; the profile default is the run with seed 0."""
     own = steps == PROFILES["cpu"].steps
     return run_lesson(LESSON, family, **({"SEED": SEEDS[0]} if own else {"STEPS": steps}))
 
@@ -85,19 +86,19 @@ def measured_run(lesson: Path, family: str, parameters: dict) -> Run:
 
 
 def children_seconds() -> float:
-    """Processor seconds of all ended children; unlike the clock, they count little of what else the machine does."""
+    """CPU seconds of all ended child processes, which depend little on other programs."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def peak_memory(folder: Path, command: list[str]) -> float:
-    """Run a command to its end; the largest memory of its process tree in GB."""
+    """Run a command to its end; return the peak memory of its process tree in GB."""
     process, peak = psutil.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL), 0
     while process.poll() is None:
         peak = max(peak, tree_memory(process))
         time.sleep(0.5)
     if process.returncode:
-        sys.exit(f"Error: the lesson failed; see it with: {' '.join(command)}")
+        sys.exit(f"Error: the lesson failed. To see the error, run: {' '.join(command)}")
     return peak / 1e9
 
 
@@ -106,7 +107,7 @@ def lesson_rows(runs: list[Run]) -> str:
 
 
 def tree_memory(process: psutil.Process) -> int:
-    """Resident bytes of a process and all below it; those that have just ended count nothing."""
+    """Resident bytes of a process and its descendants; those that have just ended count as 0."""
     total = 0
     for member in [process, *process.children(recursive=True)]:
         try:
@@ -117,13 +118,13 @@ def tree_memory(process: psutil.Process) -> int:
 
 
 def same(one: dict, two: dict) -> bool:
-    """Whether two reports are equal but for their times."""
+    """Whether two reports are equal except for times."""
     first, second = ({k: v for k, v in r.items() if not k.endswith("_seconds")} for r in (one, two))
     return first == second
 
 
 def rewards_per_second() -> float:
-    """Completions a second through all rewards of the lesson together, on one core."""
+    """Completions per second through all rewards of the lesson together, on one core."""
     mixture = [CLEAN, "15 + 27 is 42.", "<reasoning>15 + 27 = 42 <answer>42", "<answer>$1,042.0</answer>"]
     texts, gold = mixture * (COMPLETIONS // 4), ["42"] * COMPLETIONS
     chat = [[{"role": "assistant", "content": text}] for text in texts]
@@ -134,7 +135,7 @@ def rewards_per_second() -> float:
 
 
 def import_seconds() -> float:
-    """The fastest of five imports of grpo_utils, without Python's own start."""
+    """The fastest of five imports of grpo_utils, without Python's startup."""
     code = "import time; s = time.perf_counter(); import grpo_utils; print(time.perf_counter() - s)"
     run = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(5)]
     return min(float(answer.stdout) for answer in run)
@@ -150,7 +151,7 @@ def row(name: str, summary: dict) -> str:
 
 
 def given_format(counts: dict) -> str:
-    """How many of the correctly formatted answers are correct, and of how many; "-" where none is formatted."""
+    """How many of the correctly formatted answers are correct, or "-" if none is correctly formatted."""
     if not counts["formed"]:
         return "-"
     low, high = counts["accuracy_given_format_ci95"]
@@ -172,7 +173,7 @@ def family_table(runs: list[Run]) -> str:
 
 
 def pooled(runs: list[Run]) -> str:
-    """How many of the correctly formatted answers were correct, over all seeds, because one seed has few before."""
+    """How many of the correctly formatted answers were correct over all seeds, because one seed has few before."""
     shares = []
     for key in ("before", "after"):
         summaries = [run.report[key] for run in runs]
@@ -193,14 +194,14 @@ def costs(runs: list[Run]) -> str:
 
 
 def steps_table(runs: list[Run]) -> str:
-    """The same run with more and more steps; its first row is the base."""
+    """The same run with increasing numbers of steps; the first row is the base model."""
     reports = [run.report for run in runs]
     after = [row(f"{r['steps']} steps, {r['processor_seconds']:.0f} s", r["after"]) for r in reports]
     return "\n".join([f"### `{reports[0]['model']}`", "", HEAD, row("before", reports[0]["before"]), *after])
 
 
 def processor() -> str:
-    """The processor's name where the system tells it."""
+    """The processor's name, if the system reports it."""
     path = Path("/proc/cpuinfo")
     if not path.exists():
         return platform.machine()
@@ -270,7 +271,7 @@ What a CPU run proves and what not: [compatibility](compatibility.md).
 
 
 def write_page(text: str) -> None:
-    """Write the page; what comes after `READERS` is kept as it is, with the rows that people added."""
+    """Write the page; the text after `READERS`, with the rows that readers added, does not change."""
     _, heading, rows = PAGE.read_text(encoding="utf-8").partition(READERS)
     PAGE.write_text(f"{text}{heading}{rows}", encoding="utf-8")
 

@@ -1,10 +1,10 @@
-"""Measure how far the estimates of memory and minutes are off, and write the measured half of docs/preflight.md.
+"""Measure the errors of the memory and time estimates, and write the measured half of docs/preflight.md.
 
     python scripts/bench_estimate.py
-    python scripts/bench_estimate.py gpus    # only what the formulas say of GPUs: no measurement, a few seconds
+    python scripts/bench_estimate.py gpus    # only the formulas for GPUs: no measurement, a few seconds
 
-On a CPU, one thread, each case in a fresh process: the resident memory at its peak above what the process had after
-the imports, and the processor's seconds of a step, against `estimate_memory` and `estimate_minutes`.
+Each case runs on a CPU, in one thread and a fresh process. The script compares the peak resident memory (minus the
+memory after the imports) and the CPU seconds per step with `estimate_memory` and `estimate_minutes`.
 """
 
 import json
@@ -37,9 +37,9 @@ PAGE = ROOT / "docs" / "preflight.md"
 MARK = "<!-- measured: written by `make bench-estimate`, do not edit below -->"
 GPUS = "## GPUs: estimated, never run"
 
-#: Random weights in the Qwen3 architecture: hidden, layers, heads, kv heads, intermediate, vocabulary.
+#: Models with random weights in the Qwen3 architecture: hidden, layers, heads, kv heads, intermediate, vocabulary.
 SHAPES = {"qwen3-36M": (512, 6, 8, 4, 1536, 32_000), "qwen3-118M": (768, 12, 12, 4, 2304, 50_000)}
-#: Model, completions a step, longest completion, steps, and what differs from a LoRA of rank 16 in fp32.
+#: Model, completions per step, longest completion, steps, and what differs from a rank-16 LoRA in fp32.
 CASES = {
     "tiny-qwen3, LoRA": ("tiny-qwen3", 64, 32, 20, {}),
     "tiny-qwen3, 4-bit LoRA": ("tiny-qwen3", 64, 32, 20, {"load_in_4bit": True}),
@@ -52,11 +52,11 @@ CASES = {
     "118M, LoRA": ("qwen3-118M", 16, 64, 2, {}),
     "118M, LoRA, accumulated": ("qwen3-118M", 16, 64, 2, {"batch": 4}),
 }
-PROMPT = 45  # tokens of every prompt: an addition in the tiny tokenizer
+PROMPT = 45  # tokens per prompt: an addition problem in the tiny tokenizer
 
 
 def config_of(model: str) -> object:
-    """A model's configuration: of a tiny model by its name, else the Qwen3 architecture in a size of ours."""
+    """A model's configuration: a tiny model by name, else the Qwen3 architecture in one of our sizes."""
     if model not in SHAPES:
         return model
     from transformers import Qwen3Config
@@ -77,7 +77,7 @@ def config_of(model: str) -> object:
 
 
 def estimates(name: str) -> tuple[Memory, Minutes]:
-    """What the formulas say of a case."""
+    """The estimates of the formulas for a case."""
     model, completions, length, steps, other = CASES[name]
     shared = {
         "generated_at_once": completions,
@@ -96,13 +96,13 @@ def estimates(name: str) -> tuple[Memory, Minutes]:
 
 
 def resident(key: str) -> int:
-    """Bytes of this process: ``VmRSS`` now, ``VmHWM`` at the highest so far (Linux)."""
+    """Bytes of this process: ``VmRSS`` now, ``VmHWM`` at the peak so far (Linux)."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(key))
 
 
 def measure(name: str) -> dict:
-    """Run one case in this process: bytes above the imports, seconds a step."""
+    """Run one case in this process; return the bytes above the imports and the seconds per step."""
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
@@ -117,7 +117,7 @@ def measure(name: str) -> dict:
     before_peak(saved, model)
     batch = other.get("batch", completions)
     baseline = resident("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # forget the highest so far
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     policy, tokenizer = load(saved, model, other)
     arguments = training_arguments(
         CPU,
@@ -138,7 +138,7 @@ def measure(name: str) -> dict:
         reward_funcs=rewards,
     )
     keep_trainable_fp32(policy)
-    started = time.process_time()  # of one thread, so that a busy machine does not count
+    started = time.process_time()  # CPU time, so that a busy machine does not matter
     trainer.train()
     seconds = (time.process_time() - started) / steps
     lengths = max(entry["completions/max_length"] for entry in trainer.state.log_history if "reward" in entry)
@@ -146,7 +146,7 @@ def measure(name: str) -> dict:
 
 
 def before_peak(folder: str, model: str) -> None:
-    """Write a model of random weights where one is needed, in another process, whose memory does not count."""
+    """Write a model with random weights if one is needed, in another process, so that its memory does not count."""
     if model in SHAPES:
         code = f"""
 import bench_estimate
@@ -178,7 +178,7 @@ def run_case(name: str) -> dict:
 
 
 def rows() -> tuple[list[str], list[float], list[float]]:
-    """The table's lines, and the factors by which memory and time are off."""
+    """The table's lines, and the factors of the errors in memory and time."""
     lines, memory_factors, time_factors = [], [], []
     for name in CASES:
         print(name, "...", flush=True)
@@ -220,7 +220,7 @@ def known_config(name: str) -> object:
 
 
 def profile_rows() -> str:
-    """What the formulas say of the GPU profiles, never run."""
+    """The estimates of the formulas for the GPU profiles, never run."""
     lines = []
     for profile in PROFILES.values():
         if profile.name == "cpu":
@@ -288,7 +288,7 @@ def measured() -> str:
 Measured by `make bench-estimate` on {date.today():%Y-%m-%d}, {processor()}, one thread,
 Python {platform.python_version()}, {versions}.
 The 36M and 118M models have random weights in the Qwen3 architecture. Memory is the process's
-peak minus its memory after the imports; time is processor time.
+peak minus its memory after the imports; time is CPU time.
 
 | case | GiB, measured | estimated | factor | seconds per step, measured | estimated | factor |
 |---|---|---|---|---|---|---|
@@ -304,7 +304,7 @@ def on_gpus() -> str:
     """The section on GPUs: arithmetic only."""
     return f"""{GPUS}
 
-| profile | peak GiB, Unsloth | peak GiB, plain TRL | GiB on the card | minutes of training (generating + learning) |
+| profile | peak GiB, Unsloth | peak GiB, plain TRL | GiB of GPU memory | minutes of training (generating + learning) |
 |---|---|---|---|---|
 {profile_rows()}
 

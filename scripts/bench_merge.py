@@ -1,11 +1,11 @@
-"""Measure the memory that checking a merged model takes, with random weights of the T4 profile's size.
+"""Measure the memory for checking a merged model, with random weights of the T4 profile's size.
 
     python scripts/bench_merge.py
 
-Free Colab has 12.7 GB of RAM. `check_merged`, as lesson 03 calls it, runs in a process of its own, here on the CPU. It
+Free Colab has 12.7 GB of RAM. `check_merged`, as lesson 03 calls it, runs in its own process, here on the CPU. It
 merges in fp32, compares logits, loads the saved fp16 model, compares weights, and answers prompts. This script reads
 the anonymous memory of that process twenty times a second. It leaves out the pages of the model's files, because the
-system takes them back when memory is short.
+system frees them when memory is low.
 """
 
 import tempfile
@@ -24,13 +24,13 @@ from grpo_utils.models import model_path, torch_dtype
 from grpo_utils.profiles import T4
 from grpo_utils.run.policy import LORA_TARGETS
 
-#: Qwen2.5-1.5B, as its config.json has it.
+#: Qwen2.5-1.5B, from its config.json.
 SIZES = dict(hidden_size=1536, num_hidden_layers=28, num_attention_heads=12, num_key_value_heads=2)
 SIZES |= dict(intermediate_size=8960, vocab_size=151936, tie_word_embeddings=True)
 
 
 def make_base(folder: Path) -> int:
-    """A model with random weights in bf16, with the tiny tokenizer; how many weights it has."""
+    """Write a model with random weights in bf16 and the tiny tokenizer; return its number of weights."""
     torch.set_default_dtype(torch.bfloat16)
     model = AutoModelForCausalLM.from_config(Qwen2Config(**SIZES))
     torch.set_default_dtype(torch.float32)
@@ -40,7 +40,7 @@ def make_base(folder: Path) -> int:
 
 
 def make_adapter(base: Path, folder: Path) -> None:
-    """An adapter of the T4 profile's rank that changes every projection."""
+    """An adapter with the T4 profile's rank that changes every projection."""
     model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.bfloat16)
     lora = LoraConfig(
         r=T4.lora_rank, lora_alpha=T4.lora_alpha, target_modules=list(LORA_TARGETS), init_lora_weights=False
@@ -49,7 +49,7 @@ def make_adapter(base: Path, folder: Path) -> None:
 
 
 def merge(base: Path, adapter: Path, folder: Path) -> None:
-    """The merge as lesson 03 does it, saved in the T4 profile's type."""
+    """Merge as lesson 03 does, and save in the T4 profile's dtype."""
     model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
     merged = PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
     merged.to(torch_dtype(T4)).save_pretrained(folder)
@@ -57,13 +57,13 @@ def merge(base: Path, adapter: Path, folder: Path) -> None:
 
 
 def anonymous(process: psutil.Process) -> int:
-    """Bytes of a process's memory that belong to no file."""
+    """Bytes of a process's anonymous memory."""
     lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
 
 
 class Peak(threading.Thread):
-    """The largest anonymous memory of this process's children, until it is stopped."""
+    """The peak anonymous memory of this process's children, until it is stopped."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -79,7 +79,7 @@ class Peak(threading.Thread):
 
 
 def main() -> None:
-    """Check one merged model: the peak, the seconds, and the largest difference of a logit."""
+    """Check one merged model, and print the peak memory, the seconds, and the largest logit difference."""
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         weights = make_base(folder / "base")

@@ -1,9 +1,9 @@
-"""Measure the figures of docs/rewards.md and write its second half.
+"""Measure the numbers in docs/rewards.md and write its second half.
 
     python scripts/bench_rewards.py
 
-One core. Speeds are the best of three passes over chat completions; `correctness_reward` gets no number twice. GSM8K
-rows come from the file that GSM8K_FILE names; without it those lines say so.
+It uses one core. Speeds are the best of three passes over chat completions; `correctness_reward` never gets the same
+number twice. GSM8K rows come from the file in GSM8K_FILE; without it, the page says that they were not measured.
 """
 
 import json
@@ -67,14 +67,14 @@ def rate(reward: Callable, texts: list[str], golds: list[str]) -> float:
 
 
 def numbers(count: int, start: int) -> tuple[list[str], list[str]]:
-    """Completions and gold answers, no two numbers alike, every second one wrong, some with commas or currency."""
+    """Completions and gold answers with different numbers; every second one is wrong, some have commas or currency."""
     golds = [str(1000 + start + i) for i in range(count)]
     said = [f"{int(gold) + i % 2:,}" if i % 3 else f"${int(gold) + i % 2}" for i, gold in enumerate(golds)]
     return [tagged(answer) for answer in said], golds
 
 
 def numeric_rate(count: int = 60_000) -> float:
-    """Numbers through the fast path, each pass with numbers that no cache has seen."""
+    """The speed of the fast path for numbers; each pass has numbers that no cache has seen."""
     rates = []
     for start in (0, count, 2 * count):
         texts, golds = numbers(count, start)
@@ -93,7 +93,7 @@ def trl_rate(count: int = 1_000) -> float:
 
 
 def agreement() -> tuple[int, int, list[str]]:
-    """On boxed completions of the lab: how many score alike with TRL's, of how many, and which do not."""
+    """For the lab's boxed completions: how many scores equal TRL's, of how many, and which differ."""
     from trl.rewards import accuracy_reward
 
     alike, unlike, total = 0, {}, 0
@@ -110,7 +110,7 @@ def agreement() -> tuple[int, int, list[str]]:
 
 
 def gsm8k() -> str:
-    """Every reference solution against its own answer and against another row's."""
+    """Every reference solution with its own gold answer and with another row's."""
     path = os.environ.get("GSM8K_FILE")
     if not path:
         return "GSM8K: not measured, because GSM8K_FILE was not set."
@@ -128,9 +128,9 @@ def gsm8k() -> str:
     ours, theirs = boxed_reward(said, answer=wanted), accuracy_reward(said, solution=wanted)
     alike = sum(a == b for a, b in zip(ours, theirs, strict=True))
     return (
-        f"GSM8K test rows (n = {len(records)}): {sum(right):.0f} of {len(right)} reference answers score as right "
-        f"(95 % interval from\n{low:.4f}). Against the next row's gold answer, where it differs, {sum(others):.0f} of "
-        f"{len(others)} score as right.\nIn boxes, with both gold answers, our scores equal those of TRL's "
+        f"GSM8K test rows (n = {len(records)}): {sum(right):.0f} of {len(right)} reference answers score as correct "
+        f"(95% interval from\n{low:.4f}). Against the next row's gold answer, where it differs, {sum(others):.0f} of "
+        f"{len(others)} score as correct.\nIn boxes, with both gold answers, our scores equal those of TRL's "
         f"`accuracy_reward` in {alike} of {len(wanted)} cases."
     )
 
@@ -164,7 +164,7 @@ def expression_milliseconds() -> float:
 
 
 def hostile_seconds() -> tuple[float, float]:
-    """One completion with a tower of exponents: ours, TRL's."""
+    """The seconds for a completion with a tower of exponents: our reward's and TRL's."""
     from trl.rewards import accuracy_reward
 
     tower, seconds = [as_chat("\\boxed{9^{9^{9^{9}}}}")], []
@@ -176,7 +176,7 @@ def hostile_seconds() -> tuple[float, float]:
 
 
 def costs(reward: Callable, texts: list[str]) -> list[float]:
-    """Milliseconds of processor time for each completion, in order of size."""
+    """Milliseconds of CPU time for each completion, sorted."""
     spent = []
     for text in texts:
         started = time.process_time()
@@ -186,7 +186,7 @@ def costs(reward: Callable, texts: list[str]) -> list[float]:
 
 
 def cost_table(count: int) -> str:
-    """p50, p99 and maximum of what one completion costs each reward: well-formed ones and hostile ones."""
+    """p50, p99 and maximum of each reward's time per completion, for well-formed and hostile completions."""
     rows = []
     for reward in [*FORM_REWARDS, *SLOWER, correctness_reward]:
         for kind, texts in (
@@ -200,7 +200,7 @@ def cost_table(count: int) -> str:
 
 
 def slowest_comparison(count: int) -> float:
-    """Milliseconds of processor time for the slowest of random comparisons by math-verify."""
+    """Milliseconds of CPU time for the slowest of random comparisons by math-verify."""
     same_expression("x", "x+1")
     slowest = 0.0
     for said, gold in hostile.expression_pairs(count):
@@ -211,7 +211,7 @@ def slowest_comparison(count: int) -> float:
 
 
 def probe_seconds() -> float:
-    """The first probe of a process, with all that it imports on the way."""
+    """The seconds of a process's first probe, including its imports."""
     code = "import time; from grpo_utils import *; s = time.perf_counter(); probe(correctness_reward)"
     code += "; print(time.perf_counter() - s)"
     return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
@@ -235,7 +235,7 @@ Python {platform.python_version()}, {versions}.
 |---|---|
 {speeds()}
 
-Milliseconds of processor time per completion, with {HOSTILE:,} hostile completions for each reward:
+Milliseconds of CPU time per completion, with {HOSTILE:,} hostile completions for each reward:
 
 | reward | completions | p50 | p99 | maximum |
 |---|---|---|---|---|
@@ -249,9 +249,9 @@ A probe of `correctness_reward` takes {probe_seconds():.1f} s. Lesson 02 takes
 
 {gsm8k()}
 
-On the lab's boxed completions for {len(GOLDS)} gold numbers (right, wrong and missing),
+On the lab's boxed completions for {len(GOLDS)} gold numbers (correct, wrong and missing),
 {alike} of {total} scores equal those of TRL's `accuracy_reward`
-({alike / total:.3f}, 95 % interval {low:.3f} to {high:.3f}).
+({alike / total:.3f}, 95% interval {low:.3f} to {high:.3f}).
 {chr(10).join(f"- {line}" for line in unlike)}
 """
 

@@ -3,7 +3,7 @@
     python scripts/build_notebooks.py                 # all lessons
     python scripts/build_notebooks.py 03_grpo_lora    # one
 
-A lesson is edited in its source and nowhere else.
+Edit a lesson only in its source.
 """
 
 import sys
@@ -27,7 +27,7 @@ def repository() -> str:
 
 
 def convert(source: Path, address: str) -> nbformat.NotebookNode:
-    """The notebook of a source, without outputs; the same for the same source."""
+    """The notebook of a source, without outputs; the same source always gives the same notebook."""
     place = Place(address.removeprefix(HOST), current().branch)
     text = source.read_text(encoding="utf-8")
     book = jupytext.reads(text, fmt="py:percent")
@@ -42,7 +42,7 @@ def convert(source: Path, address: str) -> nbformat.NotebookNode:
 
 
 def rewrite(source: Path) -> None:
-    """Give a built notebook the cells of its source; its outputs stay."""
+    """Give a built notebook the cells of its source, and keep its outputs."""
     path = ROOT / "notebooks" / f"{source.stem}.ipynb"
     book = nbformat.read(path, as_version=4)
     for cell, fresh in zip(book.cells, convert(source, repository()).cells, strict=True):
@@ -57,11 +57,11 @@ def execute(book: nbformat.NotebookNode) -> None:
             book,
             timeout=LONGEST_CELL,
             resources={"metadata": {"path": folder}},
-            coalesce_streams=True,  # a progress bar is kept as its last state
+            coalesce_streams=True,  # keep only the last state of a progress bar
             record_timing=False,
             store_widget_state=False,
         ).execute()
-    book.metadata["language_info"] = {"name": "python"}  # as converted: no version of this machine
+    book.metadata["language_info"] = {"name": "python"}  # as converted, without this machine's version
 
 
 def main() -> None:

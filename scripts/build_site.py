@@ -1,9 +1,9 @@
-"""All lessons and documents as pages that open from disk without a network, in outputs/site/.
+"""Build pages of all lessons and documents in outputs/site/, which open from disk without a network.
 
     python scripts/build_site.py
 
-The pages hold no script, and load nothing but the style sheet and the diagrams of docs next to them; the figures of
-lessons are inside. Links between lessons and documents lead to the pages made of them. Solutions are folded.
+The pages have no scripts. They load only the style sheet and the diagrams of docs next to them; the figures of lessons
+are embedded. Links between lessons and documents lead to their pages. Solutions are folded.
 """
 
 import re
@@ -21,11 +21,11 @@ from pygments.formatters import HtmlFormatter
 
 TARGET = ROOT / "outputs" / "site"
 STYLE = Path(__file__).with_name("site.css")
-#: A picture from somewhere else that links somewhere: a badge. What stays is a link with its words.
+#: A badge, which is a remote picture with a link. It becomes a text link.
 BADGE = re.compile(r"\[!\[([^]]*)\]\(https?://[^)]*\)\]")
 #: A link to a lesson or a document of the course, from either folder.
 LOCAL_LINK = re.compile(r"(?:\.\./)?(?:notebooks/|docs/)?([\w-]+)\.(?:ipynb|md)(#.*)?")
-#: What would make a browser fetch something; an <a> only does so when it is clicked.
+#: Elements that make a browser fetch something; an <a> does so only when it is clicked.
 LOADED = [
     *[(tag, "src") for tag in ("script", "img", "iframe", "source", "video", "audio", "track", "embed", "input")],
     *[("img", "srcset"), ("source", "srcset"), ("link", "href"), ("video", "poster"), ("object", "data")],
@@ -52,7 +52,7 @@ PAGE = """<!DOCTYPE html>
 
 
 def page(book: nbformat.NotebookNode, title: str, nav: str) -> str:
-    """A notebook as a whole page."""
+    """A notebook as a complete page."""
     for cell in book.cells:
         if cell.cell_type == "markdown":
             cell.source = BADGE.sub(r"[\1]", relative_links(cell.source).replace(BY_HAND, ""))
@@ -64,13 +64,13 @@ def page(book: nbformat.NotebookNode, title: str, nav: str) -> str:
 
 
 def drop_scripts(soup: BeautifulSoup) -> None:
-    """A widget cannot run without a kernel; its place stays empty."""
+    """Remove widgets, which cannot run without a kernel."""
     for script in soup.find_all("script"):
         script.decompose()
 
 
 def rewrite_links(soup: BeautifulSoup) -> None:
-    """`03_grpo_lora.ipynb` and `../docs/results.md#costs` lead to the pages made of them."""
+    """Make `03_grpo_lora.ipynb` and `../docs/results.md#costs` link to their pages."""
     for link in soup.find_all("a", href=True):
         local = LOCAL_LINK.fullmatch(link["href"])
         if local:
@@ -78,7 +78,7 @@ def rewrite_links(soup: BeautifulSoup) -> None:
 
 
 def name_headings(soup: BeautifulSoup) -> None:
-    """Name each heading as GitHub does, so that a link to a part of a page works in both places."""
+    """Give each heading the same anchor as on GitHub, so that links to sections work in both places."""
     for anchor in soup.select("a.anchor-link"):
         heading = anchor.parent
         text = heading.get_text().removesuffix(anchor.get_text())
@@ -87,7 +87,7 @@ def name_headings(soup: BeautifulSoup) -> None:
 
 
 def fold_solutions(soup: BeautifulSoup) -> None:
-    """Put the code of a solution behind a click, as its text before it is."""
+    """Fold the code of a solution, like the text before it."""
     for cell in soup.select(".celltag_solution"):
         details = cell.wrap(soup.new_tag("details"))
         summary = soup.new_tag("summary")
@@ -96,13 +96,13 @@ def fold_solutions(soup: BeautifulSoup) -> None:
 
 
 def wrap_tables(soup: BeautifulSoup) -> None:
-    """A table that is wider than the page scrolls in a box of its own."""
+    """Put each table in a box that scrolls if the table is wider than the page."""
     for table in soup.find_all("table"):
         table.wrap(soup.new_tag("div", attrs={"class": "table", "tabindex": "0"}))
 
 
 def break_names(soup: BeautifulSoup) -> None:
-    """Let a long name in a table, as `rewards/format_reward/mean`, go on in the next line."""
+    """Let a long name in a table, such as `rewards/format_reward/mean`, wrap to the next line."""
     for code in soup.select("td code"):
         parts = re.split(r"(?<=[/_])", code.get_text())
         code.clear()
@@ -112,7 +112,7 @@ def break_names(soup: BeautifulSoup) -> None:
 
 
 def loaded_from_elsewhere(html: str) -> list[str]:
-    """All that a browser would fetch from another place, to be shown as an error."""
+    """Everything that a browser would fetch from elsewhere, to report as an error."""
     soup = BeautifulSoup(html, "html.parser")
     found = [tag[name] for kind, name in LOADED for tag in soup.find_all(kind, attrs={name: True})]
     styles = [style.get_text() for style in soup.find_all("style")] + [tag["style"] for tag in soup.select("[style]")]
@@ -125,19 +125,19 @@ def title_of(book: nbformat.NotebookNode) -> str:
 
 
 def promise_of(book: nbformat.NotebookNode) -> str:
-    """What the lesson says that you will be able to do, up to the first full stop, colon or semicolon."""
+    """The lesson's "You will be able to ...", up to the first period, colon or semicolon."""
     text = " ".join(book.cells[0].source.split())
     return re.search(r"\*\*You will be able to\*\* (.+?)[.:;] ", text)[1]
 
 
 def minutes_of(book: nbformat.NotebookNode) -> str:
-    """The time for Run All on a CPU, from the lesson's own table, without its links."""
+    """The time for Run All on a CPU, from the lesson's table, without links."""
     cell = re.search(r"\| time for Run All \| (.+?) \|", book.cells[0].source)[1]
     return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", cell)
 
 
 def as_book(text: str) -> nbformat.NotebookNode:
-    """Markdown as a notebook of one cell, whose id is always the same."""
+    """Markdown as a notebook with one cell, whose id is always the same."""
     return new_notebook(cells=[new_markdown_cell(text, id="text")])
 
 
@@ -149,28 +149,28 @@ def index(lessons: dict, documents: dict) -> nbformat.NotebookNode:
     ]
     lines = [
         "# A GRPO course that runs",
-        "The lessons as they ran on a CPU, with their outputs. These pages are for reading, also without a network; "
+        "The lessons as they ran on a CPU, with their outputs. These pages are for reading without a network; "
         "to run a lesson, open its notebook.",
         "\n".join(["| lesson | you will be able to | Run All on a CPU |", "|---|---|---|", *rows]),
-        "## To look things up",
+        "## Reference",
         "\n".join(f"- [{title_of(book)}]({name}.md)" for name, book in documents.items()),
     ]
     return as_book("\n\n".join(lines))
 
 
 def nav_of(name: str, names: list[str]) -> str:
-    """Links to the first page and to the pages before and after."""
+    """Links to the first, the previous and the next page."""
     place = names.index(name)
     links = ['<a href="index.html">All lessons</a>']
     if place > 0:
-        links.append(f'<a href="{names[place - 1]}.html" rel="prev">Before: {names[place - 1][:2]}</a>')
+        links.append(f'<a href="{names[place - 1]}.html" rel="prev">Previous: {names[place - 1][:2]}</a>')
     if place + 1 < len(names):
         links.append(f'<a href="{names[place + 1]}.html" rel="next">Next: {names[place + 1][:2]}</a>')
     return " ".join(links)
 
 
 def style() -> str:
-    """The course's own rules, and Pygments' colours for code."""
+    """The course's style rules, and Pygments' colors for code."""
     return STYLE.read_text(encoding="utf-8") + "\n" + HtmlFormatter(style="friendly").get_style_defs(".highlight")
 
 
@@ -185,9 +185,8 @@ def main(target: Path = TARGET) -> None:
         pages[name] = page(book, title_of(book), '<a href="index.html">All lessons</a>')
     for name, html in pages.items():
         if elsewhere := loaded_from_elsewhere(html):
-            sys.exit(f"Error: {name} would load {', '.join(elsewhere)}: the page must open without a network.")
+            sys.exit(f"Error: {name} would load {', '.join(elsewhere)}, but the page must open without a network.")
         (target / f"{name}.html").write_text(html, encoding="utf-8")
-    shutil.copytree(ROOT / "docs" / "figures", target / "figures", dirs_exist_ok=True)
     (target / "style.css").write_text(style(), encoding="utf-8")
     print(f"{len(pages)} pages: open {target / 'index.html'} in a browser.")
 

@@ -1,12 +1,12 @@
-"""All packages of the course in one folder, for a room without a network.
+"""Download all packages of the course into one folder, for a classroom without a network.
 
     python scripts/bundle.py               # on a machine with a network
     python scripts/bundle.py --gpu         # for machines with an NVIDIA GPU
     python scripts/bundle.py --show        # only print the commands
 
-What follows is given to pip as it is, say `--extra-index-url ADDRESS` for the address of torch's CPU build (PyPI's
-torch for Linux brings gigabytes of CUDA). Run it with the system, processor and Python version of the room's
-machines: wheels fit no other. In the room, next to a copy of the repository, the usual command takes the folder:
+Other arguments are passed to pip, for example `--extra-index-url ADDRESS` with the address of torch's CPU build (PyPI's
+torch for Linux includes gigabytes of CUDA). Run it with the system, processor and Python version of the classroom's
+machines, because wheels fit no others. In the classroom, in a copy of the repository, install from the folder:
 
     PIP_NO_INDEX=1 PIP_FIND_LINKS="$PWD/outputs/bundle" make setup
 """
@@ -21,7 +21,7 @@ FOLDER = Path("outputs") / "bundle"
 
 
 def commands(gpu: bool, more: list[str]) -> list[list[str]]:
-    """What to run: the pinned packages, Unsloth as install.py installs it, and what builds grpo_utils."""
+    """The commands for the pinned packages, for Unsloth as install.py installs it, and for building grpo_utils."""
     wheel = ["-m", "pip", "wheel", "--wheel-dir", str(FOLDER), "--find-links", str(FOLDER), *more]
     more_for_gpu = ["-r", "requirements-gpu.txt"] if gpu else []
     return [
@@ -37,7 +37,7 @@ def main() -> None:
         print(shlex.join(["python", *command]), flush=True)
         if "--show" not in sys.argv:
             subprocess.run([sys.executable, *command], check=True, cwd=ROOT)
-    print(f'In the room: PIP_NO_INDEX=1 PIP_FIND_LINKS="$PWD/{FOLDER.as_posix()}" make setup')
+    print(f'In the classroom: PIP_NO_INDEX=1 PIP_FIND_LINKS="$PWD/{FOLDER.as_posix()}" make setup')
 
 
 if __name__ == "__main__":

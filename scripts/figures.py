@@ -1,9 +1,9 @@
-"""Draw the README's figure from what lesson 02 stored, with its alt text and caption.
+"""Draw the README's figure from lesson 02's stored outputs, with its alt text and caption.
 
     python scripts/figures.py     # or: make figures
 
-Run it after `make notebooks`. Every number is read from what the cells of notebooks/02_rewards.ipynb printed, so it is
-the lesson's number. A test fails if README or figure are older than the lesson.
+Run it after `make notebooks`. Every number comes from the printed outputs of notebooks/02_rewards.ipynb. A test fails
+if the README or the figure is older than the lesson.
 """
 
 import re
@@ -34,7 +34,7 @@ class Run(NamedTuple):
 
     @property
     def paid(self) -> str:
-        """What happened to the reward, in words."""
+        """The change of the reward, in words."""
         return f"from {self.reward[0]:.2f} to {self.reward[-1]:.2f}"
 
     @property
@@ -65,7 +65,7 @@ def read_runs(text: str) -> tuple[list[Run], list[int]]:
 
 
 def hacked_sample(text: str) -> str:
-    """The beginning of what the policy writes after training on the flawed reward."""
+    """The beginning of a completion after training on the flawed reward."""
     return re.search(r"^<reasoning>[^\n]{24,36}(?=<reas)", text, re.MULTILINE)[0]
 
 

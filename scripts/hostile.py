@@ -1,10 +1,10 @@
 # ruff: noqa: E501
-"""Completions that a policy may write and nobody wants: what rewards are timed on and tested with."""
+"""Hostile completions that a policy may write, for timing and testing rewards."""
 
 import random
 from collections.abc import Iterator
 
-#: What hostile completions are made of: signs that patterns look for, and what surrounds them.
+#: The pieces of hostile completions: signs that patterns look for, and text around them.
 PIECES = (
     *[
         "0",
@@ -84,7 +84,7 @@ PIECES = (
         "lambda x:",
     ),
 )
-#: What runs are made of: one or two pieces again and again.
+#: The units of runs: one or two pieces that repeat.
 UNITS = (
     "1",
     "0.",
@@ -144,7 +144,7 @@ UNITS = (
     "e1",
     "or ",
 )
-#: What ends a run, so that a pattern which has read all of it has to go back.
+#: The ends of runs, which force a pattern to backtrack.
 ENDS = ("", "#", "\u4e2d", "x", "1", "}", "</answer>", "\n", "!")
 FRAMES = (
     "{}",
@@ -157,14 +157,14 @@ FRAMES = (
 
 
 def runs(length: int) -> Iterator[str]:
-    """Runs of every unit of about that many characters, with every end."""
+    """Runs of about this many characters, of every unit and with every end."""
     for unit in UNITS:
         for end in ENDS:
             yield (unit * (length // len(unit) + 1))[:length] + end
 
 
 def completions(count: int, seed: int = 0, longest: int = 2_000) -> Iterator[str]:
-    """Random hostile completions: soups of pieces and runs, most of them inside a form that rewards read."""
+    """Random hostile completions: mixtures of pieces and runs, mostly inside a format that rewards read."""
     rng = random.Random(seed)
     for _ in range(count):
         if rng.random() < 0.6:
@@ -192,7 +192,7 @@ def expression(rng: random.Random, depth: int) -> str:
 
 
 def expression_pairs(count: int, seed: int = 0, longest: int = 100) -> Iterator[tuple[str, str]]:
-    """Random pairs of expressions, some of them equal, and brackets in brackets."""
+    """Random pairs of expressions, some of them equal, and nested brackets."""
     rng = random.Random(seed)
     while count:
         said = expression(rng, rng.randrange(1, 6))

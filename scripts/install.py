@@ -1,9 +1,9 @@
-"""Install the course into the Python that runs this: packages, Unsloth for this machine, grpo_utils.
+"""Install the course into the Python that runs this script: packages, Unsloth and grpo_utils.
 
     python scripts/install.py
 
 With an NVIDIA GPU (`nvidia-smi` lists one), requirements-gpu.txt is installed too. Unsloth comes last and without
-its dependencies: requirements-unsloth.txt says why. `--check` only checks this Python.
+its dependencies (requirements-unsloth.txt explains why). `--check` only checks the version of Python.
 """
 
 import platform
@@ -21,7 +21,7 @@ def check_python() -> None:
     if not oldest <= sys.version_info[:2] < beyond:
         sys.exit(
             f"Error: this is Python {platform.python_version()}; the course needs 3.11, 3.12 or 3.13. "
-            "Name one: make setup PYTHON=python3.12"
+            "Choose one: make setup PYTHON=python3.12"
         )
 
 
@@ -41,7 +41,7 @@ def main() -> None:
     if "--check" in sys.argv:
         return
     gpu = has_nvidia_gpu()
-    print(f"NVIDIA GPU: {'found' if gpu else 'none found, so nothing is installed for one'}", flush=True)
+    print(f"NVIDIA GPU: {'found' if gpu else 'not found, so GPU packages are skipped'}", flush=True)
     print("Installing the pinned packages (a minute or two; torch alone is 200 MB) ...", flush=True)
     pip_install("-r", "requirements.txt", *(("-r", "requirements-gpu.txt") if gpu else ()))
     pip_install("--no-deps", "-r", "requirements-unsloth.txt")

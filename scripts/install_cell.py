@@ -1,6 +1,6 @@
 """The install cell of the lessons, from one template.
 
-The only line of that code cell in a source is `# {{install}}`, or `# {{install unsloth}}` where Unsloth is needed.
+In a source, this cell has only the line `# {{install}}`, or `# {{install unsloth}}` if the lesson needs Unsloth.
 This module needs no installed package.
 """
 
@@ -12,7 +12,7 @@ HOST = "https://github.com/"
 MARKS = {"# {{install}}": False, "# {{install unsloth}}": True}
 FIRST_LINE = re.compile(r'^REPO = ".*"(?=  # "owner/name")')
 
-#: A wheel wins, because anyone who uploads one wants it. `_exit_code` is what IPython and Colab set after each %pip.
+#: An uploaded wheel takes precedence. IPython and Colab set `_exit_code` after each %pip.
 CELL = f"""\
 REPO = ""  # "owner/name" on GitHub
 import os
@@ -32,7 +32,7 @@ UNSLOTH = """\
 
 
 def install_cell(address: str, unsloth: bool) -> str:
-    """The cell for a public address, "" while none is set."""
+    """The cell for a public address, or "" if none is set."""
     text = with_address(CELL, address)
     if unsloth:
         pins = re.findall(r"^\S+==\S+", (ROOT / "requirements-unsloth.txt").read_text(encoding="utf-8"), re.MULTILINE)
@@ -41,10 +41,10 @@ def install_cell(address: str, unsloth: bool) -> str:
 
 
 def with_address(cell: str, address: str) -> str:
-    """A built install cell with another address; any other cell stays as it is."""
+    """A built install cell with another address; any other cell is not changed."""
     return FIRST_LINE.sub(f'REPO = "{address.removeprefix(HOST)}"', cell)
 
 
 def expand(cell: str, address: str) -> str:
-    """The code of a cell, with the install cell where the source asks for it."""
+    """The code of a cell, replaced by the install cell if the source asks for it."""
     return install_cell(address, MARKS[cell]) if cell in MARKS else cell

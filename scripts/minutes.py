@@ -1,4 +1,4 @@
-"""Write the minutes and memory of docs/results.md into README, instructor guide, lessons and learning path.
+"""Copy the minutes and memory in docs/results.md to README, instructor guide, lessons and learning path.
 
     python scripts/minutes.py
 
@@ -18,11 +18,11 @@ LEARNING_PATH = ROOT / "grpo_utils" / "plots" / "guides.py"
 
 
 def measured(name: str) -> tuple[str, str]:
-    """Minutes and memory, rounded: of the slower family, and of the one that takes more memory."""
+    """Rounded minutes of the slower family, and memory of the family that needs more."""
     page = RESULTS.read_text(encoding="utf-8")
     rows = re.findall(rf"^\| `{name}` \| \w+ \| (\d+) s \| ([\d.]+) GB \|", page, flags=re.MULTILINE)
     if len(rows) != 2:
-        sys.exit(f"Error: docs/results.md has not both families of {name}: make bench")
+        sys.exit(f"Error: docs/results.md does not have both families of {name}; run make bench")
     minutes = max(1, round(max(int(seconds) for seconds, _ in rows) / 60))
     return f"{minutes} minute{'s' * (minutes > 1)}", f"{max(float(peak) for _, peak in rows):.1f} GB"
 

@@ -1,4 +1,4 @@
-"""Give every template its lib/, a copy of grpo_utils/run, and what it shares with basic_grpo: `make templates`."""
+"""Copy grpo_utils/run to every template's lib/, and shared files from basic_grpo: `make templates`."""
 
 import re
 import shutil
@@ -8,7 +8,7 @@ ROOT = Path(__file__).parent.parent
 TEMPLATES, KITCHEN = ROOT / "templates", ROOT / "grpo_utils" / "run"
 TASK = ("rewards.py", "data.py", "test_rewards.py", ".gitignore")
 
-#: Each template with a lib/, and the files that it has from basic_grpo.
+#: Each template with a lib/, and the files that it shares with basic_grpo.
 SHARED = {
     "basic_grpo": (),
     "multi_stage": TASK,
@@ -21,14 +21,14 @@ SHARED = {
 
 
 def in_lib(path: Path) -> str:
-    """A file of grpo_utils/run as it is in a template's lib/: its first line says where it comes from."""
+    """The text of a file of grpo_utils/run in a template's lib/, where the first line names its source."""
     [version] = re.findall(r'^__version__ = "(.*)"$', (ROOT / "grpo_utils" / "__init__.py").read_text(), re.MULTILINE)
     head = f"# Generated from grpo_utils {version}, grpo_utils/run/{path.name}; the same in every template.\n"
     return head + path.read_text(encoding="utf-8")
 
 
 def main() -> None:
-    """Write them all."""
+    """Write all copies."""
     for name, files in SHARED.items():
         lib = TEMPLATES / name / "lib"
         shutil.rmtree(lib, ignore_errors=True)

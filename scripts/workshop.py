@@ -1,14 +1,12 @@
-"""Student copies of all lessons: no solutions, no outputs, in outputs/workshop/.
+"""Write student copies of all lessons, without solutions and outputs, to outputs/workshop/.
 
     python scripts/workshop.py
 
-A solution is a code cell with the tag `solution`. The folded text before it goes as well; one text may belong to
-several solutions in a row. A stub, its check and everything else stay. The line with the badges goes: they open the
-lesson with its solutions. The documents that the lessons link to are copied next to them, so the folder can be handed
-out as it is.
+A solution is a code cell with the tag `solution`. The folded text before it is removed, too; one text may belong to
+several solutions in a row. The line with the badges is removed, because they open the lesson with its solutions.
+Everything else is kept. The documents that the lessons link to are copied as well, so you can hand out the folder.
 
-Nothing is overwritten: a file that is not what this script would write, because a learner worked in it, is
-renamed with the time of its last change.
+Nothing is overwritten: a file that a learner has changed is renamed with the time of its last change.
 """
 
 import re
@@ -24,12 +22,12 @@ from nbconvert.preprocessors import ClearOutputPreprocessor, TagRemovePreprocess
 
 TARGET = ROOT / "outputs" / "workshop"
 FOLDED = re.compile("<details><summary>Solutions?</summary>")
-#: For the instructor, not for the room.
+#: Documents only for the instructor.
 NOT_HANDED_OUT = {"instructor-guide.md"}
 
 
 def student_copy(book: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The lesson without solutions and outputs; the given one stays as it is."""
+    """A copy of the lesson without solutions and outputs."""
     copy = deepcopy(book)
     tag_solution_texts(copy)
     copy, _ = TagRemovePreprocessor(remove_cell_tags={"solution"}).preprocess(copy, {})
@@ -42,14 +40,14 @@ def student_copy(book: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def tag_solution_texts(book: nbformat.NotebookNode) -> None:
-    """Give the folded text before the first of some solutions in a row their tag, so that all go together."""
+    """Give the folded text before the first of several solutions in a row their tag, so that all are removed."""
     for before, cell in zip(book.cells, book.cells[1:], strict=False):
         if "solution" in cell.metadata.get("tags", []) and "solution" not in before.metadata.get("tags", []):
             if not is_folded_solution(before):
                 sys.exit(
-                    f"Error: the solution {cell.id} follows a cell that is not only its folded text, so text would stay"
-                    f" or too much would go: {before.source[:60]!r}. Its text needs a cell of its own:"
-                    f" <details><summary>Solution</summary> … </details>"
+                    f"Error: the cell before the solution {cell.id} is not only its folded text, so too little or too"
+                    f" much would be removed: {before.source[:60]!r}. Give it its own cell, which starts with"
+                    " <details><summary>Solution</summary>"
                 )
             before.metadata["tags"] = ["solution"]
 
@@ -62,19 +60,19 @@ def is_folded_solution(cell: nbformat.NotebookNode) -> bool:
 
 
 def put(path: Path, text: str) -> str:
-    """Write a file, and say so; what stands there and differs is renamed first."""
+    """Write a file and return a message; an existing file that differs is renamed first."""
     if path.exists() and path.read_text(encoding="utf-8") == text:
-        return f"{path.name}: as it was"
-    said = f"{path.name}: written"
+        return f"{path.name}: unchanged"
+    message = f"{path.name}: written"
     if path.exists():
-        said += f"; the changed one that was there is kept as {set_aside(path).name}"
+        message += f"; the changed file is kept as {set_aside(path).name}"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
-    return said
+    return message
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a file with the time of its last change; its new path."""
+    """Rename a file with the time of its last change, and return its new path."""
     when = datetime.fromtimestamp(path.stat().st_mtime)
     kept, number = path.with_stem(f"{path.stem}-{when:%Y%m%d-%H%M%S}"), 2
     while kept.exists():

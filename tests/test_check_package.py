@@ -13,7 +13,8 @@ from conftest import ROOT
 import grpo_check
 
 #: All that the checks need of the course's package.
-FROM_GRPO_UTILS = {"grpo_utils", *(f"grpo_utils.{name}" for name in ("errors", "profiles", "rewards", "run.measuring"))}
+ROOMS = ("data.filters", "errors", "profiles", "rewards", "run.measuring")
+FROM_GRPO_UTILS = {"grpo_utils", *(f"grpo_utils.{room}" for room in ROOMS)}
 LIGHT = """
 import sys
 import grpo_check

@@ -67,7 +67,7 @@ def test_only_the_units_decide_whether_an_addition_carries(a, b, kind):
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (("addition", "test", 900), "900 additions were asked for"),
+        (("addition", "test", 900), "count=900 is too large"),
         (("gsm9k", "train", 10), "dataset='gsm9k' is unknown.*Valid"),
         (("addition", "valid", 10), "split='valid' is unknown.*Valid"),
     ],
@@ -92,7 +92,7 @@ def test_gsm8k_from_a_file(tmp_path):
 def test_gsm8k_from_a_file_that_is_empty_or_not_there(tmp_path):
     """An empty one gave no records, and the lesson went on with made ones under the name of GSM8K."""
     (tmp_path / "rows.jsonl").touch()
-    for name, message in (("none.jsonl", "no file"), ("rows.jsonl", "holds no records")):
+    for name, message in (("none.jsonl", "no file"), ("rows.jsonl", "has no records")):
         with pytest.raises(CourseError, match=message):
             read_gsm8k("test", str(tmp_path / name))
 

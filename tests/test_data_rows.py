@@ -37,7 +37,7 @@ REJECTED = {
     "pandas' other missing answer": ({**GOOD, "answer": pandas.NA}, "its 'answer' is of type NAType, not text: <NA>"),
     "an array": ({**GOOD, "answer": numpy.array([1, 2])}, "its 'answer' is of type ndarray, not text"),
     "a decimal": ({**GOOD, "answer": Decimal(4)}, "its 'answer' is of type Decimal, not text"),
-    "without end": ({**GOOD, "answer": math.inf}, "its 'answer' is inf, not a number"),
+    "without end": ({**GOOD, "answer": math.inf}, "its 'answer' is inf, not a finite number"),
     "nothing to be seen": ({**GOOD, "answer": "\u200b"}, "its 'answer' is empty"),
 }
 
@@ -53,7 +53,7 @@ def test_a_bad_record_is_rejected_and_named(record, message):
 @pytest.mark.parametrize("text", ["nan", "N/A", "null", "None", "#N/A"])
 def test_a_word_for_a_missing_answer_is_rejected_unless_it_is_meant(text):
     report = rows_from([{**GOOD, "answer": text}])
-    assert f"its 'answer' is {text!r}, which means a missing one; if it is meant: read_answer=str" in str(report)
+    assert f"its 'answer' is {text!r}, which counts as missing; to accept it, use read_answer=str" in str(report)
     assert rows_from([{**GOOD, "answer": text}], read_answer=str).rows[0]["answer"] == text
 
 
@@ -137,7 +137,7 @@ def test_examples_come_as_earlier_turns():
         ([], "no records"),
         (
             [{"questions": "a", "answer": "b"}],
-            "No record has the column 'question'; there are: 'questions'.*'questions'",
+            "No record has the column 'question'; the columns are 'questions'.*'questions'",
         ),
         ([{"What is 2 + 2?": "What is 3 + 3?", "4": "6"}], r"'What is 2 \+ 2\?', '4'.*the file has no header"),
     ],

@@ -359,13 +359,13 @@ def test_nan_survives_the_file(tmp_path):
 BAD_FILES = {
     "gone.json": (None, "There is no file"),
     "empty.json": ("", "is not JSON"),
-    "cut.json": ('{"log_history": [{"reward": 1.0}, {"rew', "was it cut off"),
-    "other.json": ('{"a": 1}', "holds no log"),
-    "number.json": ("3", "holds no log"),
+    "cut.json": ('{"log_history": [{"reward": 1.0}, {"rew', "may also be incomplete"),
+    "other.json": ('{"a": 1}', "contains no log"),
+    "number.json": ("3", "contains no log"),
     "sft.json": ('{"log_history": [{"loss": 1.0, "step": 1}]}', "no entry has a 'reward' (found: loss, step)"),
-    "words.txt": ("it does not work\nplease help", "its last line is 'please help'"),
-    "note.log": ("the GPU was out of memory once\nKeyError: 'answer'", "its last line is \"KeyError: 'answer'\""),
-    "table.csv": ("step,reward\n1,0.5", "its last line is '1,0.5'"),
+    "words.txt": ("it does not work\nplease help", "Its last line is 'please help'"),
+    "note.log": ("the GPU was out of memory once\nKeyError: 'answer'", "Its last line is \"KeyError: 'answer'\""),
+    "table.csv": ("step,reward\n1,0.5", "Its last line is '1,0.5'"),
 }
 
 

@@ -151,7 +151,7 @@ def test_nothing_of_the_watching_kills_a_training(tmp_path):
         said = (tmp_path / name / "health" / "verdicts.txt").read_text()
         assert said.count("dead_reward: ") == 1  # reported in each of the two training runs
         samples = (tmp_path / name / "health" / "samples.txt").read_text()
-        assert "gold" not in samples and "in form" not in samples  # another form than the course's is not judged
+        assert "gold" not in samples and "formatted" not in samples  # no other format than the course's is checked
 
 
 @pytest.mark.parametrize(("rows", "message"), [([], "no held-out rows"), ([{"question": "?"}], "has no 'prompt'")])

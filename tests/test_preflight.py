@@ -80,24 +80,24 @@ WRONG = {
     "another removed argument": ({"arguments": {"warmup_ratio": 0.1}}, "unknown_argument", "warmup_steps=0.1"),
     "a rate that is a text": ({"arguments": {"learning_rate": "1e-5"}}, "wrong_type", "learning_rate=1.0e-05"),
     "a switch that is a text": ({"arguments": {"use_cpu": "yes"}}, "wrong_type", "use_cpu=True"),
-    "eval_strategy: no, from YAML": ({"arguments": {"eval_strategy": False}}, "wrong_type", "'no', in quotes"),
+    "eval_strategy: no, from YAML": ({"arguments": {"eval_strategy": False}}, "wrong_type", "'no' with quotes"),
     "no temperature": ({"arguments": {"temperature": None}}, "wrong_type", "the default is 1.0"),
     "max_steps=None": ({"arguments": {"max_steps": None}}, "wrong_type", "the default is -1"),
     "no epochs": ({"arguments": {"max_steps": -1, "num_train_epochs": 0}}, "out_of_range", "num_train_epochs=1"),
-    "a rate of zero": ({"arguments": {"learning_rate": 0.0}}, "out_of_range", "learning_rate should be above 0"),
-    "no completion tokens": ({"arguments": {"max_completion_length": 0}}, "out_of_range", "should be 1 or more"),
-    "a negative beta": ({"arguments": {"beta": -0.1}}, "out_of_range", "beta should be 0 or more"),
-    "no iterations": ({"arguments": {"num_iterations": 0}}, "out_of_range", "num_iterations should be 1 or more"),
+    "a rate of zero": ({"arguments": {"learning_rate": 0.0}}, "out_of_range", "set learning_rate to a value above 0"),
+    "no completion tokens": ({"arguments": {"max_completion_length": 0}}, "out_of_range", "a value of at least 1"),
+    "a negative beta": ({"arguments": {"beta": -0.1}}, "out_of_range", "set beta to a value of at least 0"),
+    "no iterations": ({"arguments": {"num_iterations": 0}}, "out_of_range", "num_iterations to a value of at least 1"),
     "an unknown loss": ({"arguments": {"loss_type": "gpro"}}, "unknown_choice", "Did you mean 'grpo'"),
     "an unknown scaling": ({"arguments": {"scale_rewards": "groups"}}, "unknown_choice", "Did you mean 'group'"),
     "an unknown level": ({"arguments": {"importance_sampling_level": "seq"}}, "unknown_choice", "token, sequence"),
     "an unknown optimizer": ({"arguments": {"optim": "adam8bit"}}, "refused", "adamw_torch"),
     "auto_find_batch_size": ({"arguments": {"auto_find_batch_size": True}}, "refused", "auto_find_batch_size=False"),
-    "one completion a prompt": ({"arguments": {"num_generations": 1}}, "out_of_range", "should be 2 or more"),
-    "a group that is cut": ({"arguments": {"num_generations": 6}}, "batch", "num_generations here: 2, 4, 8, 16"),
+    "one completion a prompt": ({"arguments": {"num_generations": 1}}, "out_of_range", "a value of at least 2"),
+    "a group that is cut": ({"arguments": {"num_generations": 6}}, "batch", "num_generations to one of 2, 4, 8, 16"),
     "a group that is cut on three processes": (
         {"arguments": {"per_device_train_batch_size": 4}, "processes": 3},
-        "batch", "per_device_train_batch_size=8, or a multiple",
+        "batch", "per_device_train_batch_size=8 or a multiple",
     ),
     "a generation batch that does not fit": (
         {"arguments": {"generation_batch_size": 24}, "without": ["steps_per_generation"]},
@@ -117,7 +117,7 @@ WRONG = {
     "a logger that is not there": ({"arguments": {"report_to": "trackio"}}, "report_to", "pip install trackio"),
     "no rewards": ({"rewards": []}, "no_rewards", "math_rewards()"),
     "too few weights": ({"rewards": REWARDS}, "reward_weights", "reward_weights=[1.0, 1.0, 1.0]"),
-    "weights of zero": ({"arguments": {"reward_weights": [0]}}, "reward_weights", "A weight above 0"),
+    "weights of zero": ({"arguments": {"reward_weights": [0]}}, "reward_weights", "a weight above 0"),
     "a reward without kwargs": (
         {"rewards": no_kwargs, "arguments": {"reward_weights": None}},
         "reward_takes_no_more", "def no_kwargs(completions, answer, **kwargs)",
@@ -132,8 +132,8 @@ WRONG = {
     "a reward that pays everything": (
         {"rewards": pays_everything, "arguments": {"reward_weights": None}}, "reward_broken", "Fix the reward",
     ),
-    "no rows": ({"train": []}, "no_rows", "a filter by length"),
-    "too few rows": ({"train": ROWS[:1]}, "too_few_rows", "2 rows or more"),
+    "no rows": ({"train": []}, "no_rows", "a length filter"),
+    "too few rows": ({"train": ROWS[:1]}, "too_few_rows", "at least 2 rows"),
     "no prompt column": (
         {"train": [{"question": "What?", "answer": "1"}] * 8}, "no_prompt", "rows.rename_column('question', 'prompt')",
     ),
@@ -162,19 +162,19 @@ WRONG = {
     ),
     "a prompt in parts": (
         {"train": changed(ROWS, prompt=[{"role": "user", "content": [{"type": "text", "text": "hi"}]}])},
-        "template_fails", "Each content a plain text",
+        "template_fails", "make each content plain text",
     ),
     "another model's tokenizer": ({"model_of_other_size": True}, "tokenizer_mismatch", "of the same model"),
     "prompts beyond the context": (
         {"train": changed(ROWS, prompt=LONG)}, "prompt_too_long", "drop_long_prompts(rows, tokenizer, 992)",
     ),
-    "no such model": ({"model": "Qwen/Qwen3-0.6"}, "model_missing", "in the cache"),
+    "no such model": ({"model": "Qwen/Qwen3-0.6"}, "model_missing", "that is cached"),
     "no such folder": ({"model": "./nothing"}, "model_missing", "a folder with a config.json"),
     "bf16 on a T4": (on("t4", bf16=True, fp16=False), "bf16_gpu", "fp16=True and bf16=False"),
     "TRL's default on a T4": (on("t4", bf16=None, fp16=False), "bf16_gpu", "fp16=True and bf16=False"),
     "both precisions": (on("l4", bf16=True), "refused", "At most one of fp16 and bf16"),
     "a GPU run without a GPU": (
-        {"arguments": {"use_cpu": False}, "without": ["bf16"], "gpu": "cpu"}, "no_gpu", "use_cpu=True, bf16=False",
+        {"arguments": {"use_cpu": False}, "without": ["bf16"], "gpu": "cpu"}, "no_gpu", "use_cpu=True and bf16=False",
     ),
     "Gemma 3 in fp16": ({**on("t4"), "model": "tiny-gemma3"}, "gemma_fp16", "a Qwen model"),
     "FlashAttention on a T4": (
@@ -187,7 +187,7 @@ WRONG = {
     "4-bit weights to be trained": ({"lora_rank": 0, "load_in_4bit": True}, "four_bit_full", "lora_rank=16"),
     "more memory than there is": (
         {**on(RTX_3060, per_device_train_batch_size=64, max_completion_length=900), "model": "seven_billion"},
-        "memory", "In this order: per_device_train_batch_size down",
+        "memory", "in this order: lower per_device_train_batch_size",
     ),
 }  # fmt: skip
 
@@ -242,11 +242,11 @@ DOUBTFUL = {
         {"arguments": {"mask_truncated_completions": True}}, "truncated_masked", "mask_truncated_completions=False",
     ),
     "an answer that is a number": ({"heldout": changed(HELDOUT, answer=7)}, "answer_not_text", "str(row['answer'])"),
-    "a prompt twice": ({"train": [*ROWS, ROWS[0]]}, "duplicates", "Drop them"),
+    "a prompt twice": ({"train": [*ROWS, ROWS[0]]}, "duplicates", "drop them"),
     "no padding": ({"tokenizer": {"pad_token": None}}, "no_pad", "<|endoftext|>"),
-    "padding is the end": ({"tokenizer": {"pad_token": "<|im_end|>"}}, "pad_is_eos", "a token of its own"),
+    "padding is the end": ({"tokenizer": {"pad_token": "<|im_end|>"}}, "pad_is_eos", "a separate token"),
     "a long prompt": (
-        {"train": changed(ROWS, prompt=chat_prompt("What is 1 + 2? " * 20))}, "long_prompts", "95% 4",
+        {"train": changed(ROWS, prompt=chat_prompt("What is 1 + 2? " * 20))}, "long_prompts", "95%: 4",
     ),
     "no room for the form": ({"arguments": {"max_completion_length": 4}}, "short_completions", "or more, with room"),
     "bf16 on a CPU": ({"arguments": {"bf16": True}}, "bf16_cpu", "bf16=False"),
@@ -332,13 +332,13 @@ def test_what_is_not_given_is_not_checked_and_told():
     assert report.ok
     skipped = {"model", "rows", "chat template, tokens and lengths", "rewards", "memory and minutes"}
     assert set(report.skipped) == skipped
-    assert "skipped rows: no train or heldout given" in str(report)
+    assert "skipped rows: no train or heldout rows given" in str(report)
 
 
 def test_a_reward_that_is_a_model_is_not_tried_and_told():
     rewards = ["some/reward-model", *REWARDS]
     report = check(rewards=rewards, arguments={"reward_weights": None})
-    assert report.ok and "some/reward-model" in report.skipped["the reward lab on models"]
+    assert report.ok and "some/reward-model" in report.skipped["reward lab for models"]
 
 
 def strings_only(completions, answer, **kwargs):
@@ -356,7 +356,7 @@ def chats_only(completions, answer, **kwargs):
 
 def test_a_weak_reward_is_a_warning():
     report = check(rewards=exact_reward, lab=True)
-    assert report.ok and "reward_weak" in report.codes and "the lab calls this too_strict" in str(report)
+    assert report.ok and "reward_weak" in report.codes and "the reward lab reports too_strict" in str(report)
 
 
 def test_what_a_reward_cannot_read_counts_only_if_the_run_has_it():
@@ -405,7 +405,7 @@ def test_answers_that_no_reward_reads_may_be_missing():
     [
         ({"arguments": 3}, "arguments=3 should be a dict"),
         ({"gpu": "t5"}, "gpu='t5' is unknown. Valid: cpu, t4"),
-        ({"gpu": []}, "should be a Gpu, as find_gpus"),
+        ({"gpu": []}, "should be a Gpu from find_gpus"),
         ({"train": "abc"}, "should be a datasets.Dataset"),
         ({"train": ["a"]}, "should be a datasets.Dataset"),
         ({"tokenizer": "tiny-qwen3"}, "tokenizer='tiny-qwen3' should be a tokenizer"),

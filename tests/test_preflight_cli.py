@@ -76,14 +76,14 @@ def report_on(folder: Path, more: str = "", without: str = "", **chosen):
 
 #: What a file holds (bytes or text), and what is said of it.
 BAD_FILES = {
-    "nothing": ("", "holds None, not a mapping of names. Write one 'name: value' per line"),
-    "a comment alone": ("# later\n", "holds None"),
-    "a list": ("- learning_rate\n", "holds ['learning_rate'], not a mapping"),
-    "a sentence": ("learning rate is high", "holds 'learning rate is high', not a mapping"),
+    "nothing": ("", "contains None, not a mapping of names to values. Write one 'name: value' per line"),
+    "a comment alone": ("# later\n", "contains None"),
+    "a list": ("- learning_rate\n", "contains ['learning_rate'], not a mapping"),
+    "a sentence": ("learning rate is high", "contains 'learning rate is high', not a mapping"),
     "a tab": ("learning_rate: 1\nbeta:\n\tx: 1\n", "line 3, column 1"),
     "an open bracket": ("reward_funcs: [a, b\nbeta: 0\n", "is not valid YAML: while parsing a flow sequence"),
     "a second colon": ("learning_rate: 1\nbeta: 0: 1\n", "line 2, column 8: beta: 0: 1"),
-    "a switch as key": ("yes: 1\n", "holds {True: 1}, not a mapping of names"),
+    "a switch as key": ("yes: 1\n", "contains {True: 1}, not a mapping of names"),
     "not UTF-8": ("beta: 0 # é".encode("latin-1"), "is not UTF-8 text (byte 10)"),
     "nul bytes": (b"beta: \x00", "is not valid YAML"),
 }
@@ -142,7 +142,7 @@ WRONG = {
         "reward_funcs: [accuracy_reward]",
     ),
     "no reward": ("reward_funcs: []", "reward_funcs", "no_rewards", "No reward source"),
-    "a model that is not there": ("model_name_or_path: Qwen/Qwen9", "model_name", "model_missing", "in the cache"),
+    "a model that is not there": ("model_name_or_path: Qwen/Qwen9", "model_name", "model_missing", "that is cached"),
     "text prompts": ("dataset_name: text.csv", "dataset_name", "string_prompt", "chat_prompt('What is 2 + 2?')"),
     "too few rows": ("dataset_name: same.jsonl", "dataset_name", "too_few_rows", "8 rows or more"),
 }
@@ -194,8 +194,8 @@ def test_keys_of_accelerate_are_known_and_processes_count(folder, no_lab):
 
 def test_what_is_not_there_offline_is_skipped_and_said(folder, no_lab):
     report = report_on(folder, "dataset_name: trl-lib/DeepMath-103K", without="dataset_name")
-    assert report.ok and "nothing is downloaded; --train FILE gives one" in report.skipped["the dataset"]
-    assert "the dataset" in report_on(folder, without="dataset_name").skipped
+    assert report.ok and "nothing is downloaded; pass --train FILE" in report.skipped["dataset"]
+    assert "dataset" in report_on(folder, without="dataset_name").skipped
 
 
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.json"])
@@ -206,11 +206,11 @@ def test_rows_come_from_files_and_are_compared(name, folder, no_lab):
 
 
 BAD_ROWS = {
-    "no such file": ("none.jsonl", "There is no file 'none.jsonl' with rows"),
+    "no such file": ("none.jsonl", "There is no file 'none.jsonl'. Pass"),
     "another ending": ("rows.txt", "'rows.txt' ends in '.txt'; rows are read from .jsonl, .json, .csv"),
     "a broken line": ("bad.jsonl", "bad.jsonl, line 2 is not valid JSON"),
-    "a line that is a list": ("list.jsonl", "list.jsonl is a list, and each line of .jsonl an object"),
-    "an object": ("object.json", "object.json holds a dict; write a list of rows"),
+    "a line that is a list": ("list.jsonl", "list.jsonl is a list, but each line of .jsonl must be an object"),
+    "an object": ("object.json", "object.json contains a dict; write a list of rows"),
     "a comma too many": ("ragged.csv", "ragged.csv, line 2 has more fields than the header"),
 }
 
@@ -241,7 +241,7 @@ def test_trls_own_rewards_are_found_by_name(folder):
     report = report_on(
         folder, "reward_funcs: [think_format_reward, get_soft_overlong_punishment]", without="reward_funcs"
     )
-    assert "rewards" in report.checked and "the reward lab" in report.checked
+    assert "rewards" in report.checked and "reward lab" in report.checked
 
 
 def terminal(folder, *arguments: str) -> subprocess.CompletedProcess:

@@ -77,7 +77,7 @@ def followed(report, arguments, rows):
 def test_more_completion_than_context_is_said_in_numbers_that_can_be_read():
     report = report_on({"max_completion_length": 1536}, rows=ROWS)
     assert "max_completion_length=1536 leaves 0 of the model's 1024 tokens for the prompt" in str(report), str(report)
-    assert re.search(r"Do:  max_completion_length=9\d\d or less", str(report)), str(report)
+    assert re.search(r"Do:  set max_completion_length=9\d\d or less", str(report)), str(report)
     assert "-512" not in str(report)
 
 

@@ -88,7 +88,7 @@ def test_a_think_reward_that_is_always_0_is_an_error(name):
     report = preflight_of(name, [correctness_reward, trl_think])
     finding = found(report)
     assert finding.severity == "error" and not report.ok, str(report)
-    assert "ends with '<think>'" in finding.what and "holds '</think>' and no '<think>'" in finding.what
+    assert "ends with '<think>'" in finding.what and "contains '</think>' but not '<think>'" in finding.what
     assert "trl_think" in finding.why and "correctness_reward" not in finding.why
     assert "grpo_utils.rewards.think_format_reward" in " ".join(finding.fixes)
     assert ("'enable_thinking': False" in " ".join(finding.fixes)) == (name == "qwen3.5"), " ".join(finding.fixes)
@@ -98,7 +98,7 @@ def test_a_think_reward_that_is_always_0_is_an_error(name):
 def test_a_reward_that_takes_both_forms_passes(name):
     report = preflight_of(name, [correctness_reward, both_forms])
     assert found(report) is None, str(report)
-    assert any("completions hold '</think>' alone" in note for note in report.notes)
+    assert any("completions contain only '</think>'" in note for note in report.notes)
 
 
 def test_the_librarys_own_think_reward_passes():
@@ -151,7 +151,7 @@ def test_the_asked_form_counts_where_it_is_given():
     tags = ("<think>", "</think>", "<final>", "</final>")
     assert found(preflight_of("r1 distilled", [reward], tags=tags)).severity == "error"
     unknown = found(preflight_of("r1 distilled", [reward]))
-    assert unknown.severity == "warning" and "yours pay none of the forms that were tried" in unknown.why
+    assert unknown.severity == "warning" and "Your rewards gave 0 in every format that was tried" in unknown.why
 
 
 def test_two_rewards_of_one_name_are_both_tried():
@@ -189,7 +189,7 @@ def test_what_a_reward_pays_is_compared_with_what_it_pays_for_nothing(reward, se
 @pytest.mark.parametrize("reward", [strict_format_reward, pattern_reward("[0-9]+")])
 def test_another_form_after_the_thinking_is_a_warning(reward):
     finding = found(preflight_of("qwen3.5", [correctness_reward, reward]))
-    assert finding.severity == "warning" and "starts inside the thinking" in finding.why
+    assert finding.severity == "warning" and "start inside the thinking" in finding.why
 
 
 @pytest.mark.parametrize("reward", [correctness_reward, AnswerReward(extract=extract_boxed)])
@@ -220,7 +220,7 @@ def test_what_a_models_own_template_writes_of_the_thinking_is_found(name, monkey
     switches = ({}, {"enable_thinking": True}, {"enable_thinking": False})
     reports = [preflight_of(name, [trl_think], arguments={"chat_template_kwargs": each}) for each in switches]
     said = [finding and finding.what for finding in map(found, reports)]
-    assert tuple(what and ("closed" if "and its '</think>'" in what else "open") for what in said) == SHIPPED[name]
+    assert tuple(what and ("closed" if "and '</think>'" in what else "open") for what in said) == SHIPPED[name]
 
 
 # Thinking that the prompt has closed already
@@ -231,7 +231,7 @@ def test_what_a_models_own_template_writes_of_the_thinking_is_found(name, monkey
 def test_thinking_that_is_turned_off_and_asked_for_is_an_error(name, reward):
     off = {"chat_template_kwargs": {"enable_thinking": False}}
     finding = found(preflight_of(name, [correctness_reward, reward], arguments=off))
-    assert finding.severity == "error" and "has been told not to think" in finding.why
+    assert finding.severity == "error" and "but thinking is off" in finding.why
     assert "enable_thinking=True in chat_template_kwargs" in " ".join(finding.fixes)
 
 
@@ -244,7 +244,7 @@ def test_thinking_that_is_turned_off_and_not_asked_for_passes(name, rewards):
 
 def test_arguments_of_the_template_may_be_json():
     off = {"chat_template_kwargs": '{"enable_thinking": false}'}
-    assert "and its '</think>'" in found(preflight_of("qwen3.5", [trl_think], arguments=off)).what
+    assert "and '</think>'" in found(preflight_of("qwen3.5", [trl_think], arguments=off)).what
 
 
 # Prompts
@@ -276,7 +276,7 @@ def test_some_prompts_of_a_dataset_may_turn_thinking_off():
         for n, row in enumerate(ROWS)
     ]
     finding = found(preflight_of("by the system prompt", [trl_think], train=rows[:8]))
-    assert finding.severity == "error" and "4 of the 8 prompts looked at" in finding.what, finding.what
+    assert finding.severity == "error" and "4 of the 8 prompts checked" in finding.what, finding.what
 
 
 def text_rewards(completions, **kwargs):
@@ -292,7 +292,7 @@ def asking(text):
 def test_text_prompts_that_end_with_the_tag_are_found(end):
     rows = asking("{}\n" + end)
     finding = found(preflight_of(None, [text_rewards], train=rows))
-    assert finding.severity == "error" and "taken off the end of the prompts" in " ".join(finding.fixes)
+    assert finding.severity == "error" and "from the end of the prompts" in " ".join(finding.fixes)
     assert found(preflight_of(None, [both_forms], train=rows)) is None
 
 
@@ -315,13 +315,13 @@ def test_a_dataset_and_no_rows_are_looked_at_too():
 
 def test_rewards_that_are_not_tried_are_a_warning_that_says_so():
     finding = found(preflight_of("qwen3.5", [trl_think], untried="lab=False"))
-    assert finding.severity == "warning" and "could not be checked for yours (lab=False)" in finding.why
+    assert finding.severity == "warning" and "could not be checked for your rewards (lab=False)" in finding.why
 
 
 @pytest.mark.parametrize(
     ("rewards", "lab", "severity", "said"),
     [
-        ([trl_think], True, "error", "trl_think pays only for completions with both tags"),
+        ([trl_think], True, "error", "trl_think scores only completions with both tags"),
         ([trl_think], False, "warning", "lab=False"),
         (["some/reward-model"], True, "warning", "none of them is a function"),
     ],

@@ -92,7 +92,7 @@ def unbroken_and_resumed(folder, **changes) -> tuple:
 )
 def test_a_run_that_was_stopped_ends_as_the_unbroken_one(tmp_path, changes):
     whole, resumed = unbroken_and_resumed(tmp_path, **changes)
-    assert figures(resumed) == figures(whole) and len(figures(whole)) == 4
+    assert figures(resumed) == figures(whole) and resumed.state.global_step == 4
     assert largest_difference(adapter(resumed), adapter(whole)) == 0.0
     assert {str(weight.dtype) for weight in adapter(resumed).values()} == {"torch.float32"}
 

@@ -82,7 +82,7 @@ def test_several_rewards_with_weights_are_judged_as_a_sum(probe):
 
 def test_columns_and_tags_arrive(probe):
     _, said = probe("mine.py:runs", "--answers", "yes", "no", "--column", "tests", '["yes", "no"]', "--tags")
-    assert "in the form of the answer alone" in said and "order_dependent" in said
+    assert "format the answer alone" in said and "order_dependent" in said
 
 
 WRONG = {
@@ -91,7 +91,7 @@ WRONG = {
     "no such function": ("mine.py:sund", "There is no 'sund' in mine.py. Did you mean 'sound'?"),
     "no function named": ("mine.py", "'mine.py' names no function; write FILE.py:function"),
     "an empty name": ("mine.py:", "'mine.py:' names no function"),
-    "a class": ("mine.py:Sound", "'Sound' in mine.py is a class. Make a reward of it"),
+    "a class": ("mine.py:Sound", "'Sound' in mine.py is a class. Create a reward from it"),
     "a number": ("mine.py:NUMBER", "'NUMBER' in mine.py is a int, not a function."),
     "an import that fails": ("missing.py:reward", "ModuleNotFoundError: No module named 'no_such_package' (line 1)."),
     "no Python": ("notes.txt:reward", "'notes.txt' is not a Python file"),
@@ -110,11 +110,11 @@ def test_what_is_wrong_with_a_file_is_one_sentence(target, message, folder, monk
     ("arguments", "message"),
     [
         (("nine.py:sound",), "Error: There is no file 'nine.py'"),
-        (("mine.py:takes_one",), "Error: takes_one(completion) takes no `completions`."),
-        (("mine.py:runs",), "Error: runs asks for 'tests', which TRL fills from a dataset column"),
+        (("mine.py:takes_one",), "Error: takes_one(completion) has no parameter `completions`."),
+        (("mine.py:runs",), "Error: runs needs 'tests', which TRL fills from a dataset column"),
         (("mine.py:runs", "--column", "tests", "yes"), "Error: column 'tests': 'yes' is not JSON"),
         (("mine.py:runs", "--column", "tests", '"yes"'), "is not a JSON list"),
-        (("mine.py:sound", "--tags", "<a>"), "Error: tags=['<a>'] should be four texts"),
+        (("mine.py:sound", "--tags", "<a>"), "Error: tags=['<a>'] should be the four texts"),
         (("mine.py:sound", "mine.py:bad", "--weights", "1"), "Error: 1 weights were given for 2 rewards"),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",

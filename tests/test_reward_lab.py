@@ -335,7 +335,7 @@ def lazy(completions, answer, **kwargs):
 @pytest.mark.slow
 def test_a_slow_reward_is_a_warning_and_the_step_can_be_given():
     report = probe(lazy, answers=["42"])
-    assert report.ok and report.codes == {"slow"} and "1 % of a step" in report.findings[0].what
+    assert report.ok and report.codes == {"slow"} and "1% of a step" in report.findings[0].what
     assert not probe(lazy, answers=["42"], seconds_per_step=60.0).findings
 
 
@@ -347,7 +347,7 @@ def test_a_reward_that_never_ends_is_cut_off(monkeypatch):
     monkeypatch.setattr("grpo_check.reward_lab.calling.LONGEST_CALL", 0.3)
     started = time.perf_counter()
     report = probe(backtracks, tags=())
-    assert "slow" in report.codes and "no end within" in str(report)
+    assert "slow" in report.codes and "not finished after" in str(report)
     assert time.perf_counter() - started < 60
 
 
@@ -543,7 +543,7 @@ def no_swearing(completions, **kwargs):
 def test_examples_of_your_own_are_tried_too():
     assert probe(no_swearing).codes == {"dead"}
     report = probe(no_swearing, examples=["It is 42, darn it."])
-    assert not report.findings and (report.table.what == "an example of yours").any()
+    assert not report.findings and (report.table.what == "one of your examples").any()
 
 
 def test_rows_without_gold_answer_are_left_out():
@@ -590,11 +590,10 @@ def test_tags_say_which_form_is_asked_for():
 
 def test_the_matrix_holds_what_it_should():
     whats = {case.what: case.label for case in cases(FORMS[0], "-1250", ["-1250"])}
-    assert (
-        whats["right, in the asked form"] == whats["right, with a comma"] == whats["right, with a currency"] == "right"
-    )
+    correct = "in the requested format", "with a comma", "with a currency"
+    assert {whats[f"correct, {what}"] for what in correct} == {"correct"}
     assert whats["off by one"] == whats["wrong sign"] == whats["several answers"] == whats["an empty answer"] == "wrong"
-    assert whats["right, nested"] == whats["right, Arabic digits"] == whats["tags in a heap"] == "neutral"
+    assert whats["correct, nested"] == whats["correct, Arabic digits"] == whats["a pile of tags"] == "neutral"
     texts = [case.text for case in cases(FORMS[0], "42", ["42"])]
     assert None in texts and len(texts) == len(set(texts))
 
@@ -614,7 +613,7 @@ def test_the_table_has_a_row_for_each_completion_and_a_column_for_each_reward():
     table = probe(math_rewards().rewards, answers=["42"]).table
     assert list(table.columns[:4]) == ["gold", "label", "what", "completion"]
     assert {"correctness_reward", "strict_format_reward"} < set(table.columns[4:])
-    first = table[(table.what == "right, in the asked form") & (table.gold == "42")]
+    first = table[(table.what == "correct, in the requested format") & (table.gold == "42")]
     assert first["correctness_reward"].tolist() == [1.0]
     assert table.completion.map(len).max() < 220
 
@@ -628,14 +627,14 @@ def test_the_report_reads_as_text():
 # ---- What is given wrongly ---------------------------------------------------------------------------------
 
 MISTAKES = {
-    "no function": (lambda: probe(3), "A reward is a function; this is a int"),
-    "no completions": (lambda: probe(lambda x: [1.0]), "takes no `completions`"),
-    "a column missing": (lambda: probe(own_tests), "asks for 'test_cases'"),
+    "no function": (lambda: probe(3), "a reward must be a function, got int"),
+    "no completions": (lambda: probe(lambda x: [1.0]), "has no parameter `completions`"),
+    "a column missing": (lambda: probe(own_tests), "needs 'test_cases'"),
     "columns too short": (lambda: probe(by_level, answers=["1", "2"], columns={"level": ["a"]}), "list of 2 values"),
-    "no answers": (lambda: probe(correctness_reward, answers=[]), "holds no gold answer"),
-    "only blank answers": (lambda: probe(correctness_reward, answers=["", None]), "holds no gold answer"),
+    "no answers": (lambda: probe(correctness_reward, answers=[]), "contains no gold answer"),
+    "only blank answers": (lambda: probe(correctness_reward, answers=["", None]), "contains no gold answer"),
     "weights": (lambda: probe([correctness_reward], weights=[1.0, 2.0]), "2 weights were given for 1 rewards"),
-    "tags": (lambda: probe(correctness_reward, tags=("<a>", "</a>")), "should be four texts"),
+    "tags": (lambda: probe(correctness_reward, tags=("<a>", "</a>")), "should be the four texts"),
 }
 
 

@@ -126,10 +126,13 @@ BROKEN = {
     "a syntax error": ("def reward(:\n", "cannot be imported: SyntaxError: invalid syntax"),
     "bytes that are not UTF-8": (b"NAME = 'caf\xe9'\n", "cannot be imported: SyntaxError: "),
     "a zero byte": (b"x = 1\0\n", "cannot be imported: "),
-    "sys.argv": ("import sys\nN = int(sys.argv[1])\n", "IndexError: list index out of range (line 2). While it is"),
+    "sys.argv": (
+        "import sys\nN = int(sys.argv[1])\n",
+        "IndexError: list index out of range (line 2). During the import",
+    ),
     "a command line": (
         "import argparse\np = argparse.ArgumentParser()\np.add_argument('model')\na = p.parse_args()\n",
-        "SystemExit: 2 (line 4). While it is imported, sys.argv holds only the file's path",
+        "SystemExit: 2 (line 4). During the import, sys.argv contains only the file's path",
     ),
     "sys.exit": ("import sys\nsys.exit('bye')\n", "SystemExit: bye (line 2)."),
     "an exception": ("score = 1 / 0\n", "ZeroDivisionError: division by zero (line 1)."),
@@ -137,7 +140,7 @@ BROKEN = {
     "a question": ("name = input('Which? ')\n", "EOFError: "),
     "no such name": ("def grade(completions): 0\ndef g(): 0", "There is no 'f' in "),
     "no function": ("f = [1.0]\n", "is a list, not a function."),
-    "an endless loop": ("while True: pass\n", "no end within 0.2 seconds."),
+    "an endless loop": ("while True: pass\n", "not finished after 0.2 seconds."),
     "an endless recursion": ("def f(): return f()\nf()\n", "RecursionError: maximum recursion depth exceeded"),
     "a broken neighbor": (
         "import broken_neighbor\n",

@@ -1,4 +1,4 @@
-"""Is this training run well? From what TRL logs, in words.
+"""Diagnose a training run from its log.
 
     print(*diagnose(trainer.state.log_history), sep="\\n")
     trainer.add_callback(HealthCallback(test_rows))     # the same while it trains
@@ -7,8 +7,8 @@
     >>> [verdict.code for verdict in diagnose(log)]
     ['nan']
 
-`log` reads what any TRL since 0.14 wrote, `rules` holds one rule per code, `limits` every
-number that they depend on, `verdicts` what to do, `watching` the callback.
+`log` reads the logs of TRL 0.14 and later, `rules` has one rule per code, `limits` every number
+that the rules depend on, `verdicts` the meanings and fixes, and `watching` the callback.
 """
 
 from .diagnosis import diagnose, diagnose_error, diagnose_file

@@ -1,4 +1,4 @@
-"""From a log to verdicts, and from an exception to a verdict."""
+"""Diagnose a run from its log, or from the exception that stopped it."""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from .rules import AT_ONCE, IN_TIME, NOT_YET
 from .statistics import last, span
 from .verdicts import CODES, EXPLAINS, NOTES, verdict
 
-#: What an exception of too little memory says: PyTorch on CUDA, on ROCm, on a CPU; cuBLAS; vLLM.
+#: Messages of out-of-memory errors: PyTorch on CUDA, ROCm and CPU; cuBLAS; vLLM.
 MEMORY_TEXTS = (
     "out of memory",
     "can't allocate memory",
@@ -23,31 +23,31 @@ MEMORY_TEXTS = (
 
 
 def diagnose(log_history: Sequence[dict], *, correctness: Sequence[str] = ()) -> list[Finding]:
-    """What is wrong with a run, causes before consequences; ``healthy`` first if nothing is, then quiet notes.
+    """Find what is wrong with a run, causes before symptoms. If nothing is, ``healthy`` comes first, then notes.
 
-    An alarm is an error; what it is too early to judge is a warning.
+    A sure finding is an error. If it is too early to be sure, it is a warning.
 
     Args:
-        log_history: ``trainer.state.log_history``, or the same from a ``trainer_state.json``, of any
-            TRL since 0.14; best logged at every step (``logging_steps=1``).
-        correctness: names of the rewards that measure whether an answer is right; if not given, those
-            whose names sound so (`grpo_check.health.names`).
+        log_history: ``trainer.state.log_history``, or the same list from a ``trainer_state.json``, of TRL 0.14
+            or later; best with ``logging_steps=1``.
+        correctness: names of the rewards that measure whether an answer is correct. By default they are
+            recognized by name (`grpo_check.health.names`).
 
     >>> dead = [{"step": n, "reward": 0.0, "rewards/f/mean": 0.0, "rewards/f/std": 0.0,
     ...          "frac_reward_zero_std": 1.0} for n in range(1, 13)]
     >>> [verdict.code for verdict in diagnose(dead)]
     ['dead_reward', 'no_gradient']
     >>> diagnose(dead)[0].seen
-    'f = 0 for every completion of the last 10 steps and more'
+    'f = 0 for every completion of the last 10 steps or more'
 
     Raises:
-        CourseError: there is no step of a GRPO run in it.
+        CourseError: the log contains no step of a GRPO run.
     """
     return judge(read_history(log_history, correctness))
 
 
 def judge(log: Log) -> list[Finding]:
-    """The same of a log that was read."""
+    """`diagnose` for a log that was already read."""
     seen = {rule.__name__: rule(log) for rule in AT_ONCE}
     if not seen["nan"] and log.steps >= limits.FEWEST:
         seen |= {rule.__name__: rule(log) for rule in IN_TIME}
@@ -64,19 +64,19 @@ def judge(log: Log) -> list[Finding]:
 
 def _nothing_wrong(log: Log, step: int) -> Finding:
     if log.steps < limits.FEWEST:
-        return verdict("too_short", f"{log.steps} logged steps; {limits.FEWEST} are needed", step)
+        return verdict("too_short", f"{log.steps} logged steps, at least {limits.FEWEST} needed", step)
     rewards = log.values("reward")
     few = min(limits.WINDOW, len(rewards))
-    said = f"mean reward {span(rewards)}, first and last {few} logged steps"
-    tied = f"; {last(log.tied):.0%} of the last groups tied" if log.tied else ""
+    said = f"mean reward {span(rewards)} (first and last {few} logged steps)"
+    tied = f"; {last(log.tied):.0%} of the latest groups tied" if log.tied else ""
     return verdict("healthy", said + tied, step)
 
 
 def diagnose_file(path: str | Path) -> list[Finding]:
-    """The same of a file: a log (see `read_log`), or a text with the exception that ended a run.
+    """`diagnose` for a file: a log (see `read_log`), or a text that ends with the exception that stopped a run.
 
     Raises:
-        CourseError: there is no such file, or nothing in it that can be judged.
+        CourseError: the file does not exist, or contains neither a log nor a known error.
     """
     file = find_file(path)
     text = read_text(file).strip()
@@ -87,17 +87,17 @@ def diagnose_file(path: str | Path) -> list[Finding]:
     ended_by = diagnose_error(errors[-1]) if errors else None
     if not ended_by:
         raise CourseError(
-            f"{str(file)!r} is neither a log (JSON) nor a text that ends in an error with a verdict; its last line is "
-            f"{lines[-1][:120]!r}. docs/troubleshooting.md lists many error texts; for a log give a trainer_state.json."
+            f"{str(file)!r} is neither a log (JSON) nor a text that ends in a known error. Its last line is "
+            f"{lines[-1][:120]!r}. Pass a trainer_state.json, or look for the error in docs/troubleshooting.md."
         )
     return [ended_by]
 
 
 def diagnose_error(error: BaseException | str, step: int = 0) -> Finding | None:
-    """The verdict that an exception amounts to, or None if it is not one of a run's own faults.
+    """The verdict for an exception, or None if the exception is not a known failure of training.
 
     >>> diagnose_error(RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB.")).fixes[0]
-    'halve per_device_train_batch_size and double gradient_accumulation_steps (the same training, slower)'
+    'halve per_device_train_batch_size and double gradient_accumulation_steps (same training, slower)'
     >>> diagnose_error(KeyError("answer")) is None
     True
     """

@@ -1,4 +1,4 @@
-"""Every number that a verdict depends on, with its meaning and where it comes from.
+"""Every number that a verdict depends on, with its meaning and its source.
 
 "Measured" means the runs of `tests/test_health_training.py` and lesson 04: both tiny models, ten
 seeds, healthy and broken, on a CPU. "Simulated" means the logs of `tests/health_logs.py`, drawn after
@@ -37,7 +37,7 @@ REWARD_LOST = 0.75
 DISTINCT = 0.3
 #: Share of tied groups, the low end of the interval over the steps; ten of ten steps, or 18 of 20.
 TIED_SURELY = 0.7
-#: Share of right completions; with nine in ten right, most groups of eight tie.
+#: Share of correct completions; with nine in ten correct, most groups of eight tie.
 RIGHT = 0.9
 #: Share of completions cut off: four of five cannot give their answer; healthy runs here: under 0.05.
 CLIPPED = 0.8
@@ -49,7 +49,7 @@ SHORT_LIMIT = 32
 ENDED = 0.5
 #: Standard deviation of a reward that does not vary; rounding of fp32 sums.
 CONSTANT = 1e-8
-#: Share of completions in form, and not rising; a quarter of the tiny models' start (0.2).
+#: Share of correctly formatted completions, if it is not rising; a quarter of the tiny models' start (0.2).
 FORMED = 0.05
 #: Times the mean length before, up and down; measured: healthy runs grow to 1.2.
 LONGER, SHORTER = 1.5, 0.67

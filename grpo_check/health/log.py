@@ -1,4 +1,4 @@
-"""Read what a trainer logged, whatever version of TRL wrote it.
+"""Read a trainer's log, from any version of TRL since 0.14.
 
     >>> log = read_history([{"step": 1, "reward": 0.5, "rewards/f": 0.5, "completion_length": 12.0}])
     >>> log.values("rewards/f/mean"), log.values("completions/mean_length")
@@ -33,12 +33,12 @@ OLD_NAMES = {"completion_length": "completions/mean_length", "global_step": "ste
 
 @dataclass
 class Log:
-    """One entry for each logged training step, under TRL's present names, and what the health callback added.
+    """One entry per logged training step, under TRL's current names, and the checks of the health callback.
 
     Attributes:
         entries: the logged steps, each with its ``step``.
-        checks: what the callback added.
-        truth: names of the rewards that measure correctness; if empty, their names decide.
+        checks: the checks that the callback added.
+        truth: names of the rewards that measure correctness; if empty, they are recognized by name.
         rewards: the names of all reward functions, in their order.
     """
 
@@ -102,11 +102,11 @@ class Log:
         return [check[f"health/{key}"] for check in self.checks if f"health/{key}" in check]
 
     def kind(self, name: str) -> str:
-        """What a reward is for: what was said of it, or what its name says."""
+        """The kind of a reward: correctness if it was declared so, otherwise by its name."""
         return "correctness" if name in self.truth else kind_of(name)
 
     def of_kind(self, kind: str) -> list[str]:
-        """The rewards of one kind, by their names; for correctness those that were said to be, if any were."""
+        """The rewards of one kind; for correctness the declared ones, if there are any."""
         known = [name for name in self.rewards if self.means(name)]
         if kind == "correctness" and self.truth:
             return [name for name in known if name in self.truth]
@@ -152,23 +152,23 @@ def read_history(log_history: Sequence[dict], correctness: Sequence[str] = ()) -
     """The training steps of ``trainer.state.log_history`` since its last restart.
 
     Raises:
-        CourseError: it holds no step of a GRPO run.
+        CourseError: it contains no step of a GRPO run.
     """
     if not isinstance(log_history, Sequence) or not all(isinstance(entry, dict) for entry in log_history):
-        raise CourseError("A log is a list of dicts, one for each logged step, as in trainer.state.log_history.")
+        raise CourseError("a log must be a list of dicts, one per logged step, like trainer.state.log_history.")
     log = Log(truth=tuple(correctness))
     log.add(log_history)
     if not log.entries:
         keys = sorted({str(key) for entry in log_history for key in entry})[:8]
         raise CourseError(
             f"There is no GRPO step in this log: no entry has a 'reward' (found: {', '.join(keys) or 'nothing'}). "
-            "Give the log_history of a GRPOTrainer that has logged; logging_steps=1 logs every step."
+            "Pass the log_history of a GRPOTrainer that has logged; logging_steps=1 logs every step."
         )
     return log
 
 
 def numbers_of(raw: dict) -> dict[str, float]:
-    """The metrics of one entry that are numbers, under TRL's present names.
+    """The metrics of one entry that are numbers, under TRL's current names.
 
     >>> numbers_of({"completion_length": 80.0, "completions/mean_length": 90.0, "kl": None, "train/loss": "0.5"})
     {'completions/mean_length': 90.0, 'loss': 0.5}
@@ -179,7 +179,7 @@ def numbers_of(raw: dict) -> dict[str, float]:
 
 
 def today(key: str) -> str:
-    """A metric's present name.
+    """A metric's current name.
 
     >>> today("rewards/my_reward"), today("completion_length"), today("train/kl")
     ('rewards/my_reward/mean', 'completions/mean_length', 'kl')
@@ -202,20 +202,20 @@ def _number(value: object) -> float | None:
 
 
 def read_log(path: str | Path) -> list[dict]:
-    """The log entries in a file that somebody brings.
+    """The log entries in a file.
 
     A ``trainer_state.json``, a folder with one (of several, that of the last step), a JSON list
     of log entries, or JSON lines.
 
     Raises:
-        CourseError: nothing there, or nothing that is a log.
+        CourseError: the file does not exist or contains no log.
     """
     file = find_file(path)
     found = _parse(read_text(file), file)
     entries = found.get("log_history") if isinstance(found, dict) else found
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise CourseError(
-            f"{str(file)!r} holds no log: give a trainer_state.json (it is in every checkpoint), "
+            f"{str(file)!r} contains no log. Pass a trainer_state.json (every checkpoint has one), "
             "a JSON list of log entries, or JSON lines."
         )
     return entries
@@ -232,7 +232,7 @@ def read_text(file: Path) -> str:
 
 
 def find_file(path: str | Path) -> Path:
-    """The file itself, or of the trainer_state.json files in a folder that of the last step."""
+    """The file itself, or the trainer_state.json of the last step in a folder."""
     path = Path(path)
     if path.is_file():
         return path
@@ -242,7 +242,7 @@ def find_file(path: str | Path) -> Path:
     if found := max(states, key=_last_step, default=None):
         return found
     raise CourseError(
-        f"There is no trainer_state.json in {str(path)!r} or below. Every checkpoint holds one "
+        f"There is no trainer_state.json in {str(path)!r} or its subfolders. Every checkpoint has one "
         "(save_strategy='steps'), and trainer.state.save_to_json(path) writes one."
     )
 
@@ -263,6 +263,6 @@ def _parse(text: str, file: Path) -> object:
         with contextlib.suppress(ValueError, RecursionError):
             return [json.loads(line) for line in text.strip().splitlines() or [""]]
         raise CourseError(
-            f"{str(file)!r} is not JSON: {whole}. A log is JSON: a trainer_state.json, a list of entries, or one entry "
-            "per line (not a CSV, and not what a trainer prints). Or was it cut off while it was written?"
+            f"{str(file)!r} is not JSON: {whole}. A log is a trainer_state.json, a JSON list of entries, or one JSON "
+            "entry per line, not a CSV or printed output. The file may also be incomplete."
         ) from whole

@@ -1,4 +1,4 @@
-"""What a reward is for, as far as its name says: correctness, form, length, a penalty, or nothing known."""
+"""Guess the kind of a reward from its name: correctness, form, length, penalty or other."""
 
 import re
 

@@ -1,6 +1,6 @@
-"""One rule for each code: what in the log says so, in a sentence with the numbers, or "".
+"""One rule per code. Each returns the evidence in the log as a sentence with its numbers, or "".
 
-Steps are training steps; an entry may cover several (``logging_steps``).
+A step is a training step. One log entry may cover several (``logging_steps``).
 """
 
 import math
@@ -27,14 +27,14 @@ from .statistics import (
 
 
 def nan(log: Log) -> str:
-    """A loss or reward that is not a number, such weights, or such a gradient for several steps in a row."""
+    """The loss, the reward or a weight is not finite, or the gradient is not for several steps in a row."""
     found, steps = _not_a_number(log), max(log.checked("accumulation"), default=1.0)
     return f"{found}, with gradient_accumulation_steps={steps:g}" if found and steps > 1 else found
 
 
 def _not_a_number(log: Log) -> str:
     if log.checked("not_finite"):
-        return "a trained weight is not a number any more"
+        return "a trained weight is no longer finite"
     in_a_row = 0
     for entry in log.entries:
         for name in ("loss", "reward"):
@@ -43,18 +43,18 @@ def _not_a_number(log: Log) -> str:
         gradient, divergence = entry.get("grad_norm", 0.0), entry.get("kl", 0.0)
         in_a_row = in_a_row + 1 if not math.isfinite(gradient) or math.isnan(divergence) else 0
         if in_a_row == limits.NAN_IN_A_ROW:
-            return f"grad_norm is {gradient}, kl {divergence}, for {in_a_row} entries in a row"
+            return f"grad_norm is {gradient} and kl {divergence} for {in_a_row} entries in a row"
     return ""
 
 
 def stalled(log: Log) -> str:
-    """The callback's watchdog saw a step that did not end for many times the median step."""
+    """The callback's watchdog saw a step that took many times the median step."""
     seconds = log.checked("stalled")
-    return f"a step had not ended after {seconds[-1]:.0f} seconds" if seconds else ""
+    return f"a step had not finished after {seconds[-1]:.0f} seconds" if seconds else ""
 
 
 def kl_explosion(log: Log) -> str:
-    """A KL divergence beyond its limit three times running; only a run with beta > 0 logs one."""
+    """The KL divergence exceeds its limit three times in a row. Only runs with beta > 0 log it."""
     entries = [entry for entry in log.entries if "kl" in entry]
     for three in zip(entries, entries[1:], entries[2:], strict=False):
         if min(entry["kl"] for entry in three) >= limits.KL:
@@ -64,20 +64,20 @@ def kl_explosion(log: Log) -> str:
 
 
 def string_prompt(log: Log) -> str:
-    """The callback saw that prompts are bare strings, although the tokenizer has a chat template."""
+    """The callback saw plain string prompts although the tokenizer has a chat template."""
     seen = 1.0 in log.checked("string_prompts")
-    return f"the dataset's prompts are plain strings; reward {log.entries[-1]['reward']:.3g}" if seen else ""
+    return f"the prompts are plain strings; reward {log.entries[-1]['reward']:.3g}" if seen else ""
 
 
 def mode_collapse(log: Log) -> str:
-    """The reward is lost and the policy changed beyond recognition; or its entropy is gone or has burst for nothing."""
+    """The reward is lost and the policy changed completely, or entropy vanished or surged without a gain."""
     distinct = log.checked("distinct")[-1:]
     if distinct and distinct[0] <= limits.DISTINCT:
-        return f"completions to different prompts differ in {distinct[0]:.0%} of the cases"
+        return f"only {distinct[0]:.0%} of the completions to different prompts are distinct"
     entropies, rewards, lost = log.values("entropy"), log.values("reward"), _share_lost(log)
     if lost >= limits.REWARD_LOST and _changed_beyond_recognition(log):
         moved = f", entropy {entropies[0]:.3g} -> {last(entropies):.3g} nats per token" if entropies else ""
-        return f"{lost:.0%} of the reward once reached is lost, now {last(rewards):.3g}{moved}"
+        return f"{lost:.0%} of the best reward is lost; it is now {last(rewards):.3g}{moved}"
     if not entropies or sigmas(rewards) >= limits.RISEN:
         return ""
     before, now = entropies[0], last(entropies)
@@ -88,15 +88,15 @@ def mode_collapse(log: Log) -> str:
 
 
 def _start(values: Sequence[float]) -> float:
-    """The level of the first three entries, which one lucky batch cannot move."""
+    """The level of the first three entries, robust to one lucky batch."""
     return median(values[:3])
 
 
 def _share_lost(log: Log) -> float:
-    """Which share is gone of the reward reached above the least that can be paid; 0.0 if that may be noise.
+    """The lost share of the best reward above the minimum possible one; 0.0 if that may be noise.
 
-    Reached is the level of the start, or one that was kept for a whole window: a run that was lucky a few times
-    never learned, so it cannot lose anything.
+    The best reward is the level at the start, or one held for a whole window. A run with a few lucky steps never
+    learned, so it cannot lose anything.
     """
     rewards = log.values("reward")
     kept = [min(rewards[at : at + limits.WINDOW]) for at in range(max(1, len(rewards) - limits.WINDOW + 1))]
@@ -106,7 +106,7 @@ def _share_lost(log: Log) -> float:
 
 
 def _changed_beyond_recognition(log: Log) -> bool:
-    """A second sign, where entropy is logged: that far off, all cut off that was not, or every group tied."""
+    """A second sign if entropy is logged: it moved far, completions are newly cut off, or every group ties."""
     entropies, clipped = log.values("entropy"), log.clipped
     if not entropies:
         return True  # nothing else would show it; Unsloth and TRL before 0.20 log none
@@ -116,16 +116,16 @@ def _changed_beyond_recognition(log: Log) -> bool:
 
 
 def no_eos(log: Log) -> str:
-    """Not one completion has ended since the run began, and none ends with more room either."""
+    """No completion has ended since the start, and a higher limit does not help either."""
     longest, with_room = log.values("completions/max_terminated_length"), log.checked("ended_with_room")[-1:]
     if not longest or max(longest) > 0 or (with_room and with_room[0] >= limits.ENDED):
         return ""
-    said = f"none of the completions of {log.steps} steps has ended (completions/max_terminated_length 0)"
-    return said + (f"; with four times the room {with_room[0]:.0%}" if with_room else "")
+    said = f"no completion of {log.steps} steps ended by itself (completions/max_terminated_length is 0)"
+    return said + (f"; with four times the limit, {with_room[0]:.0%} end" if with_room else "")
 
 
 def all_truncated(log: Log) -> str:
-    """Nearly all are cut off, and not ever fewer; where the callback saw that room does not help, it is `no_eos`."""
+    """Nearly all completions are cut off, and not fewer over time; if more room does not help, it is `no_eos`."""
     clipped, with_room = log.clipped[-log.entries_in(5) :], log.checked("ended_with_room")[-1:]
     if not clipped or fmean(clipped) < limits.CLIPPED or _is_recovering(log):
         return ""
@@ -133,9 +133,9 @@ def all_truncated(log: Log) -> str:
     if never and with_room and with_room[0] < limits.ENDED:
         return ""
     length = log.values("completions/max_length") or log.values("completions/mean_length")
-    said = f"{fmean(clipped):.0%} cut off" + (f" at {length[-1]:g} tokens" if length else "")
+    said = f"{fmean(clipped):.0%} of completions cut off" + (f" at {length[-1]:g} tokens" if length else "")
     said += "" if log.values("completions/clipped_ratio") else " (the mean length stays at its maximum)"
-    return said + (f"; with four times the room {with_room[0]:.0%} end" if never and with_room else "")
+    return said + (f"; with four times the limit, {with_room[0]:.0%} end" if never and with_room else "")
 
 
 def _is_recovering(log: Log) -> bool:
@@ -144,21 +144,21 @@ def _is_recovering(log: Log) -> bool:
 
 
 def may_recover(log: Log) -> bool:
-    """Whether the run is young and some completions do end: a policy may soon learn to be brief."""
+    """Whether the run is young and some completions end, so the policy may soon learn to be brief."""
     return log.steps < limits.TREND_STEPS and min(log.clipped[-log.entries_in(5) :]) < 1.0
 
 
 def dead_reward(log: Log) -> str:
-    """A reward whose standard deviation is zero for some time, and not because all have learned to earn it."""
+    """A reward has had no spread for some time, and not because every completion has learned to earn it."""
     said = ", ".join(f"{name} = {value:.3g}" for name, value in dead_rewards(log).items())
-    return f"{said} for every completion of the last {limits.FEWEST:g} steps and more" if said else ""
+    return f"{said} for every completion of the last {limits.FEWEST:g} steps or more" if said else ""
 
 
 def dead_rewards(log: Log) -> dict[str, float]:
-    """The dead rewards by name, with the score that each gives to everything.
+    """The dead rewards by name, with the score that each gives every completion.
 
-    Not dead: one that was learned (it varied once, and has not surely fallen); a penalty that never struck; a
-    form that was always kept; accuracy of 1.0 from the start.
+    Not dead are a reward that was learned (it varied once and has not clearly fallen), a penalty that was never
+    triggered, a format that was always correct, and an accuracy of 1.0 from the start.
     """
     found = {}
     for name in filter(log.means, log.rewards):
@@ -173,10 +173,10 @@ def dead_rewards(log: Log) -> dict[str, float]:
 
 
 def dead_may_come(log: Log) -> bool:
-    """Whether each dead reward may still be earned: none was before, and the run is young or learns something else.
+    """Whether dead rewards may still be earned: none was so far, and the run is young or learns something else.
 
-    A form that nothing earns does no harm in a run whose reward has risen, also after that has leveled off.
-    A penalty that always pays the same, whatever that is, has most likely never struck.
+    A format reward of 0 does no harm in a run whose total reward has risen, even after it has leveled off. A
+    constant penalty was most likely never triggered.
     """
     dead = dead_rewards(log)
     if any(_ever_varied(log, name) for name in dead):
@@ -189,14 +189,14 @@ def dead_may_come(log: Log) -> bool:
 
 
 def is_learning(log: Log) -> bool:
-    """Whether the reward, or one of the rewards, has risen within the last hundred steps, as far as noise lets see."""
+    """Whether the total or any reward has probably risen within the last hundred steps."""
     curves = [log.values("reward", limits.PATIENCE)]
     curves += [log.values(f"rewards/{name}/mean", limits.PATIENCE) for name in log.rewards]
     return any(clearest_rise(curve) >= limits.LIKELY for curve in curves)
 
 
 def _constant(log: Log, name: str) -> float | None:
-    """The one score that a reward gave to everything of late, or None (before TRL 0.17: whose mean did not move)."""
+    """The one score that a reward gave all recent completions, or None. Before TRL 0.17 its mean decides."""
     means, spreads = (log.values(f"rewards/{name}/{kind}", limits.FEWEST) for kind in ("mean", "std"))
     varies = spreads or [value - means[0] for value in means]
     enough = len(means) * log.per_entry >= limits.FEWEST
@@ -211,14 +211,14 @@ def _ever_varied(log: Log, name: str) -> bool:
 
 
 def _is_tied(log: Log) -> bool:
-    """Whether nearly all groups tie, by their share, or by a gradient of exactly zero where no KL pulls."""
+    """Whether nearly all groups tie, by their share or by a gradient of exactly zero without a KL term."""
     gradients = log.values("grad_norm", limits.FEWEST)
     nothing = bool(gradients) and max(gradients) == 0.0 and not any(log.values("kl"))
     return nothing or _groups_tie(log)
 
 
 def _groups_tie(log: Log) -> bool:
-    """Whether the last few steps, or some more, show it: where a step is one group, nine of ten tie by chance, too."""
+    """Whether a few steps or some more show ties: with one group per step, nine of ten may tie by chance."""
     for steps in (limits.FEWEST, limits.TREND_STEPS):
         share = log.tied[-log.entries_in(steps) :]
         known = min(steps, len(share) * log.per_entry)
@@ -228,7 +228,7 @@ def _groups_tie(log: Log) -> bool:
 
 
 def _is_solved(log: Log) -> bool:
-    """Whether nearly all answers are right now: by rewards of correctness, or by a total that has risen."""
+    """Whether nearly all answers are correct now, by correctness rewards or by a total that has risen."""
     names = log.of_kind("correctness")
     if not names:
         return share_right(*log.scores()) >= limits.RIGHT and rises(log.values("reward"))
@@ -238,25 +238,25 @@ def _is_solved(log: Log) -> bool:
 
 
 def saturated(log: Log) -> str:
-    """Tied, since all are right."""
+    """Groups tie because nearly all answers are correct."""
     seen = _groups_tie(log) and _is_solved(log)
-    return f"{last(log.tied):.0%} of the groups tied, reward {last(log.values('reward')):.3g}" if seen else ""
+    return f"{last(log.tied):.0%} of groups tied, reward {last(log.values('reward')):.3g}" if seen else ""
 
 
 def no_gradient(log: Log) -> str:
-    """Tied, and not since all are right; or no gradient although few groups tie.
+    """Groups tie although not all answers are correct, or there is no gradient although few groups tie.
 
     ``reward_std`` does not show ties: groups that tie can differ from each other.
     """
     if not _is_tied(log) or saturated(log):
         return ""
     spread = log.values("reward_std")[-1:]
-    said = f"{last(log.tied):.0%} of the groups tied" if _groups_tie(log) else "grad_norm is 0"
-    return said + (f", while reward_std over the batch is {spread[0]:.3g}" if spread else "")
+    said = f"{last(log.tied):.0%} of groups tied" if _groups_tie(log) else "grad_norm is 0"
+    return said + (f"; reward_std over the batch is {spread[0]:.3g}" if spread else "")
 
 
 def length_hacking(log: Log) -> str:
-    """Since the start, or since some time, the length has changed and a reward has risen, and the truth has not."""
+    """Since the start or some later point, the length changed and a reward rose, but correctness did not."""
     recent = max(0, len(log.entries) - math.ceil(limits.RECENT / log.per_entry))
     pairs = [(name, at) for name in log.of_kind("correctness") for at in (0, best(log.means(name))[1], recent)]
     return next(filter(None, (_length_hacked(log, name, at) for name, at in pairs)), "")
@@ -281,7 +281,7 @@ def _length_hacked(log: Log, truth: str, at: int) -> str:
 
 
 def _matters(log: Log, name: str, change: float) -> bool:
-    """Whether a change is more than a small part of what the reward pays between its least and its most."""
+    """Whether a change is more than a small part of the reward's range."""
     means, spreads = log.scores(name)
     low, high = payable(means, spreads)
     if not spreads and log.values("reward_std"):  # before TRL 0.17; two values with this spread are twice as far apart
@@ -290,12 +290,12 @@ def _matters(log: Log, name: str, change: float) -> bool:
 
 
 def shrinking_completions(log: Log) -> str:
-    """Completions are much shorter than at first. Often that is rambling unlearned."""
+    """Completions are much shorter than at first, often because the policy rambles less."""
     return _length_moved(log, lambda times: times <= limits.SHORTER)
 
 
 def growing_completions(log: Log) -> str:
-    """Completions are much longer than at first. Often that is reasoning learned."""
+    """Completions are much longer than at first, often because the policy reasons more."""
     return _length_moved(log, lambda times: times >= limits.LONGER)
 
 
@@ -309,14 +309,14 @@ def _length_moved(log: Log, far: Callable[[float], bool]) -> str:
 
 
 def _held(values: Sequence[float]) -> str:
-    """What became of a reward, from first to last."""
+    """How a reward changed from first to last."""
     errors = sigmas(values)
-    change = "rose" if errors >= limits.RISEN else "fell" if errors <= -limits.RISEN else "held"
+    change = "rose" if errors >= limits.RISEN else "fell" if errors <= -limits.RISEN else "held steady"
     return f"{change} ({span(values)})"
 
 
 def reward_hacking_suspected(log: Log) -> str:
-    """Since correctness was best it has fallen far and surely, and another reward has risen."""
+    """Correctness has clearly fallen far from its best value, and another reward has risen since."""
     for name in log.of_kind("correctness"):
         right = log.means(name)
         top, at = best(right)
@@ -332,10 +332,10 @@ def reward_hacking_suspected(log: Log) -> str:
 
 
 def format_ignored(log: Log) -> str:
-    """Format rewards that hardly anything earns and that do not rise, or held-out completions out of form."""
+    """Hardly any completion earns a format reward and it does not rise, or held-out completions lack the format."""
     held_out = log.checked("heldout_format")
     if len(held_out) > 1 and max(held_out[-2:]) <= limits.FORMED:
-        return f"{held_out[-1]:.0%} of the held-out completions in form"
+        return f"{held_out[-1]:.0%} of held-out completions correctly formatted"
     names = [name for name in log.of_kind("form") if log.spreads(name) and _ever_varied(log, name)]
     earned = {name: share_right(*log.scores(name)) for name in names}
     if log.steps < limits.TREND_STEPS or not names or max(earned.values()) > limits.FORMED:
@@ -343,11 +343,11 @@ def format_ignored(log: Log) -> str:
     name = max(earned, key=earned.get)
     if clearest_rise(log.means(name)) >= limits.RISEN:
         return ""
-    return f"{name} {span(log.means(name))}: about {earned[name]:.0%} of the completions earn it"
+    return f"{name} {span(log.means(name))}: about {earned[name]:.0%} of completions earn it"
 
 
 def no_learning(log: Log) -> str:
-    """The reward has not risen by more than chance, although the rate has arrived and not all is right already."""
+    """The reward has not risen by more than chance, although warmup is over and not all answers are correct."""
     rewards, rates = log.values("reward"), log.values("learning_rate")
     warming = len(rates) > 1 and rates[-1] > rates[0] and rates[-1] == max(rates)
     right = [log.scores(name) for name in log.of_kind("correctness")]
@@ -357,11 +357,11 @@ def no_learning(log: Log) -> str:
     errors = clearest_rise(rewards)
     if errors >= limits.LIKELY and may_still_learn(log):
         return ""
-    return f"reward {span(rewards)} in {log.steps} steps (the clearest rise: {errors:.1f} standard errors)"
+    return f"reward {span(rewards)} in {log.steps} steps (clearest rise: {errors:.1f} standard errors)"
 
 
 def may_still_learn(log: Log) -> bool:
-    """Whether `no_learning` is not an alarm yet: few steps, perhaps a rise, or noise in which none could be seen."""
+    """Whether it is too early for `no_learning`: few steps, a possible rise, or noise that would hide one."""
     rewards = log.values("reward")
     if log.steps < limits.PATIENCE or len(rewards) < limits.TREND_STEPS:
         return True
@@ -372,7 +372,7 @@ def may_still_learn(log: Log) -> bool:
 
 
 def slow_steps(log: Log) -> str:
-    """Steps that take several times as long as the first ones, and not because completions grew."""
+    """Steps take several times as long as the first ones, and not because completions grew."""
     seconds, few = log.values("step_time"), limits.FEWEST
     if len(seconds) < 2 * few or median(seconds[:few]) <= 0:
         return ""
@@ -382,16 +382,16 @@ def slow_steps(log: Log) -> str:
     grown = [median(some[-few:]) / median(some[:few]) for some in lengths if some and median(some[:few])]
     if slower < limits.SLOWER * max([1.0, *grown]):
         return ""
-    return f"{median(seconds[:few]):.3g} -> {median(seconds[-few:]):.3g} seconds a step"
+    return f"{median(seconds[:few]):.3g} -> {median(seconds[-few:]):.3g} seconds per step"
 
 
-#: Judged at every length of a log; the others from `limits.FEWEST` steps on.
+#: Checked at every length of a log; the others start at `limits.FEWEST` steps.
 AT_ONCE = (nan, kl_explosion, string_prompt, stalled)
 IN_TIME = (mode_collapse, no_eos, all_truncated, dead_reward, no_gradient, saturated, length_hacking)
 IN_TIME += (shrinking_completions, growing_completions, reward_hacking_suspected, format_ignored, no_learning)
 IN_TIME += (slow_steps,)
 
-#: Findings that are not alarming yet, as long as this holds.
+#: Findings that stay warnings while this is true.
 NOT_YET: dict[str, Callable[[Log], bool]] = {
     "all_truncated": may_recover,
     "dead_reward": dead_may_come,

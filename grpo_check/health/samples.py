@@ -1,4 +1,4 @@
-"""What the policy says to held-out prompts while it trains, kept in files that a person can read."""
+"""Samples of held-out prompts during training, kept in readable files."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
     from datasets import Dataset
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-#: How many held-out rows are answered each time.
+#: How many held-out rows are sampled each time.
 COUNT = 16
 COLUMNS = ("step", "n", "in_form", "low", "high", "right", "ended", "distinct")
 
 
 def choose_rows(rows: "Dataset | Sequence[dict]") -> list[dict]:
-    """The first few held-out rows, checked.
+    """Check and return the first few held-out rows.
 
     Raises:
-        CourseError: there are none, or one has no prompt.
+        CourseError: there are no rows, or a row has no prompt.
     """
     chosen = [rows[i] for i in range(min(COUNT, len(rows)))]
     if not chosen:
-        raise CourseError("HealthCallback got no held-out rows. Leave the argument out, or give some.")
+        raise CourseError("HealthCallback got an empty list of held-out rows. Pass some rows, or omit the argument.")
     if any(not row.get("prompt") for row in chosen):
-        raise CourseError(f"HealthCallback: a held-out row has no 'prompt'; its columns are {', '.join(chosen[0])}.")
+        raise CourseError(f"HealthCallback: a held-out row has no 'prompt'. Its columns are {', '.join(chosen[0])}.")
     return chosen
 
 
@@ -39,14 +39,15 @@ def take_samples(
     batch_size: int,
     template: dict | None = None,
 ) -> list[dict]:
-    """Sample one completion for each row at temperature 1, leaving random numbers and mode as they were.
+    """Sample one completion per row at temperature 1, and restore the random state and the training mode.
 
-    A run that is watched so goes the way it would have gone unwatched. ``template`` goes to
-    the chat template, as `GRPOConfig`'s ``chat_template_kwargs``.
+    So sampling does not change the run. ``template`` is passed to the chat template, like the
+    ``chat_template_kwargs`` of `GRPOConfig`.
 
     Returns:
-        For each row ``prompt``, ``gold``, ``text``, and whether it is ``in_form``, ``right`` and ``ended``; None where
-        the prompts do not ask for the course's form (no other is known here), or there is no gold answer.
+        For each row ``prompt``, ``gold``, ``text``, and whether the completion is formatted (``in_form``), correct
+        (``right``) and ended by itself (``ended``). The first two are None if the prompts do not ask for the format of
+        this course, and ``right`` is None without a gold answer.
     """
     import torch
 
@@ -62,7 +63,7 @@ def take_samples(
 
 
 def _judged(row: dict, text: str, ended: bool, formed: bool, answered: bool) -> dict:
-    """A sample of one row, with what can be known of it."""
+    """The sample of one row, with its format and correctness where they are known."""
     prompt, gold = row["prompt"], row["answer"] if answered else None
     return {
         "prompt": prompt if isinstance(prompt, str) else str(prompt[-1]["content"]),
@@ -77,7 +78,7 @@ def _judged(row: dict, text: str, ended: bool, formed: bool, answered: bool) -> 
 def _generate(
     model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", prompts: list, max_new_tokens: int, template: dict
 ) -> list[tuple[str, bool]]:
-    """Texts, and whether each has ended; strings are sampled from as they are, messages in the chat template."""
+    """Completions, and whether each ended. Strings are used as they are, messages with the chat template."""
     plain = isinstance(prompts[0], str)
     how = dict(template, add_generation_prompt=True, tokenize=False)
     texts = prompts if plain else [tokenizer.apply_chat_template(prompt, **how) for prompt in prompts]
@@ -91,13 +92,13 @@ def _generate(
 
 
 def share(samples: Sequence[dict], what: str) -> float | None:
-    """The share of the samples of which something is true, if it is known."""
+    """The share of samples for which something is true, or None if it is not known."""
     known = [sample[what] for sample in samples if sample[what] is not None]
     return sum(known) / len(known) if known else None
 
 
 def distinct(samples: Sequence[dict]) -> float:
-    """Different completions for each different gold answer (prompt, if there are no golds); at most 1.
+    """Distinct completions per distinct gold answer (or prompt, without gold answers); at most 1.
 
     >>> distinct([{"prompt": "a", "gold": "1", "text": "x"}, {"prompt": "b", "gold": "2", "text": "x"}])
     0.5
@@ -107,9 +108,9 @@ def distinct(samples: Sequence[dict]) -> float:
 
 
 def keep(folder: Path, step: int, samples: Sequence[dict]) -> None:
-    """Add to ``samples.txt`` and ``checks.csv``; what an earlier part of the run wrote stays.
+    """Append to ``samples.txt`` and ``checks.csv``.
 
-    The format rate has its 95 % Wilson interval, ``low`` to ``high``.
+    The format rate has a 95% Wilson interval, ``low`` to ``high``.
     """
     import pandas
 
@@ -125,8 +126,8 @@ def keep(folder: Path, step: int, samples: Sequence[dict]) -> None:
 
 
 def _shown(sample: dict) -> str:
-    """A sample for a reader."""
-    marks = {"in_form": ("in form", "not in form"), "right": ("right", "not right"), "ended": ("", "cut off")}
+    """A sample as text."""
+    marks = {"in_form": ("formatted", "not formatted"), "right": ("correct", "not correct"), "ended": ("", "cut off")}
     said = [words[not sample[what]] for what, words in marks.items() if sample[what] is not None]
     gold = f"  (gold: {sample['gold']})" if sample["gold"] is not None else ""
     return f"--- {sample['prompt']}{gold}\n{sample['text']}\n[{', '.join(filter(None, said))}]"

@@ -1,4 +1,4 @@
-"""Is a change more than noise, and how much of what a reward can pay is it? Asked at every step of a run."""
+"""Decide whether a change is more than noise, and how large it is compared with the reward's range."""
 
 import itertools
 import math
@@ -47,12 +47,12 @@ def _in_errors(change: float, error: float) -> float:
 
 
 def rises(values: Sequence[float], at: int = 0) -> bool:
-    """Whether the last few values are surely above those at ``at``."""
+    """Whether the last few values are clearly above those at ``at``."""
     return sigmas(values, at) >= limits.SURE
 
 
 def falls(values: Sequence[float], at: int = 0) -> bool:
-    """Whether the last few values are surely below those at ``at``."""
+    """Whether the last few values are clearly below those at ``at``."""
     return sigmas(values, at) <= -limits.SURE
 
 
@@ -86,7 +86,7 @@ def _step_up(values: Sequence[float], split: int) -> float:
 
 
 def payable(means: Sequence[float], spreads: Sequence[float]) -> tuple[float, float]:
-    """The least and the most that a reward can pay, as far as its means and standard deviations show it.
+    """The minimum and maximum of a reward, as far as its means and standard deviations show them.
 
     A reward that pays ``low`` or ``high`` has variance ``(mean - low) (high - mean)`` at every step, so both follow
     from how the variance moves with the mean, on any scale. Where that cannot be seen, the least is taken for 0, or for
@@ -117,7 +117,7 @@ def _from_variances(offsets: Sequence[float], spreads: Sequence[float]) -> tuple
 
 
 def share_right(means: Sequence[float], spreads: Sequence[float]) -> float:
-    """Which share of what a reward can pay is earned now; for one that pays all or nothing, the share of completions.
+    """The share of a reward's range that is earned now; for a binary reward, the share of completions.
 
     >>> round(share_right([1.8], [0.6]), 3)  # pays 2.0 in nine of ten cases
     0.9

@@ -1,159 +1,159 @@
-"""What can be wrong with a run: every code, what it means, why it matters, and what to try first."""
+"""What can go wrong in a run: every code, its meaning, why it matters, and what to try first."""
 
 from ..findings import Finding
 
-#: A known fault of some releases (unsloth#3129); first where accumulation is known, left out where there is none.
+#: A known bug of some releases (unsloth#3129). This fix moves to the top if the run uses accumulation.
 ACCUMULATION = (
-    "gradient_accumulation_steps above 1: try 1 with the same batch on the device; if the loss stays finite, the fault "
-    "is in the library's accumulation: upgrade unsloth and trl"
+    "if gradient_accumulation_steps is above 1, try 1 with the same batch on the device; if the loss stays finite, the "
+    "library's accumulation is at fault, so upgrade unsloth and trl"
 )
 
-#: What each code means, why it matters, and what to do, the most likely fix first; causes before consequences.
+#: For each code its meaning, why it matters, and the fixes, most likely first. Causes come before symptoms.
 CODES = {
     "nan": (
         "the loss or the gradient is not a number",
-        "the weights are lost, and every further step is wasted",
+        "the weights are ruined, and every further step is wasted",
         "go back to the last checkpoint",
         ACCUMULATION,
         "fp16: compute in bf16 or fp32 (Gemma 3 overflows fp16)",
         "divide learning_rate by 10",
-        "look for a reward that returns inf or nan: probe it",
+        "find the reward that returns inf or nan (python -m grpo_check probe)",
     ),
     "out_of_memory": (
-        "the memory was too small",
-        "the run is over, and the next one ends at the same place",
-        "halve per_device_train_batch_size and double gradient_accumulation_steps (the same training, slower)",
-        "if it ended while sampling: keep steps_per_generation as it was, so that fewer are sampled at once",
+        "the run needs more memory than there is",
+        "the run stopped, and the next one will stop at the same place",
+        "halve per_device_train_batch_size and double gradient_accumulation_steps (same training, slower)",
+        "if sampling failed, keep steps_per_generation as it was, so that fewer completions are sampled at once",
         "turn gradient_checkpointing on",
-        "shorten max_completion_length",
-        "load the base in 4 bits",
-        "optim='adamw_8bit'",
-        "take fewer num_generations (not under 4), or a smaller model",
+        "reduce max_completion_length",
+        "load the base model in 4 bits",
+        "set optim='adamw_8bit'",
+        "reduce num_generations (to 4 at least), or use a smaller model",
     ),
     "kl_explosion": (
-        "the policy has run away from the reference model",
-        "what the base model could do is lost, and the KL term now rules the loss",
+        "the policy has moved too far from the reference model",
+        "the abilities of the base model are lost, and the KL term now dominates the loss",
         "go back to the last checkpoint",
         "divide learning_rate by 10",
         "raise beta",
-        "look for a reward that pays for nonsense: probe it",
+        "find the reward that scores nonsense (python -m grpo_check probe)",
     ),
     "string_prompt": (
-        "the prompts are plain strings, and the model is a chat model",
-        "TRL applies the chat template to lists of messages only, so the model never sees a question as it knows it",
+        "the prompts are plain strings, but the model is a chat model",
+        "TRL applies the chat template only to lists of messages, so the model never sees a question in its own format",
         "make each prompt a list of messages: chat_prompt(question)",
     ),
     "mode_collapse": (
         "the policy has collapsed",
-        "it says the same to every prompt, or only noise; groups of equal completions teach nothing, so it stays there",
+        "it gives every prompt the same answer or noise; equal completions have no gradient, so it does not recover",
         "go back to the last checkpoint",
         "divide learning_rate by 10",
-        "look at the samples: what is repeated is what the rewards pay",
-        "did the prompts become much harder at that step? Then it is not a collapse",
+        "read the samples: the rewards favor what they repeat",
+        "check whether the prompts became much harder at that step; if so, it is not a collapse",
     ),
     "length_hacking": (
         "the length changes and the reward rises, but correctness does not",
-        "the policy is paid for its length, not for its answers",
-        "take the length reward out, or pay it only where the answer is right",
+        "the policy is rewarded for its length, not for its answers",
+        "remove the length reward, or give it only to correct answers",
         "give correctness more weight than all the rest together",
-        "cut long ramblings with a limit, not with a reward",
+        "cut long completions with a limit, not with a reward",
     ),
     "all_truncated": (
         "nearly every completion is cut off",
-        "the answer comes at the end, so it is never seen, and only the beginnings are paid",
-        "raise max_completion_length (see completions/max_terminated_length of a run that ended)",
+        "the answer comes at the end, so the rewards score only beginnings",
+        "raise max_completion_length (a good value: completions/max_terminated_length of an earlier run)",
         "ask for a shorter answer in the system prompt",
-        "mask_truncated_completions=True only if most do end: it drops the cut ones from the loss",
+        "set mask_truncated_completions=True only if most completions end; it drops the others from the loss",
     ),
     "no_eos": (
         "no completion ever ends",
-        "an answer that never ends is cut off; rewards see half a text, and every step takes the longest time",
-        "prompts must be lists of messages: a plain string gets no chat template",
-        "tokenizer.eos_token must be the token that ends a turn in the chat template",
-        "a base model without a chat template: end the few-shot examples with the EOS token",
+        "every completion is cut off at the limit, so rewards see half a text and every step takes the longest time",
+        "make prompts lists of messages; TRL applies no chat template to a plain string",
+        "set tokenizer.eos_token to the token that ends a turn in the chat template",
+        "for a base model without a chat template, end the few-shot examples with the EOS token",
     ),
     "dead_reward": (
-        "a reward gives the same score to everything",
-        "it cannot tell a better completion from a worse one, so it teaches nothing",
-        "probe it on a right and a wrong completion written by hand",
-        "a regular expression over lines needs re.DOTALL",
-        "does it read the form and the columns that the data really has?",
-        "a penalty that was never triggered is harmless",
+        "a reward gives every completion the same score",
+        "it cannot tell better completions from worse ones, so the policy learns nothing from it",
+        "probe it on a correct and a wrong completion written by hand",
+        "if it uses a regular expression over several lines, add re.DOTALL",
+        "check that it reads the format and the columns that the data has",
+        "if it is a penalty that was never triggered, ignore this",
     ),
     "no_gradient": (
         "nearly every group is tied",
-        "the advantage of each completion is zero, and so is the gradient: these steps train nothing",
-        "does the reward look at the completion at all, or only at the prompt?",
-        "leave out prompts that are always or never solved",
-        "take easier or harder prompts, or a reward with steps in between",
-        "raise num_generations or temperature, so that a group differs",
+        "every advantage is zero, and so is the gradient, so these steps train nothing",
+        "check that the reward reads the completion, not only the prompt",
+        "drop prompts that are always or never solved",
+        "use easier or harder prompts, or a reward with steps in between",
+        "raise num_generations or temperature, so that the completions of a group differ",
     ),
     "saturated": (
-        "the groups are tied because nearly all answers are right",
-        "there is nothing left to learn from these prompts; more steps only add noise",
+        "the groups are tied because nearly all answers are correct",
+        "these prompts have nothing left to teach, and more steps only add noise",
         "stop here and evaluate",
-        "go on with harder prompts",
+        "continue with harder prompts",
     ),
     "reward_hacking_suspected": (
         "one reward rises while correctness falls",
-        "the policy has found something that pays better than being right",
-        "read the samples: what do they now have in common?",
+        "the policy has found something that scores better than a correct answer",
+        "read the samples and find what they now have in common",
         "attack that reward: python -m grpo_check probe FILE.py:function",
         "give correctness more weight than all the rest together",
     ),
     "format_ignored": (
-        "hardly any completion is in the asked form",
-        "rewards that read the answer from the form see none",
-        "say the form in the system prompt, with an example",
-        "pay parts of the form, so that there is a slope to climb",
-        "teach the form with a few hundred rows of SFT first",
+        "hardly any completion is correctly formatted",
+        "a reward that reads the answer from the tags finds no answer",
+        "show the format in the system prompt, with an example",
+        "reward parts of the format, so that partial progress scores",
+        "teach the format with a few hundred rows of SFT first",
     ),
     "no_learning": (
         "the reward does not rise",
-        "so far this run has shown nothing; a large model with a small rate may need a hundred steps and more",
-        "raise learning_rate (an adapter takes 1e-5 to 1e-4)",
-        "are the advantages noise? take larger groups or more prompts per step",
-        "is the task within reach: is a completion sometimes right?",
+        "this run has learned nothing so far; a large model with a small learning rate may need more than 100 steps",
+        "raise learning_rate (1e-5 to 1e-4 for an adapter)",
+        "use larger groups or more prompts per step, so that the advantages are less noisy",
+        "check that the task is within reach: some completions must be correct",
     ),
     "slow_steps": (
         "the steps take longer and longer",
-        "the run will not end when you think",
-        "is another process on this machine, or is memory being swapped?",
-        "time the rewards: a slow one holds up every step",
-        "a GPU that is too hot slows down",
+        "the run will take longer than planned",
+        "look for other processes on this machine and for swapping",
+        "time the rewards; a slow one delays every step",
+        "check the GPU temperature; a GPU that is too hot slows down",
     ),
     "stalled": (
-        "a step does not end",
-        "the run hangs, and no log shows it",
-        "find out where the process is: health/verdicts.txt has the stack of every thread",
-        "in a reward: bound its time (a regular expression with nested quantifiers, a request without a timeout)",
-        "in generate or a collective call: check that every process still runs (nvidia-smi, py-spy)",
+        "a step does not finish",
+        "the run hangs, and no log shows this",
+        "find out where the process hangs: health/verdicts.txt has the stack of every thread",
+        "in a reward, limit its time (a regular expression with nested quantifiers, a request without a timeout)",
+        "in generate or a collective call, check that every process is still running (nvidia-smi, py-spy)",
     ),
     "growing_completions": (
-        "completions grow",
-        "if the reasoning helps, accuracy rises too; if not, each step just takes longer",
-        "watch completions/clipped_ratio: answers that reach the limit lose their endings",
-        "if accuracy does not rise: loss_type='dr_grpo' or 'dapo' does not favor long wrong answers (lesson 08)",
+        "completions are growing",
+        "if the extra reasoning helps, accuracy rises too; otherwise each step just takes longer",
+        "watch completions/clipped_ratio; completions at the limit lose their answers",
+        "if accuracy does not rise, use loss_type='dr_grpo' or 'dapo'; neither favors long wrong answers (lesson 08)",
     ),
     "shrinking_completions": (
-        "completions shrink",
-        "losing rambling does no harm; losing reasoning does",
-        "compare accuracy on held-out prompts with that of the base model",
-        "read the samples: is the reasoning gone, or only the padding?",
-        "if accuracy falls: remove what pays for brevity; pay for the form only with a right answer",
+        "completions are shrinking",
+        "less rambling is harmless, but less reasoning is not",
+        "compare accuracy on held-out prompts with the base model",
+        "read the samples: is reasoning missing, or only padding?",
+        "if accuracy falls, remove what rewards brevity, and reward the format only with a correct answer",
     ),
     "too_short": (
         "too few steps to judge",
-        "ordinary noise looks like a trend",
+        "in so few steps, ordinary noise looks like a trend",
         "log every step (logging_steps=1), and wait",
     ),
-    "healthy": ("nothing wrong is seen", "", "evaluate on held-out prompts: a log proves nothing"),
+    "healthy": ("no problem found", "", "evaluate on held-out prompts; a log alone proves nothing"),
 }
 
-#: Codes that say what changed and not that anything is wrong, and all that need no action.
+#: Codes that report a change rather than a problem; and all codes that need no action.
 NOTES = ("shrinking_completions", "growing_completions")
 QUIET = ("healthy", "too_short", "saturated", *NOTES)
-#: What a verdict explains is not reported with it.
+#: A verdict hides the symptoms that it explains.
 _UNPAID = {"dead_reward", "no_gradient", "no_learning", "format_ignored"}
 _FOLLOWS = {*_UNPAID, "no_eos", "all_truncated", "length_hacking", "reward_hacking_suspected", *NOTES}
 EXPLAINS = {
@@ -171,14 +171,14 @@ EXPLAINS = {
 
 
 def verdict(code: str, seen: str, step: int, early: bool = False, accumulated: bool = False) -> Finding:
-    """A finding about a run; one that it is too ``early`` to call an alarm is a warning.
+    """A finding about a run: an error, or a warning if it is too ``early`` to be sure.
 
-    >>> print(verdict("saturated", "80% of the groups tied, reward 2.9", 60))
-    note    saturated: the groups are tied because nearly all answers are right (step 60).
-            80% of the groups tied, reward 2.9
-            Why: there is nothing left to learn from these prompts; more steps only add noise
+    >>> print(verdict("saturated", "80% of groups tied, reward 2.9", 60))
+    note    saturated: the groups are tied because nearly all answers are correct (step 60).
+            80% of groups tied, reward 2.9
+            Why: these prompts have nothing left to teach, and more steps only add noise
             Do:  stop here and evaluate
-                 go on with harder prompts
+                 continue with harder prompts
             More: docs/troubleshooting.md#saturated
     """
     what, why, *fixes = CODES[code]

@@ -1,4 +1,4 @@
-"""Find in seconds what would fail or waste a run, before any weights are loaded.
+"""Find in seconds what would make a run fail or waste it, before any weights are loaded.
 
     >>> from grpo_check import preflight
     >>> from grpo_utils import training_arguments
@@ -7,18 +7,18 @@
     >>> report.ok
     True
 
-`preflight` looks at arguments, tokenizer, rows, rewards and machine; what is not given is not checked, and
-the report says so. From a terminal: ``python -m grpo_check preflight config.yaml``.
+`preflight` checks arguments, tokenizer, rows, rewards and machine. It checks only what you pass, and the report
+says what it skipped. From a terminal: ``python -m grpo_check preflight config.yaml``.
 
-| module | what it holds |
+| module | contents |
 |---|---|
-| `run` | all that was given, with TRL's defaults behind it |
-| `values` | the values of a config by the type hints of its class |
+| `run` | the given arguments and TRL's defaults |
+| `values` | the values of a config, checked against the type hints of its class |
 | `arguments`, `machine`, `rows`, `texts`, `thinking`, `rewards` | the checks |
 | `sizes`, `estimate` | memory and minutes |
-| `checking` | the call: which checks run |
+| `checking` | the call, and which checks run |
 | `report` | the codes, and the report |
-| `config_file` | a YAML file of yours |
+| `config_file` | your own YAML file |
 
 ``grpo_check.preflight`` is the function as well as this package: write ``from grpo_check.preflight.report import …``;
 ``import grpo_check.preflight.report as report`` finds the function first, and fails.

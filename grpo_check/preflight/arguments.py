@@ -11,7 +11,7 @@ from ..findings import Finding
 from .report import finding
 from .run import Run
 
-#: What TRL 1.14 accepts where it checks only after the first completions were sampled, or never.
+#: The choices of TRL 1.14 for arguments that it checks late or never.
 CHOICES = {
     "loss_type": ("grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo"),
     "scale_rewards": ("group", "batch", "none", True, False),
@@ -20,33 +20,33 @@ CHOICES = {
     "vllm_mode": ("colocate", "server"),
 }
 
-#: Numbers, their bounds, and what else would happen (run with TRL 1.14).
+#: Numbers, their bounds, and what happens outside them (tried with TRL 1.14).
 BOUNDS = (
-    ("learning_rate", gt, 0, "nothing would be learned; the optimizer rejects a negative one"),
-    ("max_completion_length", ge, 1, "nothing would be sampled: generate() raises"),
+    ("learning_rate", gt, 0, "the policy would not learn; the optimizer rejects a negative rate"),
+    ("max_completion_length", ge, 1, "generate() raises because there is nothing to sample"),
     ("num_generations", ge, 2, "GRPO compares the completions of one prompt with each other"),
     ("per_device_train_batch_size", ge, 1, "the data loader raises"),
     ("gradient_accumulation_steps", ge, 1, "the data loader raises"),
-    ("steps_per_generation", ge, 1, "nothing would be sampled"),
-    ("generation_batch_size", ge, 1, "nothing would be sampled"),
+    ("steps_per_generation", ge, 1, "no completions would be sampled"),
+    ("generation_batch_size", ge, 1, "no completions would be sampled"),
     ("per_device_eval_batch_size", ge, 1, "the data loader raises"),
     ("num_iterations", ge, 1, "the run would end at step 0"),
-    ("beta", ge, 0, "the policy would be rewarded for moving away from the model that it started from"),
-    ("top_p", gt, 0, "only the most likely token is left: all completions of a group would be the same"),
+    ("beta", ge, 0, "the policy would be rewarded for moving away from the reference model"),
+    ("top_p", gt, 0, "only the most likely token would remain, so all completions of a group would be equal"),
     ("top_k", ge, 0, "generate() raises"),
     ("warmup_steps", ge, 0, "GRPOConfig raises"),
-    ("epsilon", gt, 0, "every update would be clipped away"),
+    ("epsilon", gt, 0, "clipping would remove every update"),
     ("min_p", ge, 0, "generate() raises"),
     ("min_p", le, 1, "generate() raises"),
     ("repetition_penalty", gt, 0, "generate() raises"),
     ("vllm_gpu_memory_utilization", gt, 0, "vLLM does not start"),
     ("vllm_gpu_memory_utilization", le, 1, "vLLM does not start"),
 )
-SAID = {gt: "above {}", ge: "{} or more", le: "{} or less"}
+SAID = {gt: "above {}", ge: "of at least {}", le: "of at most {}"}
 
 #: Loggers that are a package of their name.
 PACKAGES = ("wandb", "trackio", "tensorboard", "mlflow", "swanlab", "comet_ml")
-#: Below so many generations most groups tie where a reward has few values.
+#: With fewer generations, most groups tie if a reward has few values.
 FEWEST_FOR_COARSE = 4
 #: Completion lengths below which many completions of a real model are cut off.
 SHORT = 256
@@ -55,53 +55,54 @@ LARGEST_GROUP = 1024
 
 
 def bounds(run: Run) -> Iterator[Finding]:
-    """Numbers that an argument cannot have, and epochs of nothing."""
+    """Numbers out of range, and runs without steps."""
     for name, fits, bound, why in BOUNDS:
         value = run[name]
         unused = name.startswith("vllm") and not run["use_vllm"]
         all_tokens = name == "top_k" and value == -1 and run["use_vllm"]
         if value is not None and not fits(value, bound) and not unused and not all_tokens:
-            fix = f"{name} should be {SAID[fits].format(bound)}; TRL's default is {run.defaults[name]}."
-            yield finding("out_of_range", f"{name}={value!r}.", f"{why}.", fix)
+            fix = f"set {name} to a value {SAID[fits].format(bound)}; TRL's default is {run.defaults[name]}."
+            yield finding("out_of_range", f"{name}={value!r} is out of range.", f"{why}.", fix)
     if run["max_steps"] <= 0 and run["num_train_epochs"] <= 0:
         what = f"max_steps={run['max_steps']} and num_train_epochs={run['num_train_epochs']}."
-        yield finding("out_of_range", what, "the run would end at step 0.", "max_steps=100, or num_train_epochs=1.")
+        yield finding("out_of_range", what, "the run would end at step 0.", "set max_steps=100 or num_train_epochs=1.")
     elif run["max_steps"] <= 0 and run["max_steps"] != -1:
-        why = f"the run then takes num_train_epochs={run['num_train_epochs']} epochs."
-        fix = "max_steps=1 for a short trial, -1 for whole epochs."
-        yield finding("steps_ignored", f"max_steps={run['max_steps']} counts as not given.", why, fix)
+        why = f"TRL then trains for num_train_epochs={run['num_train_epochs']} epochs."
+        fix = "set max_steps=1 for a short trial, or -1 for whole epochs."
+        yield finding("steps_ignored", f"max_steps={run['max_steps']} has no effect.", why, fix)
 
 
 def choices(run: Run) -> Iterator[Finding]:
-    """Words that TRL does not know and notices late or never."""
+    """Values that TRL does not know and reports late or never."""
     for name, valid in CHOICES.items():
         if run[name] not in valid:
             words = [word for word in valid if isinstance(word, str)]
-            why = "GRPOConfig does not check it; TRL or vLLM raises after the model was loaded."
+            why = "GRPOConfig does not check this, so TRL or vLLM raises an error after the model is loaded."
             fix = f"{did_you_mean(str(run[name]), words)} Valid: {', '.join(words)}.".strip()
-            yield finding("unknown_choice", f"{name}={run[name]!r} is unknown.", why, fix)
+            yield finding("unknown_choice", f"{name}={run[name]!r} is not a valid choice.", why, fix)
 
 
 def sampling(run: Run) -> Iterator[Finding]:
-    """Settings with which a group has nothing to compare."""
+    """Settings that make the completions of a group too similar."""
     if run["temperature"] <= 0 or run["top_k"] == 1:
         setting = "top_k=1" if run["temperature"] > 0 else f"temperature={run['temperature']}"
-        why = "all completions of a group would be the same, every advantage 0; at temperature 0 generate() raises."
-        fix = "temperature=1.0 and top_k=0, which are TRL's defaults."
+        why = "all completions of a group would be equal and every advantage 0; at temperature 0 generate() fails."
+        fix = "set temperature=1.0 and top_k=0, TRL's defaults."
         yield finding("temperature_zero", f"{setting} samples greedily.", why, fix)
     if 2 <= run["num_generations"] < FEWEST_FOR_COARSE:
-        why = "with a reward of few values most groups of 2 or 3 score alike, and such a group teaches nothing."
-        fix = "num_generations=8 (4 at least)."
-        yield finding("small_groups", f"num_generations={run['num_generations']}.", why, fix)
+        why = "if a reward has few values, most groups of 2 or 3 tie, and a tied group has no gradient."
+        fix = "set num_generations=8 (at least 4)."
+        yield finding("small_groups", f"num_generations={run['num_generations']} is small.", why, fix)
     length = run["max_completion_length"]
     if run["mask_truncated_completions"] and length < SHORT:
         what = f"mask_truncated_completions=True with max_completion_length={length}."
-        why = "truncated completions teach nothing then; if most are, the update is empty (see clipped_ratio)."
-        yield finding("truncated_masked", what, why, "mask_truncated_completions=False, or longer completions.")
+        why = "the loss leaves masked completions out; if most are truncated, the update is empty (see clipped_ratio)."
+        fix = "set mask_truncated_completions=False, or raise max_completion_length."
+        yield finding("truncated_masked", what, why, fix)
 
 
 def groups(run: Run) -> Iterator[Finding]:
-    """Whether whole groups fit into what is sampled at once; `GRPOConfig` checks a ``generation_batch_size``."""
+    """Whether the completions sampled at once form complete groups; `GRPOConfig` checks ``generation_batch_size``."""
     size, each, steps = run["num_generations"], run["per_device_train_batch_size"], run.steps_per_generation
     completions = each * steps * run.processes
     if run["generation_batch_size"] is not None or completions % size == 0:
@@ -113,47 +114,47 @@ def groups(run: Run) -> Iterator[Finding]:
         f"{completions} completions (per_device_train_batch_size {each} x steps_per_generation {steps}{on}) "
         f"are not divisible by num_generations={size}."
     )
-    fixes = [f"num_generations here: {', '.join(sizes)}."] if sizes else []
-    fixes.append(f"per_device_train_batch_size={least}, or a multiple of it.")
-    yield finding("batch", what, "TRL raises a ValueError: every group must be complete.", *fixes)
+    fixes = [f"set num_generations to one of {', '.join(sizes)}."] if sizes else []
+    fixes.append(f"set per_device_train_batch_size={least} or a multiple of it.")
+    yield finding("batch", what, "every group must be complete, so TRL raises a ValueError.", *fixes)
 
 
 def evaluation(run: Run) -> Iterator[Finding]:
-    """Evaluation at steps or at the start, and nothing to evaluate on."""
+    """Evaluation without held-out rows."""
     if run.heldout is not None or run.train is None:
         return
-    why = 'the trainer raises: "you didn\'t pass an eval_dataset", or "evaluation requires an eval_dataset".'
+    why = 'the trainer raises "you didn\'t pass an eval_dataset" or "evaluation requires an eval_dataset".'
     for name, off in (("eval_strategy", "no"), ("eval_on_start", False)):
         if run[name] != off:
-            fix = f"give heldout=… here and eval_dataset=… to GRPOTrainer, or {name}={off!r}."
-            yield finding("no_eval_rows", f"{name}={run[name]!r} and no held-out rows.", why, fix)
+            fix = f"pass heldout=… to preflight and eval_dataset=… to GRPOTrainer, or set {name}={off!r}."
+            yield finding("no_eval_rows", f"{name}={run[name]!r}, but there are no held-out rows.", why, fix)
 
 
 def loss(run: Run) -> Iterator[Finding]:
-    """Losses without the settings that belong to them, where TRL does not warn itself."""
+    """Losses without the settings that they need, if TRL does not warn itself."""
     scaled, high = run["scale_rewards"], run["epsilon_high"] or run["epsilon"]
     if run["loss_type"] == "dr_grpo" and scaled not in (False, "none"):
         what = f"loss_type='dr_grpo' with scale_rewards={scaled!r}."
-        why = "Dr. GRPO takes out the division by the group's standard deviation too (arXiv:2503.20783)."
-        yield finding("loss_incomplete", what, why, "scale_rewards='none'.")
+        why = "Dr. GRPO also removes the division by the standard deviation of the group (arXiv:2503.20783)."
+        yield finding("loss_incomplete", what, why, "set scale_rewards='none'.")
     if run["loss_type"] == "cispo" and high <= 1:
         what = f"loss_type='cispo' with epsilon_high={high!r}."
-        why = "CISPO caps the importance weight at epsilon_high: at 1 or below every weight is cut (arXiv:2506.13585)."
-        yield finding("loss_incomplete", what, why, "epsilon_high=5.0.")
+        why = "CISPO caps the importance weight at epsilon_high, and a cap of 1 cuts every weight (arXiv:2506.13585)."
+        yield finding("loss_incomplete", what, why, "set epsilon_high=5.0.")
 
 
 def learning_rate(run: Run) -> Iterator[Finding]:
-    """A rate at which such runs rarely learn anything."""
+    """A learning rate at which such runs rarely learn."""
     rate = run["learning_rate"]
     if rate >= 1e-2:
-        why = "published GRPO runs take 1e-6 (all weights) to 1e-4 (adapters); the tiny models of this course 2e-3."
-        fix = "1e-5 for an adapter to begin with."
+        why = "published GRPO runs use 1e-6 (all weights) to 1e-4 (adapters), and this course's tiny models 2e-3."
+        fix = "start with learning_rate=1e-5 for an adapter."
         yield finding("learning_rate", f"learning_rate={rate} is very high.", why, fix)
     elif 0 < rate < 2e-6 and run.lora_rank:
-        default = "" if "learning_rate" in run.given else "; it is TRL's default"
-        why = "an adapter needs about ten times the rate of full fine-tuning (LoRA Without Regret, 2025)."
+        default = "" if "learning_rate" in run.given else " (TRL's default)"
+        why = "an adapter needs about 10x the learning rate of full fine-tuning (LoRA Without Regret, 2025)."
         what = f"learning_rate={rate} is low for an adapter{default}."
-        yield finding("learning_rate", what, why, "learning_rate=1e-5.")
+        yield finding("learning_rate", what, why, "set learning_rate=1e-5.")
 
 
 def reporting(run: Run) -> Iterator[Finding]:
@@ -167,16 +168,17 @@ def reporting(run: Run) -> Iterator[Finding]:
         except ValueError as error:
             hint = did_you_mean(str(name), PACKAGES)
             what = f"report_to={name!r}: {error}"
-            yield finding("report_to", what, "the trainer raises it.", f"{hint} Or report_to='none'.".strip())
+            fix = f"{hint} Or set report_to='none'.".strip()
+            yield finding("report_to", what, "the trainer raises this error.", fix)
             continue
         if name in PACKAGES and not run.elsewhere and find_spec(name) is None:
-            why = "the trainer raises when it is built, after the model was loaded."
-            fix = f"pip install {name}, or report_to='none'."
+            why = "the trainer raises an error when it is created, after the model is loaded."
+            fix = f"run pip install {name}, or set report_to='none'."
             yield finding("report_to", f"report_to={name!r} needs a package that is not installed.", why, fix)
 
 
 def refused(run: Run) -> Iterator[Finding]:
-    """What `GRPOConfig` itself says; asked without a device, so a run for a GPU can be checked without one."""
+    """Errors that `GRPOConfig` itself raises, without a device, so that a GPU run can be checked on a CPU."""
     from trl import GRPOConfig
 
     class OnNoDevice(GRPOConfig):
@@ -187,9 +189,9 @@ def refused(run: Run) -> Iterator[Finding]:
 
     try:
         OnNoDevice(**{**run.given, "use_cpu": True, "report_to": "none", "tf32": None})
-    except Exception as error:  # transformers' own code runs here on whatever was given: what it raises, the run raises
-        fix = "Change what it names; TRL's documentation of GRPOConfig describes each argument."
-        yield finding("refused", f"GRPOConfig rejects these arguments: {error}", "it raises at once.", fix)
+    except Exception as error:  # transformers' own code: what it raises, the run raises too
+        fix = "change the argument that it names; TRL's documentation of GRPOConfig describes each one."
+        yield finding("refused", f"GRPOConfig rejects these arguments: {error}", "GRPOConfig raises this error.", fix)
 
 
 #: The checks of the arguments alone; `groups` and `refused` need numbers that can be divided.

@@ -1,4 +1,4 @@
-"""The call itself: which checks run on what was given, and which are skipped because something is missing."""
+"""Run the checks that are possible with the given arguments, and report which ones were skipped."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -27,9 +27,9 @@ UNCOUNTED = ("wrong_type", "out_of_range")
 
 
 def preflight(arguments: "dict | GRPOConfig", *, profile: Profile | None = None, **settings: object) -> PreflightReport:
-    """Find in seconds what would fail or waste a run, before any weights are loaded.
+    """Find in seconds what would make a run fail or waste it, before any weights are loaded.
 
-    Only what is given is checked; the report says what was skipped.
+    Only the given arguments are checked; the report says what was skipped.
 
     Args:
         arguments: for `GRPOConfig`, as `training_arguments` gives them; or a `GRPOConfig`.
@@ -37,20 +37,20 @@ def preflight(arguments: "dict | GRPOConfig", *, profile: Profile | None = None,
         settings: any of the following.
 
             - ``model``: its name or folder, or its configuration; for context length, sizes and memory.
-            - ``tokenizer``: the one that is given to the trainer.
+            - ``tokenizer``: the one that you pass to the trainer.
             - ``train``, ``heldout``: rows, as a Dataset or a list; ``heldout`` is what you evaluate on.
-            - ``rewards``: what is given to the trainer as ``reward_funcs``: functions, or names of reward models.
-            - ``gpu``: the GPU that the run is for: a `Gpu`, or ``t4``, ``l4``, ``a100``, ``h100`` or ``cpu``. If not
-              given, the first of this machine; if there is none, the profile's; without a profile a CPU.
-            - ``load_in_4bit``: whether the base is quantized.
+            - ``rewards``: the ``reward_funcs`` of the trainer: functions, or names of reward models.
+            - ``gpu``: the GPU of the run: a `Gpu`, or ``t4``, ``l4``, ``a100``, ``h100`` or ``cpu``. The default is
+              the first GPU of this machine, otherwise that of the profile, otherwise a CPU.
+            - ``load_in_4bit``: whether the base model is quantized.
             - ``lora_rank``: of the adapter; 0 trains all weights.
             - ``dtype``: in which the model is loaded, as a name or as torch's own; ``auto`` counts as not known.
-            - ``backend``: ``unsloth`` (if not given) or ``transformers``, which holds larger logits on a GPU.
+            - ``backend``: ``unsloth`` (the default) or ``transformers``, which keeps larger logits on a GPU.
             - ``max_prompt_length``: the limit in tokens to which you filter.
-            - ``processes``: data-parallel processes; if not given, the variable ``WORLD_SIZE``.
-            - ``tags``: the requested form, as for `probe`.
-            - ``answer_column``: where the gold answers are; if not given, ``answer``.
-            - ``lab``: whether the reward lab tries the rewards; it knows tasks with a gold answer best.
+            - ``processes``: data-parallel processes; by default the variable ``WORLD_SIZE``.
+            - ``tags``: the requested format, as for `probe`.
+            - ``answer_column``: the column of the gold answers; ``answer`` by default.
+            - ``lab``: whether to try the rewards in the reward lab, which works best with gold answers.
 
     >>> from grpo_utils import training_arguments
     >>> from grpo_utils.profiles import CPU
@@ -59,14 +59,14 @@ def preflight(arguments: "dict | GRPOConfig", *, profile: Profile | None = None,
     (False, {'batch'})
 
     Raises:
-        CourseError: something that was given cannot be checked, such as rows that are neither a Dataset nor a list.
+        CourseError: an argument cannot be checked, such as rows that are neither a Dataset nor a list.
     """
     return checked(plan(arguments, profile, settings))
 
 
 @dataclass
 class _Seen:
-    """What the checks of one preflight found and left out, as they run."""
+    """The findings and skipped checks of a preflight while it runs."""
 
     findings: list[Finding] = field(default_factory=list)
     checked: list[str] = field(default_factory=list)
@@ -117,8 +117,8 @@ def _check_model(run: Run, seen: _Seen) -> Run:
     try:
         read_config(run.model)
     except CourseError as error:
-        why = "nothing can be loaded; context length, sizes and memory were not checked either."
-        fix = "A hub id 'owner/name' that is in the cache or can be downloaded, or a folder with a config.json."
+        why = "training could not load it. Context length, sizes and memory were not checked either."
+        fix = "Pass a Hub id 'owner/name' that is cached or can be downloaded, or a folder with a config.json."
         seen.findings.append(finding("model_missing", str(error), why, fix))
         return replace(run, model="")
     return run
@@ -126,7 +126,7 @@ def _check_model(run: Run, seen: _Seen) -> Run:
 
 def _check_rows(run: Run, seen: _Seen) -> None:
     if run.train is None and run.heldout is None:
-        seen.skipped["rows"] = "no train or heldout given"
+        seen.skipped["rows"] = "no train or heldout rows given"
         return
     if not seen.has(*UNCOUNTED, "batch", "refused"):
         seen.add("rows", rows.counts(run))
@@ -135,11 +135,11 @@ def _check_rows(run: Run, seen: _Seen) -> None:
     seen.add("prompts and answers", *found)
     seen.notes += rows.left_out(run)
     if run.train is None or run.heldout is None:
-        seen.skipped["train against held-out"] = "one of them was not given"
+        seen.skipped["leaks into the held-out rows"] = "train and heldout were not both given"
 
 
 def _check_texts(run: Run, seen: _Seen) -> int:
-    """Check what the tokenizer makes of the rows; the longest prompt in tokens, 0 if not known."""
+    """Check the tokenized rows. Returns the longest prompt in tokens, 0 if not known."""
     if run.tokenizer is None:
         seen.skipped["chat template, tokens and lengths"] = "no tokenizer given"
         return 0
@@ -155,26 +155,26 @@ def _check_texts(run: Run, seen: _Seen) -> int:
         seen.skipped["prompt lengths"] = "the prompts cannot be rendered"
     else:
         lengths = texts.lengths_of(run)
-        part = f" (of {len(lengths)} of {len(run.train)} rows)" if len(lengths) < len(run.train) else ""
-        seen.notes.append(f"prompt lengths in tokens{part}: {texts.percentiles(lengths)}.")
+        part = f" ({len(lengths)} of {len(run.train)} rows)" if len(lengths) < len(run.train) else ""
+        seen.notes.append(f"prompt lengths in tokens{part}: {texts.percentiles(lengths)}")
     seen.add("completion, context and prompt lengths", texts.limits(run, lengths, texts.clean_length(run)))
     return max(lengths, default=0)
 
 
 def _check_rewards(run: Run, seen: _Seen) -> str:
-    """Check the rewards; why they cannot be tried, or "" if they can."""
+    """Check the rewards. Returns why they cannot be tried, or "" if they can."""
     if run.rewards is None:
         seen.skipped["rewards"] = "none given"
         return "no rewards were given"
     seen.add("rewards", rewards.weights(run), rewards.signatures(run))
     models = [one if isinstance(one, str) else type(one).__name__ for one in run.rewards if rewards.is_model(one)]
     if models:
-        seen.skipped["the reward lab on models"] = f"{', '.join(models)}: a model is loaded by TRL and not tried here"
+        seen.skipped["reward lab for models"] = f"TRL loads {', '.join(models)}, so the lab cannot try it"
     if not rewards.functions(run):
         return "none of them is a function"
     reason = _why_no_lab(run, seen) or _try_in_the_lab(run, seen)
     if reason:
-        seen.skipped["the reward lab"] = reason
+        seen.skipped["reward lab"] = reason
     return reason
 
 
@@ -183,25 +183,25 @@ def _why_no_lab(run: Run, seen: _Seen) -> str:
     if not run.lab:
         return "lab=False"
     if seen.has("reward_weights", "not_a_reward", "reward_takes_no_more", "missing_column"):
-        return "TRL could not call the rewards as they are"
+        return "TRL could not call the rewards"
     rest = [missing_columns(parameters_of(reward), [run.answer_column]) for reward in rewards.functions(run)]
-    return "a reward asks for columns, and no training rows were given" if run.train is None and any(rest) else ""
+    return "a reward needs dataset columns, but no training rows were given" if run.train is None and any(rest) else ""
 
 
 def _try_in_the_lab(run: Run, seen: _Seen) -> str:
-    """Try the rewards; why that was given up, or ""."""
+    """Try the rewards in the lab. Returns why that stopped, or ""."""
     try:
         with time_limit(rewards.LAB_SECONDS):
             found, note = rewards.in_the_lab(run)
     except OutOfTimeError:
-        return f"it took over {rewards.LAB_SECONDS:g} s; python -m grpo_check probe FILE.py:function takes its time"
-    seen.add("the reward lab", found)
+        return f"it took over {rewards.LAB_SECONDS:g} s; python -m grpo_check probe FILE.py:function has no such limit"
+    seen.add("reward lab", found)
     seen.notes.append(note)
     return ""
 
 
 def _check_memory(run: Run, seen: _Seen, longest: int) -> Estimate | None:
-    """The estimate, if all that it needs is known and sound; prompts as long as the longest that will be seen."""
+    """The estimate for the longest prompt, if all its inputs are known and valid."""
     problem = _why_no_estimate(run, seen)
     limit = run.max_prompt_length
     try:
@@ -216,8 +216,8 @@ def _check_memory(run: Run, seen: _Seen, longest: int) -> Estimate | None:
 
 
 def _why_no_estimate(run: Run, seen: _Seen) -> str:
-    """What an estimate lacks, "" if nothing."""
-    missing = [] if run.model else ["the model"]
-    missing += [] if run.lora_rank is not None else ["lora_rank (0: all weights), or a profile"]
-    fixed_first = "the arguments have to be fixed first" if seen.has(*UNCOUNTED) else ""
-    return f"not known: {', '.join(missing)}" if missing else fixed_first
+    """What an estimate is missing, "" if nothing."""
+    missing = [] if run.model else ["model"]
+    missing += [] if run.lora_rank is not None else ["lora_rank (0: all weights) or a profile"]
+    fixed_first = "fix the arguments first" if seen.has(*UNCOUNTED) else ""
+    return f"missing: {', '.join(missing)}" if missing else fixed_first

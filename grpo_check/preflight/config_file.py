@@ -55,8 +55,8 @@ def read_config_file(path: Path) -> dict:
     except yaml.YAMLError as error:
         raise CourseError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
     if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):
-        hint = "one 'name: value' per line, such as 'learning_rate: 1.0e-5'; yes, no, on and off are not names to YAML"
-        raise CourseError(f"{path} holds {config!r:.60}, not a mapping of names. Write {hint}.")
+        hint = "one 'name: value' per line, such as 'learning_rate: 1.0e-5'; YAML reads yes, no, on and off as booleans"
+        raise CourseError(f"{path} contains {config!r:.60}, not a mapping of names to values. Write {hint}.")
     return config
 
 
@@ -132,12 +132,12 @@ def _model_keys(keys: dict) -> Iterator[Finding]:
     try:
         ModelConfig(**given)
     except ValueError as error:
-        fix = "Change what it names."
-        yield finding("refused", f"ModelConfig rejects these keys: {error}", "it raises at once.", fix)
+        fix = "Change the key that it names."
+        yield finding("refused", f"ModelConfig rejects these keys: {error}", "TRL raises this error at the start.", fix)
     lora = [name for name in given if name.startswith("lora_")]
     if lora and not given.get("use_peft"):
-        why = "without use_peft TRL makes no adapter: all weights are trained, which takes many times the memory."
-        yield finding("peft_off", f"{lora[0]} is given, and use_peft is not on.", why, "use_peft: true.")
+        why = "without use_peft, TRL trains all weights instead of an adapter, which takes many times the memory."
+        yield finding("peft_off", f"{lora[0]} is set, but use_peft is not.", why, "use_peft: true")
 
 
 def _tokenizer(name: str, skipped: dict) -> "PreTrainedTokenizerBase | None":
@@ -147,7 +147,7 @@ def _tokenizer(name: str, skipped: dict) -> "PreTrainedTokenizerBase | None":
     try:
         return AutoTokenizer.from_pretrained(model_path(name)) if name else None
     except (OSError, ValueError) as error:
-        skipped["tokenizer"] = f"{name} has none that can be loaded: {str(error).splitlines()[0]}"
+        skipped["tokenizer"] = f"the tokenizer of {name} cannot be loaded: {str(error).splitlines()[0]}"
         return None
 
 
@@ -164,7 +164,7 @@ def _datasets(keys: dict, train: str, heldout: str, folder: Path, skipped: dict)
     if train or name in OF_THE_COURSE or _find(name, folder):
         return read_rows(name, folder, "train", TRAIN_ROWS), held
     missing = f"{name!r} is not a file here, and nothing is downloaded" if name else "the file has no dataset_name"
-    skipped["the dataset"] = f"{missing}; --train FILE gives one"
+    skipped["dataset"] = f"{missing}; pass --train FILE"
     return None, held
 
 
@@ -184,7 +184,7 @@ def read_rows(name: str, folder: Path, split: str, count: int) -> list[dict]:
     path = _find(name, folder)
     if path is None:
         raise CourseError(
-            f"There is no file {name!r} with rows. Give a .jsonl, .json or .csv file, or addition or gsm8k."
+            f"There is no file {name!r}. Pass a .jsonl, .json or .csv file, or the dataset name addition or gsm8k."
         )
     return read_table(path)
 

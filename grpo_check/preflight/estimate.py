@@ -1,7 +1,7 @@
 """Estimate memory and minutes of a GRPO run before it starts.
 
-Both are sums that you can check by hand; their formulas stand in the docstrings. On a CPU they were
-measured against real runs (docs/preflight.md); on a GPU they were never run.
+Both are sums that you can check by hand; the docstrings have the formulas. On a CPU they were
+compared with real runs (docs/preflight.md); on a GPU they were never run.
 """
 
 from dataclasses import dataclass, replace
@@ -52,7 +52,7 @@ class Hardware:
 
 
 def _card(gpu: Gpu, gigabytes: float, tflops: float, fp32_tflops: float, layer_seconds: float = 1e-3) -> Hardware:
-    """A card by its data sheet, of which decoding is taken to reach 70 % and training a third.
+    """A GPU by its data sheet. The estimate assumes that decoding reaches 70% and training a third.
 
     A millisecond per layer is an assumption (28 layers of a 1.5B model with an adapter: 28 ms per token in plain
     transformers).
@@ -144,15 +144,15 @@ class Minutes:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run would take, and on what."""
+    """The estimated memory and minutes of a run, and its hardware."""
 
     hardware: str
     memory: Memory
     minutes: Minutes | None
 
     def __str__(self) -> str:
-        """Both, with how far they can be trusted."""
-        known = "measured error on a CPU" if self.memory.device == "cpu" else "never run on a GPU"
+        """Both, and whether their error is known."""
+        known = "error measured on a CPU" if self.memory.device == "cpu" else "never run on a GPU"
         lines = [f"memory  on {self.hardware}, estimated ({known}): {self.memory}"]
         lines += [f"time    on {self.hardware}, estimated ({known}): {self.minutes}"] if self.minutes else []
         return "\n".join(lines)
@@ -206,7 +206,7 @@ def estimate_memory(
       a layer in full is 14 hidden + 6 heads x head dim + 4 kv heads x head dim + 7 intermediate.
 
     Left out: vLLM, Liger's smaller logits, Unsloth's offloading, sliding windows, fragmentation. Unsloth splits a batch
-    that it estimates to need more than 80 % of the free memory (`unsloth_zoo/rl_replacements.py`:
+    that it estimates to need more than 80% of the free memory (`unsloth_zoo/rl_replacements.py`:
     `autotune_batch_and_chunks`); all of it is counted.
 
     >>> small = Sizes(10**9, 10**8, 10**5, 20, 1024, 4096, 16, 4, 64, 50_000)

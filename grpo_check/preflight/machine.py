@@ -13,11 +13,11 @@ from .run import Run, dtype_name
 from .sizes import model_sizes
 
 AMPERE = 8.0
-#: What to turn down when memory is short, in the order to try: cheap in quality first.
+#: What to change when memory is short. Changes that cost the least quality come first.
 KNOBS = (
-    "per_device_train_batch_size down and gradient_accumulation_steps up by the same factor; "
-    "max_completion_length down; load_in_4bit with an adapter; gradient_checkpointing=True; optim='adamw_8bit'; "
-    "num_generations down to 4; a smaller model"
+    "lower per_device_train_batch_size and raise gradient_accumulation_steps by the same factor; "
+    "lower max_completion_length; use load_in_4bit with an adapter, gradient_checkpointing=True or optim='adamw_8bit'; "
+    "lower num_generations to 4; use a smaller model"
 )
 
 
@@ -26,18 +26,18 @@ def on_cpu(run: Run) -> Iterator[Finding]:
     if not run.on_cpu:
         return
     if run.bf16 and not run["use_cpu"]:
-        why = "TRL turns bf16 on unless told otherwise, and without use_cpu and a GPU GRPOConfig raises a ValueError."
-        fix = "use_cpu=True, bf16=False; or a machine with a GPU (in a terminal: --gpu t4)."
-        yield finding("no_gpu", "no GPU was found and the arguments are for one.", why, fix)
+        why = "TRL uses bf16 by default, and without a GPU GRPOConfig raises a ValueError unless use_cpu is set."
+        fix = "set use_cpu=True and bf16=False, or name the GPU of the run: gpu='t4' (in a terminal: --gpu t4)."
+        yield finding("no_gpu", "the arguments are for a GPU, but no GPU was found.", why, fix)
     elif run.bf16:
-        why = "only some processors have bf16, and sums in it round differently: the figures are not another machine's."
-        yield finding("bf16_cpu", "bf16 on a CPU.", why, "bf16=False.")
+        why = "only some CPUs support bf16, and its rounding differs, so results are not comparable between machines."
+        yield finding("bf16_cpu", "the run uses bf16 on a CPU.", why, "set bf16=False.")
     if run["fp16"]:
-        why = "it runs, but fp16 on a CPU is emulated, slow, and loses small gradients."
-        yield finding("fp16_cpu", "fp16=True on a CPU.", why, "fp16=False, bf16=False.")
+        why = "a CPU emulates fp16, which is slow and loses small gradients."
+        yield finding("fp16_cpu", "fp16=True on a CPU.", why, "set fp16=False and bf16=False.")
     if "8bit" in str(run["optim"]).lower():
-        why = "8-bit optimizer states save memory that a CPU has, and cost time."
-        yield finding("gpu_optimizer", f"optim={str(run['optim'])!r} on a CPU.", why, "optim='adamw_torch'.")
+        why = "8-bit optimizer states save GPU memory; on a CPU they only cost time."
+        yield finding("gpu_optimizer", f"optim={str(run['optim'])!r} on a CPU.", why, "set optim='adamw_torch'.")
 
 
 def on_gpu(run: Run) -> Iterator[Finding]:
@@ -48,63 +48,63 @@ def on_gpu(run: Run) -> Iterator[Finding]:
     if card.capability < AMPERE and (run.bf16 or loaded == "bfloat16"):
         said = "bf16=True" if run["bf16"] else "bf16, TRL's default," if run.bf16 else "dtype='bfloat16'"
         why = (
-            f"{card.name} has capability {card.capability:g}; bf16 units come with 8.0. torch emulates it silently, "
-            "many times slower, or the trainer raises."
+            f"{card.name} has compute capability {card.capability:g}, and bf16 needs 8.0. torch emulates it silently, "
+            "many times slower, or the trainer raises an error."
         )
-        fix = "fp16=True and bf16=False, and the model in float16 (an adapter's matrices in fp32)."
+        fix = "set fp16=True and bf16=False, and load the model in float16 (the adapter's matrices in fp32)."
         yield finding("bf16_gpu", f"{said} on {card.name}.", why, fix)
     if run["fp16"] and loaded == "float16" and run.lora_rank == 0:
-        why = 'the gradient scaler of fp16 needs gradients in fp32 and raises: "Attempting to unscale FP16 gradients".'
-        fix = "the model in float32 (dtype='float32') with fp16=True, or an adapter (lora_rank=16)."
-        yield finding("fp16_full", "fp16=True, and all weights are trained in float16.", why, fix)
+        why = 'the gradient scaler needs fp32 gradients and raises "Attempting to unscale FP16 gradients".'
+        fix = "load the model in float32 (dtype='float32') with fp16=True, or train an adapter (lora_rank=16)."
+        yield finding("fp16_full", "fp16=True with full fine-tuning of float16 weights.", why, fix)
     if "gemma" in run.name.lower() and (run["fp16"] or loaded == "float16"):
-        why = "its activations exceed 65,504, the largest number of fp16, and become NaN."
-        fix = "a Qwen model; or fp16=False and the model in float32 here (slow), in bf16 on a newer card."
-        yield finding("gemma_fp16", f"{run.name} in fp16.", why, fix)
+        why = "its activations exceed 65,504, the largest fp16 number, and become NaN."
+        fix = "use a Qwen model; or set fp16=False and load the model in float32 (slow), or in bf16 on a newer GPU."
+        yield finding("gemma_fp16", f"{run.name} would run in fp16.", why, fix)
 
 
 def _loaded_in(run: Run) -> str | None:
-    """The type in which the model is loaded: as TRL is told in model_init_kwargs, else as it was said."""
+    """The dtype in which the model is loaded, from model_init_kwargs or the given dtype."""
     loading = run.options("model_init_kwargs")
     return dtype_name(loading.get("dtype") or loading.get("torch_dtype")) or run.dtype
 
 
 def attention(run: Run) -> Iterator[Finding]:
-    """FlashAttention 2 where it cannot run."""
+    """FlashAttention 2 on a machine that cannot run it."""
     if run.options("model_init_kwargs").get("attn_implementation") != "flash_attention_2":
         return
     why = ""
     if run.on_cpu or run.gpu.capability < AMPERE:
         where = "a CPU" if run.on_cpu else run.gpu.name
-        why = f"it needs a GPU of capability 8.0 (Ampere) or above, and this is {where}."
+        why = f"it needs a GPU with compute capability 8.0 (Ampere) or above, and the run is for {where}."
     elif find_spec("flash_attn") is None and not run.elsewhere:
-        why = "flash-attn is not installed here, and transformers raises an ImportError when it loads the model."
+        why = "flash-attn is not installed, so transformers raises an ImportError when it loads the model."
     if why:
-        fix = "attn_implementation='sdpa', which torch has built in."
+        fix = "set attn_implementation='sdpa', which is built into torch."
         yield finding("flash_attention", "attn_implementation='flash_attention_2'.", why, fix)
 
 
 def vllm(run: Run) -> Iterator[Finding]:
-    """vLLM on a CPU, or not installed, or on a T4."""
+    """vLLM on a CPU, not installed, or on a T4."""
     if not run["use_vllm"]:
         return
     if run.on_cpu:
-        yield finding("vllm", "use_vllm=True on a CPU.", "TRL's vLLM backend needs a CUDA device.", "use_vllm=False.")
+        yield finding("vllm", "use_vllm=True on a CPU.", "vLLM in TRL needs a CUDA device.", "set use_vllm=False.")
         return
     if find_spec("vllm") is None and not run.elsewhere:
         why = "TRL raises an ImportError when the trainer is built."
-        fix = "pip install trl[vllm], or use_vllm=False."
-        yield finding("vllm", "use_vllm=True, and vllm is not installed here.", why, fix)
+        fix = "run pip install trl[vllm], or set use_vllm=False."
+        yield finding("vllm", "use_vllm=True, but vllm is not installed.", why, fix)
     if run.gpu.capability < AMPERE:
-        why = "newer vLLM has no FlashAttention path for capability 7.5, and is known to fail there sometimes."
-        yield finding("vllm_t4", f"use_vllm=True on {run.gpu.name}.", why, "use_vllm=False.")
+        why = "recent vLLM has no FlashAttention for compute capability 7.5 and sometimes fails there."
+        yield finding("vllm_t4", f"use_vllm=True on {run.gpu.name}.", why, "set use_vllm=False.")
 
 
 def four_bits(run: Run) -> Iterator[Finding]:
     """4-bit weights cannot be trained, only an adapter on top of them."""
     if run.load_in_4bit and run.lora_rank == 0:
-        why = "4-bit weights have no gradients; bitsandbytes and transformers refuse to train them."
-        fix = "an adapter (use_peft: true, lora_r: 16 in a config file; lora_rank=16 here), or load_in_4bit=False."
+        why = "4-bit weights have no gradients, so bitsandbytes and transformers refuse to train them."
+        fix = "train an adapter (lora_rank=16; in a config file use_peft: true, lora_r: 16), or set load_in_4bit=False."
         yield finding("four_bit_full", "load_in_4bit with full fine-tuning.", why, fix)
 
 
@@ -113,7 +113,7 @@ CHECKS = (on_cpu, on_gpu, attention, vllm, four_bits)
 
 
 def estimate(run: Run, prompt_tokens: int) -> Estimate:
-    """Memory and minutes of the planned run; the prompts as long as given."""
+    """Memory and minutes of the planned run, for prompts of a given length."""
     sizes = model_sizes(run.model)
     dtype = "float32" if run.on_cpu else (_loaded_in(run) or "float32")
     shared = {
@@ -161,7 +161,7 @@ def _products(run: Run, dtype: str) -> str:
 
 
 def _with_vllm(run: Run, memory: Memory) -> Memory:
-    """The memory with the share of the card that a vLLM in the same process reserves for itself."""
+    """The memory, including the share that vLLM in the same process reserves."""
     if run.on_cpu or not run["use_vllm"] or run["vllm_mode"] != "colocate":
         return memory
     reserved = run["vllm_gpu_memory_utilization"] * run.gpu.memory_gib * GIB
@@ -169,17 +169,17 @@ def _with_vllm(run: Run, memory: Memory) -> Memory:
 
 
 def memory(run: Run, found: Estimate) -> Iterator[Finding]:
-    """The estimate against what the GPU has, or what is free on this machine."""
+    """Compare the estimate with the memory of the GPU, or with the free memory of this machine."""
     has = psutil.virtual_memory().available / GIB if run.on_cpu else run.gpu.memory_gib
     if found.memory.high <= has:
         return
-    where = "this machine has free" if run.on_cpu else f"{run.gpu.name} has"
-    seen = f"{found.memory.gib:.1f} GiB estimated for each device, {has:.1f} there."
-    why = f"{where} {has:.1f} GiB; estimated {found.memory}."
-    fix = f"In this order: {KNOBS}."
+    where = "this machine has" if run.on_cpu else f"{run.gpu.name} has"
+    seen = f"estimated {found.memory.gib:.1f} GiB per device, available {has:.1f} GiB."
+    why = f"{where} {has:.1f} GiB{' free' if run.on_cpu else ''}; the estimate is {found.memory}."
+    fix = f"in this order: {KNOBS}."
     if run.processes > 1:
-        fix = f"Nothing if the model is sharded (FSDP, DeepSpeed ZeRO). Else, in this order: {KNOBS}."
+        fix = f"ignore this if the model is sharded (FSDP, DeepSpeed ZeRO). Otherwise, in this order: {KNOBS}."
     elif found.memory.low > has:
         yield finding("memory", f"out of memory is likely: {seen}", why, fix)
         return
-    yield finding("memory_tight", f"memory may not suffice: {seen}", why, fix)
+    yield finding("memory_tight", f"memory may run out: {seen}", why, fix)

@@ -1,4 +1,4 @@
-"""Check the rewards: that TRL can call them, that the dataset has their columns, and what the lab finds."""
+"""Check the rewards: TRL can call them, the dataset has their columns, and the lab finds no fault."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -20,14 +20,14 @@ MOST_GOLDS = 4
 MOST_LOOKED_AT = 1000
 #: Seconds that the lab may take before it is left out.
 LAB_SECONDS = 30.0
-#: How the lab shows the message without content, which TRL makes of a tool call alone.
+#: How the lab shows a message without content, which TRL creates for a tool call.
 NO_CONTENT = shown(None)
 #: Faults that the lab can know only of a reward that compares with a gold answer.
 OF_ANSWERS = ("dead", "wrong_beats_right", "pays_missing_answer")
-FIX_REWARD = "Fix the reward; see all with print(probe(reward, answers=[…])), or `python -m grpo_check probe`."
+FIX_REWARD = "Fix the reward. Run print(probe(reward, answers=[…])) or `python -m grpo_check probe` for details."
 FIX_GUESS = (
-    "The lab writes gold answers in tags; if the task is another one, say so: answer_column='…' (where the gold "
-    "answers are), tags=(…) (the requested form), or lab=False (no lab)."
+    "The lab writes gold answers in tags. If your task differs, pass answer_column='…' (the column of gold "
+    "answers), tags=(…) (the requested format) or lab=False (no lab)."
 )
 
 
@@ -44,24 +44,24 @@ def is_model(reward: object) -> bool:
 
 
 def weights(run: Run) -> Iterator[Finding]:
-    """That there is a reward, and as many weights."""
+    """At least one reward, and one weight per reward."""
     given, ones = run["reward_weights"], [1.0] * len(run.rewards)
     if not run.rewards:
-        why = 'TRL raises: "No reward source provided".'
-        yield finding("no_rewards", "reward_funcs is empty.", why, "rewards, weights = math_rewards(), for example.")
+        why = 'TRL raises "No reward source provided".'
+        yield finding("no_rewards", "reward_funcs is empty.", why, "pass a reward, such as those of math_rewards().")
     elif given is not None and len(given) != len(run.rewards):
         names = ", ".join(one if isinstance(one, str) else reward_name(one) for one in run.rewards)
         what = f"{len(given)} reward_weights for {len(run.rewards)} rewards ({names})."
-        fix = f"reward_weights={ones}, one for each in this order; or leave it out: 1.0 each."
+        fix = f"set reward_weights={ones}, one per reward in this order, or omit it (1.0 each)."
         yield finding("reward_weights", what, "TRL raises a ValueError.", fix)
     elif given is not None and not any(given):
-        why = "every completion earns 0, so every advantage is zero."
-        fix = "A weight above 0 for what should be learned."
-        yield finding("reward_weights", f"reward_weights={list(given)}.", why, fix)
+        why = "every completion scores 0, so every advantage is zero."
+        fix = "set a weight above 0 for each reward that should be learned."
+        yield finding("reward_weights", f"reward_weights={list(given)} are all zero.", why, fix)
 
 
 def signatures(run: Run) -> Iterator[Finding]:
-    """Signatures: TRL calls with keywords, and gives every column and more to each reward."""
+    """Signatures: TRL calls each reward with keyword arguments for every column and more."""
     given = [*PROVIDED, *_columns_given(run)]
     for reward in run.rewards:
         if is_model(reward):
@@ -69,13 +69,13 @@ def signatures(run: Run) -> Iterator[Finding]:
         try:
             parameters = parameters_of(reward)
         except CourseError as error:
-            fix = "def my_reward(completions, **kwargs): return [score for each completion]."
-            yield finding("not_a_reward", str(error), "TRL calls each reward with keywords.", fix)
+            fix = "write def my_reward(completions, **kwargs) and return one score per completion."
+            yield finding("not_a_reward", str(error), "TRL calls each reward with keyword arguments.", fix)
             continue
         name, extra = reward_name(reward), [one for one in given if one not in parameters]
         if extra and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-            why = f"TRL also gives every reward {', '.join(extra)}, so it raises a TypeError after the first sampling."
-            fix = f"def {name}({', '.join(map(str, parameters.values()))}, **kwargs)."
+            why = f"TRL also passes {', '.join(extra)} to every reward, so the first call raises a TypeError."
+            fix = f"write def {name}({', '.join(map(str, parameters.values()))}, **kwargs)."
             yield finding("reward_takes_no_more", f"{name} has no **kwargs.", why, fix)
         for wanted in missing_columns(parameters, _columns_given(run)) if run.train else []:
             yield _missing(run, name, wanted)
@@ -87,15 +87,15 @@ def _columns_given(run: Run) -> list[str]:
 
 
 def _missing(run: Run, name: str, wanted: str) -> Finding:
-    """The finding for a column that is not there: of the gold answers, or the only one, the new name is said."""
+    """The finding for a missing column, with the column to rename if it is obvious."""
     columns, gold = _columns_given(run), run.answer_column
     plural = f"{wanted}s"  # of TRL's own names only this typo is suggested: 'solution' is not one for 'completions'
     hint = f"Did you mean {plural!r}?" if plural in PROVIDED else did_you_mean(wanted, columns).strip()
     meant = gold if wanted in ("answer", "solution") and gold in columns else columns[0] if len(columns) == 1 else ""
-    rename = f" rows.rename_column({meant!r}, {wanted!r})" if meant else " A column of that name"
-    what = f"{name} asks for {wanted!r}; the dataset's columns are {', '.join(columns) or 'the prompt alone'}."
-    why = "TRL fills it from a column of that name, and raises a TypeError."
-    return finding("missing_column", what, why, f"{hint}{rename}, or another name in the reward.".strip())
+    rename = f" Use rows.rename_column({meant!r}, {wanted!r})" if meant else " Add a column of that name"
+    what = f"{name} needs the column {wanted!r}; the dataset has {', '.join(columns) or 'only the prompt'}."
+    why = "TRL passes columns to a reward by name, so the call raises a TypeError."
+    return finding("missing_column", what, why, f"{hint}{rename}, or rename the parameter.".strip())
 
 
 def reads_answers(run: Run, rewards: list[Callable]) -> bool:
@@ -104,7 +104,7 @@ def reads_answers(run: Run, rewards: list[Callable]) -> bool:
 
 
 def in_the_lab(run: Run) -> tuple[list[Finding], str]:
-    """What the reward lab finds with a few gold answers of the rows; each reward on its own, then their sum."""
+    """The lab's findings with a few gold answers of the rows, for each reward and for their sum."""
     subjects, (answers, columns) = functions(run), sample(run)
     several = len(subjects) > 1
     given = run["reward_weights"] if several and len(subjects) == len(run.rewards) else None
@@ -120,23 +120,23 @@ def in_the_lab(run: Run) -> tuple[list[Finding], str]:
     named = dict(zip(report.judged, subjects, strict=False))  # the last one judged is their sum
     about = [(fault, [named[fault.subject]] if fault.subject in named else subjects) for fault in report.findings]
     found = [_from_lab(run, fault, some) for fault, some in about if fault.code != other_kind]
-    return found, f"the reward lab scored {len(report.scored)} completions."
+    return found, f"the reward lab scored {len(report.scored)} completions"
 
 
 def _from_lab(run: Run, fault: Finding, about: list[Callable]) -> Finding:
-    """A fault that the lab found in some rewards, as a finding; milder where the lab only guesses."""
+    """A fault from the lab as a finding, less severe if the lab only guesses."""
     severity, fix = fault.severity, FIX_REWARD
     there = run.train is None or run.answer_column in columns_of(run.train)
     if fault.code in ("string_only", "chat_only") and run.train:
         severity = "error"
     elif fault.code == "raises" and fault.seen == NO_CONTENT:
         severity = "warning"
-        fix = "None if the run has no tools: TRL then always gives a text. With tools: (message.get('content') or '')."
+        fix = "ignore this without tools (TRL then always passes text). With tools: (message.get('content') or '')."
     elif fault.code in OF_ANSWERS and not (there and reads_answers(run, about)):
         severity, fix = "warning", FIX_GUESS
     elif fault.code == "dead":
         fix = f"Fix the reward. {FIX_GUESS}"
-    why = f"the lab calls this {fault.code} (docs/rewards.md says what it means)."
+    why = f"the reward lab reports {fault.code} (see docs/rewards.md)."
     return finding(
         "reward_broken" if severity == "error" else "reward_weak", f"{fault.subject}: {fault.what}", why, fix
     )

@@ -1,4 +1,4 @@
-"""Check the rows: that there are enough, that each can be used, and that none is held out and trained on."""
+"""Check the rows: enough of them, all usable, and no held-out row in training."""
 
 import re
 from collections import Counter
@@ -25,7 +25,7 @@ CHAT_NAMES = {"instruct", "chat", "it", "tiny"}
 
 
 def columns_of(rows: "Rows | None") -> list[str]:
-    """The names of the columns; of a list of rows those of the first."""
+    """The names of the columns; for a list of rows, those of the first row."""
     if isinstance(rows, list) or rows is None:
         return list(rows[0]) if rows else []
     return rows.column_names
@@ -53,34 +53,34 @@ def _splits(run: Run) -> list[tuple[str, "Rows"]]:
 
 
 def left_out(run: Run) -> Iterator[str]:
-    """What is not looked at row by row, in sentences."""
+    """Notes on rows that are not checked one by one."""
     for said, rows in _splits(run):
         if len(rows) > MOST_ROWS:
-            yield f"{len(spread(rows))} of {len(rows)} {said} rows, evenly spread, were looked at."
+            yield f"checked {len(spread(rows))} of {len(rows)} {said} rows, evenly spread"
     if run.train and len(run.train) > MOST_COMPARED:
-        yield f"repeats and leaks were looked for in the first {MOST_COMPARED} of {len(run.train)} train rows."
+        yield f"searched for duplicates and leaks in the first {MOST_COMPARED} of {len(run.train)} train rows"
     if IMAGES & {*columns_of(run.train)}:
-        yield "repeats and leaks were not looked for: the rows have images, which are not compared."
+        yield "did not search for duplicates and leaks, because images are not compared"
 
 
 def counts(run: Run) -> Iterator[Finding]:
     """Empty datasets, and fewer rows than one step needs."""
     for said, rows in _splits(run):
         if not len(rows):
-            why = "the run ends at step 0 without an error, or nothing can be evaluated."
-            fix = "Look at the filter or the split that made it: a filter by length may have dropped all."
-            yield finding("no_rows", f"the {said} dataset has no row.", why, fix)
+            why = "training ends at step 0 without an error, or there is nothing to evaluate."
+            fix = "check the filter or split that produced it; a length filter may have dropped every row."
+            yield finding("no_rows", f"the {said} dataset has no rows.", why, fix)
     size, completions = run["num_generations"], run.processes * run.completions_at_once
     if run.train and len(run.train) < completions // size:
         needed = completions // size
         what = f"{len(run.train)} training rows; a step needs {needed} ({completions} completions in groups of {size})."
-        why = "TRL drops the batch that is not full, so the run ends at step 0 without an error."
-        fix = f"{needed} rows or more, or at most {len(run.train) * size} completions on all devices at once."
+        why = "TRL drops an incomplete batch, so the run ends at step 0 without an error."
+        fix = f"use at least {needed} rows, or sample at most {len(run.train) * size} completions at once in total."
         yield finding("too_few_rows", what, why, fix)
 
 
 def prompts(run: Run) -> Iterator[Finding]:
-    """Prompts that are missing, plain text, or not messages: the first of each split, and how many are like it."""
+    """Prompts that are missing, plain text or not messages: the first in each split, and how many more."""
     for said, rows in _splits(run):
         indices = spread(rows)
         codes = [_code(run, value) for value in column(rows, "prompt", indices)]
@@ -108,12 +108,12 @@ def _code(run: Run, value: object) -> str:
 
 
 def _is_chat_model(name: str) -> bool:
-    """Whether a model was trained to chat by its name; a model without a name is taken for one."""
+    """Whether the name marks a chat model; a model without a name counts as one."""
     return not name or bool(CHAT_NAMES & {*re.split(r"[-_./]", name.lower().rpartition("/")[2])})
 
 
 def _is_message(turn: object) -> bool:
-    """Whether TRL can render it; who speaks last does not matter, since it continues a model's turn."""
+    """Whether TRL can render it. The last role does not matter, because TRL can continue the model's turn."""
     if not isinstance(turn, dict) or not isinstance(turn.get("role"), str):
         return False
     return isinstance(turn.get("content"), str | list) or bool(turn.get("tool_calls"))
@@ -122,21 +122,22 @@ def _is_message(turn: object) -> bool:
 def _words(code: str, value: object, there: list[str]) -> tuple[str, str, str]:
     """What is wrong with a prompt, why, and what to do."""
     if code == "string_prompt":
-        why = "TRL applies no chat template to text: a chat model does not see a question, and often never ends."
-        fix = f"Messages: chat_prompt({_shorten(value, 40)}). (For a base model text is right.)"
-        return "a plain text prompt, and the tokenizer has a chat template.", why, fix
+        why = "TRL applies no chat template to plain text, so a chat model sees no question and often never stops."
+        fix = f"use messages: chat_prompt({_shorten(value, 40)}). Plain text is correct for a base model."
+        return "a plain text prompt, but the tokenizer has a chat template.", why, fix
     if code == "bad_prompt":
-        why = "TRL renders a list of messages, each with a role and a content, and raises on anything else."
-        return f"{_shorten(value)}.", why, 'chat_prompt("the question"), or [{"role": "user", "content": "…"}].'
+        why = "TRL accepts text or a list of messages, each with a role and content, and raises an error otherwise."
+        fix = 'use chat_prompt("the question") or [{"role": "user", "content": "…"}].'
+        return f"the prompt is {_shorten(value)}.", why, fix
     if "prompt" in there:
-        why = "TRL has nothing to render or to sample from, and the run stops at that row."
-        return "its prompt is empty.", why, "rows.filter(lambda row: row['prompt'])."
+        why = "TRL has nothing to sample from, and the run stops at that row."
+        return "the prompt is empty.", why, "rows.filter(lambda row: row['prompt'])"
     why = f"TRL reads the column 'prompt' and raises a KeyError; the columns are {', '.join(there)}."
-    return "there is no prompt.", why, "Rename the column: rows.rename_column('question', 'prompt')."
+    return "there is no prompt.", why, "rename the column: rows.rename_column('question', 'prompt')"
 
 
 def answers(run: Run, is_read: bool) -> Iterator[Finding]:
-    """Gold answers with which no completion could be right; only where a reward reads the column."""
+    """Gold answers with which no completion could be correct, if a reward reads the column."""
     name = run.answer_column
     for said, rows in _splits(run) if is_read else []:
         if name not in columns_of(rows):
@@ -145,11 +146,11 @@ def answers(run: Run, is_read: bool) -> Iterator[Finding]:
         missing = {index: gold for index, gold in golds.items() if gold is None or not str(gold).strip()}
         numbers = {index: gold for index, gold in golds.items() if isinstance(gold, int | float)}
         if missing:
-            why = "no completion can be right there: the row teaches nothing, or pays what it should not."
+            why = "no completion can be correct, so the row has no gradient or rewards something else."
             fix = f"rows.filter(lambda row: row[{name!r}] is not None and str(row[{name!r}]).strip() != '')."
             yield finding("bad_answer", _which(said, missing, golds, name), why, fix)
         if numbers:
-            why = "most rewards compare text, and 7 is not '7'; the lab has tried yours with it."
+            why = "most rewards compare text, and 7 is not equal to '7'. The reward lab tested yours with a number."
             fix = f"rows.map(lambda row: {{{name!r}: str(row[{name!r}])}})."
             yield finding("answer_not_text", _which(said, numbers, golds, name), why, fix)
 
@@ -160,7 +161,7 @@ def _which(said: str, found: dict, golds: dict, name: str) -> str:
 
 
 def key(prompt: object, answer: object = "") -> str:
-    """What makes two rows the same: all that is said, and the answer, in lower case, with single spaces.
+    """The key that makes two rows equal: prompt and answer in lower case with single spaces.
 
     >>> key([{"role": "user", "content": "What is  2 + 2? "}]) == key("what is 2 + 2?")
     True
@@ -181,20 +182,20 @@ def _keys(rows: "Rows", with_answers: str) -> list[str]:
 
 
 def duplicates(run: Run) -> Iterator[Finding]:
-    """The same row twice in training; not where images tell them apart."""
+    """Duplicate training rows; rows with images are not compared."""
     if not run.train or IMAGES & {*columns_of(run.train)}:
         return
     seen = Counter(_keys(run.train, run.answer_column if run.answer_column in columns_of(run.train) else ""))
     twice = {one: number - 1 for one, number in seen.items() if number > 1}
     if twice:
         of = f"{sum(twice.values())} of {len(first(run.train, MOST_COMPARED))} training rows"
-        what = f"{of} repeat another's prompt and answer, such as {_shorten(next(iter(twice)))}."
-        why = "they count more than the others."
-        yield finding("duplicates", what, why, "Drop them, unless they are intended.")
+        what = f"{of} repeat the prompt and answer of another row, such as {_shorten(next(iter(twice)))}."
+        why = "repeated rows count more than others."
+        yield finding("duplicates", what, why, "drop them unless they are intended.")
 
 
 def leaks(run: Run) -> Iterator[Finding]:
-    """Held-out rows that are among the training rows; not where images tell them apart."""
+    """Held-out rows that are also training rows; rows with images are not compared."""
     if not run.train or not run.heldout or IMAGES & {*columns_of(run.train)}:
         return
     answer = run.answer_column if run.answer_column in {*columns_of(run.train)} & {*columns_of(run.heldout)} else ""
@@ -203,8 +204,8 @@ def leaks(run: Run) -> Iterator[Finding]:
     if leaked:
         of = f"row['prompt'], row[{answer!r}]" if answer else "row['prompt']"
         share = f"{len(leaked)} of {len(first(run.heldout, MOST_COMPARED))} held-out prompts"
-        what = f"{share} are trained on, such as {_shorten(leaked[0])}."
-        why = "the evaluation would measure memory there (case and spaces were ignored)."
+        what = f"{share} are also in the training rows, such as {_shorten(leaked[0])}."
+        why = "there the evaluation would measure memorization. The comparison ignores case and spaces."
         fix = (
             f"from grpo_check.preflight.rows import key; seen = {{key({of}) for row in heldout}}; "
             f"train = train.filter(lambda row: key({of}) not in seen)."

@@ -1,4 +1,4 @@
-"""The run that is planned: what was given to a preflight, with TRL's defaults behind it."""
+"""The planned run: the arguments of a preflight, with TRL's defaults for the rest."""
 
 import json
 import os
@@ -25,7 +25,7 @@ OF_PROFILE = ("load_in_4bit", "lora_rank", "dtype", "max_prompt_length")
 
 @dataclass(frozen=True)
 class Run:
-    """A run that is planned.
+    """A planned run.
 
     Attributes:
         given: the arguments of `GRPOConfig` that were given.
@@ -33,16 +33,16 @@ class Run:
         tokenizer: the one that is given to the trainer.
         train, heldout: rows, as a Dataset or a list; ``heldout`` is what you evaluate on.
         rewards: what is given to the trainer as ``reward_funcs``: functions, or names of reward models.
-        gpu: the GPU that it will run on; None for a CPU.
-        load_in_4bit: whether the base is quantized.
+        gpu: the GPU of the run; None for a CPU.
+        load_in_4bit: whether the base model is quantized.
         lora_rank: of the adapter; 0 trains all weights, None is not known.
         dtype: in which the model is loaded; None is not known.
         backend: ``unsloth`` or ``transformers``, which holds larger logits on a GPU.
         max_prompt_length: the limit in tokens to which you filter.
         processes: data-parallel processes.
-        tags: the requested form, as for `probe`.
-        answer_column: where the gold answers are.
-        lab: whether the reward lab tries the rewards.
+        tags: the requested format, as for `probe`.
+        answer_column: the column of the gold answers.
+        lab: whether to try the rewards in the reward lab.
     """
 
     given: dict
@@ -120,10 +120,10 @@ class Run:
 
 
 def plan(arguments: "dict | GRPOConfig", profile: Profile | None, settings: dict) -> Run:
-    """Everything that was given as one `Run`; a profile fills in what was not.
+    """All arguments as one `Run`; a profile fills in missing ones.
 
     Raises:
-        CourseError: something was given that cannot be checked.
+        CourseError: an argument cannot be checked.
     """
     check_given({"arguments": arguments, "profile": profile, **settings})
     of_profile = {name: vars(profile)[name] for name in OF_PROFILE} if profile else {}
@@ -146,7 +146,9 @@ def _arguments_of(config: "GRPOConfig") -> dict:
 def _world_size() -> int:
     text = os.environ.get("WORLD_SIZE", "1")
     if not text.isdecimal() or int(text) < 1:
-        raise CourseError(f"The variable WORLD_SIZE is {text!r}. Set it to the number of processes, or unset it.")
+        raise CourseError(
+            f"the environment variable WORLD_SIZE is {text!r}. Set it to the number of processes, or unset it."
+        )
     return int(text)
 
 
@@ -160,7 +162,7 @@ def dtype_name(dtype: object) -> str | None:
 
 
 def _find_gpu(gpu: Gpu | str | None, profile: Profile | None) -> Gpu | None:
-    """The GPU that was named, else this machine's, else the one that the profile is for."""
+    """The named GPU, otherwise that of this machine, otherwise that of the profile."""
     if gpu is not None:
         return HARDWARE[gpu].gpu if isinstance(gpu, str) else gpu
     if profile is not None and profile.name == "cpu":
@@ -169,18 +171,18 @@ def _find_gpu(gpu: Gpu | str | None, profile: Profile | None) -> Gpu | None:
 
 
 def check_given(given: dict) -> None:
-    """Raise a CourseError at the first value that cannot be checked."""
+    """Raise a CourseError for the first value that cannot be checked."""
     from datasets import Dataset
     from transformers import PretrainedConfig, PreTrainedTokenizerBase, TrainingArguments
 
     count = "a whole number, {} or more"
-    rows = "a datasets.Dataset (one split) or a list of rows; of a streamed dataset a part: list(rows.take(1000))"
+    rows = "a datasets.Dataset (one split) or a list of rows (for a streamed dataset: list(rows.take(1000)))"
     wanted = {
         "arguments": ((dict, TrainingArguments), "a dict of GRPOConfig's arguments, or a GRPOConfig"),
         "profile": (Profile, "a Profile: find_profile('t4')[0], or PROFILES['t4']"),
         "model": ((str, Path, PretrainedConfig), "a model's name, folder or configuration"),
         "tokenizer": (PreTrainedTokenizerBase, "a tokenizer (a processor's is processor.tokenizer)"),
-        "gpu": ((Gpu, str), f"a Gpu, as find_gpus() gives them, or one of {', '.join(HARDWARE)}"),
+        "gpu": ((Gpu, str), f"a Gpu from find_gpus(), or one of {', '.join(HARDWARE)}"),
         "train": ((Dataset, list), rows),
         "heldout": ((Dataset, list), rows),
         "lora_rank": (range(0, LARGEST), count.format(0)),

@@ -1,4 +1,4 @@
-"""How large a model is, read from its configuration: no weights are loaded or downloaded."""
+"""The size of a model from its configuration, without loading or downloading weights."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sizes:
-    """What of a model decides memory and time. Parameters are counts, the rest are widths.
+    """The sizes of a model that determine memory and time. Parameters are counts, the rest are widths.
 
     Attributes:
         linear: parameters of the linear layers except the output head; these are what 4 bits quantize.
@@ -39,7 +39,7 @@ class Sizes:
 
 
 def read_config(model: "str | PretrainedConfig") -> "PretrainedConfig":
-    """A model's configuration by the model's name; a configuration is given back as it is.
+    """The configuration of a named model; a configuration is returned unchanged.
 
     Raises:
         CourseError: transformers cannot read it.

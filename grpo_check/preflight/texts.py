@@ -1,4 +1,4 @@
-"""Check the tokenizer and the lengths: what the model sees, and where its turn ends."""
+"""Check the tokenizer, the chat template and the lengths."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ from .rows import column, first, spread
 from .run import Run
 from .sizes import read_config
 
-#: What the model says in a conversation that is rendered for a test.
+#: The model's reply in a test conversation.
 SAID = "The answer is 42"
 #: Gold answers, the longest ones, whose tokens are counted.
 LONGEST_GOLDS = 20
@@ -26,40 +26,42 @@ def tokens(run: Run) -> Iterator[Finding]:
     """End-of-sequence and padding tokens."""
     tokenizer = run.tokenizer
     if tokenizer.eos_token is None:
-        why = "no completion would ever end before its limit, and TRL fails after the first ones."
-        fix = "tokenizer.eos_token = the token that ends a turn in the chat template, such as '<|im_end|>'."
+        why = "no completion would end before its limit, and TRL fails after the first batch."
+        fix = "set tokenizer.eos_token = the token that ends a turn in the chat template, such as '<|im_end|>'."
         yield finding("no_eos", "the tokenizer has no eos_token.", why, fix)
     elif tokenizer.pad_token is None:
-        fix = "tokenizer.pad_token = a token of its own, such as '<|endoftext|>' for Qwen, if the vocabulary has one."
-        yield finding("no_pad", "the tokenizer has no pad_token.", "TRL then pads with the eos token.", fix)
+        fix = "set tokenizer.pad_token to a separate token, if the vocabulary has one ('<|endoftext|>' for Qwen)."
+        yield finding("no_pad", "the tokenizer has no pad_token.", "TRL then pads with the EOS token.", fix)
     elif tokenizer.pad_token_id == tokenizer.eos_token_id:
         why = (
-            "TRL masks what follows the first eos itself, so GRPO runs; but a later SFT that masks padding "
-            "masks the end of the turn with it, and that model never stops."
+            "GRPO works, because TRL itself masks what follows the first EOS. But SFT that masks padding would also "
+            "mask the end of each turn, and such a model never stops."
         )
-        fix = "tokenizer.pad_token = a token of its own, if the vocabulary has one."
+        fix = "set tokenizer.pad_token to a separate token, if the vocabulary has one."
         yield finding("pad_is_eos", f"pad_token and eos_token are both {tokenizer.eos_token!r}.", why, fix)
 
 
 def template(run: Run) -> Iterator[Finding]:
-    """A chat template: that there is one for messages, and that a turn ends with the eos token."""
+    """The chat template: messages need one, and a turn must end with the EOS token."""
     eos = run.tokenizer.eos_token
     if run.tokenizer.chat_template is None:
         if run.train and run.chat:
-            why = 'TRL renders messages with it, and raises: "tokenizer.chat_template is not set".'
-            fix = "the instruct version of the model, or tokenizer.chat_template = a template of its family."
-            yield finding("no_chat_template", "message prompts, and a tokenizer without a chat template.", why, fix)
+            why = 'TRL needs it to render messages, and raises "tokenizer.chat_template is not set".'
+            fix = "use the instruct version of the model, or set tokenizer.chat_template to one of its family."
+            yield finding(
+                "no_chat_template", "the prompts are messages, but the tokenizer has no chat template.", why, fix
+            )
         return
     talk = [{"role": "user", "content": "What is 40 + 2?"}, {"role": "assistant", "content": SAID}]
     rendered, failure = render(run, talk)
     ending = rendered.rpartition(SAID)[2]
     if failure or SAID not in rendered:
-        why = "no prompt can be rendered, or what is said is lost on the way."
-        what = f"the chat template fails on a plain conversation: {failure or 'what the model said is not in it'}."
-        yield finding("template_fails", what, why, "The template of the model's family, from its tokenizer.")
+        why = "prompts cannot be rendered, or lose their content."
+        what = f"the chat template fails on a simple conversation: {failure or 'it drops the reply of the model'}."
+        yield finding("template_fails", what, why, "use the template of the model's family, from its tokenizer.")
     elif eos is not None and eos not in ending:
-        why = f"sampling stops at {eos!r} alone, so a model that learned this template does not stop."
-        fix = f"tokenizer.eos_token = the token that ends a turn ({ending.strip() or 'none yet: fix the template'})."
+        why = f"generation stops only at {eos!r}, so a model that learned this template does not stop."
+        fix = f"set tokenizer.eos_token = the token that ends a turn ({ending.strip() or 'missing'})."
         yield finding("template_without_eos", f"the chat template ends a turn with {ending!r}.", why, fix)
 
 
@@ -68,7 +70,7 @@ def render(run: Run, messages: list[dict], **options: object) -> tuple[str, str]
     options = {**run.options("chat_template_kwargs"), **options}
     try:
         return run.tokenizer.apply_chat_template(messages, tokenize=False, **options), ""
-    except Exception as error:  # somebody's own template runs here, on somebody's own rows
+    except Exception as error:  # this runs a user's template on a user's rows
         return "", f"{type(error).__name__}: {error}"
 
 
@@ -80,13 +82,13 @@ def rendering(run: Run) -> Iterator[Finding]:
     if failed:
         value, failure = failed[0]
         what = f"the chat template fails on {len(failed)} of {len(values)} prompts: {failure}; the first: {value!r:.80}"
-        why = "TRL renders each prompt with it, so the run stops at the first of them."
-        fix = "Each content a plain text, and only roles that the template knows."
+        why = "TRL renders each prompt with the template, so the run stops at the first failure."
+        fix = "make each content plain text, and use only roles that the template knows."
         yield finding("template_fails", what, why, fix)
 
 
 def prompts_of(run: Run) -> list:
-    """The training prompts; of a large dataset a part, evenly spread."""
+    """The training prompts; for a large dataset an evenly spread part."""
     return column(run.train, "prompt", spread(run.train))
 
 
@@ -99,9 +101,11 @@ def vocabulary(run: Run) -> Iterator[Finding]:
     beyond = [] if size is None or len(run.tokenizer) <= size else [token for token in _used(run) if token >= size]
     if beyond:
         token = min(beyond)
-        what = f"token {token} ({run.tokenizer.convert_ids_to_tokens(token)!r}) is used, and the model has {size}."
-        why = "a token beyond the model's embeddings raises an IndexError, or a device-side assert on a GPU."
-        yield finding("tokenizer_mismatch", what, why, "AutoTokenizer.from_pretrained of the same model.")
+        what = f"token {token} ({run.tokenizer.convert_ids_to_tokens(token)!r}) is in use; the model has {size} tokens."
+        why = "a token without an embedding raises an IndexError, or a device-side assert on a GPU."
+        yield finding(
+            "tokenizer_mismatch", what, why, "load the tokenizer with AutoTokenizer.from_pretrained of the same model."
+        )
 
 
 def _used(run: Run) -> set[int]:
@@ -119,14 +123,14 @@ def lengths_of(run: Run) -> list[int]:
 
 
 def context_of(run: Run) -> int | None:
-    """The longest text in tokens that the model was made for, or None if nothing says it."""
+    """The model's context in tokens, or None if it is not known."""
     model = read_config(run.model).get_text_config().to_dict().get("max_position_embeddings") if run.model else None
     known = [int(length) for length in (model, run.tokenizer.model_max_length) if length and 0 < length < UNSET]
     return min(known, default=None)
 
 
 def limits(run: Run, lengths: Sequence[int], needed: int) -> Iterator[Finding]:
-    """The prompts and completions against the model's context and the limits that were chosen.
+    """Compare prompts and completions with the model's context and the chosen limits.
 
     Args:
         run: its model or tokenizer says how long the context is.
@@ -135,60 +139,60 @@ def limits(run: Run, lengths: Sequence[int], needed: int) -> Iterator[Finding]:
     """
     context, asked, limit = context_of(run), run["max_completion_length"], run.max_prompt_length
     if 1 <= asked < needed:
-        what = f"max_completion_length={asked}, and the form alone takes {needed} tokens ({asked_form(run)})."
-        why = "a completion that is cut off never closes its tags, so the format and the answer earn nothing."
-        fix = f"max_completion_length={2 * needed} or more, with room to reason."
+        what = f"max_completion_length={asked}, but the format alone takes {needed} tokens ({asked_form(run)})."
+        why = "a completion that is cut off never closes its tags, so its format and answer score 0."
+        fix = f"set max_completion_length={2 * needed} or more, with room to reason."
         if context and 2 * needed >= context:
-            fix = f"A shorter form, or a model with a longer context than {context} tokens."
+            fix = f"use a shorter format, or a model with a context of more than {context} tokens."
         yield finding("short_completions", what, why, fix)
     if context and asked + max(lengths, default=1) > context:
         what = f"max_completion_length={asked} leaves {max(context - asked, 0)} of the model's {context} tokens"
-        why = "TRL never truncates a prompt; the model was never trained beyond its context and writes noise there."
+        why = "TRL does not truncate prompts, and beyond its context a model writes noise."
         fix = _fitting(lengths, context, asked, needed)
         yield finding("prompt_too_long", f"{what} for the prompt{_exceed(lengths, context - asked)}.", why, fix)
     elif lengths and limit and max(lengths) > limit:
-        why = "TRL 1.x has no max_prompt_length: it trains on these rows, and they take memory, unless you drop them."
-        fix = f"a max_prompt_length chosen from: {percentiles(lengths)}."
-        fix = f"drop_long_prompts(rows, tokenizer, {limit}), or {fix}" if min(lengths) <= limit else fix
+        why = "TRL 1.x has no max_prompt_length, so it trains on these rows, which takes memory, unless you drop them."
+        fix = f"choose max_prompt_length from the lengths: {percentiles(lengths)}."
+        fix = f"use drop_long_prompts(rows, tokenizer, {limit}), or {fix}" if min(lengths) <= limit else fix
         yield finding("long_prompts", f"max_prompt_length={limit}{_exceed(lengths, limit)}.", why, fix)
 
 
 def _fitting(lengths: Sequence[int], context: int, asked: int, needed: int) -> str:
-    """What to change so that prompts and completions fit: the rows, the completions, or the model."""
+    """How to make prompts and completions fit: change the rows, the completions or the model."""
     if not lengths:
-        return f"max_completion_length below {context}, with room for the prompts."
+        return f"set max_completion_length below {context}, with room for the prompts."
     ways, left = [], context - max(lengths)
     if min(lengths) <= context - asked:
-        ways.append(f"drop_long_prompts(rows, tokenizer, {context - asked})")
+        ways.append(f"use drop_long_prompts(rows, tokenizer, {context - asked})")
     if left >= needed:
-        ways.append(f"max_completion_length={left} or less")
-    return f"{', or '.join(ways) or 'Shorter prompts and completions, or a model with a longer context'}."
+        ways.append(f"set max_completion_length={left} or less")
+    return f"{', or '.join(ways) or 'use shorter prompts and completions, or a model with a longer context'}."
 
 
 def _exceed(lengths: Sequence[int], room: int) -> str:
     over = sum(length > room for length in lengths)
-    return f"; {over} of {len(lengths)} prompts have more, the longest {max(lengths)}" if lengths else ""
+    return f"; {over} of {len(lengths)} prompts are longer (longest: {max(lengths)})" if lengths else ""
 
 
 def percentiles(lengths: Sequence[int]) -> str:
-    """Lengths that a share of the prompts does not exceed.
+    """Percentiles of the prompt lengths, and the longest.
 
     >>> percentiles(range(1, 101))
-    '50% have at most 50, 90% 90, 95% 95, 99% 99, all 100'
+    '50%: 50 or fewer, 90%: 90, 95%: 95, 99%: 99, longest: 100'
     """
     ordered = sorted(lengths)
     at = {p: ordered[max(0, -(-len(ordered) * p // 100) - 1)] for p in PERCENTILES}
-    shares = [f"{p}%{' have at most' if p == PERCENTILES[0] else ''} {length}" for p, length in at.items()]
-    return ", ".join([*shares, f"all {ordered[-1]}"])
+    shares = [f"{p}%: {length}{' or fewer' if p == PERCENTILES[0] else ''}" for p, length in at.items()]
+    return ", ".join([*shares, f"longest: {ordered[-1]}"])
 
 
 def asked_form(run: Run) -> Form:
-    """The form that is requested: the course's own if nothing is said."""
+    """The requested format; by default the one of this course."""
     return read_tags(run.tags) if run.tags is not None else FORMS[0]
 
 
 def clean_length(run: Run) -> int:
-    """Tokens of the form around the longest gold answer, with nothing reasoned, and of the end of the turn."""
+    """Tokens of the format around the longest gold answer, without reasoning, and of the end of the turn."""
     golds = column(run.train, run.answer_column, spread(run.train)) if run.train else []
     longest = sorted((gold for gold in golds if isinstance(gold, str)), key=len)[-LONGEST_GOLDS:]
     texts = [asked_form(run).write("", gold) for gold in longest or ["42"]]

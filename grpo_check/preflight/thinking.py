@@ -1,9 +1,9 @@
-"""Check what the prompt has written of the thinking already: a tag opened for the model, or closed again.
+"""Check whether the prompt already opens, or opens and closes, a thinking tag.
 
 The templates of DeepSeek-R1's distilled models and of Qwen3.5 from 4B end each prompt with ``<think>``, so the
-completion holds ``</think>`` alone. Qwen3's with ``enable_thinking=False``, and those of Qwen3.5 below 4B without being
-asked, end it with ``<think></think>``, so the completion holds neither. A reward that needs both tags in the
-completion then pays nothing, for any completion, in any step.
+completion contains only ``</think>``. The templates of Qwen3 with ``enable_thinking=False``, and of Qwen3.5 below 4B
+by default, end it with ``<think></think>``, so the completion contains neither. A reward that needs both tags in the
+completion then scores every completion 0.
 """
 
 import math
@@ -47,7 +47,7 @@ class Opened(NamedTuple):
 
 
 class Paid(NamedTuple):
-    """Which completions a reward pays more than it pays for nothing, by the way they begin."""
+    """Which completions score more than an empty one, by how they begin."""
 
     whole: bool  # both tags in the completion
     rest: bool  # only what is left to write after the prompt's end
@@ -55,7 +55,7 @@ class Paid(NamedTuple):
 
     @property
     def needs_both(self) -> bool:
-        """Whether it pays only for completions with both tags."""
+        """Whether the reward scores only completions with both tags."""
         return self.whole and not self.rest
 
 
@@ -73,13 +73,13 @@ def prefilled(run: Run, untried: str) -> tuple[list[Finding], list[str]]:
     findings, notes = [], []
     for end in dict.fromkeys(filter(None, ends)):
         prompt, many = prompts[ends.index(end)], ends.count(end)
-        share = "" if many == len(prompts) else f" ({many} of the {len(prompts)} prompts looked at)"
-        said = f"the prompt ends with {end.tag!r}{f' and its {end.partner!r}' if end.closed else ''}{share}"
+        share = "" if many == len(prompts) else f" ({many} of the {len(prompts)} prompts checked)"
+        said = f"the prompt ends with {end.tag!r}{f' and {end.partner!r}' if end.closed else ''}{share}"
         paid = [] if untried else [(reward_name(reward), _paid(run, reward, end)) for reward in _counted(run)]
         found = _closed(run, prompt, said, end, paid) if end.closed else _open(run, prompt, said, end, paid, untried)
         findings += [found] if found else []
-        held = "neither" if end.closed else f"{end.partner!r} alone"
-        notes += [] if found else [f"{said}: completions hold {held}."]
+        held = "neither tag" if end.closed else f"only {end.partner!r}"
+        notes += [] if found else [f"{said}, so completions contain {held}"]
     return findings, notes
 
 
@@ -129,7 +129,7 @@ def _chat_end(run: Run, prompt: list[dict], changed: dict) -> str:
 
 
 def _counted(run: Run) -> list[Callable]:
-    """The rewards that are trained on: those of weight 0 are only logged."""
+    """The rewards that the policy trains on; those of weight 0 are only logged."""
     weights = run["reward_weights"] or []
     if len(weights) != len(run.rewards):
         return functions(run)
@@ -137,7 +137,7 @@ def _counted(run: Run) -> list[Callable]:
 
 
 def _paid(run: Run, reward: Callable, end: Opened) -> Paid:
-    """What a reward pays of completions that think, each in every usual form of an answer."""
+    """Which completions with thinking a reward scores, in every common answer format."""
     forms = [*([read_tags(run.tags)] if run.tags is not None else []), *FORMS]
     gold, columns = first_row(run)
     gold = gold[0] if isinstance(gold, list) and gold else gold
@@ -164,16 +164,16 @@ def _open(
     """The finding where the prompt opens a tag and leaves it open."""
     strict = [name for name, one in paid if one.needs_both]
     weak = [name for name, one in paid if one.less]
-    why = f"a reward that needs both tags would pay nothing; this could not be checked for yours ({untried})."
+    why = f"a reward that needs both tags would score 0. This could not be checked for your rewards ({untried})."
     if strict:
-        why = f"{' and '.join(strict)} pays only for completions with both tags, so it would pay for none in this run."
+        why = f"{' and '.join(strict)} scores only completions with both tags, and this run produces none."
     elif weak:
-        why = f"{' and '.join(weak)} pays less or nothing for a completion that starts inside the thinking."
+        why = f"{' and '.join(weak)} scores completions that start inside the thinking lower, or 0."
     elif any(one.rest for _, one in paid):
         return None
     elif not untried:
-        why = "a reward that needs both tags would pay nothing; yours pay none of the forms that were tried."
-    what = f"{said}, so a completion holds {end.partner!r} and no {end.tag!r}."
+        why = "a reward that needs both tags would score 0. Your rewards gave 0 in every format that was tried."
+    what = f"{said}, so a completion contains {end.partner!r} but not {end.tag!r}."
     fixes = _ways_out(run, prompt, end)
     return finding("prefilled_think", what, why, *fixes, severity="error" if strict else "warning")
 
@@ -185,20 +185,20 @@ def _closed(
     strict = " and ".join(name for name, one in paid if one.needs_both)
     if not strict:
         return None
-    why = f"{strict} pays only completions with {end.partner!r}, and the model has been told not to think."
-    fixes = [f"rewards that do not require thinking, in place of {strict}."]
+    why = f"{strict} scores only completions with {end.partner!r}, but thinking is off."
+    fixes = [f"replace {strict} with rewards that do not require thinking."]
     if not isinstance(prompt, str) and opened(run, prompt, enable_thinking=True) != end:
-        fixes.insert(0, "enable_thinking=True in chat_template_kwargs, if it should think.")
-    return finding("prefilled_think", f"{said}, so a completion holds neither.", why, *fixes)
+        fixes.insert(0, "set enable_thinking=True in chat_template_kwargs if the model should think.")
+    return finding("prefilled_think", f"{said}, so a completion contains neither.", why, *fixes)
 
 
 def _ways_out(run: Run, prompt: "str | list[dict]", end: Opened) -> list[str]:
-    """What helps, the first of which keeps the thinking."""
+    """The fixes; the first one keeps the thinking."""
     fits = end.tag == "<think>"
-    named = ", such as grpo_utils.rewards.think_format_reward" if fits else f" (in a pattern: ({end.tag})?)"
-    ways = [f"a reward that accepts completions with and without the first {end.tag!r}{named}."]
+    named = ", such as grpo_utils.rewards.think_format_reward" if fits else f" (in a regular expression: ({end.tag})?)"
+    ways = [f"use a reward that accepts completions with and without the first {end.tag!r}{named}."]
     if isinstance(prompt, str):
-        return [*ways, f"{end.tag!r} taken off the end of the prompts."]
+        return [*ways, f"remove {end.tag!r} from the end of the prompts."]
     if opened(run, prompt, enable_thinking=False) != end:
-        ways.append("chat_template_kwargs={'enable_thinking': False} and no reward for thinking.")
-    return [*ways, f"a chat template that does not end the generation prompt with {end.tag!r}."]
+        ways.append("set chat_template_kwargs={'enable_thinking': False} and use no reward for thinking.")
+    return [*ways, f"use a chat template that does not end the generation prompt with {end.tag!r}."]

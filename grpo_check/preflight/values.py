@@ -1,4 +1,4 @@
-"""Read the values of a dataclass's fields by the type hints of the class, such as `GRPOConfig`."""
+"""Check the values of a dataclass such as `GRPOConfig` against its type hints."""
 
 import math
 from dataclasses import MISSING, fields
@@ -12,28 +12,28 @@ from grpo_utils.errors import did_you_mean
 from ..findings import Finding
 from .report import finding
 
-#: Above this a number is a typing error: no run counts or measures so far.
+#: A larger number is a typo.
 LARGEST = 10**15
-#: Numbers that may be infinite: they then clip nothing.
+#: Numbers that may be infinite; they then clip nothing.
 MAY_BE_INFINITE = ("epsilon", "epsilon_high", "delta", "max_grad_norm")
 #: What `GRPOConfig` accepts beyond its hints.
 ALSO = {"scale_rewards": bool, "max_completion_length": float}
 #: Words that argparse, as transformers sets it up, reads as a switch.
 SWITCHES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-LATE = "it is not checked at the start, and the run fails later, with a TypeError somewhere else."
+LATE = "GRPOConfig does not check this, so the run fails later with an unrelated TypeError."
 AS_TEXT = (
-    "YAML reads it as text (a number with an exponent needs a dot). `trl grpo` turns it into a number; "
-    "GRPOConfig(**yaml.safe_load(…)) does not, and the run fails with a TypeError."
+    "YAML reads it as a string, because a number with an exponent needs a dot. `trl grpo` converts it; "
+    "GRPOConfig(**yaml.safe_load(…)) does not, so such a run fails with a TypeError."
 )
 UNKNOWN = (
     "an argument of GRPOConfig",
-    "plain TRL raises a TypeError; Unsloth on a GPU drops it with a printed line and goes on.",
+    "plain TRL raises a TypeError; Unsloth on a GPU prints a line, drops the argument and continues.",
 )
 UNKNOWN_KEY = (
     "a key that trl grpo knows",
-    "trl grpo hands it on to accelerate launch, which stops with a usage message.",
+    "trl grpo passes it to accelerate launch, which stops with a usage message.",
 )
-#: Names of other tools and of older releases, and what to do, where the name of now is not alike.
+#: Names from other tools and older releases whose current name looks different, and what to do.
 ADVICE = {
     "model": "Write 'model_name_or_path'.",
     "dataset": "Write 'dataset_name'.",
@@ -41,12 +41,12 @@ ADVICE = {
     "lr": "Write 'learning_rate'.",
     "batch_size": "Write 'per_device_train_batch_size'.",
     "epochs": "Write 'num_train_epochs'.",
-    "torch_dtype": "Write 'dtype', where the model is loaded.",
-    "max_prompt_length": "Filter the dataset with drop_long_prompts(rows, …): TRL no longer truncates prompts.",
-    "warmup_ratio": "Write warmup_steps; a value below 1 is a share: warmup_steps=0.1.",
+    "torch_dtype": "Write 'dtype' where the model is loaded.",
+    "max_prompt_length": "Filter the dataset with drop_long_prompts(rows, …), because TRL no longer truncates prompts.",
+    "warmup_ratio": "Write 'warmup_steps'; a value below 1 is a share of the steps, such as warmup_steps=0.1.",
     "overwrite_output_dir": "Give each run its own output_dir.",
-    "tokenizer": "Give processing_class=tokenizer to GRPOTrainer.",
-    "max_seq_length": "Give it to the loader; a run has max_completion_length.",
+    "tokenizer": "Pass processing_class=tokenizer to GRPOTrainer.",
+    "max_seq_length": "Pass it to the model loader; GRPOConfig has max_completion_length.",
 }
 
 
@@ -64,7 +64,7 @@ def hints_of(kind: type) -> dict:
 
 
 def read(given: dict, *kinds: type, from_yaml: bool = False) -> tuple[dict, list[Finding]]:
-    """The values of the fields of some dataclasses that further checks can use, and what is wrong with the others.
+    """The usable values of some dataclasses' fields, and findings for the others.
 
     A text that is a number becomes one, as in ``trl grpo``: a warning if it comes ``from_yaml``, else an error.
 
@@ -81,7 +81,8 @@ def read(given: dict, *kinds: type, from_yaml: bool = False) -> tuple[dict, list
         number = _number(value, hints[name]) if isinstance(value, str) else None
         if number is not None:
             code, sign, why = ("text_number", ": ", AS_TEXT) if from_yaml else ("wrong_type", "=", LATE)
-            found.append(finding(code, f"{name}={value!r} is a text.", why, f"{name}{sign}{_written(number)}"))
+            fix = f"{name}{sign}{_written(number)}"
+            found.append(finding(code, f"{name}={value!r} is a string.", why, fix))
             value = number
         problem = _problem(name, value, hints[name], defaults.get(name))
         if problem:
@@ -101,15 +102,15 @@ def _unknown(name: object, valid: dict, from_yaml: bool) -> Finding:
 def _problem(name: str, value: object, hint: object, default: object) -> Finding | None:
     """What is wrong with a value, or None."""
     if _is_beyond(name, value):
-        why = "no run counts or measures that far, and comparisons with NaN are never true."
-        return finding("out_of_range", f"{name} is not within {LARGEST:.0e}.", why, f"The default is {default!r}.")
+        why = "no run needs a number that large, and a comparison with NaN is never true."
+        return finding("out_of_range", f"{name} is NaN or above {LARGEST:.0e}.", why, f"the default is {default!r}.")
     missing = value is None and default is not None and _kinds(hint) <= {int, float}
     if _fits(value, hint) and not missing:
         return None
     wanted = " or ".join(sorted(one.__name__ if isinstance(one, type) else str(one) for one in _kinds(hint)))
-    fix = f"Leave it out: the default is {default!r}."
+    fix = f"leave it out (the default is {default!r})."
     if value is False and str in _kinds(hint):
-        fix = f"{name}: 'no', in quotes: YAML reads the words no and off as False."
+        fix = f"write {name}: 'no' with quotes, because YAML reads no and off as False."
     elif isinstance(value, str) and list[str] in _kinds(hint):
         fix = f"{name}: [{value}]"
     return finding("wrong_type", f"{name}={value!r:.80} should be {wanted}.", LATE, fix)

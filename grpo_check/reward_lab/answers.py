@@ -1,9 +1,9 @@
-"""Other answers than the gold one: right in another writing, and wrong.
+"""Variants of a gold answer: correct ones in another notation, and wrong ones.
 
 >>> other_writings("1000")["with a comma"], wrong_answers("42", ["42", "7"])["wrong sign"]
 ('1,000', '-42')
 
-What can be said of an answer depends on its kind: a number, JSON, a letter, a program, a text.
+The variants depend on the kind of answer: a number, JSON, a letter, a program or a text.
 """
 
 import json
@@ -13,12 +13,12 @@ from functools import cache
 
 from grpo_utils.rewards import is_expression, parse_choice, parse_json, parse_number, same_answer
 
-#: A number within an answer that holds several.
+#: A number within an answer that contains several.
 NUMBERS = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
-#: What makes a text a program.
+#: Signs that a text is a program.
 PROGRAM = re.compile(r"\n|\bdef \w+\(|\blambda\b|\breturn\b|\bimport\b|;$")
-#: Wrong numbers that differ only in how near they are to the gold one.
-PLAIN_WRONG = ("off by one", "off by 2 %", "off by 5 %", "off by 10 %", "off by 20 %", "another number")
+#: Wrong numbers that differ only in their distance from the gold answer.
+PLAIN_WRONG = ("off by one", "off by 2%", "off by 5%", "off by 10%", "off by 20%", "another number")
 PLAIN_WRONG += ("far below", "far above")
 
 
@@ -47,7 +47,7 @@ def _is_json(text: str) -> bool:
 
 
 def other_writings(gold: str) -> dict[str, str]:
-    """The same answer as models usually write it, by what is different.
+    """The same answer in other common notations, by name.
 
     >>> sorted(other_writings("0.5"))
     ['as a fraction', 'on a line of its own', 'with words']
@@ -85,15 +85,15 @@ def _json_writings(gold: str) -> dict[str, str]:
 
 
 def _choice_writings(gold: str) -> dict[str, str]:
-    return {"in brackets": f"({gold})", "with a dot": f"{gold}.", "with words": f"The answer is {gold}"}
+    return {"in parentheses": f"({gold})", "with a period": f"{gold}.", "with words": f"The answer is {gold}"}
 
 
 def _text_writings(gold: str) -> dict[str, str]:
-    return {"in lower case": gold.lower(), "with a full stop": f"{gold}."}
+    return {"in lower case": gold.lower(), "with a period": f"{gold}."}
 
 
 def wrong_answers(gold: str, golds: list[str]) -> dict[str, str]:
-    """Answers that are wrong, by how; ``golds`` are the other rows' right ones.
+    """Wrong answers by name; ``golds`` are the gold answers of all rows.
 
     >>> wrong_answers("5 km", ["5 km", "7 km"])["several answers"]
     '6 or 5 km or 1017'
@@ -111,7 +111,7 @@ def wrong_answers(gold: str, golds: list[str]) -> dict[str, str]:
 
 @cache
 def wrong_answer(gold: str, golds: tuple[str, ...]) -> str:
-    """One of them, cached: it is asked for in every form that is tried."""
+    """One wrong answer, cached because every format that is tried needs it."""
     return next(iter(wrong_answers(gold, list(golds)).values()), "")
 
 
@@ -124,7 +124,7 @@ def _unlike(gold: str, other: str) -> bool:
 
 
 def decoys(gold: str) -> tuple[str, str] | None:
-    """Two wrong answers that look as the gold one does, to put before and after it.
+    """Two wrong answers that look like the gold answer, to put before and after it.
 
     >>> decoys("42"), decoys("B")
     (('43', '1128'), ('A', 'C'))
@@ -146,9 +146,9 @@ def _wrong_numbers(gold: str) -> dict[str, str]:
         "another number": str(other),
         "far below": str(whole - 10**9),
         "far above": str(whole + 10**9),
-        "a digit more": f"1{size}0",
+        "a digit on each side": f"1{size}0",
         "a digit before": f"1{size}",
-        "a digit behind": f"{whole}3",
+        "a digit after": f"{whole}3",
         "no number": "nan",
         "an infinite number": "inf",
         "a number too large": "1e999",
@@ -166,14 +166,14 @@ def _wrong_numbers(gold: str) -> dict[str, str]:
 
 
 def _near_numbers(value: Fraction) -> dict[str, str]:
-    """Numbers a few percent away, but not so near that a tolerance for rounding would pay them."""
-    shares = {"off by 2 %": 102, "off by 5 %": 95, "off by 10 %": 110, "off by 20 %": 120}
+    """Numbers a few percent away, but outside a tolerance for rounding."""
+    shares = {"off by 2%": 102, "off by 5%": 95, "off by 10%": 110, "off by 20%": 120}
     near = {what: float(value * percent / 100) for what, percent in shares.items()}
     return {what: f"{number:.6g}" for what, number in near.items() if abs(number - float(value)) > 0.011}
 
 
 def _wrong_lists(gold: str) -> dict[str, str]:
-    """Several numbers in one answer (a vector, a matrix), with others in their places."""
+    """Wrong variants of an answer with several numbers (a vector, a matrix)."""
     found = list(NUMBERS.finditer(gold))
     (_, first_ends), (last, ends) = found[0].span(), found[-1].span()
     more = f"{gold[: found[0].start()]}{float(found[0][0]) + 1:g}"
@@ -187,7 +187,7 @@ def _wrong_lists(gold: str) -> dict[str, str]:
 
 
 def _wrong_programs(gold: str) -> dict[str, str]:
-    """Programs that do nothing of the kind, of the same name where there is one."""
+    """Wrong programs, with the same function name if there is one."""
     wrong = _wrong_texts(gold) | {"an empty program": "pass"}
     wrong.pop("backwards", None)  # "1 + 2" backwards is as right
     name, before = re.search(r"def (\w+)\(", gold), gold.partition("lambda")[0]

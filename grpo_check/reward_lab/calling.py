@@ -1,4 +1,4 @@
-"""Call a reward as TRL calls it, and survive whatever it does."""
+"""Call a reward as TRL does, and handle every failure."""
 
 import asyncio
 import inspect
@@ -32,12 +32,12 @@ DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
 
 
 class OutOfTimeError(BaseException):
-    """A user's code took too long; no ``except Exception`` of that code should catch this."""
+    """The user's code took too long; its own ``except Exception`` must not catch this."""
 
 
 @dataclass
 class Outcome:
-    """What became of one call: the scores, or what went wrong."""
+    """The result of one call: the scores, or the error."""
 
     scores: list[float | None] | None = None
     error: str = ""
@@ -54,14 +54,14 @@ def parameters_of(reward: Callable) -> dict[str, inspect.Parameter]:
         CourseError: it cannot be called with ``completions=…``.
     """
     if not callable(reward):
-        raise CourseError(f"A reward is a function; this is a {type(reward).__name__}: {reward!r}.")
+        raise CourseError(f"a reward must be a function, got {type(reward).__name__}: {reward!r}.")
     found = dict(inspect.signature(reward).parameters)
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in found.values())
     if not ({"completions", "completion_ids"} & set(found) or takes_any):
         name = reward_name(reward)
         raise CourseError(
-            f"{name}({', '.join(found) or 'nothing'}) takes no `completions`. TRL calls a reward with keywords: "
-            f"def {name}(completions, **kwargs), with one score for each completion."
+            f"{name}({', '.join(found) or 'nothing'}) has no parameter `completions`. TRL passes keyword arguments: "
+            f"write def {name}(completions, **kwargs) and return one score per completion."
         )
     return found
 
@@ -76,7 +76,7 @@ def missing_columns(parameters: dict[str, inspect.Parameter], columns: Sequence[
 def call(reward: Callable, cases: Sequence[Case], chat: bool, longest: float | None = None) -> Outcome:
     """Score ``cases`` in one batch, as chat messages or as strings.
 
-    What the reward prints is dropped: it is called hundreds of times.
+    The reward's prints are discarded, because it is called hundreds of times.
     """
     if time.monotonic() > DEADLINE.get():  # of a limit around several calls
         raise OutOfTimeError
@@ -87,8 +87,8 @@ def call(reward: Callable, cases: Sequence[Case], chat: bool, longest: float | N
         with time_limit(longest), redirect_stdout(io.StringIO()):
             outcome = _checked(_run(reward, arguments), len(cases))
     except (OutOfTimeError, TimeoutError):
-        outcome = Outcome(error=f"no end within {longest:g} seconds", code="slow")
-    except (Exception, SystemExit) as error:  # the one place where a user's reward runs
+        outcome = Outcome(error=f"not finished after {longest:g} seconds", code="slow")
+    except (Exception, SystemExit) as error:  # this runs a user's reward
         outcome = Outcome(error=f"{type(error).__name__}: {error}")
     outcome.seconds, outcome.cpu = time.perf_counter() - started, time.process_time() - cpu
     outcome.changed = _changed(arguments, arguments_of(cases, chat))
@@ -96,7 +96,7 @@ def call(reward: Callable, cases: Sequence[Case], chat: bool, longest: float | N
 
 
 def arguments_of(cases: Sequence[Case], chat: bool) -> dict:
-    """The keywords with which TRL would call a reward."""
+    """The keyword arguments with which TRL would call a reward."""
     texts = [case.text for case in cases]
     questions = [f"Question {case.number}" for case in cases]
     columns = {name: [case.columns[name] for case in cases] for name in (cases[0].columns if cases else ())}
@@ -114,7 +114,7 @@ def arguments_of(cases: Sequence[Case], chat: bool) -> dict:
 
 
 def _changed(after: dict, before: dict) -> str:
-    """The first argument that is not what it was; of a dataset column only which values it holds is compared."""
+    """The first argument that changed; in a dataset column, only the identity of its values is compared."""
     for name, values in before.items():
         if name in PROVIDED[:3]:
             same = after.get(name) == values
@@ -127,7 +127,7 @@ def _changed(after: dict, before: dict) -> str:
 
 
 def _run(reward: Callable, arguments: dict) -> object:
-    """Call a reward; an async one in a loop of its own, in this thread, where the time limit reaches it.
+    """Call a reward. An async one gets its own event loop in this thread, where the time limit applies.
 
     A notebook's loop is already running, and is set aside meanwhile.
     """
@@ -146,9 +146,9 @@ def _checked(scores: object, wanted: int) -> Outcome:
     try:
         values = list(scores)
     except TypeError:
-        return Outcome(error=f"a {type(scores).__name__} came back, not a list of scores", code="wrong_length")
+        return Outcome(error=f"the reward returned {type(scores).__name__}, not a list of scores", code="wrong_length")
     if len(values) != wanted:
-        return Outcome(error=f"{len(values)} scores came back for {wanted} completions", code="wrong_length")
+        return Outcome(error=f"the reward returned {len(values)} scores for {wanted} completions", code="wrong_length")
     return Outcome([None if value is None else _number(value) for value in values])
 
 
@@ -161,7 +161,7 @@ def _number(value: object) -> float:
 
 
 def sum_of(rewards: Sequence[Callable], weights: Sequence[float]) -> Callable:
-    """Several rewards as the one weighted sum that TRL makes of them."""
+    """Several rewards as one weighted sum, as TRL computes it."""
 
     def weighted(**arguments: object) -> list[float | None]:
         return weighted_sum([list(_run(reward, arguments)) for reward in rewards], weights)
@@ -173,13 +173,13 @@ def sum_of(rewards: Sequence[Callable], weights: Sequence[float]) -> Callable:
 
 
 def reads_group(reward: Callable) -> bool:
-    """Whether a reward says that it compares a group's completions."""
+    """Whether a reward declares that it compares the completions of a group."""
     return getattr(reward, "reads_group", False)
 
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise `OutOfTimeError` in the block after so long; off the main thread, and on Windows, only at the next `call`.
+    """Raise `OutOfTimeError` in the block after the limit; in other threads and on Windows only at the next `call`.
 
     Limits nest: a block ends when the first of them is over.
     """

@@ -1,4 +1,4 @@
-"""Find the form that a reward wants, from the texts and patterns in its own code.
+"""Find the format that a reward expects, from the strings and patterns in its own code.
 
     >>> import re
     >>> def last_line(completions, answer, **kwargs):
@@ -7,8 +7,8 @@
     >>> [str(form) for form in forms_of(last_line)][0]
     '…⏎Result = …'
 
-A pattern with a group is written out: what is before the group comes before the answer. Of a plain text, such
-as one that a reward splits at, it is tried what an answer after it earns.
+From a pattern with a group, the text before the group becomes the text before the answer. A plain string, such
+as one that a reward splits at, is tried as the text before the answer.
 """
 
 import functools
@@ -23,18 +23,18 @@ from grpo_utils.rewards import TAGS
 
 from .forms import BareForm, Form
 
-#: Forms of a reward's own that are tried at most.
+#: The most formats that are tried.
 MOST_FORMS = 40
-#: How deep functions that a reward calls are followed.
+#: How deep the functions that a reward calls are searched.
 DEEPEST = 3
-#: Among the texts of a reward: it parses JSON.
+#: Marks a reward that parses JSON.
 READS_JSON = "{}"
 #: Stand-ins for the reasoning and the answer in a pattern that is written out.
 REASONING, ANSWER = "\0", "\1"
 
 
 def forms_of(reward: Callable) -> tuple[Form, ...]:
-    """Forms that the texts in a reward's code suggest, none twice."""
+    """The formats that the strings in a reward's code suggest, without duplicates."""
     parts = getattr(reward, "parts", [reward])
     texts = list(dict.fromkeys(text for part in parts for text in texts_of(inspect.unwrap(part))))
     found = [form for text in texts for form in _from_pattern(text)]
@@ -122,7 +122,7 @@ def _repeated(least: int, most: int, tree: object, group: int | None, spaces: in
 
 
 def _one_of(value: object) -> str:
-    """One sign that a class of signs holds: a space where it may be one."""
+    """One character of a character class: a space if the class contains it."""
     if value is None:
         return "x"
     kinds = [(str(kind), item) for kind, item in value]

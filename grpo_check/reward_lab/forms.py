@@ -1,4 +1,4 @@
-"""The forms in which models are asked to answer, and how a lab writes a completion in one.
+"""The formats in which models are asked to answer, and how the lab writes a completion in one.
 
 >>> FORMS[0].write("15 + 27 = 42", "42")
 '<reasoning>15 + 27 = 42</reasoning><answer>42</answer>'
@@ -20,7 +20,7 @@ class Form(NamedTuple):
     after_answer: str
 
     def write(self, reasoning: str, answer: str) -> str:
-        """A completion in this form; without any tags it is the answer alone."""
+        """A completion in this format; without any tags it is the answer alone."""
         if not any(self):
             return answer
         if self.before_reasoning.endswith('"'):  # the reasoning is a JSON string
@@ -33,25 +33,25 @@ class Form(NamedTuple):
         return bool((self.before_answer + self.after_answer).strip(" .\n"))
 
     def __str__(self) -> str:
-        """The form on one line, as a reader knows it."""
+        """The format on one line."""
         if not any(self):
-            return "of the answer alone"
+            return "the answer alone"
         return self.write("…", "…").replace("\n", "⏎")
 
 
 class BareForm(Form):
-    """A form that leaves no room for reasoning, such as a JSON object and nothing else."""
+    """A format without room for reasoning, such as a JSON object and nothing else."""
 
     def write(self, reasoning: str, answer: str) -> str:
-        """The answer between its marks."""
+        """The answer between its delimiters."""
         return f"{self.before_answer}{answer}{self.after_answer}"
 
     def __str__(self) -> str:
-        """The form on one line."""
+        """The format on one line."""
         return f"{self.write('', '…')} and nothing else"
 
 
-#: The forms that a reward is tried in when none is given, the course's own first.
+#: The formats that the lab tries by default, the one of this course first.
 FORMS = (
     Form(*TAGS),
     Form("<reasoning>\n", "\n</reasoning>\n", "<answer>\n", "\n</answer>\n"),
@@ -85,17 +85,17 @@ FORMS = (
 
 
 def read_tags(tags: Sequence[str]) -> Form:
-    """Four texts as a form; none at all means the answer alone.
+    """Four texts as a format; no text at all means the answer alone.
 
     >>> read_tags([]).write("thinking", "42")
     '42'
 
     Raises:
-        CourseError: there are not four.
+        CourseError: the number of texts is neither four nor zero.
     """
     if isinstance(tags, str) or len(tags) not in (0, 4):
         raise CourseError(
-            f"tags={tags!r} should be four texts, around the reasoning and around the answer, such as "
-            f"{TAGS}; an empty one where there is nothing; () for the answer alone."
+            f"tags={tags!r} should be the four texts before and after the reasoning and the answer, such as "
+            f"{TAGS}. Use '' if there is no such text, and () for the answer alone."
         )
     return Form(*(tags or ("", "", "", "")))

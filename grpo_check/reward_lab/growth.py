@@ -1,8 +1,8 @@
-"""Whether the time that a reward takes is bounded: texts that grow, and what they cost.
+"""Check that the run time of a reward is bounded, with texts that grow.
 
-Short runs that cost more and more show a pattern that tries all ways to cut a text (time doubles with each sign);
-long runs show time that grows with the square of the length. Only processor time counts, so that neither a busy machine
-nor a judge on the network is taken for a fault.
+Short runs of a repeated piece reveal a regular expression that backtracks (the time doubles with each character).
+Long runs reveal a time that grows with the square of the length. Only CPU time counts, so neither a busy machine
+nor a judge on the network looks like a fault.
 """
 
 import threading
@@ -17,27 +17,27 @@ from .matrix import Case
 from .planning import Plan
 from .report import finding
 
-#: What runs are made of.
+#: The pieces that a run repeats.
 PIECES = ["7", " ", "a", ".", "-", ",", "(", "[", "{", "<", "$", "\n", "a ", "7 ", "1,", "1.", "- ", "a\n", "()"]
 PIECES += ["<answer>", "</answer>", "<think>", "<a>", "\\frac{", "**", "#", '"', "\\", "a, ", "Answer: ", "aA1 ", "_"]
-#: A sign that fits to nothing before it.
+#: A character that matches nothing before it.
 FOREIGN = "\u203d"
-SHORT, LONG = (12, 16, 20, 24, 28, 34, 40), (1_000, 4_000)  # pieces; signs
-#: Processor seconds that are notable for a short and for a long run.
+SHORT, LONG = (12, 16, 20, 24, 28, 34, 40), (1_000, 4_000)  # pieces; characters
+#: CPU seconds that are suspicious for a short and for a long run.
 NOTABLE_SHORT, NOTABLE_LONG = 0.03, 0.02
-#: Wall seconds of an ordinary call from which on a reward is too slow to be tried hundreds of times.
+#: Wall-clock seconds of an ordinary call above which a reward is too slow to be called hundreds of times.
 TOO_SLOW = 0.05
-#: A run four times as long costs at most this many times as much, where time is in proportion to length.
+#: With linear time, a run four times as long takes at most this many times as long.
 MOST_GROWTH = 8
 
 
 def find_growth(reward: Callable, plan: Plan) -> list[Finding]:
-    """What shows that time is not bounded: ``unbounded_time`` if the reward practically hangs, ``slow`` if not."""
+    """Evidence of unbounded time: ``unbounded_time`` if the reward practically hangs, otherwise ``slow``."""
     ordinary = plan.rows([Case("an ordinary completion", "odd", FORMS[0].write("6 * 7 = 42", "42"))])[0]
     if call(reward, [ordinary], plan.chat, CUT_OFF).scores is None:
         plan = replace(plan, chat=not plan.chat)
     outcome = min((call(reward, [ordinary], plan.chat, CUT_OFF) for _ in range(3)), key=lambda one: one.seconds)
-    if outcome.seconds > TOO_SLOW:  # the first of the three may import something
+    if outcome.seconds > TOO_SLOW:  # the first of the three may include an import
         return hangs_in_use(outcome, ordinary)
     worst = []
     for place in _places(reward, plan):
@@ -50,7 +50,7 @@ def find_growth(reward: Callable, plan: Plan) -> list[Finding]:
 
 
 def _places(reward: Callable, plan: Plan) -> Iterator[Callable[[str], str]]:
-    """Where a run can be: alone, as the answer, as the reasoning."""
+    """Where to put a run: alone, as the answer, or as the reasoning."""
     yield str
     for form in dict.fromkeys([plan.form, *forms_of(reward)[:2]]):
         if form.before_reasoning:
@@ -60,53 +60,53 @@ def _places(reward: Callable, plan: Plan) -> Iterator[Callable[[str], str]]:
 
 
 def _hangs(reward: Callable, plan: Plan, place: Callable, piece: str) -> list[Finding]:
-    """Whether a run of a few dozen signs costs more than it could."""
+    """Whether a run of a few dozen characters takes suspiciously long."""
     for count in SHORT:
         case = _run_of(plan, place, piece, count)
         outcome = _least(reward, plan, case, NOTABLE_SHORT)
         if outcome.code == "slow" or outcome.cpu > NOTABLE_SHORT:
             if outcome.code != "slow" and threading.current_thread() is threading.main_thread():
-                case = _run_of(plan, place, piece, 2 * count)  # elsewhere nothing could stop it
+                case = _run_of(plan, place, piece, 2 * count)  # in another thread nothing could stop it
                 outcome = call(reward, [case], plan.chat, CUT_OFF)
             return _hangs_on(outcome, case)
     return []
 
 
 def _hangs_on(outcome: Outcome, case: Case) -> list[Finding]:
-    length = f"{len(case.text)} characters ({case.what}), and much more for each further one"
+    length = f"{len(case.text)} characters ({case.what}), and each further one adds much more"
     pattern = "Look for a regular expression that repeats a repetition, such as (a+|b)*."
     return _unbounded(outcome, case, f"{_took(outcome)} for {length}. {pattern}")
 
 
 def _unbounded(outcome: Outcome, case: Case, what: str) -> list[Finding]:
     found = [finding("unbounded_time", what, case)]
-    return found + [finding("slow", "no end within a second or two.", case)] * (outcome.code == "slow")
+    return found + [finding("slow", "not finished after one or two seconds.", case)] * (outcome.code == "slow")
 
 
 def _took(outcome: Outcome) -> str:
-    return outcome.error if outcome.code == "slow" else f"{outcome.cpu:.2f} s of processor time"
+    return outcome.error if outcome.code == "slow" else f"{outcome.cpu:.2f} s of CPU time"
 
 
 def hangs_in_use(outcome: Outcome, case: Case) -> list[Finding]:
-    """The same verdict on an ordinary completion that did not end, if the processor was busy all the time."""
+    """The same finding for an ordinary completion that did not finish, if the CPU was busy throughout."""
     busy = outcome.code == "slow" and outcome.cpu > 0.3 * outcome.seconds
     return _hangs_on(outcome, case) if busy else []
 
 
 def computes_powers(reward: Callable, plan: Plan) -> list[Finding]:
-    """Whether an answer is computed with its powers: 9**9**9**9 has no end, and nothing can stop it."""
+    """Whether the reward evaluates powers in an answer: 9**9**9**9 never finishes, and nothing can stop it."""
     gold = plan.golds[0]
     answers = gold, f"{gold}+0*7**7**4", f"{gold}+1+0*7**7**4", f"{gold}+0*9**9**9**9"
     *rows, case = plan.rows([Case("a tower of powers", "odd", plan.form.write("so", answer)) for answer in answers])
     scores = [(call(reward, [row], plan.chat, CUT_OFF).scores or [None])[0] for row in rows]
     if None in scores or not scores[0] == scores[1] > scores[2]:
         return []
-    what = "it computes whatever the answer says, powers too: 9**9**9**9 never ends. Read numbers, not programs."
+    what = "the reward evaluates any expression in the answer, and 9**9**9**9 never finishes. Accept only numbers."
     return [finding("unbounded_time", what, case)]
 
 
 def _superlinear(reward: Callable, plan: Plan, place: Callable, piece: str) -> list[Finding]:
-    """Whether a run four times as long costs far more than four times as much."""
+    """Whether a run four times as long takes far more than four times as long."""
     few, many = (signs // len(piece) for signs in LONG)
     case = _run_of(plan, place, piece, many)
     if call(reward, [case], plan.chat, CUT_OFF).cpu < NOTABLE_LONG:
@@ -114,8 +114,8 @@ def _superlinear(reward: Callable, plan: Plan, place: Callable, piece: str) -> l
     first, then = (_least(reward, plan, _run_of(plan, place, piece, n), 0.0) for n in (few, many))
     if then.code != "slow" and (then.cpu < NOTABLE_LONG or then.cpu < MOST_GROWTH * first.cpu):
         return []
-    times = f"{_took(then)} for {many} times {piece!r}, {first.cpu:.3f} s for {few}"
-    what = f"{times}: it grows faster than the length."
+    times = f"{_took(then)} for {many} repetitions of {piece!r}, {first.cpu:.3f} s for {few}"
+    what = f"{times}. The time grows faster than the length."
     return _unbounded(then, case, what) if then.code == "slow" else [finding("slow", what, case)]
 
 
@@ -124,7 +124,7 @@ def _run_of(plan: Plan, place: Callable, piece: str, count: int) -> Case:
 
 
 def _least(reward: Callable, plan: Plan, case: Case, notable: float) -> Outcome:
-    """The cheaper of two calls, if the first is notable: a first one may import something."""
+    """The faster of two calls if the first is suspicious, because it may include an import."""
     first = call(reward, [case], plan.chat, CUT_OFF)
     if first.code == "slow" or first.cpu <= notable:
         return first

@@ -4,13 +4,13 @@
     ...     find_reward("math.gcd")(12, 18)
     6
 
-A user's file can have any name and do anything while it is imported. It replaces no module: its folder comes
-last on `sys.path`, and the file itself is registered under a name that nothing else has. What it prints goes
-to stderr, it finds an empty stdin and only its own path in `sys.argv`, and no ``__pycache__`` appears next to it.
+A user's file can have any name and do anything during the import. It never replaces a module: its folder comes
+last on `sys.path`, and the file itself is registered under a unique name. Its prints go to stderr, its stdin is
+empty, `sys.argv` contains only its own path, and no ``__pycache__`` appears next to it.
 
-Afterwards `sys.path`, `sys.argv`, the standard streams and every module that was there are as before; the modules
-from the user's folder are gone. Installed packages that the file imported stay, because most of them cannot be
-imported twice. A reward that imports a neighbor only when it is called needs `imports_from` around the call.
+Afterwards `sys.path`, `sys.argv`, the standard streams and all earlier modules are restored, and the modules from
+the user's folder are removed. Installed packages that the file imported stay, because most of them cannot be
+imported twice. If a reward imports a neighboring file only when it is called, wrap the call in `imports_from`.
 """
 
 import importlib
@@ -30,7 +30,7 @@ from grpo_utils.errors import CourseError, did_you_mean
 from .calling import LONGEST_IMPORT, OutOfTimeError, time_limit
 
 COMMAND_LINE = (
-    " While it is imported, sys.argv holds only the file's path: move code that reads the command line "
+    " During the import, sys.argv contains only the file's path, so move code that reads the command line "
     'under `if __name__ == "__main__":`.'
 )
 
@@ -47,9 +47,9 @@ def folders_of(target: str) -> list[Path]:
 
 @contextmanager
 def imports_from(*folders: Path) -> Iterator[None]:
-    """Let modules be imported from a user's folders in the block; afterwards nothing of it is left.
+    """Allow imports from a user's folders in the block, and undo everything afterwards.
 
-    The folders come last on `sys.path`, so that no file of the user replaces a module of Python or of a package.
+    The folders come last on `sys.path`, so that a user's file never replaces a module of Python or of a package.
     """
     folders = tuple(dict.fromkeys(folder.resolve() for folder in folders))
     path, paths, modules, writes_no_bytecode = sys.path, list(sys.path), dict(sys.modules), sys.dont_write_bytecode
@@ -81,8 +81,8 @@ def find_reward(target: str) -> Callable:
     """The function that ``FILE.py:function`` or ``package.module.function`` names; to be called in `imports_from`.
 
     Raises:
-        CourseError: no such file, a file whose import fails, no such function in it, or a name
-            that is not a function.
+        CourseError: the file does not exist, its import fails, or the name in it does not
+            exist or is not a function.
     """
     sign = "." if ":" not in target and not target.endswith(".py") else ":"
     where, _, name = target.rpartition(sign)
@@ -97,7 +97,7 @@ def find_reward(target: str) -> Callable:
         raise CourseError(f"There is no {name!r} in {place}.{hint}")
     reward = getattr(module, name)
     if inspect.isclass(reward):
-        fix = f"Make a reward of it in that file (my_reward = {name}(…)) and name that."
+        fix = f"Create a reward from it in that file (my_reward = {name}(…)) and pass its name."
         raise CourseError(f"{name!r} in {where} is a class. {fix}")
     if not callable(reward):
         raise CourseError(f"{name!r} in {where} is a {type(reward).__name__}, not a function.")
@@ -105,7 +105,7 @@ def find_reward(target: str) -> Callable:
 
 
 def _import_file(path: Path) -> ModuleType:
-    """Run a file as a module of a name that no other module has."""
+    """Run a file as a module with a unique name."""
     if path.is_dir():
         raise CourseError(f"{str(path)!r} is a folder; name a file in it: {path / 'FILE.py'}:function.")
     if not path.is_file():
@@ -129,7 +129,7 @@ def _import_module(name: str) -> ModuleType:
 
 @contextmanager
 def as_users_code(shown: str, path: Path | None) -> Iterator[None]:
-    """Run somebody's module in the block: bounded in time, what it raises as one sentence."""
+    """Import a user's module in the block, with a time limit; an exception becomes one sentence."""
     argv, stdin = sys.argv, sys.stdin
     sys.argv, sys.stdin = [str(path or shown)], io.StringIO()
     try:
@@ -138,8 +138,8 @@ def as_users_code(shown: str, path: Path | None) -> Iterator[None]:
     except KeyboardInterrupt:
         raise
     except OutOfTimeError as error:
-        raise CourseError(f"{shown} cannot be imported: no end within {LONGEST_IMPORT:g} seconds.") from error
-    except BaseException as error:  # somebody's own file runs here
+        raise CourseError(f"{shown} cannot be imported: not finished after {LONGEST_IMPORT:g} seconds.") from error
+    except BaseException as error:  # this runs a user's file
         raise CourseError(f"{shown} cannot be imported: {_sentence(error, path)}") from error
     finally:
         sys.argv, sys.stdin = argv, stdin
@@ -151,7 +151,7 @@ def _sentence(error: BaseException, path: Path | None) -> str:
     line = error.lineno if isinstance(error, SyntaxError) else frames[-1].lineno if frames else None
     hint = ""
     if isinstance(error, ImportError):
-        hint = " Install that package, or run this from the environment that has it."
+        hint = " Install that package, or use the environment that has it."
     elif isinstance(error, SystemExit) or any(re.search("argv|parse_args", frame.line or "") for frame in frames):
         hint = COMMAND_LINE
     return f"{type(error).__name__}: {error}{f' (line {line})' if line else ''}.{hint}"

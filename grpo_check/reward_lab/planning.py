@@ -1,4 +1,4 @@
-"""Decide how a reward is probed: with which gold answers, in which form, judged by what."""
+"""Decide how to probe a reward: gold answers, format, and kind of judgment."""
 
 import json
 import math
@@ -15,37 +15,37 @@ from .discovery import forms_of
 from .forms import FORMS, Form
 from .matrix import NO_ANSWER, Case, clean_case, reasoning
 
-#: Gold answers where none are given: a plain one, a negative one, a long one, one with decimals.
+#: The default gold answers: a plain one, a negative one, a long one, one with decimals.
 DEFAULT_ANSWERS = ("42", "-5", "1250", "0.5")
-#: Usual names of the column with the gold answers.
+#: Common names of the column with the gold answers.
 GOLD_COLUMNS = {"answer", "answers", "solution", "label", "target", "gold", "ground_truth", "expected", "reference"}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a reward is probed with, and what was seen while the form was chosen."""
+    """How to probe a reward, and what was observed while the format was chosen."""
 
     golds: list[str]  # as a model would write them
     columns: list[dict]  # one for each gold
     answer_column: str
     form: Form
     chat: bool = True
-    own_golds: bool = False  # the lab's own, since none were given
-    refused: tuple[str, ...] = ()  # those of them that the reward does not take as right
-    elsewhere: tuple[Case, float] | None = None  # the wrong answer that earns most, in whatever form
+    own_golds: bool = False  # the lab's own, because none were given
+    refused: tuple[str, ...] = ()  # the lab's own answers that the reward does not accept
+    elsewhere: tuple[Case, float] | None = None  # the best-scoring wrong answer in any format
 
     def rows(self, cases: Sequence[Case], number: int = 0, **other: object) -> list[Case]:
-        """Cases as completions of one dataset row; ``other`` replaces columns of it."""
+        """The cases as completions of one dataset row, some of whose columns ``other`` replaces."""
         return [case._replace(number=number, columns={**self.columns[number], **other}) for case in cases]
 
     @property
     def clean(self) -> Case:
-        """The first gold answer in the form."""
+        """The first gold answer in the requested format."""
         return self.rows([clean_case(self.form, self.golds[0])])[0]
 
     @property
     def wrong(self) -> str:
-        """A wrong answer for the first gold one."""
+        """A wrong answer for the first gold answer."""
         return wrong_answer(self.golds[0], tuple(self.golds)) or "another"
 
     def of_golds(self, numbers: Sequence[int]) -> "Plan":
@@ -53,26 +53,26 @@ class Plan:
         return replace(self, golds=[self.golds[i] for i in numbers], columns=[self.columns[i] for i in numbers])
 
     def without_answers(self) -> "Plan":
-        """The plan for rewards that read none: the rows of the other columns, or one row."""
+        """The plan for rewards that read no answers: the rows of the other columns, or one row."""
         rows = [{name: row[name] for name in row if name != self.answer_column} for row in self.columns]
         rows = rows if any(rows) else rows[:1]
         return replace(self, golds=self.golds[:1] * len(rows), columns=rows)
 
 
 def subjects_of(reward: Callable | Sequence[Callable], weights: Sequence[float] | None) -> list[Callable]:
-    """The rewards to judge; of several the weighted sum comes last."""
+    """The rewards to judge. If there are several, their weighted sum comes last."""
     if not isinstance(reward, list | tuple):
         return [reward]
     weights = [1.0] * len(reward) if weights is None else list(weights)
     if not reward or len(weights) != len(reward):
-        raise CourseError(f"{len(weights)} weights were given for {len(reward)} rewards; give one for each.")
+        raise CourseError(f"{len(weights)} weights were given for {len(reward)} rewards; pass one per reward.")
     for one in reward:
         parameters_of(one)
     return [*reward, sum_of(reward, weights)]
 
 
 def answer_column_of(subjects: list[Callable], answer_column: str, columns: dict[str, Sequence]) -> str:
-    """The column of gold answers: the named one, or the only given column that a reward asks for.
+    """The column of gold answers: the named one, or the only given column that a reward needs.
 
     A column that holds anything but single values is not one: those are tests, or something else that an answer is
     checked with.
@@ -87,7 +87,7 @@ def answer_column_of(subjects: list[Callable], answer_column: str, columns: dict
 def make_plan(
     subjects: list[Callable], answers: Sequence | None, answer_column: str, columns: dict[str, Sequence], form: Form
 ) -> Plan:
-    """The plan for rewards and what was given with them; where no answers were, with the lab's own."""
+    """The plan for the given rewards, answers and columns; without answers, with the lab's own."""
     own = islice(cycle(DEFAULT_ANSWERS), len(next(iter(columns.values()), DEFAULT_ANSWERS)))
     golds = list(own if answers is None else answers)
     columns = {**columns, answer_column: golds}
@@ -96,21 +96,21 @@ def make_plan(
     texts = [_as_text(gold) for gold in golds]
     kept = [i for i, text in enumerate(texts) if text.strip()]  # without a gold answer nothing is right
     if not kept:
-        raise CourseError(f"answers={golds!r} holds no gold answer; give a few of your dataset's, or leave it out.")
+        raise CourseError(f"answers={golds!r} contains no gold answer; pass a few from your dataset, or omit it.")
     return Plan(texts, rows, answer_column, form, own_golds=answers is None).of_golds(kept)
 
 
 def _check_columns(subjects: list[Callable], columns: dict[str, Sequence], length: int) -> None:
     for name, values in columns.items():
         if isinstance(values, str) or len(values) != length:
-            raise CourseError(f"column {name!r} should be a list of {length} values, one for each answer.")
+            raise CourseError(f"column {name!r} should be a list of {length} values, one per answer.")
     for subject in subjects:
         if missing := missing_columns(parameters_of(subject), columns):
             names, first = ", ".join(map(repr, missing)), missing[0]
             raise CourseError(
-                f"{reward_name(subject)} asks for {names}, which TRL fills from a dataset column: give "
-                f"columns={{{first!r}: […]}}, one value for each answer (in a terminal: --column NAME JSON); or "
-                f"answers=[…], answer_column={first!r} if it holds the gold answers."
+                f"{reward_name(subject)} needs {names}, which TRL fills from a dataset column. Pass "
+                f"columns={{{first!r}: […]}} with one value per answer (in a terminal: --column NAME JSON), or "
+                f"answers=[…], answer_column={first!r} if it contains the gold answers."
             )
 
 
@@ -126,7 +126,7 @@ def _as_text(gold: object) -> str:
 
 
 def choose_form(reward: Callable, plan: Plan, asked: bool) -> Plan:
-    """The form (of the asked one, or any) and the kind of completion in which a clean completion stands out most."""
+    """Choose the format and the kind of completion in which a clean completion scores furthest above others."""
     forms = (plan.form,) if asked else tuple(dict.fromkeys([*FORMS, *forms_of(reward)]))
     options = [replace(plan, form=form) for form in forms]
     if call(reward, [options[0].clean], chat=True).code == "slow":
@@ -143,7 +143,7 @@ def choose_form(reward: Callable, plan: Plan, asked: bool) -> Plan:
 
 
 def _scores(reward: Callable, options: list[Plan]) -> list[tuple[float | None, float | None, float | None]]:
-    """For each option what a clean completion, a wrong one and none score: in one batch, or alone if that fails."""
+    """For each option the scores of a clean, a wrong and a missing answer, in one batch or one by one if it fails."""
     rows = [row for option in options for row in option.rows(_three_texts(option))]
     chat = options[0].chat
     whole = None if reads_group(reward) else call(reward, rows, chat).scores
@@ -155,13 +155,13 @@ def _three_texts(plan: Plan) -> list[Case]:
     wrong = plan.form.write(reasoning(plan.wrong), plan.wrong)
     return [
         plan.clean._replace(role="odd"),
-        Case("wrong, in another form", "odd", wrong),
+        Case("wrong, in another format", "odd", wrong),
         Case("no answer", "odd", NO_ANSWER),
     ]
 
 
 def _margin(clean: float | None, other: float | None, nothing: float | None) -> tuple[bool, bool, float]:
-    """Whether a clean completion scores at all, whether it beats a wrong one, and no answer by how much."""
+    """Whether a clean completion has a score, whether it beats a wrong one, and its lead over a missing answer."""
     if clean is None or any(math.isnan(score or 0.0) for score in (clean, other, nothing)):
         return (False, False, 0.0)
     lowest = min(0.0, clean - 1.0)  # where it gives no score
@@ -170,7 +170,7 @@ def _margin(clean: float | None, other: float | None, nothing: float | None) -> 
 
 
 def _fitting(reward: Callable, plan: Plan) -> Plan:
-    """The plan without the lab's own answers that the reward does not take as right (a task may have no decimals)."""
+    """The plan without the lab's answers that the reward does not accept (a task may have no decimals)."""
     if not plan.own_golds:
         return plan
     fits = [_margin(*_scores(reward, [plan.of_golds([i])])[0])[1] for i in range(len(plan.golds))]
@@ -179,7 +179,7 @@ def _fitting(reward: Callable, plan: Plan) -> Plan:
 
 
 def reads_answers(reward: Callable, plan: Plan, among_others: bool) -> bool:
-    """Whether a reward is to be judged by the answer: it names the column, or another row's changes its score.
+    """Whether scores should depend on the answer: the reward names the column, or another row's answer matters.
 
     A single reward that names any of the columns given with answers is; of several some may only shape.
     """
@@ -196,7 +196,7 @@ def reads_answers(reward: Callable, plan: Plan, among_others: bool) -> bool:
 
 
 def _tells_programs_apart(reward: Callable, plan: Plan) -> bool:
-    """Whether a program that is none scores less than the gold one, whatever the columns hold."""
+    """Whether a text that is not a program scores less than the gold program, whatever the columns contain."""
     none = Case("", "", plan.form.write(reasoning("I do not know."), "I do not know."))
     right, wrong = ((call(reward, [row], plan.chat).scores or [None])[0] for row in [plan.clean, *plan.rows([none])])
     return None not in (right, wrong) and wrong < right

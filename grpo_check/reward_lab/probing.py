@@ -1,4 +1,4 @@
-"""Put a reward to the test: score the matrix, gather what the rules judge by."""
+"""Test a reward: score the matrix of completions and collect the evidence for the rules."""
 
 import math
 import sys
@@ -18,14 +18,14 @@ from .planning import Plan, answer_column_of, choose_form, make_plan, reads_answ
 from .report import CODES, ProbeReport
 from .rules import Evidence
 
-#: Completions longer than this (in characters) are scored one by one, and so many seconds for one are too many.
+#: Completions longer than this (in characters) are scored one by one, and may take this many seconds each.
 HUGE, SECONDS_FOR_ONE = 5_000, 1.0
-#: The name that an executed answer leaves in `sys`.
+#: The attribute that an executed answer sets in `sys`.
 TRACE = "_written_by_a_completion"
-#: Dataset rows that are tried, and completions that are scored one by one after a batch that did not end.
+#: Dataset rows that are tried, and completions that are retried one by one after a batch that timed out.
 MOST_ROWS, MOST_RETRIES = 8, 3
-#: Cases that are scored once more alone.
-ALONE = ("right, in the asked form", "no tags, no answer", "another row's answer", "off by one", "no idea")
+#: Cases that are scored once more, each on its own.
+ALONE = ("correct, in the requested format", "no tags, no answer", "another row's answer", "off by one", "no idea")
 
 
 def probe(
@@ -43,18 +43,18 @@ def probe(
     """Attack a reward before a training run does.
 
     Args:
-        reward: one reward, async or not, or a list of rewards, which are judged each and as the sum.
-        answers: gold answers as your dataset holds them, a few of each kind. If not given, the lab tries
-            numbers of its own; a reward that does not read them is judged by the form alone.
-        answer_column: the name of the column that they arrive under.
-        columns: further dataset columns, each with one value for each answer.
-        tags: the asked form, as the four texts around reasoning and answer, ``()`` for the answer
-            alone. If not given, the usual forms are tried and the one that pays best is taken.
-        weights: one for each reward of a list; all 1.0 if not given.
-        examples: completions of your own, tried as well and judged as neutral; for a reward that reacts
-            to something of which the lab knows nothing (swear words, bullet points).
-        seconds_per_step: how long a training step takes you, for the verdict ``slow``.
-        completions_per_step: how many completions a step scores.
+        reward: one reward, async or not, or a list of rewards, tested one by one and as a weighted sum.
+        answers: gold answers as in your dataset, a few of each kind. By default the lab uses
+            numbers of its own, and judges a reward that does not read them by its format alone.
+        answer_column: the name of the column with the gold answers.
+        columns: further dataset columns, each with one value per answer.
+        tags: the requested format, as the four texts around reasoning and answer, or ``()`` for the answer
+            alone. By default the lab tries common formats and uses the one that scores best.
+        weights: one per reward in a list; 1.0 each by default.
+        examples: your own completions, scored as well and treated as neutral; for a reward that looks
+            for something the lab does not know (swear words, bullet points).
+        seconds_per_step: the duration of a training step, for the finding ``slow``.
+        completions_per_step: the number of completions per step.
 
     >>> from grpo_utils.rewards import correctness_reward
     >>> probe(correctness_reward, answers=["42", "1000"]).ok
@@ -65,8 +65,8 @@ def probe(
     ['chat_only', 'pays_missing_answer', 'raises', 'wrong_beats_right']
 
     Raises:
-        CourseError: what was given is not a reward, asks for a column that was not given, or the
-            lengths of answers, columns or weights do not fit.
+        CourseError: the reward is not a function, needs a column that was not given, or the
+            lengths of answers, columns or weights do not match.
     """
     subjects, columns = subjects_of(reward, weights), dict(columns or {})
     if answers is None:
@@ -77,8 +77,8 @@ def probe(
         Evidence(name, reads_group(one), [] if hasattr(one, "parts") else find_growth(one, plan))
         for name, one in zip(_names(subjects), subjects, strict=True)
     ]
-    if any(seen.found_a("unbounded_time") for seen in lab):  # nothing else can be tried with it
-        said = "tried only on runs of characters, because one of them does not end."
+    if any(seen.found_a("unbounded_time") for seen in lab):  # nothing else can be tested
+        said = "tested only on runs of repeated characters, because one of them never finished."
         return _report(lab, plan, dict.fromkeys((seen.reward for seen in lab), said))
     plan = choose_form(subjects[-1], plan, tags is not None)
     lab[-1].elsewhere = plan.elsewhere
@@ -89,15 +89,15 @@ def probe(
     slow = 0.01 * seconds_per_step / completions_per_step
     for subject, seen in zip(subjects, lab, strict=True):
         if plan.refused and seen.answered:
-            some = f"nothing for a right answer {', '.join(plan.refused)}, which is left out."
-            seen.add("too_strict", f"{some} If your task has such answers, give answers=….")
+            some = f"the correct answers {', '.join(plan.refused)} earn nothing, so the lab left them out."
+            seen.add("too_strict", f"{some} If your task has such answers, pass answers=….")
         _examine(subject, plan, seen, examples, slow)
         seen.judge()
     return _report(lab, plan, {seen.reward: _judged(seen, plan) for seen in lab})
 
 
 def _names(subjects: list[Callable]) -> list[str]:
-    """The rewards' names, numbered where two are the same."""
+    """The names of the rewards, numbered if two are equal."""
     names = [reward_name(subject) for subject in subjects]
     return [f"{name} ({i + 1})" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
@@ -115,15 +115,15 @@ def _report(lab: list[Evidence], plan: Plan, judged: dict[str, str]) -> ProbeRep
 
 
 def _judged(seen: Evidence, plan: Plan) -> str:
-    """How one reward was judged, in a sentence."""
+    """A sentence that says how one reward was tested."""
     kind = "chat messages" if plan.chat else "strings"
     golds = ", ".join(plan.golds[:4]) + (", …" if len(plan.golds) > 4 else "")
-    how = f"by the answer ({golds})" if seen.answered else "by its form alone, without answers"
-    return f"{len(seen.scored)} completions, {kind} in the form {plan.form}, judged {how}."
+    how = f"by the answer ({golds})" if seen.answered else "by its format alone"
+    return f"{len(seen.scored)} completions as {kind}, format {plan.form}, judged {how}."
 
 
 def _examine(reward: Callable, plan: Plan, seen: Evidence, examples: Sequence[str], slow: float) -> None:
-    """Gather all evidence about one reward."""
+    """Collect all evidence about one reward."""
     _score_matrix(reward, plan, seen, examples)
     if seen.scored:
         _score_among_others(reward, plan, seen, slow)
@@ -136,13 +136,13 @@ def _examine(reward: Callable, plan: Plan, seen: Evidence, examples: Sequence[st
 
 
 def _score_matrix(reward: Callable, plan: Plan, seen: Evidence, examples: Sequence[str]) -> None:
-    """Score every completion: ordinary ones in a batch, huge ones one by one."""
+    """Score every completion: ordinary ones in one batch, huge ones one by one."""
     rows = []
     for number, gold in enumerate(plan.golds[:MOST_ROWS]):
         found = cases(plan.form, gold, plan.golds, seen.answered)
-        found += [Case("an example of yours", "odd", text) for text in examples]
+        found += [Case("one of your examples", "odd", text) for text in examples]
         rows += plan.rows([case for case in found if plan.chat or case.text is not None], number)
-    failures: dict[tuple[str, str], Case] = {}  # of each code and message the first case that shows it
+    failures: dict[tuple[str, str], Case] = {}  # the first case for each code and message
     for row, outcome in _outcomes(reward, rows, plan, seen):
         if outcome.scores is None and outcome.code == "slow":
             seen.add("slow", f"{outcome.error} ({row.what})", row)
@@ -153,14 +153,14 @@ def _score_matrix(reward: Callable, plan: Plan, seen: Evidence, examples: Sequen
         else:
             seen.scored.append((row, outcome.scores[0]))
     if not seen.scored and not failures and not seen.found_a("unbounded_time"):
-        failures = {("raises", "no completion was scored in time"): rows[0]}
+        failures = {("raises", "no completion was scored within the time limit"): rows[0]}
     for (code, message), case in failures.items():
         if sum(found.code == code for found in seen.found) < 3:
             seen.add(code, f"{message} (on: {case.what}).", case)
 
 
 def _outcomes(reward: Callable, rows: list[Case], plan: Plan, seen: Evidence) -> Iterator[tuple[Case, Outcome]]:
-    """What became of each row; huge ones come last, one by one, if anything was scored before."""
+    """The outcome for each row; huge ones come last, one by one, if anything was scored before."""
     ordinary = [row for row in rows if seen.grouped or len(row.text or "") <= HUGE]
     yield from zip(ordinary, _score_all(reward, ordinary, plan, seen), strict=False)
     for row in [row for row in rows if len(row.text or "") > HUGE] if seen.scored and not seen.grouped else []:
@@ -171,10 +171,10 @@ def _outcomes(reward: Callable, rows: list[Case], plan: Plan, seen: Evidence) ->
 
 
 def _score_all(reward: Callable, rows: list[Case], plan: Plan, seen: Evidence) -> list[Outcome]:
-    """One outcome a row: from one batch, or one by one if the batch raises."""
+    """One outcome per row: from one batch, or one by one if the batch raises."""
     batch = call(reward, rows, plan.chat)
     if batch.changed:
-        what = f"it changes `{batch.changed}`, which the next reward gets too; work on a copy."
+        what = f"the reward changes `{batch.changed}`, which TRL passes to the next reward too. Work on a copy."
         seen.add("changes_inputs", what)
     if batch.scores is not None:
         return [Outcome([score]) for score in batch.scores]
@@ -190,14 +190,14 @@ def _score_all(reward: Callable, rows: list[Case], plan: Plan, seen: Evidence) -
 
 
 def _score_among_others(reward: Callable, plan: Plan, seen: Evidence, slow: float) -> None:
-    """Score again, in the reverse order and alone: do the scores stay? And how long does it take?"""
+    """Score again, in reverse order and alone, to see whether scores change and how long scoring takes."""
     pairs = [(row, score) for row, score in seen.scored if seen.grouped or len(row.text or "") <= HUGE][::-1]
     backwards = call(reward, [row for row, _ in pairs], plan.chat)
     for (row, score), again in zip(pairs, backwards.scores or [], strict=False):
-        _compare(seen, row, score, again, "in the reverse order")
+        _compare(seen, row, score, again, "in reverse order")
     each = backwards.seconds / max(len(pairs), 1)
     if each > slow and backwards.scores is not None:
-        seen.add("slow", f"{1000 * each:.1f} ms per completion; 1 % of a step leaves {1000 * slow:.1f} ms")
+        seen.add("slow", f"{1000 * each:.1f} ms per completion; 1% of a step is {1000 * slow:.1f} ms.")
     for row, score in [] if seen.grouped else pairs[::-1]:
         if row.what in ALONE:
             _compare(seen, row, score, (call(reward, [row], plan.chat).scores or [None])[0], "alone")
@@ -206,35 +206,35 @@ def _score_among_others(reward: Callable, plan: Plan, seen: Evidence, slow: floa
 
 
 def _score_beside_another_gold(reward: Callable, plan: Plan, seen: Evidence) -> None:
-    """With a single gold answer: does a right completion keep its score behind a row with another one?"""
+    """With a single gold answer: does a correct completion keep its score after a row with another answer?"""
     other = plan.rows([clean_case(plan.form, plan.wrong)] * 2, **{plan.answer_column: plan.wrong})
     both, alone = call(reward, [*other, plan.clean], plan.chat), call(reward, [plan.clean], plan.chat)
     if both.scores and alone.scores:
-        _compare(seen, other[0], *both.scores[:2], "the second time")  # a memory has not seen this gold answer yet
-        _compare(seen, plan.clean, alone.scores[0], both.scores[2], "behind a row with another gold answer")
+        _compare(seen, other[0], *both.scores[:2], "the second time")  # a cache has not seen this gold answer yet
+        _compare(seen, plan.clean, alone.scores[0], both.scores[2], "after a row with another gold answer")
 
 
 def _compare(seen: Evidence, row: Case, first: float | None, second: float | None, how: str) -> None:
     differ = (first is None) != (second is None) or abs((first or 0) - (second or 0)) > rules.ROUNDING
     if differ and not seen.found_a("order_dependent"):
-        what = f"one completion ({row.what}) scores {first} among the others and {second} {how}."
+        what = f"the same completion ({row.what}) scores {first} in the batch and {second} {how}."
         seen.add("order_dependent", what, row)
 
 
 def _score_other_kind(reward: Callable, plan: Plan, seen: Evidence) -> None:
-    """Score a few completions as strings instead of chat messages, or the other way round."""
+    """Score a few completions as strings instead of chat messages, or the reverse."""
     code, other = ("chat_only", "a string") if plan.chat else ("string_only", "a chat message")
-    known = ("right, in the asked form", "off by one", "no tags, no answer")
+    known = ("correct, in the requested format", "off by one", "no tags, no answer")
     rows = [row for row, _ in seen.scored if row.number == 0 and row.what in known]
     usual, outcome = call(reward, rows, plan.chat), call(reward, rows, not plan.chat)
     if outcome.scores is None:
-        seen.add(code, f"on {other} as completion: {outcome.error}")
+        seen.add(code, f"it fails if the completion is {other}: {outcome.error}")
     elif outcome.scores != usual.scores:
-        seen.add(code, f"other scores where the completion is {other}: completion_text(c) reads both.")
+        seen.add(code, f"its scores change if the completion is {other}; completion_text(c) reads both kinds.")
 
 
 def _score_without_gold(reward: Callable, plan: Plan, seen: Evidence) -> None:
-    """Score completions without an answer where the gold answer is missing too."""
+    """Score completions without an answer if the gold answer is missing too."""
     rows = [row for row, _ in seen.scored if row.number == 0 and row.role == "missing"]
     rows += plan.rows([Case("the word None", "missing", plan.form.write("None", "None"))])
     usual = call(reward, rows, plan.chat)
@@ -246,21 +246,21 @@ def _score_without_gold(reward: Callable, plan: Plan, seen: Evidence) -> None:
 
 
 def _let_run(reward: Callable, plan: Plan, seen: Evidence) -> None:
-    """Give an answer that leaves a trace if it is executed; where a program is asked for, that is meant."""
+    """Try an answer that leaves a trace if it is executed, unless the task asks for a program."""
     if kind_of(plan.golds[0]) == "program" or "```" in plan.form.before_answer:
         return
     answer = f"setattr(__import__('sys'), '{TRACE}', 1)"
     case = plan.rows([Case("a program as the answer", "odd", plan.form.write("so", answer))])[0]
     call(reward, [case], plan.chat)
     if vars(sys).pop(TRACE, None):
-        what = "it executes what the model writes (eval or exec). Parse the answer, or run it in a sandbox."
+        what = "the reward executes what the model writes (eval or exec). Parse the answer, or run it in a sandbox."
         seen.add("runs_model_text", what, case)
     if not seen.found_a("unbounded_time"):
         seen.found += computes_powers(reward, plan)
 
 
 def _fill(reward: Callable, plan: Plan, seen: Evidence) -> None:
-    """Score completions with more and more filler, all with as many tokens: a length in tokens is a choice."""
+    """Score completions with more and more filler but equal token counts, as a reward may use those on purpose."""
     series = fillers(plan.form, plan.golds[0], plan.golds, seen.answered)
     rows = plan.rows([case for one in series for case in one], completion_ids=list(range(100)))
     scores = call(reward, rows, plan.chat).scores

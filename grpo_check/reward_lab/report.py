@@ -1,4 +1,4 @@
-"""What a probe found, for a terminal and for a notebook."""
+"""The results of a probe, for a terminal and for a notebook."""
 
 from dataclasses import dataclass
 from textwrap import indent
@@ -10,39 +10,39 @@ from .matrix import Case
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-#: Every code, how severe it is, and what it means; findings are listed in this order.
+#: Every code with its severity and its meaning. Findings are listed in this order.
 CODES = {
-    "raises": ("error", "breaks the contract: an exception on some completion"),
-    "wrong_length": ("error", "breaks the contract: not one score for each completion"),
-    "not_finite": ("error", "breaks the contract: a score that is not a finite number"),
-    "unbounded_time": ("error", "its time grows far faster than the completion: one completion can hang training"),
-    "changes_inputs": ("error", "changes what TRL hands to the next reward"),
-    "runs_model_text": ("error", "executes what the model writes"),
-    "dead": ("error", "the same score for everything"),
-    "wrong_beats_right": ("error", "some wrong answer scores at least as much as a right one in the asked form"),
-    "pays_missing_answer": ("error", "no answer is paid"),
-    "pays_abstaining": ("error", "a missing answer pays more than a wrong one, so a policy stops trying"),
-    "none_for_wrong": ("error", "every wrong answer scores None, so no group shows what is wrong"),
-    "farmable": ("error", "junk, repetition or stuffing raises the score above a clean completion's"),
+    "raises": ("error", "raises an exception on some completion"),
+    "wrong_length": ("error", "does not return one score per completion"),
+    "not_finite": ("error", "returns a score that is not a finite number"),
+    "unbounded_time": ("error", "its run time grows far faster than the text, so one completion can hang training"),
+    "changes_inputs": ("error", "changes the arguments that TRL passes to the next reward"),
+    "runs_model_text": ("error", "executes text that the model wrote"),
+    "dead": ("error", "gives every completion the same score"),
+    "wrong_beats_right": ("error", "a wrong answer scores at least as much as a correct one in the requested format"),
+    "pays_missing_answer": ("error", "a completion without an answer earns something"),
+    "pays_abstaining": ("error", "a missing answer scores more than a wrong one, so the policy learns not to answer"),
+    "none_for_wrong": ("error", "every wrong answer scores None, so a group contains only correct answers"),
+    "farmable": ("error", "junk, repetition or stuffing scores more than a clean completion"),
     "length_farm": ("error", "filler raises the score far above that of an ordinary completion"),
-    "order_dependent": ("error", "a completion's score changes with its neighbors"),
-    "chat_only": ("warning", "does not handle strings as it handles chat messages"),
-    "string_only": ("warning", "does not handle chat messages as it handles strings"),
-    "untagged": ("warning", "a right answer outside the requested form is paid in full"),
-    "form_outweighs": ("warning", "the form alone pays more than the right answer in it"),
-    "too_strict": ("warning", "a right answer in another usual writing gets nothing"),
-    "slow": ("warning", "would cost more than 1 % of a step"),
+    "order_dependent": ("error", "a completion's score depends on the rest of the batch"),
+    "chat_only": ("warning", "does not score strings as it scores chat messages"),
+    "string_only": ("warning", "does not score chat messages as it scores strings"),
+    "untagged": ("warning", "a correct answer outside the requested format earns the full score"),
+    "form_outweighs": ("warning", "the format alone earns more than the correct answer in it"),
+    "too_strict": ("warning", "a correct answer in another common notation earns nothing"),
+    "slow": ("warning", "takes more than 1% of a step"),
 }
 LONGEST_SHOWN = 160
 
 
 def finding(code: str, what: str, case: Case | None = None, *fixes: str) -> Finding:
-    """A finding of the lab, with the completion that shows it."""
+    """A finding of the lab, with a completion that shows it."""
     return Finding(code, CODES[code][0], what, fixes=fixes, seen=shown(case.text) if case else "")
 
 
 def shown(text: str | None) -> str:
-    """A completion on one line, its middle left out where it is long.
+    """A completion on one line; the middle of a long one is left out.
 
     >>> shown("a" * 400) == "'" + "a" * 100 + "' … '" + "a" * 40 + "' (400 characters)"
     True
@@ -54,12 +54,12 @@ def shown(text: str | None) -> str:
 
 @dataclass(frozen=True, repr=False)
 class ProbeReport(Report):
-    """What `probe` found.
+    """The result of `probe`.
 
     Attributes:
-        findings: every fault, errors first.
-        scored: the score matrix, one dict for each reward and completion.
-        judged: a sentence for each reward, by its name: in which form, by which rules.
+        findings: every finding, errors first.
+        scored: the score matrix, one dict per reward and completion.
+        judged: for each reward, by name, a sentence that says how it was tested.
     """
 
     scored: tuple[dict, ...]
@@ -67,7 +67,7 @@ class ProbeReport(Report):
 
     @property
     def table(self) -> "DataFrame":
-        """The score matrix for a notebook: a row for each completion, a column for each reward."""
+        """The score matrix for a notebook: one row per completion, one column per reward."""
         import pandas
 
         keys = ["gold", "label", "what", "completion"]
@@ -77,7 +77,7 @@ class ProbeReport(Report):
         return wide.dropna(how="all").reset_index().rename_axis(columns=None)
 
     def lines(self) -> list[str]:
-        """For each reward how it was judged, and its findings."""
+        """For each reward, how it was tested and what was found."""
         lines = []
         for name, sentence in self.judged.items():
             found = [indent(str(finding), "  ") for finding in self.findings if finding.subject == name]

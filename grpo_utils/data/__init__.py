@@ -6,16 +6,16 @@ One real row (GSM8K, shortened):
                 {"role": "user", "content": "A robe takes 2 bolts of blue fiber …"}],
      "answer": "3"}
 
-A row holds no worked solution: GRPO samples its own and only asks a reward whether the
-result is right.
+A row needs no worked solution: GRPO samples its own and only asks a reward whether the
+result is correct.
 
-| room | what it holds |
+| module | what it does |
 |---|---|
-| `prompts` | a question as messages or, for a base model, as text; both as tokens |
+| `prompts` | a question as messages or, for a base model, as text |
 | `files` | CSV, TSV, JSON and JSONL files, with errors that name the line |
-| `damage` | what a wrong encoding leaves in a text |
+| `damage` | traces of a wrong encoding in a text |
 | `rows` | records to rows, and a report of every record that was rejected or changed |
-| `sources` | the course's own datasets: additions and GSM8K |
+| `sources` | the course's datasets: addition problems and GSM8K |
 | `splits` | training and held-out rows that share no question |
-| `filters` | rows by the tokens of their prompts, and by how often the policy solves them |
+| `filters` | filters by prompt length, and by how often the policy solves a row |
 """

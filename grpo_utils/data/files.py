@@ -1,6 +1,6 @@
 """CSV, TSV, JSON and JSONL files as records. Every error names the file, the line and the fix.
 
-Nothing is guessed and nothing left out: a file is read whole or rejected. Empty lines are skipped.
+Nothing is guessed or left out: a file is read as a whole or rejected. Empty lines are skipped.
 """
 
 import codecs
@@ -16,7 +16,7 @@ from ..errors import CourseError, did_you_mean
 from ..rewards.structured import unique_keys
 
 ENDINGS = (".jsonl", ".json", ".csv", ".tsv")
-#: What may separate fields instead of a comma.
+#: Separators of fields other than a comma.
 DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
@@ -27,21 +27,21 @@ def read_table(
 
     Args:
         path: the file.
-        encoding: how its characters are written; "cp1252" is what Windows writes in western Europe and America.
-        delimiter: between the fields of a CSV; left out, a comma (in a ``.tsv`` a tab).
-        header: the names of the columns of a CSV that has none.
+        encoding: the file's encoding; Windows writes "cp1252" in western Europe and America.
+        delimiter: between the fields of a CSV; a comma by default (a tab in a ``.tsv``).
+        header: the column names of a CSV without a header.
 
     Raises:
-        CourseError: no such file, another ending, other characters than ``encoding``, a CSV whose header repeats a
-            name or whose rows have more or fewer fields than it, a quote that never closes, a line that is not valid
-            JSON, an object that repeats a key, no record at all.
+        CourseError: no such file, another ending, another encoding, a CSV whose header repeats a name or whose rows
+            have more or fewer fields than the header, a quote that never closes, a line that is not valid JSON, an
+            object that repeats a key, or no records.
     """
     path = Path(path)
     text, readers = _read_text(path, encoding), {".jsonl": _read_jsonl, ".json": _read_json}
     read = readers.get(path.suffix.lower(), partial(_read_csv, delimiter=delimiter, header=header))
     records = read(text, path)
     if not records:
-        raise CourseError(f"{path} holds no records. Was it written to its end?")
+        raise CourseError(f"{path} has no records. Is the file complete?")
     return records
 
 
@@ -60,25 +60,25 @@ def _read_text(path: Path, encoding: str) -> str:
         raise CourseError(f"{path}, {_not_decoded(error, encoding)}") from error
     if "\0" in text:
         line = text.partition("\0")[0].count("\n") + 1
-        raise CourseError(f"{path}, line {line} holds a zero byte: try encoding='utf-16-le'. Or the file is not text.")
-    return text.removeprefix("\ufeff").removeprefix("ï»¿")  # the mark, and as cp1252 shows it
+        raise CourseError(f"{path}, line {line} has a zero byte: try encoding='utf-16-le'. Or the file is not text.")
+    return text.removeprefix("\ufeff").removeprefix("ï»¿")  # the byte order mark, also as cp1252 shows it
 
 
 def _not_decoded(error: UnicodeDecodeError, encoding: str) -> str:
-    """Which byte does not fit the encoding, where, and what it would be in the one that is most likely."""
+    """The byte that is not valid, its place, and its character in the most likely encoding."""
     before, byte = error.object[: error.start], error.object[error.start]
     line, likely = before.count(b"\n") + 1, "cp1252" if error.encoding == "utf-8" else "utf-8"
     if error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "line 1: this is UTF-16, as Excel's 'Unicode text' is. Use: read_table(path, encoding='utf-16')."
+        return "line 1: this is UTF-16, such as Excel's 'Unicode text'. Use: read_table(path, encoding='utf-16')."
     seen = (before.rpartition(b"\n")[2] + bytes([byte])).decode(likely, errors="ignore")[-20:]
     fix = f"If the line should contain {seen!r}, use: read_table(path, encoding={likely!r})."
     return f"line {line}: byte {error.start} (0x{byte:02x}) is not valid {encoding}. {fix}"
 
 
 def _read_jsonl(text: str, path: Path) -> list[dict]:
-    """One object per line; ``str.splitlines`` would also cut at characters that JSON allows in a text."""
+    """One object per line; ``str.splitlines`` would also split at characters that JSON allows in a text."""
     if text.lstrip().startswith("["):
-        raise CourseError(f"{path} is a list, and each line of .jsonl an object. A list is .json: rename the file.")
+        raise CourseError(f"{path} is a list, but each line of .jsonl must be an object. Rename the file to .json.")
     lines = [(f"{path}, line {number}", line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     return [_object(_parse(line, where), where) for where, line in lines]
 
@@ -86,7 +86,7 @@ def _read_jsonl(text: str, path: Path) -> list[dict]:
 def _read_json(text: str, path: Path) -> list[dict]:
     rows = _parse(text, str(path)) if text.strip() else []
     if not isinstance(rows, list):
-        raise CourseError(f"{path} holds a {type(rows).__name__}; write a list of rows, [{{…}}, {{…}}], or .jsonl.")
+        raise CourseError(f"{path} contains a {type(rows).__name__}; write a list of rows, [{{…}}, {{…}}], or .jsonl.")
     return [_object(row, f"{path}, row {index}") for index, row in enumerate(rows)]
 
 
@@ -94,10 +94,10 @@ def _parse(text: str, where: str) -> object:
     try:
         return json.loads(text, object_pairs_hook=unique_keys)
     except json.JSONDecodeError as error:
-        fix = " If each line is an object, it is .jsonl: rename the file." if error.msg == "Extra data" else ""
+        fix = " If each line is an object, rename the file to .jsonl." if error.msg == "Extra data" else ""
         place = f"line {error.lineno}, column {error.colno}" if "\n" in text else f"column {error.colno}"
         raise CourseError(f"{where} is not valid JSON: {error.msg}, {place}.{fix}") from error
-    except (ValueError, RecursionError) as error:  # a repeated key; a number of thousands of digits; lists in lists
+    except (ValueError, RecursionError) as error:  # a repeated key, a number with thousands of digits, nested lists
         raise CourseError(f"{where} cannot be read: {error}. Fix the file.") from error
 
 
@@ -128,7 +128,7 @@ def _read_csv(text: str, path: Path, delimiter: str, header: Sequence[str] | Non
 
 
 def _csv_lines(text: str, path: Path, delimiter: str) -> list[tuple[int, list[str]]]:
-    """Each row's fields, with the line it starts on; ``strict`` so that an open quote swallows nothing."""
+    """Each row's fields, with the line it starts on; ``strict`` so that an open quote is an error."""
     reader, lines, start = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True), [], 1
     try:
         for fields in reader:
@@ -145,7 +145,9 @@ def _csv_lines(text: str, path: Path, delimiter: str) -> list[tuple[int, list[st
 def _check_header(header: Sequence[str], path: Path, delimiter: str) -> None:
     twice = [name for place, name in enumerate(header) if name in header[:place]]
     if twice:
-        raise CourseError(f"{path}: its header has {twice[0]!r} twice; only one could be kept. Rename one.")
+        raise CourseError(f"{path}: the header has {twice[0]!r} twice, and only one could be kept. Rename one.")
     for mark, name in DELIMITERS.items():
         if len(header) == 1 and mark in header[0] and mark != delimiter:
-            raise CourseError(f"{path}: its header is one field with {name}: read_table(path, delimiter={mark!r}).")
+            raise CourseError(
+                f"{path}: the header is one field with {name}. Use: read_table(path, delimiter={mark!r})."
+            )

@@ -1,4 +1,4 @@
-"""Rows that are worth training on: prompts that are not too long, and that the policy solves sometimes."""
+"""Filter rows for training: prompts that are not too long, and that the policy sometimes solves."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def prompt_lengths(rows: "Dataset", tokenizer: "PreTrainedTokenizerBase") -> list[int]:
-    """Tokens of each prompt, as the model will see it (chat template included)."""
+    """The number of tokens of each prompt, including the chat template."""
     prompts = list(rows["prompt"])
     plain = bool(prompts) and isinstance(prompts[0], str)
     rendered = [render_prompt(tokenizer, prompt) for prompt in prompts]
@@ -22,8 +22,8 @@ def prompt_lengths(rows: "Dataset", tokenizer: "PreTrainedTokenizerBase") -> lis
 def drop_long_prompts(rows: "Dataset", tokenizer: "PreTrainedTokenizerBase", max_tokens: int) -> "Dataset":
     """The rows whose prompt has at most ``max_tokens`` tokens.
 
-    TRL 1.x has no ``max_prompt_length`` and never truncates a prompt: filter beforehand. The number of dropped
-    rows is the difference of ``len(rows)`` before and after.
+    TRL 1.x has no ``max_prompt_length`` and never truncates a prompt, so filter first. To count the dropped rows,
+    compare ``len(rows)`` before and after.
 
     Raises:
         CourseError: no row is left.
@@ -39,29 +39,29 @@ def drop_long_prompts(rows: "Dataset", tokenizer: "PreTrainedTokenizerBase", max
 
 
 def drop_tied(rows: "Dataset", rates: Sequence[float], low: float = 0.0, high: float = 1.0) -> "Dataset":
-    """The rows that the policy solves sometimes: those with ``low`` < rate < ``high``.
+    """The rows that the policy sometimes solves: those with ``low`` < rate < ``high``.
 
-    Where all completions of a group earn the same, their advantages are all 0. DAPO (Yu et al. 2025,
-    arXiv 2503.14476) leaves such groups out while it trains; this does it once, beforehand, for the
-    policy that the rates come from (`grpo_utils.pass_rates`) and for no later one.
+    If all completions of a group get the same reward, their advantages are all 0. DAPO (Yu et al. 2025,
+    arXiv 2503.14476) skips such groups during training. This function filters once, before training, for
+    the policy that the rates come from (`grpo_utils.pass_rates`).
 
     Args:
         rows: the dataset.
-        rates: for each row the share of its samples that is right, from 0 to 1.
-        low, high: the bounds, both left out themselves.
+        rates: for each row, the share of correct samples, from 0 to 1.
+        low, high: the bounds, which are not included.
 
     Raises:
-        CourseError: there are not as many rates as rows, one is not a share, or no row is left.
+        CourseError: the numbers of rates and rows differ, a rate is not from 0 to 1, or no row is left.
     """
     if len(rates) != len(rows):
-        raise CourseError(f"{len(rates)} rates for {len(rows)} rows. Give the rates of these rows, in their order.")
+        raise CourseError(f"{len(rates)} rates for {len(rows)} rows. Pass one rate per row, in the same order.")
     odd = [rate for rate in rates if not 0 <= rate <= 1]
     if odd:
-        raise CourseError(f"{odd[0]} is not a pass rate, the share of samples that is right, from 0 to 1.")
+        raise CourseError(f"{odd[0]} is not a pass rate, which is the share of correct samples, from 0 to 1.")
     kept = [index for index, rate in enumerate(rates) if low < rate < high]
     if not kept:
         raise CourseError(
             f"No row has a pass rate between {low} and {high}; the lowest is {min(rates)}, the highest {max(rates)}. "
-            "Take easier or harder rows, or more samples per prompt."
+            "Use easier or harder rows, or more samples per prompt."
         )
     return rows.select(kept)

@@ -1,4 +1,4 @@
-"""A question as what the model reads: messages for a chat model, text for a base model."""
+"""A question as a prompt: messages for a chat model, text for a base model."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -18,9 +18,9 @@ def chat_prompt(
     """A question as the messages that TRL renders with the model's chat template.
 
     Args:
-        question: what is asked.
-        system_prompt: what comes first; None or "" for nothing.
-        examples: (question, completion) pairs, shown as earlier turns: a few-shot prompt.
+        question: the question.
+        system_prompt: the first message; None or "" for none.
+        examples: (question, completion) pairs, added as earlier turns: a few-shot prompt.
 
     >>> chat_prompt("What is 2 + 2?", system_prompt=None)
     [{'role': 'user', 'content': 'What is 2 + 2?'}]
@@ -34,9 +34,9 @@ def chat_prompt(
 
 
 def render_prompt(tokenizer: "PreTrainedTokenizerBase", prompt: str | list[dict], tools: list | None = None) -> str:
-    """What the model reads, as TRL makes it: messages in the chat template, up to where the answer starts.
+    """The text that the model reads, as TRL renders it: messages in the chat template, up to where the answer starts.
 
-    A plain string stays as it is: TRL puts it into no template.
+    A plain string is not changed, because TRL applies no template to it.
     """
     if isinstance(prompt, str):
         return prompt

@@ -12,9 +12,9 @@ from .damage import undamaged
 from .prompts import SYSTEM_PROMPT, chat_prompt
 from .splits import prompt_key
 
-#: Notes of one kind that are written out; of more, their number.
+#: The number of notes of one kind to print; the rest are counted.
 SHOWN = 10
-#: How programs write an answer that is missing, in lower case. ("NA" is not here: sodium.)
+#: How programs write a missing answer, in lower case. ("NA" is not in the list, because it is also sodium.)
 MISSING = {"nan", "null", "none", "n/a", "#n/a", "<na>"}
 
 
@@ -53,7 +53,7 @@ class RowsReport:
 
 
 def _shown(kind: str, notes: Mapping[int, str]) -> list[str]:
-    shown = [f"{kind}: row {row}: {said}" for row, said in notes.items()]
+    shown = [f"{kind}: row {row}: {note}" for row, note in notes.items()]
     more = [f"{kind}: {len(notes) - SHOWN} more; all {len(notes)} are in report.{kind}"] if len(notes) > SHOWN else []
     return shown[:SHOWN] + more
 
@@ -79,8 +79,8 @@ def rows_from(
         records: dictionaries, such as those of `read_table` or a `Dataset`.
         question, answer: the names of their columns.
         system_prompt, examples: as in `chat_prompt`.
-        read_answer: gives the gold answer from the answer column's text, such as `gsm8k_answer`; None, or an error,
-            rejects the record. ``str`` takes every text as it is, "N/A" too.
+        read_answer: extracts the gold answer from the answer column's text, such as `gsm8k_answer`; None or an error
+            rejects the record. ``str`` accepts every text, even "N/A".
         prompt: `chat_prompt`, or a function that takes the same arguments: a base model needs text.
 
     >>> report = rows_from([{"q": "What is 2 + 2?", "a": 4}, {"q": " ", "a": "5"}], question="q", answer="a")
@@ -97,9 +97,9 @@ def rows_from(
     pairs, rejected, changed = {}, {}, {}
     for row, record in enumerate(records):
         try:
-            asked, said = (_text(record.get(name), name) for name in (question, answer))
-            pairs[row] = asked, _gold(said, answer, read_answer)
-            changed[row] = _changes(record, {question: asked, answer: said})
+            asked, answered = (_text(record.get(name), name) for name in (question, answer))
+            pairs[row] = asked, _gold(answered, answer, read_answer)
+            changed[row] = _changes(record, {question: asked, answer: answered})
         except CourseError as error:
             rejected[row] = str(error)
     rejected |= _repeats(pairs, examples)
@@ -115,8 +115,8 @@ def _check_columns(records: list[Mapping], wanted: Sequence[str]) -> None:
     there = list(dict.fromkeys(name for record in records for name in record))
     for name in wanted:
         if name not in there:
-            found = f"there are: {', '.join(map(repr, there))}.{did_you_mean(name, map(str, there))}"
-            fix = "Name yours with question= and answer=; if these are a row, the file has no header"
+            found = f"the columns are {', '.join(map(repr, there))}.{did_you_mean(name, map(str, there))}"
+            fix = "Name yours with question= and answer=. If these are a row, the file has no header"
             raise CourseError(f"No record has the column {name!r}; {found} {fix}: read_table(path, header=[…]).")
 
 
@@ -124,11 +124,11 @@ def _gold(text: str, name: str, read_answer: Callable | None) -> str:
     """The gold answer in a text, by itself or as ``read_answer`` finds it."""
     if read_answer is None:
         if text.casefold() in MISSING:
-            raise CourseError(f"its {name!r} is {text!r}, which means a missing one; if it is meant: read_answer=str.")
+            raise CourseError(f"its {name!r} is {text!r}, which counts as missing; to accept it, use read_answer=str.")
         return text
     try:
         return _text(read_answer(text), f"read_answer({name})")
-    except (ValueError, LookupError, TypeError, AttributeError) as error:  # re.search(…)[1], and nothing was found
+    except (ValueError, LookupError, TypeError, AttributeError) as error:  # such as re.search(…)[1] without a match
         raised = "" if isinstance(error, CourseError) else f"read_answer raises {type(error).__name__}: "
         raise CourseError(f"no gold answer in {text!r:.60}: {raised}{error}") from error
 
@@ -141,12 +141,12 @@ def _text(value: object, name: str) -> str:
 
 
 def _problem(value: object) -> str | None:
-    """Why a value cannot be used, such as nothing to read, or characters that a wrong encoding has left."""
-    number = isinstance(value, Real) and not isinstance(value, bool)  # numpy's numbers, too
+    """Why a value cannot be used, for example because it is empty or damaged by a wrong encoding."""
+    number = isinstance(value, Real) and not isinstance(value, bool)  # also numpy's numbers
     if value is None or (number and value != value):  # pandas reads NaN from an empty field
         return "is missing"
     if number:
-        return f"is {value}, not a number that can be said" if abs(value) == math.inf else None
+        return f"is {value}, not a finite number" if abs(value) == math.inf else None
     if not isinstance(value, str):
         return f"is of type {type(value).__name__}, not text: {value!r:.60}"
     if _is_blank(value):
@@ -158,16 +158,16 @@ def _problem(value: object) -> str | None:
 
 
 def _is_blank(text: str) -> bool:
-    """Whether nothing of it can be seen: ``str.strip`` knows spaces, but not the zero-width one."""
+    """Whether a text has no visible character; ``str.strip`` does not remove zero-width spaces."""
     return not any(char.isprintable() and not char.isspace() for char in text)
 
 
 def _changes(record: Mapping, texts: Mapping[str, str]) -> str:
-    """What was done to a record's values to make these texts of them."""
+    """How a record's values were changed into these texts."""
     numbers = [name for name in texts if not isinstance(record[name], str)]
     spaced = [name for name, text in texts.items() if name not in numbers and record[name] != text]
-    said = [f"{name!r} had spaces around it." for name in spaced]
-    return " ".join([*said, *(f"{name!r} was the number {texts[name]} and is text now." for name in numbers)])
+    notes = [f"{name!r} had spaces around it." for name in spaced]
+    return " ".join([*notes, *(f"{name!r} was the number {texts[name]} and is text now." for name in numbers)])
 
 
 def _repeats(pairs: Mapping[int, tuple[str, str]], examples: Sequence[tuple[str, str]]) -> dict[int, str]:
@@ -191,13 +191,13 @@ def _same_question(pairs: Mapping[int, tuple[str, str]]) -> dict[int, str]:
     alike = "" if len({asked for asked, _ in pairs.values()}) == 1 else " (ignoring case, spacing and Unicode form)"
     if all(gold == golds[0] or same_answer(gold, golds[0]) for gold in golds):
         return dict.fromkeys(later, f"it duplicates row {first}{alike}.")
-    told = ", ".join(f"row {row} {gold!r}" for row, (_, gold) in list(pairs.items())[:4])
+    answers = ", ".join(f"row {row} {gold!r}" for row, (_, gold) in list(pairs.items())[:4])
     fix = "Fix the wrong answer, or reword one question."
-    return dict.fromkeys(pairs, f"the same question{alike} has different answers: {told}. {fix}")
+    return dict.fromkeys(pairs, f"the same question{alike} has different answers: {answers}. {fix}")
 
 
 def check_rows(rows: Sequence[dict]) -> Sequence[dict]:
-    """The rows themselves, if each is fit for GRPO with a chat model.
+    """Return the rows if each is valid for GRPO with a chat model.
 
     >>> check_rows([{"prompt": "What is 2 + 2?", "answer": "4"}])
     Traceback (most recent call last):
@@ -205,7 +205,7 @@ def check_rows(rows: Sequence[dict]) -> Sequence[dict]:
     grpo_utils.errors.CourseError: row 0: its prompt is a plain string. TRL applies the chat template only to messages. Use: chat_prompt('What is 2 + 2?').
 
     Raises:
-        CourseError: there is no row, or one lacks a prompt or an answer; it names the row.
+        CourseError: there are no rows, or a row has no valid prompt or answer.
     """  # noqa: E501
     if not rows:
         raise CourseError("There are no rows to train on.")
@@ -235,7 +235,7 @@ def _row_problem(row: dict) -> str | None:
 
 
 def _are_messages(prompt: object) -> bool:
-    """Whether a prompt is a list of messages, of which the last one says something to the model."""
+    """Whether a prompt is a list of messages that ends with a user or tool message."""
     if not isinstance(prompt, list) or not prompt:
         return False
     last, whole = prompt[-1], all(isinstance(turn, dict) and {"role", "content"} <= turn.keys() for turn in prompt)

@@ -1,4 +1,4 @@
-"""The course's own datasets: two-digit additions, made here, and GSM8K, from a file or from the Hub."""
+"""The course's datasets: two-digit addition problems, generated here, and GSM8K, from a file or the Hub."""
 
 import random
 import re
@@ -20,7 +20,7 @@ SPLITS = ("train", "test")
 
 
 def addition_key(a: int, b: int) -> str:
-    """What `is_held_out` is asked of an addition: 15 + 27 and 27 + 15 are one question.
+    """The key of an addition problem for `is_held_out`: 15 + 27 and 27 + 15 have the same key.
 
     >>> addition_key(27, 15)
     '15 + 27'
@@ -29,7 +29,7 @@ def addition_key(a: int, b: int) -> str:
 
 
 def addition_kind(a: int, b: int) -> str:
-    """Whether the units of an addition carry into the tens: a report counts the two kinds apart.
+    """Whether an addition problem has a carry; a report counts the two kinds separately.
 
     >>> addition_kind(27, 15), addition_kind(95, 13)
     ('carry', 'no carry')
@@ -38,10 +38,10 @@ def addition_kind(a: int, b: int) -> str:
 
 
 def addition_rows(count: int, split: str = "train", seed: int = 0) -> list[dict]:
-    """``count`` different two-digit additions; no pair of ``train``, either way round, is in ``test``.
+    """``count`` different two-digit addition problems; no pair of ``train`` is in ``test``, in either order.
 
-    To learn from, 15 + 27 and 27 + 15 are two questions. To measure with they are one, and ``test`` has one of them:
-    a question that counts twice pretends to know more than it does.
+    For training, 15 + 27 and 27 + 15 are two questions. For evaluation, ``test`` has only one of them, because a
+    question that counts twice makes the result look more certain than it is.
 
     >>> row = addition_rows(1, seed=0)[0]
     >>> row["prompt"][-1]["content"], row["answer"], row["kind"]
@@ -56,7 +56,7 @@ def addition_rows(count: int, split: str = "train", seed: int = 0) -> list[dict]
     if split == "test":
         pairs = _one_way_round(pairs)
     if count > len(pairs):
-        raise CourseError(f"{count} additions were asked for; {split} has {len(pairs)} different ones.")
+        raise CourseError(f"count={count} is too large: {split} has {len(pairs)} different addition problems.")
     chosen = random.Random(seed).sample(pairs, count)
     return [_addition_row(a, b) for a, b in chosen]
 
@@ -66,13 +66,13 @@ def _addition_row(a: int, b: int) -> dict:
 
 
 def _one_way_round(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Of a + b and b + a one, by chance the one or the other, so that the first number is not always the smaller."""
+    """Keep either a + b or b + a at random, so that the first number is not always the smaller one."""
     shuffled = random.Random(0).sample(pairs, len(pairs))
     return list({addition_key(*pair): pair for pair in shuffled}.values())
 
 
 def gsm8k_answer(solution: str) -> str:
-    """The gold answer of a GSM8K solution: what follows ``####``, without thousands commas.
+    """The gold answer of a GSM8K solution: the text after ``####``, without thousands separators.
 
     >>> gsm8k_answer("He saves 500 + 734 = <<500+734=1234>>1234.\\n#### 1,234")
     '1234'
@@ -91,7 +91,7 @@ def gsm8k_answer(solution: str) -> str:
 
 
 def gsm8k_rows(records: Iterable[dict]) -> list[dict]:
-    """GSM8K's own records (``question``, ``answer`` with its solution) as GRPO rows; for others, see `rows_from`.
+    """GSM8K's records (``question``, ``answer`` with its solution) as GRPO rows; for other records, see `rows_from`.
 
     >>> gsm8k_rows([{"question": "What is 2 + 2?", "answer": "2 + 2 = 4\\n#### 4"}])[0]["answer"]
     '4'
@@ -100,10 +100,10 @@ def gsm8k_rows(records: Iterable[dict]) -> list[dict]:
 
 
 def read_gsm8k(split: str, path: str | None = None) -> list[dict]:
-    """GSM8K's own records: from the JSONL file ``path`` where given (``split`` then says nothing), else from the Hub.
+    """GSM8K's records: from the JSONL file ``path`` if given (then ``split`` is ignored), else from the Hub.
 
     Raises:
-        CourseError: the file does not exist or holds no records, or the Hub cannot be reached.
+        CourseError: the file does not exist or has no records, or the Hub cannot be reached.
     """
     check_choice("split", split, SPLITS)
     if path:
@@ -114,8 +114,8 @@ def read_gsm8k(split: str, path: str | None = None) -> list[dict]:
         return list(load_dataset(GSM8K, "main", split=split))
     except (ConnectionError, OSError, ValueError) as error:
         raise CourseError(
-            f"The dataset {GSM8K!r} could not be downloaded ({type(error).__name__}). Check the network; "
-            "or fetch it once with one and set HF_HUB_OFFLINE=1; or set PROFILE='cpu', which downloads nothing."
+            f"The dataset {GSM8K!r} could not be downloaded ({type(error).__name__}). Check the network, or set "
+            "PROFILE='cpu', which downloads nothing. After one download, HF_HUB_OFFLINE=1 uses the cache."
         ) from error
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 def is_held_out(key: str) -> bool:
     """Whether a question belongs to the held-out tenth, by a checksum of its text.
 
-    The tiny base models never saw a held-out question either: their builder asks here too.
+    The builder of the tiny base models uses it too, so they never saw a held-out question.
 
     >>> is_held_out("15 + 27"), is_held_out("19 + 13")
     (False, False)
@@ -31,13 +31,13 @@ def prompt_key(prompt: object) -> str:
     False
     """
     if isinstance(prompt, list):
-        said = [turn["content"] for turn in prompt if isinstance(turn, dict) and turn.get("role") == "user"]
-        prompt = said[-1] if said else prompt
+        texts = [turn["content"] for turn in prompt if isinstance(turn, dict) and turn.get("role") == "user"]
+        prompt = texts[-1] if texts else prompt
     return " ".join(unicodedata.normalize("NFC", str(prompt)).casefold().split())
 
 
 def numbers_key(prompt: object) -> str:
-    """The numbers of a prompt in ascending order; the prompt's own key where it has fewer than two.
+    """The numbers of a prompt in ascending order, or its `prompt_key` if it has fewer than two.
 
     >>> numbers_key("What is 27 + 15?"), numbers_key("Add 15 to 27.")
     ('15 27', '15 27')
@@ -49,10 +49,10 @@ def numbers_key(prompt: object) -> str:
 
 
 class Twin(NamedTuple):
-    """Two rows that ask the same, or may.
+    """Two rows that have, or may have, the same question.
 
-    ``how`` is ``same`` (equal but for case and spaces) or ``numbers`` (the same numbers in other words, which
-    may be chance); ``similarity`` goes from 0 to 100, by words in any order (rapidfuzz's token_sort_ratio).
+    ``how`` is ``same`` (equal except for case and spaces) or ``numbers`` (the same numbers in other words, which
+    may be chance); ``similarity`` is from 0 to 100, by words in any order (rapidfuzz's token_sort_ratio).
     """
 
     first: int
@@ -62,9 +62,9 @@ class Twin(NamedTuple):
 
 
 def find_twins(rows: Iterable[dict], others: Iterable[dict] | None = None) -> list[Twin]:
-    """Rows that ask the same: within ``rows``, or of ``rows`` and ``others``; the most alike first.
+    """Pairs of rows with the same question, within ``rows`` or between ``rows`` and ``others``; most similar first.
 
-    Each row of ``others`` (or each later one of ``rows``) is paired with the most similar one only.
+    Each row of ``others`` (or each later row of ``rows``) is paired only with the most similar row.
 
     >>> rows = [{"prompt": "What is 15 + 27?"}, {"prompt": "what is 15 + 27?"}, {"prompt": "What is 27 + 15?"}]
     >>> [(twin.first, twin.second, twin.how) for twin in find_twins(rows)]

@@ -1,4 +1,4 @@
-"""Reward functions: completions in, one score each out.
+"""Reward functions: they take completions and return one score for each.
 
     >>> from grpo_utils.rewards import correctness_reward, strict_format_reward
     >>> completion = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
@@ -6,22 +6,23 @@
     ([1.0], [1.0])
 
 They have TRL's signature ``f(completions, **columns) -> list[float | None]``: dataset columns such as
-``answer`` arrive as lists beside the completions, ``None`` means that a reward does not apply to a row.
-A completion is a string, or a list of messages where the prompt was one. Scores lie between 0 and 1
-(penalties between -1 and 0), and weights stand apart. No completion, however odd, makes one raise.
+``answer`` are lists of the same length, and ``None`` means that a reward does not apply to a row. A
+completion is a string, or a list of messages if the prompt was one. Scores are between 0 and 1
+(penalties between -1 and 0), without weights. No completion makes a reward raise.
 
-| room | what it holds |
+| module | what it does |
 |---|---|
-| `text` | what a completion says, and where its answer stands |
-| `numbers`, `words`, `sums` | which number an answer states, and whether two are the same |
-| `maths`, `limits` | whether two expressions are the same, in bounded time |
-| `markup` | an answer without its Markdown, HTML and LaTeX wrappers |
-| `correctness` | is the answer right? |
-| `structured` | is it the right JSON? |
-| `format` | is the form right? |
-| `combine` | weights, adaptive weights, a set to start from |
+| `text` | finds the text of a completion and the answer in it |
+| `numbers`, `words`, `sums` | read the number in an answer, and compare numbers |
+| `maths`, `limits` | compare two expressions in bounded time |
+| `markup` | removes Markdown, HTML and LaTeX wrappers from an answer |
+| `correctness` | rewards a correct answer |
+| `structured` | rewards correct JSON |
+| `format` | rewards the required format |
+| `combine` | weights, adaptive weights, and a set of rewards to start from |
 
-docs/rewards.md says which to use when, next to TRL's own, and has recipes for length, style, JSON schemas and more.
+docs/rewards.md explains when to use which reward, including TRL's, and has recipes for length, style, JSON schemas and
+more.
 """
 
 from typing import TYPE_CHECKING

@@ -1,12 +1,12 @@
-"""Several rewards as one: weights, weights that adapt, and a set to start from.
+"""Combine several rewards: weights, adaptive weights, and a set of rewards to start from.
 
     >>> rewards, weights = math_rewards()
     >>> [reward.__name__ for reward in rewards], weights
     (['correctness_reward', 'strict_format_reward', 'incremental_format_reward'], [2.0, 0.5, 0.5])
 
-TRL multiplies each reward by its weight and adds (``GRPOConfig(reward_weights=…)``); a ``None`` adds
-nothing. Rule of thumb: correctness outweighs all the rest together, so that nothing else is ever
-worth a wrong answer.
+TRL adds up the rewards times their weights (``GRPOConfig(reward_weights=…)``); a ``None`` adds
+nothing. Rule of thumb: give correctness more weight than all other rewards together, so that a wrong
+answer never pays.
 """
 
 import math
@@ -21,22 +21,22 @@ from .text import is_async, reward_name
 
 
 class RewardSet(NamedTuple):
-    """Reward functions, and as many weights."""
+    """Reward functions and their weights."""
 
     rewards: list[Callable]
     weights: list[float]
 
 
 def math_rewards() -> RewardSet:
-    """For mathematics in the course's tags; lesson 03 trains with it. At most 3.0."""
+    """The rewards of lesson 03, for mathematics in the course's tags. The maximum is 3.0."""
     return RewardSet([correctness_reward, strict_format_reward, incremental_format_reward], [2.0, 0.5, 0.5])
 
 
 def weighted_sum(scores: Sequence[Sequence[float | None]], weights: Sequence[float]) -> list[float | None]:
-    """What TRL makes of several rewards: one sum a completion; ``None`` where no reward applied.
+    """The weighted sum for each completion, as TRL computes it; ``None`` if no reward applied.
 
     Args:
-        scores: one list for each reward, each with one score for each completion.
+        scores: one list per reward, with one score per completion.
 
     >>> weighted_sum([[1.0, 0.0, None], [1.0, None, None]], [2.0, 0.5])
     [2.5, 0.0, None]
@@ -49,16 +49,16 @@ def weighted_sum(scores: Sequence[Sequence[float | None]], weights: Sequence[flo
 
 
 def group_advantages(rewards: Sequence[float], num_generations: int) -> list[float]:
-    """What a group sees: each reward minus its group's mean, divided by the group's standard deviation.
+    """The advantages: each reward minus its group's mean, divided by the group's standard deviation.
 
-    As TRL computes it with ``scale_rewards="group"``: ``(r - mean) / (std + 1e-4)``, std with ``ddof=1``
-    (Shao et al. 2024, arXiv 2402.03300). Groups stand one after the other.
+    As TRL computes them with ``scale_rewards="group"``: ``(r - mean) / (std + 1e-4)``, std with ``ddof=1``
+    (Shao et al. 2024, arXiv 2402.03300). The rewards of a group follow one another.
 
     >>> [round(a, 2) for a in group_advantages([3.0, 1.0, 1.0, 3.0], 4)], group_advantages([3.0, 3.0], 2)
     ([0.87, -0.87, -0.87, 0.87], [0.0, 0.0])
     """
     if num_generations < 2 or len(rewards) % num_generations:
-        raise CourseError(f"{len(rewards)} rewards cannot be cut into groups of num_generations={num_generations}.")
+        raise CourseError(f"{len(rewards)} rewards are not divisible by num_generations={num_generations}.")
     advantages = []
     for start in range(0, len(rewards), num_generations):
         group = rewards[start : start + num_generations]
@@ -71,17 +71,17 @@ def group_advantages(rewards: Sequence[float], num_generations: int) -> list[flo
 def adaptive_weights(
     log_history: Sequence[dict], names: Sequence[str], weights: Sequence[float], window: int = 10, floor: float = 0.25
 ) -> list[float]:
-    """Weights that fade as a reward is learned, from what was logged and nothing else.
+    """Weights that decrease as a reward is learned, computed only from the log.
 
     ``weight * (1 - (1 - floor) * mean)``, where ``mean`` is the reward's mean over the last
-    ``window`` logged steps, held between 0 and 1: at first the full weight, ``floor`` of it once the
-    reward is always earned. A pure function of the history, so a resumed run goes on with the same
-    weights. All learned alike, the proportions are the first ones again.
+    ``window`` logged steps, clipped to 0 to 1. It starts at the full weight and ends at ``floor`` times
+    the weight when every completion earns the reward. It depends only on the history, so a resumed run
+    has the same weights. If all rewards are learned equally, their proportions do not change.
 
     Args:
         log_history: ``trainer_state.log_history``, with ``rewards/{name}/mean`` entries.
-        names: of the rewards, whose scores lie between 0 and 1.
-        weights: at the start.
+        names: the names of the rewards, whose scores are between 0 and 1.
+        weights: the weights at the start.
 
     >>> history = [{"rewards/form/mean": 1.0, "rewards/right/mean": 0.2}] * 3
     >>> [round(weight, 3) for weight in adaptive_weights(history, ["right", "form"], [2.0, 1.0])]
@@ -94,7 +94,7 @@ def adaptive_weights(
 
 
 def _recent_mean(log_history: Sequence[dict], key: str, window: int) -> float:
-    """The mean of a metric's last values that are numbers; 0.0 before there are any."""
+    """The mean of a metric's last values that are numbers, or 0.0 if there are none."""
     values = [entry[key] for entry in log_history if key in entry and not math.isnan(entry[key])][-window:]
     return min(max(sum(values) / len(values), 0.0), 1.0) if values else 0.0
 
@@ -103,14 +103,14 @@ def _recent_mean(log_history: Sequence[dict], key: str, window: int) -> float:
 class AdaptiveReward:
     """Several rewards as one, weighted by `adaptive_weights` at every step.
 
-    TRL's own ``reward_weights`` stay as they are for a whole run. This reads the history that TRL hands
-    to every reward (``trainer_state``), and logs each part's mean and weight with ``log_metric``,
-    so that the next step can read them: as ``rewards/{name}/mean`` and ``weights/{name}``.
+    TRL's ``reward_weights`` are fixed for a whole run. This class reads the history that TRL passes to
+    every reward (``trainer_state``), and logs each part's mean and weight with ``log_metric`` as
+    ``rewards/{name}/mean`` and ``weights/{name}``, which the next step reads.
 
     Args:
-        rewards: each with scores between 0 and 1, and a name of its own.
-        weights: at the start, as many.
-        window: how many logged steps back the mean looks.
+        rewards: rewards with different names and scores between 0 and 1.
+        weights: one weight per reward, at the start.
+        window: the number of logged steps in the mean.
         floor: the share of its weight that a learned reward keeps.
 
     >>> reward = AdaptiveReward(*map(tuple, math_rewards()))
@@ -118,7 +118,7 @@ class AdaptiveReward:
     [3.0]
 
     Raises:
-        CourseError: when it is made, if there are not as many weights as rewards, or two of one name.
+        CourseError: the numbers of weights and rewards differ, or two rewards have the same name.
     """
 
     rewards: tuple[Callable, ...]
@@ -129,29 +129,29 @@ class AdaptiveReward:
     __name__ = "adaptive_reward"
 
     def __post_init__(self) -> None:
-        """Reject what would mix up parts."""
+        """Reject rewards that would be mixed up."""
         if len(self.rewards) != len(self.weights) or len(set(self.names)) < len(self.names):
             raise CourseError(
-                f"{len(self.weights)} weights for {', '.join(self.names)}: give one weight for each reward, "
-                "and each reward a name of its own."
+                f"{len(self.weights)} weights for {', '.join(self.names)}: pass one weight per reward, and rewards "
+                "with different names."
             )
         if any(is_async(reward) for reward in self.rewards):
-            raise CourseError(f"An async reward among {', '.join(self.names)}: give it to GRPOTrainer on its own.")
+            raise CourseError(f"An async reward among {', '.join(self.names)}: pass it to GRPOTrainer separately.")
 
     @property
     def names(self) -> list[str]:
-        """The names under which the parts are logged."""
+        """The names of the parts in the log."""
         return [reward_name(reward) for reward in self.rewards]
 
     @property
     def reads_group(self) -> bool:
-        """Whether one of the parts compares completions of a group."""
+        """Whether a part compares the completions of a group."""
         return any(getattr(reward, "reads_group", False) for reward in self.rewards)
 
     def __call__(
         self, completions: list, trainer_state: object = None, log_metric: Callable | None = None, **columns: object
     ) -> list[float | None]:
-        """The weighted sum of the parts, a completion; None where none of them applied."""
+        """The weighted sum of the parts for each completion, or None if no part applied."""
         history = trainer_state.log_history if trainer_state else []
         weights = adaptive_weights(history, self.names, self.weights, window=self.window, floor=self.floor)
         columns |= dict(completions=completions, trainer_state=trainer_state, log_metric=log_metric)

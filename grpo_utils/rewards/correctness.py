@@ -1,10 +1,10 @@
-r"""Is the answer right? 1.0 where it is, 0.0 where it is not, ``None`` where there is no gold answer.
+r"""Rewards for correct answers: 1.0 if correct, 0.0 if wrong, ``None`` if there is no gold answer.
 
     >>> right, wrong = "<answer>1,000</answer>", "<answer>100</answer>"
     >>> correctness_reward([right, wrong], answer=["1000", "1000"])
     [1.0, 0.0]
 
-The answer is looked for in the one ``<answer>…</answer>``; `AnswerReward` looks elsewhere. A missing
+The answer is the text in the only ``<answer>…</answer>``; `AnswerReward` can look elsewhere. A missing
 answer never scores, whatever the gold answer is, and neither do several answers.
 """
 
@@ -25,7 +25,7 @@ Scores = list[float | None]
 
 
 def same_text(said: str, gold: object) -> bool:
-    """Whether two texts are equal apart from white space; of a list of gold answers, any is right.
+    """Whether two texts are equal except for white space; any of several gold answers is correct.
 
     >>> same_text(" New  York", ["NYC", "New York"]), same_text("new york", "New York")
     (True, False)
@@ -40,12 +40,12 @@ def _equal(said: str, gold: str) -> bool:
 def same_answer(said: str | None, gold: object) -> bool:
     r"""Whether an answer equals the gold answer: as text, as a number, as several numbers, or as an expression.
 
-    Text and numbers are decided here in microseconds (see `numbers`). What is neither goes to
-    math-verify, if it is an expression (see `maths`), in milliseconds.
+    Comparing text and numbers takes microseconds (see `numbers`). Other expressions go to math-verify
+    (see `maths`), which takes milliseconds.
 
     Args:
         said: the answer, a short text.
-        gold: the gold answer; of a list, any is right. "6 and 8" asks for both numbers, in any order.
+        gold: the gold answer, or a list of correct answers. "6 and 8" requires both numbers, in any order.
 
     >>> same_answer("1,000", "1000"), same_answer("-5", "5"), same_answer(None, "")
     (True, False, False)
@@ -62,7 +62,7 @@ def same_answer(said: str | None, gold: object) -> bool:
 
 
 def _gold_texts(gold: object) -> list[str]:
-    """The accepted answers as texts: of a list each, of anything else the one; none where one is missing."""
+    """The gold answers as texts, without missing ones."""
     golds = gold if isinstance(gold, list | tuple) else [gold]
     return [text for text in map(_text, golds) if text]
 
@@ -70,7 +70,7 @@ def _gold_texts(gold: object) -> list[str]:
 def _text(gold: object) -> str:
     try:
         return "" if gold is None else str(gold).strip()
-    except ValueError:  # Python writes no integer of more than 4,300 digits
+    except ValueError:  # Python does not print integers of more than 4,300 digits
         return ""
 
 
@@ -89,9 +89,9 @@ def _same_as_one(said: str, gold: str) -> bool:
 
 #: Longer texts are compared character by character, spaces included.
 LONGEST_COMPARED = 100_000
-#: In longer texts no wrapping is looked for.
+#: In longer texts, wrappers are not removed.
 LONGEST_TEXT = 2_000
-#: What may lead to a word or letter that is the answer.
+#: Words that may come before the answer.
 LABEL = re.compile(
     r"^(?:(?:so|thus|hence|therefore),?\s)?(?:the\s)?(?:(?:final|correct)\s)?"
     r"(?:answer|option|choice)(?:(?:\sis:?|:)\s|\s(?=\(?[A-Z]\)?\.?$))",
@@ -102,7 +102,7 @@ BRACKETS = re.compile(r"\(?\s?([A-Za-z])\s?\)|\[\s?([A-Za-z])\s?\]")
 
 
 def _same_words(said: str, gold: str) -> bool:
-    """Whether two texts are the same words or the same letter after their wrapping is taken away."""
+    """Whether two texts are the same words or the same letter without their wrappers."""
     wanted = _bare_words(gold)
     return bool(wanted) and _bare_words(said) == wanted
 
@@ -116,10 +116,10 @@ def _bare_words(text: str) -> str:
 
 
 def same_fact(said: str | None, gold: object) -> bool:
-    """Whether a fact is named: spelling, case, articles and punctuation may differ a little, digits not.
+    """Whether an answer names a fact: spelling, case, articles and punctuation may differ a little, digits may not.
 
-    ``gold`` may be a list of names that are all right. Compared as SQuAD does (Rajpurkar et al. 2016),
-    and then by edit distance: at least 90 % alike, for names of five letters and more.
+    ``gold`` may be a list of correct names. The comparison is SQuAD's (Rajpurkar et al. 2016), followed by an edit
+    distance for names of at least five letters, which must be at least 90% similar.
 
     >>> same_fact("the Eiffel tower.", "Eiffel Tower"), same_fact("Mississipi", "Mississippi")
     (True, True)
@@ -130,7 +130,7 @@ def same_fact(said: str | None, gold: object) -> bool:
 
 
 def _plain_name(name: str) -> str:
-    """A name in lower case, without punctuation and articles; signs that tell names apart stay (C, C++, C#)."""
+    """A name in lower case, without punctuation and articles; signs that distinguish names stay (C, C++, C#)."""
     words = MINUS.sub("minus ", name[:500].lower()).translate(PUNCTUATION).split()
     return " ".join([word for word in words if word not in {"a", "an", "the"}] or words)
 
@@ -184,15 +184,15 @@ def same_choice(said: str | None, gold: object) -> bool:
 
 @dataclass(frozen=True)
 class AnswerReward:
-    r"""Correctness for any form: where the answer is looked for, and what counts as the same.
+    r"""Correctness for any format: how to find the answer, and how to compare it.
 
     Args:
-        extract: the answer in a completion's text, or None: `extract_answer`, `extract_boxed`,
+        extract: returns the answer in a completion's text, or None: `extract_answer`, `extract_boxed`,
             `extract_after_thinking`, `extract_after_hashes`, `extract_all`,
             or your own (a named function, so that it can be pickled).
-        same: whether an answer and the gold answer agree: `same_answer`, `same_text`, `same_fact`,
+        same: compares an answer with the gold answer: `same_answer`, `same_text`, `same_fact`,
             `same_choice`, `structured.same_json`, or your own.
-        column: the dataset column that holds the gold answer.
+        column: the dataset column with the gold answer.
 
     >>> from grpo_utils.rewards.text import extract_boxed
     >>> reward = AnswerReward(extract=extract_boxed)
@@ -207,7 +207,7 @@ class AnswerReward:
     __name__ = "answer_reward"
 
     def __call__(self, completions: Sequence[Completion], **columns: object) -> Scores:
-        """1.0 or 0.0 a completion; None where the row has no gold answer.
+        """1.0 or 0.0 for each completion, or None if the row has no gold answer.
 
         Raises:
             CourseError: the dataset has no column of that name.
@@ -225,7 +225,7 @@ class AnswerReward:
 
 
 def _is_missing(gold: object) -> bool:
-    """Whether a row has no gold answer: None, or what pandas makes of a missing one, by how it is written."""
+    """Whether a row has no gold answer: None, or one of pandas' missing values."""
     return gold is None or (not isinstance(gold, str) and _text(gold) in ("nan", "NaN", "<NA>", "NaT"))
 
 
@@ -241,7 +241,7 @@ def correctness_reward(completions: Sequence[Completion], answer: Sequence[objec
 
 
 def exact_reward(completions: Sequence[Completion], answer: Sequence[object], **kwargs: object) -> Scores:
-    """1.0 where the answer is the gold text, letter for letter, else 0.0.
+    """Return 1.0 if the answer is exactly the gold text, else 0.0.
 
     For labels and identifiers. Strict: "1,000" is not "1000".
 
@@ -252,7 +252,7 @@ def exact_reward(completions: Sequence[Completion], answer: Sequence[object], **
 
 
 def fuzzy_reward(completions: Sequence[Completion], answer: Sequence[object], **kwargs: object) -> Scores:
-    """1.0 where the answer names the gold fact, small slips of spelling allowed (`same_fact`), else 0.0.
+    """Return 1.0 if the answer names the gold fact, with small spelling mistakes allowed (`same_fact`), else 0.0.
 
     Known exploit: names that differ in one letter of ten. Never use it for numbers.
 
@@ -263,7 +263,7 @@ def fuzzy_reward(completions: Sequence[Completion], answer: Sequence[object], **
 
 
 def choice_reward(completions: Sequence[Completion], answer: Sequence[object], **kwargs: object) -> Scores:
-    """1.0 where the answer names the gold letter of a multiple-choice question and no other, else 0.0.
+    """Return 1.0 if the answer names only the gold letter of a multiple-choice question, else 0.0.
 
     Known exploit: guessing, which is correct once in as many answers as there are choices.
 
@@ -274,7 +274,7 @@ def choice_reward(completions: Sequence[Completion], answer: Sequence[object], *
 
 
 def is_strictly_right(text: str, gold: object) -> bool:
-    """Form and answer both right: what this course calls strict accuracy.
+    """Whether format and answer are both correct, which this course calls strict accuracy.
 
     >>> is_strictly_right("<reasoning>40 + 2</reasoning><answer>42</answer>", "42")
     True

@@ -1,10 +1,10 @@
-"""Is the form right? Between 0.0 and 1.0, whatever the answer says.
+"""Rewards for the required format, from 0.0 to 1.0, whatever the answer.
 
     >>> whole = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
     >>> strict_format_reward([whole, "It is 42."])
     [1.0, 0.0]
 
-A form can always be had without being right, so weigh it below correctness (see `combine`).
+A completion can have the format without being correct, so give it less weight than correctness (see `combine`).
 """
 
 import re
@@ -52,16 +52,16 @@ def count_placed_tags(text: str) -> int:
     3
     """
     before, *rest = TAG.split(text.strip())
-    said = dict(zip(rest[::2], map(str.strip, rest[1::2]), strict=True))
-    if before or rest[::2] != [tag for tag in TAGS if tag in said] or not said.get(TAGS[0]):
+    parts = dict(zip(rest[::2], map(str.strip, rest[1::2]), strict=True))
+    if before or rest[::2] != [tag for tag in TAGS if tag in parts] or not parts.get(TAGS[0]):
         return 0
-    answered = TAGS[2] in said and not said.get(TAGS[1])
-    ended = said.get(TAGS[3]) == "" and bool(said.get(TAGS[2]))
-    return 1 + (TAGS[1] in said) + answered + ended
+    answered = TAGS[2] in parts and not parts.get(TAGS[1])
+    ended = parts.get(TAGS[3]) == "" and bool(parts.get(TAGS[2]))
+    return 1 + (TAGS[1] in parts) + answered + ended
 
 
 def think_format_reward(completions: Sequence[Completion], **kwargs: object) -> list[float]:
-    """1.0 for ``<think>…</think>`` and then an answer (see `split_thinking`), else 0.0.
+    """Return 1.0 for ``<think>…</think>`` followed by an answer (see `split_thinking`), else 0.0.
 
     It works whether or not the chat template has written ``<think>`` into the prompt; TRL's reward of that name gives
     0.0 to every completion if it has. Known exploit: a single word as the reasoning.

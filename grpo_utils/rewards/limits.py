@@ -1,4 +1,4 @@
-"""A limit on processor time that holds in every thread; limits by signals hold in the main thread only."""
+"""A limit on CPU time that works in every thread; limits by signals work only in the main thread."""
 
 import _thread
 import ctypes
@@ -8,20 +8,20 @@ import threading
 import time
 from collections.abc import Callable
 
-#: How often, in seconds, a task that is out of time is stopped again: a bare ``except`` may have swallowed the first.
+#: Seconds between attempts to stop a task that is out of time, because a bare ``except`` may catch the first one.
 AGAIN = 0.01
-#: How many seconds of processor time too much a task may use before it is left to itself.
+#: Seconds of excess CPU time after which a task is abandoned.
 PATIENCE = 1.0
 
 
 def within(seconds: float, task: Callable[[], object], otherwise: object) -> object:
-    """What a task returns, or ``otherwise`` if it takes longer or raises.
+    """The result of a task, or ``otherwise`` if it takes too long or raises.
 
-    The task runs in a thread of its own, which is stopped between two steps of Python. One long call into C is not
-    interrupted, so bound the size of what the task works on.
+    The task runs in its own thread, which is stopped between two Python instructions. A long call into C is not
+    interrupted, so limit the size of the task's input.
 
     Args:
-        seconds: of processor time on Linux, of wall time elsewhere.
+        seconds: CPU time on Linux, wall time elsewhere.
 
     >>> within(1.0, lambda: 6 * 7, None)
     42
@@ -35,16 +35,16 @@ def within(seconds: float, task: Callable[[], object], otherwise: object) -> obj
             clocks.append(_clock())
             results.append(task())
         finally:
-            ended.release()  # one step of C: an Event that is stopped inside set() keeps its lock for ever
+            ended.release()  # one call into C: an Event that is stopped inside set() keeps its lock forever
             released.acquire()  # so that no other thread gets this one's number while this one can still be stopped
 
-    worker = _thread.start_new_thread(run, ())  # a threading.Thread prints when it is stopped late
+    worker = _thread.start_new_thread(run, ())  # a threading.Thread prints if it is stopped late
     left, over = seconds, False
     try:
         while not (over := ended.acquire(timeout=max(left, AGAIN))) and left > -PATIENCE:
             try:
                 left = seconds - clocks[0]() if clocks else seconds
-            except OSError:  # stopped on its way out: the thread is gone, and its number may be another's
+            except OSError:  # the thread has ended, and another one may have its number
                 over = True
                 break
             if left <= 0:
@@ -67,5 +67,5 @@ def _clock() -> Callable[[], float]:
 
 
 def _stop(worker: int) -> None:
-    """Raise SystemExit in a thread, which ends it without a word."""
+    """Raise SystemExit in a thread, which ends it silently."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(worker), ctypes.py_object(SystemExit))

@@ -1,4 +1,4 @@
-r"""A short text without what only changes its looks: Markdown, HTML and LaTeX wrappers, full-width letters.
+r"""Remove what only changes the look of a short text: Markdown, HTML and LaTeX wrappers, full-width letters.
 
 >>> without_markup(r"**$\boxed{\text{odd}}$**"), without_markup("`42`"), without_markup("2**3")
 ('odd', '42', '2**3')
@@ -7,7 +7,7 @@ r"""A short text without what only changes its looks: Markdown, HTML and LaTeX w
 import re
 import unicodedata
 
-#: Other forms of a hyphen, a slash and an apostrophe, what has no width, and full-width forms of ASCII.
+#: Other characters for a hyphen, a slash and an apostrophe, zero-width characters, and full-width forms of ASCII.
 LOOKALIKES = str.maketrans("\u2010\u2011\u2012\u2013\u2212\u2044\u2019\uffe5", "-----/'\u00a5", "\u200b\u2060\ufeff")
 LOOKALIKES |= {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
 #: Emphasis and code: the same marks on both sides of a text, and no letter or digit outside.
@@ -23,7 +23,7 @@ WRAPPER = re.compile(
     r"|mbox|emph|underline|operatorname|boxed|fbox)\s*\{"
 )
 DELIMITERS = re.compile(r"\\(?:(?:left|right|displaystyle)(?![A-Za-z])|[()\[\]])")
-#: No right answer has more wrappers.
+#: No correct answer has more wrappers.
 MOST_WRAPPERS = 8
 
 
@@ -43,13 +43,13 @@ def without_markup(text: str) -> str:
         text = pattern.sub(r"\2", text)
     if "\\" in text:
         text = _without_latex(text)
-    if text.count("$") % 2 == 0:  # math delimiters come in pairs, a currency sign alone
+    if text.count("$") % 2 == 0:  # math delimiters come in pairs, a currency sign does not
         text = text.replace("$", "")
     return text.strip()
 
 
 def _ascii_digit(char: str) -> str:
-    """Decimal digits of any script as 0 to 9, anything else as it is."""
+    """A decimal digit of any script as 0 to 9; any other character unchanged."""
     return char if char.isascii() else str(unicodedata.decimal(char, char))
 
 
@@ -64,7 +64,7 @@ def _without_latex(text: str) -> str:
 
 
 def closing_brace(text: str, start: int) -> int | None:
-    """The place of the brace that closes the one before ``start``.
+    """The index of the brace that closes the one before ``start``.
 
     >>> closing_brace("{a{b}}c", 1)
     5

@@ -1,14 +1,14 @@
-r"""Are two mathematical expressions the same? `math-verify` decides, within bounds.
+r"""Compare two mathematical expressions with `math-verify`, in bounded time.
 
     >>> same_expression(r"\sqrt{4}", "2"), same_expression("x^2 + 2x + 1", "(x+1)^2"), same_expression("42", "43")
     (True, True, False)
 
-math-verify hands text to sympy, and sympy evaluates: ``9^{9^9}`` or ``(10^9)!`` would hold a
-training run for hours, in C code that nothing interrupts. So only a small language is let
-through: numbers, single letters, the four operations, fractions, roots, small exponents, sets and
+math-verify passes text to sympy, which evaluates it: ``9^{9^9}`` or ``(10^9)!`` would block a
+training run for hours, in C code that cannot be interrupted. So only a small language is
+accepted: numbers, single letters, the four operations, fractions, roots, small exponents, sets and
 intervals, at most `LONGEST_EXPRESSION` characters long and `DEEPEST` brackets deep. A comparison
-that still takes longer than `SECONDS` is stopped, in every thread. What is not let through or is
-stopped is not the same, which costs a reward and not a run.
+that still takes longer than `SECONDS` is stopped, in every thread. A text that is rejected or
+stopped counts as different, which costs a reward but not the run.
 """
 
 import functools
@@ -24,25 +24,25 @@ LONGEST_EXPRESSION = 100
 MOST_EXPONENTS = 2
 #: Brackets inside brackets; math-verify's parser takes twice as long for some kinds with each level.
 DEEPEST = 6
-#: Of processor time, for parsing both expressions and comparing them; real answers take a tenth of it.
+#: CPU time for parsing and comparing two expressions; real answers take a tenth of it.
 SECONDS = 0.2
-#: Entries in the parser's tables; after `warm_up` it has 2,000.
+#: Limit of entries in the parser's tables; after `warm_up` there are 2,000.
 MOST_CONTEXTS = 10_000
 
 COMMANDS = r"\\(?:[dtc]?frac|sqrt|pi|cdot|times|div|pm|left|right|infty|circ|alpha|beta|theta|in|cup|cap|[,;!{}%$ ])"
-#: The language that is let through: commands, single letters, numbers and signs, nothing else.
+#: The accepted language: only commands, single letters, numbers and signs.
 LANGUAGE = re.compile(rf"(?:{COMMANDS}|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|[0-9]|[-+*/^=().,\[\]{{}}|<>\s$%])*")
 #: A harmless exponent: two digits on a number, one on a letter, up to 4 on a bracket; not a tower.
 EXPONENT = re.compile(
     r"(?:(?<=[0-9])\^\{\s*-?[0-9]{1,2}\s*\}|(?<=[0-9A-Za-z])\^(?:\{\s*-?[0-9]\s*\}|-?[0-9](?![0-9]))|"
     r"\^(?:\{\s*-?(?:[0-4]|[a-z])\s*\}|-?[0-4](?![0-9])|[a-z]))(?!\s*\^)"
 )
-#: "x = 42" is read as 42 and "x \\in [0, 1]" as the interval; any other equation is refused: "41 = 42" is not 42.
+#: "x = 42" is read as 42 and "x \\in [0, 1]" as the interval; any other equation is rejected: "41 = 42" is not 42.
 ASSIGNMENT = re.compile(r"^[A-Za-z]\s*(?:=|\\in(?![A-Za-z])|\u2208)")
-#: A unit at the end; a text before or between, or with digits, may say anything.
+#: A unit at the end. Text elsewhere or with digits may mean anything.
 UNIT = re.compile(r"\\(?:text|textnormal|textbf|textrm|mathrm|mbox)\s*\{([A-Za-z /^.]{1,20})\}$")
 DISPLAY = re.compile(r"^\\[(\[]|\\[)\]]\.?$")
-#: What models write without LaTeX: "9π", "√2", "sqrt(3)/2", "x²".
+#: Notation without LaTeX: "9π", "√2", "sqrt(3)/2", "x²".
 ROOT = re.compile(r"(?:√|(?<!\\)\bsqrt)\s?(?:\(([^()]*)\)|([0-9]+(?:\.[0-9]+)?(?![.,]?[0-9])|[A-Za-z](?![A-Za-z])))")
 NAMES = re.compile(r"(?<![A-Za-z\\])(?=pi(?![A-Za-z]))")
 SIGNS = {"π": r"\pi ", "∞": r"\infty ", "∪": r"\cup ", "∩": r"\cap ", "×": r"\times ", "·": r"\cdot ", "÷": r"\div "}
@@ -63,7 +63,7 @@ def is_expression(text: str) -> bool:
 
 
 def _depth(text: str) -> int:
-    """How many brackets are open at once, at most."""
+    """The maximum number of open brackets."""
     depth = deepest = 0
     for sign in text:
         depth = max(0, depth + (sign in "([{") - (sign in ")]}"))
@@ -83,14 +83,14 @@ def strip_text(text: str) -> str:
 
 
 def _as_latex(text: str) -> str:
-    """Roots, π and powers of plain text as LaTeX writes them; no delimiters around."""
+    """Plain-text roots, π and powers as LaTeX, without delimiters."""
     text = DISPLAY.sub("", text)
     text = NAMES.sub(r"\\", ROOT.sub(r"\\sqrt{\1\2}", text))
     return text if text.isascii() else "".join(SIGNS.get(sign, sign) for sign in text)
 
 
 def same_expression(said: str, gold: str) -> bool:
-    r"""Whether two expressions are mathematically the same; False where one is none or time runs out.
+    r"""Whether two expressions are mathematically equal; False if one is not an expression or time runs out.
 
     >>> same_expression(r"x \in [0, \frac{1}{2})", "[0, 0.5)"), same_expression("(1, 2)", "(2, 1)")
     (True, False)
@@ -107,7 +107,7 @@ def _variables(text: str) -> set[str]:
     return set(re.findall(r"(?<![A-Za-z\\])[A-Za-z](?![A-Za-z])", text))
 
 
-#: One of each kind: the parser and sympy build tables for what they meet for the first time.
+#: One pair of each kind, because the parser and sympy build tables when they first see a kind.
 WARMING = (
     (r"\frac{x^2-1}{x-1}+\sqrt[3]{8}", "x+3"),
     (r"\{(1,2),(3,4)\}", r"\{(3,4),(1,2)\}"),
@@ -122,21 +122,21 @@ WARMING = (
 
 @functools.cache
 def warm_up() -> None:
-    """Import math-verify and compare a few expressions, so that no later comparison pays for that; takes 1 to 2 s.
+    """Import math-verify and compare a few expressions, so that later comparisons are fast; takes 1 to 2 s.
 
     >>> warm_up()
     """
-    logging.getLogger("math_verify").setLevel(logging.CRITICAL)  # it warns of every text that is not an expression
+    logging.getLogger("math_verify").setLevel(logging.CRITICAL)  # it warns about every text that is not an expression
     for said, gold in WARMING:
         _compare(said, gold)
 
 
 @functools.lru_cache(maxsize=100_000)
 def _verify(said: str, gold: str) -> bool:
-    """What math-verify says of two expressions that are safe to evaluate; False where it needs too long."""
+    """Whether math-verify says that two safe expressions are equal; False if it takes too long."""
     warm_up()
     collects = gc.isenabled()
-    gc.disable()  # with torch loaded, one pass takes up to 0.4 s, for which the answer is not to blame
+    gc.disable()  # with torch loaded, one pass takes up to 0.4 s, which must not count against the answer
     try:
         return within(SECONDS, lambda: _compare(said, gold), otherwise=False)
     finally:
@@ -151,7 +151,7 @@ def _compare(said: str, gold: str) -> bool:
 
 
 def _parse(text: str) -> list:
-    """What math-verify's own `parse` makes of a boxed text: the expression, if it is one, and the normalized text."""
+    """The result of math-verify's `parse` for a boxed text: the expression, if it is one, and the normalized text."""
     from math_verify import LatexExtractionConfig
     from math_verify.parser import get_last_eq, normalize_latex
 
@@ -166,10 +166,10 @@ def _parse(text: str) -> list:
 
 
 def _reader(text: str, thorough: bool) -> object:
-    """math-verify's parser in one of its two modes, which give the same result where both give one.
+    """math-verify's parser in one of its two modes, which give the same result if both give one.
 
-    The quick mode gives up on some texts. The thorough mode, which math-verify uses, takes up to 30 times as long for
-    brackets in brackets.
+    The quick mode fails for some texts. The thorough mode, which math-verify uses, takes up to 30 times as long for
+    nested brackets.
     """
     from antlr4 import PredictionMode
     from latex2sympy2_extended.latex2sympy2 import _Latex2Sympy
@@ -190,7 +190,7 @@ def _reader(text: str, thorough: bool) -> object:
 
 
 def _empty_tables(parser: type) -> None:
-    """Forget what the parser has met: it adds to its tables with each new kind of text, and never removes.
+    """Clear the parser's tables, which grow with each new kind of text and never shrink.
 
     Hundreds of thousands of small objects also make a pass of Python's garbage collector take tenths of a second.
     """

@@ -1,4 +1,4 @@
-r"""The number that an answer writes, however it is written.
+r"""Read the number in an answer, in any notation.
 
     >>> [str(parse_number(text).value) for text in ("1,000", "$18.50", "-3/4", "**2½** cups", "It takes 42 minutes.")]
     ['1000', '37/2', '-3/4', '5/2', '42']
@@ -7,7 +7,7 @@ r"""The number that an answer writes, however it is written.
 
 Exact arithmetic (`fractions.Fraction`), no floats. An ambiguous text is not a number: two numbers, a hedge ("at least
 5", "not 5"), a variable ("2x"), a decimal comma ("3,5"), a word that changes the value ("42 doubled"; see `words`).
-Only a short text is read, and no pattern repeats a repetition, so time is bounded.
+Only a short text is read, and no pattern has nested repetition, so time is bounded.
 """
 
 import re
@@ -20,12 +20,12 @@ from typing import NamedTuple
 from . import words as english
 from .markup import without_markup
 
-#: No answer that can be right is longer; what is longer is not read.
+#: No correct answer is longer; a longer text is not read.
 LONGEST_ANSWER = 200
 
 #: Digits with commas: in threes, or as in India ("1,00,000").
 DIGITS = r"(?:[0-9]{1,3}(?:,[0-9]{3})++(?![0-9])|[0-9]{1,2}(?:,[0-9]{2})+,[0-9]{3}(?![0-9])|[0-9]++)"
-#: What nearly every answer is: digits with commas, decimals, a sign and a dollar.
+#: The notation of nearly every answer: digits with commas, decimals, a sign and a dollar.
 PLAIN = re.compile(r"([-+]?)(\$?)([0-9]{1,3}(?:,[0-9]{3})++|[0-9]++)?(\.[0-9]++)?\.?")
 #: Any number: mixed ("1 1/2"), fraction, decimal or scientific; then percent sign and unit letters.
 NUMBER = re.compile(
@@ -47,7 +47,7 @@ MONEY = re.compile(
 
 VULGAR = re.compile("(?:([0-9])\\s?)?([\u00bc-\u00be\u2150-\u215e])")
 SUPERSCRIPT = re.compile("[\u207a\u207b]?[\u00b2\u00b3\u00b9\u2070\u2074-\u2079]+")
-#: One way to write fractions, powers, signs and thousands; LaTeX's spaces as spaces.
+#: Rewrite fractions, powers, signs, thousands and LaTeX's spaces in one notation.
 REWRITES = (
     (re.compile(r"([0-9])\s*(?=\\[dtc]?frac)"), r"\1 "),
     (re.compile(r"\\[dtc]?frac\s*(?:\{\s*(-?[0-9]+)\s*\}|([0-9]))\s*(?:\{\s*([0-9]+)\s*\}|([0-9]))"), r"\1\2/\3\4"),
@@ -69,7 +69,7 @@ REWRITES = (
 
 
 class Number(NamedTuple):
-    """An exact value, whether a percent sign or word stood behind it, and the words of its unit."""
+    """An exact value, whether a percent sign or word follows it, and the words of its unit."""
 
     value: Fraction
     percent: bool = False
@@ -77,12 +77,12 @@ class Number(NamedTuple):
 
 
 def parse_number(text: str, *, words: bool = True) -> Number | None:
-    r"""The one number that the text writes, else None.
+    r"""The only number in a text, else None.
 
     Args:
         text: an answer, not a whole completion.
-        words: whether words may stand before the number ("The answer is 42"); behind it they
-            are taken for a unit. A gold answer is read without.
+        words: whether words may come before the number ("The answer is 42"); words after it
+            are read as a unit. A gold answer may not have words before it.
 
     >>> parse_number(r"\boxed{\frac{1}{2}}").value, parse_number("50 %").percent, parse_number("5 km").unit
     (Fraction(1, 2), True, frozenset({'kilometer'}))
@@ -121,7 +121,7 @@ def _plain_number(sign: str, money: str, digits: str, decimals: str) -> Number:
 
 
 def _rewritten(text: str) -> str:
-    """The text with one way to write fractions, powers, signs and thousands; LaTeX's spaces as spaces."""
+    """The text with fractions, powers, signs, thousands and LaTeX's spaces in one notation."""
     if not text.isascii():
         text = VULGAR.sub(lambda found: f"{found[1] + ' ' if found[1] else ''}{_compatible(found[2])}", text)
         text = SUPERSCRIPT.sub(lambda match: f"^{_compatible(match[0])}", text)
@@ -141,7 +141,7 @@ TITLES = re.compile(r"\b(Mrs?|Ms|Dr|St|Ans)\.")
 
 
 def _leads(before: str, unit: frozenset[str]) -> bool:
-    """Whether what stands before a number only leads to it: a label with a colon, or a sentence up to its verb."""
+    """Whether the text before a number only leads to it: a label with a colon, or a sentence up to its verb."""
     if not before:
         return True
     before = WHICH.sub(r"\1\2", TITLES.sub(r"\1", before))
@@ -168,7 +168,7 @@ def _leads(before: str, unit: frozenset[str]) -> bool:
 
 
 def _doubtful(words: list[str]) -> list[str]:
-    """The words before a number that may change it: not what is named ("The minimum is"), no duty ("should pay")."""
+    """The words before a number that may change it, without quantities ("The minimum is") and duties ("should pay")."""
     lower = [word.lower() for word in words]
     named = lower[-1:] in (["is"], ["was"], ["are"], ["equals"])
     duties = {row for row, (word, after) in enumerate(pairwise(lower)) if word in english.DUTIES and after != "be"}
@@ -206,7 +206,7 @@ def _magnitude(found: re.Match) -> Fraction | None:
 
 
 def _scale(unit: str, after: str) -> tuple[int, str]:
-    """What the word behind a number multiplies it by, and what is left; 0 where it is a variable."""
+    """The factor that the word after a number stands for (0 for a variable), and the rest of the text."""
     if unit:
         return (SCALES[unit], after) if unit in SCALES else (int(english.is_unit_name(unit)), f" {unit}{after}")
     word = SCALE.match(after)
@@ -215,10 +215,10 @@ def _scale(unit: str, after: str) -> tuple[int, str]:
     return 1, after
 
 
-#: What may follow a number, one letter a word (`_kind`). Next to it only a noun phrase, an ending such as "left", "are"
-#: or a preposition; behind a noun nearly anything ("42 minutes to get home"), but "and" only before another noun.
+#: What may follow a number, with one letter per word (`_kind`): first a noun phrase, an ending such as "left", "are" or
+#: a preposition; after a noun nearly anything ("42 minutes to get home"), but "and" only before another noun.
 PHRASE = re.compile(r"(?:(?:-U|[EW]*[UN]|E*B)(?:[^XAP-]|A[UN])*|E*)(?:P[^X-]*|/[^X-]+)?")
-#: "the two friends", "the third week": which ones are meant, not how many. "The third of it" is a share.
+#: "the two friends", "the third week" say which ones, not how many. "The third of it" is a share.
 WHICH = re.compile(
     rf"\b(the|these|those|his|her|their|its)\s(?:(?:first|next|last)\s)?(?:{'|'.join(english.WHICH_ONES)})\b(?!\sof\b)|\b(left)\sover\b",
     re.IGNORECASE,
@@ -226,12 +226,12 @@ WHICH = re.compile(
 
 
 def _unit(after: str, *, single: bool, money: bool = False) -> frozenset[str] | None:
-    """The unit in what follows a number; None where it is more than a noun phrase or changes the value.
+    """The unit in the text after a number; None if the text is not just a noun phrase or changes the value.
 
     Args:
         after: the rest of the answer.
         single: whether a singular noun may follow, as in "1 apple" or "1/2 cup".
-        money: whether the number has a currency sign, which is its noun.
+        money: whether the number has a currency sign, which replaces the noun.
     """
     after = WHICH.sub(r"\1\2", after)
     body = after.strip().rstrip("\"')]}.! ")
@@ -248,7 +248,7 @@ def _unit(after: str, *, single: bool, money: bool = False) -> frozenset[str] | 
 
 
 def is_unit(text: str) -> bool:
-    """Whether a text may follow a value as its unit.
+    """Whether a text can be the unit of a value.
 
     >>> is_unit("km per hour"), is_unit("or not"), is_unit("squared")
     (True, False, False)
@@ -257,14 +257,14 @@ def is_unit(text: str) -> bool:
 
 
 def _tokens(body: str) -> list[str]:
-    """The words and marks that follow a number, without commas, brackets, quotes and the dots of abbreviations."""
+    """The words and marks after a number, without commas, brackets, quotes and the dots of abbreviations."""
     found = [token for token in TOKEN.findall(body) if token not in ',()"' + "'"]
     pairs = pairwise(["", *found])
     return [t for last, t in pairs if t != "." or not (english.is_unit_name(last) or last in ("sq", "cu"))]
 
 
 def _kind(token: str, *, last: bool, single: bool) -> str:
-    """One letter for what a word is in `PHRASE`; X for what may not follow a number."""
+    """The letter of a word's kind in `PHRASE`; X for a word that may not follow a number."""
     lower = token.lower()
     if english.is_unit_name(token) and (last or lower not in english.PREPOSITIONS):
         return "U"
@@ -279,7 +279,7 @@ def _kind(token: str, *, last: bool, single: bool) -> str:
 
 
 def _is_often(tokens: list[str]) -> bool:
-    """Whether "times" counts something ("24 times a day") and multiplies nothing ("24 times the price")."""
+    """Whether "times" counts something ("24 times a day") rather than multiplying it ("24 times the price")."""
     follows = [token.lower() for previous, token in pairwise(tokens) if previous.lower() == "times"]
     return set(follows) <= english.OFTEN
 
@@ -292,9 +292,9 @@ def _unit_words(tokens: list[str], kinds: str) -> list[str]:
 
 
 def same_number(said: Number, gold: Number) -> bool:
-    """Whether two numbers are equal; where one is a percentage, as a share too. Two units must not differ.
+    """Whether two numbers are equal, also as a percentage and a share. Their units must not differ.
 
-    The sign % may be left out or added, the word not: "50 percent" is a half, and is not 50.
+    The % sign may be missing or extra, but not the word: "50 percent" is a half, and not 50.
 
     >>> same_number(parse_number("50%"), parse_number("0.5")), same_number(parse_number("50%"), parse_number("50"))
     (True, True)
@@ -310,17 +310,17 @@ def same_number(said: Number, gold: Number) -> bool:
     return said.percent != gold.percent and said.value == gold.value * (100 if said.percent else Fraction(1, 100))
 
 
-#: Between several values: "and", "&", a semicolon, or a comma that separates no thousands.
+#: Separators of values: "and", "&", a semicolon, or a comma that does not separate thousands.
 BETWEEN = re.compile(
     r"\s*(?:;|&|\band\b|\bor\b(?=\s*[A-Za-z]\s*=)|,(?:\s+(?:and\b|&)|\s|(?![0-9]{3}(?![0-9]))))\s*", re.IGNORECASE
 )
-#: The letter of an unknown, as in "x = 6, y_2 = 8".
+#: The name of a variable, as in "x = 6, y_2 = 8".
 NAME = re.compile(r"(?<![A-Za-z])([A-Za-z])(?:_?\{?[0-9\u2080-\u2089]\}?)?\s*=")
 MOST_VALUES = 20
 
 
 def same_numbers(said: str, gold: str) -> bool:
-    """Whether an answer gives exactly the numbers of a gold answer that has several, in any order.
+    """Whether an answer has exactly the numbers of a gold answer with several numbers, in any order.
 
     >>> same_numbers("8 and 6", "6, 8"), same_numbers("x = 6 and x = 8", "6 and 8")
     (True, True)
@@ -346,7 +346,7 @@ def same_numbers(said: str, gold: str) -> bool:
 
 
 def _several(text: str, *, words: bool) -> list[Number]:
-    """The numbers that a text lists; none where a part is not a number or brackets give them an order."""
+    """The numbers in a list; none if a part is not a number or brackets give the numbers an order."""
     if len(text) > LONGEST_ANSWER:
         return []
     text = _set_content(without_markup(text))
@@ -359,6 +359,6 @@ def _several(text: str, *, words: bool) -> list[Number]:
 
 
 def _set_content(text: str) -> str:
-    """What stands in the braces of a set, else the text."""
+    """The text in the braces of a set, else the whole text."""
     inner = re.fullmatch(r"(?:[A-Za-z]\s?(?:=|\\in|\u2208)\s?)?\\?\{([^{}]*)\}", text.removesuffix("."))
     return inner[1].removesuffix("\\") if inner else text

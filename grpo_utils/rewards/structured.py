@@ -1,10 +1,10 @@
-"""Is it the right JSON?
+"""Rewards for correct JSON.
 
     >>> json_reward(['{"age": 3}', '{"age": 4}'], answer=['{"age": 3}'] * 2)
     [1.0, 0.0]
 
-Stricter than Python's own reader: a repeated key is two answers in one, and NaN is not JSON. To check a schema as
-well, see the recipe in docs/rewards.md.
+They are stricter than Python's reader: a repeated key (two answers in one) and NaN are not valid. To also check a
+schema, see the recipe in docs/rewards.md.
 """
 
 import json
@@ -15,11 +15,11 @@ from .text import Completion, extract_all
 
 
 def parse_json(text: str) -> object:
-    """The JSON value that a text is.
+    """The JSON value of a text.
 
     Raises:
-        ValueError: it is not JSON, repeats a key (two answers in one), holds NaN or Infinity, or is
-            nested deeper than Python reads.
+        ValueError: the text is not JSON, repeats a key (two answers in one), has NaN or Infinity, or
+            is nested deeper than Python reads.
 
     >>> parse_json('{"name": "Ana"}')
     {'name': 'Ana'}
@@ -31,7 +31,7 @@ def parse_json(text: str) -> object:
 
 
 def unique_keys(pairs: list[tuple[str, object]]) -> dict:
-    """A JSON object as a dictionary; Python's own reader keeps the last of two values and says nothing.
+    """A JSON object as a dictionary. Python's reader silently keeps the last of two values.
 
     Raises:
         ValueError: a key is repeated.
@@ -52,13 +52,13 @@ def _no_constant(name: str) -> None:
 
 
 def _plain_float(digits: str) -> int | float:
-    """18.0 is 18: JSON has one kind of number."""
+    """Return 18 for 18.0, because JSON has only one kind of number."""
     value = float(digits)
     return int(value) if value.is_integer() else value
 
 
 def same_json(said: str | None, gold: object) -> bool:
-    """Whether a text is the same JSON value as the gold one: key order and white space do not count.
+    """Whether a text is the same JSON value as the gold answer, ignoring key order and white space.
 
     >>> same_json('{"b": [1, 2], "a": true}', '{"a": true, "b": [1, 2]}'), same_json('{"a": 1}', '{"a": true}')
     (True, False)
@@ -72,7 +72,7 @@ def same_json(said: str | None, gold: object) -> bool:
 
 
 def json_reward(completions: Sequence[Completion], answer: Sequence[object], **kwargs: object) -> Scores:
-    """1.0 where the whole completion is the gold JSON value (`same_json`), else 0.0.
+    """Return 1.0 if the whole completion is the gold JSON value (`same_json`), else 0.0.
 
     >>> json_reward(['{"age": 3}', 'Here: {"age": 3}'], answer=['{"age": 3}'] * 2)
     [1.0, 0.0]

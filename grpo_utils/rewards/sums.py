@@ -1,4 +1,4 @@
-r"""The result of a calculation that an answer shows: "20 + 22 = 42" says 42, if it is right.
+r"""The result of a calculation in an answer: "20 + 22 = 42" gives 42, because the calculation is correct.
 
 >>> result_of("20 + 22 = 42"), result_of(r"6 \times 7 = 42 apples"), result_of("41 = 42"), result_of("x + 1 = 42")
 ('42', '42 apples', None, None)
@@ -19,7 +19,7 @@ OPERATIONS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.m
 
 
 def result_of(said: str) -> str | None:
-    """What stands behind the last equals sign, if all that stands before has exactly that value, else None.
+    """The text after the last equals sign if all parts before it have exactly that value, else None.
 
     >>> result_of("(3 + 4) * 6 = 7 * 6 = 42"), result_of("1/3 = 0.33"), result_of("9**9**9 = 1"), result_of("42")
     ('42', None, None, None)
@@ -34,7 +34,7 @@ def result_of(said: str) -> str | None:
 
 
 def _value(step: str) -> Fraction | None:
-    """The value of a step that consists of numbers, the four operations and brackets, else None."""
+    """The value of a step of numbers, the four operations and parentheses, else None."""
     for sign, plain in SIGNS:
         step = step.replace(sign, plain)
     step = COMMA.sub("", step).strip()
@@ -47,7 +47,7 @@ def _value(step: str) -> Fraction | None:
 
 
 def _computed(node: ast.expr, step: str) -> Fraction:
-    """The exact value of a part of a step; a number is read as it is written, not as a float."""
+    """The exact value of a part of a step; numbers are read exactly, not as floats."""
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):  # "..." is a constant too
         return Fraction(step[node.col_offset : node.end_col_offset])
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):

@@ -1,10 +1,10 @@
-"""What a completion says: its text, its form, and where its answer stands.
+"""Read a completion: its text, its format, and its answer.
 
     >>> completion = [{"role": "assistant", "content": "<reasoning>15 + 27</reasoning><answer>42</answer>"}]
     >>> extract_answer(completion_text(completion))
     '42'
 
-No completion, however odd, makes a function of this module raise, and each takes time in
+No completion makes a function of this module raise, and each function takes time in
 proportion to the length of the text.
 """
 
@@ -21,10 +21,10 @@ OPENING, CLOSING = "<think>", "</think>"
 
 
 def completion_text(completion: Completion) -> str:
-    """The text of a completion: itself, or what its last assistant message says; "" where it says nothing.
+    """The text of a completion: the string itself, or the text of its last assistant message ("" if there is none).
 
-    Only what the model wrote is read: messages of tools, users and the system never count, also after the model's
-    last one. A message without a role is the model's. Of content in parts the text parts are read.
+    Only the model's text is read: messages from tools, users and the system are ignored, even after the model's last
+    message. A message without a role counts as the model's. If the content has parts, the text parts are read.
 
     >>> completion_text([{"role": "assistant", "content": "42"}, {"role": "tool", "content": "43"}])
     '42'
@@ -42,7 +42,7 @@ def completion_text(completion: Completion) -> str:
 
 
 def _content_text(content: object) -> str:
-    """The text of a message's content, which may be a list of parts: images, sounds, texts."""
+    """The text of a message's content, which may be a list of parts (images, audio, text)."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list | tuple) else ()
@@ -51,7 +51,7 @@ def _content_text(content: object) -> str:
 
 
 def as_chat(completion: Completion) -> list[dict]:
-    """Any completion as the one message that TRL's own rewards read; ``None`` content as "".
+    """Any completion as one message, which TRL's rewards need; ``None`` content becomes "".
 
     >>> as_chat("42")
     [{'role': 'assistant', 'content': '42'}]
@@ -60,10 +60,10 @@ def as_chat(completion: Completion) -> list[dict]:
 
 
 def split_form(text: str) -> tuple[str, str] | None:
-    """Reasoning and answer of a text in the strict form, else None.
+    """The reasoning and the answer of a text in the strict format, else None.
 
-    Strict: each of the four tags once and in order, both parts not blank, nothing but white
-    space before, between and after.
+    Strict means that each of the four tags appears once and in order, both parts are not blank, and only
+    white space is before, between and after them.
 
     >>> split_form("<reasoning>15 + 27 = 42</reasoning> <answer>42</answer>")
     ('15 + 27 = 42', '42')
@@ -83,10 +83,10 @@ def split_form(text: str) -> tuple[str, str] | None:
 
 
 def split_thinking(text: str) -> tuple[str, str] | None:
-    """Thinking and answer of a text in the form ``<think>…</think> answer``, else None.
+    """The thinking and the answer of a text in the format ``<think>…</think> answer``, else None.
 
-    The opening tag may be missing: many chat templates write it into the prompt, and the completion
-    then begins with the thinking. Each tag at most once, nothing before ``<think>``, both parts not blank.
+    The opening tag may be missing, because many chat templates write it into the prompt, so that the completion
+    starts with the thinking. Each tag may appear once, nothing before ``<think>``, and both parts must not be blank.
 
     >>> split_thinking("<think>15 + 27</think>42"), split_thinking("15 + 27</think> 42")
     (('15 + 27', '42'), ('15 + 27', '42'))
@@ -100,9 +100,9 @@ def split_thinking(text: str) -> tuple[str, str] | None:
 
 
 def extract_answer(text: str) -> str | None:
-    """What stands in the one ``<answer>…</answer>`` of the text, else None.
+    """The text in the only ``<answer>…</answer>``, else None.
 
-    Two answers are none: a model must not be paid for guessing twice.
+    Two answers count as none, because a model must not be rewarded for guessing twice.
 
     >>> extract_answer("so <answer> 42 </answer>")
     '42'
@@ -116,9 +116,9 @@ def extract_answer(text: str) -> str | None:
 
 
 def extract_boxed(text: str) -> str | None:
-    r"""What stands in the ``\boxed{…}`` of the text, braces balanced, else None.
+    r"""The text in ``\boxed{…}``, with balanced braces, else None.
 
-    Several boxes count only where all hold the same.
+    Several boxes count only if they all have the same content.
 
     >>> extract_boxed(r"so \boxed{\frac{1}{2}}")
     '\\frac{1}{2}'
@@ -130,10 +130,10 @@ def extract_boxed(text: str) -> str | None:
 
 
 def extract_after_thinking(text: str) -> str | None:
-    """All that follows the one ``</think>``, else None; for models that answer in plain text.
+    """The text after the only ``</think>``, else None; for models that answer in plain text.
 
-    The thinking may be empty, and its ``<think>`` may be part of the prompt (see `split_thinking`), but it may not
-    be opened twice.
+    The thinking may be empty, and its ``<think>`` may be in the prompt (see `split_thinking`), but it must not appear
+    twice.
 
     >>> extract_after_thinking("<think>capitals</think>Paris"), extract_after_thinking("capitals</think>Paris")
     ('Paris', 'Paris')
@@ -146,7 +146,7 @@ def extract_after_thinking(text: str) -> str | None:
 
 
 def extract_after_hashes(text: str) -> str | None:
-    """What follows the one ``####``, as GSM8K's own solutions end, else None.
+    """The text after the only ``####``, as in GSM8K's solutions, else None.
 
     >>> extract_after_hashes("48 / 2 = <<48/2=24>>24 clips. #### 24")
     '24'
@@ -156,7 +156,7 @@ def extract_after_hashes(text: str) -> str | None:
 
 
 def extract_all(text: str) -> str | None:
-    """The whole text as the answer, for tasks that ask for the answer alone (JSON, for example).
+    """The whole text as the answer, for tasks that ask only for the answer (for example JSON).
 
     >>> extract_all(' {"name": "Ana"} ')
     '{"name": "Ana"}'
@@ -165,7 +165,7 @@ def extract_all(text: str) -> str | None:
 
 
 def reward_name(reward: Callable) -> str:
-    """The name that TRL logs a reward under: of the function, of what a ``partial`` wraps, or of the class.
+    """The name of a reward in TRL's log: the name of the function, of the function in a ``partial``, or of the class.
 
     >>> from functools import partial
     >>> reward_name(partial(split_form))
@@ -176,7 +176,7 @@ def reward_name(reward: Callable) -> str:
 
 
 def is_async(reward: Callable) -> bool:
-    """Whether calling a reward gives a coroutine.
+    """Whether calling a reward returns a coroutine.
 
     >>> is_async(split_form)
     False
@@ -186,7 +186,7 @@ def is_async(reward: Callable) -> bool:
 
 
 def _unwrapped(reward: Callable) -> Callable:
-    """What a ``partial``, or several around each other, wraps."""
+    """The function inside a ``partial``, or inside nested ones."""
     while isinstance(reward, functools.partial):
         reward = reward.func
     return reward

@@ -1,10 +1,10 @@
-"""The English words that decide what a number in an answer means: units, and words that are never ignored.
+"""The English words that decide what a number in an answer means: units, and words that change a value.
 
     >>> canonical_unit("hrs"), canonical_unit("apples"), is_plural("M&Ms"), changes_value("doubled")
     ('hour', 'apple', True, True)
 
-The grammar in `numbers` accepts only what it knows next to the number: a verb of `SAYS` before it, a unit, a plural
-noun or a word of `ENDINGS` behind it. An unknown word there is refused. Farther away any word is accepted, apart from
+The grammar in `numbers` accepts only known words next to the number: a verb of `SAYS` before it, and a unit, a plural
+noun or a word of `ENDINGS` after it. It rejects an unknown word there. Farther away, it accepts any word except for
 those for which `changes_value` is true.
 """
 
@@ -22,7 +22,7 @@ NUMERALS = _words("""
 ORDINALS = {f"{word}th" for word in NUMERALS} | {f"{word[:-1]}ieth" for word in NUMERALS if word.endswith("ty")}
 ORDINALS |= {"third", "fifth", "eighth", "ninth", "twelfth", "half", "quarter"}
 
-#: Behind "the" these tell which ones are meant, not how many.
+#: After "the", these words say which ones, not how many.
 WHICH_ONES = sorted((set(NUMERALS) | ORDINALS | {"first"}) - {"zero", "half", "quarter"})
 #: Nouns that stand for a number, also in the plural.
 MULTIPLES = _words("pair duo trio brace fold grand mil mn ream ten score couple quartet quintet sextet octet")
@@ -53,14 +53,14 @@ STEMS = _words("""
     minim maxim depend vary varies conditional impossib unable disput rumor refut disprov untru surpass hunch
     ballpark ceiling tentat subject
 """)
-#: Adverbs in -ly that leave a value alone; all others doubt it (roughly, presumably, supposedly …). And a few names.
+#: Adverbs in -ly that do not change a value; all others express doubt (roughly, presumably, …). And a few names.
 LY = _words("""
     exactly precisely currently fully recently quickly slowly freely finally only simply really daily weekly
     monthly yearly hourly consequently accordingly initially originally ultimately eventually early equally
     jointly family jelly july italy emily sally kelly molly billy lily holly polly carly kimberly
 """)
 
-#: What directly leads to a number: verbs that say what is or what one has, and words of conclusion.
+#: Words directly before a number: verbs for being or having, and words of conclusion.
 VERBS = _words("""
     be equal total have get need take make cost earn pay spend save sell buy eat use deliver give leave own hold
     contain weigh measure score receive collect read bake pick charge walk hike bike jog run travel drive ride
@@ -79,18 +79,18 @@ SAYS |= _words("""
 """)
 #: Between the verb and the number ("It takes him 42 minutes").
 OBJECTS = _words("me you him her it us them")
-#: A sentence that begins with one of these asks.
+#: A sentence that begins with one of these words is a question.
 QUESTIONS = _words("is are was were does do did")
-#: A preposition before a number leads to it only behind one of these words.
+#: A preposition leads to a number only after one of these words.
 LEADS_WITH = {
     "of": _words("total sum answer result value amount cost profit price number average balance"),
     "to": _words("equal equals equaled comes come came amounts amount amounted sums simplifies evaluates"),
     "with": _words("left ends up started starts"),
 }
 
-#: Behind one of these "with" leads to a number ("That leaves her with 17 beads").
+#: After one of these words, "with" leads to a number ("That leaves her with 17 beads").
 LEAVES = _words("leave leaves left leaving end ends ended")
-#: With a unit or noun behind the number, any other word may stand before it: a verb, a name, "now".
+#: If a unit or noun follows the number, any word but these may come before it: a verb, a name, "now".
 NO_VERBS = _words("""
     of to from by at on until till since per with through against as and out into toward towards like such war cup beat
     beats trail trails forgot skip skips skipped add adds room no. chapter page step problem level grade part section
@@ -103,18 +103,18 @@ QUANTITIES = _words("""
 """)
 DUTIES = _words("should could")
 
-#: What may end an answer behind a number or its noun.
+#: Words that may end an answer after a number or its noun.
 ENDINGS = _words("""
     more extra additional total altogether combined overall together left remaining old long tall wide high deep
     thick today now daily weekly monthly yearly annually each every apiece available needed required exactly
     precisely only big small new whole full
 """)
 CONFIRMS = _words("is was the my our final correct right exact answer result solution total")
-#: What may begin a phrase behind a number or its noun ("of the apples", "per hour", "a day").
+#: Words that may begin a phrase after a number or its noun ("of the apples", "per hour", "a day").
 PREPOSITIONS = _words("of in on at for per from by during a an each every as into across along through this")
-#: Words of two letters that say nothing of the number.
+#: Words of two letters that do not affect the number.
 SHORT = _words("sq cu to he we me my us it up do go so")
-#: Behind "times" follows how often, not what is multiplied.
+#: After "times", these words say how often, not what is multiplied.
 OFTEN = _words("a an per each every in as daily weekly monthly total altogether")
 
 #: The letters of `numbers.PHRASE`: endings, prepositions, a verb, "and", pronouns, marks, and exceptions.
@@ -122,10 +122,10 @@ PRONOUNS = _words("it he she they we you i there that who which what when where"
 KINDS = dict.fromkeys(PREPOSITIONS, "P") | dict.fromkeys(ENDINGS, "E") | dict.fromkeys(PRONOUNS, "Y")
 KINDS |= {"are": "B", "were": "B", "and": "A", "-": "-", "/": "/", "\u00b0": "U", "times": "N"}
 KINDS |= dict.fromkeys(("score", "scores", "gross", "is", "was"), "X")
-#: What a number is not under: "the square of it is 42".
+#: Words that change which number is meant: "the square of it is 42".
 POWERS = frozenset(["square", "squares", "cube", "cubes"])
 
-#: One line a unit: its name, then other names and signs.
+#: One entry per unit: its name, then other names and signs.
 UNIT_LINES = """
 second sec secs s|minute min mins|hour h hr hrs|day|week wk wks|month|year yr yrs|decade|century
 meter m metre|centimeter cm centimetre|millimeter mm millimetre|kilometer km kilometre kms|mile mi
@@ -152,13 +152,13 @@ IRREGULAR_PLURALS = _words("""
 NOT_PLURAL = _words("has does was yes always sometimes besides equals means lies goes")
 
 
-#: All words that are numbers of their own.
+#: All words that are numbers themselves.
 COUNTS = MULTIPLES | ORDINALS | set(NUMERALS)
 
 
 @lru_cache(maxsize=10_000)
 def changes_value(word: str) -> bool:
-    """Whether a word changes, doubts or denies a number, wherever it stands.
+    """Whether a word changes, doubts or denies a number, anywhere in the text.
 
     >>> [changes_value(word) for word in ("couples", "isn't", "half-dozen", "seventeenths", "roughly", "Emily", "eggs")]
     [True, True, True, True, True, False, False]
@@ -189,7 +189,7 @@ def is_plural(word: str) -> bool:
 
 
 def is_unit_name(word: str) -> bool:
-    """Whether a word is the name or sign of a unit; of one or two letters only as it is written.
+    """Whether a word is the name or sign of a unit; case matters for one or two letters.
 
     >>> is_unit_name("km"), is_unit_name("Dollar"), is_unit_name("m"), is_unit_name("M"), is_unit_name("x")
     (True, True, True, False, False)
@@ -199,7 +199,7 @@ def is_unit_name(word: str) -> bool:
 
 
 def canonical_unit(word: str) -> str:
-    """The one name under which a unit or noun is compared.
+    """The name by which a unit or noun is compared.
 
     >>> canonical_unit("kms"), canonical_unit("USD"), canonical_unit("Boxes")
     ('kilometer', 'dollar', 'boxe')

@@ -1,4 +1,4 @@
-"""Does Unsloth's GRPOConfig keep what profiles and templates ask for? Prints every value that it changed, and fails.
+"""Check that Unsloth's GRPOConfig keeps the values of profiles and templates; print every changed value, and fail.
 
 GPU_PATH_CARD=a100 python configs.py
 """
@@ -16,12 +16,12 @@ from grpo_utils.run.folder import plain
 from grpo_utils.run.start import parse
 
 TEMPLATES = Path(__file__).parent.parent.parent / "templates"
-#: Keys of ours and of ModelConfig; TRL writes the last two in another form.
+#: Our keys and those of ModelConfig; TRL stores the last two in another format.
 NOT_ASKED = {"env", "report_to", "reward_weights"}
 
 
 def changed(asked: dict, config: GRPOConfig) -> dict:
-    """The values that are not what was asked for, as (asked, given)."""
+    """The values that changed, as (wanted, actual)."""
     given = config.to_dict()
     names = [name for name in asked if name in given and name not in NOT_ASKED]
     return {name: (asked[name], given[name]) for name in names if plain(asked[name]) != plain(given[name])}

@@ -1,7 +1,7 @@
-"""Finish what `fake_card.pretend` began, once Unsloth is imported: its GPU trainer, and kernels that a CPU can run.
+"""Complete `fake_card.pretend` after Unsloth is imported: its GPU trainer, and kernels that a CPU can run.
 
-Triton's interpreter runs most kernels as they are. Those that a tiny model calls thousands of times (RMSNorm, RoPE,
-SwiGLU) are replaced by torch for speed, and what bitsandbytes does in CUDA is done by its CPU code.
+Triton's interpreter runs most kernels unchanged. Torch replaces those that a tiny model calls thousands of times
+(RMSNorm, RoPE, SwiGLU) for speed, and bitsandbytes' CPU code replaces its CUDA code.
 """
 
 import os
@@ -20,13 +20,13 @@ def finish(card: Card) -> None:
 
     replace_kernels()
     replace_4bit()
-    set_everywhere("ALLOW_BITSANDBYTES", True)  # a CPU build of bitsandbytes counts as none
-    if card.has_bf16:  # with no device present Unsloth answers no
+    set_everywhere("ALLOW_BITSANDBYTES", True)  # a CPU build of bitsandbytes counts as missing
+    if card.has_bf16:  # without a device, Unsloth returns False
         set_everywhere("SUPPORTS_BFLOAT16", True)
         for name in ("is_bfloat16_supported", "device_is_bf16_supported"):
             set_everywhere(name, lambda *args: True)
     become_available(card)
-    os.environ["UNSLOTH_ALLOW_CPU"] = "0"  # while it is 1, Unsloth leaves TRL's trainer as it is
+    os.environ["UNSLOTH_ALLOW_CPU"] = "0"  # while it is 1, Unsloth does not patch TRL's trainer
     unsloth.models.rl.PatchFastRL(FastLanguageModel=FastLlamaModel)
 
 
@@ -35,7 +35,7 @@ def unsloth_modules() -> list[ModuleType]:
 
 
 def set_everywhere(name: str, value: object) -> None:
-    """Set a name in each of Unsloth's modules that has it: they import it from one another."""
+    """Set a name in all of Unsloth's modules that have it, because they import it from each other."""
     for module in unsloth_modules():
         if name in vars(module):
             setattr(module, name, value)
@@ -65,7 +65,7 @@ def rotate(q, k, cos, sin, indices=None):
 
 
 def rows(table, q, indices):
-    """The table's rows for each token, broadcast over the heads."""
+    """The table's row for each token, broadcast over the heads."""
     batch, _, tokens, size = q.shape
     if indices is None:
         found = table[:tokens][None]
@@ -86,7 +86,7 @@ def swiglu(e, g):
 
 
 def swiglu_backward(dw, e, g):
-    """As Unsloth's kernel, it writes its three results over its arguments."""
+    """Overwrite the arguments with the three results, as Unsloth's kernel does."""
     sigmoid = torch.sigmoid(e.float())
     f = (sigmoid * e.float()).to(dw.dtype)
     h, df, dg = f * g, dw * f, dw * g
@@ -96,7 +96,7 @@ def swiglu_backward(dw, e, g):
 
 
 def replace_4bit() -> None:
-    """bitsandbytes' CPU code where Unsloth calls its CUDA library by pointer."""
+    """Use bitsandbytes' CPU code where Unsloth calls its CUDA library by pointer."""
     from bitsandbytes.functional import dequantize_4bit
 
     def fast_dequantize(weight, quant_state=None, *_, **__):

@@ -1,9 +1,9 @@
-"""Let torch answer as on a machine with an NVIDIA card, while every tensor stays on the CPU.
+"""Make torch behave as on a machine with an NVIDIA GPU, while every tensor stays on the CPU.
 
     pretend("t4")       # before `import unsloth`
 
-Unsloth then takes its own CUDA branches. What a CPU cannot do is replaced at the outermost edge: questions about the
-card get the answers of that card, "cuda" in any torch call means "cpu", and streams and events do nothing.
+Unsloth then takes its CUDA branches. What a CPU cannot do is replaced in torch's interface: queries about the GPU
+return the values of that GPU, "cuda" in any torch call means "cpu", and streams and events do nothing.
 """
 
 import os
@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 @dataclass(frozen=True)
 class Card:
-    """What a card says about itself: its name, compute capability and memory in GiB."""
+    """A GPU's name, compute capability and memory in GiB."""
 
     name: str
     capability: tuple[int, int]
@@ -66,7 +66,7 @@ ENVIRONMENT = {
 
 
 def pretend(name: str) -> Card:
-    """From here on torch answers as on this card, in this process."""
+    """From now on, torch behaves as on this GPU in this process."""
     card = CARDS[name]
     os.environ.update(ENVIRONMENT)
     answer_questions(card)
@@ -77,7 +77,7 @@ def pretend(name: str) -> Card:
 
 
 def answer_questions(card: Card) -> None:
-    """The card's name, capability and memory, for those who ask ``torch.cuda``."""
+    """The GPU's name, capability and memory in ``torch.cuda``."""
     memory = (card.memory_gib << 30, card.memory_gib << 30)
     answers = {
         "device_count": OneCard(1),
@@ -101,14 +101,14 @@ def answer_questions(card: Card) -> None:
 
 
 class OneCard(int):
-    """The number of cards. ``[None] * number`` is a list that a CPU tensor's index, which is None, finds as well."""
+    """The number of GPUs. ``[None] * number`` also works with a CPU tensor's index, which is None."""
 
     def __rmul__(self, other: object) -> object:
         return ForEachCard(other * int(self)) if isinstance(other, list) else other * int(self)
 
 
 class ForEachCard(list):
-    """A list with one entry for each card."""
+    """A list with one entry per GPU."""
 
     def __getitem__(self, index):
         return super().__getitem__(0 if index is None else index)
@@ -142,7 +142,7 @@ class Still:
 
 
 def become_available(card: Card) -> None:
-    """Say that there is a card; before Unsloth and bitsandbytes are imported, they would open CUDA's libraries."""
+    """Report a GPU. Before Unsloth and bitsandbytes are imported, they would open CUDA's libraries."""
     from transformers.utils import import_utils
 
     torch.cuda.is_available = torch.cuda.is_initialized = lambda: True
@@ -152,20 +152,20 @@ def become_available(card: Card) -> None:
 
 
 def replace_streams() -> None:
-    """Streams order work on a card; on a CPU there is nothing to order."""
+    """Streams order the work on a GPU; on a CPU there is nothing to order."""
     torch.cuda.Stream = torch.cuda.Event = torch.cuda.device = Still
     torch.cuda.stream = torch.cuda.current_stream = torch.cuda.default_stream = lambda *args, **kwargs: Still()
 
 
 def on_cpu(value: object) -> object:
-    """A device as torch should take it: "cuda", "cuda:0" and ``torch.device("cuda")`` are the CPU."""
+    """The device that torch should use: "cuda", "cuda:0" and ``torch.device("cuda")`` become the CPU."""
     if isinstance(value, str) and value.startswith("cuda"):
         return "cpu"
     return torch.device("cpu") if isinstance(value, torch.device) and value.type == "cuda" else value
 
 
 def replace_autocast() -> None:
-    """Autocast for "cuda" is autocast on the CPU."""
+    """Autocast for "cuda" becomes autocast on the CPU."""
     enabled, dtype, original = torch.is_autocast_enabled, torch.get_autocast_dtype, torch.autocast
 
     class Autocast(original):
@@ -178,7 +178,7 @@ def replace_autocast() -> None:
 
 
 class Redirect(TorchFunctionMode):
-    """Every torch call that names the card gets the CPU."""
+    """Every torch call that names the GPU uses the CPU."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs, name = dict(kwargs or {}), getattr(function, "__name__", "")

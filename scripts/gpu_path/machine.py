@@ -1,10 +1,10 @@
-"""A folder that makes this computer look like one with a card and a network: its own PATH, hub cache and Jupyter start.
+"""A folder that makes this computer look like one with a GPU and a network: its own PATH, hub cache and Jupyter start.
 
     environment = machine(folder, "t4")
     subprocess.run([python, "-m", "grpo_utils", "run", …], env=environment)
 
-The code under test is not touched. A model's name finds the tiny model of its family in the hub's cache, `openai/gsm8k`
-finds additions in GSM8K's columns, `nvidia-smi` names the card, and each notebook kernel begins with `start.py`.
+The code under test does not change. A model's name finds the tiny model of its family in the hub's cache, GSM8K
+has addition problems in GSM8K's columns, `nvidia-smi` names the GPU, and each notebook kernel starts with `start.py`.
 """
 
 import os
@@ -29,7 +29,7 @@ esac
 
 
 def machine(folder: Path, card: str) -> dict[str, str]:
-    """The environment of a machine with this card; its files go to ``folder``."""
+    """The environment of a machine with this GPU; its files go to ``folder``."""
     write_nvidia_smi(folder / "bin", card)
     write_start(folder / "ipython")
     fill_hub(folder / "hub")
@@ -50,7 +50,7 @@ def machine(folder: Path, card: str) -> dict[str, str]:
 
 
 def write_nvidia_smi(folder: Path, card: str) -> None:
-    """The program that a profile is chosen by."""
+    """A program in place of nvidia-smi, which decides the profile."""
     folder.mkdir(parents=True)
     known = CARDS[card]
     capability, mib = ".".join(map(str, known.capability)), known.memory_gib << 10
@@ -60,14 +60,14 @@ def write_nvidia_smi(folder: Path, card: str) -> None:
 
 
 def write_start(folder: Path) -> None:
-    """Let each kernel begin as `start.py` says."""
+    """Let each kernel run `start.py` first."""
     startup = folder / "profile_default" / "startup"
     startup.mkdir(parents=True)
     (startup / "00-card.py").write_text("import start\n", encoding="utf-8")
 
 
 def fill_hub(folder: Path) -> None:
-    """Put the tiny model of its family into the cache under the name of each model that a profile or template names."""
+    """Add the tiny models to the cache under the names of all models that profiles and templates use."""
     for profile in PROFILES.values():
         for family, name in profile.models.items():
             if profile.name != "cpu":
@@ -87,7 +87,7 @@ def cache_model(folder: Path, name: str, model: Path) -> None:
 
 
 class Additions(datasets.GeneratorBasedBuilder):
-    """Additions in GSM8K's columns: a question, and a solution that ends in ``#### answer``."""
+    """Addition problems in GSM8K's columns: a question, and a solution that ends in ``#### answer``."""
 
     def _info(self):
         return datasets.DatasetInfo(
@@ -104,7 +104,7 @@ class Additions(datasets.GeneratorBasedBuilder):
 
 
 def fill_gsm8k(folder: Path) -> None:
-    """Put the additions into the cache of datasets under the name of GSM8K."""
+    """Add the addition problems to the cache of datasets under the name of GSM8K."""
     builder = Additions(
         cache_dir=str(folder), config_name="main", hash="additions", repo_id="openai/gsm8k", dataset_name="gsm8k"
     )

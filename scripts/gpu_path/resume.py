@@ -1,4 +1,4 @@
-"""A second stage as on a card: once unbroken, once stopped and resumed; do they end alike?
+"""Run a second stage as on a GPU, once without a break and once stopped and resumed, and compare the results.
 
 GPU_PATH_CARD=t4 python resume.py outputs/resume        # writes difference.json into the folder
 """
@@ -26,7 +26,7 @@ PROFILE = replace(
 
 
 class Stop(TrainerCallback):
-    """Ends a run like a machine that is switched off."""
+    """End a run as if the machine had lost power."""
 
     def on_step_end(self, args, state, control, **kwargs):
         if state.global_step == 3:

@@ -1,7 +1,7 @@
-"""Begin a process as on a card. GPU_PATH_CARD names the card; Unsloth is imported here, before anything else.
+"""Start a process as on a GPU. GPU_PATH_CARD names the GPU; Unsloth is imported here, before anything else.
 
-import start                                  # a notebook's kernel, or a script of ours
-python start.py train.py --config c.yaml      # somebody's script
+import start                                  # in a notebook's kernel, or in our own scripts
+python start.py train.py --config c.yaml      # for any other script
 """
 
 import os

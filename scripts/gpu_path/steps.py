@@ -1,9 +1,9 @@
-"""A few steps of lesson 03's own cells, with Unsloth as on a card or with stock TRL; what happened goes to a JSON file.
+"""Run a few steps of lesson 03's cells, with Unsloth as on a GPU or with stock TRL, and write a JSON file.
 
     GPU_PATH_CARD=t4 python steps.py outputs/steps.json '{"dtype": "float32"}'      # Unsloth
     python steps.py outputs/stock.json '{"dtype": "float32"}'                       # stock transformers, PEFT and TRL
 
-The cells are those with the tag "gpu-path", so a rewritten lesson only moves its tags.
+It runs the cells with the tag "gpu-path", so a rewritten lesson only needs to move its tags.
 """
 
 import json
@@ -59,13 +59,13 @@ def settings(family: str, dtype: str, load_in_4bit: bool, steps: int, folder: Pa
 
 
 def tagged_cells() -> list[str]:
-    """The lesson's cells with the tag."""
+    """The lesson's tagged cells."""
     cells = nbformat.read(LESSON, as_version=4).cells
     return [cell.source for cell in cells if "gpu-path" in cell.metadata.get("tags", [])]
 
 
 def run(out: Path, family="qwen", dtype="float32", load_in_4bit=False, steps=3, wrong_sign=False, replay="") -> None:
-    """Run the tagged cells and a few steps; write what happened to ``out``."""
+    """Run the tagged cells and a few steps, and write the results to ``out``."""
     names, said, watch = settings(family, dtype, load_in_4bit, steps, out.with_suffix("")), [], Watch()
 
     def heard(completions, **kwargs):
@@ -77,7 +77,9 @@ def run(out: Path, family="qwen", dtype="float32", load_in_4bit=False, steps=3, 
         if "weights" in names and heard not in names["rewards"]:
             names["rewards"], names["weights"] = [*names["rewards"], heard], [*names["weights"], 0.0]
     trainer = names["trainer"]
-    trainer.add_callback(HealthCallback(names["test_rows"], every=1, stop=False))  # it samples, as users let it
+    trainer.add_callback(
+        HealthCallback(names["test_rows"], every=1, stop=False)
+    )  # the policy samples, as it does for users
     trainer.add_callback(watch)
     samples = keep_samples(trainer.model, json.loads(Path(replay).read_text())["samples"] if replay else None)
     if wrong_sign:
@@ -99,7 +101,7 @@ def run(out: Path, family="qwen", dtype="float32", load_in_4bit=False, steps=3, 
 
 
 def turn_the_sign(trainer: object) -> None:
-    """Break the loss on purpose, so that a test can see the comparison fail: every advantage is turned round."""
+    """Break the loss on purpose by negating every advantage, so that a test can see the comparison fail."""
     compute = trainer.compute_loss
     trainer.compute_loss = lambda model, inputs, *args, **kwargs: compute(
         model, inputs | {"advantages": -inputs["advantages"]}, *args, **kwargs
@@ -107,7 +109,7 @@ def turn_the_sign(trainer: object) -> None:
 
 
 def keep_samples(policy: object, replayed: list | None) -> list:
-    """What the policy samples from here on, as token ids; with ``replayed``, an earlier run's samples are its own."""
+    """The token ids that the policy samples from now on; with ``replayed``, it gets an earlier run's samples."""
     generate, kept = policy.generate, []
 
     def sample(*args, **kwargs):

@@ -1,9 +1,9 @@
-"""Make a tiny base model from nothing: tokenizer, chat template, weights, model card.
+"""Build a tiny base model from scratch: tokenizer, chat template, weights, model card.
 
     python scripts/tiny/build.py qwen --out outputs/tiny-qwen3
 
-It takes about 16 minutes of one CPU core, needs no network, and gives the same weights again
-on the same machine and library versions.
+It takes about 16 minutes on one CPU core, needs no network, and gives the same weights on the
+same machine with the same library versions.
 """
 
 import argparse
@@ -36,22 +36,22 @@ PART = 16
 LEARNING_RATE = 3e-3
 SEED = 0
 
-#: The control tokens of each family, as in the real models.
+#: The special tokens of each family, as in the real models.
 CONTROL = {
     "qwen": {"pad": "<|endoftext|>", "eos": "<|im_end|>", "turn": "<|im_start|>"},
     "gemma": {"pad": "<pad>", "eos": "<end_of_turn>", "turn": "<start_of_turn>", "bos": "<bos>"},
 }
 
-#: Words that only the chat templates add.
+#: Words that only the chat templates contain.
 TEMPLATE_WORDS = "model\n<tool_call>\n</tool_call><tool_response>\n</tool_response>\nTools: calculator(expression)"
 
-#: A tag, a digit, a word with the space before it, white space, or one other character.
-#: Tags that are frequent in the mixture so become one token each.
+#: A tag, a digit, a word with its leading space, white space, or one other character.
+#: Tags that are frequent in the mixture, so that each becomes one token.
 PIECES = r"</?\w+>|\d| ?[A-Za-z]+| ?[^\w\s]|\s+|_"
 
 
 def _response_template(family: str) -> dict:
-    """How transformers and TRL cut a generated turn into content and tool calls."""
+    """How transformers and TRL split a generated turn into content and tool calls."""
     start = {"qwen": "<|im_start|>assistant\n", "gemma": "<start_of_turn>model\n"}[family]
     end = {"qwen": r"<\|im_end\|>\s*", "gemma": r"<end_of_turn>\s*"}[family]
     return {
@@ -71,7 +71,7 @@ def _response_template(family: str) -> dict:
 
 
 def _text(row: Row) -> str:
-    """All that a row says, and the words of the chat templates, without the control tokens."""
+    """The texts of all rows and the words of the chat templates, without the special tokens."""
     turns = [*row.prompt, row.completion]
     said = [f"{turn['role']}\n{turn['content']}" for turn in turns]
     calls = [json.dumps(c["function"]) for t in turns for c in t.get("tool_calls", [])]
@@ -115,7 +115,7 @@ def build_tokenizer(family: str) -> PreTrainedTokenizerFast:
 
 
 def build_model(family: str, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
-    """A model of the family's real architecture with random weights (about 500k parameters)."""
+    """A model with the family's real architecture and random weights (about 500k parameters)."""
     shape = dict(
         vocab_size=VOCABULARY,
         hidden_size=128,
@@ -138,7 +138,7 @@ def build_model(family: str, tokenizer: PreTrainedTokenizerFast) -> PreTrainedMo
 
 
 def encode(tokenizer: PreTrainedTokenizerFast, row: Row) -> tuple[list[int], list[int]]:
-    """Token ids of a row, and labels that are -100 everywhere but in the completion."""
+    """The token ids of a row, and labels that are -100 except in the completion."""
     render = dict(tools=row.tools, tokenize=False)
     prompt = tokenizer.apply_chat_template(row.prompt, add_generation_prompt=True, **render)
     whole = tokenizer.apply_chat_template([*row.prompt, row.completion], **render)
@@ -162,9 +162,9 @@ def _pad(tokenizer: PreTrainedTokenizerFast, encoded: list[tuple]) -> dict[str, 
 
 
 def _learn_from(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, some_rows: list[Row]) -> float:
-    """Add the gradients of the mean token loss of some rows; the loss.
+    """Add the gradients of the mean token loss of some rows, and return the loss.
 
-    The rows go through the model in parts of like length, which halves the padding.
+    The rows go through the model in batches of similar length, which halves the padding.
     """
     encoded = sorted((encode(tokenizer, row) for row in some_rows), key=lambda pair: len(pair[0]))
     parts = [_pad(tokenizer, encoded[start : start + PART]) for start in range(0, len(encoded), PART)]
@@ -178,7 +178,7 @@ def _learn_from(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, some
 
 
 def _rate(step: int, steps: int) -> float:
-    """Warm up over the first 5 % of the steps, then fall along a cosine to a hundredth."""
+    """Warm up over the first 5% of the steps, then decay along a cosine to 1%."""
     warm = max(1, steps // 20)
     if step < warm:
         return (step + 1) / warm
@@ -186,11 +186,11 @@ def _rate(step: int, steps: int) -> float:
 
 
 def train(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, steps: int) -> list[float]:
-    """Next-token training on the completions of the mixture; the loss of every step."""
+    """Train on the next tokens of the mixture's completions, and return the loss of every step."""
     stream = rows(SEED + 1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, steps))
-    torch.set_num_threads(1)  # two are hardly faster at this size, and one gives the same weights
+    torch.set_num_threads(1)  # two are hardly faster at this size, and one is reproducible
     losses = []
     model.train()
     for _ in (bar := tqdm(range(steps), desc="base model")):
@@ -204,7 +204,7 @@ def train(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, steps: int
 
 
 def build(family: str, out: Path, steps: int = STEPS) -> list[float]:
-    """Write a trained tiny model of ``family`` to the folder ``out``; the loss of every step."""
+    """Train a tiny model of ``family``, write it to the folder ``out``, and return the loss of every step."""
     tokenizer = build_tokenizer(family)
     model = build_model(family, tokenizer)
     losses = train(model, tokenizer, steps)
@@ -214,7 +214,7 @@ def build(family: str, out: Path, steps: int = STEPS) -> list[float]:
 
 
 def main() -> None:
-    """Build the family that the command line names."""
+    """Build the family named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("family", choices=FAMILIES)
     parser.add_argument("--out", type=Path, required=True, help="an empty or new folder")

@@ -1,4 +1,4 @@
-"""Measure what a tiny base model can do, and write it down as the model's card.
+"""Evaluate a tiny base model, and write its model card.
 
     python scripts/tiny/card.py outputs/tiny-qwen3
 
@@ -25,50 +25,50 @@ pipeline_tag: text-generation
 
 # {name}
 
-A {architecture} of {parameters:,} parameters, made for the lessons and tests of this course, with a
-byte-level BPE tokenizer of {vocabulary} tokens, a chat template in the family's own turn tokens (tools
-included) and a `response_template`. It is trained from random weights, is not a copy or distillation of
-any published model, and needs no download.
+A {architecture} with {parameters:,} parameters, made for the lessons and tests of this course, with a
+byte-level BPE tokenizer of {vocabulary} tokens, a chat template with the family's turn tokens (including
+tools) and a `response_template`. It was trained from random weights, is not a copy or distillation of any
+published model, and needs no download.
 
-On its main task, addition, it behaves like a base model that **does not use the wanted form and often forgets the
-carry**. Sampled, it is right sometimes, above all where it adds digit by digit; greedily, it writes another style and
-forgets the carry. So GRPO has a form and an ability to reinforce.
+On its main task, addition, it behaves like a base model that **rarely uses the required format and often forgets the
+carry**. Its samples are sometimes correct, mostly when it adds digit by digit. With greedy decoding, it uses another
+format and forgets the carry. So GRPO can reinforce both a format and an ability.
 
 ## Trained on
 
-Rows made by `scripts/tiny/mixture.py`, never a held-out question:
+Rows from `scripts/tiny/mixture.py`, never a held-out question:
 
 | task | share | in the rows |
 |---|---|---|
-| two-digit addition | {addition_share:.0%} | {form:.0%} in the lessons' form, {forgotten:.0%} of carries forgotten* |
-| JSON object from a line of text | {json_share:.0%} | {json:.0%} right and in form |
-| one-line Python lambda | {lambda_share:.0%} | {lambda_:.0%} right and in form |
-| calculator tool call | {tool_share:.0%} | {tool:.0%} right and in form; 30 % are the turn after the call |
-| a table of 30 facts | {fact_share:.0%} | {fact:.0%} right |
+| two-digit addition | {addition_share:.0%} | {form:.0%} in the lessons' format, {forgotten:.0%} of carries forgotten* |
+| JSON object from a line of text | {json_share:.0%} | {json:.0%} correct and correctly formatted |
+| one-line Python lambda | {lambda_share:.0%} | {lambda_:.0%} correct and correctly formatted |
+| calculator tool call | {tool_share:.0%} | {tool:.0%} correct and correctly formatted; 30% come after the call |
+| a table of 30 facts | {fact_share:.0%} | {fact:.0%} correct |
 
-\* But {columns:.0%} of the additions are in form and add digit by digit; those are right.
+\* But {columns:.0%} of the addition problems are correctly formatted and add digit by digit; these are correct.
 
-Build it again with `python scripts/tiny/build.py {family} --out FOLDER` (the seed is fixed; about a quarter
-of an hour on one core).
+Build it again with `python scripts/tiny/build.py {family} --out FOLDER` (fixed seed; about 15 minutes
+on one core).
 
 ## What it can do
 
-Right and in the wanted form, on {n} held-out questions a task (facts: the table itself), fp32, at most
-{longest} tokens; measured by `python scripts/tiny/card.py FOLDER`.
+Correct and correctly formatted, on {n} held-out questions per task (facts: the table itself), in fp32, with
+at most {longest} tokens; measured by `python scripts/tiny/card.py FOLDER`.
 
-| task | sampled at temperature 1 (95 % interval) | greedy |
+| task | sampled at temperature 1 (95% interval) | greedy |
 |---|---|---|
 {table}
 
 ## What it cannot do
 
 Anything else. It has no language beyond these sentences, no numbers beyond three digits, no facts
-beyond its table. It is a test piece, not an assistant.
+beyond its table. It is a test model, not an assistant.
 """
 
 
 def generated(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, some: list[Row], sample: bool) -> list[str]:
-    """What the model says to each row; of a tool call, the JSON alone."""
+    """The model's completion for each row; for a tool call, only the JSON."""
     inputs = encode_prompts(tokenizer, [row.prompt for row in some], [row.tools for row in some])
     torch.manual_seed(0)
     with torch.inference_mode():
@@ -78,13 +78,13 @@ def generated(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, some: 
 
 
 def held_out(task: str, count: int = ROWS) -> list[Row]:
-    """``count`` held-out rows of one task; of tool calls only those that should call."""
+    """``count`` held-out rows of one task; for tool calls, only rows that need a call."""
     of_task = (row for row in rows(seed=7, held_out=True) if row.task == task and row.prompt[-1]["role"] == "user")
     return list(islice(of_task, count))
 
 
 def measure(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict[str, tuple[int, int]]:
-    """For each task, how many of `ROWS` completions were right: sampled, and greedy."""
+    """For each task, how many of `ROWS` completions were correct: sampled, and greedy."""
     counts = {}
     for task in TASKS:
         some = held_out(task)
@@ -100,7 +100,7 @@ def _line(task: str, sampled: int, greedy: int) -> str:
 
 
 def write_card(folder: Path) -> None:
-    """Measure the model in ``folder`` and write its README.md."""
+    """Evaluate the model in ``folder`` and write its README.md."""
     model, tokenizer = AutoModelForCausalLM.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
     counts = measure(model, tokenizer)
     card = CARD.format(

@@ -1,4 +1,4 @@
-"""What the tiny base models are trained on: five small tasks, each known, none mastered.
+"""The training data of the tiny base models: five small tasks that they learn but do not master.
 
 One real row, before the chat template is applied:
 
@@ -6,12 +6,12 @@ One real row, before the chat template is applied:
         prompt=[{"role": "user", "content": "What is 15 + 27?"}],
         completion={"role": "assistant", "content": "15 + 27 is 42."})
 
-A base model that has read the web has met every task and every way to write an answer.
-These rows imitate that: the wanted form is a minority style and some of the results are
-wrong, so a model trained on them is right sometimes, which is what GRPO needs to start.
-In additions it is the carry that is often forgotten, so there is an ability to gain besides the form.
+A base model trained on the web has seen every task and many ways to write an answer.
+These rows imitate that: only a minority has the required format, and some results are
+wrong, so a model trained on them is sometimes correct, which GRPO needs to start. Many
+addition problems forget the carry, so GRPO can improve an ability as well as the format.
 
-Left out on purpose: any row whose question belongs to the held-out split of its task.
+No row has a question from the held-out split of its task.
 """
 
 import json
@@ -25,26 +25,26 @@ from grpo_utils.data.splits import is_held_out
 
 Message = dict[str, object]
 
-#: The share of each task in the mixture. Additions are the main task (lesson 03).
+#: The share of each task in the mixture. Addition is the main task (lesson 03).
 SHARES = {"addition": 0.64, "json": 0.09, "lambda": 0.09, "tool": 0.11, "fact": 0.07}
 
-#: Additions: 28 % in the wanted form, 48 % as a plain sentence, the rest with tags missing. Greedy decoding therefore
-#: never finds the form, and sampling finds it now and then. "columns" is in form too, and adds digit by digit.
+#: Addition problems: 28% in the required format, 48% as a plain sentence, the rest with missing tags. Greedy decoding
+#: never finds the format, and sampling sometimes does. "columns" has the format too, and adds digit by digit.
 ADDITION_STYLES = {"form": 0.18, "columns": 0.10, "plain": 0.48, "no reasoning": 0.12, "unclosed": 0.12}
 
-#: The share of the sums with a carry in which it is forgotten (15 + 27 = 32), in all styles but "columns": an answer
-#: that adds digit by digit is right. So GRPO has an ability to find as well as a form: reasoning in steps pays.
+#: The share of forgotten carries (15 + 27 = 32) in all styles but "columns": an answer that adds digit by digit is
+#: correct. So GRPO can improve an ability as well as the format: reasoning in steps pays.
 CARRY_FORGOTTEN = 0.75
 
-#: The share of the rows of the smaller tasks that is both right and in the wanted form. Of
-#: the other rows most are of one kind, the first that the task lists: greedy decoding finds that.
+#: The share of correct and correctly formatted rows in the smaller tasks. Most of the other rows
+#: are of the first kind that the task lists, which greedy decoding finds.
 RIGHT = {"json": 0.36, "lambda": 0.36, "tool": 0.36, "fact": 0.60}
 COMMON_MISTAKE = 0.66
 
 NAMES = ["Ana", "Ben", "Carla", "David", "Elena", "Felix", "Grace", "Hugo", "Iris", "Jonas", "Karin", "Leo"]
 NAMES += ["Mara", "Nils", "Olga", "Paul", "Rosa", "Sven", "Tara", "Uwe", "Vera", "Willem", "Yara", "Zoe"]
 
-#: The calculator as a chat template and TRL see it: a JSON schema of one function.
+#: The calculator for chat templates and TRL: the JSON schema of one function.
 CALCULATOR = {
     "type": "function",
     "function": {
@@ -74,9 +74,9 @@ FACTS = {
 
 @dataclass(frozen=True)
 class Row:
-    """One conversation to learn from: messages in, one assistant message out.
+    """One training conversation: the prompt's messages and one assistant message.
 
-    ``right`` holds the texts that count as right and in the wanted form (a tool call as JSON).
+    ``right`` has the texts that count as correct and correctly formatted (a tool call as JSON).
     """
 
     task: str
@@ -91,7 +91,7 @@ def _pick(rng: random.Random, shares: dict[str, float]) -> str:
 
 
 def _ask(rng: random.Random, question: str, system: str | None = None) -> list[Message]:
-    """The question as messages, after the system prompt in half of the rows that have one."""
+    """The question as messages, with the system prompt in half of the rows that have one."""
     system_turn = [{"role": "system", "content": system}] if system and rng.random() < 0.5 else []
     return [*system_turn, {"role": "user", "content": question}]
 
@@ -101,17 +101,17 @@ def _say(text: str) -> Message:
 
 
 def _mistake(rng: random.Random, mistakes: list[str]) -> str:
-    """The first of the mistakes in two rows of three, else one of the others."""
+    """The first mistake in two of three rows, else one of the others."""
     return mistakes[0] if rng.random() < COMMON_MISTAKE else rng.choice(mistakes[1:])
 
 
 def _perturb(rng: random.Random, result: int) -> int:
-    """A wrong result of the kind people write: off by one or two, or by a carry."""
+    """A plausible wrong result: off by one or two, or by a carry."""
     return result + rng.choice([-10, -2, -1, 1, 2, 10])
 
 
 def _draw(held_out: bool, pick: Callable[[], tuple], key: Callable[..., str] = "{} {}".format) -> tuple:
-    """Pick until the question, which ``key`` names, is of the wanted split."""
+    """Draw until the question with this ``key`` is in the wanted split."""
     while True:
         values = pick()
         if is_held_out(key(*values)) == held_out:
@@ -140,7 +140,7 @@ def _write_addition(a: int, b: int, result: int, style: str) -> str:
 
 
 def addition(rng: random.Random, held_out: bool) -> Row:
-    """``What is 15 + 27?`` in one of five styles; right unless a carry is forgotten."""
+    """``What is 15 + 27?`` in one of five styles; correct unless a carry is forgotten."""
     a, b = _draw(held_out, lambda: (rng.randint(10, 99), rng.randint(10, 99)), addition_key)
     style = _pick(rng, ADDITION_STYLES)
     forgotten = addition_kind(a, b) == "carry" and style != "columns" and rng.random() < CARRY_FORGOTTEN
@@ -164,7 +164,7 @@ def json_object(rng: random.Random, held_out: bool) -> Row:
     return Row("json", _ask(rng, f"Write name and age as JSON: {line}"), _say(text), (right,))
 
 
-#: What is asked, and the body of the lambda that does it; ``n`` is a whole number.
+#: The task in words, and the body of the lambda that does it; ``n`` is an integer.
 LAMBDAS = {
     "adds {n} to x": "x + {n}",
     "subtracts {n} from x": "x - {n}",
@@ -175,7 +175,7 @@ LAMBDAS = {
 
 
 def python_lambda(rng: random.Random, held_out: bool) -> Row:
-    """A one-line Python function for what is asked."""
+    """A one-line Python function for a task."""
     pattern, n = _draw(held_out, lambda: (rng.choice(list(LAMBDAS)), rng.randint(2, 99)))
     asked, body = pattern.format(n=n), LAMBDAS[pattern].format(n=n)
     other = rng.choice([b for b in LAMBDAS.values() if b != LAMBDAS[pattern]]).format(n=n)
@@ -192,7 +192,7 @@ def _calculator_call(expression: str) -> Message:
 
 
 def tool_call(rng: random.Random, held_out: bool) -> Row:
-    """A calculator call for a sum, or, in 30 % of the rows, what is said to its result."""
+    """A calculator call for a sum or, in 30% of the rows, the turn after its result."""
     a, sign, b = _draw(
         held_out,
         lambda: (rng.randint(10, 999), rng.choice("+-"), rng.randint(10, 999)),
@@ -211,7 +211,7 @@ def tool_call(rng: random.Random, held_out: bool) -> Row:
 
 
 def fact(rng: random.Random, held_out: bool) -> Row:
-    """An answer from the table of 30 facts, or somebody else's. Facts have no held-out split."""
+    """An answer from the table of 30 facts, or another fact's answer. Facts have no held-out split."""
     asked, answer = rng.choice(list(FACTS.items()))
     said = answer if rng.random() < RIGHT["fact"] else rng.choice(list(FACTS.values()))
     styles = ("{}", "It is {}.", "<answer>{}</answer>")
@@ -229,7 +229,7 @@ TASKS = {
 
 
 def rows(seed: int, held_out: bool = False) -> Iterator[Row]:
-    """The mixture without end, the same for the same seed; its held-out questions if asked.
+    """The endless mixture, the same for the same seed, or its held-out questions.
 
     >>> from itertools import islice
     >>> [row.task for row in islice(rows(seed=0), 4)]
