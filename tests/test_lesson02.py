@@ -76,6 +76,9 @@ def test_the_text_says_what_the_curves_say(text, curves):
     assert f"The last mean reward is {last['flawed, reward']:.2f}" in text
     assert f"The reward ends at {last['both, reward']:.2f}" in text
     assert last["fixed, reward"] == pytest.approx(1.0, abs=0.02) and "near its maximum of 1.0" in text
+    assert f"share of correct completions ends at {last['fixed, correct']:.2f}" in text
+    assert f"share of correct completions at {last['both, correct']:.2f}" in text
+    assert last["flawed, correct"] < 0.1 < min(last["fixed, correct"], last["both, correct"])  # the only one that fails
 
 
 def test_it_shows_what_trl_passes_and_the_reward_that_it_trains(printed):

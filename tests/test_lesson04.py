@@ -70,7 +70,7 @@ def sentence(text: str, words: str, *values: str) -> None:
 
 def test_the_text_says_what_the_healthy_run_did(book, figures):
     text, [healthy, *_] = text_of(book), figures
-    sentence(text, "rises from {} to {}. The maximum is 3.00.", *healthy["reward"]["healthy"])
+    sentence(text, "rises from {} to {}. The maximum is 3.00,", *healthy["reward"]["healthy"])
     sentence(text, "rises to {}, because most groups now hold", healthy["frac_reward_zero_std"]["healthy"][1])
     sentence(text, "It falls slowly, from {} to {}.", *healthy["entropy"]["healthy"])
     first, last, *_ = re.search(r"^reward +first +(\S+) +last +(\S+)", said(book), re.MULTILINE).groups()
@@ -88,7 +88,7 @@ def test_the_text_says_what_the_rewards_did(book, figures):
     correct = [float(last) for _, last in fixed["rewards/correctness_reward/mean"].values()]
     assert abs(correct[0] - correct[1]) < 0.05
     assert tied["reward_std"]["this run"][1] == tied["reward_std"]["healthy"][1]
-    sentence(text, "`reward_std` ends at {}, as in the healthy run", tied["reward_std"]["this run"][1])
+    sentence(text, "ends at {}, as in the healthy run", tied["reward_std"]["this run"][1])
     assert tied["frac_reward_zero_std"]["this run"] == ("1.00", "1.00")
     assert tied["grad_norm"]["this run"] == ("0.00", "0.00")
     sentence(text, "The healthy run also ends with {} of its groups tied", tied["frac_reward_zero_std"]["healthy"][1])
@@ -102,14 +102,15 @@ def test_the_text_says_what_the_policies_did(book, figures):
     sentence(text, "The reward of A ends at {}", cut["reward"]["A"][1])
     sentence(text, "The reward of B ends at {}", cut["reward"]["B"][1])
     starts = [strings[key][run][0] for key in ("reward", "entropy") for run in ("this run", "healthy")]
-    sentence(text, "the reward is {} instead of {}, entropy {} instead of {}.", *starts)
+    sentence(text, "The reward is {} instead of {}, and entropy is {} instead of {}.", *starts)
 
 
 def test_the_text_says_what_the_pass_rates_are(book):
     text, printed = text_of(book), said(book)
     [alt] = [o.data["text/plain"] for c in book.cells for o in c.get("outputs", []) if "two digits" in str(o)]
     never, always = re.search(r"two digits: (\d+) never correct, (\d+) always", alt).groups()
-    sentence(text, "solves {} of the two-digit problems, and none of the others", str(100 - int(never) - int(always)))
+    solved = str(100 - int(never) - int(always))
+    sentence(text, "solves {} of the two-digit problems at least once, but no three-digit one", solved)
     assert "three digits: 100 never correct" in alt
     before, after = (re.search(rf"^tied {when}: +(.+)$", printed, re.MULTILINE)[1] for when in ("before", "after"))
     sentence(text, "Tied groups fell from {} to {}.", before, after)
@@ -131,6 +132,15 @@ def test_the_page_of_metrics_has_every_name_in_the_log(book):
 def test_the_exercise_does_not_give_its_answer_away(book):
     cells = [cell for cell in book.cells if 'logs["dead_reward"]' in cell.source]
     assert len(cells) == 1 and not cells[0].outputs
+
+
+def test_the_solution_names_the_runs_in_the_order_of_the_figure(book, figures):
+    three, text = figures[-1], text_of(book)
+    assert "in c, `length_reward` reaches its maximum while correct answers vanish" in text
+    assert three["rewards/correctness_reward/mean"]["c"][1] == "0.00" and three["reward"]["c"][1] == "3.00"
+    low, high = map(float, three["reward"]["b"])
+    assert "Run b does not move" in text and high - low < 0.2
+    assert "In a, `tone_reward` is 0.5 throughout" in text and "a {'correctness_reward'" in said(book)
 
 
 @pytest.fixture(scope="module")

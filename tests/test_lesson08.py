@@ -453,10 +453,10 @@ def test_the_text_says_what_the_stored_group_earned(book):
     earned = {reward: (advantage, sum(line[0] == reward for line in lines)) for reward, advantage, _ in lines}
     assert len(lines) == 8 and earned.keys() == {"3.00", "2.00", "0.00"}
     assert [earned[reward][1] for reward in ("3.00", "2.00", "0.00")] == [3, 2, 3]
-    assert f"correct and correctly formatted, with an advantage of {earned['3.00'][0]}." in text
+    assert f"Three are also correctly formatted, with an advantage of {earned['3.00'][0]}." in text
     assert f"Two leave out the reasoning tags and get {earned['2.00'][0]}." in text
-    assert f"their advantage is {earned['0.00'][0]}, although 108 is correct" in text
-    assert all("108" in done for *_, done in lines)
+    assert f"their advantage is {earned['0.00'][0]}." in text
+    assert "all eight answers are correct" in text and all("108" in done for *_, done in lines)
 
 
 def test_the_text_quotes_stored_probabilities(book):
@@ -476,10 +476,12 @@ def test_the_text_says_what_the_stored_run_learned(book):
     )
     assert rose in text
     (middle, *inside), (last, *around) = (accuracy_at(step, printed) for step in (15, 25))
-    assert f"no change is shown, because {middle:.1%} and {last:.1%} are inside each other's interval" in text
+    assert (
+        f"shows no change after step 15, because {middle:.1%} and {last:.1%} are inside each other's interval" in text
+    )
     assert inside[0] < last < inside[1] and around[0] < middle < around[1]
     better, worse = re.search(r"(\d+) prompts got better, (\d+) worse", printed).groups()
-    assert f"{better} prompts became correct, and {worse} became incorrect." in text
+    assert f"The answers to {better} prompts became correct, and {worse} became incorrect." in text
     assert re.search(r"p = (\d\.\de-\d+)", printed)[1] in text
 
 
@@ -506,8 +508,9 @@ def test_the_text_says_what_the_stored_comparison_says(book):
     assert f"After eight updates, {clipped} of the tokens" in text
     found = COMPARED.search(printed)
     assert found["ours"] == found["trl"] and f"Both losses are {found['trl']}." in text
-    assert f"as large as {found['largest']}, and no entry differs by more than {found['rounding']}" in text
-    assert f"the gradient is off by {found['wrong']}, so this comparison does find an error" in text
+    largest = f"The largest entry of TRL's gradient is {found['largest']}"
+    assert f"{largest}, and no entry of yours differs by more than {found['rounding']}" in text
+    assert f"the gradient is off by {found['wrong']}, so this comparison detects a wrong formula" in text
     assert float(found["rounding"]) < 1e-6 < 1e-5 < float(found["wrong"])
 
 

@@ -3,34 +3,35 @@
 #
 # {{badges}}
 #
-# **You will be able to** explain how *GRPO* (*group relative policy optimization*) trains a language model, and decide whether
-# it fits your task. On the way you train a model in less than a minute.
+# **You will be able to** explain how *GRPO* (*group relative policy optimization*) trains a language model, and decide
+# whether it fits your task. On the way, you train a model in less than a minute.
 #
-# | | CPU | T4 |
+# | | CPU | T4 GPU |
 # |---|---|---|
 # | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
 # | memory | 1.0 GB ([measured](../docs/results.md)) | |
 # | model | 0.46 million parameters, included | the same: it trains on the CPU |
 #
-# **Numbers in the text** come from the stored CPU run with *seed* 0, the number that starts all random choices. Yours will
-# differ with other seeds and machines.
+# **Numbers in the text** come from the stored CPU run with *seed* 0, the number that initializes all random choices. Yours
+# will differ with other seeds and machines.
 #
-# You need to know Python. The lessons explain every other term, and so does the [glossary](../docs/glossary.md).
+# You need to know Python, means and standard deviations. The lessons explain all other terms, and the
+# [glossary](../docs/glossary.md) lists them.
 
 # %% [markdown]
 # ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle,
-# first turn on *Internet* in the settings. Elsewhere, the cell does nothing. `setup_tiny` then checks the four settings
-# and picks the tiny model.
+# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle, first
+# turn on *Internet* in the settings. Elsewhere, the cell does nothing. `setup_tiny` then checks the four settings and picks
+# the tiny model.
 
 # %%
 # {{install}}
 
 # %% tags=["parameters"]
-PROFILE: str = "auto"  # any profile; this lesson trains on the CPU on all
+PROFILE: str = "auto"  # see section 6; this lesson always trains on the CPU
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
-STEPS: int = 0  # optimizer steps; 0: the lesson's 25
+STEPS: int = 0  # training steps; 0: the default, 25
 SEED: int = 0  # seeds all randomness
 
 # %%
@@ -41,7 +42,7 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 25)
 # %% [markdown]
 # ## 2. See how GRPO learns
 #
-# *GRPO*, group relative policy optimization (Shao et al. 2024, arXiv 2402.03300), repeats this loop:
+# *GRPO* (*group relative policy optimization*, Shao et al. 2024, arXiv 2402.03300) repeats this loop:
 
 # %%
 from grpo_utils import diagram
@@ -49,14 +50,14 @@ from grpo_utils import diagram
 diagram("loop")
 
 # %% [markdown]
-# 1. A *prompt* is the input that asks a question. The *policy*, the model that you train, writes several answers to it. Each
-#    answer is a *completion*, and the completions to one prompt are a *group*.
+# 1. A *prompt* is the input that asks a question. The *policy*, which is the model that you train, writes several answers to
+#    the prompt. Each answer is a *completion*, and the completions for one prompt are a *group*.
 # 2. A *reward* is a Python function that scores each completion.
 # 3. The *advantage* of a completion is its score minus the mean of its group, usually divided by the group's standard
 #    deviation.
-# 4. The trainer changes the *weights*, the numbers that a model consists of. Here it changes only those of an *adapter*, a set
-#    of small matrices added to the frozen policy. Completions with a positive advantage become more likely, and the others
-#    less likely. One such update is a *step*.
+# 4. The trainer updates *weights*, the numbers that a model consists of. Here it freezes (does not change) the model's own
+#    weights, and updates only an *adapter*, a set of small matrices added to the model. Completions with a positive advantage
+#    become more likely, and those with a negative advantage less likely. One such update is a *step*.
 #
 # Compute the advantages in the picture yourself:
 
@@ -71,15 +72,15 @@ for score in scores:
     print(f"score: {score}  advantage: {advantage:+.1f}")
 
 # %% [markdown]
-# The two completions that say 42 have a positive advantage, so the policy will say 42 more often. If all four had scored 1,
-# each score would equal the mean, and every advantage would be 0. Such a *tied group* teaches nothing.
+# The two completions that answer 42 have a positive advantage, so the policy will answer 42 more often. If all four had
+# scored 1, each score would equal the mean, and every advantage would be 0. Such a *tied group* teaches nothing.
 #
 # **GRPO needs no example answers, because it compares the policy's own answers with each other.**
 
 # %% [markdown]
 # ## 3. Train a model
 #
-# The course includes a tiny language model that adds two-digit numbers and often gets them wrong. A tokenizer cuts text into
+# The course includes a tiny language model that adds two-digit numbers and makes mistakes. Its tokenizer cuts text into
 # *tokens*, the words or parts of words that a model reads and writes. Load both with `transformers`:
 
 # %%
@@ -92,14 +93,14 @@ tokenizer = AutoTokenizer.from_pretrained(path)
 policy = AutoModelForCausalLM.from_pretrained(path, dtype="float32")
 
 # %% [markdown]
-# Before you train, evaluate. `load_rows` returns 100 *held-out* questions, which are never used for training. `evaluate`
-# generates an answer to each question and checks it.
+# Before you train, evaluate. `load_rows` returns 100 *held-out* addition problems, which are never used for training.
+# `evaluate` calls the model's `generate` to answer each problem, and checks the answers.
 
 # %%
 from grpo_utils import evaluate, load_rows
 
 test_rows = load_rows("addition", "test", 100, SEED)
-decoding = dict(max_new_tokens=32, seed=SEED)
+decoding = dict(max_new_tokens=32, seed=SEED)  # how answers are generated
 before = evaluate(policy, tokenizer, test_rows, **decoding)
 for row, answer in list(zip(test_rows, before.sampled))[:5]:
     print(row["prompt"][-1]["content"], "->", answer)
@@ -107,13 +108,15 @@ print("correctly formatted:", before.format)
 print("strict accuracy:    ", before.accuracy)
 
 # %% [markdown]
-# The prompt asks for a *format*, the layout `<reasoning>…</reasoning><answer>…</answer>`. Only 27 of the 100 answers have it.
-# The *strict accuracy* is the share of answers that are correctly formatted and correct, here 21 of 100. The parentheses hold
-# a 95% *interval*, a range that probably contains the rate over all possible questions. The second answer, 21 for 16 + 15,
-# forgets the carry.
+# Each prompt (only its question is printed) asks for a *format*, the layout `<reasoning>…</reasoning><answer>…</answer>`.
+# Only 27 of the 100 answers have it. The *strict accuracy* is the share of answers that are correctly formatted and correct,
+# here 21 of 100. The numbers in parentheses are a 95% *interval*, a range that probably contains the rate over all possible
+# questions.
+#
+# The first answer is correct but not formatted. The second is formatted but wrong, because the model forgot the carry.
 #
 # Now choose the rewards. `math_rewards` returns three reward functions, and a factor for each that says how much it counts.
-# ([Lesson 02](02_rewards.ipynb) writes such functions.)
+# (You write such functions in [lesson 02](02_rewards.ipynb).)
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import math_rewards
@@ -123,8 +126,8 @@ for factor, reward in zip(factors, rewards):
     print(factor, reward.__name__)
 
 # %% [markdown]
-# A correct answer counts four times as much as the exact format. The third reward pays for parts of the format. Next come
-# the settings:
+# The first reward pays for a correct answer, the second for the exact format, and the third also for parts of the format.
+# Each pays at most 1, so a perfect completion earns 2.0 + 0.5 + 0.5 = 3. Next come the settings:
 
 # %%
 import tempfile
@@ -137,13 +140,13 @@ config = GRPOConfig(
     num_generations=8,  # completions in a group
     per_device_train_batch_size=64,  # completions per step: 8 groups of 8
     max_completion_length=32,  # in tokens
-    reward_weights=factors,
+    reward_weights=factors,  # 2.0, 0.5 and 0.5
     seed=SEED,
-    optim="adamw_torch",
-    use_cpu=True,  # the next three are for a tiny model on a CPU
+    optim="adamw_torch",  # the algorithm that updates the weights
+    use_cpu=True,  # this and the next two: a tiny model on a CPU
     bf16=False,
     gradient_checkpointing=False,
-    output_dir=tempfile.mkdtemp(),  # the rest: what is saved and printed
+    output_dir=tempfile.mkdtemp(),  # this and the rest: files and logs
     save_strategy="no",
     logging_steps=1,
     report_to="none",
@@ -151,9 +154,9 @@ config = GRPOConfig(
 )
 
 # %% [markdown]
-# `GRPOTrainer` from *TRL*, the library that trains here, takes the policy, the settings, 2,000 questions and the rewards. It
-# adds the adapter that `LoraConfig` describes (*LoRA* is the usual kind, with two small matrices next to a large one) and runs
-# the loop. While it trains, find each part of this cell in the picture above.
+# `GRPOTrainer` comes from *TRL*, the library that runs the training. It takes the policy, the settings, 2,000 training
+# questions and the rewards. `LoraConfig` describes the adapter. (*LoRA* is the usual kind: two small matrices next to each
+# large one.) While the cell runs, match its arguments with the picture of section 2.
 
 # %%
 from peft import LoraConfig
@@ -177,10 +180,10 @@ trainer.train()
 policy = trainer.model  # with its adapter
 
 # %% [markdown]
-# The bar of `show_progress` describes the last step. The mean `reward` was 2.94 of at most 3, and 97% of the completions were
-# `correct`. Of the groups, 75% were `tied`, because all their completions earned the full score.
+# The progress bar shows the last step. The mean `reward` was 2.94 of at most 3, and 97% of the completions were `correct`. Of
+# the groups, 75% were `tied`, because all their completions earned the full score.
 #
-# Those were training questions. Now evaluate on the held-out questions again:
+# The bar describes training questions. Now evaluate on the held-out questions again:
 
 # %%
 after = evaluate(policy, tokenizer, test_rows, **decoding)
@@ -190,11 +193,11 @@ print("correctly formatted:", after.format)
 print("strict accuracy:    ", after.accuracy)
 
 # %% [markdown]
-# Strict accuracy rose from 0.21 to 0.97, and the two intervals do not overlap. All five answers shown are correctly formatted,
-# and four of them are correct. (`6+5=12` in the second answer is wrong.) The training rows contain no worked solutions. The
-# policy itself came to add digit by digit.
+# Strict accuracy rose from 0.21 to 0.97, and the two intervals do not overlap. All five answers shown are correctly
+# formatted: they add the ones digits, then the tens digits and the carry. Four of them are correct. (In the second, `6+5=12`
+# is wrong.) No training row contains a worked solution. The policy found this style among its own completions.
 #
-# TRL keeps the mean of each reward at every step in `trainer.state.log_history`:
+# TRL logs the mean of each reward at every step in `trainer.state.log_history`. `reward_curve` plots these means:
 
 # %%
 from grpo_utils import logged, reward_curve, show
@@ -210,16 +213,22 @@ show(
 )
 
 # %% [markdown]
-# All three rewards rise in the first ten steps and then stay near 1. The lines are rough, because each step asks eight other
-# questions. The curve comes from training questions, so only the evaluation shows whether the policy improved.
+# All three rewards rise in the first ten steps, and stay near 1 from step 15 on. The lines are jagged, because each point is
+# the mean over only 64 completions, and each step draws eight different questions. The curves show training questions only.
 #
 # **Judge a training run by held-out questions, before and after, with intervals.**
 
 # %% [markdown]
 # ## 4. Decide whether GRPO fits your task
 #
-# GRPO makes answers more likely that the policy already writes sometimes. It cannot teach what the policy never writes. Start
-# with the first row that describes you:
+# GRPO reinforces answers that the policy already writes sometimes. It cannot teach what the policy never writes. These
+# methods use texts or examples instead:
+#
+# - *RAG*, retrieval-augmented generation, puts text found by a search into the prompt.
+# - *SFT*, supervised fine-tuning, trains on example answers.
+# - *DPO*, direct preference optimization, trains on pairs of a better and a worse answer.
+#
+# Start with the first row that describes your situation:
 #
 # | you have | start with |
 # |---|---|
@@ -227,16 +236,15 @@ show(
 # | facts that the model should know | RAG |
 # | a few hundred good answers to imitate | SFT |
 # | pairs of a better and a worse answer | DPO |
-# | a program that checks answers, and a model that is never correct | SFT on examples, then GRPO: a group of failures is tied |
-# | a program that checks answers, and a model that is sometimes correct | **GRPO**: it needs no examples and no second model |
-#
-# *RAG*, retrieval-augmented generation, puts text found by a search into the prompt. *SFT*, supervised fine-tuning, trains on
-# example answers. *DPO*, direct preference optimization, trains on pairs of answers.
+# | a program that checks answers, and a model that is never correct | SFT, then GRPO: a group of wrong answers is tied |
+# | a program that checks answers, and a model that is sometimes correct | **GRPO**: it needs no example answers |
 #
 # **Use GRPO if a program can check the answer and the model is sometimes correct.**
 
 # %% [markdown]
 # ## 5. Know what each package does
+#
+# A GPU run uses these packages:
 
 # %%
 diagram("packages")
@@ -245,18 +253,18 @@ diagram("packages")
 # - `transformers` loads models and tokenizers, and generates text.
 # - TRL has the `GRPOTrainer` that you just used.
 # - *PEFT*, parameter-efficient fine-tuning, adds adapters to a model.
-# - *bitsandbytes* stores the frozen weights in *4 bits*, rounded to 16 levels, to save memory.
+# - *bitsandbytes* saves memory: it stores the frozen weights in *4 bits*, rounded to 16 levels.
 # - *Unsloth* is built to load and train models faster on a GPU.
-# - `datasets` holds the rows.
-# - `grpo_utils` has the helpers of the lessons. `grpo_check` checks rewards, settings and runs of any TRL project.
+# - `datasets` holds the rows, each with a prompt and the answer to check against.
+# - `grpo_utils` contains the helpers of this course. `grpo_check` checks rewards, settings and runs of any TRL project.
 #
-# **TRL trains; the other packages make the model smaller, faster or easier to check.**
+# **TRL runs the training, and the other packages supply the model, the rows and the checks.**
 
 # %% [markdown]
 # ## 6. See what your machine can train
 #
-# A *profile* is a set of sizes for one class of machine. Lesson 03 uses the profile of your machine. All other lessons train
-# the tiny model on the CPU.
+# A *profile* is a set of defaults (model, number and length of completions) for one class of machine. Lesson 03 uses the
+# profile of your machine. All other lessons use the tiny model on the CPU.
 
 # %%
 import pandas
@@ -276,14 +284,16 @@ table = [
 pandas.DataFrame(table).set_index("profile")
 
 # %% [markdown]
-# Only the `cpu` profile was run on its hardware. [One page](../docs/t4.md) estimates minutes and memory on a T4. For settings
-# of your own, use the *preflight*, which checks settings, rows and rewards before a training run
-# ([how](../docs/preflight.md)): `python -m grpo_check preflight config.yaml`. It estimates minutes and memory as well.
+# Only the `cpu` profile has run on its hardware. For a T4, [this page](../docs/t4.md) estimates time and memory. For your own
+# settings, run the *preflight* ([manual](../docs/preflight.md)), which checks settings, rows and rewards before a training
+# run, and estimates its time and memory: `python -m grpo_check preflight config.yaml`.
 #
 # **Check your settings before you rent a GPU.**
 
 # %% [markdown]
 # ## 7. Choose your path
+#
+# Each row is a lesson with its CPU minutes:
 
 # %%
 diagram("path")
@@ -300,8 +310,8 @@ diagram("path")
 # | [07](07_export.ipynb) | share and serve the trained model |
 # | [08](08_grpo_by_hand.ipynb) | write GRPO in plain torch |
 #
-# `make lab` opens the lessons on your machine, where the CPU lessons need no network. [One page](../docs/install.md) describes
-# Colab and Kaggle.
+# On your own machine, `make lab` opens the lessons, which need no network on a CPU. For Colab and Kaggle, see
+# [Install](../docs/install.md).
 #
 # **If your time is short, do lessons 02, 03 and 06.**
 
@@ -311,18 +321,18 @@ diagram("path")
 # | step | question | if the answer is no |
 # |---|---|---|
 # | task | Can a program check an answer? | Use SFT or DPO. |
-# | model | Is one of ten answers correct? | Improve the prompt, or use SFT first. |
+# | model | Is at least one answer in ten correct? | Improve the prompt, or use SFT first. |
 # | rows | Are the held-out questions new to the model? | Split the rows again (lesson 01). |
 # | reward | Does a correct answer always score more? | Fix the reward (lesson 02). |
 # | training | Does the reward rise within twenty steps? | Stop, and find the cause (lesson 04). |
-# | result | Are the intervals before and after apart? | Report that no improvement was shown (lesson 06). |
+# | result | Are the intervals before and after training apart? | Report that no improvement was shown (lesson 06). |
 #
-# **The first four questions cost minutes, and a training run can cost hours.**
+# **The first four questions take minutes, and a training run can take hours.**
 
 # %% [markdown]
 # ## 9. Exercises
 #
-# **Exercise 1.** For each task choose what to try **first**: `"grpo"`, `"sft"`, `"dpo"` or `"prompt"`.
+# **Exercise 1.** For each task, choose what to try **first**: `"grpo"`, `"sft"`, `"dpo"` or `"prompt"`.
 #
 # - a: You have 300 letters by your best clerk, and the model should write like them.
 # - b: The model should write SQL queries that return the right table. One query in four does.
@@ -330,12 +340,12 @@ diagram("path")
 # - d: Readers compared 5,000 pairs of summaries and chose the better one of each.
 
 # %%
-answers = {"a": "", "b": "", "c": "", "d": ""}  # your four words
+answers = {"a": "", "b": "", "c": "", "d": ""}  # fill in four words
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import check_exercise
 
-BEST = "opd tpmorp oprg tfs"[::-1].split()  # backwards, so as not to spoil it
+BEST = "opd tpmorp oprg tfs"[::-1].split()  # reversed, to avoid a spoiler
 HINTS = [("a", "a: you have examples. Which method imitates them?")]
 HINTS += [("b", "b: can a program check the table? Is it ever correct?")]
 HINTS += [("c", "c: has anybody asked the model to answer in Spanish?")]
@@ -353,13 +363,13 @@ def first_mistake() -> str:
 print(check_exercise("Exercise 1", first_mistake, [((), "none")], HINTS))
 
 # %% [markdown]
-# **Exercise 2.** In each of `steps` steps, the policy writes `num_generations` completions to each of `prompts` prompts. How
-# many completions does the whole run generate? The run above took 25 steps with 8 prompts each.
+# **Exercise 2.** A run takes `steps` steps. At each step, the policy writes `num_generations` completions for each of
+# `prompts` prompts. How many completions does the run generate? The run above used 25, 8 and 8.
 
 
 # %%
 def completions_in_all(steps: int, prompts: int, num_generations: int) -> int:
-    """Your answer: a number of completions."""
+    """Your answer: the number of completions."""
 
 
 # %% tags=["nbval-check-output"]
@@ -375,7 +385,8 @@ print(check_exercise("Exercise 2", completions_in_all, COUNTS, HINTS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: b is the case for GRPO, because a program can compare the tables and the model is sometimes correct.
+# Exercise 1: a has examples, and d has pairs. In b, a program can compare the tables, and the model is sometimes correct. For
+# c, first ask for Spanish.
 # </details>
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
@@ -386,7 +397,7 @@ print(check_exercise(name, first_mistake, [((), "none")], HINTS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 2: multiply all three. Most of the training time goes into generating these completions.
+# Exercise 2: multiply all three numbers. Generating these completions usually takes most of the training time.
 # </details>
 
 

@@ -3,13 +3,12 @@
 #
 # {{badges}}
 #
-# **You will be able to** turn raw records into rows for GRPO: prompts in the form that your model was trained on, answers that
-# a reward can check, and no question in both training and evaluation.
+# **You will be able to** turn raw records into rows for GRPO, with prompts in the layout that your model was trained on,
+# answers that a reward can check, and no question in both training and evaluation.
 #
-# A training run does not complain about bad rows. It runs to the end, and the reward stays where it was. So every step below is
-# followed by a check.
+# A training run does not report bad rows. It runs to the end, and the reward never rises. So this lesson checks every step.
 #
-# | | CPU | T4 |
+# | | CPU | T4 GPU |
 # |---|---|---|
 # | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
 # | memory | 1.1 GB ([measured](../docs/results.md)) | |
@@ -27,10 +26,10 @@
 # {{install}}
 
 # %% tags=["parameters"]
-PROFILE: str = "auto"  # any profile; this lesson uses the CPU on all
+PROFILE: str = "auto"  # any profile; this lesson always runs on the CPU
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
 SEED: int = 0  # seeds all randomness
-GSM8K_FILE: str = ""  # a JSONL file of GSM8K; "hub": download it
+GSM8K_FILE: str = ""  # a JSONL file, or "hub" to download (section 5)
 
 # %%
 from grpo_utils import setup_tiny
@@ -53,12 +52,13 @@ for message in row["prompt"]:
 print("answer |", row["answer"])
 
 # %% [markdown]
-# `chat_prompt` builds a list of messages, each with a role and a content. The first one, the *system prompt*, says how to
+# `chat_prompt` builds a list of messages, each with a role and a text. The first message, the *system prompt*, says how to
 # answer. If your reward reads `<answer>` tags, the system prompt must ask for them.
 #
-# The answer is text, because rewards compare text. TRL passes every other column to your reward functions by its name.
+# The answer is a string, because a reward compares it with the text of a completion. TRL passes `answer`, like every other
+# column, to your reward functions by name.
 #
-# `check_rows` reports rows that TRL would accept and that could not train:
+# `check_rows` reports rows that TRL accepts although they teach nothing:
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import CourseError, check_rows
@@ -70,15 +70,15 @@ for broken in ({"prompt": question}, {"answer": 42}, {"answer": " "}):
         print(error)
 
 # %% [markdown]
-# The broken row is the second one. It is called row 1, because rows are counted from 0.
+# Each error names the row, the reason and the fix. The second row is row 1, because rows are counted from 0.
 #
-# **A row is a list of messages and a text that a reward can compare.**
+# **A row is a list of messages and a string that a reward can compare.**
 
 # %% [markdown]
 # ## 3. Read what the model reads
 #
-# A model does not read messages, only text. The *chat template* of a tokenizer writes the messages as one text with special
-# tokens between them. TRL applies the template for you, and this is the result:
+# A model reads text, not messages. The tokenizer's *chat template* joins the messages into one text, with special tokens
+# between them. TRL applies the template for you. The result is:
 
 # %%
 from transformers import AutoTokenizer
@@ -87,11 +87,11 @@ from grpo_utils import model_path
 
 path = model_path(run.model)  # the folder of the tiny model
 tokenizer = AutoTokenizer.from_pretrained(path)
-as_text = dict(tokenize=False, add_generation_prompt=True)
+as_text = dict(tokenize=False, add_generation_prompt=True)  # text, not numbers
 print(tokenizer.apply_chat_template(row["prompt"], **as_text))
 
 # %% [markdown]
-# The text ends where the model starts to answer. Ask three questions of any template:
+# The text ends where the model starts to answer. Ask three questions about any template:
 #
 # 1. Does every message appear? Some templates drop the system prompt.
 # 2. Does the answer follow the prompt directly? Some templates insert an empty thinking part between them.
@@ -117,8 +117,8 @@ print("\nwith the wrong EOS token:")
 check_template(wrong)
 
 # %% [markdown]
-# The last line shows a common fault. The tokenizer file declares an EOS token that the template does not write, so the model
-# ends its answer but generation does not stop. The [preflight](../docs/preflight.md) checks this as well.
+# The last line shows a common fault, caused here on purpose. The tokenizer declares an EOS token that the template does not
+# write, so the model ends its answer but generation continues. The [preflight](../docs/preflight.md) checks this as well.
 #
 # **Print one prompt as text before you train on a thousand.**
 
@@ -148,8 +148,8 @@ prompts = {
 print(tokenizer.apply_chat_template(prompts["few-shot"][0], **as_text))
 
 # %% [markdown]
-# `evaluate` computes the strict accuracy. The second number below ignores the format and counts the answers whose last number
-# is correct.
+# `evaluate` computes the strict accuracy. The second number below ignores the format and counts answers whose last number is
+# correct.
 
 # %%
 import re
@@ -164,25 +164,25 @@ for kind, asked in prompts.items():
     print(f"  {questions[0]} -> {result.sampled[0]!r}")
 
 # %% [markdown]
-# With messages, 76 of 100 last numbers are correct. Strict accuracy is only 0.21, because most answers lack the format, such as
-# `20 + 28 is 48.` With strings, 5 last numbers are correct. The model was trained on messages and has never seen a bare
-# question. In training, the reward would stay near 0, and nothing would report an error.
+# With messages, 76 of 100 last numbers are correct. Strict accuracy is only 0.21, because most answers, such as `20 + 28 is
+# 48.`, lack the format. With strings, 5 last numbers are correct. The model was trained on messages and has never seen a bare
+# question. In training, the reward would stay near 0 without any error.
 #
-# The examples leave no answer correct, because this model has never seen earlier answers in a prompt. Large models often gain
-# from examples (Brown et al. 2020, arXiv 2005.14165), so compare both kinds with your model.
+# With examples, no last number is correct, because this model has never seen earlier answers in a prompt. Large models often
+# gain from examples (Brown et al. 2020, arXiv 2005.14165), so compare both kinds with your model.
 #
-# Messages suit an *instruct model*, which was trained to answer messages. A *base model* was only trained to continue text, so
-# give it a plain string, such as `"Question: What is 12 + 34?\nAnswer: 46\n\nQuestion: What is 15 + 27?\nAnswer:"`. It often
-# continues with another question, so watch how many completions reach the length limit.
+# Messages suit an *instruct model*, which was trained to answer messages. A *base model* was only trained to continue text,
+# so give it a plain string, such as `"Question: What is 12 + 34?\nAnswer: 46\n\nQuestion: What is 15 + 27?\nAnswer:"`. A base
+# model often goes on to another question, so watch how many completions reach the length limit.
 #
 # **Give messages to an instruct model and text to a base model, and evaluate before you decide.**
 
 # %% [markdown]
 # ## 5. Extract gold answers
 #
-# GSM8K (Cobbe et al. 2021, arXiv 2110.14168) is a dataset of school problems whose solutions end with `#### ` and the result.
-# By default this lesson makes problems in the same format. Set `GSM8K_FILE` to a file of yours, or to `"hub"` to download the
-# 7,473 training problems from the *Hub*, Hugging Face's public store of models and datasets.
+# GSM8K (Cobbe et al. 2021, arXiv 2110.14168) is a dataset of grade-school math problems whose solutions end with `#### ` and
+# the result. By default, this lesson generates problems in the same format. Set `GSM8K_FILE` to a file of yours, or to
+# `"hub"` to download the 7,473 training problems from the *Hub*, Hugging Face's public store of models and datasets.
 
 # %%
 import random
@@ -209,8 +209,8 @@ print(f"{len(records)} records from {GSM8K_FILE or 'this lesson'}")
 print(records[0]["question"], records[0]["answer"], sep="\n")
 
 # %% [markdown]
-# The gold answer is the text after the last `####`, without thousands commas. Write a function that reads it, and that returns
-# `None` if it is missing. `rows_from` rejects such records and lists them in its report, so no record disappears silently.
+# The gold answer is the text after the last `####`, without thousands commas. `gold_answer` reads it, or returns `None` if it
+# is missing. `rows_from` makes the rows. It rejects records without a gold answer and lists them in its report.
 
 # %%
 from grpo_utils import rows_from
@@ -226,8 +226,8 @@ rows = report.all_rows()  # an error if a record was rejected
 print(report)
 
 # %% [markdown]
-# If the reward cannot parse a gold answer, either nothing scores or only an identical text does: "N/A" would match "N/A". So
-# put each gold answer into a perfect completion and score it:
+# Every record is accepted. If the reward cannot parse a gold answer, either nothing scores or only an identical text does:
+# "N/A" would match "N/A". So check that each gold answer is a number and that a perfect completion scores 1:
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import correctness_reward
@@ -240,13 +240,14 @@ print("every gold answer is a number:", all(numbers))
 print("every perfect completion scores 1:", set(scores) == {1.0})
 
 # %% [markdown]
-# **Score a perfect completion for every row: a gold answer that cannot be earned wastes its prompt.**
+# **Score a perfect completion for every row: a gold answer that nothing can match wastes its prompt.**
 
 # %% [markdown]
 # ## 6. Read a file of your own
 #
-# Real files are dirty. The next cell writes one as an old program might, with semicolons and in the encoding cp1252. Then
-# `read_table`, which reads CSV, TSV, JSON and JSONL, tries three times:
+# Real files are dirty. The next cell writes a German one (*frage* is the question, *loesung* the answer) as an old program
+# might, with semicolons and in the encoding cp1252. Then it calls `read_table`, which reads CSV, TSV, JSON and JSONL, three
+# times:
 
 # %% tags=["nbval-check-output"]
 from pathlib import Path
@@ -283,11 +284,11 @@ report = rows_from(records, question="frage", answer="loesung")
 print(report)
 
 # %% [markdown]
-# - Row 2 has no answer. With some rewards, an empty completion would be correct.
-# - Row 3 duplicates row 1, because case and spaces do not make a new question.
+# - Row 2 has no answer. Some rewards would pay for an empty completion.
+# - Row 3 duplicates row 1: case and spaces make no new question.
 # - Rows 4 and 5 contradict each other. Only you can know which one is wrong, so both are rejected.
 #
-# Fix the file, or continue with `report.rows`. `report.all_rows()` stops with an error instead.
+# Fix the file, or continue with the accepted rows, `report.rows`. `report.all_rows()` raises an error instead.
 #
 # One fault is hard to see. If a program reads UTF-8 as cp1252 and saves it, the file is valid but its words are broken:
 
@@ -296,15 +297,15 @@ damaged = "Ein Café verkauft 5 Tassen zu 3 €.".encode().decode("cp1252")
 print(rows_from([{"question": damaged, "answer": "15"}]))
 
 # %% [markdown]
-# `rows_from` finds damage like this, but one damaged letter in a text can look correct. Read some of your rows yourself.
+# `rows_from` finds damage like this, but it can miss a single damaged letter. Read some of your rows yourself.
 #
-# **Reject bad records by name, and count what is left.**
+# **Reject bad records with a reason, and count the rest.**
 
 # %% [markdown]
 # ## 7. Limit the prompt lengths
 #
-# Prompt and completion must fit into memory together. TRL used to cut off the **beginning** of prompts longer than
-# `max_prompt_length`, the system prompt first. Now it never cuts a prompt, so drop rows that are too long yourself:
+# Prompt and completion must fit into memory together. Old versions of TRL cut off the **beginning** of long prompts, the
+# system prompt first. Now TRL never cuts a prompt, so drop the longest rows yourself. This cell keeps about 95%:
 
 # %%
 texts = [tokenizer.apply_chat_template(r["prompt"], **as_text) for r in rows]
@@ -328,18 +329,18 @@ show(
 )
 
 # %% [markdown]
-# The bars form groups, because each problem has between 2 and 9 numbers. The limit drops 48 rows. Long problems are often the
-# hard ones, so dropping them changes your data. This tokenizer knows only 512 tokens, so it needs more of them for a text than
-# the tokenizer of a large model.
+# The bars form clusters, because each problem has between 2 and 9 numbers. The limit drops 48 rows. Long problems are often
+# the hard ones, so dropping them changes your data. This tokenizer knows only 512 tokens, so it needs more of them per text
+# than the tokenizer of a large model.
 #
 # **Count tokens with your own tokenizer, and say how many rows you dropped.**
 
 # %% [markdown]
 # ## 8. Split without leaks
 #
-# A *leak* is a question that appears in both the training rows and the held-out rows. It makes memory look like skill. The
-# usual split shuffles the rows and cuts the list in two, so copies of a question can land on both sides. To see that, hide 80
-# copies and 40 reworded questions among 300 addition problems:
+# A *leak* is a question that appears in both the training rows and the held-out rows. A leak makes memorization look like
+# skill. The usual split shuffles the rows and cuts the list in two, so copies of a question can land on both sides. To see
+# that, hide 80 copies and 40 reworded questions among 300 addition problems:
 
 
 # %%
@@ -358,7 +359,7 @@ draw.shuffle(mixed)
 
 # %% [markdown]
 # A better split gives each question a key and lets a checksum of that key decide the side. Rows with the same key stay
-# together. A row also keeps its side when you add other rows, which a shuffle cannot promise.
+# together. A row also keeps its side when you add rows, unlike after a new shuffle.
 
 
 # %%
@@ -382,8 +383,8 @@ def split(rows: list[dict], key) -> tuple[list[dict], list[dict]]:
 
 
 # %% [markdown]
-# `find_twins` pairs rows that ask the same question (ignoring case and spaces), and rows that contain the same numbers in other
-# words. It searches between two sets, or within one.
+# `find_twins` pairs rows that ask the same question (ignoring case and spaces) or contain the same numbers in other words. It
+# compares two sets, or one set with itself.
 
 # %%
 from grpo_utils import find_twins
@@ -402,16 +403,17 @@ for name, (train, test) in splits.items():
     print(f"  repeats within the held-out rows: {len(find_twins(test))}")
 
 # %% [markdown]
-# - **Shuffled and cut**: 18 of the 84 held-out questions are also training questions. The result would be too good, and
-#   nothing would show it.
+# - **Shuffled and cut**: 18 of the 84 held-out questions are also training questions, and 27 more are reworded ones. The
+#   result would be too good, and nothing would show it.
 # - **By text**: no copy leaks, but 30 reworded questions do.
-# - **By numbers**: nothing leaks. That suits addition problems. In word problems equal numbers can be chance, so read the pairs.
+# - **By numbers**: nothing leaks. That suits addition problems. In word problems, equal numbers can be a coincidence, so read
+#   the pairs.
 #
-# The last line of each split counts repeats **within** the held-out rows. One question then counts twice, and the result looks
+# The last line of each split counts repeats **within** the held-out rows. Such a question counts twice, so the result looks
 # more certain than it is. Keep one of each.
 #
-# Even a clean prompt teaches nothing if the policy always or never solves it. That depends on the policy, so it is part of
-# [lesson 04](04_reading_a_run.ipynb).
+# Even a clean prompt teaches nothing if the policy always or never solves it. [Lesson 04](04_reading_a_run.ipynb) finds such
+# prompts.
 #
 # **Split by question, not by row, and search for twins between the sides and within the held-out rows.**
 
@@ -433,14 +435,14 @@ for name, (train, test) in splits.items():
 # %% [markdown]
 # ## 10. Exercises
 #
-# **Exercise 1.** Another dataset ends its solutions with `\boxed{…}`, and some solutions hold more than one box. Write
-# `read_boxed(solution)`. It returns the content of the **last** box without outer spaces. It returns `None` if there is no box
-# or the last one is empty. No box contains another one.
+# **Exercise 1.** Another dataset ends its solutions with `\boxed{…}`, and some solutions contain several. Write
+# `read_boxed(solution)`. It returns the content of the **last** box without outer spaces. It returns `None` if there is no
+# box or the last one is empty. Boxes are never nested.
 
 
 # %%
 def read_boxed(solution: str) -> str | None:
-    """Your answer: for example "42"."""
+    """Return the content of the last box, or None."""
     return ""
 
 
@@ -463,7 +465,7 @@ print(check_exercise("Exercise 1", read_boxed, BOXED, HINTS))
 
 # %%
 def leaked(train: list[str], test: list[str]) -> list[str]:
-    """Your answer: a list of questions of test."""
+    """Return the questions of test that leak."""
     return []
 
 
@@ -485,7 +487,7 @@ print(check_exercise("Exercise 2", leaked, FOUND, HINTS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: `findall` with a pattern that also matches an empty box.
+# Exercise 1: use `findall` with a pattern that also matches an empty box, and take the last match.
 # </details>
 
 

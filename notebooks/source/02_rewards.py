@@ -3,35 +3,35 @@
 #
 # {{badges}}
 #
-# **You will be able to** write a reward function, attack it by hand and with a tool, recognize a reward hack in a pair
-# of curves, and weigh several rewards against each other.
+# **You will be able to** write a reward function, attack it by hand and with a tool, recognize a reward hack in two curves,
+# and choose weights for several rewards.
 #
-# | | CPU | T4 |
+# | | CPU | T4 GPU |
 # |---|---|---|
 # | time for Run All | about 2 minutes ([measured](../docs/results.md)) | never run |
 # | memory | 1.1 GB ([measured](../docs/results.md)) | |
-# | model | 0.46 million parameters, ships with the course | the same: it trains on the CPU |
+# | model | 0.46 million parameters, included | the same: it trains on the CPU |
 #
-# **The numbers in the text** are from the stored CPU run, seed 0. Other seeds and machines give others.
+# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 
 # %% [markdown]
 # ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course and missing packages (a few minutes; never run there so far).
-# On Kaggle, turn on *Internet* in the settings first. Elsewhere it does nothing.
+# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle, first
+# turn on *Internet* in the settings. Elsewhere, the cell does nothing.
 
 # %%
 # {{install}}
 
 # %% [markdown]
-# These are the only settings. The tiny model finds a hack within half a minute on a CPU, so this lesson trains there on
-# every machine.
+# These are the only settings. A training run of the tiny model takes half a minute on a CPU, so this lesson always trains
+# there.
 
 # %% tags=["parameters"]
-PROFILE: str = "auto"  # any profile; this lesson trains on the CPU on all
+PROFILE: str = "auto"  # any profile; this lesson always trains on the CPU
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
-STEPS: int = 0  # optimizer steps of each training run; 0: the lesson's 38
-SEED: int = 0  # everything random follows from it
+STEPS: int = 0  # steps of each training run; 0: the default, 38
+SEED: int = 0  # seeds all randomness
 
 # %%
 from grpo_utils import setup_tiny
@@ -41,8 +41,8 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 38)
 # %% [markdown]
 # ## 2. See what a reward function gets and returns
 #
-# The policy learns from the scores of its completions and from nothing else. It learns what the reward function pays,
-# not what you meant.
+# The policy learns from the scores of its completions and from nothing else. It learns what the reward function pays for, not
+# what you meant.
 
 # %%
 from grpo_utils import diagram
@@ -50,9 +50,9 @@ from grpo_utils import diagram
 diagram("reward")
 
 # %% [markdown]
-# TRL calls the function with a list of completions. Every column of the dataset arrives as a list of the same length.
-# The function returns **one number for each completion**, or `None` for a completion that it does not apply to. The
-# following reward function only prints what it gets:
+# TRL calls the function with a list of completions. Every column of the dataset arrives as a list of the same length. The
+# function returns **one number for each completion**, or `None` for a completion that it does not apply to. The following
+# reward function prints what it gets and scores everything 0:
 
 
 # %%
@@ -85,7 +85,7 @@ policy, tokenizer = load_policy(run.model, **loading)
 # %%
 def settings(steps: int, weights: list[float]) -> GRPOConfig:
     return GRPOConfig(
-        output_dir=tempfile.mkdtemp(),  # nothing is kept
+        output_dir=tempfile.mkdtemp(),  # a temporary folder
         max_steps=steps,
         learning_rate=2e-3,
         num_generations=8,  # completions in a group
@@ -93,7 +93,7 @@ def settings(steps: int, weights: list[float]) -> GRPOConfig:
         max_completion_length=32,  # in tokens
         reward_weights=weights,  # one factor for each reward function
         optim="adamw_torch",
-        use_cpu=True,  # and below: a CPU run that writes no files
+        use_cpu=True,  # from here on: a CPU run without files
         bf16=False,
         gradient_checkpointing=False,
         save_strategy="no",
@@ -116,18 +116,18 @@ show_progress(trainer)  # a bar instead of printed logs
 result = trainer.train()
 
 # %% [markdown]
-# `answer` and `kind` are columns of the dataset. Each gold answer appears eight times because a group has eight
-# completions. TRL adds the other arguments. A function without `**kwargs` stops the run with a `TypeError`.
+# `answer` and `kind` are columns of the dataset. Each gold answer appears eight times because a group has eight completions.
+# TRL adds the other arguments, so a function without `**kwargs` fails with a `TypeError`.
 #
-# The prompts are chat messages, so each completion is a list of messages and not a string. `completion_text` returns the
-# text of both kinds.
+# The prompts are chat messages, so each completion is a list of messages and not a string. `completion_text` returns the text
+# of either.
 #
 # **A reward function gets lists and returns one number for each completion.**
 
 # %% [markdown]
 # ## 3. Attack a naive reward by hand
 #
-# The following reward looks reasonable. It pays 1.0 if the gold answer appears anywhere in the text.
+# This reward looks reasonable: it pays 1.0 if the gold answer appears anywhere in the text.
 
 # %%
 from grpo_utils import completion_text
@@ -139,9 +139,8 @@ def naive_reward(completions, answer, **kwargs) -> list[float]:
 
 
 # %% [markdown]
-# Attack a reward before you train on it. Each entry of `TEXTS` has a completion and its gold answer: one honest
-# completion and three cheats. The last gold answer is empty, as in a row that nobody filled in. Guess all four scores
-# before you run the cell.
+# Attack a reward before you train on it. `TEXTS` holds one honest completion and three cheats, each with its gold answer. The
+# last gold answer is empty, as in a row that nobody filled in. Guess all four scores before you run the cell.
 
 # %% tags=["nbval-check-output"]
 CLEAN = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
@@ -166,13 +165,13 @@ score_texts(naive_reward)
 #
 # - **A list of numbers** hides the gold answer among wrong ones.
 # - **Two answers** hide it inside the answer tags.
-# - **Nothing at all** scores because every text contains the empty string. Rows with an empty gold answer teach the
-#   policy to say nothing.
+# - **Nothing at all** scores because every text contains the empty string. Rows with an empty gold answer teach the policy to
+#   say nothing.
 #
-# A sound reward pays for *correctness*, a correct answer whatever its format. It accepts exactly one answer, compares it as a
-# number and never pays for a missing answer.
-# `extract_answer` returns the text between the `<answer>` tags, or `None` if there are several answers or none.
-# `same_answer` compares two values: "1,250" equals 1250, and a missing answer equals nothing.
+# A sound reward pays for *correctness*, a correct answer even if the rest of the format is missing. It accepts exactly one
+# answer, compares it as a number and never pays for a missing answer. `extract_answer` returns the text between the
+# `<answer>` tags, or `None` if there are several answers or none. `same_answer` compares two values: "1,250" equals 1250, and
+# a missing answer never equals anything.
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import extract_answer, same_answer
@@ -203,18 +202,18 @@ print(probe(naive_reward, answers=GOLD))
 print(probe(sound_reward, answers=GOLD))
 
 # %% [markdown]
-# Each finding has a code, an explanation and an example. `wrong_beats_right` means that a wrong answer earns at least as
-# much as a correct one: 42.84 contains 42. `pays_missing_answer` is the third cheat from above.
+# Each finding has a code, an explanation and an example. `wrong_beats_right` means that a wrong answer earns at least as much
+# as a correct one: 42.84 contains 42. `pays_missing_answer` is the third cheat from above.
 #
-# The sound reward is `ok`, so none of the attacks in `probe` succeeded. `probe` does not know your task, so keep trying
-# cheats of your own. The same check runs in a terminal:
+# The sound reward is `ok`: no attack of `probe` succeeded. `probe` does not know your task, so keep trying cheats of your
+# own. The same check runs in a terminal:
 #
 # ```
 # python -m grpo_check probe my_rewards.py:my_reward --answers 42 1250 -5
 # ```
 #
-# `grpo_utils.rewards` has the sound reward as `correctness_reward`. The page [Rewards](../docs/rewards.md) lists more
-# reward functions, and the known exploits of each.
+# `correctness_reward` in `grpo_utils.rewards` is this sound reward. The page [Rewards](../docs/rewards.md) lists more reward
+# functions and their known exploits.
 #
 # **Run `probe` before every training run, because it takes only seconds.**
 
@@ -222,8 +221,7 @@ print(probe(sound_reward, answers=GOLD))
 # ## 5. Hack a reward for the format
 #
 # The prompt asks for a format: reasoning in one pair of tags and the answer in another. `evaluate` generates one answer to
-# each of 200 held-out prompts and checks it. All scores of the step in section 2 were 0.0, so that step has changed
-# nothing.
+# each of 200 held-out prompts and checks it. The step in section 2 changed nothing, because all its scores were 0.0.
 
 # %%
 from grpo_utils import evaluate
@@ -235,8 +233,8 @@ print("correctly formatted:", before.format)
 print("strict accuracy:    ", before.accuracy)
 
 # %% [markdown]
-# Only 62 of the 200 answers are correctly formatted, and 50 of those 62 are also correct. So it seems a good idea to pay
-# for the format. A quarter of a point for each tag gives partial credit for half a format.
+# Only 62 of the 200 answers are correctly formatted, and 50 of those 62 are also correct. So it seems a good idea to pay for
+# the format. A quarter of a point for each tag gives partial credit.
 
 
 # %%
@@ -258,10 +256,10 @@ print(probe(count_tags))
 
 # %% [markdown]
 # The count has no upper limit, so repetition pays. `probe` finds the same exploit and calls it `farmable`: a heap of tags
-# earns 11 points, more than any clean completion.
+# earns 11. (The best text that `probe` counts as clean earns 2, because it holds three answers.)
 #
-# Earning the reward without doing the task is called *reward hacking*. Nothing raises an error, because the reward pays
-# exactly what it was written to pay.
+# Earning the reward without doing the task is called *reward hacking*. Nothing raises an error, because the reward works as
+# written.
 #
 # **A score without an upper limit invites repetition.**
 
@@ -269,9 +267,9 @@ print(probe(count_tags))
 # ## 6. Watch the policy hack it
 #
 # You found the exploit by thinking. The policy finds it by sampling, because completions that score above the mean of their
-# group become more likely. Train on `count_tags`, and also log what you really want. TRL multiplies each score by the weight
-# of its function, so a function with weight 0.0 does not change the training. TRL still logs its mean. `train_on` trains a
-# new policy and evaluates it on the held-out prompts.
+# group become more likely. Train on `count_tags`, and also log what you really want, `truth`. TRL multiplies each score by
+# the weight of its function, so a function with weight 0.0 does not change the training. TRL still logs its mean. `train_on`
+# trains a new policy and evaluates it.
 
 # %%
 from grpo_utils import is_strictly_right
@@ -306,15 +304,15 @@ for text in flawed.sampled[:3]:
     print(text[:70])
 
 # %% [markdown]
-# The last mean reward is 3.71, although a clean completion earns only 1.0. The three samples repeat tags and answer
-# nothing.
+# The last mean reward is 3.71, although a clean completion earns only 1.0. The three samples (their first 70 characters)
+# repeat one tag instead of reasoning.
 #
 # **Read samples: three completions show what the mean reward hides.**
 
 # %% [markdown]
 # ## 7. Fix the reward and train again
 #
-# The fixed reward pays for each tag once, and only in its place:
+# The fixed reward pays for each tag once, and only in the correct place:
 
 # %%
 import inspect
@@ -335,9 +333,8 @@ rewards = [sound_reward, incremental_format_reward]
 both_log, both = train_on(rewards, [2.0, 1.0])
 
 # %% [markdown]
-# Compare the three runs. The upper row shows what each policy earned. The lower row shows the share of completions that
-# were correct and correctly formatted. The upper left curve looks like the best of the three, but its policy is the only one
-# that fails. The table has every third step in numbers.
+# Compare the three runs. The upper row shows what each policy earned. The lower row shows the share of completions that were
+# correct and correctly formatted. The table lists every third step.
 
 # %%
 from grpo_utils import show_reward_and_truth
@@ -358,13 +355,15 @@ for name, log in zip(("flawed", "fixed", "both"), logs.values()):
         print(f"{name + ', ' + what:16}{values}")
 
 # %% [markdown]
-# - **Every tag pays.** The policy first learns the format, and the share of correct completions reaches 0.91 at step 19.
-#   Then completions that repeat a tag earn more than the others in their group. The reward rises to 3.71 while the share
-#   of correct completions falls to 0.33 at step 22 and 0.02 at step 25.
-# - **Each tag pays once.** The reward stays near its maximum of 1.0.
-# - **Correctness pays as well.** The reward ends at 2.97, near its maximum of 3.0.
+# - **Every tag pays.** The policy first learns the format, and the share of correct completions reaches 0.91 at step 19. Then
+#   completions that repeat a tag earn more than the others in their group. The reward rises to 3.71 while the share of
+#   correct completions falls to 0.33 at step 22 and 0.02 at step 25. The steepest reward curve belongs to the only policy
+#   that fails.
+# - **Each tag pays once.** The reward stays near its maximum of 1.0, and the share of correct completions ends at 0.89.
+# - **Correctness pays as well.** The reward ends at 2.97, near its maximum of 3.0, and the share of correct completions at
+#   0.98.
 #
-# Training samples other prompts at every step, so compare the trained policies on the same 200 held-out prompts:
+# Each step uses different prompts, so compare the policies on the same 200 held-out prompts:
 
 # %%
 measured = dict(before=before, flawed=flawed, fixed=fixed, both=both)
@@ -386,8 +385,8 @@ for name, evaluation in measured.items():
 # %% [markdown]
 # ## 8. Choose weights
 #
-# TRL multiplies each score by the weight of its reward function and adds the products. The advantage is this sum minus the
-# mean of the group, divided by the standard deviation of the group. Compute it for four completions:
+# TRL adds the weighted scores of each completion. The advantage is this sum minus the group's mean, divided by the group's
+# standard deviation. Compute it for four completions:
 
 # %% tags=["nbval-check-output"]
 import statistics
@@ -413,19 +412,19 @@ for first, second in ((2, 1), (200, 100), (0.5, 2)):
 #   second (wrong, correctly formatted). With 0.5 and 2, the second has the higher advantage, so the policy learns to write
 #   well-formatted wrong answers.
 #
-# **Correctness must weigh more than all other rewards together.**
+# **Correctness must weigh more than all other rewards combined.**
 
 # %% [markdown]
 # ## 9. Cheat sheet
 #
 # | step | check | fix |
 # |---|---|---|
-# | 1. Write the reward | Does it return one number for each completion and accept `**kwargs`? | read texts with `completion_text` |
-# | 2. Attack it by hand | Do lists, several answers, empty texts and repeated tags earn less than a clean completion? | accept exactly one answer; never pay for a missing one |
-# | 3. Attack it with `probe` | Does the report end with `ok`? | look the code up in [this list](../docs/rewards.md#the-lab) |
-# | 4. Score samples of the base model | Does a group have high and low scores, and do you agree with them? | choose an easier task, or give partial credit |
-# | 5. Choose weights | Does correctness outweigh the rest together? | lower the other weights |
-# | 6. Train | Does a logged truth with weight 0.0 rise with the reward? | stop, read samples, fix the reward, train again |
+# | 1. Write the reward | Does it return one number for each completion and accept `**kwargs`? | Read texts with `completion_text`. |
+# | 2. Attack it by hand | Do lists, several answers, empty texts and repeated tags earn less than a clean completion? | Accept exactly one answer, and never pay for a missing one. |
+# | 3. Attack it with `probe` | Does the report end with `ok`? | Look up the code in [this list](../docs/rewards.md#the-lab). |
+# | 4. Score samples of the base model | Does a group have high and low scores, and do you agree with them? | Choose an easier task, or give partial credit. |
+# | 5. Choose weights | Does correctness outweigh the rest combined? | Lower the other weights. |
+# | 6. Train | Does a logged truth with weight 0.0 rise with the reward? | Stop, read samples, fix the reward and train again. |
 #
 # **The policy learns what you pay for.**
 
@@ -443,7 +442,7 @@ def show_work(completions, **kwargs) -> list[float]:
 
 
 def my_hack() -> str:
-    """Your answer: a completion."""
+    """Return a completion."""
     return ""
 
 
@@ -465,14 +464,14 @@ HACKED = [((my_hack(),), "hacked")]
 print(check_exercise("Exercise 1", verdict, HACKED, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** Write a reward of your own. The task is to name the capital of a country. Gold answers are names of
-# cities, and models write "paris", "Paris." or "The answer is Paris". Pay 1.0 if the only `<answer>` names the city, else
-# 0.0. `probe` must accept your reward. Then write a reward for a task of yours.
+# **Exercise 2.** Write a reward of your own. The task is to name the capital of a country. Gold answers are names of cities,
+# and models write "paris", "Paris." or "The answer is Paris". Pay 1.0 if the only `<answer>` names the city, and 0.0
+# otherwise. `probe` must accept your reward. Then write a reward for a task of yours.
 
 
 # %%
 def capital_reward(completions, answer, **kwargs) -> list[float]:
-    """Your answer: one score for each completion."""
+    """Return one score for each completion."""
     return []
 
 
@@ -482,7 +481,7 @@ CLAIMS = {"paris.": 1.0, "The answer is Paris": 1.0, "Lyon": 0.0}
 
 
 def judge(reward) -> str | None:
-    """The first wrong score, else what probe finds, else "ok"."""
+    """Return the first wrong score, else probe's finding, else "ok"."""
     texts = [f"<answer>{claim}</answer>" for claim in CLAIMS]
     scores = reward(completions=texts, answer=["Paris"] * len(texts))
     if not scores:
@@ -501,17 +500,17 @@ HINTS += [(WRONG("The answer is Paris"), "What may precede the name?")]
 print(check_exercise("Exercise 2", lambda: judge(capital_reward), OK, HINTS))
 
 # %% [markdown]
-# **Try both before you unfold the solutions below.** [Lesson 03](03_grpo_lora.ipynb) trains with these rewards from
-# start to end. *Concrete problems in AI safety* (Amodei et al. 2016, arXiv 1606.06565, section 4) explains reward hacking.
-# [Open R1](https://github.com/huggingface/open-r1/blob/main/src/open_r1/rewards.py) has rewards that you can attack.
+# **Try both before you unfold the solutions below.** [Lesson 03](03_grpo_lora.ipynb) trains with these rewards from start to
+# end. *Concrete problems in AI safety* (Amodei et al. 2016, arXiv 1606.06565, section 4) explains reward hacking. [Open
+# R1](https://github.com/huggingface/open-r1/blob/main/src/open_r1/rewards.py) has rewards to attack.
 
 # %% [markdown]
 # <details><summary>Solutions</summary>
 #
 # Exercise 1: `show_work` has no upper limit, so repeat the equals sign.
 #
-# Exercise 2: extract the only answer, and compare lower-case letters without punctuation. `fuzzy_reward` of the course also
-# accepts a spelling mistake.
+# Exercise 2: extract the only answer, and compare lower-case letters without punctuation. The course's `fuzzy_reward` also
+# accepts a typo.
 # </details>
 
 

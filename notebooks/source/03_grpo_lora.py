@@ -114,7 +114,7 @@ for weight, function in zip(weights, rewards):
 # `AnswerReward()` compares the text between the `<answer>` tags with the gold answer. `split_form` returns `None` unless
 # the whole text has the format. `count_placed_tags` counts correctly placed tags.
 #
-# Test rewards before you train: many runs fail because a reward is always zero or pays for wrong answers.
+# Test rewards before you train:
 
 # %% tags=["nbval-check-output"]
 HAND_WRITTEN = [
@@ -156,7 +156,7 @@ all_rewards, all_weights = [*rewards, correct_if_formatted], [*weights, 0.0]
 #
 # ## 5. The settings
 #
-# On a GPU, Unsloth changes many TRL defaults. `PINNED` sets each one explicitly. Skim it; most are TRL's own values, and
+# On a GPU, Unsloth changes many TRL defaults. `PINNED` sets each one explicitly. Skim it;
 # `scale_rewards="group"` is the division by `std` in section 1.
 
 # %% tags=["gpu-path"]
@@ -382,7 +382,7 @@ show_learning(history)
 #
 # ## 10. Evaluate the trained policy
 #
-# Use the same prompts and the same decoding as before.
+# Use the same prompts and decoding.
 
 # %%
 after = evaluate(policy, tokenizer, test_rows, **decoding)
@@ -442,7 +442,7 @@ report_run(run, trainer, before, after, decoding, **figures)
 #
 # ## 12. Know what this run does not show
 #
-# The CPU run used real GRPO training: the model learned from its own samples. It did not use Unsloth's GPU kernels,
+# The model learned from its own samples. The CPU run did not use Unsloth's GPU kernels,
 # 16-bit numbers (bf16 or *fp16*) or a large model. Tests [simulate](../docs/compatibility.md) Unsloth's GPU trainer; the GPU profiles have
 # never been run.
 #
@@ -466,14 +466,15 @@ print(source.read_text() if source.is_file() else "not part of this install")
 #
 # | step | call |
 # |---|---|
-# | import | `from unsloth import FastLanguageModel`, before `trl` |
-# | rows | `datasets.Dataset.from_list([{"prompt": [{"role": "user", "content": "What is 15 + 27?"}], "answer": "42"}, …])` |
-# | reward | `def reward(completions, answer, **kwargs)` returns one number per completion; its text is `completion[0]["content"]` |
-# | model | `policy, tokenizer = FastLanguageModel.from_pretrained(name, max_seq_length=128, load_in_4bit=True)`; the tiny one: `name = grpo_utils.model_path("tiny-qwen3")`, `dtype=torch.float32` |
+# | import | `from unsloth import FastLanguageModel`, then `torch`, `datasets`, `transformers`, `trl` and `peft` |
+# | rows | `rows = Dataset.from_list([{"prompt": [{"role": "system", "content": FORMAT}, {"role": "user", "content": "What is 15 + 27?"}], "answer": "42"}, …])` |
+# | reward | `def reward(completions, answer, **kwargs): return [float(f"<answer>{a}</answer>" in c[0]["content"]) for c, a in zip(completions, answer)]` |
+# | model | `policy, tokenizer = FastLanguageModel.from_pretrained(name, max_seq_length=128, load_in_4bit=True, dtype=torch.float32)`; the tiny one is `name = grpo_utils.model_path("tiny-qwen3")` |
 # | adapter | `policy = FastLanguageModel.get_peft_model(policy, r=16, lora_alpha=32)` |
-# | settings | `config = GRPOConfig(output_dir="run", max_steps=60, learning_rate=2e-3, num_generations=8, per_device_train_batch_size=64, max_completion_length=32, bf16=False)` |
-# | train | `GRPOTrainer(policy, [reward], config, rows, processing_class=tokenizer).train()`, then `policy.save_pretrained("adapter")` |
-# | merge | `PeftModel.from_pretrained(base_in_fp32, "adapter").merge_and_unload()` |
+# | samples | `inputs = tokenizer.apply_chat_template(rows[0]["prompt"], add_generation_prompt=True, return_tensors="pt", return_dict=True)`, then `tokenizer.batch_decode(policy.generate(**inputs, max_new_tokens=32, do_sample=True, num_return_sequences=10))` |
+# | settings | `config = GRPOConfig("run", max_steps=60, learning_rate=2e-3, num_generations=8, per_device_train_batch_size=64, max_completion_length=32, bf16=False)`; a real model takes a rate of 1e-5 |
+# | train | `trainer = GRPOTrainer(policy, [reward], config, rows, processing_class=tokenizer)`, `trainer.train()`, `policy.save_pretrained("adapter")` |
+# | merge | `base = AutoModelForCausalLM.from_pretrained(name, dtype=torch.float32)`, `PeftModel.from_pretrained(base, "adapter").merge_and_unload().save_pretrained("merged")`, `tokenizer.save_pretrained("merged")` |
 #
 # **Look at samples first: most problems are visible in ten completions.**
 #

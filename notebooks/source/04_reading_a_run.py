@@ -12,8 +12,7 @@
 # | model | 0.46 million parameters, included | the same, on the CPU |
 #
 # A failing run rarely stops with an error. This lesson breaks six small training runs on purpose, plots each next to a
-# healthy run over the same steps, and fixes it. **Guess first:** cover everything below a figure, and name the fault
-# from the curves alone.
+# healthy run, and shows the fix. **Guess first:** cover the text below a figure, and look for the fault in the curves.
 #
 # **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 
@@ -41,8 +40,8 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 20, "outputs/reading")
 # %% [markdown]
 # ## 2. Train a healthy run
 #
-# Task, format and rewards are those of [lesson 03](03_grpo_lora.ipynb): two-digit addition problems,
-# answered in two pairs of tags. `load_rows` returns a `datasets.Dataset`.
+# Task, format and rewards are those of [lesson 03](03_grpo_lora.ipynb): two-digit addition problems, answered in two
+# pairs of tags.
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import load_rows, math_rewards
@@ -54,8 +53,7 @@ for weight, function in zip(weights, rewards):
     print(f"{function.__name__:26} weight {weight}")
 
 # %% [markdown]
-# All runs share the settings below. A failing run changes one of them, the rewards, or the prompts. The learning rate
-# stays constant, so that equal steps can be compared.
+# All runs share the settings below. Each failing run changes some of them, or the rewards, the prompts or the tokenizer.
 
 # %%
 from trl import GRPOConfig, GRPOTrainer
@@ -63,7 +61,7 @@ from trl import GRPOConfig, GRPOTrainer
 BASE = dict(
     max_steps=run.steps,
     learning_rate=2e-3,
-    lr_scheduler_type="constant",
+    lr_scheduler_type="constant",  # no schedule that bends the curves
     reward_weights=weights,
     num_generations=8,  # completions in a group
     per_device_train_batch_size=64,  # completions in a step: 8 groups
@@ -74,12 +72,11 @@ BASE |= dict(use_cpu=True, bf16=False, gradient_checkpointing=False)
 BASE |= dict(optim="adamw_torch", save_strategy="no", report_to="none")
 BASE |= dict(logging_steps=1, disable_tqdm=True)
 HOW = dict(profile=run.profile, backend="transformers", seed=SEED)
-HOW |= dict(load_in_4bit=False)  # for load_policy: the base in fp32
+HOW |= dict(load_in_4bit=False)  # HOW is for load_policy; base in fp32
 
 # %% [markdown]
 # `load_policy` loads the base model with transformers and adds an untrained adapter with PEFT. `HealthCallback` checks
-# the log at every step and answers 16 held-out prompts every 10 steps. `redirect_stdout` hides its messages, because
-# they would name the fault before you see the curves.
+# the log at every step and generates answers to 16 held-out prompts every 10 steps.
 
 # %%
 from contextlib import redirect_stdout
@@ -91,7 +88,7 @@ from grpo_utils import load_policy
 
 def train(config, functions=rewards, rows=train_rows, end=None) -> list:
     policy, tokenizer = load_policy(run.model, **HOW)
-    tokenizer.eos_token = end or tokenizer.eos_token
+    tokenizer.eos_token = end or tokenizer.eos_token  # for section 7
     trainer = GRPOTrainer(
         model=policy,
         processing_class=tokenizer,
@@ -100,7 +97,7 @@ def train(config, functions=rewards, rows=train_rows, end=None) -> list:
         reward_funcs=functions,
         callbacks=[HealthCallback(test_rows, every=10)],
     )
-    with redirect_stdout(StringIO()):
+    with redirect_stdout(StringIO()):  # hide messages that name the fault
         trainer.train()
     return trainer.state.log_history
 
@@ -115,19 +112,21 @@ show_runs({"healthy": healthy}, KEYS)
 print(diagnose(healthy)[0])
 
 # %% [markdown]
-# - The **reward** rises from 0.93 to 2.88. The maximum is 3.00.
-# - The **share of tied groups** rises to 0.75, because most groups now hold only correct answers.
+# - **`reward`** rises from 0.93 to 2.88. The maximum is 3.00, the sum of the weights.
+# - **`frac_reward_zero_std`**, the share of tied groups, rises to 0.75, because most groups now hold only correct
+#   answers.
 # - *Entropy* measures how uncertain the policy is about its next token, in *nats* (0.69 nats are one bit). It falls
 #   slowly, from 0.11 to 0.02.
 #
-# `diagnose` finds nothing wrong. It prints means of five steps, so its numbers differ from those above.
+# `diagnose` lists its findings, causes first, and the cell prints the first one: nothing is wrong. (Its rewards are
+# means of five steps.)
 #
 # **A healthy log shows no fault; only held-out prompts show an improvement.**
 
 # %% [markdown]
 # ## 3. Read five numbers first
 #
-# The log has one dictionary per step. The next cell lists its keys, and compares the reward with the *loss*, the number
+# The log has one dictionary per step. The next cell lists its keys and compares the reward with the *loss*, the number
 # that training minimizes.
 
 # %%
@@ -142,24 +141,25 @@ for key in ("reward", "loss"):
 
 # %% [markdown]
 # The reward tripled while the loss stayed between -0.164 and 0.014. The advantages of a group sum to 0, so the loss is
-# near 0 for good and bad policies alike. (TRL averages over tokens, so different lengths leave a remainder.) Read these
-# five instead:
+# near 0 for good and bad policies alike. (Different lengths leave a remainder.)
 #
-# - `rewards/NAME/mean` and `rewards/NAME/std`: each reward separately.
+# Read these five numbers instead:
+#
+# - `rewards/NAME/mean` and `rewards/NAME/std`: the mean and the spread of each reward.
 # - `frac_reward_zero_std`: the share of tied groups.
 # - `entropy`: whether the policy still varies its answers.
 # - `completions/clipped_ratio`: the share of *truncated* completions, cut off at `max_completion_length`.
 # - `kl`: the *KL divergence*, how far the policy has moved from the *reference model* (the frozen base). TRL logs it
-#   only if *beta*, the strength of the pull back to that model, is above 0. Our runs keep the default, 0.
+#   only if *beta*, the strength of the pull back to that model, is above its default, 0.
 #
 # The [metrics page](../docs/metrics.md) explains all metrics, with healthy ranges.
 #
-# **The loss does not show progress; these five numbers do.**
+# **The loss shows almost nothing; these five numbers show most faults.**
 
 # %% [markdown]
 # ## 4. Find a dead reward
 #
-# Here, a function of our own replaces the two format rewards.
+# In this run, `pattern_reward` replaces the two format rewards.
 
 # %%
 import re
@@ -186,8 +186,8 @@ print(diagnose(dead)[0])
 # The total reward and the share of correct answers rise. Only the right panel shows the fault: `pattern_reward` is
 # always 0. A reward that gives every completion the same score is a *dead reward*.
 #
-# The pattern demands line breaks around the tags, and the policy writes none. The fix is a pattern for the format in
-# the prompt.
+# The pattern requires line breaks around the tags, but the prompt does not ask for them and the policy writes none.
+# The fix is a pattern for the format in the prompt.
 
 # %%
 FORMAT = r"<reasoning>.*?</reasoning>\s*<answer>.*?</answer>"
@@ -204,15 +204,16 @@ KEYS = ["reward", CORRECT, "rewards/format_reward/mean"]
 show_runs({"before the fix": dead, "after the fix": fixed}, KEYS)
 
 # %% [markdown]
-# The share of correctly formatted answers rises to 1.00, and the total reward ends at 2.94 instead of 1.91. The share of
-# correct answers hardly differs, because `correctness_reward` reads them from their tags in both runs.
+# The share of correctly formatted answers rises to 1.00, and the total reward ends at 2.94 instead of 1.91. The share
+# of correct answers hardly differs: `correctness_reward` pays only for answers in tags, so it taught the tags in both
+# runs.
 #
 # **Plot every reward separately, because their sum hides a dead one.**
 
 # %% [markdown]
 # ## 5. Find a reward that ties every group
 #
-# This run has a single reward, written in a hurry.
+# This run uses a single, hastily written reward.
 
 
 # %%
@@ -230,14 +231,15 @@ show_runs({"healthy": healthy, "this run": tied}, KEYS)
 print(diagnose(tied)[0])
 
 # %% [markdown]
-# `reward_std` ends at 0.49, as in the healthy run, so scores differ between prompts. But `frac_reward_zero_std` is 1.00,
-# so within each group all scores are equal. `grad_norm` is the length of the *gradient*, which says how strongly and in
-# which direction to change each weight. It is 0, so the policy never changed.
+# `reward_std`, the spread of the scores in a batch, ends at 0.49, as in the healthy run, so scores differ between
+# prompts. But `frac_reward_zero_std` is 1.00, so within each group all scores are equal. `grad_norm` is the length of
+# the *gradient*, which says how strongly and in which direction to change each weight. Here it is 0, so the policy
+# never changed.
 #
-# The function reads only the gold answer. The fix is to compare it with the completion, as `correctness_reward` does in
-# the healthy run.
+# `quick_reward` reads only the gold answer, which is the same for a whole group. To fix it, compare the gold answer
+# with the completion.
 #
-# The healthy run also ends with 0.75 of its groups tied. It is *saturated*, because nearly all answers are correct.
+# The healthy run also ends with 0.75 of its groups tied. These groups are *saturated*: all their answers are correct.
 #
 # **`reward_std` describes the whole batch; only `frac_reward_zero_std` shows whether groups can teach.**
 
@@ -258,20 +260,20 @@ samples = (run.folder / "wild/health/samples.txt").read_text()
 print(*samples.splitlines()[:4], sep="\n")
 
 # %% [markdown]
-# The reward falls to 0 within three steps, and completions run to the limit of 32 tokens. Entropy climbs from 0.11 to
-# 4.50 nats. (Choosing among all 512 tokens at random would give 6.24.) This is *mode collapse*: the policy gives every
-# prompt the same answer or, as in this held-out sample, noise.
+# The reward falls to 0 within three steps, and nearly all completions run to the limit of 32 tokens. Entropy climbs
+# from 0.11 to 4.50 nats. (Choosing among all 512 tokens at random would give 6.24.) This is *mode collapse*: the
+# policy gives every prompt the same answer or, as in this held-out sample, noise.
 #
-# Tied groups and truncated completions are symptoms. `diagnose` reports only the cause: the learning rate is 25 times
-# too high. Noise earns no reward, so the policy cannot recover. Go back to a *checkpoint*, a saved copy of the run, and
-# divide the learning rate by ten or more, as in the healthy run. (In other collapsed runs, entropy vanishes instead.)
+# Tied groups and truncated completions are symptoms, so `diagnose` does not report them. The cause is a learning rate
+# 25 times too high. Noise earns no reward, so the policy cannot recover. Go back to a *checkpoint*, a saved copy of
+# the run, and divide the learning rate by ten or more. (In other collapsed runs, entropy vanishes instead.)
 #
 # **When the reward falls to 0 and entropy jumps or vanishes, stop the run.**
 
 # %% [markdown]
 # ## 7. Distinguish two causes of truncation
 #
-# A completion ends with *EOS*, the end-of-sequence token. One of the next two runs stops completions too early. The
+# A completion ends with *EOS*, the end-of-sequence token. One of the next two runs cuts completions off too early. The
 # other waits for a token that the model never writes. Which one is A?
 
 # %%
@@ -293,18 +295,18 @@ for name in "ab":
 
 # %% [markdown]
 # Nearly all completions are truncated in both runs. The reward of A ends at 0.12, because the answer comes last and is
-# never written. The reward of B ends at 2.71, because its answers come before the missing end.
+# never written. The reward of B ends at 2.71, because its answers are complete before the missing end.
 #
-# `HealthCallback` then samples once more with four times the room. The completions of A now end, so raise
-# `max_completion_length`. The completions of B still do not end, so set `tokenizer.eos_token` to the token that ends a
-# turn in the chat template. The healthy run has both fixes.
+# `HealthCallback` then samples once more with four times the limit. The completions of A now end, so raise
+# `max_completion_length`. Those of B still do not end, so set `tokenizer.eos_token` to the token that ends a turn in
+# the chat template.
 #
-# **If completions end when given more room, raise the limit; if not, fix the EOS token.**
+# **If completions end with a higher limit, raise the limit; if not, fix the EOS token.**
 
 # %% [markdown]
 # ## 8. Check what the model receives
 #
-# This run has the same questions, rewards and settings as the healthy one.
+# This run has the same questions, rewards and settings as the healthy run.
 
 # %%
 from datasets import Dataset
@@ -320,14 +322,14 @@ show_runs({"healthy": healthy, "this run": strings}, KEYS)
 print(diagnose(strings)[0])
 
 # %% [markdown]
-# At step 1 no policy has learned anything, and the curves are already apart: the reward is 0.00 instead of 0.93, entropy
-# 0.73 instead of 0.11. So the fault is in the input.
+# At step 1, no policy has learned anything, but the curves already differ. The reward is 0.00 instead of 0.93, and
+# entropy is 0.73 instead of 0.11. So the fault is in the input.
 #
 # Each prompt is a plain string. TRL applies the chat template only to lists of messages, and raises no error here. The
-# fix is a list: `[{"role": "user", "content": question}]`, with the system prompt before it.
+# fix is a list, `[{"role": "user", "content": question}]`, with the system prompt before it.
 # [`preflight`](../docs/preflight.md) finds this fault before training.
 #
-# **If curves differ at step 1, look at the input and not at the training.**
+# **If two runs with the same rewards and settings differ at step 1, check the input.**
 
 # %% [markdown]
 # ## 9. Keep the prompts that can teach
@@ -360,9 +362,9 @@ told = [f"{k}: {n} never correct, {m} always" for k, (n, m) in counts.items()]
 show(pass_rate_bars(parts, 8), "Bars, 100 prompts each. " + "; ".join(told))
 
 # %% [markdown]
-# The base model sometimes solves 80 of the two-digit problems, and none of the others. With a reward for correct answers
-# alone, 120 of 200 groups would be tied. `drop_tied` keeps rows with a pass rate above 0 and below 1. The next cell
-# samples them again.
+# The base model solves 80 of the two-digit problems at least once, but no three-digit one. With a reward for correct
+# answers alone, 120 of 200 groups would be tied. `drop_tied` keeps rows with a pass rate above 0 and below 1. The next
+# cell samples the kept rows again, and also the dropped two-digit problems.
 
 # %%
 kept = drop_tied(pool, rates)
@@ -374,19 +376,18 @@ solved = pass_rates(base, tokenizer, lost, seed=SEED + 2, **sampling)
 print("dropped, but solvable:", sum(map(bool, solved)), "of", len(lost))
 
 # %% [markdown]
-# Tied groups fell from 120 of 200 to 13 of 80. Some are left, because eight samples give only an estimate: a prompt that
-# is solved in two of ten samples gets 0 of 8 one time in six (`0.8 ** 8` is 0.17). So the filter also dropped 18
-# solvable problems.
+# Tied groups fell from 120 of 200 to 13 of 80. Some are left, because eight samples give only an estimate: a prompt
+# with a true pass rate of 0.2 gets 0 of 8 one time in six (`0.8 ** 8` is 0.17). So the filter also dropped 18 solvable
+# problems.
 #
-# Eight samples for each of GSM8K's 7,473 training rows cost as much sampling as 934 of our steps, so filter only rows
-# that you will use. Pass rates also change as the policy learns.
+# Eight samples for each of GSM8K's 7,473 training rows equal 934 of our steps, so filter only rows that you will use.
 #
-# **A pass rate belongs to one prompt and one policy.**
+# **A pass rate belongs to one prompt and one policy, so it changes during training.**
 
 # %% [markdown]
 # ## 10. Find the cause with a flow chart
 #
-# Ask these questions of the first twenty steps, in this order. Each yes leads to a fix.
+# Ask these questions in this order. Each yes leads to a verdict and its fix.
 #
 # **Find the cause before you change a setting.**
 
@@ -398,9 +399,9 @@ diagram("failures")
 # %% [markdown]
 # ## 11. Watch your own run
 #
-# Add `trainer.add_callback(HealthCallback(test_rows))` to your script. If `kl` explodes or weights become
-# NaN (not a number), the callback saves the policy and stops the run. For a finished run, use the terminal:
-# `python -m grpo_check health trainer_state.json`. [Troubleshooting](../docs/troubleshooting.md) explains every verdict.
+# Add `trainer.add_callback(HealthCallback(test_rows))` to your script. If weights become NaN (not a number), or `kl`
+# explodes and the reward falls, the callback saves the policy and stops the run. For a finished run, run `python -m grpo_check health trainer_state.json`. [Troubleshooting](../docs/troubleshooting.md) explains every
+# verdict.
 #
 # **Look at a new run within its first twenty steps.**
 
@@ -409,21 +410,21 @@ diagram("failures")
 #
 # | symptom | check | fix |
 # |---|---|---|
-# | one reward constant | Is its `std` 0? | match the format of the prompt |
+# | one constant reward | Is its `std` 0? | match the format of the prompt |
 # | tied groups | Are most answers correct? | yes: stop; no: fix the reward or drop tied prompts |
-# | reward 0, entropy jumps or vanishes | Are the samples noise? | go back; divide the learning rate by ten |
+# | reward 0, extreme entropy | Are the samples noise or all equal? | go back; divide the learning rate by ten |
 # | `clipped_ratio` near 1 | Do completions end with more room? | yes: raise the limit; no: fix the EOS token |
-# | low reward at step 1 | Are prompts lists of messages? | use messages |
-# | reward rises, correct answers vanish | What else is paid? | pay it only for correct answers |
-# | reward flat, groups differ | Is the learning rate tiny? | raise it |
+# | low reward at step 1 | Are prompts lists of messages? | use lists of messages |
+# | rising reward, fewer correct answers | What else is rewarded? | reward it only in correct answers |
+# | flat reward, untied groups | Is the learning rate tiny? | raise it |
 #
 # **A curve shows that something is wrong; the samples show what.**
 
 # %% [markdown]
 # ## 13. Exercises
 #
-# **Exercise 1.** Write `is_truncated(log)`. It returns `True` if `completions/clipped_ratio` is at least 0.9 on average
-# over the last five entries that have it.
+# **Exercise 1.** Write `is_truncated(log)`. It returns `True` if `completions/clipped_ratio` is at least 0.9 on
+# average over the last five entries that contain it.
 
 
 # %%
@@ -442,10 +443,10 @@ HINTS = [(False, "Which five entries did you average?")]
 print(check_exercise("Exercise 1", is_truncated, LOGS, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** The next cells train three more runs and plot them in random order. Name the fault of each:
-# `dead_reward`, `no_gradient`, `all_truncated`, `mode_collapse`, `no_learning` (groups differ, but the reward does not
-# rise) or `length_hacking` (the reward pays for length, and correct answers vanish). The printed
-# numbers are final reward means.
+# **Exercise 2.** The next cells train three more runs and plot them in random order. Fill `codes` with the fault of
+# each: `dead_reward`, `no_gradient`, `all_truncated`, `mode_collapse`, `no_learning` (groups differ, but the reward
+# does not rise) or `length_hacking` (the reward pays for length, and correct answers vanish). The printed numbers are
+# final reward means.
 #
 # **Try both before you unfold the solutions.** Next is [lesson 05](05_stages.ipynb).
 
@@ -487,7 +488,7 @@ codes = ["", "", ""]  # your answer: the faults of a, b and c
 
 # %% tags=["nbval-check-output"]
 def misnamed() -> str:
-    """The first fault with another name in `codes`; "" for a stub."""
+    """The first fault that `codes` names wrongly; "" for the stub."""
     given = [code.strip().lower() for code in [*codes, "", "", ""]]
     wrong = [code for code, name in zip(hidden, given) if code != name]
     return (wrong or ["none"])[0] if any(codes) else ""
@@ -503,7 +504,7 @@ print(check_exercise("Exercise 2", misnamed, [((), "none")], CLUES))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: leave out the summary, then average the last five.
+# Exercise 1: leave out the summary, then average the last five entries.
 # </details>
 
 
@@ -519,8 +520,8 @@ print(check_exercise("Exercise 1, solution", is_truncated_solution, LOGS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 2: one reward reaches its maximum while correct answers vanish. One run does not move, at a learning rate of
-# 1e-7. In one, `tone_reward` is 0.5 throughout.
+# Exercise 2: in c, `length_reward` reaches its maximum while correct answers vanish. Run b does not move at a learning
+# rate of 1e-7. In a, `tone_reward` is 0.5 throughout.
 # </details>
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]

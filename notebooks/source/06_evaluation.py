@@ -23,7 +23,7 @@
 # {{install}}
 
 # %% tags=["parameters"]
-PROFILE: str = "auto"  # any profile; this lesson trains on the CPU on all
+PROFILE: str = "auto"  # any profile; this lesson always trains on the CPU
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
 STEPS: int = 0  # optimizer steps of each training run; 0: the lesson's 40
 SEED: int = 0  # seeds all randomness
@@ -36,10 +36,10 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 40)
 # %% [markdown]
 # ## 2. Fix the test, then train three policies
 #
-# You train three copies of a tiny model on two-digit addition problems, each with another seed. Decide first what to
-# evaluate: 200 *held-out* prompts, which are never trained on, and the *decoding* settings, which control how answers are
-# generated. Otherwise you could choose those that flatter your model. No held-out question may appear twice or in the
-# training rows.
+# You train three copies of a tiny model on two-digit addition problems, each with a different seed. First, fix what
+# you evaluate: 200 *held-out* prompts, which are never trained on, and the *decoding* settings, which control how
+# answers are generated. Otherwise you could pick those that flatter your model. No held-out question may appear twice
+# or in the training rows.
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import load_rows
@@ -67,11 +67,11 @@ path = model_path(run.model)  # the folder of the tiny model
 tokenizer = AutoTokenizer.from_pretrained(path)
 base = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
 before = evaluate(base, tokenizer, test_rows, **decoding)
-print("strict accuracy, sampled:", before.accuracy)
+print("strict accuracy, sampled:", before.accuracy)  # interval: section 4
 
 # %% [markdown]
-# Strict accuracy starts at 25%. Section 4 explains the interval. Rewards and settings are those of
-# [lesson 03](03_grpo_lora.ipynb), except for 40 steps and an unquantized base.
+# Strict accuracy starts at 25%. Rewards and settings are those of [lesson 03](03_grpo_lora.ipynb), except for 40 steps
+# and an unquantized base.
 
 # %%
 from tempfile import mkdtemp
@@ -96,7 +96,8 @@ SETTINGS |= dict(save_strategy="no", report_to="none")  # files and logs
 SETTINGS |= dict(logging_steps=1, disable_tqdm=True)
 
 # %% [markdown]
-# Only the seed differs between the runs. It decides how the adapter starts, the order of the rows and every sample.
+# Only the seed differs between the runs. It sets the adapter's initial weights, the order of the rows and every
+# sample.
 
 
 # %%
@@ -122,16 +123,17 @@ policies = [trained(seed) for seed in seeds]
 afters = [evaluate(p, tokenizer, test_rows, **decoding) for p in policies]
 for seed, result in zip(seeds, afters):
     print(f"seed {seed}, strict accuracy, sampled: {result.accuracy}")
-policy, after = policies[0], afters[0]  # the first, not the best
+policy, after = policies[0], afters[0]  # the first seed, as planned
 
 # %% [markdown]
+# All three policies reach at least 0.98.
+#
 # **Choose prompts, decoding and seeds before you train.**
 
 # %% [markdown]
 # ## 3. See why one question proves nothing
 #
-# Read some answers first. Then suppose that you had asked only one question, as many tutorials do. What would
-# you have seen?
+# What would you have concluded from a single question?
 
 # %%
 import numpy
@@ -152,16 +154,16 @@ for name, sign in (("got better", 1), ("no change", 0), ("got worse", -1)):
     print(f"{name}: {(change == sign).mean():.2f} of the questions")
 
 # %% [markdown]
-# The first answer of the base model is correct but has no tags. The second answer of the trained policy has the format and
-# a wrong sum. Strict accuracy rose from 0.25 to 0.99, but one question in four shows no change.
+# By the second question, training changed nothing: both sums are wrong. By the other two, it fixed everything. Strict
+# accuracy rose from 0.25 to 0.99, but one question in four shows no change.
 #
-# Now draw five questions at random, a thousand times. Do it for this gain, and for the change from the first seed to the
+# Next, draw five random questions a thousand times, for this gain and for the change from the first seed to the
 # second.
 
 
 # %%
 def draws(change, size: int, times: int) -> list[numpy.ndarray]:
-    """The changes of ``size`` random questions, so many times."""
+    """The changes on ``size`` random questions, drawn ``times`` times."""
     rng = numpy.random.default_rng(SEED)
     return [rng.choice(change, size, replace=False) for _ in range(times)]
 
@@ -177,16 +179,16 @@ print(f"five questions, better: {(five > 0).mean():.2f} of the draws")
 print(f"five questions, worse: {(five < 0).mean():.2f} of the draws")
 
 # %% [markdown]
-# Five questions show a gain between 0.40 and 1.00 for the same policy. Between two seeds, they mostly show no
-# difference, but some draws favor one seed and some the other.
+# In 95 of 100 draws, five questions show a gain between 0.40 and 1.00. Between two seeds, most draws show no
+# difference, 3% favor the second seed, and 8% favor the first.
 #
 # **One question shows what can happen, not how often it happens.**
 
 # %% [markdown]
 # ## 4. Put an interval around a rate
 #
-# A rate of `n` prompts is an estimate for *all* such prompts. A 95% interval contains the true rate in 95 of 100 such
-# experiments. scipy computes Wilson's interval (1927).
+# A rate on `n` prompts is only an estimate of the *true rate* on all such prompts. In about 95 of 100 such
+# experiments, a 95% interval contains the true rate. scipy computes Wilson's interval.
 
 # %% tags=["nbval-check-output"]
 from scipy.stats import binomtest
@@ -202,18 +204,18 @@ for n in (5, 10, 50, 200, 800):
 print(rate(0, 20))
 
 # %% [markdown]
-# The first five lines are all 80%. With 10 prompts, the true rate may be 49%. With 200 prompts, the interval is 11
-# percentage points wide, and with 800 half as wide. And 0 of 20 does not mean never, because the true rate may be
-# 16%.
+# The first five lines are all 80%. With 10 prompts, the true rate may be as low as 49%. With 200 prompts, the interval
+# is 11 percentage points wide, and with 800 half as wide. And 0 of 20 does not mean never, because the true rate may
+# be 16%.
 #
 # **Four times as many prompts halve the interval.**
 
 # %% [markdown]
 # ## 5. Compare each prompt with itself
 #
-# The model answered the same prompts before and after training. A [*paired test*](../docs/evaluation.md) looks only at
-# prompts whose result changed. If training had no effect, each of them would get better or worse like a coin toss. This is
-# *McNemar's test* (1947). Try it on six changed prompts and then on the trained policy with `compare`.
+# A [*paired test*](../docs/evaluation.md) looks only at prompts whose result changed between before and after. If
+# training had no effect, each of them would get better or worse like a coin toss. *McNemar's test* (1947) computes the
+# probability of such tosses. Try it on six changed prompts, and then on the trained policy with `compare`.
 
 # %%
 from grpo_utils import compare
@@ -221,13 +223,12 @@ from grpo_utils import compare
 print(f"6 better, 0 worse: p = {binomtest(6, 6).pvalue:.3f}")
 print(f"5 better, 1 worse: p = {binomtest(5, 6).pvalue:.3f}\n")
 comparison = compare(before, after)
-print(comparison)
+print(comparison)  # section 7 explains the gain from format
 
 # %% [markdown]
-# `p` is the probability of a change at least this large, in either direction, if only chance is at work. Six equal tosses
-# have the probability 2/64. This course reports a change only if p is below 0.05 **and** the interval of the change
-# excludes zero. That interval is a *paired bootstrap*, which draws 200 prompts with replacement, 9,999 times. Section 7
-# explains the line about the format.
+# `p` is the probability of a change at least this large, in either direction, if only chance is at work. For six equal
+# tosses, it is 2/64, or 0.031. This course reports a change only if p is below 0.05 **and** the interval of the change
+# excludes zero. That interval is a *paired bootstrap*, which draws 200 prompts with replacement, 9,999 times.
 #
 # How many prompts do you need? Count how often the test finds the change in 500 random subsets of each size.
 
@@ -247,17 +248,17 @@ for n in (5, 10, 20, 50, 200):
     print(f"{n:7}{share_found(change, n):18.2f}{share_found(close, n):23.2f}")
 
 # %% [markdown]
-# Five prompts can never show a change, because even five of five has p = 0.06. Twenty prompts nearly always show a gain as
-# large as this one. All 200 do not separate the two seeds. That does not prove them equal, because a small difference may
-# need a thousand prompts (exercise 2).
+# Five prompts can never show a change, because even five of five has p = 0.06. Twenty prompts nearly always show a
+# gain as large as this one. Even all 200 do not separate the two seeds. That does not prove them equal, because a
+# small difference may need a thousand prompts (exercise 2).
 #
 # **Ask the same prompts before and after, then test those that changed.**
 
 # %% [markdown]
-# ## 6. Compare nothing with nothing
+# ## 6. Compare the base model with itself
 #
 # Does this procedure raise false alarms? Compare the base model with itself, sampled with another seed. Then do that a
-# thousand times. `evaluate_samples` generates 16 answers to each of 100 prompts, and each comparison uses two of them.
+# thousand times: `evaluate_samples` generates 16 answers to each of 100 prompts, and each comparison uses two of them.
 
 # %%
 from grpo_utils import evaluate_samples
@@ -278,17 +279,17 @@ print(f"false alarms: {alarms} of 1000")
 
 # %% [markdown]
 # The model is the same, but 77 of 200 results changed, because each answer is one random sample. They changed in both
-# directions, so the test claims nothing. In 1000 such comparisons it raised 29 false alarms, and an exact test promises at
-# most 50.
+# directions, so the test reports no change. In 1000 such comparisons it raised 29 false alarms. An exact test raises
+# at most 50 on average.
 #
-# **Count your comparisons: one in twenty may succeed by chance.**
+# **Count your comparisons: one in twenty may look like a success by chance.**
 
 # %% [markdown]
 # ## 7. Separate format from arithmetic
 #
 # Strict accuracy needs the format and the correct sum. `compare` (section 5) splits the gain of 0.74 with Kitagawa's
-# formula (1955): 0.62 came from the format and 0.12 from correct answers. But the second part compares 62 formatted answers
-# before with 200 after. So evaluate the arithmetic alone. Is the *last number* of an answer the sum, in any format?
+# formula (1955): 0.62 came from the format and 0.12 from correct answers. But the second part compares 62 prompts
+# before with 200 after. So check the arithmetic alone. Is the *last number* of an answer the sum, in any format?
 # `paired_change` runs the paired test and the bootstrap on any score.
 
 # %%
@@ -314,9 +315,9 @@ for kind in ("no carry", "carry"):  # as in 15 + 22 and in 15 + 27
 show_changes(gains, "Gains in format and arithmetic")
 
 # %% [markdown]
-# Sums without a carry were nearly always correct before training, so GRPO taught only the format there. Sums with a carry
-# rose from 38% to 97%, which is a gain in arithmetic. The base model solved some of them, and GRPO reinforces what a model
-# sometimes samples.
+# (The figure shows the change of each rate, 0.69 for the format.) Sums without a carry were nearly always correct
+# before training, so GRPO taught only the format there. Correct sums with a carry rose from 38% to 97%, a gain in
+# arithmetic. The base model already solved some of them, so GRPO could reinforce them.
 #
 # **Report the format and the answers separately.**
 
@@ -338,20 +339,20 @@ for name, result in (("before", before), ("after", after)):
 print("tagged greedy answers, before:", sum("<" in t for t in before.greedy))
 
 # %% [markdown]
-# pass@1 rose from 0.20 to 0.96, but pass@16 only from 0.94 to 1.00. The base model could solve almost every prompt, and
-# training made it reliable. Whether GRPO adds new ability is debated (Yue et al., arXiv 2504.13837).
+# pass@1 rose from 0.20 to 0.96, but pass@16 only from 0.94 to 1.00. (These are the first 100 prompts, so pass@1
+# differs from 0.25.) The base model could already solve almost every prompt in 16 attempts, and training made it
+# reliable. Whether GRPO adds new ability is debated (Yue et al., arXiv 2504.13837).
 #
-# A vote lifts the base model to 0.81. One sample of the trained policy is better, at a sixteenth of the cost. The greedy
-# answers of the base model all lack the tags, so their accuracy is 0 and the gain looks larger.
+# A vote lifts the base model to 0.81. One sample of the trained policy is better, at a sixteenth of the cost. The
+# greedy answers of the base model all lack the tags, so their accuracy is 0 and the greedy gain looks larger.
 #
 # **Report the decoding that your users will use.**
 
 # %% [markdown]
 # ## 9. Look for losses elsewhere
 #
-# Training on one task can damage another. `other_tasks` returns the same sums without the system prompt and in other
-# words, sums of three digits, and two tasks that the tiny model learned earlier. Each question gets four answers, and its
-# score is the share of correct ones.
+# Training on one task can damage another. `other_tasks` asks the same sums without the system prompt and in two other
+# wordings, three-digit sums, and two tasks that the tiny model learned earlier. Each question gets four answers.
 
 # %%
 from grpo_utils import generate_samples, other_tasks
@@ -371,20 +372,20 @@ for name, task in other_tasks(some_rows, SEED).items():
 show_changes(elsewhere, "Changes on other questions")
 
 # %% [markdown]
-# - **Other words**: the gain carries over in part. "What is the sum of" rose from 0.03 to 0.20 only.
-# - **Three digits**: no answer was correct before, so GRPO had nothing to reinforce.
+# - **No system prompt**: the gain carries over.
+# - **Other words**: it carries over in part. "What is the sum of" rose only from 0.03 to 0.20.
+# - **Three digits**: no answer was correct before or after.
 # - **Facts** got worse, from 0.59 to 0.43.
-# - **JSON** improved with p = 0.048. These are six tests. If nothing had changed, up to one such table in four would still
-#   show something (`1-0.95**6`), so ask more questions before you believe it.
+# - **JSON** improved with p = 0.048, in one of six tests. If nothing had changed, up to one such table in four would
+#   still show something (`1-0.95**6`), so ask more questions before you believe it.
 #
-# **Evaluate what you did not train, because losses are there.**
+# **Evaluate what you did not train, because losses appear there.**
 
 # %% [markdown]
 # ## 10. Train several seeds and report them all
 #
-# So far you evaluated *one* policy. Would training help with another seed? Now `n` is the number of runs. Each run needs
-# its own sampled "before", because a lucky one would flatter all runs. `compare_seeds` refuses a shared one. The figure
-# compares the trained policies with each other, and the base model with itself.
+# So far you compared *one* policy with the base. Would training help with another seed? Now `n` counts runs.
+# Each run needs its own sampled "before", because a shared one would shift all gains alike.
 
 # %%
 from grpo_utils import compare_seeds
@@ -394,7 +395,7 @@ for seed, other in zip(seeds[1:], policies[1:]):
     how = decoding | dict(seed=seed)
     pair = [evaluate(m, tokenizer, test_rows, **how) for m in (base, other)]
     comparisons.append(compare(*pair))
-by_seed = compare_seeds(comparisons)
+by_seed = compare_seeds(comparisons)  # rejects a shared "before"
 print(by_seed)
 pairs = {"base, sampled twice": paired_change(before.right, again.right)}
 for i, j in ((0, 1), (0, 2), (1, 2)):
@@ -403,11 +404,11 @@ for i, j in ((0, 1), (0, 2), (1, 2)):
 show_changes(pairs, "Changes without a new idea")
 
 # %% [markdown]
-# The interval over three seeds (Student's t) is wide, but excludes zero. The figure shows changes without any new idea, so
-# a setting that gains 0.01 in one run has shown nothing.
+# The interval over three seeds (Student's t) is wide, but excludes zero. In the figure, seeds alone change accuracy by
+# up to 0.01, so a new setting that gains 0.01 in one run has shown nothing.
 #
-# The best of several checkpoints also looks better than it is. Pretend that the 16 samples of the base model are 16
-# checkpoints.
+# The best of several checkpoints also looks better than it is. Pretend that the 16 samples of the base model come from
+# 16 checkpoints.
 
 # %%
 accuracies = correct.mean(axis=0)  # one for each "checkpoint"
@@ -415,15 +416,15 @@ print(f"average: {accuracies.mean():.3f}")
 print(f"the best: {accuracies.max():.3f}")
 
 # %% [markdown]
-# All 16 are the same model, so the 0.26 is luck. Choose a checkpoint on one set of held-out rows (*validation* rows). Then
-# evaluate it once on another (*test* rows).
+# All 16 are the same model, so the 0.26 is luck. Choose a checkpoint on one set of held-out rows (*validation* rows).
+# Then evaluate it once on another (*test* rows).
 #
 # **Fix the seeds in advance and report all of them.**
 
 # %% [markdown]
 # ## 11. Write the report
 #
-# Let a program write it, so that every number is current.
+# Generate it, so that every number is from this run.
 
 # %%
 worse = [name for name, c in elsewhere.items() if c.verdict == "got worse"]
@@ -444,21 +445,21 @@ print(f"All {len(seeds)} seeds: {by_seed.sentence}")
 #
 # | symptom | check | fix |
 # |---|---|---|
-# | one better answer | how many prompts were asked? | evaluate 200, the same before and after |
-# | p just below 0.05 | how many comparisons were made? | evaluate new prompts |
-# | sudden gain | did the answers improve in any format? | report format and answers separately |
-# | gain on the trained task | what happened to other tasks? | report losses |
-# | small gain from a new setting | how much do seeds differ? | train three seeds of each |
-# | one very good checkpoint | which rows was it chosen on? | evaluate it on test rows |
+# | one better answer | How many prompts were asked? | evaluate the same 200 before and after |
+# | p just below 0.05 | How many comparisons were made? | evaluate new prompts |
+# | sudden gain | Are more answers correct in any format? | report format and answers separately |
+# | gain on the trained task | What happened to other tasks? | report losses |
+# | small gain from a new setting | How much do seeds differ? | train three seeds of each |
+# | one very good checkpoint | Which rows was it chosen on? | evaluate it on test rows |
 #
-# **If interval and paired test do not both show a change, write "no improvement shown".**
+# **If the interval and the paired test do not both show a change, write "no improvement shown".**
 
 # %% [markdown]
 # ## 13. Exercises
 #
-# **Exercise 1.** Which claims are shown? Return their letters as a list.
+# **Exercise 1.** Which claims do the numbers support? Return their letters as a list.
 #
-# - **A**: "Before: 120 of 200 prompts correct. After: 126 of 200 others. Accuracy rose."
+# - **A**: "Before: 120 of 200 prompts correct. After: 126 of 200 other prompts. Accuracy rose."
 # - **B**: "The same 500 prompts: 62 got better, 30 got worse. Accuracy rose."
 # - **C**: "Before: 40 of 200 formatted, 36 of them correct. After: 200 formatted, 180 correct. Arithmetic improved."
 # - **D**: "Three seeds, each with its own before, gained 0.05, 0.04 and 0.06. Training helps on these prompts."
@@ -473,7 +474,7 @@ def claims_that_hold() -> list[str]:
 from grpo_utils import check_exercise
 
 CLAIMS = [((claims_that_hold,), "none")]
-HINTS = [("A", "A: do the intervals overlap?"), ("D", "D: its t interval?")]
+HINTS = [("A", "A: each rate in both intervals?"), ("D", "D: its t interval?")]
 HINTS += [("B", "B: binomtest(62, 92)?"), ("C", "C: 36 of 40, 180 of 200?")]
 
 
@@ -485,8 +486,8 @@ def first_mistake(answer) -> str | None:
 print(check_exercise("Exercise 1", first_mistake, CLAIMS, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** To find a difference between the rates `a` and `b` in four of five experiments (unpaired), each side needs
-# about `7.85*(a*(1-a)+b*(1-b))/(a-b)**2` prompts. Write it, rounded up.
+# **Exercise 2.** To find a difference between the rates `a` and `b` in four of five experiments (unpaired), each side
+# needs about `7.85*(a*(1-a)+b*(1-b))/(a-b)**2` prompts. Return that number, rounded up.
 #
 # **Try both before you unfold the solutions.** [Lesson 07](07_export.ipynb) saves and publishes the model.
 
@@ -504,9 +505,8 @@ print(check_exercise("Exercise 2", prompts_needed, NEEDED, HINTS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: the intervals of A overlap. B has p = 0.001. In C, 36 of 40 and 180 of 200 are both 90%, so all of the gain is
-# format. The t interval of D is 0.025 to 0.075.
-# </details>
+# Exercise 1: in A, each interval contains the other rate. B has p = 0.001. In C, 36 of 40 and 180 of 200 are both 90%,
+# so all of the gain is format. The t interval of D is 0.025 to 0.075.
 
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
@@ -521,8 +521,7 @@ print(check_exercise("Exercise 1, solution", first_mistake, CLAIMS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 2: 0.80 and 0.85 need 903 prompts on each side. A paired test needs fewer.
-# </details>
+# Exercise 2: to tell 0.80 from 0.85, each side needs 903 prompts. A paired test usually needs fewer.
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
 from math import ceil

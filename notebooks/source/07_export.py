@@ -10,12 +10,12 @@
 # |---|---|---|
 # | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
 # | memory | 1.4 GB ([measured](../docs/results.md)) | |
-# | model | 0.46 million parameters, included | the same, because this lesson trains on the CPU |
+# | model | 0.46 million parameters, included | the same, on the CPU |
 #
 # **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 #
-# The mistakes of an export raise no error. If the adapter was merged into the wrong weights, the model still runs and
-# answers badly. So every step below ends with a check.
+# Export mistakes raise no errors. A model whose adapter was merged into the wrong weights still runs, but it answers
+# badly. So every step below ends with a check.
 #
 # On Colab and Kaggle, the next cell installs the course. (We have not run it there yet.) On Kaggle, first turn on
 # *Internet* in the settings. Elsewhere, the cell does nothing.
@@ -24,7 +24,7 @@
 # {{install}}
 
 # %% tags=["parameters"]
-PROFILE: str = "auto"  # any profile; this lesson trains on the CPU on all
+PROFILE: str = "auto"  # any profile; this lesson always trains on the CPU
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
 STEPS: int = 0  # optimizer steps; 0: the lesson's 30
 SEED: int = 0  # seeds all randomness
@@ -41,8 +41,8 @@ prompts = list(test_rows["prompt"])
 # %% [markdown]
 # ## 1. Train a policy on a 4-bit base
 #
-# You need a trained policy to export. This one learns the addition problems of [lesson 03](03_grpo_lora.ipynb) with
-# plain transformers and PEFT. Its base is *quantized*: each weight is rounded to one of 16 levels, which takes 4 bits.
+# First train a policy to export. It learns the addition problems of [lesson 03](03_grpo_lora.ipynb) with plain
+# transformers and PEFT. Its base is *quantized*: each weight is rounded to one of 16 levels, so it takes only 4 bits.
 
 # %%
 import torch
@@ -66,8 +66,8 @@ def load_in_4_bits():
 
 
 # %% [markdown]
-# The loop turns off a fast path of bitsandbytes that gives wrong gradients on some CPUs. Now add the adapter and
-# evaluate the policy on the held-out prompts.
+# A fast code path of bitsandbytes gives wrong gradients on some CPUs, so the loop turns it off. Now add the adapter,
+# evaluate the policy on the held-out prompts, and train it.
 
 # %%
 from peft import LoraConfig, PeftModel, get_peft_model
@@ -98,8 +98,8 @@ config = GRPOConfig(
     num_generations=8,  # completions per prompt
     max_completion_length=32,  # tokens
     reward_weights=weights,
-    **dict(use_cpu=True, bf16=False, gradient_checkpointing=False),
-    **dict(optim="adamw_torch", save_strategy="no", seed=SEED),
+    **dict(use_cpu=True, bf16=False, gradient_checkpointing=False),  # fp32
+    **dict(optim="adamw_torch", save_strategy="no", seed=SEED),  # Adam
     **dict(logging_steps=1, report_to="none", disable_tqdm=True),
 )
 
@@ -120,16 +120,16 @@ after = evaluate(policy, tokenizer, test_rows, **decoding)
 print("strict accuracy after:", after.accuracy)
 
 # %% [markdown]
-# Strict accuracy is the share of answers that are correct and correctly formatted. It rose from 50 to 199 of 200.
+# Strict accuracy, the share of answers that are correct and correctly formatted, rose from 50 to 199 of 200.
 #
-# **The policy consists of a base in 4 bits and an adapter in fp32.**
+# **The policy that you export has two parts: a 4-bit base and an fp32 adapter.**
 
 # %% [markdown]
 # ## 2. Save the adapter
 #
-# PEFT's `save_pretrained` records the folder of your machine that the base was loaded from, which nobody else has. So
-# `save_adapter` calls `save_pretrained`, replaces the folder by the base's public name, and saves the tokenizer with its
-# chat template.
+# PEFT's `save_pretrained` records the folder that the base was loaded from. Nobody else has this folder. So
+# `save_adapter` calls `save_pretrained`, replaces the folder with the base's public name, and saves the tokenizer
+# with its chat template.
 
 # %%
 from grpo_utils import save_adapter
@@ -139,13 +139,14 @@ for file in sorted(adapter.iterdir()):
     print(f"{file.name}: {file.stat().st_size:,} bytes")
 
 # %% [markdown]
-# To check the files, load them on a fresh 4-bit base. Then compare *logits*, the model's scores for every possible next
-# token, with those of the policy in memory. `apart` returns the largest difference over all held-out prompts.
+# To check the files, load the adapter onto a fresh 4-bit base. Then compare its *logits*, the scores for every
+# possible next token, with those of the policy in memory. `apart` returns the largest difference after any held-out
+# prompt.
 
 
 # %% tags=["nbval-check-output"]
 def encode(prompts):
-    """Prompts in the chat template, as one batch of token numbers."""
+    """Prompts in the chat template, as one batch of token IDs."""
     how = dict(add_generation_prompt=True, padding=True, return_dict=True)
     return tokenizer.apply_chat_template(prompts, return_tensors="pt", **how)
 
@@ -163,16 +164,16 @@ reloaded = PeftModel.from_pretrained(load_in_4_bits(), adapter).eval()
 print("largest difference of a logit:", apart(policy.eval(), reloaded))
 
 # %% [markdown]
-# The difference is exactly 0, so the files hold the policy that you trained.
+# The difference is exactly 0, so the files reproduce the policy that you trained.
 #
-# **Keep the adapter, because this small file is the only exact record of what was learned.**
+# **Keep the adapter, because on its 4-bit base it is exactly the policy that you trained.**
 
 # %% [markdown]
 # ## 3. Merge one matrix by hand
 #
-# An adapter needs PEFT and its base. *Merging* adds the adapter to the weights of the base, so that
-# one plain model remains. For each adapted matrix `W`, the adapter holds two small matrices `A` and `B`. The merged
-# matrix is
+# An adapter needs PEFT and its base. *Merging* adds the adapter to the weights of the base, so that one plain model
+# remains. For each adapted matrix `W`, the adapter holds two small matrices, `A` and `B`. With the rank `r`, the
+# merged matrix is
 #
 # $$W' = W + \frac{\alpha}{r} B A$$
 #
@@ -184,8 +185,8 @@ from grpo_utils import diagram
 diagram("lora")
 
 # %% [markdown]
-# The figure shows a larger model. Here `W` has 128 rows and columns. Load the base **unquantized**, put the adapter on
-# it, and compute the formula for one matrix:
+# The figure shows a larger model. The tiny model's `W` has 128 rows and columns. Load the **unquantized** base, put
+# the adapter on it, and compute the formula for one matrix:
 
 # %%
 base = AutoModelForCausalLM.from_pretrained(run.path, dtype=torch.float32)
@@ -212,15 +213,15 @@ difference = (logits(merged) - unmerged).abs().max().item()
 print(f"difference of a logit: {difference:.1e}")
 
 # %% [markdown]
-# PEFT's matrix equals yours to the last digit. The logits before and after the merge differ by 3.8e-06, because fp32
-# rounds the sums in another order.
+# PEFT's matrix equals yours exactly. The logits before and after the merge differ by 3.8e-06, because the merged
+# model adds in a different order and fp32 rounds every sum.
 #
 # **A merge is one addition per matrix, and in fp32 it is exact up to rounding.**
 
 # %% [markdown]
 # ## 4. Save the merged model and reload it
 #
-# Save model and tokenizer in one folder. Then load both from there with plain transformers, as your users will.
+# Save the model and the tokenizer in one folder. Then load both with plain transformers, as your users will.
 
 # %%
 merged.save_pretrained(run.folder / "merged")
@@ -232,16 +233,16 @@ print(f"largest difference of a logit: {apart(merged, released):.1e}")
 print("chat template saved:", bool(tokenizer.chat_template))
 
 # %% [markdown]
-# The reloaded model gives the same logits up to rounding, and has the chat template of the training run. Save a large
-# model with `merged.to(torch.bfloat16)`, which halves the file.
+# The reloaded model gives the same logits up to rounding, and its folder has the chat template of the training run.
+# To halve the file of a large model, call `merged.to(torch.bfloat16)` before you save.
 #
 # **Check the folder that you release, not the model in memory.**
 
 # %% [markdown]
 # ## 5. See what a merge into 4 bits changes
 #
-# The policy in memory has a 4-bit base. Merging the adapter into that base looks simpler, but the sum must be rounded
-# to 16 levels again.
+# The policy in memory has a 4-bit base. Merging the adapter into that base looks simpler, but the sum has to be
+# rounded to 16 levels again.
 
 # %%
 diagram("merge")
@@ -267,8 +268,8 @@ rounding = matrix_of(in_4_bits) - exact
 print(f"mean size of the rounding: {rounding.abs().mean():.4f}")
 
 # %% [markdown]
-# PEFT warns of the rounding. Its mean size is 0.0032, nearly as much as training changed in this matrix (0.0039). Now
-# compare the models by their logits:
+# PEFT warns about the rounding. Its mean size is 0.0032, nearly as large as the change from training (0.0039). Now
+# compare the models by their logits. The first bar is the difference from section 3.
 
 # %%
 from grpo_utils import compare, show_differences
@@ -283,8 +284,8 @@ show_differences(
 )
 
 # %% [markdown]
-# The merge into 4 bits moved a logit of the policy by 1.2, which changes the odds of a token by a factor of 3. The fp32
-# merge is only 0.33 away, because of its unquantized base. Do the answers get worse?
+# The 4-bit merge moved a logit of the policy by 1.2, which can change the odds of a token by a factor of 3. The fp32
+# merge is only 0.33 away, a difference that comes from its unquantized base. Do the answers get worse?
 
 # %%
 results = {}
@@ -296,17 +297,17 @@ for name, model in (("fp32 merge", released), ("4-bit merge", in_4_bits)):
     print(f"  McNemar's test: p = {compare(after, results[name]).p_value:.2f}")
 
 # %% [markdown]
-# The 4-bit merge changed 5 of the policy's 200 answers and lost 2 of the 199 correct ones. The fp32 merge changed 3 and
-# lost 1. McNemar's test says that chance alone can explain such small losses. This lesson does not measure a harder task,
-# where the same rounding can cost more.
+# The 4-bit merge changed 5 of the policy's 200 answers, and 2 fewer are correct. The fp32 merge changed 3, and 1
+# fewer is correct. With p = 0.50 and p = 1.00, chance alone can explain both losses. A harder task, which we did not
+# evaluate, can lose more.
 #
-# **Merge in fp32 into the unquantized base, evaluate the result, and round it afterwards if you must.**
+# **Merge into the unquantized base in fp32, evaluate the result, and quantize it afterward if you must.**
 
 # %% [markdown]
 # ## 6. Ask the merged model
 #
-# For one question, `pipeline` applies the chat template and returns the messages with the answer at the end. The
-# messages include the system prompt.
+# For one question, use `pipeline`. It applies the chat template to your messages, which include the system prompt,
+# and returns them with the answer at the end.
 
 # %%
 from transformers import logging, pipeline
@@ -318,7 +319,8 @@ answer = chat(prompts[1], **greedily)[0]["generated_text"][-1]["content"]
 print(prompts[1][-1]["content"], answer)
 
 # %% [markdown]
-# Write out `do_sample=False`, greedy decoding, because a `generation_config.json` can hold other defaults.
+# Always pass `do_sample=False` for greedy decoding, because the model's `generation_config.json` can set other
+# defaults.
 #
 # For many questions, call `generate` on a batch. Shorter prompts get *padding*, filler tokens that bring them to the
 # length of the longest. The model continues from the last position, so padding belongs on the left.
@@ -327,7 +329,7 @@ print(prompts[1][-1]["content"], answer)
 long = [{"role": "user", "content": "Take your time and think it over. " * 5}]
 for side in ("right", "left"):
     tokenizer.padding_side = side
-    batch = encode([*prompts[:20], long])
+    batch = encode([*prompts[:20], long])  # `long` makes it pad the others
     output = released.generate(**batch, **greedily)[:20]
     new = output[:, batch["input_ids"].shape[1] :]
     texts = tokenizer.batch_decode(new, skip_special_tokens=True)
@@ -335,16 +337,16 @@ for side in ("right", "left"):
     print(f"padding on the {side}: {correct:.0f} of 20 correct")
 
 # %% [markdown]
-# The same model solves 20 of 20 problems with padding on the left, and none with padding on the right. For *streaming*,
-# which shows an answer while it is generated, give `generate` a `TextStreamer(tokenizer)` as `streamer`.
+# The same model solves 20 of 20 problems with padding on the left, and none with padding on the right. For
+# *streaming*, which shows an answer while it is generated, pass `streamer=TextStreamer(tokenizer)` to `generate`.
 #
 # **Pad on the left, and use the chat template and the system prompt of the training run.**
 
 # %% [markdown]
 # ## 7. Describe the model and upload it
 #
-# After a year nobody remembers the base and the rewards of a model. `report_run` prints the tables of lesson 03 and
-# writes every number and setting to `report.json`.
+# Your users need to know how a model was trained. `report_run` prints the tables of lesson 03 and writes every number
+# and setting to `report.json`.
 
 # %%
 import json
@@ -359,10 +361,10 @@ print("\nkeys of config:", *report["config"])
 
 # %% [markdown]
 # `config` holds what you need to repeat the run, such as the system prompt, the rewards and all training arguments.
-# `merged_p_value` compares the base with the *merged* model, because you release this model.
+# The row `merged` describes the model that you release. `merged_p_value` compares it with the base.
 #
-# A *model card* is the README of a model, with a header for the Hub. `write_card` makes it from the report alone, and
-# `push` lists what an upload would contain.
+# A *model card* is the README of a model, with a header for the Hub. `write_card` generates it from the report alone,
+# and `push` lists what an upload would contain.
 
 # %%
 from grpo_utils import push, write_card
@@ -373,12 +375,12 @@ for name, size in push(run.folder / "merged", "you/tiny-grpo").items():
     print(f"{name}: {size:,} bytes")
 
 # %% [markdown]
-# The rest of the card lists the rewards, settings and results. If the report shows no improvement, the card says so. You
-# choose the license, which depends on the base.
+# The rest of the card lists the rewards, settings and results, and says so if nothing improved. You choose the
+# license, which depends on the base.
 #
-# `push` takes only the files of a model and refuses a file with a path of your machine or a token. With `dry_run=False`
-# it uploads them to a private repository. The libraries' own calls upload without these checks. They need a token and
-# were never run here:
+# `push` selects only the files of a model and rejects a file with an access token or a path on your machine. With
+# `dry_run=False`, it uploads the files to a private repository. The libraries' own calls upload without these checks.
+# They need an access token and were never run here:
 #
 # ```python
 # from huggingface_hub import ModelCard
@@ -390,13 +392,13 @@ for name, size in push(run.folder / "merged", "you/tiny-grpo").items():
 #
 # `hf auth login` in a terminal stores your token. Never write a token into a cell, because notebooks are shared.
 #
-# **Evaluate the model in the folder, make its card from the report, and read the list before you upload.**
+# **Evaluate the saved model, generate its card from the report, and read the list of files before you upload.**
 
 # %% [markdown]
 # ## 8. Serve the model
 #
-# Applications ask a *server* over HTTP, usually in OpenAI's protocol. `transformers serve` is such a server and runs on
-# a CPU. `served` starts it on a free port and stops it after the `with` block.
+# Applications send questions to a *server* over HTTP, usually in OpenAI's format. `transformers serve` is such a
+# server and runs on a CPU. `served` starts it on a free port and stops it after the `with` block.
 
 # %%
 import httpx
@@ -411,17 +413,17 @@ print("server:  ", reply.json()["choices"][0]["message"]["content"])
 print("pipeline:", answer)
 
 # %% [markdown]
-# The server gives the answer of `pipeline`. Type `transformers serve outputs/export/merged` to start it yourself. For
-# many users there is *vLLM*, a server for GPUs. The second command below loads the adapter without a merge. (Both were
-# never run here.)
+# The server gives the same answer as `pipeline`. Type `transformers serve outputs/export/merged` to start it
+# yourself. *vLLM* is a server for GPUs and many users. The second command below loads the adapter without a
+# merge, on the base `BASE`. (We have never run either.)
 #
 # ```
 # vllm serve outputs/export/merged --served-model-name tiny-grpo
 # vllm serve BASE --enable-lora --max-lora-rank 32 --lora-modules tiny-grpo=outputs/export/adapter
 # ```
 #
-# Ollama and llama.cpp run a model from one file in the format *GGUF*. The converter of llama.cpp does not know the
-# tokenizer of the tiny model. With the merge of a published model, type (never run here):
+# Ollama and llama.cpp run a model from one file in the *GGUF* format. The llama.cpp converter does not support the
+# tiny model's tokenizer. If you merged into a published base, type these commands (never run here):
 #
 # ```
 # git clone --depth 1 https://github.com/ggml-org/llama.cpp
@@ -430,8 +432,8 @@ print("pipeline:", answer)
 # ollama run tiny-grpo "What is 15 + 27?"
 # ```
 #
-# The `Modelfile` needs the chat template in the template language of Go. `ollama_template` renders a conversation with
-# the tokenizer and reads the template off the result.
+# The `Modelfile` needs the chat template in Go's template language. `ollama_template` renders a conversation with the
+# tokenizer and derives the template from the result.
 
 # %%
 from grpo_utils import ollama_template
@@ -443,35 +445,34 @@ PARAMETER stop "{tokenizer.eos_token}"
 PARAMETER temperature 0''')
 
 # %% [markdown]
-# `stop` names the token that ends an answer. Without it the model goes on and writes the next question.
+# `stop` names the token that ends an answer. Without it, the model can keep going and write the next question.
 #
-# **Send the server a question that you know the answer to, and compare the texts.**
+# **Send the server a question that `pipeline` has answered, and compare the two answers.**
 
 # %% [markdown]
 # ## 9. Cheat sheet
 #
 # | step | check | fix |
 # |---|---|---|
-# | save the adapter | does a fresh load give the policy's logits? | save again before the session ends |
-# | merge | which base, and which precision? | take the unquantized base, in fp32 |
-# | compare logits | do they differ by less than 0.001? | release the adapter with its base |
-# | reload | is there a chat template in the folder? | save the tokenizer next to the model |
-# | evaluate | is the merged model as accurate as the policy? | read the answers that changed |
-# | ask a batch | is the padding on the left? | set `tokenizer.padding_side = "left"` |
-# | write the card | does it describe the merged model? | evaluate that model first |
-# | upload | does the list hold a private file? | take the file out of the folder |
-# | serve | does the server answer like `pipeline`? | set `temperature` to 0, send the system prompt |
+# | save the adapter | Does a fresh load give the policy's logits? | save again before the session ends |
+# | merge | Is the base unquantized and in fp32? | load the base again, without 4 bits |
+# | compare logits | Did the merge move them by less than 0.001? | release the adapter with its base |
+# | reload | Is there a chat template in the folder? | save the tokenizer next to the model |
+# | evaluate | Is the merged model as accurate as the policy? | read the answers that changed |
+# | ask a batch | Is the padding on the left? | set `tokenizer.padding_side = "left"` |
+# | upload | Does the list contain a private file? | remove the file from the folder |
+# | serve | Does the server answer like `pipeline`? | set `temperature` to 0 and send the system prompt |
 #
-# After Unsloth has trained on a GPU, use `check_merged` of lesson 03, which does these checks in a new process.
+# After training with Unsloth on a GPU, use `check_merged` from lesson 03, which runs these checks in a new process.
 #
-# **This lesson ran all steps on a CPU except the real upload, vLLM, llama.cpp and Ollama, which were never run.**
+# **This lesson ran every step on a CPU, except the real upload, vLLM, llama.cpp and Ollama, which were never run.**
 
 # %% [markdown]
 # ## 10. Exercises
 #
-# **Exercise 1.** An exported model answers badly. You compare its logits with those of the base and of the correct
-# merge, always in the chat template. Write `diagnose`, which returns the fault for the two differences. A model can
-# have the adapter missing, be merged into the wrong base, or be a correct merge whose template was lost.
+# **Exercise 1.** An exported model answers badly. You apply the chat template yourself and compare the model's logits
+# with those of the base and of the correct merge. Write `diagnose`, which takes the two largest differences and
+# returns the fault. In the case of "template lost", the merge itself is correct.
 
 
 # %%
@@ -490,8 +491,8 @@ HINTS += [("template lost", "Then from_merge would be 0. Is it?")]
 print(check_exercise("Exercise 1", diagnose, FAULTS, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** Write `gigabytes`, which returns the size of a base with `parameters` of so many `bits`, and of an
-# adapter with `adapter` parameters in 16 bits. A gigabyte is 10⁹ bytes.
+# **Exercise 2.** Write `gigabytes`, which returns the total size of a base with `parameters` weights of `bits` bits
+# and an adapter with `adapter` weights of 16 bits. A gigabyte is 10⁹ bytes.
 #
 # **Try both before you unfold the solutions.** Next, [lesson 08](08_grpo_by_hand.ipynb) computes GRPO by hand. The
 # papers behind this lesson are *LoRA* (arXiv 2106.09685) and *QLoRA* (arXiv 2305.14314).
@@ -511,8 +512,8 @@ print(check_exercise("Exercise 2", gigabytes, SIZES, HINTS))
 # %% [markdown]
 # <details><summary>Solutions</summary>
 #
-# Exercise 1: a difference below 0.001 is rounding, so those two models are the same. Weights that equal the correct
-# merge leave only the way of asking. Exercise 2: a parameter of 16 bits takes 2 bytes.
+# Exercise 1: a difference below 0.001 is rounding, so those two models are the same. If the weights equal the correct
+# merge, only the template can be at fault. Exercise 2: a parameter of 16 bits takes 2 bytes.
 # </details>
 
 

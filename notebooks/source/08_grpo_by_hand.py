@@ -3,26 +3,25 @@
 #
 # {{badges}}
 #
-# **You will be able to** write GRPO in plain PyTorch, train a model with it, and show that your loss and its *gradient*
-# (how the loss changes with each weight) are those of TRL's `GRPOTrainer`.
+# **You will be able to** write GRPO in plain PyTorch, train a model with it, and show that your loss and its
+# *gradient* (how the loss changes with each weight) equal those of TRL's `GRPOTrainer`.
 #
 # | | CPU | T4 |
 # |---|---|---|
 # | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
 # | memory | 1.2 GB ([measured](../docs/results.md)) | |
 # | model | 0.46 million parameters, included | the same, on the CPU |
-# | task | two-digit addition | the same |
 #
 # **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 #
-# You need [lesson 03](03_grpo_lora.ipynb), which trains with these formulas but does not show them, and PyTorch's tensors
-# and `backward()`.
+# [Lesson 03](03_grpo_lora.ipynb) left these formulas to TRL. You need that lesson, PyTorch's tensors and
+# `backward()`.
 
 # %% [markdown]
 # ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course, which takes a few minutes. (We have not run it there yet.) On
-# Kaggle, first turn on *Internet* in the settings. On other machines, the cell does nothing.
+# On Colab and Kaggle, the next cell installs the course. (We have not run it there yet.) On Kaggle, first turn on
+# *Internet* in the settings. Elsewhere, the cell does nothing.
 
 # %%
 # {{install}}
@@ -47,19 +46,19 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 25)
 diagram("advantages")
 
 # %% [markdown]
-# The *advantage* says how much better a completion is than its group. It is the reward minus the mean of the group,
-# divided by the standard deviation of the group (Shao et al. 2024, arXiv 2402.03300):
+# The *advantage* says how much better a completion is than its group. It is the reward minus the group's mean,
+# divided by the group's standard deviation (Shao et al. 2024, arXiv 2402.03300):
 #
 # $$A_i = \frac{r_i - \mathrm{mean}(r)}{\mathrm{std}(r) + 0.0001}$$
 #
-# As in TRL, `torch.std` divides by the size of the group minus 1.
+# As in TRL, `torch.std` divides the squared differences by the group size minus 1.
 
 # %% tags=["formulas"]
 import torch
 
 
 def advantages_of(rewards, size):
-    """One advantage per completion; the groups follow each other."""
+    """One advantage per completion; groups are consecutive."""
     groups = rewards.view(-1, size)
     differences = groups - groups.mean(dim=1, keepdim=True)
     return (differences / (groups.std(dim=1, keepdim=True) + 1e-4)).view(-1)
@@ -71,15 +70,16 @@ for group in advantages_of(torch.tensor(pictured), size=8).view(2, 8):
     print(" ".join(f"{advantage:5.2f}" for advantage in group.tolist()))
 
 # %% [markdown]
-# These are the two groups of the picture. The mean reward of the first group is 1.44, so a reward of 3.00 becomes an
-# advantage of 1.16, and 0.25 becomes -0.89. The second group is tied. There the 0.0001 avoids a division of 0 by 0.
+# These are the two groups in the figure. The mean reward of the first group is 1.44, so a reward of 3.00 becomes an
+# advantage of 1.16, and 0.25 becomes -0.89. The second group is tied, so its standard deviation is 0. The 0.0001
+# avoids a division by zero.
 #
 # **An advantage compares a completion with its own group, so a tied group teaches nothing.**
 
 # %% [markdown]
 # ## 3. Sample and score a group
 #
-# The policy is the tiny model with a LoRA adapter, as in lesson 03, but its base keeps 32 bits. The optimizer is Adam
+# The policy is the tiny model with a LoRA adapter, as in lesson 03, but its base stays in fp32. The optimizer is Adam
 # with a learning rate of 0.002.
 
 # %%
@@ -102,9 +102,9 @@ def new_policy():
 
 
 # %% [markdown]
-# Completions differ in length, but all rows of a tensor are equally long. So `generate` fills short rows with *padding*,
-# and a *mask* marks the real tokens with 1. A completion ends with its end-of-sequence token (EOS). The mask includes
-# the EOS, because the policy must also learn to stop.
+# Completions differ in length, but all rows of a tensor have the same length. So `generate` fills short rows with
+# *padding*, and a *mask* marks the real tokens with 1. A finished completion ends with the end-of-sequence token
+# (EOS). The mask includes the EOS, because the policy must also learn to stop.
 
 
 # %% tags=["formulas"]
@@ -116,7 +116,7 @@ def completion_mask(ids, eos):
 
 # %% [markdown]
 # `sample` calls `generate` for `size` copies of each prompt. A sampled completion is also called a *rollout*. Prompts
-# are padded on the left, so that each prompt ends where its completion begins. The keys of the batch are TRL's.
+# are padded on the left, so that each prompt ends where its completion begins. The batch has TRL's key names.
 
 
 # %% tags=["formulas"]
@@ -137,7 +137,7 @@ def sample(model, tokenizer, prompts, size, longest=32):
 
 
 # %% [markdown]
-# `collect` makes one batch for training. It samples eight completions per row, scores them with lesson 03's weighted
+# `collect` builds one training batch. It samples eight completions per row, scores them with lesson 03's weighted
 # rewards, and adds the advantages.
 
 
@@ -164,23 +164,24 @@ for reward, advantage, text in columns:
     print(f"reward {reward:.2f}  advantage {advantage:5.2f}  {text}")
 
 # %% [markdown]
-# The group answers "What is 95 + 13?". Three completions are correct and correctly formatted, with an advantage of 0.98.
-# Two leave out the reasoning tags and get 0.27. Three have no tags, so their reward is 0 and their advantage is -1.15,
-# although 108 is correct.
+# The prompt asks "What is 95 + 13?", and all eight answers are correct. Three are also correctly formatted, with an
+# advantage of 0.98. Two leave out the reasoning tags and get 0.27. Three have no tags, so their reward is 0 and their
+# advantage is -1.15.
 #
-# **All tokens of a completion share its advantage, because the reward judges the whole text.**
+# **All tokens of a completion share its advantage, because the reward scores the whole text.**
 
 # %% [markdown]
 # ## 4. Find the probability of every token
 #
-# The loss needs the *log-probability* of every sampled token, the logarithm of the probability that the policy gives
-# to a token `o_t` after the question `q` and the earlier tokens:
+# The loss needs the *log-probability* of every sampled token `o_t`. It is the logarithm of the token's probability
+# after the prompt `q` and the earlier tokens:
 #
 # $$\log \pi(o_t \mid q, o_{\lt t}) = \mathrm{logsoftmax}(\mathrm{logits}_{t-1})[o_t]$$
 #
-# The *logits* at one position are scores of every possible **next** token. So the logits for the first token of a
-# completion are at the last token of the prompt, and `token_logps` shifts by one. `gather` selects the sampled token.
-# The output below shows eight tokens of three completions.
+# The *logits* at one position are the scores of every possible **next** token. Softmax turns them into probabilities.
+# The logits for the first token of a completion are at the last token of the prompt, so `token_logps` shifts by one.
+# `gather` selects the sampled token. The output shows the first eight tokens of three completions, each with its
+# probability.
 
 
 # %% tags=["formulas"]
@@ -204,23 +205,23 @@ for place in (0, 1, 3):
     print("  ".join(f"{word!r} {p:.2f}" for word, p in pairs))
 
 # %% [markdown]
-# The first token decides the format: `9` has a probability of 0.60, and `<reasoning>` of 0.39. After `95 + 13`, the
-# policy writes `is` with 0.79 and `=` with 0.21. Most other tokens are nearly certain. With a wrong shift the loss would
-# still be a number, but these tokens would look improbable.
+# The first token decides whether the reasoning comes first: `9` has a probability of 0.60, and `<reasoning>` of 0.39.
+# After `95 + 13`, the policy writes `is` with 0.79 and `=` with 0.21. Most other tokens are nearly certain. A wrong
+# shift raises no error, but these tokens would look improbable.
 #
-# **The probabilities of sampled tokens show at once whether the shift is correct.**
+# **Print the probabilities of sampled tokens to check the shift.**
 
 # %% [markdown]
 # ## 5. Limit how far a token moves
 #
-# The *ratio* compares each token's probability now with its probability when it was sampled:
+# The *ratio* divides the probability of token `t` now by its probability when it was sampled:
 #
-# $$\rho_t = \frac{\pi_{now}(o_t)}{\pi_{old}(o_t)} = \exp(\log \pi_{now}(o_t) - \log \pi_{old}(o_t))$$
+# $$\rho_t = \frac{\pi_{\mathrm{now}}(o_t)}{\pi_{\mathrm{old}}(o_t)} = \exp(\log \pi_{\mathrm{now}}(o_t) - \log \pi_{\mathrm{old}}(o_t))$$
 #
-# A batch is *on-policy* while the policy is still the one that sampled it. Every ratio is then 1. After an update the
-# batch is *off-policy*, and the ratios move. *Clipping* keeps a ratio within *epsilon* of 1. The default epsilon is 0.2.
-# GRPO multiplies both the ratio and the clipped ratio by the advantage and takes the smaller product. The loss has a
-# minus sign, because an optimizer minimizes.
+# A batch is *on-policy* while the policy is still the one that sampled it. Every ratio is then 1. After an update,
+# the batch is *off-policy*, and the ratios move away from 1. *Clipping* keeps a ratio within *epsilon* of 1. The
+# default epsilon is 0.2. GRPO multiplies both the ratio and the clipped ratio by the advantage `A` of the completion
+# and takes the smaller product. The loss has a minus sign, because an optimizer minimizes.
 #
 # $$\ell_t = -\min(\rho_t A, \mathrm{clip}(\rho_t, 1 - \epsilon, 1 + \epsilon) A)$$
 
@@ -235,7 +236,7 @@ def clipped_loss(logps, old, advantages, low=0.2, high=0.2):
 
 
 # %% [markdown]
-# A token whose gradient is 0 does not learn.
+# Print the loss and its gradient for five ratios. A token whose gradient is 0 teaches nothing.
 
 
 # %% tags=["nbval-check-output"]
@@ -254,9 +255,11 @@ for advantage in (1.0, -1.0):
 
 # %% [markdown]
 # With an advantage of +1, only the ratio 1.50 has a gradient of 0, because that token has already become much more
-# likely. The ratio 0.50 keeps its gradient, because that token moved the wrong way. With -1 it is the reverse.
+# likely. The ratio 0.50 keeps its gradient, because that token moved the wrong way. With an advantage of -1, the two
+# ratios trade places.
 #
-# The loss of the batch is the mean over its real tokens, where `m` is the mask. TRL calls this loss `"dapo"`.
+# The loss of the batch is the mean over all real tokens `t` of all completions `i`, where `m` is the mask. TRL calls
+# this loss `"dapo"`.
 #
 # $$L = \frac{\sum_{i,t} m_{i,t} \ell_{i,t}}{\sum_{i,t} m_{i,t}}$$
 
@@ -270,13 +273,13 @@ def grpo_loss(logps, batch, low=0.2, high=0.2):
 
 
 # %% [markdown]
-# **Clipping stops a token only after it has moved far in the direction of its advantage.**
+# **Clipping stops a token only after it has moved too far in the direction of its advantage.**
 
 # %% [markdown]
 # ## 6. Write the training loop
 #
-# The first update from a batch stores the current log-probabilities as the old ones. `clip_grad_norm_` shortens a
-# gradient that is longer than 1.0, as TRL does.
+# The first update from a batch stores the current log-probabilities as the old ones. As in TRL, `clip_grad_norm_`
+# scales the gradient down if its norm is above 1.0.
 
 
 # %% tags=["formulas"]
@@ -292,8 +295,7 @@ def update(model, optimizer, batch):
 
 
 # %% [markdown]
-# This is the whole training loop. Every five steps, `evaluate` calls `generate` for 200 held-out prompts. `fork_rng`
-# restores the random numbers after each evaluation, so that the training run does not depend on it.
+# This is the whole training loop. Every five steps, `evaluate` generates answers to 200 held-out prompts.
 
 # %%
 from grpo_utils import evaluate
@@ -302,7 +304,7 @@ test_rows = load_rows("addition", "test", 200, SEED)
 
 
 def held_out():
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]):  # training goes on unchanged
         decoding = dict(max_new_tokens=32, seed=SEED)
         return evaluate(policy, tokenizer, test_rows, **decoding)
 
@@ -324,8 +326,7 @@ for step in range(1, run.steps + 1):
 # %% [markdown]
 # ## 7. See that the policy learns
 #
-# Strict accuracy is the share of answers that are correct and correctly formatted. `compare` checks the first and the
-# last evaluation prompt by prompt.
+# Plot the run. Then `compare` the first and the last evaluation prompt by prompt.
 
 # %%
 from grpo_utils import compare
@@ -335,17 +336,18 @@ show_reward_and_accuracy(means, evaluated)
 print(compare(evaluated[0], evaluated[run.steps]))
 
 # %% [markdown]
-# The mean reward rose from 0.41 to 2.70, and held-out strict accuracy from 25.0% to 95.5%. After step 15 no
-# change is shown, because 97.5% and 95.5% are inside each other's interval. 144 prompts became correct, and 3 became
-# incorrect. The probability of a change at least this large by chance alone is 5.9e-39 (exact McNemar test).
+# The mean reward rose from 0.41 to 2.70, and held-out strict accuracy from 25.0% to 95.5%. The run shows no change
+# after step 15, because 97.5% and 95.5% are inside each other's interval. The answers to 144 prompts became correct,
+# and 3 became incorrect. The probability of a change at least this large by chance alone is 5.9e-39 (exact McNemar
+# test).
 #
 # **The loop in plain PyTorch learns without a single line of TRL.**
 
 # %% [markdown]
 # ## 8. Compare with TRL
 #
-# A nearly correct formula also trains, so compare yours with a reference. On a fresh batch every ratio is 1, and a wrong
-# clip would not show. So the next cell makes eight updates from one batch.
+# A slightly wrong formula can still train a model, so compare yours with a reference. On a fresh batch, every ratio
+# is 1, and a wrong clip would not show. So the next cell makes eight updates from one batch.
 
 # %%
 policy, optimizer = new_policy()
@@ -360,10 +362,10 @@ for number in range(1, 9):
     print(f"clipped after update {number}: {clipped[real].float().mean():.1%}")
 
 # %% [markdown]
-# After eight updates, 13.2% of the tokens are clipped. TRL calls the number of updates per batch `num_iterations`. The
-# default is 1. Every ratio is then 1, and `epsilon` has no effect.
+# After eight updates, 13.2% of the tokens are clipped. TRL calls the number of updates per batch `num_iterations`.
+# The default is 1, and `epsilon` then has no effect.
 #
-# Now give TRL's trainer the same policy and settings.
+# Now create TRL's trainer with the same policy and settings.
 
 # %%
 import tempfile
@@ -389,7 +391,8 @@ trainer = GRPOTrainer(
 
 # %% [markdown]
 # A trainer samples its own completions, but here TRL has to use ours. So the next cell calls the trainer's
-# `_compute_loss` directly. The underscore marks a **private** method, which a new release may change.
+# `_compute_loss` directly. The underscore marks a **private** method, which a new release can change. The last line
+# uses a wrong upper epsilon.
 
 # %%
 trainer.model.train()
@@ -414,16 +417,17 @@ for name, high in (("by hand:", 0.2), ("with epsilon 0.28:", 0.28)):
     print(f"loss {name:19}{ours:.6f}, gradient off by {off:.0e}")
 
 # %% [markdown]
-# Both losses are -0.172617. Some entry of the gradient is as large as 4.8e-03, and no entry differs by more than 9e-09,
-# which is rounding. With an upper epsilon of 0.28, the gradient is off by 4e-04, so this comparison does find an error.
+# Both losses are -0.172617. The largest entry of TRL's gradient is 4.8e-03, and no entry of yours differs by more
+# than 9e-09, which is rounding. With an upper epsilon of 0.28, the gradient is off by 4e-04, so this comparison
+# detects a wrong formula.
 #
 # **Compare loss and gradient off-policy, and break a formula once to see the comparison fail.**
 
 # %% [markdown]
 # ## 9. Appendix: know the variants
 #
-# Each variant changes one line. The course's tests compare every row with TRL. `ref` holds the log-probabilities of the
-# frozen reference model ([lesson 04](04_reading_a_run.ipynb)).
+# Each variant changes one line of the loss. The course's tests compare every row with TRL. `ref` holds the
+# log-probabilities of the frozen reference model ([lesson 04](04_reading_a_run.ipynb)).
 #
 # | name | what changes | in TRL |
 # |---|---|---|
@@ -433,18 +437,19 @@ for name, high in (("by hand:", 0.2), ("with epsilon 0.28:", 0.28)):
 # | CISPO | `losses = -ratio.clamp(max=5.0).detach() * advantages * logps` | `loss_type="cispo", epsilon_high=5.0` |
 # | KL penalty | `losses + 0.04 * ratio * (torch.exp(ref - logps) - (ref - logps) - 1)` | `beta=0.04` |
 #
-# - **GRPO** takes the mean of each completion first. A token of a long completion then weighs less, so a long incorrect
-#   answer is punished less per token.
+# - **GRPO** averages the tokens of each completion first. A token of a long completion then weighs less, so a long
+#   incorrect answer is punished less per token.
 # - **BNPO** equals this lesson's loss (DAPO, arXiv 2503.14476) until gradient accumulation splits a batch. BNPO then
-#   takes the mean of each part, while DAPO divides each part by all tokens of the batch.
-# - **Dr. GRPO** (arXiv 2503.20783) divides by a constant, and its advantages leave out the standard deviation.
+#   takes the mean of each part, while DAPO divides each part by the tokens of the whole batch.
+# - **Dr. GRPO** (arXiv 2503.20783) divides by a constant and leaves the standard deviation out of its
+#   advantages.
 # - **CISPO** (arXiv 2506.13585) uses the clipped ratio as a constant weight, so every token keeps a gradient.
-# - The **KL penalty** pulls the policy back to the reference model.
+# - The **KL penalty** pulls the policy back to the reference model. The ratio corrects for an off-policy batch.
 #
-# Ratio and clipping come from *PPO* (arXiv 1707.06347), an older method. PPO also trains a *value model*, a second
-# network that predicts the reward. GRPO uses the mean of the group instead.
+# The ratio and clipping come from *PPO* (arXiv 1707.06347), an older method. PPO also trains a *value model*, a
+# second network that predicts the reward. GRPO uses the mean of the group instead.
 #
-# **The variants differ in what one token weighs and in how far it may move.**
+# **The variants differ in how much one token weighs and in how far it can move.**
 
 # %% [markdown]
 # ## 10. Cheat sheet
@@ -454,7 +459,7 @@ for name, high in (("by hand:", 0.2), ("with epsilon 0.28:", 0.28)):
 # | improbable sampled tokens | Do the logits come from one position earlier? | Shift by one, and pad prompts on the left. |
 # | completions that do not stop | Does the mask include the EOS? | Keep the first EOS in the mask. |
 # | no effect of `epsilon` | Is `num_iterations` 1? | Make several updates per batch. |
-# | a loss other than TRL's | Is the batch off-policy? | Compare ratio, clip, mask and mean one by one. |
+# | a loss that differs from TRL's | Is the batch off-policy? | Compare ratio, clip, mask and mean one by one. |
 # | longer incorrect answers | Is `loss_type` `"grpo"`? | Use `"dapo"` or `"dr_grpo"`. |
 #
 # **Check a formula against a reference before you trust a curve.**
@@ -462,8 +467,8 @@ for name, high in (("by hand:", 0.2), ("with epsilon 0.28:", 0.28)):
 # %% [markdown]
 # ## 11. Exercises
 #
-# **Exercise 1.** Write `learns(ratio, advantage)`, which says whether the clipped loss with an epsilon of 0.2 has a
-# gradient other than 0.
+# **Exercise 1.** Write `learns(ratio, advantage)`, which returns whether a token's clipped loss with an epsilon of
+# 0.2 has a nonzero gradient.
 
 
 # %%
@@ -482,8 +487,8 @@ HINTS = [(True, ZERO), (False, NOT_ZERO)]
 print(check_exercise("Exercise 1", learns, TOKENS, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** Write `token_weights(lengths, kind)`. How much does one token of each completion weigh in the loss of
-# the batch, for `"grpo"` and for `"dapo"`?
+# **Exercise 2.** Write `token_weights(lengths, kind)`, which returns how much one token of each completion weighs in
+# the loss of the batch, for `"grpo"` and for `"dapo"`.
 #
 # **Try both before you unfold the solutions.** Next, read `_compute_loss` in TRL's `grpo_trainer.py`.
 
@@ -502,8 +507,8 @@ print(check_exercise("Exercise 2", token_weights, CASES, HINTS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: a token beyond the limit on the side of its advantage has no gradient. With an advantage of 0, no token has
-# one.
+# Exercise 1: a token past the limit in the direction of its advantage has a gradient of 0. With an advantage of 0,
+# every token does.
 # </details>
 
 
@@ -519,7 +524,7 @@ print(check_exercise("Exercise 1, solution", learns_solution, TOKENS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 2: only in `grpo` does a token of the longer completion weigh less, here a quarter.
+# Exercise 2: only in `grpo` does a token of the longer completion weigh less, here a quarter as much.
 # </details>
 
 
