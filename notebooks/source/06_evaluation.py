@@ -507,6 +507,7 @@ print(check_exercise("Exercise 2", prompts_needed, NEEDED, HINTS))
 #
 # Exercise 1: in A, each interval contains the other rate. B has p = 0.001. In C, 36 of 40 and 180 of 200 are both 90%,
 # so all of the gain is format. The t interval of D is 0.025 to 0.075.
+# </details>
 
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
@@ -522,6 +523,7 @@ print(check_exercise("Exercise 1, solution", first_mistake, CLAIMS))
 # <details><summary>Solution</summary>
 #
 # Exercise 2: to tell 0.80 from 0.85, each side needs 903 prompts. A paired test usually needs fewer.
+# </details>
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
 from math import ceil
