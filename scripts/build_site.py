@@ -187,8 +187,8 @@ def main(target: Path = TARGET) -> None:
         if elsewhere := loaded_from_elsewhere(html):
             sys.exit(f"Error: {name} would load {', '.join(elsewhere)}, but the page must open without a network.")
         (target / f"{name}.html").write_text(html, encoding="utf-8")
-    (target / "style.css").write_text(style(), encoding="utf-8")
     shutil.copytree(ROOT / "docs" / "figures", target / "figures", dirs_exist_ok=True)
+    (target / "style.css").write_text(style(), encoding="utf-8")
     print(f"{len(pages)} pages: open {target / 'index.html'} in a browser.")
 
 

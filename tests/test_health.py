@@ -417,3 +417,16 @@ def test_a_traceback_from_the_terminal(terminal, tmp_path):
     file.write_text("Traceback …\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB")
     code, said = terminal(file)
     assert code == 1 and said.startswith("error   out_of_memory: ")
+
+
+def test_trl_misses_ties_of_rewards_that_float32_rounds():
+    """docs/metrics.md tells readers to choose rewards in multiples of 0.25."""
+    import torch
+    from trl.trainer.grpo_trainer import nanstd
+
+    def share_tied(reward: float) -> float:
+        spread = nanstd(torch.full((8, 8), reward), dim=1)
+        return torch.isclose(spread, torch.zeros_like(spread)).float().mean().item()
+
+    assert [share_tied(reward) for reward in (0.25, 0.5, 1.0, 3.0)] == [1.0] * 4
+    assert share_tied(1.2) == share_tied(0.2) == 0.0

@@ -62,8 +62,8 @@ def test_the_text_says_what_the_five_answers_say(book):
 def test_the_text_says_what_the_bar_and_the_curve_say(book):
     text = text_of(book)
     reward, correct, tied = re.search(r"25/25 .*reward=(\S+), correct=(\S+), tied=(\S+)", said(book)).groups()
-    assert f"mean `reward` was {reward} of at most 3, and {float(correct):.0%} of the completions" in text
-    assert f"Of the groups, {float(tied):.0%} were `tied`" in text
+    assert f"mean `reward` was {reward} out of 3, and {float(correct):.0%} of the completions" in text
+    assert f"In {float(tied):.0%} of the groups, all completions earned the full score" in text
     alts = [o.data["text/plain"] for c in book.cells for o in c.get("outputs", []) if "image/png" in o.get("data", {})]
     [curve] = [alt for alt in alts if alt.startswith("Mean rewards")]
     assert all(

@@ -423,7 +423,7 @@ def test_what_cannot_be_checked_is_a_course_error(given, message):
 
 
 def test_a_streamed_dataset_is_a_course_error():
-    with pytest.raises(CourseError, match=r"of a streamed dataset.*take\(1000\)"):
+    with pytest.raises(CourseError, match=r"for a streamed dataset.*take\(1000\)"):
         preflight({}, heldout=load_rows("addition", "test", 4).to_iterable_dataset())
 
 

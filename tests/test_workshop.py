@@ -134,7 +134,7 @@ def test_a_solution_whose_text_cannot_be_told_is_refused(before):
 def test_a_learners_work_is_put_aside_and_never_lost(tmp_path):
     path = tmp_path / "a.ipynb"
     assert workshop.put(path, "fresh") == "a.ipynb: written"
-    assert workshop.put(path, "fresh") == "a.ipynb: as it was"
+    assert workshop.put(path, "fresh") == "a.ipynb: unchanged"
     for work in ("my answers", "more answers"):  # within one second, so the time alone would not do
         path.write_text(work)
         assert "is kept as a-20" in workshop.put(path, "fresh")

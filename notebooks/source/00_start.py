@@ -180,8 +180,8 @@ trainer.train()
 policy = trainer.model  # with its adapter
 
 # %% [markdown]
-# The progress bar shows the last step. The mean `reward` was 2.94 of at most 3, and 97% of the completions were `correct`. Of
-# the groups, 75% were `tied`, because all their completions earned the full score.
+# The progress bar shows the last step. The mean `reward` was 2.94 out of 3, and 97% of the completions were
+# `correct`. In 75% of the groups, all completions earned the full score, so those groups were `tied`.
 #
 # The bar describes training questions. Now evaluate on the held-out questions again:
 

@@ -233,8 +233,8 @@ print("correctly formatted:", before.format)
 print("strict accuracy:    ", before.accuracy)
 
 # %% [markdown]
-# Only 62 of the 200 answers are correctly formatted, and 50 of those 62 are also correct. So it seems a good idea to pay for
-# the format. A quarter of a point for each tag gives partial credit.
+# Only 62 of the 200 answers are correctly formatted, and 50 of those 62 are also correct. So paying for the format seems like a
+# good idea. A quarter of a point for each tag gives partial credit.
 
 
 # %%

@@ -55,7 +55,7 @@ OUTPUT_DIR: str = "outputs/run"  # adapter, merged model and report
 
 # %% [markdown]
 # `setup` picks a *profile*: a task and sizes that fit your machine. It also checks your settings and package versions,
-# and creates a folder for this run. It renames the folder of an earlier run.
+# and creates a folder for this run.
 
 # %%
 from grpo_utils import setup
@@ -179,7 +179,7 @@ PINNED |= dict(steps_per_generation=profile.gradient_accumulation_steps)
 PINNED |= dict(per_device_eval_batch_size=profile.per_device_train_batch_size)
 
 # %% [markdown]
-# These are the settings to tune in your own project. The *learning rate* is how far one step moves the weights.
+# Tune these in your own project. The *learning rate* is how far one step moves the weights.
 
 # %% tags=["gpu-path"]
 config = GRPOConfig(

@@ -40,8 +40,8 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 20, "outputs/reading")
 # %% [markdown]
 # ## 2. Train a healthy run
 #
-# Task, format and rewards are those of [lesson 03](03_grpo_lora.ipynb): two-digit addition problems, answered in two
-# pairs of tags.
+# The task, format and rewards are the same as in [lesson 03](03_grpo_lora.ipynb): two-digit addition problems, with
+# reasoning and answer each in a pair of tags.
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import load_rows, math_rewards
@@ -118,8 +118,7 @@ print(diagnose(healthy)[0])
 # - *Entropy* measures how uncertain the policy is about its next token, in *nats* (0.69 nats are one bit). It falls
 #   slowly, from 0.11 to 0.02.
 #
-# `diagnose` lists its findings, causes first, and the cell prints the first one: nothing is wrong. (Its rewards are
-# means of five steps.)
+# `diagnose` lists its findings, causes first. The cell prints the first one: nothing is wrong.
 #
 # **A healthy log shows no fault; only held-out prompts show an improvement.**
 

@@ -324,8 +324,8 @@ show_changes(gains, "Gains in format and arithmetic")
 # %% [markdown]
 # ## 8. Sample more than once
 #
-# *pass@k* is the probability that at least one of `k` samples is correct. A large `k` shows *ability*, what a policy can
-# solve with many attempts. A *majority vote* takes the most frequent formatted answer of 16 samples.
+# *pass@k* is the probability that at least one of `k` samples is correct. A large `k` shows *ability*: what a policy can
+# solve in many attempts. A *majority vote* takes the most common formatted answer among 16 samples.
 
 # %%
 from grpo_utils import show_pass_at_k
@@ -384,8 +384,8 @@ show_changes(elsewhere, "Changes on other questions")
 # %% [markdown]
 # ## 10. Train several seeds and report them all
 #
-# So far you compared *one* policy with the base. Would training help with another seed? Now `n` counts runs.
-# Each run needs its own sampled "before", because a shared one would shift all gains alike.
+# So far you have compared *one* policy with the base. Would another seed give the same result? Now `n` counts runs. Each run
+# needs its own sampled "before": a shared one would shift every gain alike.
 
 # %%
 from grpo_utils import compare_seeds
@@ -452,7 +452,7 @@ print(f"All {len(seeds)} seeds: {by_seed.sentence}")
 # | small gain from a new setting | How much do seeds differ? | train three seeds of each |
 # | one very good checkpoint | Which rows was it chosen on? | evaluate it on test rows |
 #
-# **If the interval and the paired test do not both show a change, write "no improvement shown".**
+# **Unless the interval and the paired test both show a change, write "no improvement shown".**
 
 # %% [markdown]
 # ## 13. Exercises
@@ -507,6 +507,7 @@ print(check_exercise("Exercise 2", prompts_needed, NEEDED, HINTS))
 #
 # Exercise 1: in A, each interval contains the other rate. B has p = 0.001. In C, 36 of 40 and 180 of 200 are both 90%,
 # so all of the gain is format. The t interval of D is 0.025 to 0.075.
+# </details>
 
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
@@ -522,6 +523,7 @@ print(check_exercise("Exercise 1, solution", first_mistake, CLAIMS))
 # <details><summary>Solution</summary>
 #
 # Exercise 2: to tell 0.80 from 0.85, each side needs 903 prompts. A paired test usually needs fewer.
+# </details>
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
 from math import ceil
