@@ -158,7 +158,7 @@ for trainable in (False, True):
 
 # %% [markdown]
 # Now build the second trainer with the reward weights of the second stage. It gets a different seed, because the same
-# seed would show it the same rows in the same order.
+# seed would show the same rows in the same order.
 
 # %%
 second = new_trainer(policy, BOTH, run.steps, SEED + 1000)
@@ -254,8 +254,8 @@ print(compare_seeds(pairs))
 # %% [markdown]
 # ## 5. Kill a run
 #
-# To *resume* a run is to continue it after an interruption. For this, the run saves *checkpoints*, which are folders
-# with everything it needs to continue from a step.
+# To *resume* a run is to continue it after an interruption. To allow this, the run saves *checkpoints*, which are
+# folders with everything it needs to continue from a step.
 #
 # The next cell puts a training run into a script, so that we can kill it. The script saves a checkpoint every two
 # steps. `newest_checkpoint` returns the newest complete checkpoint in a folder, or `None` if there is none. With
