@@ -58,25 +58,25 @@ SETTINGS = {
     ),
     "num_generations": Setting(
         8, (4, 16), "frac_reward_zero_std", "share of tied groups",
-        "The batch has 64 completions in all runs, so smaller groups mean more prompts. All completions of a small\n"
-        "group score the same more often. Such a tied group teaches nothing.",
+        "The batch has 64 completions in all runs, so smaller groups mean more prompts. In a small group,\n"
+        "all completions are more likely to score the same. Such a tied group teaches nothing.",
     ),
     "temperature": Setting(
         1.0, (0.7, 1.3), "frac_reward_zero_std", "share of tied groups",
-        "At a low temperature the completions of a group are more alike. At a high one, more of them are broken. All\n"
-        "policies are evaluated at temperature 1.0.",
+        "At a low temperature, the completions in a group are more alike. At a high temperature, more of them are\n"
+        "malformed. All policies are evaluated at temperature 1.0.",
     ),
     "beta": Setting(0.0, (0.04, 0.4), "kl", "kl", "With `beta` at 0, TRL neither computes nor logs `kl`."),
     "num_iterations": Setting(
         1, (2,), "clip_ratio/region_mean", "share of clipped tokens",
-        "With 2, each batch of completions serves two steps, so the run samples half as many. In the second step the\n"
-        "policy is no longer the one that sampled them, and some tokens are clipped. With 1, no token is clipped, so\n"
-        "`epsilon` has no effect.",
+        "With 2, each batch of completions serves two steps, so the run samples half as many completions. In\n"
+        "the second step, the policy is no longer the one that sampled them, and some tokens are clipped. With 1, no\n"
+        "token is clipped, so `epsilon` has no effect.",
     ),
     "r": Setting(
         16, (4, 64), "grad_norm", "gradient norm",
-        "`lora_alpha` is `2 * r` in all runs. Adam changes every number by about the learning rate, so an adapter\n"
-        "with fewer numbers moves less per step.",
+        "`lora_alpha` is `2 * r` in all runs. Adam moves every weight by about the learning rate, so an adapter\n"
+        "with fewer weights changes less per step.",
     ),
     "max_completion_length": Setting(
         32, (20,), "completions/clipped_ratio", "share of truncated completions",
@@ -123,7 +123,7 @@ def measure() -> dict:
 
 
 def result(setting: Setting, value: float, runs: list[tuple], default: list[tuple]) -> dict:
-    """What the runs of one value gave; the difference to the default has its interval over the seeds."""
+    """What the runs of one value gave; the difference from the default has its interval over the seeds."""
     logs = [logged(log, setting.metric) for _, log in runs]
     found = dict(value=value, accuracy=[evaluated.accuracy.value for evaluated, _ in runs])
     found["metric"] = [mean(values) for values in logs if values]
@@ -189,14 +189,14 @@ def section(name: str, results: list[dict]) -> str:
 
 ![{alt_text(name, results)}](figures/{figure_of(name).name})
 
-| `{name}` | accuracy, seeds 0 to {len(SEEDS) - 1} | difference to the default (95% interval) | {setting.label} |
+| `{name}` | accuracy, seeds 0 to {len(SEEDS) - 1} | difference from the default (95% interval) | {setting.label} |
 |---|---|---|---|
 {chr(10).join(rows)}
 """
 
 
 def change(found: dict) -> str:
-    """The difference to the default, and whether it shows anything."""
+    """The difference from the default, and whether it shows anything."""
     if "difference" not in found:
         return "the default"
     value, low, high = found["difference"]
@@ -216,10 +216,10 @@ def measured(stored: dict) -> str:
 {versions}.
 
 Each run trains `{CPU.models["qwen"]}` for {STEPS} steps at a constant learning rate, with one setting changed from the
-`cpu` profile. The base is not quantized. *Accuracy* is strict accuracy on {PROMPTS} held-out prompts. The interval is
-over {len(SEEDS)} seeds, so it is wide. {STEPS} steps show how fast a policy learns, not where it would end, and a tiny
-model does not show which value is best for yours. In the figures each dot is one seed, and the lines join the means.
-The right panel and the last column show the mean over all steps.
+`cpu` profile. The base model is not quantized. *Accuracy* is strict accuracy on {PROMPTS} held-out prompts. The
+interval is over only {len(SEEDS)} seeds, so it is wide. A run of {STEPS} steps shows how fast a policy learns, not how
+good it becomes in the end, and a tiny model does not show which value is best for yours. In the figures, each dot is
+one seed, and the lines connect the means. The right panel and the last column show the mean over all steps.
 
 {sections}"""
 

@@ -3,19 +3,19 @@
 #
 # {{badges}}
 #
-# **You will be able to** train in *stages*, which are training runs that share one adapter, find out whether they helped,
+# **You will be able to** train in *stages*, which are training runs that share one adapter, test whether they help,
 # and *resume* a killed run exactly.
 #
 # | | CPU | T4 |
 # |---|---|---|
 # | time for Run All | about 4 minutes ([measured](../docs/results.md)) | never run |
 # | memory | 1.8 GB ([measured](../docs/results.md)) | never run |
-# | model | 0.46 million parameters, ships with the course | the same: it trains on the CPU |
+# | model | 0.46 million parameters, ships with the course | the same, also on the CPU |
 #
-# You need [lesson 03](03_grpo_lora.ipynb). **Write down your bet before you start:** is it better to teach the format
-# first or everything at once (section 4), and by how much?
+# You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** is it better to teach the format first or
+# everything at once (section 4)? By how much?
 #
-# **The numbers in the text** are from the stored CPU run, seed 0. Other seeds and machines give others.
+# **The numbers in the text** are from the stored CPU run, seed 0. Other seeds and machines give different numbers.
 
 # %% [markdown]
 # ## 1. Set up
@@ -27,14 +27,14 @@
 # {{install}}
 
 # %% tags=["parameters"]
-PROFILE: str = "auto"  # any profile; this lesson trains on the CPU on all
+PROFILE: str = "auto"  # this lesson trains on the CPU with any profile
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
-STEPS: int = 0  # optimizer steps of one stage of two; 0: the lesson's 10
+STEPS: int = 0  # steps in each of the two stages; 0: the default, 10
 SEED: int = 0  # seeds all randomness
 
 # %% [markdown]
-# This lesson compares several training runs, so it trains the tiny model on the CPU, on every machine. `setup_tiny`
-# checks the parameters and creates a folder for the results.
+# This lesson compares several training runs, so it always trains the tiny model on the CPU. `setup_tiny` checks the
+# parameters and creates a folder for the results.
 
 # %%
 from grpo_utils import setup_tiny
@@ -49,12 +49,12 @@ from trl import GRPOConfig, GRPOTrainer
 # %% [markdown]
 # ## 2. Train the first stage
 #
-# A *stage* is a training run with its own rewards, weights, steps and rows, which continues with the adapter of the
-# stage before. "First teach the format, then the answers" sounds like a good plan, and this lesson tests it.
+# A *stage* is a training run with its own rewards, reward weights, steps and rows, which continues with the adapter of
+# the previous stage. "First teach the format, then the answers" sounds like a good plan. This lesson tests it.
 #
-# The task is that of lesson 03: two-digit addition problems, answered as
-# `<reasoning>…</reasoning><answer>…</answer>`. The first stage pays for the format only. Its weight for correctness is
-# 0, so TRL logs that reward but does not train on it. The second stage pays for both.
+# The task is the same as in lesson 03: two-digit addition problems, answered as
+# `<reasoning>…</reasoning><answer>…</answer>`. The first stage rewards only the format. Its reward weight for
+# correctness is 0, so TRL logs that reward but does not train on it. The second stage rewards both.
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import load_rows, math_rewards, model_path
@@ -68,9 +68,8 @@ for reward, first, second in zip(rewards, FORMAT_ONLY, BOTH):
     print(f"{reward.__name__:27}{first:4}{second:5}")
 
 # %% [markdown]
-# All runs of this lesson share the settings in the next cell. The *learning-rate schedule* says how the rate changes
-# over the steps of a run. TRL's default lets it fall to 0. We keep it constant, so that the rate does not jump where
-# one stage ends and the next begins.
+# All runs share the settings in the next cell. The *learning-rate schedule* sets how the learning rate changes during
+# a run. TRL's default lowers the rate to 0. We keep the rate constant, so that it does not jump between stages.
 
 # %%
 SHARED = dict(
@@ -79,17 +78,17 @@ SHARED = dict(
     num_generations=8,  # completions in a group
     per_device_train_batch_size=64,  # completions, not prompts
     max_completion_length=32,  # in tokens
-    use_cpu=True,  # this line and the next three suit a tiny model
+    use_cpu=True,  # this and the next three lines: for a tiny model
     bf16=False,
     gradient_checkpointing=False,
     optim="adamw_torch",
     logging_steps=1,
     report_to="none",
-    disable_tqdm=True,  # the lesson shows a bar of its own
+    disable_tqdm=True,  # show_progress draws a bar instead
 )
 
 # %% [markdown]
-# The stages differ in their weights, steps and seed, so one function can build the trainer of each stage.
+# The stages differ in their reward weights, steps and seed, so one function can build the trainer for each stage.
 # `show_progress` replaces the trainer's own output with a progress bar.
 
 # %%
@@ -114,7 +113,7 @@ def new_trainer(policy, weights, steps: int, seed: int) -> GRPOTrainer:
 
 # %% [markdown]
 # The first stage starts from a new adapter. `torch.manual_seed` fixes the adapter's random initial weights.
-# `"all-linear"` means the seven matrices of lesson 03.
+# `"all-linear"` selects the seven matrices from lesson 03.
 
 
 # %%
@@ -133,16 +132,17 @@ first.train()
 policy.save_pretrained(run.folder / "format")
 
 # %% [markdown]
-# The bar shows the values of the last step. The weighted reward reached 0.96 of at most 1.0, because nothing but the
-# format is paid. `tied` is the share of groups whose completions all scored the same.
+# The bar shows the values of the last step. The weighted reward reached 0.96 out of a possible 1.0, because only the
+# format is rewarded. `correct` reached 0.84, although this stage does not train on it (section 4 explains why). `tied`
+# is the share of groups whose completions all scored the same.
 #
-# **A stage ends when its adapter is on disk.**
+# **A stage is complete when its adapter is saved.**
 
 # %% [markdown]
 # ## 3. Continue with the same adapter
 #
-# The second stage loads the base model again and puts the saved adapter on it. `PeftModel.from_pretrained` loads an
-# adapter to *use* it and freezes all its weights. To train the adapter further, pass `is_trainable=True`.
+# The second stage loads the base model again and adds the saved adapter. By default, `PeftModel.from_pretrained` loads
+# an adapter for inference and freezes its weights. To train the adapter further, pass `is_trainable=True`.
 
 
 # %% tags=["nbval-check-output"]
@@ -157,8 +157,8 @@ for trainable in (False, True):
     print(f"is_trainable={trainable}: {count} trainable parameters")
 
 # %% [markdown]
-# Now build the second trainer, with the second stage's weights. It gets another seed, because the same seed would show
-# it the same rows in the same order.
+# Now build the second trainer with the reward weights of the second stage. It gets a different seed, because the same
+# seed would show it the same rows in the same order.
 
 # %%
 second = new_trainer(policy, BOTH, run.steps, SEED + 1000)
@@ -166,7 +166,7 @@ _ = second.train()
 
 # %% [markdown]
 # The *optimizer* turns gradients into weight updates. Ours, Adam, keeps two running means for each weight and counts
-# its steps. Did the second stage take over those means?
+# its steps. Did the second stage inherit those means?
 
 # %%
 counted = next(iter(second.optimizer.state.values()))["step"]
@@ -174,16 +174,16 @@ print(f"steps of both stages:     {2 * run.steps}")
 print(f"steps that Adam counted:  {counted:.0f}")
 
 # %% [markdown]
-# Adam counted 10 of the 20 steps, so it started from zero in the second stage. That is what we want: the means of the
-# first stage belong to other rewards.
+# Adam counted 10 of the 20 steps, so it started from zero in the second stage. That is what we want, because the
+# running means from the first stage belong to different rewards.
 #
-# **Stages share the adapter and nothing else.**
+# **Only the adapter carries over to the next stage.**
 
 # %% [markdown]
 # ## 4. Compare with one stage
 #
-# A rising curve does not show that stages help. A fair comparison is **one** stage with all rewards from the start. It
-# gets the same number of steps, completions and rows as both stages together.
+# A rising reward curve does not show that stages help. For a fair comparison, train **one** stage with all rewards
+# from the start, and with as many steps, completions and rows as both stages together.
 
 # %%
 from grpo_utils import show_run_curves
@@ -197,12 +197,12 @@ keys = [f"rewards/{r.__name__}/mean" for r in (rewards[1], rewards[0])]
 show_run_curves(curves, keys, mark=run.steps + 0.5)
 
 # %% [markdown]
-# The dashed line marks the start of the second stage. In the left panel, one stage learns the format as fast as two. In
-# the right panel, the two stages gain correctness even before the dashed line, where nothing pays for it. An answer
-# counts as correct only if it is also correctly formatted, and the first stage teaches the format.
+# The dashed line marks the start of the second stage. In the left panel, both runs learn the format. In the right
+# panel, correctness rises in the first stage too, although it is not rewarded there: `correctness_reward` reads only what
+# is inside `<answer>` tags, and the first stage teaches the tags.
 #
-# One run of each plan does not show which plan is better, so repeat both with two more seeds. `evaluate` lets each
-# policy answer the same 200 held-out prompts.
+# One run of each plan does not show which plan is better, so repeat both with two more seeds. `evaluate` samples each
+# policy's answers to the same 200 held-out prompts.
 
 # %%
 from grpo_utils import evaluate
@@ -228,7 +228,7 @@ for seed in (SEED + 1, SEED + 2):
 
 # %% [markdown]
 # *Strict accuracy* is the share of answers that are correct and correctly formatted. `compare` compares two policies
-# prompt by prompt. `compare_seeds` computes the mean difference over the seeds and its 95% interval
+# prompt by prompt. `compare_seeds` computes the mean difference across seeds and its 95% interval
 # ([lesson 06](06_evaluation.ipynb) explains the method).
 
 # %%
@@ -242,25 +242,25 @@ print(compare_seeds(pairs))
 
 # %% [markdown]
 # Two stages were better with seeds 0 and 1 and worse with seed 2. The mean difference is 0.002, and its interval from
-# -0.049 to 0.052 contains 0. **No improvement was shown.** Two stages could still be up to 0.05 better or worse, and
-# more seeds would narrow that down. Other tasks and models can behave differently.
+# -0.049 to 0.052 contains 0. **The comparison shows no improvement.** Two stages could still be up to 0.05 better or
+# worse, and more seeds would narrow the interval. Other tasks and models can behave differently.
 #
-# Stages are worth a try if one reward gives no signal at first. If the base model is never correct, for example, every
-# completion gets 0 for correctness. A *curriculum*, which trains on easy rows first, is also a plan of stages. Give each
-# stage its own rows, and compare the plan in the same way.
+# Stages are worth trying if one reward gives no signal at first. For example, if the base model is never correct,
+# every completion gets 0 for correctness. A *curriculum*, which trains on easy rows first, can also be built from
+# stages. Give each stage its own rows, and make the same comparison.
 #
-# **Compare a plan of stages with one stage, and report the interval.**
+# **Compare stages with a single stage, and report the interval.**
 
 # %% [markdown]
 # ## 5. Kill a run
 #
-# To *resume* a run is to continue it after an interruption. For that, the run saves *checkpoints*, folders with
-# everything that it needs to continue from a step.
+# To *resume* a run is to continue it after an interruption. For this, the run saves *checkpoints*, which are folders
+# with everything it needs to continue from a step.
 #
-# Here is a training run as a script, so that we can kill it. It saves a checkpoint every two steps.
-# `newest_checkpoint` returns the newest complete checkpoint in a folder, or `None` if there is none. With `None`,
-# `trainer.train` starts at step 0, so the same script can both start and resume a run. The f-string fills in `SHARED` and
-# `SEED` from above.
+# The next cell puts a training run into a script, so that we can kill it. The script saves a checkpoint every two
+# steps. `newest_checkpoint` returns the newest complete checkpoint in a folder, or `None` if there is none. With
+# `None`, `trainer.train` starts at step 0, so the same script can both start and resume a run. The f-string fills in
+# `SHARED` and `SEED` from above.
 
 # %%
 SCRIPT = f"""
@@ -270,7 +270,7 @@ from peft import LoraConfig
 from transformers import set_seed
 from trl import GRPOConfig, GRPOTrainer
 path, folder = sys.argv[1:]
-set_seed({SEED})  # TRL draws the adapter's first weights before it uses seed
+set_seed({SEED})  # TRL initializes the adapter before it uses `seed`
 rewards, weights = math_rewards()
 own = dict(max_steps=8, reward_weights=weights, seed={SEED})
 own |= dict(save_strategy="steps", save_steps=2, save_total_limit=2)
@@ -287,7 +287,7 @@ trainer.train(resume_from_checkpoint=checkpoint)
 """
 
 # %% [markdown]
-# Run it once without a break, to have a result to compare with.
+# First run the script once without interruption, as a baseline for the comparison.
 
 # %%
 import re
@@ -311,8 +311,8 @@ def run_script(folder) -> None:
 run_script(unbroken)
 
 # %% [markdown]
-# Start it again in another folder, and **kill** it when the checkpoint of step 4 is complete. No program can catch the
-# signal that `kill` sends on Linux and macOS, so the script saves nothing more.
+# Start the script again in another folder, and **kill** it as soon as the step-4 checkpoint is complete. On Linux and
+# macOS, `process.kill()` sends SIGKILL. No program can catch that signal, so the script saves nothing more.
 
 # %% tags=["nbval-check-output"]
 import time
@@ -328,14 +328,14 @@ print("killed:", process.returncode != 0)
 print("left:", *sorted(p.name for p in killed.glob("checkpoint-*")))
 
 # %% [markdown]
-# **A killed run keeps its checkpoints and loses the steps since the newest.**
+# **A killed run keeps its checkpoints and loses only the steps after the newest one.**
 
 # %% [markdown]
 # ## 6. Find a damaged checkpoint
 #
-# A run can also die *while it saves*. The next cell imitates that: it cuts the optimizer's file of the newest checkpoint
-# in half. `get_last_checkpoint` is what transformers uses to find a checkpoint. `checkpoint_problem` opens every file of
-# a checkpoint and names what is wrong.
+# A run can also die *while it saves*. To imitate that, the next cell cuts the optimizer file of the newest checkpoint
+# in half. transformers finds a checkpoint with `get_last_checkpoint`. `checkpoint_problem` opens every file of a
+# checkpoint and reports what is wrong.
 
 # %% tags=["nbval-check-output"]
 from transformers.trainer_utils import get_last_checkpoint
@@ -349,21 +349,21 @@ print("transformers takes:", get_last_checkpoint(str(killed)))
 print(f"its problem: {checkpoint_problem(newest)}")
 
 # %% [markdown]
-# transformers takes the folder with the highest number and does not look inside. Our script calls `newest_checkpoint`,
+# transformers takes the folder with the highest number without looking inside. Our script calls `newest_checkpoint`,
 # which skips the damaged checkpoint.
 #
-# What belongs to a checkpoint?
+# What does a complete checkpoint contain?
 
 # %%
 for file in sorted(newest_checkpoint(killed, say=len).iterdir()):
     print(f"{file.name:28}{file.stat().st_size / 1000:6.0f} kB")
 
 # %% [markdown]
-# A run needs five of these to continue: the adapter, the optimizer's running means (`optimizer.pt`), the learning-rate
-# schedule (`scheduler.pt`), the states of the random generators (`rng_state.pth`) and the log (`trainer_state.json`). The
-# base model is not among them, because it never changes. So a checkpoint is small.
+# A run needs five of these files to continue: the adapter, the optimizer's running means (`optimizer.pt`), the
+# learning-rate schedule (`scheduler.pt`), the states of the random generators (`rng_state.pth`) and the log
+# (`trainer_state.json`). The base model never changes, so the checkpoint leaves it out and stays small.
 #
-# **A checkpoint counts only if all its files are complete, so keep two.**
+# **A checkpoint is usable only if all its files are complete, so keep two checkpoints.**
 
 # %% [markdown]
 # ## 7. Resume the run
@@ -374,8 +374,8 @@ for file in sorted(newest_checkpoint(killed, say=len).iterdir()):
 run_script(killed)
 
 # %% [markdown]
-# The script skipped the damaged checkpoint and resumed from `checkpoint-2`. Does the result equal that of the unbroken
-# run? Compare the last checkpoints: the reward of every step and every weight of the adapter.
+# The script skipped the damaged checkpoint and resumed from `checkpoint-2`. Is the result the same as in the
+# uninterrupted run? The next cell compares the reward at every step and every adapter weight.
 
 # %% tags=["nbval-check-output"]
 import json
@@ -399,26 +399,27 @@ apart = max((one[name] - two[name]).abs().max().item() for name in one)
 print("largest difference of a weight:", apart)
 
 # %% [markdown]
-# Both differences are 0, so the resumed run equals the unbroken run to the last bit. Five things prevent that:
+# Both differences are 0, so the resumed run matches the uninterrupted run exactly. Five things prevent an exact match:
 #
 # - **A second pass over the rows.** After the first pass, TRL shuffles the rows differently in a resumed run
 #   ([measured](../docs/troubleshooting.md#symptoms-without-an-error)).
-# - **`save_only_model=True`.** The checkpoint has no optimizer. transformers resumes from it without a warning, and
-#   `newest_checkpoint` skips it.
+# - **`save_only_model=True`.** The checkpoint then has no optimizer file. transformers resumes from it without a
+#   warning, but `newest_checkpoint` skips it.
 # - **A batch that serves several steps** (`num_iterations` or `steps_per_generation` above the default). A checkpoint
-#   has no completions. Save only at steps where new completions are sampled.
+#   stores no completions, so save only at steps where new ones are sampled.
 # - **`beta` above 0.** transformers 5.17 then resumes without the trained adapter
 #   ([measured](../docs/troubleshooting.md#symptoms-without-an-error)). Call `train_or_resume(trainer)` from
 #   `grpo_utils.resuming` instead of `trainer.train`.
-# - **A GPU.** Many kernels add numbers in a varying order, so even two unbroken runs differ slightly (never run here).
+# - **A GPU.** Many kernels add numbers in varying order, so even two uninterrupted runs differ slightly
+#   (never run here).
 #
 # **Resume with the same script and the same folder.**
 
 # %% [markdown]
-# ## 8. Save where the session's end cannot reach
+# ## 8. Save to storage that outlives the session
 #
-# A free Colab session can end at any time, and its disk is deleted. Save checkpoints to Google Drive, and run the same
-# cells again afterward (never run).
+# A free Colab session can end at any time, and its disk is then deleted. Save checkpoints to Google Drive, and run the
+# same cells in the next session (never run).
 #
 # ```python
 # from google.colab import drive
@@ -427,37 +428,37 @@ print("largest difference of a weight:", apart)
 # folder = "/content/drive/MyDrive/grpo/second-stage"  # the output_dir
 # ```
 #
-# Drive uploads files later and in any order, so the newest checkpoint can lack a file. Section 6 showed how to find
-# that. Without Drive, pass `push_to_hub=True, hub_strategy="checkpoint", hub_private_repo=True` to `GRPOConfig`. The
-# trainer then pushes each checkpoint to a private repository on the Hub.
+# Drive uploads files with a delay and in any order, so the newest checkpoint may lack a file. `checkpoint_problem`
+# finds that. Without Drive, pass `push_to_hub=True, hub_strategy="all_checkpoints", hub_always_push=True,
+# hub_private_repo=True` to `GRPOConfig`. The trainer then pushes each checkpoint to a private repository (never run).
 #
-# **Write checkpoints to a disk that outlives the machine.**
+# **Save checkpoints where they outlive the session.**
 
 # %% [markdown]
 # ## 9. Cheat sheet
 #
 # | step or symptom | check | do |
 # |---|---|---|
-# | end of a stage | Does the folder have `adapter_model.safetensors`? | call `policy.save_pretrained(folder)` |
+# | end of a stage | Does the folder contain `adapter_model.safetensors`? | call `policy.save_pretrained(folder)` |
 # | start of the next stage | Is the number of trainable parameters above 0? | load with `is_trainable=True`, build a new `GRPOTrainer` |
-# | doubt that stages help | Does the interval over the seeds contain 0? | compare with one stage of the same steps and rows |
-# | risk of a crash | Are there two folders `checkpoint-N`? | set `save_strategy="steps"`, `save_steps`, `save_total_limit=2` |
+# | unclear benefit of stages | Does the interval over the seeds contain 0? | compare with one stage of the same steps and rows |
+# | risk of a crash | Are there two `checkpoint-N` folders? | set `save_strategy="steps"`, `save_steps`, `save_total_limit=2` |
 # | interrupted run | Which checkpoint does `newest_checkpoint` return? | pass it as `resume_from_checkpoint` |
-# | error when resuming | What does `checkpoint_problem` say? | resume from the checkpoint before |
-# | new value for a setting | What did it do when measured? | read [settings](../docs/settings.md), change one at a time |
+# | error when resuming | What does `checkpoint_problem` say? | resume from the previous checkpoint |
+# | new value for a setting | What did it do when we measured it? | read [settings](../docs/settings.md), change one setting at a time |
 #
-# **Carry the adapter from stage to stage, and the whole checkpoint within a stage.**
+# **Between stages, carry over the adapter. Within a stage, resume from the whole checkpoint.**
 
 # %% [markdown]
 # ## 10. Exercises
 #
 # **Exercise 1.** A comparison over seeds gives an interval from `low` to `high` for the difference in accuracy. Write
-# `verdict(low, high)`. It returns `"rose"`, `"fell"` or `"no improvement shown"`.
+# `verdict(low, high)`, which returns `"rose"`, `"fell"` or `"no improvement shown"`.
 
 
 # %%
 def verdict(low: float, high: float) -> str:
-    """Your answer: one of the three texts."""
+    """Your answer: one of the three strings."""
     return ""
 
 
@@ -499,9 +500,9 @@ print(check_exercise("Exercise 2", resume_from, LEFT, HINTS))
 # %% [markdown]
 # <details><summary>Solutions</summary>
 #
-# Exercise 1: only an interval that does not contain 0 shows a change. An interval that ends at 0 contains it.
+# Exercise 1: only an interval that does not contain 0 shows a change. An interval that ends at 0 contains 0.
 #
-# Exercise 2: keep the complete checkpoints at which new completions are due, and take the highest number.
+# Exercise 2: keep the complete checkpoints at steps where new completions are sampled, and take the highest step.
 # </details>
 
 
