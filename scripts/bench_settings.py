@@ -63,8 +63,8 @@ SETTINGS = {
     ),
     "temperature": Setting(
         1.0, (0.7, 1.3), "frac_reward_zero_std", "share of tied groups",
-        "At a low temperature, the completions in a group are more alike. At a high temperature, more of them are\n"
-        "malformed. All policies are evaluated at temperature 1.0.",
+        "At a low temperature, the completions in a group are more alike. At a high temperature, they differ\n"
+        "more. All policies are evaluated at temperature 1.0.",
     ),
     "beta": Setting(0.0, (0.04, 0.4), "kl", "kl", "With `beta` at 0, TRL neither computes nor logs `kl`."),
     "num_iterations": Setting(

@@ -8,6 +8,7 @@ from grpo_utils import chat_prompt
 from grpo_utils.errors import CourseError
 from grpo_utils.export.adapters import _readme, public_name, save_adapter
 from grpo_utils.export.merging import (
+    _check_template,
     _same_base,
     check_merged,
     in_fresh_process,
@@ -202,3 +203,15 @@ def test_a_merged_folder_is_checked_in_a_fresh_process_and_another_model_is_refu
     AutoModelForCausalLM.from_pretrained(model_path("tiny-qwen3")).save_pretrained(merged)  # the base alone
     with pytest.raises(CourseError, match=r"is not 'tiny-qwen3' with the adapter in .*: \d+ of \d+ weights differ"):
         check_merged(*arguments)
+
+
+def test_a_merged_model_keeps_the_chat_template_of_the_training(tmp_path):
+    """A merged model was once saved with the base's own template, and then answered in another format."""
+    from transformers import AutoTokenizer
+
+    tokenizer, (adapter, merged) = AutoTokenizer.from_pretrained(model_path("tiny-qwen3")), (tmp_path / "a", tmp_path)
+    _check_template(adapter, merged, tokenizer.chat_template)  # no tokenizer next to the adapter
+    tokenizer.save_pretrained(adapter)
+    _check_template(adapter, merged, tokenizer.chat_template)
+    with pytest.raises(CourseError, match="another chat template"):
+        _check_template(adapter, merged, tokenizer.chat_template.replace("user", "human") + "\n")

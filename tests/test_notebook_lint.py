@@ -119,12 +119,16 @@ def test_the_setup_is_one_call_and_the_install_cell_is_short(book):
 
 
 def test_each_section_ends_in_one_bold_sentence_and_the_lesson_has_a_cheat_sheet(book):
-    sections = re.split(
-        r"^## ", "\n".join(c.source for c in book.cells if c.cell_type == "markdown"), flags=re.MULTILINE
-    )
-    taught = [section for section in sections[1:] if not re.match(r"(\d+\. )?(Set up|Exercises|Solutions)", section)]
-    assert [s.splitlines()[0] for s in taught if not re.search(r"^\*\*[A-Z`][^\n]*\S\*\*", s, re.MULTILINE)] == []
-    assert sum("Cheat sheet" in section.splitlines()[0] for section in taught) == 1
+    text = "\n\n".join(cell.source for cell in book.cells if cell.cell_type == "markdown")
+    sections = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
+    taught = [section for section in sections if not re.match(r"(\d+\. )?(Set up|Exercises|Solutions)", section)]
+    ends = {section.splitlines()[0]: section.strip().split("\n\n")[-1] for section in taught}
+    assert {title: end for title, end in ends.items() if not re.fullmatch(r"\*\*[^*]+(\*[^*]+\*[^*]+)*\*\*", end)} == {}
+    assert sum("Cheat sheet" in title for title in ends) == 1
+
+
+def test_each_folded_text_ends(book):
+    assert all(cell.source.count("<details>") == cell.source.count("</details>") for cell in book.cells)
 
 
 def test_some_cells_are_compared_by_nbval(book):

@@ -91,7 +91,23 @@ def _check_merged(
             f"weights differ, the first is {off[0]!r}. Merge again, in a process that did not train."
         )
     del merged, expected  # sampling needs memory, too
-    return difference, *answer_twice(model, AutoTokenizer.from_pretrained(folder), prompts, **judging)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    _check_template(Path(adapter), Path(folder), tokenizer.chat_template)
+    return difference, *answer_twice(model, tokenizer, prompts, **judging)
+
+
+def _check_template(adapter: Path, folder: Path, template: str) -> None:
+    """Raise a CourseError if the model was trained with another chat template than the one saved with it."""
+    from transformers import AutoTokenizer
+
+    if not (adapter / "tokenizer_config.json").exists():
+        return
+    if AutoTokenizer.from_pretrained(adapter).chat_template != template:
+        raise CourseError(
+            f"the tokenizer in {str(folder)!r} has another chat template than the one in {str(adapter)!r}, which the "
+            f"model was trained with. Save that one: AutoTokenizer.from_pretrained({str(adapter)!r}).save_pretrained("
+            f"{str(folder)!r})."
+        )
 
 
 def merge_adapter(adapter: str | Path, base: str, prompts: list[list[dict]]) -> tuple["PreTrainedModel", float]:

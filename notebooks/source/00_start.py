@@ -397,7 +397,7 @@ print(check_exercise(name, first_mistake, [((), "none")], HINTS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 2: multiply all three numbers. Generating these completions usually takes most of the training time.
+# Exercise 2: multiply all three numbers.
 # </details>
 
 

@@ -255,7 +255,7 @@ for text in (CLEAN, "<answer>" * 8):
 print(probe(count_tags))
 
 # %% [markdown]
-# The count has no upper limit, so repetition pays. `probe` finds the same exploit and calls it `farmable`: a heap of tags
+# The count has no upper limit, so repetition pays. `probe` finds the same exploit and calls it `farmable`: a pile of tags
 # earns 11. (The best text that `probe` counts as clean earns 2, because it holds three answers.)
 #
 # Earning the reward without doing the task is called *reward hacking*. Nothing raises an error, because the reward works as
@@ -357,8 +357,8 @@ for name, log in zip(("flawed", "fixed", "both"), logs.values()):
 # %% [markdown]
 # - **Every tag pays.** The policy first learns the format, and the share of correct completions reaches 0.91 at step 19. Then
 #   completions that repeat a tag earn more than the others in their group. The reward rises to 3.71 while the share of
-#   correct completions falls to 0.33 at step 22 and 0.02 at step 25. The steepest reward curve belongs to the only policy
-#   that fails.
+#   correct completions falls to 0.33 at step 22 and 0.02 at step 25. Only this reward rises above that of a clean
+#   completion, and only this policy fails.
 # - **Each tag pays once.** The reward stays near its maximum of 1.0, and the share of correct completions ends at 0.89.
 # - **Correctness pays as well.** The reward ends at 2.97, near its maximum of 3.0, and the share of correct completions at
 #   0.98.
@@ -409,8 +409,8 @@ for first, second in ((2, 1), (200, 100), (0.5, 2)):
 # %% [markdown]
 # - **The scale of the weights does not matter.** The weights 200 and 100 give the same advantages as 2 and 1.
 # - **The proportion matters.** With 2 and 1, the third completion (correct, wrong format) has a higher advantage than the
-#   second (wrong, correctly formatted). With 0.5 and 2, the second has the higher advantage, so the policy learns to write
-#   well-formatted wrong answers.
+#   second (wrong, correctly formatted). With 0.5 and 2, the second has the higher advantage, so a well-formatted wrong
+#   answer is reinforced more than a correct one in the wrong format.
 #
 # **Correctness must weigh more than all other rewards combined.**
 

@@ -260,12 +260,13 @@ print(*samples.splitlines()[:4], sep="\n")
 
 # %% [markdown]
 # The reward falls to 0 within three steps, and nearly all completions run to the limit of 32 tokens. Entropy climbs
-# from 0.11 to 4.50 nats. (Choosing among all 512 tokens at random would give 6.24.) This is *mode collapse*: the
-# policy gives every prompt the same answer or, as in this held-out sample, noise.
+# from 0.11 to 4.50 nats. (Choosing among all 512 tokens at random would give 6.24.) The policy has
+# collapsed to noise, as this held-out sample shows.
 #
 # Tied groups and truncated completions are symptoms, so `diagnose` does not report them. The cause is a learning rate
 # 25 times too high. Noise earns no reward, so the policy cannot recover. Go back to a *checkpoint*, a saved copy of
-# the run, and divide the learning rate by ten or more. (In other collapsed runs, entropy vanishes instead.)
+# the run, and divide the learning rate by ten or more. (The verdict is named after *mode collapse*, in
+# which entropy vanishes and every prompt gets the same answer.)
 #
 # **When the reward falls to 0 and entropy jumps or vanishes, stop the run.**
 

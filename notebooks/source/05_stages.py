@@ -197,9 +197,9 @@ keys = [f"rewards/{r.__name__}/mean" for r in (rewards[1], rewards[0])]
 show_run_curves(curves, keys, mark=run.steps + 0.5)
 
 # %% [markdown]
-# The dashed line marks the start of the second stage. In the left panel, one stage learns the format as fast as two.
-# In the right panel, correctness rises in the first stage too, although it is not rewarded there. An answer counts as
-# correct only if it is also correctly formatted, and the first stage teaches the format.
+# The dashed line marks the start of the second stage. In the left panel, both runs learn the format. In the right
+# panel, correctness rises in the first stage too, although it is not rewarded there: `correctness_reward` reads only what
+# is inside `<answer>` tags, and the first stage teaches the tags.
 #
 # One run of each plan does not show which plan is better, so repeat both with two more seeds. `evaluate` samples each
 # policy's answers to the same 200 held-out prompts.
@@ -429,8 +429,8 @@ print("largest difference of a weight:", apart)
 # ```
 #
 # Drive uploads files with a delay and in any order, so the newest checkpoint may lack a file. `checkpoint_problem`
-# finds that. Without Drive, pass `push_to_hub=True, hub_strategy="checkpoint", hub_private_repo=True` to `GRPOConfig`.
-# The trainer then pushes each checkpoint to a private repository on the Hub.
+# finds that. Without Drive, pass `push_to_hub=True, hub_strategy="all_checkpoints", hub_always_push=True,
+# hub_private_repo=True` to `GRPOConfig`. The trainer then pushes each checkpoint to a private repository (never run).
 #
 # **Save checkpoints where they outlive the session.**
 
