@@ -60,7 +60,7 @@ def test_the_committed_lesson_is_true_in_words(committed):
     assert f"With messages, {prompts['messages'][1]} of 100 last numbers are correct." in text
     assert f"Strict accuracy is only {prompts['messages'][0] / 100:.2f}," in text
     assert f"With strings, {prompts['strings'][1]} last numbers are correct." in text
-    assert prompts["few-shot"] == (0, 0) and "With examples, no last number is correct" in text
+    assert prompts["few-shot"] == (0, 0) and "With few-shot prompts, both counts are 0" in text
     rows, copies, reworded, _ = splits["shuffled and cut"]
     assert f"{copies} of the {rows} held-out questions are also training questions, and {reworded} more" in text
     assert "1000 of 1000 records accepted" in printed and "Every record is accepted." in text

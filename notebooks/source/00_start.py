@@ -310,7 +310,7 @@ diagram("path")
 # | [07](07_export.ipynb) | share and serve the trained model |
 # | [08](08_grpo_by_hand.ipynb) | write GRPO in plain torch |
 #
-# On your own machine, `make lab` opens the lessons, which need no network on a CPU. For Colab and Kaggle, see
+# On your own machine, run `make lab` to open the lessons. On a CPU, they run offline. For Colab and Kaggle, see
 # [Install](../docs/install.md).
 #
 # **If your time is short, do lessons 02, 03 and 06.**
@@ -385,8 +385,8 @@ print(check_exercise("Exercise 2", completions_in_all, COUNTS, HINTS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: a has examples, and d has pairs. In b, a program can compare the tables, and the model is sometimes correct. For
-# c, first ask for Spanish.
+# Exercise 1: task `a` has examples to imitate, and `d` has pairs. In `b`, a program can compare the tables, and the model is
+# sometimes correct. For `c`, first ask for Spanish.
 # </details>
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]

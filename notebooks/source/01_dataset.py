@@ -168,8 +168,8 @@ for kind, asked in prompts.items():
 # 48.`, lack the format. With strings, 5 last numbers are correct. The model was trained on messages and has never seen a bare
 # question. In training, the reward would stay near 0 without any error.
 #
-# With examples, no last number is correct, because this model has never seen earlier answers in a prompt. Large models often
-# gain from examples (Brown et al. 2020, arXiv 2005.14165), so compare both kinds with your model.
+# With few-shot prompts, both counts are 0, because this model has never seen earlier answers in a prompt. Large models often
+# gain from examples (Brown et al. 2020, arXiv 2005.14165), so evaluate your model with and without them.
 #
 # Messages suit an *instruct model*, which was trained to answer messages. A *base model* was only trained to continue text,
 # so give it a plain string, such as `"Question: What is 12 + 34?\nAnswer: 46\n\nQuestion: What is 15 + 27?\nAnswer:"`. A base
@@ -304,8 +304,8 @@ print(rows_from([{"question": damaged, "answer": "15"}]))
 # %% [markdown]
 # ## 7. Limit the prompt lengths
 #
-# Prompt and completion must fit into memory together. Old versions of TRL cut off the **beginning** of long prompts, the
-# system prompt first. Now TRL never cuts a prompt, so drop the longest rows yourself. This cell keeps about 95%:
+# Prompt and completion must fit in memory together. Old versions of TRL cut off the **beginning** of long prompts, the
+# system prompt first. TRL no longer truncates prompts, so drop the longest rows yourself. This cell keeps about 95%:
 
 # %%
 texts = [tokenizer.apply_chat_template(r["prompt"], **as_text) for r in rows]

@@ -220,8 +220,8 @@ print(probe(sound_reward, answers=GOLD))
 # %% [markdown]
 # ## 5. Hack a reward for the format
 #
-# The prompt asks for a format: reasoning in one pair of tags and the answer in another. `evaluate` generates one answer to
-# each of 200 held-out prompts and checks it. The step in section 2 changed nothing, because all its scores were 0.0.
+# The prompt asks for a format: reasoning in one pair of tags and the answer in another. The policy is still untrained,
+# because every score in section 2 was 0.0. `evaluate` generates one answer to each of 200 held-out prompts and checks it.
 
 # %%
 from grpo_utils import evaluate
@@ -357,8 +357,8 @@ for name, log in zip(("flawed", "fixed", "both"), logs.values()):
 # %% [markdown]
 # - **Every tag pays.** The policy first learns the format, and the share of correct completions reaches 0.91 at step 19. Then
 #   completions that repeat a tag earn more than the others in their group. The reward rises to 3.71 while the share of
-#   correct completions falls to 0.33 at step 22 and 0.02 at step 25. Only this reward rises above that of a clean
-#   completion, and only this policy fails.
+#   correct completions falls to 0.33 at step 22 and 0.02 at step 25. Only this reward rises above what a clean
+#   completion earns, and only this policy fails.
 # - **Each tag pays once.** The reward stays near its maximum of 1.0, and the share of correct completions ends at 0.89.
 # - **Correctness pays as well.** The reward ends at 2.97, near its maximum of 3.0, and the share of correct completions at
 #   0.98.

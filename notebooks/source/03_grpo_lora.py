@@ -307,8 +307,8 @@ print(f"strict accuracy, greedy:  {before.greedy_accuracy}")
 print(f"a greedy answer:          {before.greedy[1]}")
 
 # %% [markdown]
-# The parentheses contain a *95% interval* (Wilson's). With only 200 prompts, the true rate differs somewhat from the
-# measured one. About 95 of 100 intervals computed this way contain the true rate. More prompts make them narrower.
+# The parentheses contain a *95% interval* (Wilson's). With only 200 prompts, the measured rate differs somewhat from
+# the true one. About 95 of 100 intervals computed this way contain the true rate. More prompts make them narrower.
 #
 # The most likely answer (`16 + 15 is 21.`) lacks the format, so greedy accuracy is 0. But 32% of the samples have it.
 #

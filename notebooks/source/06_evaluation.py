@@ -70,8 +70,8 @@ before = evaluate(base, tokenizer, test_rows, **decoding)
 print("strict accuracy, sampled:", before.accuracy)  # interval: section 4
 
 # %% [markdown]
-# Strict accuracy starts at 25%. Rewards and settings are those of [lesson 03](03_grpo_lora.ipynb), except for 40 steps
-# and an unquantized base.
+# Strict accuracy starts at 25%. Rewards and settings are the same as in [lesson 03](03_grpo_lora.ipynb), but with 40
+# steps and an unquantized base.
 
 # %%
 from tempfile import mkdtemp
