@@ -11,7 +11,7 @@ LESSONS = {
     "02 Rewards": 2,
     "03 GRPO with a 4-bit LoRA": 1,
     "04 Reading a run": 3,
-    "05 Stages": 4,
+    "05 Stages": 2,
     "06 Did it get better?": 2,
     "07 Export": 1,
     "08 GRPO by hand": 1,

@@ -9,7 +9,7 @@
 # | | CPU | T4 GPU |
 # |---|---|---|
 # | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
-# | memory | 1.0 GB ([measured](../docs/results.md)) | |
+# | memory | 1.1 GB ([measured](../docs/results.md)) | |
 # | model | 0.46 million parameters, included | the same: it trains on the CPU |
 #
 # **Numbers in the text** come from the stored CPU run with *seed* 0, the number that initializes all random choices. Yours

@@ -8,7 +8,7 @@
 # | | CPU | T4 |
 # |---|---|---|
 # | time for Run All | about 3 minutes ([measured](../docs/results.md)) | never run |
-# | memory | 1.3 GB ([measured](../docs/results.md)) | |
+# | memory | 1.1 GB ([measured](../docs/results.md)) | |
 # | model | 0.46 million parameters, included | the same, on the CPU |
 #
 # A failing run rarely stops with an error. This lesson breaks six small training runs on purpose, plots each next to a

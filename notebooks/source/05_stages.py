@@ -8,7 +8,7 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 4 minutes ([measured](../docs/results.md)) | never run |
+# | time for Run All | about 2 minutes ([measured](../docs/results.md)) | never run |
 # | memory | 1.8 GB ([measured](../docs/results.md)) | never run |
 # | model | 0.46 million parameters, ships with the course | the same, also on the CPU |
 #

@@ -8,7 +8,7 @@
 # | | CPU | T4 |
 # |---|---|---|
 # | time for Run All | about 2 minutes ([measured](../docs/results.md)) | never run |
-# | memory | 1.1 GB ([measured](../docs/results.md)) | |
+# | memory | 1.2 GB ([measured](../docs/results.md)) | |
 # | model | 0.46 million parameters, included | the same, on the CPU |
 #
 # **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
@@ -70,7 +70,7 @@ before = evaluate(base, tokenizer, test_rows, **decoding)
 print("strict accuracy, sampled:", before.accuracy)  # interval: section 4
 
 # %% [markdown]
-# Strict accuracy starts at 25%. Rewards and settings are the same as in [lesson 03](03_grpo_lora.ipynb), but with 40
+# Strict accuracy starts at 25%. Rewards and settings are the same as in [lesson 03](03_grpo_lora.ipynb), with 40
 # steps and an unquantized base.
 
 # %%
