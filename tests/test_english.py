@@ -6,8 +6,10 @@ import subprocess
 import tokenize
 from pathlib import Path
 
+import nbformat
 import pytest
 from conftest import ROOT
+from lessons import said
 
 #: What gave the old text away, and what to write.
 WORDS = {
@@ -59,6 +61,12 @@ def test_it_is_plain_english(path):
     found = [*WORD.findall(text), *IS_NO.findall(text)]
     name = str(path.relative_to(ROOT))
     assert not [(what, WORDS.get(what.lower())) for what in found if (name, what) not in ALLOWED]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_what_a_lesson_printed_is_plain_english(path):
+    printed = " ".join(said(nbformat.read(path, as_version=4)).split())
+    assert not [*WORD.findall(printed), *IS_NO.findall(printed)]
 
 
 def test_the_rules_find_what_they_name():
