@@ -121,7 +121,7 @@ def test_the_parts_of_the_gain_sum_to_it_and_both_are_real(committed, text):
 
 def test_the_text_says_which_sums_improved(book, committed, text):
     before, after = (numbers(rf"correct sums, carry, {side}: {RATE}", committed)[0] for side in ("before", "after"))
-    assert f"Correct sums with a carry rose from {before:.0%} to {after:.0%}" in text
+    assert f"Accuracy on sums with a carry rose from {before:.0%} to {after:.0%}" in text
     [alt] = [alt for alt in alt_texts(book) if alt.startswith("Gains in format and arithmetic")]
     verdicts = dict(re.findall(r"(?:: |; )([^+;]+) \+\S+ \(.*?\), ([a-z ]+)", alt))
     assert f"0.{re.search(r'format .0.(..)', alt)[1]} for the format" in text

@@ -24,8 +24,8 @@
 # {{install}}
 
 # %% [markdown]
-# These are the only settings. A training run of the tiny model takes half a minute on a CPU, so this lesson always trains
-# there.
+# These are the only settings. Training the tiny model takes about half a minute on a CPU, so this lesson never uses a
+# GPU.
 
 # %% tags=["parameters"]
 PROFILE: str = "auto"  # any profile; this lesson always trains on the CPU
@@ -168,7 +168,7 @@ score_texts(naive_reward)
 # - **Nothing at all** scores because every text contains the empty string. Rows with an empty gold answer teach the policy to
 #   say nothing.
 #
-# A sound reward pays for *correctness*, a correct answer even if the rest of the format is missing. It accepts exactly one
+# A sound reward pays for *correctness*: a correct answer earns 1.0 even without the rest of the format. It accepts exactly one
 # answer, compares it as a number and never pays for a missing answer. `extract_answer` returns the text between the
 # `<answer>` tags, or `None` if there are several answers or none. `same_answer` compares two values: "1,250" equals 1250, and
 # a missing answer never equals anything.
@@ -220,8 +220,8 @@ print(probe(sound_reward, answers=GOLD))
 # %% [markdown]
 # ## 5. Hack a reward for the format
 #
-# The prompt asks for a format: reasoning in one pair of tags and the answer in another. The policy is still untrained,
-# because every score in section 2 was 0.0. `evaluate` generates one answer to each of 200 held-out prompts and checks it.
+# The prompt asks for a format: reasoning in one pair of tags and the answer in another. Training in section 2 changed
+# nothing, because every score was 0.0. `evaluate` generates and checks one answer for each of 200 held-out prompts.
 
 # %%
 from grpo_utils import evaluate

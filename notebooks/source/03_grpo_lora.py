@@ -442,9 +442,8 @@ report_run(run, trainer, before, after, decoding, **figures)
 #
 # ## 12. Know what this run does not show
 #
-# The model learned from its own samples. The CPU run did not use Unsloth's GPU kernels,
-# 16-bit numbers (bf16 or *fp16*) or a large model. Tests [simulate](../docs/compatibility.md) Unsloth's GPU trainer; the GPU profiles have
-# never been run.
+# The model learned from its own samples, but the run did not use Unsloth's GPU kernels, 16-bit numbers (bf16 or *fp16*)
+# or a large model. Tests [simulate](../docs/compatibility.md) Unsloth's GPU trainer; the GPU profiles have never been run.
 #
 # **You learned the method; a tiny model on addition says nothing about GSM8K scores.**
 #

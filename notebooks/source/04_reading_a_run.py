@@ -186,7 +186,7 @@ print(diagnose(dead)[0])
 # always 0. A reward that gives every completion the same score is a *dead reward*.
 #
 # The pattern requires line breaks around the tags, but the prompt does not ask for them and the policy writes none.
-# The fix is a pattern for the format in the prompt.
+# The fix is a pattern that matches the prompt's format.
 
 # %%
 FORMAT = r"<reasoning>.*?</reasoning>\s*<answer>.*?</answer>"
@@ -335,8 +335,8 @@ print(diagnose(strings)[0])
 # ## 9. Keep the prompts that can teach
 #
 # Groups also tie when a prompt is too hard or too easy. The *pass rate* of a prompt is the share of correct answers
-# among several samples. `pass_rates` samples eight answers of the base model to each of 100 two-digit and 100
-# three-digit problems.
+# among several samples. `pass_rates` samples eight answers from the base model for each of 100 two-digit and
+# 100 three-digit problems.
 
 # %%
 import random

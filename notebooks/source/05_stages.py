@@ -132,8 +132,8 @@ first.train()
 policy.save_pretrained(run.folder / "format")
 
 # %% [markdown]
-# The bar shows the values of the last step. The weighted reward reached 0.96 out of a possible 1.0, because only the
-# format is rewarded. `correct` reached 0.84, although this stage does not train on it (section 4 explains why). `tied`
+# The bar shows the values of the last step. Only the format is rewarded, so the maximum is 1.0, and the
+# weighted reward reached 0.96. `correct` reached 0.84, although this stage does not train on it (section 4 explains why). `tied`
 # is the share of groups whose completions all scored the same.
 #
 # **A stage is complete when its adapter is saved.**

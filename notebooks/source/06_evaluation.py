@@ -315,9 +315,9 @@ for kind in ("no carry", "carry"):  # as in 15 + 22 and in 15 + 27
 show_changes(gains, "Gains in format and arithmetic")
 
 # %% [markdown]
-# (The figure shows the change of each rate, 0.69 for the format.) Sums without a carry were nearly always correct
-# before training, so GRPO taught only the format there. Correct sums with a carry rose from 38% to 97%, a gain in
-# arithmetic. The base model already solved some of them, so GRPO could reinforce them.
+# The figure shows the change in each rate: 0.69 for the format. Sums without a carry were nearly always correct before
+# training, so GRPO taught only their format. Accuracy on sums with a carry rose from 38% to 97%, a gain in arithmetic.
+# The base model already solved some, so GRPO could reinforce them.
 #
 # **Report the format and the answers separately.**
 
