@@ -154,7 +154,9 @@ def test_nothing_of_the_watching_kills_a_training(tmp_path):
         assert "gold" not in samples and "formatted" not in samples  # no other format than the course's is checked
 
 
-@pytest.mark.parametrize(("rows", "message"), [([], "no held-out rows"), ([{"question": "?"}], "has no 'prompt'")])
+@pytest.mark.parametrize(
+    ("rows", "message"), [([], "empty list of held-out rows"), ([{"question": "?"}], "has no 'prompt'")]
+)
 def test_bad_held_out_rows_are_refused_before_the_training(rows, message):
     with pytest.raises(CourseError, match=message):
         HealthCallback(rows)
@@ -220,7 +222,7 @@ def test_a_step_that_does_not_end_is_told_while_it_hangs(tmp_path, capsys, impat
     trainer.train()
     assert trainer.state.global_step == 7
     said = capsys.readouterr().out
-    assert said.count("health: stalled: no step has ended for") == 1 and "in slow_reward" in said
+    assert said.count("health: stalled: the current step has run for") == 1 and "in slow_reward" in said
     assert "in slow_reward" in page.read_text()
     assert diagnose(trainer.state.log_history)[0].code == "stalled"
     assert not any(thread.is_alive() for thread in waited_for())

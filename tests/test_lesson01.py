@@ -107,7 +107,7 @@ def test_an_empty_file_stops_the_lesson(tmp_path):
     """It went on with made problems and called them GSM8K."""
     (tmp_path / "none.jsonl").touch()
     result = lesson(tmp_path, "PROFILE=cpu", "GSM8K_FILE=none.jsonl")
-    assert result.returncode == 1 and "none.jsonl holds no records" in result.stderr
+    assert result.returncode == 1 and "none.jsonl has no records" in result.stderr
 
 
 def hints_of(committed, start: str) -> dict:

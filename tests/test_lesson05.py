@@ -65,7 +65,10 @@ def test_two_stages_and_one_are_compared_over_three_seeds_in_one_sentence(book, 
 def test_the_text_reads_the_bar_and_the_figure(book, committed):
     reward, correct = re.search(r"10/10 .*?reward=([\d.]+), correct=([\d.]+)", committed).groups()
     text = text_of(book)
-    assert f"the maximum is 1.0, and the weighted reward reached {reward}." in text and f"`correct` reached {correct}," in text
+    assert (
+        f"the maximum is 1.0, and the weighted reward reached {reward}." in text
+        and f"`correct` reached {correct}," in text
+    )
     [alt] = [o.data["text/plain"] for c in book.cells for o in c.get("outputs", []) if "image/png" in o.get("data", {})]
     assert alt.count(" to ") == 4 and "correctness_reward/mean, two stages" in alt
 

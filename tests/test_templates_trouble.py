@@ -34,7 +34,7 @@ OWN_LINES = {
     "structured_output": (
         '{{"text": "Ana is {n}.", "answer": {{"name": "Ana", "age": {n}}}}}',
         '{"text": "Ana", "answer": {"name": "Ana"}}',
-        "breaks schema.json",
+        "does not satisfy schema.json",
     ),
     "code_reward": (
         '{{"question": "Add {n}.", "function": "f", "calls": [[1]], "expected": [{n}]}}',
