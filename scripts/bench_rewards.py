@@ -128,10 +128,11 @@ def gsm8k() -> str:
     ours, theirs = boxed_reward(said, answer=wanted), accuracy_reward(said, solution=wanted)
     alike = sum(a == b for a, b in zip(ours, theirs, strict=True))
     return (
-        f"GSM8K test rows (n = {len(records)}): {sum(right):.0f} of {len(right)} reference answers score as correct "
-        f"(95% interval from\n{low:.4f}). Against the next row's gold answer, where it differs, {sum(others):.0f} of "
-        f"{len(others)} score as correct.\nIn boxes, with both gold answers, our scores equal those of TRL's "
-        f"`accuracy_reward` in {alike} of {len(wanted)} cases."
+        f"On the test set of GSM8K (n = {len(records)}), {sum(right):.0f} of {len(right)} reference answers score as "
+        f"correct (the 95% interval starts at\n{low:.4f}). We also compared each reference answer with the next row's "
+        f"gold answer. If the two rows have different\ngold answers, {sum(others):.0f} of {len(others)} score as "
+        "correct. In a third test, we wrote each gold answer in a box and compared it with its\nown and the next row's "
+        f"gold answer. Our scores equal those of TRL's `accuracy_reward` in {alike} of {len(wanted)} cases."
     )
 
 
@@ -222,35 +223,38 @@ def measured() -> str:
     low, high = wilson_interval(alike, total)
     ours, theirs = hostile_seconds()
     seconds, peak = lesson()
-    names = ("trl", "math-verify", "rapidfuzz")
-    versions = ", ".join(f"{name} {installed_version(name)}" for name in names)
+    *versions, last = [f"{name} {installed_version(name)}" for name in ("trl", "math-verify", "rapidfuzz")]
+    versions = f"{', '.join(versions)} and {last}"
     return f"""{MARK}
 
 ## Measured
 
-Measured by `make bench-rewards` on {date.today():%Y-%m-%d}, {processor()}, one core,
+`make bench-rewards` measured these numbers on {date.today():%Y-%m-%d} on one core.
+The processor was {processor()}, and the versions were
 Python {platform.python_version()}, {versions}.
 
 | reward | completions per second |
 |---|---|
 {speeds()}
 
-Milliseconds of CPU time per completion, with {HOSTILE:,} hostile completions for each reward:
+The next table shows the CPU time per completion in milliseconds. Each reward scored
+{HOSTILE // 10:,} well-formed and {HOSTILE:,} hostile completions.
 
 | reward | completions | p50 | p99 | maximum |
 |---|---|---|---|---|
 {cost_table(HOSTILE)}
 
 The slowest of {COMPARED:,} random comparisons by math-verify takes {slowest_comparison(COMPARED):.0f} ms.
-A typical expression that only math-verify can compare takes {expression_milliseconds():.0f} ms. One completion
-with a tower of exponents (`9^{{9^{{9^{{9}}}}}}`) takes our reward {1000 * ours:.1f} ms and TRL's {theirs:.1f} s.
+A typical expression that only math-verify can compare takes {expression_milliseconds():.0f} ms.
+Our reward needs {1000 * ours:.1f} ms for one completion with a tower of exponents (`9^{{9^{{9^{{9}}}}}}`),
+and TRL's reward needs {theirs:.1f} s.
 A probe of `correctness_reward` takes {probe_seconds():.1f} s. Lesson 02 takes
-{seconds:.0f} s and {peak:.1f} GB of memory.
+{seconds:.0f} s and uses {peak:.1f} GB of memory.
 
 {gsm8k()}
 
-On the lab's boxed completions for {len(GOLDS)} gold numbers (correct, wrong and missing),
-{alike} of {total} scores equal those of TRL's `accuracy_reward`
+For {len(GOLDS)} gold numbers, the lab wrote boxed completions with correct, wrong and missing answers.
+On these completions, {alike} of {total} of our scores equal those of TRL's `accuracy_reward`
 ({alike / total:.3f}, 95% interval {low:.3f} to {high:.3f}).
 {chr(10).join(f"- {line}" for line in unlike)}
 """

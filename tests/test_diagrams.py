@@ -156,7 +156,7 @@ def test_the_flow_charts_numbers_are_the_limits_of_the_health_check():
     assert f"{limits.CLIPPED * 5:g} of 5 completions" in questions
     assert f"{limits.TREND_STEPS} steps" in draw_diagram("failures")[1]
     page = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
-    assert "9 of 10 groups tied" in questions and "Nine of ten groups" in page
+    assert "9 of 10 groups tied" in questions and "nine of ten groups" in page
 
 
 def test_a_reward_gets_what_the_diagram_says():
