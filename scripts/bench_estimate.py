@@ -267,11 +267,11 @@ def published() -> str:
         backend="unsloth",
     )
     return (
-        f"We found one published peak: 13.6 GB ({13.6e9 / GIB:.1f} GiB) for Qwen3-4B in 4 bits, rank 16, "
-        f"2 generations, 1,024 tokens,\nUnsloth with vLLM. The formula gives {memory.gib:.1f} GiB without vLLM (a "
-        f"factor of {memory.gib * GIB / 13.6e9:.2f}). How much vLLM took is not known,\n"
-        "so this figure neither confirms nor refutes the formula. Until someone measures it, treat the memory with\n"
-        "Unsloth as a lower bound."
+        f"We found one published peak: 13.6 GB ({13.6e9 / GIB:.1f} GiB) for Qwen3-4B in 4 bits with rank 16,\n"
+        "2 generations and 1,024 tokens, trained by Unsloth with vLLM. The formula gives "
+        f"{memory.gib:.1f} GiB without vLLM\n(a factor of {memory.gib * GIB / 13.6e9:.2f}). We do not know how much of "
+        "the peak vLLM took, so this figure neither confirms\nnor refutes the formula. Until someone measures the "
+        "memory with Unsloth, treat its estimate as a lower bound.\n"
     )
 
 
@@ -285,18 +285,18 @@ def measured() -> str:
 
 ## Measured on a CPU
 
-Measured by `make bench-estimate` on {date.today():%Y-%m-%d}, {processor()}, one thread,
+These cases were measured by `make bench-estimate` on {date.today():%Y-%m-%d}, with one thread ({processor()}),
 Python {platform.python_version()}, {versions}.
-The 36M and 118M models have random weights in the Qwen3 architecture. Memory is the process's
-peak minus its memory after the imports; time is CPU time.
+The 36M and 118M models have the Qwen3 architecture and random weights. Memory is the peak memory of
+the process minus its memory after the imports; time is CPU time.
 
 | case | GiB, measured | estimated | factor | seconds per step, measured | estimated | factor |
 |---|---|---|---|---|---|---|
 {chr(10).join(lines)}
 
-Largest error: memory by a factor of {worst_memory:.2f}, time by {worst_time:.2f}. The ranges that a report shows
-for a CPU are wider: {MEMORY_FACTOR["cpu"]:g} and {MINUTES_FACTOR["cpu"]:g}. Both formulas have constants that
-were fitted to these cases, so expect larger errors on another machine.
+The largest errors are a factor of {worst_memory:.2f} for memory and {worst_time:.2f} for time.
+For a CPU, a report shows wider ranges: a factor of {MEMORY_FACTOR["cpu"]:g} for memory and {MINUTES_FACTOR["cpu"]:g}
+for time. Both formulas have constants that were fitted to these cases, so expect larger errors on another machine.
 """
 
 
@@ -308,11 +308,11 @@ def on_gpus() -> str:
 |---|---|---|---|---|
 {profile_rows()}
 
-These estimates assume that every completion runs to its limit. They leave out evaluation, download and merge.
-A report shows ranges of a factor of {MEMORY_FACTOR["gpu"]:g} for memory
-and {MINUTES_FACTOR["gpu"]:g} for time; both factors are guesses.
+These estimates assume that every completion runs to its limit. They leave out the evaluations,
+the download and the merge. A report shows ranges of a factor of {MEMORY_FACTOR["gpu"]:g} for memory
+and {MINUTES_FACTOR["gpu"]:g} for time in either direction; both factors are guesses.
 
-{published()} [The T4 page](t4.md#how-far-the-preflights-formula-is-off) compares the formula with public runs.
+{published()}[The T4 page](t4.md#how-far-the-preflights-formula-is-off) compares the formula with public runs.
 """
 
 
