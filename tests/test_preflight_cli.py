@@ -124,8 +124,8 @@ WRONG = {
     "a text for a number": ("beta: none at all", "", "wrong_type", "beta='none at all' should be float."),
     "a text for the rank": ("lora_r: many", "", "wrong_type", "lora_r='many' should be int."),
     "None for a number": ("max_steps: None", "max_steps", "wrong_type", "max_steps='None' should be int."),
-    "no, unquoted": ("eval_strategy: no", "", "wrong_type", "eval_strategy: 'no', in quotes"),
-    "a group that is cut": ("num_generations: 7", "", "batch", "num_generations here: 2, 4, 8"),
+    "no, unquoted": ("eval_strategy: no", "", "wrong_type", "eval_strategy: 'no' with quotes"),
+    "a group that is cut": ("num_generations: 7", "", "batch", "num_generations to one of 2, 4, 8"),
     "4-bit without an adapter": ("load_in_4bit: true", "use_peft", "four_bit_full", "use_peft: true, lora_r: 16"),
     "both bit widths": (
         "load_in_4bit: true\nload_in_8bit: true",
@@ -144,7 +144,7 @@ WRONG = {
     "no reward": ("reward_funcs: []", "reward_funcs", "no_rewards", "No reward source"),
     "a model that is not there": ("model_name_or_path: Qwen/Qwen9", "model_name", "model_missing", "that is cached"),
     "text prompts": ("dataset_name: text.csv", "dataset_name", "string_prompt", "chat_prompt('What is 2 + 2?')"),
-    "too few rows": ("dataset_name: same.jsonl", "dataset_name", "too_few_rows", "8 rows or more"),
+    "too few rows": ("dataset_name: same.jsonl", "dataset_name", "too_few_rows", "at least 8 rows"),
 }
 
 
