@@ -136,11 +136,11 @@ def test_the_exercise_does_not_give_its_answer_away(book):
 
 def test_the_solution_names_the_runs_in_the_order_of_the_figure(book, figures):
     three, text = figures[-1], text_of(book)
-    assert "in c, `length_reward` reaches its maximum while correct answers vanish" in text
+    assert "Run c is `length_hacking`: correct answers vanish" in text
     assert three["rewards/correctness_reward/mean"]["c"][1] == "0.00" and three["reward"]["c"][1] == "3.00"
     low, high = map(float, three["reward"]["b"])
     assert "Run b does not move" in text and high - low < 0.2
-    assert "In a, `tone_reward` is 0.5 throughout" in text and "a {'correctness_reward'" in said(book)
+    assert "run a is `dead_reward`, because `tone_reward` stays at 0.5" in text and "a {'correctness_reward'" in said(book)
 
 
 @pytest.fixture(scope="module")

@@ -520,8 +520,8 @@ print(check_exercise("Exercise 1, solution", is_truncated_solution, LOGS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 2: in c, `length_reward` reaches its maximum while correct answers vanish. Run b does not move at a learning
-# rate of 1e-7. In a, `tone_reward` is 0.5 throughout.
+# Exercise 2: run a is `dead_reward`, because `tone_reward` stays at 0.5. Run b is `no_learning`, at a learning rate of
+# 1e-7. Run c is `length_hacking`: correct answers vanish.
 # </details>
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]

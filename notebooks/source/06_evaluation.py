@@ -462,7 +462,7 @@ print(f"All {len(seeds)} seeds: {by_seed.sentence}")
 # - **A**: "Before: 120 of 200 prompts correct. After: 126 of 200 other prompts. Accuracy rose."
 # - **B**: "The same 500 prompts: 62 got better, 30 got worse. Accuracy rose."
 # - **C**: "Before: 40 of 200 formatted, 36 of them correct. After: 200 formatted, 180 correct. Arithmetic improved."
-# - **D**: "Three seeds, each with its own before, gained 0.05, 0.04 and 0.06. Training helps on these prompts."
+# - **D**: "Three seeds, each with its own baseline, gained 0.05, 0.04 and 0.06. Training helps on these prompts."
 
 
 # %%

@@ -414,8 +414,8 @@ print("pipeline:", answer)
 
 # %% [markdown]
 # The server gives the same answer as `pipeline`. Type `transformers serve outputs/export/merged` to start it
-# yourself. *vLLM* is a server for GPUs and many users. The second command below loads the adapter without a
-# merge, on the base `BASE`. (We have never run either.)
+# yourself. *vLLM* serves many users from GPUs. The second command below loads the unmerged adapter onto the base
+# `BASE`. (We have never run either command.)
 #
 # ```
 # vllm serve outputs/export/merged --served-model-name tiny-grpo
