@@ -315,14 +315,14 @@ def test_a_run_that_cannot_learn_says_why(capsys):
     )
 
 
-NEW_REWARD = "def new_reward(completions, **kwargs):\n    {}\n\n\n#: What"
+NEW_REWARD = "def new_reward(completions, **kwargs):\n    {}\n\n\n#: The rewards that"
 
 
 @pytest.mark.slow
 def test_a_reward_that_turns_infinite_while_it_trains_names_itself(edited):
     """Training went on with loss 0.0. And a new reward is one function and one line: no config names it."""
     body = "return [float('inf') if kwargs['trainer_state'].global_step else 0.0 for _ in completions]"
-    edited("rewards.py", "#: What", NEW_REWARD.format(body))
+    edited("rewards.py", "#: The rewards that", NEW_REWARD.format(body))
     edited("rewards.py", "REWARDS = {", "REWARDS = {new_reward: 1.0, ")
     run = in_folder(".", "train.py", *FAST, "--max_steps", "3", "--output_dir", "outputs/inf")
     assert run.returncode and "new_reward returned inf" in run.stderr and "checkpoints are kept" in run.stderr, (
@@ -482,7 +482,7 @@ def test_a_half_written_run_file_is_named(tmp_path):
     with pytest.raises(SystemExit, match="run.json is not valid JSON"):
         folder.check_same(tmp_path, {"max_steps": 1.0})
     mark.write_text("{}")
-    assert folder.check_same(tmp_path, {"seed": 1.0}, accept=True) == ["seed was None, is 1.0"]
+    assert folder.check_same(tmp_path, {"seed": 1.0}, accept=True) == ["seed was None and is now 1.0"]
 
 
 @pytest.fixture(scope="module")
