@@ -140,7 +140,9 @@ def test_the_solution_names_the_runs_in_the_order_of_the_figure(book, figures):
     assert three["rewards/correctness_reward/mean"]["c"][1] == "0.00" and three["reward"]["c"][1] == "3.00"
     low, high = map(float, three["reward"]["b"])
     assert "Run b does not move" in text and high - low < 0.2
-    assert "run a is `dead_reward`, because `tone_reward` stays at 0.5" in text and "a {'correctness_reward'" in said(book)
+    assert "run a is `dead_reward`, because `tone_reward` stays at 0.5" in text and "a {'correctness_reward'" in said(
+        book
+    )
 
 
 @pytest.fixture(scope="module")

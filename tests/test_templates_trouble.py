@@ -130,7 +130,9 @@ def test_a_stage_that_changes_what_all_share_is_refused(tmp_path):
 def test_a_reward_that_raises_names_the_row_and_the_checkpoint_stays(basic):
     broken = "def raising_reward(completions, answer, **kwargs):\n    return [1 / (int(a) % 7) for a in answer]\n\n\n"
     text = (basic / "rewards.py").read_text()
-    broken = text.replace("#: The rewards that", f"{broken}#: The rewards that").replace("REWARDS = {", "REWARDS = {raising_reward: 1.0, ")
+    broken = text.replace("#: The rewards that", f"{broken}#: The rewards that").replace(
+        "REWARDS = {", "REWARDS = {raising_reward: 1.0, "
+    )
     (basic / "rewards.py").write_text(broken)
     run = in_folder(basic, "train.py", *FAST, "--output_dir", "outputs/raises")
     (basic / "rewards.py").write_text(text)
