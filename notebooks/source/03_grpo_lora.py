@@ -179,7 +179,7 @@ PINNED |= dict(steps_per_generation=profile.gradient_accumulation_steps)
 PINNED |= dict(per_device_eval_batch_size=profile.per_device_train_batch_size)
 
 # %% [markdown]
-# Tune these in your own project. The *learning rate* is how far one step moves the weights.
+# The *learning rate* is how far one step moves the weights.
 
 # %% tags=["gpu-path"]
 config = GRPOConfig(
@@ -308,7 +308,7 @@ print(f"a greedy answer:          {before.greedy[1]}")
 
 # %% [markdown]
 # The parentheses contain a *95% interval* (Wilson's). With only 200 prompts, the measured rate differs somewhat from
-# the true one. About 95 of 100 intervals computed this way contain the true rate. More prompts make them narrower.
+# the true one. About 95 of 100 intervals computed this way contain the true rate.
 #
 # The most likely answer (`16 + 15 is 21.`) lacks the format, so greedy accuracy is 0. But 32% of the samples have it.
 #
@@ -392,7 +392,7 @@ for row, old, new in list(zip(test_rows, before.sampled, after.sampled))[:4]:
     print(f"  after:  {new[:100]!r}")
 
 # %% [markdown]
-# Four samples prove nothing, so compare all. `report_run` prints two tables and writes `report.json`.
+# `report_run` compares all prompts in two tables and writes `report.json`.
 
 # %%
 from grpo_utils import check_merged, report_run
@@ -474,6 +474,7 @@ print(source.read_text() if source.is_file() else "not part of this install")
 # | settings | `config = GRPOConfig("run", max_steps=60, learning_rate=2e-3, num_generations=8, per_device_train_batch_size=64, max_completion_length=32, bf16=False)`; a real model takes a rate of 1e-5 |
 # | train | `trainer = GRPOTrainer(policy, [reward], config, rows, processing_class=tokenizer)`, cast (section 8), `trainer.train()`, `policy.save_pretrained("adapter")` |
 # | merge | `base = AutoModelForCausalLM.from_pretrained(name, dtype=torch.float32)`, `PeftModel.from_pretrained(base, "adapter").merge_and_unload().save_pretrained("merged")`, `tokenizer.save_pretrained("merged")` |
+# | notes | Unsloth's start-up warnings on a CPU are harmless. 64 completions are 8 prompts. Generating a batch needs `tokenizer.padding_side = "left"`. |
 #
 # **Look at samples first.**
 #
