@@ -354,7 +354,7 @@ saved = save_adapter(policy, tokenizer, run.folder / "adapter", run.model)
 #
 # ## 9. Read the log
 #
-# `trainer.state.log_history` has about thirty numbers per step. Start with four.
+# `trainer.state.log_history` has about thirty numbers per step.
 
 # %%
 from grpo_utils import show_learning
@@ -474,7 +474,7 @@ print(source.read_text() if source.is_file() else "not part of this install")
 # | settings | `config = GRPOConfig("run", max_steps=60, learning_rate=2e-3, num_generations=8, per_device_train_batch_size=64, max_completion_length=32, bf16=False)`; a real model takes a rate of 1e-5 |
 # | train | `trainer = GRPOTrainer(policy, [reward], config, rows, processing_class=tokenizer)`, cast (section 8), `trainer.train()`, `policy.save_pretrained("adapter")` |
 # | merge | `base = AutoModelForCausalLM.from_pretrained(name, dtype=torch.float32)`, `PeftModel.from_pretrained(base, "adapter").merge_and_unload().save_pretrained("merged")`, `tokenizer.save_pretrained("merged")` |
-# | notes | Ignore Unsloth's CPU warnings. 64 completions are 8 prompts. Batches need `padding_side="left"`. |
+# | notes | Ignore Unsloth's CPU warnings. 64 completions are 8 prompts, so 60 steps use 480 rows. Batches need `padding_side="left"`. |
 #
 # **Look at samples first.**
 #
