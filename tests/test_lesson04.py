@@ -139,7 +139,7 @@ def test_the_solution_names_the_runs_in_the_order_of_the_figure(book, figures):
     assert "Run c is `length_hacking`: correct answers vanish" in text
     assert three["rewards/correctness_reward/mean"]["c"][1] == "0.00" and three["reward"]["c"][1] == "3.00"
     low, high = map(float, three["reward"]["b"])
-    assert "Run b does not move" in text and high - low < 0.2
+    assert "Run b is `no_learning`" in text and high - low < 0.2
     assert "run a is `dead_reward`, because `tone_reward` stays at 0.5" in text and "a {'correctness_reward'" in said(
         book
     )
