@@ -34,7 +34,6 @@ GOOD = Figures(
     sampled=8,
     tied=share(0.3),
     tied_larger=share(0.1),
-    tied_high=0.0,
     truncated=share(0.0),
     right=share(0.3),
     formed=share(0.4),
@@ -43,6 +42,9 @@ GOOD = Figures(
     tokens=(20.0, 28, 30),
     seconds=(1.0, 0.1, 1.0),
 )
+
+
+TIED = {"tied": share(0.95), "tied_larger": share(0.95), "reward": (0.1, 0.0, 1.0, 0.1)}
 
 
 @pytest.mark.parametrize(
@@ -54,8 +56,13 @@ GOOD = Figures(
         ({"truncated": share(0.9)}, [], "raise_limit", "to 60 or more"),
         ({"truncated": share(1.0)}, [(128, False)] * 10, "fix_eos", "10 of 10 at 4 times"),
         ({"tied": share(0.95), "tied_larger": share(0.5)}, [], "larger_groups", "num_generations to 8"),
-        ({"tied": share(0.95), "tied_larger": share(0.95)}, [], "easier_rows", "95% "),
-        ({"tied": share(0.95), "tied_larger": share(0.95), "tied_high": 1.0}, [], "harder_rows", "at the highest"),
+        (TIED, [], "easier_rows", "95% "),
+        (
+            {"tied": share(0.95), "tied_larger": share(0.95), "reward": (0.98, 0.0, 1.0, 0.01)},
+            [],
+            "harder_rows",
+            "is 0.98 of 1",
+        ),
         ({"right": share(0.99)}, [], "harder_rows", "99% "),
         ({"right": share(0.0), "pull": None}, [], "sft_first", "0% "),
         (
@@ -66,7 +73,7 @@ GOOD = Figures(
         ),
         ({"pull": (-0.9, -1.2, -0.5)}, [], "fix_reward", "-0.90 (-1.20 to -0.50)"),
         (
-            {"tied": share(1.0), "tied_larger": share(1.0), "tied_high": 1.0, "reward": (1.0, 1.0, 1.0, 0.0)},
+            {"tied": share(1.0), "tied_larger": share(1.0), "reward": (1.0, 1.0, 1.0, 0.0)},
             [],
             "fix_reward",
             "every completion scores 1",
@@ -248,6 +255,22 @@ def test_a_prompt_that_opens_thinking_is_reported(tiny, rows):
     tokenizer.chat_template += "{% if add_generation_prompt %}<think>\n{% endif %}"
     report = pilot(model, tokenizer, [think_format_reward], rows, config=CONFIG, prompts=2)
     assert "the prompt ends with '<think>'" in str(report)
+
+
+def test_a_tokenizer_without_padding_gets_the_eos_token_as_in_trl(tiny, rows):
+    tokenizer = without("pad_token")
+    assert pilot(tiny[0], tokenizer, [correctness_reward], rows, config=CONFIG, prompts=4).groups
+
+
+def test_a_gpu_that_is_too_small_is_one_sentence(tiny, rows, monkeypatch):
+    import torch
+
+    def full(**inputs: object) -> None:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(tiny[0], "generate", full)
+    with pytest.raises(CourseError, match="out of GPU memory while sampling 32 completions: lower per_device"):
+        run_pilot(tiny, rows)
 
 
 def without(name: str) -> object:

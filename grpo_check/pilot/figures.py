@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from statistics import fmean, median, pstdev
 
 from grpo_utils import paired_change
@@ -56,7 +57,6 @@ class Figures:
         sampled: completions that were sampled per prompt, 8 at least.
         tied: groups of ``size`` whose completions all score the same.
         tied_larger: the same for groups of ``sampled``.
-        tied_high: of the groups of ``sampled`` that tie, the share that ties at the highest reward seen.
         truncated: completions without EOS.
         right, formed: correct, and correctly formatted completions; None if not known.
         pull: the mean advantage of correct completions in groups that have correct and wrong ones, and its interval;
@@ -70,7 +70,6 @@ class Figures:
     sampled: int
     tied: Share
     tied_larger: Share
-    tied_high: float
     truncated: Share
     right: Share | None
     formed: Share | None
@@ -82,24 +81,18 @@ class Figures:
 
 def figures(run: Run, some: Sequence[Group], forward: float) -> Figures:
     """The figures of scored groups; ``forward`` is the time of a forward pass per completion."""
-    size, sampled = run["num_generations"], len(some[0].lengths)
-    sums = [_sums(run, one) for one in some]
-    ties = [len(set(_keys(run, one, values))) < 2 for one, values in zip(some, sums, strict=True)]
-    known = [value for values in sums for value in values if value is not None] or [0.0]
-    high = [max((v for v in values if v is not None), default=0.0) >= max(known) for values in sums]
-    lengths = sorted(length for one in some for length in one.lengths)
-    spread = fmean(pstdev([v for v in values if v is not None] or [0.0]) for values in sums)
+    size, sampled, keys = run["num_generations"], len(some[0].lengths), [_keys(run, one) for one in some]
+    sums = [[value for value in _sums(run, one) if value is not None] or [0.0] for one in some]
+    known, lengths = [*chain(*sums)], sorted(chain(*(one.lengths for one in some)))
+    judged = zip(*((one.right, one.formed) for one in some), strict=True)
     return Figures(
         size,
         sampled,
-        Share(tuple(tie_chance(_keys(run, *pair), size) for pair in zip(some, sums, strict=True))),
-        Share(tuple(map(float, ties))),
-        sum(tie and top for tie, top in zip(ties, high, strict=True)) / max(1, sum(ties)),
+        *(Share(tuple(tie_chance(one, drawn) for one in keys)) for drawn in (size, sampled)),
         Share(tuple(1 - fmean(one.ended) for one in some)),
-        _share([one.right for one in some]),
-        _share([one.formed for one in some]),
+        *(None if None in of else Share(tuple(map(fmean, of))) for of in judged),
         _pull(run, some),
-        (fmean(known), min(known), max(known), spread),
+        (fmean(known), min(known), max(known), fmean(map(pstdev, sums))),
         (fmean(lengths), lengths[math.ceil(0.95 * len(lengths)) - 1], lengths[-1]),
         _seconds(run, some, forward),
     )
@@ -109,11 +102,11 @@ def _sums(run: Run, one: Group) -> list[float | None]:
     return weighted_sum(one.scores, run["reward_weights"] or [1.0] * len(one.scores))
 
 
-def _keys(run: Run, one: Group, sums: list[float | None]) -> list:
+def _keys(run: Run, one: Group) -> list:
     """What a tied group has only one of: the weighted sum or, for rewards that are normalized first, every score."""
     if run["multi_objective_aggregation"] == "normalize_then_sum":
         return list(zip(*one.scores, strict=True))
-    return [round(value, 6) for value in sums if value is not None]
+    return [round(value, 6) for value in _sums(run, one) if value is not None]
 
 
 def tie_chance(keys: Sequence, size: int) -> float:
@@ -126,11 +119,6 @@ def tie_chance(keys: Sequence, size: int) -> float:
         return 1.0
     drawn = min(size, len(keys))
     return sum(math.comb(count, drawn) for count in Counter(keys).values()) / math.comb(len(keys), drawn)
-
-
-def _share(columns: Sequence[Sequence[bool] | None]) -> Share | None:
-    known = tuple(fmean(column) for column in columns if column is not None)
-    return Share(known) if known else None
 
 
 def _pull(run: Run, some: Sequence[Group]) -> tuple[float, float, float] | None:
@@ -153,20 +141,14 @@ def _advantage_of_right(run: Run, one: Group) -> float:
 
 def _seconds(run: Run, some: Sequence[Group], forward: float) -> tuple[float, float, float]:
     """Seconds per optimizer step: sampling and scoring as measured, learning from the measured forward pass."""
-    completions = completions_per_step(run)
+    completions = run["per_device_train_batch_size"] * run["gradient_accumulation_steps"]
     passes = FORWARD_AND_BACKWARD + bool(run["gradient_checkpointing"]) + bool(run["beta"])
     sampling, scoring = (median(one.seconds[n] for one in some) / run["num_iterations"] for n in (0, 1))
     return sampling * completions, scoring * completions, forward * passes * completions
 
 
-def completions_per_step(run: Run) -> int:
-    """Completions that one device learns from in one optimizer step."""
-    return run["per_device_train_batch_size"] * run["gradient_accumulation_steps"]
-
-
 def planned_steps(run: Run) -> int:
     """Optimizer steps of the planned run."""
-    if run["max_steps"] > 0:
-        return run["max_steps"]
-    prompts = completions_per_step(run) * run.processes / run["num_generations"] / run["num_iterations"]
-    return math.ceil(run["num_train_epochs"] * len(run.train) / prompts)
+    completions = run["per_device_train_batch_size"] * run["gradient_accumulation_steps"] * run.processes
+    rounds = len(run.train) * run["num_generations"] * run["num_iterations"] / completions
+    return run["max_steps"] if run["max_steps"] > 0 else math.ceil(run["num_train_epochs"] * rounds)

@@ -131,6 +131,7 @@ def planned(config: object, tokenizer: object, rewards: object, rows: object, **
         raise CourseError("pilot calls functions only, so it cannot try a reward model; wrap it in a function.")
     checks = of_rewards.weights, of_rewards.signatures, of_rows.prompts, texts.tokens, texts.template, texts.rendering
     Report(tuple(chain.from_iterable(check(run) for check in checks))).stop_on_errors()
+    run.tokenizer.pad_token = run.tokenizer.pad_token or run.tokenizer.eos_token  # as TRL does
     return run
 
 
@@ -144,6 +145,8 @@ def sampled(
     seed: int = 0,
 ) -> PilotReport:
     """The report on a planned run and its model."""
+    from torch import OutOfMemoryError
+
     if prompts < 1:
         raise CourseError(f"prompts={prompts} should be 1 or more.")
     some, notes, forward, more = [], _prefilled(run), 0.0, []
@@ -158,6 +161,9 @@ def sampled(
         more = longer(run, model, cut) if len(cut) > len(some) / 2 else []
     except RewardError as error:
         return PilotReport((stop("fix_reward", str(error), "fix the reward."),), groups=tuple(some), notes=tuple(notes))
+    except OutOfMemoryError as error:
+        fix = "lower per_device_train_batch_size or max_completion_length; training would run out as well"
+        raise CourseError(f"out of GPU memory while sampling {run.completions_at_once} completions: {fix}.") from error
     except KeyboardInterrupt:
         notes.append(f"{'interrupted':20}after {len(some)} of {len(chosen)} prompts")
     if len(some) < min(FEWEST, len(chosen)):

@@ -58,12 +58,13 @@ def groups(run: Run, model: "PreTrainedModel", rows: Sequence[dict], seed: int) 
         RewardError: a reward raised, took too long, or returned something else than a score per completion.
     """
     import torch
+    from tqdm import trange
 
     size, most = max(FEWEST, run["num_generations"]), run["max_completion_length"]
     many = max(1, run.completions_at_once // size)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        for start in range(0, len(rows), many):
+        for start in trange(0, len(rows), many, desc="pilot", leave=False, delay=10):
             some, started = rows[start : start + many], time.perf_counter()
             ids = generate(run, model, [row["prompt"] for row in some for _ in range(size)], most)
             between = time.perf_counter()
@@ -88,8 +89,6 @@ def generate(run: Run, model: "PreTrainedModel", prompts: list, most: int) -> li
     how = dict(return_tensors="pt", padding=True, padding_side="left", add_special_tokens=plain)
     inputs = tokenizer(text=texts, **how).to(model.device)
     tokens = {name: getattr(tokenizer, name) for name in ("pad_token_id", "bos_token_id", "eos_token_id")}
-    if tokens["pad_token_id"] is None:
-        tokens["pad_token_id"] = tokens["eos_token_id"]
     decoding = {name: run[name] for name in DECODING} | run.options("generation_kwargs")
     config = GenerationConfig(**{"max_new_tokens": most, "do_sample": True, **tokens, **decoding}, disable_compile=True)
     with sampling(model), torch.no_grad():
@@ -129,8 +128,7 @@ def forward_seconds(run: Run, model: "PreTrainedModel", some: Sequence[Group]) -
 
     pairs = [(one.row["prompt"], text) for one in some for text in one.texts][: run["per_device_train_batch_size"]]
     texts = [(p if isinstance(p, str) else render(run, p, add_generation_prompt=True)[0]) + text for p, text in pairs]
-    how = dict(return_tensors="pt", padding=bool(run.tokenizer.pad_token), truncation=False, add_special_tokens=False)
-    inputs = run.tokenizer(text=texts, **how).to(model.device)
+    inputs = run.tokenizer(text=texts, return_tensors="pt", padding=True, add_special_tokens=False).to(model.device)
     with sampling(model), torch.no_grad():
         for _ in range(2):  # the first pass may compile or allocate
             started = time.perf_counter()

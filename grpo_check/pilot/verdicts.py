@@ -78,8 +78,9 @@ def _tied(seen: Figures, limits: Limits) -> Finding:
     if seen.tied_larger.value <= limits.tied:
         fix = f"raise num_generations to {seen.sampled} (with it, {seen.tied_larger} tie)."
         return stop("larger_groups", what, fix)
-    if seen.tied_high > 0.5 and (seen.reward[1] < seen.reward[2] or seen.reward[1] > 0):
-        return stop("harder_rows", f"{what}; {seen.tied_high:.0%} of them at the highest reward", "use harder rows.")
+    mean, least, most, _ = seen.reward
+    if mean >= (least + most) / 2 and most > 0:
+        return stop("harder_rows", f"{what}; the mean reward is {mean:.3g} of {most:.3g}", "use harder rows.")
     if seen.tied_larger.value == 1.0:
         return _none_right(seen)
     return stop("easier_rows", what, "use easier rows: keep those on which the model is sometimes right.")
