@@ -25,7 +25,7 @@ class Share:
     The completions of one prompt are not independent, so the interval counts prompts.
 
     >>> print(Share((1.0, 0.0, 0.0, 0.5) * 8))
-    38% (23% to 52%)
+    38% (23% to 53%)
     """
 
     of_prompts: tuple[float, ...]
