@@ -5,8 +5,8 @@
 The packages are not part of the course. `make bench-gguf` builds llama.cpp from the source package of
 llama-cpp-python 0.3.36 (about 15 minutes on one core) and installs it into .gguf/. That package also holds
 llama.cpp's own converter. The converter identifies a tokenizer by a checksum and does not know the tiny model's, so
-this script tells it to write the name of Qwen2's. The tokens of a prompt then differ, which the first column counts.
-All other columns give llama.cpp the token numbers of transformers.
+this script tells it to write the name of Qwen2's. llama.cpp then splits a prompt into other tokens, and the last two
+figures show what that costs. All other figures come from the token numbers of transformers.
 """
 
 import argparse
@@ -104,6 +104,7 @@ def compare(file: Path, prompts: list[list[int]], texts: list[str], expected: li
         "completions": sum(mine[0] == theirs[0] for mine, theirs in pairs),
         "logit": max(float(np.abs(mine[1] - theirs[1]).max()) for mine, theirs in pairs),
         "answers": [answer for answer, _ in found],
+        "own": [greedy_in_llama(model, prompt, end)[0] for prompt in tokens],
     }
 
 
@@ -139,8 +140,9 @@ def main() -> None:
         lines.append(
             f"llama.cpp, {kind}: accuracy {accuracy(tokenizer, result['answers'], rows):.3f}, "
             f"completions equal {result['completions']} of {len(rows)}, largest difference of a logit "
-            f"{result['logit']:.2g}, prompts tokenized the same {result['prompts']} of {len(rows)}, "
-            f"{file.stat().st_size / 2**20:.2f} MiB"
+            f"{result['logit']:.2g}, {file.stat().st_size / 2**20:.2f} MiB; prompts tokenized the same: "
+            f"{result['prompts']}, "
+            f"accuracy with llama.cpp's own tokens {accuracy(tokenizer, result['own'], rows):.3f}"
         )
     print("\n".join(lines))
 

@@ -398,7 +398,9 @@ def test_all_linear_trains_the_router_of_a_mixture_of_experts():
     base = Qwen3MoeForCausalLM(Qwen3MoeConfig(vocab_size=64, hidden_size=32, intermediate_size=64, **heads, **experts))
     policy = get_peft_model(base, LoraConfig(target_modules="all-linear", task_type="CAUSAL_LM"))
     trained = {
-        name.split(".lora_")[0].split("layers.")[-1][2:] for name, p in policy.named_parameters() if p.requires_grad
+        name.split(".lora_")[0].split("layers.")[-1].split(".", 1)[-1]
+        for name, p in policy.named_parameters()
+        if p.requires_grad
     }
     assert {"mlp.gate", "mlp.experts", "self_attn.q_proj"} <= trained
 
@@ -418,6 +420,14 @@ def test_the_callback_of_the_page_names_the_first_gradient_that_is_not_finite():
     model.bias.grad.fill_(float("nan"))
     with pytest.raises(FloatingPointError, match="step 7: 1 gradients are not finite, first bias"):
         space["StopAtNaN"]().on_pre_optimizer_step(None, step, None, model=model)
+
+
+def test_the_check_of_4_bit_layers():
+    from bitsandbytes.nn import Linear4bit
+
+    policy, _ = load_policy("tiny-qwen3", profile=CPU, backend="transformers", load_in_4bit=True)
+    layers = [module for module in policy.modules() if isinstance(module, Linear4bit)]
+    assert len(layers) == 14 and all(layer.weight.quant_state is not None for layer in layers)
 
 
 def test_peft_warns_about_a_second_adapter():
