@@ -94,7 +94,7 @@ bench-gguf: setup ## the figures of GGUF in docs/troubleshooting-gpu.md; builds 
 	@mkdir -p .gguf
 	[ -d .gguf/site ] || $(BIN)/python -m pip download --quiet --no-deps --no-binary :all: --dest .gguf llama-cpp-python==0.3.36
 	[ -d .gguf/site ] || tar -xzf .gguf/llama_cpp_python-0.3.36.tar.gz -C .gguf
-	[ -d .gguf/site ] || CMAKE_ARGS="-DLLAVA_BUILD=OFF -DGGML_OPENMP=OFF" $(BIN)/python -m pip install --quiet --no-deps \
+	[ -d .gguf/site ] || CMAKE_ARGS="-DLLAVA_BUILD=OFF -DGGML_OPENMP=OFF -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF" $(BIN)/python -m pip install --quiet --no-deps \
 		--target .gguf/site .gguf/llama_cpp_python-0.3.36 diskcache==5.6.3 sentencepiece==0.2.3
 	PYTHONPATH=.gguf/site $(BIN)/python scripts/bench_gguf.py .gguf/llama_cpp_python-0.3.36/vendor/llama.cpp $(ARGS)
 
@@ -102,5 +102,5 @@ badges:          ## REPO=owner/name: write the public address everywhere; BRANCH
 	$(PYTHON) scripts/address.py $(REPO) $(if $(BRANCH),--branch $(BRANCH))
 
 clean:           ## remove .venv and caches; outputs stay
-	rm -rf $(VENV) .gpu-path build *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .gpu-path .gguf build *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
