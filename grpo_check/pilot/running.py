@@ -88,14 +88,9 @@ class PilotReport(Report):
 
 
 def pilot(
-    model: "PreTrainedModel",
-    tokenizer: "PreTrainedTokenizerBase",
-    rewards: Sequence[Callable],
-    rows: "Dataset | list[dict]",
-    *,
-    config: "GRPOConfig | dict",
-    **how: object,
-) -> PilotReport:
+    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", rewards: Sequence[Callable],
+    rows: "Dataset | list[dict]", *, config: "GRPOConfig | dict", **how: object,
+) -> PilotReport:  # fmt: skip
     """Sample some groups before training, and say whether GRPO has something to learn from.
 
     Ctrl-C ends the sampling; the report has what there is by then.
@@ -136,20 +131,17 @@ def planned(config: object, tokenizer: object, rewards: object, rows: object, **
 
 
 def sampled(
-    run: Run,
-    model: "PreTrainedModel",
-    *,
-    prompts: int = 32,
-    correct: Callable | None = None,
-    price: float | None = None,
-    seed: int = 0,
-) -> PilotReport:
+    run: Run, model: "PreTrainedModel", *, prompts: int = 32, correct: Callable | None = None,
+    price: float | None = None, seed: int = 0,
+) -> PilotReport:  # fmt: skip
     """The report on a planned run and its model."""
     from torch import OutOfMemoryError
 
     if prompts < 1:
         raise CourseError(f"prompts={prompts} should be 1 or more.")
-    some, notes, forward, more = [], _prefilled(run), 0.0, []
+    found, texts_seen = thinking.prefilled(run, "")
+    notes = [f"{'prompt':20}{text}" for text in [*(f"{one.what} {one.why}" for one in found), *texts_seen]]
+    some, forward, more = [], 0.0, []
     chosen = [run.train[n] for n in random.Random(seed).sample(range(len(run.train)), min(prompts, len(run.train)))]
     try:
         for one in groups(run, model, chosen, seed):
@@ -165,7 +157,7 @@ def sampled(
         fix = "lower per_device_train_batch_size or max_completion_length; training would run out as well"
         raise CourseError(f"out of GPU memory while sampling {run.completions_at_once} completions: {fix}.") from error
     except KeyboardInterrupt:
-        notes.append(f"{'interrupted':20}after {len(some)} of {len(chosen)} prompts")
+        notes.append(f"{'interrupted':20}after {len(some)} of {len(chosen)} prompts, so the times are incomplete")
     if len(some) < min(FEWEST, len(chosen)):
         verdict = stop("stopped", f"only {len(some)} groups were sampled", f"sample {FEWEST} or more.")
         return PilotReport((verdict,), groups=tuple(some), notes=tuple(notes))
@@ -174,11 +166,6 @@ def sampled(
     minutes = sum(seen.seconds) * steps / 60
     cost = None if price is None else price * minutes / 60
     return PilotReport((decide(seen, more),), seen, tuple(some), minutes, cost, steps, tuple(notes))
-
-
-def _prefilled(run: Run) -> list[str]:
-    found, notes = thinking.prefilled(run, "")
-    return [f"{'prompt':20}{text}" for text in [*(f"{one.what} {one.why}" for one in found), *notes]]
 
 
 def judged(run: Run, some: list[Group], correct: Callable | None) -> list[Group]:
@@ -198,15 +185,9 @@ def judged(run: Run, some: list[Group], correct: Callable | None) -> list[Group]
 
 
 def pilot_file(
-    path: Path,
-    *,
-    model: str = "",
-    adapter: str = "",
-    train: str = "",
-    rewards: Sequence[str] = (),
-    changes: dict | None = None,
-    **how: object,
-) -> PilotReport:
+    path: Path, *, model: str = "", adapter: str = "", train: str = "", rewards: Sequence[str] = (),
+    changes: dict | None = None, **how: object,
+) -> PilotReport:  # fmt: skip
     """`pilot` on the file that ``trl grpo --config`` reads, and what it names. The model is loaded last.
 
     Args:

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import reward_name
@@ -13,9 +12,6 @@ from ..preflight.run import Run
 from ..preflight.texts import render
 from ..reward_lab.calling import call
 from ..reward_lab.matrix import Case
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
 #: What TRL passes from `GRPOConfig` to `generate`.
 DECODING = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "cache_implementation")
@@ -51,7 +47,7 @@ class Group:
     formed: list[bool] | None = None
 
 
-def groups(run: Run, model: "PreTrainedModel", rows: Sequence[dict], seed: int) -> Iterator[Group]:
+def groups(run: Run, model: object, rows: Sequence[dict], seed: int) -> Iterator[Group]:
     """One scored group per row, of 8 completions at least; as many are sampled together as in the run.
 
     Raises:
@@ -78,7 +74,7 @@ def groups(run: Run, model: "PreTrainedModel", rows: Sequence[dict], seed: int) 
                 yield Group(*each, seconds, row, texts[of])
 
 
-def generate(run: Run, model: "PreTrainedModel", prompts: list, most: int) -> list[list[int]]:
+def generate(run: Run, model: object, prompts: list, most: int) -> list[list[int]]:
     """The tokens of one completion per prompt, with TRL's decoding, up to and with the first EOS."""
     import torch
     from transformers import GenerationConfig
@@ -116,13 +112,13 @@ def _scores(reward: object, cases: list[Case], chat: bool) -> list[float | None]
     return outcome.scores
 
 
-def longer(run: Run, model: "PreTrainedModel", cut: Sequence[Group], times: int = 4) -> list[tuple[int, bool]]:
+def longer(run: Run, model: object, cut: Sequence[Group], times: int = 4) -> list[tuple[int, bool]]:
     """The length of one further completion per group with ``times`` the limit, and whether it ended."""
     found = generate(run, model, [one.row["prompt"] for one in cut], times * run["max_completion_length"])
     return [(len(ids), ids[-1] == run.tokenizer.eos_token_id) for ids in found]
 
 
-def forward_seconds(run: Run, model: "PreTrainedModel", some: Sequence[Group]) -> float:
+def forward_seconds(run: Run, model: object, some: Sequence[Group]) -> float:
     """Seconds per completion of one forward pass without gradients, over one batch of the run."""
     import torch
 
