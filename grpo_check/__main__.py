@@ -47,8 +47,6 @@ def read_column(name: str, text: str) -> list:
 
 def preflight_of(arguments: argparse.Namespace) -> int:
     """Check a config file before a run. Returns 0 without errors, otherwise 1."""
-    # On import it reports that a faster 4-bit kernel could be downloaded, which is not needed here.
-    logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
     chosen = {name: vars(arguments)[name] for name in ("model", "train", "heldout", "gpu")}
     report = preflight_file(arguments.config, rewards=arguments.reward, **chosen)
     print(report)
@@ -147,6 +145,8 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     """Run a command; an error that the user can fix is printed as one sentence, not a traceback."""
     arguments = parse()
+    # On import it reports that a faster 4-bit kernel could be downloaded, which is not needed here.
+    logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
     try:
         sys.exit(arguments.run(arguments))
     except CourseError as error:

@@ -482,11 +482,11 @@ def page(stored: dict) -> str:
 
 `make bench-pilot` made this table on {stored["date"]} ({stored["processor"]}, one thread, {stored["versions"]}).
 It piloted {len(stored["rows"])} configurations of the two tiny models with {PROMPTS} prompts each. It then trained
-each one for {STEPS} steps of 64 completions, and evaluated it on {HELDOUT} held-out rows before and after. A
-configuration *learned* if its strict accuracy rose with p < 0.05 in the paired test. Strict accuracy is the true accuracy
-of the task, whatever the reward pays. A call is right if the verdict is `go` and the configuration learned, or if the
-verdict is another one and the configuration did not learn. "Correct" compares samples with the gold answers of the
-training rows, which are wrong in three configurations. "Pull" is the mean advantage of correct completions.
+each one for {STEPS} steps of 64 completions, and evaluated it on {HELDOUT} held-out rows before and after.
+A configuration *learned* if its strict accuracy rose with p < 0.05 in the paired test. Strict accuracy is the true
+accuracy of the task, whatever the reward pays. A call is right if the verdict is `go` and the configuration learned, or
+if the verdict is another one and the configuration did not learn. "Correct" compares samples with the gold answers of
+the training rows, which are wrong in three configurations. "Pull" is the mean advantage of correct completions.
 
 The thresholds were fitted on {len(first)} configurations. They were drawn once from all {len(CASES)} planned ones, with
 seed {SPLIT_SEED}, before any threshold was fitted; some of the training runs had finished by then. The verdicts on the
