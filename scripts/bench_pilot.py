@@ -480,7 +480,8 @@ def page(stored: dict) -> str:
 
 ## How often the verdict is right
 
-`make bench-pilot` made this table on {stored["date"]} ({stored["processor"]}, one thread, {stored["versions"]}).
+`make bench-pilot` made this table on {stored["date"]} ({stored["processor"]}, one thread,
+{stored["versions"]}).
 It piloted {len(stored["rows"])} configurations of the two tiny models with {PROMPTS} prompts each. It then trained
 each one for {STEPS} steps of 64 completions, and evaluated it on {HELDOUT} held-out rows before and after.
 A configuration *learned* if its strict accuracy rose with p < 0.05 in the paired test. Strict accuracy is the true
@@ -499,8 +500,11 @@ other {len(second)} are the result:
 | always go | {rate(truth)} |
 | never go | {rate(never)} |
 
-Compared with "always go" on the same configurations, the verdict has p = {mcnemar_p_value(truth, calls):.2g} (exact
-McNemar test). On the {len(first)} configurations that were used for fitting, {sum(hits(first))} calls are right.
+The pilot stopped {counts[0, 0]} of the {counts[0, 0] + counts[1, 0]} configurations that did not learn, and
+{counts[0, 1]} of the {counts[0, 1] + counts[1, 1]} that did. Its share of right calls is
+{"higher" if (p := mcnemar_p_value(truth, calls)) < 0.05 else "not shown to be higher"} than that of "always go" (exact
+McNemar test on the same configurations, p = {p:.2g}). Most of these configurations learn, which favors "always go". On the
+{len(first)} configurations that were used for fitting, {sum(hits(first))} calls are right.
 
 | | learned | did not learn |
 |---|---|---|

@@ -35,7 +35,7 @@ class Limits(NamedTuple):
     tied: float = 0.9
     pull: float = 0.0
     rare: float = 0.0
-    done: float = 0.95
+    done: float = 0.8
 
 
 LIMITS = Limits()
