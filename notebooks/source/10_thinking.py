@@ -8,8 +8,8 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 2 minutes (measured) | never run |
-# | memory | 1.6 GB (measured) | never run |
+# | time for Run All | about 1 minute (measured) | never run |
+# | memory | 1.0 GB (measured) | never run |
 # | model | 0.46 million parameters, included | the same, on the CPU |
 #
 # You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** do completions get longer or shorter while
@@ -40,7 +40,8 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 20)
 # %% [markdown]
 # A *thinking model* writes a *thought* before its answer, usually between `<think>` and `</think>`. The tiny model
 # uses `<reasoning>` and `</reasoning>` instead. The next cell renames these two tokens in a copy of its tokenizer.
-# Their ids stay the same, so the weights still fit. A real thinking model does not need this step.
+# Their ids stay the same, so the weights still fit. (A tokenizer builds tokens by merging shorter ones, so the cell
+# also removes the merges of the old tags.) A real thinking model does not need this step.
 
 # %%
 import json
@@ -86,8 +87,8 @@ print(test_rows[0]["prompt"][0]["content"])
 #
 # A chat template ends the prompt with the start of the model's turn. Templates of many thinking models add a tag
 # there. Such text is *prefilled*: it looks like the model's own words, but it is part of the prompt. TRL ships the chat
-# templates of known models. The next cell renders all 34 with our tokenizer, and keeps what follows the question from
-# the first `<think>` on. It does so with the template's default, and with `enable_thinking` on and off.
+# templates of known models. The next cell renders all 34 with our tokenizer, and prints the end of the prompt from
+# `<think>` on: with the template's default, and with `enable_thinking` on and off.
 
 # %% tags=["nbval-check-output"]
 import trl
@@ -116,14 +117,15 @@ for path in sorted(file for file in files if "_training" not in file.stem):
 # The cell prints the 12 templates that add a tag. There are three cases (`↵` is a line break):
 #
 # - **Open:** `'<think>↵'`. The completion starts inside the thought, so it contains `</think>` but not `<think>`.
-#   DeepSeek's templates always do this, and those of Qwen3.6 and Nemotron 3 by default.
+#   DeepSeek's templates always do this, and those of Qwen3.6 and Nemotron 3 do it by default.
 # - **Nothing:** `''`. The model writes both tags itself, as Qwen3 does by default.
-# - **Closed:** `'<think>↵↵</think>↵↵'`. Thinking is off, and the completion contains neither tag. Qwen3.5 up to 2B does
-#   this by default (`qwen3_5_nothink`).
+# - **Closed:** `'<think>↵↵</think>↵↵'`. Thinking is off, and the completion contains neither tag. Qwen3.5 up to 2B
+#   does this by default (`qwen3_5_nothink`).
 #
 # `GRPOConfig(chat_template_kwargs={"enable_thinking": False})` turns thinking off in training, which
 # [users of Qwen3 ask for](https://github.com/modelscope/ms-swift/issues/6150). DeepSeek's templates do not know the
-# argument and ignore it without a warning.
+# argument and ignore it without a warning. Gemma 4 and GPT-OSS mark thoughts with other tags, which the cell does not
+# look for.
 #
 # **Render one prompt with your own tokenizer, and read its end before you choose a reward.**
 
@@ -131,7 +133,7 @@ for path in sorted(file for file in files if "_training" not in file.stem):
 # ## 3. Find out why the format reward stays 0
 #
 # Now our template prefills `<think>`, too. (A real one also adds a line break, which the tiny model has never seen.) We
-# also remove the tokenizer's `response_template`, which section 4 explains. Most tokenizers do not have one.
+# also remove the tokenizer's `response_template`, which section 4 explains.
 
 # %% tags=["nbval-check-output"]
 tokenizer.chat_template += "{% if add_generation_prompt %}<think>{% endif %}"
@@ -192,14 +194,14 @@ report = preflight(GRPOConfig("unused", use_cpu=True, bf16=False), **parts)
 print(*[f for f in report.findings if f.code == "prefilled_think"])
 
 # %% [markdown]
-# **A format reward that is exactly 0 in every step is a bug in the reward, not a weak model.**
+# **If a format reward starts at exactly 0, look at the end of the prompt before you blame the model.**
 
 # %% [markdown]
 # ## 4. Write a reward that accepts every shape
 #
 # A reward meets thoughts in three shapes. Two are above: with both tags, and with the closing tag alone. The third
-# appears if the tokenizer has a `response_template`, which describes how to parse the model's turn. TRL sets one for
-# known models when you train with `tools`. This is its template for Qwen3 at work:
+# appears if the tokenizer has a `response_template`, which describes how to parse the model's turn. Few tokenizers ship
+# one, but TRL sets one for known models when you train with `tools`. This is its template for Qwen3 at work:
 
 # %% tags=["nbval-check-output"]
 from trl.chat_template_utils import qwen3_template
@@ -211,8 +213,11 @@ tokenizer.response_template = None
 print(parsed)
 
 # %% [markdown]
-# The thought is in `reasoning_content`, and `content` has no thinking tag. So a tolerant reward first looks for
-# `reasoning_content`, and otherwise splits the text at `</think>`, whether or not it starts with `<think>`:
+# The thought is in `reasoning_content`, and `content` has no thinking tag. (The tiny tokenizer's own template has no
+# rule for thoughts. With it, TRL would put the prefilled `<think>` back in front of the text, so we removed it.)
+#
+# So a tolerant reward first looks for `reasoning_content`, and otherwise splits the text at `</think>`, whether or not
+# it starts with `<think>`:
 
 # %% tags=["nbval-check-output"]
 import inspect
@@ -222,8 +227,8 @@ from grpo_utils.rewards import AnswerReward, split_thinking
 print(inspect.getsource(split_thinking))
 
 # %% [markdown]
-# `split_message` adds the third shape. `tolerant_reward` pays a correct answer only after a thought. `AnswerReward` reads
-# what is between the `<answer>` tags, as in lesson 03. For plain text, use `AnswerReward(extract=extract_all)`.
+# `split_message` adds the third shape. `tolerant_reward` pays a correct answer only after a thought. `AnswerReward`
+# reads what is between the `<answer>` tags, as in lesson 03. For plain text, use `AnswerReward(extract=extract_all)`.
 
 
 # %% tags=["nbval-check-output"]
@@ -326,9 +331,9 @@ print(f"steps in which the strict reward paid anything: {paid} of {run.steps}")
 
 # %% [markdown]
 # The tolerant run (orange) learns, and the strict run (blue) shows no such rise. The middle panel shows the reason:
-# nearly all its groups are tied, with eight equal rewards. (In the tolerant run, groups tie later because all eight
-# answers are correct.) In 4 steps the strict reward did pay something. TRL's pattern needs `<think>` at the start of a
-# line, so a paid completion opened the thought a second time. A longer run could learn that habit.
+# nearly all its groups are tied, with eight equal rewards. (In the tolerant run, groups tie later, mostly because all
+# eight answers are correct.) In 4 steps the strict reward did pay something. TRL's pattern needs `<think>` at the start
+# of a line, so a paid completion opened the thought a second time. A longer run could learn that habit.
 #
 # The last panel shows the mean length. It grew from 18 to 21 tokens in the tolerant run. Why?
 
@@ -381,7 +386,7 @@ for limit in range(16, 26, 2):
 # %% [markdown]
 # ## 7. Punish or mask truncated completions
 #
-# GPU memory and time force a limit. There are three ways to treat long completions:
+# There are three ways to treat completions that are too long:
 #
 # - **Punish:** by default, a truncated completion earns 0, like a wrong one.
 # - **Mask:** with `mask_truncated_completions=True`, its tokens are left out of the loss. Its reward still counts in
@@ -412,22 +417,24 @@ print_rates()
 # %% [markdown]
 # The rates are from completions of up to 64 tokens. All three runs end below the 0.97 of the tolerant run, because a
 # limit of 18 tokens leaves no room to add digit by digit, and the punishment makes it expensive. Their own intervals
-# overlap, so these single runs do not show which of the three is best.
+# overlap, so these single runs do not show which of the three is best. (In our run with `FAMILY="gemma"`, the intervals
+# of all four overlapped.)
 #
-# Punished, truncated completions became rare: `clipped_ratio` fell from 0.28 to 0.02, and the mean length from 17.9
-# to 17.3 tokens. Masked, they remained: `clipped_ratio` ended at 0.25, because a masked completion teaches nothing.
+# When truncated completions were punished, they became rare. `clipped_ratio` fell from 0.28 to 0.02, and the mean
+# length on the held-out prompts from 17.9 to 17.3 tokens. When they were masked, `clipped_ratio` ended at 0.25, because
+# the loss does not push masked completions down.
 #
 # If your completions [get shorter and shorter](https://github.com/om-ai-lab/VLM-R1/issues/280), look for a limit or a
-# penalty that makes long ones lose. The loss can be a second cause: with `loss_type="grpo"`, a token of a short
-# completion counts more ([lesson 08](08_grpo_by_hand.ipynb)).
+# penalty that makes long ones lose. The loss can be a second cause, as that thread suspects: with `loss_type="grpo"`, a
+# token of a short completion counts more ([lesson 08](08_grpo_by_hand.ipynb)).
 #
 # **Shorter completions are a result of your reward and limit, so look there first.**
 
 # %% [markdown]
 # ## 8. Find thoughts that never close
 #
-# A third of the untrained completions ended without `</think>`. Many rewards take the last number of a completion as
-# its answer. The next cell counts closed thoughts, and how often the last number is correct.
+# A third of the untrained completions ended without `</think>`. Many rewards take a completion's last number as its
+# answer. How often is it correct?
 
 # %%
 import re
@@ -486,8 +493,7 @@ print(check_exercise("Exercise 1", starts_inside, ENDS, HINTS))
 # truncates at most `percent` percent of the completions. A completion with as many tokens as the limit, end token
 # included, is not truncated.
 #
-# **Try both before you unfold the solutions below.** [Lesson 08](08_grpo_by_hand.ipynb) explains how the loss
-# weighs long completions.
+# **Try both before you unfold the solutions below.**
 
 
 # %%
