@@ -113,7 +113,8 @@ def test_each_tight_run_is_worse_than_the_generous_one_and_their_intervals_overl
     assert f"below the {found['tolerant'][1]:.2f} of the tolerant run" in text
     assert all(high < found["tolerant"][2] for *_, high in tight)
     assert max(low for *_, low, _ in tight) < min(high for *_, high in tight)
-    assert f"the mean length on the held-out prompts from {found['untrained'][0]} to {found['punished'][0]} tokens" in text
+    shorter = f"from {found['untrained'][0]} to {found['punished'][0]} tokens"
+    assert f"the mean length on the held-out prompts {shorter}" in text
 
 
 def test_masking_keeps_the_truncated_completions_and_punishing_does_not(text, curves):

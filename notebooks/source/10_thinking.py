@@ -8,8 +8,8 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 1 minute (measured) | never run |
-# | memory | 1.0 GB (measured) | never run |
+# | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
+# | memory | 1.0 GB ([measured](../docs/results.md)) | never run |
 # | model | 0.46 million parameters, included | the same, on the CPU |
 #
 # You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** do completions get longer or shorter while
@@ -182,7 +182,7 @@ print(f"mean score with <think> put in front:  {sum(with_tag) / 200:.2f}")
 # [DeepSeek-R1 models](https://github.com/huggingface/open-r1/issues/560) in 2025, and for
 # [TRL's own reward](https://github.com/huggingface/trl/issues/6966) in 2026.
 #
-# The preflight compares the end of the prompt with your rewards:
+# The [preflight](../docs/preflight.md#prefilled-thinking) compares the end of the prompt with your rewards:
 
 # %% tags=["nbval-check-output"]
 from grpo_check import preflight
@@ -228,7 +228,7 @@ print(inspect.getsource(split_thinking))
 
 # %% [markdown]
 # `split_message` adds the third shape. `tolerant_reward` pays a correct answer only after a thought. `AnswerReward`
-# reads what is between the `<answer>` tags, as in lesson 03. For plain text, use `AnswerReward(extract=extract_all)`.
+# reads what is between the `<answer>` tags, as in lesson 03. For plain text, use `extract=extract_all`.
 
 
 # %% tags=["nbval-check-output"]
