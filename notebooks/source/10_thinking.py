@@ -40,8 +40,7 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 20)
 # %% [markdown]
 # A *thinking model* writes a *thought* before its answer, usually between `<think>` and `</think>`. The tiny model
 # uses `<reasoning>` and `</reasoning>` instead. The next cell renames these two tokens in a copy of its tokenizer.
-# Their ids stay the same, so the weights still fit. (A tokenizer builds tokens by merging shorter ones, so the cell
-# also removes the merges of the old tags.) A real thinking model does not need this step.
+# Their ids stay the same, so the weights still fit. A real thinking model does not need this step.
 
 # %%
 import json
@@ -358,9 +357,10 @@ print_rates()
 print("before and after:", untrained[4], texts["tolerant"][4], sep="\n")
 
 # %% [markdown]
-# Accuracy, on samples, rose from 0.54 to 0.97, and the 95% intervals are far apart. The two samples show why the
-# completions grew: the trained model adds digit by digit. This longer thought is correct more often, so GRPO made it
-# more likely. The [DeepSeek-R1 paper](https://arxiv.org/abs/2501.12948) reports thoughts that grow during training, too.
+# Accuracy rose from 0.54 to 0.97, and the 95% intervals are far apart. The second sample adds digit by digit. Such
+# answers of the tiny model are longer but do not forget the carry, as the direct ones often do
+# ([model card](../grpo_utils/tiny/tiny-qwen3/README.md)). So they earn more, and GRPO makes them more likely. The
+# [DeepSeek-R1 paper](https://arxiv.org/abs/2501.12948) reports thoughts that grow during training, too.
 #
 # **Thoughts get longer when longer thoughts earn more.**
 
