@@ -357,10 +357,10 @@ print_rates()
 print("before and after:", untrained[4], texts["tolerant"][4], sep="\n")
 
 # %% [markdown]
-# Accuracy rose from 0.54 to 0.97, and the 95% intervals are far apart. The second sample adds digit by digit. Such
-# answers of the tiny model are longer but do not forget the carry, as the direct ones often do
-# ([model card](../grpo_utils/tiny/tiny-qwen3/README.md)). So they earn more, and GRPO makes them more likely. The
-# [DeepSeek-R1 paper](https://arxiv.org/abs/2501.12948) reports thoughts that grow during training, too.
+# Accuracy rose from 0.54 to 0.97, and the 95% intervals are far apart. The second sample adds digit by digit, which the
+# model [learns because it earns more](../docs/usage.md#read-the-tables-of-lesson-03): unlike the direct answers, it does
+# not forget the carry. It also needs more tokens. The [DeepSeek-R1 paper](https://arxiv.org/abs/2501.12948) reports
+# thoughts that grow during training, too.
 #
 # **Thoughts get longer when longer thoughts earn more.**
 
