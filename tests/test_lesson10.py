@@ -12,6 +12,8 @@ from conftest import ROOT
 from lessons import run_with_nbval, said, text_of
 from trl.rewards import think_format_reward
 
+from grpo_utils.rewards import think_format_reward as tolerant_format
+
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "10_thinking.ipynb"
 RATE = r"^{} +([\d.]+) tokens, correct: ([\d.]+) \(([\d.]+) to ([\d.]+)\)"
@@ -71,6 +73,12 @@ def test_trls_reward_scores_a_prefilled_thought_zero(printed, text):
     assert sampled == 0 and f"{with_tag:.0%} of the completions are well-formed, and all of them score 0" in text
     closed = [{"role": "assistant", "content": "15 + 27 = 42</think><answer>42</answer>"}]
     assert think_format_reward([closed]) == [0.0], "TRL accepts it now: rewrite sections 3 and 5"
+
+
+def test_no_format_reward_reads_a_thought_that_trl_has_parsed():
+    message = {"role": "assistant", "reasoning_content": "15 + 27 = 42", "content": "<answer>42</answer>"}
+    found = think_format_reward([[message]]), tolerant_format([[message]])
+    assert found == ([0.0], [0.0]), "docs/rewards.md says so"
 
 
 def test_the_preflight_finds_the_prefilled_tag(printed):
