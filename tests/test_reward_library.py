@@ -23,7 +23,6 @@ from grpo_utils.rewards import (
     exact_reward,
     extract_boxed,
     fuzzy_reward,
-    group_advantages,
     incremental_format_reward,
     json_reward,
     math_rewards,
@@ -123,11 +122,6 @@ def test_the_sum_is_trls():
     assert [s or 0.0 for s in weighted_sum(scores, weights)] == trls.tolist()
 
 
-@given(st.lists(st.floats(-3, 3), min_size=4, max_size=4))
-def test_advantages_of_a_group_sum_to_nothing(rewards):
-    assert sum(group_advantages(rewards, 4)) == pytest.approx(0.0, abs=1e-6)
-
-
 def test_weights_fade_with_what_is_learned_and_stay_pure():
     names, start = ["right", "form"], [2.0, 1.0]
     history = [{"rewards/right/mean": 0.0, "rewards/form/mean": step / 10} for step in range(11)]
@@ -167,12 +161,6 @@ def test_an_async_part_cannot_adapt():
 def test_a_partial_can_adapt():
     named = partial(correctness_reward)
     assert AdaptiveReward((named,), (1.0,)).names == ["correctness_reward"]
-
-
-@pytest.mark.parametrize("size", [0, 1, 3])
-def test_a_group_that_does_not_fit_is_refused(size):
-    with pytest.raises(CourseError, match="are not divisible by num_generations"):
-        group_advantages([1.0] * 4, size)
 
 
 def test_two_rewards_of_one_name_cannot_adapt():

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         AdaptiveReward,
         RewardSet,
         adaptive_weights,
-        group_advantages,
         math_rewards,
         weighted_sum,
     )

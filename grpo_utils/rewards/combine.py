@@ -48,26 +48,6 @@ def weighted_sum(scores: Sequence[Sequence[float | None]], weights: Sequence[flo
     return sums
 
 
-def group_advantages(rewards: Sequence[float], num_generations: int) -> list[float]:
-    """The advantages: each reward minus its group's mean, divided by the group's standard deviation.
-
-    As TRL computes them with ``scale_rewards="group"``: ``(r - mean) / (std + 1e-4)``, std with ``ddof=1``
-    (Shao et al. 2024, arXiv 2402.03300). The rewards of a group follow one another.
-
-    >>> [round(a, 2) for a in group_advantages([3.0, 1.0, 1.0, 3.0], 4)], group_advantages([3.0, 3.0], 2)
-    ([0.87, -0.87, -0.87, 0.87], [0.0, 0.0])
-    """
-    if num_generations < 2 or len(rewards) % num_generations:
-        raise CourseError(f"{len(rewards)} rewards are not divisible by num_generations={num_generations}.")
-    advantages = []
-    for start in range(0, len(rewards), num_generations):
-        group = rewards[start : start + num_generations]
-        mean = sum(group) / len(group)
-        spread = math.sqrt(sum((reward - mean) ** 2 for reward in group) / (len(group) - 1))
-        advantages += [(reward - mean) / (spread + 1e-4) for reward in group]
-    return advantages
-
-
 def adaptive_weights(
     log_history: Sequence[dict], names: Sequence[str], weights: Sequence[float], window: int = 10, floor: float = 0.25
 ) -> list[float]:

@@ -1,10 +1,11 @@
 """Diagrams of the method: the loop, advantages, a reward function, an adapter and its merge."""
 
 from collections.abc import Sequence
+from statistics import mean, stdev
 from typing import TYPE_CHECKING
 
-from ..rewards.combine import group_advantages
-from .base import new_figure
+from grpo_utils.plots.base import new_figure
+
 from .sheet import BLUE, GRAY, GREEN, ORANGE, SIZE, SMALL, WIDTH, Drawn, Place, Sheet
 
 if TYPE_CHECKING:
@@ -31,13 +32,22 @@ MERGES = (
 )
 
 
+def group_advantages(group: Sequence[float]) -> list[float]:
+    """Each reward minus the group's mean, divided by its standard deviation, as TRL computes it.
+
+    >>> [round(a, 2) for a in group_advantages([3.0, 1.0, 1.0, 3.0])], group_advantages([3.0, 3.0])
+    ([0.87, -0.87, -0.87, 0.87], [0.0, 0.0])
+    """
+    return [(reward - mean(group)) / (stdev(group) + 1e-4) for reward in group]
+
+
 def _signed(values: list[float], places: int) -> list[str]:
     return [f"{value:+.{places}f}".replace("-", "−") for value in values]
 
 
 def loop() -> Drawn:
     """One step of GRPO, with an example of four completions."""
-    sheet, advantages = Sheet(WIDTH, 5.5), _signed(group_advantages(SCORES, 4), 1)
+    sheet, advantages = Sheet(WIDTH, 5.5), _signed(group_advantages(SCORES), 1)
     rewards = "   ".join(f"{score:g}" for score in SCORES)
     sheet.text(4.8, 0.5, "One step of GRPO", weight="bold", fontsize=16)
     prompts = sheet.box(Place(0.15, 0.15, 2.6, 0.8), "Prompts", "15 + 27 = ?", GRAY)
@@ -70,11 +80,11 @@ def _bars(axes: "Axes", values: Sequence[float], advantages: Sequence[float], te
 
 def _group(panels: "Sequence[Axes]", group: Sequence[float], kind: str) -> None:
     """The rewards of a group on the left, their advantages on the right."""
-    mean, advantages = sum(group) / len(group), group_advantages(group, len(group))
+    average, advantages = mean(group), group_advantages(group)
     _bars(panels[0], group, advantages, [f"{reward:g}" for reward in group], f"{kind}: rewards")
     _bars(panels[1], advantages, advantages, _signed(advantages, 2) if any(advantages) else ["0"] * 8, "Advantages")
-    panels[0].axvline(mean, color="black", linestyle="--")
-    panels[0].set(xlim=(0, 3.7), xticks=range(4), ylabel="completion", xlabel=f"dashed: mean {mean:.2f}")
+    panels[0].axvline(average, color="black", linestyle="--")
+    panels[0].set(xlim=(0, 3.7), xticks=range(4), ylabel="completion", xlabel=f"dashed: mean {average:.2f}")
     panels[1].axvline(0, color="black", linewidth=1)
     panels[1].set(xlim=(-2.3, 2.3), xticks=range(-2, 3), xlabel="(reward − mean)\n/ (std + 0.0001)")
     for axes in panels:
@@ -89,7 +99,7 @@ def advantages() -> Drawn:
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
     for row, group, kind in zip(panels, (GROUP, TIED), ("Group of 8", "Tied group"), strict=True):
         _group(row, group, kind)
-    advantages = _signed(group_advantages(GROUP, 8), 2)
+    advantages = _signed(group_advantages(GROUP), 2)
     return figure, (
         f"Bar charts of two groups of 8 completions. The first group has rewards {', '.join(f'{r:g}' for r in GROUP)} "
         f"with mean {sum(GROUP) / 8:.2f}; its advantages are {', '.join(advantages)}. They are positive above the "
