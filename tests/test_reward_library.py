@@ -2,8 +2,6 @@
 
 import math
 import pickle
-from functools import partial
-from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +9,6 @@ from hypothesis import strategies as st
 from trl.rewards import get_repetition_penalty_reward, get_soft_overlong_punishment
 from trl.rewards import think_format_reward as trl_think_format_reward
 
-from grpo_utils.errors import CourseError
 from grpo_utils.rewards import (
     TAGS,
     AnswerReward,

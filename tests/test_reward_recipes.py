@@ -16,7 +16,8 @@ PAGE = (ROOT / "docs" / "rewards.md").read_text(encoding="utf-8")
 SECTION = re.search(r"^## Recipes\n(.*?)^## ", PAGE, re.DOTALL | re.MULTILINE)[1]
 BLOCKS = [block for _, block in re.findall(r"^(`{3,4})python\n(.*?)^\1$", SECTION, re.DOTALL | re.MULTILINE)]
 REWARDS = (
-    "countdown_reward", "choice_reward", "optional_thinking_reward", "language_reward", "repetition_penalty", "code_format_reward",
+    "countdown_reward", "choice_reward", "optional_thinking_reward", "language_reward", "repetition_penalty",
+    "code_format_reward",
     "pattern_reward", "schema_reward", "target_length_reward", "reasoning_steps_reward", "unwanted_phrases_penalty",
     "diversity_penalty", "adaptive_reward",
 )  # fmt: skip
