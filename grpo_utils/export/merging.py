@@ -111,7 +111,7 @@ def _check_template(adapter: Path, folder: Path, template: str) -> None:
 
 
 def merge_adapter(adapter: str | Path, base: str, prompts: list[list[dict]]) -> tuple["PreTrainedModel", float]:
-    """Merge the adapter in folder ``adapter`` into the unquantized ``base``, in fp32.
+    """Merge the adapter in folder ``adapter`` into the unquantized ``base``, in fp32 on the CPU.
 
     Returns:
         The merged model, and the largest difference that merging made to a logit. The logits are those after
@@ -127,8 +127,7 @@ def merge_adapter(adapter: str | Path, base: str, prompts: list[list[dict]]) -> 
     from transformers import AutoModelForCausalLM
 
     _check_adapter(Path(adapter), base)
-    path = model_path(base)
-    plain = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, device_map=_merge_device(path))
+    plain = AutoModelForCausalLM.from_pretrained(model_path(base), dtype=torch.float32, device_map="cpu")
     tokenizer = _trained_tokenizer(Path(adapter), base, plain)
     policy = PeftModel.from_pretrained(plain, str(adapter)).eval()
     expected = logits(policy, tokenizer, prompts)
@@ -140,19 +139,6 @@ def merge_adapter(adapter: str | Path, base: str, prompts: list[list[dict]]) -> 
             f"{LARGEST_DIFFERENCE:g} is rounding). Keep the adapter and load it with its base instead."
         )
     return merged, difference
-
-
-def _merge_device(path: str) -> str:
-    """The GPU if the whole model fits into its free memory in fp32, with a fifth to spare; else the CPU."""
-    import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
-
-    if not torch.cuda.is_available():
-        return "cpu"
-    with torch.device("meta"):  # counts weights without allocating them
-        weights = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(path)).num_parameters()
-    free, _ = torch.cuda.mem_get_info()
-    return "cuda" if 1.2 * 4 * weights < free else "cpu"
 
 
 def _check_adapter(adapter: Path, base: str) -> None:
