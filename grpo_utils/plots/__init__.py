@@ -7,10 +7,8 @@ from .runs import (
     logged,
     reward_and_truth,
     reward_curve,
-    run_curves,
     show_learning,
     show_reward_and_accuracy,
     show_reward_and_truth,
     show_run_curves,
-    show_runs,
 )
