@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .run.folder import newest_checkpoint
+from .run.checkpoints import newest_checkpoint
 
 if TYPE_CHECKING:
     from transformers import Trainer

@@ -184,9 +184,10 @@ def test_a_folder_that_looks_like_a_hub_id_is_a_folder(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_whole_model_is_no_adapter(tmp_path):
-    policy, tokenizer = load_policy(
-        "tiny-qwen3", profile=CPU, backend="transformers", load_in_4bit=False, full_finetuning=True
-    )
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    policy = AutoModelForCausalLM.from_pretrained(model_path("tiny-qwen3"))
+    tokenizer = AutoTokenizer.from_pretrained(model_path("tiny-qwen3"))
     with pytest.raises(CourseError, match="Qwen3ForCausalLM has no adapter to save"):
         save_adapter(policy, tokenizer, tmp_path, "tiny-qwen3")
 
