@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 TEMPLATES, KITCHEN = ROOT / "templates", ROOT / "grpo_utils" / "run"
-#: What lessons share with the templates, then what only templates need: settings, data files, output folders.
+#: What lessons share with the templates, and what only templates need.
 SOURCES = sorted([*KITCHEN.glob("*.py"), *(TEMPLATES / "_lib").glob("*.py")], key=lambda path: path.name)
 TASK = ("rewards.py", "data.py", "test_rewards.py", ".gitignore")
 

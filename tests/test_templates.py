@@ -13,7 +13,7 @@ from template_projects import in_folder
 from grpo_utils.errors import CourseError
 from grpo_utils.project import new_project, template_names
 from grpo_utils.run.measuring import before_after, summary
-from grpo_utils.run.scoring import text_of
+from grpo_utils.run.texts import text_of
 
 sys.path.insert(0, str(ROOT / "scripts"))
 from share_templates import SHARED, SOURCES, in_lib
@@ -151,7 +151,8 @@ def test_a_completion_in_which_the_model_says_nothing_earns_nothing(name):
 
 def test_trl_gets_each_reward_with_its_weight_and_a_reward_model_last(monkeypatch):
     """Also a single LoRA target, of which TRL makes a text: it was cut into letters."""
-    from grpo_utils.run import policy, training
+    monkeypatch.syspath_prepend(ROOT / "templates" / "basic_grpo")
+    from lib import policy, training
 
     trainer = SimpleNamespace(model=SimpleNamespace(parameters=list), remove_callback=lambda callback: None)
     given = {}

@@ -68,7 +68,7 @@ def refused(*arguments: str) -> str:
 def rehearsed(project, monkeypatch, *arguments: str) -> None:
     """All that comes before TRL is imported, with the project's own rewards and rows."""
     monkeypatch.syspath_prepend(project)
-    own = ("rewards", "data", "lib", "lib.scoring", "judge", "environment")
+    own = ("rewards", "data", "lib", "lib.texts", "judge", "environment")
     for name in own:
         sys.modules.pop(name, None)
     importlib.invalidate_caches()

@@ -12,7 +12,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 
-from ..run.scoring import text_of
+from ..run.texts import text_of
 from .markup import closing_brace
 
 Completion = str | Sequence[dict] | None
