@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from trl.rewards import get_repetition_penalty_reward, get_soft_overlong_punishment
 from trl.rewards import think_format_reward as trl_think_format_reward
 
+from grpo_utils.errors import CourseError
 from grpo_utils.rewards import (
     TAGS,
     AnswerReward,
@@ -17,6 +18,7 @@ from grpo_utils.rewards import (
     exact_reward,
     extract_boxed,
     fuzzy_reward,
+    group_advantages,
     incremental_format_reward,
     json_reward,
     math_rewards,
@@ -112,3 +114,14 @@ def test_the_sum_is_trls():
     matrix = torch.tensor([[math.nan if s is None else s for s in column] for column in scores]).T
     trls = (matrix * torch.tensor(weights)).nansum(dim=1)
     assert [s or 0.0 for s in weighted_sum(scores, weights)] == trls.tolist()
+
+
+@given(st.lists(st.floats(0, 3), min_size=4, max_size=4))
+def test_the_advantages_of_a_group_add_up_to_nothing(rewards):
+    assert sum(group_advantages(rewards, 4)) == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_a_group_that_does_not_fit_is_refused(size):
+    with pytest.raises(CourseError, match="are not divisible by num_generations"):
+        group_advantages([1.0] * 4, size)

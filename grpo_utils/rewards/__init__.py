@@ -32,6 +32,7 @@ from ..lazy import lazy_imports
 if TYPE_CHECKING:
     from .combine import (
         RewardSet,
+        group_advantages,
         math_rewards,
         weighted_sum,
     )

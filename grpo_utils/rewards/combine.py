@@ -10,8 +10,10 @@ answer never pays.
 """
 
 from collections.abc import Callable, Sequence
+from statistics import mean, stdev
 from typing import NamedTuple
 
+from ..errors import CourseError
 from .correctness import correctness_reward
 from .format import incremental_format_reward, strict_format_reward
 
@@ -42,3 +44,21 @@ def weighted_sum(scores: Sequence[Sequence[float | None]], weights: Sequence[flo
         parts = [weight * score for weight, score in zip(weights, row, strict=True) if score is not None]
         sums.append(sum(parts) if parts else None)
     return sums
+
+
+def group_advantages(rewards: Sequence[float], num_generations: int) -> list[float]:
+    """The advantages: each reward minus its group's mean, divided by the group's standard deviation.
+
+    As TRL computes them with ``scale_rewards="group"``: ``(r - mean) / (std + 1e-4)``, std with ``ddof=1``
+    (Shao et al. 2024, arXiv 2402.03300). The rewards of a group follow one another.
+
+    >>> [round(a, 2) for a in group_advantages([3.0, 1.0, 1.0, 3.0], 4)], group_advantages([3.0, 3.0], 2)
+    ([0.87, -0.87, -0.87, 0.87], [0.0, 0.0])
+    """
+    if num_generations < 2 or len(rewards) % num_generations:
+        raise CourseError(f"{len(rewards)} rewards are not divisible by num_generations={num_generations}.")
+    advantages = []
+    for start in range(0, len(rewards), num_generations):
+        group = rewards[start : start + num_generations]
+        advantages += [(reward - mean(group)) / (stdev(group) + 1e-4) for reward in group]
+    return advantages

@@ -1,10 +1,11 @@
 """Diagrams of the method: the loop, advantages, a reward function, an adapter and its merge."""
 
 from collections.abc import Sequence
-from statistics import mean, stdev
+from statistics import mean
 from typing import TYPE_CHECKING
 
 from grpo_utils.plots.base import new_figure
+from grpo_utils.rewards import group_advantages
 
 from .sheet import BLUE, GRAY, GREEN, ORANGE, SIZE, SMALL, WIDTH, Drawn, Place, Sheet
 
@@ -32,22 +33,13 @@ MERGES = (
 )
 
 
-def group_advantages(group: Sequence[float]) -> list[float]:
-    """Each reward minus the group's mean, divided by its standard deviation, as TRL computes it.
-
-    >>> [round(a, 2) for a in group_advantages([3.0, 1.0, 1.0, 3.0])], group_advantages([3.0, 3.0])
-    ([0.87, -0.87, -0.87, 0.87], [0.0, 0.0])
-    """
-    return [(reward - mean(group)) / (stdev(group) + 1e-4) for reward in group]
-
-
 def _signed(values: list[float], places: int) -> list[str]:
     return [f"{value:+.{places}f}".replace("-", "−") for value in values]
 
 
 def loop() -> Drawn:
     """One step of GRPO, with an example of four completions."""
-    sheet, advantages = Sheet(WIDTH, 5.5), _signed(group_advantages(SCORES), 1)
+    sheet, advantages = Sheet(WIDTH, 5.5), _signed(group_advantages(SCORES, 4), 1)
     rewards = "   ".join(f"{score:g}" for score in SCORES)
     sheet.text(4.8, 0.5, "One step of GRPO", weight="bold", fontsize=16)
     prompts = sheet.box(Place(0.15, 0.15, 2.6, 0.8), "Prompts", "15 + 27 = ?", GRAY)
@@ -80,7 +72,7 @@ def _bars(axes: "Axes", values: Sequence[float], advantages: Sequence[float], te
 
 def _group(panels: "Sequence[Axes]", group: Sequence[float], kind: str) -> None:
     """The rewards of a group on the left, their advantages on the right."""
-    average, advantages = mean(group), group_advantages(group)
+    average, advantages = mean(group), group_advantages(group, len(group))
     _bars(panels[0], group, advantages, [f"{reward:g}" for reward in group], f"{kind}: rewards")
     _bars(panels[1], advantages, advantages, _signed(advantages, 2) if any(advantages) else ["0"] * 8, "Advantages")
     panels[0].axvline(average, color="black", linestyle="--")
@@ -99,7 +91,7 @@ def advantages() -> Drawn:
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
     for row, group, kind in zip(panels, (GROUP, TIED), ("Group of 8", "Tied group"), strict=True):
         _group(row, group, kind)
-    advantages = _signed(group_advantages(GROUP), 2)
+    advantages = _signed(group_advantages(GROUP, 8), 2)
     return figure, (
         f"Bar charts of two groups of 8 completions. The first group has rewards {', '.join(f'{r:g}' for r in GROUP)} "
         f"with mean {sum(GROUP) / 8:.2f}; its advantages are {', '.join(advantages)}. They are positive above the "
