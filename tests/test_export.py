@@ -71,8 +71,8 @@ def loaded_by_the_check(*arguments) -> list[str]:
 
 @pytest.mark.slow
 def test_the_process_that_checks_a_merge_imports_only_what_it_needs(adapter, merged):
-    judging = dict(max_new_tokens=4, seed=0)
-    assert in_fresh_process(loaded_by_the_check, adapter, "tiny-qwen3", merged, CPU, PROMPTS, judging) == []
+    decoding = dict(max_new_tokens=4, seed=0)
+    assert in_fresh_process(loaded_by_the_check, adapter, "tiny-qwen3", merged, CPU, PROMPTS, decoding) == []
 
 
 def copy_with_tokenizer(adapter, folder, change):

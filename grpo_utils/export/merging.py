@@ -53,7 +53,7 @@ def in_fresh_process(function: Callable, *args: object, **kwargs: object) -> obj
 
 
 def check_merged(
-    adapter: str | Path, base: str, folder: str | Path, profile: Profile, rows: "Dataset", judging: dict
+    adapter: str | Path, base: str, folder: str | Path, profile: Profile, rows: "Dataset", decoding: dict
 ) -> tuple[float, Evaluation]:
     """Check that ``folder`` holds ``base`` with its adapter merged, and evaluate it as plain transformers loads it.
 
@@ -61,18 +61,18 @@ def check_merged(
 
     Returns:
         The largest difference of a logit that a merge in fp32 makes, and the evaluation of the saved model on
-        ``rows`` with the settings ``judging`` of `evaluate`.
+        ``rows`` with the settings ``decoding`` of `evaluate`.
 
     Raises:
         CourseError: as `merge_adapter`; or the saved weights are not those of the merge.
     """
     prompts = list(rows["prompt"])
-    difference, sampled, greedy = in_fresh_process(_check_merged, adapter, base, folder, profile, prompts, judging)
+    difference, sampled, greedy = in_fresh_process(_check_merged, adapter, base, folder, profile, prompts, decoding)
     return difference, judge(sampled, greedy, rows)
 
 
 def _check_merged(
-    adapter: str | Path, base: str, folder: str | Path, profile: Profile, prompts: list[list[dict]], judging: dict
+    adapter: str | Path, base: str, folder: str | Path, profile: Profile, prompts: list[list[dict]], decoding: dict
 ) -> tuple[float, list[str], list[str]]:
     """The part of `check_merged` that needs a model: the logits' difference, sampled and greedy texts."""
     prepare_machine(profile)
@@ -93,7 +93,7 @@ def _check_merged(
     del merged, expected  # sampling needs memory, too
     tokenizer = AutoTokenizer.from_pretrained(folder)
     _check_template(Path(adapter), Path(folder), tokenizer.chat_template)
-    return difference, *answer_twice(model, tokenizer, prompts, **judging)
+    return difference, *answer_twice(model, tokenizer, prompts, **decoding)
 
 
 def _check_template(adapter: Path, folder: Path, template: str) -> None:
