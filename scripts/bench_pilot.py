@@ -503,8 +503,8 @@ other {len(second)} are the result:
 The pilot stopped {counts[0, 0]} of the {counts[0, 0] + counts[1, 0]} configurations that did not learn, and
 {counts[0, 1]} of the {counts[0, 1] + counts[1, 1]} that did. Its share of right calls is
 {"higher" if (p := mcnemar_p_value(truth, calls)) < 0.05 else "not shown to be higher"} than that of "always go" (exact
-McNemar test on the same configurations, p = {p:.2g}). Most of these configurations learn, which favors "always go". On the
-{len(first)} configurations that were used for fitting, {sum(hits(first))} calls are right.
+McNemar test on the same configurations, p = {p:.2g}). Most of these configurations learn, which favors "always go".
+On the {len(first)} configurations that were used for fitting, {sum(hits(first))} calls are right.
 
 | | learned | did not learn |
 |---|---|---|
