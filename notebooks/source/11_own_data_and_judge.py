@@ -114,7 +114,7 @@ for said, gold in CASES:
 # - `correctness_reward` compares values, so 42.0 equals 42.
 #
 # For answers of a sentence, the template [own_data](../templates/own_data/README.md) compares what an answer says
-# beyond the question. If no rule can decide, use a *judge*, which is a language model that scores answers.
+# beyond the question. If no rule can decide, use an *LLM judge*, a language model that scores answers.
 #
 # **Use a judge only for what rules cannot decide.**
 
