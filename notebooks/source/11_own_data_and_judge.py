@@ -108,8 +108,8 @@ for said, gold in CASES:
 
 # %% [markdown]
 # - **Similarity** gives 0.88 to `Austria` for `Australia`, and less to the correct `42.0`.
-# - A **keyword** search pays for a list of cities. [Such a reward](https://github.com/unslothai/unsloth/issues/2690) was
-#   hacked.
+# - A **keyword** search pays for a list of cities, and so
+#   [leads to hacking](https://github.com/unslothai/unsloth/issues/2690).
 # - `fuzzy_reward` compares names and forgives a typo. Never use it for numbers.
 # - `correctness_reward` compares values, so 42.0 equals 42.
 #
@@ -352,8 +352,8 @@ _ = train_on([JudgeReward(), correctness_reward], [1, 2], [None, None], 3)
 # ## 8. Train a reward model
 #
 # A *reward model* is a judge that you train: a language model with one number as its output. Its data are *preference
-# pairs*: a preferred and a rejected answer to the same question. Here, the preferred answer is a sample that is correct
-# and correctly formatted, and the rejected one is not. A question whose four samples are all of one kind gives no pair.
+# pairs*: a preferred and a rejected answer to the same question. Here, the preferred answer is a correct, correctly
+# formatted sample, and the rejected one is not. A question whose four samples are all of one kind gives no pair.
 
 
 # %%
@@ -392,7 +392,7 @@ for row in test_rows:
 
 # %% [markdown]
 # TRL's `RewardTrainer` raises the score of each preferred answer above the rejected one, on the other 183 pairs. The cell
-# prints the share in this order.
+# prints the share of pairs in this order.
 
 # %%
 from datasets import Dataset, disable_progress_bars
@@ -414,8 +414,8 @@ for name, rows in teacher.eval_dataset.items():
 
 # %% [markdown]
 # With 100% of the held-out pairs in order, this looks like a perfect judge. But of two answers in the same style, it
-# prefers the correct one in only 39% of the pairs, fewer than a coin. And it prefers the correct sentence in 0%. It learned
-# the style, because the style almost always shows which answer of a pair is preferred.
+# prefers the correct one in only 39%, and a coin would reach 50%. It prefers the correct sentence in 0%. It learned the
+# style, because the style almost always shows which answer of a pair is preferred.
 #
 # **Test a reward model with pairs that differ only in what matters.**
 
@@ -441,11 +441,11 @@ for name, policy in {"base": base, "judge": alone, "both": both}.items():
 print(f"best truth: {max(e['rewards/truth/mean'] for e in log[:-1]):.2f}")
 
 # %% [markdown]
-# - **The judge alone.** Its mean score rose from -2.55 to 4.16 (the figure starts at 0). The share of correct answers first rose to 0.83, because
-#   the judge pays for the format, and then fell to 0.09: the policy found wrong answers that the judge prefers. Held-out
-#   strict accuracy fell from 25% to 2%, and the intervals do not overlap.
-# - **The judge and a rule.** Strict accuracy rose to 96%. The judge's mean score rose by about 7, and 0.1 x 7 is less than
-#   the rule's 2.
+# - **The judge alone.** Its mean score rose from -2.55 to 4.16 (the figure starts at 0). The share of correct answers
+#   first rose to 0.83, because the judge pays for the format, and then fell to 0.09: the policy found wrong answers that
+#   the judge prefers. Held-out strict accuracy fell from 25% to 2%, and the intervals do not overlap.
+# - **The judge and a rule.** Strict accuracy rose to 96%. The judge's score rose by about 7 in the first run, and
+#   0.1 x 7 is less than the rule's 2.
 #
 # The first reward looks like success until the end. This is one seed and a tiny judge, but larger ones are hacked too
 # (Gao et al. 2022, arXiv 2210.10760).
@@ -471,8 +471,8 @@ print(f"best truth: {max(e['rewards/truth/mean'] for e in log[:-1]):.2f}")
 # %% [markdown]
 # ## 11. Exercises
 #
-# **Exercise 1.** `ab` is the judge's verdict for the answers A and B in this order, and `ba` for B and A. Both are
-# `"1"`, the first is better, or `"2"`. Write `settle(ab, ba)`, which returns `"A"`, `"B"` or `"tie"`.
+# **Exercise 1.** `ab` is the judge's verdict for the answers A and B in this order, and `ba` for B and A. Each is `"1"`
+# if the first answer is better, else `"2"`. Write `settle(ab, ba)`, which returns `"A"`, `"B"` or `"tie"`.
 
 
 # %%
