@@ -12,16 +12,16 @@
 # | memory | 1.7 GB (measured) | never run |
 # | model | 0.46 million parameters, ships with the course | the same, also on the CPU |
 #
-# You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** if you also reward the tool calls, and not only
-# the answer, does the model answer better (section 6)?
+# You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** a model may call a calculator. If you reward its
+# calls as well as its answer, does it answer better (section 6)?
 #
 # **The numbers in the text** are from the stored CPU run, seed 0. Other seeds and machines give different numbers.
 
 # %% [markdown]
 # ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course and missing packages (a few minutes; never run there so far).
-# On Kaggle, turn on *Internet* in the settings first. Elsewhere it does nothing.
+# On Colab and Kaggle, the next cell installs the course (never run there so far; on Kaggle, turn on *Internet* in the
+# settings first). Elsewhere it does nothing.
 
 # %%
 # {{install reasoning-gym}}
@@ -52,9 +52,9 @@ from trl import GRPOConfig, GRPOTrainer
 # ## 2. Take problems from an environment package
 #
 # Several packages offer tasks with a scorer. We use
-# [reasoning-gym](https://github.com/open-thought/reasoning-gym), which generates problems of over 100 kinds without a
-# network. It imports nine packages for kinds that we do not use, and one of them needs a C compiler. So the course
-# installs reasoning-gym alone, and the next cell lends it empty stand-ins. After `pip install reasoning-gym`, a plain
+# [reasoning-gym](https://github.com/open-thought/reasoning-gym), which generates over 100 kinds offline. It
+# imports nine packages for kinds that we do not use, and one of them needs a C compiler. So the course installs
+# reasoning-gym alone, and the next cell gives it empty stand-ins for the nine. After `pip install reasoning-gym`, a plain
 # import is enough.
 
 # %%
@@ -80,15 +80,15 @@ KIND |= dict(allow_negation=False, size=2000)
 train = reasoning_gym.create_dataset("basic_arithmetic", seed=0, **KIND)
 
 print(train[0]["question"], "Gold answer:", train[0]["answer"])
-for text in ("-224", "-224.0", "224", "-224 or 224"):
+for text in ("-224", "224", "-224.0", "-224 or 224"):
     print(f"{train.score_answer(text, train[0]):.2f}  {text}")
 
 # %% [markdown]
-# Test a scorer before you trust it, even a published one. This one accepts `-224.0`, which is fair. But it pays 0.36 for
-# two answers, because the text contains the correct one. We will count only a score of 1.
+# Test a scorer before you trust it, even a published one. This one gives partial credit to every text that contains the
+# gold answer, so it pays 0.36 for two answers at once. We will count only a score of 1.
 #
-# Now build the rows. The tiny model knows the wording "What is ...?". The held-out problems have another seed, and
-# those that also occur in `train` are left out.
+# Now build the rows. The tiny model knows the wording "What is ...?". The held-out problems have another seed, and none
+# of them occurs in `train`.
 
 
 # %%
@@ -104,20 +104,19 @@ test = [problem for problem in test if problem["question"] not in known]
 train_rows, test_rows = rows_of(train), rows_of(test[:200])
 
 # %% [markdown]
-# **An environment package gives you problems and a scorer. Test both before training.**
+# **A package gives you problems and a scorer. Test both before you train.**
 
 # %% [markdown]
 # ## 3. Write an environment
 #
-# A *tool* is a Python function that the model calls by writing its name and arguments. A *turn* is one message. An
-# *episode* is one completion with all its turns: the model calls, the tool answers, the model continues. An
-# *environment* is an object that serves one episode: it offers the tools and remembers what happened.
+# A *tool* is a Python function that the model calls by writing its name and arguments. An *episode* is one completion
+# with all its turns: the model calls, the tool answers, the model continues. An *environment* is an object that serves
+# one episode. It offers the tools and remembers what happened.
 
 
 # %%
 class Arithmetic:
     def reset(self, entry: dict, **row) -> None:
-        """TRL calls this before each episode, with the columns of the row."""
         self.entry, self.calls, self.results = entry, 0, []
 
     def calculator(self, expression: str) -> str:
@@ -138,13 +137,14 @@ class Arithmetic:
 # %% [markdown]
 # TRL 1.14 has these rules for the class:
 #
-# - `reset` must exist. If it returns a text, TRL appends the text to the question.
+# - `reset` must exist. TRL calls it before each episode with the columns of the row. If it returns a text, TRL appends
+#   the text to the question.
 # - **Every other public method becomes a tool**, even a `close` that you only need for cleaning up
 #   ([a real case](https://github.com/vecna-labs/open-range/pull/353)). Start the names of such methods with an underscore.
 # - A tool needs type hints and a docstring with `Args:`, because TRL describes it to the model with them.
 # - TRL reuses the objects for later episodes, so `reset` must set every attribute.
-# - If there is a `get_reward()`, TRL adds its result to the rewards. It does not see the model's text, so we write
-#   reward functions instead.
+# - TRL adds the result of `get_reward()`, if it exists, to the rewards. It does not see the model's text, so we write
+#   reward functions.
 #
 # If your tools remember nothing, pass plain functions: `GRPOTrainer(tools=[calculator], ...)`.
 #
@@ -157,10 +157,9 @@ question, tools = train_rows[0]["prompt"], [Arithmetic().calculator]
 print(tokenizer.apply_chat_template(question, tools=tools, **how))
 
 # %% [markdown]
-# The tiny model's template shows only names and arguments. Those of larger models include types and docstrings. TRL
-# must also recognize the calls that the model writes. It does so for the templates of Qwen2.5, Qwen3, Llama 3.1 and
-# several others, but not for Gemma 3. For another template, set `tokenizer.response_template`, as our tiny tokenizers
-# do.
+# The tiny model's template shows only names and arguments; other templates add types and docstrings. TRL must also
+# recognize the calls that the model writes. It can for Qwen2.5, Qwen3, Llama 3.1 and several others, but not for
+# Gemma 3. For other templates, set `tokenizer.response_template`, as our tokenizers do.
 #
 # **An environment is a class with `reset`, tools as public methods, and a memory that rewards can trust.**
 
@@ -192,8 +191,7 @@ def worked(environments, **kwargs) -> list[float]:
 
 
 # %% [markdown]
-# `worked` rewards the calls: it is the share of them that gave a result. A share has a maximum, while a bonus for each
-# call would pay the model for calling again and again.
+# `worked` is the share of calls that gave a result. A bonus for each call would pay for calling again and again.
 #
 # What must a reward not read? Here are four endings of an episode with the gold answer 42. A common shortcut searches
 # for it in all messages, as the example in [a TRL thread](https://github.com/huggingface/trl/issues/5366) does.
@@ -204,10 +202,8 @@ ENDINGS += [("42", "Done."), ("Say <answer>42</answer>", "No.")]
 for result, last in ENDINGS:
     its = Arithmetic()
     its.reset({"answer": "42"})
-    pairs = zip(("tool", "assistant"), (result, last))
-    turns = [{"role": role, "content": text} for role, text in pairs]
-    shortcut = float("42" in " ".join(turn["content"] for turn in turns))
-    [score] = outcome([turns], [its])
+    shortcut = float("42" in f"{result} {last}")
+    [score] = outcome([[{"role": "assistant", "content": last}]], [its])
     print(f"shortcut {shortcut}, outcome {score}: {result} | {last}")
 
 # %% [markdown]
@@ -219,20 +215,19 @@ for result, last in ENDINGS:
 # %% [markdown]
 # ## 5. Watch an episode turn by turn
 #
-# The settings are those of lesson 03, with two limits for episodes. `max_completion_length` counts **all** turns, the
-# tool's text included. `max_tool_calling_iterations` limits how many turns may call.
+# The settings are those of lesson 03, with two limits for an episode: `max_completion_length` counts **all** turns and the
+# tool's text, and `max_tool_calling_iterations` counts turns that call.
 
 # %%
 from grpo_utils import show_progress
 
-SETTINGS = dict(max_steps=run.steps, learning_rate=2e-3, num_generations=8)
-SETTINGS |= dict(per_device_train_batch_size=64, seed=SEED)
+SETTINGS = dict(max_steps=run.steps, seed=SEED, learning_rate=2e-3)
+SETTINGS |= dict(num_generations=8, per_device_train_batch_size=64)
 SETTINGS |= dict(max_completion_length=80, max_tool_calling_iterations=2)
 SETTINGS |= dict(num_generations_eval=1, per_device_eval_batch_size=200)
-SETTINGS |= dict(use_cpu=True, bf16=False, optim="adamw_torch")
-SETTINGS |= dict(
-    gradient_checkpointing=False, save_strategy="no", logging_steps=1
-)
+SETTINGS |= dict(use_cpu=True, bf16=False, gradient_checkpointing=False)
+SETTINGS |= dict(optim="adamw_torch", save_strategy="no", logging_steps=1)
+SETTINGS |= dict(disable_tqdm=True)
 
 
 def new_trainer(policy, rewards, weights, environment=Arithmetic):
@@ -245,8 +240,8 @@ def new_trainer(policy, rewards, weights, environment=Arithmetic):
 
 
 # %% [markdown]
-# Here is one group: eight episodes of the base model with the same problem. We call the trainer's private method
-# `_generate_and_score_completions` only to look inside.
+# Sample eight groups as in a training step, and look at the group with the most calls. We use the trainer's private
+# method `_generate_and_score_completions` only to look inside.
 
 
 # %%
@@ -258,13 +253,18 @@ def new_policy() -> PeftModel:
 
 
 trainer = new_trainer(new_policy(), [outcome, worked], [1.0, 0.5])
-group = trainer._generate_and_score_completions([test_rows[0]] * 8)
-for its, advantage in zip(trainer.environments, group["advantages"].tolist()):
-    turns = [turn["content"] or "(call)" for turn in its.episode]
-    print(f"advantage {advantage:+.2f}  {' | '.join(turns)}")
+rows = [test_rows[place // 8] for place in range(64)]
+batch = trainer._generate_and_score_completions(rows)
+calls = [its.calls for its in trainer.environments]
+start = max(range(0, 64, 8), key=lambda first: sum(calls[first : first + 8]))
+for place in range(start, start + 8):
+    turns = trainer.environments[place].episode
+    texts = " | ".join(turn["content"] or "(call)" for turn in turns)
+    print(f"advantage {batch['advantages'][place]:+.2f}  {texts}")
 
 # %% [markdown]
-# PROSE one group
+# Four episodes have a call, and the tool's result 961 is correct. Only one of them answers in the required format, so it
+# has the highest advantage. `worked` gives the other three 0.5.
 #
 # Now look at the tokens of an episode with a call. TRL's `tool_mask` is 1 for tokens that the model wrote, and 0 for
 # tokens that the tool and the template added. The loss leaves out the zeros.
@@ -272,20 +272,18 @@ for its, advantage in zip(trainer.environments, group["advantages"].tolist()):
 # %%
 from itertools import groupby
 
-called = [its.calls > 0 for its in trainer.environments].index(True)
+place = calls.index(1, start)
 keys = ("completion_ids", "completion_mask", "tool_mask")
-tokens = zip(*(group[key][called].tolist() for key in keys))
+tokens = zip(*(batch[key][place].tolist() for key in keys))
 tokens = [(token, own) for token, real, own in tokens if real]
 for own, pairs in groupby(tokens, key=lambda pair: pair[1]):
     print("--- model, in the loss" if own else "--- tool, masked")
     print(tokenizer.decode([token for token, _ in pairs]))
 
 # %% [markdown]
-# Without the mask, the policy would learn to write tool results itself instead of asking for them.
-#
 # TRL computes one advantage for each **episode**, and all unmasked tokens of the episode share it. So a reward for the
 # calls makes the whole episode more likely, not only the tokens of the call. TRL 1.14 has no advantage for each turn
-# ([people ask for it](https://github.com/unslothai/unsloth/issues/3615)).
+# ([requested](https://github.com/unslothai/unsloth/issues/3615)).
 #
 # **The model learns only from its own tokens, and they all share one advantage.**
 
@@ -317,8 +315,7 @@ for name, weight in {"outcome": 0.0, "outcome and calls": 0.5}.items():
     scores[name] = evaluated(trainer)
 
 # %% [markdown]
-# `paired_change` compares the scores problem by problem and prints the mean change with its 95% interval
-# ([lesson 06](06_evaluation.ipynb)).
+# `paired_change` compares the scores problem by problem and prints the mean change with its 95% interval.
 
 # %%
 from grpo_utils import paired_change, show_run_curves
@@ -329,16 +326,19 @@ for old, new in ((base, first), (base, second), (first, second)):
 show_run_curves(logs, ["rewards/outcome/mean", "tools/call_frequency"])
 
 # %% [markdown]
-# PROSE results
+# Of the 200 problems, the base model answers 25 correctly, the first policy 176 and the second 160. The reward for calls
+# raised the calls from 0.88 to 0.94 per episode, and yet the second policy answers 0.080 fewer problems correctly, with an
+# interval from 0.025 to 0.135. This compares two policies, not two methods: another seed can turn it around
+# ([lesson 06](06_evaluation.ipynb)).
 #
 # **Judge a run by held-out answers, not by the number of calls.**
 
 # %% [markdown]
 # ## 7. Notice when calls fall to zero
 #
-# In many real runs, the model stops calling ([one](https://github.com/TIGER-AI-Lab/Pixel-Reasoner/issues/39),
-# [two](https://github.com/Visual-Agent/DeepEyes/issues/55), [three](https://github.com/axon-rl/gem/issues/39)). This
-# happens if an answer without a call pays as much. In the next run, each call costs 1.0, as if the tool were slow, and
+# In some real runs, the model stops calling ([one](https://github.com/TIGER-AI-Lab/Pixel-Reasoner/issues/39),
+# [two](https://github.com/Visual-Agent/DeepEyes/issues/55), [three](https://github.com/axon-rl/gem/issues/39)). One
+# cause is that an answer without a call pays as much. In the next run, each call costs 1.0, as if the tool were slow, and
 # every answer in the required format earns 1.0.
 #
 # TRL logs `tools/call_frequency`, the number of calls per episode. A callback can watch it and stop the run.
@@ -349,7 +349,7 @@ class WatchCalls(TrainerCallback):
     def on_log(self, args, state, control, logs=None, **kwargs):
         calls = logs.get("tools/call_frequency", 1.0)
         if state.global_step > 3 and calls < 0.05:
-            print(f"step {state.global_step}: {calls:.2f} calls per episode")
+            print(f"\nstep {state.global_step}: {calls:.3f} calls per episode")
             control.should_training_stop = True
 
 
@@ -369,25 +369,23 @@ keys = ["reward", "rewards/outcome/mean", "tools/call_frequency"]
 show_run_curves({"a call costs 1": trainer.state.log_history}, keys)
 
 # %% [markdown]
-# PROSE zero
+# The reward rose from 0.09 to 0.92 while the calls fell from 0.31 to 0.05 per episode and the correct answers from 0.11 to
+# 0.05. `WatchCalls` stopped the run at step 14. The policy learned what we paid for.
 #
 # **Plot `tools/call_frequency` next to the reward, and make sure that a call can earn more than it costs.**
 
 # %% [markdown]
 # ## 8. Add a second tool
 #
-# A second tool is a second public method. Does the first run's policy still call when its prompt lists one more tool?
+# A second tool is a second public method. Does the first policy still call when its prompt lists it?
 
 
 # %%
 class TwoTools(Arithmetic):
     def solve(self, expression: str) -> str:
-        """Work out a sum or a difference, as calculator does.
-
-        Args:
-            expression: two numbers with + or - between them
-        """
         return self.calculator(expression)
+
+    solve.__doc__ = Arithmetic.calculator.__doc__
 
 
 trainer = new_trainer(policies["outcome"], [outcome], [1.0], TwoTools)
@@ -396,7 +394,8 @@ trainer.train()
 _ = evaluated(trainer)
 
 # %% [markdown]
-# PROSE second
+# One more tool in the prompt lowers the calls from 0.88 to 0.38 per episode, and only 65 problems are solved. After 20
+# more steps, the policy solves 178. A policy that never calls a tool cannot learn it with GRPO.
 #
 # **After you add a tool, look at the calls before you train.**
 
@@ -410,14 +409,14 @@ _ = evaluated(trainer)
 # %%
 class Buggy(Arithmetic):
     def calculator(self, expression: str) -> str:
-        return self.result[-1]  # a typo: the attribute is self.results
+        return self.entry[expression]  # a bug: there is no such key
 
 
 trainer = new_trainer(new_policy(), [outcome], [1.0], Buggy)
 log = trainer.evaluate()
 print(f"calls that raised: {log['eval_tools/failure_frequency']:.0%}")
-its = next(its for its in trainer.environments if len(its.episode) > 1)
-print("the model reads:", its.episode[1]["content"])
+longest = max((its.episode for its in trainer.environments), key=len)
+print("the model reads:", longest[1]["content"])
 
 # %% [markdown]
 # `tools/failure_frequency` is the share of calls that raised. Return "Error: ..." for the model's mistakes, as our
@@ -430,22 +429,22 @@ print("the model reads:", its.episode[1]["content"])
 # %%
 class Unreliable(Arithmetic):
     def reset(self, entry: dict, **row) -> None:
+        super().reset(entry)
         if trainer.state.global_step == 2:
             raise ConnectionError("the server does not answer")
-        super().reset(entry)
 
 
 trainer = new_trainer(new_policy(), [outcome], [1.0], Unreliable)
 try:
     trainer.train()
 except ConnectionError as error:
-    print(f"stopped after {trainer.state.global_step} steps: {error}")
+    print(f"\nstopped after {trainer.state.global_step} steps: {error}")
     trainer.save_model("outputs/tools")
 
 # %% [markdown]
 # Nothing is lost: the policy in memory has learned from two steps, and `save_model` writes its adapter. In a long run,
-# set `save_strategy="steps"` and resume ([lesson 05](05_stages.ipynb)). Errors that depend on the row are found before
-# training: `for row in train_rows: Arithmetic().reset(**row)`.
+# save checkpoints ([lesson 05](05_stages.ipynb)). To find bad rows before training, try
+# `for row in train_rows: Arithmetic().reset(**row)`.
 #
 # **Return the model's mistakes as text, let bugs raise, and try `reset` on every row.**
 
@@ -459,9 +458,8 @@ except ConnectionError as error:
 # | more and more calls | Does each call add to the reward? | reward the share of calls that worked |
 # | `tools/failure_frequency` above 0 | What does the tool message say? | fix the bug, or return the model's mistakes as text |
 # | reward rises, answers do not improve | Does the reward read the tool's text? | read the last turn and the environment's record |
-# | episodes without an answer | Is `completions/clipped_ratio` above 0? | raise `max_completion_length`, which counts tool text too |
+# | episodes without an answer | Is `completions/clipped_ratio` above 0? | raise `max_completion_length`; TRL drops tool text that does not fit |
 # | results of an earlier episode | Does `reset` set every attribute? | set all of them |
-# | error before the first step | Does `reset` accept every row? | try it on all rows |
 #
 # **Print one episode with its mask for every new environment.**
 
