@@ -46,7 +46,7 @@ lint: setup      ## ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-templates:       ## write lib/ into the templates from grpo_utils/run, and what they share with basic_grpo
+templates:       ## write lib/ into the templates from grpo_utils/run and templates/_lib, and what they share with basic_grpo
 	$(PYTHON) scripts/share_templates.py
 
 notebooks: setup ## build and execute the lessons from notebooks/source
