@@ -33,7 +33,7 @@ test-upgrade: setup .gpu-path/installed ## what only a new pin can break: more t
 
 setup: $(VENV)/installed ## .venv with the pinned packages, for this machine
 
-$(VENV)/installed: requirements.txt requirements-gpu.txt requirements-unsloth.txt pyproject.toml scripts/install.py
+$(VENV)/installed: requirements.txt requirements-gpu.txt requirements-unsloth.txt requirements-reasoning-gym.txt pyproject.toml scripts/install.py
 	$(PYTHON) scripts/install.py --check
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python scripts/install.py
