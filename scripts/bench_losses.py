@@ -1,7 +1,7 @@
-"""Train the tiny model with every loss of lesson 13, several seeds each, and print the lesson's table.
+"""Train the tiny model with every loss of lesson 13, several seeds each, and write a table in docs/settings.md.
 
-    python scripts/bench_losses.py           train what scripts/bench_losses.json lacks, about 16 minutes in all
-    python scripts/bench_losses.py --table   only print the table, from scripts/bench_losses.json
+    python scripts/bench_losses.py           train what scripts/bench_losses.json lacks, about 15 minutes in all
+    python scripts/bench_losses.py --table   only write the table, from scripts/bench_losses.json
 
 A row is one training run. It is stored as soon as it is complete, so an interrupted bench continues where it stopped.
 """
@@ -10,10 +10,9 @@ import json
 import math
 import re
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tiny_runs import difference_text, held_out, measured_on, train_tiny
 
@@ -22,8 +21,13 @@ from grpo_utils.evaluation.judging import Evaluation
 from grpo_utils.evaluation.statistics import Estimate, t_interval
 from grpo_utils.profiles import CPU, prepare_machine
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
 STORED = Path(__file__).with_suffix(".json")
-SEEDS, STEPS, PROMPTS = range(8), 16, 200
+PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
+BEGIN, END = "<!-- losses: written by `make bench-losses`, do not edit -->", "<!-- end of the losses -->"
+SEEDS, STEPS, PROMPTS = range(6), 16, 200
 
 
 class Variant(NamedTuple):
@@ -83,7 +87,7 @@ def run(name: str, seed: int) -> dict:
     return dict(variant=name, seed=seed) | outcome(evaluated, policy[1]) | numbers | kept
 
 
-def outcome(evaluated: Evaluation, tokenizer) -> dict:
+def outcome(evaluated: Evaluation, tokenizer: "PreTrainedTokenizerBase") -> dict:
     """Strict accuracy, accuracy in any format, and the lengths in tokens of all and of incorrect answers."""
     golds = [gold for _, gold in evaluated.asked]
     chats = [[{"role": "assistant", "content": text}] for text in evaluated.sampled]
@@ -129,25 +133,56 @@ def difference(stored: dict, name: str, key: str) -> Estimate | None:
     return Estimate(value, min(estimate.low, value - least), max(estimate.high, value + least))
 
 
+def settings_text(name: str) -> str:
+    """A variant's changes as code.
+
+    >>> settings_text("grpo")
+    '`loss_type="grpo"`'
+    """
+    return "`{}`".format(", ".join(f"{key}={json.dumps(value)}" for key, value in VARIANTS[name].settings.items()))
+
+
 def line(stored: dict, name: str) -> str:
-    """A variant as a row of the lesson's table."""
+    """A variant as a row of the page's table."""
     columns = [mean(values_of(stored, name, key)) for key in ("accuracy", "length", "grad_norm")]
     changes = [difference(stored, name, key) for key in ("accuracy", "length")]
     accuracy, length = (difference_text(change) if change else "the base" for change in changes)
-    base = VARIANTS[name].base or "-"
-    return f"| {name} | {base} | {columns[0]:.2f} | {accuracy} | {columns[1]:.1f} | {length} | {columns[2]:.3f} |"
+    cells = [name, settings_text(name), VARIANTS[name].base or "-", f"{columns[0]:.3f}", accuracy]
+    return f"| {' | '.join([*cells, f'{columns[1]:.1f}', length, f'{columns[2]:.3f}'])} |"
 
 
-def table(stored: dict, names: Sequence[str] = tuple(VARIANTS)) -> str:
-    head = "| variant | compared with | accuracy | difference | tokens | difference | gradient norm |"
-    return "\n".join([head, "|---" * 7 + "|", *(line(stored, name) for name in names)])
+def section(stored: dict) -> str:
+    """The section of docs/settings.md."""
+    versions = ", ".join(f"{name} {version}" for name, version in stored["versions"].items())
+    head = "| variant | settings | compared with | accuracy | difference | tokens | difference | gradient norm |"
+    rows = "\n".join([head, "|---" * 8 + "|", *(line(stored, name) for name in VARIANTS)])
+    return f"""{BEGIN}
+
+## What the losses did
+
+*Measured* by `make bench-losses` on {stored["date"]}, {stored["processor"]}, one core, Python {stored["python"]},
+{versions}.
+[Lesson 13](../notebooks/13_losses.ipynb) explains the variants.
+
+Each run trains `{CPU.models["qwen"]}` for {STEPS} steps at a constant learning rate; each row is {len(SEEDS)} seeds.
+*Accuracy* is strict accuracy on {PROMPTS} held-out prompts, sampled at temperature 1. *Tokens* is the mean length of
+these answers. A difference is from the row under *compared with*, seed by seed, with Student's 95% interval over the
+seeds. Among so many intervals, one or two exclude 0 by chance alone. The gradient norm is the mean over all steps. In
+the rows *any format*, the only reward is 1 if the last number is the gold answer, so the format earns nothing. In the
+rows *4 updates*, each batch of completions serves four steps, so these runs sample a quarter of the completions.
+
+{rows}
+
+{END}"""
 
 
 def main() -> None:
     if "--table" not in sys.argv:
         prepare_machine(CPU)
         measure()
-    print(table(json.loads(STORED.read_text(encoding="utf-8"))))
+    page, stored = PAGE.read_text(encoding="utf-8"), json.loads(STORED.read_text(encoding="utf-8"))
+    PAGE.write_text(page.partition(BEGIN)[0] + section(stored) + page.partition(END)[2], encoding="utf-8")
+    print(f"written: {PAGE.relative_to(PAGE.parent.parent)}")
 
 
 if __name__ == "__main__":
