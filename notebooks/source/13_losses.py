@@ -13,7 +13,7 @@
 #
 # **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 #
-# You need [lesson 08](08_grpo_by_hand.ipynb), which builds the loss in plain PyTorch.
+# You need [lesson 08](08_grpo_by_hand.ipynb), which builds the loss.
 
 # %% [markdown]
 # ## 1. Set up
@@ -38,7 +38,7 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 16)
 # %% [markdown]
 # ## 2. Split a loss into three parts
 #
-# Each method changes one or two of three parts:
+# Each method changes one or two parts:
 #
 # | part | question | settings of `GRPOConfig` |
 # |---|---|---|
@@ -183,9 +183,9 @@ for group in (0, 1):
 # If the sum comes first, both winners get the same advantage, 0.71. With `"normalize_then_sum"` (*GDPO*), the winner in
 # both rewards gets 1.10, and the other one 0.55.
 #
-# Three things change. A weight now multiplies the *normalized* reward, so a reward that hardly varies counts
-# as much as any other. TRL ignores `scale_rewards`. And `frac_reward_zero_std` no longer counts tied groups, because
-# TRL then computes it from the whole batch (also with `scale_rewards="batch"`).
+# Three things change. A weight now multiplies the *normalized* reward, so a reward that hardly varies still counts.
+# TRL ignores `scale_rewards`. And `frac_reward_zero_std` no longer counts tied groups, because TRL then computes it
+# from the whole batch (also with `scale_rewards="batch"`).
 #
 # **Use `"normalize_then_sum"` if one reward drowns out another, and read each reward's own curve.**
 
@@ -333,16 +333,16 @@ for name, (log, evaluated) in results.items():
     print(f"  accuracy: {evaluated.accuracy}")
 
 # %% [markdown]
-# With `grpo`, the mean reward rose from 0.93 to 2.80, but the loss was 0.000 at the first and at the last step,
+# With `grpo`, the mean reward rose from 0.93 to 2.80, but the loss was 0.000 at the first and the last step,
 # [as in many logs](https://github.com/huggingface/trl/issues/3452). On-policy, the loss of a completion is minus its
 # advantage. Advantages sum to 0, and `grpo` weighs all completions equally. With `dapo`, longer completions weigh
 # more, so its first loss of -0.137 only says that they had higher advantages.
 #
 # On-policy, no token was clipped, as section 6 predicts. With four updates per batch, 3.5% of the tokens were. This run
-# sampled a quarter of the completions and reached 77%.
+# sampled a quarter of the completions and reached 77.0%.
 #
-# With `dapo`, accuracy is 97%, with `grpo` 88%. The intervals do not overlap, but they ignore
-# other seeds.
+# With `dapo`, accuracy is 96.5%, with `grpo` 87.5%. The intervals do not overlap, but they ignore other
+# seeds.
 #
 # **A loss of 0 is normal, and one run per loss compares nothing.**
 
@@ -357,8 +357,8 @@ for name, (log, evaluated) in results.items():
 # |---|---|---|
 # | grpo | -0.031±0.048 | -0.2±0.2 |
 # | dr_grpo | -0.002±0.022 | 0.0±0.1 |
-# | no std | 0.003±0.021 | 0.0±0.1 |
-# | batch std | 0.008±0.031 | 0.0±0.1 |
+# | scale none | 0.003±0.021 | 0.0±0.1 |
+# | scale batch | 0.008±0.031 | 0.0±0.1 |
 # | GDPO | 0.000±0.026 | 0.0±0.1 |
 # | KL 0.04 | -0.012±0.030 | -0.1±0.2 |
 # | any format, grpo | **-0.050±0.040** | -0.4±0.5 |
@@ -373,14 +373,14 @@ for name, (log, evaluated) in results.items():
 # In the first six rows, no difference is shown. `grpo` could still lose up to 0.08. The gradient of `dr_grpo` is a
 # third smaller, but Adam ignores a constant factor.
 #
-# In the row *any format*, the reward accepts the correct number in any format, so short answers compete with the long
-# format, and `grpo` loses 0.050 of strict accuracy. The length bias predicts this direction, but the change of 0.4
-# tokens is not shown, and of 30 intervals one or two exclude 0 by chance.
+# In the row *any format*, the reward accepts any format, so short answers compete with the long format. With the same
+# reward, `grpo` is 0.050 below `dapo` in strict accuracy. The length bias predicts this direction, but the change of
+# 0.4 tokens is not shown, and of 30 intervals one or two exclude 0 by chance.
 #
 # Four updates per batch cost 0.177 of accuracy, for a quarter of the samples. Without clipping, one of six seeds
 # collapsed to 0.065. CISPO, SAPO and GSPO move further per batch, as the longer answers show.
 #
-# **Most of these losses cannot be told apart here, so change one only for a symptom that you measured.**
+# **Most of these losses cannot be told apart here, so change one only for a measured symptom.**
 
 # %% [markdown]
 # ## 9. Check what people say
@@ -413,13 +413,13 @@ print(f"mean KL: {kl.mean():,.0f}; without that token: {kl[1:].mean():.0f}")
 # | symptom | setting | here | arXiv |
 # |---|---|---|---|
 # | completions that get shorter or longer | `loss_type="dapo"` or `"dr_grpo"` | toy: section 3; a hint: section 8 | 2503.20783 |
-# | large updates, almost tied groups | `scale_rewards="batch"` or `"none"` | toy; no difference shown | 2503.20783, 2508.08221 |
+# | almost tied groups | `scale_rewards="batch"` or `"none"` | toy; no difference shown | 2503.20783, 2508.08221 |
 # | one reward that drowns out another | weights, or `"normalize_then_sum"` | toy; no difference shown | 2601.05242 |
 # | low accuracy with several updates per batch | `num_iterations=1` | shown: section 8 | |
 # | off-policy collapse | `epsilon=0.2`, `"cispo"` or `"sapo"` | one seed: section 8 | 2506.13585, 2511.20347 |
-# | high `clip_ratio`, long completions | GSPO | no difference shown | 2507.18071 |
+# | high `clip_ratio` | GSPO | no difference shown | 2507.18071 |
 # | a loss of 0 | none | shown: section 7 | 2402.03300 |
-# | KL that [soars late](https://github.com/qiufengqijun/open-r1-reprod/issues/4) while accuracy falls | an earlier checkpoint, lower `learning_rate`, then `beta` | [lesson 04](04_reading_a_run.ipynb) | 2402.03300 |
+# | KL that [soars late](https://github.com/qiufengqijun/open-r1-reprod/issues/4) while accuracy falls | an earlier checkpoint, lower `learning_rate`, `beta` | [lesson 04](04_reading_a_run.ipynb) | 2402.03300 |
 #
 # **Change one setting, and use several seeds.**
 
