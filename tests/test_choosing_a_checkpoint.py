@@ -50,6 +50,13 @@ def test_the_hacked_reward_kept_a_bad_checkpoint_and_the_saturated_one_an_early_
     assert saturated["chosen"] == ties[0] and len(ties) > 1
 
 
+def test_the_page_quotes_the_luck_of_the_best_checkpoint():
+    best = max(RUNS[UNLIMITED]["evaluations"], key=lambda row: row["truth"])
+    text = " ".join(PAGE.split())
+    assert f"scored {best['truth']:.3f} on the validation prompts and {best['test']:.3f} on the test prompts" in text
+    assert best["truth"] > best["test"]
+
+
 def test_early_stopping_ended_the_run_two_evaluations_after_the_best_one():
     early = STORED["early"]
     assert early["stopped"] == early["chosen"] + 2 * bench_checkpoint.EVERY < bench_checkpoint.STEPS
