@@ -65,7 +65,7 @@ def test_the_reference_is_the_sft_adapter(committed):
 def test_the_text_says_what_sft_reached(book, committed):
     after = rates(committed, "strict accuracy, sampled:")[1]
     formatted = rates(committed, "correctly formatted:")[0]
-    assert f"SFT raised strict accuracy from 0 to {after:.0%}, and {formatted:.0%} of the answers" in text_of(book)
+    assert f"SFT raised strict accuracy from 0 to {after:.2f}, and {formatted:.0%} of the answers" in text_of(book)
 
 
 def test_the_text_counts_the_prompts(book, committed):
@@ -74,7 +74,7 @@ def test_the_text_counts_the_prompts(book, committed):
     assert kept == int(every) - int(never) - int(always)
     text = text_of(book)
     assert f"solves {never} of the {every} new prompts never and {always} always" in text
-    assert f"The other {kept} are useful" in text
+    assert f"The other {kept} are useful" in text and f"used {kept} more prompts" in text
     old_mean, _, old_always, old_every = re.search(
         r"^SFT rows +(\S+) +(\d+) +(\d+) +(\d+)$", committed, re.MULTILINE
     ).groups()
@@ -94,7 +94,7 @@ def test_the_text_says_what_grpo_added(book, committed):
     rose, low, high = re.findall(r"\d\.\d{3}", sentence)[:3]
     text = text_of(book)
     assert f"Strict accuracy rose from {before:.2f} to {after:.2f}" in text
-    assert f"rose by {rose}, with a 95% interval from {low} to {high}" in text
+    assert f"It rose by {rose}, with a 95% interval from {low} to {high}" in text
 
 
 def test_the_text_says_what_the_budget_shows(book, committed):
