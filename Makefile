@@ -6,7 +6,7 @@ WORKERS ?= 2
 # One file of tests after the other in each worker: a lesson is run once and asked by many tests.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-fast test-upgrade gpu-path setup lab lint notebooks templates figures tiny bench bench-rewards bench-settings bench-estimate bench-checkpoint bench-merge badges workshop html bundle wheel clean help
+.PHONY: run test test-fast test-upgrade gpu-path setup lab lint notebooks templates figures tiny bench bench-rewards bench-settings bench-estimate bench-checkpoint bench-merge bench-gguf badges workshop html bundle wheel clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -46,7 +46,7 @@ lint: setup      ## ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-templates:       ## write lib/ into the templates from grpo_utils/run, and what they share with basic_grpo
+templates:       ## write lib/ into the templates from grpo_utils/run and templates/_lib, and what they share with basic_grpo
 	$(PYTHON) scripts/share_templates.py
 
 notebooks: setup ## build and execute the lessons from notebooks/source
@@ -93,9 +93,17 @@ bench-checkpoint: setup ## the second half of docs/choosing-a-checkpoint.md, abo
 bench-merge: setup ## the memory that checking a merged 1.5B model takes, about 4 minutes and 12 GB of disk
 	$(BIN)/python scripts/bench_merge.py
 
+bench-gguf: setup ## the figures of GGUF in docs/troubleshooting-gpu.md; builds llama.cpp first, about 15 minutes
+	@mkdir -p .gguf
+	[ -d .gguf/site ] || $(BIN)/python -m pip download --quiet --no-deps --no-binary :all: --dest .gguf llama-cpp-python==0.3.36
+	[ -d .gguf/site ] || tar -xzf .gguf/llama_cpp_python-0.3.36.tar.gz -C .gguf
+	[ -d .gguf/site ] || CMAKE_ARGS="-DLLAVA_BUILD=OFF -DGGML_OPENMP=OFF -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF" $(BIN)/python -m pip install --quiet --no-deps \
+		--target .gguf/site .gguf/llama_cpp_python-0.3.36 diskcache==5.6.3 sentencepiece==0.2.3
+	PYTHONPATH=.gguf/site $(BIN)/python scripts/bench_gguf.py .gguf/llama_cpp_python-0.3.36/vendor/llama.cpp $(ARGS)
+
 badges:          ## REPO=owner/name: write the public address everywhere; BRANCH=: another default branch
 	$(PYTHON) scripts/address.py $(REPO) $(if $(BRANCH),--branch $(BRANCH))
 
 clean:           ## remove .venv and caches; outputs stay
-	rm -rf $(VENV) .gpu-path build *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .gpu-path .gguf build *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,15 +1,23 @@
 """What docs/troubleshooting.md calls tried is tried here: each error is provoked, and its text compared."""
 
 import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 from conftest import ROOT
 
 from grpo_check.health import CODES, diagnose_error
-from grpo_utils import load_policy, load_rows, math_rewards, training_arguments
+from grpo_utils import load_policy, load_rows, math_rewards, model_path, training_arguments
 from grpo_utils.profiles import CPU
 
-PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+PAGES = {
+    name: (ROOT / "docs" / name).read_text(encoding="utf-8")
+    for name in ("troubleshooting.md", "troubleshooting-gpu.md", "troubleshooting-training.md")
+}
+PAGE = PAGES["troubleshooting.md"]
 VERDICTS, ERRORS = PAGE.split("## Verdicts")[1].split("## Error texts")
 
 
@@ -23,16 +31,23 @@ def test_every_verdict_links_to_an_entry_and_every_entry_is_a_verdict():
     assert set(headings(VERDICTS)) == set(CODES) - {"healthy", "too_short"}
 
 
-@pytest.mark.parametrize("name", headings(PAGE))
-def test_every_entry_says_whether_it_was_tried(name):
-    assert re.search(r"\*(Not tried|Tried|Measured|not tried|tried)[^*]*\*", headings(PAGE)[name]), name
+@pytest.mark.parametrize(("page", "name"), [(page, name) for page, text in PAGES.items() for name in headings(text)])
+def test_every_entry_says_whether_it_was_tried(page, name):
+    assert re.search(r"\*(not tried|tried|measured|read)\b", headings(PAGES[page])[name], re.IGNORECASE), name
 
 
-def test_every_link_of_the_page_leads_somewhere():
-    for target in re.findall(r"\]\(([^)]+)\)", PAGE):
-        file, _, anchor = target.partition("#")
-        assert not file or (ROOT / "docs" / file).exists(), target
-        assert not anchor or file or anchor in headings(PAGE), target
+@pytest.mark.parametrize(("page", "name"), [(page, name) for page in list(PAGES)[1:] for name in headings(PAGES[page])])
+def test_every_symptom_has_a_check_and_is_in_the_index(page, name):
+    assert re.search(r"\*\*Check|Check\b|\*\*check", headings(PAGES[page])[name]), name
+    index = PAGE.split("## Verdicts")[0]
+    anchor = re.sub(r"[^\w -]", "", name.lower()).replace(" ", "-")
+    assert f"({page}#{anchor})" in index, name
+
+
+def test_every_test_that_an_entry_names_exists():
+    own = set(re.findall(r"^def (test_\w+)", (ROOT / "tests" / Path(__file__).name).read_text(), flags=re.MULTILINE))
+    named = {name for page in list(PAGES)[1:] for name in re.findall(r"`(test_\w+)`", PAGES[page])}
+    assert named <= own, named - own
 
 
 def no_kwargs(completions):
@@ -112,6 +127,120 @@ def petabyte():
     return torch.empty(1 << 50)
 
 
+def trained_adapter(folder, base="tiny-qwen3"):
+    """Save an untrained adapter on ``base`` and return the folder."""
+    from peft import LoraConfig, get_peft_model
+
+    lora = LoraConfig(r=8, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
+    get_peft_model(plain(base), lora).save_pretrained(folder)
+    return folder
+
+
+def plain(base="tiny-qwen3", **changes):
+    from transformers import AutoModelForCausalLM
+
+    return AutoModelForCausalLM.from_pretrained(model_path(base), **changes)
+
+
+def continued(folder, **changes):
+    """A trainer that goes on with the adapter in ``folder``; ``is_trainable`` is passed to PEFT."""
+    from peft import PeftModel
+    from transformers import AutoTokenizer
+    from trl import GRPOTrainer
+
+    options = {key: changes.pop(key) for key in ("is_trainable",) if key in changes}
+    return GRPOTrainer(
+        model=PeftModel.from_pretrained(plain(), folder, **options),
+        processing_class=AutoTokenizer.from_pretrained(model_path("tiny-qwen3")),
+        args=config(**changes),
+        train_dataset=load_rows("addition", "train", 64),
+        reward_funcs=math_rewards().rewards,
+    )
+
+
+def frozen():
+    with tempfile.TemporaryDirectory() as folder:
+        continued(trained_adapter(folder)).train()
+
+
+def two_adapters():
+    from peft import LoraConfig
+    from trl import GRPOTrainer
+
+    policy, _ = load_policy("tiny-qwen3", profile=CPU, backend="transformers", load_in_4bit=False)
+    rows = load_rows("addition", "train", 64)
+    GRPOTrainer(model=policy, args=config(), train_dataset=rows, reward_funcs=as_text, peft_config=LoraConfig())
+
+
+def new_token():
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(model_path("tiny-qwen3"))
+    tokenizer.add_tokens(["<new>"])
+    plain()(**tokenizer("<new>", return_tensors="pt"))
+
+
+def best(metric, steps=2):
+    """Train, evaluate and choose a checkpoint; the state of the trainer."""
+    from trl import GRPOTrainer
+
+    policy, tokenizer = load_policy("tiny-qwen3", profile=CPU, backend="transformers", load_in_4bit=False)
+    with tempfile.TemporaryDirectory() as folder:
+        saving = dict(eval_strategy="steps", eval_steps=1, save_strategy="steps", save_steps=1)
+        args = config(output_dir=folder, max_steps=steps, load_best_model_at_end=True, **saving)
+        args.metric_for_best_model, args.greater_is_better = metric or args.metric_for_best_model, metric is not None
+        trainer = GRPOTrainer(
+            model=policy,
+            processing_class=tokenizer,
+            args=args,
+            train_dataset=load_rows("addition", "train", 64),
+            eval_dataset=load_rows("addition", "test", 16),
+            reward_funcs=math_rewards().rewards,
+        )
+        trainer.train()
+    return trainer
+
+
+def multiply(a: int, b: int) -> int:
+    """Multiply two numbers.
+
+    Args:
+        a: The first number.
+        b: The second number.
+    """
+    return a * b
+
+
+def tools_without_a_template():
+    from trl import GRPOTrainer
+
+    policy, tokenizer = load_policy("tiny-qwen3", profile=CPU, backend="transformers", load_in_4bit=False)
+    turn = "<|im_start|>{{m.role}}\n{{m.content}}<|im_end|>\n"
+    tokenizer.chat_template = "{% for m in messages %}" + turn + "{% endfor %}<|im_start|>assistant\n"
+    tokenizer.response_template = None
+    rows = load_rows("addition", "train", 64)
+    GRPOTrainer(
+        model=policy,
+        processing_class=tokenizer,
+        args=config(),
+        train_dataset=rows,
+        reward_funcs=as_text,
+        tools=[multiply],
+    )
+
+
+def old_name():
+    from trl import GRPOTrainer
+
+    GRPOTrainer(model=None, tokenizer=None, reward_funcs=as_text, args=config())
+
+
+def bf16_config():
+    from trl import GRPOConfig
+
+    return GRPOConfig(output_dir="outputs/never", bf16=True)
+
+
 PROVOKE = {
     "generation_batch_size (4) must be divisible by num_generations (8)": lambda: config(per_device_train_batch_size=4),
     "GRPO requires at least 2 generations per prompt to calculate the advantages": lambda: config(num_generations=1),
@@ -139,6 +268,17 @@ PROVOKE = {
     "but you didn't pass an": lambda: trainer(eval_strategy="steps"),
     "has to be a strictly positive float": lambda: trainer(temperature=0.0).train(),
     "No valid checkpoint found in output directory": lambda: trainer().train(resume_from_checkpoint=True),
+    "Your setup doesn't support bf16/gpu": bf16_config,
+    "got an unexpected keyword argument 'tokenizer'": old_name,
+    "must be divisible by the number of generations used for evaluation": lambda: config(
+        eval_strategy="steps", per_device_eval_batch_size=4
+    ),
+    "element 0 of tensors does not require grad and does not have a grad_fn": frozen,
+    "You passed a `PeftModel` instance together with a `peft_config` to the trainer": two_adapters,
+    "index out of range in self": new_token,
+    "requires the save and eval strategy to match": lambda: config(load_best_model_at_end=True, save_strategy="steps"),
+    "The `metric_for_best_model` training argument is set to": lambda: best("eval_rewards/nothing"),
+    "The provided chat template does not support tool calling": tools_without_a_template,
 }
 
 
@@ -151,7 +291,9 @@ def test_what_is_called_tried_is_tried_and_nothing_else():
 @pytest.mark.upgrade
 @pytest.mark.parametrize("text", PROVOKE)
 def test_the_error_reads_as_the_page_says(text):
-    with pytest.raises((ValueError, TypeError, KeyError, AttributeError, RuntimeError, ImportError)) as caught:
+    with pytest.raises(
+        (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError, ImportError)
+    ) as caught:
         PROVOKE[text]()
     assert text in f"{type(caught.value).__name__}: {caught.value}"
 
@@ -162,3 +304,142 @@ def test_real_errors_have_their_verdicts():
         with pytest.raises(RuntimeError) as caught:
             PROVOKE[text]()
         assert diagnose_error(caught.value).code == code
+
+
+def dropped(policy):
+    """What a base with ``attention_dropout=0.1`` in its config has."""
+    for module in policy.modules():
+        if "attention_dropout" in vars(module):
+            module.attention_dropout = 0.1
+
+
+def first_kl(**changes) -> float:
+    run = trainer(beta=0.04, learning_rate=1e-9, **changes)
+    run.train()
+    return next(line["kl"] for line in run.state.log_history if "kl" in line)
+
+
+@pytest.mark.slow
+def test_dropout_makes_a_kl_at_the_first_step():
+    assert first_kl() < 1e-6
+    with_dropout = first_kl(model_change=dropped)
+    assert with_dropout > 100
+    assert first_kl(model_change=dropped, disable_dropout=True) == pytest.approx(with_dropout, rel=0.5)
+
+
+@pytest.mark.slow
+def test_an_adapter_goes_on_only_if_it_is_trainable(tmp_path):
+    import torch
+
+    folder = trained_adapter(tmp_path)
+    for trainable in (False, True):
+        run = continued(folder, beta=0.04, is_trainable=trainable)
+        before = {n: p.detach().clone() for n, p in run.model.named_parameters() if ".default." in n}
+        assert len(before) == 8 and sum(p.requires_grad for p in run.model.parameters()) == (8 if trainable else 0)
+        run.train()
+        after = dict(run.model.named_parameters())
+        assert run.state.log_history[0]["grad_norm"] > 0
+        assert any(not torch.equal(old, after[name]) for name, old in before.items()) is trainable
+
+
+def test_an_adapter_loads_on_a_wrong_base_without_an_error(tmp_path):
+    from peft import PeftModel
+
+    PeftModel.from_pretrained(plain("tiny-gemma3"), trained_adapter(tmp_path))
+
+
+def test_the_check_of_an_idle_adapter(tmp_path):
+    from safetensors.torch import load_file
+
+    weights = load_file(trained_adapter(tmp_path) / "adapter_model.safetensors")
+    assert max(w.abs().max() for name, w in weights.items() if "lora_B" in name) == 0
+
+
+@pytest.mark.slow
+def test_the_best_checkpoint_is_chosen_by_the_loss_unless_told():
+    assert (
+        config(load_best_model_at_end=True, eval_strategy="steps", save_strategy="steps").metric_for_best_model
+        == "loss"
+    )
+    run = best("eval_reward")
+    found = [line["eval_reward"] for line in run.state.log_history if "eval_reward" in line]
+    assert run.state.best_metric == max(found) and len(found) == 2
+
+
+def test_a_prefilled_think_earns_nothing_from_trl():
+    from trl.rewards import think_format_reward as theirs
+
+    from grpo_utils.rewards import think_format_reward as ours
+
+    completion = [[{"role": "assistant", "content": "Two and two.\n</think>\nThe answer is 4."}]]
+    assert theirs(completion) == [0.0] and ours(completion) == [1.0]
+
+
+def test_gdpo_separates_what_a_sum_merges():
+    import torch
+
+    rewards = torch.tensor([[1.0, 0], [0, 1], [0, 1], [0, 0]])
+    total = rewards.sum(1)
+    summed = (total - total.mean()) / (total.std() + 1e-4)
+    each = ((rewards - rewards.mean(0)) / (rewards.std(0) + 1e-4)).sum(1)
+    apart = (each - each.mean()) / (each.std() + 1e-4)
+    table = re.findall(
+        r"^\| \([^|]*\| \d \| (\S+) \| (\S+) \|", PAGES["troubleshooting-training.md"], flags=re.MULTILINE
+    )
+    assert [(f"{a:.2f}", f"{b:.2f}") for a, b in zip(summed, apart)] == table
+
+
+def test_all_linear_trains_the_router_of_a_mixture_of_experts():
+    from peft import LoraConfig, get_peft_model
+    from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
+
+    heads = dict(num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1, head_dim=16)
+    experts = dict(moe_intermediate_size=16, num_experts=4, num_experts_per_tok=2, decoder_sparse_step=1)
+    base = Qwen3MoeForCausalLM(Qwen3MoeConfig(vocab_size=64, hidden_size=32, intermediate_size=64, **heads, **experts))
+    policy = get_peft_model(base, LoraConfig(target_modules="all-linear", task_type="CAUSAL_LM"))
+    trained = {
+        name.split(".lora_")[0].split("layers.")[-1].split(".", 1)[-1]
+        for name, p in policy.named_parameters()
+        if p.requires_grad
+    }
+    assert {"mlp.gate", "mlp.experts", "self_attn.q_proj"} <= trained
+
+
+def test_the_callback_of_the_page_names_the_first_gradient_that_is_not_finite():
+    import torch
+
+    code = re.search(
+        r"```python\n(from transformers import TrainerCallback.*?)```", PAGES["troubleshooting-gpu.md"], re.DOTALL
+    )
+    space = {}
+    exec(code[1], space)
+    model = torch.nn.Linear(2, 1)
+    model(torch.ones(1, 2)).sum().backward()
+    step = type("State", (), {"global_step": 7})()
+    space["StopAtNaN"]().on_pre_optimizer_step(None, step, None, model=model)
+    model.bias.grad.fill_(float("nan"))
+    with pytest.raises(FloatingPointError, match="step 7: 1 gradients are not finite, first bias"):
+        space["StopAtNaN"]().on_pre_optimizer_step(None, step, None, model=model)
+
+
+def test_the_check_of_4_bit_layers():
+    from bitsandbytes.nn import Linear4bit
+
+    policy, _ = load_policy("tiny-qwen3", profile=CPU, backend="transformers", load_in_4bit=True)
+    layers = [module for module in policy.modules() if isinstance(module, Linear4bit)]
+    assert len(layers) == 14 and all(layer.weight.quant_state is not None for layer in layers)
+
+
+def test_peft_warns_about_a_second_adapter():
+    from peft import LoraConfig, get_peft_model
+
+    lora = LoraConfig(target_modules=["q_proj"], task_type="CAUSAL_LM")
+    with pytest.warns(UserWarning, match="You are trying to modify a model with PEFT for a second time"):
+        get_peft_model(get_peft_model(plain(), lora), lora)
+
+
+@pytest.mark.slow
+def test_unsloth_warns_if_it_is_imported_last():
+    code = "import trl, transformers, peft; from trl import GRPOTrainer; import unsloth"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
+    assert "Unsloth should be imported before [trl, transformers, peft]" in found.stderr

@@ -423,7 +423,8 @@ print("pipeline:", answer)
 # ```
 #
 # Ollama and llama.cpp run a model from one file in the *GGUF* format. The llama.cpp converter does not support the
-# tiny model's tokenizer. If you merged into a published base, type these commands (never run here):
+# tiny model's tokenizer ([what we measured](../docs/troubleshooting-gpu.md#gguf-measured)). If you merged into a
+# published base, type these commands (never run here):
 #
 # ```
 # git clone --depth 1 https://github.com/ggml-org/llama.cpp
@@ -465,7 +466,8 @@ PARAMETER temperature 0''')
 #
 # After training with Unsloth on a GPU, use `check_merged` from lesson 03, which runs these checks in a new process.
 #
-# **This lesson ran every step on a CPU, except the real upload, vLLM, llama.cpp and Ollama, which were never run.**
+# **This lesson ran every step on a CPU, except the real upload, llama.cpp, vLLM and Ollama. We have never run vLLM or
+# Ollama.**
 
 # %% [markdown]
 # ## 10. Exercises
