@@ -257,9 +257,10 @@ print(f"strict accuracy, sampled: {after_sft.accuracy}")
 # %% [markdown]
 # ## 5. Continue with the same adapter
 #
-# GRPO should go on where SFT stopped ([thread](https://github.com/huggingface/trl/issues/3684)). `PeftModel.from_pretrained` loads the saved adapter for inference by default, which
-# freezes it. Load it both ways, and train three steps with each. `beta` above 0 turns on the KL penalty, which pulls the
-# policy toward a reference model (section 6).
+# GRPO should go on where SFT stopped ([thread](https://github.com/huggingface/trl/issues/3684)).
+# `PeftModel.from_pretrained` loads the saved adapter for inference by default, which freezes it. Load it both ways, and
+# train three steps with each. `beta` above 0 turns on the KL penalty, which pulls the policy toward a reference model
+# (section 6).
 
 
 # %%
