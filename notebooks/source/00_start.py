@@ -303,9 +303,9 @@ diagram("path")
 # |---|---|
 # | [01](01_dataset.ipynb) | turn records into rows that GRPO can train on |
 # | [02](02_rewards.ipynb) | write a reward, attack it and fix it |
-# | [03](03_grpo_lora.ipynb) | train, evaluate and save a model: the main lesson |
+# | [03](03_grpo_lora.ipynb) | train, evaluate and save a model |
 # | [04](04_reading_a_run.ipynb) | see within twenty steps what is wrong with a run |
-# | [05](05_stages.ipynb) | train in several parts, and continue a run that was interrupted |
+# | [05](05_stages.ipynb) | train in stages, and resume a run |
 # | [06](06_evaluation.ipynb) | show whether a model improved |
 # | [07](07_export.ipynb) | share and serve the trained model |
 # | [08](08_grpo_by_hand.ipynb) | write GRPO in plain torch |
