@@ -97,10 +97,10 @@ def path() -> Drawn:
             sheet.line((short, at), color=ORANGE, marker="s", markersize=13, mfc=ORANGE if number in SHORT else "white")
         sheet.text(1.6, at, name, ha="left")
         sheet.text(5.5, at, f"{minutes}")
+    further = [name for name in LESSONS if name >= FURTHER]
     return sheet.figure, (
         f"Nine core lessons in order, with the minutes of a run on a CPU: {_listed(core)}. Then further lessons in any "
-        f"order: {_listed([name for name in LESSONS if name >= FURTHER])}. They take {sum(LESSONS.values())} minutes in "
-        f"all. The short path is lessons {', '.join(SHORT)}; lesson {NEXT} is the next to read."
+        f"order: {_listed(further)}. They take {sum(LESSONS.values())} minutes in all. The short path is lessons {', '.join(SHORT)}; lesson {NEXT} is the next to read."
     )
 
 
