@@ -265,18 +265,6 @@ def test_a_kl_of_zero_pulls_nothing_so_a_gradient_of_zero_means_tied_groups():
     assert "no_gradient" in codes(log)
 
 
-@pytest.mark.parametrize("share", [1.0, 0.97])
-def test_old_logs_show_truncation_by_a_mean_length_at_its_limit(share):
-    noise = random.Random(0)
-    log = [
-        {"step": i, "reward": noise.gauss(0.3, 0.1), "rewards/f": 0.1, "reward_std": 0.4, "kl": 0.01}
-        | {"completion_length": 256.0 if share == 1.0 or i % 3 else 256.0 * share}
-        for i in range(1, 31)
-    ]
-    assert codes(log)[0] == "all_truncated"
-    assert "all_truncated" not in codes([e | {"completion_length": 180.0 + noise.gauss(0, 9)} for e in log])
-
-
 def test_nan_with_accumulation_is_advised_to_try_without():
     log = BROKEN["nan"]
     assert "accumulation" not in diagnose(log)[0].fixes[0]
