@@ -111,22 +111,20 @@ def test_a_gradient_of_zero_is_not_told_as_tied_groups_or_as_saturated(log):
     assert "saturated" not in said
 
 
-def small_change(before: float, after: float, rising: str, spread: float | None) -> list[dict]:
+def small_change(before: float, after: float, rising: str) -> list[dict]:
     """Correctness moves hardly at all; another reward and the length change for certain."""
-    log = [
-        {"step": i, "reward": 0.02 * i, "reward_std": 0.5, "completions/mean_length": 200 - 4 * i}
+    spreads = {"reward_std": 0.5, "rewards/correctness_reward/std": 0.25, f"rewards/{rising}/std": 0.3}
+    return [
+        {"step": i, "reward": 0.02 * i, "completions/mean_length": 200 - 4 * i, **spreads}
         | {"rewards/correctness_reward/mean": before if i < 20 else after, f"rewards/{rising}/mean": 0.02 * i}
         for i in range(1, 41)
     ]
-    extra = {"rewards/correctness_reward/std": spread, f"rewards/{rising}/std": 0.3} if spread else {}
-    return [entry | extra for entry in log]
 
 
-@pytest.mark.parametrize("spread", [None, 0.25])
 @pytest.mark.parametrize("rising", ["soft_format_reward", "length_reward", "steps_reward"])
 @pytest.mark.parametrize(("before", "after"), [(0.0375, -0.0375), (0.0667, 0.0)])
-def test_a_change_that_is_small_for_the_reward_is_no_hack(before, after, rising, spread):
-    told = alarms(small_change(before, after, rising, spread))
+def test_a_change_that_is_small_for_the_reward_is_no_hack(before, after, rising):
+    told = alarms(small_change(before, after, rising))
     assert "reward_hacking_suspected" not in told and "length_hacking" not in told
 
 
