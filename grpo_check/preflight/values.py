@@ -117,7 +117,9 @@ def _problem(name: str, value: object, hint: object, default: object) -> Finding
 
 
 def _is_beyond(name: str, value: object) -> bool:
-    """Whether a number is NaN or larger than any run needs."""
+    """Whether a number, or one of a list of them, is NaN or larger than any run needs."""
+    if isinstance(value, list | tuple):
+        return any(_is_beyond(name, one) for one in value)
     if not isinstance(value, Real) or abs(value) <= LARGEST:
         return False
     return not (value == math.inf and name in MAY_BE_INFINITE)
