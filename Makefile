@@ -6,7 +6,7 @@ WORKERS ?= 2
 # One file of tests after the other in each worker: a lesson is run once and asked by many tests.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-fast test-upgrade gpu-path setup lab lint notebooks templates figures tiny bench bench-rewards bench-settings bench-estimate bench-merge bench-gguf badges workshop html bundle wheel clean help
+.PHONY: run test test-fast test-upgrade gpu-path setup lab lint notebooks templates figures tiny bench bench-rewards bench-settings bench-losses bench-estimate bench-merge bench-gguf badges workshop html bundle wheel clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -33,7 +33,7 @@ test-upgrade: setup .gpu-path/installed ## what only a new pin can break: more t
 
 setup: $(VENV)/installed ## .venv with the pinned packages, for this machine
 
-$(VENV)/installed: requirements.txt requirements-gpu.txt requirements-unsloth.txt pyproject.toml scripts/install.py
+$(VENV)/installed: requirements.txt requirements-gpu.txt requirements-unsloth.txt requirements-reasoning-gym.txt pyproject.toml scripts/install.py
 	$(PYTHON) scripts/install.py --check
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python scripts/install.py
@@ -46,7 +46,7 @@ lint: setup      ## ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-templates:       ## write lib/ into the templates from grpo_utils/run, and what they share with basic_grpo
+templates:       ## write lib/ into the templates from grpo_utils/run and templates/_lib, and what they share with basic_grpo
 	$(PYTHON) scripts/share_templates.py
 
 notebooks: setup ## build and execute the lessons from notebooks/source
@@ -83,6 +83,9 @@ bench-rewards: setup ## the figures of docs/rewards.md, about 4 minutes
 
 bench-settings: setup ## the figures of docs/settings.md, about 6 minutes; scripts/bench_settings.py --draw: without training
 	$(BIN)/python scripts/bench_settings.py
+
+bench-losses: setup ## the losses in docs/settings.md, 6 seeds each, about 15 minutes; run it again to continue
+	$(BIN)/python scripts/bench_losses.py
 
 bench-estimate: setup ## the figures of docs/preflight.md, about 4 minutes
 	$(BIN)/python scripts/bench_estimate.py
