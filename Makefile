@@ -6,7 +6,7 @@ WORKERS ?= 2
 # One file of tests after the other in each worker: a lesson is run once and asked by many tests.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-fast test-upgrade gpu-path setup lab lint notebooks templates figures tiny bench bench-rewards bench-settings bench-losses bench-estimate bench-merge bench-gguf badges workshop html bundle wheel clean help
+.PHONY: run test test-fast test-upgrade gpu-path setup lab lint notebooks templates figures tiny bench bench-rewards bench-settings bench-losses bench-estimate bench-checkpoint bench-pilot bench-merge bench-gguf badges workshop html bundle wheel clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -89,6 +89,11 @@ bench-losses: setup ## the losses in docs/settings.md, 6 seeds each, about 15 mi
 
 bench-estimate: setup ## the figures of docs/preflight.md, about 4 minutes
 	$(BIN)/python scripts/bench_estimate.py
+
+bench-checkpoint: setup ## the second half of docs/choosing-a-checkpoint.md, about 4 minutes
+	$(BIN)/python scripts/bench_checkpoint.py
+bench-pilot: setup ## the calibration in docs/pilot.md, about 30 minutes; stop and start again as you like
+	$(BIN)/python scripts/bench_pilot.py
 
 bench-merge: setup ## the memory that checking a merged 1.5B model takes, about 4 minutes and 12 GB of disk
 	$(BIN)/python scripts/bench_merge.py
