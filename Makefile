@@ -33,7 +33,7 @@ test-upgrade: setup .gpu-path/installed ## what only a new pin can break: more t
 
 setup: $(VENV)/installed ## .venv with the pinned packages, for this machine
 
-$(VENV)/installed: requirements.txt requirements-gpu.txt requirements-unsloth.txt pyproject.toml scripts/install.py
+$(VENV)/installed: requirements.txt requirements-gpu.txt requirements-unsloth.txt requirements-reasoning-gym.txt pyproject.toml scripts/install.py
 	$(PYTHON) scripts/install.py --check
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python scripts/install.py
@@ -46,7 +46,7 @@ lint: setup      ## ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-templates:       ## write lib/ into the templates from grpo_utils/run, and what they share with basic_grpo
+templates:       ## write lib/ into the templates from grpo_utils/run and templates/_lib, and what they share with basic_grpo
 	$(PYTHON) scripts/share_templates.py
 
 notebooks: setup ## build and execute the lessons from notebooks/source

@@ -55,7 +55,7 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         math_rewards,
         same_answer,
     )
-    from .run.folder import checkpoint_problem, newest_checkpoint
+    from .run.checkpoints import checkpoint_problem, newest_checkpoint
     from .run.measuring import generate
 
 __version__ = "0.1.0"

@@ -1,26 +1,13 @@
-"""Every argument of a GRPO run, set explicitly and checked before a model is loaded.
+"""Every argument of a GRPO run, set explicitly.
 
-Unsloth's GPU patch of TRL changes two dozen defaults and drops a misspelled name with a
-warning. This module sets every value that Unsloth would change and checks every name, so a
-run has the same configuration with and without Unsloth, and a typo is an error at once.
+Unsloth's GPU patch of TRL changes two dozen defaults. This module sets every value that Unsloth would
+change, so a run has the same configuration with and without Unsloth.
 """
 
-import math
-from collections.abc import Iterable
 from importlib.util import find_spec
 
-from .errors import CourseError, did_you_mean
+from .errors import CourseError
 from .profiles import Profile, check_choice
-
-#: Names that tutorials still use, and their replacement in TRL 1.x and transformers 5.
-REMOVED = {
-    "max_prompt_length": "TRL no longer truncates prompts; filter the dataset with drop_long_prompts(rows, …)",
-    "warmup_ratio": "use warmup_steps; a value below 1 is a fraction of all steps: warmup_steps=0.1",
-    "torch_dtype": "set dtype=… when you load the model",
-    "vllm_sampling_params": "use generation_kwargs",
-    "tokenizer": "pass processing_class=tokenizer to GRPOTrainer",
-    "max_seq_length": "set it when you load the model; GRPOConfig has max_completion_length",
-}
 
 REPORT_TO_CHOICES = ("none", "trackio", "tensorboard", "wandb")
 
@@ -33,19 +20,10 @@ def training_arguments(profile: Profile, **overrides: object) -> dict:
     >>> arguments["max_steps"], arguments["num_generations"], arguments["loss_type"]
     (10, 8, 'dapo')
 
-    Raises:
-        CourseError: an override is not (or no longer) an argument of `GRPOConfig`, or the
-            group size does not divide the batch.
+    `grpo_check.preflight` finds unknown names and sizes that do not fit together.
     """
-    check_names(overrides)
     arguments = {**_sizes(profile), **_precision(profile), **ALGORITHM, **HOUSEKEEPING, **overrides}
-    arguments.setdefault("steps_per_generation", arguments["gradient_accumulation_steps"])
-    check_batch(
-        arguments["per_device_train_batch_size"],
-        arguments["steps_per_generation"],
-        arguments["num_generations"],
-    )
-    return arguments
+    return {"steps_per_generation": arguments["gradient_accumulation_steps"]} | arguments
 
 
 def _sizes(profile: Profile) -> dict:
@@ -118,50 +96,3 @@ def check_report_to(name: str) -> None:
     check_choice("REPORT_TO", name, REPORT_TO_CHOICES)
     if name != "none" and find_spec(name) is None:
         raise CourseError(f"REPORT_TO={name!r} needs the package {name!r}, which is not installed: pip install {name}.")
-
-
-def check_names(names: Iterable[str]) -> None:
-    """Raise a CourseError at the first name that is not an argument of `GRPOConfig`.
-
-    >>> check_names(["warmup_ratio"])
-    Traceback (most recent call last):
-    ...
-    grpo_utils.errors.CourseError: 'warmup_ratio' is gone from GRPOConfig: use warmup_steps; a value below 1 is a fraction of all steps: warmup_steps=0.1.
-    """  # noqa: E501
-    valid = _config_names()
-    for name in names:
-        if name in REMOVED:
-            raise CourseError(f"{name!r} is gone from GRPOConfig: {REMOVED[name]}.")
-        if name not in valid:
-            raise CourseError(f"{name!r} is not an argument of GRPOConfig.{did_you_mean(name, valid)}")
-
-
-def _config_names() -> set[str]:
-    from dataclasses import fields
-
-    from trl import GRPOConfig
-
-    return {field.name for field in fields(GRPOConfig) if field.init}
-
-
-def check_batch(per_device_train_batch_size: int, steps_per_generation: int, num_generations: int) -> None:
-    """Raise a CourseError unless the completions that one device generates at once form complete groups.
-
-    >>> check_batch(4, 1, 8)
-    Traceback (most recent call last):
-    ...
-    grpo_utils.errors.CourseError: 4 completions (per_device_train_batch_size 4 x steps_per_generation 1) is not divisible by num_generations=8; every group must be complete. Valid num_generations here: 2, 4. Or use a per_device_train_batch_size of 8, 16, 24.
-    """  # noqa: E501
-    completions = per_device_train_batch_size * steps_per_generation
-    if num_generations >= 2 and completions % num_generations == 0:
-        return
-    groups = [str(size) for size in range(2, completions + 1) if completions % size == 0] or ["none"]
-    wanted = max(num_generations, 2)
-    least = wanted // math.gcd(wanted, steps_per_generation)
-    sizes = ", ".join(str(least * times) for times in (1, 2, 3))
-    raise CourseError(
-        f"{completions} completions (per_device_train_batch_size {per_device_train_batch_size} x "
-        f"steps_per_generation {steps_per_generation}) is not divisible by num_generations={num_generations}; "
-        f"every group must be complete. Valid num_generations here: {', '.join(groups)}. "
-        f"Or use a per_device_train_batch_size of {sizes}."
-    )

@@ -2,8 +2,7 @@
 
     policy, tokenizer = load_policy("tiny-qwen3", profile=CPU, backend="transformers")
 
-Both backends return a PEFT model whose frozen base is in 4 bits (QLoRA) or 16 bits (LoRA) or,
-with ``full_finetuning``, a plain model that trains all its weights. On a CPU everything
+Both backends return a PEFT model whose frozen base is in 4 bits (QLoRA) or 16 bits (LoRA). On a CPU everything
 computes in fp32, because only some processors have bf16 and results would differ between
 machines. TRL's trainer changes that; `keep_trainable_fp32` changes it back.
 """
@@ -121,38 +120,24 @@ def load_policy(
     profile: Profile,
     backend: str = "unsloth",
     load_in_4bit: bool = True,
-    full_finetuning: bool = False,
     seed: int = 0,
 ) -> tuple["PreTrainedModel", "PreTrainedTokenizerBase"]:
     """A policy ready for `GRPOTrainer`, and its tokenizer.
 
     ``load_in_4bit`` quantizes the frozen base (NF4, double quantization); otherwise the base
-    keeps the profile's dtype. ``full_finetuning`` trains all weights and needs
-    ``load_in_4bit=False``.
+    keeps the profile's dtype.
 
     Raises:
-        CourseError: an unknown backend, or 4-bit together with full fine-tuning.
+        CourseError: an unknown backend.
     """
     check_choice("BACKEND", backend, BACKENDS)
-    if full_finetuning and profile.dtype == "float16":
-        profile = replace(profile, dtype="float32")  # fp16 weights cannot be trained; autocast needs fp32 weights
-    if load_in_4bit and full_finetuning:
-        raise CourseError(
-            "load_in_4bit=True and full_finetuning=True cannot be combined: 4-bit weights cannot be trained. "
-            "Set load_in_4bit=False, or train an adapter."
-        )
     lora = lora_arguments(profile)
     lora.pop("use_gradient_checkpointing")  # the loaders and the trainer have their own argument for it
-    options = dict(dtype=torch_dtype(profile), load_in_4bit=load_in_4bit, seed=seed)
-    options["lora"] = None if full_finetuning else lora
+    options = dict(dtype=torch_dtype(profile), load_in_4bit=load_in_4bit, seed=seed, lora=lora)
     if backend == "unsloth":
         sizes = dict(max_seq_length=profile.max_seq_length, checkpointing=profile.name != "cpu")
         return load_with_unsloth(model_path(name), **options, **sizes)
-    return load_with_transformers(model_path(name), **options, device_map=_device_map(profile))
-
-
-def _device_map(profile: Profile) -> str:
-    return "cpu" if profile.name == "cpu" else "auto"
+    return load_with_transformers(model_path(name), **options, device_map="cpu" if profile.name == "cpu" else "auto")
 
 
 def lora_arguments(profile: Profile) -> dict:
@@ -163,13 +148,8 @@ def lora_arguments(profile: Profile) -> dict:
         "lora_dropout": 0.0,
         "bias": "none",
         "target_modules": list(LORA_TARGETS),
-        "use_gradient_checkpointing": gradient_checkpointing(profile),
+        "use_gradient_checkpointing": False if profile.name == "cpu" else "unsloth",  # on a CPU, it only costs time
     }
-
-
-def gradient_checkpointing(profile: Profile) -> str | bool:
-    """Unsloth's gradient checkpointing on a GPU; none on a CPU, where it only costs time."""
-    return False if profile.name == "cpu" else "unsloth"
 
 
 def torch_dtype(profile: Profile) -> "torch.dtype":

@@ -160,15 +160,17 @@ AutoTokenizer.from_pretrained(model_path("tiny-qwen3")).save_pretrained({folder!
 
 def load(folder: str, model: str, other: dict) -> tuple:
     """The policy of a case and its tokenizer, from the second backend."""
-    from grpo_utils import load_policy
+    import torch
 
-    return load_policy(
-        folder if model in SHAPES else model,
-        profile=CPU,
-        backend="transformers",
-        load_in_4bit=other.get("load_in_4bit", False),
-        full_finetuning=other.get("lora_rank") == 0,
-    )
+    from grpo_utils.models import load_policy, model_path
+    from grpo_utils.run.policy import load_with_transformers
+
+    name = folder if model in SHAPES else model
+    if other.get("lora_rank") == 0:
+        options = dict(dtype=torch.float32, load_in_4bit=False, lora=None, seed=0, device_map="cpu")
+        return load_with_transformers(model_path(name), **options)
+    in_4bit = other.get("load_in_4bit", False)
+    return load_policy(name, profile=CPU, backend="transformers", load_in_4bit=in_4bit)
 
 
 def run_case(name: str) -> dict:

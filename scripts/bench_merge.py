@@ -86,10 +86,10 @@ def main() -> None:
         base, adapter, merged = folder / "base", folder / "adapter", folder / "merged"
         make_adapter(base, adapter)
         merge(base, adapter, merged)
-        rows, judging = load_rows("addition", "test", 4), dict(max_new_tokens=4, batch_size=4, temperature=1.0, seed=0)
+        rows, decoding = load_rows("addition", "test", 4), dict(max_new_tokens=4, batch_size=4, temperature=1.0, seed=0)
         peak, started = Peak(), time.perf_counter()
         peak.start()
-        difference, _ = check_merged(adapter, str(base), merged, T4, rows, judging)
+        difference, _ = check_merged(adapter, str(base), merged, T4, rows, decoding)
         peak.done.set()
     print(f"{weights:,} weights: at most {peak.peak / 1e9:.1f} GB in {time.perf_counter() - started:.0f} s;", end=" ")
     print(f"the merge changed a logit by at most {difference:.1e}")

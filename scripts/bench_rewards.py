@@ -28,7 +28,6 @@ from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.rewards import (
     AnswerReward,
     as_chat,
-    choice_reward,
     correctness_reward,
     exact_reward,
     extract_boxed,
@@ -47,8 +46,8 @@ MARK = "<!-- measured: written by `make bench-rewards`, do not edit below -->"
 BOXED = next(form for form in FORMS if str(form) == "… \\boxed{…}")
 GOLDS = ["42", "-5", "1250", "0.5", "3/4", "100", "7", "-0.25", "1000000", "18"]
 FORM_REWARDS = [strict_format_reward, incremental_format_reward, think_format_reward]
-SLOWER = [exact_reward, fuzzy_reward, choice_reward, json_reward]
-HOSTILE, COMPARED = 300_000 // 10, 20_000  # completions for each of eight rewards, and pairs of expressions
+SLOWER = [exact_reward, fuzzy_reward, json_reward]
+HOSTILE, COMPARED = 300_000 // 10, 20_000  # completions for each of seven rewards, and pairs of expressions
 boxed_reward = AnswerReward(extract=extract_boxed)
 
 

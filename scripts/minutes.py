@@ -13,8 +13,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from build_notebooks import ROOT, SOURCES, rewrite
 
 RESULTS, README, GUIDE = ROOT / "docs" / "results.md", ROOT / "README.md", ROOT / "docs" / "instructor-guide.md"
-#: The learning path's diagram; its file in docs/figures then needs `make figures`.
-LEARNING_PATH = ROOT / "grpo_utils" / "plots" / "guides.py"
+#: The learning path's diagram; its files then need `make figures`.
+LEARNING_PATH = ROOT / "scripts" / "drawings" / "guides.py"
 
 
 def measured(name: str) -> tuple[str, str]:

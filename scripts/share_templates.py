@@ -1,4 +1,4 @@
-"""Copy grpo_utils/run to every template's lib/, and shared files from basic_grpo: `make templates`."""
+"""Copy grpo_utils/run and templates/_lib to each lib/, and shared files from basic_grpo: `make templates`."""
 
 import re
 import shutil
@@ -6,6 +6,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 TEMPLATES, KITCHEN = ROOT / "templates", ROOT / "grpo_utils" / "run"
+#: What lessons share with the templates, and what only templates need.
+SOURCES = sorted([*KITCHEN.glob("*.py"), *(TEMPLATES / "_lib").glob("*.py")], key=lambda path: path.name)
 TASK = ("rewards.py", "data.py", "test_rewards.py", ".gitignore")
 
 #: Each template with a lib/, and the files that it shares with basic_grpo.
@@ -21,9 +23,9 @@ SHARED = {
 
 
 def in_lib(path: Path) -> str:
-    """The text of a file of grpo_utils/run in a template's lib/, where the first line names its source."""
+    """The text of a source in a template's lib/, where the first line names the source."""
     [version] = re.findall(r'^__version__ = "(.*)"$', (ROOT / "grpo_utils" / "__init__.py").read_text(), re.MULTILINE)
-    head = f"# Generated from grpo_utils {version}, grpo_utils/run/{path.name}; the same in every template.\n"
+    head = f"# Generated from grpo_utils {version}, {path.relative_to(ROOT).as_posix()}; the same in every template.\n"
     return head + path.read_text(encoding="utf-8")
 
 
@@ -33,7 +35,7 @@ def main() -> None:
         lib = TEMPLATES / name / "lib"
         shutil.rmtree(lib, ignore_errors=True)
         lib.mkdir()
-        for path in sorted(KITCHEN.glob("*.py")):
+        for path in SOURCES:
             (lib / path.name).write_text(in_lib(path), encoding="utf-8")
         for file in files:
             shutil.copy(TEMPLATES / "basic_grpo" / file, TEMPLATES / name / file)

@@ -10,13 +10,11 @@ import reader_answers
 
 from grpo_utils.rewards import (
     AnswerReward,
-    choice_reward,
     correctness_reward,
     exact_reward,
     extract_all,
     fuzzy_reward,
     is_strictly_right,
-    parse_choice,
     parse_number,
     same_answer,
     same_fact,
@@ -251,7 +249,6 @@ def test_any_of_several_gold_answers_is_right():
     texts = ["<answer>6</answer>", "<answer>8.0</answer>", "<answer>7</answer>", "<answer>6 or 8</answer>"]
     assert correctness_reward(texts, answer=[["6", "8"]] * 4) == [1.0, 1.0, 0.0, 0.0]
     assert exact_reward(texts, answer=[("6", "8")] * 4) == [1.0, 0.0, 0.0, 0.0]
-    assert choice_reward(["<answer>B</answer>", "<answer>C</answer>"], answer=[["A", "B"]] * 2) == [1.0, 0.0]
     assert is_strictly_right("<reasoning>a</reasoning><answer>8</answer>", [6, 8])
     assert not same_answer("", ["", None]) and not same_answer("None", [None])
 
@@ -273,7 +270,7 @@ def test_a_gold_answer_of_any_type_raises_nothing():
 
 
 RUNS = [*"1.,-([{$*_`a~+& ", "1,", "\\text{", "\\frac", "</b>", "a ", "1 ", "a and "]
-READERS = [parse_number, parse_choice, lambda text: same_fact(text, "Paris"), lambda text: same_answer(text, "odd one")]
+READERS = [parse_number, lambda text: same_fact(text, "Paris"), lambda text: same_answer(text, "odd one")]
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -293,7 +290,7 @@ TOKENS = (
 )
 TOKENS += " answer is x C odd apples minutes percent It takes half Rs. USD e5 10^ /0"
 PIECES = [*MARKS, *TOKENS.split()]
-PAYERS = ((correctness_reward, "42"), (exact_reward, "42"), (fuzzy_reward, "Paris"), (choice_reward, "B"))
+PAYERS = ((correctness_reward, "42"), (exact_reward, "42"), (fuzzy_reward, "Paris"))
 
 
 def hostile(rng: random.Random) -> str:

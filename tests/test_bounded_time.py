@@ -171,10 +171,9 @@ EXPRESSIONS = dict(COLUMNS, answer="x+1")
 EXTRACTORS = [getattr(rewards, name) for name in dir(rewards) if name.startswith(("extract_", "split_", "count_"))]
 MADE = [
     rewards.AnswerReward(extract=rewards.extract_boxed, same=rewards.same_fact),
-    rewards.AnswerReward(extract=rewards.extract_after_thinking, same=rewards.same_choice),
+    rewards.AnswerReward(extract=rewards.extract_after_thinking),
     rewards.AnswerReward(extract=rewards.extract_after_hashes),
     rewards.AnswerReward(extract=rewards.extract_all),
-    rewards.AdaptiveReward(*map(tuple, rewards.math_rewards())),
 ]
 REWARDS = [getattr(rewards, name) for name in dir(rewards) if name.endswith("_reward")] + MADE
 

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from grpo_utils.run.folder import checkpoint_problem, newest_checkpoint
+from grpo_utils.run.checkpoints import checkpoint_problem, newest_checkpoint
 
 
 @pytest.fixture(scope="module")

@@ -12,17 +12,19 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
+from PIL import Image
 
 from grpo_check.health import CODES, limits
 from grpo_utils.errors import CourseError
 from grpo_utils.plots import diagram
-from grpo_utils.plots.diagrams import DIAGRAMS, draw_diagram
-from grpo_utils.plots.guides import FAILURES, LESSONS, PACKAGES, SHORT
-from grpo_utils.plots.method import GROUP, INPUTS
-from grpo_utils.plots.sheet import Place, Sheet
+from grpo_utils.plots.diagrams import PICTURES
 
 sys.path.insert(0, str(ROOT / "scripts"))
-from diagrams import PAGES, image, write
+from diagrams import PAGES, image, write, write_pictures
+from drawings import DIAGRAMS
+from drawings.guides import FAILURES, LESSONS, PACKAGES, SHORT
+from drawings.method import GROUP, INPUTS
+from drawings.sheet import Place, Sheet
 from minutes import measured
 
 
@@ -65,7 +67,7 @@ def faults(figure) -> list[str]:
 
 @pytest.mark.parametrize("name", DIAGRAMS)
 def test_all_text_of_a_diagram_can_be_read(name):
-    figure, _ = draw_diagram(name)
+    figure, _ = DIAGRAMS[name]()
     assert not faults(figure)
     assert figure.get_figwidth() <= 7 and drawn_texts(figure)
 
@@ -96,15 +98,15 @@ def test_a_diagram_is_shown_on_white_with_a_text_of_some_sentences(name, monkeyp
     diagram(name)
     [(data, metadata)] = shown
     alt = metadata["image/png"]["alt"]
-    assert data["text/plain"] == alt and "\n" not in alt and alt.endswith(".")
+    assert data["text/plain"] == alt == DIAGRAMS[name]()[1] and "\n" not in alt and alt.endswith(".")
     assert 2 <= len(re.findall(r"\.(?= |$)", alt)) <= 5 and 150 < len(alt) < 1000
     assert data["image/png"].startswith(b"\x89PNG")
-    assert draw_diagram(name)[0].get_facecolor() == (1.0, 1.0, 1.0, 1.0)
+    assert DIAGRAMS[name]()[0].get_facecolor() == (1.0, 1.0, 1.0, 1.0)
 
 
 def test_an_unknown_name_lists_the_diagrams():
     with pytest.raises(
-        CourseError, match=r"no diagram 'lop'\. Did you mean 'loop'\? The diagrams are loop, advantages,"
+        CourseError, match=r"no diagram 'lop'\. Did you mean 'loop'\? The diagrams are advantages, failures, loop,"
     ):
         diagram("lop")
 
@@ -120,7 +122,7 @@ def test_the_lessons_and_their_minutes_are_those_of_readme_and_results():
 def test_the_advantages_are_those_of_the_formula():
     mean, spread = statistics.mean(GROUP), statistics.stdev(GROUP)
     advantages = [f"{(reward - mean) / (spread + 1e-4):+.2f}".replace("-", "−") for reward in GROUP]
-    assert f"its advantages are {', '.join(advantages)}." in draw_diagram("advantages")[1]
+    assert f"its advantages are {', '.join(advantages)}." in DIAGRAMS["advantages"]()[1]
 
 
 #: What each verdict of the flow chart has in common with the fixes of the health check.
@@ -154,7 +156,7 @@ def test_the_flow_chart_asks_for_causes_before_consequences():
 def test_the_flow_charts_numbers_are_the_limits_of_the_health_check():
     questions = " ".join(question for question, _, _ in FAILURES)
     assert f"{limits.CLIPPED * 5:g} of 5 completions" in questions
-    assert f"{limits.TREND_STEPS} steps" in draw_diagram("failures")[1]
+    assert f"{limits.TREND_STEPS} steps" in DIAGRAMS["failures"]()[1]
     page = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
     assert "9 of 10 groups tied" in questions and "nine of ten groups" in page
 
@@ -173,6 +175,14 @@ def test_a_reward_gets_what_the_diagram_says():
 def test_the_packages_are_those_that_are_installed():
     pins = "\n".join(path.read_text(encoding="utf-8") for path in ROOT.glob("requirements*.txt")).lower()
     assert all(re.search(rf"^{name.lower()}\b", pins, re.MULTILINE) for name in PACKAGES)
+
+
+def test_the_pictures_of_the_lessons_are_current(tmp_path):
+    write_pictures(tmp_path)
+    assert {path.stem for path in PICTURES.iterdir()} == set(DIAGRAMS)
+    for path in tmp_path.iterdir():
+        drawn, kept = Image.open(path), Image.open(PICTURES / path.name)
+        assert kept.text == drawn.text and kept.tobytes() == drawn.tobytes(), f"{path.name}: make figures"
 
 
 def test_the_files_and_their_texts_on_the_pages_are_current(tmp_path):

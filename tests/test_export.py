@@ -71,8 +71,8 @@ def loaded_by_the_check(*arguments) -> list[str]:
 
 @pytest.mark.slow
 def test_the_process_that_checks_a_merge_imports_only_what_it_needs(adapter, merged):
-    judging = dict(max_new_tokens=4, seed=0)
-    assert in_fresh_process(loaded_by_the_check, adapter, "tiny-qwen3", merged, CPU, PROMPTS, judging) == []
+    decoding = dict(max_new_tokens=4, seed=0)
+    assert in_fresh_process(loaded_by_the_check, adapter, "tiny-qwen3", merged, CPU, PROMPTS, decoding) == []
 
 
 def copy_with_tokenizer(adapter, folder, change):
@@ -184,9 +184,10 @@ def test_a_folder_that_looks_like_a_hub_id_is_a_folder(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_whole_model_is_no_adapter(tmp_path):
-    policy, tokenizer = load_policy(
-        "tiny-qwen3", profile=CPU, backend="transformers", load_in_4bit=False, full_finetuning=True
-    )
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    policy = AutoModelForCausalLM.from_pretrained(model_path("tiny-qwen3"))
+    tokenizer = AutoTokenizer.from_pretrained(model_path("tiny-qwen3"))
     with pytest.raises(CourseError, match="Qwen3ForCausalLM has no adapter to save"):
         save_adapter(policy, tokenizer, tmp_path, "tiny-qwen3")
 

@@ -146,7 +146,7 @@ def test_a_local_base_does_not_tell_its_path():
 def test_a_report_that_lacks_something_is_named(missing):
     whole = report()
     del whole[missing]
-    with pytest.raises(CourseError, match=f"The report has no '{missing}'"):
+    with pytest.raises(CourseError, match=f"a model card needs: '{missing}'"):
         model_card(whole)
 
 

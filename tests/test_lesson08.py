@@ -432,7 +432,8 @@ def test_the_formulas_need_torch_alone_and_the_lesson_no_unsloth(book):
 
 
 def test_the_text_says_which_advantages_the_picture_has(book):
-    from grpo_utils.plots.method import GROUP, TIED
+    sys.path.insert(0, str(ROOT / "scripts"))
+    from drawings.method import GROUP, TIED
 
     text, printed = text_of(book), said(book)
     rows = lesson().advantages_of(tensor([*GROUP, *TIED]), 8).view(2, 8).tolist()

@@ -94,15 +94,9 @@ def test_an_unknown_backend_suggests_one():
         load_policy("tiny-qwen3", profile=CPU, backend="unslot")
 
 
-def test_four_bits_cannot_be_trained_in_full():
-    with pytest.raises(CourseError, match="cannot be combined"):
-        load_policy("tiny-qwen3", profile=CPU, full_finetuning=True)
-
-
 WAYS = {
     "4-bit": {"load_in_4bit": True},
     "LoRA on full precision": {"load_in_4bit": False},
-    "full fine-tuning": {"load_in_4bit": False, "full_finetuning": True},
 }
 
 LOAD = """
@@ -143,10 +137,9 @@ def loaded(request) -> dict[str, dict]:
 @pytest.mark.parametrize("name", WAYS)
 def test_both_backends_load_the_same_policy(loaded, name):
     found, way = loaded[name], WAYS[name]
-    full = "full_finetuning" in way
     assert found["four_bit"] == (14 if way["load_in_4bit"] else 0)  # 2 layers of 7 projections
     assert found["packed"] == 0
-    assert found["adapters"] == (0 if full else 28)  # two matrices for each projection
-    assert (found["others"] > 0) is full
+    assert found["adapters"] == 28  # two matrices for each projection
+    assert found["others"] == 0
     assert found["dtypes"] == ["torch.float32"]
     assert found["template"]

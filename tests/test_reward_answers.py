@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import (
     AnswerReward,
-    choice_reward,
     correctness_reward,
     exact_reward,
     extract_after_thinking,
@@ -18,7 +17,6 @@ from grpo_utils.rewards import (
     extract_boxed,
     fuzzy_reward,
     json_reward,
-    parse_choice,
     parse_number,
     same_answer,
     same_expression,
@@ -229,7 +227,7 @@ def test_a_missing_column_is_named():
 
 def test_a_row_without_gold_answer_is_not_applicable():
     texts = ["<answer>42</answer>", "<answer></answer>", "<answer>None</answer>"]
-    for reward in (correctness_reward, exact_reward, fuzzy_reward, choice_reward):
+    for reward in (correctness_reward, exact_reward, fuzzy_reward):
         assert reward(texts, answer=[None] * 3) == [None] * 3
         assert reward(texts, answer=[""] * 3) == [0.0] * 3
 
@@ -253,34 +251,6 @@ def test_a_fact_with_a_slip_is_right(said, gold):
 @pytest.mark.parametrize(("said", "gold"), NO_FACTS)
 def test_another_fact_is_wrong(said, gold):
     assert not same_fact(said, gold)
-
-
-@pytest.mark.parametrize(
-    "said", ["B", "b", "(B)", "B.", "[B]", "B) Paris", "B: Paris", "The answer is B.", "Option B", "**B**", "B) a dog"]
-)
-def test_a_choice_in_many_writings(said):
-    assert parse_choice(said) == "B"
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "A or B",
-        "B) Paris, C) Rome",
-        "B and C",
-        "AB",
-        "",
-        "42",
-        "A dog",
-        "B) not C",
-        "none",
-        "A) is wrong",
-        "A: incorrect",
-        "A) actually C",
-    ],
-)
-def test_no_choice_or_two(said):
-    assert parse_choice(said) is None
 
 
 def test_json_is_compared_as_data():

@@ -31,11 +31,9 @@ from grpo_check.reward_lab.matrix import cases
 from grpo_check.reward_lab.planning import choose_form, make_plan
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import (
-    AdaptiveReward,
     AnswerReward,
     RewardSet,
     as_chat,
-    choice_reward,
     completion_text,
     correctness_reward,
     exact_reward,
@@ -369,7 +367,6 @@ OWN = {
     "correctness, words": (correctness_reward, dict(answers=["Paris", "x^2", "42"])),
     "exact": (exact_reward, dict(answers=["positive", "negative"])),
     "fuzzy": (fuzzy_reward, dict(answers=["Paris", "Mount Everest", ["Mississippi", "the Mississippi"]])),
-    "choice": (choice_reward, dict(answers=["A", "C"])),
     "JSON": (json_reward, dict(answers=PEOPLE)),
     "schema": (recipe("schema_reward", SCHEMA=SCHEMA), dict(answers=PEOPLE)),
     "schema, only": (recipe("schema_reward", SCHEMA={"type": "object", "required": ["answer"]}), {}),
@@ -388,7 +385,6 @@ OWN = {
     "short target": (functools.partial(recipe("target_length_reward"), tokens=7), {}),
     "minimum length": (minimum_length, {}),
     "program": (own_tests, PROGRAMS),
-    "adaptive": (AdaptiveReward(tuple(math_rewards().rewards), tuple(math_rewards().weights)), {}),
     "TRL's cosine": (get_cosine_scaled_reward(max_len=512), ONE),
     "TRL's overlong": (get_soft_overlong_punishment(100, 20), {}),
     "TRL's overlong, long": (get_soft_overlong_punishment(16_384, 4_096), {}),

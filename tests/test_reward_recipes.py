@@ -4,6 +4,7 @@ import doctest
 import re
 import time
 from functools import partial
+from itertools import pairwise
 
 import pytest
 import regex
@@ -15,9 +16,10 @@ PAGE = (ROOT / "docs" / "rewards.md").read_text(encoding="utf-8")
 SECTION = re.search(r"^## Recipes\n(.*?)^## ", PAGE, re.DOTALL | re.MULTILINE)[1]
 BLOCKS = [block for _, block in re.findall(r"^(`{3,4})python\n(.*?)^\1$", SECTION, re.DOTALL | re.MULTILINE)]
 REWARDS = (
-    "countdown_reward", "optional_thinking_reward", "language_reward", "repetition_penalty", "code_format_reward",
+    "countdown_reward", "choice_reward", "optional_thinking_reward", "language_reward", "repetition_penalty",
+    "code_format_reward",
     "pattern_reward", "schema_reward", "target_length_reward", "reasoning_steps_reward", "unwanted_phrases_penalty",
-    "diversity_penalty",
+    "diversity_penalty", "adaptive_reward",
 )  # fmt: skip
 
 
@@ -221,6 +223,43 @@ def test_diversity_compares_within_a_prompt_only():
     assert diversity(said, prompts=["q", "q", "p"]) == [-1.0, -1.0, 0.0]
 
 
+@pytest.mark.parametrize(
+    "said", ["B", "b", "(B)", "B.", "[B]", "B) Paris", "B: Paris", "The answer is B.", "Option B", "**B**", "B) a dog"]
+)
+def test_a_choice_in_many_writings(said):
+    assert RECIPES["choice_reward"]["letter"](said) == "B"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "A or B",
+        "B) Paris, C) Rome",
+        "B and C",
+        "AB",
+        "",
+        "42",
+        "A dog",
+        "B) not C",
+        "none",
+        "A) is wrong",
+        "A: incorrect",
+        "A) actually C",
+    ],
+)
+def test_no_choice_or_two(said):
+    assert RECIPES["choice_reward"]["letter"](said) is None
+
+
+def test_weights_fade_as_a_part_is_learned_and_stay_pure():
+    weight_now = RECIPES["adaptive_reward"]["weight_now"]
+    history = [{"rewards/form/mean": step / 10} for step in range(11)]
+    faded = [weight_now("form", 1.0, history[:n]) for n in range(12)]
+    assert faded[0] == 1.0 == weight_now("right", 1.0, history)
+    assert all(later < earlier for earlier, later in pairwise(faded[1:]))
+    assert weight_now("form", 2.0, [{"rewards/form/mean": 1.0}] * 20) == 0.5
+
+
 #: How the lab is told what each recipe pays for.
 PROBED = {
     "countdown_reward": {
@@ -236,6 +275,8 @@ PROBED = {
     "reasoning_steps_reward": {"answers": None, "examples": ["<think>Add 15 and 27. So it is 42.</think>42"]},
     "unwanted_phrases_penalty": {"answers": None, "examples": ["As an AI, I cannot say."]},
     "diversity_penalty": {"answers": None},
+    "choice_reward": {"answers": ["A", "C"]},
+    "adaptive_reward": {"answers": ["42", "1250"]},
 }  # fmt: skip
 
 

@@ -1,14 +1,14 @@
 """Rewards inside real training: weights adapt, and a resumed run has the same weights."""
 
 import pytest
+from test_reward_recipes import RECIPES
 
 from grpo_utils.data.sources import addition_rows
 from grpo_utils.profiles import CPU
-from grpo_utils.rewards import AdaptiveReward, adaptive_weights, math_rewards
 
 pytestmark = pytest.mark.slow
-REWARDS, WEIGHTS = math_rewards()
-NAMES = [reward.__name__ for reward in REWARDS]
+RECIPE = RECIPES["adaptive_reward"]
+REWARD, PARTS = RECIPE["adaptive_reward"], {reward.__name__: weight for reward, weight in RECIPE["PARTS"].items()}
 
 
 def trained(folder, rewards: list, steps: int = 6, stop_at: int | None = None, resume: bool = False) -> list[dict]:
@@ -42,30 +42,30 @@ def trained(folder, rewards: list, steps: int = 6, stop_at: int | None = None, r
 
 @pytest.fixture(scope="module")
 def unbroken(tmp_path_factory):
-    return trained(tmp_path_factory.mktemp("unbroken"), [AdaptiveReward(tuple(REWARDS), tuple(WEIGHTS))])
+    return trained(tmp_path_factory.mktemp("unbroken"), [REWARD])
 
 
 def weights_in(log: list[dict]) -> list[list[float]]:
-    return [[entry[f"weights/{name}"] for name in NAMES] for entry in log]
+    return [[entry[f"weights/{name}"] for name in PARTS] for entry in log]
 
 
 def test_the_weights_change_during_training_as_the_pure_function_says(unbroken):
     logged = weights_in(unbroken)
-    assert logged[0] == WEIGHTS
+    assert logged[0] == pytest.approx(list(PARTS.values()))
     assert all(later != logged[0] for later in logged[1:])
     for step, weights in enumerate(logged):
-        assert weights == pytest.approx(adaptive_weights(unbroken[:step], NAMES, WEIGHTS), rel=1e-5)
+        wanted = [RECIPE["weight_now"](*part, unbroken[:step]) for part in PARTS.items()]
+        assert weights == pytest.approx(wanted, rel=1e-5)
 
 
 def test_the_logged_reward_is_the_sum_with_these_weights(unbroken):
     for entry, weights in zip(unbroken, weights_in(unbroken)):
-        parts = [entry[f"rewards/{name}/mean"] * weight for name, weight in zip(NAMES, weights)]
+        parts = [entry[f"rewards/{name}/mean"] * weight for name, weight in zip(PARTS, weights)]
         assert entry["reward"] == pytest.approx(sum(parts), rel=1e-4)
 
 
 def test_a_resumed_run_has_the_same_weights(unbroken, tmp_path):
-    reward = AdaptiveReward(tuple(REWARDS), tuple(WEIGHTS))
-    assert len(trained(tmp_path, [reward], stop_at=3)) == 3
-    resumed = trained(tmp_path, [reward], resume=True)
+    assert len(trained(tmp_path, [REWARD], stop_at=3)) == 3
+    resumed = trained(tmp_path, [REWARD], resume=True)
     assert weights_in(resumed) == weights_in(unbroken)
     assert [entry["reward"] for entry in resumed] == [entry["reward"] for entry in unbroken]

@@ -10,11 +10,11 @@ import types
 import datasets
 import pytest
 from conftest import ROOT
+from template_lib import start
 from template_projects import in_folder
 
 from grpo_utils.__main__ import start_project
 from grpo_utils.project import new_project
-from grpo_utils.run.start import trl_fields
 
 FOLDER = ROOT / "templates" / "minimal"
 SOURCE = (FOLDER / "train.py").read_text(encoding="utf-8")
@@ -94,7 +94,7 @@ def arguments(gpu: bool) -> dict:
 @pytest.mark.parametrize("gpu", [False, True])
 def test_trl_knows_every_argument_and_whole_groups_fit_a_batch(gpu):
     found = arguments(gpu)
-    assert set(found) <= trl_fields()
+    assert set(found) <= start.trl_fields()
     completions = found["per_device_train_batch_size"] * found["gradient_accumulation_steps"]
     assert completions % found["num_generations"] == 0 and (found["fp16"], found["bf16"]) == (gpu, False)
 

@@ -13,10 +13,10 @@ from template_projects import in_folder
 from grpo_utils.errors import CourseError
 from grpo_utils.project import new_project, template_names
 from grpo_utils.run.measuring import before_after, summary
-from grpo_utils.run.scoring import text_of
+from grpo_utils.run.texts import text_of
 
 sys.path.insert(0, str(ROOT / "scripts"))
-from share_templates import KITCHEN, SHARED, in_lib
+from share_templates import SHARED, SOURCES, in_lib
 
 
 @pytest.mark.parametrize("name", template_names())
@@ -28,7 +28,7 @@ def test_nothing_in_it_refers_to_the_courses_internals(name):
 @pytest.mark.parametrize("name", SHARED)
 def test_its_lib_is_the_kitchen_and_what_it_shares_is_the_same_letter_by_letter(name):
     first, own = ROOT / "templates" / "basic_grpo", ROOT / "templates" / name
-    kitchen = {path.name: in_lib(path) for path in KITCHEN.glob("*.py")}
+    kitchen = {path.name: in_lib(path) for path in SOURCES}
     assert {path.name: path.read_text() for path in (own / "lib").glob("*.py")} == kitchen, "run: make templates"
     different = [file for file in SHARED[name] if (own / file).read_text() != (first / file).read_text()]
     assert not different, f"edit {different} in basic_grpo, then: make templates"
@@ -39,7 +39,7 @@ def test_no_template_is_forgotten_when_shared_files_are_copied():
 
 
 def test_the_kitchen_imports_nothing_else_of_the_course():
-    for path in KITCHEN.glob("*.py"):
+    for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom):
                 assert node.level < 2 and not (node.module or "").startswith("grpo_"), (path, node.lineno)
@@ -151,7 +151,8 @@ def test_a_completion_in_which_the_model_says_nothing_earns_nothing(name):
 
 def test_trl_gets_each_reward_with_its_weight_and_a_reward_model_last(monkeypatch):
     """Also a single LoRA target, of which TRL makes a text: it was cut into letters."""
-    from grpo_utils.run import policy, training
+    monkeypatch.syspath_prepend(ROOT / "templates" / "basic_grpo")
+    from lib import policy, training
 
     trainer = SimpleNamespace(model=SimpleNamespace(parameters=list), remove_callback=lambda callback: None)
     given = {}

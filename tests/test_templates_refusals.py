@@ -1,9 +1,10 @@
 """What a template refuses, in seconds of processor time and in a line or two, before anything heavy is imported.
 
-A template's lib/ is grpo_utils/run character for character (test_templates.py), so most of this asks that package.
+A lib/ is the same in every template (test_templates.py), so most of this asks basic_grpo's.
 """
 
 import dataclasses
+import doctest
 import importlib
 import json
 import os
@@ -15,10 +16,10 @@ import sys
 import pytest
 from conftest import ROOT
 from datasets import Dataset
+from template_lib import folder, measuring, rows, scoring, start
 from template_projects import ALONE, CONFIGURED, FAST, in_folder
 
 from grpo_utils.project import new_project
-from grpo_utils.run import folder, measuring, scoring, start
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +68,7 @@ def refused(*arguments: str) -> str:
 def rehearsed(project, monkeypatch, *arguments: str) -> None:
     """All that comes before TRL is imported, with the project's own rewards and rows."""
     monkeypatch.syspath_prepend(project)
-    own = ("rewards", "data", "lib", "lib.scoring", "judge", "environment")
+    own = ("rewards", "data", "lib", "lib.texts", "judge", "environment")
     for name in own:
         sys.modules.pop(name, None)
     importlib.invalidate_caches()
@@ -78,6 +79,11 @@ def rehearsed(project, monkeypatch, *arguments: str) -> None:
     finally:
         for name in own:
             sys.modules.pop(name, None)
+
+
+def test_the_examples_in_lib_say_what_comes_out():
+    found = [doctest.testmod(module) for module in (start, rows)]
+    assert not any(one.failed for one in found) and all(one.attempted for one in found)
 
 
 def test_a_refusal_costs_a_command_three_seconds_and_no_traceback(basic):

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from conftest import ROOT
 from template_projects import ALONE, FAST, in_folder, stopped_at
 
 from grpo_utils.project import new_project
@@ -184,7 +185,8 @@ def test_a_full_disk_leaves_the_last_good_checkpoint_and_the_run_goes_on_when_th
 @pytest.mark.slow
 def test_a_disk_that_is_full_when_the_final_model_is_saved_is_named(tmp_path, monkeypatch):
     """Only checkpoints had the message; the last save ended in a traceback."""
-    from grpo_utils.run import training
+    monkeypatch.syspath_prepend(ROOT / "templates" / "basic_grpo")
+    from lib import training
 
     def full(folder):
         raise OSError(28, "No space left on device")

@@ -5,7 +5,7 @@ from importlib import metadata
 import pytest
 
 from grpo_utils import load_rows
-from grpo_utils.arguments import REMOVED, check_batch, check_report_to, training_arguments
+from grpo_utils.arguments import check_report_to, training_arguments
 from grpo_utils.errors import CourseError
 from grpo_utils.models import load_policy
 from grpo_utils.profiles import CPU, PROFILES, T4
@@ -55,49 +55,6 @@ def test_a_t4_trains_in_fp16_and_keeps_its_newest_adapter_and_a_cpu_run_needs_no
     arguments = training_arguments(T4)
     assert (arguments["fp16"], arguments["bf16"], arguments["use_vllm"]) == (True, False, False)
     assert (arguments["save_strategy"], training_arguments(CPU)["save_strategy"]) == ("steps", "no")
-
-
-@pytest.mark.parametrize(
-    ("wrong", "right"),
-    [("learnign_rate", "learning_rate"), ("evaluation_strategy", "eval_strategy")],
-)
-def test_a_misspelled_name_suggests_the_right_one(wrong, right):
-    with pytest.raises(CourseError, match=f"'{wrong}' is not an argument of GRPOConfig. Did you mean '{right}'"):
-        training_arguments(CPU, **{wrong: 1})
-
-
-@pytest.mark.parametrize("name", REMOVED)
-def test_a_removed_name_says_what_to_write(name):
-    with pytest.raises(CourseError, match=f"'{name}' is gone from GRPOConfig: "):
-        training_arguments(CPU, **{name: 1})
-
-
-def test_the_removed_names_are_really_gone():
-    from trl import GRPOConfig
-
-    assert not REMOVED.keys() & {field.name for field in fields(GRPOConfig)}
-
-
-def test_what_replaces_a_removed_name_is_real():
-    for name in ("generation_kwargs", "warmup_steps"):
-        training_arguments(CPU, **{name: None})
-
-
-@pytest.mark.parametrize(("batch", "steps", "group"), [(64, 1, 8), (1, 8, 8), (2, 4, 8), (8, 1, 2)])
-def test_whole_groups_are_accepted(batch, steps, group):
-    check_batch(batch, steps, group)
-
-
-@pytest.mark.parametrize(("batch", "steps", "group"), [(4, 1, 8), (1, 4, 8), (8, 1, 1), (8, 1, 3), (7, 1, 2)])
-def test_a_batch_that_does_not_divide_names_valid_numbers(batch, steps, group):
-    with pytest.raises(CourseError) as error:
-        check_batch(batch, steps, group)
-    valid = str(error.value).split("Valid num_generations here: ")[1].split(".")[0]
-    for number in valid.split(", "):
-        check_batch(batch, steps, int(number))
-    sizes = str(error.value).split("batch_size of ")[1].rstrip(".")
-    for size in sizes.split(", "):
-        check_batch(int(size), steps, max(group, 2))
 
 
 def test_report_to_is_checked_before_anything_is_loaded():

@@ -11,7 +11,7 @@ import re
 from fractions import Fraction
 from functools import cache
 
-from grpo_utils.rewards import is_expression, parse_choice, parse_json, parse_number, same_answer
+from grpo_utils.rewards import is_expression, parse_json, parse_number, same_answer
 
 #: A number within an answer that contains several.
 NUMBERS = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
@@ -34,7 +34,7 @@ def kind_of(gold: str) -> str:
         return "numbers"
     if gold.strip()[:1] in ("{", "[") and _is_json(gold):
         return "json"
-    if len(gold.strip()) == 1 and parse_choice(gold):
+    if re.fullmatch(r"\s*[A-Za-z]\s*", gold):
         return "choice"
     return "program" if PROGRAM.search(gold.strip()) else "text"
 

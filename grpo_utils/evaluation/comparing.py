@@ -110,18 +110,13 @@ def compare(before: Evaluation, after: Evaluation, *, seed: int = 0) -> Comparis
     Raises:
         CourseError: they are not of the same prompts in the same order.
     """
-    check_same_prompts(before, after)
-    difference, better, worse, p_value = paired_change(before.right, after.right, seed=seed)
-    return Comparison(before, after, difference, better, worse, p_value, *_gain_parts(before, after, seed))
-
-
-def check_same_prompts(before: Evaluation, after: Evaluation) -> None:
-    """Raise a CourseError if two evaluations are of different prompts."""
     if before.asked != after.asked:
         raise CourseError(
             f"The two evaluations ({before.n} and {after.n} prompts) are of different prompts, or of the same in "
             "another order, so no prompt can be compared with itself. Evaluate both on the same rows."
         )
+    difference, better, worse, p_value = paired_change(before.right, after.right, seed=seed)
+    return Comparison(before, after, difference, better, worse, p_value, *_gain_parts(before, after, seed))
 
 
 def split_gain(
@@ -235,7 +230,7 @@ def compare_seeds(comparisons: Sequence[Comparison]) -> SeedsComparison:
         _check_two_seeds(f"Comparisons {earlier} and {place}", old, new)
     differences = tuple(comparison.difference.value for comparison in comparisons)
     finest = 1 / min((comparison.before.n for comparison in comparisons), default=1)
-    mean, low, high = t_interval(differences, least_scatter=finest)
+    mean, low, high = t_interval(differences, finest)
     least = 1.96 * _sampling_error(comparisons)
     return SeedsComparison(differences, Estimate(mean, min(low, mean - least), max(high, mean + least)))
 

@@ -9,7 +9,7 @@ prompts, the unbiased estimator for pass@k, Student's t for a handful of seeds.
 
 import math
 from collections.abc import Callable, Sequence
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import NamedTuple
 
 from ..errors import CourseError
@@ -110,26 +110,15 @@ class Change(NamedTuple):
         return f"{self.estimate.signed()}, {p_text(self.p_value)}: {self.verdict}"
 
 
-def _changes(before: Sequence[float], after: Sequence[float]) -> list[float]:
-    """Each prompt's score after, minus its score before."""
-    if not len(before) == len(after) > 0:
-        raise CourseError(
-            f"{len(before)} results before and {len(after)} after: a paired test compares each prompt with itself. "
-            "Evaluate both on the same rows, at least one."
-        )
-    _check_numbers(before)
-    _check_numbers(after)
-    return [float(new) - float(old) for old, new in zip(before, after, strict=True)]
-
-
-def _check_numbers(values: Sequence[float]) -> None:
-    """Raise a CourseError if a value is None, NaN or infinite: the mean would be NaN, and hide it."""
+def _numbers(values: Sequence[float]) -> list[float]:
+    """The values as floats, all of them finite: the mean of a None or NaN would be NaN, and hide it."""
     for place, value in enumerate(values, start=1):
         if value is None or not math.isfinite(value):
             raise CourseError(
                 f"Value {place} of {len(values)} is {value}, and has no mean. Score what gave no result as wrong "
                 "(0.0), or leave its prompt out before and after, and report how many those were."
             )
+    return [float(value) for value in values]
 
 
 def mean_interval(values: Sequence[float], *, bounds: tuple[float, float] | None = None, seed: int = 0) -> Estimate:
@@ -155,8 +144,7 @@ def mean_interval(values: Sequence[float], *, bounds: tuple[float, float] | None
     """
     import numpy
 
-    _check_numbers(values)
-    mean = fmean(values)
+    mean = fmean(_numbers(values))
     if len(set(values)) > 1:
         return Estimate(mean, *bootstrap_interval([values], numpy.mean, seed=seed))
     least, largest = bounds or (mean, mean)
@@ -189,25 +177,6 @@ def bootstrap_interval(columns: Sequence[Sequence[float]], statistic: Callable, 
     return [float(end) for end in numpy.nanquantile(found, [outside, 1 - outside])]
 
 
-def paired_interval(before: Sequence[float], after: Sequence[float], *, seed: int = 0) -> Estimate:
-    """The mean change on the same prompts, with a paired bootstrap interval over the prompts.
-
-    A prompt is drawn with both of its results, so what makes it hard counts on both sides. Results from 0 to 1
-    (booleans, shares) are taken to be bounded, which matters if all prompts changed alike: see `mean_interval`.
-
-    >>> paired_interval([False, True] * 50, [True, True] * 50).signed()
-    '+0.500 (+0.400 to +0.600)'
-    >>> paired_interval([False] * 50, [False] * 50).signed()
-    '+0.000 (-0.071 to +0.071)'
-
-    Raises:
-        CourseError: the lists differ in length, are empty, or hold None or a value that is not finite.
-    """
-    changes = _changes(before, after)
-    bounded = all(0 <= value <= 1 for value in (*before, *after))
-    return mean_interval(changes, bounds=(-1.0, 1.0) if bounded else None, seed=seed)
-
-
 def paired_change(before: Sequence[float], after: Sequence[float], *, seed: int = 0) -> Change:
     """The mean change of a score on the same prompts, with interval, test and verdict.
 
@@ -215,15 +184,26 @@ def paired_change(before: Sequence[float], after: Sequence[float], *, seed: int 
     wrong: under "no change", each prompt whose score changed would score higher as often as lower. The size of a
     change does not count.
 
+    The bootstrap draws a prompt with both of its results, so what makes it hard counts on both sides. Results from 0
+    to 1 (booleans, shares) are taken to be bounded, which matters if all prompts changed alike: see `mean_interval`.
+
+    >>> print(paired_change([False] * 50, [False] * 50))
+    +0.000 (-0.071 to +0.071), p = 1: no change shown
     >>> print(paired_change([1.0] * 100, [1.0] * 96 + [0.0] * 4))
     -0.040 (-0.080 to -0.010), p = 0.12: no change shown
 
     Raises:
         CourseError: the lists differ in length, are empty, or hold None or a value that is not finite.
     """
-    changes = _changes(before, after)
+    if not len(before) == len(after) > 0:
+        raise CourseError(
+            f"{len(before)} results before and {len(after)} after: a paired test compares each prompt with itself. "
+            "Evaluate both on the same rows, at least one."
+        )
+    changes = [new - old for old, new in zip(_numbers(before), _numbers(after), strict=True)]
+    bounds = (-1.0, 1.0) if all(0 <= value <= 1 for value in (*before, *after)) else None
     better, worse = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
-    return Change(paired_interval(before, after, seed=seed), better, worse, mcnemar_p_value(before, after))
+    return Change(mean_interval(changes, bounds=bounds, seed=seed), better, worse, mcnemar_p_value(before, after))
 
 
 def pass_at_k(samples: int, right: int, k: int) -> float:
@@ -274,7 +254,7 @@ def majority_right(winners: Sequence[str], gold: str) -> float:
     return sum(same_answer(winner, gold) for winner in winners) / len(winners) if winners else 0.0
 
 
-def t_interval(values: Sequence[float], *, least_scatter: float = 0.0) -> Estimate:
+def t_interval(values: Sequence[float], least_scatter: float) -> Estimate:
     """The mean of a few independent numbers, one per training seed, with Student's t interval (1908).
 
     With two seeds the half-width is 12.7 standard errors, with three 4.3, with five 2.8. It assumes that the
@@ -283,18 +263,14 @@ def t_interval(values: Sequence[float], *, least_scatter: float = 0.0) -> Estima
     Args:
         values: one number per seed.
         least_scatter: the standard deviation is taken to be at least this. Rates of ``n`` prompts are multiples
-            of ``1 / n``, so equal values may differ by less than can be seen: give ``1 / n``. Without it, equal
-            values say nothing of their scatter, and the interval is infinite.
+            of ``1 / n``, so equal values may differ by less than can be seen: give ``1 / n``.
 
-    >>> str(t_interval([0.70, 0.72, 0.77]))
-    '0.730 (0.640 to 0.820)'
-    >>> str(t_interval([0.01, 0.01])), str(t_interval([0.01, 0.01], least_scatter=1 / 200))
-    ('0.010 (-inf to inf)', '0.010 (-0.035 to 0.055)')
+    >>> str(t_interval([0.70, 0.72, 0.77], 1 / 200)), str(t_interval([0.01, 0.01], 1 / 200))
+    ('0.730 (0.640 to 0.820)', '0.010 (-0.035 to 0.055)')
 
     Raises:
-        CourseError: there are fewer than two, or one is None or not finite.
+        CourseError: there are fewer than two.
     """
-    import numpy
     from scipy.stats import t
 
     if len(values) < 2:
@@ -302,10 +278,6 @@ def t_interval(values: Sequence[float], *, least_scatter: float = 0.0) -> Estima
             f"{len(values)} seed{'s' * (len(values) != 1)}: how much seeds differ shows only with two or more; "
             "train with three at least."
         )
-    _check_numbers(values)
-    mean = float(numpy.mean(values))
-    scatter = max(float(numpy.std(values, ddof=1)), least_scatter)
-    if scatter <= 1e-12 * abs(mean):  # equal, except for rounding
-        return Estimate(mean, -math.inf, math.inf)
+    scatter = max(stdev(values), least_scatter)
     half = float(t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) * scatter / math.sqrt(len(values))
-    return Estimate(mean, mean - half, mean + half)
+    return Estimate(fmean(values), fmean(values) - half, fmean(values) + half)

@@ -25,19 +25,6 @@ base = {load}
 model = PeftModel.from_pretrained(base, "FOLDER_OR_ID_OF_THIS_ADAPTER")
 tokenizer = AutoTokenizer.from_pretrained("FOLDER_OR_ID_OF_THIS_ADAPTER")"""
 
-README = """---
-library_name: peft
-{header}---
-
-# A LoRA adapter
-
-It belongs to the base model `{base}` and does nothing without it.
-
-```python
-{code}
-```
-{remark}"""
-
 
 def public_name(base: str) -> str:
     """The name of a base model for other people: its hub id, or a folder's own name without the path.
@@ -88,10 +75,12 @@ def save_adapter(
 
 
 def _readme(base: str) -> str:
+    from jinja2 import Template
+
     name = public_name(base)
-    header = f"base_model: {name}\n" if is_hub_id(name) else ""
-    code = CODE.format(load=loading_code(base))
-    return README.format(header=header, base=name, code=code, remark=where_the_base_is(base))
+    words = dict(base=name, code=CODE.format(load=loading_code(base)), remark=where_the_base_is(base))
+    text = Path(__file__).with_name("adapter.md").read_text(encoding="utf-8")
+    return Template(text).render(words, header=f"base_model: {name}\n" if is_hub_id(name) else "")
 
 
 def loading_code(base: str) -> str:

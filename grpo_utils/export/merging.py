@@ -53,7 +53,7 @@ def in_fresh_process(function: Callable, *args: object, **kwargs: object) -> obj
 
 
 def check_merged(
-    adapter: str | Path, base: str, folder: str | Path, profile: Profile, rows: "Dataset", judging: dict
+    adapter: str | Path, base: str, folder: str | Path, profile: Profile, rows: "Dataset", decoding: dict
 ) -> tuple[float, Evaluation]:
     """Check that ``folder`` holds ``base`` with its adapter merged, and evaluate it as plain transformers loads it.
 
@@ -61,18 +61,18 @@ def check_merged(
 
     Returns:
         The largest difference of a logit that a merge in fp32 makes, and the evaluation of the saved model on
-        ``rows`` with the settings ``judging`` of `evaluate`.
+        ``rows`` with the settings ``decoding`` of `evaluate`.
 
     Raises:
         CourseError: as `merge_adapter`; or the saved weights are not those of the merge.
     """
     prompts = list(rows["prompt"])
-    difference, sampled, greedy = in_fresh_process(_check_merged, adapter, base, folder, profile, prompts, judging)
+    difference, sampled, greedy = in_fresh_process(_check_merged, adapter, base, folder, profile, prompts, decoding)
     return difference, judge(sampled, greedy, rows)
 
 
 def _check_merged(
-    adapter: str | Path, base: str, folder: str | Path, profile: Profile, prompts: list[list[dict]], judging: dict
+    adapter: str | Path, base: str, folder: str | Path, profile: Profile, prompts: list[list[dict]], decoding: dict
 ) -> tuple[float, list[str], list[str]]:
     """The part of `check_merged` that needs a model: the logits' difference, sampled and greedy texts."""
     prepare_machine(profile)
@@ -93,7 +93,7 @@ def _check_merged(
     del merged, expected  # sampling needs memory, too
     tokenizer = AutoTokenizer.from_pretrained(folder)
     _check_template(Path(adapter), Path(folder), tokenizer.chat_template)
-    return difference, *answer_twice(model, tokenizer, prompts, **judging)
+    return difference, *answer_twice(model, tokenizer, prompts, **decoding)
 
 
 def _check_template(adapter: Path, folder: Path, template: str) -> None:
@@ -111,7 +111,7 @@ def _check_template(adapter: Path, folder: Path, template: str) -> None:
 
 
 def merge_adapter(adapter: str | Path, base: str, prompts: list[list[dict]]) -> tuple["PreTrainedModel", float]:
-    """Merge the adapter in folder ``adapter`` into the unquantized ``base``, in fp32.
+    """Merge the adapter in folder ``adapter`` into the unquantized ``base``, in fp32 on the CPU.
 
     Returns:
         The merged model, and the largest difference that merging made to a logit. The logits are those after
@@ -127,8 +127,7 @@ def merge_adapter(adapter: str | Path, base: str, prompts: list[list[dict]]) -> 
     from transformers import AutoModelForCausalLM
 
     _check_adapter(Path(adapter), base)
-    path = model_path(base)
-    plain = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, device_map=_merge_device(path))
+    plain = AutoModelForCausalLM.from_pretrained(model_path(base), dtype=torch.float32, device_map="cpu")
     tokenizer = _trained_tokenizer(Path(adapter), base, plain)
     policy = PeftModel.from_pretrained(plain, str(adapter)).eval()
     expected = logits(policy, tokenizer, prompts)
@@ -140,19 +139,6 @@ def merge_adapter(adapter: str | Path, base: str, prompts: list[list[dict]]) -> 
             f"{LARGEST_DIFFERENCE:g} is rounding). Keep the adapter and load it with its base instead."
         )
     return merged, difference
-
-
-def _merge_device(path: str) -> str:
-    """The GPU if the whole model fits into its free memory in fp32, with a fifth to spare; else the CPU."""
-    import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
-
-    if not torch.cuda.is_available():
-        return "cpu"
-    with torch.device("meta"):  # counts weights without allocating them
-        weights = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(path)).num_parameters()
-    free, _ = torch.cuda.mem_get_info()
-    return "cuda" if 1.2 * 4 * weights < free else "cpu"
 
 
 def _check_adapter(adapter: Path, base: str) -> None:

@@ -1,16 +1,14 @@
 """The figures that the lessons share, each shown with a text for those who cannot see it."""
 
 from .base import COLORS, MARKERS, show
-from .diagrams import diagram, draw_diagram
+from .diagrams import diagram
 from .rates import length_histogram, pass_rate_bars, show_changes, show_differences, show_pass_at_k
 from .runs import (
     logged,
     reward_and_truth,
     reward_curve,
-    run_curves,
     show_learning,
     show_reward_and_accuracy,
     show_reward_and_truth,
     show_run_curves,
-    show_runs,
 )

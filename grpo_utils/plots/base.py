@@ -10,16 +10,23 @@ if TYPE_CHECKING:
 
 #: Okabe and Ito's colors, which color-blind readers can distinguish.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+#: Pixels of one inch.
+DPI = 110
 MARKERS = ("o", "s", "^", "D", "v", "P")
 
 
 def show(figure: "Figure", alt: str) -> None:
     """Display a figure in a notebook as a PNG that carries ``alt`` as its text."""
+    png = io.BytesIO()
+    figure.savefig(png, format="png", dpi=DPI)
+    show_png(png.getvalue(), alt)
+
+
+def show_png(png: bytes, alt: str) -> None:
+    """Display a PNG in a notebook, with ``alt`` as its text."""
     from IPython.display import display
 
-    png = io.BytesIO()
-    figure.savefig(png, format="png", dpi=110)
-    display({"image/png": png.getvalue(), "text/plain": alt}, raw=True, metadata={"image/png": {"alt": alt}})
+    display({"image/png": png, "text/plain": alt}, raw=True, metadata={"image/png": {"alt": alt}})
 
 
 def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **panels: object) -> tuple:

@@ -1,36 +1,26 @@
-"""The course's diagrams: each is drawn by code and described in words from the same data."""
+"""The course's diagrams, stored as PNG files with their alt text; ``scripts/drawings`` draws them."""
 
-from collections.abc import Callable
+from pathlib import Path
 
 from ..errors import CourseError, did_you_mean
-from . import guides, method
-from .base import show
-from .sheet import Drawn
+from .base import show_png
 
-DIAGRAMS: dict[str, Callable[[], Drawn]] = {
-    "loop": method.loop,
-    "advantages": method.advantages,
-    "reward": method.reward,
-    "lora": method.lora,
-    "merge": method.merge,
-    "failures": guides.failures,
-    "path": guides.path,
-    "packages": guides.packages,
-}
+PICTURES = Path(__file__).parent / "pictures"
 
 
-def draw_diagram(name: str) -> Drawn:
-    """A diagram's figure, and the same in words.
+def diagram(name: str) -> None:
+    """Display a diagram with its alt text: loop, advantages, reward, lora, merge, failures, path or packages.
 
     Raises:
         CourseError: there is no diagram of that name.
     """
-    if name not in DIAGRAMS:
-        names = ", ".join(DIAGRAMS)
-        raise CourseError(f"There is no diagram {name!r}.{did_you_mean(name, DIAGRAMS)} The diagrams are {names}.")
-    return DIAGRAMS[name]()
+    from PIL import Image
 
-
-def diagram(name: str) -> None:
-    """Display a diagram with its alt text: loop, advantages, reward, lora, merge, failures, path or packages."""
-    show(*draw_diagram(name))
+    path = PICTURES / f"{name}.png"
+    if not path.is_file():
+        names = sorted(picture.stem for picture in PICTURES.glob("*.png"))
+        raise CourseError(
+            f"There is no diagram {name!r}.{did_you_mean(name, names)} The diagrams are {', '.join(names)}."
+        )
+    with Image.open(path) as picture:
+        show_png(path.read_bytes(), picture.text["Description"])

@@ -96,24 +96,25 @@ def reward_and_truth(curves: Mapping[str, tuple[Sequence[float], Sequence[float]
     return figure
 
 
-def run_curves(runs: dict[str, Sequence[dict]], keys: Sequence[str]) -> "Figure":
-    """The same metrics of several runs, one panel for each; ``runs`` holds a ``log_history`` by name."""
+def show_run_curves(runs: Mapping[str, Sequence[dict]], keys: Sequence[str], mark: float | None = None) -> None:
+    """Display the same metrics of several runs, one panel for each, over the steps that all of the runs have.
+
+    ``runs`` holds a ``log_history`` by name, logged at every step. A dashed line marks the step ``mark``. The figure's
+    text is generated from the data.
+    """
+    steps, texts = min(len(logged(history, "reward")) for history in runs.values()), []
     figure, panels = new_figure(3.4 * len(keys), 2.8, columns=len(keys), squeeze=False)
     for axes, key in zip(panels[0], keys, strict=True):
-        step_lines(axes, {name: logged(history, key) for name, history in runs.items()})
+        cut = {name: [entry for entry in history if entry["step"] <= steps] for name, history in runs.items()}
+        curves = {name: logged(history, key) for name, history in cut.items()}
+        step_lines(axes, curves)
         axes.set(xlabel="step", title=key.removeprefix("completions/"))
+        if mark:
+            axes.axvline(mark, color="gray", linestyle="--")
+        ends = [f"{name} {values[0]:.2f} to {values[-1]:.2f}" for name, values in curves.items() if values]
+        texts.append(f"{key}: {', '.join(ends)}")
     panels[0][0].legend(fontsize="small")
-    return figure
-
-
-def show_run_curves(runs: dict[str, Sequence[dict]], keys: Sequence[str], mark: float | None = None) -> None:
-    """Display `run_curves`, with first and last values as alt text and a dashed line at the step ``mark``."""
-    figure = run_curves(runs, keys)
-    for axes in figure.axes if mark else []:
-        axes.axvline(mark, color="gray", linestyle="--")
-    curves = {(key, name): logged(history, key) for key in keys for name, history in runs.items()}
-    ends = [f"{key}, {name}: {values[0]:.2f} to {values[-1]:.2f}" for (key, name), values in curves.items()]
-    show(figure, f"Curves over the steps. {'; '.join(ends)}.")
+    show(figure, f"Curves over {steps} steps. {'; '.join(texts)}.")
 
 
 def show_reward_and_accuracy(means: Sequence[float], evaluated: Mapping[int, "Evaluation"]) -> None:
@@ -133,18 +134,3 @@ def show_reward_and_accuracy(means: Sequence[float], evaluated: Mapping[int, "Ev
         f"Held-out strict accuracy goes from {rates[0].value:.1%} to {rates[-1].value:.1%}."
     )
     show(figure, alt)
-
-
-def show_runs(runs: dict[str, Sequence[dict]], keys: Sequence[str]) -> None:
-    """Display the same metrics of several runs in a notebook, over the steps that all of the runs have.
-
-    ``runs`` holds a ``log_history`` by name, logged at every step. The figure's text is generated from the data.
-    """
-    steps = min(len(logged(history, "reward")) for history in runs.values())
-    cut = {name: [entry for entry in history if entry["step"] <= steps] for name, history in runs.items()}
-    panels = []
-    for key in keys:
-        curves = {name: logged(history, key) for name, history in cut.items()}
-        ends = [f"{name} {values[0]:.2f} to {values[-1]:.2f}" for name, values in curves.items() if values]
-        panels.append(f"{key}: {', '.join(ends)}")
-    show(run_curves(cut, keys), f"Curves over {steps} steps. {'; '.join(panels)}.")

@@ -19,10 +19,10 @@ completion is a string, or a list of messages if the prompt was one. Scores are 
 | `correctness` | rewards a correct answer |
 | `structured` | rewards correct JSON |
 | `format` | rewards the required format |
-| `combine` | weights, adaptive weights, and a set of rewards to start from |
+| `combine` | weights, and a set of rewards to start from |
 
-docs/rewards.md explains when to use which reward, including TRL's, and has recipes for length, style, JSON schemas and
-more.
+docs/rewards.md explains when to use which reward, including TRL's, and has recipes for multiple choice,
+length, style, JSON schemas, adaptive weights and more.
 """
 
 from typing import TYPE_CHECKING
@@ -31,23 +31,18 @@ from ..lazy import lazy_imports
 
 if TYPE_CHECKING:
     from .combine import (
-        AdaptiveReward,
         RewardSet,
-        adaptive_weights,
         group_advantages,
         math_rewards,
         weighted_sum,
     )
     from .correctness import (
         AnswerReward,
-        choice_reward,
         correctness_reward,
         exact_reward,
         fuzzy_reward,
         is_strictly_right,
-        parse_choice,
         same_answer,
-        same_choice,
         same_fact,
         same_text,
     )

@@ -150,38 +150,6 @@ def _same_name(said: str, gold: str) -> bool:
     return Levenshtein.normalized_similarity(said, gold) >= 0.9
 
 
-CHOICE = re.compile(
-    r"(?:(?:the )?(?:correct )?(?:answer|option|choice)(?: is)?:? )?[(\[]?([A-Za-z])(?:[)\].:]+(?:\s+(\S.*))?)?",
-    re.DOTALL | re.IGNORECASE | re.ASCII,
-)
-OTHER_CHOICE = re.compile(
-    r"(?<!\w)[A-Z](?:[).\]:]|$)|(?-i:(?<!\w)[A-Z](?!\w))|\b(?:or|not|and|wrong|incorrect|false|actually)\b",
-    re.IGNORECASE,
-)
-
-
-def parse_choice(text: str) -> str | None:
-    """The one letter that an answer to a multiple-choice question names, in upper case, else None.
-
-    >>> [parse_choice(text) for text in ("B", "(b)", "B) Paris", "The answer is B.", "A or B", "A cat", "")]
-    ['B', 'B', 'B', 'B', None, None, None]
-    """
-    match = CHOICE.fullmatch(text.strip(" *$\n")[:500])
-    if not match or (match[2] and OTHER_CHOICE.search(match[2])):
-        return None
-    return match[1].upper()
-
-
-def same_choice(said: str | None, gold: object) -> bool:
-    """Whether an answer names the gold letter and no other.
-
-    >>> same_choice("B) Paris", "B"), same_choice("A or B", "B"), same_choice("", "")
-    (True, False, False)
-    """
-    letter = parse_choice(said or "")
-    return letter is not None and letter in map(parse_choice, _gold_texts(gold))
-
-
 @dataclass(frozen=True)
 class AnswerReward:
     r"""Correctness for any format: how to find the answer, and how to compare it.
@@ -191,7 +159,7 @@ class AnswerReward:
             `extract_after_thinking`, `extract_after_hashes`, `extract_all`,
             or your own (a named function, so that it can be pickled).
         same: compares an answer with the gold answer: `same_answer`, `same_text`, `same_fact`,
-            `same_choice`, `structured.same_json`, or your own.
+            `structured.same_json`, or your own.
         column: the dataset column with the gold answer.
 
     >>> from grpo_utils.rewards.text import extract_boxed
@@ -260,17 +228,6 @@ def fuzzy_reward(completions: Sequence[Completion], answer: Sequence[object], **
     [1.0, 0.0]
     """
     return AnswerReward(same=same_fact)(completions, answer=answer)
-
-
-def choice_reward(completions: Sequence[Completion], answer: Sequence[object], **kwargs: object) -> Scores:
-    """Return 1.0 if the answer names only the gold letter of a multiple-choice question, else 0.0.
-
-    Known exploit: guessing, which is correct once in as many answers as there are choices.
-
-    >>> choice_reward(["<answer>(B) Paris</answer>", "<answer>A or B</answer>"], answer=["B", "B"])
-    [1.0, 0.0]
-    """
-    return AnswerReward(same=same_choice)(completions, answer=answer)
 
 
 def is_strictly_right(text: str, gold: object) -> bool:

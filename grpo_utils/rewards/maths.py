@@ -15,7 +15,6 @@ import functools
 import gc
 import logging
 import re
-from dataclasses import replace
 
 from .limits import within
 from .numbers import is_unit
@@ -23,11 +22,11 @@ from .numbers import is_unit
 LONGEST_EXPRESSION = 100
 MOST_EXPONENTS = 2
 #: Brackets inside brackets; math-verify's parser takes twice as long for some kinds with each level.
-DEEPEST = 6
+DEEPEST = 4
 #: CPU time for parsing and comparing two expressions; real answers take a tenth of it.
 SECONDS = 0.2
-#: Limit of entries in the parser's tables; after `warm_up` there are 2,000.
-MOST_CONTEXTS = 10_000
+#: Limit of entries in the parser's tables, which grow with each new kind of text; 80,000 take 60 MB.
+MOST_CONTEXTS = 80_000
 
 COMMANDS = r"\\(?:[dtc]?frac|sqrt|pi|cdot|times|div|pm|left|right|infty|circ|alpha|beta|theta|in|cup|cap|[,;!{}%$ ])"
 #: The accepted language: only commands, single letters, numbers and signs.
@@ -120,12 +119,22 @@ WARMING = (
 )
 
 
-@functools.cache
 def warm_up() -> None:
-    """Import math-verify and compare a few expressions, so that later comparisons are fast; takes 1 to 2 s.
+    """Compare a few expressions, so that later comparisons are fast; takes 1 to 2 s if the parser's tables are empty.
+
+    Full tables are emptied first. Hundreds of thousands of small objects also make a pass of Python's garbage collector
+    take tenths of a second.
 
     >>> warm_up()
     """
+    from antlr4.dfa.DFA import DFA
+    from antlr4.PredictionContext import PredictionContextCache
+    from latex2sympy2_extended.antlr_parser import PSParser
+
+    if 0 < len(PSParser.sharedContextCache) <= MOST_CONTEXTS:
+        return
+    PSParser.decisionsToDFA = [DFA(state, number) for number, state in enumerate(PSParser.atn.decisionToState)]
+    PSParser.sharedContextCache = PredictionContextCache()
     logging.getLogger("math_verify").setLevel(logging.CRITICAL)  # it warns about every text that is not an expression
     for said, gold in WARMING:
         _compare(said, gold)
@@ -145,57 +154,13 @@ def _verify(said: str, gold: str) -> bool:
 
 
 def _compare(said: str, gold: str) -> bool:
-    import math_verify
+    from math_verify import verify
 
-    return bool(math_verify.verify(_parse(gold), _parse(said), timeout_seconds=None))
+    return bool(verify(_parse(gold), _parse(said), timeout_seconds=None))
 
 
 def _parse(text: str) -> list:
-    """The result of math-verify's `parse` for a boxed text: the expression, if it is one, and the normalized text."""
-    from math_verify import LatexExtractionConfig
-    from math_verify.parser import get_last_eq, normalize_latex
+    """The expression in a text, if it is one, and the normalized text."""
+    from math_verify import LatexExtractionConfig, parse
 
-    text = normalize_latex(text, replace(LatexExtractionConfig().normalization_config, boxed="none"))
-    for part in dict.fromkeys((text, get_last_eq(text))):
-        for thorough in (False, True):
-            try:
-                return [_reader(part, thorough).parse(part), text]
-            except Exception:  # math-verify's parser raises Exception itself, and sympy whatever its arithmetic raises
-                continue
-    return [text]
-
-
-def _reader(text: str, thorough: bool) -> object:
-    """math-verify's parser in one of its two modes, which give the same result if both give one.
-
-    The quick mode fails for some texts. The thorough mode, which math-verify uses, takes up to 30 times as long for
-    nested brackets.
-    """
-    from antlr4 import PredictionMode
-    from latex2sympy2_extended.latex2sympy2 import _Latex2Sympy
-    from math_verify.grader import should_treat_as_complex
-
-    reader = _Latex2Sympy(is_real=not should_treat_as_complex(text))
-    create = reader.create_parser
-
-    def create_parser(text: str) -> object:
-        parser = create(text)
-        if len(parser.sharedContextCache) > MOST_CONTEXTS:
-            _empty_tables(type(parser))
-        parser._interp.predictionMode = PredictionMode.LL if thorough else PredictionMode.SLL
-        return parser
-
-    reader.create_parser = create_parser
-    return reader
-
-
-def _empty_tables(parser: type) -> None:
-    """Clear the parser's tables, which grow with each new kind of text and never shrink.
-
-    Hundreds of thousands of small objects also make a pass of Python's garbage collector take tenths of a second.
-    """
-    from antlr4.dfa.DFA import DFA
-    from antlr4.PredictionContext import PredictionContextCache
-
-    parser.decisionsToDFA = [DFA(state, number) for number, state in enumerate(parser.atn.decisionToState)]
-    parser.sharedContextCache = PredictionContextCache()
+    return parse(f"\\boxed{{{text}}}", [LatexExtractionConfig()], parsing_timeout=None)

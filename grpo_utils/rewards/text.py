@@ -12,6 +12,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 
+from ..run.texts import text_of
 from .markup import closing_brace
 
 Completion = str | Sequence[dict] | None
@@ -31,23 +32,7 @@ def completion_text(completion: Completion) -> str:
     >>> completion_text([{"role": "assistant", "content": None}]), completion_text([{"role": "tool", "content": "43"}])
     ('', '')
     """
-    if isinstance(completion, str):
-        return completion
-    if not isinstance(completion, list | tuple):
-        return ""
-    for message in reversed(completion):
-        if isinstance(message, dict) and message.get("role") in ("assistant", None):
-            return _content_text(message.get("content"))
-    return ""
-
-
-def _content_text(content: object) -> str:
-    """The text of a message's content, which may be a list of parts (images, audio, text)."""
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list | tuple) else ()
-    texts = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type", "text") == "text"]
-    return "".join(text for text in texts if isinstance(text, str))
+    return text_of(completion)
 
 
 def as_chat(completion: Completion) -> list[dict]:

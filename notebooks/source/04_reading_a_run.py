@@ -104,11 +104,11 @@ def train(config, functions=rewards, rows=train_rows, end=None) -> list:
 
 # %%
 from grpo_check import diagnose
-from grpo_utils.plots import show_runs
+from grpo_utils import show_run_curves
 
 healthy = train(GRPOConfig(output_dir=f"{run.folder}/healthy", **BASE))
 KEYS = ["reward", "frac_reward_zero_std", "entropy"]
-show_runs({"healthy": healthy}, KEYS)
+show_run_curves({"healthy": healthy}, KEYS)
 print(diagnose(healthy)[0])
 
 # %% [markdown]
@@ -176,7 +176,7 @@ config = GRPOConfig(output_dir=f"{run.folder}/dead", **own)
 dead = train(config, [rewards[0], pattern_reward])
 CORRECT = "rewards/correctness_reward/mean"
 KEYS = ["reward", CORRECT, "rewards/pattern_reward/mean"]
-show_runs({"healthy": healthy, "this run": dead}, KEYS)
+show_run_curves({"healthy": healthy, "this run": dead}, KEYS)
 
 # %%
 print(diagnose(dead)[0])
@@ -200,7 +200,7 @@ def format_reward(completions, **kwargs) -> list[float]:
 config = GRPOConfig(output_dir=f"{run.folder}/fixed", **own)
 fixed = train(config, [rewards[0], format_reward])
 KEYS = ["reward", CORRECT, "rewards/format_reward/mean"]
-show_runs({"before the fix": dead, "after the fix": fixed}, KEYS)
+show_run_curves({"before the fix": dead, "after the fix": fixed}, KEYS)
 
 # %% [markdown]
 # The share of correctly formatted answers rises to 1.00, and the total reward ends at 2.94 instead of 1.91. The share
@@ -224,7 +224,7 @@ own = BASE | dict(reward_weights=[1.0])
 config = GRPOConfig(output_dir=f"{run.folder}/tied", **own)
 tied = train(config, [quick_reward])
 KEYS = ["reward_std", "frac_reward_zero_std", "grad_norm"]
-show_runs({"healthy": healthy, "this run": tied}, KEYS)
+show_run_curves({"healthy": healthy, "this run": tied}, KEYS)
 
 # %%
 print(diagnose(tied)[0])
@@ -251,7 +251,7 @@ print(diagnose(tied)[0])
 own = BASE | dict(learning_rate=0.05)
 wild = train(GRPOConfig(output_dir=f"{run.folder}/wild", **own))
 KEYS = ["reward", "entropy", "completions/mean_length"]
-show_runs({"healthy": healthy, "this run": wild}, KEYS)
+show_run_curves({"healthy": healthy, "this run": wild}, KEYS)
 
 # %%
 print(diagnose(wild)[0])
@@ -286,7 +286,7 @@ config = GRPOConfig(output_dir=f"{run.folder}/b", **BASE)
 transformers.logging.set_verbosity_error()  # no warning about this EOS
 endless = train(config, end=tokenizer.pad_token)
 KEYS = ["completions/clipped_ratio", "completions/mean_length", "reward"]
-show_runs({"healthy": healthy, "A": short, "B": endless}, KEYS)
+show_run_curves({"healthy": healthy, "A": short, "B": endless}, KEYS)
 
 # %%
 for name in "ab":
@@ -316,7 +316,7 @@ rows = Dataset.from_dict({"prompt": asked, "answer": train_rows["answer"]})
 config = GRPOConfig(output_dir=f"{run.folder}/strings", **BASE)
 strings = train(config, rows=rows)
 KEYS = ["reward", "completions/mean_length", "entropy"]
-show_runs({"healthy": healthy, "this run": strings}, KEYS)
+show_run_curves({"healthy": healthy, "this run": strings}, KEYS)
 
 # %%
 print(diagnose(strings)[0])
@@ -476,7 +476,7 @@ logs["dead_reward"] = train(third, [rewards[0], tone_reward])
 # %%
 hidden = random.Random(SEED + 1).sample(sorted(logs), k=3)
 three = {label: logs[code] for label, code in zip("abc", hidden)}
-show_runs(three, ["reward", CORRECT, "completions/mean_length"])
+show_run_curves(three, ["reward", CORRECT, "completions/mean_length"])
 for label, log in three.items():
     last = [entry for entry in log if "reward" in entry][-1]
     single = [key for key in last if re.fullmatch("rewards/.+/mean", key)]

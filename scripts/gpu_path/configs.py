@@ -12,10 +12,12 @@ from trl import GRPOConfig
 
 from grpo_utils import training_arguments
 from grpo_utils.profiles import PROFILES
-from grpo_utils.run.folder import plain
-from grpo_utils.run.start import parse
 
 TEMPLATES = Path(__file__).parent.parent.parent / "templates"
+sys.path.insert(0, str(TEMPLATES / "basic_grpo"))
+from lib.folder import plain  # noqa: E402
+from lib.start import parse  # noqa: E402
+
 #: Our keys and those of ModelConfig; TRL stores the last two in another format.
 NOT_ASKED = {"env", "report_to", "reward_weights"}
 

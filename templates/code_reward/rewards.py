@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from lib.scoring import text_of
+from lib.texts import text_of
 from sandbox import Limits, Value, run_many
 
 LIMITS = Limits(seconds=2.0, cpu_seconds=2, memory_mb=256, output_kb=64)

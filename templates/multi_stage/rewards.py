@@ -7,7 +7,7 @@ returns one number for each completion. To add a reward, write a function and ad
 import re
 from decimal import Decimal
 
-from lib.scoring import text_of
+from lib.texts import text_of
 
 NUMBER = re.compile(r"-?\$?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?")
 FORMAT = re.compile(r"\s*<reasoning>(?:(?!</?(?:reasoning|answer)>).)+</reasoning>"

@@ -30,7 +30,8 @@ from pathlib import Path
 from lib.folder import begin
 from lib.measuring import evaluate, finish, generate, summary
 from lib.policy import load_policy
-from lib.training import build_trainer, load_adapter, save, short_enough, train
+from lib.resuming import load_adapter
+from lib.training import build_trainer, save, short_enough, train
 
 
 def run_stage(command: list[str], stage: dict, rewards: dict, policy: object, tokenizer: object) -> dict:

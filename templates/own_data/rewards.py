@@ -11,7 +11,7 @@ import unicodedata
 from decimal import Decimal
 
 from judge import judge_all
-from lib.scoring import text_of
+from lib.texts import text_of
 from rapidfuzz import fuzz
 
 TOKEN = re.compile(

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from lib import start
-from lib.folder import checkpoint_problem, checkpoint_step
+from lib.checkpoints import checkpoint_problem, checkpoint_step
 
 SHARDED = ("fsdp", "deepspeed")
 

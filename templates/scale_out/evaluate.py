@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from accelerate.utils import gather_object
-from lib.scoring import text_of
+from lib.texts import text_of
 from rewards import is_in_form, is_right
 from transformers import TrainerCallback
 

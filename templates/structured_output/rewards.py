@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 from jsonschema import Draft202012Validator
-from lib.scoring import text_of
+from lib.texts import text_of
 
 SCHEMA = json.loads(Path(__file__).with_name("schema.json").read_text(encoding="utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)

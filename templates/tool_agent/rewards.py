@@ -9,7 +9,7 @@ weight to `REWARDS`.
 import re
 from decimal import Decimal
 
-from lib.scoring import message_text, messages_of
+from lib.texts import message_text, messages_of
 
 NUMBER = re.compile(r"-?\$?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?")
 FORMAT = re.compile(r"\A[^<>]*<answer>([^<>]+)</answer>\s*")  # the last turn: optional words, then one answer

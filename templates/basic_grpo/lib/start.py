@@ -1,4 +1,4 @@
-# Generated from grpo_utils 0.1.0, grpo_utils/run/start.py; the same in every template.
+# Generated from grpo_utils 0.1.0, templates/_lib/start.py; the same in every template.
 """The settings of a run, from YAML and the command line, checked before torch, TRL or Unsloth is imported.
 
 Settings are the fields of TRL's `GRPOConfig` and `ModelConfig`, and the few of `RunConfig`. Rewards and their weights

@@ -1,4 +1,4 @@
-# Generated from grpo_utils 0.1.0, grpo_utils/run/rows.py; the same in every template.
+# Generated from grpo_utils 0.1.0, templates/_lib/rows.py; the same in every template.
 """Read a JSONL file of your own, and decide which rows are held out."""
 
 import json

@@ -1,15 +1,23 @@
 # Generated from grpo_utils 0.1.0, grpo_utils/run/__init__.py; the same in every template.
-"""One GRPO run, from its settings to its report. The templates have a copy of these files in ``lib/``.
+"""One GRPO run, from its settings to its report: what the lessons share with the ``lib/`` of each template.
 
 | module | what it does |
 |---|---|
-| `start` | reads the settings from YAML and the command line and checks them before torch, TRL or Unsloth is imported |
-| `rows` | reads a JSONL file of your own, and decides which rows are held out |
-| `scoring` | reads the text of a completion, and calls rewards safely |
-| `folder` | keeps one run per output folder, and resumes it only with the same settings |
 | `policy` | loads the policy with Unsloth or plain transformers, in 4 bits or not |
-| `training` | TRL's trainer, its log lines, checkpoints, Ctrl-C |
 | `measuring` | evaluates before and after training, prints the table, and writes `report.json` |
+| `checkpoints` | finds the newest complete checkpoint |
+| `resuming` | trains from a checkpoint to the last step |
+| `texts` | reads the text of a completion |
+
+A ``lib/`` also has these, from ``templates/_lib``:
+
+| module | what it does |
+|---|---|
+| `start` | reads the settings and checks them before torch, TRL or Unsloth is imported |
+| `rows` | reads a JSONL file of your own, and decides which rows are held out |
+| `folder` | keeps one run per output folder, and resumes it only with the same settings |
+| `scoring` | calls rewards safely |
+| `training` | TRL's trainer, its log lines, Ctrl-C |
 
 Nothing here imports the rest of `grpo_utils`.
 """

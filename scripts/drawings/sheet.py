@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from .base import COLORS
+from grpo_utils.plots.base import COLORS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

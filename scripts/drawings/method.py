@@ -1,10 +1,12 @@
 """Diagrams of the method: the loop, advantages, a reward function, an adapter and its merge."""
 
 from collections.abc import Sequence
+from statistics import mean
 from typing import TYPE_CHECKING
 
-from ..rewards.combine import group_advantages
-from .base import new_figure
+from grpo_utils.plots.base import new_figure
+from grpo_utils.rewards import group_advantages
+
 from .sheet import BLUE, GRAY, GREEN, ORANGE, SIZE, SMALL, WIDTH, Drawn, Place, Sheet
 
 if TYPE_CHECKING:
@@ -70,11 +72,11 @@ def _bars(axes: "Axes", values: Sequence[float], advantages: Sequence[float], te
 
 def _group(panels: "Sequence[Axes]", group: Sequence[float], kind: str) -> None:
     """The rewards of a group on the left, their advantages on the right."""
-    mean, advantages = sum(group) / len(group), group_advantages(group, len(group))
+    average, advantages = mean(group), group_advantages(group, len(group))
     _bars(panels[0], group, advantages, [f"{reward:g}" for reward in group], f"{kind}: rewards")
     _bars(panels[1], advantages, advantages, _signed(advantages, 2) if any(advantages) else ["0"] * 8, "Advantages")
-    panels[0].axvline(mean, color="black", linestyle="--")
-    panels[0].set(xlim=(0, 3.7), xticks=range(4), ylabel="completion", xlabel=f"dashed: mean {mean:.2f}")
+    panels[0].axvline(average, color="black", linestyle="--")
+    panels[0].set(xlim=(0, 3.7), xticks=range(4), ylabel="completion", xlabel=f"dashed: mean {average:.2f}")
     panels[1].axvline(0, color="black", linewidth=1)
     panels[1].set(xlim=(-2.3, 2.3), xticks=range(-2, 3), xlabel="(reward − mean)\n/ (std + 0.0001)")
     for axes in panels:

@@ -1,0 +1,10 @@
+"""The modules of a template's lib/, which is the same in every template."""
+
+import sys
+
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "templates" / "basic_grpo"))
+from lib import folder, measuring, rows, scoring, start  # noqa: F401
+
+sys.path.pop(0)
