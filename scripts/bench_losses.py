@@ -170,8 +170,8 @@ Each run trains `{CPU.models["qwen"]}` for {STEPS} steps at a constant learning 
 the mean length of these answers. *Gradient norm* is the mean over all steps.
 
 Each difference is this row minus the row under *compared with*, seed by seed, with Student's 95% interval over the
-seeds. An interval of accuracy is never narrower than sampling the prompts alone would make it. One or two of these
-{2 * sum(bool(variant.base) for variant in VARIANTS.values())} intervals exclude 0 by chance alone.
+seeds. An interval of accuracy is never narrower than sampling the prompts alone would make it. Expect one or two of
+these {2 * sum(bool(variant.base) for variant in VARIANTS.values())} intervals to exclude 0 by chance alone.
 
 In the rows *any format*, the only reward is 1 if the last number is the gold answer, so the format earns nothing. Of
 the answers, {earned[0]:.0%} earn this reward with `dapo` and {earned[1]:.0%} with `grpo`. In the rows *4 updates*, four

@@ -377,7 +377,7 @@ def test_the_text_says_what_the_seeds_show(book):
         statistics.mean(bench_losses.values_of(STORED, f"any format, {mean}", "any_format")) for mean in MEANS[::2]
     ]
     assert all(f"both earn the reward with {rate:.0%} of their answers" in text for rate in earned)
-    assert 0.05 * 2 * len(SHOWN) < 2 and f"one or two of {2 * len(SHOWN)} intervals exclude 0 by chance" in text
+    assert 0.05 * 2 * len(SHOWN) < 2 and f"one or two of {2 * len(SHOWN)} intervals would exclude 0 by chance" in text
     rates = [statistics.mean(bench_losses.values_of(STORED, name, "accuracy")) for name in ("dapo", "4 updates, dapo")]
     assert f"Four updates per batch lowered accuracy from {rates[0]:.0%} to {rates[1]:.0%}" in text
     assert change("4 updates, dapo").high < 0

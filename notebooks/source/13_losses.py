@@ -164,8 +164,8 @@ for scale, divisor in DIVISORS.items():
 # ## 5. Normalize each reward before adding them up
 #
 # By default, TRL adds up the rewards and then normalizes the sum. A
-# [pull request](https://github.com/huggingface/trl/pull/4785) shows what this loses. Below, each completion has two rewards.
-# The better completion wins one of them in the first group, and both in the second.
+# [pull request](https://github.com/huggingface/trl/pull/4785) shows what this loses. Below, each completion has two
+# rewards. The better completion wins one of them in the first group, and both in the second.
 
 # %% tags=["nbval-check-output", "formulas"]
 WON = torch.tensor([[[0.0, 1.0], [0.0, 0.0]], [[1.0, 1.0], [0.0, 0.0]]])
@@ -381,8 +381,8 @@ for name, (log, evaluated) in results.items():
 #
 # In *any format*, the reward accepts any format, so short answers compete with the long format. Strict accuracy is
 # 0.050 lower with `grpo` than with `dapo` and the same reward. The length bias predicts this direction, but the change
-# of 0.4 tokens is not shown, both earn the reward with 82% of their answers, and one or two of 28 intervals exclude 0
-# by chance.
+# of 0.4 tokens is not shown, both earn the reward with 82% of their answers, and one or two of 28 intervals would
+# exclude 0 by chance.
 #
 # Four updates per batch lowered accuracy from 94% to 76%, with as many steps but a quarter of the samples. Without
 # clipping, one of six seeds collapsed to 6.5%.
@@ -449,7 +449,7 @@ from grpo_utils import check_exercise
 
 TOKENS = [(([-1.0, -1.0], [-1.0, -3.0]), round(math.e, 2))]
 TOKENS += [(([-2.0, -2.0, -2.0], [-2.0, -2.0, -2.0]), 1.0)]
-HINTS = [(7.39, "That is the product of the ratios. How long is it?")]
+HINTS = [(7.39, "That is the product of the ratios. Which root of it?")]
 HINTS += [(4.19, "That is the mean of the ratios. Average their logarithms.")]
 HINTS += [(0.37, "Is the probability now above or below the line?")]
 HINTS += [(1.0, "That is the mean of the logarithms. What undoes them?")]
@@ -472,7 +472,7 @@ def can_clip(
 # %% tags=["nbval-check-output"]
 SETTINGS = [((1, 1, 1), False), ((4, 1, 1), True), ((1, 4, 4), False)]
 SETTINGS += [((1, 8, 4), True), ((2, 2, 4), False), ((2, 4, 4), True)]
-SETTINGS += [((1, 3, 4), True)]  # three batches never fill four parts
+SETTINGS += [((1, 2, 4), False), ((1, 3, 4), True)]
 HINTS = [(True, "No update comes between sampling and the last use here.")]
 HINTS += [(False, "Which completions are still used after an update?")]
 print(check_exercise("Exercise 2", can_clip, SETTINGS, HINTS))
