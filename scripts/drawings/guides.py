@@ -100,7 +100,8 @@ def path() -> Drawn:
     further = [name for name in LESSONS if name >= FURTHER]
     return sheet.figure, (
         f"Nine core lessons in order, with the minutes of a run on a CPU: {_listed(core)}. Then further lessons in any "
-        f"order: {_listed(further)}. They take {sum(LESSONS.values())} minutes in all. The short path is lessons {', '.join(SHORT)}; lesson {NEXT} is the next to read."
+        f"order: {_listed(further)}. They take {sum(LESSONS.values())} minutes in all. The short path is lessons "
+        f"{', '.join(SHORT)}; lesson {NEXT} is the next to read."
     )
 
 
