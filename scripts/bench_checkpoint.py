@@ -1,0 +1,180 @@
+"""Measure which checkpoint `load_best_model_at_end` keeps, and write the table of docs/choosing-a-checkpoint.md.
+
+    python scripts/bench_checkpoint.py           train all runs, about 3 minutes
+    python scripts/bench_checkpoint.py --write   only write, from scripts/bench_checkpoint.json
+
+Each run trains the tiny model on addition problems and evaluates it every few steps on validation prompts. The test
+prompts are used once per run, for all saved checkpoints, to see which choice was good.
+"""
+
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bench import processor
+from datasets import Dataset
+from peft import PeftModel
+from transformers import AutoModelForCausalLM, EarlyStoppingCallback
+from trl import GRPOConfig, GRPOTrainer
+
+from grpo_utils import completion_text, evaluate, is_strictly_right, load_policy, load_rows, model_path
+from grpo_utils.profiles import CPU, prepare_machine
+
+ROOT = Path(__file__).parent.parent
+PAGE, STORED = ROOT / "docs" / "choosing-a-checkpoint.md", Path(__file__).with_suffix(".json")
+MARK = "<!-- measured: written by `make bench-checkpoint`, do not edit below -->"
+STEPS, EVERY, VALIDATION, TEST = 30, 3, 64, 200
+TRUTH = "eval_rewards/truth/mean"
+TAGS = ("<reasoning>", "</reasoning>", "<answer>", "</answer>")
+
+
+def count_tags(completions, **kwargs) -> list[float]:
+    """A reward without an upper limit: a quarter for each tag (lesson 02)."""
+    texts = [completion_text(completion) for completion in completions]
+    return [0.25 * sum(text.count(tag) for tag in TAGS) for text in texts]
+
+
+def capped_tags(completions, **kwargs) -> list[float]:
+    """The same, but at most 1.0, so that it saturates."""
+    return [min(1.0, score) for score in count_tags(completions)]
+
+
+def truth(completions, answer, **kwargs) -> list[float]:
+    """1.0 if an answer is correct and correctly formatted; never trained on."""
+    texts = [completion_text(completion) for completion in completions]
+    return [float(is_strictly_right(text, gold)) for text, gold in zip(texts, answer, strict=True)]
+
+
+def held_out() -> Dataset:
+    """Addition problems that share no question with the training rows: validation rows first, then test rows."""
+    return load_rows("addition", "test", VALIDATION + TEST, 0)
+
+
+def settings(folder: str, metric: str) -> GRPOConfig:
+    """The settings of the page's example."""
+    return GRPOConfig(
+        output_dir=folder, max_steps=STEPS, reward_weights=[1.0, 0.0], seed=0,
+        eval_strategy="steps", eval_steps=EVERY, num_generations_eval=1, per_device_eval_batch_size=VALIDATION,
+        save_strategy="steps", save_steps=EVERY, load_best_model_at_end=True,
+        metric_for_best_model=metric, greater_is_better=True,
+        learning_rate=CPU.learning_rate, num_generations=8, per_device_train_batch_size=64, max_completion_length=32,
+        use_cpu=True, bf16=False, gradient_checkpointing=False, optim="adamw_torch", logging_steps=1,
+        report_to="none", disable_tqdm=True,
+    )  # fmt: skip
+
+
+def train(reward, metric: str, folder: str, *callbacks) -> GRPOTrainer:
+    """Train a new policy on one reward, with `truth` logged, and let the trainer choose by ``metric``."""
+    policy, tokenizer = load_policy("tiny-qwen3", profile=CPU, backend="transformers", load_in_4bit=False, seed=0)
+    trainer = GRPOTrainer(
+        model=policy,
+        processing_class=tokenizer,
+        args=settings(folder, metric),
+        train_dataset=load_rows("addition", "train", 1000, 0),
+        eval_dataset=held_out().select(range(VALIDATION)),
+        reward_funcs=[reward, truth],
+        callbacks=list(callbacks),
+    )
+    trainer.train()
+    return trainer
+
+
+def test_accuracy(folder: str, tokenizer) -> dict[int, float]:
+    """Strict accuracy of every saved checkpoint on the test prompts."""
+    rows = held_out().select(range(VALIDATION, VALIDATION + TEST))
+    found = {}
+    for checkpoint in sorted(Path(folder).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1])):
+        base = AutoModelForCausalLM.from_pretrained(model_path("tiny-qwen3"))
+        policy = PeftModel.from_pretrained(base, checkpoint)
+        after = evaluate(policy, tokenizer, rows, max_new_tokens=32, temperature=1.0, seed=0)
+        found[int(checkpoint.name.split("-")[1])] = after.accuracy.value
+    return found
+
+
+def measure(reward) -> dict:
+    """One run, chosen by its reward; the choice by truth is read from the same log."""
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        trainer = train(reward, "eval_reward", folder)
+        seconds = time.perf_counter() - began
+        tests = test_accuracy(folder, trainer.processing_class)
+    evaluated = [entry for entry in trainer.state.log_history if "eval_reward" in entry]
+    columns = {"step": "step", "reward": "eval_reward", "truth": TRUTH, "seconds": "eval_runtime"}
+    table = [{name: entry[key] for name, key in columns.items()} for entry in evaluated]
+    for row in table:
+        row["test"] = tests[row["step"]]
+    return {"chosen": trainer.state.best_global_step, "seconds": seconds, "evaluations": table}
+
+
+def stop_early() -> dict:
+    """A run that is chosen by `truth` and stops after two evaluations without a new best one."""
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = train(count_tags, TRUTH, folder, EarlyStoppingCallback(early_stopping_patience=2))
+    return {"chosen": trainer.state.best_global_step, "stopped": trainer.state.global_step}
+
+
+def lines_of(name: str, run: dict) -> list[str]:
+    """A heading, the table of the evaluations, and what was chosen."""
+    lines = [
+        f"### {name}",
+        "",
+        "| step | `eval_reward` | `eval_rewards/truth/mean` | test accuracy |",
+        "|---|---|---|---|",
+    ]
+    for row in run["evaluations"]:
+        lines += [f"| {row['step']} | {row['reward']:.3f} | {row['truth']:.3f} | {row['test']:.3f} |"]
+    by_truth = max(run["evaluations"], key=lambda row: row["truth"])  # the first of equal ones, as transformers does
+    by_reward = next(row for row in run["evaluations"] if row["step"] == run["chosen"])
+    return [
+        *lines, "",
+        f"`metric_for_best_model=\"eval_reward\"` chose step {run['chosen']}, with a test accuracy of "
+        f"{by_reward['test']:.3f}. The best validation `truth` is at step {by_truth['step']}, with a test accuracy of "
+        f"{by_truth['test']:.3f}.",
+        "",
+    ]  # fmt: skip
+
+
+def write(stored: dict) -> None:
+    """Replace the measured half of the page."""
+    runs = stored["runs"]
+    machine = f"tiny-qwen3, seed 0, {stored['processor']}, {stored['date']}"
+    lines = [MARK, "", "## Measured on the tiny model", ""]
+    lines += [
+        f"Two runs of {STEPS} steps on addition problems, evaluated every {EVERY} steps on {VALIDATION} validation",
+        f"prompts ({machine}). The last column comes from {TEST} test prompts that no choice",
+        "used. One seed shows that these failures happen, not how often.",
+        "",
+    ]
+    lines += [line for name, run in runs.items() for line in lines_of(name, run)]
+    head = PAGE.read_text(encoding="utf-8").split(MARK)[0]
+    PAGE.write_text(head + "\n".join([*lines, *costs(stored)]) + "\n", encoding="utf-8")
+
+
+def costs(stored: dict) -> list[str]:
+    """What early stopping did, and the share of time that the evaluations took."""
+    runs, early = stored["runs"].values(), stored["early"]
+    share = sum(row["seconds"] for run in runs for row in run["evaluations"]) / sum(run["seconds"] for run in runs)
+    return [
+        "### Early stopping and cost",
+        "",
+        f'With `metric_for_best_model="{TRUTH}"` and',
+        "`EarlyStoppingCallback(early_stopping_patience=2)`, the run with the unlimited reward stopped at step",
+        f"{early['stopped']} of {STEPS} and kept step {early['chosen']}. The evaluations",
+        f"of the two runs took {share:.0%} of their time.",
+    ]
+
+
+def main() -> None:
+    """Measure, or only write."""
+    prepare_machine(CPU, offline=True)
+    if "--write" not in sys.argv:
+        runs = {"A reward without a limit": measure(count_tags), "A reward that saturates": measure(capped_tags)}
+        stored = {"date": time.strftime("%Y-%m-%d"), "processor": processor(), "runs": runs, "early": stop_early()}
+        STORED.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    write(json.loads(STORED.read_text(encoding="utf-8")))
+
+
+if __name__ == "__main__":
+    main()
