@@ -150,7 +150,7 @@ def ask(gold: str, answer: str, second: str = "") -> str:
 
 
 # %% [markdown]
-# `score_in` accepts only the requested format. For any other reply, it returns `None`, never 0.
+# `score_in` accepts only the requested format. It returns `None`, never 0, for other replies.
 
 # %% tags=["nbval-check-output"]
 import re
@@ -192,7 +192,7 @@ samples = generate_samples(base, tokenizer, list(asked["prompt"]), **how)
 
 # %% [markdown]
 # *Cohen's kappa* is the agreement beyond chance: 1 for a perfect judge, and near 0 for one that ignores the answers. Its
-# 95% interval comes from resampling the answers.
+# interval (95%) comes from resampled answers.
 
 
 # %%
@@ -253,7 +253,7 @@ for name, texts in {"wrong answers": wrong, "with a plea": pleas}.items():
 #
 # Kappa found none of these faults, because the labeled answers had no pleas and were not compared in pairs.
 #
-# Real judges favor positions and long answers too (Zheng et al. 2023, arXiv 2306.05685). In GPT-4's verdicts published
+# Real judges favor positions and length too (Zheng et al. 2023, arXiv 2306.05685). In GPT-4's verdicts published
 # with FastChat, [one user counted](https://github.com/lm-sys/FastChat/issues/3911) 12.9% that flipped.
 #
 # **Ask in both orders, and count a changed verdict as a tie.**
@@ -369,8 +369,8 @@ for row, texts in zip(asked, samples):
 print(f"{len(pairs)} pairs, {same} in one style. Last:\n + {best}\n - {worst}")
 
 # %% [markdown]
-# The `+` marks the preferred answer. In 14 pairs, both answers have all tags. GRPO needs such questions too, because one that is always or never solved gives a
-# tied group. So choose data that the model sometimes solves, also after SFT
+# The `+` marks the preferred answer. In 14 pairs, both answers have all tags. In GRPO, a question that is always or never
+# solved gives a tied group. So choose data that the model sometimes solves, also after SFT
 # ([asked here](https://github.com/IDEA-Research/Rex-Omni/issues/160)).
 #
 # Three sets will test the reward model. `held_out` has 40 pairs of samples. In `same_style`, both answers are correctly
@@ -411,9 +411,9 @@ for name, rows in teacher.eval_dataset.items():
     print(f"{name:12}{teacher.evaluate(rows)['eval_accuracy']:.2f}")
 
 # %% [markdown]
-# With 100% of the held-out pairs in order, this looks like a perfect judge. But of two answers in the same style, it
-# prefers the correct one in only 39%, and a coin would reach 50%. It prefers the correct sentence in 0%. It
-# learned the style and not the arithmetic, because only 14 of the 223 pairs have one style.
+# With 100% of the held-out pairs in order, the judge looks perfect. But of two answers in the same style, it prefers the
+# correct one in only 39%, and a coin would reach 50%. It prefers the correct sentence in 0%. It learned the style, not the
+# arithmetic, because only 14 of the 223 pairs have one style.
 #
 # **Test a reward model with pairs that differ only in what matters.**
 
@@ -443,7 +443,7 @@ print(f"best truth: {max(e['rewards/truth/mean'] for e in log[:-1]):.2f}")
 #   answers first rose to 0.83, because the judge prefers the format. It then fell to 0.09, because the policy found wrong
 #   answers that the judge prefers, such as 131 for 16 + 15. Held-out strict accuracy fell from 25% to 2%, and the
 #   intervals do not overlap.
-# - **The judge and a rule.** Strict accuracy rose to 96%. The judge's score rose by about 7 in the first run. With weight
+# - **The judge and a rule.** Strict accuracy rose to 96%. The first run raised the judge's score by about 7. With weight
 #   0.1, that is worth 0.7, less than the rule's 2.
 #
 # The first reward looks like success until the end. This is one seed and a tiny judge, but larger reward models are
