@@ -112,7 +112,7 @@ for said, gold in CASES:
 # - `fuzzy_reward` compares names and forgives a typo. Never use it for numbers.
 # - `correctness_reward` compares values, so 42.0 equals 42.
 #
-# For answers in sentences, the template [own_data](../templates/own_data/README.md) compares what an answer adds to the
+# For answers in sentences, the template `own_data` compares what an answer adds to the
 # question. If no rule can decide, use an *LLM judge*, a language model that scores answers.
 #
 # **Use a judge only for what rules cannot decide.**
@@ -341,7 +341,7 @@ _ = train_on([JudgeReward(), correctness_reward], [1, 2], [None, None], 3)
 
 # %% [markdown]
 # After eight timeouts, the judge is paused, and the run finishes with the rule alone. The template's
-# [judge.py](../templates/own_data/judge.py) adds retries and a deadline per batch, and calls again after five minutes.
+# `templates/own_data/judge.py` adds retries and a deadline per batch, and calls again after five minutes.
 #
 # **A missing score is `None`, and a judge that fails must never stop the run.**
 
