@@ -6,7 +6,7 @@ WORKERS ?= 2
 # One file of tests after the other in each worker: a lesson is run once and asked by many tests.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-fast test-upgrade gpu-path setup lab lint notebooks templates figures tiny bench bench-rewards bench-settings bench-estimate bench-checkpoint bench-merge bench-gguf badges workshop html bundle wheel clean help
+.PHONY: run test test-fast test-upgrade gpu-path setup lab lint notebooks templates figures tiny bench bench-rewards bench-settings bench-losses bench-estimate bench-checkpoint bench-pilot bench-merge bench-gguf badges workshop html bundle wheel clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -33,7 +33,7 @@ test-upgrade: setup .gpu-path/installed ## what only a new pin can break: more t
 
 setup: $(VENV)/installed ## .venv with the pinned packages, for this machine
 
-$(VENV)/installed: requirements.txt requirements-gpu.txt requirements-unsloth.txt pyproject.toml scripts/install.py
+$(VENV)/installed: requirements.txt requirements-gpu.txt requirements-unsloth.txt requirements-reasoning-gym.txt pyproject.toml scripts/install.py
 	$(PYTHON) scripts/install.py --check
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python scripts/install.py
@@ -84,11 +84,16 @@ bench-rewards: setup ## the figures of docs/rewards.md, about 4 minutes
 bench-settings: setup ## the figures of docs/settings.md, about 6 minutes; scripts/bench_settings.py --draw: without training
 	$(BIN)/python scripts/bench_settings.py
 
+bench-losses: setup ## the losses in docs/settings.md, 6 seeds each, about 15 minutes; run it again to continue
+	$(BIN)/python scripts/bench_losses.py
+
 bench-estimate: setup ## the figures of docs/preflight.md, about 4 minutes
 	$(BIN)/python scripts/bench_estimate.py
 
 bench-checkpoint: setup ## the second half of docs/choosing-a-checkpoint.md, about 4 minutes
 	$(BIN)/python scripts/bench_checkpoint.py
+bench-pilot: setup ## the calibration in docs/pilot.md, about 30 minutes; stop and start again as you like
+	$(BIN)/python scripts/bench_pilot.py
 
 bench-merge: setup ## the memory that checking a merged 1.5B model takes, about 4 minutes and 12 GB of disk
 	$(BIN)/python scripts/bench_merge.py

@@ -4,6 +4,7 @@
 |---|---|
 | `probe` | before training: can a policy earn the reward without a correct answer? |
 | `preflight` | before training: which settings, rows and rewards would make the run fail or waste it? |
+| `pilot` | before training: will the run learn, and what will it cost? A few dozen prompts are sampled. |
 | `diagnose`, `HealthCallback` | during and after training: what went wrong, according to the log? |
 
 From a terminal: ``python -m grpo_check --help``. ``import grpo_check`` loads no torch.
@@ -13,6 +14,7 @@ from grpo_utils.errors import CourseError  # isort: skip  (first: it keeps your 
 
 from .findings import Finding
 from .health import diagnose, diagnose_error, diagnose_file, read_log
+from .pilot import PilotReport, pilot
 from .preflight import PreflightReport, estimate_memory, estimate_minutes, model_sizes, preflight
 from .reward_lab import ProbeReport, probe
 
@@ -20,6 +22,7 @@ __all__ = [
     "CourseError",
     "Finding",
     "HealthCallback",
+    "PilotReport",
     "PreflightReport",
     "ProbeReport",
     "diagnose",
@@ -28,6 +31,7 @@ __all__ = [
     "estimate_memory",
     "estimate_minutes",
     "model_sizes",
+    "pilot",
     "preflight",
     "probe",
     "read_log",

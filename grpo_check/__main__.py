@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from . import CourseError, diagnose_file, probe
+from .pilot import pilot_file
 from .preflight.config_file import preflight_file
 from .reward_lab.loading import find_reward, folders_of, imports_from
 
@@ -46,10 +47,21 @@ def read_column(name: str, text: str) -> list:
 
 def preflight_of(arguments: argparse.Namespace) -> int:
     """Check a config file before a run. Returns 0 without errors, otherwise 1."""
-    # On import it reports that a faster 4-bit kernel could be downloaded, which is not needed here.
-    logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
     chosen = {name: vars(arguments)[name] for name in ("model", "train", "heldout", "gpu")}
     report = preflight_file(arguments.config, rewards=arguments.reward, **chosen)
+    print(report)
+    return 0 if report.ok else 1
+
+
+def pilot_of(arguments: argparse.Namespace) -> int:
+    """Sample before a run. Returns 0 for go, otherwise 1."""
+    changes = {
+        "num_generations": arguments.group,
+        "max_completion_length": arguments.limit,
+        "max_steps": arguments.steps,
+    }
+    chosen = {name: vars(arguments)[name] for name in ("model", "adapter", "train", "prompts", "price", "seed")}
+    report = pilot_file(arguments.config, rewards=arguments.reward, changes=changes, **chosen)
     print(report)
     return 0 if report.ok else 1
 
@@ -102,26 +114,39 @@ def parse() -> argparse.Namespace:
     )
     check = commands.add_parser("preflight", help="find problems in a config of trl grpo before the run")
     check.set_defaults(run=preflight_of)
-    check.add_argument("config", type=Path, metavar="config.yaml", help="the file for trl grpo --config")
-    rows = "a .jsonl, .json or .csv file, addition or gsm8k"
-    check.add_argument("--train", default="", metavar="FILE", help=f"training rows: {rows}")
-    check.add_argument("--heldout", default="", metavar="FILE", help=f"held-out rows: {rows}")
-    check.add_argument(
-        "--reward", action="append", default=[], metavar="FILE.py:function", help="replaces reward_funcs of the file"
+    sample = commands.add_parser(
+        "pilot", help="sample a few groups before a run: will it learn, and what will it cost?"
     )
+    sample.set_defaults(run=pilot_of)
+    rows = "a .jsonl, .json or .csv file, addition or gsm8k"
+    for command in (check, sample):
+        command.add_argument("config", type=Path, metavar="config.yaml", help="the file for trl grpo --config")
+        command.add_argument("--train", default="", metavar="FILE", help=f"training rows: {rows}")
+        replaced = "replaces reward_funcs of the file"
+        command.add_argument("--reward", action="append", default=[], metavar="FILE.py:function", help=replaced)
+        command.add_argument("--model", default="", help="replaces model_name_or_path of the file")
+    check.add_argument("--heldout", default="", metavar="FILE", help=f"held-out rows: {rows}")
     check.add_argument(
         "--gpu",
         default="",
         choices=["t4", "l4", "a100", "h100", "cpu"],
         help="the GPU of the run (default: this machine)",
     )
-    check.add_argument("--model", default="", help="replaces model_name_or_path of the file")
+    sample.add_argument("--adapter", default="", metavar="FOLDER", help="a LoRA adapter for the model")
+    sample.add_argument("--prompts", type=int, default=32, metavar="N", help="prompts to sample (default: 32)")
+    sample.add_argument("--group", type=int, metavar="N", help="replaces num_generations of the file")
+    sample.add_argument("--limit", type=int, metavar="N", help="replaces max_completion_length of the file")
+    sample.add_argument("--steps", type=int, metavar="N", help="replaces max_steps of the file")
+    sample.add_argument("--price", type=float, metavar="P", help="of an hour on this machine")
+    sample.add_argument("--seed", type=int, default=0, help="of the prompts and the sampling (default: 0)")
     return parser.parse_args()
 
 
 def main() -> None:
     """Run a command; an error that the user can fix is printed as one sentence, not a traceback."""
     arguments = parse()
+    # On import it reports that a faster 4-bit kernel could be downloaded, which is not needed here.
+    logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
     try:
         sys.exit(arguments.run(arguments))
     except CourseError as error:

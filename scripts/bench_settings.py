@@ -7,30 +7,16 @@ Each run trains the tiny model for a few steps with one setting changed. Three s
 """
 
 import json
-import platform
 import sys
-from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
 import matplotlib.pyplot
-from bench import processor
+from tiny_runs import difference_text, held_out, measured_on, train_tiny
 
-from grpo_utils import (
-    compare,
-    compare_seeds,
-    evaluate,
-    load_policy,
-    load_rows,
-    logged,
-    math_rewards,
-    show_progress,
-    training_arguments,
-)
+from grpo_utils import compare, compare_seeds, logged
 from grpo_utils.evaluation.judging import Evaluation
-from grpo_utils.install import installed_version
 from grpo_utils.profiles import CPU, prepare_machine
 
 ROOT = Path(__file__).parent.parent
@@ -87,26 +73,9 @@ SETTINGS = {
 
 def run(changes: dict, rank: int, seed: int) -> tuple[Evaluation, list[dict]]:
     """Train with some arguments changed: the evaluation of the policy, and its log."""
-    from trl import GRPOConfig, GRPOTrainer
-
     print({"r": rank} | changes, f"seed {seed}", flush=True)
-    profile = replace(CPU, lora_rank=rank, lora_alpha=2 * rank)
-    how = dict(profile=profile, backend="transformers", load_in_4bit=False, seed=seed)
-    policy, tokenizer = load_policy(CPU.models["qwen"], **how)
-    rewards, weights = math_rewards()
-    usual = dict(output_dir="unused", max_steps=STEPS, lr_scheduler_type="constant", reward_weights=weights, seed=seed)
-    trainer = GRPOTrainer(
-        model=policy,
-        processing_class=tokenizer,
-        args=GRPOConfig(**training_arguments(CPU, **usual | changes)),
-        train_dataset=load_rows("addition", "train", 2000),
-        reward_funcs=rewards,
-    )
-    show_progress(trainer)
-    trainer.train()
-    rows = load_rows("addition", "test", PROMPTS)
-    evaluated = evaluate(policy, tokenizer, rows, max_new_tokens=32, temperature=1.0, seed=seed)
-    return evaluated, trainer.state.log_history
+    policy, log = train_tiny(changes, seed, STEPS, rank)
+    return held_out(policy, PROMPTS, seed), log
 
 
 def measure() -> dict:
@@ -117,9 +86,7 @@ def measure() -> dict:
         for value in setting.others:
             changes, rank = ({}, value) if name == "r" else ({name: value}, 16)
             results[name].append(result(setting, value, [run(changes, rank, seed) for seed in SEEDS], default))
-    versions = {name: installed_version(name) for name in ("trl", "transformers", "peft", "torch")}
-    machine = dict(date=f"{date.today():%Y-%m-%d}", processor=processor(), python=platform.python_version())
-    return machine | dict(versions=versions, results=results)
+    return measured_on() | dict(results=results)
 
 
 def result(setting: Setting, value: float, runs: list[tuple], default: list[tuple]) -> dict:
@@ -199,9 +166,7 @@ def change(found: dict) -> str:
     """The difference from the default, and whether it shows anything."""
     if "difference" not in found:
         return "the default"
-    value, low, high = found["difference"]
-    verdict = "" if low > 0 or high < 0 else "no difference shown: "
-    return f"{verdict}{value:+.3f} ({low:+.3f} to {high:+.3f})"
+    return difference_text(found["difference"])
 
 
 def measured(stored: dict) -> str:

@@ -21,12 +21,12 @@ FOLDER = Path("outputs") / "bundle"
 
 
 def commands(gpu: bool, more: list[str]) -> list[list[str]]:
-    """The commands for the pinned packages, for Unsloth as install.py installs it, and for building grpo_utils."""
+    """The commands for the pinned packages, those without dependencies, and what builds grpo_utils."""
     wheel = ["-m", "pip", "wheel", "--wheel-dir", str(FOLDER), "--find-links", str(FOLDER), *more]
     more_for_gpu = ["-r", "requirements-gpu.txt"] if gpu else []
     return [
         [*wheel, "-r", "requirements.txt", *more_for_gpu],
-        [*wheel, "--no-deps", "-r", "requirements-unsloth.txt"],
+        [*wheel, "--no-deps", "-r", "requirements-unsloth.txt", "-r", "requirements-reasoning-gym.txt"],
         [*wheel, "setuptools>=77"],
     ]
 

@@ -2,8 +2,8 @@
 
     python scripts/install.py
 
-With an NVIDIA GPU (`nvidia-smi` lists one), requirements-gpu.txt is installed too. Unsloth comes last and without
-its dependencies (requirements-unsloth.txt explains why). `--check` only checks the version of Python.
+With an NVIDIA GPU (`nvidia-smi` lists one), requirements-gpu.txt is installed too. Unsloth and reasoning-gym come last
+and without their dependencies (their files explain why). `--check` only checks the version of Python.
 """
 
 import platform
@@ -44,7 +44,7 @@ def main() -> None:
     print(f"NVIDIA GPU: {'found' if gpu else 'not found, so GPU packages are skipped'}", flush=True)
     print("Installing the pinned packages (a minute or two; torch alone is 200 MB) ...", flush=True)
     pip_install("-r", "requirements.txt", *(("-r", "requirements-gpu.txt") if gpu else ()))
-    pip_install("--no-deps", "-r", "requirements-unsloth.txt")
+    pip_install("--no-deps", "-r", "requirements-unsloth.txt", "-r", "requirements-reasoning-gym.txt")
     pip_install("--no-deps", "--editable", ".")
     print("Installed.", flush=True)
 

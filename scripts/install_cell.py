@@ -1,6 +1,7 @@
 """The install cell of the lessons, from one template.
 
-In a source, this cell has only the line `# {{install}}`, or `# {{install unsloth}}` if the lesson needs Unsloth.
+In a source, this cell has only the line `# {{install}}`, or `# {{install NAME}}` if the lesson also needs the packages
+of `requirements-NAME.txt`, which are installed without their dependencies.
 This module needs no installed package.
 """
 
@@ -9,7 +10,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 HOST = "https://github.com/"
-MARKS = {"# {{install}}": False, "# {{install unsloth}}": True}
+ALONE = ("unsloth", "reasoning-gym")
+MARKS = {"# {{install}}": "", **{f"# {{{{install {name}}}}}": name for name in ALONE}}
 FIRST_LINE = re.compile(r'^REPO = ".*"(?=  # "owner/name")')
 
 #: An uploaded wheel takes precedence. IPython and Colab set `_exit_code` after each %pip.
@@ -25,19 +27,19 @@ if {{"COLAB_RELEASE_TAG", "KAGGLE_KERNEL_RUN_TYPE"}} & set(os.environ):
     %pip install -q "grpo_utils[colab] @ {{course}}"
     assert not _exit_code, "pip failed: see its error, then rerun this cell."
 """
-UNSLOTH = """\
+NO_DEPS = """\
     %pip install -q --no-deps {pins}
     assert not _exit_code, "pip failed: see its error, then rerun this cell."
 """
 
 
-def install_cell(address: str, unsloth: bool) -> str:
-    """The cell for a public address, or "" if none is set."""
+def install_cell(address: str, alone: str = "") -> str:
+    """The cell for a public address, or "" if none is set; ``alone`` names what is installed without dependencies."""
     text = with_address(CELL, address)
-    if unsloth:
-        pins = re.findall(r"^\S+==\S+", (ROOT / "requirements-unsloth.txt").read_text(encoding="utf-8"), re.MULTILINE)
-        text = text.replace("[colab]", "[colab,unsloth]") + UNSLOTH.format(pins=" ".join(pins))
-    return text.rstrip()
+    if alone:
+        lines = (ROOT / f"requirements-{alone}.txt").read_text(encoding="utf-8")
+        text += NO_DEPS.format(pins=" ".join(re.findall(r"^\S+==\S+", lines, re.MULTILINE)))
+    return (text.replace("[colab]", "[colab,unsloth]") if alone == "unsloth" else text).rstrip()
 
 
 def with_address(cell: str, address: str) -> str:

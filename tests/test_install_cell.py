@@ -11,7 +11,7 @@ import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "scripts"))
-from install_cell import CELL, MARKS, expand, install_cell, with_address
+from install_cell import ALONE, CELL, MARKS, expand, install_cell, with_address
 
 ADDRESS = "https://github.com/somebody/grpo-course"
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -75,18 +75,24 @@ PLACES = pytest.mark.parametrize("where", ["COLAB_RELEASE_TAG", "KAGGLE_KERNEL_R
 
 @PLACES
 def test_with_an_address_the_course_comes_from_there(session, where):
-    asked, ended = session(install_cell(ADDRESS, unsloth=False), where)
+    asked, ended = session(install_cell(ADDRESS), where)
     assert asked == [[*COURSE, f"grpo_utils[colab] @ git+{ADDRESS}"]] and ended.startswith("WENT ON")
+
+
+def test_reasoning_gym_comes_second_and_without_its_dependencies(session):
+    asked, ended = session(install_cell(ADDRESS, "reasoning-gym"))
+    alone = ["install", "-q", "--no-deps", "reasoning-gym==0.1.25"]
+    assert asked == [[*COURSE, f"grpo_utils[colab] @ git+{ADDRESS}"], alone] and ended.startswith("WENT ON")
 
 
 @PLACES
 def test_unsloth_comes_second_and_without_its_dependencies(session, where):
-    asked, ended = session(install_cell(ADDRESS, unsloth=True), where)
+    asked, ended = session(install_cell(ADDRESS, "unsloth"), where)
     assert asked == [[*COURSE, f"grpo_utils[colab,unsloth] @ git+{ADDRESS}"], UNSLOTH] and ended.startswith("WENT ON")
 
 
 def test_a_repo_set_by_hand_is_used(session):
-    cell = install_cell("", unsloth=False)
+    cell = install_cell("")
     assert cell.startswith('REPO = ""')
     asked, _ = session(cell.replace('REPO = ""', 'REPO = "a-school/its-copy"'))
     assert asked == [[*COURSE, "grpo_utils[colab] @ git+https://github.com/a-school/its-copy"]]
@@ -94,7 +100,7 @@ def test_a_repo_set_by_hand_is_used(session):
 
 @pytest.mark.parametrize("address", [ADDRESS, ""])
 def test_a_wheel_next_to_the_notebook_wins(session, address, tmp_path):
-    asked, ended = session(install_cell(address, unsloth=False), wheel="grpo_utils-0.1.0-py3-none-any.whl")
+    asked, ended = session(install_cell(address), wheel="grpo_utils-0.1.0-py3-none-any.whl")
     wheel = (tmp_path / "content" / "grpo_utils-0.1.0-py3-none-any.whl").as_uri()
     assert asked == [[*COURSE, f"grpo_utils[colab] @ {wheel}"]] and ended.startswith("WENT ON")
 
@@ -103,27 +109,27 @@ def test_on_kaggle_a_wheel_is_found_in_an_uploaded_dataset(session, tmp_path):
     uploaded = tmp_path / "input" / "datasets" / "grpo" / "grpo_utils-0.1.0-py3-none-any.whl"
     uploaded.parent.mkdir(parents=True)
     uploaded.touch()
-    cell = install_cell("", unsloth=False).replace("/kaggle/input", str(tmp_path / "input"))
+    cell = install_cell("").replace("/kaggle/input", str(tmp_path / "input"))
     asked, _ = session(cell, "KAGGLE_KERNEL_RUN_TYPE")
     assert asked == [[*COURSE, f"grpo_utils[colab] @ {uploaded.as_uri()}"]]
 
 
 @PLACES
 def test_with_nothing_to_install_from_it_stops_and_names_both_ways(session, where):
-    asked, ended = session(install_cell("", unsloth=True), where)
+    asked, ended = session(install_cell("", "unsloth"), where)
     assert not asked and ended == "STOPPED: Set REPO above, or upload grpo_utils*.whl here."
 
 
 @PLACES
 @pytest.mark.parametrize("statuses", [(1, 0), (0, 1)])
 def test_a_pip_that_fails_stops_the_notebook(session, where, statuses):
-    asked, ended = session(install_cell(ADDRESS, unsloth=True), where, statuses)
+    asked, ended = session(install_cell(ADDRESS, "unsloth"), where, statuses)
     assert len(asked) == 1 + statuses[1], "nothing is installed after a failure"
     assert ended == "STOPPED: pip failed: see its error, then rerun this cell."
 
 
 def test_elsewhere_it_does_nothing(session):
-    asked, ended = session(install_cell(ADDRESS, unsloth=True), where="")
+    asked, ended = session(install_cell(ADDRESS, "unsloth"), where="")
     assert not asked and ended.startswith("WENT ON")
 
 
@@ -131,30 +137,34 @@ def test_elsewhere_it_does_nothing(session):
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
-def test_a_lesson_has_it_once_and_only_03_installs_unsloth(lesson):
+def test_a_lesson_has_it_once_and_only_two_install_more(lesson):
     cells = [cell.source for cell in nbformat.read(lesson, as_version=4).cells if "%pip" in cell.source]
     source = (ROOT / "notebooks" / "source" / f"{lesson.stem}.py").read_text(encoding="utf-8")
     marks = [line for line in source.splitlines() if line in MARKS]
-    assert len(cells) == len(marks) == 1 and MARKS[marks[0]] == (lesson.stem == "03_grpo_lora")
+    assert len(cells) == len(marks) == 1
+    assert MARKS[marks[0]] == {"03_grpo_lora": "unsloth", "12_tools": "reasoning-gym"}.get(lesson.stem, "")
     assert with_address(cells[0], ADDRESS) == expand(marks[0], ADDRESS)
 
 
-@pytest.mark.parametrize("unsloth", [False, True])
+@pytest.mark.parametrize("alone", ["", *ALONE])
 @pytest.mark.parametrize("address", [ADDRESS, ""])
-def test_it_is_short_and_narrow(address, unsloth):
-    lines = install_cell(address, unsloth).splitlines()
+def test_it_is_short_and_narrow(address, alone):
+    lines = install_cell(address, alone).splitlines()
     assert len(lines) <= 12 and max(map(len, lines)) <= 79
 
 
 def test_another_address_changes_the_first_line_alone():
-    before, now = install_cell(ADDRESS, True), with_address(install_cell(ADDRESS, True), "https://github.com/x/y")
+    before, now = (
+        install_cell(ADDRESS, "unsloth"),
+        with_address(install_cell(ADDRESS, "unsloth"), "https://github.com/x/y"),
+    )
     assert now.splitlines()[0].startswith('REPO = "x/y"') and now.splitlines()[1:] == before.splitlines()[1:]
-    assert with_address(install_cell(ADDRESS, True), "") == install_cell("", True)
+    assert with_address(install_cell(ADDRESS, "unsloth"), "") == install_cell("", "unsloth")
     assert with_address("REPO = 1", ADDRESS) == expand("REPO = 1", ADDRESS) == "REPO = 1"
 
 
 def test_the_extras_it_asks_for_exist():
-    asked = set(re.findall(r"\[([\w,]+)\]", CELL + install_cell("", True)))
+    asked = set(re.findall(r"\[([\w,]+)\]", CELL + install_cell("", "unsloth")))
     assert asked == {"colab", "colab,unsloth"}
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert all(re.search(rf"^{extra} = \[", project, re.MULTILINE) for extra in ("colab", "unsloth"))

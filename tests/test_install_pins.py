@@ -17,7 +17,7 @@ from grpo_utils.install import UNSLOTH
 sys.path.insert(0, str(ROOT / "scripts"))
 import refresh_image
 
-LISTS = ("requirements.txt", "requirements-gpu.txt", "requirements-unsloth.txt")
+LISTS = ("requirements.txt", "requirements-gpu.txt", "requirements-unsloth.txt", "requirements-reasoning-gym.txt")
 TEMPLATES = sorted((ROOT / "templates").glob("*/requirements*.txt"))
 #: A row of the table in requirements-gpu.txt: a package, and why it is left out.
 LEFT_OUT = re.compile(r"^#   ([\w-]+): (\S.+)$", re.MULTILINE)
@@ -95,7 +95,7 @@ def test_the_workflow_installs_our_torch():
 
 
 def test_what_is_installed_is_what_is_pinned():
-    wanted = requirements(read("requirements.txt")) + requirements(read("requirements-unsloth.txt"))
+    wanted = [line for file in LISTS if file != "requirements-gpu.txt" for line in requirements(read(file))]
     wrong = {name: v for name, v in pinned(wanted).items() if metadata.version(name).split("+")[0] != v}
     assert not {name: metadata.version(name) for name in wrong}
 
@@ -103,6 +103,16 @@ def test_what_is_installed_is_what_is_pinned():
 def test_the_examples_of_the_script_that_refreshes_the_images_run():
     failed, tried = doctest.testmod(refresh_image)
     assert tried and not failed
+
+
+def test_what_lesson_12_leaves_out_of_reasoning_gym_is_what_it_replaces():
+    """What reasoning-gym asks for is in our lists, or the lesson puts a stand-in in its place."""
+    asked = [Requirement(line) for line in metadata.requires("reasoning-gym")]
+    asked = [need for need in asked if not need.marker]
+    source = read("notebooks/source/12_tools.py")
+    replaced = set(re.findall(r"\w+", " ".join(re.findall(r'^HELPERS \+?= "(.+)"$', source, re.MULTILINE))))
+    assert len(asked) == 11 and replaced >= {need.name for need in asked} - {"pyyaml", "sympy"}
+    assert not [said for need in asked if need.name in ("pyyaml", "sympy") and (said := fault(need, {}))]
 
 
 # What Unsloth asks for

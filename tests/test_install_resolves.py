@@ -122,8 +122,9 @@ def test_an_install_that_cannot_be_resolved_would_be_seen(index, tmp_path):
         after(read_image("colab"), tmp_path, "trl==1.14.0", "datasets<4.5", "transformers<4")
 
 
-def test_unsloth_itself_is_there(index):
-    done = uv("compile", "--no-deps", "--only-binary", ":all:", "--python-version", "3.13", "requirements-unsloth.txt")
+@pytest.mark.parametrize("file", ["requirements-unsloth.txt", "requirements-reasoning-gym.txt"])
+def test_what_is_installed_without_dependencies_is_there(index, file):
+    done = uv("compile", "--no-deps", "--only-binary", ":all:", "--python-version", "3.13", file)
     assert done.returncode == 0, done.stderr
 
 

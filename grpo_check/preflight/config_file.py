@@ -11,7 +11,8 @@ of ``accelerate launch``.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,31 +75,66 @@ def preflight_file(
     Raises:
         CourseError: the file, or one of the files it names, cannot be read.
     """
+    with project(path, model=model, train=train, heldout=heldout, rewards=rewards) as of:
+        report = preflight(
+            of.training,
+            model=of.model,
+            tokenizer=load_tokenizer(of.model, of.skipped),
+            train=of.train,
+            heldout=of.heldout,
+            rewards=of.rewards,
+            gpu=gpu or None,
+            load_in_4bit=of.keys.get("load_in_4bit", False),
+            lora_rank=of.keys.get("lora_r", 16) if of.keys.get("use_peft") else 0,
+            dtype=of.keys.get("dtype", "float32"),
+            backend="transformers",  # trl grpo does not use Unsloth
+            answer_column=answer_column(of.train),
+            processes=of.keys.get("num_processes"),
+        )
+    findings = in_order([*of.found, *_model_keys(of.keys), *report.findings])
+    return replace(report, findings=findings, skipped={**of.skipped, **report.skipped})
+
+
+@dataclass(frozen=True)
+class Project:
+    """What a config file and the files that it names contain.
+
+    Attributes:
+        keys: the keys that can be used; ``training`` has those of `GRPOConfig`.
+        found: what is wrong with the other keys.
+        model: its name or folder.
+        rewards: functions and names of reward models; None if the file has only rewards that were not given.
+        train, heldout: rows, None where there are none.
+        skipped: what could not be read.
+    """
+
+    keys: dict
+    training: dict
+    found: list[Finding]
+    model: str
+    rewards: list | None
+    train: list[dict] | None
+    heldout: list[dict] | None
+    skipped: dict[str, str]
+
+
+@contextmanager
+def project(path: Path, *, model: str, train: str, heldout: str, rewards: Sequence[str]) -> Iterator[Project]:
+    """A config file and the files that it names; in the block, a reward may import its neighbors when it is called.
+
+    Raises:
+        CourseError: the file, or one of the files it names, cannot be read.
+    """
     config, folder, skipped = read_config_file(path), path.parent, {}
     keys, found = read_keys(config)
     names = [_found(name, folder) for name in rewards or keys.get("reward_funcs") or []]
     near = [one for name in names for one in folders_of(name)]
-    with imports_from(*near, Path.cwd(), folder):  # a reward may import its neighbors only when it is called
+    with imports_from(*near, Path.cwd(), folder):
         functions = [reward_named(name) for name in names]
         rows = _datasets(keys, train, heldout, folder, skipped)
         name = model or keys.get("model_name_or_path") or ""
-        report = preflight(
-            _training(keys),
-            model=name,
-            tokenizer=_tokenizer(name, skipped),
-            train=rows[0],
-            heldout=rows[1],
-            rewards=_judges(keys) + functions if names or not config.get("reward_funcs") else None,
-            gpu=gpu or None,
-            load_in_4bit=keys.get("load_in_4bit", False),
-            lora_rank=keys.get("lora_r", 16) if keys.get("use_peft") else 0,
-            dtype=keys.get("dtype", "float32"),
-            backend="transformers",  # trl grpo does not use Unsloth
-            answer_column=_answer_column(rows[0]),
-            processes=keys.get("num_processes"),
-        )
-    findings = in_order([*found, *_model_keys(keys), *report.findings])
-    return replace(report, findings=findings, skipped={**skipped, **report.skipped})
+        given = _judges(keys) + functions if names or not config.get("reward_funcs") else None
+        yield Project(keys, _training(keys), found, name, given, *rows, skipped)
 
 
 def read_keys(config: dict) -> tuple[dict, list[Finding]]:
@@ -140,7 +176,7 @@ def _model_keys(keys: dict) -> Iterator[Finding]:
         yield finding("peft_off", f"{lora[0]} is set, but use_peft is not.", why, "use_peft: true")
 
 
-def _tokenizer(name: str, skipped: dict) -> "PreTrainedTokenizerBase | None":
+def load_tokenizer(name: str, skipped: dict) -> "PreTrainedTokenizerBase | None":
     """The model's tokenizer, if it can be loaded; `preflight` reports a model that cannot."""
     from transformers import AutoTokenizer
 
@@ -218,7 +254,7 @@ def _found(name: str, folder: Path) -> str:
     return f"{_find(path, folder) or path}:{function}" if colon else name
 
 
-def _answer_column(train: list[dict] | None) -> str:
+def answer_column(train: list[dict] | None) -> str:
     """``answer``, or ``solution``, which TRL's own rewards read, where the rows have only that."""
     there = columns_of(train)
     return "solution" if "solution" in there and "answer" not in there else "answer"

@@ -15,7 +15,14 @@ LESSONS = {
     "06 Did it get better?": 2,
     "07 Export": 1,
     "08 GRPO by hand": 1,
+    "09 SFT, then GRPO": 2,
+    "10 Thinking models": 1,
+    "11 Own data and a judge": 2,
+    "12 Tools and turns": 2,
+    "13 Which loss cures what": 2,
 }
+#: The first of the lessons that follow the core in any order.
+FURTHER = "09"
 #: The lessons for a reader in a hurry, and the one to add next.
 SHORT, NEXT = ("00", "02", "03", "06"), "04"
 #: What to look for in the first twenty steps, the verdicts of ``grpo_check health`` that it leads to, and the fix.
@@ -71,28 +78,35 @@ def failures() -> Drawn:
 
 
 def path() -> Drawn:
-    """The lessons in order and the short path, with minutes."""
-    sheet, every, short = Sheet(WIDTH, 6.5), 0.5, 1.15
-    rows = {name[:2]: 0.85 + row * 0.6 for row, name in enumerate(LESSONS)}
+    """The core lessons in order, the short path, and the further lessons, with minutes."""
+    core = [name for name in LESSONS if name < FURTHER]
+    below = 0.85 + len(core) * 0.6 + 0.15
+    rows = {name[:2]: 0.85 + row * 0.6 + (name >= FURTHER) * 0.6 for row, name in enumerate(LESSONS)}
+    sheet, every, short = Sheet(WIDTH, rows[max(rows)] + 0.45), 0.5, 1.15
     sheet.text(every, 0.35, "all", weight="bold")
     sheet.text(short, 0.35, "short", weight="bold")
     sheet.text(5.5, 0.35, "CPU minutes", weight="bold")
-    for x, stops, color, line in ((every, tuple(rows), BLUE, "-"), (short, SHORT, ORANGE, "--")):
+    sheet.text(0.2, below, "Further, in any order", ha="left", weight="bold")
+    for x, stops, color, line in ((every, [name[:2] for name in core], BLUE, "-"), (short, SHORT, ORANGE, "--")):
         for one, other in pairwise(stops):
             sheet.arrow((x, rows[one]), (x, rows[other] - 0.1), color=color, line=line)
     for name, minutes in LESSONS.items():
         at, number = rows[name[:2]], name[:2]
-        sheet.line((every, at), color=BLUE, marker="o", markersize=13)
+        sheet.line((every, at), color=BLUE, marker="o", markersize=13, mfc=BLUE if name in core else "white")
         if number in (*SHORT, NEXT):
             sheet.line((short, at), color=ORANGE, marker="s", markersize=13, mfc=ORANGE if number in SHORT else "white")
         sheet.text(1.6, at, name, ha="left")
         sheet.text(5.5, at, f"{minutes}")
-    sheet.text(1.6, 6.2, f"Short of time: {', '.join(SHORT)}. Then {NEXT}.", ha="left")
-    lessons = ", ".join(f"{name} ({minutes})" for name, minutes in LESSONS.items())
+    further = [name for name in LESSONS if name >= FURTHER]
     return sheet.figure, (
-        f"Nine lessons in order, with the minutes of a run on a CPU: {lessons}. They take {sum(LESSONS.values())} "
-        f"minutes in all. The short path is lessons {', '.join(SHORT)}; lesson {NEXT} is the next to read."
+        f"Nine core lessons in order, with the minutes of a run on a CPU: {_listed(core)}. Then further lessons in any "
+        f"order: {_listed(further)}. They take {sum(LESSONS.values())} minutes in all. The short path is lessons "
+        f"{', '.join(SHORT)}; lesson {NEXT} is the next to read."
     )
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"{name} ({LESSONS[name]})" for name in names)
 
 
 def packages() -> Drawn:

@@ -1,0 +1,14 @@
+"""Sample some groups before training, and say whether GRPO has something to learn from: ``grpo_check.pilot``.
+
+| module | contents |
+|---|---|
+| `sampling` | groups of completions, with TRL's decoding and the run's rewards |
+| `figures` | shares, the pull of the reward, tokens, seconds |
+| `verdicts` | thresholds, and the verdict |
+| `running` | the call, the command and the report |
+"""
+
+from .running import PilotReport, pilot, pilot_file
+from .verdicts import CODES
+
+__all__ = ["CODES", "PilotReport", "pilot", "pilot_file"]

@@ -1,0 +1,154 @@
+"""What sampled groups say: shares with intervals, the pull of the reward, tokens and seconds."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
+from statistics import fmean, median, pstdev
+
+from grpo_utils import paired_change
+from grpo_utils.rewards import group_advantages, weighted_sum
+
+from ..preflight.run import Run
+from .sampling import Group
+
+#: Forward passes that one forward and one backward pass cost together; checkpointing repeats the forward pass.
+FORWARD_AND_BACKWARD = 3
+
+
+@dataclass(frozen=True)
+class Share:
+    """The mean of a share of each prompt, with a 95% bootstrap interval over the prompts.
+
+    The completions of one prompt are not independent, so the interval counts prompts.
+
+    >>> print(Share((1.0, 0.0, 0.0, 0.5) * 8))
+    38% (23% to 53%)
+    """
+
+    of_prompts: tuple[float, ...]
+
+    @property
+    def value(self) -> float:
+        """The share."""
+        return fmean(self.of_prompts)
+
+    def __str__(self) -> str:
+        """The share and its interval in percent."""
+        low, high = interval(self.of_prompts)
+        return f"{self.value:.0%} ({max(low, 0):.0%} to {min(high, 1):.0%})"
+
+
+@lru_cache(maxsize=1000)
+def interval(values: tuple[float, ...]) -> tuple[float, float]:
+    """The ends of the 95% interval of the mean."""
+    estimate = paired_change([0.0] * len(values), values).estimate
+    return estimate.low, estimate.high
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The figures of a pilot.
+
+    Attributes:
+        size: completions per group in the planned run.
+        sampled: completions that were sampled per prompt, 8 at least.
+        tied: groups of ``size`` whose completions all score the same.
+        tied_larger: the same for groups of ``sampled``.
+        truncated: completions without EOS.
+        right, formed: correct, and correctly formatted completions; None if not known.
+        pull: the mean advantage of correct completions in groups that have correct and wrong ones, and its interval;
+            None if there are no such groups.
+        reward: mean, least, largest, and the mean standard deviation within a group.
+        tokens: mean, 95th percentile, longest.
+        seconds: per step of the planned run, for sampling, scoring and learning.
+    """
+
+    size: int
+    sampled: int
+    tied: Share
+    tied_larger: Share
+    truncated: Share
+    right: Share | None
+    formed: Share | None
+    pull: tuple[float, float, float] | None
+    reward: tuple[float, float, float, float]
+    tokens: tuple[float, int, int]
+    seconds: tuple[float, float, float]
+
+
+def figures(run: Run, some: Sequence[Group], forward: float) -> Figures:
+    """The figures of scored groups; ``forward`` is the time of a forward pass per completion."""
+    size, sampled, keys = run["num_generations"], len(some[0].lengths), [_keys(run, one) for one in some]
+    sums = [[value for value in _sums(run, one) if value is not None] or [0.0] for one in some]
+    known, lengths = [*chain(*sums)], sorted(chain(*(one.lengths for one in some)))
+    judged = zip(*((one.right, one.formed) for one in some), strict=True)
+    return Figures(
+        size,
+        sampled,
+        *(Share(tuple(tie_chance(one, drawn) for one in keys)) for drawn in (size, sampled)),
+        Share(tuple(1 - fmean(one.ended) for one in some)),
+        *(None if None in of else Share(tuple(map(fmean, of))) for of in judged),
+        _pull(run, some),
+        (fmean(known), min(known), max(known), fmean(map(pstdev, sums))),
+        (fmean(lengths), lengths[math.ceil(0.95 * len(lengths)) - 1], lengths[-1]),
+        _seconds(run, some, forward),
+    )
+
+
+def _sums(run: Run, one: Group) -> list[float | None]:
+    return weighted_sum(one.scores, run["reward_weights"] or [1.0] * len(one.scores))
+
+
+def _keys(run: Run, one: Group) -> list:
+    """What a tied group has only one of: the weighted sum or, for rewards that are normalized first, every score."""
+    if run["multi_objective_aggregation"] == "normalize_then_sum":
+        return list(zip(*one.scores, strict=True))
+    return [round(value, 6) for value in _sums(run, one) if value is not None]
+
+
+def tie_chance(keys: Sequence, size: int) -> float:
+    """The chance that ``size`` of the sampled completions, drawn without replacement, all have the same score.
+
+    >>> tie_chance([0, 0, 0, 1], 4), tie_chance([0, 0, 0, 1], 2), tie_chance([1, 1, 1, 1], 2)
+    (0.0, 0.5, 1.0)
+    """
+    if not keys:  # no reward applied
+        return 1.0
+    drawn = min(size, len(keys))
+    return sum(math.comb(count, drawn) for count in Counter(keys).values()) / math.comb(len(keys), drawn)
+
+
+def _pull(run: Run, some: Sequence[Group]) -> tuple[float, float, float] | None:
+    """How GRPO values correct completions, over the groups in which only some are correct."""
+    mixed = [one for one in some if one.right and 0 < sum(one.right) < len(one.right)]
+    if not mixed:
+        return None
+    pulls = tuple(_advantage_of_right(run, one) for one in mixed)
+    return fmean(pulls), *interval(pulls)
+
+
+def _advantage_of_right(run: Run, one: Group) -> float:
+    """The mean advantage of the correct completions of a group; a completion without a reward has none."""
+    sums = _sums(run, one)
+    known = [value for value in sums if value is not None]
+    advantages = iter(group_advantages(known, len(known)) if len(known) > 1 else [0.0] * len(known))
+    each = [0.0 if value is None else next(advantages) for value in sums]
+    return fmean(advantage for advantage, right in zip(each, one.right, strict=True) if right)
+
+
+def _seconds(run: Run, some: Sequence[Group], forward: float) -> tuple[float, float, float]:
+    """Seconds per optimizer step: sampling and scoring as measured, learning from the measured forward pass."""
+    completions = run["per_device_train_batch_size"] * run["gradient_accumulation_steps"]
+    passes = FORWARD_AND_BACKWARD + bool(run["gradient_checkpointing"]) + bool(run["beta"])
+    sampling, scoring = (median(one.seconds[n] for one in some) / run["num_iterations"] for n in (0, 1))
+    return sampling * completions, scoring * completions, forward * passes * completions
+
+
+def planned_steps(run: Run) -> int:
+    """Optimizer steps of the planned run."""
+    completions = run["per_device_train_batch_size"] * run["gradient_accumulation_steps"] * run.processes
+    rounds = len(run.train) * run["num_generations"] * run["num_iterations"] / completions
+    return run["max_steps"] if run["max_steps"] > 0 else math.ceil(run["num_train_epochs"] * rounds)

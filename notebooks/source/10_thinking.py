@@ -1,0 +1,535 @@
+# %% [markdown]
+# # 10 · Thinking models
+#
+# {{badges}}
+#
+# **You will be able to** see what a chat template writes before the model's first token, reward thoughts in every
+# shape in which TRL passes them on, and choose a length limit for them.
+#
+# | | CPU | T4 |
+# |---|---|---|
+# | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
+# | memory | 1.0 GB ([measured](../docs/results.md)) | never run |
+# | model | 0.46 million parameters, included | the same, on the CPU |
+#
+# You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** do completions get longer or shorter while
+# the model learns (section 5)?
+#
+# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
+
+# %% [markdown]
+# ## 1. Set up
+#
+# On Colab and Kaggle, the next cell installs the course. (We have not run it there yet.) On Kaggle, first turn on
+# *Internet* in the settings. Elsewhere, the cell does nothing.
+
+# %%
+# {{install}}
+
+# %% tags=["parameters"]
+PROFILE: str = "auto"  # any profile; this lesson always trains on the CPU
+FAMILY: str = "qwen"  # qwen or gemma: which tiny model
+STEPS: int = 0  # steps of each training run; 0: the default, 20
+SEED: int = 0  # seeds all randomness
+
+# %%
+from grpo_utils import setup_tiny
+
+run = setup_tiny(PROFILE, FAMILY, STEPS, 20)
+
+# %% [markdown]
+# A *thinking model* writes a *thought* before its answer, usually between `<think>` and `</think>`. The tiny model
+# uses `<reasoning>` and `</reasoning>` instead. The next cell renames these two tokens in a copy of its tokenizer.
+# Their ids stay the same, so the weights still fit. A real thinking model does not need this step.
+
+# %%
+import json
+import tempfile
+from pathlib import Path
+
+from transformers import AutoTokenizer
+
+folder = Path(tempfile.mkdtemp())
+AutoTokenizer.from_pretrained(run.path).save_pretrained(folder)
+spec = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+model, added = spec["model"], spec["added_tokens"]
+for old, new in {"<reasoning>": "<think>", "</reasoning>": "</think>"}.items():
+    number = model["vocab"].pop(old)
+    model["vocab"][new] = number
+    model["merges"] = [m for m in model["merges"] if "".join(m) != old]
+    added.append(added[0] | dict(id=number, content=new, special=False))
+(folder / "tokenizer.json").write_text(json.dumps(spec), encoding="utf-8")
+tokenizer = AutoTokenizer.from_pretrained(folder)
+
+# %% [markdown]
+# The rows are the addition problems of lesson 03. Only the tags in the system prompt change.
+
+# %% tags=["nbval-check-output"]
+from datasets import Dataset
+from grpo_utils import load_rows
+
+
+def rows_with_think_tags(split: str, count: int) -> Dataset:
+    rows = load_rows("addition", split, count, SEED).to_list()
+    for row in rows:
+        system = row["prompt"][0]
+        system["content"] = system["content"].replace("reasoning>", "think>")
+    return Dataset.from_list(rows)
+
+
+train_rows = rows_with_think_tags("train", 2000)
+test_rows = rows_with_think_tags("test", 200)  # never trained on
+print(test_rows[0]["prompt"][0]["content"])
+
+# %% [markdown]
+# ## 2. See what a template writes before the completion
+#
+# A chat template ends the prompt with the start of the model's turn. Templates of many thinking models add a tag
+# there. Such text is *prefilled*: it looks like the model's own words, but it is part of the prompt. TRL ships the chat
+# templates of known models. The next cell renders all 34 with our tokenizer, and prints the end of the prompt from
+# `<think>` on: with the template's default, and with `enable_thinking` on and off.
+
+# %% tags=["nbval-check-output"]
+import trl
+
+CHAT = [{"role": "user", "content": "What is 15 + 27?"}]
+AS_TEXT = dict(tokenize=False, add_generation_prompt=True)
+ON, OFF = dict(enable_thinking=True), dict(enable_thinking=False)
+
+
+def prefilled(template: str, **settings) -> str:
+    settings |= dict(chat_template=template, bos_token="", **AS_TEXT)
+    text = tokenizer.apply_chat_template(CHAT, **settings).rpartition("27?")[2]
+    return "".join(text.partition("<think>")[1:])
+
+
+files = Path(trl.__file__).parent.glob("chat_templates/*.jinja")
+print(f"{'':23}{'default':24}{'thinking on':14}thinking off")
+for path in sorted(file for file in files if "_training" not in file.stem):
+    template = path.read_text(encoding="utf-8")
+    ends = [prefilled(template, **setting) for setting in ({}, ON, OFF)]
+    one, two, three = (repr(end).replace("\\n", "↵") for end in ends)
+    if any(ends):
+        print(f"{path.stem:23}{one:24}{two:14}{three}")
+
+# %% [markdown]
+# The cell prints the 12 templates that add a tag. There are three cases (`↵` is a line break):
+#
+# - **Open:** `'<think>↵'`. The completion starts inside the thought, so it contains `</think>` but not `<think>`.
+#   DeepSeek's templates always do this, and those of Qwen3.6 and Nemotron 3 do it by default.
+# - **Nothing:** `''`. The model writes both tags itself, as Qwen3 does by default.
+# - **Closed:** `'<think>↵↵</think>↵↵'`. Thinking is off, and the completion contains neither tag. Qwen3.5 up to 2B
+#   does this by default (`qwen3_5_nothink`).
+#
+# `GRPOConfig(chat_template_kwargs={"enable_thinking": False})` turns thinking off in training, which
+# [users of Qwen3 ask for](https://github.com/modelscope/ms-swift/issues/6150). DeepSeek's templates do not know the
+# argument and ignore it without a warning. Gemma 4 and GPT-OSS mark thoughts with other tags, which the cell does not
+# look for.
+#
+# **Render one prompt with your own tokenizer, and read its end before you choose a reward.**
+
+# %% [markdown]
+# ## 3. Find out why the format reward stays 0
+#
+# Now our template prefills `<think>`, too. (A real one also adds a line break, which the tiny model has never seen.) We
+# also remove the tokenizer's `response_template`, which section 4 explains.
+
+# %% tags=["nbval-check-output"]
+tokenizer.chat_template += "{% if add_generation_prompt %}<think>{% endif %}"
+tokenizer.response_template = None
+print(repr(tokenizer.apply_chat_template(CHAT, **AS_TEXT)))
+
+# %% [markdown]
+# Let the untrained model complete the held-out prompts. `generate` calls transformers' `policy.generate`.
+
+# %%
+import torch
+from grpo_utils import generate
+from transformers import AutoModelForCausalLM
+
+base = AutoModelForCausalLM.from_pretrained(run.path, dtype=torch.float32)
+
+
+def complete(policy) -> list[str]:
+    how = dict(max_new_tokens=64, temperature=1.0, seed=SEED)
+    return generate(policy, tokenizer, list(test_rows["prompt"]), **how)
+
+
+untrained = complete(base)
+print(*untrained[:6], sep="\n")
+
+# %% [markdown]
+# Some completions close the thought and then answer. Others never close it. TRL's `think_format_reward` should
+# distinguish the two:
+
+# %% tags=["nbval-check-output"]
+from trl.rewards import think_format_reward
+
+
+def as_chat(text: str) -> list[dict]:
+    return [{"role": "assistant", "content": text}]
+
+
+sampled = think_format_reward([as_chat(text) for text in untrained])
+with_tag = think_format_reward([as_chat("<think>" + t) for t in untrained])
+print(f"mean score of what was sampled:        {sum(sampled) / 200:.2f}")
+print(f"mean score with <think> put in front:  {sum(with_tag) / 200:.2f}")
+
+# %% [markdown]
+# 67% of the completions are well-formed, and all of them score 0. TRL's pattern starts with `^<think>`, but the tag is
+# in the prompt, and a reward gets only the sampled tokens. Nothing raises an error. Users reported this for
+# [DeepSeek-R1 models](https://github.com/huggingface/open-r1/issues/560) in 2025, and for
+# [TRL's own reward](https://github.com/huggingface/trl/issues/6966) in 2026.
+#
+# The [preflight](../docs/preflight.md#prefilled-thinking) compares the end of the prompt with your rewards:
+
+# %% tags=["nbval-check-output"]
+from grpo_check import preflight
+from trl import GRPOConfig
+
+parts = dict(tokenizer=tokenizer, train=train_rows.select(range(64)))
+parts |= dict(rewards=[think_format_reward], backend="transformers")
+report = preflight(GRPOConfig("unused", use_cpu=True, bf16=False), **parts)
+print(*[f for f in report.findings if f.code == "prefilled_think"])
+
+# %% [markdown]
+# **If a format reward starts at exactly 0, look at the end of the prompt before you blame the model.**
+
+# %% [markdown]
+# ## 4. Write a reward that accepts every shape
+#
+# A reward meets thoughts in three shapes. Two are above: with both tags, and with the closing tag alone. The third
+# appears if the tokenizer has a `response_template`, which describes how to parse the model's turn. Few tokenizers ship
+# one, but TRL sets one for known models when you train with `tools`. This is its template for Qwen3 at work:
+
+# %% tags=["nbval-check-output"]
+from trl.chat_template_utils import qwen3_template
+
+WHOLE = "<think>15 + 27 = 42</think><answer>42</answer>"
+tokenizer.response_template = qwen3_template
+parsed = tokenizer.parse_response(WHOLE, prefix="")
+tokenizer.response_template = None
+print(parsed)
+
+# %% [markdown]
+# The thought is in `reasoning_content`, and `content` has no thinking tag. (The tiny tokenizer's own template has no
+# rule for thoughts. With it, TRL would put the prefilled `<think>` back in front of the text, so we removed it.)
+#
+# So a tolerant reward first looks for `reasoning_content`, and otherwise splits the text at `</think>`, whether or not
+# it starts with `<think>`:
+
+# %% tags=["nbval-check-output"]
+import inspect
+
+from grpo_utils.rewards import AnswerReward, split_thinking
+
+print(inspect.getsource(split_thinking))
+
+# %% [markdown]
+# `split_message` adds the third shape. `tolerant_reward` pays a correct answer only after a thought. `AnswerReward`
+# reads what is between the `<answer>` tags, as in lesson 03. For plain text, use `extract=extract_all`.
+
+
+# %% tags=["nbval-check-output"]
+def split_message(message: dict) -> tuple[str, str] | None:
+    thought = message.get("reasoning_content")
+    answer = message.get("content") or ""
+    if thought is None:  # TRL has parsed nothing: both are in one text
+        return split_thinking(answer)
+    return (thought, answer) if thought.strip() and answer.strip() else None
+
+
+score_answer = AnswerReward()
+
+
+def tolerant_reward(completions, answer, **kwargs) -> list[float]:
+    parts = [split_message(completion[-1]) for completion in completions]
+    return score_answer([p[1] if p else "" for p in parts], answer=answer)
+
+
+# %% [markdown]
+# Test it by hand. For comparison, the strict reward pays the same answers if TRL's `think_format_reward` accepts the
+# format.
+
+
+# %% tags=["nbval-check-output"]
+def strict_reward(completions, answer, **kwargs) -> list[float]:
+    correct = score_answer(completions, answer=answer)
+    return [f * c for f, c in zip(think_format_reward(completions), correct)]
+
+
+SHAPES = [as_chat(WHOLE), as_chat(WHOLE.removeprefix("<think>")), [parsed]]
+SHAPES += [as_chat("15 + 27 = 42 <answer>42</answer>")]
+SHAPES += [as_chat("</think><answer>42</answer>"), as_chat("42</think>")]
+scores = strict_reward(SHAPES, ["42"] * 6), tolerant_reward(SHAPES, ["42"] * 6)
+print("strict  tolerant")
+for strict, tolerant, (message,) in zip(*scores, SHAPES):
+    thought = message.get("reasoning_content", "")
+    print(f"{strict:6}{tolerant:10}  {thought:13} {message['content']}")
+
+# %% [markdown]
+# The first three completions are correct, and the strict reward pays only the first. The last three must earn nothing,
+# because the thought is never closed, is empty, or is followed by no answer.
+#
+# **Test a reward on what TRL passes to it, in all three shapes.**
+
+# %% [markdown]
+# ## 5. Train with both rewards
+#
+# Two runs differ only in the reward. The strict run also logs the tolerant reward, with weight 0.
+
+# %%
+from peft import LoraConfig
+from trl import GRPOTrainer
+
+LORA = LoraConfig(r=16, lora_alpha=32, target_modules="all-linear")
+SHARED = dict(
+    output_dir=tempfile.mkdtemp(),
+    max_steps=run.steps,
+    learning_rate=2e-3,
+    num_generations=8,  # completions in a group
+    per_device_train_batch_size=64,  # completions, not prompts
+    max_completion_length=32,  # in tokens: thought and answer together
+    optim="adamw_torch",  # this and the next line: for a tiny model
+    **dict(use_cpu=True, bf16=False, gradient_checkpointing=False),
+    **dict(save_strategy="no", logging_steps=1, report_to="none"),
+    disable_tqdm=True,  # show_progress draws a bar instead
+    seed=SEED,
+)
+
+# %%
+from grpo_utils import show_progress
+
+
+def train(rewards: list, weights: list, **changed) -> tuple:
+    torch.manual_seed(SEED)  # for the new adapter
+    trainer = GRPOTrainer(
+        model=run.path,
+        peft_config=LORA,
+        processing_class=tokenizer,
+        args=GRPOConfig(**SHARED | changed, reward_weights=weights),
+        train_dataset=train_rows,
+        reward_funcs=rewards,
+    )
+    show_progress(trainer)
+    trainer.train()
+    return complete(trainer.model), trainer.state.log_history
+
+
+logs, texts = {}, {"untrained": untrained}
+_, logs["strict"] = train([strict_reward, tolerant_reward], [1.0, 0.0])
+texts["tolerant"], logs["tolerant"] = train([tolerant_reward], [1.0])
+
+# %%
+from grpo_utils import logged, show_run_curves
+
+TRUTH, LENGTH = "rewards/tolerant_reward/mean", "completions/mean_length"
+show_run_curves(logs, [TRUTH, "frac_reward_zero_std", LENGTH])
+paid = sum(step > 0 for step in logged(logs["strict"], "reward"))
+print(f"steps in which the strict reward paid anything: {paid} of {run.steps}")
+
+# %% [markdown]
+# The tolerant run (orange) learns, and the strict run (blue) shows no such rise. The middle panel shows the reason:
+# nearly all its groups are tied, with eight equal rewards. (In the tolerant run, groups tie later, mostly because all
+# eight answers are correct.) In 4 steps the strict reward did pay something. TRL's pattern needs `<think>` at the start
+# of a line, so a paid completion opened the thought a second time. A longer run could learn that habit.
+#
+# The last panel shows the mean length. It grew from 18 to 21 tokens in the tolerant run. Why?
+
+# %%
+from grpo_utils.evaluation.statistics import Rate
+
+
+def tokens_of(text: str) -> int:  # with the end token
+    return len(tokenizer(text, add_special_tokens=False)["input_ids"]) + 1
+
+
+def print_rates() -> None:
+    for name, completions in texts.items():
+        chats = [as_chat(text) for text in completions]
+        right = tolerant_reward(chats, answer=test_rows["answer"])
+        mean = sum(tokens_of(text) for text in completions) / len(right)
+        print(f"{name:10}{mean:6.1f} tokens, correct: ", end="")
+        print(Rate(int(sum(right)), len(right)))
+
+
+print_rates()
+print("before and after:", untrained[4], texts["tolerant"][4], sep="\n")
+
+# %% [markdown]
+# Accuracy rose from 0.54 to 0.97, and the 95% intervals are far apart. The second sample adds digit by digit, which the
+# model [learns because it earns more](../docs/usage.md#read-the-tables-of-lesson-03): unlike the direct answers, it does
+# not forget the carry. It also needs more tokens. The [DeepSeek-R1 paper](https://arxiv.org/abs/2501.12948) reports
+# thoughts that grow during training, too.
+#
+# **Thoughts get longer when longer thoughts earn more.**
+
+# %% [markdown]
+# ## 6. Choose a limit for thoughts
+#
+# `max_completion_length` limits thought, answer and end token together. A longer completion is truncated, and without
+# an answer it earns 0. How many of the held-out completions would each limit truncate?
+
+# %%
+print(f"{'limit':6}" + "".join(f"{name:>12}" for name in texts))
+for limit in range(16, 26, 2):
+    counts = [sum(tokens_of(t) > limit for t in ts) for ts in texts.values()]
+    print(f"{limit:<6}" + "".join(f"{count / 200:12.0%}" for count in counts))
+
+# %% [markdown]
+# A limit of 18 tokens truncates 18% of the untrained model's completions, but 69% of the trained model's. So a limit
+# that fits before training can be too short later. TRL's quickstart had a limit of 256 tokens, which truncated
+# [97 to 99% of the completions](https://github.com/huggingface/trl/issues/5697) from the first step on.
+#
+# **Choose the limit from completions sampled with a generous one, with room for growth.**
+
+# %% [markdown]
+# ## 7. Punish or mask truncated completions
+#
+# There are three ways to treat completions that are too long:
+#
+# - **Punish:** by default, a truncated completion earns 0, like a wrong one.
+# - **Mask:** with `mask_truncated_completions=True`, its tokens are left out of the loss. Its reward still counts in
+#   the mean of its group.
+# - **Warn early:** a *soft overlong punishment* falls from 0 to -1 shortly before a length. TRL has the one of the DAPO
+#   paper:
+
+# %% tags=["nbval-check-output"]
+from trl.rewards import get_soft_overlong_punishment
+
+overlong = get_soft_overlong_punishment(24, 6)
+for count in (18, 20, 22, 24):
+    print(f"{count} tokens: {overlong(completion_ids=[[0] * count])[0]:.2f}")
+
+# %%
+TIGHT = dict(max_completion_length=18)
+MASKED = TIGHT | dict(mask_truncated_completions=True)
+for name, changed in {"punished": TIGHT, "masked": MASKED}.items():
+    texts[name], logs[name] = train([tolerant_reward], [1.0], **changed)
+both = train([tolerant_reward, overlong], [1.0, 1.0])
+texts["overlong"], logs["overlong"] = both
+
+# %%
+del logs["strict"]
+show_run_curves(logs, [TRUTH, LENGTH, "completions/clipped_ratio"])
+print_rates()
+
+# %% [markdown]
+# The rates are from completions of up to 64 tokens. All three runs end below the 0.97 of the tolerant run, because a
+# limit of 18 tokens leaves no room to add digit by digit, and the punishment makes it expensive. Their own intervals
+# overlap, so these single runs do not show which of the three is best. (In our run with `FAMILY="gemma"`, the intervals
+# of all four overlapped.)
+#
+# When truncated completions were punished, they became rare. `clipped_ratio` fell from 0.28 to 0.02, and the mean
+# length on the held-out prompts from 17.9 to 17.3 tokens. When they were masked, `clipped_ratio` ended at 0.25, because
+# the loss does not push masked completions down.
+#
+# If your completions [get shorter and shorter](https://github.com/om-ai-lab/VLM-R1/issues/280), look for a limit or a
+# penalty that makes long ones lose. The loss can be a second cause, as that thread suspects: with `loss_type="grpo"`, a
+# token of a short completion counts more ([lesson 08](08_grpo_by_hand.ipynb)).
+#
+# **Shorter completions are a result of your reward and limit, so look there first.**
+
+# %% [markdown]
+# ## 8. Find thoughts that never close
+#
+# A third of the untrained completions ended without `</think>`. Many rewards take a completion's last number as its
+# answer. How often is it correct?
+
+# %%
+import re
+
+print(f"{'':10}closed  last number correct")
+for name, completions in texts.items():
+    closed = sum("</think>" in text for text in completions) / 200
+    last = [re.findall(r"\d+", text)[-1:] for text in completions]
+    right = sum(n == [g] for n, g in zip(last, test_rows["answer"])) / 200
+    print(f"{name:10}{closed:6.0%}{right:21.0%}")
+
+# %% [markdown]
+# These completions ended by themselves (with a limit of 32, the first `clipped_ratio` is 0), so a higher limit cannot
+# close their thoughts. Their last number is correct in 74% of all cases, but `tolerant_reward` paid only 54%. The
+# difference is answers inside unclosed thoughts, which a user would not see. Training closed nearly all thoughts.
+#
+# **Pay only for an answer that comes after a closed thought.**
+
+# %% [markdown]
+# ## 9. Cheat sheet
+#
+# | symptom | check | fix |
+# |---|---|---|
+# | format reward exactly 0 | Does the rendered prompt end with `<think>`? | accept completions with and without the tag |
+# | no tags in `content` | Does the message have `reasoning_content`? | read the thought from there |
+# | completions without thoughts | Does the prompt end with `</think>`? | set `chat_template_kwargs={"enable_thinking": True}` |
+# | unwanted thoughts | Does the template know `enable_thinking`? | set it to `False`, and render a prompt again |
+# | `completions/clipped_ratio` near 1 | How long are completions with a generous limit? | raise `max_completion_length` |
+# | shorter and shorter completions | Are long completions truncated or punished? | raise the limit, lower the penalty's weight |
+# | thoughts that never close, `clipped_ratio` near 0 | Is an answer without `</think>` paid? | pay only for an answer after the thought |
+#
+# **Look at the end of the prompt, at one raw completion and at `clipped_ratio`, in this order.**
+
+# %% [markdown]
+# ## 10. Exercises
+#
+# **Exercise 1.** Write `starts_inside(prompt)`, which returns `True` if a completion of this rendered prompt starts
+# inside a thought.
+
+
+# %%
+def starts_inside(prompt: str) -> bool | None:
+    """Your answer: True or False."""
+
+
+# %% tags=["nbval-check-output"]
+from grpo_utils import check_exercise
+
+ENDS = [(("27?<|im_end|><think>\n",), True), (("27?<|im_end|>",), False)]
+ENDS += [(("27?<|im_end|><think>\n\n</think>\n\n",), False)]
+HINTS = [(True, "Is the thought open at the end?"), (False, "White space?")]
+print(check_exercise("Exercise 1", starts_inside, ENDS, HINTS))
+
+# %% [markdown]
+# **Exercise 2.** Write `smallest_limit(lengths, percent)`, which returns the smallest `max_completion_length` that
+# truncates at most `percent` percent of the completions. A completion with as many tokens as the limit, end token
+# included, is not truncated.
+#
+# **Try both before you unfold the solutions below.**
+
+
+# %%
+def smallest_limit(lengths: list[int], percent: float) -> int | None:
+    """Your answer: a number of tokens."""
+
+
+# %% tags=["nbval-check-output"]
+LENGTHS = [30, 10, 20, 40]
+LIMITS = [((LENGTHS, 0), 40), ((LENGTHS, 25), 30), ((LENGTHS, 60), 20)]
+HINTS = [(41, "Is a completion of exactly 40 tokens truncated at 40?")]
+print(check_exercise("Exercise 2", smallest_limit, LIMITS, HINTS))
+
+# %% [markdown]
+# <details><summary>Solutions</summary>
+#
+# Exercise 1: remove white space at the end, and look whether the prompt then ends with `<think>`.
+#
+# Exercise 2: try each length as a limit, from the shortest on.
+# </details>
+
+
+# %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
+def starts_inside_solution(prompt: str) -> bool:
+    return prompt.rstrip().endswith("<think>")
+
+
+print(check_exercise("Exercise 1, solution", starts_inside_solution, ENDS))
+
+
+# %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
+def limit_solution(lengths: list[int], percent: float) -> int:
+    def truncated(limit: int) -> float:
+        return 100 * sum(n > limit for n in lengths) / len(lengths)
+
+    return min(n for n in lengths if truncated(n) <= percent)
+
+
+print(check_exercise("Exercise 2, solution", limit_solution, LIMITS))

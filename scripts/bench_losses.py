@@ -1,0 +1,195 @@
+"""Train the tiny model with every loss of lesson 13, several seeds each, and write a table in docs/settings.md.
+
+    python scripts/bench_losses.py           train what scripts/bench_losses.json lacks, about 15 minutes in all
+    python scripts/bench_losses.py --table   only write the table, from scripts/bench_losses.json
+
+A row is one training run. It is stored as soon as it is complete, so an interrupted bench continues where it stopped.
+"""
+
+import json
+import math
+import re
+import sys
+from pathlib import Path
+from statistics import mean
+from typing import TYPE_CHECKING, NamedTuple
+
+from tiny_runs import difference_text, held_out, measured_on, train_tiny
+
+from grpo_utils import logged
+from grpo_utils.evaluation.judging import Evaluation
+from grpo_utils.evaluation.statistics import Estimate, t_interval
+from grpo_utils.profiles import CPU, prepare_machine
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+STORED = Path(__file__).with_suffix(".json")
+PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
+BEGIN, END = "<!-- losses: written by `make bench-losses`, do not edit -->", "<!-- end of the losses -->"
+SEEDS, STEPS, PROMPTS = range(6), 16, 200
+
+
+class Variant(NamedTuple):
+    """Changes to `GRPOConfig`, the variant to compare with, and whether a correct answer may have any format."""
+
+    settings: dict
+    base: str = ""
+    any_format: bool = False
+
+
+PARTS = dict(per_device_train_batch_size=16, gradient_accumulation_steps=4)  # 64 completions per step, as always
+OFF = dict(num_iterations=4)
+GSPO = OFF | dict(loss_type="grpo", importance_sampling_level="sequence")
+VARIANTS = {
+    "dapo": Variant(dict(loss_type="dapo")),
+    "grpo": Variant(dict(loss_type="grpo"), "dapo"),
+    "dr_grpo": Variant(dict(loss_type="dr_grpo", scale_rewards="none"), "dapo"),
+    "bnpo, 4 parts": Variant(PARTS | dict(loss_type="bnpo"), "dapo"),
+    "scale none": Variant(dict(scale_rewards="none"), "dapo"),
+    "scale batch": Variant(dict(scale_rewards="batch"), "dapo"),
+    "GDPO": Variant(dict(multi_objective_aggregation="normalize_then_sum"), "dapo"),
+    "KL 0.04": Variant(dict(beta=0.04), "dapo"),
+    "any format, dapo": Variant(dict(loss_type="dapo"), any_format=True),
+    "any format, grpo": Variant(dict(loss_type="grpo"), "any format, dapo", any_format=True),
+    "4 updates, dapo": Variant(OFF, "dapo"),
+    "4 updates, grpo": Variant(OFF | dict(loss_type="grpo"), "4 updates, dapo"),
+    "4 updates, clip 0.28": Variant(OFF | dict(epsilon_high=0.28), "4 updates, dapo"),
+    "4 updates, no clip": Variant(OFF | dict(epsilon=1e6, epsilon_high=1e6), "4 updates, dapo"),
+    "4 updates, cispo": Variant(OFF | dict(loss_type="cispo", epsilon_high=5.0), "4 updates, dapo"),
+    "4 updates, sapo": Variant(OFF | dict(loss_type="sapo"), "4 updates, grpo"),
+    "4 updates, gspo": Variant(GSPO, "4 updates, grpo"),
+    "4 updates, gspo, paper": Variant(GSPO | dict(epsilon=3e-4, epsilon_high=4e-4), "4 updates, grpo"),
+}
+
+
+def last_number_reward(completions: list[list[dict]], answer: list[str], **kwargs: object) -> list[float]:
+    """1 if the last number of the completion is the gold answer, in any format.
+
+    >>> last_number_reward([[{"role": "assistant", "content": "15 + 27 is 42."}]], ["42"])
+    [1.0]
+    """
+    numbers = [re.findall(r"\d+", completion[0]["content"]) for completion in completions]
+    return [float(found[-1:] == [gold]) for found, gold in zip(numbers, answer, strict=True)]
+
+
+def run(name: str, seed: int) -> dict:
+    """Train and evaluate one variant with one seed: a row."""
+    print(f"{name}, seed {seed}", flush=True)
+    variant = VARIANTS[name]
+    rewards = [last_number_reward] if variant.any_format else []
+    policy, log = train_tiny(variant.settings, seed, STEPS, rewards=rewards)
+    evaluated = held_out(policy, PROMPTS, seed)
+    clipped = logged(log, "clip_ratio/region_mean") + logged(log, "cispo_clip_ratio")
+    numbers = dict(grad_norm=mean(logged(log, "grad_norm")), clipped=mean(clipped) if clipped else None)
+    kept = dict(losses=logged(log, "loss"), rewards=logged(log, "reward"), kl=logged(log, "kl"))
+    kept = {key: [round(value, 6) for value in values] for key, values in kept.items()}
+    return dict(variant=name, seed=seed) | outcome(evaluated, policy[1]) | numbers | kept
+
+
+def outcome(evaluated: Evaluation, tokenizer: "PreTrainedTokenizerBase") -> dict:
+    """Strict accuracy, accuracy in any format, and the lengths in tokens of all and of incorrect answers."""
+    golds = [gold for _, gold in evaluated.asked]
+    chats = [[{"role": "assistant", "content": text}] for text in evaluated.sampled]
+    correct = last_number_reward(chats, golds)
+    lengths = [len(tokenizer(text).input_ids) for text in evaluated.sampled]
+    wrong = [length for length, good in zip(lengths, correct, strict=True) if not good]
+    rates = dict(accuracy=evaluated.accuracy.value, any_format=mean(correct), length=mean(lengths))
+    return rates | dict(wrong_length=mean(wrong) if wrong else None)
+
+
+def measure() -> None:
+    """Train what is missing, all variants with one seed before the next seed, and store each row at once."""
+    stored = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else dict(rows=[])
+    done = {(row["variant"], row["seed"]) for row in stored["rows"]}
+    for seed in SEEDS:
+        for name in VARIANTS:
+            if (name, seed) not in done:
+                stored = measured_on() | dict(steps=STEPS, rows=[*stored["rows"], run(name, seed)])
+                STORED.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+
+
+def values_of(stored: dict, name: str, key: str) -> list[float]:
+    """One number per seed, in the order of the seeds."""
+    rows = sorted((row for row in stored["rows"] if row["variant"] == name), key=lambda row: row["seed"])
+    return [row[key] for row in rows]
+
+
+def difference(stored: dict, name: str, key: str) -> Estimate | None:
+    """The mean difference of a variant from its base, seed by seed, with its interval; None without a base.
+
+    The interval of an accuracy is never narrower than the sampling of the prompts alone would make it.
+    """
+    base = VARIANTS[name].base
+    if not base:
+        return None
+    ours, theirs = values_of(stored, name, key), values_of(stored, base, key)
+    differences = [one - other for one, other in zip(ours, theirs, strict=True)]
+    estimate = t_interval(differences, least_scatter=1 / PROMPTS)
+    if key not in ("accuracy", "any_format"):
+        return estimate
+    least = 1.96 * math.sqrt(sum(rate * (1 - rate) / PROMPTS for rate in ours + theirs)) / len(ours)
+    value = estimate.value
+    return Estimate(value, min(estimate.low, value - least), max(estimate.high, value + least))
+
+
+def settings_text(name: str) -> str:
+    """A variant's changes as code.
+
+    >>> settings_text("grpo")
+    '`loss_type="grpo"`'
+    """
+    return "`{}`".format(", ".join(f"{key}={json.dumps(value)}" for key, value in VARIANTS[name].settings.items()))
+
+
+def line(stored: dict, name: str) -> str:
+    """A variant as a row of the page's table."""
+    columns = [mean(values_of(stored, name, key)) for key in ("accuracy", "length", "grad_norm")]
+    changes = [difference(stored, name, key) for key in ("accuracy", "length")]
+    accuracy, length = (difference_text(change) if change else "the base" for change in changes)
+    cells = [name, settings_text(name), VARIANTS[name].base or "-", f"{columns[0]:.3f}", accuracy]
+    return f"| {' | '.join([*cells, f'{columns[1]:.1f}', length, f'{columns[2]:.3f}'])} |"
+
+
+def section(stored: dict) -> str:
+    """The section of docs/settings.md."""
+    versions = ", ".join(f"{name} {version}" for name, version in stored["versions"].items())
+    head = "| variant | settings | compared with | accuracy | difference | tokens | difference | gradient norm |"
+    earned = [mean(values_of(stored, f"any format, {kind}", "any_format")) for kind in ("dapo", "grpo")]
+    rows = "\n".join([head, "|---" * 8 + "|", *(line(stored, name) for name in VARIANTS)])
+    return f"""{BEGIN}
+
+## What the losses did
+
+*Measured* by `make bench-losses` on {stored["date"]}, {stored["processor"]}, one core, Python {stored["python"]},
+{versions}.
+[Lesson 13](../notebooks/13_losses.ipynb) explains the variants.
+
+Each run trains `{CPU.models["qwen"]}` for {STEPS} steps at a constant learning rate, and each row is the mean of
+{len(SEEDS)} seeds. *Accuracy* is strict accuracy on {PROMPTS} held-out prompts, sampled at temperature 1. *Tokens* is
+the mean length of these answers. *Gradient norm* is the mean over all steps.
+
+Each difference is this row minus the row under *compared with*, seed by seed, with Student's 95% interval over the
+seeds. An interval of accuracy is never narrower than sampling the prompts alone would make it. Expect one or two of
+these {2 * sum(bool(variant.base) for variant in VARIANTS.values())} intervals to exclude 0 by chance alone.
+
+In the rows *any format*, the only reward is 1 if the last number is the gold answer, so the format earns nothing. Of
+the answers, {earned[0]:.0%} earn this reward with `dapo` and {earned[1]:.0%} with `grpo`. In the rows *4 updates*, four
+steps use each batch of completions. These runs take as many steps but sample a quarter of the completions.
+
+{rows}
+
+{END}"""
+
+
+def main() -> None:
+    if "--table" not in sys.argv:
+        prepare_machine(CPU)
+        measure()
+    page, stored = PAGE.read_text(encoding="utf-8"), json.loads(STORED.read_text(encoding="utf-8"))
+    PAGE.write_text(page.partition(BEGIN)[0] + section(stored) + page.partition(END)[2], encoding="utf-8")
+    print(f"written: {PAGE.relative_to(PAGE.parent.parent)}")
+
+
+if __name__ == "__main__":
+    main()

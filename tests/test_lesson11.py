@@ -1,0 +1,179 @@
+"""Lesson 11 as readers run it: the committed notebook, its judge, and the same with other parameters."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from conftest import ROOT
+from lessons import code_of, run_with_nbval, said, text_of
+
+from grpo_utils.profiles import CPU
+
+pytestmark = pytest.mark.slow
+LESSON = ROOT / "notebooks" / "11_own_data_and_judge.ipynb"
+RATE = re.compile(r"^(base|judge|both): ([\d.]+) \(([\d.]+) to ([\d.]+)\), (\d+) of 200$", re.MULTILINE)
+PROMPT = [{"role": "user", "content": "What is 15 + 27?"}]
+
+
+@pytest.fixture(scope="module")
+def book() -> nbformat.NotebookNode:
+    return nbformat.read(LESSON, as_version=4)
+
+
+@pytest.fixture(scope="module")
+def committed(book) -> str:
+    return said(book)
+
+
+@pytest.fixture(scope="module")
+def text(book) -> str:
+    return text_of(book)
+
+
+@pytest.fixture(scope="module")
+def rates(committed) -> dict[str, list[float]]:
+    """By policy: strict accuracy, its interval, and the number of correct answers."""
+    return {name: [float(number) for number in row] for name, *row in RATE.findall(committed)}
+
+
+@pytest.fixture
+def lesson(book) -> dict:
+    """What the cells of the simulated judge and of its reward define."""
+    found = {}
+    for start in ("import zlib", "import re", "class JudgeReward"):
+        [cell] = [cell for cell in code_of(book) if cell.startswith(start)]
+        exec(cell, found)
+    return found
+
+
+def number(pattern: str, printed: str) -> str:
+    """The only number that a pattern finds."""
+    [found] = re.findall(pattern, printed, re.MULTILINE)
+    return found
+
+
+def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
+    result = run_with_nbval(LESSON, tmp_path, cell_seconds=900, seconds=1800)
+    assert result.returncode == 0, result.stdout[-4000:]
+
+
+def test_its_settings_are_those_of_the_profile(book):
+    [cell] = [cell for cell in code_of(book) if cell.startswith("from peft")]
+    found = {"SEED": 0}
+    exec(cell, found)
+    names = ("learning_rate", "num_generations", "per_device_train_batch_size", "max_completion_length")
+    assert {name: found["GRPO"][name] for name in names} == {name: getattr(CPU, name) for name in names}
+    assert (found["LORA"].r, found["LORA"].lora_alpha) == (CPU.lora_rank, CPU.lora_alpha)
+
+
+def test_the_text_reads_the_report_of_the_file(committed, text):
+    assert "row 2: it duplicates row 1" in committed and "row 2 repeats row 1" in text
+    assert "row 3: no gold answer in 'ask Ana'" in committed and "row 3 has no number" in text
+    assert "3 of 5 records accepted (1 changed), 2 rejected" in committed
+    assert "Twin(first=1, second=2, how='numbers'" in committed
+
+
+def test_the_text_reads_the_table_of_rewards(committed, text):
+    similar = number(r"^Austria +Australia +([\d.]+)", committed)
+    assert f"gives {similar} to `Austria`" in text
+    assert float(number(r"^42\.0 +42 +([\d.]+)", committed)) < float(similar)
+    assert re.search(r"^Rome, Paris or Oslo +Paris +[\d.]+ +1 +0\.0 +0\.0$", committed, re.MULTILINE)
+
+
+def test_the_text_reads_the_agreement_with_the_labels(committed, text):
+    missing, correct = re.search(r"^no score: (\d+), correct: (\d+)%$", committed, re.MULTILINE).groups()
+    agree = number(r"^the judge agrees with (\d+)% of the labels$", committed)
+    value, low, _ = re.search(r"^kappa: ([\d.]+) \(([\d.]+) to ([\d.]+)\)$", committed, re.MULTILINE).groups()
+    assert f"agrees with {agree}% of the labels. But {correct}% of the answers" in text
+    assert f"kappa is {value}, and its interval" in text and float(low) > 0.5
+    assert f"The {missing} answers without a score" in text
+
+
+def test_the_text_reads_the_tests_for_bias(committed, text):
+    flips = number(r"^verdict flips when swapped: (\d+)%$", committed)
+    longer = number(r"^longer of two equals wins: +(\d+)%$", committed)
+    before, after = (number(rf"^{name} +([\d.]+)$", committed) for name in ("wrong answers", "with a plea"))
+    assert f"{flips}% of the verdicts change" in text and f"wins in {longer}% of the comparisons" in text
+    assert f"score {before}, and {after} with" in text
+
+
+def test_a_judge_that_never_answers_is_paused_and_the_run_ends(committed):
+    assert committed.count("failed 8 times in a row, and is paused") == 1
+    assert re.search(r"^GRPO 100%.*3/3", committed, re.MULTILINE)
+
+
+def test_a_reply_that_is_not_a_score_is_none(lesson):
+    replies = ['{"score": 7}', '{"score": 0}', '{"score": 11}', '{"score": -1}', "7", "", "I cannot grade this."]
+    assert [lesson["score_in"](reply) for reply in replies] == [0.7, 0.0, None, None, None, None, None]
+
+
+def test_a_missing_score_is_missing_for_the_whole_group(lesson):
+    reward = lesson["JudgeReward"]()
+    reward.ask = lambda gold, answer: '{"score": 10}' if answer == "42" else ""
+    completions = [[{"role": "assistant", "content": text}] for text in ("42", "timeout", "42")]
+    prompts = [PROMPT, PROMPT, [{"role": "user", "content": "What is 20 + 22?"}]]
+    assert reward(completions, prompts, ["42"] * 3) == [None, None, 1.0]
+
+
+def test_a_judge_that_never_answers_is_called_eight_times_in_all(lesson, capsys):
+    reward, calls = lesson["JudgeReward"](), []
+    reward.ask = lambda *job: calls.append(job) or ""
+    completions = [[{"role": "assistant", "content": "42"}]] * 64
+    for _ in range(3):
+        assert reward(completions, [PROMPT] * 64, ["42"] * 64) == [None] * 64
+    assert len(calls) == 8 and capsys.readouterr().out.count("is paused") == 1
+
+
+def test_a_score_ends_a_row_of_failures(lesson):
+    reward, replies = lesson["JudgeReward"](), iter([""] * 7 + ['{"score": 5}'] + [""] * 7)
+    reward.ask = lambda *job: next(replies)
+    completions = [[{"role": "assistant", "content": "42"}]] * 15
+    reward(completions, [PROMPT] * 15, ["42"] * 15)
+    assert reward.failures == 7
+
+
+def test_the_reward_model_judges_the_style_and_the_text_says_so(committed, text):
+    shares = {name: number(rf"^{name} +([\d.]+)$", committed) for name in ("held_out", "same_style", "sentence")}
+    assert float(shares["held_out"]) > 0.85 and abs(float(shares["same_style"]) - 0.5) < 0.15
+    assert float(shares["sentence"]) < 0.1
+    for share in shares.values():
+        assert f"{float(share):.0%}" in text
+    pairs = number(r"^(\d+) pairs, the last:$", committed)
+    assert f"{int(pairs) - 40} pairs" in text
+
+
+def test_the_judge_is_hacked_and_the_rule_prevents_it(book, committed, rates, text):
+    assert list(rates) == ["base", "judge", "both"]
+    assert rates["judge"][2] < rates["base"][1] and rates["both"][1] > rates["base"][2] + 0.3
+    for name in rates:
+        assert f"{rates[name][0]:.0%}" in text
+    best = number(r"^best truth: ([\d.]+)$", committed)
+    [alt] = [o.data["text/plain"] for c in book.cells for o in c.get("outputs", []) if "image/png" in o.get("data", {})]
+    rewards = re.search(r"judge: the reward goes from (-?[\d.]+) to ([\d.]+).*? from ([\d.]+) to ([\d.]+)\.", alt)
+    first, last, _, end = rewards.groups()
+    assert f"from {first} to {last}" in text and f"to {best}" in text and f"to {end}" in text
+    assert float(best) > 0.8 > 0.4 > float(end)
+
+
+def test_it_imports_no_unsloth(book):
+    assert not [cell for cell in code_of(book) if "unsloth" in cell]
+
+
+@pytest.fixture(scope="module")
+def other_family(tmp_path_factory) -> str:
+    """Every parameter set to something that is not its default."""
+    folder: Path = tmp_path_factory.mktemp("other")
+    pairs = ["-p", "PROFILE", "cpu", "-p", "FAMILY", "gemma", "-p", "STEPS", "2", "-p", "SEED", "5"]
+    command = [sys.executable, "-m", "grpo_utils", "run", str(LESSON), *pairs]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+    return result.stdout
+
+
+@pytest.mark.upgrade
+def test_every_override_arrives(other_family):
+    assert "tiny-gemma3, on the CPU. Steps of a training run: 2" in other_family
+    assert len(RATE.findall(other_family)) == 3

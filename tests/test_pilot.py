@@ -1,0 +1,353 @@
+"""The pilot: figures and verdicts from written groups, real samples of the tiny model, and bad input."""
+
+import random
+import re
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from conftest import ROOT
+
+from grpo_check import CourseError, PilotReport, pilot
+from grpo_check.pilot import CODES
+from grpo_check.pilot.figures import Figures, Share, figures, planned_steps
+from grpo_check.pilot.sampling import Group
+from grpo_check.pilot.verdicts import decide
+from grpo_check.preflight.run import plan
+from grpo_check.reward_lab import calling
+from grpo_utils import correctness_reward, load_rows, model_path
+from grpo_utils.rewards import group_advantages
+
+CONFIG = dict(
+    output_dir="unused", num_generations=4, per_device_train_batch_size=32, max_completion_length=32, max_steps=10,
+    use_cpu=True, bf16=False,
+)  # fmt: skip
+
+
+def share(value: float) -> Share:
+    return Share((value,) * 10)
+
+
+GOOD = Figures(
+    size=4,
+    sampled=8,
+    tied=share(0.3),
+    tied_larger=share(0.1),
+    truncated=share(0.0),
+    right=share(0.3),
+    formed=share(0.4),
+    pull=(0.9, 0.5, 1.2),
+    reward=(0.3, 0.0, 1.0, 0.4),
+    tokens=(20.0, 28, 30),
+    seconds=(1.0, 0.1, 1.0),
+)
+
+
+TIED = {"tied": share(0.95), "tied_larger": share(0.95), "reward": (0.1, 0.0, 1.0, 0.1)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "longer", "code", "said"),
+    [
+        ({}, [], "go", "70% of the groups"),
+        ({"right": None, "pull": None}, [], "go", "70% of the groups"),
+        ({"truncated": share(0.9)}, [(60, True)] * 9 + [(128, False)], "raise_limit", "to 60 or more"),
+        ({"truncated": share(0.9)}, [], "raise_limit", "to 60 or more"),
+        ({"truncated": share(1.0)}, [(128, False)] * 10, "fix_eos", "10 of 10 at 4 times"),
+        ({"tied": share(0.95), "tied_larger": share(0.5)}, [], "larger_groups", "num_generations to 8"),
+        (TIED, [], "easier_rows", "95% "),
+        (
+            {"tied": share(0.95), "tied_larger": share(0.95), "reward": (0.98, 0.0, 1.0, 0.01)},
+            [],
+            "harder_rows",
+            "is 0.98 of 1",
+        ),
+        ({"right": share(0.99)}, [], "harder_rows", "99% "),
+        ({"right": share(0.0), "pull": None}, [], "sft_first", "0% "),
+        (
+            {"tied": share(1.0), "tied_larger": share(1.0), "right": None, "reward": (0.0, 0.0, 0.0, 0.0)},
+            [],
+            "sft_first",
+            "every reward is 0",
+        ),
+        ({"pull": (-0.9, -1.2, -0.5)}, [], "fix_reward", "-0.90 (-1.20 to -0.50)"),
+        (
+            {"tied": share(1.0), "tied_larger": share(1.0), "reward": (1.0, 1.0, 1.0, 0.0)},
+            [],
+            "fix_reward",
+            "every completion scores 1",
+        ),
+    ],
+)
+def test_each_verdict_names_the_number_that_decided_it(changes, longer, code, said):
+    verdict = decide(replace(GOOD, **changes), longer)
+    assert verdict.code == code and said in str(verdict)
+    assert (verdict.severity == "note") == (code == "go") and verdict.fixes
+
+
+def test_every_code_is_explained_on_the_page():
+    page = (ROOT / "docs" / "pilot.md").read_text(encoding="utf-8")
+    assert all(f"| `{code}` | {meaning} |" in page for code, meaning in CODES.items())
+
+
+def written(scores: list[list[float | None]], right: list[bool] | None = None) -> Group:
+    count = len(scores[0])
+    return Group(scores, [5] * count, [True] * count, (0.1, 0.01), right=right, formed=right)
+
+
+def run_of(**changes: object) -> object:
+    return plan(CONFIG | changes, None, dict(train=[{"prompt": "a"}] * 100, rewards=[correctness_reward] * 2))
+
+
+def test_ties_and_advantages_are_those_of_the_weighted_sum():
+    run = run_of(reward_weights=[2.0, 1.0])
+    tied = written([[1.0, 0.0, 1.0, 0.0], [0.0, 2.0, 0.0, 2.0]], [True, False, False, False])
+    mixed = written([[1.0, 0.0, 0.0, None], [0.0, 0.0, 1.0, None]], [True, False, False, False])
+    seen = figures(run, [tied, mixed], 0.01)
+    assert seen.tied.of_prompts == (1.0, 0.0)
+    best = group_advantages([2.0, 0.0, 1.0], 3)[0]
+    assert seen.pull[0] == pytest.approx((0.0 + best) / 2)
+    assert figures(run_of(multi_objective_aggregation="normalize_then_sum"), [tied], 0).tied.value == 0.0
+
+
+def test_a_group_without_any_score_is_tied():
+    assert figures(run_of(), [written([[None] * 4, [None] * 4])], 0.0).tied.value == 1.0
+
+
+def test_ties_of_small_groups_come_from_the_larger_sample():
+    seen = figures(run_of(num_generations=2), [written([[0.0] * 7 + [1.0], [0.0] * 8])], 0.0)
+    assert seen.tied.value == pytest.approx(21 / 28) and seen.tied_larger.value == 0.0
+
+
+def test_seconds_and_steps_follow_the_batch():
+    run = run_of(gradient_accumulation_steps=2, gradient_checkpointing=False)
+    seen = figures(run, [written([[0.0, 1.0], [0.0, 1.0]])], 0.01)
+    assert seen.seconds == pytest.approx((6.4, 0.64, 0.01 * 3 * 64))
+    assert planned_steps(run) == 10
+    assert planned_steps(run_of(max_steps=-1, num_train_epochs=2)) == 25  # 100 rows, 8 prompts per step, 2 epochs
+
+
+# Real samples of the tiny model
+
+
+@pytest.fixture(scope="module")
+def tiny() -> tuple:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    path = model_path("tiny-qwen3")
+    return AutoModelForCausalLM.from_pretrained(path), AutoTokenizer.from_pretrained(path)
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[dict]:
+    return list(load_rows("addition", "train", 64))
+
+
+def run_pilot(tiny: tuple, rows: list, *rewards: object, prompts: int = 8, **changes: object) -> PilotReport:
+    return pilot(*tiny, list(rewards) or [correctness_reward], rows, config=CONFIG | changes, prompts=prompts)
+
+
+def test_a_sound_run_is_a_go(tiny, rows):
+    import torch
+
+    state, tiny[0].training = torch.get_rng_state(), True
+    report = pilot(*tiny, [correctness_reward], rows, config=CONFIG, prompts=12, price=3.6)
+    assert report.ok and report.verdict.code == "go"
+    assert torch.equal(torch.get_rng_state(), state) and tiny[0].training  # a training run after it is not changed
+    assert report.price == pytest.approx(report.minutes * 3.6 / 60) and report.steps == 10
+    lines = str(report).splitlines()
+    assert lines[0].split() == ["sampled", "12", "prompts", "x", "8", "completions"]
+    assert lines[-2].startswith("verdict             go: ")
+    assert "price" in str(report) and "measured forward pass x assumed factor" in str(report)
+    pairs = [pair for one in report.groups for pair in zip(one.right, one.scores[0], strict=True)]
+    assert 0 < sum(right for right, _ in pairs) < len(pairs) and all(score == 1.0 for right, score in pairs if right)
+
+
+def test_the_sampling_is_that_of_trl(tiny, rows):
+    """Same seed, same batch: the tokens of TRL's own trainer."""
+    import torch
+    from datasets import Dataset
+    from trl import GRPOConfig, GRPOTrainer
+
+    seen = []
+
+    def keep(completion_ids: list, **kwargs: object) -> list[float]:
+        seen.append(completion_ids)
+        return [0.0] * len(completion_ids)
+
+    config = CONFIG | dict(num_generations=8, report_to="none", max_steps=1)
+    trainer = GRPOTrainer(tiny[0], [keep], GRPOConfig(**config), Dataset.from_list(rows), processing_class=tiny[1])
+    some = random.Random(0).sample(rows, 4)
+    torch.manual_seed(0)
+    trainer._generate_and_score_completions([row for row in some for _ in range(8)])
+    pilot(*tiny, [keep], rows, config=config, prompts=4)
+    assert seen[0] == seen[1]
+
+
+def test_a_low_limit_is_raised_to_what_completions_need(tiny, rows):
+    verdict = run_pilot(tiny, rows, max_completion_length=6).verdict
+    assert verdict.code == "raise_limit"
+    assert 12 <= int(re.search(r"to (\d+) or more", verdict.fixes[0])[1]) <= 24
+
+
+def fails(completions: list, **kwargs: object) -> list[float]:
+    raise KeyError("gold")
+
+
+def none(completions: list, **kwargs: object) -> None:
+    return None
+
+
+def all_none(completions: list, **kwargs: object) -> list[None]:
+    return [None] * len(completions)
+
+
+def words(completions: list, **kwargs: object) -> list[str]:
+    return ["good"] * len(completions)
+
+
+def short(completions: list, **kwargs: object) -> list[float]:
+    return [1.0]
+
+
+def hangs(completions: list, **kwargs: object) -> list[float]:
+    while True:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("reward", "said"),
+    [
+        (fails, "fails failed on 32 real completions: KeyError: 'gold'"),
+        (none, "returned NoneType, not a list"),
+        (all_none, "returned None for every completion"),
+        (words, "returned nan or something that is not a number"),
+        (short, "returned 1 scores for 32 completions"),
+        (hangs, "not finished after 0.2 seconds"),
+    ],
+)
+def test_a_reward_that_fails_is_the_verdict(reward, said, tiny, rows, monkeypatch):
+    monkeypatch.setattr(calling, "LONGEST_CALL", 0.2)
+    report = run_pilot(tiny, rows, reward)
+    assert not report.ok and report.verdict.code == "fix_reward" and said in str(report)
+
+
+@pytest.mark.parametrize(("calls", "code"), [(2, "stopped"), (4, "go")])
+def test_ctrl_c_keeps_what_was_sampled(calls, code, tiny, rows):
+    seen = []
+
+    def interrupted(completions: list, answer: list, **kwargs: object) -> list[float]:
+        seen.append(completions)
+        if len(seen) == calls:
+            raise KeyboardInterrupt
+        return correctness_reward(completions, answer)
+
+    report = run_pilot(tiny, rows, interrupted, prompts=32)
+    assert report.verdict.code == code and len(report.groups) == 4 * (calls - 1)
+    assert f"interrupted         after {4 * (calls - 1)} of 32 prompts" in str(report)
+
+
+def test_a_prompt_that_opens_thinking_is_reported(tiny, rows):
+    from grpo_utils.rewards import think_format_reward
+
+    model, tokenizer = tiny[0], type(tiny[1]).from_pretrained(model_path("tiny-qwen3"))
+    tokenizer.chat_template += "{% if add_generation_prompt %}<think>\n{% endif %}"
+    report = pilot(model, tokenizer, [think_format_reward], rows, config=CONFIG, prompts=2)
+    assert "the prompt ends with '<think>'" in str(report)
+
+
+def test_a_tokenizer_without_padding_gets_the_eos_token_as_in_trl(tiny, rows):
+    tokenizer = without("pad_token")
+    assert pilot(tiny[0], tokenizer, [correctness_reward], rows, config=CONFIG, prompts=4).groups
+
+
+def test_a_gpu_that_is_too_small_is_one_sentence(tiny, rows, monkeypatch):
+    import torch
+
+    def full(**inputs: object) -> None:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(tiny[0], "generate", full)
+    with pytest.raises(CourseError, match="out of GPU memory while sampling 32 completions: lower per_device"):
+        run_pilot(tiny, rows)
+
+
+def without(name: str) -> object:
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(model_path("tiny-qwen3"))
+    setattr(tokenizer, name, None)
+    return tokenizer
+
+
+def test_what_cannot_start_is_an_error_before_the_model_is_used(tiny, rows):
+    model = tiny[0]
+    how = dict(config=CONFIG)
+    with pytest.raises(CourseError, match="no rows to sample from"):
+        pilot(model, tiny[1], [correctness_reward], [], **how)
+    with pytest.raises(CourseError, match="no chat template"):
+        pilot(model, without("chat_template"), [correctness_reward], rows, **how)
+    with pytest.raises(CourseError, match="no eos_token"):
+        pilot(model, without("eos_token"), [correctness_reward], rows, **how)
+    with pytest.raises(CourseError, match="reward_funcs is empty"):
+        pilot(*tiny, [], rows, **how)
+    with pytest.raises(CourseError, match="calls functions only"):
+        pilot(*tiny, ["owner/judge"], rows, **how)
+    with pytest.raises(CourseError, match="needs the column 'answer'"):
+        pilot(*tiny, [correctness_reward], [{"prompt": row["prompt"]} for row in rows], **how)
+    with pytest.raises(CourseError, match="prompts=0"):
+        pilot(*tiny, [correctness_reward], rows, prompts=0, **how)
+
+
+# From a terminal
+
+FILE = """
+model_name_or_path: tiny-qwen3
+dataset_name: addition
+reward_funcs: ["mine.py:right"]
+max_steps: 100
+per_device_train_batch_size: 32
+max_completion_length: 32
+use_cpu: true
+bf16: false
+"""
+REWARD = """
+from grpo_utils import correctness_reward
+
+def right(completions, answer, **kwargs):
+    return correctness_reward(completions, answer)
+"""
+
+
+def command(folder: object, *arguments: str) -> subprocess.CompletedProcess:
+    (folder / "config.yaml").write_text(FILE, encoding="utf-8")
+    (folder / "mine.py").write_text(REWARD, encoding="utf-8")
+    how = dict(cwd=folder, capture_output=True, text=True, check=False)
+    return subprocess.run([sys.executable, "-m", "grpo_check", "pilot", *arguments], **how)
+
+
+@pytest.mark.slow
+def test_the_command_prints_the_verdict(tmp_path):
+    run = command(tmp_path, "config.yaml", "--prompts", "16", "--price", "2.5", "--steps", "40")
+    assert run.returncode == 0 and "verdict             go: " in run.stdout, run.stdout + run.stderr
+    assert "40 steps" in run.stdout and "price 0." in run.stdout
+    run = command(tmp_path, "config.yaml", "--prompts", "4", "--limit", "5")
+    assert run.returncode == 1 and "raise_limit" in run.stdout, run.stdout + run.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["missing.yaml"], "There is no file 'missing.yaml'"),
+        (["config.yaml", "--train", "missing.jsonl"], "There is no file 'missing.jsonl'"),
+        (["config.yaml", "--reward", "mine.py:wrong"], "There is no 'wrong' in mine.py"),
+        (["config.yaml", "--model", "no/such-model"], "'no/such-model' cannot be loaded"),
+        (["config.yaml", "--adapter", "no-such-folder"], "'no-such-folder' cannot be loaded"),
+        (["config.yaml", "--group", "1"], "GRPO requires at least 2 generations"),
+    ],
+)
+def test_the_command_says_what_is_missing(arguments, said, tmp_path):
+    run = command(tmp_path, *arguments)
+    assert run.returncode == 1 and said in run.stderr and "Traceback" not in run.stderr, run.stdout + run.stderr
