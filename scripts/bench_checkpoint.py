@@ -146,10 +146,10 @@ def write(stored: dict) -> None:
         f"prompts ({machine}). The last column comes from {TEST} test prompts that no choice",
         "used. One seed shows that these failures happen, not how often.",
         "",
-        "The first reward pays 0.25 for each tag, without a limit, so a completion that repeats tags earns more than 1.0.",
-        "The second reward pays at most 1.0. Neither checks the answer. `truth` is 1.0 for an answer that is correct and",
-        f"correctly formatted. The first {identical(*runs.values())} evaluations of the two runs are identical, because the",
-        "cap changes nothing until completions repeat tags.",
+        "The first reward pays 0.25 for each tag, without a limit, so a completion that repeats tags earns more than",
+        "1.0. The second reward pays at most 1.0. Neither checks the answer. `truth` is 1.0 for an answer that is",
+        f"correct and correctly formatted. The first {identical(*runs.values())} evaluations of the two runs are",
+        "identical, because the cap changes nothing until completions repeat tags.",
         "",
     ]
     lines += [line for name, run in runs.items() for line in lines_of(name, run)]

@@ -279,12 +279,12 @@ for trainable in (False, True):
     print(f"  largest change of a weight: {change:.5f}")
 
 # %% [markdown]
-# Both runs finish without a warning and log rewards and a gradient norm. But the frozen adapter has not changed. The
+# Both runs finish without a warning and log rewards and a gradient norm. But the frozen adapter is unchanged. The
 # trainer built its optimizer while nothing was trainable, so it updates nothing. Computing the KL then unfreezes the
-# adapter, so gradients appear. The only sign in the log is a KL of exactly 0 at [every
-# step](https://github.com/huggingface/trl/issues/6700). With TRL's defaults, `beta=0` and gradient checkpointing, a
-# frozen run also finishes, with a gradient norm of 0. Without checkpointing, as here, the first step raises `element 0
-# of tensors does not require grad`.
+# adapter, so gradients appear. The only sign in the log is a KL of exactly 0 at every step
+# ([report](https://github.com/huggingface/trl/issues/6700)). With TRL's defaults, `beta=0` and gradient checkpointing,
+# a frozen run also finishes, with a gradient norm of 0. Without checkpointing, as here, the first step raises `element
+# 0 of tensors does not require grad`.
 #
 # Do not also pass a `peft_config`, because TRL then raises a `ValueError`. If you call `get_peft_model` again, Unsloth
 # says [`Your model already has LoRA adapters`](https://github.com/unslothai/unsloth/issues/2288).
@@ -303,8 +303,8 @@ print(f"ref differs from the SFT adapter by {change}")
 
 # %% [markdown]
 # TRL 1.14 copied the adapter as `ref` before the first step, because the policy was a PEFT model and `beta` was not 0.
-# `ref` is the reference. It stays frozen, so it still equals the SFT adapter. So the KL was 0 at step 1, and the
-# penalty pulls toward the SFT model, not the base model.
+# `ref` is the reference. It stays frozen and still equals the SFT adapter. So the KL was 0 at step 1, and the penalty
+# pulls toward the SFT model, not the base model.
 #
 # | you pass to `GRPOTrainer` | reference for `beta > 0` |
 # |---|---|
@@ -371,9 +371,9 @@ print(compare(after_sft, after_grpo))
 # On the test prompts, strict accuracy rose by 0.195, from 0.505 to 0.700 (95% interval of the change: 0.130 to 0.260).
 # Nearly all of the gain comes from correctness, because SFT had taught the format.
 #
-# If accuracy [falls](https://github.com/zwhong714/PSFT/issues/19) instead, ask first whether the
-# interval contains 0. Then look for tied groups, which are frequent with [groups of
-# 2](https://github.com/modelscope/ms-swift/issues/5702).
+# If accuracy falls ([report](https://github.com/zwhong714/PSFT/issues/19)), ask first whether the interval contains 0.
+# Then look for tied groups, which are frequent with
+# [groups of 2](https://github.com/modelscope/ms-swift/issues/5702).
 #
 # **SFT makes correct answers possible, and GRPO makes them more frequent.**
 
@@ -407,8 +407,8 @@ print(compare(after_more, after_grpo))
 # %% [markdown]
 # ## 10. Merge the right adapter
 #
-# The `grpo` adapter continued `sft`, so it contains both stages. Merge
-# it alone, once, into the original base. The next cell checks that and two common mistakes.
+# The `grpo` adapter continued `sft`, so it contains both stages. Merge it alone, once, into the original base. The next
+# cell checks that and two common mistakes.
 
 
 # %%
