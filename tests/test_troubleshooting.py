@@ -103,6 +103,10 @@ def strings():
     return Dataset.from_list([{"prompt": "What is 1 + 1?", "answer": "2"}] * 64)
 
 
+def rendered_with_images():
+    return strings().add_column("image", [str(ROOT / "never.png")] * 64)
+
+
 def without_prompts():
     from datasets import Dataset
 
@@ -254,6 +258,7 @@ PROVOKE = {
     "'list' object has no attribute 'strip'": lambda: trainer([as_text]).train(),
     "expected string or bytes-like object, got 'list'": lambda: trainer([as_pattern]).train(),
     "string indices must be integers, not 'str'": lambda: trainer([as_chat], strings()).train(),
+    "Multimodal training requires conversational prompts": lambda: trainer(rows=rendered_with_images()).train(),
     "returned 1 rewards, but 64 were expected": lambda: trainer([too_few]).train(),
     "Number of reward weights (1) must match number of reward functions (3)": lambda: trainer(reward_weights=[1.0]),
     "probability tensor contains either": lambda: trainer(model_change=spoil).train(),
@@ -342,6 +347,13 @@ def test_an_adapter_goes_on_only_if_it_is_trainable(tmp_path):
         assert any(not torch.equal(old, after[name]) for name, old in before.items()) is trainable
 
 
+@pytest.mark.slow
+def test_a_frozen_adapter_trains_in_silence(tmp_path):
+    run = continued(trained_adapter(tmp_path), beta=0.0, gradient_checkpointing=True)
+    run.train()
+    assert run.state.global_step == 1 and run.state.log_history[0]["grad_norm"] == 0.0
+
+
 def test_an_adapter_loads_on_a_wrong_base_without_an_error(tmp_path):
     from peft import PeftModel
 
@@ -405,21 +417,19 @@ def test_all_linear_trains_the_router_of_a_mixture_of_experts():
     assert {"mlp.gate", "mlp.experts", "self_attn.q_proj"} <= trained
 
 
+@pytest.mark.slow
 def test_the_callback_of_the_page_names_the_first_gradient_that_is_not_finite():
-    import torch
-
     code = re.search(
         r"```python\n(from transformers import TrainerCallback.*?)```", PAGES["troubleshooting-gpu.md"], re.DOTALL
     )
     space = {}
     exec(code[1], space)
-    model = torch.nn.Linear(2, 1)
-    model(torch.ones(1, 2)).sum().backward()
-    step = type("State", (), {"global_step": 7})()
-    space["StopAtNaN"]().on_pre_optimizer_step(None, step, None, model=model)
-    model.bias.grad.fill_(float("nan"))
-    with pytest.raises(FloatingPointError, match="step 7: 1 gradients are not finite, first bias"):
-        space["StopAtNaN"]().on_pre_optimizer_step(None, step, None, model=model)
+    run = trainer(max_grad_norm=1.0)
+    name, weight = [(name, p) for name, p in run.model.named_parameters() if p.requires_grad][3]
+    weight.register_hook(lambda gradient: gradient * float("nan"))
+    run.add_callback(space["StopAtNaN"]())
+    with pytest.raises(FloatingPointError, match=re.escape(f"after step 0: the gradient of {name} is not finite")):
+        run.train()
 
 
 def test_the_check_of_4_bit_layers():

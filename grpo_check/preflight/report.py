@@ -58,7 +58,7 @@ CODES = {
     "fp16_cpu": ("warning", "fp16 on a CPU, which is slow and loses small gradients"),
     "bf16_cpu": ("warning", "bf16 on a CPU, where results differ between machines"),
     "no_gpu": ("error", "arguments for a GPU on a machine without one"),
-    "gemma_fp16": ("error", "Gemma 3 in fp16, which overflows"),
+    "gemma_fp16": ("error", "a Gemma model in fp16, which overflows"),
     "flash_attention": ("error", "FlashAttention 2 on a machine that cannot run it"),
     "vllm": ("error", "vLLM on a machine that cannot run it"),
     "vllm_t4": ("warning", "vLLM on a GPU on which it sometimes fails"),
