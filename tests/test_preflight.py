@@ -232,6 +232,10 @@ def test_a_wrong_configuration_is_refused_with_the_fix(changes, code, fix):
 
 #: Settings that run and deserve a word: the code and a piece of the fix.
 DOUBTFUL = {
+    "the best checkpoint by its loss": (
+        {"arguments": {"load_best_model_at_end": True, "eval_strategy": "steps", "save_strategy": "steps"}},
+        "best_by_loss", "metric_for_best_model='eval_reward'",
+    ),
     "max_steps=0": ({"arguments": {"max_steps": 0}}, "steps_ignored", "max_steps=1"),
     "a high rate": ({"arguments": {"learning_rate": 0.05}}, "learning_rate", "1e-5 for an adapter"),
     "TRL's rate for an adapter": ({"without": ["learning_rate"]}, "learning_rate", "learning_rate=1e-5"),

@@ -129,6 +129,14 @@ def evaluation(run: Run) -> Iterator[Finding]:
             yield finding("no_eval_rows", f"{name}={run[name]!r}, but there are no held-out rows.", why, fix)
 
 
+def best_checkpoint(run: Run) -> Iterator[Finding]:
+    """The best checkpoint chosen by the loss, which is the default of transformers."""
+    if run["load_best_model_at_end"] and run["metric_for_best_model"] in (None, "loss", "eval_loss"):
+        why = "the checkpoint with the lowest eval_loss is kept, and GRPO's loss does not measure progress."
+        fix = "set metric_for_best_model='eval_reward' or 'eval_rewards/NAME/mean', and greater_is_better=True."
+        yield finding("best_by_loss", "load_best_model_at_end=True chooses by the loss.", why, fix)
+
+
 def loss(run: Run) -> Iterator[Finding]:
     """Losses without the settings that they need, if TRL does not warn itself."""
     scaled, high = run["scale_rewards"], run["epsilon_high"] or run["epsilon"]
@@ -194,4 +202,4 @@ def refused(run: Run) -> Iterator[Finding]:
 
 
 #: The checks of the arguments alone; `groups` and `refused` need numbers that can be divided.
-CHECKS = (bounds, choices, sampling, evaluation, loss, learning_rate, reporting)
+CHECKS = (bounds, choices, sampling, evaluation, best_checkpoint, loss, learning_rate, reporting)

@@ -15,6 +15,7 @@ CODES = {
     "steps_ignored": ("warning", "max_steps is 0 or below, so the number of epochs applies"),
     "batch": ("error", "the completions sampled at once are not a multiple of num_generations"),
     "no_eval_rows": ("error", "evaluation is on, but there are no held-out rows"),
+    "best_by_loss": ("warning", "the best checkpoint is chosen by the loss"),
     "refused": ("error", "GRPOConfig itself rejects the arguments"),
     "temperature_zero": ("error", "greedy sampling, which makes all completions of a group equal"),
     "learning_rate": ("warning", "a learning rate far from the usual values for GRPO"),
