@@ -146,10 +146,22 @@ def write(stored: dict) -> None:
         f"prompts ({machine}). The last column comes from {TEST} test prompts that no choice",
         "used. One seed shows that these failures happen, not how often.",
         "",
+        "The first reward pays 0.25 for each tag, without a limit, so a completion that repeats tags earns more than",
+        "1.0. The second reward pays at most 1.0. Neither checks the answer. `truth` is 1.0 for an answer that is",
+        f"correct and correctly formatted. The first {identical(*runs.values())} evaluations of the two runs are",
+        "identical, because the cap changes nothing until completions repeat tags.",
+        "",
     ]
     lines += [line for name, run in runs.items() for line in lines_of(name, run)]
     head = PAGE.read_text(encoding="utf-8").split(MARK)[0]
     PAGE.write_text(head + "\n".join([*lines, *costs(stored)]) + "\n", encoding="utf-8")
+
+
+def identical(first: dict, second: dict) -> int:
+    """How many evaluations two runs have in common, from the start."""
+    pairs = zip(first["evaluations"], second["evaluations"], strict=True)
+    same = [all(a[key] == b[key] for key in ("reward", "truth", "test")) for a, b in pairs]
+    return same.index(False)
 
 
 def costs(stored: dict) -> list[str]:
@@ -162,7 +174,7 @@ def costs(stored: dict) -> list[str]:
         f'With `metric_for_best_model="{TRUTH}"` and',
         "`EarlyStoppingCallback(early_stopping_patience=2)`, the run with the unlimited reward stopped at step",
         f"{early['stopped']} of {STEPS} and kept step {early['chosen']}. The evaluations",
-        f"of the two runs took {share:.0%} of their time.",
+        f"of the two runs took {share:.0%} of their time, because they ran every {EVERY} steps.",
     ]
 
 

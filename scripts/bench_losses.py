@@ -155,6 +155,7 @@ def section(stored: dict) -> str:
     """The section of docs/settings.md."""
     versions = ", ".join(f"{name} {version}" for name, version in stored["versions"].items())
     head = "| variant | settings | compared with | accuracy | difference | tokens | difference | gradient norm |"
+    earned = [mean(values_of(stored, f"any format, {kind}", "any_format")) for kind in ("dapo", "grpo")]
     rows = "\n".join([head, "|---" * 8 + "|", *(line(stored, name) for name in VARIANTS)])
     return f"""{BEGIN}
 
@@ -164,12 +165,17 @@ def section(stored: dict) -> str:
 {versions}.
 [Lesson 13](../notebooks/13_losses.ipynb) explains the variants.
 
-Each run trains `{CPU.models["qwen"]}` for {STEPS} steps at a constant learning rate; each row is {len(SEEDS)} seeds.
-*Accuracy* is strict accuracy on {PROMPTS} held-out prompts, sampled at temperature 1. *Tokens* is the mean length of
-these answers. A difference is from the row under *compared with*, seed by seed, with Student's 95% interval over the
-seeds. Among so many intervals, one or two exclude 0 by chance alone. The gradient norm is the mean over all steps. In
-the rows *any format*, the only reward is 1 if the last number is the gold answer, so the format earns nothing. In the
-rows *4 updates*, each batch of completions serves four steps, so these runs sample a quarter of the completions.
+Each run trains `{CPU.models["qwen"]}` for {STEPS} steps at a constant learning rate, and each row is the mean of
+{len(SEEDS)} seeds. *Accuracy* is strict accuracy on {PROMPTS} held-out prompts, sampled at temperature 1. *Tokens* is
+the mean length of these answers. *Gradient norm* is the mean over all steps.
+
+Each difference is this row minus the row under *compared with*, seed by seed, with Student's 95% interval over the
+seeds. An interval of accuracy is never narrower than sampling the prompts alone would make it. Expect one or two of
+these {2 * sum(bool(variant.base) for variant in VARIANTS.values())} intervals to exclude 0 by chance alone.
+
+In the rows *any format*, the only reward is 1 if the last number is the gold answer, so the format earns nothing. Of
+the answers, {earned[0]:.0%} earn this reward with `dapo` and {earned[1]:.0%} with `grpo`. In the rows *4 updates*, four
+steps use each batch of completions. These runs take as many steps but sample a quarter of the completions.
 
 {rows}
 

@@ -57,6 +57,16 @@ def test_the_page_quotes_the_luck_of_the_best_checkpoint():
     assert best["truth"] > best["test"]
 
 
+def test_the_page_quotes_what_each_failure_cost():
+    hacked, saturated = (RUNS[name]["evaluations"] for name in (UNLIMITED, SATURATED))
+    kept = next(row["test"] for row in hacked if row["step"] == RUNS[UNLIMITED]["chosen"])
+    first, last = (row for row in saturated if row["reward"] == 1.0)
+    text = " ".join(PAGE.split())
+    assert f"the kept checkpoint has a test accuracy of {kept:.3f}" in text
+    assert f"steps {first['step']} and {last['step']} both reach the maximum and step {first['step']} is kept" in text
+    assert f"a test accuracy of {first['test']:.3f} instead of {last['test']:.3f}" in text
+
+
 def test_early_stopping_ended_the_run_two_evaluations_after_the_best_one():
     early = STORED["early"]
     assert early["stopped"] == early["chosen"] + 2 * bench_checkpoint.EVERY < bench_checkpoint.STEPS

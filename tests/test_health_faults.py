@@ -111,22 +111,20 @@ def test_a_gradient_of_zero_is_not_told_as_tied_groups_or_as_saturated(log):
     assert "saturated" not in said
 
 
-def small_change(before: float, after: float, rising: str, spread: float | None) -> list[dict]:
+def small_change(before: float, after: float, rising: str) -> list[dict]:
     """Correctness moves hardly at all; another reward and the length change for certain."""
-    log = [
-        {"step": i, "reward": 0.02 * i, "reward_std": 0.5, "completions/mean_length": 200 - 4 * i}
+    spreads = {"reward_std": 0.5, "rewards/correctness_reward/std": 0.25, f"rewards/{rising}/std": 0.3}
+    return [
+        {"step": i, "reward": 0.02 * i, "completions/mean_length": 200 - 4 * i, **spreads}
         | {"rewards/correctness_reward/mean": before if i < 20 else after, f"rewards/{rising}/mean": 0.02 * i}
         for i in range(1, 41)
     ]
-    extra = {"rewards/correctness_reward/std": spread, f"rewards/{rising}/std": 0.3} if spread else {}
-    return [entry | extra for entry in log]
 
 
-@pytest.mark.parametrize("spread", [None, 0.25])
 @pytest.mark.parametrize("rising", ["soft_format_reward", "length_reward", "steps_reward"])
 @pytest.mark.parametrize(("before", "after"), [(0.0375, -0.0375), (0.0667, 0.0)])
-def test_a_change_that_is_small_for_the_reward_is_no_hack(before, after, rising, spread):
-    told = alarms(small_change(before, after, rising, spread))
+def test_a_change_that_is_small_for_the_reward_is_no_hack(before, after, rising):
+    told = alarms(small_change(before, after, rising))
     assert "reward_hacking_suspected" not in told and "length_hacking" not in told
 
 
@@ -263,18 +261,6 @@ def test_a_kl_of_zero_pulls_nothing_so_a_gradient_of_zero_means_tied_groups():
     log = changed(flat(12), grad_norm=0.0, kl=0.0)
     log = [{key: value for key, value in entry.items() if key != "frac_reward_zero_std"} for entry in log]
     assert "no_gradient" in codes(log)
-
-
-@pytest.mark.parametrize("share", [1.0, 0.97])
-def test_old_logs_show_truncation_by_a_mean_length_at_its_limit(share):
-    noise = random.Random(0)
-    log = [
-        {"step": i, "reward": noise.gauss(0.3, 0.1), "rewards/f": 0.1, "reward_std": 0.4, "kl": 0.01}
-        | {"completion_length": 256.0 if share == 1.0 or i % 3 else 256.0 * share}
-        for i in range(1, 31)
-    ]
-    assert codes(log)[0] == "all_truncated"
-    assert "all_truncated" not in codes([e | {"completion_length": 180.0 + noise.gauss(0, 9)} for e in log])
 
 
 def test_nan_with_accumulation_is_advised_to_try_without():

@@ -41,7 +41,11 @@ def test_grpo_alone_learns_nothing(book, committed):
     assert "largest change of a weight: 0.0\n" in committed
     base, *_ = rates(committed, "strict accuracy, sampled:")
     assert base == 0 and "solves 0 of 200 prompts" in text_of(book)
-    assert "of the 95% interval is 0.019" in text_of(book) and "0.000 (0.000 to 0.019)" in committed
+    assert (
+        "of the 95% interval is 0.019" in text_of(book)
+        and f"{(1 - 0.019) ** 8:.0%} of the groups" in text_of(book)
+        and "0.000 (0.000 to 0.019)" in committed
+    )
 
 
 def test_only_the_completion_and_its_end_are_trained_on(committed):
@@ -73,12 +77,11 @@ def test_the_text_counts_the_prompts(book, committed):
     kept = int(re.search(r"^kept: (\d+) of (\d+)", committed, re.MULTILINE)[1])
     assert kept == int(every) - int(never) - int(always)
     text = text_of(book)
-    assert f"solves {never} of the {every} new prompts never and {always} always" in text
-    assert f"The other {kept} are useful" in text and f"used {kept} more prompts" in text
-    old_mean, _, old_always, old_every = re.search(
-        r"^SFT rows +(\S+) +(\d+) +(\d+) +(\d+)$", committed, re.MULTILINE
-    ).groups()
-    assert f"It always solves {old_always} of the {old_every} SFT rows" in text
+    assert f"never solves {never} of the {every} new prompts and always solves {always}." in text
+    assert f"`drop_tied` keeps the other {kept}" in text and f"used {kept} more prompts" in text
+    old_mean, *counts = re.search(r"^SFT rows +(\S+) +(\d+) +(\d+) +(\d+)$", committed, re.MULTILINE).groups()
+    old_never, old_always, old_every = map(int, counts)
+    assert f"could use the {old_every - old_never - old_always} that are not tied" in text
     assert f"mean pass rate is {old_mean} on the SFT rows and {mean} on the new prompts" in text
 
 
@@ -93,8 +96,8 @@ def test_the_text_says_what_grpo_added(book, committed):
     assert sentence.startswith("Strict accuracy rose by")
     rose, low, high = re.findall(r"\d\.\d{3}", sentence)[:3]
     text = text_of(book)
-    assert f"Strict accuracy rose from {before:.2f} to {after:.2f}" in text
-    assert f"It rose by {rose}, with a 95% interval from {low} to {high}" in text
+    assert f"strict accuracy rose by {rose}, from {before:.3f} to {after:.3f}" in text
+    assert f"(95% interval of the change: {low} to {high})" in text
 
 
 def test_the_text_says_what_the_budget_shows(book, committed):
@@ -102,7 +105,7 @@ def test_the_text_says_what_the_budget_shows(book, committed):
     change, low, high = re.findall(r"[+-]\d\.\d{3}", sentence)[:3]
     text = text_of(book)
     assert sentence.startswith("No improvement shown") and "no difference is shown" in text
-    assert f"SFT alone reaches {more:.2f}, and SFT with GRPO {grpo:.2f}" in text
+    assert f"SFT alone (`before` in the table) reaches {more:.3f}, and SFT with GRPO {grpo:.3f}" in text
     assert f"difference is {change}, with an interval from {low} to {high}" in text
     seconds = [int(re.search(rf"seconds, {name}: +(\d+)", committed)[1]) for name in ("GRPO", "SFT")]
     assert f"GRPO took {seconds[0]} seconds and SFT {seconds[1]}" in text
@@ -114,7 +117,9 @@ def test_only_the_merge_of_the_last_adapter_equals_the_policy(book, committed):
     twice, sft = (rates(committed, f"{name} ")[-1] for name in ("sft+grpo", "sft "))
     right = rates(committed, "grpo ")[-1]
     assert f"The correct merge reaches {right:.2f}, as the policy does" in text_of(book)
-    assert f"Merging SFT twice gives {twice:.2f}" in text_of(book) and f"alone gives {sft:.2f}" in text_of(book)
+    assert f"adds the SFT part twice and gives {twice:.2f}" in text_of(book) and f"alone gives {sft:.2f}" in text_of(
+        book
+    )
 
 
 @pytest.mark.upgrade

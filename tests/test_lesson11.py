@@ -141,8 +141,9 @@ def test_the_reward_model_judges_the_style_and_the_text_says_so(committed, text)
     assert float(shares["sentence"]) < 0.1
     for share in shares.values():
         assert f"{float(share):.0%}" in text
-    pairs = number(r"^(\d+) pairs, the last:$", committed)
+    [(pairs, same)] = re.findall(r"^(\d+) pairs, (\d+) in one style\. Last:$", committed, re.MULTILINE)
     assert f"{int(pairs) - 40} pairs" in text
+    assert f"only {same} of the {pairs} pairs have one style" in text and f"In {same} pairs, both" in text
 
 
 def test_the_judge_is_hacked_and_the_rule_prevents_it(book, committed, rates, text):

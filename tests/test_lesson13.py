@@ -90,6 +90,11 @@ def test_a_changed_formula_is_found(mean, kind, old, new):
     assert off_by(formulas(old, new), mean, kind, changes) > 1e-5
 
 
+def test_the_default_limits_the_weights_of_cispo_to_epsilon():
+    names = formulas("max=5.0", "max=0.2")
+    assert off_by(names, "dapo", "cispo", dict(loss_type="cispo", epsilon_high=None)) < 1e-5
+
+
 def test_the_ratio_of_gspo_is_trls():
     import torch
 
@@ -182,7 +187,9 @@ def test_gdpo_is_trls_and_its_share_of_tied_groups_does_not_count_them():
     assert tied == 0.0
 
 
-@pytest.mark.parametrize("sizes", [(1, 1, 1), (2, 1, 1), (1, 1, 2), (1, 2, 2), (1, 4, 2), (2, 1, 2), (2, 2, 2)])
+@pytest.mark.parametrize(
+    "sizes", [(1, 1, 1), (2, 1, 1), (1, 1, 2), (1, 2, 2), (1, 4, 2), (2, 1, 2), (2, 2, 2), (1, 3, 4)]
+)
 def test_trl_keeps_old_probabilities_only_if_a_ratio_can_differ_from_1(sizes):
     names = dict(zip(("num_iterations", "steps_per_generation", "gradient_accumulation_steps"), sizes, strict=True))
     _, batch = one_step([by_length], per_device_train_batch_size=4, **names)
@@ -251,13 +258,14 @@ def test_the_text_says_what_a_token_weighs(book):
 
 def test_the_text_says_what_the_toys_printed(book):
     text, printed = text_of(book), said(book)
-    rows = re.findall(r"^(group|batch|none) +([-\d. ]+)$", printed, re.MULTILINE)
+    rows = re.findall(r"^'(group|batch|none)' +group 2: ([-\d. ]+)$", printed, re.MULTILINE)
     last = {scale: float(numbers.split()[-1]) for scale, numbers in rows}
-    assert f"gets {last['group']:.2f}, a stronger push than the -0.87" in text and "group    0.87  -0.87" in printed
-    assert f"gets {last['batch']:.2f} or {last['none']:.2f}" in text
-    [one, both] = re.findall(rf"sum first {NUMBER}, last {NUMBER}", printed)
+    assert f"has an advantage of {last['group']:.2f}, a stronger push than the -0.87" in text
+    assert re.search(r"^'group' +group 1: +0\.87 +-0\.87", printed, re.MULTILINE)
+    assert f"it has {last['batch']:.2f} or {last['none']:.2f}" in text
+    [one, both] = re.findall(rf"sum_then_normalize: +{NUMBER}\n  normalize_then_sum: +{NUMBER}", printed)
     assert one[0] == both[0] and f"the same advantage, {one[0]}" in text
-    assert f"winner in both rewards gets {both[1]}, and the other one {one[1]}" in text
+    assert f"the winner of both rewards has {both[1]}, and the winner of one has {one[1]}" in text
     assert f"GSPO sees {re.search(rf'ratio of the completion: +{NUMBER}', printed)[1]}" in text
 
 
@@ -276,12 +284,12 @@ def test_the_text_says_what_the_three_runs_did(book):
     assert f"first loss of {dapo[0]}" in text
     assert grpo[4] == dapo[4] == "0.0%" and f"With four updates per batch, {four[4]} of the tokens were." in text
     assert f"and reached {float(four[5]):.1%}." in text
-    assert f"With `dapo`, accuracy is {float(dapo[5]):.1%}, with `grpo` {float(grpo[5]):.1%}." in text
+    assert f"Accuracy is {float(dapo[5]):.1%} with `dapo` and {float(grpo[5]):.1%} with `grpo`." in text
     assert float(grpo[7]) < float(dapo[6]) and "The intervals do not overlap" in text
 
 
 def test_the_text_says_what_kl_was_printed(book):
-    assert "mean KL: 3,584,913; without that token: 0" in said(book)
+    assert re.search(r"^mean KL: +3,584,913\nwithout that token: +0$", said(book), re.MULTILINE)
     assert "A KL in the millions means a broken policy. | One token is enough" in text_of(book)
 
 
@@ -358,17 +366,22 @@ def test_the_text_says_what_the_seeds_show(book):
 
     first = SHOWN[: SHOWN.index("any format, grpo")]
     assert len(first) == 6 and all(change(name, key).covers_zero for name in first for key in ("accuracy", "length"))
-    assert "In the first six rows, no difference is shown." in text
-    assert f"`grpo` could still lose up to {-change('grpo').low:.2f}." in text
+    assert f"The first six rows show no difference, but `grpo` could still lose {-change('grpo').low:.2f}." in text
     norms = [statistics.mean(bench_losses.values_of(STORED, name, "grad_norm")) for name in ("dr_grpo", "dapo")]
     assert 0.6 < norms[0] / norms[1] < 0.72 and "gradient of `dr_grpo` is a third smaller" in text
-    assert f"`grpo` is {-change('any format, grpo').value:.3f} below `dapo` in strict accuracy" in text
+    assert f"Strict accuracy is {-change('any format, grpo').value:.3f} lower with `grpo` than with `dapo`" in text
     assert change("any format, grpo").high < 0 and change("any format, grpo", "length").covers_zero
     assert f"the change of {-change('any format, grpo', 'length').value:.1f} tokens is not shown" in text
-    assert f"Four updates per batch cost {-change('4 updates, dapo').value:.3f} of accuracy" in text
+    assert change("any format, grpo", "any_format").covers_zero
+    earned = [
+        statistics.mean(bench_losses.values_of(STORED, f"any format, {mean}", "any_format")) for mean in MEANS[::2]
+    ]
+    assert all(f"both earn the reward with {rate:.0%} of their answers" in text for rate in earned)
+    assert 0.05 * 2 * len(SHOWN) < 2 and f"one or two of {2 * len(SHOWN)} intervals would exclude 0 by chance" in text
+    rates = [statistics.mean(bench_losses.values_of(STORED, name, "accuracy")) for name in ("dapo", "4 updates, dapo")]
+    assert f"Four updates per batch lowered accuracy from {rates[0]:.0%} to {rates[1]:.0%}" in text
+    assert change("4 updates, dapo").high < 0
     unclipped = sorted(bench_losses.values_of(STORED, "4 updates, no clip", "accuracy"))
-    assert f"one of six seeds collapsed to {unclipped[0]}" in text and unclipped[1] > 0.7
-    longer = [f"4 updates, {kind}" for kind in ("cispo", "sapo", "gspo")]
-    assert all(change(name, "length").low > 0 for name in longer)
+    assert f"one of six seeds collapsed to {unclipped[0]:.1%}" in text and unclipped[1] > 0.7
     on_policy = [row["accuracy"] for row in STORED["rows"] if row["variant"] in (*first, "dapo")]
     assert min(on_policy) > 0.8 and "no on-policy run collapsed" in text

@@ -345,7 +345,7 @@ def test_the_command_prints_the_verdict(tmp_path):
         (["config.yaml", "--reward", "mine.py:wrong"], "There is no 'wrong' in mine.py"),
         (["config.yaml", "--model", "no/such-model"], "'no/such-model' cannot be loaded"),
         (["config.yaml", "--adapter", "no-such-folder"], "'no-such-folder' cannot be loaded"),
-        (["config.yaml", "--group", "1"], "num_generations"),
+        (["config.yaml", "--group", "1"], "GRPO requires at least 2 generations"),
     ],
 )
 def test_the_command_says_what_is_missing(arguments, said, tmp_path):

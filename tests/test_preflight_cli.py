@@ -241,7 +241,7 @@ def test_trls_own_rewards_are_found_by_name(folder):
     report = report_on(
         folder, "reward_funcs: [think_format_reward, get_soft_overlong_punishment]", without="reward_funcs"
     )
-    assert "rewards" in report.checked and "reward lab" in report.checked
+    assert not report.skipped.keys() & {"rewards", "reward lab"}
 
 
 def terminal(folder, *arguments: str) -> subprocess.CompletedProcess:

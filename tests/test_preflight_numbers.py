@@ -3,16 +3,12 @@
 import re
 from functools import cache
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_preflight import HELDOUT, ROWS
 
 from grpo_check.preflight import preflight
-from grpo_check.preflight.estimate import estimate_memory
-from grpo_check.preflight.sizes import model_sizes
 from grpo_utils import chat_prompt, model_path, training_arguments
-from grpo_utils.errors import CourseError
 from grpo_utils.profiles import CPU
 
 ARGUMENTS = {name: value for name, value in training_arguments(CPU).items() if name != "steps_per_generation"}
@@ -173,15 +169,3 @@ def test_a_short_run_is_estimated_in_seconds():
 
 def test_a_context_of_nothing_is_not_known():
     assert_sane(report_on({}, context=-1, rows=ROWS))
-
-
-def test_a_number_of_processes_that_is_none_is_refused(monkeypatch):
-    monkeypatch.setenv("WORLD_SIZE", "two")
-    with pytest.raises(CourseError, match="Set it to the number of processes"):
-        preflight({}, model="tiny-qwen3")
-
-
-def test_a_batch_of_nothing_is_refused():
-    sizes = model_sizes("tiny-qwen3")
-    with pytest.raises(CourseError, match="each must be at least 1"):
-        estimate_memory(sizes, batch=0, generated_at_once=8, prompt_tokens=8, completion_tokens=8)

@@ -331,10 +331,9 @@ def lazy(completions, answer, **kwargs):
 
 
 @pytest.mark.slow
-def test_a_slow_reward_is_a_warning_and_the_step_can_be_given():
+def test_a_slow_reward_is_a_warning():
     report = probe(lazy, answers=["42"])
     assert report.ok and report.codes == {"slow"} and "1% of a step" in report.findings[0].what
-    assert not probe(lazy, answers=["42"], seconds_per_step=60.0).findings
 
 
 def backtracks(completions, **kwargs):
@@ -469,7 +468,7 @@ def by_level(completions, answer, level, **kwargs):
 
 def test_other_columns_arrive_and_none_is_no_score():
     report = probe(by_level, answers=["42", "7"], columns={"level": ["easy", "skip"]})
-    assert report.ok and report.table["by_level"].isna().sum() == 0
+    assert report.ok and {row["gold"] for row in report.scored if row["score"] is None} == {"7"}
 
 
 def slips_on_every_answer(completions, answer, **kwargs):
@@ -539,7 +538,7 @@ def no_swearing(completions, **kwargs):
 def test_examples_of_your_own_are_tried_too():
     assert probe(no_swearing).codes == {"dead"}
     report = probe(no_swearing, examples=["It is 42, darn it."])
-    assert not report.findings and (report.table.what == "one of your examples").any()
+    assert not report.findings and "one of your examples" in [row["what"] for row in report.scored]
 
 
 def test_rows_without_gold_answer_are_left_out():
@@ -605,13 +604,12 @@ def test_the_labels_are_true(gold):
     )
 
 
-def test_the_table_has_a_row_for_each_completion_and_a_column_for_each_reward():
-    table = probe(math_rewards().rewards, answers=["42"]).table
-    assert list(table.columns[:4]) == ["gold", "label", "what", "completion"]
-    assert {"correctness_reward", "strict_format_reward"} < set(table.columns[4:])
-    first = table[(table.what == "correct, in the requested format") & (table.gold == "42")]
-    assert first["correctness_reward"].tolist() == [1.0]
-    assert table.completion.map(len).max() < 220
+def test_the_scores_have_a_row_for_each_reward_and_completion():
+    scored = probe(math_rewards().rewards, answers=["42"]).scored
+    assert {*scored[0]} == {"reward", "gold", "label", "what", "completion", "score"}
+    assert {"correctness_reward", "strict_format_reward"} < {row["reward"] for row in scored}
+    clean = [row for row in scored if row["what"] == "correct, in the requested format" and row["gold"] == "42"]
+    assert [row["score"] for row in clean if row["reward"] == "correctness_reward"] == [1.0]
 
 
 def test_the_report_reads_as_text():

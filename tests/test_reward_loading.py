@@ -1,4 +1,4 @@
-"""A user's reward file: whatever its name is and whatever it does, nothing of it is left behind."""
+"""A user's reward file: whatever its name is, it replaces no module, and none of its own is left behind."""
 
 import importlib.util
 import pickle
@@ -34,9 +34,6 @@ def my_reward(completions, **kwargs):
     import later
     return [later.SCORE + helpers.ZERO for _ in completions]
 """
-REPLACES = (
-    "import sys\nsys.path = ['nowhere']\nsys.argv.append('x')\nsys.modules['json'] = None\ndef f(completions): 0\n"
-)
 
 
 def load_reward(target: str, *folders: Path):
@@ -48,12 +45,12 @@ def load_reward(target: str, *folders: Path):
 def state() -> tuple:
     """What a user's file must leave as it is."""
     streams = sys.stdin, sys.stdout, sys.stderr
-    return list(sys.path), dict(sys.modules), list(sys.argv), streams, sys.dont_write_bytecode
+    return list(sys.path), dict(sys.modules), list(sys.argv), streams
 
 
 @pytest.fixture
 def write(tmp_path):
-    """Write files of a user; afterwards there is nothing but them."""
+    """Write files of a user; afterwards there is nothing but them and what Python compiled."""
     written = {}
 
     def add(name: str, text: str | bytes) -> Path:
@@ -63,7 +60,7 @@ def write(tmp_path):
         return path
 
     yield add
-    assert {path.name for path in tmp_path.iterdir()} == set(written)
+    assert {path.name for path in tmp_path.iterdir()} - {"__pycache__"} == set(written)
 
 
 @pytest.mark.parametrize("name", ["random", "json", "numpy", "trl", "grpo_utils", "types"])
@@ -108,12 +105,6 @@ def test_a_module_is_found_in_a_folder_that_is_given_and_only_there(write):
     write("random.py", SOUND)
     with pytest.raises(CourseError, match=r"There is no 'my_reward' in random \(.*lib/python.*random.py\)"):
         load_reward("random.my_reward", folder)
-
-
-def test_a_file_that_replaces_the_interpreters_own_does_so_for_itself_only(write):
-    before = state()
-    load_reward(f"{write('mine.py', REPLACES)}:f")
-    assert state() == before
 
 
 def test_what_a_file_prints_is_not_part_of_the_report(write, capsys):

@@ -7,7 +7,7 @@
     >>> [verdict.code for verdict in diagnose(log)]
     ['nan']
 
-`log` reads the logs of TRL 0.14 and later, `rules` has one rule per code, `limits` every number
+`log` reads the logs of TRL 0.17 and later, `rules` has one rule per code, `limits` every number
 that the rules depend on, `verdicts` the meanings and fixes, and `watching` the callback.
 """
 

@@ -28,7 +28,7 @@ def diagnose(log_history: Sequence[dict], *, correctness: Sequence[str] = ()) ->
     A sure finding is an error. If it is too early to be sure, it is a warning.
 
     Args:
-        log_history: ``trainer.state.log_history``, or the same list from a ``trainer_state.json``, of TRL 0.14
+        log_history: ``trainer.state.log_history``, or the same list from a ``trainer_state.json``, of TRL 0.17
             or later; best with ``logging_steps=1``.
         correctness: names of the rewards that measure whether an answer is correct. By default they are
             recognized by name (`grpo_check.health.names`).

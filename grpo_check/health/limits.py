@@ -41,10 +41,6 @@ TIED_SURELY = 0.7
 RIGHT = 0.9
 #: Share of completions cut off: four of five cannot give their answer; healthy runs here: under 0.05.
 CLIPPED = 0.8
-#: Share of the greatest mean length, in logs that do not say what was cut off; cut ones pull the mean up.
-AT_LIMIT = 0.95
-#: Tokens, the least that is taken for such a limit; chosen: shorter ones may be answers that all have one length.
-SHORT_LIMIT = 32
 #: Share of completions that end when given four times the room; then the limit was the fault.
 ENDED = 0.5
 #: Standard deviation of a reward that does not vary; rounding of fp32 sums.

@@ -1,15 +1,12 @@
-"""Read a trainer's log, from any version of TRL since 0.14.
+"""Read a trainer's log, from any version of TRL since 0.17.
 
-    >>> log = read_history([{"step": 1, "reward": 0.5, "rewards/f": 0.5, "completion_length": 12.0}])
-    >>> log.values("rewards/f/mean"), log.values("completions/mean_length")
-    ([0.5], [12.0])
+    >>> log = read_history([{"train/global_step": 1, "train/reward": 0.5, "train/rewards/f/mean": "0.5"}])
+    >>> log.values("rewards/f/mean"), log.entries[0]["step"]
+    ([0.5], 1)
 
-TRL 0.14 to 0.16 wrote ``completion_length`` and ``rewards/NAME``; 0.17 and later write
-``completions/mean_length`` and ``rewards/NAME/mean``. ``frac_reward_zero_std`` came with 0.18,
-``entropy`` with 0.20, ``step_time`` with 0.26 (read in TRL's tags). ``reward_std`` was the mean
-of the groups' until 0.26 and is that of the whole batch since 0.27. Until 0.15 ``kl`` was logged
-with beta 0, too. Unsloth's own trainer logs no ``entropy``, a ``kl`` of 0.0 with beta 0, and
-``completion_length`` in addition to today's name. Exports of W&B call all of it ``train/…``.
+``frac_reward_zero_std`` came with 0.18, ``entropy`` with 0.20, ``step_time`` with 0.26 (read in TRL's tags).
+``reward_std`` was the mean of the groups' until 0.26 and is that of the whole batch since 0.27. Unsloth's own
+trainer logs no ``entropy``, and a ``kl`` of 0.0 with beta 0. Exports of W&B call all of it ``train/…``.
 """
 
 import bisect
@@ -25,15 +22,12 @@ from statistics import median
 
 from grpo_utils.errors import CourseError
 
-from . import limits
 from .names import kind_of
-
-OLD_NAMES = {"completion_length": "completions/mean_length", "global_step": "step"}
 
 
 @dataclass
 class Log:
-    """One entry per logged training step, under TRL's current names, and the checks of the health callback.
+    """One entry per logged training step, under TRL's names, and the checks of the health callback.
 
     Attributes:
         entries: the logged steps, each with its ``step``.
@@ -129,23 +123,14 @@ class Log:
 
     @property
     def tied(self) -> list[float]:
-        """The share of tied groups at each step; before TRL 0.18, 1.0 where ``reward_std`` was 0 and else 0.0."""
+        """The share of tied groups at each step; in TRL 0.17, 1.0 where ``reward_std`` was 0 and else 0.0."""
         spreads = self.values("reward_std")
         return self.values("frac_reward_zero_std") or [float(spread == 0.0) for spread in spreads]
 
     @property
     def clipped(self) -> list[float]:
-        """The share of completions cut off at each step; before TRL 0.17, 1.0 where the mean length is at its limit.
-
-        That limit is not logged. It is taken for seen where the longest is the same for several steps, and not short.
-        """
-        if shares := self.values("completions/clipped_ratio"):
-            return shares
-        lengths = self.values("completions/mean_length")
-        longest = self.values("completions/max_length") or lengths
-        top = max(longest, default=0.0)
-        is_limit = top >= limits.SHORT_LIMIT and top == int(top) and longest.count(top) >= limits.WINDOW
-        return [float(is_limit and length >= limits.AT_LIMIT * top) for length in lengths]
+        """The share of completions cut off at each step."""
+        return self.values("completions/clipped_ratio")
 
 
 def read_history(log_history: Sequence[dict], correctness: Sequence[str] = ()) -> Log:
@@ -168,24 +153,13 @@ def read_history(log_history: Sequence[dict], correctness: Sequence[str] = ()) -
 
 
 def numbers_of(raw: dict) -> dict[str, float]:
-    """The metrics of one entry that are numbers, under TRL's current names.
+    """The metrics of one entry that are numbers, under TRL's names.
 
-    >>> numbers_of({"completion_length": 80.0, "completions/mean_length": 90.0, "kl": None, "train/loss": "0.5"})
-    {'completions/mean_length': 90.0, 'loss': 0.5}
+    >>> numbers_of({"train/global_step": 3, "kl": None, "train/loss": "0.5"})
+    {'step': 3.0, 'loss': 0.5}
     """
-    found = {key: _number(value) for key, value in raw.items() if isinstance(key, str)}
-    found = {key: number for key, number in found.items() if number is not None}
-    return {today(key): number for key, number in found.items() if today(key) == key or today(key) not in found}
-
-
-def today(key: str) -> str:
-    """A metric's current name.
-
-    >>> today("rewards/my_reward"), today("completion_length"), today("train/kl")
-    ('rewards/my_reward/mean', 'completions/mean_length', 'kl')
-    """
-    key = key.removeprefix("train/")
-    return f"{key}/mean" if re.fullmatch(r"rewards/[^/]+", key) else OLD_NAMES.get(key, key)
+    named = {key.removeprefix("train/"): _number(value) for key, value in raw.items() if isinstance(key, str)}
+    return {"step" if key == "global_step" else key: number for key, number in named.items() if number is not None}
 
 
 def _number(value: object) -> float | None:

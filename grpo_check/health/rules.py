@@ -134,7 +134,6 @@ def all_truncated(log: Log) -> str:
         return ""
     length = log.values("completions/max_length") or log.values("completions/mean_length")
     said = f"{fmean(clipped):.0%} of completions cut off" + (f" at {length[-1]:g} tokens" if length else "")
-    said += "" if log.values("completions/clipped_ratio") else " (the mean length stays at its maximum)"
     return said + (f"; with four times the limit, {with_room[0]:.0%} end" if never and with_room else "")
 
 
@@ -196,13 +195,10 @@ def is_learning(log: Log) -> bool:
 
 
 def _constant(log: Log, name: str) -> float | None:
-    """The one score that a reward gave all recent completions, or None. Before TRL 0.17 its mean decides."""
+    """The one score that a reward gave all recent completions, or None."""
     means, spreads = (log.values(f"rewards/{name}/{kind}", limits.FEWEST) for kind in ("mean", "std"))
-    varies = spreads or [value - means[0] for value in means]
-    enough = len(means) * log.per_entry >= limits.FEWEST
-    if not enough or max(means) - min(means) > limits.CONSTANT or max(map(abs, varies)) > limits.CONSTANT:
-        return None
-    return means[-1]
+    constant = max(means) - min(means) <= limits.CONSTANT and max(spreads, default=0.0) <= limits.CONSTANT
+    return means[-1] if constant and len(means) * log.per_entry >= limits.FEWEST else None
 
 
 def _ever_varied(log: Log, name: str) -> bool:
@@ -282,10 +278,7 @@ def _length_hacked(log: Log, truth: str, at: int) -> str:
 
 def _matters(log: Log, name: str, change: float) -> bool:
     """Whether a change is more than a small part of the reward's range."""
-    means, spreads = log.scores(name)
-    low, high = payable(means, spreads)
-    if not spreads and log.values("reward_std"):  # before TRL 0.17; two values with this spread are twice as far apart
-        high = max(high, low + 2 * median(log.values("reward_std")))
+    low, high = payable(*log.scores(name))
     return change >= limits.MATTERS * (high - low)
 
 

@@ -14,6 +14,7 @@ from grpo_utils.run.policy import load_base
 
 from ..findings import Finding, Report
 from ..health.names import kind_of
+from ..preflight import arguments as of_arguments
 from ..preflight import rewards as of_rewards
 from ..preflight import rows as of_rows
 from ..preflight import texts, thinking
@@ -124,7 +125,8 @@ def planned(config: object, tokenizer: object, rewards: object, rows: object, **
         raise CourseError("there are no rows to sample from. Check the file or the filter that produced them.")
     if len(of_rewards.functions(run)) < len(run.rewards):
         raise CourseError("pilot calls functions only, so it cannot try a reward model; wrap it in a function.")
-    checks = of_rewards.weights, of_rewards.signatures, of_rows.prompts, texts.tokens, texts.template, texts.rendering
+    checks = [of_arguments.groups, of_arguments.refused, of_rewards.weights, of_rewards.signatures, of_rows.prompts]
+    checks += [texts.tokens, texts.template, texts.rendering]
     Report(tuple(chain.from_iterable(check(run) for check in checks))).stop_on_errors()
     run.tokenizer.pad_token = run.tokenizer.pad_token or run.tokenizer.eos_token  # as TRL does
     return run

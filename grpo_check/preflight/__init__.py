@@ -28,14 +28,3 @@ from .checking import preflight
 from .estimate import HARDWARE, estimate_memory, estimate_minutes
 from .report import CODES, PreflightReport
 from .sizes import Sizes, model_sizes
-
-__all__ = [
-    "CODES",
-    "HARDWARE",
-    "PreflightReport",
-    "Sizes",
-    "estimate_memory",
-    "estimate_minutes",
-    "model_sizes",
-    "preflight",
-]

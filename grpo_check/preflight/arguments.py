@@ -34,7 +34,6 @@ BOUNDS = (
     ("beta", ge, 0, "the policy would be rewarded for moving away from the reference model"),
     ("top_p", gt, 0, "only the most likely token would remain, so all completions of a group would be equal"),
     ("top_k", ge, 0, "generate() raises"),
-    ("warmup_steps", ge, 0, "GRPOConfig raises"),
     ("epsilon", gt, 0, "clipping would remove every update"),
     ("min_p", ge, 0, "generate() raises"),
     ("min_p", le, 1, "generate() raises"),

@@ -69,13 +69,11 @@ class _Seen:
     """The findings and skipped checks of a preflight while it runs."""
 
     findings: list[Finding] = field(default_factory=list)
-    checked: list[str] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    def add(self, what: str, *found: Iterable[Finding]) -> None:
-        """Add what some checks found under one heading."""
-        self.checked.append(what)
+    def add(self, *found: Iterable[Finding]) -> None:
+        """Add what some checks found."""
         self.findings += [one for some in found for one in some]
 
     def has(self, *codes: str) -> bool:
@@ -89,23 +87,23 @@ def checked(run: Run) -> PreflightReport:
 
     seen = _Seen()
     given, found = read(run.given, GRPOConfig)
-    seen.add("names and types", found)
+    seen.add(found)
     run = replace(run, given=given)
-    seen.add("arguments", *(check(run) for check in (*of_arguments.CHECKS, *machine.CHECKS)))
+    seen.add(*(check(run) for check in (*of_arguments.CHECKS, *machine.CHECKS)))
     if not seen.has(*UNCOUNTED):
-        seen.add("groups", of_arguments.groups(run))
+        seen.add(of_arguments.groups(run))
     if not seen.has():
-        seen.add("what GRPOConfig says", of_arguments.refused(run))
+        seen.add(of_arguments.refused(run))
     run = _check_model(run, seen)
     _check_rows(run, seen)
     longest = _check_texts(run, seen)
     untried = _check_rewards(run, seen)
     if run.tokenizer is not None and not seen.has(*UNRENDERED):
         found, notes = thinking.prefilled(run, untried)
-        seen.add("thinking in the prompt", found)
+        seen.add(found)
         seen.notes += notes
     estimate = _check_memory(run, seen, longest)
-    return PreflightReport(in_order(seen.findings), estimate, tuple(seen.checked), seen.skipped, tuple(seen.notes))
+    return PreflightReport(in_order(seen.findings), estimate, seen.skipped, tuple(seen.notes))
 
 
 def _check_model(run: Run, seen: _Seen) -> Run:
@@ -113,7 +111,6 @@ def _check_model(run: Run, seen: _Seen) -> Run:
     if not run.model:
         seen.skipped["model"] = "no model given"
         return run
-    seen.checked.append("model")
     try:
         read_config(run.model)
     except CourseError as error:
@@ -129,10 +126,10 @@ def _check_rows(run: Run, seen: _Seen) -> None:
         seen.skipped["rows"] = "no train or heldout rows given"
         return
     if not seen.has(*UNCOUNTED, "batch", "refused"):
-        seen.add("rows", rows.counts(run))
+        seen.add(rows.counts(run))
     is_read = run.rewards is None or rewards.reads_answers(run, rewards.functions(run))
     found = rows.prompts(run), rows.answers(run, is_read), rows.duplicates(run), rows.leaks(run)
-    seen.add("prompts and answers", *found)
+    seen.add(*found)
     seen.notes += rows.left_out(run)
     if run.train is None or run.heldout is None:
         seen.skipped["leaks into the held-out rows"] = "train and heldout were not both given"
@@ -143,11 +140,11 @@ def _check_texts(run: Run, seen: _Seen) -> int:
     if run.tokenizer is None:
         seen.skipped["chat template, tokens and lengths"] = "no tokenizer given"
         return 0
-    seen.add("tokenizer", texts.tokens(run), texts.template(run))
+    seen.add(texts.tokens(run), texts.template(run))
     if not seen.has("no_prompt", "bad_prompt", "no_chat_template"):
-        seen.add("the template on every prompt", texts.rendering(run))
+        seen.add(texts.rendering(run))
     if run.model:
-        seen.add("vocabulary", texts.vocabulary(run))
+        seen.add(texts.vocabulary(run))
     lengths = []
     if not run.train:
         seen.skipped["prompt lengths"] = "no training rows given"
@@ -157,7 +154,7 @@ def _check_texts(run: Run, seen: _Seen) -> int:
         lengths = texts.lengths_of(run)
         part = f" ({len(lengths)} of {len(run.train)} rows)" if len(lengths) < len(run.train) else ""
         seen.notes.append(f"prompt lengths in tokens{part}: {texts.percentiles(lengths)}")
-    seen.add("completion, context and prompt lengths", texts.limits(run, lengths, texts.clean_length(run)))
+    seen.add(texts.limits(run, lengths, texts.clean_length(run)))
     return max(lengths, default=0)
 
 
@@ -166,7 +163,7 @@ def _check_rewards(run: Run, seen: _Seen) -> str:
     if run.rewards is None:
         seen.skipped["rewards"] = "none given"
         return "no rewards were given"
-    seen.add("rewards", rewards.weights(run), rewards.signatures(run))
+    seen.add(rewards.weights(run), rewards.signatures(run))
     models = [one if isinstance(one, str) else type(one).__name__ for one in run.rewards if rewards.is_model(one)]
     if models:
         seen.skipped["reward lab for models"] = f"TRL loads {', '.join(models)}, so the lab cannot try it"
@@ -195,7 +192,7 @@ def _try_in_the_lab(run: Run, seen: _Seen) -> str:
             found, note = rewards.in_the_lab(run)
     except OutOfTimeError:
         return f"it took over {rewards.LAB_SECONDS:g} s; python -m grpo_check probe FILE.py:function has no such limit"
-    seen.add("reward lab", found)
+    seen.add(found)
     seen.notes.append(note)
     return ""
 
@@ -211,7 +208,7 @@ def _check_memory(run: Run, seen: _Seen, longest: int) -> Estimate | None:
     if problem:
         seen.skipped["memory and minutes"] = problem
         return None
-    seen.add("memory and minutes", machine.memory(run, estimate))
+    seen.add(machine.memory(run, estimate))
     return estimate
 
 

@@ -6,7 +6,6 @@ compared with real runs (docs/preflight.md); on a GPU they were never run.
 
 from dataclasses import dataclass, replace
 
-from grpo_utils.errors import CourseError
 from grpo_utils.profiles import BACKENDS, Gpu, check_choice
 
 from .sizes import Sizes
@@ -220,7 +219,6 @@ def estimate_memory(
     check_choice("dtype", dtype, tuple(BYTES))
     check_choice("device", device, tuple(OVERHEAD))
     check_choice("backend", backend, BACKENDS)
-    _check_sizes(batch, generated_at_once, completion_tokens)
     width = BYTES[dtype]
     base = sizes.linear * (NF4_BYTES if load_in_4bit else width) + sizes.other * width
     parts = {
@@ -235,11 +233,6 @@ def estimate_memory(
     logits = one_chunk(sizes, scored) if chunked else LOGITS_COPIES[device] * 4 * scored * sizes.vocabulary
     learning = logits + _activations(sizes, batch * length, width, gradient_checkpointing)
     return Memory(parts, _cache(sizes, generated_at_once, length, width), learning, device)
-
-
-def _check_sizes(*sizes: int) -> None:
-    if min(sizes) < 1:
-        raise CourseError(f"batch, generated_at_once and completion_tokens are {sizes}; each must be at least 1.")
 
 
 def _trained(sizes: Sizes, rank: int, optim: str, width: int) -> float:
@@ -327,7 +320,6 @@ def estimate_minutes(
     check_choice("hardware", hardware, tuple(HARDWARE))
     check_choice("dtype", dtype, tuple(BYTES))
     check_choice("products", products or dtype, tuple(BYTES))
-    _check_sizes(completions_per_step, generated_at_once, completion_tokens)
     machine, length = HARDWARE[hardware], prompt_tokens + completion_tokens
     if (products or dtype) == "float32":
         machine = replace(machine, flops=machine.fp32_flops)

@@ -82,13 +82,11 @@ class PreflightReport(Report):
     Attributes:
         findings: all findings, errors first.
         estimate: memory and minutes, or None if too little was given.
-        checked: what was checked.
         skipped: what was not checked, and why.
         notes: useful facts that are neither errors nor warnings.
     """
 
     estimate: Estimate | None = None
-    checked: tuple[str, ...] = ()
     skipped: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 

@@ -27,5 +27,3 @@ still reward the wrong thing.
 
 from .probing import probe
 from .report import CODES, ProbeReport
-
-__all__ = ["CODES", "ProbeReport", "probe"]

@@ -27,11 +27,6 @@ class Form(NamedTuple):
             reasoning = reasoning.replace("\n", "\\n")
         return f"{self[0]}{reasoning}{self[1]}{self[2]}{answer}{self[3]}"
 
-    @property
-    def tagged(self) -> bool:
-        """Whether something marks the answer."""
-        return bool((self.before_answer + self.after_answer).strip(" .\n"))
-
     def __str__(self) -> str:
         """The format on one line."""
         if not any(self):

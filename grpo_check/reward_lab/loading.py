@@ -4,13 +4,11 @@
     ...     find_reward("math.gcd")(12, 18)
     6
 
-A user's file can have any name and do anything during the import. It never replaces a module: its folder comes
-last on `sys.path`, and the file itself is registered under a unique name. Its prints go to stderr, its stdin is
-empty, `sys.argv` contains only its own path, and no ``__pycache__`` appears next to it.
-
-Afterwards `sys.path`, `sys.argv`, the standard streams and all earlier modules are restored, and the modules from
-the user's folder are removed. Installed packages that the file imported stay, because most of them cannot be
-imported twice. If a reward imports a neighboring file only when it is called, wrap the call in `imports_from`.
+A user's file can have any name. It never replaces a module: its folder comes last on `sys.path`, and the file itself
+is registered under a unique name. Its prints go to stderr, its stdin is empty, and `sys.argv` contains only its own
+path. Afterwards the modules from the user's folder are forgotten; installed packages that it imported stay, because
+most of them cannot be imported twice. If a reward imports a neighboring file only when it is called, wrap the call in
+`imports_from`.
 """
 
 import importlib
@@ -47,34 +45,27 @@ def folders_of(target: str) -> list[Path]:
 
 @contextmanager
 def imports_from(*folders: Path) -> Iterator[None]:
-    """Allow imports from a user's folders in the block, and undo everything afterwards.
+    """Allow imports from a user's folders in the block, and forget the modules of these folders afterwards.
 
     The folders come last on `sys.path`, so that a user's file never replaces a module of Python or of a package.
     """
     folders = tuple(dict.fromkeys(folder.resolve() for folder in folders))
-    path, paths, modules, writes_no_bytecode = sys.path, list(sys.path), dict(sys.modules), sys.dont_write_bytecode
+    paths, modules = list(sys.path), set(sys.modules)
     here = [entry for entry in paths if entry in ("", str(Path.cwd()))]  # the user's as well: after the file's own
     sys.path[:] = [*(entry for entry in paths if entry not in here), *map(str, folders), *here]
-    sys.dont_write_bytecode = True
     importlib.invalidate_caches()
     try:
         yield
     finally:
-        sys.path, path[:], sys.dont_write_bytecode = path, paths, writes_no_bytecode
-        for name in [name for name in sys.modules if name not in modules and _is_from(folders, name, modules)]:
+        sys.path[:] = paths
+        for name in [name for name in sys.modules if name not in modules and _is_from(folders, name)]:
             del sys.modules[name]
-        sys.modules.update(modules)
 
 
-def _is_from(folders: tuple[Path, ...], name: str, before: dict[str, ModuleType]) -> bool:
-    """Whether a module, or the package that it is in, was imported from a folder and was not there before."""
-    top = name.partition(".")[0]
-    spec = getattr(sys.modules.get(top), "__spec__", None)
-    if top in before or spec is None:
-        return False
-    places = [Path(place).resolve() for place in spec.submodule_search_locations or [spec.origin or ""]]
-    inside = [place.relative_to(folder).parts for place in places for folder in folders if folder in place.parents]
-    return any(not {"site-packages", "dist-packages"} & {*parts} for parts in inside)
+def _is_from(folders: tuple[Path, ...], name: str) -> bool:
+    """Whether a module lies in a folder of the user, and not in an environment there."""
+    path = Path(getattr(sys.modules[name], "__file__", None) or "")
+    return "site-packages" not in path.parts and any(folder in path.parents for folder in folders)
 
 
 def find_reward(target: str) -> Callable:

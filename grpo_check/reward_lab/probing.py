@@ -20,6 +20,8 @@ from .rules import Evidence
 
 #: Completions longer than this (in characters) are scored one by one, and may take this many seconds each.
 HUGE, SECONDS_FOR_ONE = 5_000, 1.0
+#: Seconds a completion above which a reward is slow: 1% of a step of 10 seconds with 32 completions.
+SLOW = 0.01 * 10 / 32
 #: The attribute that an executed answer sets in `sys`.
 TRACE = "_written_by_a_completion"
 #: Dataset rows that are tried, and completions that are retried one by one after a batch that timed out.
@@ -37,8 +39,6 @@ def probe(
     tags: Sequence[str] | None = None,
     weights: Sequence[float] | None = None,
     examples: Sequence[str] = (),
-    seconds_per_step: float = 10.0,
-    completions_per_step: int = 32,
 ) -> ProbeReport:
     """Attack a reward before a training run does.
 
@@ -53,8 +53,6 @@ def probe(
         weights: one per reward in a list; 1.0 each by default.
         examples: your own completions, scored as well and treated as neutral; for a reward that looks
             for something the lab does not know (swear words, bullet points).
-        seconds_per_step: the duration of a training step, for the finding ``slow``.
-        completions_per_step: the number of completions per step.
 
     >>> from grpo_utils.rewards import correctness_reward
     >>> probe(correctness_reward, answers=["42", "1000"]).ok
@@ -86,12 +84,11 @@ def probe(
         seen.answered = reads_answers(subject, plan, len(subjects) > 1)
     if plan.own_golds and not any(seen.answered for seen in lab):
         plan = plan.without_answers()
-    slow = 0.01 * seconds_per_step / completions_per_step
     for subject, seen in zip(subjects, lab, strict=True):
         if plan.refused and seen.answered:
             some = f"the correct answers {', '.join(plan.refused)} earn nothing, so the lab left them out."
             seen.add("too_strict", f"{some} If your task has such answers, pass answers=….")
-        _examine(subject, plan, seen, examples, slow)
+        _examine(subject, plan, seen, examples)
         seen.judge()
     return _report(lab, plan, {seen.reward: _judged(seen, plan) for seen in lab})
 
@@ -122,11 +119,11 @@ def _judged(seen: Evidence, plan: Plan) -> str:
     return f"{len(seen.scored)} completions as {kind}, format {plan.form}, judged {how}."
 
 
-def _examine(reward: Callable, plan: Plan, seen: Evidence, examples: Sequence[str], slow: float) -> None:
+def _examine(reward: Callable, plan: Plan, seen: Evidence, examples: Sequence[str]) -> None:
     """Collect all evidence about one reward."""
     _score_matrix(reward, plan, seen, examples)
     if seen.scored:
-        _score_among_others(reward, plan, seen, slow)
+        _score_among_others(reward, plan, seen)
         _score_other_kind(reward, plan, seen)
     if seen.scored and seen.answered:
         _score_without_gold(reward, plan, seen)
@@ -189,15 +186,15 @@ def _score_all(reward: Callable, rows: list[Case], plan: Plan, seen: Evidence) -
     return [call(reward, [row], plan.chat) for row in (rows[:MOST_RETRIES] if batch.code == "slow" else rows)]
 
 
-def _score_among_others(reward: Callable, plan: Plan, seen: Evidence, slow: float) -> None:
+def _score_among_others(reward: Callable, plan: Plan, seen: Evidence) -> None:
     """Score again, in reverse order and alone, to see whether scores change and how long scoring takes."""
     pairs = [(row, score) for row, score in seen.scored if seen.grouped or len(row.text or "") <= HUGE][::-1]
     backwards = call(reward, [row for row, _ in pairs], plan.chat)
     for (row, score), again in zip(pairs, backwards.scores or [], strict=False):
         _compare(seen, row, score, again, "in reverse order")
     each = backwards.seconds / max(len(pairs), 1)
-    if each > slow and backwards.scores is not None:
-        seen.add("slow", f"{1000 * each:.1f} ms per completion; 1% of a step is {1000 * slow:.1f} ms.")
+    if each > SLOW and backwards.scores is not None:
+        seen.add("slow", f"{1000 * each:.1f} ms per completion; 1% of a step is {1000 * SLOW:.1f} ms.")
     for row, score in [] if seen.grouped else pairs[::-1]:
         if row.what in ALONE:
             _compare(seen, row, score, (call(reward, [row], plan.chat).scores or [None])[0], "alone")

@@ -1,14 +1,10 @@
-"""The results of a probe, for a terminal and for a notebook."""
+"""The codes of a probe, and its printed report."""
 
 from dataclasses import dataclass
 from textwrap import indent
-from typing import TYPE_CHECKING
 
 from ..findings import Finding, Report
 from .matrix import Case
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 #: Every code with its severity and its meaning. Findings are listed in this order.
 CODES = {
@@ -58,23 +54,12 @@ class ProbeReport(Report):
 
     Attributes:
         findings: every finding, errors first.
-        scored: the score matrix, one dict per reward and completion.
+        scored: the score matrix, one dict per reward and completion (``pandas.DataFrame(report.scored)``).
         judged: for each reward, by name, a sentence that says how it was tested.
     """
 
     scored: tuple[dict, ...]
     judged: dict[str, str]
-
-    @property
-    def table(self) -> "DataFrame":
-        """The score matrix for a notebook: one row per completion, one column per reward."""
-        import pandas
-
-        keys = ["gold", "label", "what", "completion"]
-        rows = [{**row, "completion": shown(row["completion"])} for row in self.scored]
-        frame = pandas.DataFrame(rows, columns=[*keys, "reward", "score"])
-        wide = frame.pivot_table(index=keys, columns="reward", values="score", sort=False, dropna=False)
-        return wide.dropna(how="all").reset_index().rename_axis(columns=None)
 
     def lines(self) -> list[str]:
         """For each reward, how it was tested and what was found."""

@@ -303,12 +303,13 @@ diagram("path")
 # |---|---|
 # | [01](01_dataset.ipynb) | turn records into rows that GRPO can train on |
 # | [02](02_rewards.ipynb) | write a reward, attack it and fix it |
-# | [03](03_grpo_lora.ipynb) | train, evaluate and save a model: the main lesson |
+# | [03](03_grpo_lora.ipynb) | train, evaluate and save a model |
 # | [04](04_reading_a_run.ipynb) | see within twenty steps what is wrong with a run |
-# | [05](05_stages.ipynb) | train in several parts, and continue a run that was interrupted |
+# | [05](05_stages.ipynb) | train in stages, and resume a run |
 # | [06](06_evaluation.ipynb) | show whether a model improved |
 # | [07](07_export.ipynb) | share and serve the trained model |
 # | [08](08_grpo_by_hand.ipynb) | write GRPO in plain torch |
+# | 09 to 13 | [SFT first](09_sft_then_grpo.ipynb), [thinking](10_thinking.ipynb), [judges](11_own_data_and_judge.ipynb), [tools](12_tools.ipynb), [losses](13_losses.ipynb) |
 #
 # On your own machine, run `make lab` to open the lessons. On a CPU, they run offline. For Colab and Kaggle, see
 # [Install](../docs/install.md).

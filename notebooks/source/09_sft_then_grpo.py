@@ -8,12 +8,12 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 2 minutes | never run |
-# | memory | under 2 GB | never run |
+# | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
+# | memory | 1.0 GB ([measured](../docs/results.md)) | never run |
 # | model | 0.46 million parameters, ships with the course | the same, also on the CPU |
 #
-# You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** the base model never solves this lesson's task.
-# What does GRPO alone do?
+# You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** the base model never solves this lesson's
+# task. What does GRPO alone do?
 #
 # **The numbers in the text** are from the stored CPU run, seed 0. Other seeds and machines give different numbers.
 
@@ -49,7 +49,7 @@ tokenizer = AutoTokenizer.from_pretrained(run.path)
 # %% [markdown]
 # ## 2. A task that the model has never seen
 #
-# The tiny model was never trained to compare two numbers. That is our task. Every row has a prompt and a gold answer.
+# The tiny model was never trained to compare two numbers. That is our task.
 
 # %%
 import itertools
@@ -84,7 +84,7 @@ def correct(completions, answer, **kwargs) -> list[float]:
 
 
 # %% [markdown]
-# `new_policy` adds a new LoRA adapter to the base model, as in lesson 05. `evaluate` samples an answer to each test prompt.
+# `new_policy` adds a new LoRA adapter to the base model. `evaluate` samples an answer to each test prompt.
 
 
 # %%
@@ -106,15 +106,15 @@ print("strict accuracy, sampled:", before.accuracy)
 print("one sample:              ", before.sampled[0])
 
 # %% [markdown]
-# The base model solves 0 of 200 prompts. The upper end of the 95% interval is 0.019, so most groups of eight contain no
-# correct completion.
+# The base model solves 0 of 200 prompts. Its sample imitates the JSON answers that it was trained to write. The upper
+# end of the 95% interval is 0.019. Even at that rate, 86% of the groups of eight would contain no correct completion.
 #
 # **Evaluate the base model on your task before you choose a method.**
 
 # %% [markdown]
 # ## 3. GRPO alone learns nothing
 #
-# `SHARED` holds the settings for a tiny model that all trainers of this lesson use. `GRPO` adds those of GRPO.
+# All trainers of this lesson use the settings in `SHARED`. `GRPO` adds those of GRPO.
 
 # %%
 SHARED = dict(
@@ -180,16 +180,15 @@ print("largest change of a weight:", largest_change(start, adapter_of(policy)))
 
 # %% [markdown]
 # None of the 320 completions earned a reward. All groups are *tied*: their completions score the same, so every
-# advantage and the gradient are 0, and no weight has changed. More steps would not help, because there is nothing to
-# reinforce.
+# advantage and the gradient are 0, and no weight has changed. More steps could only wait for a lucky sample.
 #
-# **GRPO cannot start from a pass rate of 0.**
+# **With a reward of 0 or 1, GRPO cannot start from a pass rate of 0.**
 
 # %% [markdown]
 # ## 4. Teach the task with 100 examples
 #
-# *SFT*, supervised fine-tuning, trains the model to write given answers, token by token. So someone has to write 100 worked
-# answers. Here a function does it.
+# *SFT*, supervised fine-tuning, trains the model to write given answers, token by token. Someone has to write these
+# worked answers. Here, a function writes 100.
 
 
 # %%
@@ -206,8 +205,8 @@ print(demonstrations[0]["completion"][0]["content"])
 demonstrations = Dataset.from_list(demonstrations)
 
 # %% [markdown]
-# TRL's `SFTTrainer` takes rows with the columns `prompt` and `completion`. With a *completion-only loss*, the default for
-# such rows, only the completion's tokens count. An *epoch* is one pass over all rows.
+# TRL's `SFTTrainer` takes rows with the columns `prompt` and `completion`. With a *completion-only loss*, the default
+# for such rows, only the completion's tokens count. An *epoch* is one pass over all rows.
 
 # %%
 from transformers.trainer_callback import PrinterCallback
@@ -249,15 +248,15 @@ print(f"correctly formatted:      {after_sft.format}")
 print(f"strict accuracy, sampled: {after_sft.accuracy}")
 
 # %% [markdown]
-# SFT raised strict accuracy from 0 to 0.51, and 97% of the answers have the required format. So half of the answers are
-# correct, and half are not. That is what a group needs.
+# SFT raised strict accuracy from 0 to 0.51, and 97% of the answers have the required format. Half of the answers are
+# correct, so many groups will contain both correct and wrong ones.
 #
 # **A hundred worked answers can turn a pass rate of 0 into one that GRPO can use.**
 
 # %% [markdown]
 # ## 5. Continue with the same adapter
 #
-# GRPO should go on where SFT stopped ([thread](https://github.com/huggingface/trl/issues/3684)).
+# GRPO should continue the adapter that SFT trained ([thread](https://github.com/huggingface/trl/issues/3684)).
 # `PeftModel.from_pretrained` loads the saved adapter for inference by default, which freezes it. Load it both ways, and
 # train three steps with each. `beta` above 0 turns on the KL penalty, which pulls the policy toward a reference model
 # (section 6).
@@ -280,14 +279,15 @@ for trainable in (False, True):
     print(f"  largest change of a weight: {change:.5f}")
 
 # %% [markdown]
-# Both runs finish without a warning and log rewards and a gradient norm. But the frozen adapter has not changed. The only
-# sign in its log is a KL of exactly 0 at every step. One user lost
-# [100 steps](https://github.com/huggingface/trl/issues/6700) this way. With TRL's defaults, `beta=0` and gradient
-# checkpointing, the run finishes too, with a gradient norm of 0. Without checkpointing, as here, the first step raises
-# `element 0 of tensors does not require grad`.
+# Both runs finish without a warning and log rewards and a gradient norm. But the frozen adapter is unchanged. The
+# trainer built its optimizer while nothing was trainable, so it updates nothing. Computing the KL then unfreezes the
+# adapter, so gradients appear. The only sign in the log is a KL of exactly 0 at every step
+# ([report](https://github.com/huggingface/trl/issues/6700)). With TRL's defaults, `beta=0` and gradient checkpointing,
+# a frozen run also finishes, with a gradient norm of 0. Without checkpointing, as here, the first step raises `element
+# 0 of tensors does not require grad`.
 #
-# Do not pass a `peft_config` or call `get_peft_model` as well. TRL then raises a `ValueError`, and Unsloth says
-# [`Your model already has LoRA adapters`](https://github.com/unslothai/unsloth/issues/2288).
+# Do not also pass a `peft_config`, because TRL then raises a `ValueError`. If you call `get_peft_model` again, Unsloth
+# says [`Your model already has LoRA adapters`](https://github.com/unslothai/unsloth/issues/2288).
 #
 # **Load with `is_trainable=True`, and check after a few steps that a weight has changed.**
 
@@ -303,8 +303,8 @@ print(f"ref differs from the SFT adapter by {change}")
 
 # %% [markdown]
 # TRL 1.14 copied the adapter as `ref` before the first step, because the policy was a PEFT model and `beta` was not 0.
-# `ref` is the reference, it stays frozen, and it equals the SFT adapter. That is why the KL was 0 at step 1. So the
-# penalty pulls toward the SFT model, not toward the base model.
+# `ref` is the reference. It stays frozen and still equals the SFT adapter. So the KL was 0 at step 1, and the penalty
+# pulls toward the SFT model, not the base model.
 #
 # | you pass to `GRPOTrainer` | reference for `beta > 0` |
 # |---|---|
@@ -312,16 +312,14 @@ print(f"ref differs from the SFT adapter by {change}")
 # | a `PeftModel` with a new adapter | a copy of it, which equals the base model |
 # | a model with SFT merged in, and `peft_config` | the same model without the new adapter |
 #
-# [Older versions of TRL](https://github.com/huggingface/trl/pull/4723) switched the adapter off, so the reference was the
-# base model.
+# [Older versions of TRL](https://github.com/huggingface/trl/pull/4723) used the base model.
 #
-# **If the KL is not 0 at the first step, the reference is not the model that you started from.**
+# **If the KL is clearly above 0 at the first step, check which model is the reference.**
 
 # %% [markdown]
 # ## 7. Choose the prompts for GRPO
 #
-# Which prompts should GRPO use? `pass_rates` samples eight answers per prompt from the SFT model and returns the share of
-# correct ones.
+# `pass_rates` samples eight answers per prompt from the SFT model and returns the share of correct ones.
 
 # %%
 from grpo_utils import drop_tied, pass_rates
@@ -338,16 +336,15 @@ grpo_rows = drop_tied(new_rows, new_rates)
 print(f"kept: {len(grpo_rows)} of {len(new_rows)} new prompts")
 
 # %% [markdown]
-# In eight attempts, the SFT model solves 71 of the 400 new prompts never and 76 always. Their groups would often be tied. The
-# other 253 are useful, and `drop_tied` keeps them.
+# In eight attempts, the SFT model never solves 71 of the 400 new prompts and always solves 76. Their groups would often
+# be tied. `drop_tied` keeps the other 253.
 #
 # The mean pass rate is 0.73 on the SFT rows and 0.58 on the new prompts, because the model has memorized part of its
-# examples. It always solves 22 of the 100 SFT rows. So do not use them for GRPO, and never evaluate on them.
+# examples. So never evaluate on SFT rows. GRPO could use the 76 that are not tied, but it has less to learn there.
 #
-# One team [kept](https://github.com/HumanMLLM/HumanOmniV2/issues/11) pass rates above 0 and up to 0.75;
-# [another](https://github.com/IDEA-Research/Rex-Omni/issues/160) sampled at random.
+# One team [kept](https://github.com/HumanMLLM/HumanOmniV2/issues/11) prompts with pass rates above 0 and up to 0.75.
 #
-# **Use new prompts that the SFT model sometimes solves.**
+# **Prefer new prompts that the SFT model sometimes solves.**
 
 # %% [markdown]
 # ## 8. Continue with GRPO
@@ -368,23 +365,24 @@ show_run_curves(curves, ["reward", "frac_reward_zero_std"])
 print(compare(after_sft, after_grpo))
 
 # %% [markdown]
-# After SFT, the reward rises (left). The share of tied groups is high at the end (right), because the policy now solves
-# many prompts every time.
+# After SFT, the reward rises from about 0.6 to about 0.9 (left). Tied groups become more frequent (right), because the
+# policy now solves many prompts every time. Both curves jump, because a step has only eight groups.
 #
-# Strict accuracy rose from 0.51 to 0.70 on the test prompts. It rose by 0.195, with a 95% interval from 0.130 to 0.260.
+# On the test prompts, strict accuracy rose by 0.195, from 0.505 to 0.700 (95% interval of the change: 0.130 to 0.260).
 # Nearly all of the gain comes from correctness, because SFT had taught the format.
 #
-# If accuracy falls instead ([2 points here](https://github.com/zwhong714/PSFT/issues/19)), ask first whether the interval
-# contains 0. Then look for tied groups, which [groups of 2](https://github.com/modelscope/ms-swift/issues/5702) often are.
+# If accuracy falls ([report](https://github.com/zwhong714/PSFT/issues/19)), ask first whether the interval contains 0.
+# Then look for tied groups, which are frequent with
+# [groups of 2](https://github.com/modelscope/ms-swift/issues/5702).
 #
 # **SFT makes correct answers possible, and GRPO makes them more frequent.**
 
 # %% [markdown]
 # ## 9. Compare with SFT alone
 #
-# A longer SFT run might have done the same. To compare, fix a *budget*. Ours is the number of sequences that the trainer
-# computes gradients for, 64 per GRPO step. So SFT continues from the same adapter with as many steps of 64 rows. It repeats
-# the 100 worked answers, because there are no others.
+# A longer SFT run might have done the same. To compare, fix a *budget*. Ours is the number of sequences that the
+# trainer computes gradients for, 64 per GRPO step. So SFT continues from the same adapter with as many steps of 64
+# rows. It repeats the 100 worked answers.
 
 # %%
 more = saved_policy(True)
@@ -397,20 +395,20 @@ print(f"seconds, SFT:  {result.metrics['train_runtime']:.0f}")
 print(compare(after_more, after_grpo))
 
 # %% [markdown]
-# SFT alone reaches 0.73, and SFT with GRPO 0.70. The difference is -0.035, with an interval from -0.090 to +0.020, so no
-# difference is shown. GRPO took 27 seconds and SFT 16, because GRPO also has to generate its sequences. Here, more SFT was
-# the cheaper choice: our worked answers are short, free and always correct.
+# SFT alone (`before` in the table) reaches 0.735, and SFT with GRPO 0.700. The difference is -0.035, with an interval
+# from -0.090 to +0.020, so no difference is shown. GRPO took 27 seconds and SFT 16, because GRPO also has to generate
+# its sequences. Here, more SFT was the cheaper choice: our worked answers are short, free and always correct.
 #
-# GRPO used 253 more prompts, but only their gold answers. Try it if worked answers are expensive, or if more SFT no longer
-# helps. One task and one seed cannot decide for you.
+# GRPO used 253 more prompts, but only their gold answers. Try it if worked answers are expensive, or if more SFT no
+# longer helps. One task, seed and learning rate cannot decide for you.
 #
-# **Compare GRPO with more SFT on the same budget, not with no training.**
+# **Compare GRPO with more SFT on the same budget.**
 
 # %% [markdown]
 # ## 10. Merge the right adapter
 #
-# You now have two saved adapters, `sft` and `grpo`. The second continued the first, so it contains both stages. Merge it
-# alone, once, into the original base. The next cell checks that and two common mistakes.
+# The `grpo` adapter continued `sft`, so it contains both stages. Merge it alone, once, into the original base. The next
+# cell checks that and two common mistakes.
 
 
 # %%
@@ -434,8 +432,8 @@ with torch.inference_mode():
         print(f"{'+'.join(names):9} logits {difference:7.1e}  {accuracy}")
 
 # %% [markdown]
-# The correct merge reaches 0.70, as the policy does. Its logits differ by about 1e-5, which is rounding. Merging SFT twice
-# gives 0.12. The SFT adapter alone gives 0.51, because the GRPO stage is missing.
+# The correct merge reaches 0.70, as the policy does. Its logits differ by about 1e-5, which is rounding. Merging both
+# adds the SFT part twice and gives 0.12. The SFT adapter alone gives 0.51, because the GRPO stage is missing.
 #
 # | how you trained ([asked here](https://github.com/modelscope/ms-swift/issues/7377)) | merge into the original base |
 # |---|---|
@@ -477,7 +475,7 @@ from grpo_utils import check_exercise
 
 CASES = [((0.0, 1.0), "SFT first"), ((0.4, 0.1), "GRPO")]
 CASES += [((0.97, 0.8), "other prompts"), ((0.03, 0.9), "other prompts")]
-HINTS = [("GRPO", "Are enough groups not tied?")]
+HINTS = [("GRPO", "How many of these groups are tied?")]
 HINTS += [("SFT first", "Is the pass rate exactly 0?")]
 print(check_exercise("Exercise 1", next_step, CASES, HINTS))
 

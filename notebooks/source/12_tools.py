@@ -8,8 +8,8 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 2 minutes (measured) | never run |
-# | memory | 1.1 GB (measured) | never run |
+# | time for Run All | about 2 minutes ([measured](../docs/results.md)) | never run |
+# | memory | 1.2 GB ([measured](../docs/results.md)) | never run |
 # | model | 0.46 million parameters, ships with the course | the same, also on the CPU |
 #
 # You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** a model may call a calculator. If you reward its

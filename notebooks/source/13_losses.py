@@ -3,17 +3,17 @@
 #
 # {{badges}}
 #
-# **You will be able to** choose `loss_type` and `scale_rewards` by symptom, and say whether a change helped.
+# **You will be able to** choose `loss_type` and `scale_rewards` by symptom, and decide whether a change helped.
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 1 minute (measured) | never run |
-# | memory | 0.9 GB (measured) | |
+# | time for Run All | about 1 minute ([measured](../docs/results.md)) | not measured |
+# | memory | 1.0 GB ([measured](../docs/results.md)) | |
 # | model | 0.46 million parameters, included | the same, on the CPU |
 #
 # **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 #
-# You need [lesson 08](08_grpo_by_hand.ipynb), which builds the loss.
+# Read [lesson 08](08_grpo_by_hand.ipynb) first. It builds the loss.
 
 # %% [markdown]
 # ## 1. Set up
@@ -42,9 +42,9 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 16)
 #
 # | part | question | settings of `GRPOConfig` |
 # |---|---|---|
-# | advantage | How much better is this completion? | `scale_rewards`, `multi_objective_aggregation` |
-# | ratio | When does a token stop learning? | `epsilon`, `importance_sampling_level`, some values of `loss_type` |
-# | mean | How much does one token weigh? | the other values of `loss_type` |
+# | advantage | How much better is a completion than its group? | `scale_rewards`, `multi_objective_aggregation` |
+# | ratio | When does a token stop learning? | `epsilon`, `importance_sampling_level`, `loss_type` (`"cispo"`, `"sapo"`) |
+# | mean | How much does one token weigh? | `loss_type` |
 #
 # | method | settings in TRL 1.14 | arXiv |
 # |---|---|---|
@@ -56,15 +56,16 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 16)
 # | SAPO | `loss_type="sapo"` | 2511.20347 |
 # | GDPO | `multi_objective_aggregation="normalize_then_sum"` | 2601.05242 |
 #
-# TRL's default is `"dapo"` with an upper epsilon of 0.2. Unsloth changes defaults on a GPU, so set what matters.
+# The DAPO paper also resamples tied groups. TRL's default is `"dapo"` with an upper epsilon of 0.2. With CISPO, this
+# default would limit each weight to 0.2, so set `epsilon_high`. Unsloth changes defaults.
 #
-# **Ask which part can cause your symptom.**
+# **Ask which part can cause your symptom, and set what matters.**
 
 # %% [markdown]
 # ## 3. Weigh one token
 #
-# A completion has one advantage, but a loss is a mean over tokens. `batch_loss` computes TRL's four means. Gradient
-# accumulation adds up several `parts`.
+# A completion has one advantage, but the loss is a mean over tokens. `batch_loss` computes the four means. (`"cispo"`
+# uses that of `"dapo"`, and `"sapo"` that of `"grpo"`.) Gradient accumulation splits a batch into `parts`.
 
 # %% tags=["formulas"]
 import torch
@@ -87,14 +88,15 @@ def batch_loss(kind, losses, mask, parts, longest):
 
 
 # %% [markdown]
-# The weight of a token is the gradient of this mean. The toy batch has completions of 10, 20, 20 and 40 tokens, a
-# limit of 50 (`longest`) and two parts.
+# The weight of a token is the gradient of the mean with respect to that token's loss. The toy batch has four
+# completions of 10 to 40 tokens, a limit of 50 (`longest`) and two parts.
 
 # %% tags=["nbval-check-output"]
 LENGTHS, LIMIT = torch.tensor([10, 20, 20, 40]), 50
 mask = (torch.arange(LIMIT) < LENGTHS[:, None]).float()
 KINDS = ("grpo", "bnpo", "dapo", "dr_grpo")
 token_weight, completion_weight = {}, {}
+print("tokens  ", *(f"{length:6}" for length in LENGTHS.tolist()))
 for kind in KINDS:
     losses = torch.zeros(4, LIMIT, requires_grad=True)
     batch_loss(kind, losses, mask, parts=2, longest=LIMIT).backward()
@@ -120,26 +122,27 @@ for axes, weights, title in zip(
     axes.set_xticks(range(4), KINDS)
 panels[0].legend(title="tokens", fontsize="small")
 ratios = ", ".join(f"{k} {w[0] / w[3]:.1f}" for k, w in token_weight.items())
-show(figure, "Weight of a token of 10 tokens against one of 40: " + ratios)
+show(figure, "Token weight, 10-token over 40-token completion: " + ratios)
 
 # %% [markdown]
 # In the left panel, `grpo` gives a token of the 10-token completion a weight of 0.025, four times as much as in the
 # 40-token completion. With `dapo` and `dr_grpo`, all tokens weigh the same. With `bnpo`, the weight depends on which
-# completions share a part. In the right panel, `grpo` weighs all completions equally, and `dapo` gives the longest
-# one four times the weight of the shortest.
+# completions share a part. In the right panel, `grpo` weighs all completions equally, and `dapo` gives the longest one
+# four times the weight of the shortest.
 #
-# The left panel explains the *length bias* of `grpo`: per token, a long incorrect answer is punished less than a short
-# one, and a long correct answer is rewarded less. Users blame it when completions
-# [get shorter](https://github.com/om-ai-lab/VLM-R1/issues/280). Others
-# [object](https://github.com/sail-sg/understand-r1-zero/issues/25) with the right panel. Section 8 measures it.
+# The left panel shows the *length bias* of `grpo`: per token, a long incorrect answer is punished less than a short
+# one, and a long correct answer is rewarded less. Users suspect it when completions
+# [get shorter](https://github.com/om-ai-lab/VLM-R1/issues/280). One user
+# [objects](https://github.com/sail-sg/understand-r1-zero/issues/25) that a long completion also has more tokens
+# (right panel).
 #
-# **`grpo` treats completions equally, `dapo` and `dr_grpo` treat tokens equally.**
+# **`grpo` weighs completions equally, while `dapo` and `dr_grpo` weigh tokens equally.**
 
 # %% [markdown]
 # ## 4. Choose what divides the advantage
 #
-# `scale_rewards` says which standard deviation divides an advantage. The first toy group has rewards of 3 and 0. In
-# the second, one completion has 2.9 instead of 3.
+# `scale_rewards` selects the standard deviation that divides an advantage. The first toy group has rewards of 3 and 0.
+# In the second group, one reward is 2.9 instead of 3.
 
 # %% tags=["nbval-check-output", "formulas"]
 rewards = torch.tensor([[3.0, 0.0, 3.0, 0.0], [3.0, 3.0, 3.0, 2.9]])
@@ -147,21 +150,22 @@ centered = rewards - rewards.mean(1, keepdim=True)
 DIVISORS = {"group": rewards.std(1, keepdim=True) + 1e-4}
 DIVISORS |= {"batch": rewards.std() + 1e-4, "none": torch.tensor(1.0)}
 for scale, divisor in DIVISORS.items():
-    for group in (centered / divisor).tolist():
-        print(f"{scale:6}", *(f"{advantage:6.2f}" for advantage in group))
+    for number, group in enumerate((centered / divisor).tolist(), 1):
+        numbers = " ".join(f"{advantage:6.2f}" for advantage in group)
+        print(f"{scale!r:8} group {number}: {numbers}")
 
 # %% [markdown]
-# With `"group"`, the completion that lost 0.1 gets -1.50, a stronger push than the -0.87 of a completion that lost 3.
-# So almost tied groups count as much as others. With `"batch"` or `"none"`, the same completion gets -0.05 or -0.07.
+# With `"group"`, the completion that lost 0.1 has an advantage of -1.50, a stronger push than the -0.87 of one that
+# lost 3, because its group's deviation is tiny. With `"batch"` or `"none"`, it has -0.05 or -0.07.
 #
 # **With `"group"`, a tiny difference in reward can cause a large update.**
 
 # %% [markdown]
 # ## 5. Normalize each reward before adding them up
 #
-# TRL adds up several rewards and then normalizes the sum. A
+# By default, TRL adds up the rewards and then normalizes the sum. A
 # [pull request](https://github.com/huggingface/trl/pull/4785) shows what this loses. Below, each completion has two
-# rewards. The better completion wins in one of them in the first group, and in both in the second group.
+# rewards. The better completion wins one of them in the first group, and both in the second.
 
 # %% tags=["nbval-check-output", "formulas"]
 WON = torch.tensor([[[0.0, 1.0], [0.0, 0.0]], [[1.0, 1.0], [0.0, 0.0]]])
@@ -176,24 +180,25 @@ sum_then_normalize = normalize(WON.sum(2), 1)
 separate = normalize(WON, 1).sum(2)  # within the group, then the sum
 normalize_then_sum = normalize(separate, 0, 1)  # over the whole batch
 for group in (0, 1):
-    before, after = sum_then_normalize[group], normalize_then_sum[group]
-    print(f"group {group + 1}: sum first {before[0]:.2f}, last {after[0]:.2f}")
+    print(f"winner of group {group + 1}")
+    print(f"  sum_then_normalize:  {sum_then_normalize[group][0]:.2f}")
+    print(f"  normalize_then_sum:  {normalize_then_sum[group][0]:.2f}")
 
 # %% [markdown]
-# If the sum comes first, both winners get the same advantage, 0.71. With `"normalize_then_sum"` (*GDPO*), the winner in
-# both rewards gets 1.10, and the other one 0.55.
+# With the default, both winners have the same advantage, 0.71. With `"normalize_then_sum"` (*GDPO*), which normalizes
+# each reward first, the winner of both rewards has 1.10, and the winner of one has 0.55.
 #
-# Three things change. A weight now multiplies the *normalized* reward, so a reward that hardly varies still counts.
-# TRL ignores `scale_rewards`. And `frac_reward_zero_std` no longer counts tied groups, because TRL then computes it
-# from the whole batch (also with `scale_rewards="batch"`).
+# A weight then multiplies the *normalized* reward, so a reward that hardly varies still counts. TRL ignores
+# `scale_rewards`. And `frac_reward_zero_std` no longer counts tied groups, because TRL computes it from the whole
+# batch (also with `scale_rewards="batch"`).
 #
-# **Use `"normalize_then_sum"` if one reward drowns out another, and read each reward's own curve.**
+# **Use `"normalize_then_sum"` if one reward drowns out another.**
 
 # %% [markdown]
 # ## 6. Find out when the ratio matters
 #
-# The ratio is a token's probability now, divided by its probability when it was sampled. The losses differ in how
-# strongly a token pushes at each ratio. This push is the negative gradient of TRL's formulas:
+# The ratio is a token's probability now, divided by its probability when it was sampled. The losses differ in their
+# *push* at each ratio, which is the negative gradient of these formulas of TRL:
 
 
 # %% tags=["formulas"]
@@ -227,8 +232,9 @@ panels[0].legend(fontsize="small")
 show(figure, "Push at ratio 2, for +1, then -1: " + ", ".join(pushes))
 
 # %% [markdown]
-# At a ratio of 1, the gray line, all curves meet. If a token has moved too far in the direction of its advantage,
-# clipping drops to 0 at once. CISPO only limits the weight to 5, and SAPO fades out.
+# At a ratio of 1 (the gray line), all pushes are equal. Once a token has moved too far in the direction of its
+# advantage, clipping drops its push to 0. CISPO only limits the push to 5. SAPO's push fades above a ratio of about 2,
+# in both panels.
 #
 # *GSPO* uses one ratio for a whole completion, the geometric mean of its tokens' ratios. Here, one of 20 tokens has
 # become three times as likely:
@@ -240,19 +246,19 @@ print(f"ratio of that token:       {log_ratio[7].exp():.4f}")
 print(f"ratio of the completion:   {log_ratio.mean().exp():.4f}")
 
 # %% [markdown]
-# Clipping per token drops that one token. GSPO sees 1.0565, which an epsilon of 0.2 does not clip, but the paper's
-# 0.0004 drops all 20 tokens.
+# With a positive advantage, clipping per token drops only that token. GSPO sees 1.0565, which an epsilon of 0.2 does
+# not clip, but the paper's 0.0004 drops all 20 tokens.
 #
 # All of this needs ratios other than 1. TRL is on-policy if `num_iterations * steps_per_generation` divides
-# `gradient_accumulation_steps`, as by default. Then every ratio is 1, and `epsilon`, CISPO, SAPO and GSPO change no
-# token's gradient.
+# `gradient_accumulation_steps`, as by default. Then every ratio is 1, and epsilon, GSPO and the formulas of CISPO and
+# SAPO change no push.
 #
-# **If `clip_ratio/region_mean` is 0, another clipping rule cannot help.**
+# **On-policy, `clip_ratio/region_mean` is 0, and another clipping rule cannot help.**
 
 # %% [markdown]
 # ## 7. Train two losses
 #
-# Train `"grpo"` and `"dapo"` on-policy, and `"dapo"` with four updates per batch.
+# Train with `"grpo"` and `"dapo"` on-policy, then with `"dapo"` and four updates per batch.
 
 # %%
 import tempfile
@@ -320,8 +326,8 @@ RUNS["4 updates"] = dict(loss_type="dapo", num_iterations=4)
 results = {name: train(**changes) for name, changes in RUNS.items()}
 
 # %% [markdown]
-# Print loss and mean reward of the first and the last step, the mean share of clipped tokens, and strict accuracy on
-# 200 held-out prompts.
+# Print the first and last loss and mean reward, the mean share of clipped tokens, and strict accuracy on 200 held-out
+# prompts. `logged` reads one metric from the log.
 
 # %%
 for name, (log, evaluated) in results.items():
@@ -336,22 +342,22 @@ for name, (log, evaluated) in results.items():
 # With `grpo`, the mean reward rose from 0.93 to 2.80, but the loss was 0.000 at the first and the last step,
 # [as in many logs](https://github.com/huggingface/trl/issues/3452). On-policy, the loss of a completion is minus its
 # advantage. Advantages sum to 0, and `grpo` weighs all completions equally. With `dapo`, longer completions weigh
-# more, so its first loss of -0.137 only says that they had higher advantages.
+# more, so its first loss of -0.137 only shows that they had higher advantages.
 #
-# On-policy, no token was clipped, as section 6 predicts. With four updates per batch, 3.5% of the tokens were. This run
-# sampled a quarter of the completions and reached 77.0%.
+# On-policy, no token was clipped. With four updates per batch, 3.5% of the tokens were. That run sampled a quarter of
+# the completions and reached 77.0%.
 #
-# With `dapo`, accuracy is 96.5%, with `grpo` 87.5%. The intervals do not overlap, but they ignore other
-# seeds.
+# Accuracy is 96.5% with `dapo` and 87.5% with `grpo`. The intervals do not overlap, but they ignore other seeds.
 #
-# **A loss of 0 is normal, and one run per loss compares nothing.**
+# **A loss near 0 is normal, and one run per loss is not a comparison.**
 
 # %% [markdown]
 # ## 8. Compare several seeds
 #
 # `make bench-losses` trained every variant with six seeds ([all settings](../docs/settings.md#what-the-losses-did)).
-# The table shows mean differences from `dapo`, ± half of the 95% interval over the seeds. Rows below *4 updates, dapo*
-# are compared with it, `sapo` and `gspo` with *4 updates, grpo*. Only **bold** intervals exclude 0.
+# The table shows the mean difference from `dapo`, ± half of its 95% interval over the seeds. The rows below *4
+# updates, dapo* are compared with that row, but `sapo` and `gspo` with *4 updates, grpo*. Only **bold** intervals
+# exclude 0.
 #
 # | variant | accuracy | tokens |
 # |---|---|---|
@@ -370,58 +376,58 @@ for name, (log, evaluated) in results.items():
 # | 4 updates, gspo | -0.013±0.163 | **1.6±0.6** |
 # | 4 updates, gspo, paper | -0.047±0.064 | -0.1±0.2 |
 #
-# In the first six rows, no difference is shown. `grpo` could still lose up to 0.08. The gradient of `dr_grpo` is a
-# third smaller, but Adam ignores a constant factor.
+# The first six rows show no difference, but `grpo` could still lose 0.08. The gradient of `dr_grpo` is a third
+# smaller, but Adam ignores a constant factor.
 #
-# In the row *any format*, the reward accepts any format, so short answers compete with the long format. With the same
-# reward, `grpo` is 0.050 below `dapo` in strict accuracy. The length bias predicts this direction, but the change of
-# 0.4 tokens is not shown, and of 30 intervals one or two exclude 0 by chance.
+# In *any format*, the reward accepts any format, so short answers compete with the long format. Strict accuracy is
+# 0.050 lower with `grpo` than with `dapo` and the same reward. The length bias predicts this direction, but the change
+# of 0.4 tokens is not shown, both earn the reward with 82% of their answers, and one or two of 28 intervals would
+# exclude 0 by chance.
 #
-# Four updates per batch cost 0.177 of accuracy, for a quarter of the samples. Without clipping, one of six seeds
-# collapsed to 0.065. CISPO, SAPO and GSPO move further per batch, as the longer answers show.
+# Four updates per batch lowered accuracy from 94% to 76%, with as many steps but a quarter of the samples. Without
+# clipping, one of six seeds collapsed to 6.5%.
 #
-# **Most of these losses cannot be told apart here, so change one only for a measured symptom.**
+# **Most of these losses cannot be told apart here, so change the loss only for a measured symptom.**
 
 # %% [markdown]
 # ## 9. Check what people say
 #
 # | claim | here |
 # |---|---|
-# | The loss must fall. | It stayed at 0.000 while the model learned. |
 # | `beta=0.04` keeps a run stable. | No difference shown; no on-policy run collapsed. |
-# | Division by the group's deviation hurts. | No difference shown. |
-# | A KL in the millions means a broken policy. | One token is enough: |
+# | A KL in the millions means a broken policy. | One token is enough, as the next cell shows. |
 
 # %% tags=["nbval-check-output"]
 difference = torch.zeros(1000)  # log-probability: reference minus policy
 difference[0] = 22.0  # one token that the policy finds nearly impossible
 kl = difference.exp() - difference - 1
-print(f"mean KL: {kl.mean():,.0f}; without that token: {kl[1:].mean():.0f}")
+print(f"mean KL:             {kl.mean():,.0f}")
+print(f"without that token:  {kl[1:].mean():.0f}")
 
 # %% [markdown]
 # TRL's estimate of KL grows exponentially with the difference of one token's log-probabilities. In
-# [such a log](https://github.com/meta-pytorch/torchforge/issues/664), look at single tokens. Often the sampler and the
-# trainer compute different probabilities. With vLLM, ratios therefore differ from 1 even on-policy. TRL corrects them,
-# its `sampling/` metrics show them [after truncation](https://github.com/huggingface/trl/issues/5231), and `top_p` or
-# `top_k` [bias them](https://github.com/huggingface/trl/issues/6789) (read, never run here).
+# [such a log](https://github.com/meta-pytorch/torchforge/issues/664), look at single tokens first.
+#
+# With vLLM, probabilities differ between sampler and trainer. TRL corrects this with a second ratio. The `sampling/`
+# metrics show it [after its limits](https://github.com/huggingface/trl/issues/5231), and `top_p` or `top_k`
+# [bias it](https://github.com/huggingface/trl/issues/6789) (read, never run here).
 #
 # **Judge by held-out accuracy, and use loss and KL to find causes.**
 
 # %% [markdown]
 # ## 10. Cheat sheet
 #
-# | symptom | setting | here | arXiv |
-# |---|---|---|---|
-# | completions that get shorter or longer | `loss_type="dapo"` or `"dr_grpo"` | toy: section 3; a hint: section 8 | 2503.20783 |
-# | almost tied groups | `scale_rewards="batch"` or `"none"` | toy; no difference shown | 2503.20783, 2508.08221 |
-# | one reward that drowns out another | weights, or `"normalize_then_sum"` | toy; no difference shown | 2601.05242 |
-# | low accuracy with several updates per batch | `num_iterations=1` | shown: section 8 | |
-# | off-policy collapse | `epsilon=0.2`, `"cispo"` or `"sapo"` | one seed: section 8 | 2506.13585, 2511.20347 |
-# | high `clip_ratio` | GSPO | no difference shown | 2507.18071 |
-# | a loss of 0 | none | shown: section 7 | 2402.03300 |
-# | KL that [soars late](https://github.com/qiufengqijun/open-r1-reprod/issues/4) while accuracy falls | an earlier checkpoint, lower `learning_rate`, `beta` | [lesson 04](04_reading_a_run.ipynb) | 2402.03300 |
+# | symptom | setting | here |
+# |---|---|---|
+# | completions that get shorter or longer | `loss_type="dapo"` or `"dr_grpo"` | toy: section 3; a hint: section 8 |
+# | almost tied groups | `scale_rewards="batch"` or `"none"` | toy; no difference shown |
+# | one reward that drowns out another | weights, or `"normalize_then_sum"` | toy; no difference shown |
+# | high `clip_ratio`, or low accuracy with several updates per batch | `num_iterations=1` | shown: sections 7 and 8 |
+# | off-policy collapse | `epsilon=0.2`, `"cispo"` or `"sapo"` | one seed: section 8 |
+# | a loss near 0 | none | shown: section 7 |
+# | KL that [soars late](https://github.com/qiufengqijun/open-r1-reprod/issues/4) while accuracy falls | an earlier checkpoint, lower `learning_rate`, `beta` | [lesson 04](04_reading_a_run.ipynb) |
 #
-# **Change one setting, and use several seeds.**
+# **Change one setting at a time, and use several seeds.**
 
 # %% [markdown]
 # ## 11. Exercises
@@ -443,9 +449,10 @@ from grpo_utils import check_exercise
 
 TOKENS = [(([-1.0, -1.0], [-1.0, -3.0]), round(math.e, 2))]
 TOKENS += [(([-2.0, -2.0, -2.0], [-2.0, -2.0, -2.0]), 1.0)]
-HINTS = [(7.39, "That is the product of the ratios. How long is it?")]
+HINTS = [(7.39, "That is the product of the ratios. Which root of it?")]
 HINTS += [(4.19, "That is the mean of the ratios. Average their logarithms.")]
 HINTS += [(0.37, "Is the probability now above or below the line?")]
+HINTS += [(1.0, "That is the mean of the logarithms. What undoes them?")]
 print(check_exercise("Exercise 1", completion_ratio, TOKENS, HINTS))
 
 # %% [markdown]
@@ -465,8 +472,9 @@ def can_clip(
 # %% tags=["nbval-check-output"]
 SETTINGS = [((1, 1, 1), False), ((4, 1, 1), True), ((1, 4, 4), False)]
 SETTINGS += [((1, 8, 4), True), ((2, 2, 4), False), ((2, 4, 4), True)]
+SETTINGS += [((1, 2, 4), False), ((1, 3, 4), True)]
 HINTS = [(True, "No update comes between sampling and the last use here.")]
-HINTS += [(False, "Is every completion used before the first update?")]
+HINTS += [(False, "Which completions are still used after an update?")]
 print(check_exercise("Exercise 2", can_clip, SETTINGS, HINTS))
 
 # %% [markdown]

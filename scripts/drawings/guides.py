@@ -15,11 +15,11 @@ LESSONS = {
     "06 Did it get better?": 2,
     "07 Export": 1,
     "08 GRPO by hand": 1,
-    "09 SFT, then GRPO": 2,
+    "09 SFT, then GRPO": 1,
     "10 Thinking models": 1,
     "11 Own data and a judge": 2,
     "12 Tools and turns": 2,
-    "13 Which loss cures what": 2,
+    "13 Which loss cures what": 1,
 }
 #: The first of the lessons that follow the core in any order.
 FURTHER = "09"
@@ -97,10 +97,11 @@ def path() -> Drawn:
             sheet.line((short, at), color=ORANGE, marker="s", markersize=13, mfc=ORANGE if number in SHORT else "white")
         sheet.text(1.6, at, name, ha="left")
         sheet.text(5.5, at, f"{minutes}")
+    further = [name for name in LESSONS if name >= FURTHER]
     return sheet.figure, (
         f"Nine core lessons in order, with the minutes of a run on a CPU: {_listed(core)}. Then further lessons in any "
-        f"order: {_listed([name for name in LESSONS if name >= FURTHER])}. They take {sum(LESSONS.values())} minutes in "
-        f"all. The short path is lessons {', '.join(SHORT)}; lesson {NEXT} is the next to read."
+        f"order: {_listed(further)}. They take {sum(LESSONS.values())} minutes in all. The short path is lessons "
+        f"{', '.join(SHORT)}; lesson {NEXT} is the next to read."
     )
 
 
