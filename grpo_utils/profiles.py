@@ -30,6 +30,7 @@ class Profile:
     """Sizes for one class of machine. Lengths are in tokens, batches in completions."""
 
     name: str
+    hardware: str
     why: str
     evidence: str
     models: dict[str, str]
@@ -62,9 +63,9 @@ class Profile:
         return self.max_prompt_length + self.max_completion_length
 
 
-#: Any CPU, 2 cores, 3 GB of free memory.
 CPU = Profile(
     name="cpu",
+    hardware="any CPU, 2 cores, 3 GB of free memory",
     why="a tiny model and short problems train in about a minute",
     evidence="measured on every commit",
     models={"qwen": "tiny-qwen3", "gemma": "tiny-gemma3"},
@@ -84,9 +85,9 @@ CPU = Profile(
     optim="adamw_torch",
 )
 
-#: NVIDIA T4, 16 GB (Colab, Kaggle).
 T4 = Profile(
     name="t4",
+    hardware="NVIDIA T4, 16 GB (Colab, Kaggle)",
     why="4-bit and fp16, because a T4 has neither the memory for 16-bit weights nor bf16 units",
     evidence=NEVER_RUN,
     models={"qwen": "unsloth/Qwen2.5-1.5B-Instruct", "gemma": "unsloth/gemma-3-1b-it"},
@@ -108,20 +109,20 @@ T4 = Profile(
     lora_alpha=64,
 )
 
-#: NVIDIA L4, RTX 3090 or RTX 4090, 24 GB.
 L4 = replace(
     T4,
     name="l4",
+    hardware="NVIDIA L4, RTX 3090 or RTX 4090, 24 GB",
     why="bf16 and completions twice as long; the same model as the T4, so that runs are comparable",
     dtype="bfloat16",
     max_completion_length=512,
     steps=150,
 )
 
-#: NVIDIA A100, 40 or 80 GB.
 A100 = replace(
     L4,
     name="a100",
+    hardware="NVIDIA A100, 40 or 80 GB",
     why="16-bit weights: with this much memory 4-bit only costs speed and accuracy",
     load_in_4bit=False,
     models={"qwen": "unsloth/Qwen2.5-7B-Instruct", "gemma": "unsloth/gemma-3-1b-it"},
@@ -133,10 +134,10 @@ A100 = replace(
     optim="adamw_torch",
 )
 
-#: NVIDIA H100 or H200, 80 GB and more.
 H100 = replace(
     A100,
     name="h100",
+    hardware="NVIDIA H100 or H200, 80 GB and more",
     why="like the A100, with longer completions and twice the batch",
     max_completion_length=1024,
     per_device_train_batch_size=32,

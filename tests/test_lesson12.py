@@ -77,11 +77,11 @@ def test_both_runs_improve_and_the_text_says_how_far_they_are_apart(book, commit
     text = text_of(book)
     assert base == again
     assert f"answers {base} correctly, the first policy {first} and the second {second}" in text
-    assert f"raised the calls from {evaluated[1][0]} to {evaluated[3][0]} per episode" in text
+    assert f"calls more often, {evaluated[3][0]} instead of {evaluated[1][0]} times per episode" in text
     changes = re.findall(rf"^[\w ]+ to [\w ]+: {CHANGE}$", committed, re.MULTILINE)
     assert [verdict for *_, verdict in changes] == ["improved", "improved", "got worse"]
     gap, high, low = (number.lstrip("-") for number in changes[2][:3])
-    assert f"answers {gap} fewer problems correctly, with an interval from {low} to {high}" in text
+    assert f"share of correct answers is lower by {gap}, with an interval from {low} to {high}" in text
 
 
 def test_calls_fall_to_zero_while_the_reward_rises(book, committed, costly):

@@ -8,8 +8,8 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 2 minutes | never run |
-# | memory | under 2 GB | never run |
+# | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
+# | memory | 1.0 GB ([measured](../docs/results.md)) | never run |
 # | model | 0.46 million parameters, ships with the course | the same, also on the CPU |
 #
 # You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** the base model never solves this lesson's

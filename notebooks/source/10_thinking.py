@@ -9,7 +9,7 @@
 # | | CPU | T4 |
 # |---|---|---|
 # | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
-# | memory | 1.0 GB ([measured](../docs/results.md)) | never run |
+# | memory | 1.1 GB ([measured](../docs/results.md)) | never run |
 # | model | 0.46 million parameters, included | the same, on the CPU |
 #
 # You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** do completions get longer or shorter while

@@ -9,7 +9,7 @@
 # | | CPU | T4 |
 # |---|---|---|
 # | time for Run All | about 2 minutes ([measured](../docs/results.md)) | never run |
-# | memory | 1.0 GB ([measured](../docs/results.md)) | |
+# | memory | 1.1 GB ([measured](../docs/results.md)) | |
 # | model | 0.46 million parameters, included | the same: it trains on the CPU |
 #
 # You need lessons [01](01_dataset.ipynb) and [02](02_rewards.ipynb). **Numbers in the text** come from the stored CPU run

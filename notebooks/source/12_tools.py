@@ -8,8 +8,8 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 2 minutes (measured) | never run |
-# | memory | 1.1 GB (measured) | never run |
+# | time for Run All | about 2 minutes ([measured](../docs/results.md)) | never run |
+# | memory | 1.2 GB ([measured](../docs/results.md)) | never run |
 # | model | 0.46 million parameters, ships with the course | the same, also on the CPU |
 #
 # You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** a model may call a calculator. If you reward its
@@ -51,11 +51,11 @@ from trl import GRPOConfig, GRPOTrainer
 # %% [markdown]
 # ## 2. Take problems from an environment package
 #
-# Several packages offer tasks with a scorer. We use
-# [reasoning-gym](https://github.com/open-thought/reasoning-gym), which generates over 100 kinds offline. It
-# imports nine packages for kinds that we do not use, and one of them needs a C compiler. So the course installs
-# reasoning-gym alone, and the next cell gives it empty stand-ins for the nine. After `pip install reasoning-gym`, a plain
-# import is enough.
+# Several packages offer problems with a scorer. We use
+# [reasoning-gym](https://github.com/open-thought/reasoning-gym), which generates over 100 kinds offline. At import,
+# it needs nine packages for other kinds, and one needs a C compiler. So the course installs reasoning-gym alone, and
+# the next cell imports it with empty stand-ins for the nine. **Those kinds can return nonsense here instead of an
+# error.** In your own project, run `pip install reasoning-gym` and import it directly.
 
 # %%
 import sys
@@ -87,8 +87,7 @@ for text in ("-224", "224", "-224.0", "-224 or 224"):
 # Test a scorer before you trust it, even a published one. This one gives partial credit to every text that contains the
 # gold answer, so it pays 0.36 for two answers at once. We will count only a score of 1.
 #
-# Now build the rows. The tiny model knows the wording "What is ...?". The held-out problems have another seed, and none
-# of them occurs in `train`.
+# The tiny model knows the wording "What is ...?". Held-out problems come from another seed, without those in `train`.
 
 
 # %%
@@ -138,15 +137,15 @@ class Arithmetic:
 # TRL 1.14 has these rules for the class:
 #
 # - `reset` must exist. TRL calls it before each episode with the columns of the row. If it returns a text, TRL appends
-#   the text to the question.
+#   the text to the prompt's last message.
 # - **Every other public method becomes a tool**, even a `close` that you only need for cleaning up
-#   ([a real case](https://github.com/vecna-labs/open-range/pull/353)). Start the names of such methods with an underscore.
+#   ([a real case](https://github.com/vecna-labs/open-range/pull/353)). Start such names with an underscore.
 # - A tool needs type hints and a docstring with `Args:`, because TRL describes it to the model with them.
 # - TRL reuses the objects for later episodes, so `reset` must set every attribute.
-# - TRL adds the result of `get_reward()`, if it exists, to the rewards. It does not see the model's text, so we write
-#   reward functions.
+# - If `get_reward` exists, TRL adds its result to the rewards. It does not get the model's text, so we write reward
+#   functions.
 #
-# If your tools remember nothing, pass plain functions: `GRPOTrainer(tools=[calculator], ...)`.
+# Tools without memory can be plain functions: `GRPOTrainer(tools=[calculator], ...)`.
 #
 # The chat template puts the tools into the prompt:
 
@@ -207,16 +206,16 @@ for result, last in ENDINGS:
     print(f"shortcut {shortcut}, outcome {score}: {result} | {last}")
 
 # %% [markdown]
-# The shortcut pays for all four, because the tool wrote 42. The fourth is *injected text*: a tool result, for example a
-# web page, that contains an answer or an instruction. `outcome` pays only for the first.
+# The shortcut pays for all four. The fourth is *injected text*: a tool result, for example a web page, that contains
+# an answer or an instruction. `outcome` pays only for the first.
 #
 # **A reward reads the model's last turn and the environment's own record, never the tool's text.**
 
 # %% [markdown]
 # ## 5. Watch an episode turn by turn
 #
-# The settings are those of lesson 03, with two limits for an episode: `max_completion_length` counts **all** turns and the
-# tool's text, and `max_tool_calling_iterations` counts turns that call.
+# The settings are those of lesson 03, with two limits for an episode. `max_completion_length` counts the tokens of
+# **all** turns and the tool's text. `max_tool_calling_iterations` counts turns that call.
 
 # %%
 from grpo_utils import show_progress
@@ -263,8 +262,8 @@ for place in range(start, start + 8):
     print(f"advantage {batch['advantages'][place]:+.2f}  {texts}")
 
 # %% [markdown]
-# Four episodes have a call, and the tool's result 961 is correct. Only one of them answers in the required format, so it
-# has the highest advantage. `worked` gives the other three 0.5.
+# Four episodes have a call, and the tool's result 961 is correct. `worked` adds 0.5 to all four, so their advantages are
+# positive. Only one of them answers in the required format, so it has the highest.
 #
 # Now look at the tokens of an episode with a call. TRL's `tool_mask` is 1 for tokens that the model wrote, and 0 for
 # tokens that the tool and the template added. The loss leaves out the zeros.
@@ -282,17 +281,16 @@ for own, pairs in groupby(tokens, key=lambda pair: pair[1]):
 
 # %% [markdown]
 # TRL computes one advantage for each **episode**, and all unmasked tokens of the episode share it. So a reward for the
-# calls makes the whole episode more likely, not only the tokens of the call. TRL 1.14 has no advantage for each turn
-# ([requested](https://github.com/unslothai/unsloth/issues/3615)).
+# calls makes the whole episode more likely, not only the tokens of the call. TRL 1.14 has no advantage for each turn.
 #
 # **The model learns only from its own tokens, and they all share one advantage.**
 
 # %% [markdown]
 # ## 6. Train with and without a reward for calls
 #
-# The first run rewards only the outcome. The second adds `worked` with weight 0.5. Both start from the same adapter and
-# see the same rows. `trainer.evaluate()` samples one episode for each of the 200 held-out problems. Afterward, the
-# environments still hold the scores.
+# The first run rewards only the outcome. The second adds `worked` with weight 0.5. Both start from the same adapter
+# and rows. `trainer.evaluate()` samples one episode, at temperature 1, for each of the 200 held-out problems.
+# Afterward, the environments still hold the scores.
 
 
 # %%
@@ -326,20 +324,19 @@ for old, new in ((base, first), (base, second), (first, second)):
 show_run_curves(logs, ["rewards/outcome/mean", "tools/call_frequency"])
 
 # %% [markdown]
-# Of the 200 problems, the base model answers 25 correctly, the first policy 176 and the second 160. The reward for calls
-# raised the calls from 0.88 to 0.94 per episode, and yet the second policy answers 0.080 fewer problems correctly, with an
-# interval from 0.025 to 0.135. This compares two policies, not two methods: another seed can turn it around
-# ([lesson 06](06_evaluation.ipynb)).
+# Of the 200 problems, the base model answers 25 correctly, the first policy 176 and the second 160. The second policy
+# calls more often, 0.94 instead of 0.88 times per episode, but its share of correct answers is lower by 0.080, with
+# an interval from 0.025 to 0.135. Another seed can reverse this ([lesson 06](06_evaluation.ipynb)).
 #
 # **Judge a run by held-out answers, not by the number of calls.**
 
 # %% [markdown]
 # ## 7. Notice when calls fall to zero
 #
-# In some real runs, the model stops calling ([one](https://github.com/TIGER-AI-Lab/Pixel-Reasoner/issues/39),
-# [two](https://github.com/Visual-Agent/DeepEyes/issues/55), [three](https://github.com/axon-rl/gem/issues/39)). One
-# cause is that an answer without a call pays as much. In the next run, each call costs 1.0, as if the tool were slow, and
-# every answer in the required format earns 1.0.
+# In some real runs, the calls become rarer ([one](https://github.com/TIGER-AI-Lab/Pixel-Reasoner/issues/39),
+# [two](https://github.com/Visual-Agent/DeepEyes/issues/55)). One possible cause is that an answer without a call pays
+# as much. In the next run, each call costs 1.0. Every answer in the required format earns 1.0, and a correct one 2.0.
+# So a call cannot earn more than a guess in this format.
 #
 # TRL logs `tools/call_frequency`, the number of calls per episode. A callback can watch it and stop the run.
 
@@ -394,8 +391,8 @@ trainer.train()
 _ = evaluated(trainer)
 
 # %% [markdown]
-# One more tool in the prompt lowers the calls from 0.88 to 0.38 per episode, and only 65 problems are solved. After 20
-# more steps, the policy solves 178. A policy that never calls a tool cannot learn it with GRPO.
+# One more tool lowers the calls from 0.88 to 0.38 per episode, and only 65 problems are solved. After 20 more steps,
+# the policy solves 178. A policy that never calls a tool cannot learn to do so with GRPO.
 #
 # **After you add a tool, look at the calls before you train.**
 
@@ -422,8 +419,7 @@ print("the model reads:", longest[1]["content"])
 # `tools/failure_frequency` is the share of calls that raised. Return "Error: ..." for the model's mistakes, as our
 # calculator does. Then a share above 0 means a bug of yours, or a call with a wrong name or wrong arguments.
 #
-# An error in `reset` is different: it ends the run. This environment fails at step 2, like a server that stops
-# answering.
+# An error in `reset` ends the run. This environment fails at step 2, like a server that stops answering.
 
 
 # %%
@@ -484,7 +480,7 @@ print(check_exercise("Exercise 1", call_reward, COUNTS, HINTS))
 
 # %% [markdown]
 # **Exercise 2.** A correct answer earns 1. It is correct with probability `with_call` after a call, and `without` if there
-# was none. Write `highest_cost(with_call, without)`, the cost of a call at which calling stops to pay.
+# was none. Write `highest_cost(with_call, without)`, the cost at which a call no longer pays off.
 #
 # **Try both before you unfold the solutions.** Then train on your own tools:
 # `python -m grpo_utils new tool_agent my-agent`.

@@ -15,11 +15,11 @@ LESSONS = {
     "06 Did it get better?": 2,
     "07 Export": 1,
     "08 GRPO by hand": 1,
-    "09 SFT, then GRPO": 2,
+    "09 SFT, then GRPO": 1,
     "10 Thinking models": 1,
     "11 Own data and a judge": 2,
     "12 Tools and turns": 2,
-    "13 Which loss cures what": 2,
+    "13 Which loss cures what": 1,
 }
 #: The first of the lessons that follow the core in any order.
 FURTHER = "09"
