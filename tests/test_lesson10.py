@@ -48,7 +48,8 @@ def rates(name: str, printed: str) -> list[float]:
 
 def ends(key: str, run: str, alt: str) -> list[float]:
     """The first and the last value of a curve, from the alt text of a figure."""
-    return [float(number) for number in re.search(rf"{key}, {run}: ([\d.]+) to ([\d.]+\d)", alt).groups()]
+    found = re.search(rf"{key}: (?:[^;]*, )?{run} ([\d.]+) to ([\d.]+\d)", alt)
+    return [float(number) for number in found.groups()]
 
 
 def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
