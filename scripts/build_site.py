@@ -70,11 +70,13 @@ def drop_scripts(soup: BeautifulSoup) -> None:
 
 
 def rewrite_links(soup: BeautifulSoup) -> None:
-    """Make `03_grpo_lora.ipynb` and `../docs/results.md#costs` link to their pages."""
+    """Make `03_grpo_lora.ipynb` and `../docs/results.md#costs` link to their pages; a template, which has none, is text."""
     for link in soup.find_all("a", href=True):
         local = LOCAL_LINK.fullmatch(link["href"])
         if local:
             link["href"] = f"{local[1]}.html{local[2] or ''}"
+        elif link["href"].startswith("../templates/"):
+            link.unwrap()
 
 
 def name_headings(soup: BeautifulSoup) -> None:
