@@ -10,8 +10,10 @@ import pytest
 import trl
 from conftest import ROOT
 from lessons import run_with_nbval, said, text_of
+from transformers import AutoTokenizer
 from trl.rewards import think_format_reward
 
+from grpo_utils import model_path
 from grpo_utils.rewards import think_format_reward as tolerant_format
 
 pytestmark = pytest.mark.slow
@@ -48,7 +50,14 @@ def rates(name: str, printed: str) -> list[float]:
 
 def ends(key: str, run: str, alt: str) -> list[float]:
     """The first and the last value of a curve, from the alt text of a figure."""
-    return [float(number) for number in re.search(rf"{key}, {run}: ([\d.]+) to ([\d.]+\d)", alt).groups()]
+    curves = re.search(rf"{key}: (.*?)(?:; |\.$)", alt)[1]
+    return [float(number) for number in re.search(rf"{run} ([\d.]+) to ([\d.]+)", curves).groups()]
+
+
+def by_digit(name: str, printed: str) -> list[int]:
+    """How many completions of a run add digit by digit, and how many of these are correct; as printed last."""
+    pattern = rf"^{name} .*\n +(\d+) digit by digit, (\d+) correct$"
+    return [int(number) for number in re.findall(pattern, printed, re.MULTILINE)[-1]]
 
 
 def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
@@ -75,10 +84,10 @@ def test_trls_reward_scores_a_prefilled_thought_zero(printed, text):
     assert think_format_reward([closed]) == [0.0], "TRL accepts it now: rewrite sections 3 and 5"
 
 
-def test_no_format_reward_reads_a_thought_that_trl_has_parsed():
+def test_only_our_format_reward_reads_a_thought_that_trl_has_parsed():
     message = {"role": "assistant", "reasoning_content": "15 + 27 = 42", "content": "<answer>42</answer>"}
     found = think_format_reward([[message]]), tolerant_format([[message]])
-    assert found == ([0.0], [0.0]), "docs/rewards.md says so"
+    assert found == ([0.0], [1.0]), "docs/rewards.md says so"
 
 
 def test_the_preflight_finds_the_prefilled_tag(printed):
@@ -95,10 +104,14 @@ def test_the_text_reads_the_first_figure(printed, text, curves):
     assert ends("rewards/tolerant_reward/mean", "tolerant", figure)[1] > 0.8
     assert max(ends("rewards/tolerant_reward/mean", "strict", figure)) < 0.7
     assert min(ends("frac_reward_zero_std", "strict", figure)) > 0.8
+    assert (
+        ends("rewards/tolerant_reward/mean", "tolerant", figure)[1]
+        > 0.25 + ends("rewards/tolerant_reward/mean", "strict", figure)[1]
+    )
     short, long = ends("completions/mean_length", "tolerant", figure)
     assert f"It grew from {short:.0f} to {long:.0f} tokens in the tolerant run" in text
     paid = re.search(r"paid anything: (\d+) of 20", printed)[1]
-    assert f"In {paid} steps the strict reward did pay something" in text
+    assert f"In {paid} steps, the strict reward paid something" in text
 
 
 def test_the_text_says_how_much_the_tolerant_run_learned(printed, text):
@@ -106,6 +119,11 @@ def test_the_text_says_how_much_the_tolerant_run_learned(printed, text):
     assert f"rose from {before[1] + 1e-9:.2f} to {after[1]:.2f}, and the 95% intervals are far apart" in text
     assert before[3] + 0.2 < after[2]
     wrong, right = re.search(r"before and after:\n(.*)\n(.*)\n", printed).groups()
+    digits, paid = by_digit("untrained", printed)
+    assert f"did so in {digits} completions, and all {paid} earned the reward" in text
+    all_paid = int(re.search(r"^untrained .*, (\d+) of 200$", printed, re.MULTILINE)[1])
+    assert f"Of its {200 - digits} other completions, only {all_paid - paid} did" in text
+    assert f"The trained model does it in {by_digit('tolerant', printed)[0]} completions" in text
     assert wrong.startswith("67 + 86 = ") and right == "7+6=13, 6+8+1=15</think><answer>153</answer>"
 
 
@@ -115,12 +133,21 @@ def test_the_text_reads_the_table_of_limits(printed, text):
     assert sentence in text
 
 
+def test_adding_with_a_carry_does_not_fit_the_tight_limit(text):
+    tokenizer = AutoTokenizer.from_pretrained(model_path("tiny-qwen3"))
+    carried = ["7+6=13, 6+8+1=15</reasoning><answer>153</answer>", "1+6=7, 6+8=14</reasoning><answer>147</answer>"]
+    found = [len(tokenizer(one, add_special_tokens=False)["input_ids"]) + 1 for one in carried]
+    assert f"with a carry needs {min(found)} tokens or more: the limit of 18 truncates it" in text
+
+
 def test_each_tight_run_is_worse_than_the_generous_one_and_their_intervals_overlap(printed, text):
     found = {name: rates(name, printed) for name in RUNS}
     tight = [found[name] for name in RUNS[2:]]
     assert f"below the {found['tolerant'][1]:.2f} of the tolerant run" in text
     assert all(high < found["tolerant"][2] for *_, high in tight)
     assert max(low for *_, low, _ in tight) < min(high for *_, high in tight)
+    few, some, more = (by_digit(name, printed)[0] for name in RUNS[2:])
+    assert f"only {few}, {some} and {more} completions" in text
     shorter = f"from {found['untrained'][0]} to {found['punished'][0]} tokens"
     assert f"the mean length on the held-out prompts {shorter}" in text
 
@@ -137,8 +164,9 @@ def test_the_last_number_pays_for_thoughts_that_never_close(printed, text):
     found = {name: (int(closed), int(last)) for name, closed, last in rows}
     assert found["untrained"][0] == 67 and "A third of the untrained completions ended without" in text
     paid = rates("untrained", printed)[1] + 1e-9
-    assert f"correct in {found['untrained'][1]}% of all cases, but `tolerant_reward` paid only {paid:.0%}" in text
-    assert all(found[name][0] >= 90 for name in RUNS[1:])
+    assert f"correct in {found['untrained'][1]}% of all completions, but `tolerant_reward` paid only {paid:.0%}" in text
+    lowest = min(found[name][0] for name in RUNS[1:])
+    assert f"each run closed at least {lowest}% of its thoughts" in text
 
 
 @pytest.fixture(scope="module")

@@ -83,6 +83,25 @@ def test_thinking_that_is_empty_or_repeated_or_leads_to_no_answer_is_not_paid(te
 
 
 @pytest.mark.parametrize(
+    ("thought", "content", "score"),
+    [
+        ("15 + 27", "42", 1.0),
+        (" ", "42", 0.0),
+        ("", "42", 0.0),
+        ("15 + 27", "", 0.0),
+        ("15 + 27", "42</think>", 0.0),
+        ("a <think> b", "42", 0.0),
+        (None, "15 + 27</think>42", 1.0),
+        (None, "42", 0.0),
+    ],
+)
+def test_a_thought_that_trl_has_parsed_is_read(thought, content, score):
+    own = {"role": "assistant", "reasoning_content": thought, "content": content}
+    tool = {"role": "tool", "content": "41", "reasoning_content": "not the model's"}
+    assert think_format_reward([[own], [own, tool], [tool]]) == [score, score, 0.0]
+
+
+@pytest.mark.parametrize(
     "text", [UNTHOUGHT[name] for name in ("thinking twice", "opened twice", "closed twice", "no answer")]
 )
 def test_no_answer_is_found_after_thinking_that_is_not_clear(text):

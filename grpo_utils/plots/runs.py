@@ -97,16 +97,15 @@ def reward_and_truth(curves: Mapping[str, tuple[Sequence[float], Sequence[float]
 
 
 def show_run_curves(runs: Mapping[str, Sequence[dict]], keys: Sequence[str], mark: float | None = None) -> None:
-    """Display the same metrics of several runs, one panel for each, over the steps that all of the runs have.
+    """Display the same metrics of several runs, one panel for each.
 
     ``runs`` holds a ``log_history`` by name, logged at every step. A dashed line marks the step ``mark``. The figure's
     text is generated from the data.
     """
-    steps, texts = min(len(logged(history, "reward")) for history in runs.values()), []
+    steps, texts = max(len(logged(history, "reward")) for history in runs.values()), []
     figure, panels = new_figure(3.4 * len(keys), 2.8, columns=len(keys), squeeze=False)
     for axes, key in zip(panels[0], keys, strict=True):
-        cut = {name: [entry for entry in history if entry["step"] <= steps] for name, history in runs.items()}
-        curves = {name: logged(history, key) for name, history in cut.items()}
+        curves = {name: logged(history, key) for name, history in runs.items()}
         step_lines(axes, curves)
         axes.set(xlabel="step", title=key.removeprefix("completions/"))
         if mark:

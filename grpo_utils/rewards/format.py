@@ -10,7 +10,8 @@ A completion can have the format without being correct, so give it less weight t
 import re
 from collections.abc import Sequence
 
-from .text import TAGS, Completion, completion_text, split_form, split_thinking
+from ..run.texts import messages_of
+from .text import CLOSING, TAGS, Completion, completion_text, split_form, split_thinking
 
 TAG = re.compile(f"({'|'.join(TAGS)})")
 
@@ -63,10 +64,20 @@ def count_placed_tags(text: str) -> int:
 def think_format_reward(completions: Sequence[Completion], **kwargs: object) -> list[float]:
     """Return 1.0 for ``<think>…</think>`` followed by an answer (see `split_thinking`), else 0.0.
 
-    It works whether or not the chat template has written ``<think>`` into the prompt; TRL's reward of that name gives
-    0.0 to every completion if it has. Known exploit: a single word as the reasoning.
+    It works whether or not the chat template has written ``<think>`` into the prompt, and if TRL has moved the thought
+    into ``reasoning_content``; TRL's reward of that name gives 0.0 in both cases. Known exploit: a single word as the
+    reasoning.
 
     >>> think_format_reward(["<think>a</think>b", "a</think>b", "<think>a</think>", "<think></think>b"])
     [1.0, 1.0, 0.0, 0.0]
+    >>> think_format_reward([[{"role": "assistant", "reasoning_content": "a", "content": "b"}]])
+    [1.0]
     """
-    return [1.0 if split_thinking(completion_text(c)) else 0.0 for c in completions]
+    return [1.0 if split_thinking(_with_thought(c)) else 0.0 for c in completions]
+
+
+def _with_thought(completion: Completion) -> str:
+    """The text of a completion, after the thought that TRL may have moved into ``reasoning_content``."""
+    own = [m for m in messages_of(completion) if m.get("role") in ("assistant", None)]
+    thought, text = own[-1].get("reasoning_content") if own else None, completion_text(completion)
+    return f"{thought}{CLOSING}{text}" if isinstance(thought, str) else text

@@ -3,8 +3,8 @@
 #
 # {{badges}}
 #
-# **You will be able to** see what a chat template writes before the model's first token, reward thoughts in every
-# shape in which TRL passes them on, and choose a length limit for them.
+# **You will be able to** see what a chat template writes before the model's first token, reward thoughts in all
+# three shapes that TRL passes to a reward, and choose a length limit for them.
 #
 # | | CPU | T4 |
 # |---|---|---|
@@ -40,7 +40,7 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 20)
 # %% [markdown]
 # A *thinking model* writes a *thought* before its answer, usually between `<think>` and `</think>`. The tiny model
 # uses `<reasoning>` and `</reasoning>` instead. The next cell renames these two tokens in a copy of its tokenizer.
-# Their ids stay the same, so the weights still fit. A real thinking model does not need this step.
+# Their ids stay the same, so the weights still fit. A real thinking model does not need this.
 
 # %%
 import json
@@ -62,7 +62,7 @@ for old, new in {"<reasoning>": "<think>", "</reasoning>": "</think>"}.items():
 tokenizer = AutoTokenizer.from_pretrained(folder)
 
 # %% [markdown]
-# The rows are the addition problems of lesson 03. Only the tags in the system prompt change.
+# The rows are lesson 03's addition problems, with the new tags in the system prompt.
 
 # %% tags=["nbval-check-output"]
 from datasets import Dataset
@@ -84,10 +84,10 @@ print(test_rows[0]["prompt"][0]["content"])
 # %% [markdown]
 # ## 2. See what a template writes before the completion
 #
-# A chat template ends the prompt with the start of the model's turn. Templates of many thinking models add a tag
-# there. Such text is *prefilled*: it looks like the model's own words, but it is part of the prompt. TRL ships the chat
-# templates of known models. The next cell renders all 34 with our tokenizer, and prints the end of the prompt from
-# `<think>` on: with the template's default, and with `enable_thinking` on and off.
+# A chat template ends the prompt with the start of the model's turn. Templates of many thinking models add a tag there.
+# Such text is *prefilled*: it looks like the model's own words, but it is part of the prompt. TRL ships the chat
+# templates of known models. The next cell renders all 34 with our tokenizer. It prints the end of each prompt from
+# `<think>` on: by default, and with `enable_thinking` on and off.
 
 # %% tags=["nbval-check-output"]
 import trl
@@ -116,15 +116,14 @@ for path in sorted(file for file in files if "_training" not in file.stem):
 # The cell prints the 12 templates that add a tag. There are three cases (`↵` is a line break):
 #
 # - **Open:** `'<think>↵'`. The completion starts inside the thought, so it contains `</think>` but not `<think>`.
-#   DeepSeek's templates always do this, and those of Qwen3.6 and Nemotron 3 do it by default.
+#   DeepSeek's templates always do this. Those of Qwen3.6 and Nemotron 3 do it by default.
 # - **Nothing:** `''`. The model writes both tags itself, as Qwen3 does by default.
-# - **Closed:** `'<think>↵↵</think>↵↵'`. Thinking is off, and the completion contains neither tag. Qwen3.5 up to 2B
-#   does this by default (`qwen3_5_nothink`).
+# - **Closed:** `'<think>↵↵</think>↵↵'`, or both tags without line breaks. Thinking is off, and the completion contains
+#   neither tag. Qwen3.5 up to 2B does this by default (`qwen3_5_nothink`).
 #
-# `GRPOConfig(chat_template_kwargs={"enable_thinking": False})` turns thinking off in training, which
-# [users of Qwen3 ask for](https://github.com/modelscope/ms-swift/issues/6150). DeepSeek's templates do not know the
-# argument and ignore it without a warning. Gemma 4 and GPT-OSS mark thoughts with other tags, which the cell does not
-# look for.
+# `GRPOConfig(chat_template_kwargs={"enable_thinking": False})` turns thinking off in training. DeepSeek's templates
+# do not know the argument and ignore it without a warning. Gemma 4 and GPT-OSS mark thoughts with other tags, which the
+# cell does not look for.
 #
 # **Render one prompt with your own tokenizer, and read its end before you choose a reward.**
 
@@ -140,7 +139,7 @@ tokenizer.response_template = None
 print(repr(tokenizer.apply_chat_template(CHAT, **AS_TEXT)))
 
 # %% [markdown]
-# Let the untrained model complete the held-out prompts. `generate` calls transformers' `policy.generate`.
+# The untrained model completes the held-out prompts. `generate` calls transformers' `policy.generate`.
 
 # %%
 import torch
@@ -159,8 +158,8 @@ untrained = complete(base)
 print(*untrained[:6], sep="\n")
 
 # %% [markdown]
-# Some completions close the thought and then answer. Others never close it. TRL's `think_format_reward` should
-# distinguish the two:
+# Some completions close the thought and then answer. Others never close it. TRL's `think_format_reward` should score 1
+# and 0:
 
 # %% tags=["nbval-check-output"]
 from trl.rewards import think_format_reward
@@ -176,10 +175,10 @@ print(f"mean score of what was sampled:        {sum(sampled) / 200:.2f}")
 print(f"mean score with <think> put in front:  {sum(with_tag) / 200:.2f}")
 
 # %% [markdown]
-# 67% of the completions are well-formed, and all of them score 0. TRL's pattern starts with `^<think>`, but the tag is
-# in the prompt, and a reward gets only the sampled tokens. Nothing raises an error. Users reported this for
-# [DeepSeek-R1 models](https://github.com/huggingface/open-r1/issues/560) in 2025, and for
-# [TRL's own reward](https://github.com/huggingface/trl/issues/6966) in 2026.
+# 67% of the completions are well-formed, and all of them score 0. TRL's pattern starts with `^<think>`, but a reward
+# gets only the sampled tokens, and the tag is in the prompt. Users reported this for
+# [DeepSeek-R1 models](https://github.com/huggingface/open-r1/issues/560) in 2025, and for [TRL's own
+# reward](https://github.com/huggingface/trl/issues/6966) in 2026.
 #
 # The [preflight](../docs/preflight.md#prefilled-thinking) compares the end of the prompt with your rewards:
 
@@ -198,9 +197,9 @@ print(*[f for f in report.findings if f.code == "prefilled_think"])
 # %% [markdown]
 # ## 4. Write a reward that accepts every shape
 #
-# A reward meets thoughts in three shapes. Two are above: with both tags, and with the closing tag alone. The third
-# appears if the tokenizer has a `response_template`, which describes how to parse the model's turn. Few tokenizers ship
-# one, but TRL sets one for known models when you train with `tools`. This is its template for Qwen3 at work:
+# Thoughts reach a reward in three shapes. You have seen two: with both tags, and with the closing tag alone. The third
+# appears if the tokenizer has a `response_template`, which describes how to parse the model's turn. TRL sets one for
+# known models when you train with `tools`. The next cell parses a completion with TRL's template for Qwen3:
 
 # %% tags=["nbval-check-output"]
 from trl.chat_template_utils import qwen3_template
@@ -212,11 +211,11 @@ tokenizer.response_template = None
 print(parsed)
 
 # %% [markdown]
-# The thought is in `reasoning_content`, and `content` has no thinking tag. (The tiny tokenizer's own template has no
-# rule for thoughts. With it, TRL would put the prefilled `<think>` back in front of the text, so we removed it.)
+# The thought is in `reasoning_content`, and `content` has no thinking tag. (The tiny tokenizer's own
+# `response_template` has no rule for thoughts. With it, TRL would put the prefilled `<think>` back in front of
+# `content`, so we removed it.)
 #
-# So a tolerant reward first looks for `reasoning_content`, and otherwise splits the text at `</think>`, whether or not
-# it starts with `<think>`:
+# `split_thinking` splits a text at `</think>`, whether or not it starts with `<think>`:
 
 # %% tags=["nbval-check-output"]
 import inspect
@@ -226,17 +225,17 @@ from grpo_utils.rewards import AnswerReward, split_thinking
 print(inspect.getsource(split_thinking))
 
 # %% [markdown]
-# `split_message` adds the third shape. `tolerant_reward` pays a correct answer only after a thought. `AnswerReward`
-# reads what is between the `<answer>` tags, as in lesson 03. For plain text, use `extract=extract_all`.
+# `split_message` also reads `reasoning_content`. `tolerant_reward` pays a correct answer only after a thought.
+# `AnswerReward` reads what is between the `<answer>` tags, as in lesson 03. If your model answers without these tags,
+# use `AnswerReward(extract=extract_all)`.
 
 
 # %% tags=["nbval-check-output"]
 def split_message(message: dict) -> tuple[str, str] | None:
-    thought = message.get("reasoning_content")
-    answer = message.get("content") or ""
-    if thought is None:  # TRL has parsed nothing: both are in one text
-        return split_thinking(answer)
-    return (thought, answer) if thought.strip() and answer.strip() else None
+    text = message.get("content") or ""
+    if message.get("reasoning_content"):  # put TRL's two parts together
+        text = f"{message['reasoning_content']}</think>{text}"
+    return split_thinking(text)
 
 
 score_answer = AnswerReward()
@@ -248,8 +247,8 @@ def tolerant_reward(completions, answer, **kwargs) -> list[float]:
 
 
 # %% [markdown]
-# Test it by hand. For comparison, the strict reward pays the same answers if TRL's `think_format_reward` accepts the
-# format.
+# Test the reward by hand. For comparison, `strict_reward` pays a correct answer only if TRL's `think_format_reward`
+# accepts the format.
 
 
 # %% tags=["nbval-check-output"]
@@ -268,8 +267,8 @@ for strict, tolerant, (message,) in zip(*scores, SHAPES):
     print(f"{strict:6}{tolerant:10}  {thought:13} {message['content']}")
 
 # %% [markdown]
-# The first three completions are correct, and the strict reward pays only the first. The last three must earn nothing,
-# because the thought is never closed, is empty, or is followed by no answer.
+# The first three completions are correct, and the strict reward pays only the first. The last three must earn nothing:
+# one never closes its thought, one has an empty thought, and one has no answer.
 #
 # **Test a reward on what TRL passes to it, in all three shapes.**
 
@@ -290,10 +289,9 @@ SHARED = dict(
     num_generations=8,  # completions in a group
     per_device_train_batch_size=64,  # completions, not prompts
     max_completion_length=32,  # in tokens: thought and answer together
-    optim="adamw_torch",  # this and the next line: for a tiny model
-    **dict(use_cpu=True, bf16=False, gradient_checkpointing=False),
-    **dict(save_strategy="no", logging_steps=1, report_to="none"),
-    disable_tqdm=True,  # show_progress draws a bar instead
+    **dict(optim="adamw_torch", use_cpu=True, bf16=False),  # for a tiny model
+    **dict(gradient_checkpointing=False, save_strategy="no"),
+    **dict(logging_steps=1, report_to="none", disable_tqdm=True),
     seed=SEED,
 )
 
@@ -329,12 +327,13 @@ paid = sum(step > 0 for step in logged(logs["strict"], "reward"))
 print(f"steps in which the strict reward paid anything: {paid} of {run.steps}")
 
 # %% [markdown]
-# The tolerant run (orange) learns, and the strict run (blue) shows no such rise. The middle panel shows the reason:
-# nearly all its groups are tied, with eight equal rewards. (In the tolerant run, groups tie later, mostly because all
-# eight answers are correct.) In 4 steps the strict reward did pay something. TRL's pattern needs `<think>` at the start
-# of a line, so a paid completion opened the thought a second time. A longer run could learn that habit.
+# The left panel shows the tolerant reward, which the strict run (blue) only logs. It clearly rises only in the tolerant
+# run (orange). The middle panel shows why: nearly all groups of the strict run are tied, with eight equal rewards. (In
+# the tolerant run, groups tie later, mostly because all eight answers are correct.) In 4 steps, the strict reward paid
+# something. TRL's pattern needs `<think>` at the start of a line, so a paid completion opened the thought a second
+# time.
 #
-# The last panel shows the mean length. It grew from 18 to 21 tokens in the tolerant run. Why?
+# The right panel shows the mean length. It grew from 18 to 21 tokens in the tolerant run. Why?
 
 # %%
 from grpo_utils.evaluation.statistics import Rate
@@ -346,21 +345,22 @@ def tokens_of(text: str) -> int:  # with the end token
 
 def print_rates() -> None:
     for name, completions in texts.items():
-        chats = [as_chat(text) for text in completions]
-        right = tolerant_reward(chats, answer=test_rows["answer"])
+        right = tolerant_reward(map(as_chat, completions), test_rows["answer"])
         mean = sum(tokens_of(text) for text in completions) / len(right)
         print(f"{name:10}{mean:6.1f} tokens, correct: ", end="")
         print(Rate(int(sum(right)), len(right)))
+        digits = [r for r, text in zip(right, completions) if "," in text]
+        print(f"{len(digits):20} digit by digit, {sum(digits):.0f} correct")
 
 
 print_rates()
 print("before and after:", untrained[4], texts["tolerant"][4], sep="\n")
 
 # %% [markdown]
-# Accuracy rose from 0.54 to 0.97, and the 95% intervals are far apart. The second sample adds digit by digit, which the
-# model [learns because it earns more](../docs/usage.md#read-the-tables-of-lesson-03): unlike the direct answers, it does
-# not forget the carry. It also needs more tokens. The [DeepSeek-R1 paper](https://arxiv.org/abs/2501.12948) reports
-# thoughts that grow during training, too.
+# Accuracy rose from 0.54 to 0.97, and the 95% intervals are far apart. The second sample adds digit by digit. The
+# untrained model did so in 51 completions, and all 51 earned the reward. Of its 149 other completions, only 56 did. So
+# GRPO made adding digit by digit more likely. The trained model does it in 193 completions, and it needs more tokens.
+# The [DeepSeek-R1 paper](https://arxiv.org/abs/2501.12948) reports thoughts that grow during training, too.
 #
 # **Thoughts get longer when longer thoughts earn more.**
 
@@ -378,8 +378,8 @@ for limit in range(16, 26, 2):
 
 # %% [markdown]
 # A limit of 18 tokens truncates 18% of the untrained model's completions, but 69% of the trained model's. So a limit
-# that fits before training can be too short later. TRL's quickstart had a limit of 256 tokens, which truncated
-# [97 to 99% of the completions](https://github.com/huggingface/trl/issues/5697) from the first step on.
+# that suits the untrained model can be too short later. A user reported that the 256 tokens of TRL's quickstart
+# truncated [97 to 99% of the completions](https://github.com/huggingface/trl/issues/5697). (TRL 1.14's default is 512.)
 #
 # **Choose the limit from completions sampled with a generous one, with room for growth.**
 
@@ -390,9 +390,9 @@ for limit in range(16, 26, 2):
 #
 # - **Punish:** by default, a truncated completion earns 0, like a wrong one.
 # - **Mask:** with `mask_truncated_completions=True`, its tokens are left out of the loss. Its reward still counts in
-#   the mean of its group.
-# - **Warn early:** a *soft overlong punishment* falls from 0 to -1 shortly before a length. TRL has the one of the DAPO
-#   paper:
+#   its group's mean.
+# - **Warn early:** a *soft overlong punishment* is a reward that falls from 0 to -1 as a completion approaches a
+#   length. TRL has the one of the DAPO paper:
 
 # %% tags=["nbval-check-output"]
 from trl.rewards import get_soft_overlong_punishment
@@ -415,26 +415,26 @@ show_run_curves(logs, [TRUTH, LENGTH, "completions/clipped_ratio"])
 print_rates()
 
 # %% [markdown]
-# The rates are from completions of up to 64 tokens. All three runs end below the 0.97 of the tolerant run, because a
-# limit of 18 tokens leaves no room to add digit by digit, and the punishment makes it expensive. Their own intervals
-# overlap, so these single runs do not show which of the three is best. (In our run with `FAMILY="gemma"`, the intervals
-# of all four overlapped.)
+# The rates are from completions of up to 64 tokens. The three new runs end below the 0.97 of the tolerant run (now
+# blue). Adding digit by digit with a carry needs 20 tokens or more: the limit of 18 truncates it, and the punishment
+# makes it expensive. So these runs do it in only 8, 44 and 92 completions. Their intervals overlap, so these single
+# runs do not show which is best. (With `FAMILY="gemma"`, all four intervals overlapped.)
 #
 # When truncated completions were punished, they became rare. `clipped_ratio` fell from 0.28 to 0.02, and the mean
 # length on the held-out prompts from 17.9 to 17.3 tokens. When they were masked, `clipped_ratio` ended at 0.25, because
 # the loss does not push masked completions down.
 #
-# If your completions [get shorter and shorter](https://github.com/om-ai-lab/VLM-R1/issues/280), look for a limit or a
-# penalty that makes long ones lose. The loss can be a second cause, as that thread suspects: with `loss_type="grpo"`, a
-# token of a short completion counts more ([lesson 08](08_grpo_by_hand.ipynb)).
+# The loss can shorten completions, too: with `loss_type="grpo"`, a token of a short completion counts more ([lesson
+# 08](08_grpo_by_hand.ipynb)). [Users suspect this](https://github.com/om-ai-lab/VLM-R1/issues/280). TRL's default,
+# `"dapo"`, avoids it.
 #
-# **Shorter completions are a result of your reward and limit, so look there first.**
+# **If completions get shorter, look for a limit, penalty or loss that makes long ones lose.**
 
 # %% [markdown]
 # ## 8. Find thoughts that never close
 #
-# A third of the untrained completions ended without `</think>`. Many rewards take a completion's last number as its
-# answer. How often is it correct?
+# A third of the untrained completions ended without `</think>`. Some rewards take a completion's last number as its
+# answer. How often is that number correct?
 
 # %%
 import re
@@ -447,9 +447,10 @@ for name, completions in texts.items():
     print(f"{name:10}{closed:6.0%}{right:21.0%}")
 
 # %% [markdown]
-# These completions ended by themselves (with a limit of 32, the first `clipped_ratio` is 0), so a higher limit cannot
-# close their thoughts. Their last number is correct in 74% of all cases, but `tolerant_reward` paid only 54%. The
-# difference is answers inside unclosed thoughts, which a user would not see. Training closed nearly all thoughts.
+# The unclosed completions ended by themselves (with a limit of 32, the first `clipped_ratio` is 0), so a higher limit
+# cannot close their thoughts. The last number is correct in 74% of all completions, but `tolerant_reward` paid only
+# 54%. The difference is answers inside unclosed thoughts, which a user would not see. After training with
+# `tolerant_reward`, each run closed at least 92% of its thoughts.
 #
 # **Pay only for an answer that comes after a closed thought.**
 
@@ -461,18 +462,18 @@ for name, completions in texts.items():
 # | format reward exactly 0 | Does the rendered prompt end with `<think>`? | accept completions with and without the tag |
 # | no tags in `content` | Does the message have `reasoning_content`? | read the thought from there |
 # | completions without thoughts | Does the prompt end with `</think>`? | set `chat_template_kwargs={"enable_thinking": True}` |
-# | unwanted thoughts | Does the template know `enable_thinking`? | set it to `False`, and render a prompt again |
+# | unwanted thoughts | Does the template know `enable_thinking`? | set it to `False` and render a prompt again |
 # | `completions/clipped_ratio` near 1 | How long are completions with a generous limit? | raise `max_completion_length` |
-# | shorter and shorter completions | Are long completions truncated or punished? | raise the limit, lower the penalty's weight |
+# | shorter and shorter completions | Are long completions truncated or punished? | raise the limit, or lower the penalty's weight |
 # | thoughts that never close, `clipped_ratio` near 0 | Is an answer without `</think>` paid? | pay only for an answer after the thought |
 #
-# **Look at the end of the prompt, at one raw completion and at `clipped_ratio`, in this order.**
+# **Look at the end of the prompt, at one raw completion and at `clipped_ratio`.**
 
 # %% [markdown]
 # ## 10. Exercises
 #
-# **Exercise 1.** Write `starts_inside(prompt)`, which returns `True` if a completion of this rendered prompt starts
-# inside a thought.
+# **Exercise 1.** Write `starts_inside(prompt)`, which returns `True` if the completion after this rendered prompt
+# starts inside a thought, and `False` otherwise.
 
 
 # %%
@@ -485,7 +486,7 @@ from grpo_utils import check_exercise
 
 ENDS = [(("27?<|im_end|><think>\n",), True), (("27?<|im_end|>",), False)]
 ENDS += [(("27?<|im_end|><think>\n\n</think>\n\n",), False)]
-HINTS = [(True, "Is the thought open at the end?"), (False, "White space?")]
+HINTS = [(True, "Is a thought open?"), (False, "Is white space at the end?")]
 print(check_exercise("Exercise 1", starts_inside, ENDS, HINTS))
 
 # %% [markdown]
@@ -505,14 +506,15 @@ def smallest_limit(lengths: list[int], percent: float) -> int | None:
 LENGTHS = [30, 10, 20, 40]
 LIMITS = [((LENGTHS, 0), 40), ((LENGTHS, 25), 30), ((LENGTHS, 60), 20)]
 HINTS = [(41, "Is a completion of exactly 40 tokens truncated at 40?")]
+HINTS += [(10, "That limit truncates 75%. Did you compare a share with 25?")]
 print(check_exercise("Exercise 2", smallest_limit, LIMITS, HINTS))
 
 # %% [markdown]
 # <details><summary>Solutions</summary>
 #
-# Exercise 1: remove white space at the end, and look whether the prompt then ends with `<think>`.
+# Exercise 1: remove the white space at the end, then check whether the prompt ends with `<think>`.
 #
-# Exercise 2: try each length as a limit, from the shortest on.
+# Exercise 2: take the smallest of the lengths that truncates few enough.
 # </details>
 
 
