@@ -379,6 +379,63 @@ def test_the_best_checkpoint_is_chosen_by_the_loss_unless_told():
     assert run.state.best_metric == max(found) and len(found) == 2
 
 
+def test_async_rewards_run_at_the_same_time():
+    import asyncio
+
+    running, most = 0, []
+
+    async def waits(completions, **kwargs):
+        nonlocal running
+        running += 1
+        most.append(running)
+        await asyncio.sleep(0.1)
+        running -= 1
+        return [1.0] * len(completions)
+
+    async def waits_too(completions, **kwargs):
+        return await waits(completions)
+
+    prompts = [[{"role": "user", "content": "1 + 1?"}]] * 8
+    completions = [[{"role": "assistant", "content": "2"}]] * 8
+    run = trainer([waits, waits_too])
+    rewards = run._calculate_rewards([{"prompt": p} for p in prompts], prompts, completions, [[1]] * 8)
+    assert rewards.tolist() == [[1.0, 1.0]] * 8 and most == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("rows", "batch", "accumulation", "per_generation", "iterations"),
+    [(64, 4, 2, 2, 1), (64, 8, 2, 2, 2), (64, 8, 1, 4, 1), (65, 16, 1, 1, 1)],
+)
+def test_the_number_of_steps(rows, batch, accumulation, per_generation, iterations):
+    run = trainer(
+        rows=load_rows("addition", "train", rows),
+        max_steps=-1,
+        num_train_epochs=2,
+        per_device_train_batch_size=batch,
+        gradient_accumulation_steps=accumulation,
+        steps_per_generation=per_generation,
+        num_iterations=iterations,
+        num_generations=8,
+    )
+    steps = run.set_initial_training_values(run.args, run.get_train_dataloader())[-1]
+    prompts = batch * per_generation // 8
+    assert steps == 2 * (rows - rows % prompts) * 8 * iterations / (batch * accumulation)
+
+
+def test_math_verify_has_no_timeout_outside_the_main_thread():
+    from concurrent.futures import ThreadPoolExecutor
+
+    from math_verify import parse
+    from trl.rewards import accuracy_reward
+
+    completion = [[{"role": "assistant", "content": r"\boxed{4}"}]]
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(accuracy_reward, completion, ["4"]).result() == [1.0]
+        with pytest.raises(ValueError, match="parsing_timeout=None"):
+            pool.submit(parse, "4").result()
+        assert pool.submit(parse, "4", parsing_timeout=None).result()
+
+
 def test_a_prefilled_think_earns_nothing_from_trl():
     from trl.rewards import think_format_reward as theirs
 
