@@ -70,7 +70,7 @@ def drop_scripts(soup: BeautifulSoup) -> None:
 
 
 def rewrite_links(soup: BeautifulSoup) -> None:
-    """Make `03_grpo_lora.ipynb` and `../docs/results.md#costs` link to their pages; a template, which has none, is text."""
+    """Make `03_grpo_lora.ipynb` and `../docs/results.md#costs` link to their pages. A template has none: it is text."""
     for link in soup.find_all("a", href=True):
         local = LOCAL_LINK.fullmatch(link["href"])
         if local:
