@@ -129,7 +129,7 @@ def plan(arguments: "dict | GRPOConfig", profile: Profile | None, settings: dict
     of_profile = {name: vars(profile)[name] for name in OF_PROFILE} if profile else {}
     known = of_profile | {name: value for name, value in settings.items() if value is not None}
     known["gpu"] = _find_gpu(known.get("gpu"), profile)
-    known["processes"] = known.get("processes") or int(os.environ.get("WORLD_SIZE", "1"))  # which a launcher sets
+    known["processes"] = known.get("processes") or _world_size()
     known["dtype"] = dtype_name(known.get("dtype"))
     known["model"] = str(known["model"]) if isinstance(known.get("model"), Path) else known.get("model", "")
     if not isinstance(known.get("rewards", []), list | tuple):
@@ -141,6 +141,15 @@ def _arguments_of(config: "GRPOConfig") -> dict:
     """The fields of a `GRPOConfig`; it has derived the generation batch from the steps, so that one is dropped."""
     derived = ("generation_batch_size", "debug")
     return {name: value for name, value in config.to_dict().items() if value is not None and name not in derived}
+
+
+def _world_size() -> int:
+    text = os.environ.get("WORLD_SIZE", "1")
+    if not text.isdecimal() or int(text) < 1:
+        raise CourseError(
+            f"the environment variable WORLD_SIZE is {text!r}. Set it to the number of processes, or unset it."
+        )
+    return int(text)
 
 
 def dtype_name(dtype: object) -> str | None:

@@ -1,4 +1,4 @@
-"""A model card made from `report.json` alone; ``card.md`` beside this file has its text.
+"""A model card made from `report.json` alone; ``card.md`` next to this file has its text.
 
     write_card("outputs/run/merged", read_report("outputs/run"), kind="merged")
 

@@ -9,7 +9,7 @@
 # | | CPU | T4 |
 # |---|---|---|
 # | time for Run All | about 2 minutes ([measured](../docs/results.md)) | never run |
-# | memory | 1.1 GB ([measured](../docs/results.md)) | |
+# | memory | 1.1 GB ([measured](../docs/results.md)) | never run |
 # | model | 0.46 million parameters, included | the same: it trains on the CPU |
 #
 # You need lessons [01](01_dataset.ipynb) and [02](02_rewards.ipynb). **Numbers in the text** come from the stored CPU run
@@ -413,7 +413,7 @@ for name, rows in teacher.eval_dataset.items():
 # %% [markdown]
 # With 100% of the held-out pairs in order, the judge looks perfect. But of two answers in the same style, it prefers the
 # correct one in only 39%, and a coin would reach 50%. It prefers the correct sentence in 0%. It learned the style, not the
-# arithmetic, because only 14 of the 223 pairs have one style.
+# arithmetic. A likely reason is that only 14 of the 223 pairs have one style.
 #
 # **Test a reward model with pairs that differ only in what matters.**
 
@@ -441,7 +441,7 @@ print(f"best truth: {max(e['rewards/truth/mean'] for e in log[:-1]):.2f}")
 # %% [markdown]
 # - **The judge alone.** Its mean score rose from -2.55 to 4.16 (the figure hides values below 0). The share of correct
 #   answers first rose to 0.83, because the judge prefers the format. It then fell to 0.09, because the policy found wrong
-#   answers that the judge prefers, such as 131 for 16 + 15. Held-out strict accuracy fell from 25% to 2%, and the
+#   answers that the judge prefers, such as 131 for 16 + 15. Held-out strict accuracy fell from 25.0% to 2.5%, and the
 #   intervals do not overlap.
 # - **The judge and a rule.** Strict accuracy rose to 96%. The first run raised the judge's score by about 7. With weight
 #   0.1, that is worth 0.7, less than the rule's 2.
