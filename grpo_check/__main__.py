@@ -143,7 +143,7 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Run a command; an error that the user can fix is printed as one sentence, not a traceback."""
+    """Run a command; an error that the user can fix is printed as one sentence, and so is Ctrl-C."""
     arguments = parse()
     # On import it reports that a faster 4-bit kernel could be downloaded, which is not needed here.
     logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
@@ -151,6 +151,8 @@ def main() -> None:
         sys.exit(arguments.run(arguments))
     except CourseError as error:
         sys.exit(f"Error: {error}")
+    except KeyboardInterrupt:
+        sys.exit("Interrupted; nothing was written.")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The pilot: figures and verdicts from written groups, real samples of the tiny model, and bad input."""
 
+import argparse
 import random
 import re
 import subprocess
@@ -9,7 +10,7 @@ from dataclasses import replace
 import pytest
 from conftest import ROOT
 
-from grpo_check import CourseError, PilotReport, pilot
+from grpo_check import CourseError, PilotReport, __main__, pilot
 from grpo_check.pilot import CODES
 from grpo_check.pilot.figures import Figures, Share, figures, planned_steps
 from grpo_check.pilot.sampling import Group
@@ -45,6 +46,7 @@ GOOD = Figures(
 
 
 TIED = {"tied": share(0.95), "tied_larger": share(0.95), "reward": (0.1, 0.0, 1.0, 0.1)}
+ALL_TIED = {"tied": share(1.0), "tied_larger": share(1.0), "reward": (0.2, 0.0, 1.0, 0.0)}
 
 
 @pytest.mark.parametrize(
@@ -71,6 +73,14 @@ TIED = {"tied": share(0.95), "tied_larger": share(0.95), "reward": (0.1, 0.0, 1.
             "sft_first",
             "every reward is 0",
         ),
+        (
+            ALL_TIED | {"right": share(0.22), "pull": (0.0, 0.0, 0.0)},
+            [],
+            "fix_reward",
+            "every group ties although 22% (0% to 44%) are correct",
+        ),
+        (ALL_TIED | {"right": share(0.22), "pull": None}, [], "easier_rows", "always or never is"),
+        (ALL_TIED | {"right": None, "pull": None}, [], "sft_first", "the same prompt always score the same"),
         ({"pull": (-0.9, -1.2, -0.5)}, [], "fix_reward", "-0.90 (-1.20 to -0.50)"),
         (
             {"tied": share(1.0), "tied_larger": share(1.0), "reward": (1.0, 1.0, 1.0, 0.0)},
@@ -124,6 +134,7 @@ def test_seconds_and_steps_follow_the_batch():
     run = run_of(gradient_accumulation_steps=2, gradient_checkpointing=False)
     seen = figures(run, [written([[0.0, 1.0], [0.0, 1.0]])], 0.01)
     assert seen.seconds == pytest.approx((6.4, 0.64, 0.01 * 3 * 64))
+    assert figures(run, [written([[0.0], [0.0]])], None).seconds[2] is None
     assert planned_steps(run) == 10
     assert planned_steps(run_of(max_steps=-1, num_train_epochs=2)) == 25  # 100 rows, 8 prompts per step, 2 epochs
 
@@ -186,7 +197,11 @@ def test_the_sampling_is_that_of_trl(tiny, rows):
 
 
 def test_a_low_limit_is_raised_to_what_completions_need(tiny, rows):
+    import torch
+
+    state = torch.get_rng_state()
     verdict = run_pilot(tiny, rows, max_completion_length=6).verdict
+    assert torch.equal(torch.get_rng_state(), state)
     assert verdict.code == "raise_limit"
     assert 12 <= int(re.search(r"to (\d+) or more", verdict.fixes[0])[1]) <= 24
 
@@ -233,7 +248,7 @@ def test_a_reward_that_fails_is_the_verdict(reward, said, tiny, rows, monkeypatc
     assert not report.ok and report.verdict.code == "fix_reward" and said in str(report)
 
 
-@pytest.mark.parametrize(("calls", "code"), [(2, "stopped"), (4, "go")])
+@pytest.mark.parametrize(("calls", "code"), [(1, "stopped"), (2, "stopped"), (4, "go")])
 def test_ctrl_c_keeps_what_was_sampled(calls, code, tiny, rows):
     seen = []
 
@@ -243,9 +258,35 @@ def test_ctrl_c_keeps_what_was_sampled(calls, code, tiny, rows):
             raise KeyboardInterrupt
         return correctness_reward(completions, answer)
 
-    report = run_pilot(tiny, rows, interrupted, prompts=32)
+    report = pilot(*tiny, [interrupted], rows, config=CONFIG, prompts=32, price=2.5)
     assert report.verdict.code == code and len(report.groups) == 4 * (calls - 1)
     assert f"interrupted         after {4 * (calls - 1)} of 32 prompts" in str(report)
+    said = {
+        1: "no group was sampled",
+        2: "only 4 groups were sampled",
+        4: "learning not measured",
+    }
+    assert said[calls] in str(report) and report.minutes is report.price is None
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("division by zero"), KeyboardInterrupt()])
+def test_a_correct_that_fails_costs_no_samples(error, tiny, rows):
+    def correct(text: str, row: dict) -> bool:
+        raise error
+
+    report = pilot(*tiny, [correctness_reward], rows, config=CONFIG, prompts=1, correct=correct)
+    assert report.figures.right is None and "sampled             1 prompt x 8 completions" in str(report)
+    why = f"failed: ZeroDivisionError: {error}" if str(error) else "was interrupted"
+    assert f"which completions are correct is not known, because correct() {why}" in str(report)
+
+
+def test_ctrl_c_outside_the_sampling_is_one_sentence(monkeypatch):
+    def interrupted(arguments: argparse.Namespace) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(__main__, "parse", lambda: argparse.Namespace(run=interrupted))
+    with pytest.raises(SystemExit, match=r"^Interrupted; nothing was written\.$"):
+        __main__.main()
 
 
 def test_a_prompt_that_opens_thinking_is_reported(tiny, rows):
@@ -298,6 +339,32 @@ def test_what_cannot_start_is_an_error_before_the_model_is_used(tiny, rows):
         pilot(*tiny, [correctness_reward], [{"prompt": row["prompt"]} for row in rows], **how)
     with pytest.raises(CourseError, match="prompts=0"):
         pilot(*tiny, [correctness_reward], rows, prompts=0, **how)
+    for price in (-1.0, float("nan")):
+        with pytest.raises(CourseError, match=f"price={price} should be 0 or more"):
+            pilot(*tiny, [correctness_reward], rows, price=price, **how)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"temperature": 0.0}, "temperature=0.0 samples greedily"),
+        ({"temperature": None}, "temperature=None should be float"),
+        ({"top_p": 2.0}, "top_p=2.0 is out of range"),
+        ({"num_iterations": 0}, "num_iterations=0 is out of range"),
+        ({"max_completion_length": 0}, "max_completion_length=0 is out of range"),
+        ({"max_completion_length": -3}, "max_completion_length=-3 is out of range"),
+        ({"max_completion_length": "32"}, "max_completion_length='32' is a string"),
+        ({"num_generations": "four"}, "num_generations='four' should be int"),
+        ({"num_generations": 5}, "not divisible by num_generations=5"),
+        ({"max_steps": None}, "max_steps=None should be int"),
+        ({"loss_type": "gpro"}, "loss_type='gpro' is not a valid choice"),
+        ({"learnin_rate": 1e-3}, "'learnin_rate' is not an argument"),
+    ],
+    ids=str,
+)
+def test_arguments_that_cannot_start_are_errors_before_the_model_is_used(changes, said, tiny, rows):
+    with pytest.raises(CourseError, match=re.escape(said)):
+        pilot(None, tiny[1], [correctness_reward], rows, config=CONFIG | changes)
 
 
 # From a terminal
@@ -345,7 +412,10 @@ def test_the_command_prints_the_verdict(tmp_path):
         (["config.yaml", "--reward", "mine.py:wrong"], "There is no 'wrong' in mine.py"),
         (["config.yaml", "--model", "no/such-model"], "'no/such-model' cannot be loaded"),
         (["config.yaml", "--adapter", "no-such-folder"], "'no-such-folder' cannot be loaded"),
-        (["config.yaml", "--group", "1"], "GRPO requires at least 2 generations"),
+        (["config.yaml", "--group", "1"], "num_generations=1 is out of range"),
+        (["config.yaml", "--limit", "0"], "max_completion_length=0 is out of range"),
+        (["config.yaml", "--price", "-1"], "price=-1.0 should be 0 or more"),
+        (["config.yaml", "--prompts", "0"], "prompts=0 should be 1 or more"),
     ],
 )
 def test_the_command_says_what_is_missing(arguments, said, tmp_path):

@@ -216,6 +216,7 @@ def test_a_family_whose_sizes_are_not_known_is_skipped_and_told(number):
         ({"max_completion_length": float("inf")}, "out_of_range"),
         ({"reward_weights": ["1.0"]}, "wrong_type"),
         ({"min_p": 1.5}, "out_of_range"),
+        ({"top_p": 2.0}, "out_of_range"),
         ({"repetition_penalty": 0.0}, "out_of_range"),
         ({"report_to": None}, "report_to"),
         ({"report_to": {"a": 1}}, "wrong_type"),

@@ -63,7 +63,7 @@ class Figures:
             None if there are no such groups.
         reward: mean, least, largest, and the mean standard deviation within a group.
         tokens: mean, 95th percentile, longest.
-        seconds: per step of the planned run, for sampling, scoring and learning.
+        seconds: per step of the planned run, for sampling, scoring and learning; the last is None if not measured.
     """
 
     size: int
@@ -76,11 +76,11 @@ class Figures:
     pull: tuple[float, float, float] | None
     reward: tuple[float, float, float, float]
     tokens: tuple[float, int, int]
-    seconds: tuple[float, float, float]
+    seconds: tuple[float, float, float | None]
 
 
-def figures(run: Run, some: Sequence[Group], forward: float) -> Figures:
-    """The figures of scored groups; ``forward`` is the time of a forward pass per completion."""
+def figures(run: Run, some: Sequence[Group], forward: float | None) -> Figures:
+    """The figures of scored groups; ``forward`` is the time of a forward pass per completion, None if not measured."""
     size, sampled, keys = run["num_generations"], len(some[0].lengths), [_keys(run, one) for one in some]
     sums = [[value for value in _sums(run, one) if value is not None] or [0.0] for one in some]
     known, lengths = [*chain(*sums)], sorted(chain(*(one.lengths for one in some)))
@@ -139,12 +139,13 @@ def _advantage_of_right(run: Run, one: Group) -> float:
     return fmean(advantage for advantage, right in zip(each, one.right, strict=True) if right)
 
 
-def _seconds(run: Run, some: Sequence[Group], forward: float) -> tuple[float, float, float]:
+def _seconds(run: Run, some: Sequence[Group], forward: float | None) -> tuple[float, float, float | None]:
     """Seconds per optimizer step: sampling and scoring as measured, learning from the measured forward pass."""
     completions = run["per_device_train_batch_size"] * run["gradient_accumulation_steps"]
     passes = FORWARD_AND_BACKWARD + bool(run["gradient_checkpointing"]) + bool(run["beta"])
     sampling, scoring = (median(one.seconds[n] for one in some) / run["num_iterations"] for n in (0, 1))
-    return sampling * completions, scoring * completions, forward * passes * completions
+    learning = None if forward is None else forward * passes * completions
+    return sampling * completions, scoring * completions, learning
 
 
 def planned_steps(run: Run) -> int:

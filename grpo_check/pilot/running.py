@@ -1,5 +1,6 @@
 """Run a pilot: check what can be checked without a model, sample, and report."""
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from ..preflight import texts, thinking
 from ..preflight.config_file import answer_column, load_tokenizer, project
 from ..preflight.run import Run, plan
 from ..preflight.sizes import read_config
+from ..preflight.values import read
 from .figures import Figures, figures, planned_steps
 from .sampling import Group, RewardError, forward_seconds, groups, longer
 from .verdicts import decide, signed, stop
@@ -71,9 +73,13 @@ class PilotReport(Report):
     def _facts(self) -> dict[str, str]:
         seen, (mean, least, most, spread) = self.figures, self.figures.reward
         sampling, scoring, learning = seen.seconds
+        learns = "learning not measured"
+        if learning is not None:
+            learns = f"{learning:.3g} learning (measured forward pass x assumed factor)"
+        minutes = "" if self.minutes is None else f", about {self.minutes:.3g} minutes"
         price = "" if self.price is None else f", price {self.price:.2f}"
         return {
-            "sampled": f"{len(self.groups)} prompts x {seen.sampled} completions",
+            "sampled": f"{len(self.groups)} prompt{'s' * (len(self.groups) != 1)} x {seen.sampled} completions",
             "tied groups": f"{seen.tied} of the groups of {seen.size}",
             "truncated": f"{seen.truncated} of the completions have no EOS",
             "correct": f"{seen.right or 'not known'}",
@@ -81,9 +87,8 @@ class PilotReport(Report):
             "advantage": f"{signed(seen.pull)} on average for a correct completion",
             "reward": f"mean {mean:.3g}, from {least:.3g} to {most:.3g}, standard deviation in a group {spread:.3g}",
             "tokens": f"mean {seen.tokens[0]:.0f}, 95% up to {seen.tokens[1]}, longest {seen.tokens[2]}",
-            "seconds per step": f"{sampling:.3g} sampling, {scoring:.3g} rewards (measured), {learning:.3g} learning "
-            "(measured forward pass x assumed factor)",
-            "planned run": f"{self.steps} steps, about {self.minutes:.3g} minutes{price}",
+            "seconds per step": f"{sampling:.3g} sampling, {scoring:.3g} rewards (measured), {learns}",
+            "planned run": f"{self.steps} steps{minutes}{price}",
             "first completion": repr(self.groups[0].texts[0][:200]),
         }
 
@@ -109,27 +114,46 @@ def pilot(
             - ``seed``: of the prompts and the sampling; 0 by default.
 
     Raises:
-        CourseError: rows, template, rewards or sizes with which the run could not start.
+        CourseError: arguments, rows, template or rewards with which the run could not start.
     """
+    check_how(**how)
     return sampled(planned(config, tokenizer, rewards, rows), model, **how)
 
 
 def planned(config: object, tokenizer: object, rewards: object, rows: object, **settings: object) -> Run:
-    """The planned run, after every check that needs no model.
+    """The planned run, after the checks of arguments, rows, template and rewards.
 
     Raises:
         CourseError: something with which the run could not start.
     """
+    from trl import GRPOConfig
+
     run = plan(config, None, dict(tokenizer=tokenizer, train=rows, rewards=rewards, **settings))
+    given, found = read(run.given, GRPOConfig)
+    Report(tuple(found)).stop_on_errors()
+    run = replace(run, given=given)
+    stop_on_errors(run, of_arguments.bounds, of_arguments.choices, of_arguments.sampling)
     if not run.train:
         raise CourseError("there are no rows to sample from. Check the file or the filter that produced them.")
     if len(of_rewards.functions(run)) < len(run.rewards):
         raise CourseError("pilot calls functions only, so it cannot try a reward model; wrap it in a function.")
     checks = [of_arguments.groups, of_arguments.refused, of_rewards.weights, of_rewards.signatures, of_rows.prompts]
-    checks += [texts.tokens, texts.template, texts.rendering]
-    Report(tuple(chain.from_iterable(check(run) for check in checks))).stop_on_errors()
+    stop_on_errors(run, *checks, texts.tokens, texts.template, texts.rendering)
     run.tokenizer.pad_token = run.tokenizer.pad_token or run.tokenizer.eos_token  # as TRL does
     return run
+
+
+def stop_on_errors(run: Run, *checks: Callable) -> None:
+    """Raise a `CourseError` with all errors that some checks of a preflight find."""
+    Report(tuple(chain.from_iterable(check(run) for check in checks))).stop_on_errors()
+
+
+def check_how(prompts: int = 32, price: float | None = None, **others: object) -> None:
+    """Raise a `CourseError` for a number of prompts or a price that makes no sense."""
+    if prompts < 1:
+        raise CourseError(f"prompts={prompts} should be 1 or more.")
+    if price is not None and not 0 <= price < math.inf:
+        raise CourseError(f"price={price} should be 0 or more.")
 
 
 def sampled(
@@ -139,11 +163,9 @@ def sampled(
     """The report on a planned run and its model."""
     from torch import OutOfMemoryError
 
-    if prompts < 1:
-        raise CourseError(f"prompts={prompts} should be 1 or more.")
     found, texts_seen = thinking.prefilled(run, "")
     notes = [f"{'prompt':20}{text}" for text in [*(f"{one.what} {one.why}" for one in found), *texts_seen]]
-    some, forward, more = [], 0.0, []
+    some, forward, more = [], None, []
     chosen = [run.train[n] for n in random.Random(seed).sample(range(len(run.train)), min(prompts, len(run.train)))]
     try:
         for one in groups(run, model, chosen, seed):
@@ -159,31 +181,48 @@ def sampled(
         fix = "lower per_device_train_batch_size or max_completion_length; training would run out as well"
         raise CourseError(f"out of GPU memory while sampling {run.completions_at_once} completions: {fix}.") from error
     except KeyboardInterrupt:
-        notes.append(f"{'interrupted':20}after {len(some)} of {len(chosen)} prompts, so the times are incomplete")
+        notes.append(f"{'interrupted':20}after {len(some)} of {len(chosen)} prompts")
     if len(some) < min(FEWEST, len(chosen)):
-        verdict = stop("stopped", f"only {len(some)} groups were sampled", f"sample {FEWEST} or more.")
+        count = {0: "no group was", 1: "only 1 group was"}.get(len(some), f"only {len(some)} groups were")
+        verdict = stop("stopped", f"{count} sampled", f"sample {FEWEST} or more.")
         return PilotReport((verdict,), groups=tuple(some), notes=tuple(notes))
-    some = judged(run, some, correct)
+    some, unjudged = judged(run, some, correct)
     seen, steps = figures(run, some, forward), planned_steps(run)
-    minutes = sum(seen.seconds) * steps / 60
-    cost = None if price is None else price * minutes / 60
+    minutes = None if forward is None else sum(seen.seconds) * steps / 60
+    cost = None if price is None or minutes is None else price * minutes / 60
+    notes += unjudged
     return PilotReport((decide(seen, more),), seen, tuple(some), minutes, cost, steps, tuple(notes))
 
 
-def judged(run: Run, some: list[Group], correct: Callable | None) -> list[Group]:
-    """The groups with what is known about their completions: by ``correct``, in the course's format, or by a reward."""
+def judged(run: Run, some: list[Group], correct: Callable | None) -> tuple[list[Group], list[str]]:
+    """The groups with what is known about their completions: by ``correct``, in the course's format, or by a reward.
+
+    The second result is a note if ``correct`` failed.
+    """
     asked = all(tag in str(one.row["prompt"]) for one in some for tag in TAGS)
     names, gold, right = [kind_of(reward_name(reward)) for reward in run.rewards], run.answer_column, [None] * len(some)
+    notes = []
     if correct is None and asked and gold in some[0].row:
         correct = lambda text, row: is_strictly_right(text, row[gold])  # noqa: E731
     if correct is not None:
-        right = [[bool(correct(text, one.row)) for text in one.texts] for one in some]
+        right, notes = _by(correct, some)
     elif "correctness" in names:
         columns = [one.scores[names.index("correctness")] for one in some]
         best = max(1.0, *(score for column in columns for score in column if score is not None))
         right = [[score == best for score in column] for column in columns]
     formed = [[split_form(text) is not None for text in one.texts] if asked else None for one in some]
-    return [replace(one, right=r, formed=f) for one, r, f in zip(some, right, formed, strict=True)]
+    return [replace(one, right=r, formed=f) for one, r, f in zip(some, right, formed, strict=True)], notes
+
+
+def _by(correct: Callable, some: list[Group]) -> tuple[list, list[str]]:
+    """What ``correct`` says about each completion; nothing is known, and a note says why, if it fails or is stopped."""
+    try:
+        return [[bool(correct(text, one.row)) for text in one.texts] for one in some], []
+    except (Exception, SystemExit) as error:  # this runs a user's function, after all the sampling
+        why = f"because correct() failed: {type(error).__name__}: {error}"
+    except KeyboardInterrupt:
+        why = "because correct() was interrupted"
+    return [None] * len(some), [f"{'note':20}which completions are correct is not known, {why}"]
 
 
 def pilot_file(
@@ -202,6 +241,7 @@ def pilot_file(
     Raises:
         CourseError: a file cannot be read, or the run could not start.
     """
+    check_how(**how)
     with project(path, model=model, train=train, heldout="", rewards=rewards) as of:
         Report(tuple(of.found)).stop_on_errors()
         if of.train is None:

@@ -114,7 +114,10 @@ def _scores(reward: object, cases: list[Case], chat: bool) -> list[float | None]
 
 def longer(run: Run, model: object, cut: Sequence[Group], times: int = 4) -> list[tuple[int, bool]]:
     """The length of one further completion per group with ``times`` the limit, and whether it ended."""
-    found = generate(run, model, [one.row["prompt"] for one in cut], times * run["max_completion_length"])
+    import torch
+
+    with torch.random.fork_rng():
+        found = generate(run, model, [one.row["prompt"] for one in cut], times * run["max_completion_length"])
     return [(len(ids), ids[-1] == run.tokenizer.eos_token_id) for ids in found]
 
 

@@ -78,6 +78,8 @@ def _tied(seen: Figures, limits: Limits) -> Finding:
     if seen.tied_larger.value <= limits.tied:
         fix = f"raise num_generations to {seen.sampled} (with it, {seen.tied_larger} tie)."
         return stop("larger_groups", what, fix)
+    if seen.tied_larger.value == 1.0 and seen.right and seen.right.value > limits.rare:
+        return _all_tied(seen, what)
     mean, least, most, _ = seen.reward
     if mean >= (least + most) / 2 and most > 0:
         return stop("harder_rows", f"{what}; the mean reward is {mean:.3g} of {most:.3g}", "use harder rows.")
@@ -86,8 +88,19 @@ def _tied(seen: Figures, limits: Limits) -> Finding:
     return stop("easier_rows", what, "use easier rows: keep those on which the model is sometimes right.")
 
 
+def _all_tied(seen: Figures, what: str) -> Finding:
+    """Every group ties although some completions are correct; ``pull`` is None if no group has wrong ones as well."""
+    if seen.pull:
+        fix = "fix the reward: it scores correct and wrong answers to the same prompt alike. Probe it."
+        what = f"every group ties although {seen.right} are correct: the reward does not read the completion"
+        return stop("fix_reward", what, fix)
+    return stop("easier_rows", what, "use rows on which the model is sometimes right; here it always or never is.")
+
+
 def _none_right(seen: Figures) -> Finding:
-    what = f"{seen.right} of the completions are correct" if seen.right else f"every reward is {seen.reward[1]:g}"
+    _, least, most, _ = seen.reward
+    rewards = f"every reward is {least:g}" if least == most else "completions of the same prompt always score the same"
+    what = f"{seen.right} of the completions are correct" if seen.right else rewards
     fix = "train with SFT on some examples first. GRPO cannot teach what is never sampled."
     return stop("sft_first", what, fix, "or use much easier rows, if there are any.")
 

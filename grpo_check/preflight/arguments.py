@@ -33,6 +33,7 @@ BOUNDS = (
     ("num_iterations", ge, 1, "the run would end at step 0"),
     ("beta", ge, 0, "the policy would be rewarded for moving away from the reference model"),
     ("top_p", gt, 0, "only the most likely token would remain, so all completions of a group would be equal"),
+    ("top_p", le, 1, "no share of the probability is above 1; generate() ignores it, vLLM rejects it"),
     ("top_k", ge, 0, "generate() raises"),
     ("epsilon", gt, 0, "clipping would remove every update"),
     ("min_p", ge, 0, "generate() raises"),
