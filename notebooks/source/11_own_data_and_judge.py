@@ -413,7 +413,7 @@ for name, rows in teacher.eval_dataset.items():
 # %% [markdown]
 # With 100% of the held-out pairs in order, the judge looks perfect. But of two answers in the same style, it prefers the
 # correct one in only 39%, and a coin would reach 50%. It prefers the correct sentence in 0%. It learned the style, not the
-# arithmetic. A likely reason is that only 14 of the 223 pairs have one style.
+# arithmetic. A likely reason: only 14 of the 223 pairs have one style.
 #
 # **Test a reward model with pairs that differ only in what matters.**
 
