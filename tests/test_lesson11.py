@@ -139,8 +139,9 @@ def test_the_reward_model_judges_the_style_and_the_text_says_so(committed, text)
     shares = {name: number(rf"^{name} +([\d.]+)$", committed) for name in ("held_out", "same_style", "sentence")}
     assert float(shares["held_out"]) > 0.85 and abs(float(shares["same_style"]) - 0.5) < 0.15
     assert float(shares["sentence"]) < 0.1
-    for share in shares.values():
-        assert f"{float(share):.0%}" in text
+    kept, same, sentence = (float(shares[name]) for name in ("held_out", "same_style", "sentence"))
+    assert f"With {kept:.0%} of the held-out pairs" in text and f"one in only {same:.0%}" in text
+    assert f"correct sentence in {sentence:.0%}." in text
     [(pairs, same)] = re.findall(r"^(\d+) pairs, (\d+) in one style\. Last:$", committed, re.MULTILINE)
     assert f"{int(pairs) - 40} pairs" in text
     assert f"only {same} of the {pairs} pairs have one style" in text and f"In {same} pairs, both" in text
@@ -149,8 +150,8 @@ def test_the_reward_model_judges_the_style_and_the_text_says_so(committed, text)
 def test_the_judge_is_hacked_and_the_rule_prevents_it(book, committed, rates, text):
     assert list(rates) == ["base", "judge", "both"]
     assert rates["judge"][2] < rates["base"][1] and rates["both"][1] > rates["base"][2] + 0.3
-    for name in rates:
-        assert f"{rates[name][0]:.0%}" in text
+    base, judge, both = (rates[name][0] for name in rates)
+    assert f"accuracy fell from {base:.1%} to {judge:.1%}" in text and f"{both:.0%}" in text
     best = number(r"^best truth: ([\d.]+)$", committed)
     [alt] = [o.data["text/plain"] for c in book.cells for o in c.get("outputs", []) if "image/png" in o.get("data", {})]
     rewards = re.search(r"judge: the reward goes from (-?[\d.]+) to ([\d.]+).*? from ([\d.]+) to ([\d.]+)\.", alt)

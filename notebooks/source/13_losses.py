@@ -8,7 +8,7 @@
 # | | CPU | T4 |
 # |---|---|---|
 # | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
-# | memory | 1.0 GB ([measured](../docs/results.md)) | never run |
+# | memory | 1.0 GB ([measured](../docs/results.md)) | |
 # | model | 0.46 million parameters, included | the same, on the CPU |
 #
 # **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
