@@ -1,11 +1,13 @@
 """Build notebooks/*.ipynb from notebooks/source/*.py and execute them.
 
-    python scripts/build_notebooks.py                 # all lessons
-    python scripts/build_notebooks.py 03_grpo_lora    # one
+    python scripts/build_notebooks.py                        # all lessons
+    python scripts/build_notebooks.py 03_grpo_lora           # one
+    python scripts/build_notebooks.py --text 03_grpo_lora    # only its text: nothing is executed
 
-Edit a lesson only in its source.
+Edit a lesson only in its source. A value in its text is written as ``{{expression}}``; see `values`.
 """
 
+import argparse
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +16,7 @@ import jupytext
 import nbformat
 from address import HOST, ROOT, Place, current, lesson_text
 from install_cell import expand
-from nbclient import NotebookClient
+from values import LessonClient, fill, stored
 
 SOURCES = ROOT / "notebooks" / "source"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -27,7 +29,7 @@ def repository() -> str:
 
 
 def convert(source: Path, address: str) -> nbformat.NotebookNode:
-    """The notebook of a source, without outputs; the same source always gives the same notebook."""
+    """The notebook of a source, without outputs or values; the same source always gives the same notebook."""
     place = Place(address.removeprefix(HOST), current().branch)
     text = source.read_text(encoding="utf-8")
     book = jupytext.reads(text, fmt="py:percent")
@@ -41,19 +43,34 @@ def convert(source: Path, address: str) -> nbformat.NotebookNode:
     return book
 
 
+def retold(source: Path, book: nbformat.NotebookNode, address: str) -> nbformat.NotebookNode:
+    """The notebook of a source, with the values of a built notebook in its text, but without outputs."""
+    fresh = convert(source, address)
+    if len(book.cells) != len(fresh.cells):
+        sys.exit(f"Error: {source.stem} has other cells than when it was built. Build it without --text.")
+    for cell, old in zip(fresh.cells, book.cells, strict=True):
+        try:
+            fill(cell, stored(old))
+        except KeyError as error:
+            sys.exit(f"Error: {source.stem}, cell {old.id}: no value is stored for {error}. Build it without --text.")
+    return fresh
+
+
 def rewrite(source: Path) -> None:
-    """Give a built notebook the cells of its source, and keep its outputs."""
+    """Give a built notebook the text of its source, and keep its values and outputs."""
     path = ROOT / "notebooks" / f"{source.stem}.ipynb"
     book = nbformat.read(path, as_version=4)
-    for cell, fresh in zip(book.cells, convert(source, repository()).cells, strict=True):
-        cell["source"] = fresh["source"]
+    for cell, fresh in zip(book.cells, retold(source, book, repository()).cells, strict=True):
+        if cell.cell_type == "code" and cell.source != fresh.source:
+            sys.exit(f"Error: {source.stem}, cell {cell.id}: its code has changed. Build it without --text.")
+        cell["source"], cell["metadata"] = fresh.source, fresh.metadata
     nbformat.write(book, path)
 
 
 def execute(book: nbformat.NotebookNode) -> None:
-    """Run all cells in a fresh kernel and an empty folder."""
+    """Run all cells in a fresh kernel and an empty folder, and fill the values in the text."""
     with TemporaryDirectory() as folder:
-        NotebookClient(
+        LessonClient(
             book,
             timeout=LONGEST_CELL,
             resources={"metadata": {"path": folder}},
@@ -64,14 +81,30 @@ def execute(book: nbformat.NotebookNode) -> None:
     book.metadata["language_info"] = {"name": "python"}  # as converted, without this machine's version
 
 
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Build the lessons from notebooks/source and execute them.")
+    parser.add_argument("lessons", nargs="*", help="for example 03_grpo_lora; all if none is given")
+    parser.add_argument("--text", action="store_true", help="change only the text of a built lesson; execute nothing")
+    given = parser.parse_args()
+    known = sorted(path.stem for path in SOURCES.glob("*.py"))
+    if unknown := set(given.lessons) - set(known):
+        parser.error(f"there is no lesson {', '.join(sorted(unknown))}; the lessons are {', '.join(known)}")
+    given.lessons = given.lessons or known
+    return given
+
+
+def build(source: Path) -> None:
+    """Convert and execute a lesson, and write its notebook."""
+    book = convert(source, repository())
+    execute(book)
+    nbformat.write(book, ROOT / "notebooks" / f"{source.stem}.ipynb")
+
+
 def main() -> None:
-    for source in sorted(SOURCES.glob("*.py")):
-        if len(sys.argv) > 1 and source.stem not in sys.argv[1:]:
-            continue
-        print(f"{source.stem} ...", flush=True)
-        book = convert(source, repository())
-        execute(book)
-        nbformat.write(book, ROOT / "notebooks" / f"{source.stem}.ipynb")
+    given = arguments()
+    for name in given.lessons:
+        print(f"{name} ...", flush=True)
+        (rewrite if given.text else build)(SOURCES / f"{name}.py")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "scripts"))
 from address import current
-from build_notebooks import SOURCES, convert
+from build_notebooks import SOURCES, retold
 
 WORKFLOW = yaml.safe_load((ROOT / ".github" / "workflows" / "address.yml").read_text(encoding="utf-8"))
 COURSE = ["README.md", "CITATION.cff", "CONTRIBUTING.md", "pyproject.toml", "Makefile", ".gitignore"]
@@ -174,7 +174,7 @@ def test_lessons_with_an_address_are_in_sync_with_their_sources(course, repo):
     succeed(f"python3 scripts/address.py {repo or '--unset'} --branch {current().branch}", course)
     for source in SOURCES.glob("*.py"):
         built = nbformat.read(course / "notebooks" / f"{source.stem}.ipynb", as_version=4)
-        fresh = convert(source, repo and URL)
+        fresh = retold(source, built, repo and URL)
         assert [cell.source for cell in built.cells] == [cell.source for cell in fresh.cells]
 
 

@@ -1,9 +1,8 @@
-"""The guide's plans add up, and what it says about the lessons agrees with them."""
+"""What the guide says about the lessons agrees with them: minutes, exercises, sections and numbers."""
 
 import random
 import re
 import sys
-from itertools import pairwise
 
 import nbformat
 import pytest
@@ -14,10 +13,6 @@ from build_site import minutes_of
 
 GUIDE = (ROOT / "docs" / "instructor-guide.md").read_text(encoding="utf-8")
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-
-
-def part(heading: str) -> str:
-    return re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", GUIDE, flags=re.MULTILINE | re.DOTALL)[1]
 
 
 def sections(path) -> dict[int, str]:
@@ -34,26 +29,6 @@ def stored_text(path) -> str:
     return "\n".join([*(cell.source for cell in cells), *outputs, *alts])
 
 
-def clock(rows: list[tuple[str, str, str]]) -> list[int]:
-    """The minutes between the end of each row and the start of the next; all 0 in a complete plan."""
-    times = [(int(hour) * 60 + int(minute), int(length)) for hour, minute, length in rows]
-    return [start - before - length for (before, length), (start, _) in pairwise(times)]
-
-
-@pytest.mark.parametrize("heading, whole", [("90 minutes", 90), ("Half a day", 240)])
-def test_a_plan_fills_its_time_without_gap_or_overlap(heading, whole):
-    found = re.findall(r"^\| (\d+) \| (\d+):(\d\d) \|", part(heading), flags=re.MULTILINE)
-    rows = [(hour, minute, length) for length, hour, minute in found]
-    assert sum(int(length) for *_, length in rows) == whole and set(clock(rows)) == {0}
-
-
-def test_both_days_go_by_the_clock():
-    days = re.split(r"^\| day 2", part("Two days"), flags=re.MULTILINE)
-    for day in days:
-        rows = re.findall(r"^\| (\d+):(\d\d) \| (\d+) \|", day, flags=re.MULTILINE)
-        assert len(rows) > 5 and set(clock(rows)) == {0}
-
-
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_minutes_and_exercises_are_those_of_the_lesson(path):
     book = nbformat.read(path, as_version=4)
@@ -64,23 +39,11 @@ def test_minutes_and_exercises_are_those_of_the_lesson(path):
     assert int(row[2]) == sum("solution" in cell.metadata.get("tags", []) for cell in book.cells)
 
 
-#: What a section has to be about, where a plan names it.
-PLANNED = {
-    "00": {2: "See how GRPO learns", 3: "Train a model"},
-    "02": {3: "naive reward", 4: "probe", 5: "Hack", 6: "Watch the policy", 7: "Fix the reward"},
-    "03": {4: "rewards", 7: "base model", 9: "log", 10: "trained policy", 12: "does not show"},
-    "04": {2: "healthy", 7: "truncation"},
-    "06": {3: "one question", 4: "interval", 5: "prompt with itself"},
-}
-
-
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_a_plan_names_sections_that_the_lesson_has(path):
     titles, number = sections(path), path.stem[:2]
-    assert all(words in titles[section] for section, words in PLANNED.get(number, {}).items())
     listed = re.findall(rf"Lesson {number}, sections? (\d+(?:(?:,| and| to) \d+)*)", GUIDE)
     assert {int(section) for numbers in listed for section in re.findall(r"\d+", numbers)} <= set(titles)
-    assert bool(listed) == (number in PLANNED)
 
 
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
@@ -96,7 +59,3 @@ def test_the_order_of_lesson_04s_faults_is_that_of_seed_0():
     faults = random.Random(1).sample(["dead_reward", "length_hacking", "no_learning"], k=3)
     found = re.search(r"a is `(\w+)`, b `(\w+)` and c `(\w+)`", " ".join(GUIDE.split()))
     assert list(found.groups()) == faults
-
-
-def test_it_is_short_and_says_that_it_was_never_used():
-    assert len(GUIDE.split()) <= 3200 and "**No class has been taught with it yet.**" in " ".join(GUIDE.split())

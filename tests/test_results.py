@@ -45,8 +45,7 @@ def test_the_readmes_figure_and_its_caption_are_those_of_the_lesson():
     assert alt_text(runs, steps) in FIGURE.read_text(encoding="utf-8")
 
 
-def test_the_readme_is_short_and_links_every_lesson_and_template():
-    assert len(README.splitlines()) <= 130
+def test_the_readme_links_every_lesson_and_template():
     folders = [path.parent for path in (ROOT / "templates").glob("*/train.py")]
     assert len(folders) >= 8 and all(f"](templates/{folder.name})" in README for folder in folders)
     assert all(f"](notebooks/{path.name}) |" in README for path in LESSONS)

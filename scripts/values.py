@@ -1,0 +1,61 @@
+"""Values in a lesson's Markdown: the builder fills ``{{expression:format}}`` from the kernel that runs the lesson.
+
+A value is the replacement field of an f-string, evaluated in the state after the code cells above it:
+
+    Strict accuracy rose from {{before.accuracy.rate:.2f}} to {{after.accuracy.rate:.2f}}.
+
+Each cell of the built notebook keeps its values in its metadata, so that its text can change without a new run.
+"""
+
+import ast
+import re
+
+import nbformat
+from nbclient import NotebookClient
+
+VALUE = re.compile(r"\{\{(.+?)\}\}")
+
+
+def stored(cell: nbformat.NotebookNode) -> dict[str, str]:
+    """The values of a built cell, by expression."""
+    return cell.metadata.get("values", {})
+
+
+def fill(cell: nbformat.NotebookNode, values: dict[str, str]) -> None:
+    """Put the values into the text of a Markdown cell, and keep those it uses in its metadata; leave code alone.
+
+    Raises:
+        KeyError: the cell has an expression without a value.
+    """
+    expressions = VALUE.findall(cell.source) if cell.cell_type == "markdown" else []
+    if not expressions:
+        return
+    cell.metadata["values"] = {expression: values[expression] for expression in expressions}
+    cell.source = VALUE.sub(lambda found: values[found[1]], cell.source)
+
+
+class LessonClient(NotebookClient):
+    """Executes the code cells of a notebook and fills its Markdown cells, from top to bottom."""
+
+    async def async_execute_cell(
+        self, cell: nbformat.NotebookNode, cell_index: int, **options: object
+    ) -> nbformat.NotebookNode:
+        """Execute a code cell as nbclient does; evaluate and fill the values of a Markdown cell."""
+        if cell.cell_type == "markdown":
+            fill(cell, await self._evaluate(VALUE.findall(cell.source)))
+            return cell
+        return await super().async_execute_cell(cell, cell_index, **options)
+
+    async def _evaluate(self, expressions: list[str]) -> dict[str, str]:
+        """What the kernel's state makes of each expression."""
+        fields = {expression: f'f"""{{{expression}}}"""' for expression in expressions}
+        message = self.kc.execute("", silent=True, user_expressions=fields)
+        reply = await self.async_wait_for_reply(message)
+        return {name: _text(name, found) for name, found in reply["content"]["user_expressions"].items()}
+
+
+def _text(expression: str, found: dict) -> str:
+    """The value in a kernel's answer to one user expression."""
+    if found["status"] == "error":
+        raise ValueError(f"{{{{{expression}}}}} cannot be filled: {found['ename']}: {found['evalue']}")
+    return ast.literal_eval(found["data"]["text/plain"])
