@@ -1,9 +1,8 @@
-"""Draw the README's figure from lesson 02's stored outputs, with its alt text and caption.
+"""Write the README's figure, its caption, and what `make run` prints, from the stored outputs of lessons 02 and 03.
 
     python scripts/figures.py     # or: make figures
 
-Run it after `make notebooks`. Every number comes from the printed outputs of notebooks/02_rewards.ipynb. A test fails
-if the README or the figure is older than the lesson.
+Run it after `make notebooks`. A test fails if the README or the figure is older than the lessons.
 """
 
 import re
@@ -16,12 +15,17 @@ import nbformat
 from grpo_utils.plots.runs import reward_and_truth
 
 ROOT = Path(__file__).parent.parent
-LESSON, README = ROOT / "notebooks" / "02_rewards.ipynb", ROOT / "README.md"
+LESSON, RUN_LESSON, README = (
+    ROOT / name for name in ("notebooks/02_rewards.ipynb", "notebooks/03_grpo_lora.ipynb", "README.md")
+)
 FIGURE = ROOT / "docs" / "figures" / "hack.svg"
 COLUMNS = ("Flawed reward:\nevery tag pays", "Fixed reward:\neach tag pays once", "Fixed reward\nand correctness")
 #: A line of the lesson's table of curves: every third step, or a run's values at these steps.
 STEPS, CURVE = re.compile(r"^step +([\d ]+)$", re.MULTILINE), r"^.+, {} +([\d. ]+)$"
 RATES = re.compile(r"^\w+ +[\d.]+ +([\d.]+) \(([\d.]+) to ([\d.]+)\)$", re.MULTILINE)
+#: A held-out prompt of lesson 03, with the policy's answers before and after training.
+SAMPLE = re.compile(r"^What is .*gold: (\d+)\n  before: '(.*)'\n  after:  '(.*)'$", re.MULTILINE)
+#: The two parts of the README that this script writes: the figure with its caption, and the run.
 BLOCK = re.compile(r"(?<=<!-- written by make figures -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
@@ -44,9 +48,9 @@ class Run(NamedTuple):
         return f"{rate:.1%} (95% interval {low:.1%} to {high:.1%})"
 
 
-def stored_text() -> str:
+def stored_text(lesson: Path = LESSON) -> str:
     """Everything that the lesson's cells printed, and the alt texts of its figures."""
-    outputs = [output for cell in nbformat.read(LESSON, as_version=4).cells for output in cell.get("outputs", [])]
+    outputs = [output for cell in nbformat.read(lesson, as_version=4).cells for output in cell.get("outputs", [])]
     return "\n".join(output.get("text") or output["data"]["text/plain"] for output in outputs)
 
 
@@ -102,6 +106,33 @@ def block(runs: list[Run], steps: list[int], sample: str) -> str:
     return f"![{alt_text(runs, steps)}](docs/figures/hack.svg)\n\n{caption(runs, sample)}\n"
 
 
+def corrected_sample(text: str) -> str:
+    """The first prompt of lesson 03 with a formatted, wrong answer before training and a correct one after it."""
+    for found in SAMPLE.finditer(text):
+        gold, before, after = (f"<answer>{found[1]}</answer>", found[2], found[3])
+        if "</answer>" in before and gold not in before and gold in after:
+            return found[0]
+    raise SystemExit(f"error: no sample in {RUN_LESSON.name} shows a wrong answer before and a correct one after")
+
+
+def run_block(text: str) -> str:
+    """What `make run` prints, shortened, and what it means."""
+    progress = re.search(r"^GRPO 100%\S+ \S+ .*?, (reward=.*)$", text, re.MULTILINE)
+    steps = re.search(r"^GRPO 100%\S+ (\d+)/", text, re.MULTILINE)[1]
+    head, before, after = re.search(r"^( +n +format .*)\n(before .*)\n(after .*)$", text, re.MULTILINE).groups()
+    lines = [
+        *(re.search(rf"^{start}.*$", text, re.MULTILINE)[0] for start in ("Profile cpu:", "Model:")),
+        f"GRPO 100%|██████████| {steps}/{steps} ..., {progress[1]}",
+        *(corrected_sample(text), head, before, after),
+    ]
+    prompts, rates = before.split()[1], [row.split()[3] for row in (before, after)]
+    return "```\n{}\n```\n\n{}\n".format(
+        "\n".join(lines),
+        f"Accuracy on {prompts} held-out addition problems rose from {rates[0]} to {rates[1]} "
+        "([measured](docs/results.md) on two CPU\ncores, seed 0).",
+    )
+
+
 def main() -> None:
     text = stored_text()
     runs, steps = read_runs(text)
@@ -110,8 +141,9 @@ def main() -> None:
     metadata = {"Date": None, "Description": alt_text(runs, steps)}
     draw(runs, steps).savefig(FIGURE, metadata=metadata)
     page = README.read_text(encoding="utf-8")
-    README.write_text(BLOCK.sub(lambda _: block(runs, steps, hacked_sample(text)), page), encoding="utf-8")
-    print(f"wrote {FIGURE.relative_to(ROOT)} and the README's caption")
+    blocks = iter([block(runs, steps, hacked_sample(text)), run_block(stored_text(RUN_LESSON))])
+    README.write_text(BLOCK.sub(lambda _: next(blocks), page), encoding="utf-8")
+    print(f"wrote {FIGURE.relative_to(ROOT)}, its caption and the run in the README")
 
 
 if __name__ == "__main__":

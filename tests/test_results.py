@@ -9,7 +9,7 @@ from conftest import ROOT, judged
 
 sys.path.insert(0, str(ROOT / "scripts"))
 from bench import row
-from figures import BLOCK, FIGURE, alt_text, block, hacked_sample, read_runs, stored_text
+from figures import BLOCK, FIGURE, RUN_LESSON, alt_text, block, hacked_sample, read_runs, run_block, stored_text
 from minutes import measured
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -38,10 +38,10 @@ def test_each_page_tells_what_was_measured(path):
     assert f"| {minutes} (measured) |" in row_of(GUIDE, path.stem)
 
 
-def test_the_readmes_figure_and_its_caption_are_those_of_the_lesson():
+def test_what_the_readme_shows_is_what_the_lessons_printed():
     text = stored_text()
     runs, steps = read_runs(text)
-    assert BLOCK.search(README)[0] == block(runs, steps, hacked_sample(text))
+    assert BLOCK.findall(README) == [block(runs, steps, hacked_sample(text)), run_block(stored_text(RUN_LESSON))]
     assert alt_text(runs, steps) in FIGURE.read_text(encoding="utf-8")
 
 
@@ -62,17 +62,12 @@ def test_the_readmes_figure_shows_a_hack_and_its_fix():
         assert low > high
 
 
-def test_the_readmes_run_is_lesson_03_as_stored_and_as_measured():
-    said = README.split("among other lines:")[1].split("```")[1].strip().splitlines()
-    book = nbformat.read(ROOT / "notebooks" / "03_grpo_lora.ipynb", as_version=4)
-    printed = "\n".join(output.get("text", "") for cell in book.cells for output in cell.get("outputs", []))
-    patterns = [re.escape(line).replace(r"\.\.\.", ".*") for line in said]
-    assert len(said) == 9 and not [pattern for pattern in patterns if not re.search(pattern, printed)]
-    rows, rates = seeds_of("tiny-qwen3"), {}
-    for what, _, form, accuracy, *_, greedy in (line.split() for line in said[-2:]):
+def test_the_readmes_run_is_seed_0_of_the_results():
+    rows = seeds_of("tiny-qwen3")
+    shown = re.findall(r"^(before|after) +\d+ +(\S+) +(\S+) .* (\S+)$", README, re.MULTILINE)
+    assert [what for what, *_ in shown] == ["before", "after"]
+    for what, form, accuracy, greedy in shown:
         assert rows[0, what][:3] == [float(form), float(accuracy), float(greedy)]
-        rates[what] = accuracy
-    assert f"Accuracy on 200 held-out addition problems rose from {rates['before']} to {rates['after']}" in README
 
 
 def seeds_of(model: str) -> dict[tuple[int, str], list[float]]:
