@@ -13,6 +13,7 @@
 'Exercise 1: not right yet; for (0,) it raises ZeroDivisionError: division by zero.'
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from numbers import Real
@@ -33,14 +34,16 @@ def check_exercise(
     'Exercise 1: not right yet. Hint: Double it.'
     >>> check_exercise("Exercise 2", lambda: ["GRPO ", "sft"], [((), ["grpo", "SFT"])])
     'Exercise 2: correct.'
+    >>> import numpy
+    >>> check_exercise("Exercise 3", lambda x: numpy.mean(x) >= 0.9, [(([0.8, 1.0],), True)])
+    'Exercise 3: correct.'
     """
     for arguments, expected in cases:
         try:
             answer = function(*deepcopy(arguments))  # an answer may change its lists
         except Exception as error:  # the only place that runs a learner's code
             return f"{name}: not right yet; for {arguments} it raises {type(error).__name__}: {error}."
-        if isinstance(answer, Real) and not isinstance(answer, int):
-            answer = float(answer)  # also numpy's numbers
+        answer = _plain(answer)
         if not isinstance(answer, PLAIN):
             kinds = type(answer).__name__, type(expected).__name__
             return "{}: not right yet; it returns a {}, but should return a {}.".format(name, *kinds)
@@ -53,6 +56,17 @@ def check_exercise(
             answer = _rounded(answer)
             return f"{name}: not right yet; for {arguments} it returns {answer}, but should return {expected}."
     return f"{name}: correct."
+
+
+def _plain(answer: object) -> object:
+    """A scalar of numpy or torch, or any other real number, as a bool, int or float; anything else as it is."""
+    import numpy
+
+    torch = sys.modules.get("torch")  # no answer is a tensor before torch is loaded
+    arrays = (numpy.generic, numpy.ndarray, *([torch.Tensor] if torch else []))
+    if isinstance(answer, arrays) and answer.ndim == 0:
+        return answer.item()
+    return float(answer) if isinstance(answer, Real) and not isinstance(answer, int) else answer
 
 
 def _is_nothing(answer: object) -> bool:
