@@ -1,15 +1,17 @@
-"""Measure the numbers in docs/results.md and write that page.
+"""Measure the numbers in docs/results.md and write the sections of that page that they belong to.
 
-    python scripts/bench.py             all of it, about an hour
-    python scripts/bench.py --resume    only what outputs/bench does not have yet
+    python scripts/bench.py              all of it, about an hour
+    python scripts/bench.py lesson03     lesson 03 with five seeds, four numbers of steps, and twice with one seed
+    python scripts/bench.py minutes      every lesson once per family: processor time and memory
+    python scripts/bench.py --resume     only the runs that outputs/bench does not have yet
 
-It runs every lesson on the CPU profile with both families, and lesson 03 also with five seeds, with four numbers of
-steps, and twice with the same seed. Each run has its own folder. Do not use the machine meanwhile, because it measures
-time.
+Every run uses the CPU profile and has its own folder. Do not use the machine meanwhile, because it measures time.
 """
 
+import argparse
 import json
 import platform
+import re
 import resource
 import shutil
 import subprocess
@@ -33,7 +35,6 @@ ROOT = Path(__file__).parent.parent
 LESSON = ROOT / "notebooks" / "03_grpo_lora.ipynb"
 PAGE = ROOT / "docs" / "results.md"
 KEPT = ROOT / "outputs" / "bench"
-READERS = "\n## Run by readers\n"
 SEEDS = range(5)
 STEPS = (30, 60, 100, 150)
 COMPLETIONS = 200_000
@@ -209,40 +210,61 @@ def processor() -> str:
     return names[0] if names else platform.machine()
 
 
-def page(runs: list[Run], seeds: list[list[Run]], steps: list[list[Run]], again: Run) -> str:
-    report = seeds[0][0].report
-    step = seconds_of_a_step(steps[0])
-    rate, completions = rewards_per_second(), PROFILES["cpu"].completions_per_step
-    repeated = "the same report" if same(report, again.report) else "DIFFERENT reports"
+def measured_on(report: dict) -> str:
+    """When, where and with which packages a section was measured."""
     versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
-    seed_tables, step_tables = ("\n\n".join(tables) for tables in (map(family_table, seeds), map(steps_table, steps)))
-    return f"""# Results
+    return (
+        f"*Measured* on {date.today():%Y-%m-%d}, {processor()}, {psutil.cpu_count()} cores\n"
+        f"(training uses one), Python {platform.python_version()}, {versions}."
+    )
 
-Written by `make bench`, except for [the last section](#run-by-readers); do not edit the rest.
 
-*Measured* on {date.today():%Y-%m-%d}, {processor()}, {psutil.cpu_count()} cores
-(training uses one), Python {platform.python_version()}, {versions}.
-
-## Lesson 03 on the cpu profile
+def seeds_section(seeds: list[list[Run]], again: Run) -> str:
+    report = seeds[0][0].report
+    repeated = "the same report" if same(report, again.report) else "DIFFERENT reports"
+    tables = "\n\n".join(map(family_table, seeds))
+    return f"""
+{measured_on(report)}
 
 Unsloth, 4-bit base, LoRA of rank {report["config"]["lora"]["r"]}, {report["before"]["n"]} held-out two-digit addition
-problems for each row. *Strict*: correct and correctly formatted. *Correct, if formatted* leaves the format aside: it is
-the share of correct answers among the correctly formatted ones, of all of them and of the sums whose units do and do
-not carry, with 95% intervals.
+problems for each row. *Strict*: correct and correctly formatted. *Correct, if formatted*: of the correctly formatted
+answers, the share that is correct, for all sums, for sums with a carry and for sums without, with 95% intervals.
 *Merged*: the adapter merged into the unquantized base.
 
-{seed_tables}
+{tables}
 
 Two runs with seed 0 gave {repeated}, except for times.
+"""
 
-## How many steps
+
+def steps_section(steps: list[list[Run]]) -> str:
+    tables = "\n\n".join(map(steps_table, steps))
+    return f"""
+{measured_on(steps[0][0].report)}
 
 The same lesson with other numbers of steps, seed 0. The learning rate falls linearly to zero in each. Seconds are
 processor seconds from kernel start to report. The profile's number of steps was chosen from this table.
 
-{step_tables}
+{tables}
+"""
 
-## Minutes and memory of all lessons
+
+def costs_section(steps: list[list[Run]]) -> str:
+    rate, completions = rewards_per_second(), PROFILES["cpu"].completions_per_step
+    step = seconds_of_a_step(steps[0])
+    return f"""
+| | measured |
+|---|---|
+| all three rewards together, one core | {rate:,.0f} completions per second |
+| their share of a training step ({completions} completions, {step:.2f} s) | {completions / rate / step:.3%} |
+| `import grpo_utils` | {import_seconds():.2f} s |
+"""
+
+
+def minutes_section(runs: list[Run]) -> str:
+    report = next(run.report for run in runs if run.report)
+    return f"""
+{measured_on(report)}
 
 Run from a terminal, from the first cell to the last. Time is processor time of kernel, runner and what they start: the
 minutes on a machine that does nothing else. (A busy machine makes it longer by a third or so.) Memory is the largest of
@@ -251,17 +273,11 @@ kernel and runner together.
 | lesson | family | time | memory |
 |---|---|---|---|
 {lesson_rows(runs)}
+"""
 
-## Costs
 
-| | measured |
-|---|---|
-| all three rewards together, one core | {rate:,.0f} completions a second |
-| their share of a training step ({completions} completions, {step:.2f} s) | {completions / rate / step:.3%} |
-| `import grpo_utils` | {import_seconds():.2f} s |
-
-## On GPUs
-
+def gpu_section() -> str:
+    return f"""
 | profile | hardware | state |
 |---|---|---|
 {gpu_rows()}
@@ -270,29 +286,53 @@ What a CPU run proves and what not: [compatibility](compatibility.md).
 """
 
 
-def write_page(text: str) -> None:
-    """Write the page; the text after `READERS`, with the rows that readers added, does not change."""
-    _, heading, rows = PAGE.read_text(encoding="utf-8").partition(READERS)
-    PAGE.write_text(f"{text}{heading}{rows}", encoding="utf-8")
+def put(title: str, text: str) -> None:
+    """Replace the text of one section of the page; all other sections stay as they are."""
+    page = PAGE.read_text(encoding="utf-8")
+    section = re.compile(rf"(?<=^## {re.escape(title)}\n).*?(?=\n## |\Z)", re.MULTILINE | re.DOTALL)
+    if not section.search(page):
+        sys.exit(f"Error: {PAGE.name} has no section {title!r}")
+    PAGE.write_text(section.sub(lambda _: text, page), encoding="utf-8")
 
 
 def gpu_rows() -> str:
     return "\n".join(f"| `{p.name}` | {p.hardware} | {p.evidence} |" for p in PROFILES.values() if p.name != "cpu")
 
 
-def main() -> None:
-    if "--resume" not in sys.argv:
-        shutil.rmtree(KEPT, ignore_errors=True)
-    lessons = sorted(LESSON.parent.glob("*.ipynb"))
+def measure_lesson_03() -> None:
+    """Write the sections on lesson 03."""
     seeds = [[run_lesson(LESSON, family, SEED=seed) for seed in SEEDS] for family in FAMILIES]
     steps = [[with_steps(family, steps) for steps in STEPS] for family in FAMILIES]
-    others = [run_lesson(lesson, family) for lesson in lessons if lesson != LESSON for family in FAMILIES]
-    runs, again = [*others, *(of_family[0] for of_family in seeds)], run_lesson(LESSON, FAMILIES[0])
-    write_page(page(runs, seeds, steps, again))
-    print(f"written: {PAGE.relative_to(ROOT)}")
-    minutes.main()
+    again = run_lesson(LESSON, FAMILIES[0])
+    put("Lesson 03 on the cpu profile", seeds_section(seeds, again))
+    put("How many steps", steps_section(steps))
+    put("Costs", costs_section(steps))
+    put("On GPUs", gpu_section())
     if not same(seeds[0][0].report, again.report):
         sys.exit("Error: two runs with the same seed gave different reports")
+
+
+def measure_minutes() -> None:
+    """Write the table of all lessons, and copy its minutes to the pages that name them."""
+    lessons = sorted(LESSON.parent.glob("*.ipynb"))
+    first = [run_lesson(LESSON, family, SEED=SEEDS[0]) for family in FAMILIES]
+    others = [run_lesson(lesson, family) for lesson in lessons if lesson != LESSON for family in FAMILIES]
+    put("Minutes and memory of all lessons", minutes_section([*others, *first]))
+    minutes.main()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure the numbers in docs/results.md.")
+    parser.add_argument("part", nargs="?", choices=["lesson03", "minutes"], help="only these sections")
+    parser.add_argument("--resume", action="store_true", help="keep the runs in outputs/bench")
+    given = parser.parse_args()
+    if not given.resume:
+        shutil.rmtree(KEPT, ignore_errors=True)
+    if given.part != "minutes":
+        measure_lesson_03()
+    if given.part != "lesson03":
+        measure_minutes()
+    print(f"written: {PAGE.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

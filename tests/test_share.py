@@ -260,21 +260,21 @@ def test_the_form_asks_for_place_table_and_surprise():
 
 def test_the_table_of_readers_has_the_lines_as_columns_and_says_while_it_is_empty():
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    section = page.partition(bench.READERS)[2]
+    section = page.partition("\n## Run by readers\n")[2]
     columns, _, *rows = [line for line in section.splitlines() if line.startswith("|")]
     assert columns == f"| {' | '.join([*lines({}), 'issue'])} |"
     assert bool(rows) != ("No reader has shared a run yet" in section)
 
 
-def test_writing_the_results_again_keeps_the_rows_of_readers(tmp_path, monkeypatch):
+def test_writing_a_section_of_the_results_keeps_the_others(tmp_path, monkeypatch):
     monkeypatch.setattr(bench, "PAGE", tmp_path / "results.md")
-    bench.PAGE.write_text("# Results\n\nold figures\n" + bench.READERS + "\n| a reader's row |\n", encoding="utf-8")
-    for text in ("# Results\n\nnew figures\n", "# Results\n\nnewer figures\n"):
-        bench.write_page(text)
-    assert (
-        bench.PAGE.read_text(encoding="utf-8")
-        == "# Results\n\nnewer figures\n" + bench.READERS + "\n| a reader's row |\n"
-    )
+    page = "# Results\n\n## Costs\n{}\n## Run by readers\n\n| a reader's row |\n"
+    bench.PAGE.write_text(page.format("\nold figures\n"), encoding="utf-8")
+    for text in ("\nnew figures\n", "\nnewer figures\n"):
+        bench.put("Costs", text)
+        assert bench.PAGE.read_text(encoding="utf-8") == page.format(text)
+    with pytest.raises(SystemExit, match="no section 'Cost'"):
+        bench.put("Cost", "")
 
 
 def test_the_page_has_the_command_as_typed():
