@@ -35,8 +35,8 @@ FAILURES = (
         "raise max_completion_length,\ncheck the EOS token",
     ),
     ("a reward is\nalways the same?", "dead_reward", "probe it with a correct\nand a wrong completion"),
-    ("9 of 10 groups tied,\nanswers wrong?", "no_gradient", "take easier prompts, or a\nreward with steps in between"),
-    ("9 of 10 groups tied,\nanswers correct?", "saturated", "stop and evaluate,\nor take harder prompts"),
+    ("19 of 20 groups tied,\nanswers wrong?", "no_gradient", "take easier prompts, or a\nreward with steps in between"),
+    ("19 of 20 groups tied,\nanswers correct?", "saturated", "stop and evaluate,\nor take harder prompts"),
     (
         "the reward rises,\naccuracy does not?",
         "length_hacking,\nreward_hacking_suspected",
