@@ -164,9 +164,10 @@ for reward, advantage, text in columns:
     print(f"reward {reward:.2f}  advantage {advantage:5.2f}  {text}")
 
 # %% [markdown]
-# The prompt asks "What is 95 + 13?", and all eight answers are correct. Three are also correctly formatted, with an
-# advantage of 0.98. Two leave out the reasoning tags and get 0.27. Three have no tags, so their reward is 0 and their
-# advantage is -1.15.
+# The prompt asks "{{train_rows['prompt'][0][-1]['content']}}". An answer in the full format, with the correct sum, gets
+# a reward of {{batch['rewards'].max():.2f}} and an advantage of {{batch['advantages'].max():.2f}}. An answer without
+# any tags gets {{batch['rewards'].min():.2f}} and {{batch['advantages'].min():.2f}}, even if its sum is correct. With
+# `<answer>` tags alone, an answer is in between.
 #
 # **All tokens of a completion share its advantage, because the reward scores the whole text.**
 
@@ -205,9 +206,10 @@ for place in (0, 1, 3):
     print("  ".join(f"{word!r} {p:.2f}" for word, p in pairs))
 
 # %% [markdown]
-# The first token decides whether the reasoning comes first: `9` has a probability of 0.60, and `<reasoning>` of 0.39.
-# After `95 + 13`, the policy writes `is` with 0.79 and `=` with 0.21. Most other tokens are nearly certain. A wrong
-# shift raises no error, but these tokens would look improbable.
+# The first token decides whether the reasoning comes first: `9` has a probability of {{probabilities[0, 0]:.2f}}, and
+# `<reasoning>` of {{probabilities[1, 0]:.2f}}. After `95 + 13`, the policy writes `is` with probability
+# {{probabilities[0, 6]:.2f}} and `=` with probability {{probabilities[3, 6]:.2f}}. Most other tokens are nearly certain.
+# If the shift were wrong, nothing would raise an error, but these tokens would look improbable.
 #
 # **Print the probabilities of sampled tokens to check the shift.**
 
@@ -326,20 +328,25 @@ for step in range(1, run.steps + 1):
 # %% [markdown]
 # ## 7. See that the policy learns
 #
-# Plot the run. Then `compare` the first and the last evaluation prompt by prompt.
+# Plot the run. Then `compare` the first and the last evaluation prompt by prompt, and also the last two.
 
 # %%
 from grpo_utils import compare
 from grpo_utils.plots import show_reward_and_accuracy
 
 show_reward_and_accuracy(means, evaluated)
-print(compare(evaluated[0], evaluated[run.steps]))
+gain = compare(evaluated[0], evaluated[run.steps])
+print(gain)
+*_, earlier, last = evaluated.values()
+late = compare(earlier, last)
+print("\nthe last two evaluations:", late.sentence, sep="\n")
 
 # %% [markdown]
-# The mean reward rose from 0.41 to 2.70, and held-out strict accuracy from 25.0% to 95.5%. The run shows no change
-# after step 15, because 97.5% and 95.5% are inside each other's interval. The answers to 144 prompts became correct,
-# and 3 became incorrect. The probability of a change at least this large by chance alone is 5.9e-39 (exact McNemar
-# test).
+# The mean reward rose from {{means[0]:.2f}} to {{means[-1]:.2f}}, and held-out strict accuracy from
+# {{gain.before.accuracy.value:.1%}} to {{gain.after.accuracy.value:.1%}}. The answers to {{gain.better}} prompts became
+# correct, and those to {{gain.worse}} became incorrect. If training had no effect, the probability of a change at
+# least this large would be {{gain.p_value:.1e}} (exact McNemar test). Between the last two evaluations, accuracy
+# changed by {{late.difference.value:+.3f}} (p = {{late.p_value:.2f}}), so the last five steps show no change.
 #
 # **The loop in plain PyTorch learns without a single line of TRL.**
 
@@ -362,7 +369,7 @@ for number in range(1, 9):
     print(f"clipped after update {number}: {clipped[real].float().mean():.1%}")
 
 # %% [markdown]
-# After eight updates, 13.2% of the tokens are clipped. TRL calls the number of updates per batch `num_iterations`.
+# After eight updates, {{clipped[real].float().mean():.1%}} of the tokens are clipped. TRL calls the number of updates per batch `num_iterations`.
 # The default is 1, and `epsilon` then has no effect.
 #
 # Now create TRL's trainer with the same policy and settings.
@@ -411,15 +418,22 @@ theirs = trainer._compute_loss(policy, batch)
 reference = gradient_of(theirs)
 print(f"TRL's loss:             {theirs:.6f}")
 print(f"largest gradient:       {reference.abs().max():.1e}")
-for name, high in (("by hand:", 0.2), ("with epsilon 0.28:", 0.28)):
-    ours = grpo_loss(token_logps(policy, batch), batch, high=high)
-    off = (gradient_of(ours) - reference).abs().max()
-    print(f"loss {name:19}{ours:.6f}, gradient off by {off:.0e}")
+
+
+def ours_off_by(high):
+    loss = grpo_loss(token_logps(policy, batch), batch, high=high)
+    return loss, (gradient_of(loss) - reference).abs().max()
+
+
+ours, rounding = ours_off_by(high=0.2)
+print(f"loss by hand:           {ours:.6f}, gradient off by {rounding:.0e}")
+wrong, error = ours_off_by(high=0.28)
+print(f"loss with epsilon 0.28: {wrong:.6f}, gradient off by {error:.0e}")
 
 # %% [markdown]
-# Both losses are -0.172617. The largest entry of TRL's gradient is 4.8e-03, and no entry of yours differs by more
-# than 9e-09, which is rounding. With an upper epsilon of 0.28, the gradient is off by 4e-04, so this comparison
-# detects a wrong formula.
+# TRL's loss is {{theirs:.6f}}, and yours is {{ours:.6f}}. The largest entry of TRL's gradient is
+# {{reference.abs().max():.1e}}, and no entry of yours differs by more than {{rounding:.0e}}, which is rounding. With an
+# upper epsilon of 0.28, the gradient is off by {{error:.0e}}, so this comparison detects a wrong formula.
 #
 # **Compare loss and gradient off-policy, and break a formula once to see the comparison fail.**
 
