@@ -62,12 +62,7 @@ def test_no_attack_earns_more_than_the_clean_form(text):
 
 @pytest.mark.parametrize("text", ["It is 42.", "", "15 + 27 is 42. "])
 def test_tags_appended_to_other_text_earn_nothing(text):
-    for tail in (
-        "<reasoning></reasoning><answer></answer>",
-        "</answer>",
-        "".join(TAGS),
-        CLEAN if text else "</answer>",
-    ):
+    for tail in ("<reasoning></reasoning><answer></answer>", "</answer>", "</reasoning>", "<answer> ", "".join(TAGS)):
         assert incremental_format_reward([text + tail]) == [0.0]
 
 
@@ -80,6 +75,26 @@ def test_one_more_tag_or_tail_never_pays_on_a_complete_form(tag):
 def test_each_tag_in_its_place_pays():
     growing = ["", "<reasoning>a", "<reasoning>a</reasoning>", "<reasoning>a</reasoning><answer>b", CLEAN]
     assert incremental_format_reward(growing) == [0.0, 0.25, 0.5, 0.75, 1.0]
+
+
+#: What small instruction models write, and the tags that count.
+PARTIAL = {
+    "15 + 27 = 42, so the answer is 42.": 0,
+    "Let me think. <answer>42": 1,
+    "Let me think. 15 + 27 = 42. <answer>42</answer>": 2,
+    "<answer>42</answer>": 2,
+    "15 + 27 = 42</reasoning><answer>42</answer>": 2,
+    "<reasoning>15 + 27 = 42</reasoning> The answer is 42.": 2,
+    "<reasoning>15 + 27 = 42 <answer>42</answer>": 3,
+    "<reasoning>15 + 27 = 42</reasoning><answer>42": 3,
+    "Sure! " + CLEAN: 3,
+    CLEAN + " I hope this helps.": 3,
+}
+
+
+@pytest.mark.parametrize(("text", "tags"), PARTIAL.items())
+def test_a_missing_tag_or_text_outside_does_not_lose_the_other_tags(text, tags):
+    assert incremental_format_reward([text]) == [0.25 * tags]
 
 
 RIGHT = [("42", "42"), ("1,000", "1000"), ("$18", "18"), ("18.00", "18"), ("-5", "-5"), ("+5", "5"), (".5", "0.5")]
@@ -106,6 +121,12 @@ def test_a_gold_answer_that_is_a_number_is_compared_as_text():
 
 fragments = st.sampled_from([*TAGS, "42", "-", ",", ".", "$", " ", "\n", "答", "٣", "\0", "<", ">"])
 texts_of_tags = st.lists(fragments, max_size=30).map("".join)
+
+
+@settings(max_examples=200, deadline=None)
+@given(texts_of_tags, texts_of_tags)
+def test_no_text_around_the_whole_form_pays(before, after):
+    assert incremental_format_reward([before + CLEAN + after])[0] in (0.0, 0.75, 1.0)
 
 
 @settings(max_examples=200, deadline=None)

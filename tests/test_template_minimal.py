@@ -20,8 +20,8 @@ FOLDER = ROOT / "templates" / "minimal"
 SOURCE = (FOLDER / "train.py").read_text(encoding="utf-8")
 
 
-def test_it_is_one_file_of_at_most_120_lines_without_a_package_of_ours():
-    assert [path.name for path in FOLDER.rglob("*.py")] == ["train.py"] and len(SOURCE.splitlines()) <= 120
+def test_it_is_one_file_of_at_most_150_lines_without_a_package_of_ours():
+    assert [path.name for path in FOLDER.rglob("*.py")] == ["train.py"] and len(SOURCE.splitlines()) <= 150
     imported = set(re.findall(r"^(?:from|import) (\w+)", SOURCE, re.MULTILINE))
     assert imported == {"os", "torch", "unsloth", "re", "pathlib", "datasets", "scipy", "trl"}
 
@@ -51,14 +51,21 @@ def functions(request):
         ("<reasoning>1000 + 25</reasoning><answer>1025</answer>", (0.0, 1.0)),
         ("<reasoning>1000 + 250</reasoning><answer>-1250</answer>", (0.0, 1.0)),
         ("<reasoning>1000 + 250</reasoning><answer>12,50</answer>", (0.0, 1.0)),
-        ("<answer>1250</answer>", (0.0, 0.0)),
+        ("1000 + 250 is <answer>1250</answer>", (1.0, 0.5)),
+        ("1000 + 250 is <answer>1250", (0.0, 0.25)),
+        ("<reasoning>1000 + 250</reasoning><answer>1250", (0.0, 0.75)),
+        ("So: <reasoning>1000 + 250</reasoning><answer>1250</answer>", (1.0, 0.75)),
+        ("<reasoning>1000 + 250</reasoning><answer>1250</answer> or 1251", (0.0, 0.75)),
+        ("<answer>1250</answer><reasoning>1000 + 250</reasoning>", (0.0, 0.0)),
+        ("<reasoning> </reasoning><answer> </answer>", (0.0, 0.0)),
+        ("It is 1250.</answer>", (0.0, 0.0)),
         ("<reasoning>x</reasoning><answer>1250</answer><answer>1251</answer>", (0.0, 0.0)),
         ("The answer is 1250.", (0.0, 0.0)),
         ("", (0.0, 0.0)),
         (None, (0.0, 0.0)),
     ],
 )
-def test_a_right_answer_is_paid_only_in_the_form(functions, said, scores):
+def test_an_answer_is_paid_in_its_tags_and_each_tag_in_its_place(functions, said, scores):
     completions = [[{"role": "assistant", "content": said}]]
     assert tuple(reward(completions, answer=["1250"])[0] for reward in functions["REWARDS"]) == scores
 

@@ -30,10 +30,11 @@ def strict_format_reward(completions: Sequence[Completion], **kwargs: object) ->
 def incremental_format_reward(completions: Sequence[Completion], **kwargs: object) -> list[float]:
     """Return 0.25 for each correctly placed tag, so that a partial format earns partial credit.
 
-    Repeated, appended or reordered tags do not raise the score (`count_placed_tags`). Known exploit: any text inside
-    the tags.
+    A model that puts its answer in tags but writes its reasoning in front of them already earns something. Only the
+    whole format earns 1.0, and repeated or reordered tags earn nothing (`count_placed_tags`). Known exploit: any text
+    inside the tags.
 
-    >>> half, whole = "<reasoning>a <answer>b", "<reasoning>a</reasoning><answer>b</answer>"
+    >>> half, whole = "Let me think. <answer>b</answer>", "<reasoning>a</reasoning><answer>b</answer>"
     >>> incremental_format_reward([half, whole, whole + whole, whole + " and so on"])
     [0.5, 1.0, 0.0, 0.75]
     """
@@ -43,22 +44,24 @@ def incremental_format_reward(completions: Sequence[Completion], **kwargs: objec
 def count_placed_tags(text: str) -> int:
     """Count the tags that are in their place, from 0 to 4.
 
-    A text scores 0 if it does not start with ``<reasoning>``, repeats a tag, or has the tags out of order. A tag counts
-    if its part of the format is there: reasoning that is not blank (else the text scores 0), nothing between the two
-    parts, an answer that is not blank, and nothing after it.
+    An opening tag counts if text that is not blank follows it, and a closing tag if it closes such a text. A missing
+    tag does not affect the other pair. If any tag is repeated or out of order, no tag counts. Text outside the two
+    pairs costs one of four tags, so 4 means the strict format (see `split_form`).
 
     >>> count_placed_tags("It is 42.<reasoning></reasoning><answer></answer>")
     0
+    >>> count_placed_tags("15 + 27 = 42 <answer>42</answer>")
+    2
     >>> count_placed_tags("<reasoning>15 + 27 = 42</reasoning> so <answer>42</answer>")
     3
     """
-    before, *rest = TAG.split(text.strip())
-    parts = dict(zip(rest[::2], map(str.strip, rest[1::2]), strict=True))
-    if before or rest[::2] != [tag for tag in TAGS if tag in parts] or not parts.get(TAGS[0]):
+    _, *pieces = TAG.split(text)
+    tags, text_after = pieces[::2], dict(zip(pieces[::2], pieces[1::2], strict=True))
+    if tags != [tag for tag in TAGS if tag in tags]:
         return 0
-    answered = TAGS[2] in parts and not parts.get(TAGS[1])
-    ended = parts.get(TAGS[3]) == "" and bool(parts.get(TAGS[2]))
-    return 1 + (TAGS[1] in parts) + answered + ended
+    pairs = ((TAGS[0], TAGS[1]), (TAGS[2], TAGS[3]))
+    placed = sum(1 + (closing in tags) for opening, closing in pairs if text_after.get(opening, "").strip())
+    return placed if placed < 4 or split_form(text) else 3
 
 
 def think_format_reward(completions: Sequence[Completion], **kwargs: object) -> list[float]:

@@ -34,9 +34,13 @@ def test_the_prompt_asks_for_the_format_that_is_rewarded():
     assert is_in_form(SYSTEM_PROMPT.partition(": ")[2])
 
 
-@pytest.mark.parametrize("name", list(TEXTS)[2:])
+@pytest.mark.parametrize("name", sorted(set(list(TEXTS)[2:]) - {"half of the format"}))
 def test_nothing_else_comes_near(name):
     assert total(TEXTS[name]) <= sum(REWARDS.values()) / 2
+
+
+def test_a_correct_answer_in_half_of_the_format_is_between_a_wrong_one_and_the_whole_format():
+    assert total(TEXTS["wrong, formatted"]) < total(TEXTS["half of the format"]) < total(RIGHT)
 
 
 @pytest.mark.parametrize("name", ["many tags", "nothing"])
@@ -58,8 +62,18 @@ def test_gold_answers_may_have_commas():
 
 
 def test_partial_credit_leads_to_the_format():
-    steps = ["It is 42.", "<answer>42", "<answer>42</answer>", RIGHT]
-    assert tag_reward(steps) == sorted(tag_reward(steps)) and format_reward(steps) == [0.0, 0.0, 0.0, 1.0]
+    steps = ["It is 42.", "It is <answer>42", "It is <answer>42</answer>", "It is: " + RIGHT, RIGHT]
+    assert tag_reward(steps) == [0.0, 0.25, 0.5, 0.75, 1.0] and format_reward(steps) == [0.0, 0.0, 0.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("text", ["41 <answer>42</answer>", "<answer>42</answer>", "Sure! " + RIGHT])
+def test_a_correct_answer_in_its_tags_is_correct_whatever_comes_before_it(text):
+    assert correctness_reward([text], answer=["42"]) == [1.0]
+
+
+@pytest.mark.parametrize("text", ["<answer>42", "42</answer>", "<answer>41</answer><answer>42</answer>", RIGHT + "?"])
+def test_an_answer_must_be_the_only_one_and_end_the_text(text):
+    assert correctness_reward([text], answer=["42"]) == [0.0]
 
 
 @pytest.mark.parametrize(
@@ -69,6 +83,7 @@ def test_partial_credit_leads_to_the_format():
         "<reasoning></answer><answer></reasoning>",
         "It is 42.<reasoning></reasoning><answer></answer>",
         "<reasoning></reasoning><answer></answer>",
+        "It is 42.</answer>",
         RIGHT * 2,
     ],
 )
@@ -76,7 +91,6 @@ def test_tags_out_of_place_earn_nothing(text):
     assert tag_reward([text]) == [0.0]
 
 
-def test_text_outside_the_tags_or_an_empty_answer_costs_a_tag():
-    assert (
-        tag_reward([RIGHT + "!", RIGHT.replace("><", "> so <"), RIGHT.replace("<answer>42", "<answer> ")]) == [0.75] * 3
-    )
+def test_text_outside_the_tags_costs_a_tag_and_an_empty_answer_two():
+    assert tag_reward([RIGHT + "!", "So: " + RIGHT, RIGHT.replace("><", "> so <")]) == [0.75] * 3
+    assert tag_reward([RIGHT.replace("<answer>42", "<answer> ")]) == [0.5]

@@ -24,7 +24,9 @@ STEPS, TOKENS = (100, 256) if GPU else (50, 32)  # optimizer steps, and the long
 OUTPUT = Path("outputs/minimal")
 FORMAT = "<reasoning>your thinking</reasoning><answer>the result alone</answer>"
 SYSTEM = {"role": "system", "content": f"Think first, then answer, in exactly this form: {FORMAT}"}
-IN_FORMAT = re.compile(r"\s*<reasoning>[^<]+</reasoning>\s*<answer>([^<]+)</answer>\s*")
+ANSWER = re.compile(r"<answer>\s*([^<\s][^<]*)</answer>\s*")
+IN_FORMAT = re.compile(r"\s*<reasoning>\s*[^<\s][^<]*</reasoning>\s*" + ANSWER.pattern)
+TAGS = ("<reasoning>", "</reasoning>", "<answer>", "</answer>")
 
 
 def row(question, answer):  # chat messages: TRL applies the chat template only to these
@@ -42,18 +44,33 @@ def load_rows():
     return data.train_test_split(test_size=200, seed=0).values()
 
 
-def is_correct(text, answer):
-    """Return whether the text has the format and the correct whole number: 1250, 1,250 or $1,250.00."""
-    match = IN_FORMAT.fullmatch(text)
+def is_number(match, answer):
+    """Return whether a match contains the correct whole number: 1250, 1,250 or $1,250.00."""
     return match is not None and match[1].strip().lstrip("$").removesuffix(".00") in (answer, f"{int(answer):,}")
 
 
-def correctness_reward(completions, answer, **kwargs):
-    return [float(is_correct(reply[0]["content"] or "", gold)) for reply, gold in zip(completions, answer, strict=True)]
+def is_correct(text, answer):
+    """Return whether the text has the format and the correct number. Accuracy counts only such texts."""
+    return is_number(IN_FORMAT.fullmatch(text), answer)
+
+
+def tag_credit(text):
+    """Return 1.0 for the whole format, or 0.25 (at most 0.75) for each tag that opens or closes some text."""
+    tags = re.findall("|".join(TAGS), text)
+    if tags != [tag for tag in TAGS if tag in tags]:  # repeated, or in the wrong order
+        return 0.0
+    pairs = re.findall(r"<(reasoning|answer)>\s*[^<\s][^<]*(</\1>)?", text)
+    return 1.0 if IN_FORMAT.fullmatch(text) else min(0.75, sum(0.5 if closed else 0.25 for _, closed in pairs))
+
+
+def correctness_reward(completions, answer, **kwargs):  # a correct answer in its tags earns this before the format does
+    texts = [reply[0]["content"] or "" for reply in completions]
+    answers = [ANSWER.fullmatch("".join(text.partition("<answer>")[1:])) for text in texts]  # it ends the text
+    return [float(is_number(match, gold)) for match, gold in zip(answers, answer, strict=True)]
 
 
 def format_reward(completions, **kwargs):
-    return [float(IN_FORMAT.fullmatch(reply[0]["content"] or "") is not None) for reply in completions]
+    return [tag_credit(reply[0]["content"] or "") for reply in completions]
 
 
 REWARDS = {correctness_reward: 2.0, format_reward: 1.0}  # each with its weight

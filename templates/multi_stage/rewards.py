@@ -12,12 +12,21 @@ from lib.texts import text_of
 NUMBER = re.compile(r"-?\$?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?")
 FORMAT = re.compile(r"\s*<reasoning>(?:(?!</?(?:reasoning|answer)>).)+</reasoning>"
                   r"\s*<answer>((?:(?!</?(?:reasoning|answer)>).)+)</answer>\s*", re.DOTALL)  # fmt: skip
+ANSWER = re.compile(r"<answer>((?:(?!</?(?:reasoning|answer)>).)+)</answer>\s*", re.DOTALL)
 TAGS = ("<reasoning>", "</reasoning>", "<answer>", "</answer>")
+TAG = re.compile(f"({'|'.join(TAGS)})")
 
 
 def answer_in(text: str) -> str | None:
     """The answer in a correctly formatted text, else None."""
     match = FORMAT.fullmatch(text)
+    return match[1].strip() if match else None
+
+
+def tagged_answer(text: str) -> str | None:
+    """The text in the only <answer>…</answer> if it ends the text, else None, whatever comes before it."""
+    _, opening, rest = text.partition(TAGS[2])
+    match = ANSWER.fullmatch(opening + rest)
     return match[1].strip() if match else None
 
 
@@ -34,8 +43,8 @@ def same_number(answer: str | None, gold: str) -> bool:
 
 
 def correctness_reward(completions: list, answer: list[str], **kwargs) -> list[float]:
-    """1.0 for the correct number in the required format."""
-    return [float(same_number(answer_in(text_of(c)), gold)) for c, gold in zip(completions, answer, strict=True)]
+    """1.0 for the correct number in the answer tags, even if the reasoning has no tags yet."""
+    return [float(same_number(tagged_answer(text_of(c)), gold)) for c, gold in zip(completions, answer, strict=True)]
 
 
 def format_reward(completions: list, **kwargs) -> list[float]:
@@ -45,22 +54,18 @@ def format_reward(completions: list, **kwargs) -> list[float]:
 
 def tag_reward(completions: list, **kwargs) -> list[float]:
     """0.25 for each tag in its place, as partial credit for the format. Repeated or reordered tags get nothing."""
-    return [tags_placed(text_of(c).strip()) / 4 for c in completions]
+    return [tags_placed(text_of(c)) / 4 for c in completions]
 
 
 def tags_placed(text: str) -> int:
-    """How many tags are in place: the first one opens the text, no part is empty, and no text is outside the parts."""
-    places = [text.find(tag) for tag in TAGS if tag in text]
-    if not text.startswith(TAGS[0]) or places != sorted(places) or any(text.count(tag) > 1 for tag in TAGS):
+    """How many tags have text after them (opening) or close such a text; all four only in the whole format."""
+    _, *pieces = TAG.split(text)
+    tags, text_after = pieces[::2], dict(zip(pieces[::2], pieces[1::2], strict=True))
+    if tags != [tag for tag in TAGS if tag in tags]:
         return 0
-    reasoning, closed, rest = text.removeprefix(TAGS[0]).partition(TAGS[1])
-    between, opened, rest = rest.partition(TAGS[2])
-    answer, ended, after = rest.partition(TAGS[3])
-    if not reasoning.strip():
-        return 0
-    return (
-        1 + bool(closed) + bool(opened and not between.strip()) + bool(ended and answer.strip() and not after.strip())
-    )
+    pairs = ((TAGS[0], TAGS[1]), (TAGS[2], TAGS[3]))
+    placed = sum(1 + (closing in tags) for opening, closing in pairs if text_after.get(opening, "").strip())
+    return placed if placed < 4 or is_in_form(text) else 3
 
 
 #: The rewards that `train.py` uses, with their weights. Correctness outweighs all others together.
