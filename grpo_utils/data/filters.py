@@ -11,15 +11,19 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
-def prompt_lengths(rows: "Dataset", tokenizer: "PreTrainedTokenizerBase") -> list[int]:
+def prompt_lengths(
+    rows: "Dataset", tokenizer: "PreTrainedTokenizerBase", chat_template_kwargs: dict | None = None
+) -> list[int]:
     """The number of tokens of each prompt, including the chat template."""
     prompts = list(rows["prompt"])
     plain = bool(prompts) and isinstance(prompts[0], str)
-    rendered = [render_prompt(tokenizer, prompt) for prompt in prompts]
+    rendered = [render_prompt(tokenizer, prompt, chat_template_kwargs=chat_template_kwargs) for prompt in prompts]
     return [len(ids) for ids in tokenizer(rendered, add_special_tokens=plain)["input_ids"]]
 
 
-def drop_long_prompts(rows: "Dataset", tokenizer: "PreTrainedTokenizerBase", max_tokens: int) -> "Dataset":
+def drop_long_prompts(
+    rows: "Dataset", tokenizer: "PreTrainedTokenizerBase", max_tokens: int, chat_template_kwargs: dict | None = None
+) -> "Dataset":
     """The rows whose prompt has at most ``max_tokens`` tokens.
 
     TRL 1.x has no ``max_prompt_length`` and never truncates a prompt, so filter first. To count the dropped rows,
@@ -28,7 +32,7 @@ def drop_long_prompts(rows: "Dataset", tokenizer: "PreTrainedTokenizerBase", max
     Raises:
         CourseError: no row is left.
     """
-    lengths = prompt_lengths(rows, tokenizer)
+    lengths = prompt_lengths(rows, tokenizer, chat_template_kwargs)
     kept = [index for index, length in enumerate(lengths) if length <= max_tokens]
     if not kept:
         raise CourseError(

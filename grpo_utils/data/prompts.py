@@ -33,11 +33,18 @@ def chat_prompt(
     return [*system, *shown, {"role": "user", "content": question}]
 
 
-def render_prompt(tokenizer: "PreTrainedTokenizerBase", prompt: str | list[dict], tools: list | None = None) -> str:
+def render_prompt(
+    tokenizer: "PreTrainedTokenizerBase",
+    prompt: str | list[dict],
+    tools: list | None = None,
+    chat_template_kwargs: dict | None = None,
+) -> str:
     """The text that the model reads, as TRL renders it: messages in the chat template, up to where the answer starts.
 
-    A plain string is not changed, because TRL applies no template to it.
+    A plain string is not changed, because TRL applies no template to it. ``chat_template_kwargs`` are those of
+    `GRPOConfig`.
     """
     if isinstance(prompt, str):
         return prompt
-    return tokenizer.apply_chat_template(prompt, tools=tools, add_generation_prompt=True, tokenize=False)
+    options = dict(chat_template_kwargs or {}, add_generation_prompt=True, tokenize=False)
+    return tokenizer.apply_chat_template(prompt, tools=tools, **options)

@@ -47,7 +47,7 @@ def run_stage(command: list[str], stage: dict, rewards: dict, policy: object, to
     rows = load_rows(run.dataset_name, "train", run.train_rows, training.seed)
     if "ref" in policy.peft_config:  # with beta above zero: the previous stage's reference
         policy.delete_adapter("ref")
-    rows = short_enough(rows, tokenizer, run.max_prompt_tokens)
+    rows = short_enough(rows, tokenizer, run.max_prompt_tokens, **training.chat_template_kwargs or {})
     trainer = build_trainer(policy, tokenizer, rows, rewards, parsed)
     print(f"Stage {folder.name}: {training.max_steps} steps.", flush=True)
     seconds = train(trainer, checkpoint)
@@ -69,6 +69,8 @@ def main(argv: list[str]) -> None:
     policy, tokenizer = load_policy(*parsed)
     begin(folder, start.identity(argv) | {"stages": STAGES}, run.accept_changes)
     sampling = dict(max_new_tokens=training.max_completion_length, batch_size=run.eval_batch, seed=training.seed)
+    sampling |= dict(chat_template_kwargs=training.chat_template_kwargs)  # the prompts that it trains on
+    sampling |= dict(chat_template_kwargs=training.chat_template_kwargs)
     answer = partial(generate, policy, tokenizer, held_out["prompt"], **sampling)
     results, stages = [evaluate(answer, held_out, is_right, is_in_form)], []
     for stage, command, rewards in zip(STAGES, COMMANDS, REWARDS_OF, strict=True):

@@ -41,7 +41,7 @@ def main(argv: list[str]) -> None:
     rows = load_rows(run.dataset_name, "train", run.train_rows, training.seed)
     held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)
     policy, tokenizer = load(training, model)
-    rows = short_enough(rows, tokenizer, run.max_prompt_tokens)
+    rows = short_enough(rows, tokenizer, run.max_prompt_tokens, **training.chat_template_kwargs or {})
     found = [begin(folder, start.identity(argv), run.accept_changes) if first else None]
     [checkpoint] = broadcast_object_list(found)  # all processes resume from the same one
     checkpoint = before_the_end(checkpoint, training.max_steps)
