@@ -134,10 +134,17 @@ def report_run(
     print("written:", write_report(run.folder, report))
 
 
+def _read_by_template(trainer: "GRPOTrainer") -> dict:
+    """The ``chat_template_kwargs`` that the chat template reads; all later prompts need them as well."""
+    given, template = trainer.args.chat_template_kwargs or {}, str(trainer.processing_class.chat_template)
+    return {name: value for name, value in given.items() if name in template}
+
+
 def _settings(run: Run, trainer: "GRPOTrainer", decoding: dict) -> dict:
     """Everything needed to repeat a run."""
     return {
         "system_prompt": SYSTEM_PROMPT,
+        "chat_template_kwargs": _read_by_template(trainer),
         "machine": run.reason,
         "profile": asdict(run.profile),
         "train_rows": len(trainer.train_dataset),

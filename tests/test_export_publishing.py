@@ -132,6 +132,19 @@ def test_the_code_of_the_card_runs_when_it_is_pasted(prompt, monkeypatch):
     assert told == ([prompt] if prompt else []) and asked[0][-1]["role"] == "user"
 
 
+def test_a_model_trained_without_thoughts_is_used_without_them(monkeypatch):
+    passed, answer = [], [{"generated_text": [{"role": "assistant", "content": "42"}]}]
+    pipe = types.SimpleNamespace(pipeline=lambda *_, **__: lambda messages, **how: passed.append(how) or answer)
+    monkeypatch.setitem(sys.modules, "transformers", pipe)
+    whole = report()
+    whole["config"]["chat_template_kwargs"] = {"enable_thinking": False}
+    for kind in ("merged", "adapter"):
+        assert "`{'enable_thinking': False}`" in model_card(whole, kind=kind)
+    exec(model_card(whole).split("```python\n")[1].split("```")[0], {})
+    assert passed[0]["tokenizer_encode_kwargs"] == {"enable_thinking": False}
+    assert "enable_thinking" not in model_card(report())
+
+
 def test_no_logit_changed_by_more_than_the_card_says():
     """The fault: 7.4e-07 was told as "no more than 7e-07"."""
     assert "by more than 8e-07." in model_card(report(merge_difference=7.4e-7))

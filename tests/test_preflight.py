@@ -283,7 +283,7 @@ def test_a_vllm_in_the_same_process_reserves_its_share():
 def test_every_code_is_tried():
     tried = {code for _, code, _ in [*WRONG.values(), *DOUBTFUL.values()]}
     elsewhere = {"memory_tight", "vllm_t4", "reward_weak", "text_number", "peft_off"}
-    elsewhere |= {"prefilled_think"}  # test_preflight_thinking.py
+    elsewhere |= {"prefilled_think", "short_thoughts"}  # test_preflight_thinking.py
     assert tried | elsewhere == set(CODES)
     for name, (_, code, _) in {**WRONG, **DOUBTFUL}.items():
         assert CODES[code][0] == ("error" if name in WRONG else "warning")

@@ -247,6 +247,31 @@ def test_arguments_of_the_template_may_be_json():
     assert "and '</think>'" in found(preflight_of("qwen3.5", [trl_think], arguments=off)).what
 
 
+# Thoughts and the completion limit
+
+
+def cut_off(name, **arguments):
+    """What preflight says of the completion limit, with a template of TRL's."""
+    tokenizer = load_tokenizer()
+    tokenizer.chat_template = TEMPLATES[name]
+    return thinking.room(plan(arguments, None, {"tokenizer": tokenizer, "train": ROWS}))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("switch", [None, True, False])
+def test_a_limit_below_a_thought_is_a_warning_where_thinking_is_on(name, switch, monkeypatch):
+    template = Path(trl.__file__).parent / "chat_templates" / f"{name}.jinja"
+    monkeypatch.setitem(TEMPLATES, name, template.read_text(encoding="utf-8"))
+    switched = {} if switch is None else {"chat_template_kwargs": {"enable_thinking": switch}}
+    default, _, off = SHIPPED[name]
+    on = default == "open" or (default is None and off == "closed") if switch is None else bool(off) and switch
+    found = cut_off(name, max_completion_length=256, **switched)
+    assert [one.severity for one in found] == ["warning"] * (on or name == "deepseek_r1_distill"), name
+    assert not cut_off(name, max_completion_length=1024, **switched)
+    if found:
+        assert ("enable_thinking" in found[0].fixes[0]) == (name != "deepseek_r1_distill")
+
+
 # Prompts
 
 

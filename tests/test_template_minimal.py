@@ -92,7 +92,15 @@ def test_the_gpu_trains_on_gsm8k_with_whole_numbers_as_gold(functions, gsm8k_rec
 
 def arguments(gpu: bool) -> dict:
     """What `GRPOConfig` gets on a GPU or on a CPU: the keywords of its call, and those of the dict before it."""
-    names = {"GPU": gpu, "STEPS": 1, "TOKENS": 1, "OUTPUT": "", "REWARDS": {}, "is_bfloat16_supported": lambda: False}
+    names = {
+        "GPU": gpu,
+        "STEPS": 1,
+        "TOKENS": 1,
+        "OUTPUT": "",
+        "REWARDS": {},
+        "TEMPLATE": {},
+        "is_bfloat16_supported": lambda: False,
+    }
     assigned = [node for node in ast.walk(ast.parse(SOURCE)) if isinstance(node, ast.Assign | ast.AugAssign)]
     calls = [node.value for node in assigned if ast.unparse(node).startswith(("fixed ", "config "))]
     return {each.arg: eval(ast.unparse(each.value), names) for call in calls for each in call.keywords if each.arg}

@@ -100,7 +100,7 @@ def checked(run: Run) -> PreflightReport:
     untried = _check_rewards(run, seen)
     if run.tokenizer is not None and not seen.has(*UNRENDERED):
         found, notes = thinking.prefilled(run, untried)
-        seen.add(found)
+        seen.add(found, thinking.room(run))
         seen.notes += notes
     estimate = _check_memory(run, seen, longest)
     return PreflightReport(in_order(seen.findings), estimate, seen.skipped, tuple(seen.notes))

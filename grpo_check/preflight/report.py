@@ -49,6 +49,7 @@ CODES = {
         "error",
         "the prompt already has a tag that a reward expects in the completion (a warning if no reward surely does)",
     ),
+    "short_thoughts": ("warning", "thinking is on, and the completion limit ends most thoughts before the answer"),
     "tokenizer_mismatch": ("error", "the rows use a token that the model does not have"),
     "prompt_too_long": ("error", "prompt and completion together exceed the model's context"),
     "long_prompts": ("warning", "prompts longer than the limit that you chose"),

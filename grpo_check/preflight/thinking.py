@@ -33,6 +33,9 @@ TAG = re.compile(r"<([A-Za-z][\w:-]{0,40})>|\[([A-Za-z][\w:-]{0,40})\]|◁([A-Za
 REASONING = ("think", "thought", "reason", "working", "scratch", "analy", "reflect")
 #: Tags whose partner is not the same name with a slash.
 PARTNERS = {form[0].strip(): form[1].strip() for form in FORMS if form[0].strip()}
+#: Tokens below which most thoughts of a real model are cut off. A model card reports a mean of 1,399 for thought and
+#: answer together (Qwen3-1.7B on GSM8K, in QThink-Qwen3-1.7B-GSM8k); Qwen recommends room for 32,768.
+THOUGHT_TOKENS = 1024
 #: Texts that are not an answer: what a reward gives them is what it gives for nothing.
 NOTHING = ("", "I do not know.")
 THOUGHT = "15 + 27 is what is asked for, and I add it up."
@@ -66,9 +69,7 @@ def prefilled(run: Run, untried: str) -> tuple[list[Finding], list[str]]:
         run: with a tokenizer.
         untried: why the rewards cannot be called, "" if they can.
     """
-    prompts = [[{"role": "user", "content": "What is 15 + 27?"}]]
-    if run.train:
-        prompts = [one for one in column(run.train, "prompt", spread(run.train, MOST_ENDS)) if one]
+    prompts = _first_prompts(run)
     ends = [opened(run, prompt) for prompt in prompts]
     findings, notes = [], []
     for end in dict.fromkeys(filter(None, ends)):
@@ -98,6 +99,39 @@ def opened(run: Run, prompt: "str | list[dict]", **changed: object) -> Opened | 
     tag, rest = found[-1][0], end[found[-1].end() :]
     partner = PARTNERS.get(tag) or (f"<end_{tag[7:]}" if tag.startswith("<start_") else f"{tag[0]}/{tag[1:]}")
     return Opened(tag, partner, partner in rest)
+
+
+def room(run: Run) -> list[Finding]:
+    """A completion limit that ends a thinking model's completion before its answer."""
+    limit, prompts = run["max_completion_length"], _first_prompts(run)
+    if limit is None or limit >= THOUGHT_TOKENS or not any(thinks(run, prompt) for prompt in prompts):
+        return []
+    what = f"thinking is on, and max_completion_length is {limit}."
+    why = "a real model's thought often takes more than 1,000 tokens, and a completion that is cut off has no answer."
+    fixes = [f"raise max_completion_length to {2 * THOUGHT_TOKENS} or more, or let the pilot measure how many end."]
+    if not any(thinks(run, prompt, enable_thinking=False) for prompt in prompts):
+        off = "chat_template_kwargs={'enable_thinking': False}"
+        fixes.insert(0, f"turn thinking off, in training and in evaluation: {off}.")
+    return [finding("short_thoughts", what, why, *fixes)]
+
+
+def thinks(run: Run, prompt: "str | list[dict]", **changed: object) -> bool:
+    """Whether the model starts with a thought: the template opens one, or only ``enable_thinking=False`` closes it.
+
+    Qwen3's template writes nothing while thinking is on, and ``<think></think>`` while it is off.
+    """
+    end = opened(run, prompt, **changed)
+    if end:
+        return not end.closed and "think" in end.tag.lower()
+    without = opened(run, prompt, **{**changed, "enable_thinking": False})
+    return without is not None and without.closed
+
+
+def _first_prompts(run: Run) -> list["str | list[dict]"]:
+    """Prompts of the dataset, spread over its rows; without a dataset, one that stands for them."""
+    if not run.train:
+        return [[{"role": "user", "content": "What is 15 + 27?"}]]
+    return [one for one in column(run.train, "prompt", spread(run.train, MOST_ENDS)) if one]
 
 
 def _is_reasoning(run: Run, prompt: "str | list[dict]", tag: str) -> bool:

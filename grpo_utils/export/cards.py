@@ -83,6 +83,7 @@ def _base(report: dict) -> dict[str, object]:
     messages += [{"role": "user", "content": "What is 15 + 27?"}]
     return {
         "name": public_name(base),
+        "template_kwargs": report["config"].get("chat_template_kwargs"),
         "code": CODE.format(load=loading_code(base)),
         "messages": [json.dumps(message, ensure_ascii=False) for message in messages],
         "remark": where_the_base_is(base),

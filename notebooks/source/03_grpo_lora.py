@@ -48,10 +48,16 @@ MODEL: str = ""  # hub id or local folder; empty: profile default
 BACKEND: str = "unsloth"  # unsloth, or transformers (with PEFT)
 BASE_BITS: int = 0  # 4 or 16 for the frozen base; 0: profile default
 STEPS: int = 0  # optimizer steps; 0: profile default
+ENABLE_THINKING: bool = False  # for models with this switch, such as Qwen3
 SEED: int = 0  # seeds all randomness
 EVAL_ROWS: int = 0  # held-out prompts; 0: profile default
 REPORT_TO: str = "none"  # none, trackio, tensorboard or wandb
 OUTPUT_DIR: str = "outputs/run"  # adapter, merged model and report
+
+# %% [markdown]
+# **To train Qwen3 on a T4**, set `MODEL="unsloth/Qwen3-1.7B"` (never run here). Leave `ENABLE_THINKING` at `False`: its
+# chat template then closes the thought in the prompt, in training and in evaluation alike. With thinking on, most
+# completions reach the limit before they answer, and [more has to change](../docs/models.md#thinking-on-or-off).
 
 # %% [markdown]
 # `setup` picks a *profile*: a task and sizes that fit your machine. It also checks your settings and package versions,
@@ -192,6 +198,7 @@ config = GRPOConfig(
     max_completion_length=profile.max_completion_length,  # in tokens
     temperature=1.0,  # sample from the unmodified distribution
     beta=0.0,  # no KL penalty, which would pull toward the base model
+    chat_template_kwargs={"enable_thinking": ENABLE_THINKING},
     reward_weights=all_weights,
     optim=profile.optim,  # 8-bit AdamW saves memory on a GPU
     bf16=profile.dtype == "bfloat16",
@@ -213,7 +220,8 @@ for name in ("max_steps", "learning_rate", "per_device_train_batch_size"):
 # %% tags=["gpu-path"]
 tokenizer = AutoTokenizer.from_pretrained(run.path)
 longest = profile.max_prompt_length
-train_rows = drop_long_prompts(train_rows, tokenizer, longest)
+template = config.chat_template_kwargs  # as in training
+train_rows = drop_long_prompts(train_rows, tokenizer, longest, template)
 
 # %%
 from grpo_check import preflight
@@ -285,6 +293,7 @@ from grpo_utils import generate
 
 decoding = dict(max_new_tokens=profile.max_completion_length, seed=SEED)
 decoding |= dict(batch_size=profile.eval_batch_size, temperature=1.0)
+decoding |= dict(chat_template_kwargs=template)
 group = generate(policy, tokenizer, [test_rows[4]["prompt"]] * 8, **decoding)
 scores = torch.tensor(total_rewards(group, test_rows[4]["answer"]))
 advantages = (scores - scores.mean()) / (scores.std() + 1e-4)

@@ -20,6 +20,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 # ---- CHANGE THIS PART: the model, the rows, the rewards. ----
 MODEL = "unsloth/Qwen2.5-1.5B-Instruct" if GPU else "./tiny-model"  # or "unsloth/gemma-3-1b-it"
+TEMPLATE = {"enable_thinking": False}  # Qwen3 then answers without a thought; other models ignore it
 STEPS, TOKENS = (100, 256) if GPU else (50, 32)  # optimizer steps, and the longest completion
 OUTPUT = Path("outputs/minimal")
 FORMAT = "<reasoning>your thinking</reasoning><answer>the result alone</answer>"
@@ -84,7 +85,7 @@ def evaluate(model, tokenizer, rows, **decoding):
     correct = []
     for start in range(0, len(rows), 50):
         batch = rows[start : start + 50]
-        texts = tokenizer.apply_chat_template(batch["prompt"], add_generation_prompt=True, tokenize=False)
+        texts = tokenizer.apply_chat_template(batch["prompt"], **TEMPLATE, add_generation_prompt=True, tokenize=False)
         prompts = tokenizer(texts, add_special_tokens=False, padding=True, padding_side="left", return_tensors="pt")
         outputs = model.generate(**prompts.to(model.device), **decoding, max_new_tokens=TOKENS, repetition_penalty=1.0)
         texts = tokenizer.batch_decode(outputs[:, prompts["input_ids"].shape[1] :], skip_special_tokens=True)
@@ -115,6 +116,7 @@ if __name__ == "__main__":
         gradient_accumulation_steps=4 if GPU else 1,
         num_generations=8,  # completions of one prompt: a group
         max_completion_length=TOKENS,
+        chat_template_kwargs=TEMPLATE,
         reward_weights=list(REWARDS.values()),
         bf16=GPU and is_bfloat16_supported(),
         fp16=GPU and not is_bfloat16_supported(),  # a T4 has no bf16; a CPU stays in fp32

@@ -35,9 +35,11 @@ def main(argv: list[str]) -> None:
     print(f"{len(rows)} rows to train on, {len(held_out)} held out.")
 
     policy, tokenizer = load_policy(*parsed)
-    rows = short_enough(rows, tokenizer, run.max_prompt_tokens)
+    rows = short_enough(rows, tokenizer, run.max_prompt_tokens, **training.chat_template_kwargs or {})
     checkpoint = begin(folder, start.identity(argv), run.accept_changes)
     sampling = dict(max_new_tokens=training.max_completion_length, batch_size=run.eval_batch, seed=training.seed)
+    sampling |= dict(chat_template_kwargs=training.chat_template_kwargs)  # the prompts that it trains on
+    sampling |= dict(chat_template_kwargs=training.chat_template_kwargs)
     answer = partial(generate, policy, tokenizer, held_out["prompt"], **sampling)
     before = evaluate(answer, held_out, is_right, is_in_form)
     trainer = build_trainer(policy, tokenizer, rows, REWARDS, parsed)

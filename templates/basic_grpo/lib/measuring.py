@@ -27,10 +27,12 @@ def generate(
     temperature: float = 1.0,
     batch_size: int = 200,
     seed: int = 0,
+    chat_template_kwargs: dict | None = None,
 ) -> list[str]:
     """Generate one completion for each prompt; ``temperature=0.0`` decodes greedily.
 
-    A policy in training mode returns to training mode afterwards.
+    Pass the ``chat_template_kwargs`` of `GRPOConfig`, so that the policy reads the prompts that it trains on. A policy
+    in training mode returns to training mode afterwards.
     """
     import torch
     from tqdm import trange
@@ -44,21 +46,27 @@ def generate(
     completions, bar = [], dict(desc="generate", file=sys.stdout, leave=False, delay=10)  # shown after ten seconds
     with sampling(policy), torch.inference_mode():
         for start in trange(0, len(prompts), batch_size, **bar):
-            inputs = encode_prompts(tokenizer, prompts[start : start + batch_size]).to(policy.device)
+            some = prompts[start : start + batch_size]
+            inputs = encode_prompts(tokenizer, some, chat_template_kwargs=chat_template_kwargs).to(policy.device)
             outputs = policy.generate(**inputs, **decoding)
             completions += tokenizer.batch_decode(outputs[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
     return completions
 
 
 def encode_prompts(
-    tokenizer: object, prompts: Sequence[str | list[dict]], tools: Sequence[list | None] | None = None
+    tokenizer: object,
+    prompts: Sequence[str | list[dict]],
+    tools: Sequence[list | None] | None = None,
+    chat_template_kwargs: dict | None = None,
 ) -> object:
     """Apply the chat template to prompts, and return left-padded tensors of shape (prompts, longest).
 
     Plain strings get no template but, as in TRL, the tokenizer's special tokens (often a BOS).
-    Pass either messages or strings, not both. ``tools`` has the tools of each prompt.
+    Pass either messages or strings, not both. ``tools`` has the tools of each prompt; ``chat_template_kwargs`` are
+    further variables of the template, such as ``enable_thinking``.
     """
-    plain, options = bool(prompts) and isinstance(prompts[0], str), dict(add_generation_prompt=True, tokenize=False)
+    plain = bool(prompts) and isinstance(prompts[0], str)
+    options = dict(chat_template_kwargs or {}, add_generation_prompt=True, tokenize=False)
     pairs = zip(prompts, tools or [None] * len(prompts), strict=True)
     texts = [p if plain else tokenizer.apply_chat_template(p, tools=offered, **options) for p, offered in pairs]
     return tokenizer(texts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=plain)
