@@ -35,6 +35,8 @@ def _sizes(profile: Profile) -> dict:
         "num_generations": profile.num_generations,
         "max_completion_length": profile.max_completion_length,
         "learning_rate": profile.learning_rate,
+        "lr_scheduler_type": profile.lr_scheduler_type,
+        "warmup_steps": profile.warmup_steps,
         "optim": profile.optim,
         "use_vllm": profile.use_vllm,
         "vllm_mode": "colocate",
@@ -67,8 +69,6 @@ ALGORITHM = {
     "top_k": 0,
     "vllm_importance_sampling_correction": True,
     "router_aux_loss_coef": 0.0,
-    "lr_scheduler_type": "linear",  # decays to zero; a constant rate ends in noise
-    "warmup_steps": 0,
     "weight_decay": 0.0,
     "max_grad_norm": 1.0,
     "generation_kwargs": None,

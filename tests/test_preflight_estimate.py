@@ -79,9 +79,12 @@ def test_the_range_of_lesson_03_on_a_t4_includes_what_its_page_says(column, fami
     )
     sizes = model_sizes(bench_estimate.known_config(T4.models[family]))
     loaded = {"dtype": fit_model(T4, T4.models[family])[0].dtype, "lora_rank": T4.lora_rank}
-    loaded |= {"generated_at_once": 32, "prompt_tokens": 256, "completion_tokens": 256}
-    time = estimate_minutes(sizes, hardware="t4", steps=1, completions_per_step=32, products="float16", **loaded)
-    peak = estimate_memory(sizes, batch=8, optim=T4.optim, backend="unsloth", **loaded)
+    loaded |= {"prompt_tokens": T4.max_prompt_length, "completion_tokens": T4.max_completion_length}
+    sampled = {"generated_at_once": T4.completions_per_step}
+    several = sampled | {"completions_per_step": T4.completions_per_step, "products": "float16"}
+    time = estimate_minutes(sizes, hardware="t4", steps=1, **several, **loaded)
+    batch = T4.per_device_train_batch_size
+    peak = estimate_memory(sizes, batch=batch, optim=T4.optim, backend="unsloth", **sampled, **loaded)
     assert time.total * 60 / MINUTES_FACTOR["gpu"] <= float(seconds[0])
     assert float(seconds[1]) <= time.total * 60 * MINUTES_FACTOR["gpu"]
     assert round(peak.low) <= int(gib[0]) and int(gib[1]) <= round(peak.high)

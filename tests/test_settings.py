@@ -33,7 +33,7 @@ def arguments_of(name: str) -> dict:
 def test_the_values_of_each_profile_are_those_of_the_code():
     known = {name: arguments_of(name) for name in PROFILES}
     rows = table("Values by profile")
-    assert len(rows) == 9
+    assert len(rows) == 11
     for setting, *values in rows:
         assert values == [str(known[name][setting.strip("`")]) for name in PROFILES], setting
     for setting, value in table("Values by profile", 1):

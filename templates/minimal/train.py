@@ -21,7 +21,7 @@ from trl import GRPOConfig, GRPOTrainer
 # ---- CHANGE THIS PART: the model, the rows, the rewards. ----
 MODEL = "unsloth/Qwen2.5-1.5B-Instruct" if GPU else "./tiny-model"  # or "unsloth/gemma-3-1b-it"
 TEMPLATE = {"enable_thinking": False}  # Qwen3 then answers without a thought; other models ignore it
-STEPS, TOKENS = (100, 256) if GPU else (50, 32)  # optimizer steps, and the longest completion
+STEPS, TOKENS = (200, 512) if GPU else (50, 32)  # optimizer steps, and the longest completion
 OUTPUT = Path("outputs/minimal")
 FORMAT = "<reasoning>your thinking</reasoning><answer>the result alone</answer>"
 SYSTEM = {"role": "system", "content": f"Think first, then answer, in exactly this form: {FORMAT}"}
@@ -78,20 +78,36 @@ REWARDS = {correctness_reward: 2.0, format_reward: 1.0}  # each with its weight
 # ---- The rest fits most tasks. ----
 
 
-def evaluate(model, tokenizer, rows, **decoding):
-    """Return, for each row, whether the completion is correct."""
+def generate(model, tokenizer, rows, **decoding):
+    """Return a completion for each row."""
     FastLanguageModel.for_inference(model)
     torch.manual_seed(0)
-    correct = []
+    completions = []
     for start in range(0, len(rows), 50):
         batch = rows[start : start + 50]
         texts = tokenizer.apply_chat_template(batch["prompt"], **TEMPLATE, add_generation_prompt=True, tokenize=False)
         prompts = tokenizer(texts, add_special_tokens=False, padding=True, padding_side="left", return_tensors="pt")
         outputs = model.generate(**prompts.to(model.device), **decoding, max_new_tokens=TOKENS, repetition_penalty=1.0)
-        texts = tokenizer.batch_decode(outputs[:, prompts["input_ids"].shape[1] :], skip_special_tokens=True)
-        correct += map(is_correct, texts, batch["answer"])
+        completions += tokenizer.batch_decode(outputs[:, prompts["input_ids"].shape[1] :], skip_special_tokens=True)
     FastLanguageModel.for_training(model)
-    return correct
+    return completions
+
+
+def evaluate(model, tokenizer, rows, **decoding):
+    """Return, for each row, whether the completion is correct."""
+    return list(map(is_correct, generate(model, tokenizer, rows, **decoding), rows["answer"]))
+
+
+def show_groups(model, tokenizer, rows, **decoding):
+    """Print how many of 8 groups the run could learn from: those that hold correct and wrong answers."""
+    rows = rows.select([i for i in range(8) for _ in range(8)])
+    replies = [[{"content": text}] for text in generate(model, tokenizer, rows, **decoding)]
+    correct = correctness_reward(replies, rows["answer"])
+    counts = [sum(correct[i : i + 8]) for i in range(0, 64, 8)]
+    found, mixed = sum(count > 0 for count in counts), sum(0 < count < 8 for count in counts)
+    print(f"Before training, {found} of 8 groups hold a correct answer, and {mixed} also a wrong one.")
+    if not found:
+        print("Nothing correct to reinforce yet: start with SFT, easier rows, or partial credit for the answer.")
 
 
 if __name__ == "__main__":
@@ -103,17 +119,19 @@ if __name__ == "__main__":
     model = FastLanguageModel.get_peft_model(model, r=16, lora_alpha=32, random_state=0)
     model.generation_config.max_length = None  # max_new_tokens is the limit
     decodings = [dict(do_sample=True, temperature=1.0, top_p=1.0, top_k=0), dict(do_sample=False)]
+    show_groups(model, tokenizer, train_rows, **decodings[0])
     before = [evaluate(model, tokenizer, held_out, **decoding) for decoding in decodings]
     # Mostly TRL's defaults, set explicitly because Unsloth changes them on a GPU.
     fixed = dict(loss_type="dapo", beta=0.0, epsilon_high=0.2, mask_truncated_completions=False, weight_decay=0.0)
-    fixed |= dict(warmup_steps=0, seed=0, logging_steps=10, save_steps=25, report_to="none")
+    fixed |= dict(warmup_steps=10 if GPU else 0, seed=0, logging_steps=10, save_steps=25, report_to="none")
     config = GRPOConfig(
         output_dir=str(OUTPUT),
         max_steps=STEPS,
-        learning_rate=1e-5 if GPU else 2e-3,
+        learning_rate=5e-5 if GPU else 2e-3,
+        lr_scheduler_type="constant_with_warmup" if GPU else "linear",  # linear: it falls to 0
         optim="adamw_8bit" if GPU else "adamw_torch",
         per_device_train_batch_size=8 if GPU else 64,  # completions, not prompts
-        gradient_accumulation_steps=4 if GPU else 1,
+        gradient_accumulation_steps=8 if GPU else 1,
         num_generations=8,  # completions of one prompt: a group
         max_completion_length=TOKENS,
         chat_template_kwargs=TEMPLATE,

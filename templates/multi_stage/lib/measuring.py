@@ -9,10 +9,11 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 
 PACKAGES = ("unsloth", "unsloth_zoo", "trl", "transformers", "peft", "bitsandbytes", "accelerate", "datasets", "torch")
@@ -87,6 +88,25 @@ def sampling(policy: object) -> Iterator[None]:
         policy.train(was_training)
         if was_training and hasattr(policy, "for_training"):
             policy.for_training(use_gradient_checkpointing=checkpointing)
+
+
+def show_groups(answer: Callable, rows: Iterable[dict], is_right: Callable, size: int) -> None:
+    """Print how many groups of the first 8 rows hold a correct answer, and how many also a wrong one.
+
+    GRPO learns what is correct only from a group with both. ``answer`` returns one completion for each prompt.
+
+    >>> rows = [{"prompt": "15 + 27?", "answer": "42"}, {"prompt": "15 + 28?", "answer": "43"}]
+    >>> show_groups(lambda prompts: ["42", "43", "42"] * 2, rows, lambda text, row: text == row["answer"], size=3)
+    Before training, 2 of 2 groups hold a correct answer, and 2 also a wrong one.
+    """
+    some = [row for row in islice(rows, 8) for _ in range(size)]
+    texts = answer([row["prompt"] for row in some])
+    right = [is_right(text, row) for text, row in zip(texts, some, strict=True)]
+    counts = [sum(right[start : start + size]) for start in range(0, len(some), size)]
+    found, mixed = sum(count > 0 for count in counts), sum(0 < count < size for count in counts)
+    print(f"Before training, {found} of {len(counts)} groups hold a correct answer, and {mixed} also a wrong one.")
+    if not found:
+        print("Nothing correct to reinforce yet: start with SFT, easier rows, or rewards with partial credit.")
 
 
 def evaluate(answer: Callable, rows: object, is_right: Callable, is_in_form: Callable) -> dict:
