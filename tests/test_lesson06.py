@@ -7,13 +7,14 @@ import sys
 import nbformat
 import pytest
 from conftest import ROOT
-from lessons import run_with_nbval, said, text_of
+from lessons import run_with_nbval, said
 
 from grpo_utils import show_changes
 from grpo_utils.arguments import training_arguments
 from grpo_utils.evaluation.statistics import Change, Estimate
 from grpo_utils.models import lora_arguments
 from grpo_utils.profiles import CPU
+from grpo_utils.rewards import is_strictly_right
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "06_evaluation.ipynb"
@@ -28,11 +29,6 @@ def book():
 @pytest.fixture(scope="module")
 def committed(book) -> str:
     return said(book)
-
-
-@pytest.fixture(scope="module")
-def text(book) -> str:
-    return text_of(book)
 
 
 def numbers(pattern: str, text: str) -> list[float]:
@@ -65,92 +61,79 @@ def test_every_held_out_question_counts_once_and_was_not_trained_on(committed):
     assert "different held-out questions: 200\nalso in the training rows: 0" in committed
 
 
-def test_the_text_says_where_the_seeds_end(committed, text):
-    ends = [numbers(rf"seed {seed}, strict accuracy, sampled: {RATE}", committed)[0] for seed in range(3)]
-    assert f"All three policies reach at least {min(ends):.2f}" in text
-
-
-def test_the_text_says_how_much_one_question_and_five_show(committed, text):
+def test_every_seed_improves_a_lot(committed):
     [before] = numbers(rf"strict accuracy, sampled: {RATE}", committed)
-    after = numbers(rf"seed 0, strict accuracy, sampled: {RATE}", committed)[0]
+    afters = [numbers(rf"seed {seed}, strict accuracy, sampled: {RATE}", committed)[0] for seed in range(3)]
+    assert before < 0.3 and min(afters) > 0.9
+
+
+def test_a_few_questions_show_more_than_all_of_them(committed):
+    texts = re.findall(r"correct answer: (\d+)\n  before: (.*)\n  after:  (.*)$", committed, re.MULTILINE)
+    verdicts = [(is_strictly_right(old, gold), is_strictly_right(new, gold)) for gold, old, new in texts]
+    assert verdicts == [(False, True)] * 3
     [same] = numbers(r"no change: (\S+) of the questions", committed)
-    assert f"Strict accuracy starts at {before:.0%}" in text
-    assert f"Strict accuracy rose from {before:.2f} to {after:.2f}, but one question in four shows no change" in text
-    assert same == pytest.approx(1 / 4, abs=0.02)
-    second = committed.split("What is 16 + 15? correct answer: 31\n")[1].splitlines()[:2]
-    assert "both sums are wrong" in text and not any("<answer>31</answer>" in line for line in second)
+    assert same > 0.1
     low, high = numbers(r"five questions, 95 times of 100: (\S+) to (\S+)", committed)
-    assert f"five questions show a gain between {low:.2f} and {high:.2f}" in text
+    assert high - low > 0.3
     better, worse = (
         numbers(rf"five questions, {how}: (\S+) of the draws", committed)[0] for how in ("better", "worse")
     )
-    assert f"most draws show no difference, {better:.0%} favor the second seed, and {worse:.0%} favor the first" in text
-    assert 0 < better < worse < 0.25
+    assert 0 < better < 0.25 and 0 < worse < 0.25
 
 
-def test_the_text_says_what_the_intervals_say(committed, text):
-    ten, many, most = (numbers(rf"0\.800 \((\S+) to (\S+)\), \d+ of {n}", committed) for n in (10, 200, 800))
-    assert f"With 10 prompts, the true rate may be as low as {ten[0]:.0%}" in text
-    assert f"With 200 prompts, the interval is {100 * (many[1] - many[0]):.0f} percentage points wide" in text
+def test_four_times_as_many_prompts_halve_the_interval(committed):
+    many, most = (numbers(rf"0\.800 \((\S+) to (\S+)\), \d+ of {n}", committed) for n in (200, 800))
     assert most[1] - most[0] == pytest.approx((many[1] - many[0]) / 2, abs=0.002)
-    [never] = numbers(r"0\.000 \(0\.000 to (\S+)\), 0 of 20", committed)
-    assert f"the true rate may be {never:.0%}" in text
 
 
-def test_the_text_says_how_many_prompts_show_the_change(committed, text):
+def test_twenty_prompts_show_the_gain_and_200_do_not_separate_seeds(committed):
     table = {n: numbers(rf" *{n} +(\S+) +(\S+)$", committed) for n in (5, 10, 20, 50, 200)}
-    assert table[5] == [0, 0] and table[20][0] == 1 and table[200] == [1, 0]
-    assert "Twenty prompts nearly always show a gain as large as this one" in text
-    assert "Even all 200 do not separate the two seeds" in text
+    assert table[5] == [0, 0] and table[20][0] > 0.95 and table[200] == [1, 0]
 
 
-def test_nothing_against_nothing_shows_nothing(committed, text):
+def test_the_base_compared_with_itself_shows_nothing(committed):
     better, worse = numbers(r"better: (\d+)\nworse: (\d+)\nNo improvement shown", committed)
-    assert f"{better + worse:.0f} of 200 results changed" in text
+    assert min(better, worse) > 10
     [alarms] = numbers(r"false alarms: (\d+) of 1000", committed)
-    assert alarms <= 50 and f"it raised {alarms:.0f} false alarms" in text
+    assert alarms <= 50
 
 
-def test_the_parts_of_the_gain_sum_to_it_and_both_are_real(committed, text):
-    [gain] = set(re.findall(r"Strict accuracy rose by (0\.74\d) \(95% interval [\d. to]+; exact", committed))
+def test_the_parts_of_the_gain_sum_to_it_and_both_are_real(committed):
+    gain = float(re.search(r"Strict accuracy rose by (\S+) \(95% interval", committed)[1])
     form, answers = numbers(r"gain from format \+(\S+) \(.*?\), from correctness \+(\S+) ", committed)
-    assert form + answers == pytest.approx(float(gain), abs=0.0011) and form > answers > 0.05
-    assert f"gain of {float(gain):.2f}" in text and f"{form:.2f} came from the format" in text
-    assert f"and {answers:.2f} from correct answers" in text
+    assert form + answers == pytest.approx(gain, abs=0.0011) and form > answers > 0.05
 
 
-def test_the_text_says_which_sums_improved(book, committed, text):
-    before, after = (numbers(rf"correct sums, carry, {side}: {RATE}", committed)[0] for side in ("before", "after"))
-    assert f"Accuracy on sums with a carry rose from {before:.0%} to {after:.0%}" in text
+def test_only_sums_with_a_carry_improved(book, committed):
+    easy, hard = (numbers(rf"correct sums, {kind}, before: {RATE}", committed)[0] for kind in ("no carry", "carry"))
+    assert easy > 0.95 > 0.6 > hard
     [alt] = [alt for alt in alt_texts(book) if alt.startswith("Gains in format and arithmetic")]
-    verdicts = dict(re.findall(r"(?:: |; )([^+;]+) \+\S+ \(.*?\), ([a-z ]+)", alt))
-    assert f"0.{re.search(r'format .0.(..)', alt)[1]} for the format" in text
+    verdicts = dict(re.findall(r"(?:: |; )([^;:]+?) [+-]\d\S+ \(.*?\), ([a-z ]+)", alt))
     assert verdicts.pop("sums, no carry") == "no change shown" and set(verdicts.values()) == {"improved"}
 
 
-def test_the_text_says_what_sampling_more_shows(book, committed, text):
+def test_pass_at_16_was_high_before_and_one_sample_beats_a_vote(book, committed):
     [alt] = [alt for alt in alt_texts(book) if alt.startswith("pass@k")]
-    (once, often), (after, always) = re.findall(rf"from {RATE} at k = 1 to {RATE} at k = 16", alt)
-    assert f"pass@1 rose from {float(once):.2f} to {float(after):.2f}, but pass@16 only" in text
-    assert f"from {float(often):.2f} to {float(always):.2f}" in text
+    found = re.findall(rf"from {RATE} at k = 1 to {RATE} at k = 16", alt)
+    (once, often), (after, always) = [(float(one), float(sixteen)) for one, sixteen in found]
+    assert once < 0.3 < 0.9 < often <= always and after > 0.9
     [vote] = numbers(rf"majority of 16, before: {RATE}", committed)
-    assert f"A vote lifts the base model to {vote:.2f}" in text and vote < float(after)
+    assert once < vote < after
     assert numbers(rf"greedy accuracy, before: {RATE}", committed) == [0.0]
     assert "tagged greedy answers, before: 0\n" in committed
 
 
-def test_the_text_says_what_changed_elsewhere(committed, text):
+def test_training_carries_over_in_part_and_harms_facts(committed):
     rows = re.findall(r"^(.{17})(\d\.\d\d) to (\d\.\d\d)  .*, p [=<] (\S+): (.*)$", committed, re.MULTILINE)
-    changes = {name.strip(): (before, after, p, verdict) for name, before, after, p, verdict in rows}
+    changes = {name.strip(): (float(before), float(after), p, verdict) for name, before, after, p, verdict in rows}
     assert len(changes) == 6
     assert all(float(p) < 0.05 for *_, p, verdict in changes.values() if verdict != "no change shown")
-    before, after, _, verdict = changes["facts"]
-    assert verdict == "got worse" and f"got worse, from {before} to {after}" in text
-    before, after, *_ = changes["'the sum of'"]
-    assert f'"What is the sum of" rose only from {before} to {after}' in text
-    assert changes["three digits"][:2] == ("0.00", "0.00")
-    assert f"improved with p = {changes['JSON'][2]}" in text and changes["JSON"][3] == "improved"
-    assert "Got worse elsewhere: facts\n" in committed
+    verdicts = {name: verdict for name, (*_, verdict) in changes.items()}
+    assert verdicts["no system prompt"] == verdicts["'the sum of'"] == "improved" and verdicts["facts"] == "got worse"
+    assert verdicts["JSON"] == "no change shown"
+    assert changes["'the sum of'"][1] < 0.5 < changes["no system prompt"][1]
+    assert changes["three digits"][:2] == (0, 0)
+    assert re.search("^Got worse elsewhere: .*facts", committed, re.MULTILINE)
 
 
 def test_each_seed_has_a_before_of_its_own_and_no_seed_is_better(book, committed):
@@ -159,13 +142,11 @@ def test_each_seed_has_a_before_of_its_own_and_no_seed_is_better(book, committed
     assert re.search(r"^Strict accuracy rose by .* 3 seeds", committed, re.MULTILINE)
     [alt] = [alt for alt in alt_texts(book) if alt.startswith("Changes without a new idea")]
     assert alt.count("no change shown") == 4
-    changes = [abs(float(change)) for change in re.findall(r"to seed \d ([+-]\S+)", alt)]
-    assert len(changes) == 3 and f"seeds alone change accuracy by up to {max(changes):.2f}" in text_of(book)
 
 
-def test_the_best_of_sixteen_equal_models_is_lucky(committed, text):
+def test_the_best_of_sixteen_equal_models_is_lucky(committed):
     [best] = numbers(r"the best: (\S+)$", committed)
-    assert f"so the {best:.2f} is luck" in text and best > 0.04 + numbers(r"average: (\S+)$", committed)[0]
+    assert best > 0.04 + numbers(r"average: (\S+)$", committed)[0]
 
 
 def test_it_imports_no_unsloth(book):

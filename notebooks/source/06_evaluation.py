@@ -70,7 +70,7 @@ before = evaluate(base, tokenizer, test_rows, **decoding)
 print("strict accuracy, sampled:", before.accuracy)  # interval: section 4
 
 # %% [markdown]
-# Strict accuracy starts at 25%. Rewards and settings are the same as in [lesson 03](03_grpo_lora.ipynb), with 40
+# Strict accuracy starts at {{before.accuracy.value:.0%}}. Rewards and settings are the same as in [lesson 03](03_grpo_lora.ipynb), with 40
 # steps and an unquantized base.
 
 # %%
@@ -126,7 +126,7 @@ for seed, result in zip(seeds, afters):
 policy, after = policies[0], afters[0]  # the first seed, as planned
 
 # %% [markdown]
-# All three policies reach at least 0.98.
+# All three policies reach at least {{min(result.accuracy.value for result in afters):.2f}}.
 #
 # **Choose prompts, decoding and seeds before you train.**
 
@@ -154,8 +154,9 @@ for name, sign in (("got better", 1), ("no change", 0), ("got worse", -1)):
     print(f"{name}: {(change == sign).mean():.2f} of the questions")
 
 # %% [markdown]
-# By the second question, training changed nothing: both sums are wrong. By the other two, it fixed everything. Strict
-# accuracy rose from 0.25 to 0.99, but one question in four shows no change.
+# These three questions suggest that the base model is never correct and that the trained policy always is. On all 200,
+# strict accuracy rose from {{before.accuracy.value:.2f}} to {{after.accuracy.value:.2f}}, and
+# {{(change == 0).mean():.0%}} of the questions show no change.
 #
 # Next, draw five random questions a thousand times, for this gain and for the change from the first seed to the
 # second.
@@ -179,8 +180,8 @@ print(f"five questions, better: {(five > 0).mean():.2f} of the draws")
 print(f"five questions, worse: {(five < 0).mean():.2f} of the draws")
 
 # %% [markdown]
-# In 95 of 100 draws, five questions show a gain between 0.40 and 1.00. Between two seeds, most draws show no
-# difference, 3% favor the second seed, and 8% favor the first.
+# In 95 of 100 draws, five questions show a gain between {{low:.2f}} and {{high:.2f}}. Between two seeds, most draws show
+# no difference, {{(five > 0).mean():.0%}} favor the second seed, and {{(five < 0).mean():.0%}} favor the first.
 #
 # **One question shows what can happen, not how often it happens.**
 
@@ -278,19 +279,20 @@ for _ in range(1000):
 print(f"false alarms: {alarms} of 1000")
 
 # %% [markdown]
-# The model is the same, but 77 of 200 results changed, because each answer is one random sample. They changed in both
-# directions, so the test reports no change. In 1000 such comparisons it raised 29 false alarms. An exact test raises
-# at most 50 on average.
+# The model is the same, but {{nothing.better + nothing.worse}} of {{again.n}} results changed, because each answer is one
+# random sample. They changed in both directions, so the test reports no change. In 1000 such comparisons it raised
+# {{alarms}} false alarms. An exact test raises at most 50 on average.
 #
 # **Count your comparisons: one in twenty may look like a success by chance.**
 
 # %% [markdown]
 # ## 7. Separate format from arithmetic
 #
-# Strict accuracy needs the format and the correct sum. `compare` (section 5) splits the gain of 0.74 with Kitagawa's
-# formula (1955): 0.62 came from the format and 0.12 from correct answers. But the second part compares 62 prompts
-# before with 200 after. So check the arithmetic alone. Is the *last number* of an answer the sum, in any format?
-# `paired_change` runs the paired test and the bootstrap on any score.
+# Strict accuracy needs the format and the correct sum. `compare` (section 5) splits the gain of
+# {{comparison.difference.value:.2f}} with Kitagawa's formula (1955): {{comparison.format_part.value:.2f}} came from the
+# format and {{comparison.answer_part.value:.2f}} from correct answers. But the second part compares
+# {{before.format.hits}} prompts before with {{after.format.hits}} after. So check the arithmetic alone. Is the *last
+# number* of an answer the sum, in any format? `paired_change` runs the paired test and the bootstrap on any score.
 
 # %%
 import re
@@ -315,9 +317,10 @@ for kind in ("no carry", "carry"):  # as in 15 + 22 and in 15 + 27
 show_changes(gains, "Gains in format and arithmetic")
 
 # %% [markdown]
-# The figure shows the change in each rate: 0.69 for the format. Sums without a carry were nearly always correct before
-# training, so GRPO taught only their format. Accuracy on sums with a carry rose from 38% to 97%, a gain in arithmetic.
-# The base model already solved some, so GRPO could reinforce them.
+# The figure shows the change in each rate: {{gains['format'].estimate.value:.2f}} for the format. Sums without a carry
+# were nearly always correct before training, so GRPO taught only their format. Accuracy on sums with a carry rose from
+# {{old[rows].mean():.0%}} to {{new[rows].mean():.0%}}, a gain in arithmetic. The base model already solved some, so GRPO
+# could reinforce them.
 #
 # **Report the format and the answers separately.**
 
@@ -339,12 +342,16 @@ for name, result in (("before", before), ("after", after)):
 print("tagged greedy answers, before:", sum("<" in t for t in before.greedy))
 
 # %% [markdown]
-# pass@1 rose from 0.20 to 0.96, but pass@16 only from 0.94 to 1.00. (These are the first 100 prompts, so pass@1
-# differs from 0.25.) The base model could already solve almost every prompt in 16 attempts, and training made it
-# reliable. Whether GRPO adds new ability is debated (Yue et al., arXiv 2504.13837).
+# pass@1 rose from {{samples_before.pass_at_k(1).value:.2f}} to {{samples_after.pass_at_k(1).value:.2f}}, but pass@16 only
+# from {{samples_before.pass_at_k(16).value:.2f}} to {{samples_after.pass_at_k(16).value:.2f}}. (These are the first 100
+# prompts, so pass@1 differs from {{before.accuracy.value:.2f}}.) The base model could already solve almost every prompt
+# in 16 attempts, and training made it reliable. Whether GRPO can also add ability is debated. Yue et al. (arXiv
+# 2504.13837) find that with many attempts, base models solve more than the models trained from them. ProRL (arXiv
+# 2505.24864) reports that after more than 2,000 steps, a model solves problems that its base never solves.
 #
-# A vote lifts the base model to 0.81. One sample of the trained policy is better, at a sixteenth of the cost. The
-# greedy answers of the base model all lack the tags, so their accuracy is 0 and the greedy gain looks larger.
+# A vote lifts the base model to {{samples_before.majority().value:.2f}}. One sample of the trained policy is better, at a
+# sixteenth of the cost. The greedy answers of the base model all lack the tags, so their accuracy is
+# {{before.greedy_accuracy.value:.0f}} and the greedy gain looks larger.
 #
 # **Report the decoding that your users will use.**
 
@@ -364,20 +371,23 @@ def scores(model, task) -> list[float]:
     return task.scores(texts)
 
 
-elsewhere = {}
+elsewhere, levels = {}, {}
 for name, task in other_tasks(some_rows, SEED).items():
     old, new = scores(base, task), scores(policy, task)
-    elsewhere[name] = found = paired_change(old, new)
-    print(f"{name:17}{numpy.mean(old):.2f} to {numpy.mean(new):.2f}  {found}")
+    elsewhere[name] = paired_change(old, new)
+    levels[name] = f"{numpy.mean(old):.2f} to {numpy.mean(new):.2f}"
+    print(f"{name:17}{levels[name]}  {elsewhere[name]}")
 show_changes(elsewhere, "Changes on other questions")
 
 # %% [markdown]
 # - **No system prompt**: the gain carries over.
-# - **Other words**: it carries over in part. "What is the sum of" rose only from 0.03 to 0.20.
+# - **Other words**: it carries over in part. "What is the sum of" rose only from {{levels["'the sum of'"]}}.
 # - **Three digits**: no answer was correct before or after.
-# - **Facts** got worse, from 0.59 to 0.43.
-# - **JSON** improved with p = 0.048, in one of six tests. If nothing had changed, up to one such table in four would
-#   still show something (`1-0.95**6`), so ask more questions before you believe it.
+# - **Facts** got worse, from {{levels['facts']}}.
+# - **JSON** went from {{levels['JSON']}}, but the paired test shows no change (p = {{elsewhere['JSON'].p_value:.3f}}).
+#
+# With six tests, about one table in four shows at least one change by chance (`1-0.95**6`), so ask more questions before
+# you believe a p just below 0.05.
 #
 # **Evaluate what you did not train, because losses appear there.**
 
@@ -404,8 +414,9 @@ for i, j in ((0, 1), (0, 2), (1, 2)):
 show_changes(pairs, "Changes without a new idea")
 
 # %% [markdown]
-# The interval over three seeds (Student's t) is wide, but excludes zero. In the figure, seeds alone change accuracy by
-# up to 0.01, so a new setting that gains 0.01 in one run has shown nothing.
+# The interval over three seeds (Student's t) is wide, but excludes zero. In the figure, accuracy changes by up to
+# {{max(abs(c.estimate.value) for c in pairs.values()):.2f}} without a new idea, so a new setting that gains as much in
+# one run has shown nothing.
 #
 # The best of several checkpoints also looks better than it is. Pretend that the 16 samples of the base model come from
 # 16 checkpoints.
@@ -416,7 +427,7 @@ print(f"average: {accuracies.mean():.3f}")
 print(f"the best: {accuracies.max():.3f}")
 
 # %% [markdown]
-# All 16 are the same model, so the 0.26 is luck. Choose a checkpoint on one set of held-out rows (*validation* rows).
+# All 16 are the same model, so the {{accuracies.max():.2f}} is luck. Choose a checkpoint on one set of held-out rows (*validation* rows).
 # Then evaluate it once on another (*test* rows).
 #
 # **Fix the seeds in advance and report all of them.**
@@ -452,7 +463,7 @@ print(f"All {len(seeds)} seeds: {by_seed.sentence}")
 # | small gain from a new setting | How much do seeds differ? | train three seeds of each |
 # | one very good checkpoint | Which rows was it chosen on? | evaluate it on test rows |
 #
-# **Unless the interval and the paired test both show a change, write "no improvement shown".**
+# **Unless the paired test and the interval of the change both show it, write "no improvement shown".**
 
 # %% [markdown]
 # ## 13. Exercises
@@ -474,7 +485,8 @@ def claims_that_hold() -> list[str]:
 from grpo_utils import check_exercise
 
 CLAIMS = [((claims_that_hold,), "none")]
-HINTS = [("A", "A: each rate in both intervals?"), ("D", "D: its t interval?")]
+HINTS = [("A", "A: fisher_exact([[120, 80], [126, 74]]) from scipy.stats?")]
+HINTS += [("D", "D: its t interval?")]
 HINTS += [("B", "B: binomtest(62, 92)?"), ("C", "C: 36 of 40, 180 of 200?")]
 
 
@@ -505,14 +517,19 @@ print(check_exercise("Exercise 2", prompts_needed, NEEDED, HINTS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: in A, each interval contains the other rate. B has p = 0.001. In C, 36 of 40 and 180 of 200 are both 90%,
-# so all of the gain is format. The t interval of D is 0.025 to 0.075.
+# Exercise 1: A asks other prompts, so its test is unpaired. Fisher's exact test gives p = 0.61. B has p = 0.001. In C,
+# 36 of 40 and 180 of 200 are both 90%, so all of the gain is format. The t interval of D is 0.025 to 0.075.
 # </details>
 
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
+from scipy.stats import fisher_exact
+
+
 def claims_solution() -> list[str]:
-    print(rate(120, 200), rate(126, 200), binomtest(62, 92).pvalue, sep="\n")
+    unpaired = fisher_exact([[120, 80], [126, 74]])
+    print(f"A: p = {unpaired.pvalue:.2f}")
+    print(f"B: p = {binomtest(62, 92).pvalue:.3f}")
     return ["B", "D"]
 
 
