@@ -20,6 +20,7 @@ from grpo_utils.resuming import train_or_resume
 from grpo_utils.run.resuming import load_adapter
 
 SIZES = dict(max_completion_length=24, per_device_train_batch_size=8, gradient_accumulation_steps=2, num_generations=4)
+SIZES |= dict(lr_scheduler_type="linear", warmup_steps=0)  # a warmup would hide the first updates
 PROFILE = replace(
     PROFILES[os.environ["GPU_PATH_CARD"]], **SIZES, dtype="float32", learning_rate=1e-3, models=CPU.models
 )

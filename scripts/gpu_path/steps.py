@@ -30,6 +30,7 @@ SMALL = dict(max_completion_length=24, per_device_train_batch_size=8, gradient_a
 SMALL |= dict(
     dataset="addition", learning_rate=1e-3, optim="adamw_torch", train_rows=64, eval_rows=8, eval_batch_size=8
 )
+SMALL |= dict(lr_scheduler_type="linear", warmup_steps=0)  # a warmup would hide the first updates
 
 
 class Watch(TrainerCallback):
@@ -55,7 +56,7 @@ def settings(family: str, dtype: str, load_in_4bit: bool, steps: int, folder: Pa
         prepare_machine(profile)
     backend, model = "unsloth" if CARD else "transformers", profile.models[family]
     run = Run(profile, "given", family, model, backend, model_path(model), folder)
-    return dict(run=run, profile=profile, BACKEND=backend, SEED=0, REPORT_TO="none")
+    return dict(run=run, profile=profile, BACKEND=backend, SEED=0, REPORT_TO="none", ENABLE_THINKING=False)
 
 
 def tagged_cells() -> list[str]:
