@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from conftest import ROOT
-from lessons import code_of, run_with_nbval, said, text_of
+from lessons import code_of, run_with_nbval, said
 
 from grpo_utils.arguments import training_arguments
 from grpo_utils.profiles import CPU
@@ -48,29 +48,21 @@ def test_the_adapter_is_carried_and_the_optimizer_is_not(committed):
     assert re.search(r"both stages: +20\n.*counted: +10\n", committed)
 
 
-def test_two_stages_and_one_are_compared_over_three_seeds_in_one_sentence(book, committed):
+def test_three_seeds_show_no_gain_from_two_stages(committed):
     seeds = re.search(rf"^seeds: {NUMBER}, {NUMBER}, {NUMBER}$", committed, re.MULTILINE)
     differences = [float(number) for number in seeds.groups()]
-    sentence = committed[seeds.end() :].strip().splitlines()[0]
-    change, low, high = (float(number) for number in re.findall(NUMBER, sentence)[:3])
+    verdict = committed[seeds.end() :].strip().splitlines()[0]
+    change, low, high = (float(number) for number in re.findall(NUMBER, verdict)[:3])
     assert change == pytest.approx(sum(differences) / 3, abs=0.0015)
-    assert sentence.startswith("No improvement shown") and low < 0 < high
-    text = text_of(book)
-    assert f"mean difference is {change:.3f}, and its interval from {low:.3f} to {high:.3f} contains 0" in text
-    better = [seed for seed, difference in enumerate(differences) if difference > 0]
-    assert better == [0, 1] and "better with seeds 0 and 1 and worse with seed 2" in text
-    assert f"up to {max(-low, high):.2f} better or worse" in text
+    assert verdict.startswith("No improvement shown") and low < 0 < high
 
 
-def test_the_text_reads_the_bar_and_the_figure(book, committed):
-    reward, correct = re.search(r"10/10 .*?reward=([\d.]+), correct=([\d.]+)", committed).groups()
-    text = text_of(book)
-    assert (
-        f"the maximum is 1.0, and the weighted reward reached {reward}." in text
-        and f"`correct` reached {correct}," in text
-    )
+def test_the_first_stage_teaches_format_and_answers_alike(book, committed):
+    reward, correct = map(float, re.search(r"10/10 .*?reward=([\d.]+), correct=([\d.]+)", committed).groups())
+    assert 0.8 < reward <= 1 and correct > 0.5
     [alt] = [o.data["text/plain"] for c in book.cells for o in c.get("outputs", []) if "image/png" in o.get("data", {})]
-    assert alt.count(" to ") == 4 and "two stages" in alt
+    ends = [tuple(map(float, pair)) for pair in re.findall(r"stages? ([\d.]+) to (\d\.\d+)", alt)]
+    assert len(ends) == 4 and all(last > first + 0.3 for first, last in ends)
 
 
 def test_a_killed_run_is_resumed_to_the_last_bit(committed):
@@ -80,9 +72,9 @@ def test_a_killed_run_is_resumed_to_the_last_bit(committed):
     assert f"steps: 8\n{EXACT}" in committed
 
 
-def test_a_checkpoint_has_the_parts_that_the_text_names(book, committed):
-    named = re.findall(r"\(`(\w+\.\w+)`\)", text_of(book))
-    assert len(named) == 4 and all(re.search(rf"^{re.escape(name)} +\d+ kB", committed, re.MULTILINE) for name in named)
+def test_a_checkpoint_has_all_that_a_run_needs_to_continue(committed):
+    needed = ("adapter_model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state.pth", "trainer_state.json")
+    assert all(re.search(rf"^{re.escape(name)} +\d+ kB", committed, re.MULTILINE) for name in needed)
 
 
 def test_each_run_has_one_bar_that_is_full(committed):

@@ -132,9 +132,10 @@ first.train()
 policy.save_pretrained(run.folder / "format")
 
 # %% [markdown]
-# The bar shows the values of the last step. Only the format is rewarded, so the maximum is 1.0, and the
-# weighted reward reached 0.96. `correct` reached 0.84, although this stage does not train on it (section 4 explains why). `tied`
-# is the share of groups whose completions all scored the same.
+# The bar shows the values of the last step. Only the format is rewarded, so the maximum is {{sum(FORMAT_ONLY):.1f}}, and
+# the weighted reward reached {{first.state.log_history[-2]['reward']:.2f}}. `correct` reached
+# {{first.state.log_history[-2]['rewards/correctness_reward/mean']:.2f}}, although this stage does not train on it
+# (section 4 explains why). `tied` is the share of groups whose completions all scored the same.
 #
 # **A stage is complete when its adapter is saved.**
 
@@ -174,7 +175,7 @@ print(f"steps of both stages:     {2 * run.steps}")
 print(f"steps that Adam counted:  {counted:.0f}")
 
 # %% [markdown]
-# Adam counted 10 of the 20 steps, so it started from zero in the second stage. That is what we want, because the
+# Adam counted {{counted:.0f}} of the {{2 * run.steps}} steps, so it started from zero in the second stage. That is what we want, because the
 # running means from the first stage belong to different rewards.
 #
 # **Only the adapter carries over to the next stage.**
@@ -238,12 +239,15 @@ for seed, (one, two) in enumerate(zip(ones, twos), start=SEED):
     print(f"seed {seed}, one stage:  {one.accuracy}")
     print(f"seed {seed}, two stages: {two.accuracy}")
 pairs = [compare(one, two) for one, two in zip(ones, twos)]
-print(compare_seeds(pairs))
+by_seed = compare_seeds(pairs)
+print(by_seed)
 
 # %% [markdown]
-# Two stages were better with seeds 0 and 1 and worse with seed 2. The mean difference is 0.002, and its interval from
-# -0.049 to 0.052 contains 0. **The comparison shows no improvement.** Two stages could still be up to 0.05 better or
-# worse, and more seeds would narrow the interval. Other tasks and models can behave differently.
+# With the three seeds, the difference between two stages and one is {{by_seed.differences[0]:+.3f}},
+# {{by_seed.differences[1]:+.3f}} and {{by_seed.differences[2]:+.3f}}. The mean is {{by_seed.difference.value:+.3f}}, and
+# its interval from {{by_seed.difference.low:+.3f}} to {{by_seed.difference.high:+.3f}} contains 0. **The comparison shows
+# no improvement.** Two stages could still be up to {{by_seed.difference.high:.2f}} better or up to
+# {{-by_seed.difference.low:.2f}} worse, and more seeds would narrow the interval. Other tasks and models can behave differently.
 #
 # Stages are worth trying if one reward gives no signal at first. For example, if the base model is never correct,
 # every completion gets 0 for correctness. A *curriculum*, which trains on easy rows first, can also be built from
