@@ -1,7 +1,6 @@
 """Lesson 07 as readers run it: the committed notebook, and the same with other parameters."""
 
 import json
-import math
 import re
 import subprocess
 import sys
@@ -105,47 +104,42 @@ def printed(label: str) -> str:
     return re.findall(rf"^ *{re.escape(label)}:? +(.+)$", PRINTED, re.MULTILINE)[-1]
 
 
-def test_the_text_says_what_the_stored_rates_say():
-    before, after, fp32, four_bits = (
-        int(re.search(r"(\d+) of 200", printed(label))[1])
-        for label in ("strict accuracy before", "strict accuracy after", "fp32 merge", "4-bit merge")
+def test_training_helps_and_no_merge_shows_a_loss():
+    before, after = (
+        int(re.search(r"(\d+) of 200", printed(f"strict accuracy {when}"))[1]) for when in ("before", "after")
     )
-    assert f"correctly formatted, rose from {before} to {after} of 200." in TEXT
-    other_fp32, other_4bit = re.findall(r"answers unlike the policy's: (\d+)", PRINTED)
-    changed = f"changed {other_4bit} of the policy's 200 answers, and {after - four_bits} fewer are correct."
-    assert (
-        f"The 4-bit merge {changed} The fp32 merge changed {other_fp32}, and {after - fp32} fewer is correct." in TEXT
+    assert after > before + 80
+    changed = [int(number) for number in re.findall(r"answers unlike the policy's: (\d+)", PRINTED)]
+    p_values = [float(number) for number in re.findall(r"McNemar's test: p = (\S+)", PRINTED)]
+    assert len(changed) == len(p_values) == 2 and min(changed) > 0 and min(p_values) > 0.05
+
+
+def test_a_merge_in_fp32_is_exact_and_one_into_4_bits_is_rounded():
+    weight, change, rounding = (
+        float(printed(f"mean size of {what}")) for what in ("a weight", "a change", "the rounding")
     )
-    p_fp32, p_4bit = re.findall(r"McNemar's test: p = (\S+)", PRINTED)
-    assert f"With p = {p_4bit} and p = {p_fp32}, chance alone can explain both losses." in TEXT
-    assert min(float(p_fp32), float(p_4bit)) > 0.05
+    assert change < weight and 0.5 * change < rounding < change
+    assert float(printed("difference of a weight")) == 0 and float(printed("difference of a logit")) < 1e-4
+    reloaded, saved = map(float, re.findall(r"largest difference of a logit: (\S+)", PRINTED))
+    assert reloaded == 0 and saved < 1e-4
 
 
-def test_the_text_says_what_the_stored_differences_say():
-    weight, change, rounding = (printed(f"mean size of {what}") for what in ("a weight", "a change", "the rounding"))
-    assert f"by {change} on average, about a tenth of their size" in TEXT and 8 < float(weight) / float(change) < 12
-    assert f"Its mean size is {rounding}, nearly as large as the change from training ({change})" in TEXT
-    assert printed("difference of a weight") == "0.0" and f"differ by {printed('difference of a logit')}" in TEXT
-    reloaded, saved = re.findall(r"largest difference of a logit: (\S+)", PRINTED)
-    assert reloaded == "0.0" and float(saved) < 1e-4
-
-
-def test_the_text_says_what_the_chart_says():
+def test_a_merge_into_4_bits_moves_the_logits_more():
     alts = [
         o.data["text/plain"] for cell in BOOK.cells for o in cell.get("outputs", []) if "image/png" in o.get("data", {})
     ]
-    exact, fp32, four_bits = re.search(r"adapter: (\S+); .*policy: (\S+); .*policy: (\S+)\.$", alts[-1]).groups()
-    assert float(exact) < 1e-4 and f"only {fp32} away" in TEXT and f"a logit of the policy by {four_bits}," in TEXT
-    assert "by a factor of 3." in TEXT and round(math.exp(float(four_bits))) == 3
+    found = re.search(r"adapter: (\S+); .*policy: (\S+); .*policy: (\S+)\.$", alts[-1])
+    exact, fp32, four_bits = map(float, found.groups())
+    assert exact < 1e-4 < fp32 < four_bits / 2
 
 
-def test_the_text_says_how_many_were_correct_with_each_padding():
-    right, left = re.findall(r"padding on the \w+: (\d+) of 20 correct", PRINTED)
-    assert (right, left) == ("0", "20") and "20 of 20 problems with padding on the left, and none with" in TEXT
+def test_only_padding_on_the_left_gives_answers():
+    right, left = map(int, re.findall(r"padding on the \w+: (\d+) of 20 correct", PRINTED))
+    assert right < 5 and left >= 18
 
 
 def test_the_server_gives_the_answer_of_the_pipeline():
-    assert printed("server") == printed("pipeline") and "The server gives the same answer as `pipeline`" in TEXT
+    assert printed("server") == printed("pipeline")
 
 
 def test_the_rank_for_vllm_is_the_one_of_the_gpu_profiles():
@@ -153,10 +147,9 @@ def test_the_rank_for_vllm_is_the_one_of_the_gpu_profiles():
     assert f"--max-lora-rank {max(ranks)}" in TEXT and ranks == {32}
 
 
-def test_what_was_never_run_says_so():
-    assert TEXT.count("never run") >= 4 and "vllm serve" in TEXT and "convert_hf_to_gguf.py" in TEXT
+def test_the_lesson_uploads_nothing():
     code = "".join(cell.source for cell in BOOK.cells if cell.cell_type == "code")
-    assert "push_to_hub" in TEXT and not re.search("push_to_hub|dry_run|unsloth", code)
+    assert not re.search("push_to_hub|dry_run|unsloth", code)
 
 
 @pytest.fixture(scope="module")

@@ -120,7 +120,8 @@ after = evaluate(policy, tokenizer, test_rows, **decoding)
 print("strict accuracy after:", after.accuracy)
 
 # %% [markdown]
-# Strict accuracy, the share of answers that are correct and correctly formatted, rose from 50 to 199 of 200.
+# Strict accuracy, the share of answers that are correct and correctly formatted, rose from {{before.accuracy.hits}} to
+# {{after.accuracy.hits}} of {{after.n}}.
 #
 # **The policy that you export has two parts: a 4-bit base and an fp32 adapter.**
 
@@ -201,8 +202,9 @@ print(f"mean size of a weight: {W.abs().mean():.4f}")
 print(f"mean size of a change: {change.abs().mean():.4f}")
 
 # %% [markdown]
-# Training changed these weights by 0.0039 on average, about a tenth of their size. PEFT's `merge_and_unload` computes
-# the same sum for every adapted matrix:
+# Training changed these weights by {{change.abs().mean():.4f}} on average,
+# {{change.abs().mean() / W.abs().mean():.0%}} of their size. PEFT's `merge_and_unload` computes the same sum for every
+# adapted matrix:
 
 # %%
 unmerged = logits(adapted)
@@ -213,8 +215,8 @@ difference = (logits(merged) - unmerged).abs().max().item()
 print(f"difference of a logit: {difference:.1e}")
 
 # %% [markdown]
-# PEFT's matrix equals yours exactly. The logits before and after the merge differ by 3.8e-06, because the merged
-# model adds in a different order and fp32 rounds every sum.
+# PEFT's matrix equals yours exactly. The logits before and after the merge differ by {{difference:.1e}}, because the
+# merged model adds in a different order and fp32 rounds every sum.
 #
 # **A merge is one addition per matrix, and in fp32 it is exact up to rounding.**
 
@@ -268,38 +270,47 @@ rounding = matrix_of(in_4_bits) - exact
 print(f"mean size of the rounding: {rounding.abs().mean():.4f}")
 
 # %% [markdown]
-# PEFT warns about the rounding. Its mean size is 0.0032, nearly as large as the change from training (0.0039). Now
-# compare the models by their logits. The first bar is the difference from section 3.
+# PEFT warns about the rounding. Its mean size is {{rounding.abs().mean():.4f}}, while the change from training was
+# {{change.abs().mean():.4f}}. Now compare the models by their logits. The first bar is the difference from section 3.
 
 # %%
 from grpo_utils import compare, show_differences
 
+fp32_apart, rounded_apart = (
+    apart(released, reloaded),
+    apart(in_4_bits, reloaded),
+)
 show_differences(
     {
         "fp32 merge vs base + adapter": difference,
-        "fp32 merge vs 4-bit policy": apart(released, reloaded),
-        "4-bit merge vs 4-bit policy": apart(in_4_bits, reloaded),
+        "fp32 merge vs 4-bit policy": fp32_apart,
+        "4-bit merge vs 4-bit policy": rounded_apart,
     },
     "Largest difference of a logit",
 )
 
 # %% [markdown]
-# The 4-bit merge moved a logit of the policy by 1.2, which can change the odds of a token by a factor of 3. The fp32
-# merge is only 0.33 away, a difference that comes from its unquantized base. Do the answers get worse?
+# The 4-bit merge moved a logit of the policy by {{rounded_apart:.1f}}, which can change the odds of a token by a factor
+# of {{torch.tensor(rounded_apart).exp():.1f}}. The fp32 merge is only {{fp32_apart:.2f}} away, a difference that comes
+# from its unquantized base. Do the answers get worse?
 
 # %%
-results = {}
+results, unlike, p_values = {}, {}, {}
 for name, model in (("fp32 merge", released), ("4-bit merge", in_4_bits)):
     results[name] = evaluate(model, tokenizer, test_rows, **decoding)
     pairs = zip(after.sampled, results[name].sampled)
+    unlike[name] = sum(a != b for a, b in pairs)
+    p_values[name] = compare(after, results[name]).p_value
     print(f"{name}: strict accuracy {results[name].accuracy}")
-    print(f"  answers unlike the policy's: {sum(a != b for a, b in pairs)}")
-    print(f"  McNemar's test: p = {compare(after, results[name]).p_value:.2f}")
+    print(f"  answers unlike the policy's: {unlike[name]}")
+    print(f"  McNemar's test: p = {p_values[name]:.2f}")
 
 # %% [markdown]
-# The 4-bit merge changed 5 of the policy's 200 answers, and 2 fewer are correct. The fp32 merge changed 3, and 1
-# fewer is correct. With p = 0.50 and p = 1.00, chance alone can explain both losses. A harder task, which we did not
-# evaluate, can lose more.
+# The policy had {{after.accuracy.hits}} of 200 answers correct. The 4-bit merge changed {{unlike['4-bit merge']}} of its
+# answers, and {{results['4-bit merge'].accuracy.hits}} are correct (p = {{p_values['4-bit merge']:.2f}}). The fp32 merge
+# changed {{unlike['fp32 merge']}}, and {{results['fp32 merge'].accuracy.hits}} are correct (p =
+# {{p_values['fp32 merge']:.2f}}). Chance alone can explain both differences in accuracy. On a harder task, which we did
+# not evaluate, a merge can lose accuracy.
 #
 # **Merge into the unquantized base in fp32, evaluate the result, and quantize it afterward if you must.**
 
@@ -326,6 +337,7 @@ print(prompts[1][-1]["content"], answer)
 # length of the longest. The model continues from the last position, so padding belongs on the left.
 
 # %%
+solved = {}
 long = [{"role": "user", "content": "Take your time and think it over. " * 5}]
 for side in ("right", "left"):
     tokenizer.padding_side = side
@@ -333,12 +345,13 @@ for side in ("right", "left"):
     output = released.generate(**batch, **greedily)[:20]
     new = output[:, batch["input_ids"].shape[1] :]
     texts = tokenizer.batch_decode(new, skip_special_tokens=True)
-    correct = sum(rewards[0](texts, answer=test_rows["answer"][:20]))
-    print(f"padding on the {side}: {correct:.0f} of 20 correct")
+    solved[side] = sum(rewards[0](texts, answer=test_rows["answer"][:20]))
+    print(f"padding on the {side}: {solved[side]:.0f} of 20 correct")
 
 # %% [markdown]
-# The same model solves 20 of 20 problems with padding on the left, and none with padding on the right. For
-# *streaming*, which shows an answer while it is generated, pass `streamer=TextStreamer(tokenizer)` to `generate`.
+# The same model solves {{solved['left']:.0f}} of 20 problems with padding on the left, and {{solved['right']:.0f}} with
+# padding on the right. For *streaming*, which shows an answer while it is generated, pass
+# `streamer=TextStreamer(tokenizer)` to `generate`.
 #
 # **Pad on the left, and use the chat template and the system prompt of the training run.**
 
