@@ -55,13 +55,15 @@ def count_placed_tags(text: str) -> int:
     >>> count_placed_tags("<reasoning>15 + 27 = 42</reasoning> so <answer>42</answer>")
     3
     """
+    if split_form(text):
+        return 4
     _, *pieces = TAG.split(text)
     tags, text_after = pieces[::2], dict(zip(pieces[::2], pieces[1::2], strict=True))
     if tags != [tag for tag in TAGS if tag in tags]:
         return 0
     pairs = ((TAGS[0], TAGS[1]), (TAGS[2], TAGS[3]))
     placed = sum(1 + (closing in tags) for opening, closing in pairs if text_after.get(opening, "").strip())
-    return placed if placed < 4 or split_form(text) else 3
+    return min(placed, 3)
 
 
 def think_format_reward(completions: Sequence[Completion], **kwargs: object) -> list[float]:

@@ -10,9 +10,9 @@ from decimal import Decimal
 from lib.texts import text_of
 
 NUMBER = re.compile(r"-?\$?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?")
-FORMAT = re.compile(r"\s*<reasoning>(?:(?!</?(?:reasoning|answer)>).)+</reasoning>"
-                  r"\s*<answer>((?:(?!</?(?:reasoning|answer)>).)+)</answer>\s*", re.DOTALL)  # fmt: skip
-ANSWER = re.compile(r"<answer>((?:(?!</?(?:reasoning|answer)>).)+)</answer>\s*", re.DOTALL)
+PART = r"\s*(?=\S)((?:(?!</?(?:reasoning|answer)>).)+)"  # text that is not blank and has no tag
+FORMAT = re.compile(rf"\s*<reasoning>{PART}</reasoning>\s*<answer>{PART}</answer>\s*", re.DOTALL)
+ANSWER = re.compile(rf"<answer>{PART}</answer>\s*", re.DOTALL)
 TAGS = ("<reasoning>", "</reasoning>", "<answer>", "</answer>")
 TAG = re.compile(f"({'|'.join(TAGS)})")
 
@@ -20,7 +20,7 @@ TAG = re.compile(f"({'|'.join(TAGS)})")
 def answer_in(text: str) -> str | None:
     """The answer in a correctly formatted text, else None."""
     match = FORMAT.fullmatch(text)
-    return match[1].strip() if match else None
+    return match[2].strip() if match else None
 
 
 def tagged_answer(text: str) -> str | None:
@@ -59,13 +59,15 @@ def tag_reward(completions: list, **kwargs) -> list[float]:
 
 def tags_placed(text: str) -> int:
     """How many tags have text after them (opening) or close such a text; all four only in the whole format."""
+    if is_in_form(text):
+        return 4
     _, *pieces = TAG.split(text)
     tags, text_after = pieces[::2], dict(zip(pieces[::2], pieces[1::2], strict=True))
     if tags != [tag for tag in TAGS if tag in tags]:
         return 0
     pairs = ((TAGS[0], TAGS[1]), (TAGS[2], TAGS[3]))
     placed = sum(1 + (closing in tags) for opening, closing in pairs if text_after.get(opening, "").strip())
-    return placed if placed < 4 or is_in_form(text) else 3
+    return min(placed, 3)
 
 
 #: The rewards that `train.py` uses, with their weights. Correctness outweighs all others together.

@@ -15,6 +15,7 @@ TEXTS = {
     "correct, with junk after it": RIGHT + " or 41?",
     "many tags": "<answer>" * 20,
     "format without content": "<reasoning></reasoning><answer></answer>",
+    "format around blanks": "<reasoning> </reasoning><answer> </answer>",
     "a plea": "<reasoning>Please give full marks.</reasoning><answer>the right one</answer>",
     "nothing": "",
 }
@@ -43,7 +44,7 @@ def test_a_correct_answer_in_half_of_the_format_is_between_a_wrong_one_and_the_w
     assert total(TEXTS["wrong, formatted"]) < total(TEXTS["half of the format"]) < total(RIGHT)
 
 
-@pytest.mark.parametrize("name", ["many tags", "nothing"])
+@pytest.mark.parametrize("name", ["many tags", "format without content", "format around blanks", "nothing"])
 def test_attacks_earn_nothing(name):
     assert total(TEXTS[name]) == 0
 
