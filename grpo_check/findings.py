@@ -88,10 +88,13 @@ class Report:
         count = sum(finding.severity == severity for finding in self.findings)
         return f"{count} {severity}{'s' * (count != 1)}"
 
+    def last_line(self) -> str:
+        """The verdict."""
+        return f"{'ok' if self.ok else 'NOT OK'}: {self._count('error')}, {self._count('warning')}"
+
     def __str__(self) -> str:
         """The findings, then a line with the verdict."""
-        verdict = f"{'ok' if self.ok else 'NOT OK'}: {self._count('error')}, {self._count('warning')}"
-        return "\n".join([*self.lines(), verdict])
+        return "\n".join([*self.lines(), self.last_line()])
 
     __repr__ = __str__
 

@@ -422,7 +422,8 @@ def verdict(row: dict, limits: Limits = LIMITS, known: bool = True) -> Finding:
     """The verdict on a row; with ``known=False`` as if nothing told which completions are correct."""
     seen = figures_of(row)
     seen = seen if known else replace(seen, right=None, formed=None, pull=None)
-    return decide(seen, [tuple(one) for one in row["longer"]], limits)
+    temperature = CASES[row["name"]].changes.get("temperature", 1.0)
+    return decide(seen, [tuple(one) for one in row["longer"]], limits, temperature=temperature)
 
 
 def hits(rows: list[dict], limits: Limits = LIMITS, known: bool = True) -> list[bool]:

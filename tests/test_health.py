@@ -17,7 +17,7 @@ from grpo_check.health import CODES, diagnose, diagnose_error, diagnose_file, li
 from grpo_check.health.log import read_history
 from grpo_check.health.rules import AT_ONCE, IN_TIME
 from grpo_check.health.statistics import share_right
-from grpo_check.health.verdicts import EXPLAINS, QUIET
+from grpo_check.health.verdicts import EXPLAINS, NOTHING, QUIET
 from grpo_check.health.watching import subjects_of
 from grpo_utils.errors import CourseError
 
@@ -217,7 +217,7 @@ def test_a_dead_reward_that_was_told_is_not_told_again_when_others_come_alive():
 
 
 def test_every_code_has_a_meaning_and_every_rule_a_code():
-    assert {*RULES, "out_of_memory", "healthy", "too_short"} == set(CODES)
+    assert {*RULES, "out_of_memory", *NOTHING} == set(CODES)
     assert set(EXPLAINS) <= set(CODES) and all(others <= set(CODES) for others in EXPLAINS.values())
     assert set(QUIET) <= set(CODES)
 

@@ -13,6 +13,7 @@ from conftest import ROOT
 from grpo_check import CourseError, PilotReport, __main__, pilot
 from grpo_check.pilot import CODES
 from grpo_check.pilot.figures import Figures, Share, figures, planned_steps
+from grpo_check.pilot.running import planned, sampled
 from grpo_check.pilot.sampling import Group
 from grpo_check.pilot.verdicts import decide
 from grpo_check.preflight.run import plan
@@ -66,7 +67,6 @@ ALL_TIED = {"tied": share(1.0), "tied_larger": share(1.0), "reward": (0.2, 0.0, 
             "is 0.98 of 1",
         ),
         ({"right": share(0.99)}, [], "harder_rows", "99% "),
-        ({"right": share(0.0), "pull": None}, [], "sft_first", "0% "),
         (
             {"tied": share(1.0), "tied_larger": share(1.0), "right": None, "reward": (0.0, 0.0, 0.0, 0.0)},
             [],
@@ -81,6 +81,9 @@ ALL_TIED = {"tied": share(1.0), "tied_larger": share(1.0), "reward": (0.2, 0.0, 
         ),
         (ALL_TIED | {"right": share(0.22), "pull": None}, [], "easier_rows", "always or never is"),
         (ALL_TIED | {"right": None, "pull": None}, [], "sft_first", "the same prompt always score the same"),
+        ({"right": share(0.0), "formed": share(0.1), "pull": None}, [], "sft_first", "0% "),
+        ({"right": share(0.01), "formed": share(0.28)}, [], "check_golds", "28% "),
+        (TIED | {"right": share(0.0), "formed": share(0.28), "pull": None}, [], "check_golds", "28% "),
         ({"pull": (-0.9, -1.2, -0.5)}, [], "fix_reward", "-0.90 (-1.20 to -0.50)"),
         (
             {"tied": share(1.0), "tied_larger": share(1.0), "reward": (1.0, 1.0, 1.0, 0.0)},
@@ -94,6 +97,21 @@ def test_each_verdict_names_the_number_that_decided_it(changes, longer, code, sa
     verdict = decide(replace(GOOD, **changes), longer)
     assert verdict.code == code and said in str(verdict)
     assert (verdict.severity == "note") == (code == "go") and verdict.fixes
+
+
+@pytest.mark.parametrize(
+    ("changes", "temperature", "code"),
+    [
+        (TIED, 0.05, "raise_temperature"),
+        ({"right": share(0.0), "pull": None}, 0.29, "raise_temperature"),
+        (TIED, 0.3, "easier_rows"),
+        ({}, 0.05, "go"),
+        ({"truncated": share(0.9)}, 0.05, "raise_limit"),
+    ],
+)
+def test_a_low_temperature_is_the_cause_of_ties(changes, temperature, code):
+    verdict = decide(replace(GOOD, **changes), temperature=temperature)
+    assert verdict.code == code and (code != "raise_temperature" or f"temperature={temperature:g}" in verdict.what)
 
 
 def test_every_code_is_explained_on_the_page():
@@ -204,6 +222,46 @@ def test_a_low_limit_is_raised_to_what_completions_need(tiny, rows):
     assert torch.equal(torch.get_rng_state(), state)
     assert verdict.code == "raise_limit"
     assert 12 <= int(re.search(r"to (\d+) or more", verdict.fixes[0])[1]) <= 24
+
+
+def with_prompts(rows: list, written) -> list[dict]:
+    return [row | {"prompt": written(row)} for row in rows]
+
+
+def test_a_dropped_chat_template_is_the_cause(tiny, rows):
+    """A model in a folder may be a base model, so plain text is only a warning of the preflight."""
+    plain = with_prompts(rows, lambda row: "\n".join(turn["content"] for turn in row["prompt"]))
+    report = sampled(planned(CONFIG, tiny[1], [correctness_reward], plain, model="./my-model"), tiny[0], prompts=8)
+    assert report.verdict.code == "fix_prompts" and "list of messages" in report.verdict.fixes[0]
+    lines = str(report).splitlines()
+    [warned] = [n for n, line in enumerate(lines) if line.startswith("warning string_prompt")]
+    [said] = [n for n, line in enumerate(lines) if line.startswith("verdict ")]
+    assert warned < said
+
+
+def test_a_temperature_near_zero_is_the_cause(tiny, rows):
+    assert run_pilot(tiny, rows, temperature=0.05).verdict.code == "raise_temperature"
+
+
+@pytest.mark.parametrize("kind", ["correctness alone", "math rewards"])
+def test_shuffled_gold_answers_are_suspected_and_shown(kind, tiny, rows):
+    from grpo_utils import math_rewards
+
+    golds = [row["answer"] for row in rows]
+    shuffled = [row | {"answer": gold} for row, gold in zip(rows, golds[7:] + golds[:7], strict=True)]
+    rewards, weights = math_rewards() if kind == "math rewards" else ([correctness_reward], [1.0])
+    report = run_pilot(tiny, shuffled, *rewards, prompts=16, reward_weights=weights)
+    assert report.verdict.code == "check_golds" and str(report).count("with the gold answer") == 3
+
+
+def test_gold_answers_in_the_prompts_are_a_warning_before_the_verdict(tiny, rows):
+    def told(row: dict) -> list[dict]:
+        *first, last = row["prompt"]
+        return [*first, last | {"content": f"{last['content']} (gold: {row['answer']})"}]
+
+    report = run_pilot(tiny, with_prompts(rows, told))
+    assert "gold_in_prompt" in report.codes and report.verdict is report.findings[0]
+    assert str(report).index("warning gold_in_prompt") < str(report).index("\nverdict ")
 
 
 def fails(completions: list, **kwargs: object) -> list[float]:

@@ -22,6 +22,7 @@ REWARDS, WEIGHTS = math_rewards()
 ROWS = [{"prompt": chat_prompt(f"What is {n} + 1?"), "answer": str(n + 1)} for n in range(40)]
 SOLVED = [{**row, "solution": "1"} for row in ROWS]
 HELDOUT = [{"prompt": chat_prompt(f"What is {n} + 2?"), "answer": str(n + 2)} for n in range(50, 58)]
+NAMED = [{**row, "prompt": chat_prompt(f"What is {n} + 1? (gold: {n + 1})")} for n, row in enumerate(ROWS)]
 RTX_3060 = Gpu("NVIDIA GeForce RTX 3060", 12.0, 8.6)
 
 
@@ -246,6 +247,7 @@ DOUBTFUL = {
         {"arguments": {"mask_truncated_completions": True}}, "truncated_masked", "mask_truncated_completions=False",
     ),
     "an answer that is a number": ({"heldout": changed(HELDOUT, answer=7)}, "answer_not_text", "str(row['answer'])"),
+    "golds in the prompts": ({"train": NAMED}, "gold_in_prompt", "is 'answer' there by mistake?"),
     "a prompt twice": ({"train": [*ROWS, ROWS[0]]}, "duplicates", "drop them"),
     "no padding": ({"tokenizer": {"pad_token": None}}, "no_pad", "<|endoftext|>"),
     "padding is the end": ({"tokenizer": {"pad_token": "<|im_end|>"}}, "pad_is_eos", "a separate token"),
@@ -331,12 +333,32 @@ def test_a_config_that_was_built_is_taken_too(tmp_path):
     assert built.ok and not built.codes, str(built)
 
 
+CHOICES = [
+    {"prompt": chat_prompt(f"{n}: (A) red (B) blue. Answer A or B."), "answer": "AB"[n % 3 == 0]} for n in range(40)
+]
+#: Rows whose prompts contain no gold answer, or all that are possible.
+WITHOUT_GOLD = {
+    "sums": ROWS,
+    "choices": CHOICES,
+    "too few to say": NAMED[:5],
+    "one answer": [{**row, "answer": "42"} for row in ROWS],
+    "part of a number": [{"prompt": chat_prompt(f"Double 1{n}9."), "answer": str(n)} for n in range(40)],
+    "half of them": [*NAMED[:20], *ROWS[20:]],
+}
+
+
+@pytest.mark.parametrize("rows", WITHOUT_GOLD.values(), ids=WITHOUT_GOLD)
+def test_prompts_that_do_not_give_the_answer_away(rows):
+    assert "gold_in_prompt" not in check(train=rows).codes
+
+
 def test_what_is_not_given_is_not_checked_and_told():
     report = preflight(training_arguments(CPU), profile=CPU)
     assert report.ok
     skipped = {"model", "rows", "chat template, tokens and lengths", "rewards", "memory and minutes"}
     assert set(report.skipped) == skipped
     assert "skipped rows: no train or heldout rows given" in str(report)
+    assert "ok" not in str(report).splitlines()[-1]
 
 
 def test_a_reward_that_is_a_model_is_not_tried_and_told():

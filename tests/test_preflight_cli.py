@@ -37,6 +37,9 @@ def right(completions, answer, **kwargs):
 def everything(completions, answer, **kwargs):
     return [1.0 for _ in completions]
 
+def needs(completions, solution, **kwargs):
+    return [0.0 for _ in completions]
+
 number = 3
 """
 ROWS = [{"prompt": [{"role": "user", "content": f"What is {n} + 1?"}], "answer": str(n + 1)} for n in range(70)]
@@ -196,6 +199,51 @@ def test_what_is_not_there_offline_is_skipped_and_said(folder, no_lab):
     report = report_on(folder, "dataset_name: trl-lib/DeepMath-103K", without="dataset_name")
     assert report.ok and "nothing is downloaded; pass --train FILE" in report.skipped["dataset"]
     assert "dataset" in report_on(folder, without="dataset_name").skipped
+
+
+def in_folder(folder: Path) -> Path:
+    """A folder of files, as `trl grpo` accepts it."""
+    (folder / "data").mkdir()
+    for split in ("train", "test"):
+        (folder / "data" / f"{split}.jsonl").write_text(FILES["rows.jsonl"], encoding="utf-8")
+    return folder / "data"
+
+
+def test_a_folder_of_files_is_read_as_trl_reads_it(folder, no_lab):
+    in_folder(folder)
+    how = dict(without="dataset_name")
+    report = report_on(folder, "dataset_name: data", **how)
+    assert report.ok and not {"dataset", "rows"} & report.skipped.keys() and "prompt lengths" in str(report)
+    report = report_on(folder, "dataset_name: data\neval_strategy: steps\neval_steps: 10", **how)
+    assert {finding.code for finding in report.errors} == {"leak"}, str(report)
+    report = report_on(folder, "dataset_name: data\nreward_funcs: [accuracy_reward]", **how, rewards=["mine.py:needs"])
+    assert {finding.code for finding in report.errors} == {"missing_column"}, str(report)
+    with pytest.raises(CourseError, match="has no split 'training'; it has train, test"):
+        report_on(folder, "dataset_name: data\ndataset_train_split: training", **how)
+
+
+def test_a_folder_that_trl_cannot_read_is_an_error(folder):
+    from datasets import Dataset, DatasetDict, load_dataset
+
+    saved = DatasetDict(train=Dataset.from_list(ROWS))
+    saved["train"].save_to_disk(folder / "one")
+    saved.save_to_disk(folder / "all")
+    for name in ("one", "all"):
+        with pytest.raises(CourseError, match="was written by save_to_disk"):
+            read_rows(name, folder, "train", 10)
+    with pytest.raises(ValueError, match="saved using `save_to_disk`"):
+        load_dataset(str(folder / "one"))
+    assert "prompt" not in load_dataset(str(folder / "all"))["train"].column_names  # it reads the state file as rows
+    (folder / "empty").mkdir()
+    with pytest.raises(CourseError, match="cannot read 'empty': .* doesn't contain any data files"):
+        read_rows("empty", folder, "train", 10)
+
+
+def test_the_last_line_names_what_was_not_checked(folder, no_lab):
+    last = str(report_on(folder, without="dataset_name")).splitlines()[-1]
+    assert not last.startswith("ok") and "not checked: dataset, rows" in last
+    last = str(report_on(folder, "num_generations: 7", without="dataset_name")).splitlines()[-1]
+    assert last.startswith("NOT OK: 1 error")
 
 
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.json"])

@@ -8,6 +8,7 @@ from grpo_utils.errors import CourseError
 
 from ..findings import Finding
 from . import limits
+from .evidence import evidence
 from .log import Log, find_file, read_history, read_log, read_text
 from .rules import AT_ONCE, IN_TIME, NOT_YET
 from .statistics import last, span
@@ -25,7 +26,8 @@ MEMORY_TEXTS = (
 def diagnose(log_history: Sequence[dict], *, correctness: Sequence[str] = ()) -> list[Finding]:
     """Find what is wrong with a run, causes before symptoms. If nothing is, ``healthy`` comes first, then notes.
 
-    A sure finding is an error. If it is too early to be sure, it is a warning.
+    If nothing in the log shows which answers are correct, the code is ``unchecked`` instead of ``healthy``. A sure
+    finding is an error. If it is too early to be sure, it is a warning.
 
     Args:
         log_history: ``trainer.state.log_history``, or the same list from a ``trainer_state.json``, of TRL 0.17
@@ -65,11 +67,11 @@ def judge(log: Log) -> list[Finding]:
 def _nothing_wrong(log: Log, step: int) -> Finding:
     if log.steps < limits.FEWEST:
         return verdict("too_short", f"{log.steps} logged steps, at least {limits.FEWEST} needed", step)
-    rewards = log.values("reward")
+    rewards, shown = log.values("reward"), evidence(log)
     few = min(limits.WINDOW, len(rewards))
-    said = f"mean reward {span(rewards)} (first and last {few} logged steps)"
-    tied = f"; {last(log.tied):.0%} of the latest groups tied" if log.tied else ""
-    return verdict("healthy", said + tied, step)
+    said = [f"mean reward {span(rewards)} (first and last {few} logged steps)", shown.said]
+    said += [f"{last(log.tied):.0%} of the latest groups tied"] if log.tied else []
+    return verdict("healthy" if shown.known else "unchecked", "; ".join(filter(None, said)), step)
 
 
 def diagnose_file(path: str | Path) -> list[Finding]:

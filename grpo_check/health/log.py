@@ -22,6 +22,7 @@ from statistics import median
 
 from grpo_utils.errors import CourseError
 
+from . import limits
 from .names import kind_of
 
 
@@ -113,6 +114,11 @@ class Log:
     def spreads(self, name: str) -> list[float]:
         """One reward's standard deviations."""
         return self.values(f"rewards/{name}/std")
+
+    def ever_varied(self, name: str) -> bool:
+        """Whether a reward ever gave different scores."""
+        means = self.means(name)
+        return max([*self.spreads(name), max(means) - min(means)]) > limits.CONSTANT
 
     def scores(self, name: str = "") -> tuple[list[float], list[float]]:
         """The means of one reward (of their sum, if not named), and the spreads of the same steps, if any."""

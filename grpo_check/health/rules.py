@@ -10,6 +10,7 @@ from statistics import fmean, median
 from grpo_utils.run.measuring import wilson_interval
 
 from . import limits
+from .evidence import Evidence, evidence, is_at_top
 from .log import Log
 from .statistics import (
     best,
@@ -165,7 +166,7 @@ def dead_rewards(log: Log) -> dict[str, float]:
         if value is None:
             continue
         harmless = {"penalty": value == 0, "form": value > 0, "correctness": value == 1.0}
-        varied = _ever_varied(log, name)  # what is at its best was learned; what was hardly ever earned is rare
+        varied = log.ever_varied(name)  # what is at its best was learned; what was hardly ever earned is rare
         alive = not falls(means, best(means)[1]) if varied else harmless.get(log.kind(name), False)
         found |= {} if alive else {name: value}
     return found
@@ -178,7 +179,7 @@ def dead_may_come(log: Log) -> bool:
     constant penalty was most likely never triggered.
     """
     dead = dead_rewards(log)
-    if any(_ever_varied(log, name) for name in dead):
+    if any(log.ever_varied(name) for name in dead):
         return False
     wanted = {log.kind(name) for name in dead} - {"penalty"}
     alive = {log.kind(name) for name in log.rewards if name not in dead} - {"other"}
@@ -201,11 +202,6 @@ def _constant(log: Log, name: str) -> float | None:
     return means[-1] if constant and len(means) * log.per_entry >= limits.FEWEST else None
 
 
-def _ever_varied(log: Log, name: str) -> bool:
-    means = log.means(name)
-    return max(log.spreads(name), default=0.0) > limits.CONSTANT or max(means) - min(means) > limits.CONSTANT
-
-
 def _is_tied(log: Log) -> bool:
     """Whether nearly all groups tie, by their share or by a gradient of exactly zero without a KL term."""
     gradients = log.values("grad_norm", limits.FEWEST)
@@ -223,20 +219,22 @@ def _groups_tie(log: Log) -> bool:
     return False
 
 
-def _is_solved(log: Log) -> bool:
-    """Whether nearly all answers are correct now, by correctness rewards or by a total that has risen."""
-    names = log.of_kind("correctness")
-    if not names:
-        return share_right(*log.scores()) >= limits.RIGHT and rises(log.values("reward"))
-    # What never varied says nothing, unless it is 1.0, a usual accuracy.
-    known = [_ever_varied(log, name) or log.means(name)[-1] == 1.0 for name in names]
-    return all(known) and all(share_right(*log.scores(name)) >= limits.RIGHT for name in names)
-
-
 def saturated(log: Log) -> str:
-    """Groups tie because nearly all answers are correct."""
-    seen = _groups_tie(log) and _is_solved(log)
-    return f"{last(log.tied):.0%} of groups tied, reward {last(log.values('reward')):.3g}" if seen else ""
+    """Groups tie because nearly all answers are correct, as a correctness reward or samples show."""
+    shown = evidence(log)
+    return _tied_at_top(log, shown) if shown.rewards or shown.samples_right else ""
+
+
+def reward_at_top(log: Log) -> str:
+    """Groups tie because the reward is near its maximum, and nothing shows that the answers are correct."""
+    return "" if saturated(log) else _tied_at_top(log, evidence(log))
+
+
+def _tied_at_top(log: Log, shown: Evidence) -> str:
+    if not _groups_tie(log) or not is_at_top(log):
+        return ""
+    said = f"{last(log.tied):.0%} of groups tied, reward {last(log.values('reward')):.3g}"
+    return ", ".join(filter(None, [said, shown.said]))
 
 
 def no_gradient(log: Log) -> str:
@@ -244,7 +242,7 @@ def no_gradient(log: Log) -> str:
 
     ``reward_std`` does not show ties: groups that tie can differ from each other.
     """
-    if not _is_tied(log) or saturated(log):
+    if not _is_tied(log) or saturated(log) or reward_at_top(log):
         return ""
     spread = log.values("reward_std")[-1:]
     said = f"{last(log.tied):.0%} of groups tied" if _groups_tie(log) else "grad_norm is 0"
@@ -252,10 +250,29 @@ def no_gradient(log: Log) -> str:
 
 
 def length_hacking(log: Log) -> str:
-    """Since the start or some later point, the length changed and a reward rose, but correctness did not."""
+    """Since the start or some later point, the length changed and a reward rose, but correctness did not.
+
+    Without a correctness reward, only completions that earn more although they are cut off show this.
+    """
     recent = max(0, len(log.entries) - math.ceil(limits.RECENT / log.per_entry))
-    pairs = [(name, at) for name in log.of_kind("correctness") for at in (0, best(log.means(name))[1], recent)]
-    return next(filter(None, (_length_hacked(log, name, at) for name, at in pairs)), "")
+    truths = log.of_kind("correctness")
+    pairs = [(name, at) for name in truths for at in (0, best(log.means(name))[1], recent)]
+    found = [_length_hacked(log, name, at) for name, at in pairs]
+    found += [] if truths else [_pays_cut_off(log, at) for at in (0, recent)]
+    return next(filter(None, found), "")
+
+
+def _pays_cut_off(log: Log, at: int) -> str:
+    """The completions grew into the limit and the reward rose with them, so it does not need their ends."""
+    lengths, rewards, clipped = log.values("completions/mean_length"), log.values("reward"), log.clipped
+    if {len(lengths), len(rewards), len(clipped)} != {len(log.entries)}:
+        return ""
+    before, now = first(lengths, at), last(lengths)
+    cut = last(clipped) >= limits.CLIPPED > 2 * first(clipped, at)
+    if not cut or now < limits.LONGER * before or not rises(rewards, at):
+        return ""
+    said = f"mean length {before:.3g} -> {now:.3g} tokens, of which {last(clipped):.0%} are cut off"
+    return f"{said}, while the reward rose ({span(rewards, at)})"
 
 
 def _length_hacked(log: Log, truth: str, at: int) -> str:
@@ -309,7 +326,10 @@ def _held(values: Sequence[float]) -> str:
 
 
 def reward_hacking_suspected(log: Log) -> str:
-    """Correctness has clearly fallen far from its best value, and another reward has risen since."""
+    """Correctness has fallen far and another reward has risen since, or samples contradict a reward at its top."""
+    shown = evidence(log)
+    if shown.samples_wrong and is_at_top(log):
+        return f"reward {span(log.values('reward'))}, near its maximum, but {shown.said}"
     for name in log.of_kind("correctness"):
         right = log.means(name)
         top, at = best(right)
@@ -329,7 +349,7 @@ def format_ignored(log: Log) -> str:
     held_out = log.checked("heldout_format")
     if len(held_out) > 1 and max(held_out[-2:]) <= limits.FORMED:
         return f"{held_out[-1]:.0%} of held-out completions correctly formatted"
-    names = [name for name in log.of_kind("form") if log.spreads(name) and _ever_varied(log, name)]
+    names = [name for name in log.of_kind("form") if log.spreads(name) and log.ever_varied(name)]
     earned = {name: share_right(*log.scores(name)) for name in names}
     if log.steps < limits.TREND_STEPS or not names or max(earned.values()) > limits.FORMED:
         return ""
@@ -380,9 +400,9 @@ def slow_steps(log: Log) -> str:
 
 #: Checked at every length of a log; the others start at `limits.FEWEST` steps.
 AT_ONCE = (nan, kl_explosion, string_prompt, stalled)
-IN_TIME = (mode_collapse, no_eos, all_truncated, dead_reward, no_gradient, saturated, length_hacking)
-IN_TIME += (shrinking_completions, growing_completions, reward_hacking_suspected, format_ignored, no_learning)
-IN_TIME += (slow_steps,)
+IN_TIME = (mode_collapse, no_eos, all_truncated, dead_reward, no_gradient, saturated, reward_at_top)
+IN_TIME += (length_hacking, shrinking_completions, growing_completions, reward_hacking_suspected, format_ignored)
+IN_TIME += (no_learning, slow_steps)
 
 #: Findings that stay warnings while this is true.
 NOT_YET: dict[str, Callable[[Log], bool]] = {

@@ -57,9 +57,21 @@ def take_samples(
         for start in range(0, len(rows), batch_size):
             prompts = [row["prompt"] for row in rows[start : start + batch_size]]
             said += _generate(model, tokenizer, prompts, max_new_tokens, template or {})
-    formed = all(tag in str(rows[0]["prompt"]) for tag in TAGS)
-    answered = all(isinstance(row.get("answer"), str) for row in rows)
+    formed, answered = _asks_for_format(rows), _have_golds(rows)
     return [_judged(row, *pair, formed, answered) for row, pair in zip(rows, said, strict=True)]
+
+
+def can_judge(rows: Sequence[dict]) -> bool:
+    """Whether samples show which answers are correct: the prompts ask for this course's format, with gold answers."""
+    return _asks_for_format(rows) and _have_golds(rows)
+
+
+def _asks_for_format(rows: Sequence[dict]) -> bool:
+    return all(tag in str(rows[0]["prompt"]) for tag in TAGS)
+
+
+def _have_golds(rows: Sequence[dict]) -> bool:
+    return all(isinstance(row.get("answer"), str) for row in rows)
 
 
 def _judged(row: dict, text: str, ended: bool, formed: bool, answered: bool) -> dict:
@@ -95,6 +107,12 @@ def share(samples: Sequence[dict], what: str) -> float | None:
     """The share of samples for which something is true, or None if it is not known."""
     known = [sample[what] for sample in samples if sample[what] is not None]
     return sum(known) / len(known) if known else None
+
+
+def count(samples: Sequence[dict], what: str) -> float | None:
+    """The number of samples for which something is true, or None if it is not known."""
+    known = [sample[what] for sample in samples if sample[what] is not None]
+    return float(sum(known)) if known else None
 
 
 def distinct(samples: Sequence[dict]) -> float:

@@ -52,9 +52,10 @@ CODES = {
         "check whether the prompts became much harder at that step; if so, it is not a collapse",
     ),
     "length_hacking": (
-        "the length changes and the reward rises, but correctness does not",
+        "the reward rises as the length changes, and nothing shows that correctness rises",
         "the policy is rewarded for its length, not for its answers",
         "remove the length reward, or give it only to correct answers",
+        "do not raise max_completion_length; more room lets the policy earn more in the same way",
         "give correctness more weight than all the rest together",
         "cut long completions with a limit, not with a reward",
     ),
@@ -94,8 +95,15 @@ CODES = {
         "stop here and evaluate",
         "continue with harder prompts",
     ),
+    "reward_at_top": (
+        "the groups are tied because the reward is at its top, which does not show that the answers are correct",
+        "the reward has nothing left to teach; a reward that was hacked looks the same",
+        "read samples next to their gold answers, or evaluate on held-out prompts",
+        "in the next run, log a reward for correctness with weight 0 (name it in correctness=[…])",
+        "attack the reward: python -m grpo_check probe FILE.py:function",
+    ),
     "reward_hacking_suspected": (
-        "one reward rises while correctness falls",
+        "the reward rises, but the answers are wrong or get worse",
         "the policy has found something that scores better than a correct answer",
         "read the samples and find what they now have in common",
         "attack that reward: python -m grpo_check probe FILE.py:function",
@@ -148,11 +156,19 @@ CODES = {
         "log every step (logging_steps=1), and wait",
     ),
     "healthy": ("no problem found", "", "evaluate on held-out prompts; a log alone proves nothing"),
+    "unchecked": (
+        "no problem visible in this log, but whether the answers are correct is not known",
+        "a reward that pays for wrong answers rises in the same way",
+        "log a reward for correctness; weight 0 is enough (name it in correctness=[…])",
+        "evaluate on held-out prompts; HealthCallback(test_rows) samples some, if they ask for the course's format",
+    ),
 }
 
-#: Codes that report a change rather than a problem; and all codes that need no action.
+#: Codes that report a change rather than a problem; and all codes that are not problems.
 NOTES = ("shrinking_completions", "growing_completions")
-QUIET = ("healthy", "too_short", "saturated", *NOTES)
+QUIET = ("healthy", "unchecked", "too_short", "saturated", "reward_at_top", *NOTES)
+#: Codes of runs in which nothing was found.
+NOTHING = ("healthy", "unchecked", "too_short")
 #: A verdict hides the symptoms that it explains.
 _UNPAID = {"dead_reward", "no_gradient", "no_learning", "format_ignored"}
 _FOLLOWS = {*_UNPAID, "no_eos", "all_truncated", "length_hacking", "reward_hacking_suspected", *NOTES}
@@ -165,8 +181,9 @@ EXPLAINS = {
     "all_truncated": {*_UNPAID, *NOTES},
     "no_gradient": {"no_learning"},
     "saturated": {"no_learning"},
-    "length_hacking": {"all_truncated", "no_gradient", "no_learning", *NOTES},
-    "reward_hacking_suspected": {"no_learning"},
+    "reward_at_top": {"no_learning"},
+    "length_hacking": {"all_truncated", "no_gradient", "no_learning", "reward_at_top", *NOTES},
+    "reward_hacking_suspected": {"no_learning", "saturated", "reward_at_top"},
 }
 
 

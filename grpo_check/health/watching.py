@@ -11,10 +11,12 @@ from ..findings import Finding
 from ..prompts import lacks_template
 from . import limits
 from .diagnosis import judge
+from .evidence import evidence, is_at_top
 from .log import Log
 from .rules import dead_rewards
-from .samples import choose_rows, distinct, keep, share, take_samples
+from .samples import can_judge, choose_rows, count, distinct, keep, share, take_samples
 from .stalling import Watchdog
+from .verdicts import NOTHING
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -29,7 +31,8 @@ class HealthCallback(TrainerCallback):
     The callback prints each verdict once. If a step does not finish, it prints where the process is and
     stops nothing. It stops a run whose weights are not finite, or whose policy moved far from the reference
     model and lost its reward. It then saves policy and log in a separate folder and leaves earlier
-    checkpoints alone. Every ``every`` steps it samples answers to a few held-out prompts. Files in the
+    checkpoints alone. Every ``every`` steps it samples answers to a few held-out prompts, and also when the
+    reward reaches its top and at the end, so that a verdict knows whether answers are correct. Files in the
     run's ``output_dir``:
 
         health/verdicts.txt   everything that was printed
@@ -40,8 +43,8 @@ class HealthCallback(TrainerCallback):
     Set ``logging_steps=1`` in `GRPOConfig`. With more, an entry is a mean over several steps and verdicts come later.
 
     Args:
-        rows: held-out rows with ``prompt`` and, optionally, ``answer``. The first 16 are used, and their format is
-            checked if the prompts ask for the format of this course. None: no samples.
+        rows: held-out rows with ``prompt`` and, optionally, ``answer``. The first 16 are used. Format and correctness
+            are checked if the prompts ask for the format of this course. None: no samples.
         every: optimizer steps between samples. One sampling takes about as long as sampling one training
             batch without vLLM, so 100 adds about 1% (estimated).
         correctness: names of the rewards that measure whether an answer is correct; see `diagnose`.
@@ -67,7 +70,7 @@ class HealthCallback(TrainerCallback):
         """Reset, so that the same callback can watch a second run."""
         self.folder, self.read = Path(args.output_dir) / "health", 0
         self.told = {"stalled"}  # the watchdog reports it at once; the log of a resumed run may contain an old stall
-        self.log = Log(truth=self.correctness)
+        self.log, self.top_seen = Log(truth=self.correctness), False
         self.sharded = bool(args.deepspeed or args.fsdp)  # no process holds the whole model
         self.watched = min((p for p in model.parameters() if p.requires_grad), key=lambda p: p.numel())
         first = next(iter(train_dataloader.dataset))["prompt"]
@@ -88,6 +91,9 @@ class HealthCallback(TrainerCallback):
             return
         if self._is_suspect(args):
             control.should_save = False  # a bad checkpoint would push out a good one
+        if self._truth_wanted(state):
+            self._sample(args, state, model, processing_class)
+            self._catch_up(state)
         for finding in self._findings():
             subjects = subjects_of(finding, self.log)
             if subjects <= self.told or is_early(finding):
@@ -114,11 +120,14 @@ class HealthCallback(TrainerCallback):
         elif self._samples_due(state):
             self._sample(args, state, model, processing_class)
 
-    def on_train_end(self, args, state, control, **kwargs):
+    def on_train_end(self, args, state, control, model=None, processing_class=None, **kwargs):
         """Print the final diagnosis."""
         self.watchdog.stop()
         self._catch_up(state)
         if self.log.entries:
+            if self._can_judge(state) and not self.log.checked("not_finite") and not evidence(self.log).sampled:
+                self._sample(args, state, model, processing_class)
+                self._catch_up(state)
             found = "; ".join(f"{finding.code} ({finding.seen})" for finding in judge(self.log))
             self._tell(state, f"after {state.global_step} steps: {found}")
 
@@ -150,7 +159,21 @@ class HealthCallback(TrainerCallback):
 
     def _samples_due(self, state) -> bool:
         due = state.global_step % self.every == 0 or self._room_wanted()
-        return bool(due and self.rows and not self.sharded and state.is_world_process_zero)
+        return due and self._can_sample(state)
+
+    def _can_sample(self, state) -> bool:
+        return bool(self.rows and not self.sharded and state.is_world_process_zero)
+
+    def _can_judge(self, state) -> bool:
+        """Whether samples would show how many answers are correct."""
+        return self._can_sample(state) and can_judge(self.rows)
+
+    def _truth_wanted(self, state) -> bool:
+        """Whether the reward is at its top for the first time, without recent samples that show correct answers."""
+        if self.top_seen or self.log.steps < limits.FEWEST or not self._can_judge(state) or not is_at_top(self.log):
+            return False
+        self.top_seen = True
+        return not evidence(self.log).sampled
 
     def _room_wanted(self) -> bool:
         """Whether to try four times the limit once, because all completions were cut off from the start."""
@@ -166,6 +189,7 @@ class HealthCallback(TrainerCallback):
         try:
             samples = take_samples(model, processing_class, self.rows, most, batch, args.chat_template_kwargs)
             checks = {"distinct": distinct(samples), "heldout_format": share(samples, "in_form")}
+            checks |= {"heldout_right": count(samples, "right"), "heldout_sampled": float(len(samples))}
             if self._room_wanted():
                 room = take_samples(model, processing_class, self.rows, 4 * most, batch, args.chat_template_kwargs)
                 checks["ended_with_room"] = share(room, "ended")
@@ -208,7 +232,7 @@ class HealthCallback(TrainerCallback):
 def is_early(finding: Finding) -> bool:
     """Whether it is too early to report a finding. A dead reward is reported at once, other warnings wait."""
     waits = finding.severity == "warning" and finding.code != "dead_reward"
-    return waits or finding.code in ("healthy", "too_short")
+    return waits or finding.code in NOTHING
 
 
 def subjects_of(finding: Finding, log: Log) -> set[str]:

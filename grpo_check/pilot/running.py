@@ -25,13 +25,18 @@ from ..preflight.sizes import read_config
 from ..preflight.values import read
 from .figures import Figures, figures, planned_steps
 from .sampling import Group, RewardError, forward_seconds, groups, longer
-from .verdicts import decide, signed, stop
+from .verdicts import decide, signed, stop, without_template
 
 if TYPE_CHECKING:
     from datasets import Dataset
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
     from trl import GRPOConfig
 
+#: The checks of a preflight that need rows, rewards and tokenizer.
+RUN_CHECKS = (
+    of_arguments.groups, of_arguments.refused, of_rewards.weights, of_rewards.signatures, of_rows.prompts,
+    texts.tokens, texts.template, texts.rendering,
+)  # fmt: skip
 #: Groups below which an interrupted pilot does not decide.
 FEWEST = 8
 
@@ -41,7 +46,8 @@ class PilotReport(Report):
     """The result of `pilot`.
 
     Attributes:
-        findings: the verdict alone; a `Finding` with one of the ``CODES``, whose severity is ``note`` for go.
+        findings: the verdict, a `Finding` with one of the ``CODES``, whose severity is ``note`` for go; then the
+            warnings of the checks that need no model.
         figures: all figures, or None if nothing was sampled.
         groups: the sampled groups with their texts, scores and lengths.
         minutes, price: of the planned run, None if not known.
@@ -66,7 +72,8 @@ class PilotReport(Report):
         facts = self._facts() if self.figures else {}
         lines = [f"{name:20}{value}" for name, value in facts.items()]
         advice = [f"{'':20}{fix}" for fix in self.verdict.fixes]
-        return "\n".join([*lines, *self.notes, f"{'verdict':20}{self.verdict.code}: {self.verdict.what}", *advice])
+        verdict = f"{'verdict':20}{self.verdict.code}: {self.verdict.what}"
+        return "\n".join([*lines, *self.notes, *map(str, self.findings[1:]), verdict, *advice])
 
     __repr__ = __str__
 
@@ -137,15 +144,19 @@ def planned(config: object, tokenizer: object, rewards: object, rows: object, **
         raise CourseError("there are no rows to sample from. Check the file or the filter that produced them.")
     if len(of_rewards.functions(run)) < len(run.rewards):
         raise CourseError("pilot calls functions only, so it cannot try a reward model; wrap it in a function.")
-    checks = [of_arguments.groups, of_arguments.refused, of_rewards.weights, of_rewards.signatures, of_rows.prompts]
-    stop_on_errors(run, *checks, texts.tokens, texts.template, texts.rendering)
+    stop_on_errors(run, *RUN_CHECKS)
     run.tokenizer.pad_token = run.tokenizer.pad_token or run.tokenizer.eos_token  # as TRL does
     return run
 
 
 def stop_on_errors(run: Run, *checks: Callable) -> None:
     """Raise a `CourseError` with all errors that some checks of a preflight find."""
-    Report(tuple(chain.from_iterable(check(run) for check in checks))).stop_on_errors()
+    Report(found_in(run, *checks)).stop_on_errors()
+
+
+def found_in(run: Run, *checks: Callable) -> tuple[Finding, ...]:
+    """What some checks of a preflight find."""
+    return tuple(chain.from_iterable(check(run) for check in checks))
 
 
 def check_how(prompts: int = 32, price: float | None = None, **others: object) -> None:
@@ -165,6 +176,7 @@ def sampled(
 
     found, texts_seen = thinking.prefilled(run, "")
     notes = [f"{'prompt':20}{text}" for text in [*(f"{one.what} {one.why}" for one in found), *texts_seen]]
+    warnings = found_in(run, *RUN_CHECKS, of_rows.golds_in_prompts)
     some, forward, more = [], None, []
     chosen = [run.train[n] for n in random.Random(seed).sample(range(len(run.train)), min(prompts, len(run.train)))]
     try:
@@ -176,7 +188,8 @@ def sampled(
         cut = [one for one in some if not all(one.ended)]
         more = longer(run, model, cut) if len(cut) > len(some) / 2 else []
     except RewardError as error:
-        return PilotReport((stop("fix_reward", str(error), "fix the reward."),), groups=tuple(some), notes=tuple(notes))
+        verdict = stop("fix_reward", str(error), "fix the reward.")
+        return PilotReport((verdict, *warnings), groups=tuple(some), notes=tuple(notes))
     except OutOfMemoryError as error:
         fix = "lower per_device_train_batch_size or max_completion_length; training would run out as well"
         raise CourseError(f"out of GPU memory while sampling {run.completions_at_once} completions: {fix}.") from error
@@ -185,13 +198,26 @@ def sampled(
     if len(some) < min(FEWEST, len(chosen)):
         count = {0: "no group was", 1: "only 1 group was"}.get(len(some), f"only {len(some)} groups were")
         verdict = stop("stopped", f"{count} sampled", f"sample {FEWEST} or more.")
-        return PilotReport((verdict,), groups=tuple(some), notes=tuple(notes))
+        return PilotReport((verdict, *warnings), groups=tuple(some), notes=tuple(notes))
     some, unjudged = judged(run, some, correct)
     seen, steps = figures(run, some, forward), planned_steps(run)
     minutes = None if forward is None else sum(seen.seconds) * steps / 60
     cost = None if price is None or minutes is None else price * minutes / 60
     notes += unjudged
-    return PilotReport((decide(seen, more),), seen, tuple(some), minutes, cost, steps, tuple(notes))
+    verdict = decide(seen, more, temperature=run["temperature"])
+    if verdict.code == "check_golds":
+        notes += compared(run, some)
+    if verdict.code != "go" and any(one.code == "string_prompt" for one in warnings):
+        verdict = without_template(verdict)
+    return PilotReport((verdict, *warnings), seen, tuple(some), minutes, cost, steps, tuple(notes))
+
+
+def compared(run: Run, some: list[Group], most: int = 3) -> list[str]:
+    """Some correctly formatted completions next to their gold answers."""
+    pairs = [(text, one.row) for one in some for text, formed in zip(one.texts, one.formed, strict=True) if formed]
+    pairs = random.Random(0).sample(pairs, min(most, len(pairs)))
+    gold = run.answer_column
+    return [f"{'compare':20}{text[-80:]!r} with the gold answer {row.get(gold)!r:.80}" for text, row in pairs]
 
 
 def judged(run: Run, some: list[Group], correct: Callable | None) -> tuple[list[Group], list[str]]:

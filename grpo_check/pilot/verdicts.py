@@ -11,6 +11,9 @@ CODES = {
     "go": "start the run",
     "raise_limit": "most completions are cut off at max_completion_length",
     "fix_eos": "completions do not end even with four times the limit",
+    "fix_prompts": "the prompts lack the chat template of the model, which explains what else was found",
+    "check_golds": "completions are in the requested format, but hardly any matches its gold answer",
+    "raise_temperature": "the temperature is so low that the completions of a group are nearly equal",
     "larger_groups": "most groups tie, and fewer would with 8 completions",
     "easier_rows": "most groups tie at a low reward, because few prompts are ever answered",
     "harder_rows": "most prompts are already answered, so there is nothing left to learn",
@@ -39,18 +42,30 @@ class Limits(NamedTuple):
 
 
 LIMITS = Limits()
+#: Temperatures below which the temperature is named as the cause of ties; chosen, not fitted.
+COLD = 0.3
+#: Share of correctly formatted completions, and of these the share of correct ones, with which the gold answers are
+#: questioned; chosen. A task that is too hard for the model looks the same.
+FORMED, OF_FORMED = 0.2, 0.05
 
 
-def decide(seen: Figures, longer: Sequence[tuple[int, bool]] = (), limits: Limits = LIMITS) -> Finding:
+def decide(
+    seen: Figures, longer: Sequence[tuple[int, bool]] = (), limits: Limits = LIMITS, *, temperature: float = 1.0
+) -> Finding:
     """The verdict on some figures; ``longer`` has lengths and ends with a higher limit, if that was tried."""
     right = seen.right.value if seen.right else None
     if seen.truncated.value > limits.truncated:
         return _truncated(seen, longer)
     if right is not None and right > limits.done:
         return stop("harder_rows", f"{seen.right} of the completions are correct", "use harder rows.")
-    if seen.tied.value > limits.tied:
+    tied, none_right = seen.tied.value > limits.tied, right is not None and right <= limits.rare
+    if temperature < COLD and (tied or none_right):
+        return _cold(seen, temperature)
+    if seen.right and seen.formed and seen.formed.value >= FORMED and right <= OF_FORMED * seen.formed.value:
+        return _none_matches(seen)
+    if tied:
         return _tied(seen, limits)
-    if right is not None and right <= limits.rare:
+    if none_right:
         return _none_right(seen)
     if seen.pull and seen.pull[0] <= limits.pull:
         what = f"correct completions have a mean advantage of {signed(seen.pull)}"
@@ -58,6 +73,20 @@ def decide(seen: Figures, longer: Sequence[tuple[int, bool]] = (), limits: Limit
     learns = f"{1 - seen.tied.value:.0%} of the groups have different rewards"
     pulls = f", and correct completions have a mean advantage of {signed(seen.pull)}" if seen.pull else ""
     return Finding("go", "note", f"{learns}{pulls}.", fixes=("start the run, and watch it with HealthCallback.",))
+
+
+def without_template(verdict: Finding) -> Finding:
+    """The verdict where the prompts lack the chat template; a model that sees no question explains all but go."""
+    what = f"the prompts are plain text, but the tokenizer has a chat template; with them, {verdict.what}"
+    fix = "make each prompt a list of messages: chat_prompt(question)."
+    return stop("fix_prompts", what, fix, f"plain text is correct for a base model; then: {verdict.fixes[0]}")
+
+
+def _cold(seen: Figures, temperature: float) -> Finding:
+    what = f"temperature={temperature:g} makes completions nearly equal: {seen.tied} of the groups have equal rewards"
+    if seen.right:
+        what += f", and {seen.right} of the completions are correct"
+    return stop("raise_temperature", what, "set temperature=1.0, TRL's default, and run the pilot again.")
 
 
 def _truncated(seen: Figures, longer: Sequence[tuple[int, bool]]) -> Finding:
@@ -95,6 +124,12 @@ def _all_tied(seen: Figures, what: str) -> Finding:
         what = f"every group ties although {seen.right} are correct: the reward does not read the completion"
         return stop("fix_reward", what, fix)
     return stop("easier_rows", what, "use rows on which the model is sometimes right; here it always or never is.")
+
+
+def _none_matches(seen: Figures) -> Finding:
+    what = f"{seen.formed} of the completions are in the requested format, but {seen.right} match their gold answers"
+    fix = "compare completions with their gold answers: are the golds of the right rows, does the checker accept them?"
+    return stop("check_golds", what, fix, "if they are right, the task is too hard: use SFT or easier rows first.")
 
 
 def _none_right(seen: Figures) -> Finding:

@@ -128,8 +128,8 @@ def _check_rows(run: Run, seen: _Seen) -> None:
     if not seen.has(*UNCOUNTED, "batch", "refused"):
         seen.add(rows.counts(run))
     is_read = run.rewards is None or rewards.reads_answers(run, rewards.functions(run))
-    found = rows.prompts(run), rows.answers(run, is_read), rows.duplicates(run), rows.leaks(run)
-    seen.add(*found)
+    seen.add(rows.prompts(run), rows.answers(run, is_read), rows.golds_in_prompts(run))
+    seen.add(rows.duplicates(run), rows.leaks(run))
     seen.notes += rows.left_out(run)
     if run.train is None or run.heldout is None:
         seen.skipped["leaks into the held-out rows"] = "train and heldout were not both given"

@@ -27,7 +27,10 @@ from .rows import columns_of
 from .values import read
 
 if TYPE_CHECKING:
+    from datasets import Dataset
     from transformers import PreTrainedTokenizerBase
+
+    Rows = Dataset | list[dict]
 
 #: Rewards that ``trl grpo`` knows by name.
 OF_TRL = ("accuracy_reward", "reasoning_accuracy_reward", "think_format_reward", "get_soft_overlong_punishment")
@@ -104,7 +107,7 @@ class Project:
         found: what is wrong with the other keys.
         model: its name or folder.
         rewards: functions and names of reward models; None if the file has only rewards that were not given.
-        train, heldout: rows, None where there are none.
+        train, heldout: rows, as a list or a Dataset; None where there are none.
         skipped: what could not be read.
     """
 
@@ -113,8 +116,8 @@ class Project:
     found: list[Finding]
     model: str
     rewards: list | None
-    train: list[dict] | None
-    heldout: list[dict] | None
+    train: "Rows | None"
+    heldout: "Rows | None"
     skipped: dict[str, str]
 
 
@@ -193,36 +196,75 @@ def _judges(keys: dict) -> list[str]:
 
 
 def _datasets(keys: dict, train: str, heldout: str, folder: Path, skipped: dict) -> tuple:
-    """Training and held-out rows, from files or from the course's own datasets."""
+    """Training and held-out rows, from files, from a folder, or from the course's own datasets."""
     name = train or keys.get("dataset_name") or ""
     heldout = heldout or (name if name in OF_THE_COURSE else "")
-    held = read_rows(heldout, folder, "test", HELDOUT_ROWS) if heldout else None
-    if train or name in OF_THE_COURSE or _find(name, folder):
-        return read_rows(name, folder, "train", TRAIN_ROWS), held
-    missing = f"{name!r} is not a file here, and nothing is downloaded" if name else "the file has no dataset_name"
-    skipped["dataset"] = f"{missing}; pass --train FILE"
-    return None, held
+    held = read_rows(heldout, folder, _split(keys, "test"), HELDOUT_ROWS) if heldout else None
+    if not (train or name in OF_THE_COURSE or _find(name, folder)):
+        missing = f"{name!r} is not here, and nothing is downloaded" if name else "the file has no dataset_name"
+        skipped["dataset"] = f"{missing}; pass --train FILE"
+        return None, held
+    if held is None and _is_folder(name, folder) and keys.get("eval_strategy", "no") != "no":
+        held = read_rows(name, folder, _split(keys, "test"), HELDOUT_ROWS)  # as trl grpo does
+    return read_rows(name, folder, _split(keys, "train"), TRAIN_ROWS), held
+
+
+def _split(keys: dict, split: str) -> str:
+    """The name that the file gives to a split."""
+    return keys.get(f"dataset_{split}_split") or split
 
 
 def _find(name: str, folder: Path) -> Path | None:
-    """A file by its name, from where you are or from next to the config file."""
-    return next((path for path in (Path(name), folder / name) if path.is_file()), None)
+    """A file or a folder by its name, from where you are or from next to the config file."""
+    return next((path for path in (Path(name), folder / name) if name and path.exists()), None)
 
 
-def read_rows(name: str, folder: Path, split: str, count: int) -> list[dict]:
-    """Rows from a ``.jsonl``, ``.json``, ``.csv`` or ``.tsv`` file, or ``count`` of a dataset of the course.
+def _is_folder(name: str, folder: Path) -> bool:
+    path = _find(name, folder)
+    return path is not None and path.is_dir()
+
+
+def read_rows(name: str, folder: Path, split: str, count: int) -> "Rows":
+    """Rows from a file, a split of a folder of files, or ``count`` rows of a dataset of the course.
+
+    Files end in ``.jsonl``, ``.json``, ``.csv`` or ``.tsv``. A folder is read with `datasets.load_dataset`, as
+    ``trl grpo`` reads it.
 
     Raises:
-        CourseError: no such file, or one that `read_table` rejects.
+        CourseError: no such file, or one that `read_table` or `load_dataset` rejects.
     """
     if name in OF_THE_COURSE:
         return list(load_rows(name, split, count))
     path = _find(name, folder)
     if path is None:
         raise CourseError(
-            f"There is no file {name!r}. Pass a .jsonl, .json or .csv file, or the dataset name addition or gsm8k."
+            f"There is no file {name!r}. Pass a .jsonl, .json or .csv file, a folder of them, or the dataset name "
+            "addition or gsm8k."
         )
-    return read_table(path)
+    return _rows_in(path, split) if path.is_dir() else read_table(path)
+
+
+def _rows_in(folder: Path, split: str) -> "Dataset":
+    """A split of a folder of files."""
+    from datasets import load_dataset
+    from datasets.exceptions import DatasetGenerationError
+
+    saved = [name for name in ("dataset_dict.json", "state.json") if (folder / name).is_file()]
+    if saved:
+        raise CourseError(
+            f"{str(folder)!r} was written by save_to_disk ({saved[0]}), and trl grpo cannot read that. Write one file "
+            "per split instead: dataset['train'].to_json('rows/train.jsonl'), and dataset_name: rows."
+        )
+    try:
+        splits = load_dataset(str(folder))
+    except (OSError, ValueError, DatasetGenerationError) as error:
+        raise CourseError(f"datasets.load_dataset cannot read {str(folder)!r}: {error}") from error
+    if split not in splits:
+        raise CourseError(
+            f"{str(folder)!r} has no split {split!r}; it has {', '.join(splits)}. Name the file {split}.jsonl, or set "
+            "dataset_train_split (or dataset_test_split) in the config."
+        )
+    return splits[split]
 
 
 def reward_named(name: str) -> Callable:
@@ -254,7 +296,7 @@ def _found(name: str, folder: Path) -> str:
     return f"{_find(path, folder) or path}:{function}" if colon else name
 
 
-def answer_column(train: list[dict] | None) -> str:
+def answer_column(train: "Rows | None") -> str:
     """``answer``, or ``solution``, which TRL's own rewards read, where the rows have only that."""
     there = columns_of(train)
     return "solution" if "solution" in there and "answer" not in there else "answer"

@@ -37,6 +37,7 @@ CODES = {
     "bad_prompt": ("error", "a prompt that is neither text nor a list of messages"),
     "bad_answer": ("error", "a missing or empty gold answer that a reward reads"),
     "answer_not_text": ("warning", "a gold answer that is a number instead of text"),
+    "gold_in_prompt": ("warning", "nearly all prompts contain their own gold answer as a word"),
     "duplicates": ("warning", "training rows with the same prompt and answer"),
     "leak": ("error", "held-out prompts that are also in the training rows"),
     "no_chat_template": ("error", "message prompts, but a tokenizer without a chat template"),
@@ -81,6 +82,8 @@ def finding(code: str, what: str, why: str, *fixes: str, severity: str = "") -> 
 class PreflightReport(Report):
     """The result of `preflight`.
 
+    ``ok`` says that no error was found; ``skipped`` says where none was looked for.
+
     Attributes:
         findings: all findings, errors first.
         estimate: memory and minutes, or None if too little was given.
@@ -98,3 +101,9 @@ class PreflightReport(Report):
         notes = [f"note    {note}" for note in self.notes]
         skipped = [f"skipped {what}: {why}" for what, why in self.skipped.items()]
         return [*super().lines(), *estimate, *notes, *skipped]
+
+    def last_line(self) -> str:
+        """The verdict. It is "ok" only if nothing was skipped."""
+        if not self.ok or not self.skipped:
+            return super().last_line()
+        return f"{self._count('error')}, {self._count('warning')}; not checked: {', '.join(self.skipped)}"

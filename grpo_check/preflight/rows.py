@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 LONGEST_SHOWN = 80
 #: Rows that are looked at one by one, evenly spread, and rows from the start that are compared with each other.
 MOST_ROWS, MOST_COMPARED = 3_000, 20_000
+#: Rows whose gold answers are searched for in their prompts, at most and at least, and the share that is worth a word.
+MOST_ANSWERS, FEWEST_ANSWERS, NEARLY_ALL = 300, 8, 0.9
 #: Columns that TRL takes pictures from; equal questions about them need not be the same.
 IMAGES = {"image", "images"}
 #: Parts of a model's name that say that it was trained to chat.
@@ -155,6 +157,43 @@ def answers(run: Run, is_read: bool) -> Iterator[Finding]:
             yield finding("answer_not_text", _which(said, numbers, golds, name), why, fix)
 
 
+def golds_in_prompts(run: Run) -> Iterator[Finding]:
+    """Prompts that contain their own gold answer as a word, and not the one of another row, as options would be."""
+    name, indices = run.answer_column, spread(run.train or [], MOST_ANSWERS)
+    if len(indices) < FEWEST_ANSWERS or name not in columns_of(run.train):
+        return
+    prompts, golds = column(run.train, "prompt", indices), [*map(_gold, column(run.train, name, indices))]
+    others = [next((one for one in golds[at + 1 :] + golds[:at] if one != gold), "") for at, gold in enumerate(golds)]
+    own, other = (_share_named(prompts, some) for some in (golds, others))
+    if own < NEARLY_ALL or other > 0.5:
+        return
+    example = f"{_shorten(golds[0])} in train row 0"
+    what = f"{own:.0%} of {len(indices)} prompts contain their gold answer, such as {example}."
+    why = "the policy can copy the answer, so a rising reward would not show that it solves the task."
+    fix = f"check what is in row['prompt']: is {name!r} there by mistake? If the task is to extract it, ignore this."
+    yield finding("gold_in_prompt", what, why, fix)
+
+
+def _gold(value: object) -> str:
+    return "" if value is None else str(value).strip()
+
+
+def _share_named(prompts: list, answers: list[str]) -> float:
+    """The share of prompts in which an answer occurs as a word."""
+    pairs = [(_text(prompt), answer) for prompt, answer in zip(prompts, answers, strict=True) if answer]
+    return sum(_has_word(text, answer) for text, answer in pairs) / len(prompts)
+
+
+def _has_word(text: str, word: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None
+
+
+def _text(prompt: object) -> str:
+    """All that a prompt says."""
+    turns = prompt if isinstance(prompt, list) else [prompt]
+    return "\n".join(str(turn.get("content") if isinstance(turn, dict) else turn) for turn in turns)
+
+
 def _which(said: str, found: dict, golds: dict, name: str) -> str:
     index, gold = next(iter(found.items()))
     return f"{_counted(said, index, len(found))} of {len(golds)}: {name} is {_shorten(gold)}."
@@ -168,9 +207,7 @@ def key(prompt: object, answer: object = "") -> str:
     >>> key("Go on.", "4") == key("Go on.", "5")
     False
     """
-    if isinstance(prompt, list):
-        prompt = "\n".join(str(turn.get("content") if isinstance(turn, dict) else turn) for turn in prompt)
-    words = " ".join(str(prompt).casefold().split())
+    words = " ".join(_text(prompt).casefold().split())
     return f"{words} → {' '.join(str(answer).casefold().split())}" if answer != "" else words
 
 

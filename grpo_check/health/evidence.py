@@ -1,0 +1,71 @@
+"""What a log shows about correctness. Every verdict takes from here whether it may say that answers are correct."""
+
+from dataclasses import dataclass
+from math import isfinite
+
+from grpo_utils.run.measuring import wilson_interval
+
+from . import limits
+from .log import Log
+from .statistics import rises, share_right, span
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The two things that show whether answers are correct; without either, no verdict says so.
+
+    Attributes:
+        rewards: the rewards that measure correctness, by their names or as declared, with their first and last means.
+        right, sampled: recently sampled held-out answers that were compared with gold answers.
+
+    >>> Evidence({"accuracy": "0.2 -> 0.9"}, 12, 16).said
+    'accuracy 0.2 -> 0.9, 12 of 16 sampled held-out answers correct'
+    >>> Evidence({}, 0, 0).known
+    False
+    """
+
+    rewards: dict[str, str]
+    right: int
+    sampled: int
+
+    @property
+    def known(self) -> bool:
+        """Whether anything shows which answers are correct."""
+        return bool(self.rewards or self.sampled)
+
+    @property
+    def said(self) -> str:
+        """What was looked at."""
+        samples = f"{self.right} of {self.sampled} sampled held-out answers correct" if self.sampled else ""
+        return ", ".join([*(f"{name} {means}" for name, means in self.rewards.items()), *filter(None, [samples])])
+
+    @property
+    def samples_right(self) -> bool:
+        """Whether nearly all sampled answers are correct."""
+        return bool(self.sampled) and self.right >= limits.RIGHT * self.sampled
+
+    @property
+    def samples_wrong(self) -> bool:
+        """Whether surely fewer than half of the sampled answers are correct."""
+        return bool(self.sampled) and wilson_interval(self.right, self.sampled)[1] < limits.HALF
+
+
+def evidence(log: Log) -> Evidence:
+    """What a log shows about correctness; samples count only if they are as recent as the means that are compared."""
+    means = {name: span(log.means(name)) for name in log.of_kind("correctness")}
+    since = log.entries[-min(limits.WINDOW, len(log.entries))]["step"]
+    counts = [check for check in log.checks if "health/heldout_right" in check and check.get("step", 0) >= since]
+    newest = counts[-1] if counts else {}
+    right, sampled = (newest.get(f"health/heldout_{name}", 0.0) for name in ("right", "sampled"))
+    usable = isfinite(right) and isfinite(sampled) and 0 <= right <= sampled
+    return Evidence(means, *((int(right), int(sampled)) if usable else (0, 0)))
+
+
+def is_at_top(log: Log) -> bool:
+    """Whether nearly all is earned that can be: by the correctness rewards, otherwise by a total that has risen."""
+    names = log.of_kind("correctness")
+    if not names:
+        return share_right(*log.scores()) >= limits.RIGHT and rises(log.values("reward"))
+    # What never varied says nothing, unless it is 1.0, a usual accuracy.
+    known = [log.ever_varied(name) or log.means(name)[-1] == 1.0 for name in names]
+    return all(known) and all(share_right(*log.scores(name)) >= limits.RIGHT for name in names)

@@ -1,0 +1,141 @@
+"""What a verdict may say about correctness, on logs drawn after runs of the tiny model with faulty rewards.
+
+The rewards were named `score`. True accuracy afterwards, on 100 held-out prompts: tags 0, inverted 0, noisy 85.
+"""
+
+import random
+
+import pytest
+from health_logs import bend
+from test_health import check, codes, healthy
+
+from grpo_check import diagnose
+from grpo_check.health import CODES
+
+
+def drawn(steps: int, reward, spread: float, tied=0.0, length=17.0, cut=0.0) -> list[dict]:
+    """A log with one reward of an unknown name; functions get the step."""
+    noise = random.Random(0)
+
+    def at(value, step):
+        return value(step) if callable(value) else value
+
+    log = []
+    for step in range(1, steps + 1):
+        varies = spread * (1 - at(tied, step))
+        mean = at(reward, step) + noise.gauss(0, varies / 8)
+        log.append(
+            {
+                "step": step,
+                "loss": 0.0,
+                "grad_norm": 0.0 if at(tied, step) == 1 else 0.1,
+                "reward": mean,
+                "reward_std": varies,
+                "rewards/score/mean": mean,
+                "rewards/score/std": varies,
+                "frac_reward_zero_std": at(tied, step),
+                "completions/mean_length": at(length, step),
+                "completions/max_length": 32.0,
+                "completions/clipped_ratio": at(cut, step),
+                "completions/max_terminated_length": 24.0 if step < 19 else 0.0,
+                "entropy": 0.1,
+            }
+        )
+    return log
+
+
+#: One point per tag: the policy writes tags up to the limit. As measured: all completions are cut off from step 20 on.
+TAGS = drawn(
+    60,
+    bend(1.8, 32.0, 18, 1.0),
+    1.5,
+    tied=lambda step: 0.0 if step < 20 else 0.75 if step < 35 else 1.0,
+    length=bend(16.0, 32.0, 16, 2.0),
+    cut=bend(0.0, 1.0, 18, 1.0),
+)
+#: Wrong answers pay 1; every group ties from step 12 on.
+INVERTED = drawn(40, bend(0.7, 1.0, 5, 1.0), 0.4, tied=lambda step: min(1.0, step / 12))
+#: A reward that is noise in four of ten cases.
+NOISY = drawn(60, bend(0.33, 0.69, 8, 2.0), 0.47)
+
+
+def sampled(right: int, step: int) -> dict:
+    return check(heldout_right=float(right), heldout_sampled=16.0) | {"step": step}
+
+
+def as_correctness(log: list[dict]) -> list[dict]:
+    return [{key.replace("/score/", "/correctness_reward/"): value for key, value in e.items()} for e in log]
+
+
+@pytest.mark.parametrize("log", [TAGS, INVERTED, NOISY], ids=["tags", "inverted", "noisy"])
+def test_without_evidence_no_step_is_called_healthy_or_solved(log):
+    told = {code for steps in range(10, len(log) + 1) for code in codes(log[:steps])}
+    assert "unchecked" in told and not told & {"healthy", "saturated"}
+
+
+def test_tags_up_to_the_limit_are_a_hack_and_the_advice_is_not_a_higher_limit():
+    told = {code for steps in range(10, len(TAGS) + 1) for code in codes(TAGS[:steps])}
+    assert "length_hacking" in told and not told & {"all_truncated", "no_eos", "reward_at_top"}
+    assert not any(fix.startswith("raise max_completion_length") for fix in diagnose(TAGS)[0].fixes)
+
+
+def test_answers_that_grow_into_the_limit_while_correctness_rises_need_a_higher_limit():
+    assert "length_hacking" not in codes(as_correctness(TAGS))
+
+
+#: Evidence that is added to a log, and what is then said of it.
+SHOWN = {
+    "tied at the top, nothing else": (INVERTED, ["reward_at_top"]),
+    "tied at the top, wrong samples": ([*INVERTED, sampled(0, 40)], ["reward_hacking_suspected"]),
+    "tied at the top, correct samples": ([*INVERTED, sampled(15, 40)], ["saturated"]),
+    "tied at the top, samples in between": ([*INVERTED, sampled(10, 40)], ["reward_at_top"]),
+    "tied at the top, old samples": ([*INVERTED, sampled(0, 10)], ["reward_at_top"]),
+    "a correctness reward at its top": (as_correctness(INVERTED), ["saturated"]),
+    "one that samples contradict": ([*as_correctness(INVERTED), sampled(1, 40)], ["reward_hacking_suspected"]),
+    "it rises, nothing else": (NOISY, ["unchecked"]),
+    "it rises, samples": ([*NOISY, sampled(11, 60)], ["healthy"]),
+    "it rises, old samples": ([*NOISY, sampled(11, 20)], ["unchecked"]),
+    "a correctness reward rises": (as_correctness(NOISY), ["healthy"]),
+    "broken counts": ([*NOISY, sampled(20, 60)], ["unchecked"]),
+}
+
+
+@pytest.mark.parametrize(("log", "said"), SHOWN.values(), ids=SHOWN)
+def test_what_is_said_depends_on_what_was_looked_at(log, said):
+    assert codes(log) == said
+
+
+def test_a_declared_correctness_reward_is_evidence():
+    assert [verdict.code for verdict in diagnose(NOISY, correctness=["score"])] == ["healthy"]
+
+
+def test_healthy_says_what_was_looked_at():
+    seen = diagnose([*healthy(40), sampled(12, 40)])[0].seen
+    assert "correctness_reward 0." in seen and "12 of 16 sampled held-out answers correct" in seen
+
+
+@pytest.mark.parametrize("code", ["unchecked", "reward_at_top"])
+def test_a_verdict_without_evidence_says_what_would_tell(code):
+    text = " ".join(CODES[code])
+    assert "correctness" in text and "weight 0" in text and "held-out" in text
+
+
+@pytest.mark.slow
+def test_the_callback_samples_before_it_judges_a_reward_at_its_top(tmp_path, capsys):
+    """An inverted reward: before, the callback called this run saturated, with nearly all answers correct."""
+    from test_health_training import trainer_of
+
+    from grpo_check import HealthCallback
+    from grpo_utils import completion_text, load_rows
+    from grpo_utils.rewards import is_strictly_right
+
+    def score(completions, answer, **kwargs):
+        texts = map(completion_text, completions)
+        return [1.0 - is_strictly_right(text, gold) for text, gold in zip(texts, answer, strict=True)]
+
+    watcher = HealthCallback(load_rows("addition", "test", 16))
+    how = dict(functions=[score], reward_weights=[1.0], learning_rate=2e-3, max_steps=20)
+    trainer_of(tmp_path, callbacks=[watcher], **how).train()
+    said = capsys.readouterr().out
+    assert "health: error   reward_hacking_suspected: " in said
+    assert "saturated" not in said and "healthy" not in said
