@@ -4,13 +4,15 @@ The rewards were named `score`. True accuracy afterwards, on 100 held-out prompt
 """
 
 import random
+from types import SimpleNamespace
 
 import pytest
 from health_logs import bend
 from test_health import check, codes, healthy
 
-from grpo_check import diagnose
-from grpo_check.health import CODES
+from grpo_check import HealthCallback, diagnose
+from grpo_check.health import CODES, watching
+from grpo_utils.data.prompts import SYSTEM_PROMPT, chat_prompt
 
 
 def drawn(steps: int, reward, spread: float, tied=0.0, length=17.0, cut=0.0) -> list[dict]:
@@ -120,12 +122,51 @@ def test_a_verdict_without_evidence_says_what_would_tell(code):
     assert "correctness" in text and "weight 0" in text and "held-out" in text
 
 
+def watched(log: list[dict], right: int, folder, monkeypatch) -> list[int]:
+    """Give a log to the callback step by step; sampled answers are correct in so many of 16 cases. Where it sampled."""
+    import torch
+
+    samples = [
+        dict(prompt=str(n), gold=str(n), text=str(n), in_form=True, right=n < right, ended=True) for n in range(16)
+    ]
+    monkeypatch.setattr(watching, "take_samples", lambda *args: samples)
+    state = SimpleNamespace(log_history=[], global_step=0, is_world_process_zero=True)
+    args = SimpleNamespace(
+        output_dir=str(folder), deepspeed=None, fsdp=None, gradient_accumulation_steps=1, fp16=False,
+        max_completion_length=32, per_device_train_batch_size=8, chat_template_kwargs=None,
+    )  # fmt: skip
+    rows = [{"prompt": chat_prompt(f"{n}?", SYSTEM_PROMPT), "answer": str(n)} for n in range(16)]
+    how = dict(model=torch.nn.Linear(1, 1), processing_class=SimpleNamespace(chat_template="", name_or_path="tiny"))
+    watcher, control = HealthCallback(rows, every=1000), SimpleNamespace(should_save=False)
+    watcher.on_train_begin(args, state, control, train_dataloader=SimpleNamespace(dataset=rows), **how)
+    for entry in log:
+        state.global_step = entry["step"]
+        state.log_history.append(entry)
+        watcher.on_log(args, state, control, **how)
+    watcher.on_train_end(args, state, control, **how)
+    return [entry["step"] for entry in state.log_history if "health/heldout_right" in entry]
+
+
+@pytest.mark.parametrize(
+    ("log", "right", "steps", "code"),
+    [
+        (INVERTED, 0, [10, 40], "reward_hacking_suspected"),
+        (INVERTED, 16, [10, 40], "saturated"),
+        (NOISY, 11, [60], "healthy"),
+    ],
+)
+def test_the_callback_samples_at_the_top_and_at_the_end(log, right, steps, code, tmp_path, monkeypatch, capsys):
+    assert watched(log, right, tmp_path, monkeypatch) == steps
+    said = capsys.readouterr().out
+    assert f"after {log[-1]['step']} steps: {code} (" in said and f"{right} of 16 sampled" in said
+    assert ("saturated" in said) == (code == "saturated")
+
+
 @pytest.mark.slow
 def test_the_callback_samples_before_it_judges_a_reward_at_its_top(tmp_path, capsys):
     """An inverted reward: before, the callback called this run saturated, with nearly all answers correct."""
     from test_health_training import trainer_of
 
-    from grpo_check import HealthCallback
     from grpo_utils import completion_text, load_rows
     from grpo_utils.rewards import is_strictly_right
 
@@ -134,7 +175,7 @@ def test_the_callback_samples_before_it_judges_a_reward_at_its_top(tmp_path, cap
         return [1.0 - is_strictly_right(text, gold) for text, gold in zip(texts, answer, strict=True)]
 
     watcher = HealthCallback(load_rows("addition", "test", 16))
-    how = dict(functions=[score], reward_weights=[1.0], learning_rate=2e-3, max_steps=20)
+    how = dict(functions=[score], reward_weights=[1.0], learning_rate=2e-3, max_steps=16)
     trainer_of(tmp_path, callbacks=[watcher], **how).train()
     said = capsys.readouterr().out
     assert "health: error   reward_hacking_suspected: " in said
