@@ -346,7 +346,7 @@ print("\nthe last two evaluations:", late.sentence, sep="\n")
 # {{gain.before.accuracy.value:.1%}} to {{gain.after.accuracy.value:.1%}}. The answers to {{gain.better}} prompts became
 # correct, and those to {{gain.worse}} became incorrect. If training had no effect, the probability of a change at
 # least this large would be {{gain.p_value:.1e}} (exact McNemar test). Between the last two evaluations, accuracy
-# changed by {{late.difference.value:+.3f}} (p = {{late.p_value:.2f}}), so the last five steps show no change.
+# changed by {{late.difference.value:+.3f}} (p = {{late.p_value:.2f}}), so the last five steps show no improvement.
 #
 # **The loop in plain PyTorch learns without a single line of TRL.**
 
