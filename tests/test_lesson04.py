@@ -6,10 +6,12 @@ import sys
 from types import SimpleNamespace
 
 import nbformat
+import numpy
 import pytest
 from conftest import ROOT
-from lessons import run_with_nbval, said, text_of
+from lessons import run_with_nbval, said
 
+from grpo_utils import check_exercise
 from grpo_utils.arguments import training_arguments
 from grpo_utils.profiles import CPU
 
@@ -36,7 +38,7 @@ def figures(book):
     for alt in (alt for alt in alts if alt.startswith("Curves over 20 steps. ")):
         panels = (panel.split(": ", 1) for panel in alt.removeprefix("Curves over 20 steps. ").rstrip(".").split("; "))
         ends = r"(?:^|, )([\w ]+?) (-?\d+\.\d\d) to (-?\d+\.\d\d)"
-        drawn.append({key: {run: (a, b) for run, a, b in re.findall(ends, runs)} for key, runs in panels})
+        drawn.append({key: {run: (float(a), float(b)) for run, a, b in re.findall(ends, runs)} for key, runs in panels})
     return drawn
 
 
@@ -64,59 +66,55 @@ def test_the_settings_written_out_in_the_lesson_are_those_of_the_profile(book):
     assert names["BASE"] == {name: wanted[name] for name in names["BASE"]}
 
 
-def sentence(text: str, words: str, *values: str) -> None:
-    assert words.format(*values) in text, words.format(*values)
-
-
-def test_the_text_says_what_the_healthy_run_did(book, figures):
-    text, [healthy, *_] = text_of(book), figures
-    sentence(text, "rises from {} to {}. The maximum is 3.00,", *healthy["reward"]["healthy"])
-    sentence(text, "rises to {}, because most groups now hold", healthy["frac_reward_zero_std"]["healthy"][1])
-    sentence(text, "It falls slowly, from {} to {}.", *healthy["entropy"]["healthy"])
-    first, last, *_ = re.search(r"^reward +first +(\S+) +last +(\S+)", said(book), re.MULTILINE).groups()
-    assert float(last) > 3 * float(first) - 0.1 and "The reward tripled" in text
+def test_the_healthy_run_learns_and_its_loss_does_not_show_it(book, figures):
+    [healthy, *_] = figures
+    first, last = healthy["reward"]["healthy"]
+    assert last > first + 1
+    assert healthy["entropy"]["healthy"][1] < healthy["entropy"]["healthy"][0]
+    assert healthy["frac_reward_zero_std"]["healthy"][1] > healthy["frac_reward_zero_std"]["healthy"][0]
     low, high = re.search(r"^loss .* lowest +(\S+) +highest +(\S+)$", said(book), re.MULTILINE).groups()
-    sentence(text, "the loss stayed between {} and {}.", low, high)
+    assert -0.5 < float(low) < float(high) < 0.5
 
 
-def test_the_text_says_what_the_rewards_did(book, figures):
-    text, (_, dead, fixed, tied, *_) = text_of(book), figures
-    assert dead["rewards/pattern_reward/mean"] == {"this run": ("0.00", "0.00")}
-    ends = {run: last for run, (_, last) in fixed["reward"].items()}
-    sentence(text, "answers rises to {}, and", fixed["rewards/format_reward/mean"]["after the fix"][1])
-    sentence(text, "ends at {} instead of {}.", ends["after the fix"], ends["before the fix"])
-    correct = [float(last) for _, last in fixed["rewards/correctness_reward/mean"].values()]
-    assert abs(correct[0] - correct[1]) < 0.05
-    assert tied["reward_std"]["this run"][1] == tied["reward_std"]["healthy"][1]
-    sentence(text, "ends at {}, as in the healthy run", tied["reward_std"]["this run"][1])
-    assert tied["frac_reward_zero_std"]["this run"] == ("1.00", "1.00")
-    assert tied["grad_norm"]["this run"] == ("0.00", "0.00")
-    sentence(text, "The healthy run also ends with {} of its groups tied", tied["frac_reward_zero_std"]["healthy"][1])
+def test_only_its_own_curve_shows_a_dead_reward(figures):
+    _, dead, fixed, *_ = figures
+    assert dead["rewards/pattern_reward/mean"]["this run"] == (0, 0)
+    correct = fixed["rewards/correctness_reward/mean"]
+    assert correct["before the fix"][1] == pytest.approx(correct["after the fix"][1], abs=0.05)
+    assert fixed["rewards/format_reward/mean"]["after the fix"][1] > 0.9
+    assert fixed["reward"]["after the fix"][1] > fixed["reward"]["before the fix"][1] + 0.5
 
 
-def test_the_text_says_what_the_policies_did(book, figures):
-    text, (wild, cut, strings) = text_of(book), figures[4:7]
-    assert wild["reward"]["this run"][1] == "0.00"
-    sentence(text, "Entropy climbs from {} to {} nats.", *wild["entropy"]["this run"])
-    assert min(float(share) for run in "AB" for share in cut["completions/clipped_ratio"][run]) > 0.95
-    sentence(text, "The reward of A ends at {}", cut["reward"]["A"][1])
-    sentence(text, "The reward of B ends at {}", cut["reward"]["B"][1])
-    starts = [strings[key][run][0] for key in ("reward", "entropy") for run in ("this run", "healthy")]
-    sentence(text, "The reward is {} instead of {}, and entropy is {} instead of {}.", *starts)
+def test_all_groups_tie_although_scores_differ_between_prompts(figures):
+    tied = figures[3]
+    assert tied["reward_std"]["this run"][1] > 0.3
+    assert tied["frac_reward_zero_std"]["this run"] == (1, 1) and tied["grad_norm"]["this run"] == (0, 0)
 
 
-def test_the_text_says_what_the_pass_rates_are(book):
-    text, printed = text_of(book), said(book)
-    [alt] = [o.data["text/plain"] for c in book.cells for o in c.get("outputs", []) if "two digits" in str(o)]
-    never, always = re.search(r"two digits: (\d+) never correct, (\d+) always", alt).groups()
-    solved = str(100 - int(never) - int(always))
-    sentence(text, "solves {} of the two-digit problems at least once, but no three-digit one", solved)
-    assert "three digits: 100 never correct" in alt
-    before, after = (re.search(rf"^tied {when}: +(.+)$", printed, re.MULTILINE)[1] for when in ("before", "after"))
-    sentence(text, "Tied groups fell from {} to {}.", before, after)
-    solvable, lost = re.search(r"^dropped, but solvable: (\d+) of (\d+)$", printed, re.MULTILINE).groups()
-    sentence(text, "dropped {} solvable problems", solvable)
-    assert lost == never and round(7473 * 8 / 64) == 934 and round(0.8**8, 2) == 0.17
+def test_a_policy_collapses_to_noise(figures):
+    wild = figures[4]
+    assert wild["reward"]["this run"][1] == 0
+    assert wild["entropy"]["this run"][1] > 10 * wild["entropy"]["this run"][0]
+    assert wild["completions/mean_length"]["this run"][1] > 30
+
+
+def test_only_one_of_two_truncated_runs_writes_its_answers(figures):
+    cut = figures[5]
+    assert min(share for run in "AB" for share in cut["completions/clipped_ratio"][run]) > 0.95
+    assert cut["reward"]["A"][1] < 0.5 < 2 < cut["reward"]["B"][1]
+
+
+def test_plain_strings_differ_from_messages_at_the_first_step(figures):
+    strings = figures[6]
+    assert strings["reward"]["this run"][0] < strings["reward"]["healthy"][0]
+    assert strings["entropy"]["this run"][0] > 2 * strings["entropy"]["healthy"][0]
+
+
+def test_dropping_tied_prompts_leaves_few_tied_groups_and_loses_solvable_prompts(book):
+    lines = r"^tied before: (\d+) of (\d+)\ntied after:  (\d+) of (\d+)\ndropped, but solvable: (\d+) of \d+$"
+    before, rows, after, kept, solvable = map(int, re.search(lines, said(book), re.MULTILINE).groups())
+    assert before / rows > 0.5 and after / kept < 0.25 and solvable > 0
+    assert round(7473 * 8 / 64) == 934 and round(0.8**8, 2) == 0.17
 
 
 def test_the_page_of_metrics_has_every_name_in_the_log(book):
@@ -134,15 +132,47 @@ def test_the_exercise_does_not_give_its_answer_away(book):
     assert len(cells) == 1 and not cells[0].outputs
 
 
-def test_the_solution_names_the_runs_in_the_order_of_the_figure(book, figures):
-    three, text = figures[-1], text_of(book)
-    assert "Run c is `length_hacking`: correct answers vanish" in text
-    assert three["rewards/correctness_reward/mean"]["c"][1] == "0.00" and three["reward"]["c"][1] == "3.00"
-    low, high = map(float, three["reward"]["b"])
-    assert "Run b is `no_learning`" in text and high - low < 0.2
-    assert "run a is `dead_reward`, because `tone_reward` stays at 0.5" in text and "a {'correctness_reward'" in said(
-        book
-    )
+def test_the_hidden_runs_have_the_faults_that_they_are_built_with(book, figures):
+    """Each run is known by its own reward; the run that does not learn has the lesson's three."""
+    printed = dict(re.findall(r"^([abc]) (\{'\w+_reward'.*\})$", said(book), re.MULTILINE))
+    [hacked] = [label for label, means in printed.items() if "length_reward" in means]
+    [dead] = [label for label, means in printed.items() if "tone_reward" in means]
+    [flat] = set(printed) - {hacked, dead}
+    correct, total = figures[-1]["rewards/correctness_reward/mean"], figures[-1]["reward"]
+    assert correct[hacked][1] < 0.1 < 2.5 < total[hacked][1]
+    assert total[flat][1] - total[flat][0] < 0.2
+    assert "'tone_reward': 0.5" in printed[dead] and correct[dead][1] > 0.8
+
+
+def checker(book) -> dict:
+    """The logs and hints of exercise 1, from its check cell."""
+    [source] = [cell.source for cell in book.cells if "is_truncated, LOGS, HINTS" in cell.source]
+    names = {}
+    exec(source[: source.index("print(")], names)
+    return names
+
+
+def answer(newest=lambda log: [e[KEY] for e in log if KEY in e][-5:], limit=lambda mean: mean >= 0.9):
+    return lambda log: limit(numpy.mean(newest(log)))
+
+
+KEY = "completions/clipped_ratio"
+WRONG = {
+    "above 0.9": answer(limit=lambda mean: mean > 0.9),
+    "five entries before the summary is left out": answer(lambda log: [e[KEY] for e in log[-5:] if KEY in e]),
+    "all entries": answer(lambda log: [e[KEY] for e in log if KEY in e]),
+    "the first five": answer(lambda log: [e[KEY] for e in log if KEY in e][:5]),
+}
+
+
+def test_a_correct_answer_in_numpy_passes(book):
+    assert check_exercise("1", answer(), checker(book)["LOGS"]) == "1: correct."
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_answer_gets_a_hint(book, wrong):
+    there = checker(book)
+    assert "Hint" in check_exercise("1", WRONG[wrong], there["LOGS"], there["HINTS"])
 
 
 @pytest.fixture(scope="module")

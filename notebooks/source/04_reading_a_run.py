@@ -435,11 +435,18 @@ def is_truncated(log: list[dict]) -> bool:
 # %% tags=["nbval-check-output"]
 from grpo_utils import check_exercise
 
-SHARES = [0.0, 0.0, 0.9, 1.0, 1.0, 0.9, 0.8]
-LOG = [{"completions/clipped_ratio": share} for share in SHARES]
-LOG += [{"train_runtime": 8.1}]  # the summary at the end
-LOGS = [((LOG,), True), ((LOG[:5],), False)]
-HINTS = [(False, "Which five entries did you average?")]
+
+def log_of(*shares) -> list[dict]:
+    entries = [{"completions/clipped_ratio": share} for share in shares]
+    return [*entries, {"train_runtime": 8.1}]  # the summary at the end
+
+
+LOGS = [((log_of(0.0, 0.0, 0.9, 1.0, 1.0, 0.9, 0.8),), True)]
+LOGS += [((log_of(0.0, 0.0, 0.9, 1.0, 1.0),), False)]
+LOGS += [((log_of(0.0, 1.0, 1.0, 1.0, 1.0),), False)]
+LOGS += [((log_of(1.0, 1.0, 1.0, 1.0, 0.5),), True)]
+HINTS = [(False, "Which five entries did you average? Is 0.9 enough?")]
+HINTS += [(True, "Did you skip the summary before you took five?")]
 print(check_exercise("Exercise 1", is_truncated, LOGS, HINTS))
 
 # %% [markdown]
