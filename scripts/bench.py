@@ -292,7 +292,7 @@ def put(title: str, text: str) -> None:
     section = re.compile(rf"(?<=^## {re.escape(title)}\n).*?(?=\n## |\Z)", re.MULTILINE | re.DOTALL)
     if not section.search(page):
         sys.exit(f"Error: {PAGE.name} has no section {title!r}")
-    PAGE.write_text(section.sub(lambda _: text, page), encoding="utf-8")
+    PAGE.write_text(section.sub(lambda _: text, page, count=1), encoding="utf-8")
 
 
 def gpu_rows() -> str:

@@ -7,14 +7,13 @@ A row is one training run. It is stored as soon as it is complete, so an interru
 """
 
 import json
-import math
 import re
 import sys
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, NamedTuple
 
-from tiny_runs import difference_text, held_out, measured_on, train_tiny
+from tiny_runs import difference_text, held_out, paired_difference, train_missing, train_tiny
 
 from grpo_utils import logged
 from grpo_utils.evaluation.judging import Evaluation
@@ -73,18 +72,17 @@ def last_number_reward(completions: list[list[dict]], answer: list[str], **kwarg
     return [float(found[-1:] == [gold]) for found, gold in zip(numbers, answer, strict=True)]
 
 
-def run(name: str, seed: int) -> dict:
-    """Train and evaluate one variant with one seed: a row."""
-    print(f"{name}, seed {seed}", flush=True)
-    variant = VARIANTS[name]
-    rewards = [last_number_reward] if variant.any_format else []
-    policy, log = train_tiny(variant.settings, seed, STEPS, rewards=rewards)
+def run(variant: str, seed: int) -> dict:
+    """Train and evaluate one variant with one seed: the numbers of its row."""
+    changes = VARIANTS[variant]
+    rewards = [last_number_reward] if changes.any_format else []
+    policy, log = train_tiny(changes.settings, seed, STEPS, rewards=rewards)
     evaluated = held_out(policy, PROMPTS, seed)
     clipped = logged(log, "clip_ratio/region_mean") + logged(log, "cispo_clip_ratio")
     numbers = dict(grad_norm=mean(logged(log, "grad_norm")), clipped=mean(clipped) if clipped else None)
     kept = dict(losses=logged(log, "loss"), rewards=logged(log, "reward"), kl=logged(log, "kl"))
     kept = {key: [round(value, 6) for value in values] for key, values in kept.items()}
-    return dict(variant=name, seed=seed) | outcome(evaluated, policy[1]) | numbers | kept
+    return outcome(evaluated, policy[1]) | numbers | kept
 
 
 def outcome(evaluated: Evaluation, tokenizer: "PreTrainedTokenizerBase") -> dict:
@@ -100,13 +98,8 @@ def outcome(evaluated: Evaluation, tokenizer: "PreTrainedTokenizerBase") -> dict
 
 def measure() -> None:
     """Train what is missing, all variants with one seed before the next seed, and store each row at once."""
-    stored = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else dict(rows=[])
-    done = {(row["variant"], row["seed"]) for row in stored["rows"]}
-    for seed in SEEDS:
-        for name in VARIANTS:
-            if (name, seed) not in done:
-                stored = measured_on() | dict(steps=STEPS, rows=[*stored["rows"], run(name, seed)])
-                STORED.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    runs = [dict(variant=name, seed=seed) for seed in SEEDS for name in VARIANTS]
+    train_missing(STORED, runs, run, steps=STEPS)
 
 
 def values_of(stored: dict, name: str, key: str) -> list[float]:
@@ -116,21 +109,14 @@ def values_of(stored: dict, name: str, key: str) -> list[float]:
 
 
 def difference(stored: dict, name: str, key: str) -> Estimate | None:
-    """The mean difference of a variant from its base, seed by seed, with its interval; None without a base.
-
-    The interval of an accuracy is never narrower than the sampling of the prompts alone would make it.
-    """
+    """The mean difference of a variant from its base, seed by seed, with its interval; None without a base."""
     base = VARIANTS[name].base
     if not base:
         return None
     ours, theirs = values_of(stored, name, key), values_of(stored, base, key)
-    differences = [one - other for one, other in zip(ours, theirs, strict=True)]
-    estimate = t_interval(differences, least_scatter=1 / PROMPTS)
-    if key not in ("accuracy", "any_format"):
-        return estimate
-    least = 1.96 * math.sqrt(sum(rate * (1 - rate) / PROMPTS for rate in ours + theirs)) / len(ours)
-    value = estimate.value
-    return Estimate(value, min(estimate.low, value - least), max(estimate.high, value + least))
+    if key in ("accuracy", "any_format"):
+        return paired_difference(ours, theirs, PROMPTS)
+    return t_interval([one - other for one, other in zip(ours, theirs, strict=True)], least_scatter=1 / PROMPTS)
 
 
 def settings_text(name: str) -> str:
@@ -164,6 +150,7 @@ def section(stored: dict) -> str:
 *Measured* by `make bench-losses` on {stored["date"]}, {stored["processor"]}, one core, Python {stored["python"]},
 {versions}.
 [Lesson 13](../notebooks/13_losses.ipynb) explains the variants.
+{stored.get("note", "")}
 
 Each run trains `{CPU.models["qwen"]}` for {STEPS} steps at a constant learning rate, and each row is the mean of
 {len(SEEDS)} seeds. *Accuracy* is strict accuracy on {PROMPTS} held-out prompts, sampled at temperature 1. *Tokens* is
