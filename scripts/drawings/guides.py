@@ -19,7 +19,7 @@ LESSONS = {
     "10 Thinking models": 1,
     "11 Own data and a judge": 2,
     "12 Tools and turns": 2,
-    "13 Which loss cures what": 1,
+    "13 Does the loss matter?": 1,
 }
 #: The first of the lessons that follow the core in any order.
 FURTHER = "09"
