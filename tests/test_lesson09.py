@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from conftest import ROOT
-from lessons import run_with_nbval, said, text_of
+from lessons import run_with_nbval, said
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "09_sft_then_grpo.ipynb"
@@ -36,16 +36,11 @@ def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path
     assert result.returncode == 0, result.stdout[-4000:]
 
 
-def test_grpo_alone_learns_nothing(book, committed):
+def test_grpo_alone_learns_nothing(committed):
     assert re.search(r"^rewards: \[0\.0(, 0\.0){4}\]\ntied:    \[1\.0(, 1\.0){4}\]$", committed, re.MULTILINE)
     assert "largest change of a weight: 0.0\n" in committed
     base, *_ = rates(committed, "strict accuracy, sampled:")
-    assert base == 0 and "solves 0 of 200 prompts" in text_of(book)
-    assert (
-        "of the 95% interval is 0.019" in text_of(book)
-        and f"{(1 - 0.019) ** 8:.0%} of the groups" in text_of(book)
-        and "0.000 (0.000 to 0.019)" in committed
-    )
+    assert base == 0
 
 
 def test_only_the_completion_and_its_end_are_trained_on(committed):
@@ -66,60 +61,38 @@ def test_the_reference_is_the_sft_adapter(committed):
     assert "adapters: ['default', 'ref']\nref differs from the SFT adapter by 0.0\n" in committed
 
 
-def test_the_text_says_what_sft_reached(book, committed):
-    after = rates(committed, "strict accuracy, sampled:")[1]
-    formatted = rates(committed, "correctly formatted:")[0]
-    assert f"SFT raised strict accuracy from 0 to {after:.2f}, and {formatted:.0%} of the answers" in text_of(book)
+def test_sft_makes_the_pass_rate_usable(committed):
+    after, formatted = rates(committed, "strict accuracy, sampled:")[1], rates(committed, "correctly formatted:")[0]
+    assert 0.2 < after < 0.8 and formatted > 0.9
 
 
-def test_the_text_counts_the_prompts(book, committed):
+def test_only_prompts_that_are_solved_sometimes_are_kept(committed):
     mean, never, always, every = re.search(r"^new +(\S+) +(\d+) +(\d+) +(\d+)$", committed, re.MULTILINE).groups()
     kept = int(re.search(r"^kept: (\d+) of (\d+)", committed, re.MULTILINE)[1])
-    assert kept == int(every) - int(never) - int(always)
-    text = text_of(book)
-    assert f"never solves {never} of the {every} new prompts and always solves {always}." in text
-    assert f"`drop_tied` keeps the other {kept}" in text and f"used {kept} more prompts" in text
-    old_mean, *counts = re.search(r"^SFT rows +(\S+) +(\d+) +(\d+) +(\d+)$", committed, re.MULTILINE).groups()
-    old_never, old_always, old_every = map(int, counts)
-    assert f"could use the {old_every - old_never - old_always} that are not tied" in text
-    assert f"mean pass rate is {old_mean} on the SFT rows and {mean} on the new prompts" in text
+    assert 0 < kept == int(every) - int(never) - int(always)
+    memorized = re.search(r"^SFT rows +(\S+)", committed, re.MULTILINE)[1]
+    assert float(memorized) > float(mean)
 
 
-def comparisons(committed: str) -> list[tuple[float, float, str]]:
-    """For each comparison: the two strict accuracies, and its sentence."""
-    found = re.findall(rf"^strict accuracy +{RATE}.*? {RATE}.*?$\n.*\n.*\n(.*)$", committed, re.MULTILINE)
-    return [(float(row[0]), float(row[3]), row[6]) for row in found]
+def test_grpo_improves_on_the_first_sft_run(committed):
+    assert "Strict accuracy rose by" in committed
+    first, last = re.search(r"mean reward: (\S+) in the first 5 steps, (\S+) in the last", committed).groups()
+    assert float(last) > float(first) + 0.1
 
 
-def test_the_text_says_what_grpo_added(book, committed):
-    (before, after, sentence), _ = comparisons(committed)
-    assert sentence.startswith("Strict accuracy rose by")
-    rose, low, high = re.findall(r"\d\.\d{3}", sentence)[:3]
-    text = text_of(book)
-    assert f"strict accuracy rose by {rose}, from {before:.3f} to {after:.3f}" in text
-    assert f"(95% interval of the change: {low} to {high})" in text
+def test_all_samples_and_seconds_of_both_arms_are_counted(committed):
+    samples = dict(re.findall(r"^samples, (.*): (\d+)$", committed, re.MULTILINE))
+    assert samples == {"GRPO": "3200", "to choose its prompts": "3200"}
+    seconds = dict(re.findall(r"^CPU seconds, (.*): (\d+)$", committed, re.MULTILINE))
+    assert list(seconds) == ["GRPO", "to choose its prompts", "SFT"]
+    assert int(seconds["GRPO"]) > int(seconds["SFT"]) > 0 < int(seconds["to choose its prompts"])
 
 
-def test_the_text_says_what_the_budget_shows(book, committed):
-    _, (more, grpo, sentence) = comparisons(committed)
-    change, low, high = re.findall(r"[+-]\d\.\d{3}", sentence)[:3]
-    text = text_of(book)
-    assert sentence.startswith("No improvement shown") and "no difference is shown" in text
-    assert f"SFT alone (`before` in the table) reaches {more:.3f}, and SFT with GRPO {grpo:.3f}" in text
-    assert f"difference is {change}, with an interval from {low} to {high}" in text
-    seconds = [int(re.search(rf"seconds, {name}: +(\d+)", committed)[1]) for name in ("GRPO", "SFT")]
-    assert f"GRPO took {seconds[0]} seconds and SFT {seconds[1]}" in text
-
-
-def test_only_the_merge_of_the_last_adapter_equals_the_policy(book, committed):
+def test_only_the_merge_of_the_last_adapter_equals_the_policy(committed):
     merged = dict(re.findall(r"^(\S+) +logits +(\S+) ", committed, re.MULTILINE))
     assert float(merged["grpo"]) < 1e-4 < 0.1 < min(float(merged[name]) for name in ("sft+grpo", "sft"))
-    twice, sft = (rates(committed, f"{name} ")[-1] for name in ("sft+grpo", "sft "))
-    right = rates(committed, "grpo ")[-1]
-    assert f"The correct merge reaches {right:.2f}, as the policy does" in text_of(book)
-    assert f"adds the SFT part twice and gives {twice:.2f}" in text_of(book) and f"alone gives {sft:.2f}" in text_of(
-        book
-    )
+    twice, sft, right = (rates(committed, f"{name} ")[-1] for name in ("sft+grpo", "sft", "grpo"))
+    assert twice < sft < right
 
 
 @pytest.mark.upgrade

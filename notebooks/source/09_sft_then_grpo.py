@@ -106,8 +106,9 @@ print("strict accuracy, sampled:", before.accuracy)
 print("one sample:              ", before.sampled[0])
 
 # %% [markdown]
-# The base model solves 0 of 200 prompts. Its sample imitates the JSON answers that it was trained to write. The upper
-# end of the 95% interval is 0.019. Even at that rate, 86% of the groups of eight would contain no correct completion.
+# The base model solves {{before.accuracy.hits}} of {{before.accuracy.n}} prompts. Its sample imitates the JSON answers
+# that it was trained to write. The upper end of the 95% interval is {{before.accuracy.interval[1]:.3f}}. Even at that
+# rate, {{(1 - before.accuracy.interval[1]) ** 8:.0%}} of the groups of eight would contain no correct completion.
 #
 # **Evaluate the base model on your task before you choose a method.**
 
@@ -212,13 +213,11 @@ demonstrations = Dataset.from_list(demonstrations)
 from transformers.trainer_callback import PrinterCallback
 
 
-def new_sft(policy, **length) -> SFTTrainer:
+def new_sft(policy, **more) -> SFTTrainer:
     config = SFTConfig(
-        learning_rate=2e-3,
-        lr_scheduler_type="constant",
         max_length=128,  # in tokens; a longer row is cut
         completion_only_loss=True,
-        **length,
+        **more,
         **SHARED,
     )
     given = dict(processing_class=tokenizer, train_dataset=demonstrations)
@@ -229,7 +228,9 @@ def new_sft(policy, **length) -> SFTTrainer:
 
 # %%
 policy = new_policy()
-sft = new_sft(policy, num_train_epochs=8, per_device_train_batch_size=20)
+length = dict(num_train_epochs=8, per_device_train_batch_size=20)
+rate = dict(learning_rate=2e-3, lr_scheduler_type="constant")
+sft = new_sft(policy, **length, **rate)
 labels = sft.train_dataset[0]["labels"]
 trained = [token for token in labels if token != -100]
 print(f"{len(labels)} tokens, trained on {len(trained)}:")
@@ -248,8 +249,9 @@ print(f"correctly formatted:      {after_sft.format}")
 print(f"strict accuracy, sampled: {after_sft.accuracy}")
 
 # %% [markdown]
-# SFT raised strict accuracy from 0 to 0.51, and 97% of the answers have the required format. Half of the answers are
-# correct, so many groups will contain both correct and wrong ones.
+# SFT raised strict accuracy from {{before.accuracy.value:.2f}} to {{after_sft.accuracy.value:.2f}}, and
+# {{after_sft.format.value:.0%}} of the answers have the required format. Many groups will now contain both correct and
+# wrong answers.
 #
 # **A hundred worked answers can turn a pass rate of 0 into one that GRPO can use.**
 
@@ -322,11 +324,15 @@ print(f"ref differs from the SFT adapter by {change}")
 # `pass_rates` samples eight answers per prompt from the SFT model and returns the share of correct ones.
 
 # %%
+from time import process_time
+
 from grpo_utils import drop_tied, pass_rates
 
 sft_policy = saved_policy(False)
 SAMPLING = dict(samples=8, max_new_tokens=40, seed=SEED)
+started = process_time()
 new_rates = pass_rates(sft_policy, tokenizer, new_rows, **SAMPLING)
+choosing = process_time() - started  # CPU seconds
 old_rates = pass_rates(sft_policy, tokenizer, sft_rows, **SAMPLING)
 print(f"{'prompts':12}mean   never  always   all")
 for name, found in {"new": new_rates, "SFT rows": old_rates}.items():
@@ -336,11 +342,13 @@ grpo_rows = drop_tied(new_rows, new_rates)
 print(f"kept: {len(grpo_rows)} of {len(new_rows)} new prompts")
 
 # %% [markdown]
-# In eight attempts, the SFT model never solves 71 of the 400 new prompts and always solves 76. Their groups would often
-# be tied. `drop_tied` keeps the other 253.
+# In eight attempts, the SFT model never solves {{new_rates.count(0)}} of the {{len(new_rows)}} new prompts and always
+# solves {{new_rates.count(1)}}. Their groups would often be tied. `drop_tied` keeps the other {{len(grpo_rows)}}.
 #
-# The mean pass rate is 0.73 on the SFT rows and 0.58 on the new prompts, because the model has memorized part of its
-# examples. So never evaluate on SFT rows. GRPO could use the 76 that are not tied, but it has less to learn there.
+# The mean pass rate is {{sum(old_rates) / len(old_rates):.2f}} on the SFT rows and
+# {{sum(new_rates) / len(new_rates):.2f}} on the new prompts, because the model has memorized part of its examples. So
+# never evaluate on SFT rows. GRPO could use the {{sum(0 < rate < 1 for rate in old_rates)}} that are not tied, but it
+# has less to learn there.
 #
 # One team [kept](https://github.com/HumanMLLM/HumanOmniV2/issues/11) prompts with pass rates above 0 and up to 0.75.
 #
@@ -353,7 +361,9 @@ print(f"kept: {len(grpo_rows)} of {len(new_rows)} new prompts")
 
 # %%
 policy = saved_policy(True)
+started = process_time()
 log = train_grpo(policy, grpo_rows, run.steps)
+grpo_seconds = process_time() - started
 policy.save_pretrained(run.folder / "grpo")
 after_grpo = evaluate(policy, tokenizer, test_rows, **DECODING)
 
@@ -362,18 +372,23 @@ from grpo_utils import compare, show_run_curves
 
 curves = {"GRPO alone": alone, "GRPO after SFT": log}
 show_run_curves(curves, ["reward", "frac_reward_zero_std"])
-print(compare(after_sft, after_grpo))
+reward = logged(log, "reward")
+first, last = sum(reward[:5]) / 5, sum(reward[-5:]) / 5
+print(f"mean reward: {first:.2f} in the first 5 steps, {last:.2f} in the last")
+gained = compare(after_sft, after_grpo)
+print(gained)
 
 # %% [markdown]
-# After SFT, the reward rises from about 0.6 to about 0.9 (left). Tied groups become more frequent (right), because the
-# policy now solves many prompts every time. Both curves jump, because a step has only eight groups.
+# After SFT, the mean reward of five steps rises from {{first:.2f}} to {{last:.2f}} (left). Tied groups become more
+# frequent (right), because the policy now solves many prompts every time. Both curves jump, because a step has only
+# eight groups.
 #
-# On the test prompts, strict accuracy rose by 0.195, from 0.505 to 0.700 (95% interval of the change: 0.130 to 0.260).
-# Nearly all of the gain comes from correctness, because SFT had taught the format.
+# On the test prompts, strict accuracy rose from {{after_sft.accuracy.value:.3f}} to {{after_grpo.accuracy.value:.3f}}, a
+# change of {{gained.difference.signed()}}. Nearly all of the gain comes from correctness, because SFT had taught the
+# format.
 #
 # If accuracy falls ([report](https://github.com/zwhong714/PSFT/issues/19)), ask first whether the interval contains 0.
-# Then look for tied groups, which are frequent with
-# [groups of 2](https://github.com/modelscope/ms-swift/issues/5702).
+# Then look for tied groups.
 #
 # **SFT makes correct answers possible, and GRPO makes them more frequent.**
 
@@ -382,25 +397,34 @@ print(compare(after_sft, after_grpo))
 #
 # A longer SFT run might have done the same. To compare, fix a *budget*. Ours is the number of sequences that the
 # trainer computes gradients for, 64 per GRPO step. So SFT continues from the same adapter with as many steps of 64
-# rows. It repeats the 100 worked answers.
+# rows, and with the learning rate and schedule of the GRPO run. It repeats the 100 worked answers.
 
 # %%
 more = saved_policy(True)
 budget = dict(max_steps=run.steps, per_device_train_batch_size=64)
-more_sft = new_sft(more, **budget, dataloader_drop_last=True)  # always 64
-result = more_sft.train()
+budget |= dict(dataloader_drop_last=True)  # every batch has 64 rows
+rate = dict(learning_rate=GRPO["learning_rate"])  # falls to 0, as in GRPO
+more_sft = new_sft(more, **budget, **rate)
+started = process_time()
+more_sft.train()
+sft_seconds = process_time() - started
 after_more = evaluate(more, tokenizer, test_rows, **DECODING)
-print(f"seconds, GRPO: {log[-1]['train_runtime']:.0f}")
-print(f"seconds, SFT:  {result.metrics['train_runtime']:.0f}")
-print(compare(after_more, after_grpo))
+print(f"samples, GRPO: {64 * run.steps}")
+print(f"samples, to choose its prompts: {8 * len(new_rows)}")
+print(f"CPU seconds, GRPO: {grpo_seconds:.0f}")
+print(f"CPU seconds, to choose its prompts: {choosing:.0f}")
+print(f"CPU seconds, SFT: {sft_seconds:.0f}")
+against = compare(after_more, after_grpo)
+print(against)
 
 # %% [markdown]
-# SFT alone (`before` in the table) reaches 0.735, and SFT with GRPO 0.700. The difference is -0.035, with an interval
-# from -0.090 to +0.020, so no difference is shown. GRPO took 27 seconds and SFT 16, because GRPO also has to generate
-# its sequences. Here, more SFT was the cheaper choice: our worked answers are short, free and always correct.
+# SFT alone (`before` in the table) reaches {{after_more.accuracy.value:.3f}}, and SFT with GRPO
+# {{after_grpo.accuracy.value:.3f}}. The difference is {{against.difference.signed()}}. GRPO took
+# {{grpo_seconds:.0f}} CPU seconds and SFT {{sft_seconds:.0f}}, because GRPO also has to generate its sequences. Before
+# that, choosing the prompts took {{choosing:.0f}} seconds and as many samples as the whole GRPO run.
 #
-# GRPO used 253 more prompts, but only their gold answers. Try it if worked answers are expensive, or if more SFT no
-# longer helps. One task, seed and learning rate cannot decide for you.
+# GRPO used more prompts, but only their gold answers. Try it if worked answers are expensive, or if more SFT no longer
+# helps. One task, seed and learning rate cannot decide for you.
 #
 # **Compare GRPO with more SFT on the same budget.**
 
@@ -423,17 +447,20 @@ def merged(*names: str):
 prompts = list(test_rows["prompt"][:8])
 shape = dict(add_generation_prompt=True, padding=True, return_dict=True)
 batch = tokenizer.apply_chat_template(prompts, return_tensors="pt", **shape)
+reached = {}
 with torch.inference_mode():
     wanted = policy.eval()(**batch).logits
     for names in (("grpo",), ("sft", "grpo"), ("sft",)):
         model = merged(*names)
         difference = (model(**batch).logits - wanted).abs().max().item()
         accuracy = evaluate(model, tokenizer, test_rows, **DECODING).accuracy
+        reached["+".join(names)] = accuracy
         print(f"{'+'.join(names):9} logits {difference:7.1e}  {accuracy}")
 
 # %% [markdown]
-# The correct merge reaches 0.70, as the policy does. Its logits differ by about 1e-5, which is rounding. Merging both
-# adds the SFT part twice and gives 0.12. The SFT adapter alone gives 0.51, because the GRPO stage is missing.
+# The correct merge reaches {{reached["grpo"].value:.2f}}, as the policy does. Its logits differ only by rounding. Merging
+# both adds the SFT part twice and gives {{reached["sft+grpo"].value:.2f}}. The SFT adapter alone gives
+# {{reached["sft"].value:.2f}}, because the GRPO stage is missing.
 #
 # | how you trained ([asked here](https://github.com/modelscope/ms-swift/issues/7377)) | merge into the original base |
 # |---|---|
@@ -455,7 +482,7 @@ with torch.inference_mode():
 # | result below the SFT model | Does `compare` show a change? | lower the learning rate, or take an earlier [checkpoint](../docs/choosing-a-checkpoint.md) |
 # | worse after the merge | Do the logits equal the policy's? | merge the last adapter once |
 #
-# **If the pass rate is 0, run SFT first, and then GRPO with the same adapter on new prompts.**
+# **If the pass rate is 0, run SFT first. Then compare more SFT with GRPO on new prompts, at the same cost.**
 
 # %% [markdown]
 # ## 12. Exercises
