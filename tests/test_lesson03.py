@@ -14,7 +14,7 @@ import nbformat
 import psutil
 import pytest
 from conftest import ROOT
-from lessons import run_with_nbval, said, text_of
+from lessons import run_with_nbval, said
 
 from grpo_utils.arguments import training_arguments
 from grpo_utils.models import model_path
@@ -214,46 +214,30 @@ def printed_row(name: str, text: str) -> list[float]:
     return [float(number) for number in re.findall(r"-?\d+\.\d{3}", re.sub(r"\(.*?\)", "", line))]
 
 
-def test_the_text_says_what_the_stored_tables_say():
-    text, printed = text_of(nbformat.read(LESSON, as_version=4)), said(nbformat.read(LESSON, as_version=4))
-    strict, apart = printed.split("accuracy among the n correctly formatted answers")[-2:]
+def test_the_stored_tables_show_a_gain():
+    strict, apart = said(nbformat.read(LESSON, as_version=4)).split("accuracy among the n correctly formatted")[-2:]
     before, after, merged = (printed_row(name, strict) for name in ("before", "after", "merged"))
-    assert f"Strict accuracy rose from {before[1]:.2f} to {after[1]:.2f}, and the two intervals are far apart" in text
-    assert f"starts at {before[1]:.2f} when sampled" in text and f"merged model also reaches {merged[1]:.2f}." in text
-    assert f"greedy accuracy is 0. But {before[0]:.0%} of the samples" in text and before[2] == 0
+    assert all(new > old + 0.3 for old, new in zip(before, after, strict=True)), (before, after)
+    assert merged[1] >= 0.85 and before[2] < before[1]  # the most likely answer lacks the format
     (_, old_carry, old_plain), (_, new_carry, new_plain) = (printed_row(name, apart) for name in ("before", "after"))
-    assert f"with a carry rose from {old_carry:.2f} to {new_carry:.2f}. Without one, it was always 1." in text
-    assert old_plain == new_plain == 1
+    assert new_carry > old_carry and new_plain >= old_plain - 0.05
 
 
-def test_the_text_says_what_the_stored_log_says():
-    text, printed = text_of(nbformat.read(LESSON, as_version=4)), said(nbformat.read(LESSON, as_version=4))
-    for key, sentence in {
-        "reward": "It rose from {:.2f} to {:.2f}; the maximum is 3.00.",
-        "frac_reward_zero_std": "It rose from {:.2f} to {:.2f}, because most groups are now all correct.",
-        "completions/mean_length": "It grew from {:.0f} to {:.0f}.",
-    }.items():
-        first, last, _ = printed_row(key, printed)
-        assert sentence.format(first, last) in text
-    cells = nbformat.read(LESSON, as_version=4).cells
-    [alt] = [o.data["text/plain"] for c in cells for o in c.get("outputs", []) if "image/png" in o.get("data", {})]
-    correct = re.search(r"correct answers among those goes from (\S+) to (\S+)\. ", alt)
-    assert f"share of correct ones rose from {correct[1]} to {correct[2]}." in text
-
-
-def test_the_text_reads_the_stored_group():
+def test_the_stored_log_shows_format_first_and_more_ties():
     book = nbformat.read(LESSON, as_version=4)
-    lines = re.findall(r"^reward (\S+)  advantage (\S+)  ", said(book), re.MULTILINE)
-    assert len(lines) == 8 and {float(advantage) > 0 for reward, advantage in lines if reward == "3.00"} == {True}
-    assert sum(float(advantage) > 0 for _, advantage in lines) == 3 and ("1.00", "-0.19") in lines
-    assert "Only the three correct, correctly formatted answers have a positive advantage" in text_of(book)
-    assert "a greedy answer:          16 + 15 is 21." in said(book) and "(`16 + 15 is 21.`)" in text_of(book)
+    log = {key: printed_row(key, said(book)) for key in ("reward", "frac_reward_zero_std", "completions/mean_length")}
+    assert all(last > first for first, last, _ in log.values()) and log["reward"][2] <= 3.0
+    [alt] = [o.data["text/plain"] for c in book.cells for o in c.get("outputs", []) if "image/png" in o.get("data", {})]
+    (_, formatted), (_, correct) = re.findall(r"goes from ([.\d]+) to ([.\d]+)\. ", alt)
+    assert float(formatted) >= float(correct) > 0.85
 
 
-def test_the_text_quotes_completions_that_were_sampled():
-    text, printed = text_of(nbformat.read(LESSON, as_version=4)), said(nbformat.read(LESSON, as_version=4))
-    for done in re.findall(r"`(\d+\+\d+=\d+(?:, \d+\+\d+=\d+)*)`", text):
-        assert done in printed or re.sub(r"([+=])", r" \1 ", done) in printed, done
+def test_the_stored_group_rewards_the_correct_answers():
+    printed = said(nbformat.read(LESSON, as_version=4))
+    lines = re.findall(r"^reward (\S+)  advantage (\S+)  ", printed, re.MULTILINE)
+    assert len(lines) == 8 and any(reward == "3.00" for reward, _ in lines)
+    assert all((float(advantage) > 0) == (reward == "3.00") for reward, advantage in lines)
+    assert re.search(r"^groups with a correct answer: +[1-8] of 8$", printed, re.MULTILINE)
 
 
 def test_it_shows_the_rewards_and_the_template_as_they_are():

@@ -8,8 +8,8 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 1 minute ([measured](../docs/results.md)) | 50 to 120 minutes ([estimated](../docs/t4.md), never run); 15 to 35 with `STEPS=20` and `EVAL_ROWS=40` |
-# | memory | 1.6 GB ([measured](../docs/results.md)) | 3 to 8 GiB of GPU memory ([estimated](../docs/t4.md), never run) |
+# | time for Run All | about 1 minute ([measured](../docs/results.md)) | 30 to 60 minutes with `STEPS=20` and `EVAL_ROWS=40`; 3 to 7.5 hours in full ([estimated](../docs/t4.md), never run) |
+# | memory | 1.6 GB ([measured](../docs/results.md)) | 4 to 9 GiB of GPU memory ([estimated](../docs/t4.md), never run) |
 # | model | 0.46 million parameters, included | Qwen2.5-1.5B-Instruct, or Gemma 3 1B |
 # | task | two-digit addition | GSM8K, grade-school word problems |
 #
@@ -173,8 +173,8 @@ PINNED |= dict(
     num_iterations=1, auto_find_batch_size=False, save_total_limit=1
 )
 PINNED |= dict(top_p=1.0, top_k=0, generation_kwargs=None)  # sampling
-PINNED |= dict(lr_scheduler_type="linear", warmup_steps=0)  # optimizer
-PINNED |= dict(weight_decay=0.0, router_aux_loss_coef=0.0, max_grad_norm=1.0)
+PINNED |= dict(weight_decay=0.0, max_grad_norm=1.0)  # optimizer
+PINNED |= dict(router_aux_loss_coef=0.0)
 PINNED |= dict(logging_steps=1, logging_nan_inf_filter=False)  # logs, files
 PINNED |= dict(include_num_input_tokens_seen="no", disable_tqdm=True)
 PINNED |= dict(save_strategy="no" if on_cpu else "steps", save_steps=25)
@@ -192,6 +192,8 @@ config = GRPOConfig(
     output_dir=str(run.folder / "checkpoints"),
     max_steps=profile.steps,  # optimizer steps
     learning_rate=profile.learning_rate,  # LoRA: 10x full fine-tuning's
+    lr_scheduler_type=profile.lr_scheduler_type,  # falls to 0, or constant
+    warmup_steps=profile.warmup_steps,  # steps up to the full rate
     num_generations=profile.num_generations,  # completions in a group
     per_device_train_batch_size=profile.per_device_train_batch_size,
     gradient_accumulation_steps=profile.gradient_accumulation_steps,
@@ -301,9 +303,28 @@ for text, score, advantage in zip(group, scores, advantages):
     print(f"reward {score:.2f}  advantage {advantage:+.2f}  {text[:60]}")
 
 # %% [markdown]
-# Only the three correct, correctly formatted answers have a positive advantage: GRPO would make them more likely. The wrong
-# answer in the correct format is below the group's mean.
+# A correct, correctly formatted answer earns 3.0. {{sum(scores == 3)}} of these eight do, and GRPO would make them more
+# likely. A wrong answer in the correct format earns 1.0, less than this group's mean of {{scores.mean():.2f}}.
 #
+# A group teaches what is correct only if it holds both correct and wrong answers. Count such groups for eight
+# training prompts:
+
+# %%
+size = profile.num_generations
+some = [row for row in train_rows.select(range(8)) for _ in range(size)]
+texts = generate(
+    policy, tokenizer, [row["prompt"] for row in some], **decoding
+)
+correct = correctness(texts, answer=[row["answer"] for row in some])
+counts = [sum(correct[i : i + size]) for i in range(0, len(some), size)]
+found, mixed = sum(c > 0 for c in counts), sum(0 < c < size for c in counts)
+print(f"groups with a correct answer:          {found} of 8")
+print(f"groups with correct and wrong answers: {mixed} of 8")
+if not found:
+    print("Nothing correct to reinforce yet: start with SFT (lesson 09),")
+    print("choose easier rows, or give partial credit for the answer.")
+
+# %% [markdown]
 # `evaluate` generates two answers per held-out prompt: one *sampled* at *temperature* 1, with the policy's own
 # probabilities, and one *greedy*, always taking the most likely token. *Strict accuracy* counts answers that are correct and correctly
 # formatted.
@@ -319,9 +340,10 @@ print(f"a greedy answer:          {before.greedy[1]}")
 # The parentheses contain a *95% interval* (Wilson's). With only 200 prompts, the measured rate differs somewhat from
 # the true one. About 95 of 100 intervals computed this way contain the true rate.
 #
-# The most likely answer (`16 + 15 is 21.`) lacks the format, so greedy accuracy is 0. But 32% of the samples have it.
+# The most likely answer (`{{before.greedy[1]}}`) lacks the format, and greedy accuracy is
+# {{before.greedy_accuracy.value:.2f}}. But {{before.format.value:.0%}} of the samples have it.
 #
-# **Strict accuracy starts at 0.25 when sampled: enough correct answers to reinforce.**
+# **Strict accuracy starts at {{before.accuracy.value:.2f}} when sampled: enough correct answers to reinforce.**
 #
 # ## 8. Train
 #
@@ -369,23 +391,27 @@ saved = save_adapter(policy, tokenizer, run.folder / "adapter", run.model)
 from grpo_utils import show_learning
 
 history = trainer.state.log_history
-KEYS = "loss reward frac_reward_zero_std completions/mean_length"
-print(f"{'':24}{'first':>9}{'last':>9}{'largest':>9}")
-for key in KEYS.split():
-    values = [entry[key] for entry in history if key in entry]
-    print(f"{key:24}{values[0]:9.3f}{values[-1]:9.3f}{max(values):9.3f}")
+KEYS = ["loss", "reward", "frac_reward_zero_std", "completions/mean_length"]
+KEYS += ["rewards/correct_if_formatted/mean"]
+curves = {key: [e[key] for e in history if key in e] for key in KEYS}
+print(f"{'':34}{'first':>9}{'last':>9}{'largest':>9}")
+for key, values in curves.items():
+    print(f"{key:34}{values[0]:9.3f}{values[-1]:9.3f}{max(values):9.3f}")
 show_learning(history)
 
 # %% [markdown]
 # - **`loss`** does not measure progress. It hovers around 0, because each group's advantages sum to 0. It is not exactly
 #   0, because completions differ in length.
-# - **`reward`** is the weighted sum, averaged over the *batch*, the completions of one step. It rose from 0.93 to 2.94; the maximum is 3.00.
+# - **`reward`** is the weighted sum, averaged over the *batch*, the completions of one step. It rose from
+#   {{curves["reward"][0]:.2f}} to {{curves["reward"][-1]:.2f}}; the maximum is 3.00.
 # - **`frac_reward_zero_std`** is the share of tied groups. Their advantages are 0, so they teach nothing. It rose from
-#   0.00 to 0.88, because most groups are now all correct. With a reward near 0, they would be all wrong.
-# - **`completions/mean_length`** counts tokens. It grew from 16 to 22.
+#   {{curves["frac_reward_zero_std"][0]:.2f}} to {{curves["frac_reward_zero_std"][-1]:.2f}}, because most groups are now
+#   all correct. With a reward near 0, they would be all wrong.
+# - **`completions/mean_length`** counts tokens. It grew from {{curves["completions/mean_length"][0]:.0f}} to
+#   {{curves["completions/mean_length"][-1]:.0f}}.
 #
 # The policy learns the format first, because it is the same for every question. Among correctly formatted answers, the
-# share of correct ones rose from 0.74 to 0.97.
+# share of correct ones rose from {{curves[KEYS[-1]][0]:.2f}} to {{curves[KEYS[-1]][-1]:.2f}}.
 #
 # **The format is learned first; correctness keeps improving.**
 #
@@ -409,14 +435,16 @@ from grpo_utils import check_merged, report_run
 report_run(run, trainer, before, after, decoding)
 
 # %% [markdown]
-# Strict accuracy rose from 0.25 to 0.99, and the two intervals are far apart. The last line reports a *paired test*
+# Strict accuracy rose from {{before.accuracy.value:.2f}} to {{after.accuracy.value:.2f}}, and the two intervals are far
+# apart. The last line reports a *paired test*
 # (McNemar's), which compares each prompt before and after. `p` is the probability of a change at least this large by
 # chance alone. Claim a change only if `p` is below 0.05.
 #
-# The second table counts only correctly formatted answers, with a *carry* (`15+27`) and without (`15+22`). Accuracy
-# with a carry rose from 0.54 to 0.99. Without one, it was always 1.
+# The second table counts only correctly formatted answers, with a *carry* (`15+27`) and without (`15+22`). Do
+# not conclude from it that arithmetic improved: far fewer answers were formatted before training, so the two rows
+# cover different prompts. [Lesson 06](06_evaluation.ipynb) compares the same prompts.
 #
-# **The policy improved in format and in arithmetic.**
+# **Judge a run by a paired test on the same prompts.**
 #
 # ## 11. Merge
 #
@@ -444,7 +472,7 @@ figures = dict(merged=again, merge_difference=difference)
 report_run(run, trainer, before, after, decoding, **figures)
 
 # %% [markdown]
-# Merging changed the logits by only a rounding error, and the merged model also reaches 0.99.
+# Merging changed the logits by only a rounding error, and the merged model also reaches {{again.accuracy.value:.2f}}.
 # `pipeline("text-generation", model="outputs/run/merged")` loads it without PEFT or this course.
 #
 # **Evaluate the model that you release, not the policy that it came from.**
@@ -480,7 +508,7 @@ print(source.read_text() if source.is_file() else "not part of this install")
 # | model | `policy, tokenizer = FastLanguageModel.from_pretrained(name, max_seq_length=128, load_in_4bit=True, dtype=torch.float32)`; the tiny one is `name = grpo_utils.model_path("tiny-qwen3")` |
 # | adapter | `policy = FastLanguageModel.get_peft_model(policy, r=16, lora_alpha=32)` |
 # | samples | `inputs = tokenizer.apply_chat_template(rows[0]["prompt"], add_generation_prompt=True, return_tensors="pt", return_dict=True)`, then `tokenizer.batch_decode(policy.generate(**inputs, max_new_tokens=32, do_sample=True, num_return_sequences=10))` |
-# | settings | `config = GRPOConfig("run", max_steps=60, learning_rate=2e-3, num_generations=8, per_device_train_batch_size=64, max_completion_length=32, bf16=False)`; a real model takes a rate of 1e-5 |
+# | settings | `config = GRPOConfig("run", max_steps=60, learning_rate=2e-3, num_generations=8, per_device_train_batch_size=64, max_completion_length=32, bf16=False)`; a real model takes a rate of 2e-5 to 5e-5 |
 # | train | `trainer = GRPOTrainer(policy, [reward], config, rows, processing_class=tokenizer)`, cast (section 8), `trainer.train()`, `policy.save_pretrained("adapter")` |
 # | merge | `base = AutoModelForCausalLM.from_pretrained(name, dtype=torch.float32)`, `PeftModel.from_pretrained(base, "adapter").merge_and_unload().save_pretrained("merged")`, `tokenizer.save_pretrained("merged")` |
 # | notes | Ignore Unsloth's CPU warnings. 64 completions are 8 prompts, so 60 steps use 480 rows. Batches need `padding_side="left"`. |
