@@ -6,7 +6,7 @@ WORKERS ?= 2
 # One file of tests after the other in each worker: a lesson is run once and asked by many tests.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-fast test-upgrade gpu-path setup lab lint notebooks templates figures tiny bench bench-rewards bench-settings bench-losses bench-reuse bench-estimate bench-checkpoint bench-pilot bench-merge bench-gguf badges workshop html bundle wheel clean help
+.PHONY: run test test-fast test-upgrade gpu-path setup lab lint notebooks templates figures tiny bench bench-rewards bench-settings bench-losses bench-reuse bench-sft bench-estimate bench-checkpoint bench-pilot bench-merge bench-gguf badges workshop html bundle wheel clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -89,6 +89,9 @@ bench-losses: setup ## the losses in docs/settings.md, 6 seeds each, about 15 mi
 
 bench-reuse: setup ## one against four updates per batch in docs/results.md, 5 seeds, about 8 minutes; run it again to continue
 	$(BIN)/python scripts/bench_reuse.py
+
+bench-sft: setup ## SFT, then GRPO or more SFT, in docs/results.md, 5 seeds, about 12 minutes; run it again to continue
+	$(BIN)/python scripts/bench_sft.py
 
 bench-estimate: setup ## the figures of docs/preflight.md, about 4 minutes
 	$(BIN)/python scripts/bench_estimate.py

@@ -17,6 +17,7 @@ from lessons import run_with_nbval, said
 sys.path.insert(0, str(ROOT / "scripts"))
 import bench_losses
 import bench_reuse
+import bench_sft
 import tiny_runs
 
 pytestmark = pytest.mark.slow
@@ -314,7 +315,7 @@ def test_the_page_is_what_is_stored():
     assert page.count(bench_losses.section(STORED)) == 1
 
 
-@pytest.mark.parametrize("bench", [bench_reuse], ids=lambda bench: bench.TITLE)
+@pytest.mark.parametrize("bench", [bench_reuse, bench_sft], ids=lambda bench: bench.TITLE)
 def test_the_results_have_what_the_bench_stored(bench):
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     assert page.count(f"## {bench.TITLE}\n{bench.section(tiny_runs.read_stored(bench.STORED))}") == 1

@@ -1,0 +1,208 @@
+"""Continue an SFT adapter with GRPO or with more SFT, and write a section of docs/results.md.
+
+    python scripts/bench_sft.py           train what scripts/bench_sft.json lacks, about 15 minutes in all
+    python scripts/bench_sft.py --table   only write the section, from scripts/bench_sft.json
+
+The task, the adapter and the first SFT run are those of lesson 09. Both arms start from the same adapter and have the
+same constant learning rate. GRPO samples from all new prompts and no pass rates are measured first, so every sample is
+part of the run.
+"""
+
+import functools
+import itertools
+import random
+import sys
+import tempfile
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from bench import put
+from tiny_runs import (
+    Policy,
+    difference_text,
+    milestones_at,
+    paired_difference,
+    provenance,
+    read_stored,
+    train_missing,
+)
+
+from grpo_utils import completion_text, is_strictly_right, load_policy, pass_rates, show_progress
+from grpo_utils.evaluation.statistics import Estimate
+from grpo_utils.profiles import CPU, prepare_machine
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from transformers import Trainer
+
+STORED, TITLE = Path(__file__).with_suffix(".json"), "SFT, then GRPO or more SFT"
+SEEDS, PROMPTS = range(5), 200
+FIRST_RATE, RATE = 2e-3, 1e-3
+STEP, SFT_STEPS = 16, (16, 32, 48)  # of 64 sequences each
+CASES = {"100 correct": (100, 0), "100, 30 of them wrong": (100, 30), "20 correct": (20, 0)}
+ARMS = ("GRPO", "SFT")
+WRONG = "\nIn a wrong worked answer, the smaller number is called the larger one.\n"
+USUAL = dict(use_cpu=True, bf16=False, gradient_checkpointing=False, optim="adamw_torch", lr_scheduler_type="constant")
+USUAL |= dict(save_strategy="no", report_to="none", disable_tqdm=True, logging_steps=1)
+
+
+def asked(a: int, b: int) -> dict:
+    """A prompt with its gold answer."""
+    return {"prompt": [{"role": "user", "content": f"Which is larger, {a} or {b}?"}], "answer": str(max(a, b))}
+
+
+def demonstration(a: int, b: int, wrong: bool) -> dict:
+    """A worked answer; a wrong one claims that the smaller number is larger."""
+    answer, other = (min(a, b), max(a, b)) if wrong else (max(a, b), min(a, b))
+    text = f"<reasoning>{answer} > {other}</reasoning><answer>{answer}</answer>"
+    return {"prompt": asked(a, b)["prompt"], "completion": [{"role": "assistant", "content": text}]}
+
+
+def data(case: str, seed: int) -> tuple["Dataset", "Dataset", "Dataset"]:
+    """Demonstrations, new prompts and held-out prompts. They share no pair of numbers."""
+    from datasets import Dataset
+
+    number, wrong = CASES[case]
+    pairs = random.Random(seed).sample(list(itertools.combinations(range(100, 1000), 2)), 500 + PROMPTS)
+    pairs = [pair[::-1] if n % 2 else pair for n, pair in enumerate(pairs)]
+    shown = [demonstration(*pair, wrong=n < wrong) for n, pair in enumerate(pairs[:number])]
+    new, held_out = ([asked(*pair) for pair in part] for part in (pairs[100:500], pairs[500:]))
+    return Dataset.from_list(shown), Dataset.from_list(new), Dataset.from_list(held_out)
+
+
+def correct(completions: list[list[dict]], answer: list[str], **kwargs: object) -> list[float]:
+    """The reward of lesson 09: 1 for a correct answer in the format, otherwise 0."""
+    texts = [completion_text(completion) for completion in completions]
+    return [float(is_strictly_right(text, gold)) for text, gold in zip(texts, answer, strict=True)]
+
+
+def sft_trainer(policy: Policy, shown: "Dataset", rate: float, steps: int, batch: int, seed: int) -> "Trainer":
+    from transformers.trainer_callback import PrinterCallback
+    from trl import SFTConfig, SFTTrainer
+
+    sizes = dict(max_length=128, completion_only_loss=True, per_device_train_batch_size=batch, max_steps=steps)
+    config = SFTConfig(tempfile.mkdtemp(), learning_rate=rate, seed=seed, **sizes, **USUAL)
+    repeated = shown.select([n % len(shown) for n in range(max(batch, len(shown)))])  # at least one whole batch
+    config.dataloader_drop_last = True
+    trainer = SFTTrainer(policy[0], args=config, processing_class=policy[1], train_dataset=repeated)
+    trainer.remove_callback(PrinterCallback)
+    return trainer
+
+
+def grpo_trainer(policy: Policy, new: "Dataset", seed: int) -> "Trainer":
+    from trl import GRPOConfig, GRPOTrainer
+
+    sizes = dict(num_generations=8, per_device_train_batch_size=64, max_completion_length=40, max_steps=STEP)
+    config = GRPOConfig(tempfile.mkdtemp(), learning_rate=RATE, seed=seed, **sizes, **USUAL)
+    trainer = GRPOTrainer(policy[0], correct, config, new, processing_class=policy[1])
+    show_progress(trainer)
+    return trainer
+
+
+@functools.lru_cache(maxsize=1)
+def after_sft(case: str, seed: int) -> tuple[Policy, dict, float]:
+    """The policy after the first SFT run, a copy of its adapter, and its accuracy."""
+    shown, _, held_out = data(case, seed)
+    policy = load_policy(CPU.models["qwen"], profile=CPU, backend="transformers", load_in_4bit=False, seed=seed)
+    sft_trainer(policy, shown, FIRST_RATE, steps=40, batch=20, seed=seed).train()
+    adapter = {name: weight.detach().clone() for name, weight in policy[0].named_parameters() if weight.requires_grad}
+    return policy, adapter, accuracy(policy, held_out, seed)
+
+
+def accuracy(policy: Policy, held_out: "Dataset", seed: int) -> float:
+    decoding = dict(samples=1, max_new_tokens=40, temperature=1.0, seed=seed)
+    return fmean(pass_rates(*policy, held_out, **decoding))
+
+
+def train(case: str, arm: str, seed: int) -> dict:
+    """Continue the adapter of the first SFT run with one arm: the accuracy before, and at the milestones."""
+    shown, new, held_out = data(case, seed)
+    policy, adapter, start = after_sft(case, seed)
+    policy[0].load_state_dict(adapter, strict=False)
+    if arm == "GRPO":
+        steps, trainer = [STEP], grpo_trainer(policy, new, seed)
+    else:
+        steps, trainer = SFT_STEPS, sft_trainer(policy, shown, RATE, SFT_STEPS[-1], batch=64, seed=seed)
+    points: list[dict] = []
+    trainer.add_callback(milestones_at(steps, lambda: accuracy(policy, held_out, seed), points))
+    trainer.train()
+    return dict(start=start, points=points)
+
+
+def at(rows: list[dict], case: str, arm: str, step: int, key: str = "accuracy") -> list[float]:
+    """A number after a step (step 0: the accuracy after the first SFT run), seed by seed."""
+    mine = sorted((r for r in rows if (r["case"], r["arm"]) == (case, arm)), key=lambda row: row["seed"])
+    if not step:
+        return [row["start"] for row in mine]
+    return [point[key] for row in mine for point in row["points"] if point["step"] == step]
+
+
+def equal_time(rows: list[dict]) -> int:
+    """The last milestone of SFT that takes at most the CPU seconds of the GRPO run, over all cases."""
+
+    def seconds(arm: str, step: int) -> float:
+        return fmean(number for case in measured_cases(rows) for number in at(rows, case, arm, step, "seconds"))
+
+    return max(step for step in SFT_STEPS if seconds("SFT", step) <= seconds("GRPO", STEP))
+
+
+def measured_cases(rows: list[dict]) -> list[str]:
+    """The cases with all seeds of both arms."""
+    return [case for case in CASES if all(len(at(rows, case, arm, STEP)) == len(SEEDS) for arm in ARMS)]
+
+
+def difference(rows: list[dict], case: str, step: int) -> Estimate:
+    """GRPO minus SFT after ``step`` steps, seed by seed."""
+    return paired_difference(at(rows, case, "GRPO", STEP), at(rows, case, "SFT", step), PROMPTS)
+
+
+def line(rows: list[dict], case: str, label: str, step: int) -> str:
+    """One comparison as a row of the page's table."""
+    grpo, sft = ((arm, own) for arm, own in (("GRPO", STEP), ("SFT", step)))
+    seconds = "{:.1f}, {:.1f}".format(*(fmean(at(rows, case, *arm, "seconds")) for arm in (grpo, sft)))
+    rates = [fmean(at(rows, case, "SFT", 0)), *(fmean(at(rows, case, *arm)) for arm in (grpo, sft))]
+    cells = [case, label, f"{STEP}, {step}", seconds, *(f"{rate:.3f}" for rate in rates)]
+    return f"| {' | '.join([*cells, difference_text(difference(rows, case, step))])} |"
+
+
+def section(stored: dict) -> str:
+    """The section of docs/results.md."""
+    rows = stored["rows"]
+    kinds = {"equal sequences": STEP, "no more time": equal_time(rows)}
+    table = "\n".join(line(rows, case, kind, step) for case in measured_cases(rows) for kind, step in kinds.items())
+    return f"""
+*Measured* by `make bench-sft` on {provenance(stored)}
+
+The task and the model are those of [lesson 09](../notebooks/09_sft_then_grpo.ipynb). A first SFT run of 40 steps on
+worked answers gives both arms the same adapter. GRPO continues it with {STEP} steps of 64 completions on 400 new
+prompts with gold answers but no worked ones. SFT continues it with steps of 64 worked answers, the same as before. Both
+have the constant learning rate {RATE:g}, which is lesson 09's for GRPO; no other rate was tried. No pass rates were
+measured to choose the prompts, so every sample is counted.
+
+*Accuracy* is strict accuracy on {PROMPTS} held-out prompts, sampled at temperature 1, the mean of {len(SEEDS)} seeds.
+*Seconds* are CPU seconds of the continued training. A pair of numbers is GRPO, then SFT. SFT was evaluated
+after {", ".join(map(str, SFT_STEPS))} steps, and *no more time* is the last of these with at most GRPO's seconds.
+*Difference* is GRPO minus SFT, seed by seed, with Student's 95% interval over the seeds, never narrower than sampling
+the prompts alone would make it.
+
+| worked answers | comparison | steps | seconds | first SFT | GRPO | more SFT | difference |
+|---|---|---|---|---|---|---|---|
+{table}
+{WRONG if any(CASES[case][1] for case in measured_cases(rows)) else ""}"""
+
+
+def measure() -> None:
+    runs = [dict(case=case, arm=arm, seed=seed) for case in CASES for seed in SEEDS for arm in ARMS]
+    train_missing(STORED, runs, train)
+
+
+def main() -> None:
+    if "--table" not in sys.argv:
+        prepare_machine(CPU)
+        measure()
+    put(TITLE, section(read_stored(STORED)))
+
+
+if __name__ == "__main__":
+    main()
