@@ -39,10 +39,11 @@ def check_exercise(
     'Exercise 3: correct.'
     """
     for arguments, expected in cases:
+        where = f" for {arguments}" if arguments else ""
         try:
             answer = function(*deepcopy(arguments))  # an answer may change its lists
         except Exception as error:  # the only place that runs a learner's code
-            return f"{name}: not right yet; for {arguments} it raises {type(error).__name__}: {error}."
+            return f"{name}: not right yet;{where} it raises {type(error).__name__}: {error}."
         answer = _plain(answer)
         if not isinstance(answer, PLAIN):
             kinds = type(answer).__name__, type(expected).__name__
@@ -54,7 +55,7 @@ def check_exercise(
             return f"{name}: not right yet. Hint: {matching[0]}"
         if _normal(answer) != _normal(expected):
             answer = _rounded(answer)
-            return f"{name}: not right yet; for {arguments} it returns {answer}, but should return {expected}."
+            return f"{name}: not right yet;{where} it returns {answer}, but should return {expected}."
     return f"{name}: correct."
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 from conftest import ROOT
-from lessons import run_with_nbval, said, text_of
+from lessons import run_with_nbval, said
 
 from grpo_utils.arguments import training_arguments
 from grpo_utils.profiles import CPU
@@ -42,33 +42,26 @@ def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path
     assert result.returncode == 0, result.stdout[-4000:]
 
 
-def test_the_text_says_what_the_stored_evaluations_say(book):
-    text, printed = text_of(book), said(book)
-    before, after = rates("strict accuracy", printed)
-    assert before["high"] < after["low"], "the two intervals do not overlap"
-    assert f"rose from {before['value']:.2f} to {after['value']:.2f}, and the two" in text
-    formatted, _ = rates("correctly formatted", printed)
-    assert f"Only {formatted['hits']} of the 100 answers have it" in text
-    assert f"formatted and correct, here {before['hits']} of 100." in text
+def test_accuracy_rose_beyond_the_intervals(book):
+    before, after = rates("strict accuracy", said(book))
+    assert before["high"] < after["low"]
 
 
-def test_the_text_says_what_the_five_answers_say(book):
+def test_a_sample_of_the_base_model_has_the_style_that_is_learned(book):
     shown = re.findall(r"^What is (\d+) \+ (\d+)\? -> (.*)$", said(book), re.MULTILINE)
     right = [is_strictly_right(answer, str(int(a) + int(b))) for a, b, answer in shown]
-    assert len(right) == 10 and sum(right[5:]) == 4 and all("</answer>" in answer for *_, answer in shown[5:])
-    assert "<answer>21<" in shown[1][2] and "6+5=12" in shown[6][2]  # the two that the text quotes
+    assert len(right) == 10 and sum(right[5:]) > sum(right[:5])
+    columns = [", " in answer for *_, answer in shown]
+    assert sum(columns[5:]) > sum(columns[:5])
+    count, sample, reward = re.search(r"^(\d+) of 100 answers, such as (.*)\nreward: (.*)$", said(book), re.M).groups()
+    assert 0 < int(count) < 50 and ", " in sample and float(reward) == 3.0
 
 
-def test_the_text_says_what_the_bar_and_the_curve_say(book):
-    text = text_of(book)
-    reward, correct, tied = re.search(r"25/25 .*reward=(\S+), correct=(\S+), tied=(\S+)", said(book)).groups()
-    assert f"mean `reward` was {reward} out of 3, and {float(correct):.0%} of the completions" in text
-    assert f"In {float(tied):.0%} of the groups, all completions earned the full score" in text
+def test_all_rewards_rise(book):
     alts = [o.data["text/plain"] for c in book.cells for o in c.get("outputs", []) if "image/png" in o.get("data", {})]
     [curve] = [alt for alt in alts if alt.startswith("Mean rewards")]
-    assert all(
-        float(first) < 0.5 and float(last) > 0.95 for first, last in re.findall(r"(\d\.\d+) to (\d\.\d+)", curve)
-    )
+    ends = re.findall(r"(\d\.\d+) to (\d\.\d+)", curve)
+    assert len(ends) == 3 and all(float(first) < 0.5 and float(last) > 0.95 for first, last in ends)
 
 
 def test_the_advantages_are_those_of_the_picture(book):

@@ -9,7 +9,7 @@ from inspect import getsource
 import nbformat
 import pytest
 from conftest import ROOT
-from lessons import run_with_nbval, said, text_of
+from lessons import run_with_nbval, said
 from trl import GRPOConfig
 
 from grpo_utils.arguments import training_arguments
@@ -28,11 +28,6 @@ CURVE = re.compile(r"^(step|\w+, (?:reward|correct)) +([\d. ]+)$", re.MULTILINE)
 @pytest.fixture(scope="module")
 def printed() -> str:
     return said(nbformat.read(LESSON, as_version=4))
-
-
-@pytest.fixture(scope="module")
-def text() -> str:
-    return text_of(nbformat.read(LESSON, as_version=4))
 
 
 @pytest.fixture(scope="module")
@@ -58,27 +53,27 @@ def test_the_committed_lesson_shows_the_hack_and_the_fix(rates, curves):
     assert rates["before"][3] + 0.3 < rates["both"][2]
 
 
-def test_the_text_says_what_the_tables_say(text, rates):
-    hits = {name: round(row[1] * 200) for name, row in rates.items()}
-    assert f"{round(rates['before'][0] * 200)} of the 200 answers are correctly formatted, and {hits['before']}" in text
-    assert f"With the flawed reward, {hits['flawed']} of 200 answers are correct" in text
-    assert f"and yet {hits['fixed']} answers are correct" in text
-    assert f"With a reward for correctness, {hits['both']} answers are correct" in text
-    assert rates["fixed"][3] < rates["both"][2] and "the last two intervals do not overlap" in text
-
-
-def test_the_text_says_what_the_curves_say(text, curves):
-    correct = {int(step): value for step, value in zip(curves["step"], curves["flawed, correct"], strict=True)}
-    assert correct[19] == max(correct.values()) and f"reaches {correct[19]:.2f} at step 19" in text
-    assert f"falls to {correct[22]:.2f} at step 22 and {correct[25]:.2f} at step 25" in text
+def test_only_the_flawed_reward_is_hacked(curves):
+    peak = max(curves["flawed, correct"])
+    assert peak > 0.7 and curves["flawed, correct"].index(peak) < len(curves["step"]) - 3  # learned first, then hacked
     last = {name: values[-1] for name, values in curves.items()}
-    assert f"The reward rises to {last['flawed, reward']:.2f}" in text
-    assert f"The last mean reward is {last['flawed, reward']:.2f}" in text
-    assert f"The reward ends at {last['both, reward']:.2f}" in text
-    assert last["fixed, reward"] == pytest.approx(1.0, abs=0.02) and "near its maximum of 1.0" in text
-    assert f"share of correct completions ends at {last['fixed, correct']:.2f}" in text
-    assert f"share of correct completions at {last['both, correct']:.2f}" in text
-    assert last["flawed, correct"] < 0.1 < min(last["fixed, correct"], last["both, correct"])  # the only one that fails
+    assert last["fixed, reward"] == pytest.approx(1.0, abs=0.05) and last["flawed, reward"] > 2
+    assert last["flawed, correct"] < 0.1 < min(last["fixed, correct"], last["both, correct"])
+
+
+def test_the_styles_explain_why_a_reward_for_the_format_raised_accuracy(printed):
+    found = re.findall(r"^(\w+, \w+) +(\d+) +(\d+) +(\d+)$", printed, re.MULTILINE)
+    counts = {name: [int(number) for number in row] for name, *row in found}
+    answers, formatted, correct = counts["before, columns"]
+    assert formatted / answers > 0.9 < correct / answers  # it has the format, and it is correct
+    others, others_formatted, _ = counts["before, equation"]
+    assert others_formatted / others < 0.9 and counts["fixed, columns"][0] > 2 * answers
+
+
+def test_a_small_bonus_gets_full_advantages_where_correctness_ties(printed):
+    rows = re.findall(r"divided: \[(.*?)\]  not divided: \[(.*?)\]$", printed, re.MULTILINE)
+    (mixed, far), (tied, near) = [[[abs(float(n)) for n in part.split(", ")] for part in row] for row in rows]
+    assert min(tied) > 0.95 * max(mixed) and max(near) < min(far) / 10
 
 
 def test_it_shows_what_trl_passes_and_the_reward_that_it_trains(printed):

@@ -154,21 +154,24 @@ print(tokenizer.apply_chat_template(prompts["few-shot"][0], **as_text))
 # %%
 import re
 
+correct = {}
 for kind, asked in prompts.items():
     rows = Dataset.from_dict({"prompt": asked, "answer": held_out["answer"]})
     result = evaluate(model, tokenizer, rows, max_new_tokens=32, seed=SEED)
     last = [re.findall(r"\d+", text)[-1:] for text in result.sampled]
     hits = sum(n == [gold] for n, gold in zip(last, held_out["answer"]))
+    correct[kind] = result.accuracy.hits, hits
     print(f"{kind}\n  strict accuracy:     {result.accuracy}")
     print(f"  last number correct: {hits} of {len(last)}")
     print(f"  {questions[0]} -> {result.sampled[0]!r}")
 
 # %% [markdown]
-# With messages, 76 of 100 last numbers are correct. Strict accuracy is only 0.21, because most answers, such as `20 + 28 is
-# 48.`, lack the format. With strings, 5 last numbers are correct. The model was trained on messages and has never seen a bare
+# With messages, {{correct["messages"][1]}} of 100 last numbers are correct. Only {{correct["messages"][0]}} answers are strictly
+# correct, because most answers, such as `20 + 28 is 48.`, lack the format. With strings, {{correct["strings"][1]}} last numbers
+# are correct. The model was trained on messages and has never seen a bare
 # question. In training, the reward would stay near 0 without any error.
 #
-# With few-shot prompts, both counts are 0, because this model has never seen earlier answers in a prompt. Large models often
+# With few-shot prompts, the counts are {{correct["few-shot"][0]}} and {{correct["few-shot"][1]}}, because this model has never seen earlier answers in a prompt. Large models often
 # gain from examples (Brown et al. 2020, arXiv 2005.14165), so evaluate your model with and without them.
 #
 # Messages suit an *instruct model*, which was trained to answer messages. A *base model* was only trained to continue text,
@@ -329,7 +332,7 @@ show(
 )
 
 # %% [markdown]
-# The bars form clusters, because each problem has between 2 and 9 numbers. The limit drops 48 rows. Long problems are often
+# The bars form clusters, because each problem has between 2 and 9 numbers. The limit drops {{len(rows) - len(short)}} rows. Long problems are often
 # the hard ones, so dropping them changes your data. This tokenizer knows only 512 tokens, so it needs more of them per text
 # than the tokenizer of a large model.
 #
@@ -395,17 +398,19 @@ splits = {
     "by text": split(mixed, same_text),
     "by numbers": split(mixed, same_numbers),
 }
+leaks = {}
 for name, (train, test) in splits.items():
-    how = [twin.how for twin in find_twins(train, test)]
+    leaks[name] = how = [twin.how for twin in find_twins(train, test)]
     print(f"{name}: {len(test)} held out")
     print(f"  same question as a training row:  {how.count('same')}")
     print(f"  same numbers, in other words:     {how.count('numbers')}")
     print(f"  repeats within the held-out rows: {len(find_twins(test))}")
 
 # %% [markdown]
-# - **Shuffled and cut**: 18 of the 84 held-out questions are also training questions, and 27 more are reworded ones. The
-#   result would be too good, and nothing would show it.
-# - **By text**: no copy leaks, but 30 reworded questions do.
+# - **Shuffled and cut**: {{leaks["shuffled and cut"].count("same")}} of the {{len(splits["shuffled and cut"][1])}} held-out questions are
+#   also training questions, and {{leaks["shuffled and cut"].count("numbers")}} more are reworded ones. The score would look too good, and
+#   nothing would warn you.
+# - **By text**: no copy leaks, but {{leaks["by text"].count("numbers")}} reworded questions do.
 # - **By numbers**: nothing leaks. That suits addition problems. In word problems, equal numbers can be a coincidence, so read
 #   the pairs.
 #

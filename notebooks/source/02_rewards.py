@@ -233,8 +233,8 @@ print("correctly formatted:", before.format)
 print("strict accuracy:    ", before.accuracy)
 
 # %% [markdown]
-# Only 62 of the 200 answers are correctly formatted, and 50 of those 62 are also correct. So paying for the format seems like a
-# good idea. A quarter of a point for each tag gives partial credit.
+# Only {{before.format.hits}} of the {{before.n}} answers are correctly formatted, and {{before.accuracy.hits}} of them are also correct. So
+# paying for the format seems like a good idea. A quarter of a point for each tag gives partial credit.
 
 
 # %%
@@ -304,7 +304,7 @@ for text in flawed.sampled[:3]:
     print(text[:70])
 
 # %% [markdown]
-# The last mean reward is 3.71, although a clean completion earns only 1.0. The three samples (their first 70 characters)
+# The last mean reward is {{flawed_log[-2]["reward"]:.2f}}, although a clean completion earns only 1.0. The three samples (their first 70 characters)
 # repeat one tag instead of reasoning.
 #
 # **Read samples: three completions show what the mean reward hides.**
@@ -353,15 +353,18 @@ for name, log in zip(("flawed", "fixed", "both"), logs.values()):
     for what, key in (("reward", "reward"), ("correct", "rewards/truth/mean")):
         values = "".join(f"{log[step][key]:5.2f}" for step in shown)
         print(f"{name + ', ' + what:16}{values}")
+correct = [entry["rewards/truth/mean"] for entry in flawed_log[:-1]]
+peak = correct.index(max(correct))
 
 # %% [markdown]
-# - **Every tag pays.** The policy first learns the format, and the share of correct completions reaches 0.91 at step 19. Then
-#   completions that repeat a tag earn more than the others in their group. The reward rises to 3.71 while the share of
-#   correct completions falls to 0.33 at step 22 and 0.02 at step 25. Only this reward rises above what a clean
-#   completion earns, and only this policy fails.
-# - **Each tag pays once.** The reward stays near its maximum of 1.0, and the share of correct completions ends at 0.89.
-# - **Correctness pays as well.** The reward ends at 2.97, near its maximum of 3.0, and the share of correct completions at
-#   0.98.
+# - **Every tag pays.** The policy first learns the format, and the share of correct completions reaches {{correct[peak]:.2f}} at
+#   step {{peak + 1}}. Then completions that repeat a tag earn more than the others in their group. The reward rises to
+#   {{flawed_log[-2]["reward"]:.2f}} while the share of correct completions falls to {{correct[-1]:.2f}}. Only this reward rises above
+#   what a clean completion earns, and only this policy fails.
+# - **Each tag pays once.** The reward ends at {{fixed_log[-2]["reward"]:.2f}}, near its maximum of 1.0, and the share of correct
+#   completions at {{fixed_log[-2]["rewards/truth/mean"]:.2f}}.
+# - **Correctness pays as well.** The reward ends at {{both_log[-2]["reward"]:.2f}}, near its maximum of 3.0, and the share of correct
+#   completions at {{both_log[-2]["rewards/truth/mean"]:.2f}}.
 #
 # Each step uses different prompts, so compare the policies on the same 200 held-out prompts:
 
@@ -375,10 +378,37 @@ for name, evaluation in measured.items():
     print(f"{name:10}{rates['format_rate']:9.3f}{strict:>34}")
 
 # %% [markdown]
-# With the flawed reward, 0 of 200 answers are correct. The fixed reward pays for the format alone, and yet 181 answers are
-# correct. Section 5 shows why: most formatted answers were correct before training. With a reward for correctness, 199
-# answers are correct, and the last two intervals do not overlap. One task and one seed show that hacking happens, not how
-# often.
+# With the flawed reward, {{flawed.accuracy.hits}} of {{flawed.n}} answers are correct. With a reward for correctness,
+# {{both.accuracy.hits}} are. The fixed reward pays for the format alone, and yet {{fixed.accuracy.hits}} answers are correct. To
+# see why, count two styles of reasoning, before and after training on it:
+
+
+# %%
+def style(text: str) -> str:
+    """15 + 27 = 42 is one equation; 5+7=12, 1+2+1=4 are columns."""
+    if not text.startswith("<reasoning>"):
+        return "other"
+    return "columns" if ", " in text else "equation"
+
+
+counts = {}
+for name in ("before", "fixed"):
+    found = measured[name]
+    judged = zip(map(style, found.sampled), found.formed, found.right)
+    for kind, formed, correct in judged:
+        row = counts.setdefault((name, kind), [0, 0, 0])
+        row[:] = [row[0] + 1, row[1] + formed, row[2] + correct]
+print(f"{'':18}{'answers':>8}{'formatted':>11}{'correct':>9}")
+for (name, kind), (n, formed, correct) in sorted(counts.items()):
+    print(f"{name + ', ' + kind:18}{n:8}{formed:11}{correct:9}")
+
+# %% [markdown]
+# Before training, {{counts["before", "columns"][1]}} of the {{counts["before", "columns"][0]}} answers that add column by column have
+# the format, and {{counts["before", "columns"][2]}} of them are correct. Of the {{counts["before", "equation"][0]}} answers with one
+# equation, only {{counts["before", "equation"][1]}} have the format, because the others leave out a tag, and
+# {{counts["before", "equation"][2]}} are correct. So a reward for tags made the column style more common
+# ({{counts["fixed", "columns"][0]}} answers after training), and this style forgets no carry. That is luck: the reward never reads a
+# number. One task and one seed show that hacking happens, not how often.
 #
 # **Log one number that you do not train on.**
 
@@ -386,7 +416,7 @@ for name, evaluation in measured.items():
 # ## 8. Choose weights
 #
 # TRL adds the weighted scores of each completion. The advantage is this sum minus the group's mean, divided by the group's
-# standard deviation. Compute it for four completions:
+# standard deviation. (The division is TRL's default, `scale_rewards="group"`.) Compute it for four completions:
 
 # %% tags=["nbval-check-output"]
 import statistics
@@ -400,19 +430,43 @@ FOUR = [
 right = sound_reward(FOUR, answer=["42"] * 4)
 tags = incremental_format_reward(FOUR)
 print("correct:", right, "format:", tags)
+
+
+def advantages(sums: list[float]) -> list[float]:
+    mean, spread = statistics.mean(sums), statistics.stdev(sums)
+    return [round((s - mean) / (spread + 1e-4), 2) for s in sums]
+
+
 for first, second in ((2, 1), (200, 100), (0.5, 2)):
     sums = [first * r + second * f for r, f in zip(right, tags)]
-    mean, spread = statistics.mean(sums), statistics.stdev(sums)
-    advantages = [round((s - mean) / (spread + 1e-4), 2) for s in sums]
-    print(f"weights {first:3} and {second:3}: advantages {advantages}")
+    print(f"weights {first:3} and {second:3}: {advantages(sums)}")
 
 # %% [markdown]
-# - **The scale of the weights does not matter.** The weights 200 and 100 give the same advantages as 2 and 1.
+# - **The scale of the weights does not matter**, as long as TRL divides by the standard deviation. The weights 200 and 100 give
+#   the same advantages as 2 and 1.
 # - **The proportion matters.** With 2 and 1, the third completion (correct, wrong format) has a higher advantage than the
 #   second (wrong, correctly formatted). With 0.5 and 2, the second has the higher advantage, so a well-formatted wrong
 #   answer is reinforced more than a correct one in the wrong format.
 #
-# **Correctness must weigh more than all other rewards combined.**
+# So correctness must weigh more than all other rewards combined. Otherwise a wrong answer can earn more than a correct one.
+#
+# But a small weight does not keep a reward small. Take a bonus with a weight of 0.1, and look at a group with two wrong
+# answers and at a group in which all four are correct:
+
+# %% tags=["nbval-check-output"]
+TWO_WRONG, ALL_CORRECT = [0.3, 2.4, 0.3, 2.4], [2.3, 2.4, 2.3, 2.4]
+for sums in (TWO_WRONG, ALL_CORRECT):
+    centered = [round(s - statistics.mean(sums), 2) for s in sums]
+    print(f"{sums}  divided: {advantages(sums)}  not divided: {centered}")
+
+# %% [markdown]
+# The bonus of 0.1 pushes as hard as a correct answer, because the group's small differences are divided by a small standard
+# deviation. The same happens in a group in which all answers are wrong. If a bonus can be wrong, as a judge's score can:
+#
+# - Pay it only for correct answers, so that it never reinforces a wrong one.
+# - Set `scale_rewards="none"` or `"batch"`. Then its push stays small next to that of correctness.
+#
+# **Give correctness more weight than the rest combined, and remember that a tie in correctness gives the rest full force.**
 
 # %% [markdown]
 # ## 9. Cheat sheet
@@ -453,7 +507,7 @@ from grpo_utils import check_exercise
 def verdict(hack: str) -> str | None:
     if not hack:
         return None
-    if extract_answer(hack) is not None:
+    if "<answer>" in hack:
         return "it answers"
     return "hacked" if show_work([hack])[0] > 1.0 else "too cheap"
 
@@ -477,26 +531,32 @@ def capital_reward(completions, answer, **kwargs) -> list[float]:
 
 # %% tags=["nbval-check-output"]
 CITIES = ["Paris", "London", "New Delhi", "Addis Ababa"]
-CLAIMS = {"paris.": 1.0, "The answer is Paris": 1.0, "Lyon": 0.0}
+CLAIMS = [("paris.", "Paris", 1.0), ("The answer is Paris", "Paris", 1.0)]
+CLAIMS += [("Lyon", "Paris", 0.0), ("Old Delhi", "New Delhi", 0.0)]
 
 
 def judge(reward) -> str | None:
     """Return the first wrong score, else probe's finding, else "ok"."""
-    texts = [f"<answer>{claim}</answer>" for claim in CLAIMS]
-    scores = reward(completions=texts, answer=["Paris"] * len(texts))
+    texts = [f"<answer>{claim}</answer>" for claim, *_ in CLAIMS]
+    golds = [gold for _, gold, _ in CLAIMS]
+    scores = reward(completions=texts, answer=golds)
     if not scores:
         return None
-    for text, score, wanted in zip(texts, scores, CLAIMS.values()):
+    for text, score, (_, gold, wanted) in zip(texts, scores, CLAIMS):
         if score != wanted:
-            return f"{text} earns {score}, not {wanted}"
+            return f"{text} earns {score}, not {wanted}, for {gold}"
     report = probe(reward, answers=CITIES)
     return "ok" if report.ok else report.findings[0].what
 
 
 OK = [((), "ok")]
-WRONG = "<answer>{}</answer> earns 0.0, not 1.0".format
-HINTS = [(WRONG("paris."), "Should case and punctuation matter?")]
-HINTS += [(WRONG("The answer is Paris"), "What may precede the name?")]
+WRONG = "<answer>{}</answer> earns {}, not {}, for {}".format
+CASE = WRONG("paris.", 0.0, 1.0, "Paris")
+BEFORE = WRONG("The answer is Paris", 0.0, 1.0, "Paris")
+LAST = WRONG("Old Delhi", 1.0, 0.0, "New Delhi")
+HINTS = [(CASE, "Should case and punctuation matter?")]
+HINTS += [(BEFORE, "What may precede the name?")]
+HINTS += [(LAST, "Is the last word the whole name?")]
 print(check_exercise("Exercise 2", lambda: judge(capital_reward), OK, HINTS))
 
 # %% [markdown]
