@@ -407,8 +407,8 @@ for (name, kind), (n, formed, correct) in sorted(counts.items()):
 # the format, and {{counts["before", "columns"][2]}} of them are correct. Of the {{counts["before", "equation"][0]}} answers with one
 # equation, only {{counts["before", "equation"][1]}} have the format, because the others leave out a tag, and
 # {{counts["before", "equation"][2]}} are correct. So a reward for tags made the column style more common
-# ({{counts["fixed", "columns"][0]}} answers after training), and this style forgets no carry. That is luck: the reward never reads a
-# number. One task and one seed show that hacking happens, not how often.
+# ({{counts["fixed", "columns"][0]}} answers after training, nearly all of them correct). That is luck: the
+# reward never reads a number. One task and one seed show that hacking happens, not how often.
 #
 # **Log one number that you do not train on.**
 
