@@ -81,7 +81,12 @@ def show_reward_and_truth(runs: Mapping[str, Sequence[dict]]) -> None:
 
 
 def reward_and_truth(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], steps: Sequence[int]) -> "Figure":
-    """One column for each run: its reward above, its share of correct answers below."""
+    """One column for each run: its reward above, its share of correct answers below. No point is cut off.
+
+    >>> figure = reward_and_truth({"a run": ([-2.5, 4.0], [0.2, 0.1])}, steps=[1, 2])
+    >>> bool(figure.axes[0].get_ylim()[0] < -2.5)
+    True
+    """
     figure, rows = new_figure(8, 4.8, rows=2, columns=len(curves), sharex=True, sharey="row", squeeze=False)
     for upper, lower, (name, (reward, correct)) in zip(*rows, curves.items(), strict=True):
         for axes, values, number, digits in ((upper, reward, 1, 1), (lower, correct, 0, 2)):
@@ -91,7 +96,9 @@ def reward_and_truth(curves: Mapping[str, tuple[Sequence[float], Sequence[float]
             axes.grid(alpha=0.3)
         upper.set_title(name, fontweight="bold", fontsize="medium")
         lower.set_xlabel("step")
-    rows[0][0].set(ylabel="reward", ylim=(0, None), xlim=(0, 1.35 * steps[-1]))
+    rows[0][0].set(ylabel="reward", xlim=(0, 1.35 * steps[-1]))
+    if min(min(reward) for reward, _ in curves.values()) >= 0:
+        rows[0][0].set_ylim(bottom=0)  # a reward below 0 must stay visible
     rows[1][0].set(ylabel="correct answers", ylim=(-0.06, 1.06), yticks=(0, 0.5, 1))
     return figure
 

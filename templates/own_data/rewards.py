@@ -115,14 +115,16 @@ def wording_reward(completions: list, question: list, answer: list, **kwargs) ->
     return [s and s * fuzz.ratio(text, a) / 100 for s, text, a in zip(same, texts, answer, strict=True)]
 
 
-def judge_reward(completions: list, question: list, answer: list, **kwargs) -> list[float | None]:
-    """A language model's score (see judge.py), 0 to 1; None for all answers to a question if one of them got no score.
+def judge_reward(completions: list, question: list, answer: list, key: list, **kwargs) -> list[float | None]:
+    """A language model's score (see judge.py) for a correct answer, 0 to 1; 0 for a wrong one, without a call.
 
-    TRL counts None as 0 in the sum, so a single None would penalize the answer without a score.
+    A small weight alone would not keep a wrong answer from earning with the judge: in a group without a correct answer,
+    TRL scales any difference to the same size. None for all answers to a question if one of them got no score: TRL
+    counts None as 0 in the sum, so a single None would penalize the answer without a score.
     """
     jobs = [(q, text_of(c), a) for c, q, a in zip(completions, question, answer, strict=True)]
-    asked = [job for job in jobs if job[1].strip() and not too_long(job[1], job[2])]  # the others get 0 without a call
-    scores = dict.fromkeys(jobs, 0.0) | judge_all(asked)
+    correct = correctness_reward(completions, question, answer, key)
+    scores = dict.fromkeys(jobs, 0.0) | judge_all(job for job, right in zip(jobs, correct, strict=True) if right)
     lost = {job[0] for job in jobs if scores[job] is None}
     return [None if job[0] in lost else scores[job] for job in jobs]
 
