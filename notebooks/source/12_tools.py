@@ -12,8 +12,8 @@
 # | memory | 1.2 GB ([measured](../docs/results.md)) | never run |
 # | model | 0.46 million parameters, ships with the course | the same, also on the CPU |
 #
-# You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** a model may call a calculator. If you reward its
-# calls as well as its answer, does it answer better (section 6)?
+# You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** a model may call a calculator. If you reward
+# its calls as well as its answer, does it answer better (section 6)?
 #
 # **The numbers in the text** are from the stored CPU run, seed 0. Other seeds and machines give different numbers.
 
@@ -85,7 +85,8 @@ for text in ("-224", "224", "-224.0", "-224 or 224"):
 
 # %% [markdown]
 # Test a scorer before you trust it, even a published one. This one gives partial credit to every text that contains the
-# gold answer, so it pays 0.36 for two answers at once. We will count only a score of 1.
+# gold answer, so it pays {{train.score_answer(text, train[0]):.2f}} for two answers at once. We will count only a score
+# of 1.
 #
 # The tiny model knows the wording "What is ...?". Held-out problems come from another seed, without those in `train`.
 
@@ -262,8 +263,9 @@ for place in range(start, start + 8):
     print(f"advantage {batch['advantages'][place]:+.2f}  {texts}")
 
 # %% [markdown]
-# Four episodes have a call, and the tool's result 961 is correct. `worked` adds 0.5 to all four, so their advantages are
-# positive. Only one of them answers in the required format, so it has the highest.
+# `worked` adds 0.5 to each episode whose call gave a result, so all episodes with a call have higher advantages than
+# those without. The highest, {{batch['advantages'][start : start + 8].max():+.2f}}, belongs to a correct answer in the
+# required format.
 #
 # Now look at the tokens of an episode with a call. TRL's `tool_mask` is 1 for tokens that the model wrote, and 0 for
 # tokens that the tool and the template added. The loss leaves out the zeros.
@@ -294,39 +296,42 @@ for own, pairs in groupby(tokens, key=lambda pair: pair[1]):
 
 
 # %%
-def evaluated(trainer: GRPOTrainer) -> list[float]:
+def evaluated(trainer: GRPOTrainer) -> tuple[list[float], float]:
     log = trainer.evaluate()
     scores = [its.score for its in trainer.environments]
     calls = log["eval_tools/call_frequency"]
     print(f"calls per episode: {calls:.2f}, correct: {sum(scores):.0f} of 200")
-    return scores
+    return scores, calls
 
 
-logs, policies, scores = {}, {}, {"base": []}
+logs, policies, scores, called = {}, {}, {"base": []}, {}
 for name, weight in {"outcome": 0.0, "outcome and calls": 0.5}.items():
     print(name)
     policies[name] = new_policy()
     trainer = new_trainer(policies[name], [outcome, worked], [1.0, weight])
-    scores["base"] = evaluated(trainer)
+    scores["base"], called["base"] = evaluated(trainer)
     trainer.train()
     logs[name] = trainer.state.log_history
-    scores[name] = evaluated(trainer)
+    scores[name], called[name] = evaluated(trainer)
 
 # %% [markdown]
 # `paired_change` compares the scores problem by problem and prints the mean change with its 95% interval.
 
 # %%
-from grpo_utils import paired_change, show_run_curves
+from grpo_utils import logged, paired_change, show_run_curves
 
 base, first, second = scores
 for old, new in ((base, first), (base, second), (first, second)):
-    print(f"{old} to {new}:", paired_change(scores[old], scores[new]))
+    change = paired_change(scores[old], scores[new])
+    print(f"{old} to {new}:", change)
 show_run_curves(logs, ["rewards/outcome/mean", "tools/call_frequency"])
 
 # %% [markdown]
-# Of the 200 problems, the base model answers 25 correctly, the first policy 176 and the second 160. The second policy
-# calls more often, 0.94 instead of 0.88 times per episode, but its share of correct answers is lower by 0.080, with
-# an interval from 0.025 to 0.135. Another seed can reverse this ([lesson 06](06_evaluation.ipynb)).
+# Of the 200 problems, the base model answers {{sum(scores[base]):.0f}} correctly, the first policy
+# {{sum(scores[first]):.0f}} and the second {{sum(scores[second]):.0f}}. The second policy calls more often,
+# {{called[second]:.2f}} instead of {{called[first]:.2f}} times per episode, but its share of correct answers is lower
+# by {{-change.estimate.value:.3f}} (95% interval {{-change.estimate.high:.3f}} to {{-change.estimate.low:.3f}}).
+# Another seed can reverse this ([lesson 06](06_evaluation.ipynb)).
 #
 # **Judge a run by held-out answers, not by the number of calls.**
 
@@ -363,11 +368,14 @@ trainer = new_trainer(new_policy(), [outcome, formatted, cost], [1.0] * 3)
 trainer.add_callback(WatchCalls())
 trainer.train()
 keys = ["reward", "rewards/outcome/mean", "tools/call_frequency"]
-show_run_curves({"a call costs 1": trainer.state.log_history}, keys)
+history = trainer.state.log_history
+show_run_curves({"a call costs 1": history}, keys)
+paid, right, calls = (logged(history, key) for key in keys)
 
 # %% [markdown]
-# The reward rose from 0.09 to 0.92 while the calls fell from 0.31 to 0.05 per episode and the correct answers from 0.11 to
-# 0.05. `WatchCalls` stopped the run at step 14. The policy learned what we paid for.
+# The reward rose from {{paid[0]:.2f}} to {{paid[-1]:.2f}}. Meanwhile, the calls fell from {{calls[0]:.2f}} to
+# {{calls[-1]:.2f}} per episode, and the correct answers from {{right[0]:.2f}} to {{right[-1]:.2f}}. `WatchCalls`
+# stopped the run at step {{trainer.state.global_step}}. The policy learned what we paid for.
 #
 # **Plot `tools/call_frequency` next to the reward, and make sure that a call can earn more than it costs.**
 
@@ -386,13 +394,14 @@ class TwoTools(Arithmetic):
 
 
 trainer = new_trainer(policies["outcome"], [outcome], [1.0], TwoTools)
-evaluated(trainer)
+solved, calls = evaluated(trainer)
 trainer.train()
-_ = evaluated(trainer)
+solved_later, _ = evaluated(trainer)
 
 # %% [markdown]
-# One more tool lowers the calls from 0.88 to 0.38 per episode, and only 65 problems are solved. After 20 more steps,
-# the policy solves 178. A policy that never calls a tool cannot learn to do so with GRPO.
+# One more tool lowers the calls from {{called['outcome']:.2f}} to {{calls:.2f}} per episode, and only
+# {{sum(solved):.0f}} problems are solved. After {{run.steps}} more steps, the policy solves {{sum(solved_later):.0f}}.
+# A policy that never calls a tool cannot learn to do so with GRPO.
 #
 # **After you add a tool, look at the calls before you train.**
 
@@ -479,8 +488,8 @@ HINTS = [(3, "That grows with every call. How do you limit it?")]
 print(check_exercise("Exercise 1", call_reward, COUNTS, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** A correct answer earns 1. It is correct with probability `with_call` after a call, and `without` if there
-# was none. Write `highest_cost(with_call, without)`, the cost at which a call no longer pays off.
+# **Exercise 2.** A correct answer earns 1. It is correct with probability `with_call` after a call, and `without` if
+# there was none. Write `highest_cost(with_call, without)`, the break-even cost of a call.
 #
 # **Try both before you unfold the solutions.** Then train on your own tools:
 # `python -m grpo_utils new tool_agent my-agent`.
