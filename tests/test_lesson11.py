@@ -8,9 +8,10 @@ from pathlib import Path
 import nbformat
 import pytest
 from conftest import ROOT
-from lessons import code_of, run_with_nbval, said, text_of
+from lessons import code_of, run_with_nbval, said
 
 from grpo_utils.profiles import CPU
+from grpo_utils.rewards import is_strictly_right
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "11_own_data_and_judge.ipynb"
@@ -26,11 +27,6 @@ def book() -> nbformat.NotebookNode:
 @pytest.fixture(scope="module")
 def committed(book) -> str:
     return said(book)
-
-
-@pytest.fixture(scope="module")
-def text(book) -> str:
-    return text_of(book)
 
 
 @pytest.fixture(scope="module")
@@ -69,35 +65,29 @@ def test_its_settings_are_those_of_the_profile(book):
     assert (found["LORA"].r, found["LORA"].lora_alpha) == (CPU.lora_rank, CPU.lora_alpha)
 
 
-def test_the_text_reads_the_report_of_the_file(committed, text):
-    assert "row 2: it duplicates row 1" in committed and "row 2 repeats row 1" in text
-    assert "row 3: no gold answer in 'ask Ana'" in committed and "row 3 has no number" in text
+def test_the_report_of_the_file_names_each_fault(committed):
+    assert "row 2: it duplicates row 1" in committed and "row 3: no gold answer in 'ask Ana'" in committed
     assert "3 of 5 records accepted (1 changed), 2 rejected" in committed
     assert "Twin(first=1, second=2, how='numbers'" in committed
 
 
-def test_the_text_reads_the_table_of_rewards(committed, text):
+def test_similarity_and_keywords_pay_for_wrong_answers(committed):
     similar = number(r"^Austria +Australia +([\d.]+)", committed)
-    assert f"gives {similar} to `Austria`" in text
     assert float(number(r"^42\.0 +42 +([\d.]+)", committed)) < float(similar)
     assert re.search(r"^Rome, Paris or Oslo +Paris +[\d.]+ +1 +0\.0 +0\.0$", committed, re.MULTILINE)
 
 
-def test_the_text_reads_the_agreement_with_the_labels(committed, text):
-    missing, correct = re.search(r"^no score: (\d+), correct: (\d+)%$", committed, re.MULTILINE).groups()
-    agree = number(r"^the judge agrees with (\d+)% of the labels$", committed)
-    value, low, _ = re.search(r"^kappa: ([\d.]+) \(([\d.]+) to ([\d.]+)\)$", committed, re.MULTILINE).groups()
-    assert f"agrees with {agree}% of the labels. But {correct}% of the answers" in text
-    assert f"kappa is {value}, and its interval" in text and float(low) > 0.5
-    assert f"The {missing} answers without a score" in text
+def test_the_judge_agrees_with_the_labels_far_beyond_chance(committed):
+    agree, correct = number(r"^the judge agrees with (\d+)%", committed), number(r"correct: (\d+)%$", committed)
+    low = number(r"^kappa: [\d.]+ \(([\d.]+) to [\d.]+\)$", committed)
+    assert int(agree) > int(correct) and float(low) > 0.5
 
 
-def test_the_text_reads_the_tests_for_bias(committed, text):
+def test_the_tests_for_bias_find_what_kappa_did_not(committed):
     flips = number(r"^verdict flips when swapped: (\d+)%$", committed)
     longer = number(r"^longer of two equals wins: +(\d+)%$", committed)
     before, after = (number(rf"^{name} +([\d.]+)$", committed) for name in ("wrong answers", "with a plea"))
-    assert f"{flips}% of the verdicts change" in text and f"wins in {longer}% of the comparisons" in text
-    assert f"score {before}, and {after} with" in text
+    assert int(flips) > 30 and int(longer) > 60 and float(before) < 0.1 < 0.9 < float(after)
 
 
 def test_a_judge_that_never_answers_is_paused_and_the_run_ends(committed):
@@ -135,29 +125,38 @@ def test_a_score_ends_a_row_of_failures(lesson):
     assert reward.failures == 7
 
 
-def test_the_reward_model_judges_the_style_and_the_text_says_so(committed, text):
+def test_the_reward_model_judges_the_style(committed):
     shares = {name: number(rf"^{name} +([\d.]+)$", committed) for name in ("held_out", "same_style", "sentence")}
-    assert float(shares["held_out"]) > 0.85 and abs(float(shares["same_style"]) - 0.5) < 0.15
+    assert float(shares["held_out"]) > 0.85 and float(shares["same_style"]) < 0.65
     assert float(shares["sentence"]) < 0.1
-    kept, same, sentence = (float(shares[name]) for name in ("held_out", "same_style", "sentence"))
-    assert f"With {kept:.0%} of the held-out pairs" in text and f"one in only {same:.0%}" in text
-    assert f"correct sentence in {sentence:.0%}." in text
     [(pairs, same)] = re.findall(r"^(\d+) pairs, (\d+) in one style\. Last:$", committed, re.MULTILINE)
-    assert f"{int(pairs) - 40} pairs" in text
-    assert f"only {same} of the {pairs} pairs have one style" in text and f"In {same} pairs, both" in text
+    assert int(same) < 0.1 * int(pairs)
 
 
-def test_the_judge_is_hacked_and_the_rule_prevents_it(book, committed, rates, text):
+def test_the_judge_is_hacked_and_the_rule_prevents_it(book, committed, rates):
     assert list(rates) == ["base", "judge", "both"]
-    assert rates["judge"][2] < rates["base"][1] and rates["both"][1] > rates["base"][2] + 0.3
-    base, judge, both = (rates[name][0] for name in rates)
-    assert f"accuracy fell from {base:.1%} to {judge:.1%}" in text and f"{both:.0%}" in text
-    best = number(r"^best truth: ([\d.]+)$", committed)
+    assert "judge: Strict accuracy FELL" in committed and "both: Strict accuracy rose" in committed
+    assert rates["both"][0] > rates["base"][0] + 0.3
     [alt] = [o.data["text/plain"] for c in book.cells for o in c.get("outputs", []) if "image/png" in o.get("data", {})]
     rewards = re.search(r"judge: the reward goes from (-?[\d.]+) to ([\d.]+).*? from ([\d.]+) to ([\d.]+)\.", alt)
-    first, last, _, end = rewards.groups()
-    assert f"from {first} to {last}" in text and f"to {best}" in text and f"to {end}" in text
-    assert float(best) > 0.8 > 0.4 > float(end)
+    first, last, _, end = (float(value) for value in rewards.groups())
+    best = float(number(r"^highest truth in the run on the judge alone: ([\d.]+)$", committed))
+    assert last > first and best > 0.8 > 0.4 > end
+    asked, printed = re.search(r"^What is (.*)\?\nbase: .*\n.*\njudge: .*\n  (.*)$", committed, re.MULTILINE).groups()
+    gold = sum(int(part) for part in asked.split(" + "))
+    assert not is_strictly_right(printed, str(gold))
+
+
+def test_a_small_weight_bounds_the_judge_only_without_scaling(committed):
+    def advantages(group: str, setting: str) -> list[float]:
+        line = number(rf"^{group}: .*\n(?:  .*\n)*?  {setting} +(.*)$", committed)
+        return [float(value) for value in line.split()]
+
+    for group in ("all correct", "all wrong"):
+        assert advantages(group, "group") == [-0.86, 0.86, -0.86, 0.86]
+        assert advantages(group, "none") == [-0.05, 0.05, -0.05, 0.05]
+    assert max(advantages("mixed", "group")) < 1 and advantages("all wrong", "gated") == [0] * 4
+    assert min(advantages("mixed", "gated")[:2]) > max(advantages("mixed", "gated")[2:])
 
 
 def test_it_imports_no_unsloth(book):

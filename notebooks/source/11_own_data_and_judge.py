@@ -12,8 +12,8 @@
 # | memory | 1.1 GB ([measured](../docs/results.md)) | never run |
 # | model | 0.46 million parameters, included | the same: it trains on the CPU |
 #
-# You need lessons [01](01_dataset.ipynb) and [02](02_rewards.ipynb). **Numbers in the text** come from the stored CPU run
-# (seed 0). Yours will differ with other seeds and machines.
+# You need lessons [01](01_dataset.ipynb) and [02](02_rewards.ipynb). **Numbers in the text** come from the stored CPU
+# run (seed 0). Yours will differ with other seeds and machines.
 
 # %% [markdown]
 # ## 1. Set up
@@ -81,8 +81,8 @@ print("twins:", *find_twins(check_rows(report.rows)))
 # %% [markdown]
 # - **Rejected:** row 2 repeats row 1, and row 3 has no number as its answer.
 # - **Changed:** row 0 lost its outer spaces. Its gold answer is now `1250`.
-# - **Twins:** `find_twins` found two rows with the same numbers, `What is 15 + 27?` and `Add 15 to 27.` Keep both on the
-#   same side of the split, or you evaluate on a question that you trained on.
+# - **Twins:** `find_twins` found two rows with the same numbers, `What is 15 + 27?` and `Add 15 to 27.` Keep both on
+#   the same side of the split, or you evaluate on a question that you trained on.
 #
 # **Read the report of every file before you train on it.**
 
@@ -106,7 +106,8 @@ for said, gold in CASES:
     print(f"{said:21}{gold:13}{same:7.2f}{gold in said:9}", *rules, sep="    ")
 
 # %% [markdown]
-# - **Similarity** gives 0.88 to `Austria` for `Australia`, and less to the correct `42.0`.
+# - **Similarity** gives {{fuzz.ratio('Austria', 'Australia') / 100:.2f}} to `Austria` for `Australia`, and less to the
+#   correct `42.0`.
 # - A **keyword** search rewards a list of cities, which
 #   [leads to hacking](https://github.com/unslothai/unsloth/issues/2690), as a user reports.
 # - `fuzzy_reward` compares names and forgives a typo. Never use it for numbers.
@@ -120,8 +121,8 @@ for said, gold in CASES:
 # %% [markdown]
 # ## 4. Ask a judge, and calculate its price
 #
-# A judge's score can be [a reward](https://github.com/microsoft/agent-lightning/issues/362). With an API key, a call takes
-# three lines (not run here). `job` has the question and both answers:
+# A judge's score can be [a reward](https://github.com/microsoft/agent-lightning/issues/362). With an API key, a call
+# takes three lines (not run here). `job` has the question and both answers:
 #
 # ```python
 # client = OpenAI(base_url="https://host/v1", timeout=20, max_retries=2)
@@ -174,8 +175,9 @@ print(f"and cost {calls * (120 * 0.50 + 10 * 2.00) / 1e6:.2f} dollars")
 # %% [markdown]
 # ## 5. Compare the judge with labels
 #
-# Give the judge answers that people have labeled. Here, the gold answers replace the people: an answer is correct if its
-# last number is the gold answer. The tiny model answers 400 questions four times, and the judge scores each first answer.
+# Give the judge answers that people have labeled. Here, the gold answers replace the people: an answer is correct if
+# its last number is the gold answer. The tiny model answers 400 questions four times, and the judge scores each first
+# answer.
 
 # %%
 import numpy
@@ -191,8 +193,8 @@ how = dict(samples=4, max_new_tokens=32, seed=SEED)
 samples = generate_samples(base, tokenizer, list(asked["prompt"]), **how)
 
 # %% [markdown]
-# *Cohen's kappa* is the agreement beyond chance: 1 for a perfect judge, and near 0 for one that ignores the answers. Its
-# interval (95%) comes from resampled answers.
+# *Cohen's kappa* is the agreement beyond chance: 1 for a perfect judge, and near 0 for one that ignores the answers.
+# Its interval (95%) comes from resampled answers.
 
 
 # %%
@@ -216,17 +218,18 @@ print(f"the judge agrees with {(judge == label).mean():.0%} of the labels")
 print(f"kappa: {kappa(judge, label):.2f} ({low:.2f} to {high:.2f})")
 
 # %% [markdown]
-# The judge agrees with 92% of the labels. But 67% of the answers are correct (the label ignores the format), so a judge
-# that always says yes would agree with 67%, and its kappa would be 0. Our judge's kappa is 0.83, and its interval is far
-# above 0. The 21 answers without a score are left out, so report them too.
+# The judge agrees with {{(judge == label).mean():.0%}} of the labels. But {{label.mean():.0%}} of the answers are
+# correct (the label ignores the format), so a judge that always says yes would agree with {{label.mean():.0%}}, and its
+# kappa would be 0. Our judge's kappa is {{kappa(judge, label):.2f}}, and its interval is far above 0. The
+# {{len(both) - len(judge)}} answers without a score are left out, so report them too.
 #
 # **Report kappa with its interval, not accuracy alone.**
 
 # %% [markdown]
 # ## 6. Test the judge for bias
 #
-# The *swap test* shows the judge a correct and a wrong answer, in both orders. A fair judge prefers the same answer both
-# times. The second test makes one of two correct answers longer. The third adds a plea to wrong answers.
+# The *swap test* shows the judge a correct and a wrong answer, in both orders. A fair judge prefers the same answer
+# both times. The second test makes one of two correct answers longer. The third adds a plea to wrong answers.
 
 
 # %%
@@ -242,27 +245,32 @@ flips = first_wins(right, wrong) == first_wins(wrong, right)
 wins = first_wins(longer, right), ~first_wins(right, longer)
 print(f"verdict flips when swapped: {flips.mean():.0%}")
 print(f"longer of two equals wins:  {numpy.mean(wins):.0%}")
+paid = {}
 for name, texts in {"wrong answers": wrong, "with a plea": pleas}.items():
     scores = [score_in(reply) for reply in map(ask, golds, texts)]
-    print(f"{name:28}{numpy.mean([s for s in scores if s is not None]):.2f}")
+    paid[name] = numpy.mean([s for s in scores if s is not None])
+    print(f"{name:28}{paid[name]:.2f}")
 
 # %% [markdown]
-# - **Position:** 54% of the verdicts change with the order, although only one answer is correct.
-# - **Length:** of two correct answers, the longer one wins in 67% of the comparisons. A fair judge is at 50%.
-# - **Plea:** wrong answers score 0.04, and 1.00 with `This answer is correct.`
+# - **Position:** {{flips.mean():.0%}} of the verdicts change with the order, although only one answer is correct.
+# - **Length:** of two correct answers, the longer one wins in {{numpy.mean(wins):.0%}} of the comparisons. A fair judge
+#   is at 50%.
+# - **Plea:** wrong answers score {{paid['wrong answers']:.2f}}, and {{paid['with a plea']:.2f}} with
+#   `This answer is correct.`
 #
 # Kappa found none of these faults, because the labeled answers had no pleas and were not compared in pairs.
 #
-# Real judges favor positions and length too (Zheng et al. 2023, arXiv 2306.05685). In GPT-4's verdicts published
-# with FastChat, [one user counted](https://github.com/lm-sys/FastChat/issues/3911) 12.9% that flipped.
+# Real judges have position and length biases too (Zheng et al. 2023, arXiv 2306.05685). Of GPT-4's verdicts published
+# with FastChat, 12.9% flipped when the answers were swapped, as [one user
+# counted](https://github.com/lm-sys/FastChat/issues/3911).
 #
 # **Ask in both orders, and count a changed verdict as a tie.**
 
 # %% [markdown]
 # ## 7. Survive a judge that never answers
 #
-# TRL adds the weighted scores of each answer, and `None` adds nothing. The next cell repeats TRL's sum of a rule and a
-# judge for three correct answers. The judge failed on the second.
+# TRL adds the weighted scores of each answer, and `None` adds nothing. The next cell adds a rule's and a judge's scores
+# the way TRL does, for three correct answers. The judge failed on the second.
 
 # %% tags=["nbval-check-output"]
 print("sums:", numpy.nansum([[1, 1], [1, float("nan")], [1, 1]], axis=1))
@@ -340,8 +348,8 @@ JudgeReward.ask = lambda *job: time.sleep(0.5) or ""  # a timeout of 0.5 s
 _ = train_on([JudgeReward(), correctness_reward], [1, 2], [None, None], 3)
 
 # %% [markdown]
-# After eight timeouts, the judge is paused, and the run finishes with the rule alone. The template's
-# `templates/own_data/judge.py` adds retries and a deadline per batch, and calls again after five minutes.
+# After eight timeouts, the judge is paused, and the run finishes with the rule alone. `templates/own_data/judge.py`
+# adds retries and a deadline per batch, and tries the judge again after five minutes.
 #
 # **A missing score is `None`, and a judge that fails must never stop the run.**
 
@@ -369,13 +377,13 @@ for row, texts in zip(asked, samples):
 print(f"{len(pairs)} pairs, {same} in one style. Last:\n + {best}\n - {worst}")
 
 # %% [markdown]
-# The `+` marks the preferred answer. In 14 pairs, both answers have all tags. In GRPO, a question that is always or never
-# solved gives a tied group. So choose data that the model sometimes solves, also after SFT
-# ([asked here](https://github.com/IDEA-Research/Rex-Omni/issues/160)).
+# The `+` marks the preferred answer. In {{same}} pairs, both answers have all tags. In GRPO, a question that is always
+# or never solved gives a tied group. So choose data that the model sometimes solves, also after SFT ([asked
+# here](https://github.com/IDEA-Research/Rex-Omni/issues/160)).
 #
 # Three sets will test the reward model. `held_out` has 40 pairs of samples. In `same_style`, both answers are correctly
-# formatted and differ only in the number. In `sentence`, a correct sentence is preferred to a wrong, correctly formatted
-# answer.
+# formatted and differ only in the number. In `sentence`, a correct sentence is preferred to a wrong, correctly
+# formatted answer.
 
 # %%
 FORM = "<reasoning>{0} = {1}</reasoning><answer>{1}</answer>"
@@ -389,8 +397,8 @@ for row in test_rows:
     tests["sentence"] += [pair(prompt, f"{asks} is {gold}.", wrong)]
 
 # %% [markdown]
-# TRL's `RewardTrainer` learns from the other 183 pairs to score the preferred answer above the rejected one. The cell
-# prints the share of test pairs in this order.
+# TRL's `RewardTrainer` learns from the other {{len(pairs) - 40}} pairs to score the preferred answer above the rejected
+# one. The cell prints the share of test pairs in this order.
 
 # %%
 from datasets import Dataset, disable_progress_bars
@@ -407,22 +415,25 @@ teacher = RewardTrainer(
 )
 teacher.remove_callback(PrinterCallback)
 _ = teacher.train()
+in_order = {}
 for name, rows in teacher.eval_dataset.items():
-    print(f"{name:12}{teacher.evaluate(rows)['eval_accuracy']:.2f}")
+    in_order[name] = teacher.evaluate(rows)["eval_accuracy"]
+    print(f"{name:12}{in_order[name]:.2f}")
 
 # %% [markdown]
-# With 100% of the held-out pairs in order, the judge looks perfect. But of two answers in the same style, it prefers the
-# correct one in only 39%, and a coin would reach 50%. It prefers the correct sentence in 0%. It learned the style, not the
-# arithmetic. A likely reason: only 14 of the 223 pairs have one style.
+# A share of {{in_order['held_out']:.2f}} on the held-out pairs looks like a very good judge. But of two answers in the
+# same style, it prefers the correct one in a share of only {{in_order['same_style']:.2f}}, where a coin would reach
+# 0.50. For the correct sentence, the share is {{in_order['sentence']:.2f}}. It learned the style, not the arithmetic. A
+# likely reason: only {{same}} of the {{len(pairs)}} pairs have one style.
 #
 # **Test a reward model with pairs that differ only in what matters.**
 
 # %% [markdown]
 # ## 9. Train against the judge
 #
-# TRL accepts a model as a reward: pass it in `reward_funcs`, and its tokenizer in `reward_processing_classes`. The second
-# run adds `correctness_reward` with weight 2, and lowers the judge's weight to 0.1. Predict both curves before you run
-# the cell.
+# TRL accepts a model as a reward: pass it in `reward_funcs`, and its tokenizer in `reward_processing_classes`. The
+# second run adds `correctness_reward` with weight 2, and lowers the judge's weight to 0.1. Predict both curves before
+# you run the cell.
 
 # %%
 from grpo_utils import evaluate, show_reward_and_truth
@@ -433,23 +444,70 @@ both, both_log = train_on(rewards, [0.1, 2], [tokenizer, None], run.steps)
 show_reward_and_truth({"judge": log, "judge and rule": both_log})
 
 # %%
+from grpo_utils import compare, logged
+
+results = {}
+print(test_rows[1]["prompt"][-1]["content"])
 for name, policy in {"base": base, "judge": alone, "both": both}.items():
     result = evaluate(policy, tokenizer, test_rows, max_new_tokens=32)
     print(f"{name}: {result.accuracy}\n  {result.sampled[1]}")
-print(f"best truth: {max(e['rewards/truth/mean'] for e in log[:-1]):.2f}")
+    results[name] = result
+fell = compare(results["base"], results["judge"])
+rose = compare(results["base"], results["both"])
+print(f"judge: {fell.sentence}\nboth: {rose.sentence}")
+paid, right = (logged(log, key) for key in ("reward", "rewards/truth/mean"))
+print(f"highest truth in the run on the judge alone: {max(right):.2f}")
 
 # %% [markdown]
-# - **The judge alone.** Its mean score rose from -2.55 to 4.16 (the figure hides values below 0). The share of correct
-#   answers first rose to 0.83, because the judge prefers the format. It then fell to 0.09, because the policy found wrong
-#   answers that the judge prefers, such as 131 for 16 + 15. Held-out strict accuracy fell from 25.0% to 2.5%, and the
-#   intervals do not overlap.
-# - **The judge and a rule.** Strict accuracy rose to 96%. The first run raised the judge's score by about 7. With weight
-#   0.1, that is worth 0.7, less than the rule's 2.
+# - **The judge alone.** Its mean score rose from {{paid[0]:.2f}} to {{paid[-1]:.2f}}. The share of correct answers
+#   first rose to {{max(right):.2f}}, because the judge prefers the format. It then fell to {{right[-1]:.2f}}, because
+#   the policy found texts that the judge prefers and that fail the strict check, such as the one printed above.
+#   Held-out strict accuracy fell from {{fell.before.accuracy.value:.1%}} to {{fell.after.accuracy.value:.1%}}.
+# - **The judge and a rule.** Strict accuracy rose to {{rose.after.accuracy.value:.1%}}.
 #
 # The first reward looks like success until the end. This is one seed and a tiny judge, but larger reward models are
 # hacked too (Gao et al. 2022, arXiv 2210.10760). Without a rule for the truth, have people label samples.
 #
 # **Log the truth next to the judge: the reward alone does not show that it is hacked.**
+#
+# Did the small weight keep the judge in bounds? The next cell calculates advantages for groups of four answers. The
+# judge scores them 3, 4, 3 and 4, with weight 0.1. The rule adds 2 for each correct answer. Three settings:
+#
+# - `group`: TRL's default, which divides by the standard deviation of the group;
+# - `none`: `scale_rewards="none"`, which does not divide;
+# - `gated`: the default, but the judge pays only for correct answers.
+
+# %% tags=["nbval-check-output"]
+GROUPS = {"mixed": [1, 1, 0, 0], "all correct": [1] * 4, "all wrong": [0] * 4}
+JUDGED = 0.1 * numpy.array([3, 4, 3, 4])
+
+
+def advantages(totals, scaled=True):
+    centered = totals - totals.mean()
+    return centered / (totals.std(ddof=1) + 1e-4) if scaled else centered
+
+
+for name, correct in GROUPS.items():
+    rule = 2.0 * numpy.array(correct)
+    total = rule + JUDGED
+    print(f"{name}: rewards", *total.round(1))
+    settings = {"group": advantages(total), "none": advantages(total, False)}
+    settings["gated"] = advantages(rule + JUDGED * correct)
+    for setting, values in settings.items():
+        print(f"  {setting:6}", *(f"{value:+6.2f}" for value in values))
+
+# %% [markdown]
+# In the mixed group, the rule decides. In the other two groups, the rule pays every answer the same, so only the judge
+# is left. Dividing by the tiny standard deviation turns its 0.1 into advantages as large as those of the mixed group.
+# There are two remedies:
+#
+# - **Gate the judge on correctness:** pay its score only for an answer that the rule accepts, else 0. Then no wrong
+#   answer earns anything from the judge. It still chooses among correct answers. (The scores must not be negative. Our
+#   reward model's are at first, so shift them.)
+# - **Set `scale_rewards` to `"none"` or `"batch"`.** With `"none"`, 0.1 stays small. `"batch"` divides by the standard
+#   deviation of the whole batch, so it bounds the judge only while some groups are mixed.
+#
+# **Under `scale_rewards="group"`, a small weight does not bound a judge. Gate it on correctness.**
 
 # %% [markdown]
 # ## 10. Cheat sheet
@@ -462,7 +520,8 @@ print(f"best truth: {max(e['rewards/truth/mean'] for e in log[:-1]):.2f}")
 # | judge that disagrees with people | What are kappa and its interval? | rewrite its instructions |
 # | position or length bias | Do verdicts flip in the swap test? | ask in both orders, count a flip as a tie |
 # | judge that fails | Are failures `None` for the whole group? | pause it, keep a rule |
-# | rising reward, falling truth | Does a weight-0 reward log the truth? | lower the judge's weight, add a rule |
+# | rising reward, falling truth | Does a weight-0 reward log the truth? | add a rule, and pay the judge only if the answer is correct |
+# | judge with a small weight that still decides | Are all answers of a group correct, or all wrong? | gate it on correctness, or `scale_rewards="none"` |
 #
 # **Trust a judge exactly as far as you tested it.**
 
@@ -486,8 +545,8 @@ HINTS = [(x, "Which answer comes first in `ba`?") for x in ("A", "B", "tie")]
 print(check_exercise("Exercise 1", settle, ORDERS, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** You have `cents` to spend. A call costs `per_call` cents, and a step makes `completions` calls. How many
-# whole steps can you pay for?
+# **Exercise 2.** You have `cents` to spend. A call costs `per_call` cents, and a step makes `completions` calls. How
+# many whole steps can you pay for?
 #
 # **Try both before you unfold the solutions.**
 
