@@ -1,4 +1,4 @@
-"""Lesson 10 as readers run it: the committed notebook, its prose against its outputs, and the other family."""
+"""Lesson 10 as readers run it: the committed notebook, what its outputs show, and the other family."""
 
 import re
 import subprocess
@@ -9,11 +9,9 @@ import nbformat
 import pytest
 import trl
 from conftest import ROOT
-from lessons import run_with_nbval, said, text_of
-from transformers import AutoTokenizer
+from lessons import run_with_nbval, said
 from trl.rewards import think_format_reward
 
-from grpo_utils import model_path
 from grpo_utils.rewards import think_format_reward as tolerant_format
 
 pytestmark = pytest.mark.slow
@@ -30,11 +28,6 @@ def book() -> nbformat.NotebookNode:
 @pytest.fixture(scope="module")
 def printed(book) -> str:
     return said(book)
-
-
-@pytest.fixture(scope="module")
-def text(book) -> str:
-    return text_of(book)
 
 
 @pytest.fixture(scope="module")
@@ -65,21 +58,20 @@ def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path
     assert result.returncode == 0, result.stdout[-4000:]
 
 
-def test_the_text_counts_the_templates_that_trl_ships(printed, text):
+def test_each_template_prefills_what_the_text_says_of_it(printed):
     files = Path(trl.__file__).parent.glob("chat_templates/*.jinja")
     count = sum("_training" not in file.stem for file in files)
-    assert f"renders all {count} with our tokenizer" in text
     table = re.findall(r"^(\w+) +('.*?') +('.*?') +('.*?')$", printed, re.MULTILINE)
-    assert f"prints the {len(table)} templates that add a tag" in text
+    assert f"{len(table)} of {count} templates add a tag" in printed
     row = {name: ends for name, *ends in table}
     assert row["deepseek_r1_distill"] == row["deepseekv3"] == ["'<think>↵'"] * 3
     assert row["qwen3_6"][0] == row["nemotron_3_nano"][0] == "'<think>↵'"
     assert row["qwen3"][:2] == ["''", "''"] and row["qwen3"][2] == row["qwen3_5_nothink"][0] == "'<think>↵↵</think>↵↵'"
 
 
-def test_trls_reward_scores_a_prefilled_thought_zero(printed, text):
+def test_trls_reward_scores_a_prefilled_thought_zero(printed):
     sampled, with_tag = (float(n) for n in re.findall(r"^mean score .*: +([\d.]+)$", printed, re.MULTILINE))
-    assert sampled == 0 and f"{with_tag:.0%} of the completions are well-formed, and all of them score 0" in text
+    assert sampled == 0 and with_tag > 0.5
     closed = [{"role": "assistant", "content": "15 + 27 = 42</think><answer>42</answer>"}]
     assert think_format_reward([closed]) == [0.0], "TRL accepts it now: rewrite sections 3 and 5"
 
@@ -99,74 +91,66 @@ def test_only_the_tolerant_reward_pays_all_three_shapes(printed):
     assert [line.split()[:2] for line in lines] == [["1.0", "1.0"]] + [["0.0", "1.0"]] * 2 + [["0.0", "0.0"]] * 3
 
 
-def test_the_text_reads_the_first_figure(printed, text, curves):
+def test_only_the_tolerant_run_learns_and_its_completions_grow(printed, curves):
     figure = curves[0]
-    assert ends("rewards/tolerant_reward/mean", "tolerant", figure)[1] > 0.8
-    assert max(ends("rewards/tolerant_reward/mean", "strict", figure)) < 0.7
+    learned, logged = (ends("rewards/tolerant_reward/mean", run, figure) for run in ("tolerant", "strict"))
+    assert learned[1] > 0.8 and max(logged) < 0.7
     assert min(ends("frac_reward_zero_std", "strict", figure)) > 0.8
-    assert (
-        ends("rewards/tolerant_reward/mean", "tolerant", figure)[1]
-        > 0.25 + ends("rewards/tolerant_reward/mean", "strict", figure)[1]
-    )
     short, long = ends("completions/mean_length", "tolerant", figure)
-    assert f"It grew from {short:.0f} to {long:.0f} tokens in the tolerant run" in text
-    paid = re.search(r"paid anything: (\d+) of 20", printed)[1]
-    assert f"In {paid} steps, the strict reward paid something" in text
+    assert long > short + 1
+    assert int(re.search(r"paid anything: (\d+) of 20", printed)[1]) < 10
 
 
-def test_the_text_says_how_much_the_tolerant_run_learned(printed, text):
-    before, after = rates("untrained", printed), rates("tolerant", printed)
-    assert f"rose from {before[1] + 1e-9:.2f} to {after[1]:.2f}, and the 95% intervals are far apart" in text
-    assert before[3] + 0.2 < after[2]
-    wrong, right = re.search(r"before and after:\n(.*)\n(.*)\n", printed).groups()
+def test_the_tolerant_run_adds_digit_by_digit_because_that_earns_more(printed):
+    assert re.search(r"^change: .*: improved$", printed, re.MULTILINE)
     digits, paid = by_digit("untrained", printed)
-    assert f"did so in {digits} completions, and all {paid} earned the reward" in text
     all_paid = int(re.search(r"^untrained .*, (\d+) of 200$", printed, re.MULTILINE)[1])
-    assert f"Of its {200 - digits} other completions, only {all_paid - paid} did" in text
-    assert f"The trained model does it in {by_digit('tolerant', printed)[0]} completions" in text
-    assert wrong.startswith("67 + 86 = ") and right == "7+6=13, 6+8+1=15</think><answer>153</answer>"
+    assert paid > 0.9 * digits and all_paid - paid < 0.5 * (200 - digits)
+    assert by_digit("tolerant", printed)[0] > digits + 100
+    _, after = re.search(r"before and after:\n(.*)\n(.*)\n", printed).groups()
+    assert "," in after
 
 
-def test_the_text_reads_the_table_of_limits(printed, text):
-    untrained, tolerant = re.search(r"^18 +(\d+%) +(\d+%)$", printed, re.MULTILINE).groups()
-    sentence = f"A limit of 18 tokens truncates {untrained} of the untrained model's completions, but {tolerant}"
-    assert sentence in text
+def test_a_limit_that_suits_the_untrained_model_truncates_the_trained_one(printed):
+    untrained, tolerant = re.search(r"^18 +(\d+)% +(\d+)%$", printed, re.MULTILINE).groups()
+    assert int(tolerant) > int(untrained) + 30
 
 
-def test_adding_with_a_carry_does_not_fit_the_tight_limit(text):
-    tokenizer = AutoTokenizer.from_pretrained(model_path("tiny-qwen3"))
-    carried = ["7+6=13, 6+8+1=15</reasoning><answer>153</answer>", "1+6=7, 6+8=14</reasoning><answer>147</answer>"]
-    found = [len(tokenizer(one, add_special_tokens=False)["input_ids"]) + 1 for one in carried]
-    assert f"with a carry needs {min(found)} tokens or more: the limit of 18 truncates it" in text
+def test_adding_with_a_carry_does_not_fit_the_tight_limit(printed):
+    shortest = re.findall(r"^shortest correct completion .*: (\d+) tokens$", printed, re.MULTILINE)
+    plain, carried = (int(count) for count in shortest)
+    assert plain <= 18 < carried
 
 
-def test_each_tight_run_is_worse_than_the_generous_one_and_their_intervals_overlap(printed, text):
-    found = {name: rates(name, printed) for name in RUNS}
-    tight = [found[name] for name in RUNS[2:]]
-    assert f"below the {found['tolerant'][1]:.2f} of the tolerant run" in text
-    assert all(high < found["tolerant"][2] for *_, high in tight)
-    assert max(low for *_, low, _ in tight) < min(high for *_, high in tight)
-    few, some, more = (by_digit(name, printed)[0] for name in RUNS[2:])
-    assert f"only {few}, {some} and {more} completions" in text
-    shorter = f"from {found['untrained'][0]} to {found['punished'][0]} tokens"
-    assert f"the mean length on the held-out prompts {shorter}" in text
+def test_each_tight_run_is_worse_than_the_generous_one(printed):
+    for name in RUNS[2:]:
+        assert re.search(rf"^tolerant to {name}: .*: got worse$", printed, re.MULTILINE)
+        assert by_digit(name, printed)[0] < by_digit("tolerant", printed)[0] - 50
 
 
-def test_masking_keeps_the_truncated_completions_and_punishing_does_not(text, curves):
+def test_the_paired_test_tells_runs_apart_whose_intervals_overlap(printed):
+    (*_, high), (*_, low, _) = rates("punished", printed), rates("masked", printed)
+    assert low < high
+    verdicts = re.findall(r"^(\w+ to \w+): .*: ([a-z ]+)$", printed, re.MULTILINE)
+    assert verdicts[-3:] == [
+        ("punished to masked", "improved"),
+        ("punished to overlong", "no change shown"),
+        ("masked to overlong", "no change shown"),
+    ]
+
+
+def test_masking_keeps_the_truncated_completions_and_punishing_does_not(curves):
     first, last = ends("completions/clipped_ratio", "punished", curves[1])
-    assert f"`clipped_ratio` fell from {first:.2f} to {last:.2f}" in text
-    assert f"`clipped_ratio` ended at {ends('completions/clipped_ratio', 'masked', curves[1])[1]:.2f}" in text
+    assert last < 0.1 < first
+    assert ends("completions/clipped_ratio", "masked", curves[1])[1] > 0.15
     assert ends("completions/clipped_ratio", "tolerant", curves[1])[0] == 0
 
 
-def test_the_last_number_pays_for_thoughts_that_never_close(printed, text):
+def test_the_last_number_pays_for_thoughts_that_never_close(printed):
     rows = re.findall(r"^(\w+) +(\d+)% +(\d+)%$", printed.split("last number correct")[1], re.MULTILINE)
     found = {name: (int(closed), int(last)) for name, closed, last in rows}
-    assert found["untrained"][0] == 67 and "A third of the untrained completions ended without" in text
-    paid = rates("untrained", printed)[1] + 1e-9
-    assert f"correct in {found['untrained'][1]}% of all completions, but `tolerant_reward` paid only {paid:.0%}" in text
-    lowest = min(found[name][0] for name in RUNS[1:])
-    assert f"each run closed at least {lowest}% of its thoughts" in text
+    assert found["untrained"][1] > 100 * rates("untrained", printed)[1] + 10
+    assert min(found[name][0] for name in RUNS[1:]) > found["untrained"][0] + 10
 
 
 @pytest.fixture(scope="module")

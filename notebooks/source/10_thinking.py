@@ -44,7 +44,9 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 20)
 
 # %%
 import json
+import re
 import tempfile
+from itertools import combinations
 from pathlib import Path
 
 from transformers import AutoTokenizer
@@ -86,8 +88,8 @@ print(test_rows[0]["prompt"][0]["content"])
 #
 # A chat template ends the prompt with the start of the model's turn. Templates of many thinking models add a tag there.
 # Such text is *prefilled*: it looks like the model's own words, but it is part of the prompt. TRL ships the chat
-# templates of known models. The next cell renders all 34 with our tokenizer. It prints the end of each prompt from
-# `<think>` on: by default, and with `enable_thinking` on and off.
+# templates of known models. The next cell renders all of them with our tokenizer. It prints the end of each prompt
+# from `<think>` on: by default, and with `enable_thinking` on and off.
 
 # %% tags=["nbval-check-output"]
 import trl
@@ -103,17 +105,20 @@ def prefilled(template: str, **settings) -> str:
     return "".join(text.partition("<think>")[1:])
 
 
-files = Path(trl.__file__).parent.glob("chat_templates/*.jinja")
+paths = sorted(Path(trl.__file__).parent.glob("chat_templates/*.jinja"))
+paths, tagged = [p for p in paths if "_training" not in p.stem], 0
 print(f"{'':23}{'default':24}{'thinking on':14}thinking off")
-for path in sorted(file for file in files if "_training" not in file.stem):
+for path in paths:
     template = path.read_text(encoding="utf-8")
     ends = [prefilled(template, **setting) for setting in ({}, ON, OFF)]
     one, two, three = (repr(end).replace("\\n", "↵") for end in ends)
     if any(ends):
         print(f"{path.stem:23}{one:24}{two:14}{three}")
+        tagged += 1
+print(f"{tagged} of {len(paths)} templates add a tag")
 
 # %% [markdown]
-# The cell prints the 12 templates that add a tag. There are three cases (`↵` is a line break):
+# Of the {{len(paths)}} templates, {{tagged}} add a tag. There are three cases (`↵` is a line break):
 #
 # - **Open:** `'<think>↵'`. The completion starts inside the thought, so it contains `</think>` but not `<think>`.
 #   DeepSeek's templates always do this. Those of Qwen3.6 and Nemotron 3 do it by default.
@@ -175,8 +180,8 @@ print(f"mean score of what was sampled:        {sum(sampled) / 200:.2f}")
 print(f"mean score with <think> put in front:  {sum(with_tag) / 200:.2f}")
 
 # %% [markdown]
-# 67% of the completions are well-formed, and all of them score 0. TRL's pattern starts with `^<think>`, but a reward
-# gets only the sampled tokens, and the tag is in the prompt. Users reported this for
+# {{sum(with_tag):.0f}} of the 200 completions are well-formed, and all of them score 0. TRL's pattern starts with
+# `^<think>`, but a reward gets only the sampled tokens, and the tag is in the prompt. Users reported this for
 # [DeepSeek-R1 models](https://github.com/huggingface/open-r1/issues/560) in 2025, and for [TRL's own
 # reward](https://github.com/huggingface/trl/issues/6966) in 2026.
 #
@@ -324,19 +329,24 @@ from grpo_utils import logged, show_run_curves
 TRUTH, LENGTH = "rewards/tolerant_reward/mean", "completions/mean_length"
 show_run_curves(logs, [TRUTH, "frac_reward_zero_std", LENGTH])
 paid = sum(step > 0 for step in logged(logs["strict"], "reward"))
+tokens = logged(logs["tolerant"], LENGTH)
 print(f"steps in which the strict reward paid anything: {paid} of {run.steps}")
 
 # %% [markdown]
 # The left panel shows the tolerant reward, which the strict run (blue) only logs. It clearly rises only in the tolerant
 # run (orange). The middle panel shows why: nearly all groups of the strict run are tied, with eight equal rewards. (In
-# the tolerant run, groups tie later, mostly because all eight answers are correct.) In 4 steps, the strict reward paid
-# something. TRL's pattern needs `<think>` at the start of a line, so a paid completion opened the thought a second
-# time.
+# the tolerant run, groups tie later, mostly because all eight answers are correct.) In {{paid}} of the {{run.steps}}
+# steps, the strict reward paid something. TRL's pattern needs `<think>` at the start of a line, so a paid completion
+# opened the thought a second time.
 #
-# The right panel shows the mean length. It grew from 18 to 21 tokens in the tolerant run. Why?
+# The right panel shows the mean length. It grew from {{tokens[0]:.1f}} to {{tokens[-1]:.1f}} tokens in the tolerant
+# run. Why?
 
 # %%
+from grpo_utils import paired_change
 from grpo_utils.evaluation.statistics import Rate
+
+scores, digitwise, lengths = {}, {}, {}  # of each run
 
 
 def tokens_of(text: str) -> int:  # with the end token
@@ -351,35 +361,61 @@ def print_rates() -> None:
         print(Rate(int(sum(right)), len(right)))
         digits = [r for r, text in zip(right, completions) if "," in text]
         print(f"{len(digits):20} digit by digit, {sum(digits):.0f} correct")
+        scores[name], digitwise[name], lengths[name] = right, digits, mean
 
 
 print_rates()
+gain = paired_change(scores["untrained"], scores["tolerant"])
+print("change:", gain)
 print("before and after:", untrained[4], texts["tolerant"][4], sep="\n")
 
 # %% [markdown]
-# Accuracy rose from 0.54 to 0.97, and the 95% intervals are far apart. The second sample adds digit by digit. The
-# untrained model did so in 51 completions, and all 51 earned the reward. Of its 149 other completions, only 56 did. So
-# GRPO made adding digit by digit more likely. The trained model does it in 193 completions, and it needs more tokens.
-# The [DeepSeek-R1 paper](https://arxiv.org/abs/2501.12948) reports thoughts that grow during training, too.
+# The share of correct answers rose from {{sum(scores['untrained']) / 200:.3f}} to {{sum(scores['tolerant']) / 200:.3f}}
+# (95% interval of the change: {{gain.estimate.low:.3f}} to {{gain.estimate.high:.3f}}). The second sample adds digit by
+# digit. The untrained model did so in {{len(digitwise['untrained'])}} completions, and
+# {{sum(digitwise['untrained']):.0f}} of these earned the reward. Of its other {{200 - len(digitwise['untrained'])}}
+# completions, only {{sum(scores['untrained']) - sum(digitwise['untrained']):.0f}} did. So GRPO made adding digit by
+# digit more likely. The trained model does it in {{len(digitwise['tolerant'])}} completions, and it needs more tokens.
+# The [DeepSeek-R1 paper](https://arxiv.org/abs/2501.12948) reports thoughts that grow during training, too, on a far
+# larger scale: to thousands of tokens.
 #
 # **Thoughts get longer when longer thoughts earn more.**
 
 # %% [markdown]
 # ## 6. Choose a limit for thoughts
 #
-# `max_completion_length` limits thought, answer and end token together. A longer completion is truncated, and without
-# an answer it earns 0. How many of the held-out completions would each limit truncate?
+# `max_completion_length` limits thought, answer and end token together. A longer completion is truncated, and if its
+# answer is cut off, `tolerant_reward` pays nothing. How many of the held-out completions would each limit truncate?
+# And how many tokens does adding digit by digit need, if there is a carry (`6+8+1=15`) or not?
+
 
 # %%
+def over(limit: int, name: str) -> float:
+    return sum(tokens_of(text) > limit for text in texts[name]) / 200
+
+
 print(f"{'limit':6}" + "".join(f"{name:>12}" for name in texts))
 for limit in range(16, 26, 2):
-    counts = [sum(tokens_of(t) > limit for t in ts) for ts in texts.values()]
-    print(f"{limit:<6}" + "".join(f"{count / 200:12.0%}" for count in counts))
+    shares = [over(limit, name) for name in texts]
+    print(f"{limit:<6}" + "".join(f"{share:12.0%}" for share in shares))
+
+paid = [
+    text for name in texts for text, r in zip(texts[name], scores[name]) if r
+]
+shortest = {"digit by digit": ",", "with a carry": r"\d\+\d\+1="}
+for kind, pattern in shortest.items():
+    of_kind = [text for text in paid if re.search(pattern, text)]
+    shortest[kind] = min(map(tokens_of, of_kind))
+    print(f"shortest correct completion {kind}: {shortest[kind]} tokens")
 
 # %% [markdown]
-# A limit of 18 tokens truncates 18% of the untrained model's completions, but 69% of the trained model's. So a limit
-# that suits the untrained model can be too short later. A user reported that the 256 tokens of TRL's quickstart
-# truncated [97 to 99% of the completions](https://github.com/huggingface/trl/issues/5697). (TRL 1.14's default is 512.)
+# A limit of 18 tokens truncates {{over(18, 'untrained'):.0%}} of the untrained model's completions, but
+# {{over(18, 'tolerant'):.0%}} of the trained model's. So a limit that suits the untrained model can be too short later.
+# A user reported that the 256 tokens of TRL's quickstart truncated [97 to 99% of the
+# completions](https://github.com/huggingface/trl/issues/5697). (TRL 1.14's default is 512.)
+#
+# The shortest correct completions that add digit by digit have {{shortest['digit by digit']}} tokens, and with a carry
+# {{shortest['with a carry']}}. So a limit of 18 rules out every sum with a carry that is added this way.
 #
 # **Choose the limit from completions sampled with a generous one, with room for growth.**
 
@@ -388,7 +424,8 @@ for limit in range(16, 26, 2):
 #
 # There are three ways to treat completions that are too long:
 #
-# - **Punish:** by default, a truncated completion earns 0, like a wrong one.
+# - **Punish:** do nothing special. TRL scores a truncated completion like any other. Ours usually earns 0, because
+#   `tolerant_reward` finds no complete answer. A reward with partial credit would still pay for the part that is there.
 # - **Mask:** with `mask_truncated_completions=True`, its tokens are left out of the loss. Its reward still counts in
 #   its group's mean.
 # - **Warn early:** a *soft overlong punishment* is a reward that falls from 0 to -1 as a completion approaches a
@@ -411,18 +448,34 @@ texts["overlong"], logs["overlong"] = both
 
 # %%
 del logs["strict"]
-show_run_curves(logs, [TRUTH, LENGTH, "completions/clipped_ratio"])
+CLIPPED = "completions/clipped_ratio"
+show_run_curves(logs, [TRUTH, LENGTH, CLIPPED])
 print_rates()
+changes, runs = {}, ("tolerant", "punished", "masked", "overlong")
+for old, new in combinations(runs, 2):
+    changes[old, new] = paired_change(scores[old], scores[new])
+    print(f"{old} to {new}:", changes[old, new])
 
 # %% [markdown]
-# The rates are from completions of up to 64 tokens. The three new runs end below the 0.97 of the tolerant run (now
-# blue). Adding digit by digit with a carry needs 20 tokens or more: the limit of 18 truncates it, and the punishment
-# makes it expensive. So these runs do it in only 8, 44 and 92 completions. Their intervals overlap, so these single
-# runs do not show which is best. (With `FAMILY="gemma"`, all four intervals overlapped.)
+# The rates are from completions of up to 64 tokens. All three new runs are worse than the tolerant run (now blue). The
+# share of correct answers is lower by {{-changes['tolerant', 'punished'].estimate.value:.3f}} with punishment, by
+# {{-changes['tolerant', 'masked'].estimate.value:.3f}} with masking, and by
+# {{-changes['tolerant', 'overlong'].estimate.value:.3f}} with the soft punishment. Adding digit by digit with a carry
+# needs {{shortest['with a carry']}} tokens or more: the limit of 18 truncates it, and the soft punishment makes it
+# expensive. So these runs do it in only {{len(digitwise['punished'])}}, {{len(digitwise['masked'])}} and
+# {{len(digitwise['overlong'])}} completions.
 #
-# When truncated completions were punished, they became rare. `clipped_ratio` fell from 0.28 to 0.02, and the mean
-# length on the held-out prompts from 17.9 to 17.3 tokens. When they were masked, `clipped_ratio` ended at 0.25, because
-# the loss does not push masked completions down.
+# Which of the three is best? Their intervals overlap, but that does not decide: all runs answered the same questions,
+# so use the paired test. It shows that masking was better than punishing here (p =
+# {{changes['punished', 'masked'].p_value:.3f}}). It shows no difference between the soft punishment and punishing (p =
+# {{changes['punished', 'overlong'].p_value:.2f}}) or masking (p = {{changes['masked', 'overlong'].p_value:.2f}}). Each
+# is a single run, and another seed can reverse the order ([lesson 06](06_evaluation.ipynb)).
+#
+# When truncated completions were punished, they became rare. `clipped_ratio` fell from
+# {{logged(logs['punished'], CLIPPED)[0]:.2f}} to {{logged(logs['punished'], CLIPPED)[-1]:.2f}}, and the mean length on
+# the held-out prompts from {{lengths['untrained']:.1f}} to {{lengths['punished']:.1f}} tokens. When they were masked,
+# `clipped_ratio` ended at {{logged(logs['masked'], CLIPPED)[-1]:.2f}}, because the loss does not push masked
+# completions down.
 #
 # The loss can shorten completions, too: with `loss_type="grpo"`, a token of a short completion counts more ([lesson
 # 08](08_grpo_by_hand.ipynb)). [Users suspect this](https://github.com/om-ai-lab/VLM-R1/issues/280). TRL's default,
@@ -433,24 +486,26 @@ print_rates()
 # %% [markdown]
 # ## 8. Find thoughts that never close
 #
-# A third of the untrained completions ended without `</think>`. Some rewards take a completion's last number as its
+# Many of the untrained completions ended without `</think>`. Some rewards take a completion's last number as its
 # answer. How often is that number correct?
 
 # %%
-import re
-
+closed, last_right = {}, {}
 print(f"{'':10}closed  last number correct")
 for name, completions in texts.items():
-    closed = sum("</think>" in text for text in completions) / 200
+    closed[name] = sum("</think>" in text for text in completions) / 200
     last = [re.findall(r"\d+", text)[-1:] for text in completions]
-    right = sum(n == [g] for n, g in zip(last, test_rows["answer"])) / 200
-    print(f"{name:10}{closed:6.0%}{right:21.0%}")
+    same = [n == [gold] for n, gold in zip(last, test_rows["answer"])]
+    last_right[name] = sum(same) / 200
+    print(f"{name:10}{closed[name]:6.0%}{last_right[name]:21.0%}")
 
 # %% [markdown]
-# The unclosed completions ended by themselves (with a limit of 32, the first `clipped_ratio` is 0), so a higher limit
-# cannot close their thoughts. The last number is correct in 74% of all completions, but `tolerant_reward` paid only
-# 54%. The difference is answers inside unclosed thoughts, which a user would not see. After training with
-# `tolerant_reward`, each run closed at least 92% of its thoughts.
+# The untrained model closed only {{closed['untrained']:.0%}} of its thoughts. The others ended by themselves (with a
+# limit of 32, the first `clipped_ratio` is {{logged(logs['tolerant'], CLIPPED)[0]:.2f}}), so a higher limit cannot
+# close them. The last number is correct in {{last_right['untrained']:.1%}} of all its completions, but
+# `tolerant_reward` paid only {{sum(scores['untrained']) / 200:.1%}}. The difference is answers inside unclosed
+# thoughts, which a user would not see. After training with `tolerant_reward`, each run closed at least
+# {{min(closed[name] for name in runs):.0%}} of its thoughts.
 #
 # **Pay only for an answer that comes after a closed thought.**
 
