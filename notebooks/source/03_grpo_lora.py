@@ -472,7 +472,7 @@ figures = dict(merged=again, merge_difference=difference)
 report_run(run, trainer, before, after, decoding, **figures)
 
 # %% [markdown]
-# Merging changed the logits by only a rounding error, and the merged model also reaches {{again.accuracy.value:.2f}}.
+# Merging changed the logits by only a rounding error, and the merged model reaches {{again.accuracy.value:.2f}}.
 # `pipeline("text-generation", model="outputs/run/merged")` loads it without PEFT or this course.
 #
 # **Evaluate the model that you release, not the policy that it came from.**
