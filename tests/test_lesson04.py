@@ -93,7 +93,7 @@ def test_all_groups_tie_although_scores_differ_between_prompts(figures):
 
 def test_a_policy_collapses_to_noise(figures):
     wild = figures[4]
-    assert wild["reward"]["this run"][1] == 0
+    assert wild["reward"]["this run"][1] < 0.1 < wild["reward"]["this run"][0]
     assert wild["entropy"]["this run"][1] > 10 * wild["entropy"]["this run"][0]
     assert wild["completions/mean_length"]["this run"][1] > 30
 

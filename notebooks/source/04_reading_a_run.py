@@ -104,7 +104,7 @@ def train(config, functions=rewards, rows=train_rows, end=None) -> list:
 
 # %%
 from grpo_check import diagnose
-from grpo_utils import show_run_curves
+from grpo_utils import logged, show_run_curves
 
 healthy = train(GRPOConfig(output_dir=f"{run.folder}/healthy", **BASE))
 KEYS = ["reward", "frac_reward_zero_std", "entropy"]
@@ -112,11 +112,12 @@ show_run_curves({"healthy": healthy}, KEYS)
 print(diagnose(healthy)[0])
 
 # %% [markdown]
-# - **`reward`** rises from 0.93 to 2.88. The maximum is 3.00, the sum of the weights.
-# - **`frac_reward_zero_std`**, the share of tied groups, rises to 0.75, because most groups now hold only correct
-#   answers.
+# - **`reward`** rises from {{logged(healthy, 'reward')[0]:.2f}} to {{logged(healthy, 'reward')[-1]:.2f}}. The maximum is
+#   {{sum(weights):.2f}}, the sum of the weights.
+# - **`frac_reward_zero_std`**, the share of tied groups, rises to
+#   {{logged(healthy, 'frac_reward_zero_std')[-1]:.2f}}, because most groups now hold only correct answers.
 # - *Entropy* measures how uncertain the policy is about its next token, in *nats* (0.69 nats are one bit). It falls
-#   slowly, from 0.11 to 0.02.
+#   slowly, from {{logged(healthy, 'entropy')[0]:.2f}} to {{logged(healthy, 'entropy')[-1]:.2f}}.
 #
 # `diagnose` lists its findings, causes first. The cell prints the first one: nothing is wrong.
 #
@@ -134,13 +135,14 @@ import textwrap
 names = ", ".join(sorted(healthy[0]))
 print(textwrap.fill(names, 79, break_on_hyphens=False), end="\n\n")
 for key in ("reward", "loss"):
-    values = [entry[key] for entry in healthy if key in entry]
+    values = logged(healthy, key)
     print(f"{key:6}  first {values[0]:6.3f}  last {values[-1]:6.3f}", end="")
     print(f"  lowest {min(values):6.3f}  highest {max(values):6.3f}")
 
 # %% [markdown]
-# The reward tripled while the loss stayed between -0.164 and 0.014. The advantages of a group sum to 0, so the loss is
-# near 0 for good and bad policies alike. (Different lengths leave a remainder.)
+# The reward rose throughout the run, while the loss stayed between {{min(values):.3f}} and {{max(values):.3f}}. The
+# advantages of a group sum to 0, so the loss is near 0 for good and bad policies alike. (Different lengths leave a
+# remainder.)
 #
 # Read these five numbers instead:
 #
@@ -203,9 +205,10 @@ KEYS = ["reward", CORRECT, "rewards/format_reward/mean"]
 show_run_curves({"before the fix": dead, "after the fix": fixed}, KEYS)
 
 # %% [markdown]
-# The share of correctly formatted answers rises to 1.00, and the total reward ends at 2.94 instead of 1.91. The share
-# of correct answers hardly differs: `correctness_reward` pays only for answers in tags, so it taught the tags in both
-# runs.
+# The share of correctly formatted answers rises to {{logged(fixed, KEYS[-1])[-1]:.2f}}, and the total reward ends at
+# {{logged(fixed, 'reward')[-1]:.2f}} instead of {{logged(dead, 'reward')[-1]:.2f}}. The share of correct answers hardly
+# differs ({{logged(fixed, CORRECT)[-1]:.2f}} and {{logged(dead, CORRECT)[-1]:.2f}}): `correctness_reward` pays only for
+# answers in tags, so it taught the tags in both runs.
 #
 # **Plot every reward separately, because their sum hides a dead one.**
 
@@ -230,15 +233,17 @@ show_run_curves({"healthy": healthy, "this run": tied}, KEYS)
 print(diagnose(tied)[0])
 
 # %% [markdown]
-# `reward_std`, the spread of the scores in a batch, ends at 0.49, as in the healthy run, so scores differ between
-# prompts. But `frac_reward_zero_std` is 1.00, so within each group all scores are equal. `grad_norm` is the length of
-# the *gradient*, which says how strongly and in which direction to change each weight. Here it is 0, so the policy
-# never changed.
+# `reward_std`, the spread of the scores in a batch, ends at {{logged(tied, 'reward_std')[-1]:.2f}} (healthy run:
+# {{logged(healthy, 'reward_std')[-1]:.2f}}), so scores differ between prompts. But `frac_reward_zero_std` is
+# {{logged(tied, 'frac_reward_zero_std')[-1]:.2f}}, so within each group all scores are equal. `grad_norm` is the length
+# of the *gradient*, which says how strongly and in which direction to change each weight. Here it is
+# {{max(logged(tied, 'grad_norm')):g}} at every step, so the policy never changed.
 #
 # `quick_reward` reads only the gold answer, which is the same for a whole group. To fix it, compare the gold answer
 # with the completion.
 #
-# The healthy run also ends with 0.75 of its groups tied. These groups are *saturated*: all their answers are correct.
+# The healthy run also ends with {{logged(healthy, 'frac_reward_zero_std')[-1]:.2f}} of its groups tied. These groups are
+# *saturated*: all their answers are correct.
 #
 # **`reward_std` describes the whole batch; only `frac_reward_zero_std` shows whether groups can teach.**
 
@@ -259,12 +264,12 @@ samples = (run.folder / "wild/health/samples.txt").read_text()
 print(*samples.splitlines()[:4], sep="\n")
 
 # %% [markdown]
-# The reward falls to 0 within three steps, and nearly all completions run to the limit of 32 tokens. Entropy climbs
-# from 0.11 to 4.50 nats. (Choosing among all 512 tokens at random would give 6.24.) The policy has
-# collapsed to noise, as this held-out sample shows.
+# The reward falls to {{logged(wild, 'reward')[-1]:.2f}}, and nearly all completions run to the limit of 32 tokens.
+# Entropy climbs from {{logged(wild, 'entropy')[0]:.2f}} to {{logged(wild, 'entropy')[-1]:.2f}} nats. (Choosing
+# among all 512 tokens at random would give 6.24.) The policy has collapsed to noise, as this held-out sample shows.
 #
 # Tied groups and truncated completions are symptoms, so `diagnose` does not report them. The cause is a learning rate
-# 25 times too high. Noise earns no reward, so the policy cannot recover. Go back to a *checkpoint*, a saved copy of
+# 25 times too high. Noise earns almost no reward, so the policy does not recover. Go back to a *checkpoint*, a saved copy of
 # the run, and divide the learning rate by ten or more. (The verdict is named after *mode collapse*, in
 # which entropy vanishes and every prompt gets the same answer.)
 #
@@ -294,8 +299,9 @@ for name in "ab":
     print(f"{name.upper()}:", *page.splitlines()[:2], sep="\n")
 
 # %% [markdown]
-# Nearly all completions are truncated in both runs. The reward of A ends at 0.12, because the answer comes last and is
-# never written. The reward of B ends at 2.71, because its answers are complete before the missing end.
+# Nearly all completions are truncated in both runs. The reward of A ends at {{logged(short, 'reward')[-1]:.2f}}, because
+# the answer comes last and is never written. The reward of B ends at {{logged(endless, 'reward')[-1]:.2f}}, because its
+# answers are complete before the missing end.
 #
 # `HealthCallback` then samples once more with four times the limit. The completions of A now end, so raise
 # `max_completion_length`. Those of B still do not end, so set `tokenizer.eos_token` to the token that ends a turn in
@@ -322,8 +328,9 @@ show_run_curves({"healthy": healthy, "this run": strings}, KEYS)
 print(diagnose(strings)[0])
 
 # %% [markdown]
-# At step 1, no policy has learned anything, but the curves already differ. The reward is 0.00 instead of 0.93, and
-# entropy is 0.73 instead of 0.11. So the fault is in the input.
+# At step 1, no policy has learned anything, but the curves already differ. The reward is
+# {{logged(strings, 'reward')[0]:.2f}} instead of {{logged(healthy, 'reward')[0]:.2f}}, and entropy is
+# {{logged(strings, 'entropy')[0]:.2f}} instead of {{logged(healthy, 'entropy')[0]:.2f}}. So the fault is in the input.
 #
 # Each prompt is a plain string. TRL applies the chat template only to lists of messages, and raises no error here. The
 # fix is a list, `[{"role": "user", "content": question}]`, with the system prompt before it.
@@ -362,25 +369,33 @@ told = [f"{k}: {n} never correct, {m} always" for k, (n, m) in counts.items()]
 show(pass_rate_bars(parts, 8), "Bars, 100 prompts each. " + "; ".join(told))
 
 # %% [markdown]
-# The base model solves 80 of the two-digit problems at least once, but no three-digit one. With a reward for correct
-# answers alone, 120 of 200 groups would be tied. `drop_tied` keeps rows with a pass rate above 0 and below 1. The next
-# cell samples the kept rows again, and also the dropped two-digit problems.
+# The base model never solves {{counts['two digits'][0]}} of the 100 two-digit problems and
+# {{counts['three digits'][0]}} of the 100 three-digit problems. With a reward for correct answers alone,
+# {{sum(map(sum, counts.values()))}} of 200 groups would be tied. `drop_tied` keeps rows with a pass rate above 0 and
+# below 1. The next cell samples the kept rows again, and also the dropped two-digit problems.
+
 
 # %%
+def tied_groups(rates) -> str:
+    return f"{sum(rate in (0, 1) for rate in rates)} of {len(rates)}"
+
+
 kept = drop_tied(pool, rates)
 again = pass_rates(base, tokenizer, kept, seed=SEED + 1, **sampling)
-print("tied before:", sum(rate in (0, 1) for rate in rates), "of", len(rates))
-print("tied after: ", sum(rate in (0, 1) for rate in again), "of", len(again))
+print("tied before:", tied_groups(rates))
+print("tied after: ", tied_groups(again))
 lost = pool.select([i for i in range(100) if rates[i] == 0])
 solved = pass_rates(base, tokenizer, lost, seed=SEED + 2, **sampling)
-print("dropped, but solvable:", sum(map(bool, solved)), "of", len(lost))
+solvable = sum(rate > 0 for rate in solved)
+print("dropped, but solvable:", solvable, "of", len(lost))
 
 # %% [markdown]
-# Tied groups fell from 120 of 200 to 13 of 80. Some are left, because eight samples give only an estimate: a prompt
-# with a true pass rate of 0.2 gets 0 of 8 one time in six (`0.8 ** 8` is 0.17). So the filter also dropped 18 solvable
-# problems.
+# Tied groups fell from {{tied_groups(rates)}} to {{tied_groups(again)}}. Some are left, because eight samples give only
+# an estimate: a prompt with a true pass rate of 0.2 gets 0 of 8 one time in six (`0.8 ** 8` is 0.17). So the filter
+# also dropped {{solvable}} solvable problems.
 #
-# Eight samples for each of GSM8K's 7,473 training rows equal 934 of our steps, so filter only rows that you will use.
+# Eight samples for each of GSM8K's 7,473 training rows cost as much sampling as 934 of our training steps, so filter
+# only rows that you will use.
 #
 # **A pass rate belongs to one prompt and one policy, so it changes during training.**
 
@@ -527,8 +542,9 @@ print(check_exercise("Exercise 1, solution", is_truncated_solution, LOGS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 2: run a is `dead_reward`, because `tone_reward` stays at 0.5. Run b is `no_learning`, at a learning rate of
-# 1e-7. Run c is `length_hacking`: correct answers vanish.
+# Exercise 2: run a is `{{hidden[0]}}`, run b is `{{hidden[1]}}`, and run c is `{{hidden[2]}}`. In the dead-reward run,
+# `tone_reward` stays at 0.5. The run that does not learn has a learning rate of 1e-7. In the length-hacking run, correct
+# answers vanish.
 # </details>
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
