@@ -126,9 +126,9 @@ def watched(log: list[dict], right: int, folder, monkeypatch) -> list[int]:
     """Give a log to the callback step by step; sampled answers are correct in so many of 16 cases. Where it sampled."""
     import torch
 
-    samples = [
-        dict(prompt=str(n), gold=str(n), text=str(n), in_form=True, right=n < right, ended=True) for n in range(16)
-    ]
+    same = dict(in_form=True, ended=True)
+    found = [dict(prompt=str(n), gold=str(n), text=str(n), right=n < right, answers=n < right) for n in range(16)]
+    samples = [one | same for one in found]
     monkeypatch.setattr(watching, "take_samples", lambda *args: samples)
     state = SimpleNamespace(log_history=[], global_step=0, is_world_process_zero=True)
     args = SimpleNamespace(
@@ -180,3 +180,29 @@ def test_the_callback_samples_before_it_judges_a_reward_at_its_top(tmp_path, cap
     said = capsys.readouterr().out
     assert "health: error   reward_hacking_suspected: " in said
     assert "saturated" not in said and "healthy" not in said
+
+
+def logged_run(truth: list[float], **more: list[float]) -> list[dict]:
+    """Forty entries of a log in which a correctness reward has these means, with noise, and the total reward rises."""
+    entries = []
+    for step, mean in enumerate(truth, start=1):
+        noise = 0.01 * (-1) ** step
+        entry = {"step": step, "reward": 0.2 + 0.01 * step + noise, "reward_std": 0.4, "frac_reward_zero_std": 0.1}
+        entry |= {"rewards/accuracy_reward/mean": mean + noise, "rewards/accuracy_reward/std": 0.3}
+        entries.append(entry | {"loss": 0.0, "grad_norm": 0.5})
+    return entries
+
+
+def codes_of(entries: list[dict]) -> list[str]:
+    return [finding.code for finding in diagnose(entries)]
+
+
+def test_a_run_whose_correctness_does_not_rise_is_not_healthy():
+    flat, rising, high = [0.03] * 40, [0.2 + 0.01 * step for step in range(40)], [0.7] * 40
+    assert "healthy" not in codes_of(logged_run(flat)) and codes_of(logged_run(flat))
+    assert "healthy" in codes_of(logged_run(rising)) and "healthy" in codes_of(logged_run(high))
+
+
+def test_wrong_samples_veto_healthy():
+    rising = logged_run([0.2 + 0.01 * step for step in range(40)])
+    assert "healthy" not in codes_of([*rising, sampled(0, 40)]) and "healthy" in codes_of([*rising, sampled(14, 40)])

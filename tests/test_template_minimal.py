@@ -20,8 +20,8 @@ FOLDER = ROOT / "templates" / "minimal"
 SOURCE = (FOLDER / "train.py").read_text(encoding="utf-8")
 
 
-def test_it_is_one_file_of_at_most_160_lines_without_a_package_of_ours():
-    assert [path.name for path in FOLDER.rglob("*.py")] == ["train.py"] and len(SOURCE.splitlines()) <= 160
+def test_it_is_one_file_without_a_package_of_ours():
+    assert [path.name for path in FOLDER.rglob("*.py")] == ["train.py"]
     imported = set(re.findall(r"^(?:from|import) (\w+)", SOURCE, re.MULTILINE))
     assert imported == {"os", "torch", "unsloth", "re", "pathlib", "datasets", "scipy", "trl"}
 

@@ -140,6 +140,6 @@ def test_every_template_turns_thinking_off_by_default_on_a_gpu(name):
     import yaml
 
     root = Path(__file__).parent.parent / "templates" / name
-    files = [path for path in root.glob("config*.yaml") if "cpu" not in path.name]
+    files = [path for path in (*root.glob("config*.yaml"), *root.glob("configs/*.yaml")) if "cpu" not in path.name]
     settings = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in files]
     assert files and all(each["chat_template_kwargs"] == {"enable_thinking": False} for each in settings)

@@ -8,7 +8,7 @@ from grpo_utils.errors import CourseError
 
 from ..findings import Finding
 from . import limits
-from .evidence import evidence
+from .evidence import evidence, is_favorable
 from .log import Log, find_file, read_history, read_log, read_text
 from .rules import AT_ONCE, IN_TIME, NOT_YET
 from .statistics import last, span
@@ -26,7 +26,8 @@ MEMORY_TEXTS = (
 def diagnose(log_history: Sequence[dict], *, correctness: Sequence[str] = ()) -> list[Finding]:
     """Find what is wrong with a run, causes before symptoms. If nothing is, ``healthy`` comes first, then notes.
 
-    If nothing in the log shows which answers are correct, the code is ``unchecked`` instead of ``healthy``. A sure
+    If nothing in the log shows which answers are correct, the code is ``unchecked`` instead of ``healthy``, and if
+    correctness is known but neither rose nor is high, it is ``no_gain_shown``. A sure
     finding is an error. If it is too early to be sure, it is a warning.
 
     Args:
@@ -71,7 +72,8 @@ def _nothing_wrong(log: Log, step: int) -> Finding:
     few = min(limits.WINDOW, len(rewards))
     said = [f"mean reward {span(rewards)} (first and last {few} logged steps)", shown.said]
     said += [f"{last(log.tied):.0%} of the latest groups tied"] if log.tied else []
-    return verdict("healthy" if shown.known else "unchecked", "; ".join(filter(None, said)), step)
+    code = "healthy" if is_favorable(log, shown) else "no_gain_shown" if shown.known else "unchecked"
+    return verdict(code, "; ".join(filter(None, said)), step)
 
 
 def diagnose_file(path: str | Path) -> list[Finding]:

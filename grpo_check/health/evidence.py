@@ -7,7 +7,7 @@ from grpo_utils.run.measuring import wilson_interval
 
 from . import limits
 from .log import Log
-from .statistics import rises, share_right, span
+from .statistics import rises, share_right, sigmas, span
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,20 @@ def evidence(log: Log) -> Evidence:
     right, sampled = (newest.get(f"health/heldout_{name}", 0.0) for name in ("right", "sampled"))
     usable = isfinite(right) and isfinite(sampled) and 0 <= right <= sampled
     return Evidence(means, *((int(right), int(sampled)) if usable else (0, 0)))
+
+
+def is_favorable(log: Log, shown: Evidence) -> bool:
+    """Whether what is known speaks for the run: correctness rose or is high, and samples do not contradict it.
+
+    Correctness need not have risen before `limits.TREND_STEPS`.
+    """
+    if shown.samples_wrong or not shown.known:
+        return False
+    names = log.of_kind("correctness")
+    rose = any(sigmas(log.means(name)) >= limits.LIKELY for name in names)
+    high = any(share_right(*log.scores(name)) >= limits.HALF for name in names)
+    high = high or (bool(shown.sampled) and shown.right >= limits.HALF * shown.sampled)
+    return rose or high or log.steps < limits.TREND_STEPS
 
 
 def is_at_top(log: Log) -> bool:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grpo_utils.errors import CourseError
-from grpo_utils.rewards import TAGS, is_strictly_right, split_form
+from grpo_utils.rewards import TAGS, correctness_reward, is_strictly_right, split_form
 from grpo_utils.run.measuring import sampling, wilson_interval
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def _judged(row: dict, text: str, ended: bool, formed: bool, answered: bool) -> 
         "text": text,
         "in_form": split_form(text) is not None if formed else None,
         "right": is_strictly_right(text, gold) if formed and answered else None,
+        "answers": correctness_reward([text], answer=[gold]) == [1.0] if formed and answered else None,
         "ended": ended,
     }
 

@@ -156,6 +156,12 @@ CODES = {
         "log every step (logging_steps=1), and wait",
     ),
     "healthy": ("no problem found", "", "evaluate on held-out prompts; a log alone proves nothing"),
+    "no_gain_shown": (
+        "no problem visible in this log, but correctness has not risen so far",
+        "the run may be young, or the reward may rise without more correct answers",
+        "train on, and look again after 20 steps",
+        "read samples next to their gold answers",
+    ),
     "unchecked": (
         "no problem visible in this log, but whether the answers are correct is not known",
         "a reward that pays for wrong answers rises in the same way",
@@ -166,9 +172,9 @@ CODES = {
 
 #: Codes that report a change rather than a problem; and all codes that are not problems.
 NOTES = ("shrinking_completions", "growing_completions")
-QUIET = ("healthy", "unchecked", "too_short", "saturated", "reward_at_top", *NOTES)
+QUIET = ("healthy", "no_gain_shown", "unchecked", "too_short", "saturated", "reward_at_top", *NOTES)
 #: Codes of runs in which nothing was found.
-NOTHING = ("healthy", "unchecked", "too_short")
+NOTHING = ("healthy", "no_gain_shown", "unchecked", "too_short")
 #: A verdict hides the symptoms that it explains.
 _UNPAID = {"dead_reward", "no_gradient", "no_learning", "format_ignored"}
 _FOLLOWS = {*_UNPAID, "no_eos", "all_truncated", "length_hacking", "reward_hacking_suspected", *NOTES}

@@ -189,7 +189,7 @@ class HealthCallback(TrainerCallback):
         try:
             samples = take_samples(model, processing_class, self.rows, most, batch, args.chat_template_kwargs)
             checks = {"distinct": distinct(samples), "heldout_format": share(samples, "in_form")}
-            checks |= {"heldout_right": count(samples, "right"), "heldout_sampled": float(len(samples))}
+            checks |= {"heldout_right": count(samples, "answers"), "heldout_sampled": float(len(samples))}
             if self._room_wanted():
                 room = take_samples(model, processing_class, self.rows, 4 * most, batch, args.chat_template_kwargs)
                 checks["ended_with_room"] = share(room, "ended")

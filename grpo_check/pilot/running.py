@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
     from trl import GRPOConfig
 
+#: The verdicts that a model which sees no question in its own format explains.
+NO_QUESTION = ("sft_first", "check_golds", "easier_rows", "fix_eos", "raise_limit")
 #: The checks of a preflight that need rows, rewards and tokenizer.
 RUN_CHECKS = (
     of_arguments.groups, of_arguments.refused, of_rewards.weights, of_rewards.signatures, of_rows.prompts,
@@ -207,7 +209,7 @@ def sampled(
     verdict = decide(seen, more, temperature=run["temperature"])
     if verdict.code == "check_golds":
         notes += compared(run, some)
-    if verdict.code != "go" and any(one.code == "string_prompt" for one in warnings):
+    if verdict.code in NO_QUESTION and any(one.code == "string_prompt" for one in warnings):
         verdict = without_template(verdict)
     return PilotReport((verdict, *warnings), seen, tuple(some), minutes, cost, steps, tuple(notes))
 

@@ -136,7 +136,7 @@ def _none_right(seen: Figures) -> Finding:
     _, least, most, _ = seen.reward
     rewards = f"every reward is {least:g}" if least == most else "completions of the same prompt always score the same"
     what = f"{seen.right} of the completions are correct" if seen.right else rewards
-    fix = "train with SFT on some examples first. GRPO cannot teach what is never sampled."
+    fix = "train with SFT on some examples first. If no completion is correct, no group can teach it."
     return stop("sft_first", what, fix, "or use much easier rows, if there are any.")
 
 

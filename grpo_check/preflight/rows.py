@@ -163,11 +163,14 @@ def golds_in_prompts(run: Run) -> Iterator[Finding]:
     if len(indices) < FEWEST_ANSWERS or name not in columns_of(run.train):
         return
     prompts, golds = column(run.train, "prompt", indices), [*map(_gold, column(run.train, name, indices))]
+    if len(set(golds)) < 2:
+        return
     others = [next((one for one in golds[at + 1 :] + golds[:at] if one != gold), "") for at, gold in enumerate(golds)]
     own, other = (_share_named(prompts, some) for some in (golds, others))
     if own < NEARLY_ALL or other > 0.5:
         return
-    example = f"{_shorten(golds[0])} in train row 0"
+    at = next(at for at, gold in enumerate(golds) if gold and _has_word(_text(prompts[at]), gold))
+    example = f"{_shorten(golds[at])} in train row {indices[at]}"
     what = f"{own:.0%} of {len(indices)} prompts contain their gold answer, such as {example}."
     why = "the policy can copy the answer, so a rising reward would not show that it solves the task."
     fix = f"check what is in row['prompt']: is {name!r} there by mistake? If the task is to extract it, ignore this."

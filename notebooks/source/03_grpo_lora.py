@@ -8,7 +8,7 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 1 minute ([measured](../docs/results.md)) | 30 to 60 minutes with `STEPS=20` and `EVAL_ROWS=40`; 3 to 7.5 hours in full ([estimated](../docs/t4.md), never run) |
+# | time for Run All | about 1 minute ([measured](../docs/results.md)) | 30 to 65 minutes with `STEPS=20` and `EVAL_ROWS=40`; 3 to 8 hours in full ([estimated](../docs/t4.md), never run) |
 # | memory | 1.6 GB ([measured](../docs/results.md)) | 4 to 9 GiB of GPU memory ([estimated](../docs/t4.md), never run) |
 # | model | 0.46 million parameters, included | Qwen2.5-1.5B-Instruct, or Gemma 3 1B |
 # | task | two-digit addition | GSM8K, grade-school word problems |

@@ -25,8 +25,9 @@ STEPS, TOKENS = (200, 512) if GPU else (50, 32)  # optimizer steps, and the long
 OUTPUT = Path("outputs/minimal")
 FORMAT = "<reasoning>your thinking</reasoning><answer>the result alone</answer>"
 SYSTEM = {"role": "system", "content": f"Think first, then answer, in exactly this form: {FORMAT}"}
-ANSWER = re.compile(r"<answer>\s*([^<\s][^<]*)</answer>\s*")
-IN_FORMAT = re.compile(r"\s*<reasoning>\s*[^<\s][^<]*</reasoning>\s*" + ANSWER.pattern)
+PART = r"(?>\s*)((?:(?!</?(?:reasoning|answer)>)[\s\S])+)"  # text between tags that is not blank; "3 < 5" is fine
+ANSWER = re.compile(rf"<answer>{PART}</answer>\s*")
+IN_FORMAT = re.compile(rf"\s*<reasoning>{PART}</reasoning>\s*" + ANSWER.pattern)
 TAGS = ("<reasoning>", "</reasoning>", "<answer>", "</answer>")
 
 
@@ -47,7 +48,10 @@ def load_rows():
 
 def is_number(match, answer):
     """Return whether a match contains the correct whole number: 1250, 1,250 or $1,250.00."""
-    return match is not None and match[1].strip().lstrip("$").removesuffix(".00") in (answer, f"{int(answer):,}")
+    return match is not None and match[match.lastindex].strip().removeprefix("$").removesuffix(".00") in (
+        answer,
+        f"{int(answer):,}",
+    )
 
 
 def is_correct(text, answer):
@@ -60,8 +64,8 @@ def tag_credit(text):
     tags = re.findall("|".join(TAGS), text)
     if tags != [tag for tag in TAGS if tag in tags]:  # repeated, or in the wrong order
         return 0.0
-    pairs = re.findall(r"<(reasoning|answer)>\s*[^<\s][^<]*(</\1>)?", text)
-    return 1.0 if IN_FORMAT.fullmatch(text) else min(0.75, sum(0.5 if closed else 0.25 for _, closed in pairs))
+    pairs = re.findall(rf"<(reasoning|answer)>{PART}(</\1>)?", text)
+    return 1.0 if IN_FORMAT.fullmatch(text) else min(0.75, sum(0.5 if closed else 0.25 for *_, closed in pairs))
 
 
 def correctness_reward(completions, answer, **kwargs):  # a correct answer in its tags earns this before the format does
@@ -107,7 +111,7 @@ def show_groups(model, tokenizer, rows, **decoding):
     found, mixed = sum(count > 0 for count in counts), sum(0 < count < 8 for count in counts)
     print(f"Before training, {found} of 8 groups hold a correct answer, and {mixed} also a wrong one.")
     if not found:
-        print("Nothing correct to reinforce yet: start with SFT, easier rows, or partial credit for the answer.")
+        print("Only the partial credit can teach here at first. If the reward stays flat: SFT first, or easier rows.")
 
 
 if __name__ == "__main__":

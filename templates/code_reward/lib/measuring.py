@@ -93,7 +93,8 @@ def sampling(policy: object) -> Iterator[None]:
 def show_groups(answer: Callable, rows: Iterable[dict], is_right: Callable, size: int) -> None:
     """Print how many groups of the first 8 rows hold a correct answer, and how many also a wrong one.
 
-    GRPO learns what is correct only from a group with both. ``answer`` returns one completion for each prompt.
+    Correct is what ``is_right`` says, as in the evaluation. GRPO learns what is correct only from a group with both.
+    ``answer`` returns one completion for each prompt.
 
     >>> rows = [{"prompt": "15 + 27?", "answer": "42"}, {"prompt": "15 + 28?", "answer": "43"}]
     >>> show_groups(lambda prompts: ["42", "43", "42"] * 2, rows, lambda text, row: text == row["answer"], size=3)
@@ -106,7 +107,7 @@ def show_groups(answer: Callable, rows: Iterable[dict], is_right: Callable, size
     found, mixed = sum(count > 0 for count in counts), sum(0 < count < size for count in counts)
     print(f"Before training, {found} of {len(counts)} groups hold a correct answer, and {mixed} also a wrong one.")
     if not found:
-        print("Nothing correct to reinforce yet: start with SFT, easier rows, or rewards with partial credit.")
+        print("Only a reward with partial credit can teach here at first. If it stays flat: SFT first, or easier rows.")
 
 
 def evaluate(answer: Callable, rows: object, is_right: Callable, is_in_form: Callable) -> dict:
@@ -119,7 +120,7 @@ def evaluate(answer: Callable, rows: object, is_right: Callable, is_in_form: Cal
     if not any(formed):
         print(f"Note: none of {len(sampled)} sampled answers has the format that rewards.py accepts. The first is:")
         print(f"    {str(sampled[0])[:300]!r}")
-        print("Does the prompt in data.py ask for that format? What is never sampled cannot be learned.")
+        print("Does the prompt in data.py ask for that format? If it is never sampled, no group can teach it.")
     return {
         "sampled": sampled,
         "formed": formed,
