@@ -36,12 +36,13 @@ def train_tiny(
 ) -> tuple[Policy, list[dict]]:
     """Train with some arguments of the ``cpu`` profile changed: the policy with its tokenizer, and the log.
 
-    ``rewards`` are used alone and unweighted; without them, the rewards are those of lesson 03. ``milestones`` makes a
-    callback of the trainer, given the policy.
+    ``lora_alpha`` is that of the profile whatever the rank, because a step changes the weights by more if it grows with
+    the rank. ``rewards`` are used alone and unweighted; without them, the rewards are those of lesson 03. ``milestones``
+    makes a callback of the trainer, given the policy.
     """
     from trl import GRPOConfig, GRPOTrainer
 
-    profile = replace(CPU, lora_rank=rank, lora_alpha=2 * rank)
+    profile = replace(CPU, lora_rank=rank)
     how = dict(profile=profile, backend="transformers", load_in_4bit=False, seed=seed)
     policy, tokenizer = load_policy(CPU.models["qwen"], **how)
     functions, weights = (list(rewards), None) if rewards else math_rewards()

@@ -35,7 +35,7 @@ ENTROPY_MOVED = 2.0
 REWARD_LOST = 0.75
 #: Different completions for each different gold answer; different questions have different answers.
 DISTINCT = 0.3
-#: Share of tied groups, the low end of the interval over the steps; ten of ten steps, or 18 of 20.
+#: Share of tied groups, the low end of the interval over the steps; ten of ten steps, or 19 of 20.
 TIED_SURELY = 0.7
 #: Share of correct completions; with nine in ten correct, most groups of eight tie.
 RIGHT = 0.9

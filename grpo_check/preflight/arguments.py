@@ -46,7 +46,7 @@ SAID = {gt: "above {}", ge: "of at least {}", le: "of at most {}"}
 
 #: Loggers that are a package of their name.
 PACKAGES = ("wandb", "trackio", "tensorboard", "mlflow", "swanlab", "comet_ml")
-#: With fewer generations, most groups tie if a reward has few values.
+#: With fewer generations, more groups tie if a reward has few values; pilots with 2 tied in 36% and 59%, and learned.
 FEWEST_FOR_COARSE = 4
 #: Completion lengths below which many completions of a real model are cut off.
 SHORT = 256
@@ -90,8 +90,8 @@ def sampling(run: Run) -> Iterator[Finding]:
         fix = "set temperature=1.0 and top_k=0, TRL's defaults."
         yield finding("temperature_zero", f"{setting} samples greedily.", why, fix)
     if 2 <= run["num_generations"] < FEWEST_FOR_COARSE:
-        why = "if a reward has few values, most groups of 2 or 3 tie, and a tied group has no gradient."
-        fix = "set num_generations=8 (at least 4)."
+        why = "if a reward has few values, many groups of 2 or 3 tie, and a tied group has no gradient."
+        fix = "set num_generations=8, or watch frac_reward_zero_std in the first steps."
         yield finding("small_groups", f"num_generations={run['num_generations']} is small.", why, fix)
     length = run["max_completion_length"]
     if run["mask_truncated_completions"] and length < SHORT:

@@ -20,7 +20,7 @@ CODES = {
     "temperature_zero": ("error", "greedy sampling, which makes all completions of a group equal"),
     "learning_rate": ("warning", "a learning rate far from the usual values for GRPO"),
     "loss_incomplete": ("warning", "a loss without the setting that its paper uses"),
-    "small_groups": ("warning", "groups so small that most of them tie"),
+    "small_groups": ("warning", "groups so small that many of them may tie"),
     "truncated_masked": ("warning", "truncated completions are masked although completions are short"),
     "report_to": ("error", "a logger that is unknown or not installed"),
     "no_rewards": ("error", "no reward function is given"),
