@@ -37,8 +37,8 @@ def train_tiny(
     """Train with some arguments of the ``cpu`` profile changed: the policy with its tokenizer, and the log.
 
     ``lora_alpha`` is that of the profile whatever the rank, because a step changes the weights by more if it grows with
-    the rank. ``rewards`` are used alone and unweighted; without them, the rewards are those of lesson 03. ``milestones``
-    makes a callback of the trainer, given the policy.
+    the rank. ``rewards`` are used alone and unweighted; without them, the rewards are those of lesson 03.
+    ``milestones`` makes a callback of the trainer, given the policy.
     """
     from trl import GRPOConfig, GRPOTrainer
 
