@@ -127,7 +127,7 @@ A100 = replace(
     L4,
     name="a100",
     hardware="NVIDIA A100, 40 or 80 GB",
-    why="16-bit weights and groups of 16; the T4's model, because a 7B model would already solve most of GSM8K",
+    why="16-bit weights and groups of 16; the T4's model, because we expect a 7B model to solve most of GSM8K already",
     load_in_4bit=False,
     per_device_train_batch_size=16,
     num_generations=16,

@@ -119,14 +119,14 @@ Each run trains `{CPU.models["qwen"]}` on additions with the loss `dapo` and a c
 update per batch of 64 completions (`num_iterations=1`), the other four. A pair of numbers is one update, then four.
 *Accuracy* is strict accuracy on {PROMPTS} held-out prompts, sampled at temperature 1, the mean of {len(SEEDS)} seeds.
 *Seconds* are CPU seconds of training. *Difference* is four updates minus one, seed by seed, with Student's 95% interval
-over the seeds, never narrower than sampling the prompts alone would make it.
+over the seeds. It is at least as wide as the interval that follows from the sampling of prompts alone.
 
 | comparison | learning rate | samples | seconds | accuracy | difference |
 |---|---|---|---|---|---|
 {table}
 
-With equal samples, four updates take four times the optimizer steps. With equal time, {TIME_STEPS[1]} steps of one
-update cost about as much as {TIME_STEPS[4]} steps of four.
+With equal samples, four updates take four times the optimizer steps. With equal time, {TIME_STEPS[1]} optimizer
+steps with one update per batch cost about as much as {TIME_STEPS[4]} with four.
 
 Each arm had the choice of {", ".join(f"{rate:g}" for rate in RATES)}. Its best rate has the highest mean accuracy of
 both comparisons with seed {", ".join(map(str, SWEEP_SEEDS))}, which is in no row above:

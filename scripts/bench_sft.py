@@ -183,8 +183,8 @@ measured to choose the prompts, so every sample is counted.
 *Accuracy* is strict accuracy on {PROMPTS} held-out prompts, sampled at temperature 1, the mean of {len(SEEDS)} seeds.
 *Seconds* are CPU seconds of the continued training. A pair of numbers is GRPO, then SFT. SFT was evaluated
 after {", ".join(map(str, SFT_STEPS))} steps, and *no more time* is the last of these with at most GRPO's seconds.
-*Difference* is GRPO minus SFT, seed by seed, with Student's 95% interval over the seeds, never narrower than sampling
-the prompts alone would make it.
+*Difference* is GRPO minus SFT, seed by seed, with Student's 95% interval over the seeds. It is at least as
+wide as the interval that follows from the sampling of prompts alone.
 
 | worked answers | comparison | steps | seconds | first SFT | GRPO | more SFT | difference |
 |---|---|---|---|---|---|---|---|

@@ -271,7 +271,7 @@ def _pays_cut_off(log: Log, at: int) -> str:
     cut = last(clipped) >= limits.CLIPPED > 2 * first(clipped, at)
     if not cut or now < limits.LONGER * before or not rises(rewards, at):
         return ""
-    said = f"mean length {before:.3g} -> {now:.3g} tokens, of which {last(clipped):.0%} are cut off"
+    said = f"mean length {before:.3g} -> {now:.3g} tokens, {last(clipped):.0%} of completions cut off"
     return f"{said}, while the reward rose ({span(rewards, at)})"
 
 

@@ -163,7 +163,7 @@ CODES = {
         "read samples next to their gold answers",
     ),
     "unchecked": (
-        "no problem visible in this log, but whether the answers are correct is not known",
+        "no problem visible in this log, but it does not show whether the answers are correct",
         "a reward that pays for wrong answers rises in the same way",
         "log a reward for correctness; weight 0 is enough (name it in correctness=[…])",
         "evaluate on held-out prompts; HealthCallback(test_rows) samples some, if they ask for the course's format",

@@ -11,7 +11,7 @@ CODES = {
     "go": "start the run",
     "raise_limit": "most completions are cut off at max_completion_length",
     "fix_eos": "completions do not end even with four times the limit",
-    "fix_prompts": "the prompts lack the chat template of the model, which explains what else was found",
+    "fix_prompts": "the prompts lack the model's chat template, which explains the other findings",
     "check_golds": "completions are in the requested format, but hardly any matches its gold answer",
     "raise_temperature": "the temperature is so low that the completions of a group are nearly equal",
     "larger_groups": "most groups tie, and fewer would with 8 completions",
@@ -77,7 +77,7 @@ def decide(
 
 def without_template(verdict: Finding) -> Finding:
     """The verdict where the prompts lack the chat template; a model that sees no question explains all but go."""
-    what = f"the prompts are plain text, but the tokenizer has a chat template; with them, {verdict.what}"
+    what = f"the prompts are plain text, but the tokenizer has a chat template; with such prompts, {verdict.what}"
     fix = "make each prompt a list of messages: chat_prompt(question)."
     return stop("fix_prompts", what, fix, f"plain text is correct for a base model; then: {verdict.fixes[0]}")
 
@@ -128,7 +128,7 @@ def _all_tied(seen: Figures, what: str) -> Finding:
 
 def _none_matches(seen: Figures) -> Finding:
     what = f"{seen.formed} of the completions are in the requested format, but {seen.right} match their gold answers"
-    fix = "compare completions with their gold answers: are the golds of the right rows, does the checker accept them?"
+    fix = "compare completions and gold answers: are the golds in the right rows, and does the checker accept them?"
     return stop("check_golds", what, fix, "if they are right, the task is too hard: use SFT or easier rows first.")
 
 

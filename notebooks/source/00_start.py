@@ -258,7 +258,7 @@ show(
 # | facts that the model should know | RAG |
 # | a few hundred good answers to imitate | SFT |
 # | pairs of a better and a worse answer | DPO |
-# | a program that checks answers, and a model that is never correct | SFT, then GRPO: a group of wrong answers is tied |
+# | a program that checks answers, and a model that is never correct | SFT, then GRPO: wrong answers alone cannot show what is correct |
 # | a program that checks answers, and a model that is sometimes correct | **GRPO**: it needs no example answers |
 #
 # **Use GRPO if a program can check the answer and the model is sometimes correct.**

@@ -378,8 +378,8 @@ for name, evaluation in measured.items():
     print(f"{name:10}{rates['format_rate']:9.3f}{strict:>34}")
 
 # %% [markdown]
-# With the flawed reward, {{flawed.accuracy.hits}} of {{flawed.n}} answers are correct. With a reward for correctness,
-# {{both.accuracy.hits}} are. The fixed reward pays for the format alone, and yet {{fixed.accuracy.hits}} answers are correct. To
+# With the flawed reward, {{flawed.accuracy.hits}} of {{flawed.n}} answers are correct. With the fixed reward and a reward for
+# correctness, {{both.accuracy.hits}} are correct. The fixed reward pays for the format alone, and yet {{fixed.accuracy.hits}} answers are correct. To
 # see why, count two styles of reasoning, before and after training on it:
 
 
@@ -450,8 +450,8 @@ for first, second in ((2, 1), (200, 100), (0.5, 2)):
 #
 # So correctness must weigh more than all other rewards combined. Otherwise a wrong answer can earn more than a correct one.
 #
-# But a small weight does not keep a reward small. Take a bonus with a weight of 0.1, and look at a group with two wrong
-# answers and at a group in which all four are correct:
+# But a small weight does not keep a reward's influence small. Suppose that a correct answer earns 2.3, a wrong one 0.3, and a
+# bonus adds 0.1. Compare a group with two wrong answers and a group in which all four are correct:
 
 # %% tags=["nbval-check-output"]
 TWO_WRONG, ALL_CORRECT = [0.3, 2.4, 0.3, 2.4], [2.3, 2.4, 2.3, 2.4]
@@ -460,8 +460,9 @@ for sums in (TWO_WRONG, ALL_CORRECT):
     print(f"{sums}  divided: {advantages(sums)}  not divided: {centered}")
 
 # %% [markdown]
-# The bonus of 0.1 pushes as hard as a correct answer, because the group's small differences are divided by a small standard
-# deviation. The same happens in a group in which all answers are wrong. If a bonus can be wrong, as a judge's score can:
+# In the second group, the bonus of 0.1 pushes as hard as a correct answer does in the first, because the group's small
+# differences are divided by a small standard deviation. The same happens in a group in which all answers are wrong. If
+# a bonus can be wrong, as a judge's score can, do one of these:
 #
 # - Pay it only for correct answers, so that it never reinforces a wrong one.
 # - Set `scale_rewards="none"` or `"batch"`. Then its push stays small next to that of correctness.

@@ -154,8 +154,8 @@ for name, sign in (("got better", 1), ("no change", 0), ("got worse", -1)):
     print(f"{name}: {(change == sign).mean():.2f} of the questions")
 
 # %% [markdown]
-# These three questions suggest that the base model is never correct and that the trained policy always is. On all 200,
-# strict accuracy rose from {{before.accuracy.value:.2f}} to {{after.accuracy.value:.2f}}, and
+# These three questions suggest that strict accuracy rose from 0 to 1. On all 200 questions,
+# it rose from {{before.accuracy.value:.2f}} to {{after.accuracy.value:.2f}}, and
 # {{(change == 0).mean():.0%}} of the questions show no change.
 #
 # Next, draw five random questions a thousand times, for this gain and for the change from the first seed to the
@@ -290,9 +290,10 @@ print(f"false alarms: {alarms} of 1000")
 #
 # Strict accuracy needs the format and the correct sum. `compare` (section 5) splits the gain of
 # {{comparison.difference.value:.2f}} with Kitagawa's formula (1955): {{comparison.format_part.value:.2f}} came from the
-# format and {{comparison.answer_part.value:.2f}} from correct answers. But the second part compares
-# {{before.format.hits}} prompts before with {{after.format.hits}} after. So check the arithmetic alone. Is the *last
-# number* of an answer the sum, in any format? `paired_change` runs the paired test and the bootstrap on any score.
+# format and {{comparison.answer_part.value:.2f}} from correctness. But the second part compares
+# {{before.format.hits}} formatted answers before with {{after.format.hits}} after, to different prompts. So check the
+# arithmetic alone. Is the *last number* of an answer the sum, in any format? `paired_change` runs the paired test and
+# the bootstrap on any score.
 
 # %%
 import re
@@ -415,8 +416,8 @@ show_changes(pairs, "Changes without a new idea")
 
 # %% [markdown]
 # The interval over three seeds (Student's t) is wide, but excludes zero. In the figure, accuracy changes by up to
-# {{max(abs(c.estimate.value) for c in pairs.values()):.2f}} without a new idea, so a new setting that gains as much in
-# one run has shown nothing.
+# {{max(abs(c.estimate.value) for c in pairs.values()):.2f}} without a new idea, so a new setting that gains no more
+# than that in one run has shown nothing.
 #
 # The best of several checkpoints also looks better than it is. Pretend that the 16 samples of the base model come from
 # 16 checkpoints.

@@ -347,8 +347,8 @@ print(f"kept: {len(grpo_rows)} of {len(new_rows)} new prompts")
 #
 # The mean pass rate is {{sum(old_rates) / len(old_rates):.2f}} on the SFT rows and
 # {{sum(new_rates) / len(new_rates):.2f}} on the new prompts, because the model has memorized part of its examples. So
-# never evaluate on SFT rows. GRPO could use the {{sum(0 < rate < 1 for rate in old_rates)}} that are not tied, but it
-# has less to learn there.
+# never evaluate on SFT rows. GRPO could use the {{sum(0 < rate < 1 for rate in old_rates)}} SFT rows that are neither
+# never nor always solved, but it has less to learn there.
 #
 # One team [kept](https://github.com/HumanMLLM/HumanOmniV2/issues/11) prompts with pass rates above 0 and up to 0.75.
 #
@@ -423,10 +423,10 @@ print(against)
 # {{grpo_seconds:.0f}} CPU seconds and SFT {{sft_seconds:.0f}}, because GRPO also has to generate its sequences. Before
 # that, choosing the prompts took {{choosing:.0f}} seconds and as many samples as the whole GRPO run.
 #
-# One seed cannot decide. With five seeds, a constant rate and 16 GRPO steps
+# One seed cannot decide. With five seeds, a constant learning rate and 16 GRPO steps
 # ([table](../docs/results.md#sft-then-grpo-or-more-sft)), GRPO reaches 0.596 and more SFT 0.703 with as many sequences.
-# The difference is -0.107 (95% interval -0.186 to -0.028), and GRPO takes more than twice the time. On this task, more SFT
-# is the better choice: worked answers are short, free and always correct. GRPO needs only gold answers, so try it if
+# The difference is -0.107 (95% interval -0.186 to -0.028), and GRPO takes more than twice the time. On this task, and at the only
+# learning rate that we tried, more SFT is the better choice: worked answers are short, free and always correct. GRPO needs only gold answers, so try it if
 # worked answers are expensive, or if more SFT no longer helps. We have not yet measured such a case.
 #
 # **Compare GRPO with more SFT on the same budget.**

@@ -422,8 +422,8 @@ for name, rows in teacher.eval_dataset.items():
 
 # %% [markdown]
 # A share of {{in_order['held_out']:.2f}} on the held-out pairs looks like a very good judge. But of two answers in the
-# same style, it prefers the correct one in a share of only {{in_order['same_style']:.2f}}, where a coin would reach
-# 0.50. For the correct sentence, the share is {{in_order['sentence']:.2f}}. It learned the style, not the arithmetic. A
+# same style, it prefers the correct one in a share of only {{in_order['same_style']:.2f}}. Tossing a coin would
+# give 0.50. For the correct sentence, the share is {{in_order['sentence']:.2f}}. It learned the style, not the arithmetic. A
 # likely reason: only {{same}} of the {{len(pairs)}} pairs have one style.
 #
 # **Test a reward model with pairs that differ only in what matters.**
@@ -470,7 +470,7 @@ print(f"highest truth in the run on the judge alone: {max(right):.2f}")
 #
 # **Log the truth next to the judge: the reward alone does not show that it is hacked.**
 #
-# Did the small weight keep the judge in bounds? The next cell calculates advantages for groups of four answers. The
+# Did the small weight limit the judge's influence? The next cell calculates advantages for groups of four answers. The
 # judge scores them 3, 4, 3 and 4, with weight 0.1. The rule adds 2 for each correct answer. Three settings:
 #
 # - `group`: TRL's default, which divides by the standard deviation of the group;
@@ -502,8 +502,8 @@ for name, correct in GROUPS.items():
 # There are two remedies:
 #
 # - **Gate the judge on correctness:** pay its score only for an answer that the rule accepts, else 0. Then no wrong
-#   answer earns anything from the judge. It still chooses among correct answers. (The scores must not be negative. Our
-#   reward model's are at first, so shift them.)
+#   answer earns anything from the judge. The judge still chooses among correct answers. (Its scores must not be
+#   negative. Our reward model's scores are negative at first, so shift them.)
 # - **Set `scale_rewards` to `"none"` or `"batch"`.** With `"none"`, 0.1 stays small. `"batch"` divides by the standard
 #   deviation of the whole batch, so it bounds the judge only while some groups are mixed.
 #

@@ -261,8 +261,8 @@ print(f"ratio of the completion:   {log_ratio.mean().exp():.4f}")
 # %% [markdown]
 # ## 7. Train two losses
 #
-# Train with `"grpo"` and `"dapo"` on-policy, then with `"dapo"` and four updates per batch. All three runs take as many
-# steps, so the last one samples a quarter of the completions.
+# Train with `"grpo"` and `"dapo"` on-policy, then with `"dapo"` and four updates per batch. All three runs take the same
+# number of steps, so the last one samples a quarter of the completions.
 
 # %%
 import tempfile
@@ -386,22 +386,23 @@ for name, (log, evaluated) in results.items():
 # | 4 updates, gspo | -0.013±0.163 | **1.6±0.6** |
 # | 4 updates, gspo, paper | -0.047±0.064 | -0.1±0.2 |
 #
-# The first six rows show no difference, but `grpo` could still lose 0.08. The gradient of `dr_grpo` is a third
-# smaller, but Adam ignores a constant factor.
+# The first six rows show no difference, but accuracy with `grpo` could still be up to 0.08 lower. The gradient of
+# `dr_grpo` is a third smaller, but Adam ignores a constant factor.
 #
 # In *any format*, the reward accepts any format, so short answers compete with the long format. Strict accuracy is
-# 0.050 lower with `grpo` than with `dapo` and the same reward. The length bias predicts this direction, but the change
-# of 0.4 tokens is not shown, both earn the reward with 82% of their answers, and one or two of 28 intervals would
-# exclude 0 by chance.
+# 0.050 lower with `grpo` than with `dapo` and the same reward. The length bias predicts this direction, but the
+# evidence is weak: the interval of the 0.4 tokens contains 0, both losses earn the reward with 82% of their answers, and
+# one or two of 28 intervals would exclude 0 by chance.
 #
 # Without clipping, one of six seeds with four updates per batch collapsed to 6.5%. With it (*4 updates, dapo*), none
-# did, but accuracy was 76% instead of 94%. Those runs took as many steps and sampled only a quarter of the completions.
+# did, but accuracy was 76% instead of 94%. Those runs took the same number of steps but sampled only a quarter of
+# the completions.
 #
 # `make bench-reuse` compares one and four updates fairly, with five seeds
 # ([table](../docs/results.md#four-updates-per-batch)). With equal samples, and the best of three learning rates for
 # each, four updates reach 0.851 and one reaches 0.739. The difference is +0.112 (95% interval +0.077 to +0.147). With
 # equal CPU time, it is -0.135 (-0.184 to -0.086), because sampling is only about 40% of a step here. The best rate for
-# four updates is half of the best rate for one. With the rate of section 7, four updates gain nothing.
+# four updates is half of the best rate for one. With the rate of section 7, four updates show no gain.
 #
 # **Most of these losses cannot be told apart here, so change the loss only for a measured symptom.**
 
