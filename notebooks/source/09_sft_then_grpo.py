@@ -425,9 +425,13 @@ print(against)
 #
 # One seed cannot decide. With five seeds, a constant learning rate and 16 GRPO steps
 # ([table](../docs/results.md#sft-then-grpo-or-more-sft)), GRPO reaches 0.596 and more SFT 0.703 with as many sequences.
-# The difference is -0.107 (95% interval -0.186 to -0.028), and GRPO takes more than twice the time. On this task, and at the only
-# learning rate that we tried, more SFT is the better choice: worked answers are short, free and always correct. GRPO needs only gold answers, so try it if
-# worked answers are expensive, or if more SFT no longer helps. We have not yet measured such a case.
+# The difference is -0.107 (95% interval -0.186 to -0.028), and GRPO takes more than twice the time. So with 100 correct
+# worked answers, and at the only learning rate that we tried, more SFT is the better choice.
+#
+# If 30 of the 100 worked answers are wrong, the means change sides: 0.501 with GRPO and 0.398 with more SFT. The reward
+# knows the gold answers, and the worked answers repeat their mistakes. But five seeds do not settle it: the
+# difference is +0.103 (-0.000 to +0.206). With 20 correct worked answers, no difference is shown either (-0.016, -0.136
+# to +0.104).
 #
 # **Compare GRPO with more SFT on the same budget.**
 

@@ -402,7 +402,8 @@ for name, (log, evaluated) in results.items():
 # ([table](../docs/results.md#four-updates-per-batch)). With equal samples, and the best of three learning rates for
 # each, four updates reach 0.851 and one reaches 0.739. The difference is +0.112 (95% interval +0.077 to +0.147). With
 # equal CPU time, it is -0.135 (-0.184 to -0.086), because sampling is only about 40% of a step here. The best rate for
-# four updates is half of the best rate for one. With the rate of section 7, four updates show no gain.
+# four updates was the lowest that we tried, half of the best rate for one, so an even lower one may be better. With
+# the rate of section 7, no gain from four updates is shown with equal samples, and with equal time they lose 0.19.
 #
 # **Most of these losses cannot be told apart here, so change the loss only for a measured symptom.**
 
