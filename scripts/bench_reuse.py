@@ -129,8 +129,8 @@ With equal samples, four updates take four times the optimizer steps. With equal
 steps with one update per batch cost about as much as {TIME_STEPS[4]} with four.
 
 Each arm had the choice of {", ".join(f"{rate:g}" for rate in RATES)}. Its best rate has the highest mean accuracy of
-both comparisons with seed {", ".join(map(str, SWEEP_SEEDS))}, which is in no row above. If that is the lowest or the highest of the
-three, a rate beyond them may be better:
+both comparisons with seed {", ".join(map(str, SWEEP_SEEDS))}, which is in no row above. If that is the lowest or
+the highest of the three, a rate beyond them may be better:
 
 {swept}
 
