@@ -46,7 +46,7 @@ class Evidence:
 
     @property
     def samples_wrong(self) -> bool:
-        """Whether surely fewer than half of the sampled answers are correct."""
+        """Whether clearly fewer than half of the sampled answers are correct."""
         return bool(self.sampled) and wilson_interval(self.right, self.sampled)[1] < limits.HALF
 
 

@@ -39,7 +39,7 @@ DISTINCT = 0.3
 TIED_SURELY = 0.7
 #: Share of correct completions; with nine in ten correct, most groups of eight tie.
 RIGHT = 0.9
-#: Share of sampled answers, below which surely few are correct while the reward is at its top; chosen.
+#: Share of sampled answers, below which clearly few are correct while the reward is at its top; chosen.
 HALF = 0.5
 #: Share of completions cut off: four of five cannot give their answer; healthy runs here: under 0.05.
 CLIPPED = 0.8
