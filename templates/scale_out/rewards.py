@@ -12,7 +12,7 @@ from lib.texts import text_of
 NUMBER = re.compile(r"-?\$?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?")
 # "\s*+" never gives blanks back, so that PART is not blank and a long run of blanks is read once.
 PART = r"\s*+((?:(?!</?(?:reasoning|answer)>).)+)"  # text that is not blank and has no tag
-FORMAT = re.compile(rf"\s*+<reasoning>{PART}</reasoning>\s*+<answer>{PART}</answer>\s*+", re.DOTALL)
+FORMAT = re.compile(rf"(?<!\s)\s*+<reasoning>{PART}</reasoning>\s*+<answer>{PART}</answer>\s*+", re.DOTALL)
 ANSWER = re.compile(rf"<answer>{PART}</answer>\s*+", re.DOTALL)
 TAGS = ("<reasoning>", "</reasoning>", "<answer>", "</answer>")
 TAG = re.compile(f"({'|'.join(TAGS)})")
