@@ -9,7 +9,7 @@
 # | | CPU | T4 |
 # |---|---|---|
 # | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
-# | memory | 1.4 GB ([measured](../docs/results.md)) | |
+# | memory | 1.4 GB ([measured](../docs/results.md)) | never run |
 # | model | 0.46 million parameters, included | the same, on the CPU |
 #
 # **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
@@ -141,8 +141,8 @@ for file in sorted(adapter.iterdir()):
 
 # %% [markdown]
 # To check the files, load the adapter onto a fresh 4-bit base. Then compare its *logits*, the scores for every
-# possible next token, with those of the policy in memory. `apart` returns the largest difference after any held-out
-# prompt.
+# possible next token, with those of the policy in memory. `apart` returns the largest difference over all
+# held-out prompts.
 
 
 # %% tags=["nbval-check-output"]
@@ -290,7 +290,7 @@ show_differences(
 )
 
 # %% [markdown]
-# The 4-bit merge moved a logit of the policy by {{rounded_apart:.1f}}, which can change the odds of a token by a factor
+# The 4-bit merge moved a logit of the policy by {{rounded_apart:.2f}}, which can change the odds of a token by a factor
 # of {{torch.tensor(rounded_apart).exp():.1f}}. The fp32 merge is only {{fp32_apart:.2f}} away, a difference that comes
 # from its unquantized base. Do the answers get worse?
 
@@ -391,9 +391,9 @@ for name, size in push(run.folder / "merged", "you/tiny-grpo").items():
 # The rest of the card lists the rewards, settings and results, and says so if nothing improved. You choose the
 # license, which depends on the base.
 #
-# `push` selects only the files of a model and rejects a file with an access token or a path on your machine. With
-# `dry_run=False`, it uploads the files to a private repository. The libraries' own calls upload without these checks.
-# They need an access token and were never run here:
+# `push` selects only the files of a model. It rejects a file with what looks like an access token or a path on your
+# machine. With `dry_run=False`, it uploads the files to a private repository. The libraries' own calls upload without
+# these checks. They need an access token and were never run here:
 #
 # ```python
 # from huggingface_hub import ModelCard
@@ -427,8 +427,8 @@ print("pipeline:", answer)
 
 # %% [markdown]
 # The server gives the same answer as `pipeline`. Type `transformers serve outputs/export/merged` to start it
-# yourself. *vLLM* serves many users from GPUs. The second command below loads the unmerged adapter onto the base
-# `BASE`. (We have never run either command.)
+# yourself. *vLLM* serves many users from GPUs. The second vLLM command below serves the unmerged adapter on its
+# base; replace `BASE` with the base's name. (We have never run either vLLM command.)
 #
 # ```
 # vllm serve outputs/export/merged --served-model-name tiny-grpo
@@ -477,7 +477,8 @@ PARAMETER temperature 0''')
 # | upload | Does the list contain a private file? | remove the file from the folder |
 # | serve | Does the server answer like `pipeline`? | set `temperature` to 0 and send the system prompt |
 #
-# After training with Unsloth on a GPU, use `check_merged` from lesson 03, which runs these checks in a new process.
+# After training with Unsloth on a GPU, use `check_merged` from lesson 03. In a new process, it merges again, compares
+# the saved weights with this merge, and evaluates the saved model.
 #
 # **This lesson ran every step on a CPU, except the real upload, llama.cpp, vLLM and Ollama. We have never run vLLM or
 # Ollama.**

@@ -9,7 +9,7 @@
 # | | CPU | T4 |
 # |---|---|---|
 # | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
-# | memory | 1.3 GB ([measured](../docs/results.md)) | |
+# | memory | 1.3 GB ([measured](../docs/results.md)) | never run |
 # | model | 0.46 million parameters, included | the same, on the CPU |
 #
 # **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
@@ -347,6 +347,7 @@ print("\nthe last two evaluations:", late.sentence, sep="\n")
 # correct, and those to {{gain.worse}} became incorrect. If training had no effect, the probability of a change at
 # least this large would be {{gain.p_value:.1e}} (exact McNemar test). Between the last two evaluations, accuracy
 # changed by {{late.difference.value:+.3f}} (p = {{late.p_value:.2f}}), so the last five steps show no improvement.
+# [Lesson 06](06_evaluation.ipynb), section 7, explains the gains from format and from correctness.
 #
 # **The loop in plain PyTorch learns without a single line of TRL.**
 
@@ -370,7 +371,7 @@ for number in range(1, 9):
 
 # %% [markdown]
 # After eight updates, {{clipped[real].float().mean():.1%}} of the tokens are clipped. TRL calls the number of updates per batch `num_iterations`.
-# The default is 1, and `epsilon` then has no effect.
+# The default is 1. With TRL's other defaults, every ratio is then 1, and `epsilon` has no effect.
 #
 # Now create TRL's trainer with the same policy and settings.
 
@@ -398,8 +399,8 @@ trainer = GRPOTrainer(
 
 # %% [markdown]
 # A trainer samples its own completions, but here TRL has to use ours. So the next cell calls the trainer's
-# `_compute_loss` directly. The underscore marks a **private** method, which a new release can change. The last line
-# uses a wrong upper epsilon.
+# `_compute_loss` directly. The underscore marks a **private** method, which a new release can change. The last
+# comparison uses a wrong upper epsilon.
 
 # %%
 trainer.model.train()
@@ -432,7 +433,7 @@ print(f"loss with epsilon 0.28: {wrong:.6f}, gradient off by {error:.0e}")
 
 # %% [markdown]
 # TRL's loss is {{theirs:.6f}}, and yours is {{ours:.6f}}. The largest entry of TRL's gradient is
-# {{reference.abs().max():.1e}}, and no entry of yours differs by more than {{rounding:.0e}}, which is rounding. With an
+# {{reference.abs().max():.1e}}, and the largest difference from yours is {{rounding:.0e}}, which is rounding. With an
 # upper epsilon of 0.28, the gradient is off by {{error:.0e}}, so this comparison detects a wrong formula.
 #
 # **Compare loss and gradient off-policy, and break a formula once to see the comparison fail.**
@@ -458,7 +459,8 @@ print(f"loss with epsilon 0.28: {wrong:.6f}, gradient off by {error:.0e}")
 # - **Dr. GRPO** (arXiv 2503.20783) divides by a constant and leaves the standard deviation out of its
 #   advantages.
 # - **CISPO** (arXiv 2506.13585) uses the clipped ratio as a constant weight, so every token keeps a gradient.
-# - The **KL penalty** pulls the policy back to the reference model. The ratio corrects for an off-policy batch.
+# - The **KL penalty** pulls the policy back to the reference model. The factor `ratio` makes the
+#   penalty's gradient unbiased. Even on-policy, this factor matters: its value is 1, but its gradient is not 0.
 #
 # The ratio and clipping come from *PPO* (arXiv 1707.06347), an older method. PPO also trains a *value model*, a
 # second network that predicts the reward. GRPO uses the mean of the group instead.

@@ -71,7 +71,7 @@ for name in missing:
     del sys.modules[name]
 
 # %% [markdown]
-# `create_dataset` returns a list of problems. Its method `score_answer` scores a text from 0 to 1.
+# `create_dataset` returns a dataset of problems. Its method `score_answer` scores a text from 0 to 1.
 
 # %% tags=["nbval-check-output"]
 KIND = dict(min_terms=2, max_terms=2, min_digits=2, max_digits=3)
@@ -139,7 +139,7 @@ class Arithmetic:
 #
 # - `reset` must exist. TRL calls it before each episode with the columns of the row. If it returns a text, TRL appends
 #   the text to the prompt's last message.
-# - **Every other public method becomes a tool**, even a `close` that you only need for cleaning up
+# - **Every other public method except `get_reward` becomes a tool**, even a `close` that you only need for cleaning up
 #   ([a real case](https://github.com/vecna-labs/open-range/pull/353)). Start such names with an underscore.
 # - A tool needs type hints and a docstring with `Args:`, because TRL describes it to the model with them.
 # - TRL reuses the objects for later episodes, so `reset` must set every attribute.
@@ -158,8 +158,9 @@ print(tokenizer.apply_chat_template(question, tools=tools, **how))
 
 # %% [markdown]
 # The tiny model's template shows only names and arguments; other templates add types and docstrings. TRL must also
-# recognize the calls that the model writes. It can for Qwen2.5, Qwen3, Llama 3.1 and several others, but not for
-# Gemma 3. For other templates, set `tokenizer.response_template`, as our tokenizers do.
+# recognize the calls that the model writes. It can for the templates of Qwen2.5, Qwen3, Llama 3.1 and several
+# others. For another template, set `tokenizer.response_template`, as our tokenizers do. TRL rejects a template that
+# does not show calls and results, such as Gemma 3's.
 #
 # **An environment is a class with `reset`, tools as public methods, and a memory that rewards can trust.**
 
@@ -374,15 +375,16 @@ paid, right, calls = (logged(history, key) for key in keys)
 
 # %% [markdown]
 # The reward rose from {{paid[0]:.2f}} to {{paid[-1]:.2f}}. Meanwhile, the calls fell from {{calls[0]:.2f}} to
-# {{calls[-1]:.2f}} per episode, and the correct answers from {{right[0]:.2f}} to {{right[-1]:.2f}}. `WatchCalls`
-# stopped the run at step {{trainer.state.global_step}}. The policy learned what we paid for.
+# {{calls[-1]:.2f}} per episode, and the correct answers from {{right[0]:.2f}} to {{right[-1]:.2f}}. Both rose
+# before they fell. `WatchCalls` stopped the run at step {{trainer.state.global_step}}. The policy learned what we
+# paid for.
 #
 # **Plot `tools/call_frequency` next to the reward, and make sure that a call can earn more than it costs.**
 
 # %% [markdown]
 # ## 8. Add a second tool
 #
-# A second tool is a second public method. Does the first policy still call when its prompt lists it?
+# A second tool is a second public method. Does the first policy still call a tool when its prompt lists both?
 
 
 # %%
@@ -428,7 +430,7 @@ print("the model reads:", longest[1]["content"])
 # `tools/failure_frequency` is the share of calls that raised. Return "Error: ..." for the model's mistakes, as our
 # calculator does. Then a share above 0 means a bug of yours, or a call with a wrong name or wrong arguments.
 #
-# An error in `reset` ends the run. This environment fails at step 2, like a server that stops answering.
+# An error in `reset` ends the run. This environment fails after two steps, like a server that stops answering.
 
 
 # %%
@@ -463,7 +465,7 @@ except ConnectionError as error:
 # | more and more calls | Does each call add to the reward? | reward the share of calls that worked |
 # | `tools/failure_frequency` above 0 | What does the tool message say? | fix the bug, or return the model's mistakes as text |
 # | reward rises, answers do not improve | Does the reward read the tool's text? | read the last turn and the environment's record |
-# | episodes without an answer | Is `completions/clipped_ratio` above 0? | raise `max_completion_length`; TRL drops tool text that does not fit |
+# | episodes without an answer | Is `completions/clipped_ratio` above 0? Is the last turn a call? | raise `max_completion_length` (TRL drops tool text that does not fit) or `max_tool_calling_iterations` |
 # | results of an earlier episode | Does `reset` set every attribute? | set all of them |
 #
 # **Print one episode with its mask for every new environment.**
