@@ -148,8 +148,8 @@ prompts = {
 print(tokenizer.apply_chat_template(prompts["few-shot"][0], **as_text))
 
 # %% [markdown]
-# `evaluate` computes the strict accuracy. The second number below ignores the format and counts answers whose last number is
-# correct.
+# `evaluate` computes the *strict accuracy*, the share of answers that are correct and in the required format. The second
+# number below ignores the format and counts answers whose last number is correct.
 
 # %%
 import re
@@ -343,7 +343,7 @@ show(
 #
 # A *leak* is a question that appears in both the training rows and the held-out rows. A leak makes memorization look like
 # skill. The usual split shuffles the rows and cuts the list in two, so copies of a question can land on both sides. To see
-# that, hide 80 copies and 40 reworded questions among 300 addition problems:
+# that, hide 80 copies (with other case or spaces) and 40 reworded questions among 300 addition problems:
 
 
 # %%
@@ -386,8 +386,8 @@ def split(rows: list[dict], key) -> tuple[list[dict], list[dict]]:
 
 
 # %% [markdown]
-# `find_twins` pairs rows that ask the same question (ignoring case and spaces) or contain the same numbers in other words. It
-# compares two sets, or one set with itself.
+# `find_twins` pairs rows that ask the same question (ignoring case and repeated spaces) or contain the same numbers in a
+# different text. It compares two sets, or one set with itself.
 
 # %%
 from grpo_utils import find_twins
@@ -408,9 +408,10 @@ for name, (train, test) in splits.items():
 
 # %% [markdown]
 # - **Shuffled and cut**: {{leaks["shuffled and cut"].count("same")}} of the {{len(splits["shuffled and cut"][1])}} held-out questions are
-#   also training questions, and {{leaks["shuffled and cut"].count("numbers")}} more are reworded ones. The score would look too good, and
-#   nothing would warn you.
-# - **By text**: no copy leaks, but {{leaks["by text"].count("numbers")}} reworded questions do.
+#   also training questions, and {{leaks["shuffled and cut"].count("numbers")}} more share their numbers with one. The score would look too
+#   good, and nothing would warn you.
+# - **By text**: no question leaks with the same key, but {{leaks["by text"].count("numbers")}} questions share their numbers with a training
+#   question. Some are reworded. Others are copies that the key misses, because of the space before the question mark.
 # - **By numbers**: nothing leaks. That suits addition problems. In word problems, equal numbers can be a coincidence, so read
 #   the pairs.
 #

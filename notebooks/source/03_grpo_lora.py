@@ -26,7 +26,7 @@
 # 3. Compare each score with the mean of its own group. The result is the *advantage*:
 #    `(r-mean(r))/(std(r)+0.0001)`. The 0.0001 avoids a division by zero.
 # 4. Change the weights of a small *adapter* (section 6) a little: completions with a positive advantage become more
-#    likely, the others less.
+#    likely, those with a negative advantage less likely.
 #
 # **GRPO reinforces what the model already does sometimes.**
 #
@@ -55,8 +55,8 @@ REPORT_TO: str = "none"  # none, trackio, tensorboard or wandb
 OUTPUT_DIR: str = "outputs/run"  # adapter, merged model and report
 
 # %% [markdown]
-# **To train Qwen3 on a T4**, set `MODEL="unsloth/Qwen3-1.7B"` (never run here). Leave `ENABLE_THINKING` at `False`: its
-# chat template then closes the thought in the prompt, in training and in evaluation alike. With thinking on, most
+# **To train Qwen3 on a T4**, set `MODEL="unsloth/Qwen3-1.7B"` (never run here). Leave `ENABLE_THINKING` at `False`: the
+# chat template then adds an empty thought to the prompt, in training and in evaluation alike. With thinking on, most
 # completions reach the limit before they answer, and [more has to change](../docs/models.md#thinking-on-or-off).
 
 # %% [markdown]
@@ -72,7 +72,7 @@ profile = run.profile  # run.path: the weights; run.model: their name
 
 # %% [markdown]
 # Import Unsloth first: on a GPU it replaces parts of transformers and TRL with faster ones. On a CPU, TRL's own
-# trainer does the work in *fp32*, numbers of 32 bits.
+# trainer does the work in *fp32*, 32-bit numbers.
 
 # %% tags=["gpu-path"]
 if BACKEND == "unsloth":
@@ -235,11 +235,14 @@ print(checked)
 checked.stop_on_errors()
 
 # %% [markdown]
+# The estimates are rough: training took longer than estimated in the stored run (section 8), on a busy CPU.
+#
 # **Read the last line first: no errors means that the run can start.**
 #
 # ## 6. The policy
 #
-# Load the *base model* in 4 bits, which takes a quarter of the memory of 16 bits. Its weights stay frozen.
+# Load the *base model* in 4 bits: its linear layers then take about a quarter of the memory of 16 bits. Its weights stay
+# frozen.
 
 # %% tags=["gpu-path"]
 dtype = getattr(torch, profile.dtype)
@@ -303,7 +306,7 @@ for text, score, advantage in zip(group, scores, advantages):
     print(f"reward {score:.2f}  advantage {advantage:+.2f}  {text[:60]}")
 
 # %% [markdown]
-# A correct, correctly formatted answer earns 3.0. {{sum(scores == 3)}} of these eight do, and GRPO would make them more
+# A correct, correctly formatted answer earns 3.0. Here {{sum(scores == 3)}} of eight do, and GRPO would make them more
 # likely. A wrong answer in the correct format earns 1.0, less than this group's mean of {{scores.mean():.2f}}.
 #
 # A group teaches what is correct only if it holds both correct and wrong answers. Count such groups for eight
@@ -411,9 +414,10 @@ show_learning(history)
 #   {{curves["completions/mean_length"][-1]:.0f}}.
 #
 # The policy learns the format first, because it is the same for every question. Among correctly formatted answers, the
-# share of correct ones rose from {{curves[KEYS[-1]][0]:.2f}} to {{curves[KEYS[-1]][-1]:.2f}}.
+# share of correct ones rose from {{curves[KEYS[-1]][0]:.2f}} to {{curves[KEYS[-1]][-1]:.2f}}. (Section 10 explains why this
+# share alone does not show better arithmetic.)
 #
-# **The format is learned first; correctness keeps improving.**
+# **The format is learned first; the share of correct answers keeps rising.**
 #
 # ## 10. Evaluate the trained policy
 #

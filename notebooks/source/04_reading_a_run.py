@@ -114,7 +114,7 @@ print(diagnose(healthy)[0])
 # %% [markdown]
 # - **`reward`** rises from {{logged(healthy, 'reward')[0]:.2f}} to {{logged(healthy, 'reward')[-1]:.2f}}. The maximum is
 #   {{sum(weights):.2f}}, the sum of the weights.
-# - **`frac_reward_zero_std`**, the share of tied groups, rises to
+# - **`frac_reward_zero_std`**, the share of *tied* groups (all completions score the same), rises to
 #   {{logged(healthy, 'frac_reward_zero_std')[-1]:.2f}}, because most groups now hold only correct answers.
 # - *Entropy* measures how uncertain the policy is about its next token, in *nats* (0.69 nats are one bit). It falls
 #   slowly, from {{logged(healthy, 'entropy')[0]:.2f}} to {{logged(healthy, 'entropy')[-1]:.2f}}.
@@ -148,7 +148,7 @@ for key in ("reward", "loss"):
 #
 # - `rewards/NAME/mean` and `rewards/NAME/std`: the mean and the spread of each reward.
 # - `frac_reward_zero_std`: the share of tied groups.
-# - `entropy`: whether the policy still varies its answers.
+# - `entropy`: whether the policy still varies its answers. (Unsloth's GPU trainer does not log it.)
 # - `completions/clipped_ratio`: the share of *truncated* completions, cut off at `max_completion_length`.
 # - `kl`: the *KL divergence*, how far the policy has moved from the *reference model* (the frozen base). TRL logs it
 #   only if *beta*, the strength of the pull back to that model, is above its default, 0.
@@ -265,11 +265,13 @@ print(*samples.splitlines()[:4], sep="\n")
 
 # %% [markdown]
 # The reward falls to {{logged(wild, 'reward')[-1]:.2f}}, and nearly all completions run to the limit of 32 tokens.
-# Entropy climbs from {{logged(wild, 'entropy')[0]:.2f}} to {{logged(wild, 'entropy')[-1]:.2f}} nats. (Choosing
-# among all 512 tokens at random would give 6.24.) The policy has collapsed to noise, as this held-out sample shows.
+# Entropy starts at {{logged(wild, 'entropy')[0]:.2f}} nats, jumps to several nats, and ends at
+# {{logged(wild, 'entropy')[-1]:.2f}}. (Choosing among all 512 tokens at random would give 6.24.) `diagnose` averages five
+# steps, so some of its numbers differ from the ends of the curves. The policy has collapsed to noise, as this held-out
+# sample shows.
 #
 # Tied groups and truncated completions are symptoms, so `diagnose` does not report them. The cause is a learning rate
-# 25 times too high. Noise earns almost no reward, so the policy does not recover. Go back to a *checkpoint*, a saved copy of
+# 25 times that of the healthy run. Noise earns almost no reward, so the policy does not recover. Go back to a *checkpoint*, a saved copy of
 # the run, and divide the learning rate by ten or more. (The verdict is named after *mode collapse*, in
 # which entropy vanishes and every prompt gets the same answer.)
 #
@@ -301,7 +303,7 @@ for name in "ab":
 # %% [markdown]
 # Nearly all completions are truncated in both runs. The reward of A ends at {{logged(short, 'reward')[-1]:.2f}}, because
 # the answer comes last and is never written. The reward of B ends at {{logged(endless, 'reward')[-1]:.2f}}, because its
-# answers are complete before the missing end.
+# completions contain the whole answer and only fail to stop.
 #
 # `HealthCallback` then samples once more with four times the limit. The completions of A now end, so raise
 # `max_completion_length`. Those of B still do not end, so set `tokenizer.eos_token` to the token that ends a turn in
@@ -328,7 +330,7 @@ show_run_curves({"healthy": healthy, "this run": strings}, KEYS)
 print(diagnose(strings)[0])
 
 # %% [markdown]
-# At step 1, no policy has learned anything, but the curves already differ. The reward is
+# At step 1, neither policy has learned anything, but the curves already differ. The reward is
 # {{logged(strings, 'reward')[0]:.2f}} instead of {{logged(healthy, 'reward')[0]:.2f}}, and entropy is
 # {{logged(strings, 'entropy')[0]:.2f}} instead of {{logged(healthy, 'entropy')[0]:.2f}}. So the fault is in the input.
 #
