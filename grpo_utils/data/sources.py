@@ -1,4 +1,4 @@
-"""The course's datasets: two-digit addition problems, generated here, and GSM8K, from a file or the Hub."""
+"""The course's datasets by name: two-digit additions, orders as JSON, and GSM8K, from a file or the Hub."""
 
 import random
 import re
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import CourseError
 from ..profiles import check_choice
+from .extraction import extraction_rows
 from .files import read_table
 from .prompts import chat_prompt
 from .rows import check_rows
@@ -120,12 +121,14 @@ def read_gsm8k(split: str, path: str | None = None) -> list[dict]:
 
 
 def load_rows(name: str, split: str, count: int, seed: int = 0) -> "Dataset":
-    """``count`` checked rows of the dataset ``name`` (``addition`` or ``gsm8k``), shuffled by ``seed``."""
+    """``count`` checked rows of a dataset (``addition``, ``orders``, ``older`` or ``gsm8k``), shuffled by ``seed``."""
     from datasets import Dataset
 
-    check_choice("dataset", name, ("addition", "gsm8k"))
+    check_choice("dataset", name, ("addition", "orders", "older", "gsm8k"))
     if name == "addition":
         rows = addition_rows(count, split, seed)
+    elif name in ("orders", "older"):
+        rows = extraction_rows(name, count, split, seed)
     else:
         rows = gsm8k_rows(read_gsm8k(split))
         rows = random.Random(seed).sample(rows, min(count, len(rows)))
