@@ -1,0 +1,98 @@
+"""Measure a model on a task in three ways, to tell apart what training can change.
+
+Greedy accuracy is what a user of the model sees, sampled accuracy what training sees, and pass@8 whether one of eight
+samples is right: what the model can do at all. Right means that the whole text is the gold JSON value (`same_json`).
+"""
+
+import gc
+import json
+from pathlib import Path
+from statistics import fmean
+
+from grpo_utils import smollm2
+from grpo_utils.data.extraction import extraction_rows
+from grpo_utils.evaluation.statistics import paired_change
+from grpo_utils.rewards.structured import same_json
+from grpo_utils.run.measuring import generate, mcnemar_p_value, p_text, wilson_interval
+
+ROWS, SAMPLED_ROWS, SAMPLES = 400, 50, 8
+DECODING = dict(max_new_tokens=64, batch_size=100, seed=0)
+
+
+def base_result(model: Path, task: str, folder: Path) -> dict:
+    """The model before training, measured once for each task and kept in ``folder``."""
+    kept = folder / f"base-{task}.json"
+    if not kept.exists():
+        print(f"Measuring {smollm2.NAME} on {task} before training, once for all runs:")
+        folder.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(measure(model, task), indent=1) + "\n", encoding="utf-8")
+    return json.loads(kept.read_text(encoding="utf-8"))
+
+
+def measure_merged(model: Path, adapter: Path, to: Path, task: str) -> dict:
+    """Merge an adapter into the 16-bit model, save it, and measure the saved model."""
+    import torch
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    base = AutoModelForCausalLM.from_pretrained(model, dtype="float32")
+    PeftModel.from_pretrained(base, str(adapter)).merge_and_unload().to(torch.bfloat16).save_pretrained(to)
+    AutoTokenizer.from_pretrained(model).save_pretrained(to)
+    del base
+    gc.collect()
+    return measure(to, task)
+
+
+def measure(model: Path, task: str) -> dict:
+    """Which held-out prompts are answered correctly: greedily, and of eight samples; and the greedy texts."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    policy = AutoModelForCausalLM.from_pretrained(model, dtype="float32")
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    rows = extraction_rows(task, ROWS, "test")
+    prompts = [row["prompt"] for row in rows]
+    greedy = generate(policy, tokenizer, prompts, temperature=0.0, **DECODING)
+    repeated = [prompt for prompt in prompts[:SAMPLED_ROWS] for _ in range(SAMPLES)]
+    sampled = generate(policy, tokenizer, repeated, **DECODING)
+    correct = [same_json(text, rows[place // SAMPLES]["answer"]) for place, text in enumerate(sampled)]
+    return dict(
+        greedy=[same_json(text, row["answer"]) for text, row in zip(greedy, rows, strict=True)],
+        sampled=[correct[start : start + SAMPLES] for start in range(0, len(correct), SAMPLES)],
+        kinds=[row["kind"] for row in rows],
+        texts=greedy[:20],
+        sampled_texts=sampled[:20],
+    )
+
+
+def rates(packed: dict) -> tuple[float, float, float, float]:
+    """Greedy accuracy, that on new sentences, sampled accuracy and pass@8, from the digits that bench_real.py stores.
+
+    Every second held-out row has a new sentence.
+
+    >>> rates(dict(greedy="1011", sampled=[8, 0, 4, 0]))
+    (0.75, 0.5, 0.375, 0.5)
+    """
+    right = [int(digit) for digit in packed["greedy"]]
+    sampled = packed["sampled"]
+    return fmean(right), fmean(right[1::2]), fmean(sampled) / SAMPLES, fmean(count > 0 for count in sampled)
+
+
+def compare_results(before: dict, after: dict) -> str:
+    """A table of the three rates before and after, each with an interval and a paired test."""
+    lines = [f"{'':28}{'n':>5}   {'before':24}{'after':24}"]
+    for name in ("all", *dict.fromkeys(before["kinds"])):
+        chosen = [name in ("all", kind) for kind in before["kinds"]]
+        pair = [[right for right, take in zip(of["greedy"], chosen, strict=True) if take] for of in (before, after)]
+        shown = "".join(f"{_rate(right):24}" for right in pair)
+        lines.append(f"{'greedy, ' + name:28}{len(pair[0]):>5}   {shown}{p_text(mcnemar_p_value(*pair))} (McNemar)")
+    for name, reduce in (("sampled", fmean), ("pass@8", max)):
+        pair = [[float(reduce(right)) for right in of["sampled"]] for of in (before, after)]
+        change = paired_change(*pair)
+        shown = "".join(f"{fmean(values):<24.3f}" for values in pair)
+        lines.append(f"{name:28}{len(pair[0]):>5}   {shown}change {change.estimate.signed()}")
+    return "\n".join(lines)
+
+
+def _rate(right: list[bool]) -> str:
+    low, high = wilson_interval(sum(right), len(right))
+    return f"{fmean(right):.3f} ({low:.3f} to {high:.3f})"

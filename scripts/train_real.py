@@ -1,0 +1,108 @@
+"""Train SmolLM2-135M-Instruct, a real language model, on a CPU, and measure what it gained: `make real`.
+
+    python scripts/train_real.py                              orders as JSON: 40 steps
+    python scripts/train_real.py --task older --seed 1        another task, another seed
+    python scripts/train_real.py --learning_rate 1.0e-4       any setting of the template, as for its train.py
+
+The training is templates/structured_output with the three files of real_project, which its users change: data.py,
+rewards.py and config.yaml. So Ctrl-C saves a checkpoint, and the same command continues.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from time import perf_counter
+
+import psutil
+from measure_real import base_result, compare_results, measure_merged
+
+from grpo_utils import smollm2
+from grpo_utils.errors import CourseError
+from grpo_utils.project import LEFT_OUT, TEMPLATES
+
+HERE, OUTPUTS = Path(__file__).parent, Path("outputs/real")
+NEEDED_GB = 5  # free memory; 4.1 GB were used at most
+
+
+def main() -> None:
+    """Fetch the model, measure it, train it, merge the adapter, and measure again."""
+    arguments, options = parse()
+    check_memory()
+    model = smollm2.fetch()
+    before = base_result(model, arguments.task, OUTPUTS)
+    folder = OUTPUTS / f"{arguments.task}-seed{arguments.seed}"
+    print(compare_results(before, run_once(model, arguments.task, arguments.seed, folder, options)))
+    print(f"The merged model, for AutoModelForCausalLM or pipeline: {folder / 'merged'}")
+
+
+def run_once(model: Path, task: str, seed: int, folder: Path, options: list[str]) -> dict:
+    """Train and merge in ``folder``, and measure the merged model; the result is also in its result.json."""
+    train(model, task, seed, folder, options)
+    after = measure_merged(model, folder / "model", folder / "merged", task)
+    (folder / "result.json").write_text(json.dumps(after, indent=1) + "\n", encoding="utf-8")
+    return after
+
+
+def parse() -> tuple[argparse.Namespace, list[str]]:
+    """The task and seed, and what is left for train.py."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--task", choices=("orders", "older"), default="orders")
+    parser.add_argument("--seed", type=int, default=0)
+    return parser.parse_known_args()
+
+
+def check_memory() -> None:
+    """Stop before anything slow if the machine has too little free memory."""
+    free = psutil.virtual_memory().available / 1e9
+    if free < NEEDED_GB:
+        raise CourseError(f"{free:.1f} GB of memory are free, and the training needs {NEEDED_GB} GB. Close programs.")
+
+
+def train(model: Path, task: str, seed: int, folder: Path, options: list[str]) -> None:
+    """Run the template's train.py on a copy of the template; a finished run in the folder is renamed by it."""
+    project = write_project(OUTPUTS / "project")
+    command = [sys.executable, "train.py", "--config", "config.yaml", "--model_name_or_path", str(model.resolve())]
+    command += ["--dataset_name", task, "--seed", str(seed), "--output_dir", str(folder.resolve())]
+    command += ["--bf16", str(multiplies_bf16()).lower(), *options]
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(os.cpu_count()))
+    quiet = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "UNSLOTH_FORCE_CPU": "1"}
+    paths = {"PYTHONPATH": os.pathsep.join(filter(None, [str(TEMPLATES.parent), os.environ.get("PYTHONPATH")]))}
+    before = signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is for train.py, which saves a checkpoint
+    done = subprocess.run(command, cwd=project, env=os.environ | threads | quiet | paths)
+    signal.signal(signal.SIGINT, before)
+    if done.returncode:
+        sys.exit(done.returncode)
+
+
+def write_project(folder: Path) -> Path:
+    """The template with this folder's data, rewards and settings."""
+    shutil.copytree(TEMPLATES / "structured_output", folder, ignore=LEFT_OUT, dirs_exist_ok=True)
+    shutil.copytree(HERE / "real_project", folder, dirs_exist_ok=True)
+    return folder
+
+
+def multiplies_bf16() -> bool:
+    """Whether this processor multiplies in bf16 faster than in fp32, by trying it for a quarter of a second."""
+    import torch
+
+    def seconds(dtype: torch.dtype) -> float:
+        matrix, started = torch.ones(512, 576, dtype=dtype), perf_counter()
+        matrix @ matrix.T
+        return perf_counter() - started
+
+    seconds(torch.float32)  # the first call also starts threads
+    return seconds(torch.bfloat16) < seconds(torch.float32)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except CourseError as error:
+        sys.exit(f"Error: {error}")
+    except KeyboardInterrupt:
+        sys.exit("Stopped. The same command continues.")

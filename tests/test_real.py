@@ -1,0 +1,121 @@
+"""The real model trains in a template with three files changed, and its rewards start before an answer is right."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from grpo_utils import smollm2
+from grpo_utils.data.extraction import extraction_rows
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+GOLD = '{"customer": "Omar", "item": "keys", "quantity": 3, "price": 8, "city": "Lagos"}'
+NESTED = '{"customer": {"name": "Omar", "item": "keys"}, "quantity": 3, "price": 8, "city": "Lagos"}'
+
+
+@pytest.fixture(scope="module")
+def real():
+    """scripts/train_real.py and measure_real.py as modules."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(SCRIPTS))
+        import measure_real
+        import train_real
+
+        yield SimpleNamespace(run=train_real, measure=measure_real)
+
+
+@pytest.fixture(scope="module")
+def rewards(real, tmp_path_factory):
+    """The project's rewards.py, imported from the project as train.py does."""
+    project = real.run.write_project(tmp_path_factory.mktemp("real") / "project")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(project))
+        spec = importlib.util.spec_from_file_location("real_rewards", project / "rewards.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        yield module
+        for name in [name for name in sys.modules if name == "lib" or name.startswith("lib.")]:
+            sys.modules.pop(name)
+
+
+@pytest.mark.parametrize(
+    "text, correct, fields, alone",
+    [
+        (GOLD, 1.0, 1.0, 1.0),
+        (GOLD.replace(", ", ",\n  "), 1.0, 1.0, 1.0),
+        (GOLD.replace("8", "8.00"), 1.0, 1.0, 1.0),
+        (GOLD.replace("Omar", "omar"), 0.0, 0.8, 1.0),
+        (GOLD.replace("keys", " keys"), 0.0, 0.8, 1.0),
+        (GOLD.replace("3", '"3"'), 0.0, 0.8, 1.0),
+        (f"{GOLD}\nIs there anything else?", 0.0, 1.0, 0.0),
+        (f"{GOLD} {GOLD}", 0.0, 1.0, 0.0),
+        (GOLD.replace("}", ', "note": "x"}'), 0.0, 1.0, 1.0),
+        (GOLD.replace("}", ', "item": "hats"}'), 0.0, 0.0, 0.0),  # two answers in one
+        (NESTED, 0.0, 0.2, 0.0),
+        ("{}", 0.0, 0.0, 0.0),
+        ("[1, 2]", 0.0, 0.0, 0.0),
+        ("Omar from Lagos ordered 3 keys at 8 euros each.", 0.0, 0.0, 0.0),
+        ("", 0.0, 0.0, 0.0),
+    ],
+)
+def test_a_completion_earns_what_it_deserves(rewards, text, correct, fields, alone):
+    chat = [[{"role": "assistant", "content": text}]]
+    assert rewards.correctness_reward(chat, answer=[GOLD]) == [correct]
+    assert rewards.fields_reward(chat, answer=[GOLD]) == pytest.approx([fields])
+    assert rewards.alone_reward(chat) == [alone]
+
+
+def test_the_rest_of_the_project_is_the_template(real, rewards, tmp_path):
+    project, template = real.run.write_project(tmp_path / "p"), SCRIPTS.parent / "templates/structured_output"
+    changed = {path.name for path in (SCRIPTS / "real_project").iterdir() if path.is_file()}
+    assert changed == {"data.py", "rewards.py", "config.yaml"}
+    assert (project / "train.py").read_text() == (template / "train.py").read_text()
+    assert all((project / name).read_text() == (SCRIPTS / "real_project" / name).read_text() for name in changed)
+
+
+def test_too_little_memory_stops_before_the_download(real, monkeypatch):
+    monkeypatch.setattr(real.run.psutil, "virtual_memory", lambda: SimpleNamespace(available=2e9))
+    with pytest.raises(real.run.CourseError, match="2.0 GB of memory are free, and the training needs 5 GB"):
+        real.run.check_memory()
+
+
+def test_the_three_rates_are_told_apart(real):
+    kinds = ["known sentence", "new sentence"] * 10
+    before = dict(greedy=[False] * 20, sampled=[[False] * 7 + [True]] * 4 + [[False] * 8] * 6, kinds=kinds)
+    after = dict(greedy=[True, False] * 10, sampled=[[True] * 8] * 4 + [[False] * 8] * 6, kinds=kinds)
+    table = real.measure.compare_results(before, after).splitlines()
+    assert table[1].split()[:4] == ["greedy,", "all", "20", "0.000"] and "p = 0.002 (McNemar)" in table[1]
+    assert "1.000 (0.722 to 1.000)" in table[2] and "p = 1 (McNemar)" in table[3]
+    assert table[4].split()[:4] == ["sampled", "10", "0.050", "0.400"]
+    assert table[5].split()[:4] == ["pass@8", "10", "0.400", "0.400"]  # sharper, and no new ability
+
+
+def test_rates_of_stored_digits(real):
+    assert real.measure.rates(dict(greedy="1011", sampled=[8, 0, 4, 0])) == (0.75, 0.5, 0.375, 0.5)
+
+
+@pytest.mark.slow
+def test_two_steps_train_merge_and_measure(real, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = smollm2.fetch() if smollm2.folder().is_dir() else fetched_into(tmp_path / "models", monkeypatch)
+    small = ["--max_steps", "2", "--gradient_accumulation_steps", "1", "--max_completion_length", "16"]
+    small += ["--eval_rows", "10", "--save_steps", "1"]
+    folder = tmp_path / "run"
+    real.run.train(model, "orders", 0, folder, small)
+    report = json.loads((folder / "report.json").read_text())
+    assert report["steps"] == 2 and report["before"]["n"] == 10
+    monkeypatch.setattr(real.measure, "ROWS", 4)
+    monkeypatch.setattr(real.measure, "SAMPLED_ROWS", 1)
+    monkeypatch.setattr(real.measure, "DECODING", dict(max_new_tokens=8, batch_size=8, seed=0))
+    found = real.measure.measure_merged(model, folder / "model", folder / "merged", "orders")
+    assert (len(found["greedy"]), len(found["sampled"]), len(found["sampled"][0])) == (4, 1, 8)
+    assert found["kinds"] == [row["kind"] for row in extraction_rows("orders", 4, "test")]
+    assert (folder / "merged/model.safetensors").stat().st_size > 250e6
+
+
+def fetched_into(folder: Path, monkeypatch) -> Path:
+    monkeypatch.setenv("GRPO_MODELS", str(folder))
+    return smollm2.fetch()
