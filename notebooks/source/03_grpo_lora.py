@@ -235,7 +235,7 @@ print(checked)
 checked.stop_on_errors()
 
 # %% [markdown]
-# The estimates are rough: training took longer than estimated in the stored run (section 8), on a busy CPU.
+# The estimates are rough: in the stored run, training took longer than estimated (section 8).
 #
 # **Read the last line first: no errors means that the run can start.**
 #

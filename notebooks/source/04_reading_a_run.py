@@ -148,7 +148,7 @@ for key in ("reward", "loss"):
 #
 # - `rewards/NAME/mean` and `rewards/NAME/std`: the mean and the spread of each reward.
 # - `frac_reward_zero_std`: the share of tied groups.
-# - `entropy`: whether the policy still varies its answers. (Unsloth's GPU trainer does not log it.)
+# - `entropy`: whether the policy still varies its answers. (In our simulation of a GPU, Unsloth's trainer does not log it.)
 # - `completions/clipped_ratio`: the share of *truncated* completions, cut off at `max_completion_length`.
 # - `kl`: the *KL divergence*, how far the policy has moved from the *reference model* (the frozen base). TRL logs it
 #   only if *beta*, the strength of the pull back to that model, is above its default, 0.
@@ -265,7 +265,7 @@ print(*samples.splitlines()[:4], sep="\n")
 
 # %% [markdown]
 # The reward falls to {{logged(wild, 'reward')[-1]:.2f}}, and nearly all completions run to the limit of 32 tokens.
-# Entropy starts at {{logged(wild, 'entropy')[0]:.2f}} nats, jumps to several nats, and ends at
+# Entropy starts at {{logged(wild, 'entropy')[0]:.2f}} nats, jumps far above that, and ends at
 # {{logged(wild, 'entropy')[-1]:.2f}}. (Choosing among all 512 tokens at random would give 6.24.) `diagnose` averages five
 # steps, so some of its numbers differ from the ends of the curves. The policy has collapsed to noise, as this held-out
 # sample shows.
