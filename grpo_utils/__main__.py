@@ -110,7 +110,8 @@ def show_report(folder: Path) -> None:
     print(f"\n{report['model']}, {report['profile']} profile, {report['steps']} steps, ", end="")
     print(f"{report['train_seconds']:.0f} s of training, {report['wall_seconds']:.0f} s in all\n")
     print(before_after(*summaries))
-    print(f"\n{folder / 'merged'}: the trained model, for AutoModelForCausalLM or pipeline")
+    if (folder / "merged").is_dir():  # of lesson 03; a template's run has `model`, often an adapter
+        print(f"\n{folder / 'merged'}: the trained model, for AutoModelForCausalLM or pipeline")
     print(f"{folder / 'report.json'}: every figure and setting")
 
 

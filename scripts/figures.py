@@ -90,9 +90,10 @@ def caption(runs: list[Run], sample: str) -> str:
         "[Lesson 02](notebooks/02_rewards.ipynb) trains the same model with three rewards. The flawed reward pays for\n"
         f"every tag, such as `<answer>`. The reward rose {flawed.paid}, while accuracy on 200 held-out prompts\n"
         f"fell from {flawed.accuracy[0][0]:.1%} to {flawed.reached}. After training, the model writes\n"
-        f"`{sample}…`. With the fixed reward, accuracy reached\n"
-        f"{fixed.reached}. With a reward for correctness added, it reached\n"
-        f"{both.reached}. Each curve is one run, at every third step. Other seeds differ."
+        f"`{sample}…`. The fixed reward pays for each tag once. Accuracy reached\n"
+        f"{fixed.reached}, although this reward never reads a number: that was luck, as the lesson shows.\n"
+        f"With a reward for correctness added, it reached {both.reached}.\n"
+        "Each curve is one run, of which it shows every third step. Other seeds differ."
     )
 
 

@@ -11,7 +11,7 @@ from . import limits
 from .evidence import evidence, is_favorable
 from .log import Log, find_file, read_history, read_log, read_text
 from .rules import AT_ONCE, IN_TIME, NOT_YET
-from .statistics import last, span
+from .statistics import ends, last, span
 from .verdicts import CODES, EXPLAINS, NOTES, verdict
 
 #: Messages of out-of-memory errors: PyTorch on CUDA, ROCm and CPU; cuBLAS; vLLM.
@@ -69,8 +69,9 @@ def _nothing_wrong(log: Log, step: int) -> Finding:
     if log.steps < limits.FEWEST:
         return verdict("too_short", f"{log.steps} logged steps, at least {limits.FEWEST} needed", step)
     rewards, shown = log.values("reward"), evidence(log)
-    few = min(limits.WINDOW, len(rewards))
-    said = [f"mean reward {span(rewards)} (first and last {few} logged steps)", shown.said]
+    few = ends(rewards)
+    compared = f"first and last {few} logged steps" if few > 1 else "first and last logged step"
+    said = [f"mean reward {span(rewards)} ({compared})", shown.said]
     said += [f"{last(log.tied):.0%} of the latest groups tied"] if log.tied else []
     code = "healthy" if is_favorable(log, shown) else "no_gain_shown" if shown.known else "unchecked"
     return verdict(code, "; ".join(filter(None, said)), step)

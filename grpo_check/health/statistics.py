@@ -127,5 +127,15 @@ def share_right(means: Sequence[float], spreads: Sequence[float]) -> float:
 
 
 def span(values: Sequence[float], at: int = 0) -> str:
-    """From first to last, in words."""
-    return f"{first(values, at):.3g} -> {last(values):.3g}"
+    """From first to last, in words; the two means never share a value.
+
+    >>> span([1.0, 2.0])
+    '1 -> 2'
+    """
+    few = ends(values)
+    return f"{fmean(values[at : at + few]):.3g} -> {fmean(values[-few:]):.3g}"
+
+
+def ends(values: Sequence[float]) -> int:
+    """How many values at each end are compared: a window, or half of a short log."""
+    return max(1, min(limits.WINDOW, len(values) // 2))
