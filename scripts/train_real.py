@@ -70,7 +70,8 @@ def train(model: Path, task: str, seed: int, folder: Path, options: list[str]) -
     command += ["--dataset_name", task, "--seed", str(seed), "--output_dir", str(folder.resolve())]
     fast = str(multiplies_bf16()).lower()  # without bf16 instructions, sampling from 4 bits is several times slower
     command += ["--bf16", fast, "--load_in_4bit", fast, *options]
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(os.cpu_count()))
+    cores = os.environ.get("OMP_NUM_THREADS") or str(os.cpu_count())
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), cores)
     quiet = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "UNSLOTH_FORCE_CPU": "1"}
     paths = {"PYTHONPATH": os.pathsep.join(filter(None, [str(TEMPLATES.parent), os.environ.get("PYTHONPATH")]))}
     before = signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is for train.py, which saves a checkpoint

@@ -100,8 +100,9 @@ def test_rates_of_stored_digits(real):
 @pytest.mark.slow
 def test_two_steps_train_merge_and_measure(real, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # a second one waits for the tests next to it
     model = smollm2.fetch() if smollm2.folder().is_dir() else fetched_into(tmp_path / "models", monkeypatch)
-    small = ["--max_steps", "2", "--gradient_accumulation_steps", "1", "--max_completion_length", "16"]
+    small = ["--max_steps", "2", "--gradient_accumulation_steps", "1", "--max_completion_length", "8"]
     small += ["--eval_rows", "10", "--save_steps", "1"]
     folder = tmp_path / "run"
     real.run.train(model, "orders", 0, folder, small)
