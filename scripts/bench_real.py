@@ -41,7 +41,7 @@ def train(task: str, variant: str, seed: int) -> dict:
     model = smollm2.fetch()
     before = base_result(model, task, OUTPUTS)
     number = list(VARIANTS).index(variant)
-    folder = OUTPUTS / f"{task}-seed{seed}" if number == 0 else OUTPUTS / f"{task}-{number}-seed{seed}"
+    folder = OUTPUTS / f"bench-{task}-{number}-seed{seed}"  # not of `make real`, which takes any settings
     kept = folder / "result.json"
     after = json.loads(kept.read_text()) if kept.exists() else run_once(model, task, seed, folder, VARIANTS[variant])
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
