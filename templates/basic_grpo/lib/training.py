@@ -6,12 +6,13 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 from accelerate.utils import gather_object
 from datasets import Dataset
 from safetensors import SafetensorError
-from transformers import TrainerCallback
+from transformers import TrainerCallback, TrainerState
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 from trl import GRPOTrainer
 
@@ -21,7 +22,10 @@ from .scoring import RewardError, guarded
 
 
 class Lines(TrainerCallback):
-    """One line per log entry: the rewards, the share of tied groups (which teach nothing), and the tool metrics."""
+    """One line per log entry: rewards, share of tied groups (they teach nothing), tool metrics, and the time left."""
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        self.started, self.first = time.perf_counter(), state.global_step
 
     def on_log(self, args, state, control, logs=None, **kwargs):
         if logs and "reward" in logs and state.is_world_process_zero:
@@ -29,7 +33,12 @@ class Lines(TrainerCallback):
             means = "  ".join(f"{name} {shown(value)}" for name, value in found.items())
             step, reward, tied = state.global_step, shown(logs["reward"]), shown(logs["frac_reward_zero_std"])
             tools = "".join(f"  {k.split('/')[1]} {shown(v)}" for k, v in logs.items() if k.startswith("tools/"))
-            print(f"step {step:4}  reward {reward}  {means}  tied {tied}{tools}", flush=True)
+            print(f"step {step:4}  reward {reward}  {means}  tied {tied}{tools}  {self.left(state)} left", flush=True)
+
+    def left(self, state: TrainerState) -> timedelta:
+        """The time that the remaining steps take, if they take as long as those since the start or the checkpoint."""
+        seconds = (time.perf_counter() - self.started) / (state.global_step - self.first)
+        return timedelta(seconds=round(seconds * (state.max_steps - state.global_step)))
 
 
 def shown(value: float | None) -> str:
