@@ -1,9 +1,11 @@
 """Start and end a lesson's run: one call checks every setting, another writes the report."""
 
+import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from . import smollm2
 from .arguments import check_report_to
 from .data.prompts import SYSTEM_PROMPT
 from .install import check_gpu, check_versions
@@ -104,6 +106,32 @@ def setup_tiny(
     folder, note = start_run(output_dir) if output_dir else (None, "")
     print(note, end="\n" if note else "")
     return TinyRun(sizes, reason, family, model, "transformers", model_path(model), folder, steps, machine)
+
+
+def setup_real(profile: str, model: str = smollm2.NAME, bits: int = 0, output_dir: str = "outputs/real") -> Run:
+    """`setup` for a lesson that trains a real model on the CPU, on every machine and with all its cores.
+
+    SmolLM2 is fetched if it is missing. ``bits`` of 0 means 4 on a processor with bf16 instructions, and 16 on others.
+    Call it before torch and transformers are imported.
+
+    Raises:
+        CourseError: a setting is not valid, the model is not available, or too little memory is free.
+    """
+    _, reason = find_profile(profile)
+    check_choice("BASE_BITS", bits, (0, 4, 16))
+    prepare_machine(PROFILES["cpu"], offline=model == smollm2.NAME, threads=os.cpu_count())
+    smollm2.check_memory()
+    if model == smollm2.NAME:
+        smollm2.fetch()
+    check_model(model)
+    fast = smollm2.fast_bf16()
+    sizes = replace(
+        PROFILES["cpu"], dtype="bfloat16" if fast else "float32", load_in_4bit=bits == 4 if bits else fast
+    )
+    folder, note = start_run(output_dir, model)
+    print(f"Model: {model}, on {os.environ['OMP_NUM_THREADS']} CPU threads, in {sizes.dtype}.")
+    print(f"Base: {'4 bits' if sizes.load_in_4bit else 'not quantized'}. {note}")
+    return Run(sizes, reason, "", model, "unsloth", model_path(model), folder)
 
 
 def report_run(

@@ -299,11 +299,11 @@ def check_count(what: str, value: int) -> None:
         raise CourseError(f"{what}={value} is negative. Use 0 for the profile default, or a positive number.")
 
 
-def prepare_machine(profile: Profile, offline: bool = True) -> None:
+def prepare_machine(profile: Profile, offline: bool = True, threads: int = 1) -> None:
     """Set the environment before torch is imported: threads, device, offline mode.
 
-    The cpu profile uses one thread, because two are slower for tiny matrices, and far slower on a
-    busy machine. It keeps Unsloth on the CPU and hides all GPUs. With ``offline``, nothing waits for a
+    The cpu profile uses ``threads`` threads: one by default, because two are slower for tiny matrices, and far slower
+    on a busy machine. It keeps Unsloth on the CPU and hides all GPUs. With ``offline``, nothing waits for a
     network. A GPU profile uses the first GPU. Other variables that you set are not changed.
     """
     if profile.name != "cpu":
@@ -312,7 +312,7 @@ def prepare_machine(profile: Profile, offline: bool = True) -> None:
         return
     # bitsandbytes suggests a faster kernel at every 4-bit load, which no CPU run needs.
     logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
-    settings = CPU_ENVIRONMENT | ({"HF_HUB_OFFLINE": "1"} if offline else {})
+    settings = CPU_ENVIRONMENT | dict.fromkeys(THREADS, str(threads)) | ({"HF_HUB_OFFLINE": "1"} if offline else {})
     for name, value in settings.items():
         os.environ.setdefault(name, value)
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # even if a cluster or an earlier GPU profile set it
@@ -321,11 +321,11 @@ def prepare_machine(profile: Profile, offline: bool = True) -> None:
 #: Set in a prepared process to the name of its profile.
 PREPARED = "GRPO_UTILS_PREPARED"
 
-#: The environment of the cpu profile, set before torch reads it.
+#: The variables that say how many threads torch uses.
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+#: The rest of the environment of the cpu profile, set before torch reads it.
 CPU_ENVIRONMENT = {
     PREPARED: "cpu",
-    "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
     "TOKENIZERS_PARALLELISM": "false",
     "UNSLOTH_FORCE_CPU": "1",
     "CUDA_VISIBLE_DEVICES": "-1",

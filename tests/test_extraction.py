@@ -29,13 +29,13 @@ def test_rows_are_different_and_repeatable(task, split):
 @pytest.mark.parametrize("task", TASKS)
 def test_every_value_of_the_answer_is_in_the_sentence(task):
     for row in extraction_rows(task, 200, "test"):
-        sentence = row["prompt"][-1]["content"].partition("\n")[0]
+        sentence = row["prompt"][-1]["content"].rpartition("\n\n")[2]
         assert all(str(value) in sentence for value in json.loads(row["answer"]).values())
 
 
 def test_the_older_or_younger_person_is_the_answer():
     for row in extraction_rows("older", 200, "test"):
-        sentence, _, asked = row["prompt"][-1]["content"].partition("\n\n")
+        asked, _, sentence = row["prompt"][-1]["content"].partition("\n\n")
         ages = [int(word) for word in "".join(c if c.isdigit() else " " for c in sentence).split()]
         wanted = max(ages) if "older person" in asked else min(ages)
         gold = json.loads(row["answer"])

@@ -26,7 +26,7 @@ PROMPTS = [chat_prompt("What is 15 + 27?"), chat_prompt("What is 31 + 8?")]
 #: What Unsloth's trainer logs otherwise than TRL's, and nothing else.
 ONLY_UNSLOTH, ONLY_TRL = {"completion_length", "kl"}, {"entropy"}
 #: What the tests' own process, prepared for the cpu profile, would hand on.
-HIDES_THE_CARD = set(CPU_ENVIRONMENT) - {"OMP_NUM_THREADS", "TOKENIZERS_PARALLELISM"}
+HIDES_THE_CARD = set(CPU_ENVIRONMENT) - {"TOKENIZERS_PARALLELISM"}
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="Unsloth's CUDA branches import Triton, which is for Linux"),

@@ -81,7 +81,10 @@ ALL_TIED = {"tied": share(1.0), "tied_larger": share(1.0), "reward": (0.2, 0.0, 
         ),
         (ALL_TIED | {"right": share(0.22), "pull": None}, [], "easier_rows", "always or never is"),
         (ALL_TIED | {"right": None, "pull": None}, [], "sft_first", "the same prompt always score the same"),
-        ({"right": share(0.0), "formed": share(0.1), "pull": None}, [], "sft_first", "0% "),
+        ({"right": share(0.0), "formed": share(0.1), "pull": None}, [], "partial_credit", "but 70% of the groups"),
+        (ALL_TIED | {"right": share(0.0), "formed": share(0.1), "pull": None}, [], "sft_first", "0% "),
+        ({"truncated": share(0.9), "ending": (0.9, 0.5, 1.2)}, [(60, True)] * 9, "go", "70% of the groups"),
+        ({"truncated": share(0.9), "ending": (0.9, -0.1, 1.2)}, [(60, True)] * 9, "raise_limit", "to 60 or more"),
         ({"right": share(0.01), "formed": share(0.28)}, [], "check_golds", "28% "),
         (TIED | {"right": share(0.0), "formed": share(0.28), "pull": None}, [], "check_golds", "28% "),
         ({"pull": (-0.9, -1.2, -0.5)}, [], "fix_reward", "-0.90 (-1.20 to -0.50)"),
@@ -96,7 +99,7 @@ ALL_TIED = {"tied": share(1.0), "tied_larger": share(1.0), "reward": (0.2, 0.0, 
 def test_each_verdict_names_the_number_that_decided_it(changes, longer, code, said):
     verdict = decide(replace(GOOD, **changes), longer)
     assert verdict.code == code and said in str(verdict)
-    assert (verdict.severity == "note") == (code == "go") and verdict.fixes
+    assert verdict.severity == {"go": "note", "partial_credit": "warning"}.get(code, "error") and verdict.fixes
 
 
 @pytest.mark.parametrize(
@@ -122,6 +125,14 @@ def test_every_code_is_explained_on_the_page():
 def written(scores: list[list[float | None]], right: list[bool] | None = None) -> Group:
     count = len(scores[0])
     return Group(scores, [5] * count, [True] * count, (0.1, 0.01), right=right, formed=right)
+
+
+def test_completions_that_end_have_the_advantage_that_the_reward_gives_them():
+    scores, ends = [1.0, 1.0, 0.0, 0.0], [True, True, False, False]
+    ending = [replace(written([row] * 2), ended=ends) for row in (scores, scores[::-1])]
+    assert figures(run_of(), ending[:1], None).ending[0] == pytest.approx(0.866, abs=0.001)
+    assert figures(run_of(), ending[1:], None).ending[0] == pytest.approx(-0.866, abs=0.001)
+    assert figures(run_of(), [written([scores] * 2)], None).ending is None
 
 
 def run_of(**changes: object) -> object:

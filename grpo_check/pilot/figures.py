@@ -61,6 +61,7 @@ class Figures:
         right, formed: correct, and correctly formatted completions; None if not known.
         pull: the mean advantage of correct completions in groups that have correct and wrong ones, and its interval;
             None if there are no such groups.
+        ending: the same for completions that end, in groups that also have truncated ones.
         reward: mean, least, largest, and the mean standard deviation within a group.
         tokens: mean, 95th percentile, longest.
         seconds: per step of the planned run, for sampling, scoring and learning; the last is None if not measured.
@@ -77,6 +78,7 @@ class Figures:
     reward: tuple[float, float, float, float]
     tokens: tuple[float, int, int]
     seconds: tuple[float, float, float | None]
+    ending: tuple[float, float, float] | None = None
 
 
 def figures(run: Run, some: Sequence[Group], forward: float | None) -> Figures:
@@ -91,10 +93,11 @@ def figures(run: Run, some: Sequence[Group], forward: float | None) -> Figures:
         *(Share(tuple(tie_chance(one, drawn) for one in keys)) for drawn in (size, sampled)),
         Share(tuple(1 - fmean(one.ended) for one in some)),
         *(None if None in of else Share(tuple(map(fmean, of))) for of in judged),
-        _pull(run, some),
+        _pull(run, [(one, one.right) for one in some]),
         (fmean(known), min(known), max(known), fmean(map(pstdev, sums))),
         (fmean(lengths), lengths[math.ceil(0.95 * len(lengths)) - 1], lengths[-1]),
         _seconds(run, some, forward),
+        _pull(run, [(one, one.ended) for one in some]),
     )
 
 
@@ -121,22 +124,22 @@ def tie_chance(keys: Sequence, size: int) -> float:
     return sum(math.comb(count, drawn) for count in Counter(keys).values()) / math.comb(len(keys), drawn)
 
 
-def _pull(run: Run, some: Sequence[Group]) -> tuple[float, float, float] | None:
-    """How GRPO values correct completions, over the groups in which only some are correct."""
-    mixed = [one for one in some if one.right and 0 < sum(one.right) < len(one.right)]
+def _pull(run: Run, marked: Sequence[tuple[Group, list[bool] | None]]) -> tuple[float, float, float] | None:
+    """How GRPO values the marked completions, over the groups in which only some are marked."""
+    mixed = [(one, marks) for one, marks in marked if marks and 0 < sum(marks) < len(marks)]
     if not mixed:
         return None
-    pulls = tuple(_advantage_of_right(run, one) for one in mixed)
+    pulls = tuple(_advantage_of(run, one, marks) for one, marks in mixed)
     return fmean(pulls), *interval(pulls)
 
 
-def _advantage_of_right(run: Run, one: Group) -> float:
-    """The mean advantage of the correct completions of a group; a completion without a reward has none."""
+def _advantage_of(run: Run, one: Group, marks: list[bool]) -> float:
+    """The mean advantage of the marked completions of a group; a completion without a reward has none."""
     sums = _sums(run, one)
     known = [value for value in sums if value is not None]
     advantages = iter(group_advantages(known, len(known)) if len(known) > 1 else [0.0] * len(known))
     each = [0.0 if value is None else next(advantages) for value in sums]
-    return fmean(advantage for advantage, right in zip(each, one.right, strict=True) if right)
+    return fmean(advantage for advantage, marked in zip(each, marks, strict=True) if marked)
 
 
 def _seconds(run: Run, some: Sequence[Group], forward: float | None) -> tuple[float, float, float | None]:

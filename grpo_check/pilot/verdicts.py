@@ -17,6 +17,7 @@ CODES = {
     "larger_groups": "most groups tie, and fewer would with 8 completions",
     "easier_rows": "most groups tie at a low reward, because few prompts are ever answered",
     "harder_rows": "most prompts are already answered, so there is nothing left to learn",
+    "partial_credit": "no completion is correct, so only partial credit can teach at first",
     "sft_first": "nothing that should be learned is ever sampled",
     "fix_reward": "the reward fails, is the same for every completion, or does not prefer correct answers",
     "stopped": "interrupted before there were enough groups to decide",
@@ -54,7 +55,8 @@ def decide(
 ) -> Finding:
     """The verdict on some figures; ``longer`` has lengths and ends with a higher limit, if that was tried."""
     right = seen.right.value if seen.right else None
-    if seen.truncated.value > limits.truncated:
+    ending_pays = seen.ending is not None and seen.ending[1] > 0  # then training itself makes completions end
+    if seen.truncated.value > limits.truncated and not ending_pays:
         return _truncated(seen, longer)
     if right is not None and right > limits.done:
         return stop("harder_rows", f"{seen.right} of the completions are correct", "use harder rows.")
@@ -66,7 +68,7 @@ def decide(
     if tied:
         return _tied(seen, limits)
     if none_right:
-        return _none_right(seen)
+        return _partial_credit(seen)
     if seen.pull and seen.pull[0] <= limits.pull:
         what = f"correct completions have a mean advantage of {signed(seen.pull)}"
         return stop("fix_reward", what, "fix the reward: it does not prefer correct answers. Probe it.")
@@ -130,6 +132,14 @@ def _none_matches(seen: Figures) -> Finding:
     what = f"{seen.formed} of the completions are in the requested format, but {seen.right} match their gold answers"
     fix = "compare completions and gold answers: are the golds in the right rows, and does the checker accept them?"
     return stop("check_golds", what, fix, "if they are right, the task is too hard: use SFT or easier rows first.")
+
+
+def _partial_credit(seen: Figures) -> Finding:
+    learns = f"{1 - seen.tied.value:.0%} of the groups have different rewards"
+    what = f"{seen.right} of the completions are correct, but {learns}."
+    watch = "start the run, and watch the correctness reward: if it is still 0 after 30 steps, train with SFT first."
+    read = "read completions with a high reward: are they on the way to a correct answer, or beside it?"
+    return Finding("partial_credit", "warning", what, CODES["partial_credit"], (watch, read))
 
 
 def _none_right(seen: Figures) -> Finding:

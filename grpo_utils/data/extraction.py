@@ -2,9 +2,9 @@
 
     >>> row = extraction_rows("orders", 1, "train")[0]
     >>> print(row["prompt"][-1]["content"])
-    Emil (Accra) bought 6 clocks for 17 euros apiece.
+    Turn the order into JSON with the keys "customer", "item", "quantity", "price" and "city".
     <BLANKLINE>
-    Write a JSON object with the keys "customer", "item", "quantity", "price" and "city".
+    Emil (Accra) bought 6 clocks for 17 euros apiece.
     >>> row["answer"]
     '{"customer": "Emil", "item": "clocks", "quantity": 6, "price": 17, "city": "Accra"}'
 
@@ -63,8 +63,8 @@ SENTENCES = {
 SYSTEM = "You write JSON."
 MOST = 10_000  # rows of one call; the smallest split has four times as many
 KEYS = {
-    "orders": 'Write a JSON object with the keys "customer", "item", "quantity", "price" and "city".',
-    "older": 'Write a JSON object with the keys "name", "age" and "city" for the {which} person.',
+    "orders": 'Turn the order into JSON with the keys "customer", "item", "quantity", "price" and "city".',
+    "older": 'Turn the {which} person into JSON with the keys "name", "age" and "city".',
 }
 
 
@@ -91,7 +91,7 @@ def extraction_rows(task: str, count: int, split: str = "train", seed: int = 0) 
 def _row(task: str, kind: str, split: str, draw: random.Random) -> dict:
     said, gold = (_order if task == "orders" else _older)(split, draw)
     sentence = draw.choice(SENTENCES[task][kind]).format(**said)
-    asked = f"{sentence}\n\n{KEYS[task].format(**said)}"
+    asked = f"{KEYS[task].format(**said)}\n\n{sentence}"
     messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": asked}]
     return {"prompt": messages, "answer": json.dumps(gold), "kind": kind}
 
