@@ -125,9 +125,7 @@ def setup_real(profile: str, model: str = smollm2.NAME, bits: int = 0, output_di
         smollm2.fetch()
     check_model(model)
     fast = smollm2.fast_bf16()
-    sizes = replace(
-        PROFILES["cpu"], dtype="bfloat16" if fast else "float32", load_in_4bit=bits == 4 if bits else fast
-    )
+    sizes = replace(PROFILES["cpu"], dtype="bfloat16" if fast else "float32", load_in_4bit=bits == 4 if bits else fast)
     folder, note = start_run(output_dir, model)
     print(f"Model: {model}, on {os.environ['OMP_NUM_THREADS']} CPU threads, in {sizes.dtype}.")
     print(f"Base: {'4 bits' if sizes.load_in_4bit else 'not quantized'}. {note}")

@@ -94,3 +94,29 @@ def test_the_model_answers_greedily_and_stops(real_model, question, answer):
     answers = pipeline("text-generation", model=str(real_model), dtype=torch.float32, device="cpu")
     said = answers([{"role": "user", "content": question}], max_new_tokens=40, do_sample=False)
     assert answer in said[0]["generated_text"][-1]["content"]
+
+
+@pytest.mark.parametrize(
+    ("fast", "bits", "expected"),
+    [
+        (False, 0, ("float32", False)),
+        (True, 0, ("bfloat16", True)),
+        (True, 16, ("bfloat16", False)),
+        (False, 4, ("float32", True)),
+    ],
+)
+def test_a_lesson_takes_what_samples_fast_on_this_processor(tmp_path, monkeypatch, fast, bits, expected):
+    from grpo_utils import setup_real
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(smollm2, "check_memory", lambda: None)  # nothing is trained
+    monkeypatch.setattr(smollm2, "fast_bf16", lambda: fast)
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "config.json").write_text("{}")
+    run = setup_real("cpu", str(model), bits, "outputs/real")
+    assert (run.profile.dtype, run.profile.load_in_4bit) == expected and run.folder.is_dir()
+
+
+def test_this_processor_can_be_asked():
+    assert smollm2.fast_bf16() in (True, False)
