@@ -106,7 +106,7 @@ def test_the_model_answers_greedily_and_stops(real_model, question, answer):
     ],
 )
 def test_a_lesson_takes_what_samples_fast_on_this_processor(tmp_path, monkeypatch, fast, bits, expected):
-    from grpo_utils import setup_real
+    from grpo_utils.lesson import setup_real
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(smollm2, "check_memory", lambda: None)  # nothing is trained
