@@ -27,6 +27,7 @@ from grpo_check.reward_lab import CODES
 from grpo_check.reward_lab.answers import kind_of, other_writings, wrong_answers
 from grpo_check.reward_lab.calling import DEADLINE, OutOfTimeError, time_limit
 from grpo_check.reward_lab.forms import FORMS
+from grpo_check.reward_lab.growth import find_growth
 from grpo_check.reward_lab.matrix import cases
 from grpo_check.reward_lab.planning import choose_form, make_plan
 from grpo_utils.errors import CourseError
@@ -334,6 +335,20 @@ def lazy(completions, answer, **kwargs):
 def test_a_slow_reward_is_a_warning():
     report = probe(lazy, answers=["42"])
     assert report.ok and report.codes == {"slow"} and "1% of a step" in report.findings[0].what
+
+
+def takes_time_for_each_character(completions, answer, **kwargs):
+    until = time.process_time() + sum(1.2e-4 * min(len(said(c)), 400) for c in completions)
+    while time.process_time() < until:
+        pass
+    return correctness_reward(completions, answer)
+
+
+def test_a_reward_on_a_slow_machine_does_not_look_unbounded(monkeypatch):
+    monkeypatch.setattr("grpo_check.reward_lab.growth.PIECES", ["<answer>"])
+    reward = takes_time_for_each_character
+    plan = make_plan([reward], ["42"], "answer", {}, FORMS[0])
+    assert not find_growth(reward, plan)
 
 
 def backtracks(completions, **kwargs):

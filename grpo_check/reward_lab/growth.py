@@ -29,6 +29,8 @@ NOTABLE_SHORT, NOTABLE_LONG = 0.03, 0.02
 TOO_SLOW = 0.05
 #: With linear time, a run four times as long takes at most this many times as long.
 MOST_GROWTH = 8
+#: With quadratic time, a run twice as long takes at most this many times as long.
+MOST_GROWTH_SHORT = 4
 
 
 def find_growth(reward: Callable, plan: Plan) -> list[Finding]:
@@ -39,10 +41,13 @@ def find_growth(reward: Callable, plan: Plan) -> list[Finding]:
     outcome = min((call(reward, [ordinary], plan.chat, CUT_OFF) for _ in range(3)), key=lambda one: one.seconds)
     if outcome.seconds > TOO_SLOW:  # the first of the three may include an import
         return hangs_in_use(outcome, ordinary)
+    notable = max(NOTABLE_SHORT, MOST_GROWTH_SHORT * outcome.cpu)
     worst = []
     for place in _places(reward, plan):
         for piece in PIECES:
-            found = _hangs(reward, plan, place, piece) or (not worst and _superlinear(reward, plan, place, piece)) or []
+            found = _hangs(reward, plan, place, piece, notable)
+            if not found and not worst:
+                found = _superlinear(reward, plan, place, piece)
             if found and found[0].code == "unbounded_time":
                 return found
             worst = worst or found
@@ -59,17 +64,25 @@ def _places(reward: Callable, plan: Plan) -> Iterator[Callable[[str], str]]:
         yield lambda run, form=form: form.write(run, "42")
 
 
-def _hangs(reward: Callable, plan: Plan, place: Callable, piece: str) -> list[Finding]:
-    """Whether a run of a few dozen characters takes suspiciously long."""
+def _hangs(reward: Callable, plan: Plan, place: Callable, piece: str, notable: float) -> list[Finding]:
+    """Whether a run of a few dozen pieces takes suspiciously long, and far longer than half of it."""
     for count in SHORT:
         case = _run_of(plan, place, piece, count)
-        outcome = _least(reward, plan, case, NOTABLE_SHORT)
-        if outcome.code == "slow" or outcome.cpu > NOTABLE_SHORT:
-            if outcome.code != "slow" and threading.current_thread() is threading.main_thread():
+        outcome = _least(reward, plan, case, notable)
+        if outcome.code == "slow":
+            return _hangs_on(outcome, case)
+        if outcome.cpu > notable and _explodes(reward, plan, place, piece, count, outcome):
+            if threading.current_thread() is threading.main_thread():
                 case = _run_of(plan, place, piece, 2 * count)  # in another thread nothing could stop it
                 outcome = call(reward, [case], plan.chat, CUT_OFF)
             return _hangs_on(outcome, case)
     return []
+
+
+def _explodes(reward: Callable, plan: Plan, place: Callable, piece: str, count: int, outcome: Outcome) -> bool:
+    """Whether the run takes far more than twice as long as its half, which no slow machine explains."""
+    half = _least(reward, plan, _run_of(plan, place, piece, count // 2), 0.0)
+    return outcome.cpu > MOST_GROWTH_SHORT * half.cpu
 
 
 def _hangs_on(outcome: Outcome, case: Case) -> list[Finding]:
