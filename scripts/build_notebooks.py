@@ -16,7 +16,7 @@ import jupytext
 import nbformat
 from address import HOST, ROOT, Place, current, lesson_text
 from install_cell import expand
-from values import LessonClient, fill, stored
+from values import LessonClient, check, fill, stored
 
 SOURCES = ROOT / "notebooks" / "source"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -96,6 +96,7 @@ def arguments() -> argparse.Namespace:
 def build(source: Path) -> None:
     """Convert and execute a lesson, and write its notebook."""
     book = convert(source, repository())
+    check(book)
     execute(book)
     nbformat.write(book, ROOT / "notebooks" / f"{source.stem}.ipynb")
 

@@ -21,6 +21,20 @@ def stored(cell: nbformat.NotebookNode) -> dict[str, str]:
     return cell.metadata.get("values", {})
 
 
+def check(book: nbformat.NotebookNode) -> None:
+    """Find a misspelled expression before a run that may take an hour.
+
+    Raises:
+        ValueError: an expression in a Markdown cell is not valid Python.
+    """
+    for cell in book.cells:
+        for expression in VALUE.findall(cell.source) if cell.cell_type == "markdown" else []:
+            try:
+                ast.parse(_field(expression))
+            except SyntaxError as error:
+                raise ValueError(f"{{{{{expression}}}}} in {cell.id} is not valid: {error.msg}") from error
+
+
 def fill(cell: nbformat.NotebookNode, values: dict[str, str]) -> None:
     """Put the values into the text of a Markdown cell, and keep those it uses in its metadata; leave code alone.
 
@@ -48,10 +62,15 @@ class LessonClient(NotebookClient):
 
     async def _evaluate(self, expressions: list[str]) -> dict[str, str]:
         """What the kernel's state makes of each expression."""
-        fields = {expression: f'f"""{{{expression}}}"""' for expression in expressions}
+        fields = {expression: _field(expression) for expression in expressions}
         message = self.kc.execute("", silent=True, user_expressions=fields)
         reply = await self.async_wait_for_reply(message)
         return {name: _text(name, found) for name, found in reply["content"]["user_expressions"].items()}
+
+
+def _field(expression: str) -> str:
+    """The f-string that formats an expression."""
+    return f'f"""{{{expression}}}"""'
 
 
 def _text(expression: str, found: dict) -> str:
