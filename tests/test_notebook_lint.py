@@ -10,6 +10,7 @@ from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "scripts"))
 from build_notebooks import SOURCES, execute, repository, retold
+from values import check
 
 NAMES = sorted(path.stem for path in SOURCES.glob("*.py"))
 #: A path of one machine: of a home, a root, a temporary or a site-packages folder.
@@ -69,6 +70,12 @@ def test_a_value_is_what_the_cells_above_computed():
     assert [book.cells[place].source for place in (1, 3)] == ["From 0.25", "to 0.96, high."]
     assert book.cells[3].metadata["values"]["rate:.2f"] == "0.96"
     assert [cell.execution_count for cell in code(book)] == [1, 2]
+
+
+def test_a_misspelled_value_is_found_before_the_run():
+    check(written("rate = 0.25", ["{{rate:.2f}}"]))
+    with pytest.raises(ValueError, match="is not valid"):
+        check(written("rate = 0.25", ["{{rate:.2f} of {{rate}}"]))
 
 
 def test_a_value_that_cannot_be_computed_stops_the_build():
