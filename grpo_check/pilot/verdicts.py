@@ -72,9 +72,10 @@ def decide(
     if seen.pull and seen.pull[0] <= limits.pull:
         what = f"correct completions have a mean advantage of {signed(seen.pull)}"
         return stop("fix_reward", what, "fix the reward: it does not prefer correct answers. Probe it.")
-    learns = f"{1 - seen.tied.value:.0%} of the groups have different rewards"
     pulls = f", and correct completions have a mean advantage of {signed(seen.pull)}" if seen.pull else ""
-    return Finding("go", "note", f"{learns}{pulls}.", fixes=("start the run, and watch it with HealthCallback.",))
+    return Finding(
+        "go", "note", f"{_not_tied(seen)}{pulls}.", fixes=("start the run, and watch it with HealthCallback.",)
+    )
 
 
 def without_template(verdict: Finding) -> Finding:
@@ -134,11 +135,14 @@ def _none_matches(seen: Figures) -> Finding:
     return stop("check_golds", what, fix, "if they are right, the task is too hard: use SFT or easier rows first.")
 
 
+def _not_tied(seen: Figures) -> str:
+    return f"{1 - seen.tied.value:.0%} of the groups have different rewards"
+
+
 def _partial_credit(seen: Figures) -> Finding:
-    learns = f"{1 - seen.tied.value:.0%} of the groups have different rewards"
-    what = f"{seen.right} of the completions are correct, but {learns}."
+    what = f"{seen.right} of the completions are correct, but {_not_tied(seen)}."
     watch = "start the run, and watch the correctness reward: if it is still 0 after 30 steps, train with SFT first."
-    read = "read completions with a high reward: are they on the way to a correct answer, or beside it?"
+    read = "read completions with a high reward: do they come closer to a correct answer?"
     return Finding("partial_credit", "warning", what, CODES["partial_credit"], (watch, read))
 
 
