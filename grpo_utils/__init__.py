@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .export.ollama import ollama_template
     from .export.publishing import push
     from .export.server import served
-    from .lesson import report_run, setup, setup_tiny
+    from .lesson import report_run, setup, setup_real, setup_tiny
     from .models import load_policy, model_path
     from .plots import (
         diagram,

@@ -314,7 +314,7 @@ def measure_lesson_03() -> None:
 
 def measure_minutes() -> None:
     """Write the table of the lessons that do not print their own minutes; copy all minutes to the pages."""
-    lessons = [path for path in sorted(LESSON.parent.glob("*.ipynb")) if not minutes.printed_minutes(path.stem)]
+    lessons = [path for path in sorted(LESSON.parent.glob("*.ipynb")) if minutes.printed_minutes(path.stem) is None]
     first = [run_lesson(LESSON, family, SEED=SEEDS[0]) for family in FAMILIES]
     others = [run_lesson(lesson, family) for lesson in lessons if lesson != LESSON for family in FAMILIES]
     put("Minutes and memory of all lessons", minutes_section([*others, *first]))

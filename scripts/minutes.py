@@ -20,7 +20,10 @@ LEARNING_PATH = ROOT / "scripts" / "drawings" / "guides.py"
 
 def printed_minutes(name: str) -> int | None:
     """The minutes that a lesson's stored run says it took; None if `make bench` measures them."""
-    text = (SOURCES.parent / f"{name}.ipynb").read_text(encoding="utf-8")
+    path = SOURCES.parent / f"{name}.ipynb"
+    if not path.is_file():
+        sys.exit(f"Error: {name} is not built. Run: make notebooks ARGS={name}")
+    text = path.read_text(encoding="utf-8")
     found = re.search(r"This lesson took (\d+) minutes", text)
     return int(found[1]) if found else None
 
@@ -30,7 +33,7 @@ def measured(name: str) -> tuple[str, str]:
 
     A lesson that prints its minutes has no measured memory: ``("59 minutes", "")``.
     """
-    if printed := printed_minutes(name):
+    if (printed := printed_minutes(name)) is not None:
         return f"{printed} minutes", ""
     page = RESULTS.read_text(encoding="utf-8")
     rows = re.findall(rf"^\| `{name}` \| \w+ \| (\d+) s \| ([\d.]+) GB \|", page, flags=re.MULTILINE)
@@ -50,8 +53,8 @@ def put(path: Path, row: str, cell: int, text: str) -> None:
 
 
 def main() -> None:
-    for source in sorted(SOURCES.glob("*.py")):
-        minutes, memory = measured(source.stem)
+    found = {source: measured(source.stem) for source in sorted(SOURCES.glob("*.py"))}  # before anything is written
+    for source, (minutes, memory) in found.items():
         lesson = rf'^(    "{source.stem[:2]} .+": )\d+,$'
         page = LEARNING_PATH.read_text(encoding="utf-8")
         page = re.sub(lesson, rf"\g<1>{minutes.split()[0]},", page, flags=re.MULTILINE)

@@ -22,7 +22,7 @@ def stored(cell: nbformat.NotebookNode) -> dict[str, str]:
 
 
 def check(book: nbformat.NotebookNode) -> None:
-    """Find a misspelled expression before a run that may take an hour.
+    """Find an expression that is no Python before a run of an hour. Only the run finds an unknown name.
 
     Raises:
         ValueError: an expression in a Markdown cell is not valid Python.

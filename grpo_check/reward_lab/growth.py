@@ -6,6 +6,7 @@ nor a judge on the network looks like a fault.
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -69,8 +70,8 @@ def _hangs(reward: Callable, plan: Plan, place: Callable, piece: str, notable: f
     for count in SHORT:
         case = _run_of(plan, place, piece, count)
         outcome = _least(reward, plan, case, notable)
-        if outcome.code == "slow":
-            return _hangs_on(outcome, case)
+        if outcome.code == "slow":  # nothing, if the machine and not the reward was slow
+            return hangs_in_use(outcome, case)
         if outcome.cpu > notable and _explodes(reward, plan, place, piece, count, outcome):
             if threading.current_thread() is threading.main_thread():
                 case = _run_of(plan, place, piece, 2 * count)  # in another thread nothing could stop it
@@ -82,7 +83,8 @@ def _hangs(reward: Callable, plan: Plan, place: Callable, piece: str, notable: f
 def _explodes(reward: Callable, plan: Plan, place: Callable, piece: str, count: int, outcome: Outcome) -> bool:
     """Whether the run takes far more than twice as long as its half, which no slow machine explains."""
     half = _least(reward, plan, _run_of(plan, place, piece, count // 2), 0.0)
-    return outcome.cpu > MOST_GROWTH_SHORT * half.cpu
+    tick = time.get_clock_info("process_time").resolution  # 16 ms on some systems
+    return outcome.cpu > MOST_GROWTH_SHORT * max(half.cpu, tick)
 
 
 def _hangs_on(outcome: Outcome, case: Case) -> list[Finding]:
@@ -101,7 +103,7 @@ def _took(outcome: Outcome) -> str:
 
 
 def hangs_in_use(outcome: Outcome, case: Case) -> list[Finding]:
-    """The same finding for an ordinary completion that did not finish, if the CPU was busy throughout."""
+    """The same finding for a completion that did not finish, if the CPU was busy throughout."""
     busy = outcome.code == "slow" and outcome.cpu > 0.3 * outcome.seconds
     return _hangs_on(outcome, case) if busy else []
 

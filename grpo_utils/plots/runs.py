@@ -1,5 +1,6 @@
 """Figures of a training run, drawn from its ``log_history``."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,10 +16,12 @@ if TYPE_CHECKING:
 def logged(log_history: Sequence[dict], key: str) -> list[float]:
     """The values of one logged metric, in the order of the steps.
 
-    >>> logged([{"reward": 0.5}, {"train_runtime": 3.0}, {"reward": 1.0}], "reward")
-    [0.5, 1.0]
+    NaN stands for None, which TRL logs for a reward that scored no completion of a step.
+
+    >>> logged([{"reward": 0.5}, {"train_runtime": 3.0}, {"reward": None}, {"reward": 1.0}], "reward")
+    [0.5, nan, 1.0]
     """
-    return [entry[key] for entry in log_history if key in entry]
+    return [math.nan if entry[key] is None else entry[key] for entry in log_history if key in entry]
 
 
 def reward_curve(log_history: Sequence[dict], reward_names: Sequence[str]) -> "Figure":

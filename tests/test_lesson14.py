@@ -1,0 +1,52 @@
+"""Lesson 14: its rewards are those of `make real`, and it runs with the real model and a few small steps."""
+
+import re
+from types import SimpleNamespace
+
+import nbformat
+import pytest
+from conftest import ROOT
+from lessons import code_of, run_with_nbval
+from test_real import COMPLETIONS, GOLD
+
+pytestmark = pytest.mark.slow
+LESSON = ROOT / "notebooks" / "14_real_model.ipynb"
+#: Small enough for a test; the stored outputs come from a whole run.
+SMALL = {"STEPS": 2, "GROUPS": 1, "TOKENS": 16, "EVAL_ROWS": 4}
+
+
+@pytest.fixture(scope="module")
+def rewards() -> SimpleNamespace:
+    """What the lesson's cells of rewards define."""
+    cells = code_of(nbformat.read(LESSON, as_version=4))
+    names = {}
+    for cell in cells:
+        if "_reward(" in cell and "def " in cell:
+            exec(cell, names)
+    return SimpleNamespace(**names)
+
+
+@pytest.mark.parametrize("text, correct, fields, keys, alone", COMPLETIONS)
+def test_its_rewards_are_those_of_make_real(rewards, text, correct, fields, keys, alone):
+    chat = [[{"role": "assistant", "content": text}]]
+    assert rewards.correctness_reward(chat, answer=[GOLD]) == [correct]
+    assert rewards.fields_reward(chat, answer=[GOLD]) == pytest.approx([fields])
+    assert rewards.keys_reward(chat, answer=[GOLD]) == pytest.approx([keys])
+    assert rewards.alone_reward(chat) == [alone]
+    assert list(rewards.REWARDS.values()) == [1.0, 1.0, 0.5, 0.5]
+
+
+def test_it_runs_with_the_real_model_and_a_few_steps(real_model, tmp_path):
+    book = nbformat.read(LESSON, as_version=4)
+    [cell] = [cell for cell in book.cells if "parameters" in cell.metadata.get("tags", [])]
+    for name, value in SMALL.items():
+        cell.source, changed = re.subn(
+            rf"^{name}: int = \d+", f"{name}: int = {value}", cell.source, flags=re.MULTILINE
+        )
+        assert changed == 1
+    small = tmp_path / "small" / LESSON.name
+    small.parent.mkdir()
+    nbformat.write(book, small)
+    done = run_with_nbval(small, tmp_path, cell_seconds=300, seconds=900)
+    assert done.returncode == 0, done.stdout[-5000:]
+    assert (tmp_path / "outputs/lesson14/merged/model.safetensors").stat().st_size > 250e6
