@@ -137,12 +137,13 @@ def test_elsewhere_it_does_nothing(session):
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
-def test_a_lesson_has_it_once_and_only_two_install_more(lesson):
+def test_a_lesson_has_it_once_and_only_three_install_more(lesson):
     cells = [cell.source for cell in nbformat.read(lesson, as_version=4).cells if "%pip" in cell.source]
     source = (ROOT / "notebooks" / "source" / f"{lesson.stem}.py").read_text(encoding="utf-8")
     marks = [line for line in source.splitlines() if line in MARKS]
     assert len(cells) == len(marks) == 1
-    assert MARKS[marks[0]] == {"03_grpo_lora": "unsloth", "12_tools": "reasoning-gym"}.get(lesson.stem, "")
+    more = {"03_grpo_lora": "unsloth", "12_tools": "reasoning-gym", "14_real_model": "unsloth"}
+    assert MARKS[marks[0]] == more.get(lesson.stem, "")
     assert with_address(cells[0], ADDRESS) == expand(marks[0], ADDRESS)
 
 

@@ -136,7 +136,7 @@ def test_a_parameter_is_never_bound_again(book):
 def test_the_setup_is_one_call_and_the_install_cell_is_short(book):
     cells = code(book)
     place = cells.index(tagged(book, "parameters")[0])
-    assert re.search(r"^run = setup(_tiny)?\(", cells[place + 1].source, re.MULTILINE)
+    assert re.search(r"^run = setup(_tiny|_real)?\(", cells[place + 1].source, re.MULTILINE)
     [install] = [cell for cell in cells if "%pip" in cell.source]
     assert len(install.source.splitlines()) <= 12
 

@@ -433,8 +433,8 @@ print(generate(policy_again, tokenizer, shown["prompt"], **how)[0][:300])
 # %% [markdown]
 # At 2e-3, the reward rises faster in the first steps, and then it stops. In the last five of these steps, it was
 # {{last["reward"][1]:.2f}} on average ({{last["reward"][0]:.2f}} at 2e-4), and the share of correct completions was
-# {{last[KEYS[1]][1]:.2f}} ({{last[KEYS[1]][0]:.2f}} at 2e-4). The column of entropies shows why: the policy became certain
-# before its first correct completion, and from then on its samples were too similar to find one.
+# {{last[KEYS[1]][1]:.2f}} ({{last[KEYS[1]][0]:.2f}} at 2e-4). The column of entropies suggests why: the policy became
+# certain before its first correct completion, and then it hardly tried other answers.
 #
 # **A learning rate belongs to a model. Start a real one between 2e-5 and 2e-4.**
 #
