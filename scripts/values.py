@@ -21,6 +21,11 @@ def stored(cell: nbformat.NotebookNode) -> dict[str, str]:
     return cell.metadata.get("values", {})
 
 
+def expressions(cell: nbformat.NotebookNode) -> list[str]:
+    """The expressions in a Markdown cell, in their order; none in a code cell."""
+    return VALUE.findall(cell.source) if cell.cell_type == "markdown" else []
+
+
 def check(book: nbformat.NotebookNode) -> None:
     """Find an expression that is no Python before a run of an hour. Only the run finds an unknown name.
 
@@ -28,7 +33,7 @@ def check(book: nbformat.NotebookNode) -> None:
         ValueError: an expression in a Markdown cell is not valid Python.
     """
     for cell in book.cells:
-        for expression in VALUE.findall(cell.source) if cell.cell_type == "markdown" else []:
+        for expression in expressions(cell):
             try:
                 ast.parse(_field(expression))
             except SyntaxError as error:
@@ -41,11 +46,9 @@ def fill(cell: nbformat.NotebookNode, values: dict[str, str]) -> None:
     Raises:
         KeyError: the cell has an expression without a value.
     """
-    expressions = VALUE.findall(cell.source) if cell.cell_type == "markdown" else []
-    if not expressions:
-        return
-    cell.metadata["values"] = {expression: values[expression] for expression in expressions}
-    cell.source = VALUE.sub(lambda found: values[found[1]], cell.source)
+    if used := expressions(cell):
+        cell.metadata["values"] = {expression: values[expression] for expression in used}
+        cell.source = VALUE.sub(lambda found: values[found[1]], cell.source)
 
 
 class LessonClient(NotebookClient):
@@ -56,13 +59,13 @@ class LessonClient(NotebookClient):
     ) -> nbformat.NotebookNode:
         """Execute a code cell as nbclient does; evaluate and fill the values of a Markdown cell."""
         if cell.cell_type == "markdown":
-            fill(cell, await self._evaluate(VALUE.findall(cell.source)))
+            fill(cell, await self._evaluate(expressions(cell)))
             return cell
         return await super().async_execute_cell(cell, cell_index, **options)
 
-    async def _evaluate(self, expressions: list[str]) -> dict[str, str]:
+    async def _evaluate(self, used: list[str]) -> dict[str, str]:
         """What the kernel's state makes of each expression."""
-        fields = {expression: _field(expression) for expression in expressions}
+        fields = {expression: _field(expression) for expression in used}
         message = self.kc.execute("", silent=True, user_expressions=fields)
         reply = await self.async_wait_for_reply(message)
         return {name: _text(name, found) for name, found in reply["content"]["user_expressions"].items()}
