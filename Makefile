@@ -6,7 +6,7 @@ WORKERS ?= 2
 # One file of tests after the other in each worker: a lesson is run once and asked by many tests.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: run real test test-fast test-upgrade gpu-path setup lab lint notebooks templates figures tiny bench bench-rewards bench-settings bench-losses bench-reuse bench-sft bench-real bench-estimate bench-checkpoint bench-pilot bench-merge bench-gguf badges workshop html bundle wheel clean help
+.PHONY: run real test test-fast test-upgrade gpu-path gpu-day setup lab lint notebooks templates figures tiny bench bench-rewards bench-settings bench-losses bench-reuse bench-sft bench-real bench-estimate bench-checkpoint bench-pilot bench-merge bench-gguf badges workshop html bundle wheel clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -25,6 +25,9 @@ test-fast: setup lint ## lint and unit tests, no training
 
 gpu-path: setup .gpu-path/installed ## Unsloth's CUDA branches on CPU tensors, all cases, about 20 minutes; `make test` runs the first
 	$(BIN)/python -m pytest tests/test_gpu_path.py $(ARGS)
+
+gpu-day: setup   ## what only a GPU can show, in steps of at most 10 minutes without a network; ARGS="lesson stock"
+	$(BIN)/python scripts/gpu_day.py $(ARGS)
 
 .gpu-path/installed: requirements-gpu-path.txt | $(VENV)/installed
 	@mkdir -p .gpu-path

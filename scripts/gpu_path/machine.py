@@ -32,20 +32,28 @@ def machine(folder: Path, card: str) -> dict[str, str]:
     """The environment of a machine with this GPU; its files go to ``folder``."""
     write_nvidia_smi(folder / "bin", card)
     write_start(folder / "ipython")
-    fill_hub(folder / "hub")
-    fill_gsm8k(folder / "datasets")
     return {
-        **os.environ,
+        **without_network(folder),
         **ENVIRONMENT,
         "PATH": os.pathsep.join([str(folder / "bin"), os.environ["PATH"]]),
         "PYTHONPATH": os.pathsep.join([str(HERE), str(OVERLAY), str(ROOT)]),
         "IPYTHONDIR": str(folder / "ipython"),
         "GPU_PATH_CARD": card,
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+def without_network(folder: Path) -> dict[str, str]:
+    """The environment of this machine, with tiny models and addition problems in place of the hub's; in ``folder``."""
+    fill_hub(folder / "hub")
+    fill_gsm8k(folder / "datasets")
+    return {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
         "HF_HUB_CACHE": str(folder / "hub"),
         "HF_DATASETS_CACHE": str(folder / "datasets"),
         "HF_HUB_OFFLINE": "1",
         "UNSLOTH_COMPILE_LOCATION": str(folder / "compiled"),
-        "OMP_NUM_THREADS": "1",
     }
 
 
@@ -71,7 +79,8 @@ def fill_hub(folder: Path) -> None:
     for profile in PROFILES.values():
         for family, name in profile.models.items():
             if profile.name != "cpu":
-                for each in {name, name.lower()}:  # Unsloth asks for its models in lower case
+                # Unsloth asks for its models in lower case, and on a real card for those that are in 4 bits already.
+                for each in {made + end for made in (name, name.lower()) for end in ("", "-unsloth-bnb-4bit")}:
                     cache_model(folder, each, TINY_MODELS / PROFILES["cpu"].models[family])
 
 

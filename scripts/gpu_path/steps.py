@@ -1,7 +1,8 @@
 """Run a few steps of lesson 03's cells, with Unsloth as on a GPU or with stock TRL, and write a JSON file.
 
-    GPU_PATH_CARD=t4 python steps.py outputs/steps.json '{"dtype": "float32"}'      # Unsloth
+    GPU_PATH_CARD=t4 python steps.py outputs/steps.json '{"dtype": "float32"}'      # Unsloth on a simulated card
     python steps.py outputs/stock.json '{"dtype": "float32"}'                       # stock transformers, PEFT and TRL
+    GPU_PATH_BACKEND=unsloth python steps.py outputs/real.json '{}'                 # Unsloth on a real card
 
 It runs the cells with the tag "gpu-path", so a rewritten lesson only needs to move its tags.
 """
@@ -13,8 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 
 CARD = os.environ.get("GPU_PATH_CARD")
-if CARD:
+BACKEND = os.environ.get("GPU_PATH_BACKEND") or ("unsloth" if CARD else "transformers")
+if CARD and BACKEND == "unsloth":
     import start  # noqa: F401  before anything imports transformers or TRL
+elif BACKEND == "unsloth":
+    import unsloth  # noqa: F401
 
 import nbformat  # noqa: E402
 import torch  # noqa: E402
@@ -47,16 +51,16 @@ class Watch(TrainerCallback):
         self.adapter.append(sorted({str(p.dtype) for p in model.parameters() if p.requires_grad}))
 
 
-def settings(family: str, dtype: str, load_in_4bit: bool, steps: int, folder: Path) -> dict:
-    """The names that the lesson's tagged cells expect, in sizes for a few seconds."""
-    own = dict(dtype=dtype, load_in_4bit=load_in_4bit, steps=steps, models=CPU.models)
-    profile = replace(PROFILES[CARD or "t4"], **SMALL, **own)
-    if not CARD:
+def settings(family: str, dtype: str, load_in_4bit: bool, steps: int, model: str, folder: Path) -> dict:
+    """The names that the lesson's tagged cells expect: sizes for a few seconds, or with a model the profile's own."""
+    sizes = {} if model else SMALL | dict(models=CPU.models)
+    profile = replace(PROFILES[CARD or "t4"], **sizes, dtype=dtype, load_in_4bit=load_in_4bit, steps=steps)
+    if not torch.cuda.is_available():
         profile = replace(profile, name="cpu")
         prepare_machine(profile)
-    backend, model = "unsloth" if CARD else "transformers", profile.models[family]
-    run = Run(profile, "given", family, model, backend, model_path(model), folder)
-    return dict(run=run, profile=profile, BACKEND=backend, SEED=0, REPORT_TO="none", ENABLE_THINKING=False)
+    model = model or profile.models[family]
+    run = Run(profile, "given", family, model, BACKEND, model_path(model), folder)
+    return dict(run=run, profile=profile, BACKEND=BACKEND, SEED=0, REPORT_TO="none", ENABLE_THINKING=False)
 
 
 def tagged_cells() -> list[str]:
@@ -65,9 +69,11 @@ def tagged_cells() -> list[str]:
     return [cell.source for cell in cells if "gpu-path" in cell.metadata.get("tags", [])]
 
 
-def run(out: Path, family="qwen", dtype="float32", load_in_4bit=False, steps=3, wrong_sign=False, replay="") -> None:
+def run(
+    out: Path, family="qwen", dtype="float32", load_in_4bit=False, steps=3, model="", wrong_sign=False, replay=""
+) -> None:
     """Run the tagged cells and a few steps, and write the results to ``out``."""
-    names, said, watch = settings(family, dtype, load_in_4bit, steps, out.with_suffix("")), [], Watch()
+    names, said, watch = settings(family, dtype, load_in_4bit, steps, model, out.with_suffix("")), [], Watch()
 
     def heard(completions, **kwargs):
         said.append([completion[0]["content"] for completion in completions])
@@ -78,9 +84,8 @@ def run(out: Path, family="qwen", dtype="float32", load_in_4bit=False, steps=3, 
         if "weights" in names and heard not in names["rewards"]:
             names["rewards"], names["weights"] = [*names["rewards"], heard], [*names["weights"], 0.0]
     trainer = names["trainer"]
-    trainer.add_callback(
-        HealthCallback(names["test_rows"], every=1, stop=False)
-    )  # the policy samples, as it does for users
+    if not model:  # the policy samples between the steps, as it does for users
+        trainer.add_callback(HealthCallback(names["test_rows"], every=1, stop=False))
     trainer.add_callback(watch)
     samples = keep_samples(trainer.model, json.loads(Path(replay).read_text())["samples"] if replay else None)
     if wrong_sign:
@@ -96,6 +101,7 @@ def run(out: Path, family="qwen", dtype="float32", load_in_4bit=False, steps=3, 
         "log": trainer.state.log_history,
         "checkpointing": watch.checkpointing,
         "adapter": watch.adapter,
+        "peak_gib": torch.cuda.max_memory_reserved() / 2**30 if torch.cuda.is_available() else None,
         "base": names["policy"].peft_config["default"].base_model_name_or_path,
     }
     out.write_text(json.dumps(result, indent=1), encoding="utf-8")
@@ -114,7 +120,7 @@ def keep_samples(policy: object, replayed: list | None) -> list:
     generate, kept = policy.generate, []
 
     def sample(*args, **kwargs):
-        made = torch.tensor(replayed[len(kept)]) if replayed else generate(*args, **kwargs)
+        made = torch.tensor(replayed[len(kept)], device=policy.device) if replayed else generate(*args, **kwargs)
         kept.append(made.tolist())
         return made
 
