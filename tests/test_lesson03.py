@@ -9,12 +9,13 @@ import subprocess
 import sys
 import time
 from inspect import getsource
+from types import SimpleNamespace
 
 import nbformat
 import psutil
 import pytest
 from conftest import ROOT
-from lessons import run_with_nbval, said
+from lessons import code_of, run_with_nbval, said
 
 from grpo_utils.arguments import training_arguments
 from grpo_utils.models import model_path
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "03_grpo_lora.ipynb"
 RATES = {"n", "format_rate", "accuracy", "accuracy_ci95", "greedy_accuracy"}
 IN_FORM = {"formed", "accuracy_given_format", "accuracy_given_format_ci95"}
+LOGGED = ("loss", "reward", "frac_reward_zero_std", "completions/mean_length", "rewards/strict_format_reward/mean")
 TIMES = {"train_seconds", "wall_seconds", "processor_seconds"}
 
 
@@ -244,3 +246,10 @@ def test_it_shows_the_rewards_and_the_template_as_they_are():
     printed = said(nbformat.read(LESSON, as_version=4))
     assert all(getsource(reward) in printed for reward in math_rewards().rewards)
     assert (ROOT / "templates/minimal/train.py").read_text(encoding="utf-8") in printed
+
+
+def test_its_log_is_read_also_where_no_completion_of_a_step_was_formatted(capsys):
+    [cell] = [code for code in code_of(nbformat.read(LESSON, as_version=4)) if "show_learning(history)" in code]
+    steps = [{**dict.fromkeys(LOGGED, 0.5), "rewards/correct_if_formatted/mean": mean} for mean in (None, 0.25, None)]
+    exec(cell, {"trainer": SimpleNamespace(state=SimpleNamespace(log_history=steps))})
+    assert "nan      nan    0.250" in capsys.readouterr().out

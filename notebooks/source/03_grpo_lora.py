@@ -391,15 +391,17 @@ saved = save_adapter(policy, tokenizer, run.folder / "adapter", run.model)
 # `trainer.state.log_history` has about thirty numbers per step.
 
 # %%
-from grpo_utils import show_learning
+import numpy as np
+from grpo_utils import logged, show_learning
 
 history = trainer.state.log_history
 KEYS = ["loss", "reward", "frac_reward_zero_std", "completions/mean_length"]
 KEYS += ["rewards/correct_if_formatted/mean"]
-curves = {key: [e[key] for e in history if key in e] for key in KEYS}
+curves = {key: logged(history, key) for key in KEYS}
 print(f"{'':34}{'first':>9}{'last':>9}{'largest':>9}")
 for key, values in curves.items():
-    print(f"{key:34}{values[0]:9.3f}{values[-1]:9.3f}{max(values):9.3f}")
+    largest = np.nanmax(values)
+    print(f"{key:34}{values[0]:9.3f}{values[-1]:9.3f}{largest:9.3f}")
 show_learning(history)
 
 # %% [markdown]
@@ -415,7 +417,8 @@ show_learning(history)
 #
 # The policy learns the format first, because it is the same for every question. Among correctly formatted answers, the
 # share of correct ones rose from {{curves[KEYS[-1]][0]:.2f}} to {{curves[KEYS[-1]][-1]:.2f}}. (Section 10 explains why this
-# share alone does not show better arithmetic.)
+# share alone does not show better arithmetic.) Another model may print `nan` here: in that step, no completion was
+# correctly formatted.
 #
 # **The format is learned first; the share of correct answers keeps rising.**
 #
