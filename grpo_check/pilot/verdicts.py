@@ -99,7 +99,13 @@ def _truncated(seen: Figures, longer: Sequence[tuple[int, bool]]) -> Finding:
         fix = "set tokenizer.eos_token to the token that ends a turn; a base model that has none needs SFT first."
         return stop("fix_eos", f"{what}, and {len(longer) - len(ends)} of {len(longer)} at 4 times the limit", fix)
     wanted = ends[round(0.95 * (len(ends) - 1))] if ends else 2 * seen.tokens[2]
-    return stop("raise_limit", what, f"raise max_completion_length to {wanted} or more.")
+    fixes = [f"raise max_completion_length to {wanted} or more."]
+    if seen.ending:  # not shown to be above 0, or there would be another verdict
+        pays = f"completions that end have a mean advantage of {signed(seen.ending)}"
+        fixes.append(
+            f"{pays}: if it is above 0 with more prompts, training itself makes them end, and the limit can stay."
+        )
+    return stop("raise_limit", what, *fixes)
 
 
 def _tied(seen: Figures, limits: Limits) -> Finding:
