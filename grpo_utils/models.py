@@ -43,7 +43,7 @@ def fit_model(profile: Profile, model: str) -> tuple[Profile, str]:
     >>> fitted.dtype, warning
     ('float32', 'Gemma 3 overflows in fp16, so it runs in fp32 here, which is slow. On this GPU, prefer Qwen.')
     """
-    if profile.dtype != "float16" or "gemma" not in model.lower():
+    if profile.dtype != "float16" or "gemma" not in Path(model).name.lower():
         return profile, ""
     return replace(profile, dtype="float32"), (
         "Gemma 3 overflows in fp16, so it runs in fp32 here, which is slow. On this GPU, prefer Qwen."

@@ -16,7 +16,8 @@ from grpo_utils.rewards.structured import same_json
 from grpo_utils.run.measuring import generate, mcnemar_p_value, p_text, wilson_interval
 
 ROWS, SAMPLED_ROWS, SAMPLES = 400, 50, 8
-DECODING = dict(max_new_tokens=64, batch_size=100, seed=0)
+TEMPERATURE = 0.8  # of the samples, as in training
+DECODING = dict(max_new_tokens=48, batch_size=100, seed=0)
 
 
 def base_result(model: Path, task: str, folder: Path) -> dict:
@@ -29,7 +30,7 @@ def base_result(model: Path, task: str, folder: Path) -> dict:
     return json.loads(kept.read_text(encoding="utf-8"))
 
 
-def measure_merged(model: Path, adapter: Path, to: Path, task: str) -> dict:
+def measure_merged(model: Path, adapter: Path, to: Path, task: str, *sizes: int) -> dict:
     """Merge an adapter into the 16-bit model, save it, and measure the saved model."""
     import torch
     from peft import PeftModel
@@ -40,20 +41,20 @@ def measure_merged(model: Path, adapter: Path, to: Path, task: str) -> dict:
     AutoTokenizer.from_pretrained(model).save_pretrained(to)
     del base
     gc.collect()
-    return measure(to, task)
+    return measure(to, task, *sizes)
 
 
-def measure(model: Path, task: str) -> dict:
-    """Which held-out prompts are answered correctly: greedily, and of eight samples; and the greedy texts."""
+def measure(model: Path, task: str, prompts_greedy: int = ROWS, prompts_sampled: int = SAMPLED_ROWS) -> dict:
+    """Which held-out prompts are answered correctly: greedily, and of eight samples; and the first texts of both."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     policy = AutoModelForCausalLM.from_pretrained(model, dtype="float32")
     tokenizer = AutoTokenizer.from_pretrained(model)
-    rows = extraction_rows(task, ROWS, "test")
+    rows = extraction_rows(task, prompts_greedy, "test")
     prompts = [row["prompt"] for row in rows]
     greedy = generate(policy, tokenizer, prompts, temperature=0.0, **DECODING)
-    repeated = [prompt for prompt in prompts[:SAMPLED_ROWS] for _ in range(SAMPLES)]
-    sampled = generate(policy, tokenizer, repeated, **DECODING)
+    repeated = [prompt for prompt in prompts[:prompts_sampled] for _ in range(SAMPLES)]
+    sampled = generate(policy, tokenizer, repeated, temperature=TEMPERATURE, **DECODING)
     correct = [same_json(text, rows[place // SAMPLES]["answer"]) for place, text in enumerate(sampled)]
     return dict(
         greedy=[same_json(text, row["answer"]) for text, row in zip(greedy, rows, strict=True)],

@@ -1,6 +1,6 @@
 """Train SmolLM2-135M-Instruct, a real language model, on a CPU, and measure what it gained: `make real`.
 
-    python scripts/train_real.py                              orders as JSON: 40 steps
+    python scripts/train_real.py                              orders as JSON: 60 steps
     python scripts/train_real.py --task older --seed 1        another task, another seed
     python scripts/train_real.py --learning_rate 1.0e-4       any setting of the template, as for its train.py
 
@@ -37,10 +37,13 @@ def main() -> None:
     print(f"The merged model, for AutoModelForCausalLM or pipeline: {folder / 'merged'}")
 
 
-def run_once(model: Path, task: str, seed: int, folder: Path, options: list[str]) -> dict:
-    """Train and merge in ``folder``, and measure the merged model; the result is also in its result.json."""
+def run_once(model: Path, task: str, seed: int, folder: Path, options: list[str], *sizes: int) -> dict:
+    """Train and merge in ``folder``, and measure the merged model; the result is also in its result.json.
+
+    ``sizes`` are the numbers of held-out prompts that `measure` takes.
+    """
     train(model, task, seed, folder, options)
-    after = measure_merged(model, folder / "model", folder / "merged", task)
+    after = measure_merged(model, folder / "model", folder / "merged", task, *sizes)
     (folder / "result.json").write_text(json.dumps(after, indent=1) + "\n", encoding="utf-8")
     return after
 

@@ -7,7 +7,7 @@ import nbformat
 import pytest
 from conftest import ROOT
 from lessons import code_of, run_with_nbval
-from test_real import COMPLETIONS, GOLD
+from test_real import COMPLETIONS, earned_by
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "14_real_model.ipynb"
@@ -26,13 +26,9 @@ def rewards() -> SimpleNamespace:
     return SimpleNamespace(**names)
 
 
-@pytest.mark.parametrize("text, correct, fields, keys, alone", COMPLETIONS)
-def test_its_rewards_are_those_of_make_real(rewards, text, correct, fields, keys, alone):
-    chat = [[{"role": "assistant", "content": text}]]
-    assert rewards.correctness_reward(chat, answer=[GOLD]) == [correct]
-    assert rewards.fields_reward(chat, answer=[GOLD]) == pytest.approx([fields])
-    assert rewards.keys_reward(chat, answer=[GOLD]) == pytest.approx([keys])
-    assert rewards.alone_reward(chat) == [alone]
+@pytest.mark.parametrize("text, earned", [(text, earned) for text, *earned in COMPLETIONS])
+def test_its_rewards_are_those_of_make_real(rewards, text, earned):
+    assert earned_by(rewards, text) == pytest.approx(earned)
     assert list(rewards.REWARDS.values()) == [1.0, 1.0, 0.5, 0.5]
 
 

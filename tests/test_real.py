@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from grpo_utils import smollm2
-from grpo_utils.data.extraction import extraction_rows
+from grpo_utils.data.extraction import CITIES, ITEMS, NAMES, extraction_rows
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 GOLD = '{"customer": "Omar", "item": "keys", "quantity": 3, "price": 8, "city": "Lagos"}'
@@ -60,13 +60,16 @@ def rewards(real, tmp_path_factory):
             sys.modules.pop(name)
 
 
-@pytest.mark.parametrize("text, correct, fields, keys, alone", COMPLETIONS)
-def test_a_completion_earns_what_it_deserves(rewards, text, correct, fields, keys, alone):
+@pytest.mark.parametrize("text, earned", [(text, earned) for text, *earned in COMPLETIONS])
+def test_a_completion_earns_what_it_deserves(rewards, text, earned):
+    assert earned_by(rewards, text) == pytest.approx(earned)
+
+
+def earned_by(rewards, text: str) -> list[float]:
+    """What a completion earns for correctness, fields, keys and being alone."""
     chat = [[{"role": "assistant", "content": text}]]
-    assert rewards.correctness_reward(chat, answer=[GOLD]) == [correct]
-    assert rewards.fields_reward(chat, answer=[GOLD]) == pytest.approx([fields])
-    assert rewards.keys_reward(chat, answer=[GOLD]) == pytest.approx([keys])
-    assert rewards.alone_reward(chat) == [alone]
+    with_gold = (rewards.correctness_reward, rewards.fields_reward, rewards.keys_reward)
+    return [*(reward(chat, answer=[GOLD])[0] for reward in with_gold), rewards.alone_reward(chat)[0]]
 
 
 def test_the_rest_of_the_project_is_the_template(real, rewards, tmp_path):
@@ -110,10 +113,19 @@ def test_two_steps_train_merge_and_measure(real, real_model, tmp_path, monkeypat
     real.run.train(real_model, "orders", 0, folder, small)
     report = json.loads((folder / "report.json").read_text())
     assert report["steps"] == 2 and report["before"]["n"] == 10
-    monkeypatch.setattr(real.measure, "ROWS", 4)
-    monkeypatch.setattr(real.measure, "SAMPLED_ROWS", 1)
     monkeypatch.setattr(real.measure, "DECODING", dict(max_new_tokens=8, batch_size=8, seed=0))
-    found = real.measure.measure_merged(real_model, folder / "model", folder / "merged", "orders")
+    found = real.measure.measure_merged(real_model, folder / "model", folder / "merged", "orders", 4, 1)
     assert (len(found["greedy"]), len(found["sampled"]), len(found["sampled"][0])) == (4, 1, 8)
     assert found["kinds"] == [row["kind"] for row in extraction_rows("orders", 4, "test")]
     assert (folder / "merged/model.safetensors").stat().st_size > 250e6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [NAMES, CITIES, ITEMS], ids=["names", "cities", "items"])
+def test_the_model_can_copy_every_word_token_by_token(real_model, words):
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(real_model)
+    for word in " ".join(words.values()).split():
+        after_blank = [token.removeprefix("Ġ") for token in tokenizer.tokenize(f"3 {word}")[1:]]
+        assert after_blank == tokenizer.tokenize(f'"{word}"')[1:-1], word

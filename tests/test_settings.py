@@ -6,6 +6,7 @@ import sys
 from dataclasses import fields
 
 import pytest
+import yaml
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -30,14 +31,25 @@ def arguments_of(name: str) -> dict:
     return lora_arguments(PROFILES[name]) | training_arguments(PROFILES[name])
 
 
+def arguments_of_the_real_model() -> dict:
+    """Its own settings, and TRL's defaults for those that it leaves open."""
+    from trl import GRPOConfig
+
+    own = yaml.safe_load((ROOT / "scripts/real_project/config.yaml").read_text(encoding="utf-8"))
+    return vars(GRPOConfig(use_cpu=True, bf16=False)) | own | {"r": own["lora_r"]}
+
+
 def test_the_values_of_each_profile_are_those_of_the_code():
     known = {name: arguments_of(name) for name in PROFILES}
+    columns = {"cpu": known["cpu"], "real model": arguments_of_the_real_model()} | known
     rows = table("Values by profile")
     assert len(rows) == 11
     for setting, *values in rows:
-        assert values == [str(known[name][setting.strip("`")]) for name in PROFILES], setting
+        assert values == [str(column[setting.strip("`")]) for column in columns.values()], setting
     for setting, value in table("Values by profile", 1):
-        assert {str(known[name][setting.strip("`")]) for name in PROFILES} == {value}, setting
+        name = setting.strip("`")
+        assert {str(known[profile][name]) for profile in PROFILES} == {value}, setting
+        assert str(columns["real model"][name]) == ("0.8" if name == "temperature" else value), setting
 
 
 @pytest.mark.parametrize("heading", ["Sampling", "Batch and steps", "Learning", "Adapter"])

@@ -4,9 +4,9 @@
     >>> print(row["prompt"][-1]["content"])
     Turn the order into JSON with the keys "customer", "item", "quantity", "price" and "city".
     <BLANKLINE>
-    Emil (Accra) bought 6 clocks for 17 euros apiece.
+    Mary from Busan ordered 9 letters at 17 euros each.
     >>> row["answer"]
-    '{"customer": "Emil", "item": "clocks", "quantity": 6, "price": 17, "city": "Accra"}'
+    '{"customer": "Mary", "item": "letters", "quantity": 9, "price": 17, "city": "Busan"}'
 
 ``orders`` asks for a form of answer that SmolLM2 does not give at first. ``older`` also asks it to compare two ages. No
 name, city or item of one split is in another, so a held-out prompt tests reading and not memory.
@@ -18,22 +18,36 @@ import random
 from ..errors import CourseError
 from ..profiles import check_choice
 
-#: What each split draws from. ``dev`` is for choosing settings, ``test`` only for reporting.
+#: What each split draws from. ``dev`` is for choosing settings, ``test`` only for reporting. For SmolLM2, all
+#: of these words have the same tokens after a blank and after a quotation mark. "forks" does not: it is one token after
+#: a blank, and "for" and "ks" after a quotation mark. The model copied such words as "fork" or "forkers".
 NAMES = {
-    "train": "Maria Tom Aisha Chen Olga Pedro Yuki Sam Nadia Igor Lena Ravi Hugo Zara Emil Ines Anna Peter Laura Kofi "
-    "Mina Jorge Sofia Ahmed Ruth Marek",
-    "dev": "Nora Felix Amara Luis Petra Viktor",
-    "test": "Clara Bruno Fatima Jonas Keiko Dmitri Elsa Omar Greta Tariq Lucia Anders",
+    "train": "Maria Tom Aisha Olga Yuki Sam Igor Lena Zara Emil Ines Anna Peter Kofi Mina Daniel Leila Simon Chloe "
+    "Samuel Kenji Paula Victor Alice Farid Martin Carla Sarah John Mary James Robert Michael David William "
+    "Richard Thomas Charles Joseph George Paul Mark Adam Alex Ben Carl Frank Fred Henry Jack Jim Lee Nick "
+    "Ray Scott Tim Ali Jane Lily Rita",
+    "dev": "Petra Selma Matt Dina Theo Reza Sunil Dan Zoe Lola Pat",
+    "test": "Fatima Jonas Keiko Dmitri Tariq Lucia Anders Ingrid Sonia Yusuf Maya Tina Max Sven Amir Omid Arun Anil "
+    "Lin Jun Akira Sato Ken Ann Will",
 }
 CITIES = {
-    "train": "Rome Oslo Lima Cairo Delhi Paris Kyoto Quito Berlin Accra Athens Sydney Warsaw Havana",
-    "dev": "Lisbon Prague Seoul Tunis",
-    "test": "Madrid Vienna Dublin Lagos Hanoi Boston Zurich Bogota",
+    "train": "Rome Paris Accra London Boston Dakar Porto Chicago Bern Graz Turin Siena Palermo Bari Zagreb Minsk "
+    "Odessa Basra Doha Amman Beirut Jaffa Rabat Algiers Tripoli Harare Durban Maputo Kano Pune Goa Saigon "
+    "Phuket Darwin Suva Osaka Nara Kobe Busan Newark Regina Cusco Sucre Recife Oxford Cambridge Galway Ghent "
+    "Delft Utrecht",
+    "dev": "Verona Genoa Varna Haifa Fez Kigali Colombo Cairns Sapporo Gdansk",
+    "test": "Hanoi Linz Pisa Muscat Lome Patna Penang Macau Salta Rosario Nassau Limerick Bruges Tampere Kaunas Brno "
+    "Sana Split Xian Apia",
 }
 ITEMS = {
-    "train": "pens cups lamps chairs books shirts plates ropes coats bowls clocks spoons",
-    "dev": "mugs scarves forks",
-    "test": "bags hats keys tables candles brushes",
+    "train": "chairs books shirts boxes ladders belts backpacks kettles pans pots vases drawers maps phones chargers "
+    "cards games beds doors windows lights plants trees stones papers coins balls blocks cars sheets files "
+    "labels letters photos images prints buttons screens bands strings records caps ties covers cases packs "
+    "sacks filters clips bars poles boards seeds apples masks combs razors fridges axes rakes nets skis inks "
+    "easels planes kits",
+    "dev": "mugs scarves staplers flowers frames computers vests logs mops kites models cans",
+    "test": "bags keys tables brushes sandals violins flutes toasters umbrellas wrenches sofas tools boats chips nuts "
+    "sticks beans wigs hoes oars chalks globes compasses chains",
 }
 #: Sentences of each task, by kind. Only the known ones are trained on.
 SENTENCES = {
@@ -42,10 +56,12 @@ SENTENCES = {
             "{name} from {city} ordered {quantity} {item} at {price} euros each.",
             "{name} ({city}) bought {quantity} {item} for {price} euros apiece.",
             "{quantity} {item}, {price} euros each, were sold to {name} in {city}.",
+            "Order from {city}: {name} needs {quantity} {item}, {price} euros per unit.",
         ),
         "new sentence": (
             "Please send {quantity} {item} to {name} in {city}; each one costs {price} euros.",
             "At {price} euros per piece, {name} of {city} took {quantity} {item}.",
+            "{name} lives in {city} and paid {price} euros for each of the {quantity} {item}.",
         ),
     },
     "older": {
@@ -61,7 +77,7 @@ SENTENCES = {
     },
 }
 SYSTEM = "You write JSON."
-MOST = 10_000  # rows of one call; the smallest split has four times as many
+MOST = 10_000  # rows of one call; every split has several times as many
 KEYS = {
     "orders": 'Turn the order into JSON with the keys "customer", "item", "quantity", "price" and "city".',
     "older": 'Turn the {which} person into JSON with the keys "name", "age" and "city".',

@@ -8,7 +8,7 @@
 #
 # | | CPU | T4 |
 # |---|---|---|
-# | time for Run All | about 62 minutes (measured) | never run |
+# | time for Run All | about 46 minutes (measured) | never run |
 # | memory | 5 GB free | |
 # | model | SmolLM2-135M-Instruct: 93 MB from PyPI, then 270 MB on disk | the same, on the CPU |
 #
@@ -34,9 +34,10 @@
 PROFILE: str = "auto"  # any profile; this lesson always trains on the CPU
 MODEL: str = "smollm2-135m-instruct"  # or the folder of another chat model
 BASE_BITS: int = 0  # 4 or 16 for the frozen base; 0: what samples faster
-STEPS: int = 40  # optimizer steps
-GROUPS: int = 4  # groups of 8 completions per step
-TOKENS: int = 64  # longest completion; a correct answer takes about 40
+STEPS: int = 60  # optimizer steps
+GROUPS: int = 2  # groups of 8 completions per step
+TOKENS: int = 48  # longest completion; a correct answer takes about 40
+TEMPERATURE: float = 0.8  # for sampling, in training and in tests
 EVAL_ROWS: int = 200  # held-out prompts
 SEED: int = 0  # seeds all randomness
 OUTPUT_DIR: str = "outputs/lesson14"  # merged model
@@ -47,12 +48,10 @@ OUTPUT_DIR: str = "outputs/lesson14"  # merged model
 # would be several times slower, so the base model stays in 32 bits.
 
 # %%
-import time
 from statistics import fmean
 
 from grpo_utils import setup_real
 
-started = time.time()
 run = setup_real(PROFILE, MODEL, BASE_BITS, OUTPUT_DIR)
 
 # %% [markdown]
@@ -76,7 +75,26 @@ print(train_rows[0]["answer"])
 # tasks failed this look. The `<answer>` tags of the other lessons, for example, were in none of 128 samples, so no reward
 # could have reinforced them.
 #
-# **Choose a form of answer that your model already writes sometimes.**
+# Copying a word looks easy, but a model copies tokens. Many words have other tokens after a quotation mark than after a
+# blank:
+
+# %%
+from unsloth import FastLanguageModel  # before transformers and TRL
+from transformers import AutoTokenizer
+
+# %% tags=["nbval-check-output"]
+reader = AutoTokenizer.from_pretrained(run.path)
+for word in ("keys", "books", "forks", "baskets"):
+    after_blank = reader.tokenize(f"3 {word}")[1:]
+    after_mark = reader.tokenize(f'"{word}"')[1:-1]
+    print(f"{word:8}{' '.join(after_blank):12}{' '.join(after_mark)}")
+
+# %% [markdown]
+# (Ġ stands for a blank.) The model reads `forks` as one token and has to write it as `for` and `ks`. It would have to know
+# how the word is spelled, and a model of this size often does not: in runs with such words, it wrote `fork` or `forkers`,
+# and `Milia` for `Milan`. So all names, cities and items of this task have the same tokens in both places.
+#
+# **Choose a form of answer that your model already writes sometimes, and look at its tokens.**
 #
 # ## 3. Give partial credit
 #
@@ -141,8 +159,12 @@ def alone_reward(completions, **kwargs):
     return [float(bool(FLAT.fullmatch(t) and first_object(t))) for t in texts]
 
 
-REWARDS = {correctness_reward: 1.0, fields_reward: 1.0}
-REWARDS |= {keys_reward: 0.5, alone_reward: 0.5}
+REWARDS = {
+    correctness_reward: 1.0,
+    fields_reward: 1.0,
+    keys_reward: 0.5,
+    alone_reward: 0.5,
+}
 
 # %% [markdown]
 # Two of them close holes that we found by training without them:
@@ -158,14 +180,13 @@ REWARDS |= {keys_reward: 0.5, alone_reward: 0.5}
 # Load the policy as in lesson 03. The base model stays frozen, and an adapter next to every linear layer learns.
 
 # %%
-from unsloth import FastLanguageModel  # before TRL
 import torch
 from peft import PeftModel
 from transformers import AutoModelForCausalLM, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
-LAYERS = ["q_proj", "k_proj", "v_proj", "o_proj"]  # attention
-LAYERS += ["gate_proj", "up_proj", "down_proj"]  # MLP
+ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
+MLP = ["gate_proj", "up_proj", "down_proj"]
 
 
 def new_policy():
@@ -177,16 +198,47 @@ def new_policy():
         use_gradient_checkpointing=False,
     )
     policy.generation_config.max_length = None  # max_new_tokens is the limit
-    lora = dict(r=16, lora_alpha=32, lora_dropout=0.0, target_modules=LAYERS)
-    return FastLanguageModel.get_peft_model(
-        policy, **lora, use_gradient_checkpointing=False, random_state=SEED
-    ), tokenizer
+    policy = FastLanguageModel.get_peft_model(
+        policy,
+        r=16,
+        lora_alpha=32,
+        lora_dropout=0.0,
+        target_modules=ATTENTION + MLP,
+        use_gradient_checkpointing=False,
+        random_state=SEED,
+    )
+    return policy, tokenizer
 
 
 policy, tokenizer = new_policy()
 policy.print_trainable_parameters()
 
 # %% [markdown]
+# GRPO learns only from what the policy samples, so look at samples before you choose a temperature:
+
+# %%
+from grpo_utils import generate_samples
+
+seen = train_rows.select(range(8))
+golds = [gold for gold in seen["answer"] for _ in range(8)]
+SAMPLING = dict(samples=8, max_new_tokens=TOKENS, batch_size=64, seed=SEED)
+print("temperature  objects  right fields  groups that differ")
+for temperature in (1.0, 0.8, 0.5):
+    how = dict(temperature=temperature, **SAMPLING)
+    groups = generate_samples(policy, tokenizer, seen["prompt"], **how)
+    texts = [text for group in groups for text in group]
+    found = fmean(bool(first_object(text)) for text in texts)
+    fields = fields_reward(texts, golds)
+    by_group = [fields[start : start + 8] for start in range(0, 64, 8)]
+    differ = sum(len(set(group)) > 1 for group in by_group)
+    print(f"{temperature:11}{found:9.0%}{fmean(fields):14.2f}{differ:14} of 8")
+
+# %% [markdown]
+# At a temperature of 1, TRL's default, most samples of this small model contain no object. At 0.8 many more do, and the
+# completions of each group still differ, which GRPO needs. At 0.5 the samples look better still. But the lower the
+# temperature, the more alike completions become during training, and then nothing new is tried. So we train at 0.8, and
+# have not tried 0.5. Larger models need this less often; look at their samples.
+#
 # The settings, with the reasons for those that differ from lesson 03:
 
 # %%
@@ -195,11 +247,11 @@ SETTINGS = dict(
     lr_scheduler_type="constant_with_warmup",
     warmup_steps=2,
     num_generations=8,  # completions in a group
-    per_device_train_batch_size=8,  # faster on a CPU than 32 at once
+    per_device_train_batch_size=8,  # a larger batch is not faster here
     gradient_accumulation_steps=GROUPS,
     steps_per_generation=GROUPS,
     max_completion_length=TOKENS,
-    temperature=1.0,
+    temperature=TEMPERATURE,
     beta=0.0,
     loss_type="dapo",
     epsilon_high=0.2,
@@ -225,17 +277,18 @@ config = GRPOConfig(**SETTINGS, learning_rate=2e-4, max_steps=STEPS)
 # %%
 from grpo_check import pilot
 
-parts = dict(config=config, prompts=2 * GROUPS, correct=is_right)
+parts = dict(config=config, prompts=8 * GROUPS, correct=is_right)
 looked = pilot(policy, tokenizer, list(REWARDS), train_rows, **parts)
 print(looked)
 
 # %% [markdown]
-# No completion is correct, so `correctness_reward` alone could teach nothing. But {{1 - looked.figures.tied.value:.0%}} of
-# the groups are not tied: some of their completions have more correct fields than others.
+# No completion is correct, so `correctness_reward` alone could teach nothing at first. But
+# {{1 - looked.figures.tied.value:.0%}} of the groups are not tied: some of their completions earn more than others. So the
+# verdict is `partial_credit`: start, and watch whether `correctness_reward` rises.
 #
-# The verdict is `raise_limit`, because most completions run into the limit of 64 tokens. The samples show why: the model
-# continues with invented text. A correct answer takes about 40 tokens, so a higher limit would only make room for more of
-# that text. `alone_reward` pays for ending, so we keep the limit, and section 7 shows whether the policy learned to end.
+# Most completions run into the limit of {{TOKENS}} tokens, because the model goes on with invented text. `pilot` does not
+# tell us to raise the limit, because completions that end have a positive advantage here: `alone_reward` pays for ending.
+# Section 7 shows whether the policy learned to end.
 #
 # **Partial credit must differ within a group before the first answer is correct.**
 #
@@ -246,11 +299,11 @@ print(looked)
 # | measure | what it shows |
 # |---|---|
 # | greedy accuracy | what a user of the model gets |
-# | sampled accuracy, at temperature 1 | what training sees |
+# | sampled accuracy, at the temperature of training | what training sees |
 # | pass@8: is one of eight samples correct? | what the model can do at all |
 
 # %%
-from grpo_utils import generate, generate_samples
+from grpo_utils import generate
 
 DECODING = dict(max_new_tokens=TOKENS, batch_size=100, seed=SEED)
 some_rows = test_rows.select(range(-(-EVAL_ROWS // 4)))
@@ -261,9 +314,8 @@ def measure(model):
         model, tokenizer, test_rows["prompt"], temperature=0.0, **DECODING
     )
     greedy = [is_right(t, row) for t, row in zip(texts, test_rows)]
-    samples = generate_samples(
-        model, tokenizer, some_rows["prompt"], samples=8, **DECODING
-    )
+    how = dict(samples=8, temperature=TEMPERATURE, **DECODING)
+    samples = generate_samples(model, tokenizer, some_rows["prompt"], **how)
     right = [[is_right(t, r) for t in g] for g, r in zip(samples, some_rows)]
     sampled = [sum(group) / 8 for group in right]
     passed = [any(group) for group in right]
@@ -279,7 +331,8 @@ for name, scores in before.items():
 #
 # ## 6. Train
 #
-# A callback keeps what the policy answers greedily to four held-out prompts, at the start and after every ten steps.
+# A callback keeps what the policy answers greedily to four held-out prompts, at the start and after each quarter of the
+# steps.
 
 # %%
 shown = test_rows.select(range(4))
@@ -287,13 +340,13 @@ history = {}
 
 
 class Transcripts(TrainerCallback):
-    """What the policy answers greedily, after every ten steps."""
+    """What the policy answers greedily, after each quarter of the steps."""
 
     def on_train_begin(self, args, state, control, model, **kwargs):
         self.keep(0, model)
 
     def on_step_end(self, args, state, control, model, **kwargs):
-        if state.global_step % 10 == 0:
+        if state.global_step % max(1, STEPS // 4) == 0:
             self.keep(state.global_step, model)
 
     def keep(self, step, model):
@@ -366,6 +419,17 @@ for step, texts in history.items():
     print(f"after {step} steps: {texts[0]}\n")
 
 # %% [markdown]
+# Now an order with words that have other tokens after a quotation mark (section 2):
+
+# %%
+hard = [dict(message) for message in shown[0]["prompt"]]
+task, _, _ = hard[-1]["content"].partition("\n\n")
+sentence = "Nora from Milan ordered 7 forks at 3 euros each."
+hard[-1]["content"] = f"{task}\n\n{sentence}"
+[answer] = generate(policy, tokenizer, [hard], temperature=0.0, **DECODING)
+print(answer)
+
+# %% [markdown]
 # **Read what the policy writes. A reward shows only what you thought of.**
 #
 # ## 9. Say which kind of gain it is
@@ -398,19 +462,22 @@ for kind in ("known sentence", "new sentence"):
 # This run is of the first kind: greedy accuracy went from {{fmean(before["greedy"]):.2f}} to
 # {{fmean(after["greedy"]):.2f}}, sampled accuracy from {{fmean(before["sampled"]):.2f}} to {{fmean(after["sampled"]):.2f}},
 # and pass@8 from {{fmean(before["pass@8"]):.2f}} to {{fmean(after["pass@8"]):.2f}}. Before training, the model found some of
-# the values (section 8), but never all five in this form. After training, eight samples find little more than one greedy
-# answer does, because they hardly differ: the entropy is near 0.
+# the values (section 8), but never all five in this form.
+#
+# Two things are left to gain. New sentences are answered correctly less often than known ones, so more kinds of sentences
+# in training may help. And pass@8 is above the greedy accuracy: for some prompts the policy knows a correct
+# answer without preferring it, so more steps may help. (We have not tried either.)
 #
 # **Say which kind of gain you got. Only greedy accuracy and pass@8 can show more than sharpening.**
 #
 # ## 10. Do not copy the tiny model's learning rate
 #
 # The tiny model of the other lessons learns at a rate of 2e-3, ten times the rate of this lesson. Train a second adapter
-# at that rate, for {{max(1, STEPS // 2)}} steps on the same prompts:
+# at that rate, for {{max(1, STEPS // 4)}} steps on the same prompts:
 
 # %%
 policy_again, _ = new_policy()
-short = max(1, STEPS // 2)
+short = max(1, STEPS // 4)
 config_again = GRPOConfig(**SETTINGS, learning_rate=2e-3, max_steps=short)
 log_again = train(policy_again, config_again)
 
@@ -431,10 +498,11 @@ how = dict(temperature=0.0, **DECODING)
 print(generate(policy_again, tokenizer, shown["prompt"], **how)[0][:300])
 
 # %% [markdown]
-# At 2e-3, the reward rises faster in the first steps, and then it stops. In the last five of these steps, it was
-# {{last["reward"][1]:.2f}} on average ({{last["reward"][0]:.2f}} at 2e-4), and the share of correct completions was
-# {{last[KEYS[1]][1]:.2f}} ({{last[KEYS[1]][0]:.2f}} at 2e-4). The column of entropies suggests why: the policy became
-# certain before its first correct completion, and then it hardly tried other answers.
+# At 2e-3, the policy learns faster at first, and then it *collapses* within a few steps. In the last five of these steps,
+# its mean reward was {{last["reward"][1]:.2f}} ({{last["reward"][0]:.2f}} at 2e-4), and the share of correct completions
+# {{last[KEYS[1]][1]:.2f}} ({{last[KEYS[1]][0]:.2f}} at 2e-4). Its greedy answer now repeats itself. All
+# completions earn 0, so every group is tied, and no further step can repair the policy. A fast start does not show that a
+# rate is right.
 #
 # **A learning rate belongs to a model. Start a real one between 2e-5 and 2e-4.**
 #
@@ -444,6 +512,7 @@ print(generate(policy_again, tokenizer, shown["prompt"], **how)[0][:300])
 
 # %%
 from transformers import logging, pipeline
+from grpo_utils.runs import seconds_since_start
 
 logging.set_verbosity_error()  # hides hints about defaults
 base = AutoModelForCausalLM.from_pretrained(run.path, dtype=torch.float32)
@@ -456,8 +525,7 @@ pipe = pipeline("text-generation", model=str(run.folder / "merged"))
 reply = pipe(shown[1]["prompt"], max_new_tokens=TOKENS, do_sample=False)
 print(shown[1]["prompt"][-1]["content"].partition("\n\n")[2])
 print(reply[0]["generated_text"][-1]["content"])
-clock = time.time() - started
-print(f"\nThis lesson took {clock / 60:.0f} minutes.")
+print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 
 # %% [markdown]
 # ## 12. Do the same with Qwen on a T4
@@ -468,7 +536,7 @@ print(f"\nThis lesson took {clock / 60:.0f} minutes.")
 # | model | SmolLM2-135M-Instruct | `unsloth/Qwen2.5-1.5B-Instruct`, or `unsloth/Qwen3-1.7B` with `enable_thinking=False` |
 # | numbers | 32 or 16 bits | 4-bit base, fp16: a T4 has no bf16 |
 # | learning rate | 2e-4 | 5e-5, with a warmup of 10 steps |
-# | completions | up to 64 tokens | up to 512 tokens for worked solutions; for this task, 64 are enough |
+# | completions | up to {{TOKENS}} tokens | up to 512 tokens for worked solutions; for this task, {{TOKENS}} are enough |
 # | per step | {{config.per_device_train_batch_size * GROUPS}} completions | 64 completions |
 # | time | {{sum(seconds) / 60:.0f}} minutes for {{STEPS}} steps | 30 to 65 minutes for 20 steps of GSM8K ([estimated](../docs/t4.md)) |
 #
@@ -492,7 +560,8 @@ print(f"\nThis lesson took {clock / 60:.0f} minutes.")
 # | partial credit | one reward each for the values, the keys, and ending the answer; weights of 0.5 to 1 |
 # | measure | greedy, sampled, pass@8, each before and after: `paired_change(before, after)` |
 # | train | LoRA on all linear layers, `lora_dropout=0.0`, `learning_rate=2e-4`, `beta=0.0`, 8 completions per group |
-# | check | transcripts every ten steps, entropy, the order in which the rewards rise |
+# | temperature | 1.0; lower if the samples are noise |
+# | check | transcripts during training, entropy, the order in which the rewards rise |
 #
 # **Look at samples first, and last.**
 #
@@ -512,8 +581,10 @@ from grpo_utils import check_exercise
 
 GROUPS_OF_TWO = [[True, False], [False, False], [True, True], [False, True]]
 CASES = [((GROUPS_OF_TWO,), 0.75), (([[False] * 8] * 3,), 0.0)]
-HINTS = [(0.5, "That is the share of correct samples.")]
-HINTS += [(0.25, "That counts prompts with only correct samples.")]
+HINTS = [
+    (0.5, "That is the share of correct samples."),
+    (0.25, "That counts prompts with only correct samples."),
+]
 print(check_exercise("Exercise 1", pass_at_least_one, CASES, HINTS))
 
 # %% [markdown]
@@ -531,8 +602,10 @@ def pays_to_try(right: float, keys_weight: float) -> float:
 
 # %% tags=["nbval-check-output"]
 CASES = [((0.0, 0.0), 0.0), ((0.0, 0.5), 0.1), ((0.5, 0.0), 0.6)]
-HINTS = [(0.5, "How much do the five fields share?")]
-HINTS += [(0.1, "A right item also makes the whole answer correct.")]
+HINTS = [
+    (0.5, "How much do the five fields share?"),
+    (0.1, "A right item also makes the whole answer correct."),
+]
 print(check_exercise("Exercise 2", pays_to_try, CASES, HINTS))
 
 # %% [markdown]
