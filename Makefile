@@ -6,7 +6,7 @@ WORKERS ?= 2
 # One file of tests after the other in each worker: a lesson is run once and asked by many tests.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: run real test test-fast test-upgrade gpu-path gpu-day setup lab lint notebooks templates figures tiny bench bench-rewards bench-settings bench-losses bench-reuse bench-sft bench-real bench-estimate bench-checkpoint bench-pilot bench-merge bench-gguf badges workshop html bundle wheel clean help
+.PHONY: run real test test-fast test-upgrade gpu-path gpu-day setup lab lint notebooks templates figures tiny bench bench-rewards bench-settings bench-losses bench-reuse bench-sft bench-real bench-real-checks bench-estimate bench-checkpoint bench-pilot bench-merge bench-gguf badges workshop html bundle wheel clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -99,8 +99,11 @@ bench-reuse: setup ## one against four updates per batch in docs/results.md, 5 s
 bench-sft: setup ## SFT, then GRPO or more SFT, in docs/results.md, 5 seeds, about 12 minutes; run it again to continue
 	$(BIN)/python scripts/bench_sft.py
 
-bench-real: setup ## "A real model on a CPU" in docs/results.md: 19 runs of make real, many hours; run it again to continue
+bench-real: setup ## "A real model on a CPU" in docs/results.md: 31 runs of make real, many hours; run it again to continue
 	$(BIN)/python scripts/bench_real.py $(ARGS)
+
+bench-real-checks: setup ## "The checks on a real model" in docs/results.md, about an hour; run it again to continue
+	$(BIN)/python scripts/bench_real_checks.py $(ARGS)
 
 bench-estimate: setup ## the figures of docs/preflight.md, about 4 minutes
 	$(BIN)/python scripts/bench_estimate.py

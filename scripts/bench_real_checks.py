@@ -1,0 +1,247 @@
+"""Try the checks on the real model: what they say of 12 configurations, and what training then does.
+
+    python scripts/bench_real_checks.py            run what scripts/bench_real_checks.json lacks: an hour in all
+    python scripts/bench_real_checks.py --table    only write the section of docs/results.md
+
+Six of them were chosen to fail before any check saw one. Each gets a preflight and a pilot, is trained for some steps
+with `HealthCallback`, and answers held-out prompts greedily before and after. It *learned* if the share of correct
+fields rose, by the paired interval. Each runs in a fresh process, so that its peak of memory can be measured.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean, median
+
+import yaml
+from bench import put
+from bench_estimate import resident
+from tiny_runs import provenance, read_stored, train_missing
+from train_real import HERE, OUTPUTS, write_project
+
+from grpo_check.preflight.estimate import GIB
+from grpo_utils import smollm2
+
+STORED, TITLE = Path(__file__).with_suffix(".json"), "The checks on a real model"
+STEPS, PROMPTS, HELDOUT = 24, 32, 64
+LORA = dict(r=16, lora_alpha=32, lora_dropout=0.0)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A configuration: what differs from that of `make real`."""
+
+    sound: bool
+    changes: dict = field(default_factory=dict)
+    rewards: Callable[[dict], dict] = lambda usual: usual
+    prompt: Callable[[list[dict]], object] = lambda messages: messages
+    task: str = "orders"
+
+
+def without_correctness(usual: dict) -> dict:
+    """Partial credit alone."""
+    return {reward: weight for reward, weight in usual.items() if reward.__name__ != "correctness_reward"}
+
+
+def correctness_alone(usual: dict) -> dict:
+    """No partial credit."""
+    return {reward: 1.0 for reward in usual if reward.__name__ == "correctness_reward"}
+
+
+def constant(usual: dict) -> dict:
+    """Every completion earns the same."""
+
+    def constant_reward(completions: list, **kwargs: object) -> list[float]:
+        return [1.0] * len(completions)
+
+    return {constant_reward: 1.0}
+
+
+def sign_error(usual: dict) -> dict:
+    """Every reward with the wrong sign."""
+    return {reward: -weight for reward, weight in usual.items()}
+
+
+def plain_text(messages: list[dict]) -> str:
+    """The prompt without the chat template."""
+    return messages[-1]["content"]
+
+
+#: Written down before any of them ran.
+CASES = {
+    "as in `make real`": Case(True),
+    "groups of 8": Case(True, {"num_generations": 8}),
+    "learning rate 2e-4": Case(True, {"learning_rate": 2e-4}),
+    "temperature 1.0": Case(True, {"temperature": 1.0}),
+    "partial credit alone": Case(True, rewards=without_correctness),
+    "the task older": Case(True, task="older"),
+    "correctness alone": Case(False, rewards=correctness_alone),
+    "constant reward": Case(False, rewards=constant),
+    "sign error": Case(False, rewards=sign_error),
+    "limit of 16 tokens": Case(False, {"max_completion_length": 16}),
+    "learning rate 1e-2": Case(False, {"learning_rate": 1e-2}),
+    "prompts as plain text": Case(False, prompt=plain_text),
+}
+
+
+def arguments_of(case: Case, folder: Path, weights: list[float]) -> dict:
+    """The arguments of `GRPOConfig`: those of `make real` with the changes of the case."""
+    from trl import GRPOConfig
+
+    known = GRPOConfig.__dataclass_fields__
+    own = yaml.safe_load((HERE / "real_project" / "config.yaml").read_text(encoding="utf-8"))
+    usual = {name: value for name, value in own.items() if name in known}
+    usual |= dict(output_dir=str(folder), bf16=smollm2.fast_bf16(), max_steps=STEPS, save_strategy="no")
+    return usual | dict(reward_weights=weights, disable_tqdm=True) | case.changes
+
+
+def rows_of(case: Case, count: int, split: str) -> list[dict]:
+    from grpo_utils.data.extraction import extraction_rows
+
+    return [row | dict(prompt=case.prompt(row["prompt"])) for row in extraction_rows(case.task, count, split)]
+
+
+def measure(name: str) -> dict:
+    """Check and train one configuration in this process."""
+    import torch
+    from datasets import Dataset
+    from trl import GRPOConfig, GRPOTrainer
+
+    from grpo_check import HealthCallback, diagnose, pilot, preflight
+    from grpo_utils.run.policy import keep_trainable_fp32, load_with_transformers
+
+    case, model = CASES[name], smollm2.fetch()
+    sys.path.insert(0, str(write_project(OUTPUTS / "project")))
+    import rewards as project
+
+    functions = case.rewards(project.REWARDS)
+    arguments = arguments_of(case, OUTPUTS / "checks", list(functions.values()))
+    rows, heldout = Dataset.from_list(rows_of(case, 2000, "train")), rows_of(case, HELDOUT, "test")
+    baseline = resident("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # reset the peak
+    dtype = torch.bfloat16 if arguments["bf16"] else torch.float32
+    lora = LORA | dict(target_modules="all-linear")
+    policy, tokenizer = load_with_transformers(
+        str(model), dtype=dtype, load_in_4bit=False, lora=lora, seed=0, device_map="cpu"
+    )
+    about = dict(tokenizer=tokenizer, train=rows, heldout=Dataset.from_list(heldout), rewards=list(functions))
+    checked = preflight(
+        arguments, model=str(model), load_in_4bit=False, lora_rank=16, dtype=str(dtype)[6:], gpu="cpu", **about
+    )
+    config = GRPOConfig(**arguments)
+    looked = pilot(policy, tokenizer, list(functions), rows, config=config, prompts=PROMPTS, correct=project.is_right)
+    before = fields_right(policy, tokenizer, heldout, project)
+    trainer = GRPOTrainer(
+        policy, list(functions), config, rows, processing_class=tokenizer, callbacks=[HealthCallback(stop=False)]
+    )
+    keep_trainable_fp32(policy)
+    trainer.train()
+    log = trainer.state.log_history
+    estimate = checked.estimate
+    return dict(
+        preflight=[one.code for one in checked.errors],
+        pilot=looked.verdict.code,
+        health=[one.code for one in diagnose(log) if one.severity == "error"],
+        before=before,
+        after=fields_right(policy, tokenizer, heldout, project),
+        gib=(resident("VmHWM") - baseline) / GIB,
+        estimated_gib=estimate and estimate.memory.gib,
+        seconds=median(entry["step_time"] for entry in log if "step_time" in entry),
+        estimated_seconds=estimate and estimate.minutes and estimate.minutes.total * 60 / STEPS,
+    )
+
+
+def fields_right(policy: object, tokenizer: object, rows: list[dict], project: object) -> list[float]:
+    """The share of correct fields in the greedy answer to each held-out prompt."""
+    from grpo_utils.run.measuring import generate
+
+    prompts = [row["prompt"] for row in rows]
+    texts = generate(policy, tokenizer, prompts, max_new_tokens=64, batch_size=64, temperature=0.0, seed=0)
+    shares = project.fields_reward(texts, answer=[row["answer"] for row in rows])
+    return [round(share, 3) for share in shares]
+
+
+def apart(name: str) -> dict:
+    """`measure` in a fresh process."""
+    done = subprocess.run([sys.executable, __file__, "--case", name], stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def learned(row: dict) -> bool:
+    """Whether the share of correct fields rose, by the paired interval."""
+    from grpo_utils import paired_change
+
+    return paired_change(row["before"], row["after"]).estimate.low > 0
+
+
+def section(stored: dict) -> str:
+    """The section of docs/results.md."""
+    rows = stored["rows"]
+    sound, chosen = ([row for row in rows if CASES[row["name"]].sound == wanted] for wanted in (True, False))
+    failed = [row for row in rows if not learned(row)]
+    good = [row for row in rows if learned(row)]
+    lines = "\n".join(map(line, rows))
+    return f"""
+*Measured* by `make bench-real-checks` on {provenance(stored).replace("one core", "two cores")}
+
+We wrote down {len(CASES)} configurations of `make real` before any check saw one of them: {len(sound)} that should
+learn, and {len(chosen)} that should not. Each was trained for {STEPS} steps with plain TRL and PEFT. It *learned* if
+the share of correct fields in the greedy answers to {HELDOUT} held-out prompts rose, by the paired 95% interval.
+`pilot` sampled {PROMPTS} prompts. `health` and `preflight` count if they report an error. With so few configurations,
+the counts say little about others.
+
+| check | stopped, of the {len(failed)} that did not learn | stopped, of the {len(good)} that learned |
+|---|---|---|
+{counts("preflight", failed, good, lambda row: bool(row["preflight"]))}
+{counts("pilot", failed, good, pilot_stops)}
+{counts("health", failed, good, lambda row: bool(row["health"]))}
+{counts("any of them", failed, good, lambda row: bool(row["preflight"] or row["health"]) or pilot_stops(row))}
+
+| configuration | should learn | correct fields, before to after | learned | preflight | pilot | health |
+|---|---|---|---|---|---|---|
+{lines}
+
+{estimates(rows)}
+"""
+
+
+def pilot_stops(row: dict) -> bool:
+    """`go` and `partial_credit` let a run start."""
+    return row["pilot"] not in ("go", "partial_credit")
+
+
+def counts(check: str, failed: list[dict], good: list[dict], stops: Callable[[dict], bool]) -> str:
+    return f"| {check} | {sum(map(stops, failed))} | {sum(map(stops, good))} |"
+
+
+def line(row: dict) -> str:
+    """One configuration as a row of the table."""
+    rates = f"{fmean(row['before']):.2f} to {fmean(row['after']):.2f}"
+    said = [", ".join(f"`{code}`" for code in row[check]) or "-" for check in ("preflight", "health")]
+    expected, found = ("yes" if one else "no" for one in (CASES[row["name"]].sound, learned(row)))
+    cells = [row["name"], expected, rates, found, said[0], f"`{row['pilot']}`", said[1]]
+    return f"| {' | '.join(cells)} |"
+
+
+def estimates(rows: list[dict]) -> str:
+    """How far preflight's estimates were off, where it gave one."""
+    known = [row for row in rows if row["estimated_gib"] and row["estimated_seconds"]]
+    memory = sorted(row["estimated_gib"] / row["gib"] for row in known)
+    time = sorted(row["estimated_seconds"] / row["seconds"] for row in known)
+    return (
+        f"Preflight's estimate divided by what was measured, on {len(known)} of them: peak memory {median(memory):.2f} "
+        f"in the median ({memory[0]:.2f} to {memory[-1]:.2f}), seconds per step {median(time):.2f} ({time[0]:.2f} to "
+        f"{time[-1]:.2f})."
+    )
+
+
+if __name__ == "__main__":
+    if "--case" in sys.argv:
+        print(json.dumps(measure(sys.argv[-1])))
+        sys.exit()
+    runs = [dict(name=name) for name in CASES]
+    stored = read_stored(STORED) if "--table" in sys.argv else train_missing(STORED, runs, apart)
+    put(TITLE, section(stored))
