@@ -108,24 +108,24 @@ def setup_tiny(
     return TinyRun(sizes, reason, family, model, "transformers", model_path(model), folder, steps, machine)
 
 
-def setup_real(profile: str, model: str = smollm2.NAME, bits: int = 0, output_dir: str = "outputs/real") -> Run:
+def setup_real(profile: str, model: str = smollm2.NAME, bits: int = 16, output_dir: str = "outputs/real") -> Run:
     """`setup` for a lesson that trains a real model on the CPU, on every machine and with all its cores.
 
-    SmolLM2 is fetched if it is missing. ``bits`` of 0 means 4 on a processor with bf16 instructions, and 16 on others.
-    Call it before torch and transformers are imported.
+    SmolLM2 is fetched if it is missing. With ``bits`` of 16, the frozen base is in bf16, or in fp32 on a processor
+    without bf16 instructions. Call it before torch and transformers are imported.
 
     Raises:
         CourseError: a setting is not valid, the model is not available, or too little memory is free.
     """
     _, reason = find_profile(profile)
-    check_choice("BASE_BITS", bits, (0, 4, 16))
+    check_choice("BASE_BITS", bits, (4, 16))
     prepare_machine(PROFILES["cpu"], offline=model == smollm2.NAME, threads=os.cpu_count())
     smollm2.check_memory()
     if model == smollm2.NAME:
         smollm2.fetch()
     check_model(model)
-    fast = smollm2.fast_bf16()
-    sizes = replace(PROFILES["cpu"], dtype="bfloat16" if fast else "float32", load_in_4bit=bits == 4 if bits else fast)
+    dtype = "bfloat16" if smollm2.fast_bf16() else "float32"
+    sizes = replace(PROFILES["cpu"], dtype=dtype, load_in_4bit=bits == 4)
     folder, note = start_run(output_dir, model)
     print(f"Model: {model}, on {os.environ['OMP_NUM_THREADS']} CPU threads, in {sizes.dtype}.")
     print(f"Base: {'4 bits' if sizes.load_in_4bit else 'not quantized'}. {note}")

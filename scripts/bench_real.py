@@ -22,20 +22,21 @@ from grpo_utils import smollm2
 STORED, TITLE = Path(__file__).with_suffix(".json"), "A real model on a CPU"
 SEEDS = range(3)
 #: Steps of `make real`, and of the runs that compare settings, which are measured on fewer held-out prompts.
-STEPS, FEWER_STEPS, FEWER_ROWS, FEWER_SAMPLED = 60, 30, 200, 25
+STEPS, FEWER_STEPS, FEWER_ROWS, FEWER_SAMPLED = 80, 30, 200, 25
 TIMES = ("before", "after")
 USUAL = "as in `make real`"
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
 #: Settings of train.py by the name that the table shows. All use 16 completions per step.
 VARIANTS = {
     USUAL: [],
-    "learning rate 5e-5": ["--learning_rate", "5.0e-5"],
-    "learning rate 1e-3": ["--learning_rate", "1.0e-3"],
+    "learning rate 1e-4": ["--learning_rate", "1.0e-4"],
+    "learning rate 1.6e-3": ["--learning_rate", "1.6e-3"],
     "adapters on attention only": ["--lora_target_modules", *ATTENTION],
-    "groups of 4": ["--num_generations", "4"],
+    "groups of 8": ["--num_generations", "8"],
     "groups of 16": ["--num_generations", "16"],
+    "base in 4 bits": ["--load_in_4bit", "true"],
+    "without Unsloth": ["--use_unsloth", "false"],
     "temperature 1.0": ["--temperature", "1.0"],
-    "100 training rows": ["--train_rows", "100"],
 }
 RUNS = [dict(task="orders", variant=USUAL, seed=seed, steps=STEPS) for seed in SEEDS]
 RUNS += [dict(task="older", variant=USUAL, seed=0, steps=STEPS)]

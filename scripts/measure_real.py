@@ -6,6 +6,7 @@ samples is right: what the model can do at all. Right means that the whole text 
 
 import gc
 import json
+import zlib
 from pathlib import Path
 from statistics import fmean
 
@@ -17,12 +18,13 @@ from grpo_utils.run.measuring import generate, mcnemar_p_value, p_text, wilson_i
 
 ROWS, SAMPLED_ROWS, SAMPLES = 400, 50, 8
 TEMPERATURE = 0.8  # of the samples, as in training
-DECODING = dict(max_new_tokens=48, batch_size=100, seed=0)
+DECODING = dict(max_new_tokens=64, batch_size=100, seed=0)
 
 
 def base_result(model: Path, task: str, folder: Path) -> dict:
-    """The model before training, measured once for each task and kept in ``folder``."""
-    kept = folder / f"base-{task}.json"
+    """The model before training, measured once for each task and kept in ``folder``, until the held-out rows change."""
+    rows = json.dumps(extraction_rows(task, ROWS, "test"))
+    kept = folder / f"base-{task}-{zlib.crc32(rows.encode()):08x}.json"
     if not kept.exists():
         print(f"Measuring {smollm2.NAME} on {task} before training, once for all runs:")
         folder.mkdir(parents=True, exist_ok=True)
@@ -36,7 +38,7 @@ def measure_merged(model: Path, adapter: Path, to: Path, task: str, *sizes: int)
     from peft import PeftModel
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    base = AutoModelForCausalLM.from_pretrained(model, dtype="float32")
+    base = AutoModelForCausalLM.from_pretrained(model, dtype="float32")  # so that only the sum is rounded to bf16
     PeftModel.from_pretrained(base, str(adapter)).merge_and_unload().to(torch.bfloat16).save_pretrained(to)
     AutoTokenizer.from_pretrained(model).save_pretrained(to)
     del base
@@ -48,7 +50,7 @@ def measure(model: Path, task: str, prompts_greedy: int = ROWS, prompts_sampled:
     """Which held-out prompts are answered correctly: greedily, and of eight samples; and the first texts of both."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    policy = AutoModelForCausalLM.from_pretrained(model, dtype="float32")
+    policy = AutoModelForCausalLM.from_pretrained(model, dtype="bfloat16" if smollm2.fast_bf16() else "float32")
     tokenizer = AutoTokenizer.from_pretrained(model)
     rows = extraction_rows(task, prompts_greedy, "test")
     prompts = [row["prompt"] for row in rows]

@@ -12,7 +12,7 @@ from test_real import COMPLETIONS, earned_by
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "14_real_model.ipynb"
 #: Small enough for a test; the stored outputs come from a whole run.
-SMALL = {"STEPS": 2, "GROUPS": 1, "TOKENS": 16, "EVAL_ROWS": 4}
+SMALL = {"STEPS": 2, "PROMPTS": 2, "TOKENS": 16, "EVAL_ROWS": 4}
 
 
 @pytest.fixture(scope="module")

@@ -25,9 +25,10 @@ COMPLETIONS = [
     (GOLD.replace("3", '"3"'), 0.0, 0.8, 1.0, 1.0),
     (f"{GOLD}\nIs there anything else?", 0.0, 1.0, 1.0, 0.0),
     (f"{GOLD} {GOLD}", 0.0, 1.0, 1.0, 0.0),
-    (GOLD.replace("}", ', "note": "x"}'), 0.0, 1.0, 5 / 6, 1.0),
+    (GOLD.replace("}", ', "note": "x"}'), 0.0, 1.0, 0.0, 1.0),
     (GOLD.replace("}", ', "item": "hats"}'), 0.0, 0.0, 0.0, 0.0),  # two answers in one
-    (NESTED, 0.0, 0.2, 0.2, 0.0),
+    (GOLD.replace(', "item": "keys"', ""), 0.0, 0.8, 0.0, 1.0),  # a key less costs more than a wrong value
+    (NESTED, 0.0, 0.2, 0.0, 0.0),
     ("{}", 0.0, 0.0, 0.0, 0.0),
     ("[1, 2]", 0.0, 0.0, 0.0, 0.0),
     ("Omar from Lagos ordered 3 keys at 8 euros each.", 0.0, 0.0, 0.0, 0.0),

@@ -99,9 +99,9 @@ def test_the_model_answers_greedily_and_stops(real_model, question, answer):
 @pytest.mark.parametrize(
     ("fast", "bits", "expected"),
     [
-        (False, 0, ("float32", False)),
-        (True, 0, ("bfloat16", True)),
+        (False, 16, ("float32", False)),
         (True, 16, ("bfloat16", False)),
+        (True, 4, ("bfloat16", True)),
         (False, 4, ("float32", True)),
     ],
 )

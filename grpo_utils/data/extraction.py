@@ -2,9 +2,9 @@
 
     >>> row = extraction_rows("orders", 1, "train")[0]
     >>> print(row["prompt"][-1]["content"])
-    Turn the order into JSON with the keys "customer", "item", "quantity", "price" and "city".
+    Turn the order into one line of JSON with the keys "customer", "item", "quantity", "price" and "city".
     <BLANKLINE>
-    Mary from Busan ordered 9 letters at 17 euros each.
+    Shipped to Busan: 9 letters at 17 euros each, paid by Mary.
     >>> row["answer"]
     '{"customer": "Mary", "item": "letters", "quantity": 9, "price": 17, "city": "Busan"}'
 
@@ -57,6 +57,14 @@ SENTENCES = {
             "{name} ({city}) bought {quantity} {item} for {price} euros apiece.",
             "{quantity} {item}, {price} euros each, were sold to {name} in {city}.",
             "Order from {city}: {name} needs {quantity} {item}, {price} euros per unit.",
+            "{name} would like {quantity} {item} sent to {city}. Price per piece: {price} euros.",
+            "We sold {quantity} {item} to {name} from {city}. Each cost {price} euros.",
+            "New order: {quantity} {item} for {name}, {city}, {price} euros each.",
+            "In {city}, {name} pays {price} euros for each of {quantity} {item}.",
+            "The price is {price} euros each. {name}, who lives in {city}, wants {quantity} {item}.",
+            "For {price} euros each, the shop in {city} delivers {quantity} {item} to {name}.",
+            "Shipped to {city}: {quantity} {item} at {price} euros each, paid by {name}.",
+            "{name} was in {city} and took {quantity} {item}, charged at {price} euros apiece.",
         ),
         "new sentence": (
             "Please send {quantity} {item} to {name} in {city}; each one costs {price} euros.",
@@ -79,8 +87,8 @@ SENTENCES = {
 SYSTEM = "You write JSON."
 MOST = 10_000  # rows of one call; every split has several times as many
 KEYS = {
-    "orders": 'Turn the order into JSON with the keys "customer", "item", "quantity", "price" and "city".',
-    "older": 'Turn the {which} person into JSON with the keys "name", "age" and "city".',
+    "orders": 'Turn the order into one line of JSON with the keys "customer", "item", "quantity", "price" and "city".',
+    "older": 'Turn the {which} person into one line of JSON with the keys "name", "age" and "city".',
 }
 
 
