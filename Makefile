@@ -99,7 +99,7 @@ bench-reuse: setup ## one against four updates per batch in docs/results.md, 5 s
 bench-sft: setup ## SFT, then GRPO or more SFT, in docs/results.md, 5 seeds, about 12 minutes; run it again to continue
 	$(BIN)/python scripts/bench_sft.py
 
-bench-real: setup ## "A real model on a CPU" in docs/results.md: 31 runs of make real, many hours; run it again to continue
+bench-real: setup ## "A real model on a CPU" in docs/results.md: 22 runs of make real, three hours; run it again to continue
 	$(BIN)/python scripts/bench_real.py $(ARGS)
 
 bench-real-checks: setup ## "The checks on a real model" in docs/results.md, about an hour; run it again to continue

@@ -4,7 +4,8 @@
     python scripts/bench_real.py --table    only write the section, from scripts/bench_real.json
 
 Each run is that of `make real`, or its first 30 steps with one setting changed. It is stored when it ends, and its
-checkpoints continue a run that was stopped.
+checkpoints continue a run that was stopped. The rate is constant, so the first 30 steps of `make real` itself are those
+of the whole run, in the checkpoint that it left there.
 """
 
 import json
@@ -13,7 +14,7 @@ from pathlib import Path
 from statistics import fmean
 
 from bench import put
-from measure_real import ROWS, SAMPLED_ROWS, SAMPLES, TEMPERATURE, base_result, rates
+from measure_real import ROWS, SAMPLED_ROWS, SAMPLES, TEMPERATURE, base_result, measure_merged, rates
 from tiny_runs import difference_text, paired_difference, provenance, read_stored, train_missing
 from train_real import OUTPUTS, run_once
 
@@ -33,33 +34,29 @@ VARIANTS = {
     "learning rate 1.6e-3": ["--learning_rate", "1.6e-3"],
     "adapters on attention only": ["--lora_target_modules", *ATTENTION],
     "groups of 8": ["--num_generations", "8"],
-    "groups of 16": ["--num_generations", "16"],
     "base in 4 bits": ["--load_in_4bit", "true"],
     "without Unsloth": ["--use_unsloth", "false"],
-    "temperature 1.0": ["--temperature", "1.0"],
 }
 RUNS = [dict(task="orders", variant=USUAL, seed=seed, steps=STEPS) for seed in SEEDS]
 RUNS += [dict(task="older", variant=USUAL, seed=0, steps=STEPS)]
-RUNS += [dict(task="orders", variant=name, seed=seed, steps=FEWER_STEPS) for name in VARIANTS for seed in SEEDS]
+RUNS += [dict(task="orders", variant=name, seed=seed, steps=FEWER_STEPS) for seed in SEEDS for name in VARIANTS]
 
 
 def train(task: str, variant: str, seed: int, steps: int) -> dict:
     """One run: what was right before and after, the seconds of training, and its curves."""
     model = smollm2.fetch()
-    rows, sampled = (ROWS, SAMPLED_ROWS) if steps == STEPS else (FEWER_ROWS, FEWER_SAMPLED)
+    sizes = (ROWS, SAMPLED_ROWS) if steps == STEPS else (FEWER_ROWS, FEWER_SAMPLED)
     before = base_result(model, task, OUTPUTS)
-    number = list(VARIANTS).index(variant)
-    folder = OUTPUTS / f"bench-{task}-{number}-{steps}steps-seed{seed}"  # not of `make real`, which takes any settings
-    kept, options = folder / "result.json", [*VARIANTS[variant], "--max_steps", str(steps)]
+    folder = OUTPUTS / f"bench-{task}-{list(VARIANTS).index(variant)}-seed{seed}"  # apart from the runs of `make real`
+    whole = STEPS if variant == USUAL else steps
+    kept = folder / "result.json"
     if not kept.exists():
-        run_once(model, task, seed, folder, options, rows, sampled)
-    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    return dict(
-        before=packed(before, rows, sampled),
-        after=packed(json.loads(kept.read_text(encoding="utf-8")), rows, sampled),
-        seconds=report["train_seconds"],
-        **curves(folder),
-    )
+        options = [*VARIANTS[variant], "--max_steps", str(whole), "--save_total_limit", str(STEPS)]
+        run_once(model, task, seed, folder, options, *sizes)
+    after = json.loads(kept.read_text(encoding="utf-8"))
+    if steps < whole:
+        after = measure_merged(model, folder / f"checkpoint-{steps}", folder / f"merged-{steps}", task, *sizes)
+    return dict(before=packed(before, *sizes), after=packed(after, *sizes), **curves(folder / f"checkpoint-{steps}"))
 
 
 def packed(result: dict, rows: int, sampled: int) -> dict:
@@ -68,11 +65,11 @@ def packed(result: dict, rows: int, sampled: int) -> dict:
     return dict(greedy=greedy, sampled=[sum(right) for right in result["sampled"][:sampled]])
 
 
-def curves(folder: Path) -> dict:
-    """The mean of the rewards and the entropy, step by step, from the last checkpoint's log."""
-    last = max(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
-    log = json.loads((last / "trainer_state.json").read_text(encoding="utf-8"))["log_history"]
-    keys = dict(correct="rewards/correctness_reward/mean", fields="rewards/fields_reward/mean", entropy="entropy")
+def curves(checkpoint: Path) -> dict:
+    """The means of two rewards, the entropy and the seconds, step by step up to a checkpoint."""
+    log = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))["log_history"]
+    keys = dict(correct="rewards/correctness_reward/mean", fields="rewards/fields_reward/mean")
+    keys |= dict(entropy="entropy", seconds="step_time")
     return {name: [round(entry[key], 3) for entry in log if key in entry] for name, key in keys.items()}
 
 
@@ -118,7 +115,7 @@ def line(rows: list[dict]) -> str:
 
 
 def minutes(rows: list[dict]) -> str:
-    return f"{fmean(row['seconds'] for row in rows) / 60:.0f}"
+    return f"{fmean(sum(row['seconds']) for row in rows) / 60:.0f}"
 
 
 def compared(stored: dict) -> str:
