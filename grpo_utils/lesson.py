@@ -108,7 +108,7 @@ def setup_tiny(
     return TinyRun(sizes, reason, family, model, "transformers", model_path(model), folder, steps, machine)
 
 
-def setup_real(profile: str, model: str = smollm2.NAME, bits: int = 16, output_dir: str = "outputs/real") -> Run:
+def setup_real(profile: str, model: str = smollm2.NAME, bits: int = 16, output_dir: str = "outputs/lesson14") -> Run:
     """`setup` for a lesson that trains a real model on the CPU, on every machine and with all its cores.
 
     SmolLM2 is fetched if it is missing. With ``bits`` of 16, the frozen base is in bf16, or in fp32 on a processor

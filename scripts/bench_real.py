@@ -16,7 +16,7 @@ from statistics import fmean
 from bench import put
 from measure_real import ROWS, SAMPLED_ROWS, SAMPLES, TEMPERATURE, base_result, measure_merged, rates
 from tiny_runs import difference_text, paired_difference, provenance, read_stored, train_missing
-from train_real import OUTPUTS, run_once
+from train_real import SHARED, run_once
 
 from grpo_utils import smollm2
 
@@ -46,12 +46,12 @@ def train(task: str, variant: str, seed: int, steps: int) -> dict:
     """One run: what was right before and after, the seconds of training, and its curves."""
     model = smollm2.fetch()
     sizes = (ROWS, SAMPLED_ROWS) if steps == STEPS else (FEWER_ROWS, FEWER_SAMPLED)
-    before = base_result(model, task, OUTPUTS)
-    folder = OUTPUTS / f"bench-{task}-{list(VARIANTS).index(variant)}-seed{seed}"  # apart from the runs of `make real`
+    before = base_result(model, task, SHARED)
+    folder = SHARED / f"bench-{task}-{list(VARIANTS).index(variant)}-seed{seed}"  # apart from the runs of `make real`
     whole = STEPS if variant == USUAL else steps
     kept = folder / "result.json"
     if not kept.exists():
-        options = [*VARIANTS[variant], "--max_steps", str(whole), "--save_total_limit", str(STEPS)]
+        options = [*VARIANTS[variant], "--max_steps", str(whole), "--save_total_limit", str(STEPS), "--eval_rows", "8"]
         run_once(model, task, seed, folder, options, *sizes)
     after = json.loads(kept.read_text(encoding="utf-8"))
     if steps < whole:

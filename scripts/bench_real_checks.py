@@ -20,7 +20,7 @@ import yaml
 from bench import put
 from bench_estimate import resident
 from tiny_runs import provenance, read_stored, train_missing
-from train_real import HERE, OUTPUTS, write_project
+from train_real import HERE, SHARED, write_project
 
 from grpo_check.preflight.estimate import GIB
 from grpo_utils import smollm2
@@ -114,11 +114,11 @@ def measure(name: str) -> dict:
     from grpo_utils.run.policy import keep_trainable_fp32, load_with_transformers
 
     case, model = CASES[name], smollm2.fetch()
-    sys.path.insert(0, str(write_project(OUTPUTS / "project")))
+    sys.path.insert(0, str(write_project(SHARED / "project")))
     import rewards as project
 
     functions = case.rewards(project.REWARDS)
-    arguments = arguments_of(case, OUTPUTS / "checks", list(functions.values()))
+    arguments = arguments_of(case, SHARED / "checks", list(functions.values()))
     rows, heldout = Dataset.from_list(rows_of(case, 2000, "train")), rows_of(case, HELDOUT, "test")
     baseline = resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # reset the peak

@@ -62,6 +62,7 @@ def measure(model: Path, task: str, prompts_greedy: int = ROWS, prompts_sampled:
         greedy=[same_json(text, row["answer"]) for text, row in zip(greedy, rows, strict=True)],
         sampled=[correct[start : start + SAMPLES] for start in range(0, len(correct), SAMPLES)],
         kinds=[row["kind"] for row in rows],
+        asked=[prompt[-1]["content"].rpartition("\n")[2] for prompt in prompts[:20]],
         texts=greedy[:20],
         sampled_texts=sampled[:20],
     )
@@ -94,6 +95,13 @@ def compare_results(before: dict, after: dict) -> str:
         shown = "".join(f"{fmean(values):<24.3f}" for values in pair)
         lines.append(f"{name:28}{len(pair[0]):>5}   {shown}change {change.estimate.signed()}")
     return "\n".join(lines)
+
+
+def transcripts(before: dict, after: dict, count: int = 4) -> str:
+    """What the model answered greedily to the first held-out prompts, before and after training."""
+    shown = zip(after["kinds"], after["asked"], before["texts"], after["texts"], strict=False)
+    parts = [f"{asked} ({kind})\n  before: {old!r}\n  after:  {new!r}" for kind, asked, old, new in shown]
+    return "\n".join(parts[:count])
 
 
 def _rate(right: list[bool]) -> str:

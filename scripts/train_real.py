@@ -17,13 +17,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-from measure_real import base_result, compare_results, measure_merged
+from measure_real import base_result, compare_results, measure_merged, transcripts
 
 from grpo_utils import smollm2
+from grpo_utils.data.extraction import SENTENCES
 from grpo_utils.errors import CourseError
 from grpo_utils.project import LEFT_OUT, TEMPLATES
 
-HERE, OUTPUTS = Path(__file__).parent, Path("outputs/real")
+HERE = Path(__file__).parent
+#: Where `make real` leaves its run; and what runs share, which stays when a finished run is renamed.
+OUTPUTS, SHARED = Path("outputs/real"), Path("outputs/real-shared")
+TASKS = tuple(SENTENCES)  # the first is the default
 
 
 def main() -> None:
@@ -31,34 +35,50 @@ def main() -> None:
     arguments, options = parse()
     smollm2.check_memory()
     model = smollm2.fetch()
-    before = base_result(model, arguments.task, OUTPUTS)
-    folder = OUTPUTS / f"{arguments.task}-seed{arguments.seed}"
-    print(compare_results(before, run_once(model, arguments.task, arguments.seed, folder, options)))
+    before = base_result(model, arguments.task, SHARED)
+    folder = folder_of(arguments.task, arguments.seed)
+    after = run_once(model, arguments.task, arguments.seed, folder, options)
+    print(f"{transcripts(before, after)}\n\n{compare_results(before, after)}")
     print(f"The merged model, for AutoModelForCausalLM or pipeline: {folder / 'merged'}")
+
+
+def folder_of(task: str, seed: int) -> Path:
+    """outputs/real, or outputs/real-older-seed1 for another task and seed.
+
+    >>> folder_of("orders", 0).name, folder_of("older", 1).name
+    ('real', 'real-older-seed1')
+    """
+    parts = [task] * (task != TASKS[0]) + [f"seed{seed}"] * (seed != 0)
+    return OUTPUTS.with_name("-".join([OUTPUTS.name, *parts]))
 
 
 def run_once(model: Path, task: str, seed: int, folder: Path, options: list[str], *sizes: int) -> dict:
     """Train and merge in ``folder``, and measure the merged model; the result is also in its result.json.
 
-    ``sizes`` are the numbers of held-out prompts that `measure` takes.
+    A run that was stopped after its training is only measured. ``sizes`` are the numbers of held-out prompts that
+    `measure` takes.
     """
-    train(model, task, seed, folder, options)
+    trained, result = (folder / "report.json").exists(), folder / "result.json"
+    if trained and not result.exists():
+        print(f"The run in {folder} was trained, but not measured. It is measured now.")
+    else:
+        train(model, task, seed, folder, options)
     after = measure_merged(model, folder / "model", folder / "merged", task, *sizes)
-    (folder / "result.json").write_text(json.dumps(after, indent=1) + "\n", encoding="utf-8")
+    result.write_text(json.dumps(after, indent=1) + "\n", encoding="utf-8")
     return after
 
 
 def parse() -> tuple[argparse.Namespace, list[str]]:
     """The task and seed, and what is left for train.py."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--task", choices=("orders", "older"), default="orders")
+    parser.add_argument("--task", choices=TASKS, default=TASKS[0])
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_known_args()
 
 
 def train(model: Path, task: str, seed: int, folder: Path, options: list[str]) -> None:
     """Run the template's train.py on a copy of the template; a finished run in the folder is renamed by it."""
-    project = write_project(OUTPUTS / "project")
+    project = write_project(SHARED / "project")
     command = [sys.executable, "train.py", "--config", "config.yaml", "--model_name_or_path", str(model.resolve())]
     command += ["--dataset_name", task, "--seed", str(seed), "--output_dir", str(folder.resolve())]
     command += ["--bf16", str(smollm2.fast_bf16()).lower(), *options]

@@ -100,6 +100,28 @@ def test_the_three_rates_are_told_apart(real):
     assert table[5].split()[:4] == ["pass@8", "10", "0.400", "0.400"]  # sharper, and no new ability
 
 
+def test_transcripts_show_the_same_prompts_before_and_after(real):
+    before = dict(texts=["no idea", "none"])
+    after = dict(texts=[GOLD, "{}"], kinds=["known sentence", "new sentence"], asked=["Omar ordered", "Send"])
+    shown = real.measure.transcripts(before, after, count=1).splitlines()
+    assert shown == ["Omar ordered (known sentence)", "  before: 'no idea'", f"  after:  {GOLD!r}"]
+
+
+def test_a_run_stopped_after_training_is_only_measured(real, monkeypatch, tmp_path):
+    trained = []
+    monkeypatch.setattr(real.run, "train", lambda *arguments: trained.append(arguments))
+    monkeypatch.setattr(real.run, "measure_merged", lambda *arguments: dict(greedy=[True]))
+    for _ in "fresh", "again":
+        (tmp_path / "report.json").write_text("{}")
+        real.run.run_once(tmp_path, "orders", 0, tmp_path, [])
+    assert len(trained) == 1 and json.loads((tmp_path / "result.json").read_text()) == dict(greedy=[True])
+
+
+def test_each_task_and_seed_has_a_folder(real):
+    folders = [real.run.folder_of(task, seed).as_posix() for task, seed in (("orders", 0), ("older", 1), ("orders", 2))]
+    assert folders == ["outputs/real", "outputs/real-older-seed1", "outputs/real-seed2"]
+
+
 def test_rates_of_stored_digits(real):
     assert real.measure.rates(dict(greedy="1011", sampled=[8, 0, 4, 0])) == (0.75, 0.5, 0.375, 0.5)
 
