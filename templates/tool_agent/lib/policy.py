@@ -20,9 +20,14 @@ def load_policy(run: object, training: "GRPOConfig", model: "ModelConfig") -> tu
     options["lora"] = lora if model.use_peft else None
     if run.use_unsloth:
         options["max_seq_length"] = run.max_prompt_tokens + training.max_completion_length
-        return checked(name, load_with_unsloth, **options, checkpointing=training.gradient_checkpointing)
-    device_map = "cpu" if training.use_cpu else {"": training.local_process_index}
-    return checked(name, load_with_transformers, **options, device_map=device_map)
+        loader, options["checkpointing"] = load_with_unsloth, training.gradient_checkpointing
+    else:
+        options["device_map"] = "cpu" if training.use_cpu else {"": training.local_process_index}
+        loader = load_with_transformers
+    policy, tokenizer = checked(name, loader, **options)
+    if training.use_cpu:
+        keep_output_layer_uncopied(policy)
+    return policy, tokenizer
 
 
 def checked(name: str, load: object, **options: object) -> tuple:
@@ -114,6 +119,15 @@ def keep_4bit_weights_unpacked(policy: "torch.nn.Module") -> None:
     for module in policy.modules():
         if isinstance(module, Linear4bit):
             module.support_avx512bf16_for_cpu = False
+
+
+def keep_output_layer_uncopied(policy: "torch.nn.Module") -> None:
+    """Give the frozen output layer contiguous hidden states, which transformers takes as a slice.
+
+    From a slice, torch on a CPU copies the layer's weights once for each sequence of the batch: with 49,000 tokens in the
+    vocabulary, this was a fifth of a training step (SmolLM2 with 135 million parameters, two cores, measured).
+    """
+    policy.get_output_embeddings().register_forward_pre_hook(lambda _, hidden: (hidden[0].contiguous(),))
 
 
 def keep_trainable_fp32(policy: "torch.nn.Module") -> int:
