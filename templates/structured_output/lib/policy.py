@@ -124,8 +124,8 @@ def keep_4bit_weights_unpacked(policy: "torch.nn.Module") -> None:
 def keep_output_layer_uncopied(policy: "torch.nn.Module") -> None:
     """Give the frozen output layer contiguous hidden states, which transformers takes as a slice.
 
-    From a slice, torch on a CPU copies the layer's weights once for each sequence of the batch: with 49,000 tokens in the
-    vocabulary, this was a fifth of a training step (SmolLM2 with 135 million parameters, two cores, measured).
+    From a slice, torch on a CPU copies the layer's weights once for each sequence of the batch. With the 49,000 tokens
+    of SmolLM2's vocabulary, this was a fifth of a training step (two cores, measured).
     """
     policy.get_output_embeddings().register_forward_pre_hook(lambda _, hidden: (hidden[0].contiguous(),))
 
