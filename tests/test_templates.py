@@ -168,6 +168,23 @@ def test_trl_gets_each_reward_with_its_weight_and_a_reward_model_last(monkeypatc
     assert config.reward_weights == [2.0, 0.5, 0.1] and given["reward_funcs"][2] == "owner/judge"
     assert [function.__name__ for function in given["reward_funcs"][:2]] == ["first_reward", "len"]
     asked = dict(model_name_or_path="m", lora_r=4, lora_alpha=8, lora_dropout=0.0, load_in_4bit=False, use_peft=True)
-    config.max_completion_length, config.gradient_checkpointing = 9, False
-    monkeypatch.setattr(policy, "checked", lambda name, load, **how: how["lora"]["target_modules"])
-    assert policy.load_policy(run, config, SimpleNamespace(**asked, lora_target_modules="all-linear")) == "all-linear"
+    config.max_completion_length, config.gradient_checkpointing, config.use_cpu = 9, False, False
+    monkeypatch.setattr(policy, "checked", lambda name, load, **how: (how["lora"]["target_modules"], None))
+    loaded, _ = policy.load_policy(run, config, SimpleNamespace(**asked, lora_target_modules="all-linear"))
+    assert loaded == "all-linear"
+
+
+def test_the_output_layer_gets_contiguous_hidden_states_and_gives_the_same_logits():
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    from grpo_utils.run.policy import keep_output_layer_uncopied
+
+    sizes = dict(vocab_size=40, hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2)
+    torch.manual_seed(0)
+    policy, ids = LlamaForCausalLM(LlamaConfig(**sizes)).eval(), torch.tensor([[1, 2, 3, 4], [5, 6, 7, 8]])
+    before = policy(input_ids=ids, logits_to_keep=2).logits
+    keep_output_layer_uncopied(policy)
+    got = []
+    policy.lm_head.register_forward_pre_hook(lambda _, hidden: got.append(hidden[0].is_contiguous()))
+    assert torch.equal(policy(input_ids=ids, logits_to_keep=2).logits, before) and got == [True]
