@@ -20,6 +20,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 
@@ -43,6 +44,10 @@ LONGEST_STEP = 540  # seconds; imports and the models with random weights take m
 T4_GIB = 14.0  # what a T4 has for torch's tensors: 14.6 GiB less CUDA's own context
 STEPS_OF_CELLS = HERE / "gpu_path" / "steps.py"
 LESSON = ROOT / "notebooks" / "03_grpo_lora.ipynb"
+#: What a step may raise: a process that failed or took too long, a report without the figures, no memory. None of them
+#: may stop the other steps.
+FAILURES = (subprocess.SubprocessError, psutil.Error, CourseError, OSError)
+FAILURES += (ValueError, LookupError, ArithmeticError, RuntimeError, ImportError)
 #: Gemma 3 1B, from its config.json.
 GEMMA = dict(hidden_size=1152, num_hidden_layers=26, num_attention_heads=4, num_key_value_heads=1, head_dim=256)
 GEMMA |= dict(intermediate_size=6912, vocab_size=262144, sliding_window=512, tie_word_embeddings=True)
@@ -59,7 +64,8 @@ class Step:
         shutil.rmtree(self.folder, ignore_errors=True)  # an interrupted step begins again
         self.folder.mkdir(parents=True)
         self.until = time.monotonic() + LONGEST_STEP
-        self.real = without_network(self.folder / "real") | {"CUDA_VISIBLE_DEVICES": "0"}
+        first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0]
+        self.real = without_network(self.folder / "real") | {"CUDA_VISIBLE_DEVICES": first}
         self.environment = machine(self.folder / "simulated", card) if card else self.real
         self.has_bf16 = CARDS[card].has_bf16 if card else torch.cuda.is_bf16_supported(including_emulation=False)
 
@@ -91,9 +97,11 @@ class Step:
 def end(process: psutil.Popen) -> None:
     """End a process and all that it started, such as a notebook's kernel, which would keep the GPU's memory."""
     if process.is_running():
-        for each in [*process.children(recursive=True), process]:
-            each.kill()
-        process.wait()
+        started = [*process.children(recursive=True), process]
+        for each in started:
+            with suppress(psutil.NoSuchProcess):
+                each.kill()
+        psutil.wait_procs(started, timeout=10)  # only then is the card's memory free
 
 
 def pace(log: list[dict]) -> float:
@@ -126,7 +134,10 @@ def stock(step: Step) -> dict:
     replay = str(step.folder / "with-unsloth.json")
     theirs = step.cells("with-trl", step.real | {"GPU_PATH_BACKEND": "transformers"}, dtype=dtype, replay=replay)
     pairs = zip(gradients(ours), gradients(theirs), strict=True)
-    return {"dtype": dtype, "gradient norm of Unsloth by that of TRL": [round(a / b, 4) for a, b in pairs]}
+    return {
+        "dtype": dtype,
+        "gradient norm of Unsloth by that of TRL": [round(a / b, 4) if b else None for a, b in pairs],
+    }
 
 
 def gradients(result: dict) -> list[float]:
@@ -160,13 +171,18 @@ def orders(step: Step, four_bits: bool) -> dict:
 
 
 def qwen_on_a_t4(step: Step) -> dict:
-    """Three steps of the T4 profile with random weights in the size of Qwen2.5-1.5B, in the memory of a T4."""
+    """Two steps of the T4 profile with random weights in the size of Qwen2.5-1.5B, in the memory of a T4."""
     return profile_t4(step, "qwen", Qwen2Config, QWEN, "tiny-qwen3", "float16")
 
 
 def gemma_on_a_t4(step: Step) -> dict:
-    """Three steps of the T4 profile with random weights in the size of Gemma 3 1B, in the memory of a T4."""
-    return profile_t4(step, "gemma", Gemma3TextConfig, GEMMA, "tiny-gemma3", "float32")
+    """Two steps of the T4 profile with random weights in the size of Gemma 3 1B, in the memory of a T4.
+
+    On a card with bf16 units, Unsloth takes the way that it takes on a T4 (fp16 products, the rest fp32) only if it is
+    told fp16.
+    """
+    dtype = "float16" if step.has_bf16 and not step.card else "float32"
+    return profile_t4(step, "gemma", Gemma3TextConfig, GEMMA, "tiny-gemma3", dtype)
 
 
 def profile_t4(step: Step, family: str, config: type, sizes: dict, tokenizer: str, dtype: str) -> dict:
@@ -174,10 +190,10 @@ def profile_t4(step: Step, family: str, config: type, sizes: dict, tokenizer: st
     made = write_random(step.folder / f"{family}-random", config(**sizes | (TINY if step.card else {})), tokenizer)
     memory = {} if step.card else capped(step)
     environment = step.environment | memory | {"GPU_PATH_BACKEND": "unsloth"}
-    result = step.cells(family, environment, family=family, model=str(made), dtype=dtype, load_in_4bit=True)
+    result = step.cells(family, environment, family=family, model=str(made), dtype=dtype, load_in_4bit=True, steps=2)
     lengths = [entry["completions/mean_length"] for entry in result["log"] if "completions/mean_length" in entry]
     figures = {"seconds per step": pace(result["log"]), "peak GiB": round(result["peak_gib"], 2)}
-    return figures | {"mean tokens": round(sum(lengths) / len(lengths)), "dtype": dtype}
+    return figures | {"mean tokens": round(sum(lengths) / len(lengths)), "asked dtype": dtype}
 
 
 def write_random(folder: Path, config: object, tokenizer: str) -> Path:
@@ -199,7 +215,9 @@ def capped(step: Step) -> dict[str, str]:
 
 def merge(step: Step) -> dict:
     """Merge an adapter into random weights in the size of Qwen2.5-1.5B, on the CPU, and check the result."""
-    step.python(HERE / "bench_merge.py")
+    sizes = f"bench_merge.SIZES |= {TINY!r}; " if step.card else ""
+    code = f"import sys; sys.path.insert(0, {str(HERE)!r}); import bench_merge; {sizes}bench_merge.main()"
+    step.python("-c", code, environment=step.real, CUDA_VISIBLE_DEVICES="", TMPDIR=str(step.folder))
     return {"said": (step.folder / "log.txt").read_text(encoding="utf-8").splitlines()[-1]}
 
 
@@ -223,10 +241,10 @@ def run_step(name: str, kept: Path, card: str) -> bool:
     started = time.monotonic()
     try:
         figures = STEPS[name](Step(kept, card)) | {"seconds of the step": round(time.monotonic() - started)}
-    except (subprocess.CalledProcessError, psutil.TimeoutExpired, CourseError, OSError) as error:
-        print(f"  failed: {str(error)[-200:]}; see {kept / 'log.txt'}")
+        packages = {package: version for package, version in versions().items() if package != "grpo_utils"}
+    except FAILURES as error:
+        print(f"  failed: {type(error).__name__}: {str(error)[-200:]}; see {kept / 'log.txt'}")
         return False
-    packages = {package: version for package, version in versions().items() if package != "grpo_utils"}
     text = json.dumps({"figures": figures, "versions": packages}, indent=1)
     (kept / "result.json").write_text(text + "\n", encoding="utf-8")
     print(f"  {listed(figures)}")

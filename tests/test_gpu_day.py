@@ -40,7 +40,11 @@ def test_a_step_that_fails_stops_no_other(day, monkeypatch, tmp_path, capsys):
         """Passes."""
         return {"peak GiB": 3.25}
 
-    assert run(day, monkeypatch, {"first": failing, "second": passing}) == 1
+    def lacking(step):
+        """Finds no figures."""
+        return {"seconds": day.pace([])}
+
+    assert run(day, monkeypatch, {"first": failing, "third": lacking, "second": passing}) == 1
     assert "  failed: " in capsys.readouterr().out
     folder = tmp_path / "gpu-day" / "simulated-t4"
     assert "no kernel image is available" in (folder / "first" / "log.txt").read_text()
@@ -63,7 +67,7 @@ def test_only_steps_without_a_result_run_again(day, monkeypatch, capsys):
 
 
 def test_a_step_that_takes_too_long_ends_with_all_its_processes(day, monkeypatch, tmp_path):
-    monkeypatch.setattr(day, "LONGEST_STEP", 3)
+    monkeypatch.setattr(day, "LONGEST_STEP", 15)  # two datasets are built in this time too
     wait = "[sys.executable, '-c', 'import time; time.sleep(600)']"
     start = f"import subprocess, sys; p = subprocess.Popen({wait}); print(p.pid, flush=True); p.wait()"
 

@@ -36,7 +36,7 @@ def machine(folder: Path, card: str) -> dict[str, str]:
         **without_network(folder),
         **ENVIRONMENT,
         "PATH": os.pathsep.join([str(folder / "bin"), os.environ["PATH"]]),
-        "PYTHONPATH": os.pathsep.join([str(HERE), str(OVERLAY), str(ROOT)]),
+        "PYTHONPATH": python_path(HERE, OVERLAY, ROOT),
         "IPYTHONDIR": str(folder / "ipython"),
         "GPU_PATH_CARD": card,
         "OMP_NUM_THREADS": "1",
@@ -49,12 +49,17 @@ def without_network(folder: Path) -> dict[str, str]:
     fill_gsm8k(folder / "datasets")
     return {
         **os.environ,
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": python_path(ROOT),
         "HF_HUB_CACHE": str(folder / "hub"),
         "HF_DATASETS_CACHE": str(folder / "datasets"),
         "HF_HUB_OFFLINE": "1",
         "UNSLOTH_COMPILE_LOCATION": str(folder / "compiled"),
     }
+
+
+def python_path(*folders: Path) -> str:
+    """These folders, before those from which this process may have its packages."""
+    return os.pathsep.join(filter(None, [*map(str, folders), os.environ.get("PYTHONPATH")]))
 
 
 def write_nvidia_smi(folder: Path, card: str) -> None:
