@@ -312,7 +312,7 @@ def test_a_stage_without_weights_is_refused(tmp_path, stage):
 def test_a_run_that_cannot_learn_says_why(capsys):
     """40 steps without one answer in form ended in "No improvement shown" and no word more."""
     rows = Dataset.from_list([ROW] * 3)
-    measuring.evaluate(lambda temperature: ["It is 42."] * 3, rows, lambda text, row: False, lambda text: False)
+    measuring.evaluate(lambda **temperature: ["It is 42."] * 3, rows, lambda text, row: False, lambda text: False)
     said = capsys.readouterr().out
     assert (
         "none of 3 sampled answers has the format that rewards.py accepts" in said

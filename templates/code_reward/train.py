@@ -38,7 +38,7 @@ def main(argv: list[str]) -> None:
     rows = short_enough(rows, tokenizer, run.max_prompt_tokens, **training.chat_template_kwargs or {})
     checkpoint = begin(folder, start.identity(argv), run.accept_changes)
     sampling = dict(max_new_tokens=training.max_completion_length, batch_size=run.eval_batch, seed=training.seed)
-    sampling |= dict(chat_template_kwargs=training.chat_template_kwargs)  # the prompts that it trains on
+    sampling |= dict(temperature=training.temperature, chat_template_kwargs=training.chat_template_kwargs)
     if checkpoint is None:
         show_groups(partial(generate, policy, tokenizer, **sampling), rows, is_right, training.num_generations)
     answer = partial(generate, policy, tokenizer, held_out["prompt"], **sampling)

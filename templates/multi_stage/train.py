@@ -69,7 +69,7 @@ def main(argv: list[str]) -> None:
     policy, tokenizer = load_policy(*parsed)
     begin(folder, start.identity(argv) | {"stages": STAGES}, run.accept_changes)
     sampling = dict(max_new_tokens=training.max_completion_length, batch_size=run.eval_batch, seed=training.seed)
-    sampling |= dict(chat_template_kwargs=training.chat_template_kwargs)  # the prompts that it trains on
+    sampling |= dict(temperature=training.temperature, chat_template_kwargs=training.chat_template_kwargs)
     answer = partial(generate, policy, tokenizer, held_out["prompt"], **sampling)
     results, stages = [evaluate(answer, held_out, is_right, is_in_form)], []
     for stage, command, rewards in zip(STAGES, COMMANDS, REWARDS_OF, strict=True):

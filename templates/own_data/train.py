@@ -41,7 +41,7 @@ def main(argv: list[str]) -> None:
     note_cut_answers(rows, tokenizer, training.max_completion_length)
     checkpoint = begin(folder, start.identity(argv), run.accept_changes)
     sampling = dict(max_new_tokens=training.max_completion_length, batch_size=run.eval_batch, seed=training.seed)
-    sampling |= dict(chat_template_kwargs=training.chat_template_kwargs)  # the prompts that it trains on
+    sampling |= dict(temperature=training.temperature, chat_template_kwargs=training.chat_template_kwargs)
     answer = partial(generate, policy, tokenizer, held_out["prompt"], **sampling)
     before = evaluate(answer, held_out, is_right, is_in_form)
     trainer = build_trainer(policy, tokenizer, rows, REWARDS, parsed)

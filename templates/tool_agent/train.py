@@ -50,7 +50,7 @@ def main(argv: list[str]) -> None:
     checkpoint = begin(folder, start.identity(argv), run.accept_changes)
     limits = dict(tokens=training.max_completion_length, turns=training.max_tool_calling_iterations)
     limits |= dict(template=template, batch=run.eval_batch, seed=training.seed)
-    answer = partial(generate, policy, tokenizer, held_out, **limits)
+    answer = partial(generate, policy, tokenizer, held_out, temperature=training.temperature, **limits)
     before = evaluate(answer, held_out, is_right, is_in_form)
     trainer = build_trainer(policy, tokenizer, rows, REWARDS, parsed, **TOOLS)
     seconds = train(trainer, checkpoint)

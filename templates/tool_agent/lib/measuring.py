@@ -111,11 +111,11 @@ def show_groups(answer: Callable, rows: Iterable[dict], is_right: Callable, size
 
 
 def evaluate(answer: Callable, rows: object, is_right: Callable, is_in_form: Callable) -> dict:
-    """Generate and score completions for held-out rows: sampled at temperature 1, as in training, and greedy.
+    """Generate and score completions for held-out rows: sampled as in training, and greedy.
 
-    ``answer`` is called with a temperature and returns one completion for each row.
+    ``answer`` returns one completion for each row, sampled at the temperature of training unless it is given another.
     """
-    sampled, greedy = answer(temperature=1.0), answer(temperature=0.0)
+    sampled, greedy = answer(), answer(temperature=0.0)
     formed = [is_in_form(text) for text in sampled]
     if not any(formed):
         print(f"Note: none of {len(sampled)} sampled answers has the format that rewards.py accepts. The first is:")
