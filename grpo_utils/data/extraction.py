@@ -24,20 +24,23 @@ from ..profiles import check_choice
 NAMES = {
     "train": "Maria Tom Aisha Olga Yuki Sam Igor Lena Zara Emil Ines Anna Peter Kofi Mina Daniel Leila Simon Chloe "
     "Samuel Kenji Paula Victor Alice Farid Martin Carla Sarah John Mary James Robert Michael David William "
-    "Richard Thomas Charles Joseph George Paul Mark Adam Alex Ben Carl Frank Fred Henry Jack Jim Lee Nick "
-    "Ray Scott Tim Ali Jane Lily Rita",
-    "dev": "Petra Selma Matt Dina Theo Reza Sunil Dan Zoe Lola Pat",
-    "test": "Fatima Jonas Keiko Dmitri Tariq Lucia Anders Ingrid Sonia Yusuf Maya Tina Max Sven Amir Omid Arun Anil "
-    "Lin Jun Akira Sato Ken Ann Will",
+    "Richard Thomas Charles Joseph George Paul Mark Adam Alex Ben Carl Frank Fred Henry Jack Jim Lee Nick Ray "
+    "Scott Tim Ali Jane Lily Rita",
+    "dev": "Petra Selma Matt Dina Theo Reza Sunil Dan Zoe Lola Pat Fatima Jonas Keiko Dmitri Tariq Lucia Anders "
+    "Ingrid Sonia Yusuf Maya Tina Max Sven Amir Omid Arun Anil Lin Jun Akira Sato Ken Ann Will",
+    "test": "Stella Marta Donna Anita Deepak Hana Aiko Layla Heidi Astrid Freya Abena Ngozi Thabo Sipho Marie Celine "
+    "Simone Luca Paolo Giulia Matteo Arthur Dylan Emily Angus Rory Conor Declan",
 }
 CITIES = {
     "train": "Rome Paris Accra London Boston Dakar Porto Chicago Bern Graz Turin Siena Palermo Bari Zagreb Minsk "
-    "Odessa Basra Doha Amman Beirut Jaffa Rabat Algiers Tripoli Harare Durban Maputo Kano Pune Goa Saigon "
-    "Phuket Darwin Suva Osaka Nara Kobe Busan Newark Regina Cusco Sucre Recife Oxford Cambridge Galway Ghent "
-    "Delft Utrecht",
-    "dev": "Verona Genoa Varna Haifa Fez Kigali Colombo Cairns Sapporo Gdansk",
-    "test": "Hanoi Linz Pisa Muscat Lome Patna Penang Macau Salta Rosario Nassau Limerick Bruges Tampere Kaunas Brno "
-    "Sana Split Xian Apia",
+    "Odessa Basra Doha Amman Beirut Jaffa Rabat Algiers Tripoli Harare Durban Maputo Kano Pune Goa Saigon Phuket "
+    "Darwin Suva Osaka Nara Kobe Busan Newark Regina Cusco Sucre Recife Oxford Cambridge Galway Ghent Delft "
+    "Utrecht",
+    "dev": "Verona Genoa Varna Haifa Fez Kigali Colombo Cairns Sapporo Gdansk Hanoi Linz Pisa Muscat Lome Patna "
+    "Penang Macau Salta Rosario Nassau Limerick Bruges Tampere Kaunas Brno Sana Split Xian Apia",
+    "test": "Casablanca Riyadh Caracas Lincoln Lille Nantes Bordeaux Toulouse Marseille Bremen Hanover Trieste Parma "
+    "Malaga Valencia Lviv Zadar Rijeka Mostar Skopje Bursa Jeddah Surat Bhopal Kandy Cebu Medan Mombasa "
+    "Windhoek Medellin",
 }
 ITEMS = {
     "train": "chairs books shirts boxes ladders belts backpacks kettles pans pots vases drawers maps phones chargers "
@@ -45,14 +48,17 @@ ITEMS = {
     "labels letters photos images prints buttons screens bands strings records caps ties covers cases packs "
     "sacks filters clips bars poles boards seeds apples masks combs razors fridges axes rakes nets skis inks "
     "easels planes kits",
-    "dev": "mugs scarves staplers flowers frames computers vests logs mops kites models cans",
-    "test": "bags keys tables brushes sandals violins flutes toasters umbrellas wrenches sofas tools boats chips nuts "
-    "sticks beans wigs hoes oars chalks globes compasses chains",
+    "dev": "mugs scarves staplers flowers frames computers vests logs mops kites models cans bags keys tables brushes "
+    "sandals violins flutes toasters umbrellas wrenches sofas tools boats chips nuts sticks beans wigs hoes "
+    "oars chalks globes compasses chains",
+    "test": "skirts sweaters torches pliers rackets harps whistles flags tokens buoys reels lures loaves pies limes "
+    "plums berries melons peas hams threads zippers patches perfumes blenders mixers timers atlases racks "
+    "leashes",
 }
-#: Sentences of each task, by kind. Only the known ones are trained on.
+#: Sentences of each task. The known ones are in every split, and `dev` and `test` have new ones of their own.
 SENTENCES = {
     "orders": {
-        "known sentence": (
+        "known": (
             "{name} from {city} ordered {quantity} {item} at {price} euros each.",
             "{name} ({city}) bought {quantity} {item} for {price} euros apiece.",
             "{quantity} {item}, {price} euros each, were sold to {name} in {city}.",
@@ -66,21 +72,31 @@ SENTENCES = {
             "Shipped to {city}: {quantity} {item} at {price} euros each, paid by {name}.",
             "{name} was in {city} and took {quantity} {item}, charged at {price} euros apiece.",
         ),
-        "new sentence": (
+        "dev": (
             "Please send {quantity} {item} to {name} in {city}; each one costs {price} euros.",
             "At {price} euros per piece, {name} of {city} took {quantity} {item}.",
             "{name} lives in {city} and paid {price} euros for each of the {quantity} {item}.",
         ),
+        "test": (
+            "Invoice to {name}, resident of {city}. Goods: {quantity} {item}. Value of one: {price} euros.",
+            "A parcel with {quantity} {item} will go to {city}; {name} has agreed to {price} euros for one.",
+            "{name} called and asked for {quantity} {item}. One costs {price} euros. The address is in {city}.",
+            "{name} is looking for {quantity} {item}, will spend {price} euros on every one, and has moved to {city}.",
+        ),
     },
     "older": {
-        "known sentence": (
+        "known": (
             "{name} is {age} and lives in {city}. {other}, {other_age}, lives in {other_city}.",
             "{name} ({age}) comes from {city}, and {other} ({other_age}) from {other_city}.",
             "In {city} lives {name}, aged {age}. In {other_city} lives {other}, aged {other_age}.",
         ),
-        "new sentence": (
+        "dev": (
             "{name} of {city} turned {age} today; {other} of {other_city} turned {other_age}.",
             "Two guests: {name}, {age} years old, from {city}, and {other}, {other_age} years old, from {other_city}.",
+        ),
+        "test": (
+            "{name}, whose age is {age}, grew up in {city}; {other}, whose age is {other_age}, in {other_city}.",
+            "At {age}, {name} works in {city}. At {other_age}, {other} works in {other_city}.",
         ),
     },
 }
@@ -95,7 +111,7 @@ KEYS = {
 def extraction_rows(task: str, count: int, split: str = "train", seed: int = 0) -> list[dict]:
     """``count`` different rows of ``task`` ("orders" or "older"), with the columns prompt, answer (JSON) and kind.
 
-    ``train`` and ``dev`` have known sentences only; in ``test``, every second row has a new one.
+    ``train`` has known sentences only. In ``dev`` and ``test``, every second row has a new one.
 
     Raises:
         CourseError: an unknown task or split, or more rows than there are different ones for sure.
@@ -105,19 +121,18 @@ def extraction_rows(task: str, count: int, split: str = "train", seed: int = 0) 
     if count > MOST:
         raise CourseError(f"count={count} is too large: ask for at most {MOST} rows, so that all can be different.")
     draw, rows = random.Random(f"{task} {split} {seed}"), {}
-    kinds = tuple(SENTENCES[task]) if split == "test" else ("known sentence",)
     while len(rows) < count:
-        row = _row(task, kinds[len(rows) % len(kinds)], split, draw)
+        row = _row(task, split, draw, new=split != "train" and len(rows) % 2 == 1)
         rows[row["prompt"][-1]["content"]] = row
     return list(rows.values())
 
 
-def _row(task: str, kind: str, split: str, draw: random.Random) -> dict:
+def _row(task: str, split: str, draw: random.Random, new: bool) -> dict:
     said, gold = (_order if task == "orders" else _older)(split, draw)
-    sentence = draw.choice(SENTENCES[task][kind]).format(**said)
+    sentence = draw.choice(SENTENCES[task][split if new else "known"]).format(**said)
     asked = f"{KEYS[task].format(**said)}\n\n{sentence}"
     messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": asked}]
-    return {"prompt": messages, "answer": json.dumps(gold), "kind": kind}
+    return {"prompt": messages, "answer": json.dumps(gold), "kind": f"{'new' if new else 'known'} sentence"}
 
 
 def _order(split: str, draw: random.Random) -> tuple[dict, dict]:
