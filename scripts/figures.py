@@ -1,4 +1,4 @@
-"""Write the README's figure, its caption, what `make run` prints, and what `make real` reached.
+"""Write what `make real` reached, the figure with its caption, and what `make run` prints, into the README.
 
     python scripts/figures.py     # or: make figures
 
@@ -27,7 +27,7 @@ STEPS, CURVE = re.compile(r"^step +([\d ]+)$", re.MULTILINE), r"^.+, {} +([\d. ]
 RATES = re.compile(r"^\w+ +[\d.]+ +([\d.]+) \(([\d.]+) to ([\d.]+)\)$", re.MULTILINE)
 #: A held-out prompt of lesson 03, with the policy's answers before and after training.
 SAMPLE = re.compile(r"^What is .*gold: (\d+)\n  before: '(.*)'\n  after:  '(.*)'$", re.MULTILINE)
-#: The parts of the README that this script writes: the figure with its caption, `make run`, and `make real`.
+#: The parts of the README that this script writes: `make real`, the figure with its caption, and `make run`.
 BLOCK = re.compile(r"(?<=<!-- written by make figures -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
@@ -158,7 +158,7 @@ def main() -> None:
     draw(runs, steps).savefig(FIGURE, metadata=metadata)
     page = README.read_text(encoding="utf-8")
     real = real_block(bench_real.read_stored(bench_real.STORED))
-    blocks = iter([block(runs, steps, hacked_sample(text)), run_block(stored_text(RUN_LESSON)), real])
+    blocks = iter([real, block(runs, steps, hacked_sample(text)), run_block(stored_text(RUN_LESSON))])
     README.write_text(BLOCK.sub(lambda _: next(blocks), page), encoding="utf-8")
     print(f"wrote {FIGURE.relative_to(ROOT)}, its caption and the run in the README")
 

