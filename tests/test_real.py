@@ -41,10 +41,11 @@ def real():
     """scripts/train_real.py and measure_real.py as modules."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(SCRIPTS))
+        import bench_real
         import measure_real
         import train_real
 
-        yield SimpleNamespace(run=train_real, measure=measure_real)
+        yield SimpleNamespace(run=train_real, measure=measure_real, bench=bench_real)
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +127,53 @@ def test_each_task_and_seed_has_a_folder(real):
 def test_rates_of_stored_digits(real):
     found = real.measure.rates(dict(greedy="1011", sampled=[8, 4]))
     assert list(found.values()) == [0.75, 1.0, 0.5, 0.5, 0.75, 1.0]
+
+
+def stored_runs(bench) -> dict:
+    """Results as `make bench-real` keeps them: two seeds of `make real`, and of one other setting."""
+    about = dict(date="2026-01-01", processor="a processor", python="3.11", versions={"trl": "1.14.0"})
+    curves = dict(correct=[0.0, 0.5], fields=[0.2, 0.8], entropy=[1.0, 0.1], seconds=[60.0, 60.0])
+    before, after = dict(greedy="0000", sampled=[0, 0]), dict(greedy="1101", sampled=[8, 4])
+    names = [(bench.USUAL, bench.STEPS), (bench.USUAL, bench.FEWER_STEPS), ("groups of 8", bench.FEWER_STEPS)]
+    rows = [
+        dict(task="orders", variant=variant, seed=seed, steps=steps, before=before, after=after) | curves
+        for variant, steps in names
+        for seed in (0, 1)
+    ]
+    return about | dict(rows=rows)
+
+
+def test_the_results_show_each_seed_and_new_sentences_apart(real):
+    section = real.bench.section(stored_runs(real.bench))
+    cells = "0.000 to 0.750 | 0.000 to 0.500 | 0.000 to 1.000 | 0.000 to 1.000 | 0.000 to 0.750 | 0.000 to 1.000"
+    assert all(f"| orders | {seed} | {cells} | none shown | 2 |" in section for seed in (0, 1))
+    assert "- orders, seed 1: greedy +0.750 (" in section and "p = 0.25: no change shown; sampled +0.750" in section
+
+
+@pytest.mark.parametrize(
+    ("greedy", "sampled", "kind"),
+    [
+        ("1" * 10, [8] * 10, "a new skill"),
+        ("0" * 10, [8] * 10, "more found in eight tries"),
+        ("0" * 10, [0] * 10, "none shown"),
+    ],
+)
+def test_the_kind_of_gain_follows_from_three_tests(real, greedy, sampled, kind):
+    started_at_0 = dict(before=dict(greedy="0" * 10, sampled=[0] * 10), after=dict(greedy=greedy, sampled=sampled))
+    assert real.bench.kind_of_gain(started_at_0) == kind
+
+
+@pytest.mark.parametrize(("greedy", "kind"), [("1" * 10, "sharpening"), ("0" * 10, "less noise")])
+def test_without_a_gain_in_pass_at_8_it_is_not_a_new_skill(real, greedy, kind):
+    row = dict(before=dict(greedy="0" * 10, sampled=[1] * 10), after=dict(greedy=greedy, sampled=[8] * 10))
+    assert real.bench.kind_of_gain(row) == kind
+
+
+def test_settings_are_compared_seed_by_seed(real):
+    table = real.bench.compared(stored_runs(real.bench))
+    assert "| as in `make real` | 0.750, 0.750 | the base | 0.25 | 0.50 | 0.55 | 2 |" in table
+    [line] = [line for line in table.splitlines() if line.startswith("| groups of 8 |")]
+    assert "no difference shown: +0.000" in line and "learning rate" not in table.partition("| setting |")[2]
 
 
 @pytest.mark.slow

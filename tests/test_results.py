@@ -10,7 +10,18 @@ from conftest import ROOT, judged
 sys.path.insert(0, str(ROOT / "scripts"))
 from bench import row
 from bench_real import STORED, read_stored
-from figures import BLOCK, FIGURE, RUN_LESSON, alt_text, block, hacked_sample, read_runs, real_block, run_block, stored_text
+from figures import (
+    BLOCK,
+    FIGURE,
+    RUN_LESSON,
+    alt_text,
+    block,
+    hacked_sample,
+    read_runs,
+    real_block,
+    run_block,
+    stored_text,
+)
 from minutes import measured
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
