@@ -12,7 +12,7 @@
 # | memory | 5 GB free | |
 # | model | SmolLM2-135M-Instruct: 93 MB from PyPI, then 270 MB on disk | |
 #
-# **Numbers in the text** come from the stored run (seed {{SEED}}) on two CPU cores that compute fast in bf16. Yours will
+# **Numbers in the text** come from the stored run (seed 0) on two CPU cores that compute fast in bf16. Yours will
 # differ with other seeds and machines.
 #
 # Read [lesson 03](03_grpo_lora.ipynb) first. It explains each step that this lesson takes.
@@ -171,8 +171,8 @@ REWARDS = {
 gold = test_rows[0]["answer"]
 WRITTEN = {
     "prose": "She ordered skirts.",
-    "an object, then text": gold + " Anything else?",
     "without the item": re.sub(r'"item": "\w+", ', "", gold),
+    "correct, then text": gold + " Anything else?",
     "a wrong item": re.sub(r'"item": "\w+"', '"item": "fork"', gold),
     "correct": gold,
 }
@@ -183,7 +183,7 @@ for name, text in WRITTEN.items():
     print(f"{name:22}" + "".join(f"{value:7.1f}" for value in (*paid, total)))
 
 # %% [markdown]
-# Each step toward the correct answer earns more than the one before. We added two of the rewards after runs without them
+# Each step toward the correct answer earns more than the one before, and a correct answer alone earns far more. We added two of the rewards after runs without them
 # went wrong:
 #
 # - Without `alone_reward`, ending the answer earns nothing, and the policy kept adding invented text.
@@ -338,8 +338,9 @@ print(report)
 # %% [markdown]
 # No completion is correct, so `correctness_reward` alone could teach nothing at first. But
 # {{1 - report.figures.tied.value:.0%}} of the groups are not tied: some of their completions earn more than others. So the
-# verdict is `partial_credit`: start, and watch whether `correctness_reward` rises within 30 steps. The format is not known
-# because this task has no format apart from a correct answer, and the first completion shows why the rewards start low.
+# verdict is `{{report.verdict.code}}`: start, and watch whether `correctness_reward` rises within 30 steps. The format is not
+# known because this task has no format apart from a correct answer. The first completion shows why the rewards start low.
+# {{report.figures.truncated.value:.0%}} of the completions run into the limit of {{TOKENS}} tokens.
 #
 # **Until the first answer is correct, GRPO learns only from partial credit, and only where it differs within a group.**
 #
