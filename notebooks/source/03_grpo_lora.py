@@ -515,7 +515,7 @@ print(source.read_text() if source.is_file() else "not part of this install")
 # | model | `policy, tokenizer = FastLanguageModel.from_pretrained(name, max_seq_length=128, load_in_4bit=True, dtype=torch.float32)`; the tiny one is `name = grpo_utils.model_path("tiny-qwen3")` |
 # | adapter | `policy = FastLanguageModel.get_peft_model(policy, r=16, lora_alpha=32)` |
 # | samples | `inputs = tokenizer.apply_chat_template(rows[0]["prompt"], add_generation_prompt=True, return_tensors="pt", return_dict=True)`, then `tokenizer.batch_decode(policy.generate(**inputs, max_new_tokens=32, do_sample=True, num_return_sequences=10))` |
-# | settings | `config = GRPOConfig("run", max_steps=60, learning_rate=2e-3, num_generations=8, per_device_train_batch_size=64, max_completion_length=32, bf16=False)`; a real model takes a rate of 2e-5 to 5e-5 |
+# | settings | `config = GRPOConfig("run", max_steps=60, learning_rate=2e-3, num_generations=8, per_device_train_batch_size=64, max_completion_length=32, bf16=False)`; a real model takes a lower rate: 2e-4 in [lesson 14](14_real_model.ipynb), 5e-5 in the `t4` profile |
 # | train | `trainer = GRPOTrainer(policy, [reward], config, rows, processing_class=tokenizer)`, cast (section 8), `trainer.train()`, `policy.save_pretrained("adapter")` |
 # | merge | `base = AutoModelForCausalLM.from_pretrained(name, dtype=torch.float32)`, `PeftModel.from_pretrained(base, "adapter").merge_and_unload().save_pretrained("merged")`, `tokenizer.save_pretrained("merged")` |
 # | notes | Ignore Unsloth's CPU warnings. 64 completions are 8 prompts, so 60 steps use 480 rows. Batches need `padding_side="left"`. |
