@@ -109,6 +109,17 @@ def compare_results(before: dict, after: dict) -> str:
     return "\n".join(lines)
 
 
+def pass_rates(result: dict) -> str:
+    """The three rates of one model, in a line.
+
+    >>> print(pass_rates(dict(greedy=[True, False], sampled=[[True] * 4 + [False] * 4])))
+    greedy 0.500 (0.095 to 0.905) of 2 prompts, sampled 0.500 and pass@8 1.000 of 1
+    """
+    sampled = result["sampled"]
+    found = f"sampled {fmean(map(fmean, sampled)):.3f} and pass@8 {fmean(map(any, sampled)):.3f} of {len(sampled)}"
+    return f"greedy {_rate(result['greedy'])} of {len(result['greedy'])} prompts, {found}"
+
+
 def transcripts(before: dict, after: dict, count: int = 4) -> str:
     """What the model answered greedily to the first held-out prompts, before and after training."""
     shown = zip(after["kinds"], after["asked"], before["texts"], after["texts"], strict=False)

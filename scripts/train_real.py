@@ -18,7 +18,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from measure_real import base_result, compare_results, measure_merged, transcripts
+from measure_real import base_result, compare_results, measure_merged, pass_rates, transcripts
 
 from grpo_utils import smollm2
 from grpo_utils.data.extraction import SENTENCES
@@ -36,7 +36,10 @@ def main() -> None:
     arguments, options = parse()
     smollm2.check_memory()
     model = smollm2.fetch()
+    if not smollm2.fast_bf16():
+        print("This processor is slow in bf16, so training computes in fp32: about an hour (estimated).")
     before = base_result(model, arguments.task, SHARED, arguments.split)
+    print(f"Before training: {pass_rates(before)}")
     folder = folder_of(arguments.task, arguments.seed)
     after = run_once(model, arguments.task, arguments.seed, folder, options, arguments.split)
     print(f"{transcripts(before, after)}\n\n{compare_results(before, after)}")

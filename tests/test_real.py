@@ -90,6 +90,19 @@ def test_too_little_memory_stops_before_the_download(real, monkeypatch):
         real.run.main()
 
 
+@pytest.mark.parametrize(("fast", "said"), [(False, "computes in fp32: about an hour"), (True, "")])
+def test_a_processor_without_bf16_is_told_the_time_before_anything_slow(real, monkeypatch, capsys, fast, said):
+    monkeypatch.setattr(smollm2, "check_memory", lambda: None)
+    monkeypatch.setattr(smollm2, "fetch", lambda: Path("model"))
+    monkeypatch.setattr(smollm2, "fast_bf16", lambda: fast)
+    monkeypatch.setattr(real.run, "base_result", lambda *arguments: sys.exit())
+    monkeypatch.setattr(sys, "argv", ["train_real.py"])
+    with pytest.raises(SystemExit):
+        real.run.main()
+    output = capsys.readouterr().out
+    assert said in output and bool(output) == bool(said)
+
+
 def test_the_three_rates_are_told_apart(real):
     kinds = ["known sentence", "new sentence"] * 10
     before = dict(greedy=[False] * 20, sampled=[[False] * 7 + [True]] * 4 + [[False] * 8] * 6, kinds=kinds)
@@ -100,6 +113,11 @@ def test_the_three_rates_are_told_apart(real):
     assert table[4].startswith("greedy, the same prompts") and table[4].split()[4:7] == ["10", "0.000", "0.500"]
     assert table[5].split()[:4] == ["sampled", "10", "0.050", "0.400"]
     assert table[6].split()[:4] == ["pass@8", "10", "0.400", "0.400"]  # sharper, and no new ability
+
+
+def test_the_pass_rates_are_told_before_training(real):
+    line = real.measure.pass_rates(dict(greedy=[True, False], sampled=[[True] * 4 + [False] * 4]))
+    assert line == "greedy 0.500 (0.095 to 0.905) of 2 prompts, sampled 0.500 and pass@8 1.000 of 1"
 
 
 def test_transcripts_show_the_same_prompts_before_and_after(real):
