@@ -88,7 +88,7 @@ def section(stored: dict) -> str:
     """The section of docs/results.md."""
     whole = [row for row in stored["rows"] if row["steps"] == STEPS]
     rows = "\n".join(line(row) for row in whole)
-    tests = "\n".join(paired_tests(of(stored, task, USUAL, STEPS)) for task in TASKS)
+    tests = "\n".join(filter(None, (paired_tests(of(stored, task, USUAL, STEPS)) for task in TASKS)))
     return f"""
 *Measured* by `make bench-real` on {provenance(stored).replace("one core", "two cores")}
 
@@ -162,6 +162,8 @@ def compared(stored: dict) -> str:
     usual = of(stored, TASKS[0], USUAL, FEWER_STEPS)
     lines = (setting(name, of(stored, TASKS[0], name, FEWER_STEPS), usual) for name in VARIANTS)
     rows = "\n".join(filter(None, lines))
+    if not rows:
+        return f"{BEGIN}\n\nNone of these runs has finished yet: `make bench-real`.\n\n{END}"
     return f"""{BEGIN}
 
 *Measured* by `make bench-real` on {provenance(stored).replace("one core", "two cores")}

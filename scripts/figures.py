@@ -144,8 +144,8 @@ def real_block(stored: dict) -> str:
     return (
         f"`make real` trains a real language model, SmolLM2 with 135 million parameters, on two CPU cores. In\n"
         f"{bench_real.minutes(runs)} minutes it learns to turn an order in words into JSON: greedy accuracy on "
-        f"{bench_real.ROWS} held-out prompts rose\nfrom {before[0]:.3f} to {reached} with {len(runs)} seeds "
-        "([measured](docs/results.md#a-real-model-on-a-cpu)).\n"
+        f"{bench_real.ROWS} held-out prompts rose\nfrom {before[0]:.3f} to {reached} "
+        "([measured](docs/results.md#a-real-model-on-a-cpu); each value is one seed).\n"
     )
 
 
