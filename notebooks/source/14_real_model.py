@@ -183,8 +183,8 @@ for name, text in WRITTEN.items():
     print(f"{name:22}" + "".join(f"{value:7.1f}" for value in (*paid, total)))
 
 # %% [markdown]
-# Each step toward the correct answer earns more than the one before, and a correct answer alone earns far more. We added two of the rewards after runs without them
-# went wrong:
+# Each step toward the correct answer earns more than the one before, and a correct answer alone earns far more. We added two
+# of the rewards after runs without them went wrong:
 #
 # - Without `alone_reward`, ending the answer earns nothing, and the policy kept adding invented text.
 # - Without `keys_reward`, leaving out the item costs nothing, because a wrong item earns 0 as well. One policy stopped
@@ -269,7 +269,7 @@ looks = {t: look(policy, t) for t in (1.0, 0.7, 0.4)}
 # At a temperature of 1, TRL's default, only {{looks[1.0][0]:.0%}} of the samples of this small model contain an object. All
 # shares look better at a lower temperature. We train at 1 all the same. A lower temperature makes completions more alike, and
 # a policy that always writes the same cannot find anything better. In one run at 0.8, with twice the learning rate and half
-# the completions per step, the completions were nearly all alike after 20 steps, and one of the next 240 was correct.
+# the completions per step, the completions were nearly all alike after 20 steps, and one of the next 160 was correct.
 #
 # The other lessons load the base model in 4 bits. See what that does to this one. (On a processor that is slow in bf16,
 # the cell does nothing, because it would take minutes.)
@@ -550,8 +550,7 @@ for kind in ("known sentence", "new sentence"):
 # so this is a new skill as far as eight tries can show. (A thousand tries might have found a correct answer.)
 #
 # Of the prompts with known sentences, {{hits["known sentence"]}} were answered correctly, and of as many with new sentences,
-# {{hits["new sentence"]}}. `make real` measures this on 400 prompts with three seeds
-# ([results](../docs/results.md#a-real-model-on-a-cpu)), next to a task in which the model gained no skill.
+# {{hits["new sentence"]}}. `make real` measures this on 400 prompts ([results](../docs/results.md#a-real-model-on-a-cpu)).
 #
 # **Say which kind of gain you got. If pass@8 did not rise, the model only became more consistent.**
 #
@@ -625,7 +624,7 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # | model | SmolLM2-135M-Instruct | `unsloth/Qwen2.5-1.5B-Instruct`; or `unsloth/Qwen3-1.7B`, with `enable_thinking: false` in `chat_template_kwargs` |
 # | numbers | 16-bit base, bf16 | 4-bit base, fp16: a T4 has no bf16 |
 # | learning rate | 2e-4 | 5e-5, with a warmup of 10 steps |
-# | completions | up to {{TOKENS}} tokens | up to {{TOKENS}} tokens should do; `pilot` tells |
+# | completions | up to {{TOKENS}} tokens | up to {{TOKENS}} tokens should be enough; `pilot` shows whether they are |
 # | per step | {{4 * PROMPTS}} completions | 32 or 64 completions |
 # | time | {{sum(seconds) / 60:.0f}} minutes for {{STEPS}} steps | not known. For a different task, GSM8K with up to 512 tokens, we estimate [30 to 65 minutes for 20 steps](../docs/t4.md) |
 #
@@ -639,8 +638,8 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 #   language, and all words were chosen so that they can be copied token by token.
 # - The model reads five facts and writes them down. It did not learn to reason.
 # - With 2,000 gold answers, supervised fine-tuning is the usual choice. We did not compare them on this task;
-#   [lesson 09](09_sft_then_grpo.ipynb) does on another. The rewards of this lesson also work where there is only a check
-#   and no gold answer.
+#   [lesson 09](09_sft_then_grpo.ipynb) does on another. GRPO is for tasks in which you can check an answer, but have no
+#   answers to imitate.
 #
 # `make real` trains the same task with the template structured_output. You can stop it with Ctrl-C and resume it.
 #
