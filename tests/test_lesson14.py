@@ -21,7 +21,7 @@ def rewards() -> SimpleNamespace:
     cells = code_of(nbformat.read(LESSON, as_version=4))
     names = {}
     for cell in cells:
-        if "_reward(" in cell and "def " in cell:
+        if re.search(r"^def \w+_reward\(", cell, flags=re.MULTILINE):
             exec(cell, names)
     return SimpleNamespace(**names)
 
