@@ -702,9 +702,9 @@ HINTS = [
 print(check_exercise("Exercise 2", pays_to_try, CASES, HINTS))
 
 # %% [markdown]
-# <details><summary>Solution 1</summary>
+# <details><summary>Solution</summary>
 #
-# A prompt counts once, however many of its samples are correct.
+# Exercise 1: a prompt counts once, however many of its samples are correct.
 # </details>
 
 
@@ -717,10 +717,10 @@ CASES = [((GROUPS_OF_TWO,), 0.75), ((ALL_OR_NONE,), 0.5)]
 print(check_exercise("Exercise 1, solution", pass_solution, CASES))
 
 # %% [markdown]
-# <details><summary>Solution 2</summary>
+# <details><summary>Solution</summary>
 #
-# A right item earns a fifth of the fields and the whole correctness reward; its key, even with a wrong value, earns the
-# whole `keys_reward`. With `keys_weight=0`, a policy that never gets the item right gains nothing by writing it.
+# Exercise 2: a right item earns a fifth of the fields and the whole correctness reward; its key, even with a wrong value,
+# earns the whole `keys_reward`. With `keys_weight=0`, a policy that never gets the item right gains nothing by writing it.
 # </details>
 
 
