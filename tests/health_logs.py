@@ -29,10 +29,15 @@ def simulate(
     truth: str = "accuracy_reward",
     extra: dict[str, Callable[[int], float]] | None = None,
     rate: Callable[[int], float] | None = None,
+    calls: Callable[[int], float] | None = None,
+    mismatch: float = 0.0,
     every: int = 1,
     seed: int = 0,
 ) -> list[dict]:
-    """The log of a run whose prompts differ in difficulty, in groups of eight; ``every`` as logging_steps."""
+    """The log of a run whose prompts differ in difficulty, in groups of eight; ``every`` as logging_steps.
+
+    ``calls``: the share of completions that call a tool. ``mismatch``: nats per token between vLLM and the trainer.
+    """
     noise, log, kept = random.Random(seed), [], []
     for step in range(1, steps + 1):
         kept.append(_entry(noise, step, right(step), form(step), completions, truth))
@@ -43,11 +48,27 @@ def simulate(
             **{f"rewards/{name}/mean": value(step) for name, value in (extra or {}).items()},
             **{f"rewards/{name}/std": 0.1 for name in extra or {}},
             **({"learning_rate": rate(step)} if rate else {}),
+            **({"tools/call_frequency": _share(noise, calls(step), completions)} if calls else {}),
+            **(_ratios(noise, mismatch, length(step), completions) if mismatch else {}),
         }
         if step % every == 0:
             log.append({key: sum(e[key] for e in kept) / len(kept) for key in kept[0]} | {"step": step})
             kept = []
     return log
+
+
+def _share(noise: random.Random, chance: float, completions: int) -> float:
+    return sum(noise.random() < chance for _ in range(completions)) / completions
+
+
+def _ratios(noise: random.Random, mismatch: float, tokens: float, completions: int) -> dict:
+    """What TRL logs of vLLM's importance ratios by default: after those above 3 were set to 0."""
+    spread = mismatch * math.sqrt(math.pi / 2 * tokens)
+    ratios = [math.exp(noise.gauss(-(spread**2) / 2, spread)) for _ in range(completions)]
+    kept = [ratio if ratio <= 3 else 0.0 for ratio in ratios]
+    named = {"min": min(kept), "mean": sum(kept) / completions, "max": max(kept)}
+    logged = {f"sampling/importance_sampling_ratio/{name}": value for name, value in named.items()}
+    return logged | {"sampling/sampling_logp_difference/mean": mismatch}
 
 
 def _entry(noise: random.Random, step: int, right: float, form: float, completions: int, truth: str) -> dict:
@@ -104,6 +125,14 @@ WELL = {
         steps=150, right=lambda s: 0.4 + 0.3 * max(0, s - 50) / 100, rate=lambda s: min(1.0, s / 50) * 1e-6
     ),
     "quick, then a plateau": dict(steps=250, right=bend(0.25, 0.85, 10, 4), form=bend(0.2, 0.98, 10, 4)),
+    "tools that are hardly called at first": dict(
+        steps=120, right=bend(0.05, 0.6, 60, 15), calls=bend(0.01, 1.0, 50, 10), completions=16
+    ),
+    "vLLM with a small mismatch": dict(steps=120, right=bend(0.3, 0.7, 40, 10), mismatch=0.005),
+    "vLLM with long completions": dict(
+        steps=120, right=bend(0.3, 0.7, 40, 10), length=lambda s: 4000.0, mismatch=0.02, completions=16
+    ),
+    "hard prompts, so that most groups tie": dict(steps=200, right=lambda s: 0.03 + 0.12 * s / 200, form=lambda s: 1.0),
     "an overlong penalty that never strikes": dict(
         steps=80, right=bend(0.3, 0.7, 30, 10), extra={"soft_overlong_punishment": lambda s: 0.0}
     ),

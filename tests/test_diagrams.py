@@ -8,7 +8,7 @@ import pytest
 from conftest import ROOT
 from PIL import Image
 
-from grpo_check.health import CODES
+from grpo_check.health import RULES
 from grpo_utils.errors import CourseError
 from grpo_utils.plots import diagram
 from grpo_utils.plots.diagrams import PICTURES
@@ -55,12 +55,12 @@ def test_the_advantages_are_those_of_the_formula():
 
 
 def test_the_flow_chart_leads_to_verdicts_of_the_health_check():
-    assert {code for _, codes, _ in FAILURES for code in re.findall(r"\w+", codes)} <= set(CODES)
+    assert {code for _, codes, _ in FAILURES for code in re.findall(r"\w+", codes)} <= {rule.code for rule in RULES}
 
 
 def test_the_flow_chart_asks_for_causes_before_consequences():
     last = [re.findall(r"\w+", codes)[-1] for _, codes, _ in FAILURES]
-    order = list(CODES)
+    order = [rule.code for rule in RULES]
     assert last == sorted(last, key=order.index)
 
 

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from grpo_check import Finding
 from grpo_check.__main__ import main
-from grpo_check.health import CODES, diagnose, diagnose_error, diagnose_file, limits, read_log
+from grpo_check.health import RULES, diagnose, diagnose_error, diagnose_file, limits, read_log
 from grpo_check.health.log import read_history
-from grpo_check.health.rules import AT_ONCE, IN_TIME
+from grpo_check.health.rules.rollouts import expected_weight
 from grpo_check.health.statistics import share_right
-from grpo_check.health.verdicts import EXPLAINS, NOTHING, QUIET
 from grpo_check.health.watching import subjects_of
 from grpo_utils.errors import CourseError
 
@@ -151,9 +150,6 @@ def test_it_is_named_within_twenty_steps_of_its_cause(code):
     assert min(seen) - cause <= 20
 
 
-RULES = [rule.__name__ for rule in (*AT_ONCE, *IN_TIME)]
-
-
 TIED = dict(frac_reward_zero_std=1.0)
 NO_END = [{"step": 20, "eval_reward": 0.1, "eval_loss": math.nan}, {"step": 40, "train_loss": math.nan}]
 OLD = [{"step": i, "reward": 0.25, "rewards/f/mean": 0.25, "rewards/f/std": 0.0} for i in range(12)]
@@ -184,7 +180,7 @@ SAID = {
     "three of them in a row": (changed(healthy(), grad_norm=lambda i: math.nan if i > 36 else 0.1), ["nan"]),
     "None, as TRL logs it for a reward that never applied": (
         changed(healthy(), rewards__other__mean=None, rewards__other__std=None),
-        ["healthy"],
+        ["healthy", "unpaid_reward"],
     ),
     "a burst of other work on the machine": (
         changed(healthy(), step_time=lambda i: 5.0 if 31 < i < 38 else 0.3),
@@ -199,6 +195,26 @@ SAID = {
     "held-out completions that are never in form": (
         [*healthy(), check(heldout_format=0.0), check(heldout_format=0.0)],
         ["format_ignored"],
+    ),
+    "tools that are never called": (changed(healthy(), tools__call_frequency=0.0), ["tools_not_called"]),
+    "tools that are called once": (changed(healthy(), tools__call_frequency=lambda i: 0.02 * (i == 30)), ["healthy"]),
+    "vLLM's weights, most of them lost": (
+        changed(healthy(), sampling__importance_sampling_ratio__mean=0.05),
+        ["low_importance_weight"],
+    ),
+    "vLLM's weights, as trl#5814 measured them": (
+        changed(healthy(), sampling__importance_sampling_ratio__mean=0.57),
+        ["healthy"],
+    ),
+    "nine of ten groups tied for sixty steps": (changed(flat(60), frac_reward_zero_std=0.9), ["no_gradient"]),
+    "nine of ten groups tied for forty steps": (changed(flat(40), frac_reward_zero_std=0.9), ["no_learning"]),
+    "a penalty that is never triggered": (
+        changed(healthy(), rewards__overlong_penalty__mean=0.0, rewards__overlong_penalty__std=0.0),
+        ["healthy", "unpaid_reward"],
+    ),
+    "the same in a run that learns nothing": (
+        changed(flat(), rewards__overlong_penalty__mean=0.0, rewards__overlong_penalty__std=0.0),
+        ["no_learning"],
     ),
     "completions that shrink": (NOTED["shrinking_completions"], ["healthy", "shrinking_completions"]),
 }
@@ -216,19 +232,65 @@ def test_a_dead_reward_that_was_told_is_not_told_again_when_others_come_alive():
     assert one == {"dead_reward a"} and two == {"dead_reward a", "dead_reward b"}
 
 
-def test_every_code_has_a_meaning_and_every_rule_a_code():
-    assert {*RULES, "out_of_memory", *NOTHING} == set(CODES)
-    assert set(EXPLAINS) <= set(CODES) and all(others <= set(CODES) for others in EXPLAINS.values())
-    assert set(QUIET) <= set(CODES)
+def test_a_code_has_one_rule_and_hides_only_codes_that_there_are():
+    known = [rule.code for rule in RULES]
+    assert len(known) == len(set(known)) and {code for rule in RULES for code in rule.hides} <= set(known)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_a_rule_finds_the_problem_in_its_example_and_says_all_about_it(rule):
+    log = rule.example
+    findings = [diagnose_error(log)] if isinstance(log, str) else diagnose(log)
+    assert rule.code in [finding.code for finding in findings]
+    assert rule.meaning and rule.fixes and rule.details and (rule.why or rule.code == "healthy")
 
 
 def test_every_limit_has_a_source_and_is_used():
     folder = ROOT / "grpo_check" / "health"
-    rules = "".join(path.read_text() for path in folder.glob("*.py"))
+    rules = "".join(path.read_text() for path in folder.rglob("*.py"))
     for name in filter(str.isupper, vars(limits)):
         assert f"limits.{name}" in rules, name
     comments = re.findall(r"^(.+)\n[A-Z_, ]+ = ", (folder / "limits.py").read_text(), re.MULTILINE)
     assert all(re.match("#: .+[;:,] .+", comment) for comment in comments) and len(comments) > 20
+
+
+#: Logs with a finding that is an error only when it is sure.
+SURE = {
+    "tools, in a young run": (changed(healthy(12), tools__call_frequency=0.0), "warning"),
+    "tools": (changed(healthy(20), tools__call_frequency=0.0), "error"),
+    "half of the weight": (changed(healthy(), sampling__importance_sampling_ratio__mean=0.45), "warning"),
+    "nearly no weight": (changed(healthy(), sampling__importance_sampling_ratio__mean=0.05), "error"),
+    "few groups teach": (changed(healthy(60), frac_reward_zero_std=0.9), "warning"),
+    "few groups, and nothing is learned": (changed(flat(60), frac_reward_zero_std=0.9), "error"),
+}
+
+
+@pytest.mark.parametrize(("log", "severity"), SURE.values(), ids=SURE)
+def test_what_may_be_no_fault_is_a_warning(log, severity):
+    assert diagnose(log)[0].severity == severity
+
+
+def test_nine_of_ten_groups_tied_at_the_top_is_no_fault():
+    log = changed(BROKEN["saturated"], frac_reward_zero_std=0.9)
+    assert codes(log) == ["saturated"]
+
+
+def test_a_reward_that_is_never_paid_is_no_alarm_where_correctness_rose():
+    log = changed(healthy(150), rewards__int_reward__mean=0.0, rewards__int_reward__std=0.0)
+    assert [(finding.code, finding.severity) for finding in diagnose(log)] == [("dead_reward", "warning")]
+
+
+def test_the_weight_that_differences_of_chance_leave_is_that_of_trl_s_mask():
+    """TRL: the ratio of a completion is exp of the summed differences, and 0 if it is above 3."""
+    noise, difference, tokens = random.Random(0), 0.03, 900
+    spread = difference * math.sqrt(math.pi / 2)
+
+    def ratio() -> float:
+        return math.exp(sum(noise.gauss(-(spread**2) / 2, spread) for _ in range(tokens)))
+
+    ratios = [ratio() for _ in range(1000)]
+    kept = [one if one <= 3 else 0.0 for one in ratios]
+    assert sum(kept) / len(kept) == pytest.approx(expected_weight(difference, tokens), abs=0.06)
 
 
 def test_reward_std_does_not_hide_tied_groups():
@@ -324,6 +386,23 @@ def test_a_lack_of_memory_is_recognised(text):
     assert "per_device_train_batch_size" in verdict.fixes[0]
 
 
+@pytest.mark.parametrize(
+    ("text", "needed"),
+    [
+        ("accuracy_reward() missing 1 required positional argument: 'solution'", "the column 'solution'"),
+        ("Judge.__call__() missing 2 required keyword-only arguments: 'a' and 'b'", "the columns 'a', 'b'"),
+    ],
+)
+def test_a_column_that_a_reward_lacks_is_named(text, needed):
+    finding = diagnose_error(TypeError(text))
+    assert finding.code == "missing_column" and needed in finding.what and text.partition("(")[0] in finding.what
+
+
+@pytest.mark.parametrize("name", ["completions", "old_hidden_states"])
+def test_an_argument_that_no_column_provides_is_no_missing_column(name):
+    assert diagnose_error(TypeError(f"f() missing 1 required positional argument: '{name}'")) is None
+
+
 def test_pythons_own_memory_error_is_one_too_and_others_are_not_explained_away():
     assert diagnose_error(MemoryError()).code == "out_of_memory"
     assert diagnose_error(ValueError("no such column")) is None
@@ -345,6 +424,13 @@ def test_a_trainer_state_a_folder_a_list_and_lines_are_read(tmp_path):
     (tmp_path / "lines.jsonl").write_text("\n".join(json.dumps(e) for e in log))
     for path in (file, tmp_path, tmp_path / "list.json", tmp_path / "lines.jsonl"):
         assert read_log(path) == log
+
+
+def test_of_two_logs_of_the_same_step_the_longer_one_is_read(tmp_path):
+    for folder, log in (("checkpoint-40", healthy()), ("health", [*healthy(), check(stalled=312.0)])):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "trainer_state.json").write_text(json.dumps({"global_step": 40, "log_history": log}))
+    assert [finding.code for finding in diagnose_file(tmp_path)] == ["stalled"]
 
 
 def test_nan_survives_the_file(tmp_path):
@@ -413,6 +499,9 @@ def test_a_traceback_from_the_terminal(terminal, tmp_path):
     file.write_text("Traceback …\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB")
     code, said = terminal(file)
     assert code == 1 and said.startswith("error   out_of_memory: ")
+    file.write_text("[rank0]: TypeError: accuracy_reward() missing 1 required positional argument: 'solution'")
+    code, said = terminal(file)
+    assert code == 1 and said.startswith("error   missing_column: accuracy_reward needs the column 'solution'")
 
 
 def test_trl_misses_ties_of_rewards_that_float32_rounds():

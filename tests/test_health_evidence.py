@@ -10,8 +10,8 @@ import pytest
 from health_logs import bend
 from test_health import check, codes, healthy
 
-from grpo_check import HealthCallback, diagnose
-from grpo_check.health import CODES, watching
+from grpo_check import HealthCallback, diagnose, diagnose_file
+from grpo_check.health import RULES, watching
 from grpo_utils.data.prompts import SYSTEM_PROMPT, chat_prompt
 
 
@@ -118,19 +118,20 @@ def test_healthy_says_what_was_looked_at():
 
 @pytest.mark.parametrize("code", ["unchecked", "reward_at_top"])
 def test_a_verdict_without_evidence_says_what_would_tell(code):
-    text = " ".join(CODES[code])
+    [text] = [" ".join((rule.meaning, rule.why, *rule.fixes)) for rule in RULES if rule.code == code]
     assert "correctness" in text and "weight 0" in text and "held-out" in text
 
 
 def watched(log: list[dict], right: int, folder, monkeypatch) -> list[int]:
     """Give a log to the callback step by step; sampled answers are correct in so many of 16 cases. Where it sampled."""
     import torch
+    from transformers import TrainerState
 
     same = dict(in_form=True, ended=True)
     found = [dict(prompt=str(n), gold=str(n), text=str(n), right=n < right, answers=n < right) for n in range(16)]
     samples = [one | same for one in found]
     monkeypatch.setattr(watching, "take_samples", lambda *args: samples)
-    state = SimpleNamespace(log_history=[], global_step=0, is_world_process_zero=True)
+    state = TrainerState()
     args = SimpleNamespace(
         output_dir=str(folder), deepspeed=None, fsdp=None, gradient_accumulation_steps=1, fp16=False,
         max_completion_length=32, per_device_train_batch_size=8, chat_template_kwargs=None,
@@ -156,8 +157,9 @@ def watched(log: list[dict], right: int, folder, monkeypatch) -> list[int]:
     ],
 )
 def test_the_callback_samples_at_the_top_and_at_the_end(log, right, steps, code, tmp_path, monkeypatch, capsys):
-    assert watched(log, right, tmp_path, monkeypatch) == steps
+    assert watched(log, right, tmp_path / "checkpoints", monkeypatch) == steps
     said = capsys.readouterr().out
+    assert diagnose_file(tmp_path)[0].code == code  # the folder of a run without checkpoints
     assert f"after {log[-1]['step']} steps: {code} (" in said and f"{right} of 16 sampled" in said
     assert ("saturated" in said) == (code == "saturated")
 

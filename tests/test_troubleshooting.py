@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from grpo_check.health import CODES, diagnose_error
+from grpo_check.health import RULES, diagnose_error
 from grpo_utils import load_policy, load_rows, math_rewards, model_path, training_arguments
 from grpo_utils.profiles import CPU
 
@@ -28,7 +28,7 @@ def headings(text: str) -> dict[str, str]:
 
 
 def test_every_verdict_links_to_an_entry_and_every_entry_is_a_verdict():
-    assert set(headings(VERDICTS)) == set(CODES) - {"healthy", "too_short"}
+    assert set(headings(VERDICTS)) == {rule.code for rule in RULES} - {"healthy", "too_short"}
 
 
 @pytest.mark.parametrize(("page", "name"), [(page, name) for page, text in PAGES.items() for name in headings(text)])

@@ -7,10 +7,10 @@
     >>> [verdict.code for verdict in diagnose(log)]
     ['nan']
 
-`log` reads the logs of TRL 0.17 and later, `rules` has one rule per code, `limits` every number
-that the rules depend on, `verdicts` the meanings and fixes, and `watching` the callback.
+`log` reads the logs of TRL 0.17 and later, `rules` has one rule per code, with its meaning, fixes and example,
+`limits` every number that the rules depend on, and `watching` the callback.
 """
 
 from .diagnosis import diagnose, diagnose_error, diagnose_file
 from .log import read_log
-from .verdicts import CODES
+from .rules import RULES

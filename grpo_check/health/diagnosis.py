@@ -7,20 +7,12 @@ from pathlib import Path
 from grpo_utils.errors import CourseError
 
 from ..findings import Finding
-from . import limits
-from .evidence import evidence, is_favorable
 from .log import Log, find_file, read_history, read_log, read_text
-from .rules import AT_ONCE, IN_TIME, NOT_YET
-from .statistics import ends, last, span
-from .verdicts import CODES, EXPLAINS, NOTES, verdict
+from .rules import NOTES, OUTCOMES, PROBLEMS, RULES
+from .rules.divergence import nan
 
-#: Messages of out-of-memory errors: PyTorch on CUDA, ROCm and CPU; cuBLAS; vLLM.
-MEMORY_TEXTS = (
-    "out of memory",
-    "can't allocate memory",
-    "CUBLAS_STATUS_ALLOC_FAILED",
-    "No available memory for the cache blocks",
-)
+#: Where the error is in a text, and how it begins. torchrun writes the rank before it, and a summary after it.
+LAST_LINES, ERROR = 50, re.compile(r"(?:\[rank\d+\]:)?\s*([\w.]*(?:Error|Exception)\b.*)")
 
 
 def diagnose(log_history: Sequence[dict], *, correctness: Sequence[str] = ()) -> list[Finding]:
@@ -51,30 +43,20 @@ def diagnose(log_history: Sequence[dict], *, correctness: Sequence[str] = ()) ->
 
 def judge(log: Log) -> list[Finding]:
     """`diagnose` for a log that was already read."""
-    seen = {rule.__name__: rule(log) for rule in AT_ONCE}
-    if not seen["nan"] and log.steps >= limits.FEWEST:
-        seen |= {rule.__name__: rule(log) for rule in IN_TIME}
-    seen = {code: evidence for code, evidence in seen.items() if evidence}
-    explained = set().union(*(EXPLAINS.get(code, ()) for code in seen))
-    step, accumulated = log.entries[-1]["step"], max(log.checked("accumulation"), default=1.0) > 1
-    found = [
-        verdict(code, seen[code], step, code in NOT_YET and NOT_YET[code](log), accumulated)
-        for code in CODES
-        if code in seen and code not in explained
-    ]
-    return found if set(seen) - explained - {*NOTES} else [_nothing_wrong(log, step), *found]
+    found, notes = _found(log), {rule.code for rule in NOTES}
+    if any(finding.code not in notes for finding in found):
+        return found
+    return [*next(filter(None, (rule(log) for rule in OUTCOMES))), *found]
 
 
-def _nothing_wrong(log: Log, step: int) -> Finding:
-    if log.steps < limits.FEWEST:
-        return verdict("too_short", f"{log.steps} logged steps, at least {limits.FEWEST} needed", step)
-    rewards, shown = log.values("reward"), evidence(log)
-    few = ends(rewards)
-    compared = f"first and last {few} logged steps" if few > 1 else "first and last logged step"
-    said = [f"mean reward {span(rewards)} ({compared})", shown.said]
-    said += [f"{last(log.tied):.0%} of the latest groups tied"] if log.tied else []
-    code = "healthy" if is_favorable(log, shown) else "no_gain_shown" if shown.known else "unchecked"
-    return verdict(code, "; ".join(filter(None, said)), step)
+def _found(log: Log) -> list[Finding]:
+    """The problems and notes, without the symptoms of others; nothing else can be read from a log with NaN."""
+    if lost := nan(log):
+        return lost
+    found = [finding for rule in (*PROBLEMS, *NOTES) for finding in rule(log)]
+    codes = {finding.code for finding in found}
+    hidden = {code for rule in RULES if rule.code in codes for code in rule.hides}
+    return [finding for finding in found if finding.code not in hidden]
 
 
 def diagnose_file(path: str | Path) -> list[Finding]:
@@ -85,17 +67,16 @@ def diagnose_file(path: str | Path) -> list[Finding]:
     """
     file = find_file(path)
     text = read_text(file).strip()
+    lines = text.splitlines() or [""]
+    errors = [match[1] for line in lines[-LAST_LINES:] if (match := ERROR.match(line))]
+    if ended_by := next(filter(None, map(diagnose_error, reversed(errors))), None):
+        return [ended_by]
     if text.startswith(("{", "[")) or file.suffix in (".json", ".jsonl"):
         return diagnose(read_log(file))
-    lines = text.splitlines() or [""]
-    errors = [line.strip() for line in lines[-20:] if re.match(r"\s*[\w.]*(Error|Exception)\b", line)]
-    ended_by = diagnose_error(errors[-1]) if errors else None
-    if not ended_by:
-        raise CourseError(
-            f"{str(file)!r} is neither a log (JSON) nor a text that ends in a known error. Its last line is "
-            f"{lines[-1][:120]!r}. Pass a trainer_state.json, or look for the error in docs/troubleshooting.md."
-        )
-    return [ended_by]
+    raise CourseError(
+        f"{str(file)!r} is neither a log (JSON) nor a text that ends in a known error. Its last line is "
+        f"{lines[-1][:120]!r}. Pass a trainer_state.json, or look for the error in docs/troubleshooting.md."
+    )
 
 
 def diagnose_error(error: BaseException | str, step: int = 0) -> Finding | None:
@@ -103,13 +84,12 @@ def diagnose_error(error: BaseException | str, step: int = 0) -> Finding | None:
 
     >>> diagnose_error(RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB.")).fixes[0]
     'halve per_device_train_batch_size and double gradient_accumulation_steps (same training, slower)'
+    >>> diagnose_error("accuracy_reward() missing 1 required positional argument: 'solution'").code
+    'missing_column'
     >>> diagnose_error(KeyError("answer")) is None
     True
     """
-    lines = str(error).strip().splitlines()
-    memory = [line.strip() for line in lines if any(known in line for known in MEMORY_TEXTS)]
-    if memory or isinstance(error, MemoryError):
-        return verdict("out_of_memory", [*memory, *lines, "MemoryError"][0][:160], step)
-    if "probability tensor contains either `inf`, `nan` or element < 0" in str(error):
-        return verdict("nan", lines[0][:160], step)
-    return None
+    text = str(error).strip()
+    if isinstance(error, MemoryError):
+        text = f"MemoryError {text}".strip()
+    return next(iter(_found(Log(error=text, error_step=step))), None)

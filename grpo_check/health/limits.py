@@ -37,6 +37,8 @@ REWARD_LOST = 0.75
 DISTINCT = 0.3
 #: Share of tied groups, the low end of the interval over the steps; ten of ten steps, or 19 of 20.
 TIED_SURELY = 0.7
+#: Share of tied groups over so many steps: most of each batch is wasted, though some groups still teach; chosen.
+TIED_LONG, TIED_STEPS = 0.9, 60
 #: Share of correct completions; with nine in ten correct, most groups of eight tie.
 RIGHT = 0.9
 #: Share of sampled answers, below which clearly few are correct while the reward is at its top; chosen.
@@ -45,6 +47,10 @@ HALF = 0.5
 CLIPPED = 0.8
 #: Share of completions that end when given four times the room; then the limit was the fault.
 ENDED = 0.5
+#: Mean importance ratio that is worth a warning; chosen: below the 0.57 that trl#5814 measured without a fault.
+WEIGHT_LOW = 0.5
+#: Mean importance ratio at which nine tenths of the weight are lost; chosen.
+WEIGHT_GONE = 0.1
 #: Standard deviation of a reward that does not vary; rounding of fp32 sums.
 CONSTANT = 1e-8
 #: Share of correctly formatted completions, if it is not rising; a quarter of the tiny models' start (0.2).

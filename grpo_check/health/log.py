@@ -35,12 +35,17 @@ class Log:
         checks: the checks that the callback added.
         truth: names of the rewards that measure correctness; if empty, they are recognized by name.
         rewards: the names of all reward functions, in their order.
+        unscored: the names of those that never scored a completion, so that TRL logs None for them.
+        error: the text of the exception that stopped the run, and its step where no entry shows it.
     """
 
     entries: list[dict[str, float]] = field(default_factory=list)
     checks: list[dict[str, float]] = field(default_factory=list)
     truth: tuple[str, ...] = ()
     rewards: dict[str, None] = field(default_factory=dict)
+    unscored: dict[str, None] = field(default_factory=dict)
+    error: str = ""
+    error_step: int = 0
 
     def add(self, log_history: Iterable[dict]) -> None:
         """Read further entries, whatever their order; see `_place` for steps that come twice."""
@@ -52,7 +57,9 @@ class Log:
                 known = math.isfinite(entry.get("step", math.nan))
                 entry["step"] = int(entry["step"]) if known else self.entries[-1]["step"] + 1 if self.entries else 1
                 self._place(entry)
-                self.rewards |= {key.split("/")[1]: None for key in entry if re.fullmatch(r"rewards/.+/mean", key)}
+                self.rewards |= dict.fromkeys(rewards_in(entry))
+                logged = dict.fromkeys(rewards_in(raw)) | self.unscored
+                self.unscored = {name: None for name in logged if name not in self.rewards}
 
     def _place(self, entry: dict[str, float]) -> None:
         """Put an entry where its step belongs.
@@ -68,8 +75,13 @@ class Log:
         if at < len(self.entries) and self.entries[at]["step"] == step:
             del self.entries[at:]
             self.checks = [check for check in self.checks if at and check.get("step", step) < step]
-            self.rewards = self.rewards if at else {}
+            self.rewards, self.unscored = (self.rewards, self.unscored) if at else ({}, {})
         self.entries.insert(at, entry)
+
+    @property
+    def step(self) -> int:
+        """The newest step."""
+        return self.entries[-1]["step"] if self.entries else self.error_step
 
     @property
     def per_entry(self) -> int:
@@ -168,6 +180,16 @@ def numbers_of(raw: dict) -> dict[str, float]:
     return {"step" if key == "global_step" else key: number for key, number in named.items() if number is not None}
 
 
+def rewards_in(entry: dict) -> list[str]:
+    """The names of the rewards in an entry.
+
+    >>> rewards_in({"reward": 1.0, "rewards/f/mean": None, "train/rewards/g/mean": 0.5})
+    ['f', 'g']
+    """
+    found = (re.fullmatch(r"(?:train/)?rewards/(.+)/mean", key) for key in entry if isinstance(key, str))
+    return [name[1] for name in found if name]
+
+
 def _number(value: object) -> float | None:
     """A float, also of text, as some loggers write it; None for the rest (TRL logs it for a reward that never applied).
 
@@ -219,20 +241,22 @@ def find_file(path: str | Path) -> Path:
     if not path.is_dir():
         raise CourseError(f"There is no file {str(path)!r}.")
     states = path.rglob("trainer_state.json")
-    if found := max(states, key=_last_step, default=None):
+    if found := max(states, key=_reached, default=None):
         return found
     raise CourseError(
         f"There is no trainer_state.json in {str(path)!r} or its subfolders. Every checkpoint has one "
-        "(save_strategy='steps'), and trainer.state.save_to_json(path) writes one."
+        "(save_strategy='steps'), HealthCallback writes one when training ends, and so does "
+        "trainer.state.save_to_json(path)."
     )
 
 
-def _last_step(file: Path) -> int:
-    """The step at which a trainer state was written; -1 if it cannot be read."""
+def _reached(file: Path) -> tuple[int, int]:
+    """The step at which a trainer state was written, and the length of its log; (-1, 0) if it cannot be read."""
     try:
-        return int(json.loads(read_text(file))["global_step"])
+        state = json.loads(read_text(file))
+        return int(state["global_step"]), len(state["log_history"])
     except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError):
-        return -1
+        return -1, 0
 
 
 def _parse(text: str, file: Path) -> object:

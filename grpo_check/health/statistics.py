@@ -126,6 +126,12 @@ def share_right(means: Sequence[float], spreads: Sequence[float]) -> float:
     return (last(means) - low) / (high - low) if high > low else 0.0
 
 
+def matters(change: float, means: Sequence[float], spreads: Sequence[float]) -> bool:
+    """Whether a change is more than a small part of the reward's range."""
+    low, high = payable(means, spreads)
+    return change >= limits.MATTERS * (high - low)
+
+
 def span(values: Sequence[float], at: int = 0) -> str:
     """From first to last, in words; the two means never share a value.
 

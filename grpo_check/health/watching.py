@@ -13,10 +13,10 @@ from . import limits
 from .diagnosis import judge
 from .evidence import evidence, is_at_top
 from .log import Log
-from .rules import dead_rewards
+from .rules import OUTCOMES
+from .rules.rewards import dead_rewards
 from .samples import can_judge, choose_rows, count, distinct, keep, share, take_samples
 from .stalling import Watchdog
-from .verdicts import NOTHING
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -38,6 +38,7 @@ class HealthCallback(TrainerCallback):
         health/verdicts.txt   everything that was printed
         health/samples.txt    prompts and completions, with their format and correctness
         health/checks.csv     one line per check: rates, with an interval for the format rate
+        health/trainer_state.json  the log, when training ends; `diagnose_file` finds it in the run's folder
         lost-at-step-N/       policy and log of a lost run
 
     Set ``logging_steps=1`` in `GRPOConfig`. With more, an entry is a mean over several steps and verdicts come later.
@@ -130,6 +131,8 @@ class HealthCallback(TrainerCallback):
                 self._catch_up(state)
             found = "; ".join(f"{finding.code} ({finding.seen})" for finding in judge(self.log))
             self._tell(state, f"after {state.global_step} steps: {found}")
+            if state.is_world_process_zero:
+                state.save_to_json(str(self.folder / "trainer_state.json"))
 
     def _note(self, state, **checks: float) -> None:
         """Add one of the callback's own checks to the log."""
@@ -229,10 +232,14 @@ class HealthCallback(TrainerCallback):
         self._tell(state, f"training stopped. Policy and log: {folder}. Earlier checkpoints are unchanged.")
 
 
+#: What is said only at the end of a run, as it may still change.
+AT_THE_END = {"unpaid_reward", *(rule.code for rule in OUTCOMES)}
+
+
 def is_early(finding: Finding) -> bool:
     """Whether it is too early to report a finding. A dead reward is reported at once, other warnings wait."""
     waits = finding.severity == "warning" and finding.code != "dead_reward"
-    return waits or finding.code in NOTHING
+    return waits or finding.code in AT_THE_END
 
 
 def subjects_of(finding: Finding, log: Log) -> set[str]:

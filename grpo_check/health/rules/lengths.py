@@ -1,0 +1,139 @@
+"""Rules about how long completions are, and whether they end; a change that does no harm is in `notes`."""
+
+import math
+from collections.abc import Iterator
+from statistics import fmean
+
+from ...findings import Finding
+from ...rules import adding_to
+from .. import limits
+from ..log import Log
+from ..statistics import best, clearest_rise, falls, first, last, matters, rises, sigmas, span
+from .rule import UNPAID, LogRule, log_of, seen
+
+RULES: list[LogRule] = []
+rule = adding_to(RULES, LogRule)
+CHANGES = ("shrinking_completions", "growing_completions")
+#: No completion of the log has ended.
+_NEVER_ENDS = dict(completions__clipped_ratio=1.0, completions__max_terminated_length=0.0)
+
+
+@rule(
+    "error",
+    "the reward rises as the length changes, and nothing shows that correctness rises",
+    why="the policy is rewarded for its length, not for its answers",
+    fixes=(
+        "remove the length reward, or give it only to correct answers",
+        "do not raise max_completion_length; more room lets the policy earn more in the same way",
+        "give correctness more weight than all the rest together",
+        "cut long completions with a limit, not with a reward",
+    ),
+    hides=("all_truncated", "no_gradient", "no_learning", "reward_at_top", *CHANGES),
+    example=log_of(
+        20,
+        reward=lambda step: 0.5 + 0.1 * step,
+        completions__mean_length=lambda step: 15.0 + 3 * step,
+        rewards__length_reward__mean=lambda step: 0.1 * step,
+        rewards__correctness_reward__mean=lambda step: 0.5 + 0.01 * (step % 2),
+    ),
+)
+def length_hacking(log: Log) -> Iterator[Finding]:
+    """Since the start or some later point, the length changed and a reward rose, but correctness did not.
+
+    Without a correctness reward, only completions that earn more although they are cut off show this.
+    """
+    recent = max(0, len(log.entries) - math.ceil(limits.RECENT / log.per_entry))
+    truths = log.of_kind("correctness")
+    pairs = [(name, at) for name in truths for at in (0, best(log.means(name))[1], recent)]
+    said = [_length_hacked(log, name, at) for name, at in pairs]
+    said += [] if truths else [_pays_cut_off(log, at) for at in (0, recent)]
+    yield from map(seen, list(filter(None, said))[:1])
+
+
+def _pays_cut_off(log: Log, at: int) -> str:
+    """The completions grew into the limit and the reward rose with them, so it does not need their ends."""
+    lengths, rewards, clipped = log.values("completions/mean_length"), log.values("reward"), log.clipped
+    if {len(lengths), len(rewards), len(clipped)} != {len(log.entries)}:
+        return ""
+    before, now = first(lengths, at), last(lengths)
+    cut = last(clipped) >= limits.CLIPPED > 2 * first(clipped, at)
+    if not cut or now < limits.LONGER * before or not rises(rewards, at):
+        return ""
+    said = f"mean length {before:.3g} -> {now:.3g} tokens, {last(clipped):.0%} of completions cut off"
+    return f"{said}, while the reward rose ({span(rewards, at)})"
+
+
+def _length_hacked(log: Log, truth: str, at: int) -> str:
+    lengths, right = log.values("completions/mean_length"), log.means(truth)
+    if {len(lengths), len(right)} != {len(log.entries)} or not lengths[at]:
+        return ""
+    before, now = first(lengths, at), last(lengths)
+    fell = falls(right, at) and matters(first(right, at) - last(right), *log.scores(truth))
+    longer, shorter = now >= limits.LONGER * before, now <= limits.SHORTER * before
+    if not (longer and sigmas(right, at) <= 1.0) and not (shorter and fell):
+        return ""
+    truths = log.of_kind("correctness")
+    others = [name for name in log.rewards if name not in truths and (fell or log.kind(name) == "length")]
+    risen = [name for name in others if len(log.means(name)) == len(right) and rises(log.means(name), at)]
+    if not risen:
+        return ""
+    said = f"mean length {before:.3g} -> {now:.3g} tokens and {risen[0]} {span(log.means(risen[0]), at)}"
+    return f"{said}, while {truth} {span(right, at)}"
+
+
+def _may_recover(log: Log) -> bool:
+    """Whether the run is young and some completions end, so the policy may soon learn to be brief."""
+    return log.steps < limits.TREND_STEPS and min(log.clipped[-log.entries_in(5) :]) < 1.0
+
+
+@rule(
+    "error",
+    "nearly every completion is cut off",
+    why="the answer comes at the end, so the rewards score only beginnings",
+    fixes=(
+        "raise max_completion_length (a good value: completions/max_terminated_length of an earlier run)",
+        "ask for a shorter answer in the system prompt",
+        "set mask_truncated_completions=True only if most completions end; it drops the others from the loss",
+    ),
+    hides=(*UNPAID, *CHANGES),
+    early=_may_recover,
+    example=log_of(20, completions__clipped_ratio=0.95),
+)
+def all_truncated(log: Log) -> Iterator[Finding]:
+    """Nearly all completions are cut off, and not fewer over time; if more room does not help, it is `no_eos`."""
+    clipped, with_room = log.clipped[-log.entries_in(5) :], log.checked("ended_with_room")[-1:]
+    if not clipped or fmean(clipped) < limits.CLIPPED or _is_recovering(log):
+        return
+    never = max(log.values("completions/max_terminated_length"), default=1.0) == 0
+    if never and with_room and with_room[0] < limits.ENDED:
+        return
+    length = log.values("completions/max_length") or log.values("completions/mean_length")
+    said = f"{fmean(clipped):.0%} of completions cut off" + (f" at {length[-1]:g} tokens" if length else "")
+    yield seen(said + (f"; with four times the limit, {with_room[0]:.0%} end" if never and with_room else ""))
+
+
+def _is_recovering(log: Log) -> bool:
+    clipped = log.clipped[-log.entries_in(limits.TREND_STEPS) :]
+    return clearest_rise([-share for share in clipped]) >= limits.RISEN and first(clipped) - last(clipped) > 0.05
+
+
+@rule(
+    "error",
+    "no completion can end, so every completion is cut off at the limit",
+    why="every completion is cut off at the limit, so rewards see half a text and every step takes the longest time",
+    fixes=(
+        "make prompts lists of messages; TRL applies no chat template to a plain string",
+        "set tokenizer.eos_token to the token that ends a turn in the chat template",
+        "for a base model without a chat template, end the few-shot examples with the EOS token",
+    ),
+    hides=(*UNPAID, *CHANGES),
+    example=[*log_of(10, **_NEVER_ENDS), {"step": 10, "health/ended_with_room": 0.0}],
+)
+def no_eos(log: Log) -> Iterator[Finding]:
+    """No completion has ended since the start, and a higher limit does not help either."""
+    longest, with_room = log.values("completions/max_terminated_length"), log.checked("ended_with_room")[-1:]
+    if not longest or max(longest) > 0 or (with_room and with_room[0] >= limits.ENDED):
+        return
+    said = f"no completion of {log.steps} steps ended by itself (completions/max_terminated_length is 0)"
+    said += f"; with four times the limit, {with_room[0]:.0%} end" if with_room else ""
+    yield seen(said, what="no completion ever ends")
