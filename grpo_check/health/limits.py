@@ -35,7 +35,7 @@ ENTROPY_MOVED = 2.0
 REWARD_LOST = 0.75
 #: Different completions for each different gold answer; different questions have different answers.
 DISTINCT = 0.3
-#: Share of tied groups, the low end of the interval over the steps; ten of ten steps, or 19 of 20.
+#: Share of tied groups, the low end of the interval over 10 or 20 steps; reached with ten of ten, or 19 of 20.
 TIED_SURELY = 0.7
 #: Share of tied groups over so many steps: most of each batch is wasted, though some groups still teach; chosen.
 TIED_LONG, TIED_STEPS = 0.9, 60
