@@ -351,6 +351,7 @@ def test_a_log_without_a_reward_is_an_error(log):
 
 
 KEYS = [*healthy(1)[0], "kl", "rewards/f", "completion_length", "health/distinct", "something/else"]
+KEYS += ["tools/call_frequency", "sampling/importance_sampling_ratio/mean", "sampling/sampling_logp_difference/mean"]
 NUMBERS = st.one_of(st.none(), st.floats(), st.integers(-5, 500), st.sampled_from(["NaN", "inf", "text"]))
 
 

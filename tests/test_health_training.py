@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from grpo_check import HealthCallback, diagnose
+from grpo_check import HealthCallback, diagnose, diagnose_file
 from grpo_utils import (
     load_policy,
     load_rows,
@@ -76,6 +76,7 @@ def test_a_watched_run_trains_as_an_unwatched_one(tmp_path):
     rewards = [[e["reward"] for e in t.state.log_history if "reward" in e] for t in (watched, alone)]
     assert rewards[0] == rewards[1]
     assert same(adapter(watched), adapter(alone))
+    assert [finding.code for finding in diagnose_file(tmp_path)] == ["too_short"]  # without a checkpoint
     assert (tmp_path / "a" / "health" / "samples.txt").read_text().count("=== step") == 2
     lines = (tmp_path / "a" / "health" / "checks.csv").read_text().splitlines()
     assert lines[0] == "step,n,in_form,low,high,right,ended,distinct" and len(lines) == 3

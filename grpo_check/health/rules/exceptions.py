@@ -18,8 +18,9 @@ MEMORY_TEXTS = (
 )
 #: A call without some of its arguments, as Python reports it: the function, if it has a name, and the arguments.
 MISSING = re.compile(r"(?:([\w.<>]+)\(\) )?missing \d+ required (?:positional|keyword-only) arguments?: (.+)")
-#: What TRL 1.14 passes to every reward, and Unsloth to a function of its own; no column is missing here.
-NOT_COLUMNS = {"prompts", "completions", "completion_ids", "trainer_state", "self", "old_hidden_states"}
+#: What no column provides: TRL 1.14 passes these to rewards by itself, and the last two are not passed to a reward.
+NOT_COLUMNS = {"prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric", "environments"}
+NOT_COLUMNS |= {"self", "old_hidden_states"}
 
 RULES: list[LogRule] = []
 rule = adding_to(RULES, LogRule)
