@@ -91,8 +91,7 @@ def of(stored: dict, task: str, variant: str, steps: int) -> list[dict]:
 
 def section(stored: dict) -> str:
     """The section of docs/results.md."""
-    whole = [row for row in stored["rows"] if row["steps"] == STEPS]
-    rows = "\n".join(line(row) for row in whole)
+    rows = "\n".join(line(row) for task in TASKS for row in of(stored, task, USUAL, STEPS))
     tests = "\n".join(filter(None, (paired_tests(of(stored, task, USUAL, STEPS)) for task in TASKS)))
     return f"""
 *Measured* by `make bench-real` on {provenance(stored).replace("one core", "two cores")}
@@ -105,7 +104,7 @@ people. An answer is correct if its whole text is the gold object; case and blan
 have *known sentences*, which also occur in training, and half have *new sentences*, which do not. *Sampled* is the
 accuracy at a temperature of {TEMPERATURE}, as in training, on {SAMPLED_ROWS} of the prompts with {SAMPLES} samples
 each. *Pass@8* is the share of these prompts with a correct sample. Each cell is the rate before and after training.
-*Minutes* are those of training alone.
+*Minutes* are those of training alone; they are left out where the machine did other work.
 
 | task | seed | {" | ".join(MEASURES)} | kind of gain | minutes |
 |---|---|{"---|" * len(MEASURES)}---|---|
@@ -159,7 +158,9 @@ def kind_of_gain(row: dict) -> str:
 
 
 def minutes(rows: list[dict]) -> str:
-    return f"{fmean(sum(row['seconds']) for row in rows) / 60:.0f}"
+    """The mean minutes of training, without runs that shared the machine; those are marked by hand."""
+    alone = [sum(row["seconds"]) for row in rows if not row.get("busy")]
+    return f"{fmean(alone) / 60:.0f}" if alone else "-"
 
 
 def compared(stored: dict) -> str:
