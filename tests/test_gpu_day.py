@@ -1,6 +1,7 @@
 """`make gpu-day` goes on after a step that failed, keeps what it measured, and leaves no process behind."""
 
 import json
+import subprocess
 import sys
 
 import psutil
@@ -103,3 +104,16 @@ def test_its_random_models_have_the_sizes_of_the_t4_profile(day):
         with day.torch.device("meta"):
             model = AutoModelForCausalLM.from_config(config(**sizes))
         assert sum(weight.numel() for weight in model.parameters()) / 1e9 == pytest.approx(billions, abs=0.01)
+
+
+@pytest.mark.upgrade
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="Unsloth's CUDA branches import Triton, which is for Linux")
+def test_every_step_ends_on_a_simulated_card(tmp_path):
+    command = [sys.executable, str(ROOT / "scripts" / "gpu_day.py"), "--card", "t4"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+    kept = {path.parent.name: json.loads(path.read_text()) for path in tmp_path.rglob("result.json")}
+    assert len(kept) == 7
+    ratios = kept["stock"]["figures"]["gradient norm of Unsloth by that of TRL"]
+    assert ratios == pytest.approx([1.0] * 3, abs=0.01)
