@@ -8,13 +8,14 @@ import pytest
 import reward_zoo
 
 from grpo_check import probe
-from grpo_check.reward_lab.report import CODES
+from grpo_check.reward_lab import RULES
 from grpo_utils import completion_text as said
 from grpo_utils import correctness_reward, extract_answer
 
 pytestmark = pytest.mark.slow
 
 GIVEN = dict(answers=["42", "7"])
+SEVERITY = {rule.code: rule.severity for rule in RULES}
 MIXED = re.compile(r"(?:[0-9]+|[a-z ])*$")
 
 
@@ -170,7 +171,7 @@ MISSED = {
 def test_a_fault_that_went_unseen_is_found(reward, given, code):
     report = probe(reward, **given)
     assert code in report.codes, str(report)
-    assert report.ok == (CODES[code][0] == "warning")
+    assert report.ok == (SEVERITY[code] == "warning")
 
 
 # ---- Sound -------------------------------------------------------------------------------------------------
@@ -256,6 +257,11 @@ def test_a_sound_reward_is_not_refused_for_its_form_or_scale(reward, given):
 
 # ---- The zoo -----------------------------------------------------------------------------------------------
 
+
+def by_name(value):
+    return getattr(value, "__name__", "")
+
+
 #: Which faults are only a warning: one kind of completion, or a right answer in another writing.
 ONLY_WARNED = {"b20_messages_only", "b21_str_of_completion", "b23_unsigned_hash_number"}
 
@@ -269,12 +275,23 @@ def test_of_thirty_broken_rewards_at_least_28_are_flagged():
     assert len(flagged) == 30 and sum(flagged.values()) >= 28, [name for name, found in flagged.items() if not found]
 
 
-@pytest.mark.parametrize(
-    ("reward", "given", "note"), reward_zoo.SOUND, ids=lambda value: getattr(value, "__name__", "")
-)
+@pytest.mark.parametrize(("reward", "given", "note"), reward_zoo.SOUND, ids=by_name)
 def test_no_sound_reward_of_the_zoo_is_refused(reward, given, note):
     report = probe(reward, **given)
     assert report.ok, f"{note}: {report}"
+
+
+@pytest.mark.parametrize(("reward", "given", "note"), reward_zoo.IDIOMATIC, ids=by_name)
+def test_an_idiomatic_reward_is_not_refused(reward, given, note):
+    report = probe(reward, **given)
+    assert report.ok, f"{note}: {report}"
+
+
+@pytest.mark.parametrize(("reward", "given", "code"), reward_zoo.ACCEPTED_BEFORE, ids=by_name)
+def test_a_fault_that_was_accepted_is_found(reward, given, code):
+    report = probe(reward, **given)
+    assert code in report.codes, str(report)
+    assert report.ok == (SEVERITY[code] == "warning")
 
 
 def test_a_reward_that_prints_does_not_fill_the_report(capsys):
