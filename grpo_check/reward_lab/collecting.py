@@ -24,18 +24,19 @@ MOST_ROWS, MOST_RETRIES = 8, 3
 ALONE = ("clean", "nothing", "other row")
 #: A completion of another prompt, which answers no row.
 STRANGER = Case("of another prompt", "odd", NO_ANSWER)
-
-Batch = list[tuple[Case, float | None]]
+#: When TRL sends None (read in `parse_response` of trl/chat_template_utils.py).
 NO_CONTENT = (
     "TRL 1.14 always sends text: it replaces missing content with ''. Only code of your own that makes messages, or "
     "another version of TRL, sends None."
 )
 
+Batch = list[tuple[Case, float | None]]
+
 
 def collect(seen: Evidence, examples: Sequence[str]) -> None:
     """Score the matrix, and try everything else that the rules need."""
     _score_matrix(seen, examples)
-    batch = _score_again(seen)
+    batch = _score_again(seen) if seen.scored else []
     if not seen.scored or seen.stopped:
         return
     _score_backwards(seen, batch)

@@ -37,8 +37,8 @@ def probe(
         tags: the requested format, as the four texts around reasoning and answer, or ``()`` for the answer
             alone. By default the lab tries common formats and uses the one that scores best.
         weights: one per reward in a list; 1.0 each by default.
-        examples: your own completions, scored as well and treated as neutral; for a reward that looks
-            for something the lab does not know (swear words, bullet points).
+        examples: your own completions that the reward should score, for a reward that looks for something
+            the lab does not know (swear words, bullet points). Junk may score as much as they do, but not more.
 
     >>> from grpo_utils.rewards import correctness_reward
     >>> probe(correctness_reward, answers=["42", "1000"]).ok
@@ -58,10 +58,10 @@ def probe(
         answers = columns.pop(answer_column, None)
     plan = make_plan(subjects, answers, answer_column, columns, FORMS[0] if tags is None else read_tags(tags))
     lab = [Evidence(*named, plan, reads_group(named[1])) for named in zip(_names(subjects), subjects, strict=True)]
-    for seen in lab[: 1 if len(lab) == 1 else -1]:  # not for the sum
+    for seen in lab if len(lab) == 1 else lab[:-1]:  # the last of several is their sum
         seen.add_growth(find_growth(seen.subject, plan))
     if not any(seen.stopped for seen in lab):
-        _choose(lab, plan, asked=tags is not None)
+        _choose_format(lab, plan, asked=tags is not None)
         for seen in lab:
             collect(seen, examples)
     return _report(lab)
@@ -73,7 +73,7 @@ def _names(subjects: list[Callable]) -> list[str]:
     return [f"{name} ({i + 1})" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
-def _choose(lab: list[Evidence], plan: Plan, asked: bool) -> None:
+def _choose_format(lab: list[Evidence], plan: Plan, asked: bool) -> None:
     """Choose the format, and for each reward whether it is judged by the answer."""
     plan = choose_form(lab[-1].subject, plan, asked)
     for seen in lab:
@@ -104,8 +104,8 @@ def _judge(seen: Evidence) -> list[Finding]:
 def _judged(seen: Evidence, lab: list[Evidence]) -> str:
     """A sentence that says how one reward was tested."""
     plan = seen.plan
-    if any(one.stopped and not one.scored for one in lab):
-        return "tested only on runs of repeated characters, because one of them never finished."
+    if not seen.scored and any(one.observed["unbounded_time"] for one in lab):
+        return "not judged, because the scoring of one completion never finished."
     kind = "chat messages" if plan.chat else "strings"
     golds = ", ".join(plan.golds[:4]) + (", …" if len(plan.golds) > 4 else "")
     how = f"judged by the answer ({golds})" if seen.answered else "judged by its format alone"

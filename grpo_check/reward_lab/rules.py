@@ -286,9 +286,9 @@ def none_for_wrong(seen: Evidence) -> Iterator[Finding]:
 def farmable(seen: Evidence) -> Iterator[Finding]:
     """Junk, repetition or stuffing scores more than the best clean completion of any common length."""
     for row in seen.rows:
-        examples = [pair for pair in row.of("odd") if pair[0].id == "example"]
+        own = [pair for pair in row.of("odd") if pair[0].id == "example"]
         empty = [pair for pair in row.of("odd") if pair[0].id == "empty"]
-        clean = best([*row.of("clean", "long"), *examples])
+        clean = best([*row.of("clean", "long"), *own])
         attack = best([*row.of("attack", "missing"), *([] if seen.grouped else empty)])
         if row.of("clean", "long") and attack and attack[1] > clean[1] + ROUNDING:
             what = f"junk ({attack[0].what}) scores {attack[1]:g}, the best clean completion {clean[1]:g}."
