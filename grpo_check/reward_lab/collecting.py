@@ -187,7 +187,7 @@ def _score_some(seen: Evidence, rows: list[Case], some: list[Case]) -> Batch:
 
 def _strangers(seen: Evidence, case: Case, columns: dict | None = None) -> list[Case]:
     """Four completions of a prompt that no row has."""
-    return [row._replace(number=len(seen.plan.golds)) for row in seen.plan.rows([case] * 4, **columns or {})]
+    return [row._replace(number=MOST_ROWS) for row in seen.plan.rows([case] * 4, **columns or {})]
 
 
 def _score_alone(seen: Evidence, batch: Batch) -> None:
