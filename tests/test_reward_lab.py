@@ -319,11 +319,11 @@ def test_a_random_reward_has_one_finding_which_says_so():
 
 
 def changes_slightly(completions, answer, **kwargs):
-    return [score + random.uniform(0, 1e-8) for score in correctness_reward(completions, answer)]
+    return [score * random.uniform(1, 1 + 1e-7) for score in correctness_reward(completions, answer)]
 
 
 def test_a_rounding_error_is_not_called_random():
-    assert probe(changes_slightly).ok
+    assert not probe(changes_slightly).codes & {"random", "order_dependent", "mixes_groups"}
 
 
 def relabeled(make):
