@@ -1006,6 +1006,15 @@ def i15_a_tensor_relative_to_the_batch(completions, answer, **kwargs):
     return rewards - 0.1 * rewards.mean()
 
 
+def i16_the_shortest_correct_of_the_group(completions, answer, prompts, **kwargs):
+    rewards, lengths = _right(completions, answer), [len(_text(c)) for c in completions]
+    for places in _groups(prompts):
+        least = min([lengths[i] for i in places if rewards[i]], default=0)
+        for i in places:
+            rewards[i] += 0.5 * (rewards[i] > 0 and lengths[i] == least)
+    return rewards
+
+
 IDIOMATIC = [
     (i01_last_message, {}, "raises on a message without content, which TRL does not send"),
     (i02_exact_comparison, {}, "pays '' for a gold answer of ''"),
@@ -1022,6 +1031,7 @@ IDIOMATIC = [
     (i13_numpy_bools, {}, "an array of bools"),
     (i14_torch_scalars, {}, "torch scalars"),
     (i15_a_tensor_relative_to_the_batch, {}, "a tensor, and relative to the batch"),
+    (i16_the_shortest_correct_of_the_group, {}, "a bonus for one of the group"),
 ]
 
 # =========================================================================== BROKEN, and once accepted

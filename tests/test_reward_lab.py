@@ -312,6 +312,14 @@ def test_the_page_lists_the_rules_as_they_are():
     assert re.findall(r"^\| `(\w+)` \| (error|warning) \| (.*) \|$", page, re.MULTILINE) == rows
 
 
+def test_a_reward_that_declares_its_group_may_not_mix_up_rows_either():
+    def declared(completions, answer, **kwargs):
+        return first_gold_for_all(completions, answer)
+
+    declared.reads_group = True
+    assert "order_dependent" in probe(declared, answers=["42"]).codes
+
+
 def test_a_random_reward_has_one_finding_which_says_so():
     report = probe(lambda completions, answer, **kwargs: [random.random() for _ in completions])
     assert [finding.code for finding in report.errors] == ["random"] and len(report.findings) == 1

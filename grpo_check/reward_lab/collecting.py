@@ -166,8 +166,8 @@ def _score_with_another_row(seen: Evidence, batch: Batch) -> None:
     if not (seen.answered and columns):
         return
     some = [row for row, _ in batch if row.number == 0 and (row.role == "wrong" or row.id in ALONE)]
-    usual = _score_some(seen, [*_strangers(seen, STRANGER), *some], some)
-    other = _score_some(seen, [*_strangers(seen, STRANGER, columns), *some], some)
+    usual = _score_after(seen, _strangers(seen, STRANGER), some)
+    other = _score_after(seen, _strangers(seen, STRANGER, columns), some)
     if changed := _changes(seen, usual, other):
         _depends(seen, *changed, "if other completions of the batch have another gold answer")
     if list(columns) == [seen.plan.answer_column]:  # a memory has not seen this gold answer yet
@@ -179,10 +179,10 @@ def _score_with_another_row(seen: Evidence, batch: Batch) -> None:
             _depends(seen, twice[0], *scores[:2], "the second time")
 
 
-def _score_some(seen: Evidence, rows: list[Case], some: list[Case]) -> Batch:
-    """The scores of some completions among others; nothing if the reward fails."""
-    scores = dict(zip(map(id, rows), seen.score(rows).scores or [], strict=False))
-    return [(row, scores[id(row)]) for row in some if scores]
+def _score_after(seen: Evidence, others: list[Case], some: list[Case]) -> Batch:
+    """The scores of some completions in a batch that begins with others; nothing if the reward fails."""
+    scores = seen.score([*others, *some]).scores or []
+    return list(zip(some, scores[len(others) :], strict=False))
 
 
 def _strangers(seen: Evidence, case: Case, columns: dict | None = None) -> list[Case]:
@@ -204,8 +204,8 @@ def _score_alone(seen: Evidence, batch: Batch) -> None:
 
 def _score_beside_another_prompt(seen: Evidence, rows: list[Case]) -> None:
     """For a reward that is relative to its group: do the completions of another prompt count too?"""
-    others = _strangers(seen, STRANGER) * len(rows)
-    usual, both = _score_some(seen, rows, rows), _score_some(seen, [*rows, *others[: len(rows)]], rows)
+    others = (_strangers(seen, STRANGER) * len(rows))[: len(rows)]
+    usual, both = _score_after(seen, [], rows), _score_after(seen, others, rows)
     if changed := _changes(seen, usual, both):
         row, one, other = changed
         what = f"a completion ({row.what}) scores {one} among those of its prompt and {other} next to another prompt's."
