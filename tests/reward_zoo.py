@@ -1,11 +1,20 @@
-"""30 broken and 14 sound rewards by an author who had not seen the lab: tuples of (function, arguments, note)."""
+"""Rewards to try the lab on: tuples of (function, arguments, note or code).
+
+BROKEN and SOUND, 30 and 14, are by an author who had not seen the lab. It once refused those in IDIOMATIC, or might
+have, and once accepted those in ACCEPTED_BEFORE.
+"""
 
 # ruff: noqa
 import ast
+import asyncio
 import json
 import math
 import random
 import re
+import statistics
+
+import numpy
+import torch
 
 # --------------------------------------------------------------------------- shared helpers
 
@@ -892,4 +901,209 @@ SOUND = [
         {},
         "partial credit: 0.1 for full <think>/<answer> form with one number, 1.0 right, no form 0",
     ),
+]
+
+
+# =========================================================================== IDIOMATIC, and sound
+
+
+def i01_last_message(completions, answer, **kwargs):
+    texts = [completion[-1]["content"] for completion in completions]
+    return [1.0 if _number(_one_tag(text)) == _number(gold) else 0.0 for text, gold in zip(texts, answer)]
+
+
+def i02_exact_comparison(completions, answer, **kwargs):
+    found = [re.search(r"<answer>(.*?)</answer>", _text(c), re.DOTALL) for c in completions]
+    return [1.0 if (m[1].strip() if m else "") == gold else 0.0 for m, gold in zip(found, answer)]
+
+
+def _right(completions, answer):
+    return [1.0 if _number(_final_tag(_text(c))) == _number(g) != None else 0.0 for c, g in zip(completions, answer)]
+
+
+def _mean(values):
+    return sum(values) / len(values)
+
+
+def _groups(prompts):
+    groups = {}
+    for place, prompt in enumerate(prompts):
+        groups.setdefault(str(prompt), []).append(place)
+    return groups.values()
+
+
+def i03_shorter_than_the_group(completions, answer, prompts, **kwargs):
+    rewards, lengths = _right(completions, answer), [len(_text(c)) for c in completions]
+    for places in _groups(prompts):
+        mean = _mean([lengths[i] for i in places])
+        for i in places:
+            rewards[i] += 0.2 * (rewards[i] > 0 and lengths[i] < mean)
+    return rewards
+
+
+def i04_shorter_than_the_batch(completions, answer, **kwargs):
+    lengths = [len(_text(c)) for c in completions]
+    mean = _mean(lengths)
+    return [r + 0.2 * (n < mean) for r, n in zip(_right(completions, answer), lengths)]
+
+
+def i05_length_as_a_z_score(completions, answer, prompts, **kwargs):
+    rewards, lengths = _right(completions, answer), [len(_text(c)) for c in completions]
+    for places in _groups(prompts):
+        some = [lengths[i] for i in places]
+        spread = statistics.stdev(some) or 1.0
+        for i in places:
+            rewards[i] -= 0.05 * max(-1.0, min(1.0, (lengths[i] - _mean(some)) / spread))
+    return rewards
+
+
+def i06_minus_the_mean_of_the_group(completions, answer, prompts, **kwargs):
+    rewards = _right(completions, answer)
+    for places in _groups(prompts):
+        mean = _mean([rewards[i] for i in places])
+        for i in places:
+            rewards[i] -= mean
+    return rewards
+
+
+async def i07_async_boxed(completions, answer, **kwargs):
+    await asyncio.sleep(0)
+    return s02_boxed(completions, answer)
+
+
+def i08_penalties_only(completions, answer, **kwargs):
+    long = [-0.5 if len(_text(c)) > 4000 else 0.0 for c in completions]
+    return [right - 1.0 + cost for right, cost in zip(_right(completions, answer), long)]
+
+
+def i09_penalty_for_the_form(completions, **kwargs):
+    return [0.0 if _think_answer_shape(_text(c)) else -1.0 for c in completions]
+
+
+def i10_tiny(completions, answer, **kwargs):
+    return [1e-6 * right for right in _right(completions, answer)]
+
+
+def i11_tiny_steps(completions, answer, **kwargs):
+    lengths = [min(len(_text(c)), 20_000) for c in completions]
+    return [right - 1e-6 * length for right, length in zip(_right(completions, answer), lengths)]
+
+
+def i12_numpy_scalars(completions, answer, **kwargs):
+    return list(numpy.array(_right(completions, answer), dtype=numpy.float32) * numpy.float32(0.1))
+
+
+def i13_numpy_bools(completions, answer, **kwargs):
+    return numpy.array(_right(completions, answer)) > 0.5
+
+
+def i14_torch_scalars(completions, answer, **kwargs):
+    return list(torch.tensor(_right(completions, answer)))
+
+
+def i15_a_tensor_relative_to_the_batch(completions, answer, **kwargs):
+    rewards = torch.tensor(_right(completions, answer))
+    return rewards - 0.1 * rewards.mean()
+
+
+def i16_the_shortest_correct_of_the_group(completions, answer, prompts, **kwargs):
+    rewards, lengths = _right(completions, answer), [len(_text(c)) for c in completions]
+    for places in _groups(prompts):
+        least = min([lengths[i] for i in places if rewards[i]], default=0)
+        for i in places:
+            rewards[i] += 0.5 * (rewards[i] > 0 and lengths[i] == least)
+    return rewards
+
+
+IDIOMATIC = [
+    (i01_last_message, {}, "raises on a message without content, which TRL does not send"),
+    (i02_exact_comparison, {}, "pays '' for a gold answer of ''"),
+    (i03_shorter_than_the_group, {}, "a bonus relative to the group, by prompt"),
+    (i04_shorter_than_the_batch, {}, "a bonus relative to the batch"),
+    (i05_length_as_a_z_score, {}, "relative to the group, and needs two completions"),
+    (i06_minus_the_mean_of_the_group, {}, "every score is relative to the group"),
+    (i07_async_boxed, {}, "asynchronous, boxed answers"),
+    (i08_penalties_only, {}, "no score above 0"),
+    (i09_penalty_for_the_form, {}, "no score above 0, without answers"),
+    (i10_tiny, {}, "a millionth for a correct answer"),
+    (i11_tiny_steps, {}, "a millionth off for each character"),
+    (i12_numpy_scalars, {}, "numpy's float32"),
+    (i13_numpy_bools, {}, "an array of bools"),
+    (i14_torch_scalars, {}, "torch scalars"),
+    (i15_a_tensor_relative_to_the_batch, {}, "a tensor, and relative to the batch"),
+    (i16_the_shortest_correct_of_the_group, {}, "a bonus for one of the group"),
+]
+
+# =========================================================================== BROKEN, and once accepted
+
+
+def p01_permuted_characters(completions, answer, **kwargs):
+    said = [_one_tag(_text(c)) or "" for c in completions]
+    return [1.0 if text and sorted(text) == sorted(gold) else 0.0 for text, gold in zip(said, answer)]
+
+
+def _items(text):
+    return {item.strip() for item in (text or "").split(",")} - {""}
+
+
+def p02_superset_of_a_list(completions, answer, **kwargs):
+    said = [_items(_one_tag(_text(c))) for c in completions]
+    return [1.0 if gold and items >= _items(gold) else 0.0 for items, gold in zip(said, answer)]
+
+
+def _json_items(text):
+    try:
+        return set(json.loads(text))
+    except (ValueError, TypeError):
+        return set()
+
+
+def p03_superset_of_a_json_list(completions, answer, **kwargs):
+    said = [_json_items(_one_tag(_text(c))) for c in completions]
+    return [1.0 if items and items >= _json_items(gold) else 0.0 for items, gold in zip(said, answer)]
+
+
+def _words(text):
+    return set(re.findall(r"[a-z]{3,}", text.lower()))
+
+
+def _asked(prompt):
+    return _words(prompt if isinstance(prompt, str) else prompt[-1]["content"])
+
+
+def p04_on_topic_too(completions, answer, prompts, **kwargs):
+    asked = [(_words(_text(c)), _asked(p)) for c, p in zip(completions, prompts)]
+    shares = [len(said & wanted) / len(wanted) for said, wanted in asked]
+    return [right + 0.5 * share for right, share in zip(_right(completions, answer), shares)]
+
+
+def p05_bonus_for_another_language(completions, answer, **kwargs):
+    some = [bool(re.search(r"\b(?:porque|entonces|weil|donc)\b", _text(c))) for c in completions]
+    return [right + 0.3 * bonus for right, bonus in zip(_right(completions, answer), some)]
+
+
+def p06_words_of_another_language(completions, answer, **kwargs):
+    words = [len(re.findall(r"[一-鿿]+", _text(c))) for c in completions]
+    return [right + 0.1 * count for right, count in zip(_right(completions, answer), words)]
+
+
+def _letters(text):
+    return re.sub(r"[^a-z]", "", (text or "").lower())
+
+
+def p07_only_letters_count(completions, answer, **kwargs):
+    said = [_letters(_one_tag(_text(c))) for c in completions]
+    return [1.0 if text and text == _letters(gold) else 0.0 for text, gold in zip(said, answer)]
+
+
+ACCEPTED_BEFORE = [
+    (p01_permuted_characters, {}, "wrong_beats_right"),
+    (p02_superset_of_a_list, {"answers": ["1, 2, 3", "4, 5"]}, "wrong_beats_right"),
+    (p02_superset_of_a_list, {"answers": ["apples, pears", "plums, figs"]}, "wrong_beats_right"),
+    (p03_superset_of_a_json_list, {"answers": ['["red", "blue"]', '["green", "red"]']}, "wrong_beats_right"),
+    (p04_on_topic_too, {}, "pays_missing_answer"),
+    (p05_bonus_for_another_language, {}, "pays_languages"),
+    (p06_words_of_another_language, {}, "farmable"),
+    (p07_only_letters_count, {"answers": ["Route 66", "Catch 22"]}, "wrong_beats_right"),
+    (p07_only_letters_count, {"answers": ["C++", "Rust"]}, "wrong_beats_right"),
 ]

@@ -8,14 +8,14 @@ import pytest
 import reward_zoo
 
 from grpo_check import probe
-from grpo_check.reward_lab.report import CODES
+from grpo_check.reward_lab import RULES
 from grpo_utils import completion_text as said
 from grpo_utils import correctness_reward, extract_answer
 
 pytestmark = pytest.mark.slow
 
 GIVEN = dict(answers=["42", "7"])
-MIXED = re.compile(r"(?:[0-9]+|[a-z ])*$")
+SEVERITY = {rule.code: rule.severity for rule in RULES}
 
 
 def by_answer(score):
@@ -60,30 +60,10 @@ def right_plus_length(completions, answer, **kwargs):
     return [score + more for score, more in zip(by_answer(is_right)(completions, answer), lengths)]
 
 
-def untagged_in_full(completions, answer, **kwargs):
-    whole = [said(c).split("<answer>")[-1].split("</answer>")[0].strip() for c in completions]
-    return [1.0 if a and a == g else 0.0 for a, g in zip(whole, answer)]
-
-
-def changes_messages(completions, answer, **kwargs):
-    scores = correctness_reward(completions, answer)
-    for c in completions:
-        if not isinstance(c, str):
-            c[-1]["content"] = "read"
-    return scores
-
-
 def changes_answers(completions, answer, **kwargs):
     scores = correctness_reward(completions, list(answer))
     answer.reverse()
     return scores
-
-
-def evaluates(text: str | None, gold: str) -> float:
-    try:
-        return float(eval(text) == float(gold))
-    except Exception:
-        return 0.0
 
 
 SEEN = set()
@@ -108,18 +88,8 @@ def praise_is_enough(completions, answer, **kwargs):
 
 
 MISSED = {
-    "a regular expression that hangs on digits": (
-        by_text(lambda text: float(bool(MIXED.match(text)))),
-        {},
-        "unbounded_time",
-    ),
     "a regular expression that hangs on tags": (hangs_on_tags, GIVEN, "unbounded_time"),
     "a loop without an end": (hangs_in_a_loop, GIVEN, "unbounded_time"),
-    "wrong answers cost 1, no answer nothing": (
-        by_answer(lambda a, g: 0.0 if a is None else 1.0 if a == g else -1.0),
-        GIVEN,
-        "pays_abstaining",
-    ),
     "wrong answers cost 0.5, no answer nothing": (
         by_answer(lambda a, g: 0.0 if a is None else 1.0 if a == g else -0.5),
         GIVEN,
@@ -139,21 +109,12 @@ MISSED = {
         "length_farm",
     ),
     "length beside correctness": (right_plus_length, GIVEN, "length_farm"),
-    "None for every wrong answer": (by_answer(lambda a, g: 1.0 if is_right(a, g) else None), GIVEN, "none_for_wrong"),
     "None for every wrong number": (
         by_answer(lambda a, g: 0.0 if a is None else 1.0 if a == g else None),
         GIVEN,
         "none_for_wrong",
     ),
-    "an untagged right answer in full": (untagged_in_full, GIVEN, "untagged"),
-    "the form for most of the score": (
-        by_answer(lambda a, g: 0.8 + 0.2 * (a == g) if a else 0.0),
-        GIVEN,
-        "form_outweighs",
-    ),
-    "messages changed": (changes_messages, GIVEN, "changes_inputs"),
     "answers changed": (changes_answers, GIVEN, "changes_inputs"),
-    "the model's text executed": (by_answer(evaluates), GIVEN, "runs_model_text"),
     "a memory": (by_answer(first_time_only), GIVEN, "order_dependent"),
     "nothing is best": (by_text(lambda text: max(0.0, 1 - len(text) / 1000)), {}, "farmable"),
     "nan is right": (by_answer(not_a_number_is_right), GIVEN, "wrong_beats_right"),
@@ -170,7 +131,7 @@ MISSED = {
 def test_a_fault_that_went_unseen_is_found(reward, given, code):
     report = probe(reward, **given)
     assert code in report.codes, str(report)
-    assert report.ok == (CODES[code][0] == "warning")
+    assert report.ok == (SEVERITY[code] == "warning")
 
 
 # ---- Sound -------------------------------------------------------------------------------------------------
@@ -256,6 +217,11 @@ def test_a_sound_reward_is_not_refused_for_its_form_or_scale(reward, given):
 
 # ---- The zoo -----------------------------------------------------------------------------------------------
 
+
+def by_name(value):
+    return getattr(value, "__name__", "")
+
+
 #: Which faults are only a warning: one kind of completion, or a right answer in another writing.
 ONLY_WARNED = {"b20_messages_only", "b21_str_of_completion", "b23_unsigned_hash_number"}
 
@@ -269,12 +235,23 @@ def test_of_thirty_broken_rewards_at_least_28_are_flagged():
     assert len(flagged) == 30 and sum(flagged.values()) >= 28, [name for name, found in flagged.items() if not found]
 
 
-@pytest.mark.parametrize(
-    ("reward", "given", "note"), reward_zoo.SOUND, ids=lambda value: getattr(value, "__name__", "")
-)
+@pytest.mark.parametrize(("reward", "given", "note"), reward_zoo.SOUND, ids=by_name)
 def test_no_sound_reward_of_the_zoo_is_refused(reward, given, note):
     report = probe(reward, **given)
     assert report.ok, f"{note}: {report}"
+
+
+@pytest.mark.parametrize(("reward", "given", "note"), reward_zoo.IDIOMATIC, ids=by_name)
+def test_an_idiomatic_reward_is_not_refused(reward, given, note):
+    report = probe(reward, **given)
+    assert report.ok, f"{note}: {report}"
+
+
+@pytest.mark.parametrize(("reward", "given", "code"), reward_zoo.ACCEPTED_BEFORE, ids=by_name)
+def test_a_fault_that_was_accepted_is_found(reward, given, code):
+    report = probe(reward, **given)
+    assert code in report.codes, str(report)
+    assert report.ok == (SEVERITY[code] == "warning")
 
 
 def test_a_reward_that_prints_does_not_fill_the_report(capsys):

@@ -3,7 +3,7 @@
     >>> from grpo_check import probe
     >>> from grpo_utils import correctness_reward
     >>> probe(correctness_reward, answers=["42"])
-    correctness_reward: 98 completions as chat messages, format <reasoning>…</reasoning><answer>…</answer>, judged by the answer (42).
+    correctness_reward: 104 completions as chat messages, format <reasoning>…</reasoning><answer>…</answer>, judged by the answer (42).
     ok: 0 errors, 0 warnings
 
 `probe` builds a matrix of completions for a few gold answers, each labeled correct, wrong or neutral. It scores
@@ -16,9 +16,9 @@ them and applies a few rules to the scores. From a terminal: ``python -m grpo_ch
 | `planning` | the answers, the format and the kind of judgment |
 | `discovery` | the format that a reward expects, from its own code |
 | `growth` | the check that its run time is bounded |
-| `probing` | collecting the evidence |
-| `rules` | the judgment |
-| `report` | the codes, and the report |
+| `collecting`, `evidence` | scoring the completions in several ways, and what that showed |
+| `rules`, `examples` | the judgment: one rule per fault, and a reward with that fault |
+| `probing`, `report` | the whole probe from top to bottom, and its report |
 | `loading` | a reward from your own file |
 
 The lab finds what is broken on the completions that it tries. It does not know your task: a reward that passes may
@@ -26,4 +26,7 @@ still reward the wrong thing.
 """  # noqa: E501
 
 from .probing import probe
-from .report import CODES, ProbeReport
+from .report import ProbeReport
+from .rules import RULES
+
+__all__ = ["RULES", "ProbeReport", "probe"]

@@ -15,11 +15,10 @@ from grpo_utils.rewards import is_expression, parse_json, parse_number, same_ans
 
 #: A number within an answer that contains several.
 NUMBERS = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
+#: Kinds of answers of which another row's is surely wrong.
+SINGLE = ("number", "json", "text", "choice")
 #: Signs that a text is a program.
 PROGRAM = re.compile(r"\n|\bdef \w+\(|\blambda\b|\breturn\b|\bimport\b|;$")
-#: Wrong numbers that differ only in their distance from the gold answer.
-PLAIN_WRONG = ("off by one", "off by 2%", "off by 5%", "off by 10%", "off by 20%", "another number")
-PLAIN_WRONG += ("far below", "far above")
 
 
 def kind_of(gold: str) -> str:
@@ -100,13 +99,22 @@ def wrong_answers(gold: str, golds: list[str]) -> dict[str, str]:
     """
     kind = kind_of(gold)
     makers = {"number": _wrong_numbers, "numbers": _wrong_lists, "json": _wrong_json, "program": _wrong_programs}
-    wrong = makers.get(kind, _wrong_texts)(gold)
-    if kind in ("number", "json", "text", "choice"):
-        others = [other for other in golds if _unlike(gold, other)]
-        wrong |= {"another row's answer": others[-1]} if others else {}
+    wrong = makers.get(kind, _wrong_texts)(gold) | other_row(gold, golds)
     if kind in ("text", "choice"):
         wrong |= {"several answers": f"X or {gold} or Y"}
+    if kind == "text":
+        wrong |= _wrong_signs(gold)
     return {what: text for what, text in wrong.items() if text.strip() and _plain(text) != _plain(gold)}
+
+
+def other_row(gold: str, golds: list[str]) -> dict[str, str]:
+    """Another row's answer, if that is wrong here.
+
+    >>> other_row("42", ["42", "7"]), other_row("42", ["42.0"])
+    ({"another row's answer": '7'}, {})
+    """
+    others = [other for other in golds if _unlike(gold, other)] if kind_of(gold) in SINGLE else []
+    return {"another row's answer": others[-1]} if others else {}
 
 
 @cache
@@ -141,14 +149,11 @@ def _wrong_numbers(gold: str) -> dict[str, str]:
     value = parse_number(gold, words=False).value
     whole, size = round(value), abs(round(value))
     other = 3 * size + 1002
-    wrong = _near_numbers(value) | {
-        "off by one": str(whole + 1),
-        "another number": str(other),
-        "far below": str(whole - 10**9),
-        "far above": str(whole + 10**9),
+    wrong = near_misses(gold) | {
         "a digit on each side": f"1{size}0",
         "a digit before": f"1{size}",
         "a digit after": f"{whole}3",
+        "its digits in another order": _rotated(gold),
         "no number": "nan",
         "an infinite number": "inf",
         "a number too large": "1e999",
@@ -165,11 +170,36 @@ def _wrong_numbers(gold: str) -> dict[str, str]:
     return {what: text for what, text in wrong.items() if not same_answer(text, gold)}
 
 
+def near_misses(gold: str) -> dict[str, str]:
+    """Wrong numbers that differ only in their distance from the gold answer; none if that is not a number.
+
+    >>> near_misses("42")["off by one"], near_misses("Paris")
+    ('43', {})
+    """
+    if kind_of(gold) != "number":
+        return {}
+    value = parse_number(gold, words=False).value
+    whole = round(value)
+    return _near_numbers(value) | {
+        "off by one": str(whole + 1),
+        "another number": str(3 * abs(whole) + 1002),
+        "far below": str(whole - 10**9),
+        "far above": str(whole + 10**9),
+    }
+
+
 def _near_numbers(value: Fraction) -> dict[str, str]:
     """Numbers a few percent away, but outside a tolerance for rounding."""
     shares = {"off by 2%": 102, "off by 5%": 95, "off by 10%": 110, "off by 20%": 120}
     near = {what: float(value * percent / 100) for what, percent in shares.items()}
     return {what: f"{number:.6g}" for what, number in near.items() if abs(number - float(value)) > 0.011}
+
+
+def _rotated(gold: str) -> str:
+    """The same characters: each digit in the place of the one before it."""
+    digits = re.findall(r"[0-9]", gold)
+    moved = iter(digits[1:] + digits[:1])
+    return re.sub(r"[0-9]", lambda _: next(moved), gold)
 
 
 def _wrong_lists(gold: str) -> dict[str, str]:
@@ -182,6 +212,7 @@ def _wrong_lists(gold: str) -> dict[str, str]:
         "the first off by one": more + gold[first_ends:],
         "two off, against each other": f"{more}{gold[first_ends:last]}{float(found[-1][0]) - 1:g}{gold[ends:]}",
         "the last one missing": gold[:last].rstrip(" ,;") + gold[ends:],
+        "one more at the end": f"{gold[:ends]}, 1007{gold[ends:]}",
         **{what: NUMBERS.sub(number, gold) for what, number in places.items()},
     }
 
@@ -200,6 +231,9 @@ def _wrong_programs(gold: str) -> dict[str, str]:
 def _wrong_json(gold: str) -> dict[str, str]:
     value, cut = parse_json(gold), gold.strip()[:-1]
     wrong = {"an empty object": "{}", "cut off": cut}
+    if isinstance(value, list) and value:
+        more, fewer = json.dumps([*value, _other_value(value[-1])]), json.dumps(value[:-1])
+        return {"one more at the end": more, "the last one missing": fewer, **wrong}
     if not isinstance(value, dict) or not value:
         return wrong
     key = next(iter(value))
@@ -222,3 +256,11 @@ def _wrong_texts(gold: str) -> dict[str, str]:
     half = gold[: len(gold) // 2]
     wrong = {"no idea": "I do not know.", "half of it": half if len(half) > 1 else ""}
     return wrong | ({} if is_expression(gold) else {"backwards": gold[::-1]})  # y + x is x + y
+
+
+def _wrong_signs(gold: str) -> dict[str, str]:
+    """Other digits, another item, signs left out: wrong even where the letters are right."""
+    digits = re.sub(r"[0-9]", lambda digit: str((int(digit[0]) + 1) % 10), gold)
+    wrong = {"its letters, other digits": digits, "its letters alone": re.sub(r"(?<=[A-Za-z])[+#]+", "", gold)}
+    wrong |= {"one more at the end": f"{gold}, Utopia"} if "," in gold else {}
+    return {what: text for what, text in wrong.items() if text != gold}

@@ -98,7 +98,7 @@ def call(reward: Callable, cases: Sequence[Case], chat: bool, longest: float | N
 def arguments_of(cases: Sequence[Case], chat: bool) -> dict:
     """The keyword arguments with which TRL would call a reward."""
     texts = [case.text for case in cases]
-    questions = [f"Question {case.number}" for case in cases]
+    questions = [question_of(case.number) for case in cases]
     columns = {name: [case.columns[name] for case in cases] for name in (cases[0].columns if cases else ())}
     prompts = columns.pop("prompt", [[{"role": "user", "content": q}] for q in questions] if chat else questions)
     ids = columns.pop("completion_ids", None) or [list(token_ids(text)) for text in texts]
@@ -111,6 +111,15 @@ def arguments_of(cases: Sequence[Case], chat: bool) -> dict:
         "log_extra": lambda column, values: None,
         "log_metric": lambda name, value: None,
     }
+
+
+def question_of(number: int) -> str:
+    """The prompt of a dataset row if there is no column of prompts. It contains no digits, which could be an answer.
+
+    >>> question_of(1)
+    'This is question b. What do we get in the end?'
+    """
+    return f"This is question {chr(ord('a') + number % 26)}. What do we get in the end?"
 
 
 def _changed(after: dict, before: dict) -> str:

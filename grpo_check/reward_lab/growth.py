@@ -9,14 +9,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
-from ..findings import Finding
 from .calling import CUT_OFF, Outcome, call
 from .discovery import forms_of
 from .forms import FORMS
 from .matrix import Case
 from .planning import Plan
-from .report import finding
 
 #: The pieces that a run repeats.
 PIECES = ["7", " ", "a", ".", "-", ",", "(", "[", "{", "<", "$", "\n", "a ", "7 ", "1,", "1.", "- ", "a\n", "()"]
@@ -34,22 +33,32 @@ MOST_GROWTH = 8
 MOST_GROWTH_SHORT = 4
 
 
-def find_growth(reward: Callable, plan: Plan) -> list[Finding]:
-    """Evidence of unbounded time: ``unbounded_time`` if the reward practically hangs, otherwise ``slow``."""
+class Growth(NamedTuple):
+    """A completion whose scoring takes far too long, and whether it practically never ends."""
+
+    what: str
+    case: Case
+    endless: bool
+    fixes: tuple[str, ...] = ()
+
+
+def find_growth(reward: Callable, plan: Plan) -> Growth | None:
+    """Evidence that the run time is not bounded, the worst that is found."""
+    call(reward, plan.rows([Case("nothing", "odd", "")]), plan.chat)  # it may import torch, which takes seconds
     ordinary = plan.rows([Case("an ordinary completion", "odd", FORMS[0].write("6 * 7 = 42", "42"))])[0]
     if call(reward, [ordinary], plan.chat, CUT_OFF).scores is None:
         plan = replace(plan, chat=not plan.chat)
     outcome = min((call(reward, [ordinary], plan.chat, CUT_OFF) for _ in range(3)), key=lambda one: one.seconds)
-    if outcome.seconds > TOO_SLOW:  # the first of the three may include an import
+    if outcome.seconds > TOO_SLOW:
         return hangs_in_use(outcome, ordinary)
     notable = max(NOTABLE_SHORT, MOST_GROWTH_SHORT * outcome.cpu)
-    worst = []
+    worst = None
     for place in _places(reward, plan):
         for piece in PIECES:
             found = _hangs(reward, plan, place, piece, notable)
             if not found and not worst:
                 found = _superlinear(reward, plan, place, piece)
-            if found and found[0].code == "unbounded_time":
+            if found and found.endless:
                 return found
             worst = worst or found
     return worst
@@ -65,7 +74,7 @@ def _places(reward: Callable, plan: Plan) -> Iterator[Callable[[str], str]]:
         yield lambda run, form=form: form.write(run, "42")
 
 
-def _hangs(reward: Callable, plan: Plan, place: Callable, piece: str, notable: float) -> list[Finding]:
+def _hangs(reward: Callable, plan: Plan, place: Callable, piece: str, notable: float) -> Growth | None:
     """Whether a run of a few dozen pieces takes suspiciously long, and far longer than half of it."""
     for count in SHORT:
         case = _run_of(plan, place, piece, count)
@@ -77,7 +86,7 @@ def _hangs(reward: Callable, plan: Plan, place: Callable, piece: str, notable: f
                 case = _run_of(plan, place, piece, 2 * count)  # in another thread nothing could stop it
                 outcome = call(reward, [case], plan.chat, CUT_OFF)
             return _hangs_on(outcome, case)
-    return []
+    return None
 
 
 def _explodes(reward: Callable, plan: Plan, place: Callable, piece: str, count: int, outcome: Outcome) -> bool:
@@ -87,51 +96,44 @@ def _explodes(reward: Callable, plan: Plan, place: Callable, piece: str, count: 
     return outcome.cpu > MOST_GROWTH_SHORT * max(half.cpu, tick)
 
 
-def _hangs_on(outcome: Outcome, case: Case) -> list[Finding]:
+def _hangs_on(outcome: Outcome, case: Case) -> Growth:
     length = f"{len(case.text)} characters ({case.what}), and each further one adds much more"
-    pattern = "Look for a regular expression that repeats a repetition, such as (a+|b)*."
-    return _unbounded(outcome, case, f"{_took(outcome)} for {length}. {pattern}")
-
-
-def _unbounded(outcome: Outcome, case: Case, what: str) -> list[Finding]:
-    found = [finding("unbounded_time", what, case)]
-    return found + [finding("slow", "not finished after one or two seconds.", case)] * (outcome.code == "slow")
+    return Growth(f"{_took(outcome)} for {length}.", case, endless=True)
 
 
 def _took(outcome: Outcome) -> str:
     return outcome.error if outcome.code == "slow" else f"{outcome.cpu:.2f} s of CPU time"
 
 
-def hangs_in_use(outcome: Outcome, case: Case) -> list[Finding]:
-    """The same finding for a completion that did not finish, if the CPU was busy throughout."""
+def hangs_in_use(outcome: Outcome, case: Case) -> Growth | None:
+    """The same evidence for a completion that did not finish, if the CPU was busy throughout."""
     busy = outcome.code == "slow" and outcome.cpu > 0.3 * outcome.seconds
-    return _hangs_on(outcome, case) if busy else []
+    return _hangs_on(outcome, case) if busy else None
 
 
-def computes_powers(reward: Callable, plan: Plan) -> list[Finding]:
+def computes_powers(reward: Callable, plan: Plan) -> Growth | None:
     """Whether the reward evaluates powers in an answer: 9**9**9**9 never finishes, and nothing can stop it."""
     gold = plan.golds[0]
     answers = gold, f"{gold}+0*7**7**4", f"{gold}+1+0*7**7**4", f"{gold}+0*9**9**9**9"
     *rows, case = plan.rows([Case("a tower of powers", "odd", plan.form.write("so", answer)) for answer in answers])
     scores = [(call(reward, [row], plan.chat, CUT_OFF).scores or [None])[0] for row in rows]
     if None in scores or not scores[0] == scores[1] > scores[2]:
-        return []
-    what = "the reward evaluates any expression in the answer, and 9**9**9**9 never finishes. Accept only numbers."
-    return [finding("unbounded_time", what, case)]
+        return None
+    what = "the reward evaluates any expression in the answer, and 9**9**9**9 never finishes."
+    return Growth(what, case, endless=True, fixes=("accept only numbers.",))
 
 
-def _superlinear(reward: Callable, plan: Plan, place: Callable, piece: str) -> list[Finding]:
+def _superlinear(reward: Callable, plan: Plan, place: Callable, piece: str) -> Growth | None:
     """Whether a run four times as long takes far more than four times as long."""
     few, many = (signs // len(piece) for signs in LONG)
     case = _run_of(plan, place, piece, many)
     if call(reward, [case], plan.chat, CUT_OFF).cpu < NOTABLE_LONG:
-        return []
+        return None
     first, then = (_least(reward, plan, _run_of(plan, place, piece, n), 0.0) for n in (few, many))
     if then.code != "slow" and (then.cpu < NOTABLE_LONG or then.cpu < MOST_GROWTH * first.cpu):
-        return []
+        return None
     times = f"{_took(then)} for {many} repetitions of {piece!r}, {first.cpu:.3f} s for {few}"
-    what = f"{times}. The time grows faster than the length."
-    return _unbounded(then, case, what) if then.code == "slow" else [finding("slow", what, case)]
+    return Growth(f"{times}. The time grows faster than the length.", case, endless=then.code == "slow")
 
 
 def _run_of(plan: Plan, place: Callable, piece: str, count: int) -> Case:

@@ -31,6 +31,7 @@ class Plan:
     form: Form
     chat: bool = True
     own_golds: bool = False  # the lab's own, because none were given
+    blank_golds: bool = False  # whether some given gold answers are empty
     refused: tuple[str, ...] = ()  # the lab's own answers that the reward does not accept
     elsewhere: tuple[Case, float] | None = None  # the best-scoring wrong answer in any format
 
@@ -47,6 +48,14 @@ class Plan:
     def wrong(self) -> str:
         """A wrong answer for the first gold answer."""
         return wrong_answer(self.golds[0], tuple(self.golds)) or "another"
+
+    @property
+    def other_columns(self) -> dict:
+        """Columns of another row, whose gold answer is a different one; empty if there are none."""
+        others = [row for row, gold in zip(self.columns, self.golds, strict=True) if gold != self.golds[0]]
+        if others or list(self.columns[0]) != [self.answer_column]:
+            return others[-1] if others else {}
+        return {self.answer_column: self.wrong}
 
     def of_golds(self, numbers: Sequence[int]) -> "Plan":
         """The plan with some of the gold answers."""
@@ -97,7 +106,8 @@ def make_plan(
     kept = [i for i, text in enumerate(texts) if text.strip()]  # without a gold answer nothing is right
     if not kept:
         raise CourseError(f"answers={golds!r} contains no gold answer; pass a few from your dataset, or omit it.")
-    return Plan(texts, rows, answer_column, form, own_golds=answers is None).of_golds(kept)
+    blank = len(kept) < len(golds)
+    return Plan(texts, rows, answer_column, form, own_golds=answers is None, blank_golds=blank).of_golds(kept)
 
 
 def _check_columns(subjects: list[Callable], columns: dict[str, Sequence], length: int) -> None:

@@ -1,122 +1,170 @@
-"""The rules that judge a reward: evidence in, findings out, one function per fault.
+"""The rules that judge a reward: evidence in, findings out, one rule per fault."""
 
-Only the first finding of each rule counts.
-"""
-
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from ..findings import Finding
-from .answers import PLAIN_WRONG
+from ..rules import Rule, adding_to, found
+from . import examples
+from .evidence import ROUNDING, Evidence, Row, best, near, worst
 from .matrix import Case
-from .report import finding
+from .report import shown
 
-#: Smaller differences are rounding errors.
-ROUNDING = 1e-9
 #: Scores of wrong answers may differ (by length, say) by this share of the gap to a correct answer.
 SLACK = 0.02
 
-Scored = tuple[Case, float]
+
+@dataclass(frozen=True)
+class LabRule(Rule):
+    """A rule of the lab. Its example is a reward.
+
+    Attributes:
+        most: how many of its findings are reported.
+        stops: whether nothing else can be tested where it finds something before the matrix is judged.
+    """
+
+    most: int = 1
+    stops: bool = False
 
 
-class Row:
-    """The scores of one dataset row's completions. All attributes except ``scored`` leave out scores of None."""
-
-    def __init__(self, scored: list[tuple[Case, float | None]]):
-        self.scored = scored
-        self.pairs = [(case, score) for case, score in scored if score is not None]
-        self.clean = self.named("correct, in the requested format")
-        self.right = _worst(self.of("clean"))
-        self.nothing = self.named("no tags, no answer")
-        wrongs = [pair for pair in self.of("wrong") if pair[0].what != "no tags, wrong"]  # in the requested format
-        self.most_for_wrong = max([0.0, *(score for _, score in wrongs)])
-        plain = sorted(_plain(wrongs), key=lambda pair: pair[1])
-        self.usual_wrong = plain[len(plain) // 2] if plain else None
-
-    def of(self, *roles: str) -> list[Scored]:
-        """The completions with these roles."""
-        return [pair for pair in self.pairs if pair[0].role in roles]
-
-    def named(self, what: str) -> Scored | None:
-        """The completion of this name, if there is one."""
-        return next((pair for pair in self.pairs if pair[0].what == what), None)
+#: All rules, in the order in which findings of equal severity are listed.
+RULES: list[LabRule] = []
+rule = adding_to(RULES, LabRule)
 
 
-@dataclass
-class Evidence:
-    """Everything the lab observed about one reward."""
-
-    reward: str
-    grouped: bool  # whether it compares the completions of a group
-    found: list[Finding]
-    answered: bool = False  # whether its scores should depend on the answer
-    scored: list[tuple[Case, float | None]] = field(default_factory=list)
-    without_gold: list[tuple[Case, float, float, str]] = field(default_factory=list)  # score with gold, without
-    elsewhere: Scored | None = None  # the best-scoring wrong answer in any format
-    filled: list[list[tuple[Case, float | None]]] = field(default_factory=list)  # series of growing filler
-
-    def add(self, code: str, what: str, case: Case | None = None) -> None:
-        """Add a finding that needs no rule."""
-        self.found.append(finding(code, what, case))
-
-    def found_a(self, *codes: str) -> bool:
-        """Whether a finding has one of these codes."""
-        return any(found.code in codes for found in self.found)
-
-    def judge(self) -> None:
-        """Apply all rules."""
-        self.found += [found for rule in RULES for found in islice(rule(self), 1)]
-
-    @property
-    def rows(self) -> list[Row]:
-        """The dataset rows."""
-        numbers = sorted({case.number for case, _ in self.scored})
-        return [Row([pair for pair in self.scored if pair[0].number == number]) for number in numbers]
-
-    @property
-    def answered_rows(self) -> list[Row]:
-        """The dataset rows, if the reward is tested with answers."""
-        return self.rows if self.answered else []
+def _shows(what: str, case: Case, *fixes: str, why: str = "", severity: str = "") -> Finding:
+    """A finding with the completion that shows it."""
+    return found(what, why, *fixes, severity=severity, seen=shown(case.text))
 
 
-def _plain(wrongs: list[Scored]) -> list[Scored]:
-    """Wrong answers that differ only in their distance from the gold answer; all if there are none."""
-    return [pair for pair in wrongs if pair[0].what in PLAIN_WRONG] or wrongs
+@rule(
+    "error",
+    "a reward that raises an exception on some completion",
+    why="TRL does not catch it, so one such completion ends the training run.",
+    fixes=("return 0.0 for a completion that the reward cannot read.",),
+    example=examples.raises,
+    most=3,
+)
+def raises(seen: Evidence) -> Iterable[Finding]:
+    """Only on a chat message without content it is a warning, because TRL 1.14 sends text in its place."""
+    errors = [finding for finding in seen.observed["raises"] if not finding.severity]
+    return errors or seen.observed["raises"]
 
 
-def _best(pairs: list[Scored]) -> Scored | None:
-    return max(pairs, key=lambda pair: pair[1], default=None)
+@rule(
+    "error",
+    "a reward that does not return one score per completion",
+    why="TRL needs one score per completion, and stops otherwise.",
+    fixes=("return a list with one score, or None, per completion, including those without an answer.",),
+    example=examples.wrong_length,
+)
+def wrong_length(seen: Evidence) -> Iterable[Finding]:
+    """The number of scores differs from the number of completions, or there is no list."""
+    return seen.observed["wrong_length"]
 
 
-def _worst(pairs: list[Scored]) -> Scored | None:
-    return min(pairs, key=lambda pair: pair[1], default=None)
+@rule(
+    "error",
+    "a reward that returns a score that is not a finite number",
+    why="TRL takes NaN for None, an infinite score makes the advantages of its group NaN, and a text stops the run.",
+    fixes=("return 0.0 where there is no number, and check other values with math.isfinite.",),
+    example=examples.not_finite,
+    most=3,
+)
+def not_finite(seen: Evidence) -> Iterable[Finding]:
+    """NaN, infinity, a text or a list as a score."""
+    return seen.observed["not_finite"]
 
 
-def _how(case: Case) -> str:
-    """How a correct completion is written, such as "in the requested format"."""
-    return case.what.removeprefix("correct, ")
+@rule(
+    "error",
+    "a reward whose time is not bounded: a few dozen characters keep the CPU busy forever "
+    "(`(?:[0-9]+|[a-z ])*$`, a loop, `9**9**9**9`)",
+    why="one such completion hangs the training run.",
+    fixes=("look for a regular expression that repeats a repetition, such as (a+|b)*, and for a loop without an end.",),
+    example=examples.unbounded_time,
+    stops=True,
+)
+def unbounded_time(seen: Evidence) -> Iterable[Finding]:
+    """The time explodes on short runs of a repeated piece, or a completion of the matrix keeps the CPU busy."""
+    return seen.observed["unbounded_time"]
 
 
+@rule(
+    "error",
+    "a reward that is random: it scores the same batch differently each time",
+    why="the policy is trained on noise in every group whose completions are otherwise equal.",
+    fixes=(
+        "remove the randomness. GRPO needs no tie-breaking: a group without differences has no gradient, as it should.",
+        "if the score comes from a model, sample it at temperature 0. If it depends on earlier calls, keep no state.",
+    ),
+    example=examples.random,
+    stops=True,
+)
+def random(seen: Evidence) -> Iterable[Finding]:
+    """The same batch is scored three times. A memory, such as a cache, settles after the first time, but not chance."""
+    return seen.observed["random"]
+
+
+@rule(
+    "error",
+    "a reward that changes the messages or columns that TRL passes to the next reward",
+    why="the rewards after it score something that the model did not write.",
+    fixes=("work on a copy.",),
+    example=examples.changes_inputs,
+)
+def changes_inputs(seen: Evidence) -> Iterable[Finding]:
+    """The arguments of a call are compared with what they were before."""
+    return seen.observed["changes_inputs"]
+
+
+@rule(
+    "error",
+    "a reward that executes what the model writes (`eval`, `exec`), although the task does not ask for a program",
+    why="the model's text can then do whatever your account may do.",
+    fixes=("parse the answer instead of using eval or exec, or run it in a sandbox.",),
+    example=examples.runs_model_text,
+)
+def runs_model_text(seen: Evidence) -> Iterable[Finding]:
+    """An answer that leaves a trace if it is executed has left it."""
+    return seen.observed["runs_model_text"]
+
+
+@rule(
+    "error",
+    "a reward that gives the same score to all completions, or to all completions that have several lines",
+    why="all advantages are zero, so nothing is learned.",
+    example=examples.dead,
+)
 def dead(seen: Evidence) -> Iterator[Finding]:
     """All completions have the same score, or all completions with a line break in the reasoning do."""
     values = {score for _, score in seen.scored}
     if len(values) == 1 and len(seen.scored) > 1:
         what = f"all {len(seen.scored)} completions score {values.pop()}."
-        fix = (
-            "If the reward expects a special format, pass tags=…. If it compares with gold answers, pass answers=…. "
-            "If it looks for something else, pass examples=…."
+        yield _shows(
+            what,
+            seen.scored[0][0],
+            "if the reward expects a special format, pass tags=…. If it compares with gold answers, pass answers=….",
+            "if it looks for something else, pass examples=….",
         )
-        yield finding("dead", what, seen.scored[0][0], fix)
     elif not seen.answered and seen.scored:  # a format that earns something on one line and nothing on several
         row = seen.rows[0]
-        one, several, none = row.clean, row.named("correct, reasoning on several lines"), row.nothing
+        one, several, none = row.clean, row.get("lines"), row.nothing
         if one and several and none and several[1] <= none[1] + ROUNDING < one[1]:
             what = f"a completion scores {one[1]:g} on one line and {several[1]:g} if its reasoning has a line break."
-            hint = "Models write several lines. Does a regular expression lack re.DOTALL?"
-            yield finding("dead", f"{what} {hint}", several[0])
+            yield _shows(
+                what, several[0], "add re.DOTALL to the regular expression.", why="models write several lines."
+            )
 
 
+@rule(
+    "error",
+    "a reward that scores a wrong answer at least as high as a correct one in the requested format, or some wrong "
+    "numbers higher than others",
+    why="the policy learns the wrong answer as readily as the correct one.",
+    fixes=("compare the whole answer with the gold answer, and nothing else in the text.",),
+    example=examples.wrong_beats_right,
+)
 def wrong_beats_right(seen: Evidence) -> Iterator[Finding]:
     """A wrong answer scores as much as a correct one, or earns something for being close."""
     if len({score for _, score in seen.scored}) == 1:
@@ -128,87 +176,133 @@ def wrong_beats_right(seen: Evidence) -> Iterator[Finding]:
 
 
 def _beaten(row: Row) -> Iterator[Finding]:
-    right, wrong = row.right, _best(row.of("wrong"))
+    right, wrong = row.right, best(row.of("wrong"))
     if not right or not wrong or wrong[1] < right[1] - ROUNDING:
         return
-    lines = "several lines" in right[0].what and _best(row.of("clean"))[1] > wrong[1] + ROUNDING
-    hint = " On one line it scores more. Does a regular expression lack re.DOTALL?" if lines else ""
-    paid = f"a wrong answer ({wrong[0].what}) scores {wrong[1]:g}"
-    what = f"{paid}, a correct one ({_how(right[0])}) scores {right[1]:g}.{hint}"
-    yield finding("wrong_beats_right", what, right[0] if lines else wrong[0])
+    what = (
+        f"a wrong answer ({wrong[0].what}) scores {wrong[1]:g}, a correct one ({_how(right[0])}) scores {right[1]:g}."
+    )
+    if right[0].id == "lines" and best(row.of("clean"))[1] > wrong[1] + ROUNDING:
+        yield _shows(f"{what} On one line it scores more.", right[0], "add re.DOTALL to the regular expression.")
+    else:
+        yield _shows(what, wrong[0])
 
 
 def _preferred(row: Row) -> Iterator[Finding]:
     """Some wrong numbers score more than others, perhaps more than a correct answer in another notation."""
-    plain = [pair for pair in row.of("wrong") if pair[0].what in PLAIN_WRONG]
-    right, worst, best = row.right, _worst(plain), _best(plain)
-    if not (right and worst) or best[1] - worst[1] <= SLACK * (right[1] - worst[1]):
+    plain = [pair for pair in row.of("wrong") if pair[0].id == "near"]
+    right, least, most = row.right, worst(plain), best(plain)
+    if not (right and least) or most[1] - least[1] <= SLACK * (right[1] - least[1]):
         return
-    written = _worst(row.of("writing"))
-    less = written and written[1] < best[1] - ROUNDING
+    written = worst(row.of("writing"))
+    less = written and written[1] < most[1] - ROUNDING
     more = f", a correct answer ({_how(written[0])}) only {written[1]:g}" if less else ""
-    paid = f"{best[0].what} scores {best[1]:g}, {worst[0].what} {worst[1]:g}{more}"
-    what = f"some wrong answers score more than others: {paid}. "
-    what += "In a group without a correct answer, the policy is trained toward the best-scoring wrong one."
-    yield finding("wrong_beats_right", what, best[0])
+    paid = f"{most[0].what} scores {most[1]:g}, {least[0].what} {least[1]:g}{more}"
+    why = "in a group without a correct answer, the policy is trained toward the best-scoring wrong one."
+    fix = "score every wrong answer the same."
+    yield _shows(f"some wrong answers score more than others: {paid}.", most[0], fix, why=why)
 
 
 def _beaten_elsewhere(seen: Evidence) -> Iterator[Finding]:
     """A wrong answer in another format scores as much as a correct one in its best format."""
-    right = _best(seen.rows[0].of("clean"))
-    if right and seen.elsewhere and seen.elsewhere[1] >= right[1] - ROUNDING:
-        case, score = seen.elsewhere
+    right, elsewhere = best(seen.rows[0].of("clean")), seen.plan.elsewhere
+    if right and elsewhere and elsewhere[1] >= right[1] - ROUNDING:
+        case, score = elsewhere
         what = f"a wrong answer in another format scores {score:g}, a correct one ({_how(right[0])}) {right[1]:g}."
-        yield finding("wrong_beats_right", what, case)
+        yield _shows(what, case)
 
 
+def _how(case: Case) -> str:
+    """How a correct completion is written, such as "in the requested format"."""
+    return case.what.removeprefix("correct, ")
+
+
+@rule(
+    "error",
+    "a reward that scores a missing answer higher than a wrong one, or above 0 if the gold answer is missing too (a "
+    "warning if no given gold answer is empty)",
+    why="the policy learns not to answer.",
+    fixes=("score a completion without an answer 0.0, before anything is compared.",),
+    example=examples.pays_missing_answer,
+)
 def pays_missing_answer(seen: Evidence) -> Iterator[Finding]:
     """A missing answer scores more than a wrong one, or earns something if the gold answer is missing too."""
     for row in seen.answered_rows:
-        case, score = _best(row.of("missing")) or (None, 0.0)
-        if score > row.most_for_wrong + ROUNDING:
-            what = f"a missing answer ({case.what}) scores {score:g}, a wrong answer {row.most_for_wrong:g}."
-            yield finding("pays_missing_answer", what, case)
+        case, score = best(row.of("missing")) or (None, 0.0)
+        relative = 2 * SLACK * (row.right[1] - row.most_for_wrong) if seen.grouped and row.right else 0.0
+        if score > row.most_for_wrong + max(ROUNDING, relative):  # the shortest of a group may earn a little more
+            yield _shows(
+                f"a missing answer ({case.what}) scores {score:g}, a wrong answer {row.most_for_wrong:g}.", case
+            )
     for case, with_gold, without, gold in seen.without_gold:
         if without > max(0.0, with_gold) + ROUNDING:
             what = f"a missing answer ({case.what}) scores {without:g} if the gold answer is {gold}."
-            yield finding("pays_missing_answer", what, case)
+            why = "on a row without a gold answer, saying nothing is paid."
+            fix = f"return None where the gold answer is {gold}, or remove such rows."
+            yield _shows(what, case, fix, why=why, severity="error" if seen.plan.blank_golds else "warning")
 
 
+@rule(
+    "error",
+    "a reward that penalizes a wrong answer more than a missing one",
+    why="while most answers are wrong, the policy learns not to answer.",
+    fixes=("score a missing answer no higher than a wrong one.",),
+    example=examples.pays_abstaining,
+)
 def pays_abstaining(seen: Evidence) -> Iterator[Finding]:
     """A missing answer loses less than a wrong one: while most answers are wrong, silence is the best policy."""
     for row in seen.answered_rows:
-        right, wrong, nothing = row.right, row.usual_wrong, _best(row.of("missing"))
+        right, wrong, nothing = row.right, row.usual_wrong, best(row.of("missing"))
         if not (right and wrong and nothing) or nothing[1] > row.most_for_wrong + ROUNDING:
             continue
         if nothing[1] > wrong[1] + 2 * SLACK * (right[1] - wrong[1]) + ROUNDING:
-            what = f"a missing answer ({nothing[0].what}) scores {nothing[1]:g}, a wrong one {wrong[1]:g}. "
-            what += "While most answers are wrong, the policy learns not to answer. Score a missing answer no higher."
-            yield finding("pays_abstaining", what, nothing[0])
+            what = f"a missing answer ({nothing[0].what}) scores {nothing[1]:g}, a wrong one {wrong[1]:g}."
+            yield _shows(what, nothing[0])
 
 
+@rule(
+    "error",
+    "a reward that scores every wrong answer `None`",
+    why="TRL leaves such completions out, so a group contains only correct answers and all advantages are zero.",
+    fixes=("score a wrong answer 0.0. None is for rows that the reward does not apply to.",),
+    example=examples.none_for_wrong,
+)
 def none_for_wrong(seen: Evidence) -> Iterator[Finding]:
     """Wrong answers score None. TRL leaves them out, so all remaining completions of a group score the same."""
     for row in seen.answered_rows:
-        wrong = _plain([pair for pair in row.scored if pair[0].role == "wrong"])
+        wrong = near([pair for pair in row.scored if pair[0].role == "wrong"])
         if row.right and wrong and all(score is None for _, score in wrong):
-            what = "every wrong answer scores None. TRL leaves such completions out, so a group contains only correct "
-            what += "answers and all advantages are zero. Score a wrong answer 0.0; None is for rows that the reward "
-            what += "does not apply to."
-            yield finding("none_for_wrong", what, wrong[0][0])
+            yield _shows("every wrong answer scores None.", wrong[0][0])
 
 
+@rule(
+    "error",
+    "a reward that scores junk, repetition, stuffing, an echo of the prompt or an empty completion higher than a clean "
+    "completion",
+    why="the policy finds what pays most, and writes it instead of answering.",
+    fixes=("count each thing once and only in its place, and put a cap on every sum.",),
+    example=examples.farmable,
+)
 def farmable(seen: Evidence) -> Iterator[Finding]:
     """Junk, repetition or stuffing scores more than the best clean completion of any common length."""
     for row in seen.rows:
-        clean = _best(row.of("clean", "long"))
-        nothing = [pair for pair in row.of("odd") if pair[0].what in ("an empty completion", "only whitespace")]
-        attack = _best([*row.of("attack", "missing"), *([] if seen.grouped else nothing)])
-        if clean and attack and attack[1] > clean[1] + ROUNDING:
+        own = [pair for pair in row.of("odd") if pair[0].id == "example"]
+        empty = [pair for pair in row.of("odd") if pair[0].id == "empty"]
+        clean = best([*row.of("clean", "long"), *own])
+        attack = best([*row.of("attack", "missing"), *([] if seen.grouped else empty)])
+        if row.of("clean", "long") and attack and attack[1] > clean[1] + ROUNDING:
             what = f"junk ({attack[0].what}) scores {attack[1]:g}, the best clean completion {clean[1]:g}."
-            yield finding("farmable", what, attack[0])
+            yield _shows(what, attack[0])
 
 
+@rule(
+    "error",
+    "a reward that gives a higher score to more text (characters, words, lines or steps), with or without a cap; a "
+    "length in tokens counts as deliberate",
+    why="the policy writes filler instead of working on the answer.",
+    fixes=("remove the term that grows with the text, or make it small next to the score for a correct answer.",),
+    example=examples.length_farm,
+)
 def length_farm(seen: Evidence) -> Iterator[Finding]:
     """More text scores more, whatever it says."""
     plain, *series = [[(case, score) for case, score in one if score is not None] for one in seen.filled] or [[]]
@@ -219,66 +313,168 @@ def length_farm(seen: Evidence) -> Iterator[Finding]:
         if len(scores) < len(seen.filled[1]) or scores != sorted(scores) or scores[-1] <= scores[0] + ROUNDING:
             continue
         case, score = one[-1]
-        drowned = seen.answered and case.what.startswith("wrong") and score >= most - ROUNDING
+        drowned = seen.answered and case.id == "wrong" and score >= most - ROUNDING
         if drowned or score > most + 0.1 * (score - least):
             curve = ", ".join(f"{s:.3g}" for s in scores)
-            what = f"a completion ({case.what}) scores {curve} as the filler grows, an ordinary one {most:.3g}."
-            yield finding("length_farm", what, case)
+            yield _shows(
+                f"a completion ({case.what}) scores {curve} as the filler grows, an ordinary one {most:.3g}.", case
+            )
 
 
+@rule(
+    "error",
+    "a reward whose score for a completion depends on its place in the batch, on other rows' columns or on earlier "
+    "calls",
+    why="completions are scored with something that is not theirs, so their advantages are wrong.",
+    fixes=(
+        "use only what belongs to the completion: for c, gold in zip(completions, answer).",
+        "compare the completions of a group by their prompt, not by their place.",
+    ),
+    example=examples.order_dependent,
+)
+def order_dependent(seen: Evidence) -> Iterable[Finding]:
+    """A reward that is relative to its group changes only with the group's completions, and is not meant here.
+
+    The same batch comes again, in reverse order, and with other columns in the rows of another prompt. None of these
+    changes the score of a completion relative to those next to it.
+    """
+    return seen.observed["order_dependent"]
+
+
+@rule(
+    "warning",
+    "a reward that compares completions of different prompts, although a group has only one prompt",
+    why="TRL passes several groups in one batch, so a score depends on which prompts are drawn together.",
+    fixes=(
+        "group the completions by `prompts`, as the recipe for diverse groups in docs/rewards.md does.",
+        "if you want to compare the whole batch, set reads_group = True on the reward.",
+    ),
+    example=examples.mixes_groups,
+)
+def mixes_groups(seen: Evidence) -> Iterable[Finding]:
+    """A reward that is relative to its group, and changes with the completions of another prompt."""
+    return seen.observed["mixes_groups"]
+
+
+OTHER_KIND = "with prompts of the other kind, the run ends or every score is the same."
+BOTH_KINDS = ("ignore this if all your prompts are of one kind, or read both kinds with completion_text(c).",)
+
+
+@rule(
+    "warning",
+    "a reward that scores chat messages, but not strings",
+    why=OTHER_KIND,
+    fixes=BOTH_KINDS,
+    example=examples.chat_only,
+)
+def chat_only(seen: Evidence) -> Iterable[Finding]:
+    """Some completions are scored as strings too."""
+    return seen.observed["chat_only"]
+
+
+@rule(
+    "warning",
+    "a reward that scores strings, but not chat messages",
+    why=OTHER_KIND,
+    fixes=BOTH_KINDS,
+    example=examples.string_only,
+)
+def string_only(seen: Evidence) -> Iterable[Finding]:
+    """Some completions are scored as chat messages too."""
+    return seen.observed["string_only"]
+
+
+@rule(
+    "warning",
+    "a reward that reads the requested format, but also gives the full score to a correct answer without that format",
+    why="the policy does not learn the format.",
+    fixes=("if you need the format, score only answers in it.",),
+    example=examples.untagged,
+)
 def untagged(seen: Evidence) -> Iterator[Finding]:
     """The reward reads the requested format but gives a correct answer without it the full score."""
-    for row in [] if any(wrong_beats_right(seen)) else seen.answered_rows:
-        right, wrong, behind = row.clean, row.usual_wrong, row.named("correct, text after it")
-        bare = row.named("correct, no tags, text after it")
+    for row in [] if wrong_beats_right(seen) else seen.answered_rows:
+        right, wrong, behind, bare = row.clean, row.usual_wrong, row.get("text after"), row.get("untagged, after")
         if not (right and behind and bare and wrong) or right[1] <= wrong[1] + ROUNDING:
             continue
         reads_form = behind[1] >= right[1] - ROUNDING > bare[1]
-        for what in ("correct, the answer alone", "correct, no tags"):
-            case, score = row.named(what) or wrong
+        for case, score in filter(None, (row.get("alone"), row.get("untagged"))):
             if reads_form and score >= right[1] - ROUNDING:
-                said = f"a correct answer scores {score:g} with or without the requested format, so the policy does "
-                said += "not learn the format. If you need the format, score only answers in it."
-                yield finding("untagged", said, case)
+                yield _shows(f"a correct answer scores {score:g} with or without the requested format.", case)
 
 
+@rule(
+    "warning",
+    "a reward in which the format alone adds more to the score than a correct answer in that format does",
+    why="the policy is paid more for the tags than for what is in them.",
+    fixes=("give correctness more weight than everything else together.",),
+    example=examples.form_outweighs,
+)
 def form_outweighs(seen: Evidence) -> Iterator[Finding]:
     """A formatted wrong answer gains more over no answer than a correct answer gains over a wrong one."""
     for row in seen.answered_rows:
         right, wrong, nothing = row.right, row.usual_wrong, row.nothing
         if right and wrong and nothing and wrong[1] - nothing[1] > right[1] - wrong[1] + ROUNDING > ROUNDING:
             scores = f"no answer scores {nothing[1]:g}, a formatted wrong one {wrong[1]:g}, a correct one {right[1]:g}"
-            what = f"{scores}. The format is worth more than correctness, which should outweigh everything else."
-            yield finding("form_outweighs", what, wrong[0])
+            yield _shows(f"{scores}.", wrong[0])
 
 
+@rule(
+    "warning",
+    "a reward that scores a correct answer higher if it contains words of another language",
+    why="the policy is paid for changing the language.",
+    fixes=("ignore this if you want that language. Otherwise find the term that these words add to.",),
+    example=examples.pays_languages,
+)
+def pays_languages(seen: Evidence) -> Iterator[Finding]:
+    """Words of ten languages before a correct answer score more than the best clean completion of any length."""
+    for row in seen.answered_rows:
+        clean, foreign = best(row.of("clean", "long")), best(row.of("foreign"))
+        if clean and foreign and row.right and row.usual_wrong:
+            gap = row.right[1] - row.usual_wrong[1]
+            if foreign[1] > clean[1] + max(ROUNDING, SLACK * gap):
+                scores = f"{foreign[1]:g} with words of other languages, and {clean[1]:g} in English"
+                yield _shows(f"a correct answer scores {scores}.", foreign[0])
+
+
+@rule(
+    "warning",
+    "a reward that gives nothing for a correct answer in another common notation",
+    why="a correct answer in that notation is trained away like a wrong one.",
+    fixes=("if your task has such answers, accept them, or ask for one notation in the prompt.",),
+    example=examples.too_strict,
+    most=2,
+)
 def too_strict(seen: Evidence) -> Iterator[Finding]:
     """A correct answer in another common notation scores no more than a wrong one."""
-    refused = {}
+    if seen.plan.refused and seen.answered:
+        what = f"the correct answers {', '.join(seen.plan.refused)} earn nothing, so the lab left them out."
+        yield found(what, "", "if your task has such answers, pass answers=….")
+    refused: dict[str, Case] = {}  # the first case for each notation
     for row in seen.rows:
-        right, nothing = row.clean, _best(row.of("wrong")) if seen.answered else row.nothing
+        right, nothing = row.clean, best(row.of("wrong")) if seen.answered else row.nothing
         if not right or not nothing or nothing[1] >= right[1] - ROUNDING:
             continue
         less = right[1] - SLACK * (right[1] - nothing[1])
-        refused |= {case.what: case for case, score in row.of("writing") if score <= nothing[1] + ROUNDING}
-        lines = [case for case, score in row.of("clean") if "lines" in case.what and score < less]
-        refused |= {f"{case.what}, which scores less": case for case in lines}
+        for case, score in row.of("writing", "clean"):
+            if case.role == "writing" and score <= nothing[1] + ROUNDING:
+                refused.setdefault(case.what, case)
+            elif case.id == "lines" and score < less:
+                refused.setdefault(f"{case.what}, which scores less", case)
     if refused:
         how = "; ".join(what.removeprefix("correct, ") for what in refused)
-        what = f"a correct answer earns nothing in these notations: {how}."
-        yield finding("too_strict", what, next(iter(refused.values())))
+        yield _shows(f"a correct answer earns nothing in these notations: {how}.", next(iter(refused.values())))
 
 
-#: All rules, in the order in which a probe applies them.
-RULES = [
-    dead,
-    wrong_beats_right,
-    pays_missing_answer,
-    pays_abstaining,
-    none_for_wrong,
-    farmable,
-    length_farm,
-    untagged,
-    form_outweighs,
-    too_strict,
-]
+@rule(
+    "warning",
+    "a reward that takes more than 1% of a step (counted as 10 s with 32 completions), or far more than four times as "
+    "long on a text that is four times as long, or that does not finish",
+    why="every training step waits for its rewards.",
+    fixes=("let patterns read only the part of a completion that they need, such as its end.",),
+    example=examples.slow,
+    most=3,
+)
+def slow(seen: Evidence) -> Iterable[Finding]:
+    """Wall-clock seconds count, as a judge on the network also holds up the run."""
+    return seen.observed["slow"]
