@@ -185,13 +185,12 @@ def _counts(run: Run, fault: Finding) -> bool:
 def _from_lab(run: Run, fault: Finding, about: list[Callable]) -> Finding:
     """A fault from the lab as a finding, less severe if the lab only guesses."""
     severity, fix = fault.severity, FIX_REWARD
-    there = run.train is None or run.answer_column in columns_of(run.train)
     if fault.code in ("string_only", "chat_only") and run.train:
         severity = "error"
     elif fault.code == "raises" and fault.seen == NO_CONTENT:
         severity = "warning"
         fix = "ignore this without tools (TRL then always passes text). With tools: (message.get('content') or '')."
-    elif fault.code in OF_ANSWERS and not (there and reads_answers(run, about)):
+    elif fault.code in OF_ANSWERS and not (run.answer_column in columns_of(run.train) and reads_answers(run, about)):
         severity, fix = "warning", FIX_GUESS
     elif fault.code == "dead":
         fix = f"Fix the reward. {FIX_GUESS}"
