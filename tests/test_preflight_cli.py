@@ -297,7 +297,7 @@ def test_a_reward_next_to_the_folder_of_the_config_says_where_to_run(folder, mon
     assert preflight_file(Path("configs", "config.yaml")).ok
 
 
-CONFIGS = [path for path in (ROOT / "templates").glob("*/config*.yaml") if path.parent.name != "_lib"]
+CONFIGS = [*(ROOT / "templates").glob("*/config*.yaml"), ROOT / "templates" / "basic_grpo" / "configs" / "a100.yaml"]
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: f"{path.parent.name}-{path.stem}")

@@ -139,7 +139,7 @@ def _refuse_settings_of_templates(path: Path, config: dict) -> None:
     if len(own) > 1:
         raise CourseError(
             f"{path} is for the train.py of a template, which checks it when it starts, and not for trl grpo, which "
-            f"has no {', '.join(own)}. In the template's folder, run: python train.py --config {path.name}"
+            f"has no {', '.join(own)}. Pass it to that train.py: --config {path.name}"
         )
 
 

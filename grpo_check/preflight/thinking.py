@@ -132,10 +132,10 @@ def opened(run: Run, prompt: "str | list[dict]", **changed: object) -> Opened | 
         changed: arguments of the chat template, such as ``enable_thinking``, in place of the run's.
     """
     end = _text_end(run, prompt) if isinstance(prompt, str) else _chat_end(run, prompt, changed)
-    found = list(TAG.finditer(end))
-    if not found or not _is_reasoning(run, prompt, found[-1][0]):
+    tags = list(TAG.finditer(end))
+    if not tags or not _is_reasoning(run, prompt, tags[-1][0]):
         return None
-    tag, rest = found[-1][0], end[found[-1].end() :]
+    tag, rest = tags[-1][0], end[tags[-1].end() :]
     partner = PARTNERS.get(tag) or (f"<end_{tag[7:]}" if tag.startswith("<start_") else f"{tag[0]}/{tag[1:]}")
     return Opened(tag, partner, partner in rest)
 
