@@ -604,6 +604,7 @@ def train_in_trl(tmp_path, arguments=None, without=(), rewards=None, train=None,
 
 #: What is changed, the exception, and what it says.
 FAILS = {
+    "an argument of the trainer": ({"arguments": {"rollout_func": print}}, TypeError, "rollout_func"),
     "a rate that is a text": ({"arguments": {"learning_rate": "1e-5"}}, TypeError, "'float' and 'str'"),
     "max_steps=None": ({"arguments": {"max_steps": None}}, TypeError, "'NoneType' and 'int'"),
     "a negative rate": ({"arguments": {"learning_rate": -1.0}}, ValueError, "Invalid learning rate"),

@@ -109,7 +109,12 @@ verdict = adding_to(RULES)
 
 
 def decide(evidence: Evidence) -> Finding:
-    """The first verdict that applies; without figures, only those that need none are tried."""
+    """The first verdict that applies; without figures, only those that need none are tried.
+
+    >>> print(decide(Evidence(groups=3)))
+    error   stopped: only 3 groups were sampled.
+            Do:  sample 8 or more.
+    """
     possible = [rule for rule in RULES if evidence.figures or not rule.needs]
     return next(finding for rule in possible for finding in rule(evidence))
 

@@ -93,7 +93,13 @@ def report_on(run: Run) -> PreflightReport:
 
 
 def walk(run: Run, rules: Sequence[Rule]) -> tuple[list[Finding], dict[str, str]]:
-    """What some rules find, and what was not checked because something that they need is not there."""
+    """What some rules find, and what was not checked because something that they need is not there.
+
+    >>> walk(plan({"temperature": 0.05}, None, {}), of_arguments.RULES)[0][0].code
+    'low_temperature'
+    >>> walk(plan({}, None, {}), rows.RULES)
+    ([], {'rows': 'no train or heldout rows given'})
+    """
     findings: list[Finding] = []
     skipped: dict[str, str] = {}
     for rule in rules:

@@ -151,7 +151,13 @@ def is_model(reward: object) -> bool:
 
 
 def once(compute: Callable[[Run], T]) -> Callable[[Run], T]:
-    """Compute something about a run only once, because several rules look at it."""
+    """Compute something about a run only once, because several rules look at it.
+
+    >>> run = plan({}, None, {})
+    >>> defaults = once(lambda run: [run["num_generations"]])
+    >>> defaults(run), defaults(run) is defaults(run)
+    ([8], True)
+    """
 
     @wraps(compute)
     def shared(run: Run) -> T:
