@@ -13,10 +13,10 @@ says what it skipped. From a terminal: ``python -m grpo_check preflight config.y
 | module | contents |
 |---|---|
 | `run` | the given arguments and TRL's defaults |
-| `values` | the values of a config, checked against the type hints of its class, and rules about them |
-| `arguments`, `machine`, `rows`, `texts`, `rewards`, `thinking`, `memory` | the rules; ``RULES`` has all of them |
+| `values` | the values of a config, checked against the type hints of its class, and rules |
+| `arguments`, `machine`, `rows`, `texts`, `lengths`, `rewards`, `thinking`, `memory` | the rules |
 | `sizes`, `estimate` | memory and minutes |
-| `checking` | the call, and which rules can look |
+| `checking` | the call, ``RULES`` with all rules, and which of them can look |
 | `report` | the report |
 | `config_file` | your own YAML file |
 

@@ -8,7 +8,7 @@ from grpo_utils.profiles import Profile
 from ..findings import Finding, in_order
 from ..rules import Rule
 from . import arguments as of_arguments
-from . import machine, memory, rewards, rows, sizes, texts, thinking, values
+from . import lengths, machine, memory, rewards, rows, sizes, texts, thinking, values
 from .report import PreflightReport
 from .run import Run, plan
 
@@ -23,6 +23,7 @@ RULES: list[Rule] = [
     *sizes.RULES,
     *rows.RULES,
     *texts.RULES,
+    *lengths.RULES,
     *rewards.RULES,
     *thinking.RULES,
     *memory.RULES,
@@ -39,7 +40,7 @@ NEEDS: dict[str, tuple[str, Callable[[Run], str]]] = {
         "chat template, tokens and lengths",
         lambda run: "no tokenizer given" if run.tokenizer is None else "",
     ),
-    "lengths": ("prompt lengths", texts.why_no_lengths),
+    "lengths": ("prompt lengths", lengths.why_unknown),
     "rewards": ("rewards", lambda run: "none given" if run.rewards is None else ""),
     "lab": ("reward lab", rewards.why_no_lab),
     "estimate": ("memory and minutes", memory.why_no_estimate),
@@ -87,7 +88,7 @@ def preflight(arguments: "dict | GRPOConfig", *, profile: Profile | None = None,
 def report_on(run: Run) -> PreflightReport:
     """The report on a planned run."""
     findings, skipped = walk(run, RULES)
-    notes = [*rows.notes(run), *texts.notes(run), *rewards.notes(run), *thinking.notes(run)]
+    notes = [*rows.notes(run), *lengths.notes(run), *rewards.notes(run), *thinking.notes(run)]
     skipped = {**run.unread, **skipped, **rewards.models(run)}
     return PreflightReport(in_order(findings), memory.estimate(run), skipped, tuple(notes))
 

@@ -12,10 +12,10 @@ from ..findings import Finding
 from ..rules import Rule, adding_to, found
 from .arguments import out_of_range
 from .estimate import GIB, Estimate, Memory, estimate_memory, estimate_minutes, nearest_hardware
+from .lengths import known_lengths
 from .machine import AMPERE, loaded_in
 from .run import Run, once
 from .sizes import Sizes, model_sizes
-from .texts import lengths
 from .values import wrong_type
 
 #: What to change when memory is short. Changes that cost the least quality come first.
@@ -55,7 +55,7 @@ def estimate(run: Run) -> Estimate | None:
 
 
 def _estimate(run: Run, sizes: Sizes) -> Estimate:
-    longest, limit = max(lengths(run), default=0), run.max_prompt_length
+    longest, limit = max(known_lengths(run), default=0), run.max_prompt_length
     prompt_tokens = min(longest or limit or 256, limit or longest or 256)
     dtype = "float32" if run.on_cpu else (loaded_in(run) or "float32")
     shared = {
