@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from grpo_utils import model_path
 from grpo_utils.errors import CourseError
@@ -148,12 +148,48 @@ def sampled(
     correct: Callable | None = None, price: float | None = None, seed: int = 0,
 ) -> PilotReport:  # fmt: skip
     """The report on a planned run, what a preflight found in it, and its model."""
+    run.tokenizer.pad_token = run.tokenizer.pad_token or run.tokenizer.eos_token  # as TRL does
+    chosen = [run.train[n] for n in random.Random(seed).sample(range(len(run.train)), min(prompts, len(run.train)))]
+    known = _sample(run, model, chosen, seed)
+    notes = [f"{'prompt':20}{text}" for text in thinking.notes(run)]
+    if known.interrupted:
+        notes.append(f"{'interrupted':20}after {len(known.groups)} of {len(chosen)} prompts")
+    warned = frozenset(one.code for one in warnings)
+    evidence = Evidence(None, known.longer, run["temperature"], warned, known.failure, len(known.groups))
+    if known.failure or len(known.groups) < min(FEWEST, len(chosen)):
+        return PilotReport((decide(evidence), *warnings), groups=tuple(known.groups), notes=tuple(notes))
+    some, unjudged = judged(run, known.groups, correct)
+    seen, steps = figures(run, some, known.forward), planned_steps(run)
+    minutes = None if known.forward is None else sum(seen.seconds) * steps / 60
+    cost = None if price is None or minutes is None else price * minutes / 60
+    verdict = decide(replace(evidence, figures=seen))
+    notes += [*unjudged, *(compared(run, some) if verdict.code == "check_golds" else [])]
+    return PilotReport((verdict, *warnings), seen, tuple(some), minutes, cost, steps, tuple(notes))
+
+
+class Known(NamedTuple):
+    """The sampled groups and what was measured with them.
+
+    Attributes:
+        groups: all that were sampled.
+        forward: seconds per completion of a forward pass; None if it was not measured.
+        longer: lengths and ends of completions with a higher limit, if that was tried.
+        failure: how a reward failed.
+        interrupted: whether Ctrl-C ended the sampling.
+    """
+
+    groups: list[Group]
+    forward: float | None = None
+    longer: Sequence[tuple[int, bool]] = ()
+    failure: str = ""
+    interrupted: bool = False
+
+
+def _sample(run: Run, model: "PreTrainedModel", chosen: Sequence[dict], seed: int) -> Known:
+    """Sample a group for each of some rows, then measure."""
     from torch import OutOfMemoryError
 
-    run.tokenizer.pad_token = run.tokenizer.pad_token or run.tokenizer.eos_token  # as TRL does
-    notes = [f"{'prompt':20}{text}" for text in thinking.notes(run)]
-    some, forward, more, failure = [], None, [], ""
-    chosen = [run.train[n] for n in random.Random(seed).sample(range(len(run.train)), min(prompts, len(run.train)))]
+    some, forward = [], None
     try:
         for one in groups(run, model, chosen, seed):
             some.append(one)
@@ -161,25 +197,14 @@ def sampled(
             raise RewardError("the rewards returned None for every completion, so nothing can be learned.")
         forward = forward_seconds(run, model, some)
         cut = [one for one in some if not all(one.ended)]
-        more = longer(run, model, cut) if len(cut) > len(some) / 2 else []
+        return Known(some, forward, longer(run, model, cut) if len(cut) > len(some) / 2 else [])
     except RewardError as error:
-        failure = str(error)
+        return Known(some, failure=str(error))
     except OutOfMemoryError as error:
         fix = "lower per_device_train_batch_size or max_completion_length; training would run out as well"
         raise CourseError(f"out of GPU memory while sampling {run.completions_at_once} completions: {fix}.") from error
     except KeyboardInterrupt:
-        notes.append(f"{'interrupted':20}after {len(some)} of {len(chosen)} prompts")
-    warned = frozenset(one.code for one in warnings)
-    evidence = Evidence(None, more, run["temperature"], warned, failure, len(some))
-    if failure or len(some) < min(FEWEST, len(chosen)):
-        return PilotReport((decide(evidence), *warnings), groups=tuple(some), notes=tuple(notes))
-    some, unjudged = judged(run, some, correct)
-    seen, steps = figures(run, some, forward), planned_steps(run)
-    minutes = None if forward is None else sum(seen.seconds) * steps / 60
-    cost = None if price is None or minutes is None else price * minutes / 60
-    verdict = decide(replace(evidence, figures=seen))
-    notes += [*unjudged, *(compared(run, some) if verdict.code == "check_golds" else [])]
-    return PilotReport((verdict, *warnings), seen, tuple(some), minutes, cost, steps, tuple(notes))
+        return Known(some, forward, interrupted=True)
 
 
 def compared(run: Run, some: list[Group], most: int = 3) -> list[str]:
