@@ -11,11 +11,11 @@ import pytest
 from conftest import ROOT
 
 from grpo_check import CourseError, PilotReport, __main__, pilot
-from grpo_check.pilot import CODES
+from grpo_check.pilot import RULES
 from grpo_check.pilot.figures import Figures, Share, figures, planned_steps
-from grpo_check.pilot.running import planned, sampled
+from grpo_check.pilot.running import sampled, warnings_of
 from grpo_check.pilot.sampling import Group
-from grpo_check.pilot.verdicts import decide
+from grpo_check.pilot.verdicts import Evidence, decide
 from grpo_check.preflight.run import plan
 from grpo_check.reward_lab import calling
 from grpo_utils import correctness_reward, load_rows, model_path
@@ -97,9 +97,10 @@ ALL_TIED = {"tied": share(1.0), "tied_larger": share(1.0), "reward": (0.2, 0.0, 
     ],
 )
 def test_each_verdict_names_the_number_that_decided_it(changes, longer, code, said):
-    verdict = decide(replace(GOOD, **changes), longer)
+    verdict = decide(Evidence(replace(GOOD, **changes), longer))
     assert verdict.code == code and said in str(verdict)
     assert verdict.severity == {"go": "note", "partial_credit": "warning"}.get(code, "error") and verdict.fixes
+    assert all(rule(Evidence(replace(GOOD, **changes), longer)) == [verdict] for rule in RULES if rule.code == code)
 
 
 @pytest.mark.parametrize(
@@ -110,16 +111,17 @@ def test_each_verdict_names_the_number_that_decided_it(changes, longer, code, sa
         (TIED, 0.3, "easier_rows"),
         ({}, 0.05, "go"),
         ({"truncated": share(0.9)}, 0.05, "raise_limit"),
+        (TIED | {"right": share(0.9)}, 0.05, "harder_rows"),
     ],
 )
 def test_a_low_temperature_is_the_cause_of_ties(changes, temperature, code):
-    verdict = decide(replace(GOOD, **changes), temperature=temperature)
+    verdict = decide(Evidence(replace(GOOD, **changes), temperature=temperature))
     assert verdict.code == code and (code != "raise_temperature" or f"temperature={temperature:g}" in verdict.what)
 
 
 def test_every_code_is_explained_on_the_page():
     page = (ROOT / "docs" / "pilot.md").read_text(encoding="utf-8")
-    assert all(f"| `{code}` | {meaning} |" in page for code, meaning in CODES.items())
+    assert not [rule.code for rule in RULES if f"| `{rule.code}` | {rule.meaning} |" not in page]
 
 
 def written(scores: list[list[float | None]], right: list[bool] | None = None) -> Group:
@@ -133,6 +135,13 @@ def test_completions_that_end_have_the_advantage_that_the_reward_gives_them():
     assert figures(run_of(), ending[:1], None).ending[0] == pytest.approx(0.866, abs=0.001)
     assert figures(run_of(), ending[1:], None).ending[0] == pytest.approx(-0.866, abs=0.001)
     assert figures(run_of(), [written([scores] * 2)], None).ending is None
+
+
+@pytest.mark.parametrize("size", [2, 4, 8])
+def test_the_advantage_is_that_of_groups_of_the_planned_size(size):
+    only = written([[1.0] + [0.0] * 7] * 2, [True] + [False] * 7)
+    largest = group_advantages([2.0] + [0.0] * (size - 1), size)[0]
+    assert figures(run_of(num_generations=size), [only], None).pull[0] == pytest.approx(largest)
 
 
 def run_of(**changes: object) -> object:
@@ -239,10 +248,13 @@ def with_prompts(rows: list, written) -> list[dict]:
     return [row | {"prompt": written(row)} for row in rows]
 
 
-def test_a_dropped_chat_template_is_the_cause(tiny, rows):
+def test_a_dropped_chat_template_is_the_cause(tiny, rows, tmp_path):
     """A model in a folder may be a base model, so plain text is only a warning of the preflight."""
+    tiny[0].config.save_pretrained(tmp_path / "my-model")
     plain = with_prompts(rows, lambda row: "\n".join(turn["content"] for turn in row["prompt"]))
-    report = sampled(planned(CONFIG, tiny[1], [correctness_reward], plain, model="./my-model"), tiny[0], prompts=8)
+    given = dict(model=tmp_path / "my-model", tokenizer=tiny[1], train=plain, rewards=[correctness_reward])
+    run = plan(CONFIG, None, given)
+    report = sampled(run, warnings_of(run), tiny[0], prompts=8)
     assert report.verdict.code == "fix_prompts" and "list of messages" in report.verdict.fixes[0]
     lines = str(report).splitlines()
     [warned] = [n for n, line in enumerate(lines) if line.startswith("warning string_prompt")]

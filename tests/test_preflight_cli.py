@@ -123,6 +123,7 @@ WRONG = {
     "a misspelled key": ("learnign_rate: 1.0e-5", "", "unknown_argument", "Did you mean 'learning_rate'?"),
     "a misspelled key of the model": ("lora_alfa: 32", "", "unknown_argument", "Did you mean 'lora_alpha'?"),
     "another tool's key": ("lora_rank: 32", "", "unknown_argument", "Write 'lora_r'"),
+    "an argument of the trainer": ("peft_config: {r: 8}", "", "unknown_argument", "to GRPOTrainer in a script"),
     "a removed key": ("max_prompt_length: 512", "", "unknown_argument", "Filter the dataset with drop_long_prompts"),
     "a text for a number": ("beta: none at all", "", "wrong_type", "beta='none at all' should be float."),
     "a text for the rank": ("lora_r: many", "", "wrong_type", "lora_r='many' should be int."),
@@ -283,6 +284,47 @@ BAD_REWARDS = {
 def test_a_reward_that_cannot_be_found_is_one_sentence(name, message, folder):
     with pytest.raises(CourseError, match=re.escape(message)):
         report_on(folder, rewards=(name,))
+
+
+def test_a_reward_next_to_the_folder_of_the_config_says_where_to_run(folder, monkeypatch):
+    (folder / "configs").mkdir()
+    (folder / "elsewhere").mkdir()
+    (folder / "configs" / "config.yaml").write_text(SOUND.replace("mine.py:right", "mine.right"))
+    monkeypatch.chdir(folder / "elsewhere")
+    with pytest.raises(CourseError, match=re.escape(f"mine.py is in {str(folder)!r}")):
+        preflight_file(folder / "configs" / "config.yaml")
+    monkeypatch.chdir(folder)
+    assert preflight_file(Path("configs", "config.yaml")).ok
+
+
+CONFIGS = [*(ROOT / "templates").glob("*/config*.yaml"), ROOT / "templates" / "basic_grpo" / "configs" / "a100.yaml"]
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_config_of_a_templates_own_script_is_one_sentence(path):
+    with pytest.raises(CourseError, match="is for the train.py of a template"):
+        preflight_file(path)
+
+
+def test_a_config_that_a_template_has_for_trl_is_checked(monkeypatch, no_lab):
+    monkeypatch.chdir(ROOT / "templates" / "basic_grpo")
+    report = preflight_file(Path("configs", "trl.yaml"))
+    assert "unknown_argument" not in report.codes and "model_missing" in report.codes  # its folder is made by a run
+
+
+def test_a_model_that_is_not_there_is_asked_for_once(folder, monkeypatch, no_lab):
+    from transformers import AutoConfig, AutoTokenizer
+
+    asked = []
+
+    def missing(name, **kwargs):
+        asked.append(name)
+        raise OSError("no connection")
+
+    for kind in (AutoConfig, AutoTokenizer):
+        monkeypatch.setattr(kind, "from_pretrained", missing)
+    report = report_on(folder, "model_name_or_path: owner/name", without="model_name")
+    assert asked == ["owner/name"] and "model_missing" in report.codes and "tokenizer" in report.skipped, str(report)
 
 
 def test_trls_own_rewards_are_found_by_name(folder):

@@ -123,7 +123,7 @@ OTHER = [{"role": "system", "content": "Answer in French."}, *ASKED]
     ids=["another system prompt", "another answer", "the same", "no answer"],
 )
 def test_a_leak_is_the_same_prompt_and_answer(row, leaks):
-    found = of_rows.leaks(plan({}, None, {"train": ROWS, "heldout": [row]}))
+    found = of_rows.leak(plan({}, None, {"train": ROWS, "heldout": [row]}))
     assert [one.code for one in found] == ["leak"] * leaks
 
 
@@ -186,7 +186,7 @@ def test_images_are_not_read_to_check_the_prompts():
     with pytest.raises(FileNotFoundError):
         images[0]
     run = plan({}, None, {"train": images})
-    assert not [*of_rows.prompts(run), *of_rows.answers(run, True), *of_rows.duplicates(run)]
+    assert not [finding for rule in of_rows.RULES if "both splits" not in rule.needs for finding in rule(run)]
 
 
 def configs():

@@ -69,13 +69,12 @@ def both_forms(completions, **kwargs):
     return [1.0 if thought.strip() and end and said.strip() else 0.0 for thought, end, said in halves]
 
 
-def preflight_of(name, rewards, arguments=None, untried="", **changes):
-    """What the check of thinking says of a template, some rewards and the sound run's rows, with something changed."""
+def preflight_of(name, rewards, arguments=None, **changes):
+    """What the rules of thinking say of a template, some rewards and the sound run's rows, with something changed."""
     tokenizer = load_tokenizer()
     tokenizer.chat_template = TEMPLATES.get(name)
     run = plan(arguments or {}, None, {"tokenizer": tokenizer, "train": ROWS, "rewards": rewards, **changes})
-    findings, notes = thinking.prefilled(run, untried if rewards else "no rewards were given")
-    return PreflightReport(tuple(findings), notes=tuple(notes))
+    return PreflightReport(tuple(thinking.prefilled_think(run)), notes=tuple(thinking.notes(run)))
 
 
 def found(report):
@@ -254,7 +253,7 @@ def cut_off(name, **arguments):
     """What preflight says of the completion limit, with a template of TRL's."""
     tokenizer = load_tokenizer()
     tokenizer.chat_template = TEMPLATES[name]
-    return thinking.room(plan(arguments, None, {"tokenizer": tokenizer, "train": ROWS}))
+    return thinking.short_thoughts(plan(arguments, None, {"tokenizer": tokenizer, "train": ROWS}))
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -339,7 +338,7 @@ def test_a_dataset_and_no_rows_are_looked_at_too():
 
 
 def test_rewards_that_are_not_tried_are_a_warning_that_says_so():
-    finding = found(preflight_of("qwen3.5", [trl_think], untried="lab=False"))
+    finding = found(preflight_of("qwen3.5", [trl_think], lab=False))
     assert finding.severity == "warning" and "could not be checked for your rewards (lab=False)" in finding.why
 
 

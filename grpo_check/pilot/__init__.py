@@ -4,11 +4,11 @@
 |---|---|
 | `sampling` | groups of completions, with TRL's decoding and the run's rewards |
 | `figures` | shares, the pull of the reward, tokens, seconds |
-| `verdicts` | thresholds, and the verdict |
+| `verdicts` | thresholds and verdicts; ``RULES`` has them in the order of decision |
 | `running` | the call, the command and the report |
 """
 
 from .running import PilotReport, pilot, pilot_file
-from .verdicts import CODES
+from .verdicts import RULES
 
-__all__ = ["CODES", "PilotReport", "pilot", "pilot_file"]
+__all__ = ["RULES", "PilotReport", "pilot", "pilot_file"]

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, combinations
 from statistics import fmean, median, pstdev
 
 from grpo_utils import paired_change
@@ -59,8 +59,8 @@ class Figures:
         tied_larger: the same for groups of ``sampled``.
         truncated: completions without EOS.
         right, formed: correct, and correctly formatted completions; None if not known.
-        pull: the mean advantage of correct completions in groups that have correct and wrong ones, and its interval;
-            None if there are no such groups.
+        pull: the mean advantage of correct completions in groups of ``size`` that have correct and wrong ones, and its
+            interval; None if there are no such groups.
         ending: the same for completions that end, in groups that also have truncated ones.
         reward: mean, least, largest, and the mean standard deviation within a group.
         tokens: mean, 95th percentile, longest.
@@ -134,8 +134,17 @@ def _pull(run: Run, marked: Sequence[tuple[Group, list[bool] | None]]) -> tuple[
 
 
 def _advantage_of(run: Run, one: Group, marks: list[bool]) -> float:
-    """The mean advantage of the marked completions of a group; a completion without a reward has none."""
+    """The mean advantage of the marked completions, over all groups of the planned size in which only some are marked.
+
+    A completion without a reward has none.
+    """
     sums = _sums(run, one)
+    groups = combinations(range(len(sums)), min(run["num_generations"], len(sums)))
+    mixed = [places for places in groups if 0 < sum(marks[n] for n in places) < len(places)]
+    return fmean(_marked_advantage([sums[n] for n in places], [marks[n] for n in places]) for places in mixed)
+
+
+def _marked_advantage(sums: list[float | None], marks: list[bool]) -> float:
     known = [value for value in sums if value is not None]
     advantages = iter(group_advantages(known, len(known)) if len(known) > 1 else [0.0] * len(known))
     each = [0.0 if value is None else next(advantages) for value in sums]

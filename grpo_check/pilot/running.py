@@ -4,43 +4,33 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from grpo_utils import model_path
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import TAGS, is_strictly_right, reward_name, split_form
 from grpo_utils.run.policy import load_base
 
-from ..findings import Finding, Report
+from ..findings import Finding, Report, in_order
 from ..health.names import kind_of
-from ..preflight import arguments as of_arguments
-from ..preflight import rewards as of_rewards
-from ..preflight import rows as of_rows
-from ..preflight import texts, thinking
-from ..preflight.config_file import answer_column, load_tokenizer, project
+from ..preflight import RULES, machine, memory, thinking
+from ..preflight.checking import walk
+from ..preflight.config_file import run_of
 from ..preflight.run import Run, plan
-from ..preflight.sizes import read_config
-from ..preflight.values import read
 from .figures import Figures, figures, planned_steps
 from .sampling import Group, RewardError, forward_seconds, groups, longer
-from .verdicts import decide, signed, stop, without_template
+from .verdicts import FEWEST, Evidence, decide, signed
 
 if TYPE_CHECKING:
     from datasets import Dataset
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
     from trl import GRPOConfig
 
-#: The verdicts that a model which sees no question in its own format explains.
-NO_QUESTION = ("sft_first", "check_golds", "easier_rows", "fix_eos", "raise_limit")
-#: The checks of a preflight that need rows, rewards and tokenizer.
-RUN_CHECKS = (
-    of_arguments.groups, of_arguments.refused, of_rewards.weights, of_rewards.signatures, of_rows.prompts,
-    texts.tokens, texts.template, texts.rendering,
-)  # fmt: skip
-#: Groups below which an interrupted pilot does not decide.
-FEWEST = 8
+#: The rules of a preflight that a pilot leaves out: it measures the machine, calls the rewards on real completions
+#: instead of those of the lab, and neither evaluates nor logs anything.
+LEFT_OUT = {one.code for one in (*machine.RULES, *memory.RULES)}
+LEFT_OUT |= {"reward_broken", "reward_weak", "no_eval_rows", "report_to"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,8 +38,8 @@ class PilotReport(Report):
     """The result of `pilot`.
 
     Attributes:
-        findings: the verdict, a `Finding` with one of the ``CODES``, whose severity is ``note`` for go; then the
-            warnings of the checks that need no model.
+        findings: the verdict, a `Finding` of one of the ``RULES``, whose severity is ``note`` for go; then the warnings
+            of the preflight.
         figures: all figures, or None if nothing was sampled.
         groups: the sampled groups with their texts, scores and lengths.
         minutes, price: of the planned run, None if not known.
@@ -126,39 +116,23 @@ def pilot(
         CourseError: arguments, rows, template or rewards with which the run could not start.
     """
     check_how(**how)
-    return sampled(planned(config, tokenizer, rewards, rows), model, **how)
+    run = plan(config, None, dict(tokenizer=tokenizer, train=rows, rewards=rewards))
+    return sampled(run, warnings_of(run), model, **how)
 
 
-def planned(config: object, tokenizer: object, rewards: object, rows: object, **settings: object) -> Run:
-    """The planned run, after the checks of arguments, rows, template and rewards.
+def warnings_of(run: Run) -> tuple[Finding, ...]:
+    """The warnings of a preflight on what the pilot needs.
 
     Raises:
         CourseError: something with which the run could not start.
     """
-    from trl import GRPOConfig
-
-    run = plan(config, None, dict(tokenizer=tokenizer, train=rows, rewards=rewards, **settings))
-    given, found = read(run.given, GRPOConfig)
-    Report(tuple(found)).stop_on_errors()
-    run = replace(run, given=given)
-    stop_on_errors(run, of_arguments.bounds, of_arguments.choices, of_arguments.sampling)
     if not run.train:
         raise CourseError("there are no rows to sample from. Check the file or the filter that produced them.")
-    if len(of_rewards.functions(run)) < len(run.rewards):
+    if len(run.functions) < len(run.rewards or []):
         raise CourseError("pilot calls functions only, so it cannot try a reward model; wrap it in a function.")
-    stop_on_errors(run, *RUN_CHECKS)
-    run.tokenizer.pad_token = run.tokenizer.pad_token or run.tokenizer.eos_token  # as TRL does
-    return run
-
-
-def stop_on_errors(run: Run, *checks: Callable) -> None:
-    """Raise a `CourseError` with all errors that some checks of a preflight find."""
-    Report(found_in(run, *checks)).stop_on_errors()
-
-
-def found_in(run: Run, *checks: Callable) -> tuple[Finding, ...]:
-    """What some checks of a preflight find."""
-    return tuple(chain.from_iterable(check(run) for check in checks))
+    findings, _ = walk(run, [rule for rule in RULES if rule.code not in LEFT_OUT])
+    Report(in_order(findings)).stop_on_errors()
+    return tuple(findings)
 
 
 def check_how(prompts: int = 32, price: float | None = None, **others: object) -> None:
@@ -170,17 +144,52 @@ def check_how(prompts: int = 32, price: float | None = None, **others: object) -
 
 
 def sampled(
-    run: Run, model: "PreTrainedModel", *, prompts: int = 32, correct: Callable | None = None,
-    price: float | None = None, seed: int = 0,
+    run: Run, warnings: tuple[Finding, ...], model: "PreTrainedModel", *, prompts: int = 32,
+    correct: Callable | None = None, price: float | None = None, seed: int = 0,
 ) -> PilotReport:  # fmt: skip
-    """The report on a planned run and its model."""
+    """The report on a planned run, what a preflight found in it, and its model."""
+    run.tokenizer.pad_token = run.tokenizer.pad_token or run.tokenizer.eos_token  # as TRL does
+    chosen = [run.train[n] for n in random.Random(seed).sample(range(len(run.train)), min(prompts, len(run.train)))]
+    known = _sample(run, model, chosen, seed)
+    notes = [f"{'prompt':20}{text}" for text in thinking.notes(run)]
+    if known.interrupted:
+        notes.append(f"{'interrupted':20}after {len(known.groups)} of {len(chosen)} prompts")
+    warned = frozenset(one.code for one in warnings)
+    evidence = Evidence(None, known.longer, run["temperature"], warned, known.failure, len(known.groups))
+    if known.failure or len(known.groups) < min(FEWEST, len(chosen)):
+        return PilotReport((decide(evidence), *warnings), groups=tuple(known.groups), notes=tuple(notes))
+    some, unjudged = judged(run, known.groups, correct)
+    seen, steps = figures(run, some, known.forward), planned_steps(run)
+    minutes = None if known.forward is None else sum(seen.seconds) * steps / 60
+    cost = None if price is None or minutes is None else price * minutes / 60
+    verdict = decide(replace(evidence, figures=seen))
+    notes += [*unjudged, *(compared(run, some) if verdict.code == "check_golds" else [])]
+    return PilotReport((verdict, *warnings), seen, tuple(some), minutes, cost, steps, tuple(notes))
+
+
+class Known(NamedTuple):
+    """The sampled groups and what was measured with them.
+
+    Attributes:
+        groups: all that were sampled.
+        forward: seconds per completion of a forward pass; None if it was not measured.
+        longer: lengths and ends of completions with a higher limit, if that was tried.
+        failure: how a reward failed.
+        interrupted: whether Ctrl-C ended the sampling.
+    """
+
+    groups: list[Group]
+    forward: float | None = None
+    longer: Sequence[tuple[int, bool]] = ()
+    failure: str = ""
+    interrupted: bool = False
+
+
+def _sample(run: Run, model: "PreTrainedModel", chosen: Sequence[dict], seed: int) -> Known:
+    """Sample a group for each of some rows, then measure."""
     from torch import OutOfMemoryError
 
-    found, texts_seen = thinking.prefilled(run, "")
-    notes = [f"{'prompt':20}{text}" for text in [*(f"{one.what} {one.why}" for one in found), *texts_seen]]
-    warnings = found_in(run, *RUN_CHECKS, of_rows.golds_in_prompts)
-    some, forward, more = [], None, []
-    chosen = [run.train[n] for n in random.Random(seed).sample(range(len(run.train)), min(prompts, len(run.train)))]
+    some, forward = [], None
     try:
         for one in groups(run, model, chosen, seed):
             some.append(one)
@@ -188,30 +197,14 @@ def sampled(
             raise RewardError("the rewards returned None for every completion, so nothing can be learned.")
         forward = forward_seconds(run, model, some)
         cut = [one for one in some if not all(one.ended)]
-        more = longer(run, model, cut) if len(cut) > len(some) / 2 else []
+        return Known(some, forward, longer(run, model, cut) if len(cut) > len(some) / 2 else [])
     except RewardError as error:
-        verdict = stop("fix_reward", str(error), "fix the reward.")
-        return PilotReport((verdict, *warnings), groups=tuple(some), notes=tuple(notes))
+        return Known(some, failure=str(error))
     except OutOfMemoryError as error:
         fix = "lower per_device_train_batch_size or max_completion_length; training would run out as well"
         raise CourseError(f"out of GPU memory while sampling {run.completions_at_once} completions: {fix}.") from error
     except KeyboardInterrupt:
-        notes.append(f"{'interrupted':20}after {len(some)} of {len(chosen)} prompts")
-    if len(some) < min(FEWEST, len(chosen)):
-        count = {0: "no group was", 1: "only 1 group was"}.get(len(some), f"only {len(some)} groups were")
-        verdict = stop("stopped", f"{count} sampled", f"sample {FEWEST} or more.")
-        return PilotReport((verdict, *warnings), groups=tuple(some), notes=tuple(notes))
-    some, unjudged = judged(run, some, correct)
-    seen, steps = figures(run, some, forward), planned_steps(run)
-    minutes = None if forward is None else sum(seen.seconds) * steps / 60
-    cost = None if price is None or minutes is None else price * minutes / 60
-    notes += unjudged
-    verdict = decide(seen, more, temperature=run["temperature"])
-    if verdict.code == "check_golds":
-        notes += compared(run, some)
-    if verdict.code in NO_QUESTION and any(one.code == "string_prompt" for one in warnings):
-        verdict = without_template(verdict)
-    return PilotReport((verdict, *warnings), seen, tuple(some), minutes, cost, steps, tuple(notes))
+        return Known(some, forward, interrupted=True)
 
 
 def compared(run: Run, some: list[Group], most: int = 3) -> list[str]:
@@ -270,28 +263,24 @@ def pilot_file(
         CourseError: a file cannot be read, or the run could not start.
     """
     check_how(**how)
-    with project(path, model=model, train=train, heldout="", rewards=rewards) as of:
-        Report(tuple(of.found)).stop_on_errors()
-        if of.train is None:
-            raise CourseError(f"there are no rows: {of.skipped['dataset']}.")
-        if not of.model:
+    changed = {name: value for name, value in (changes or {}).items() if value is not None}
+    with run_of(path, model=model, train=train, rewards=rewards, changes=changed) as run:
+        if run.train is None:
+            raise CourseError(f"there are no rows: {run.unread['dataset']}.")
+        if not run.model:
             raise CourseError("there is no model: pass --model, or set model_name_or_path in the file.")
-        read_config(of.model)
-        training = of.training | {name: value for name, value in (changes or {}).items() if value is not None}
-        tokenizer = load_tokenizer(of.model, of.skipped)
-        if tokenizer is None:
-            raise CourseError(f"{of.skipped['tokenizer']}.")
-        settings = dict(model=of.model, answer_column=answer_column(of.train))
-        run = planned(training, tokenizer, of.rewards or [], of.train, **settings)
-        return sampled(run, _policy(run, of.keys, adapter), **how)
+        if run.tokenizer is None:
+            raise CourseError(run.model_problem or f"{run.unread['tokenizer']}.")
+        return sampled(run, warnings_of(run), _policy(run, adapter), **how)
 
 
-def _policy(run: Run, keys: dict, adapter: str) -> "PreTrainedModel":
+def _policy(run: Run, adapter: str) -> "PreTrainedModel":
     """The model of a config file, on the GPU if there is one, with its adapter if one is given."""
     import torch
     from peft import PeftConfig, PeftModel
 
     place = "cpu" if run["use_cpu"] or not torch.cuda.is_available() else "cuda"
+    keys = run.values.usable
     how = dict(dtype=keys.get("dtype") or "float32", load_in_4bit=bool(keys.get("load_in_4bit")), device_map=place)
     try:
         if adapter:

@@ -1,27 +1,13 @@
-"""Decide from the figures of a pilot whether to start the run, or what to change first."""
+"""The verdicts of a pilot: whether to start the run, or what to change first."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ..findings import Finding
+from ..preflight.arguments import COLD
+from ..rules import Rule, adding_to, found
 from .figures import Figures
-
-#: Every verdict and its meaning.
-CODES = {
-    "go": "start the run",
-    "raise_limit": "most completions are cut off at max_completion_length",
-    "fix_eos": "completions do not end even with four times the limit",
-    "fix_prompts": "the prompts lack the model's chat template, which explains the other findings",
-    "check_golds": "completions are in the requested format, but hardly any matches its gold answer",
-    "raise_temperature": "the temperature is so low that the completions of a group are nearly equal",
-    "larger_groups": "most groups tie, and fewer would with 8 completions",
-    "easier_rows": "most groups tie at a low reward, because few prompts are ever answered",
-    "harder_rows": "most prompts are already answered, so there is nothing left to learn",
-    "partial_credit": "no completion is correct, so only partial credit can teach at first",
-    "sft_first": "nothing that should be learned is ever sampled",
-    "fix_reward": "the reward fails, is the same for every completion, or does not prefer correct answers",
-    "stopped": "interrupted before there were enough groups to decide",
-}
 
 
 class Limits(NamedTuple):
@@ -43,61 +29,132 @@ class Limits(NamedTuple):
 
 
 LIMITS = Limits()
-#: Temperatures below which the temperature is named as the cause of ties; chosen, not fitted.
-COLD = 0.3
 #: Share of correctly formatted completions, and of these the share of correct ones, with which the gold answers are
 #: questioned; chosen. A task that is too hard for the model looks the same.
 FORMED, OF_FORMED = 0.2, 0.05
+#: Groups below which an interrupted pilot does not decide.
+FEWEST = 8
+#: The verdicts that a model which sees no question in its own format explains.
+NO_QUESTION = ("sft_first", "check_golds", "easier_rows", "fix_eos", "raise_limit")
 
 
-def decide(
-    seen: Figures, longer: Sequence[tuple[int, bool]] = (), limits: Limits = LIMITS, *, temperature: float = 1.0
-) -> Finding:
-    """The verdict on some figures; ``longer`` has lengths and ends with a higher limit, if that was tried."""
-    right = seen.right.value if seen.right else None
-    ending_pays = seen.ending is not None and seen.ending[1] > 0  # then training itself makes completions end
-    if seen.truncated.value > limits.truncated and not ending_pays:
-        return _truncated(seen, longer)
-    if right is not None and right > limits.done:
-        return stop("harder_rows", f"{seen.right} of the completions are correct", "use harder rows.")
-    tied, none_right = seen.tied.value > limits.tied, right is not None and right <= limits.rare
-    if temperature < COLD and (tied or none_right):
-        return _cold(seen, temperature)
-    if seen.right and seen.formed and seen.formed.value >= FORMED and right <= OF_FORMED * seen.formed.value:
-        return _none_matches(seen)
-    if tied:
-        return _tied(seen, limits)
-    if none_right:
-        return _partial_credit(seen)
-    if seen.pull and seen.pull[0] <= limits.pull:
-        what = f"correct completions have a mean advantage of {signed(seen.pull)}"
-        return stop("fix_reward", what, "fix the reward: it does not prefer correct answers. Probe it.")
-    pulls = f", and correct completions have a mean advantage of {signed(seen.pull)}" if seen.pull else ""
-    return Finding(
-        "go", "note", f"{_not_tied(seen)}{pulls}.", fixes=("start the run, and watch it with HealthCallback.",)
-    )
+@dataclass(frozen=True)
+class Evidence:
+    """What a pilot knows when it decides.
+
+    Attributes:
+        figures: of the sampled groups; None if there are too few of them.
+        longer: lengths and ends of completions with a higher limit, if that was tried.
+        temperature: of the sampling.
+        warned: the codes of what the preflight found.
+        failure: how a reward failed.
+        groups: how many were sampled.
+        limits: the thresholds.
+    """
+
+    figures: Figures | None = None
+    longer: Sequence[tuple[int, bool]] = ()
+    temperature: float = 1.0
+    warned: frozenset[str] = frozenset()
+    failure: str = ""
+    groups: int = 0
+    limits: Limits = LIMITS
+
+    @property
+    def right(self) -> float | None:
+        """The share of correct completions, None if it is not known."""
+        return self.figures.right.value if self.figures.right else None
+
+    @property
+    def solved(self) -> bool:
+        """Whether most completions are correct."""
+        return self.right is not None and self.right > self.limits.done
+
+    @property
+    def none_right(self) -> bool:
+        """Whether hardly any completion is correct."""
+        return self.right is not None and self.right <= self.limits.rare
+
+    @property
+    def tied(self) -> bool:
+        """Whether most groups tie, and not because most completions are correct."""
+        return self.figures.tied.value > self.limits.tied and not self.solved
+
+    @property
+    def truncated(self) -> bool:
+        """Whether most completions are truncated, and training itself would not make them end."""
+        ending_pays = self.figures.ending is not None and self.figures.ending[1] > 0
+        return self.figures.truncated.value > self.limits.truncated and not ending_pays
+
+    @property
+    def paid(self) -> bool:
+        """Whether the mean reward is in the upper half of its range."""
+        mean, least, most, _ = self.figures.reward
+        return mean >= (least + most) / 2 and most > 0
+
+    @property
+    def all_tied(self) -> str:
+        """How many groups tie, as the start of a sentence."""
+        return f"{self.figures.tied} of the groups of {self.figures.size} have equal rewards, so they teach nothing"
+
+    @property
+    def differ(self) -> str:
+        """How many groups do not tie."""
+        return f"{1 - self.figures.tied.value:.0%} of the groups have different rewards"
 
 
-def without_template(verdict: Finding) -> Finding:
-    """The verdict where the prompts lack the chat template; a model that sees no question explains all but go."""
-    what = f"the prompts are plain text, but the tokenizer has a chat template; with such prompts, {verdict.what}"
-    fix = "make each prompt a list of messages: chat_prompt(question)."
-    return stop("fix_prompts", what, fix, f"plain text is correct for a base model; then: {verdict.fixes[0]}")
+#: The verdicts in the order of decision: the first that applies counts.
+RULES: list[Rule] = []
+verdict = adding_to(RULES)
 
 
-def _cold(seen: Figures, temperature: float) -> Finding:
-    what = f"temperature={temperature:g} makes completions nearly equal: {seen.tied} of the groups have equal rewards"
-    if seen.right:
-        what += f", and {seen.right} of the completions are correct"
-    return stop("raise_temperature", what, "set temperature=1.0, TRL's default, and run the pilot again.")
+def decide(evidence: Evidence) -> Finding:
+    """The first verdict that applies; without figures, only those that need none are tried.
+
+    >>> print(decide(Evidence(groups=3)))
+    error   stopped: only 3 groups were sampled.
+            Do:  sample 8 or more.
+    """
+    possible = [rule for rule in RULES if evidence.figures or not rule.needs]
+    return next(finding for rule in possible for finding in rule(evidence))
 
 
-def _truncated(seen: Figures, longer: Sequence[tuple[int, bool]]) -> Finding:
-    what = f"{seen.truncated} of the completions are truncated"
-    ends = sorted(length for length, ended in longer if ended)
-    if longer and len(ends) <= len(longer) / 10:
+@verdict("error", "interrupted before there were enough groups to decide")
+def stopped(evidence: Evidence) -> Iterator[Finding]:
+    """Ctrl-C."""
+    if evidence.figures is None and not evidence.failure:
+        count = {0: "no group was", 1: "only 1 group was"}.get(evidence.groups, f"only {evidence.groups} groups were")
+        yield found(f"{count} sampled.", "", f"sample {FEWEST} or more.")
+
+
+@verdict("error", "the prompts lack the model's chat template, which explains the other findings", needs=("figures",))
+def fix_prompts(evidence: Evidence) -> Iterator[Finding]:
+    """A model that sees no question explains every verdict in `NO_QUESTION`."""
+    if "string_prompt" not in evidence.warned:
+        return
+    other = decide(replace(evidence, warned=frozenset()))
+    if other.code in NO_QUESTION:
+        what = "the prompts are plain text, but the tokenizer has a chat template; with such prompts, "
+        fix = "make each prompt a list of messages: chat_prompt(question)."
+        yield found(f"{what}{other.what}", "", fix, f"plain text is correct for a base model; then: {other.fixes[0]}")
+
+
+@verdict("error", "completions do not end even with four times the limit", needs=("figures",))
+def fix_eos(evidence: Evidence) -> Iterator[Finding]:
+    """Hardly any completion ends, so the limit is not the cause."""
+    longer, ends = evidence.longer, sum(ended for _, ended in evidence.longer)
+    if evidence.truncated and longer and ends <= len(longer) / 10:
+        what = f"{evidence.figures.truncated} of the completions are truncated"
         fix = "set tokenizer.eos_token to the token that ends a turn; a base model that has none needs SFT first."
-        return stop("fix_eos", f"{what}, and {len(longer) - len(ends)} of {len(longer)} at 4 times the limit", fix)
+        yield found(f"{what}, and {len(longer) - ends} of {len(longer)} at 4 times the limit.", "", fix)
+
+
+@verdict("error", "most completions are cut off at max_completion_length", needs=("figures",))
+def raise_limit(evidence: Evidence) -> Iterator[Finding]:
+    """To what 95% of the completions need."""
+    if not evidence.truncated:
+        return
+    seen, ends = evidence.figures, sorted(length for length, ended in evidence.longer if ended)
     wanted = ends[round(0.95 * (len(ends) - 1))] if ends else 2 * seen.tokens[2]
     fixes = [f"raise max_completion_length to {wanted} or more."]
     if seen.ending:  # not shown to be above 0, or there would be another verdict
@@ -105,64 +162,118 @@ def _truncated(seen: Figures, longer: Sequence[tuple[int, bool]]) -> Finding:
         fixes.append(
             f"{pays}: if it is above 0 with more prompts, training itself makes them end, and the limit can stay."
         )
-    return stop("raise_limit", what, *fixes)
+    yield found(f"{seen.truncated} of the completions are truncated.", "", *fixes)
 
 
-def _tied(seen: Figures, limits: Limits) -> Finding:
-    what = f"{seen.tied} of the groups of {seen.size} have equal rewards, so they teach nothing"
-    if seen.reward[1] == seen.reward[2] and seen.right and seen.right.value > 0:
-        fix = "fix the reward: it is the same for correct and wrong answers."
-        return stop("fix_reward", f"every completion scores {seen.reward[1]:g}, but {seen.right} are correct", fix)
-    if seen.tied_larger.value <= limits.tied:
-        fix = f"raise num_generations to {seen.sampled} (with it, {seen.tied_larger} tie)."
-        return stop("larger_groups", what, fix)
-    if seen.tied_larger.value == 1.0 and seen.right and seen.right.value > limits.rare:
-        return _all_tied(seen, what)
-    mean, least, most, _ = seen.reward
-    if mean >= (least + most) / 2 and most > 0:
-        return stop("harder_rows", f"{what}; the mean reward is {mean:.3g} of {most:.3g}", "use harder rows.")
-    if seen.tied_larger.value == 1.0:
-        return _none_right(seen)
-    return stop("easier_rows", what, "use easier rows: keep those on which the model is sometimes right.")
+@verdict("error", "the temperature is so low that the completions of a group are nearly equal", needs=("figures",))
+def raise_temperature(evidence: Evidence) -> Iterator[Finding]:
+    """A temperature near 0 explains ties and completions that are all wrong."""
+    if evidence.temperature >= COLD or not (evidence.tied or evidence.none_right):
+        return
+    seen = evidence.figures
+    what = f"temperature={evidence.temperature:g} makes completions nearly equal: {seen.tied} of the groups have equal"
+    right = f", and {seen.right} of the completions are correct" if seen.right else ""
+    yield found(f"{what} rewards{right}.", "", "set temperature=1.0, TRL's default, and run the pilot again.")
 
 
-def _all_tied(seen: Figures, what: str) -> Finding:
-    """Every group ties although some completions are correct; ``pull`` is None if no group has wrong ones as well."""
-    if seen.pull:
-        fix = "fix the reward: it scores correct and wrong answers to the same prompt alike. Probe it."
-        what = f"every group ties although {seen.right} are correct: the reward does not read the completion"
-        return stop("fix_reward", what, fix)
-    return stop("easier_rows", what, "use rows on which the model is sometimes right; here it always or never is.")
+@verdict("error", "completions are in the requested format, but hardly any matches its gold answer", needs=("figures",))
+def check_golds(evidence: Evidence) -> Iterator[Finding]:
+    """The gold answers may belong to other rows."""
+    seen = evidence.figures
+    if not (seen.right and seen.formed) or seen.formed.value < FORMED:
+        return
+    if seen.right.value <= OF_FORMED * seen.formed.value:
+        what = (
+            f"{seen.formed} of the completions are in the requested format, but {seen.right} match their gold answers."
+        )
+        fix = "compare completions and gold answers: are the golds in the right rows, and does the checker accept them?"
+        yield found(what, "", fix, "if they are right, the task is too hard: use SFT or easier rows first.")
 
 
-def _none_matches(seen: Figures) -> Finding:
-    what = f"{seen.formed} of the completions are in the requested format, but {seen.right} match their gold answers"
-    fix = "compare completions and gold answers: are the golds in the right rows, and does the checker accept them?"
-    return stop("check_golds", what, fix, "if they are right, the task is too hard: use SFT or easier rows first.")
+@verdict("error", "the reward fails, is the same for every completion, or does not prefer correct answers")
+def fix_reward(evidence: Evidence) -> Iterator[Finding]:
+    """The only reason to change the reward that a pilot can see; `probe` finds more."""
+    if evidence.failure:
+        yield found(f"{evidence.failure.removesuffix('.')}.", "", "fix the reward.")
+        return
+    seen, limits = evidence.figures, evidence.limits
+    if evidence.tied:
+        every = seen.tied_larger.value == 1.0 and evidence.right is not None and evidence.right > limits.rare
+        if seen.reward[1] == seen.reward[2] and evidence.right:
+            what = f"every completion scores {seen.reward[1]:g}, but {seen.right} are correct."
+            yield found(what, "", "fix the reward: it is the same for correct and wrong answers.")
+        elif every and seen.pull:
+            what = f"every group ties although {seen.right} are correct: the reward does not read the completion."
+            fix = "fix the reward: it scores correct and wrong answers to the same prompt alike. Probe it."
+            yield found(what, "", fix)
+    elif seen.pull and seen.pull[0] <= limits.pull and not (evidence.none_right or evidence.solved):
+        what = f"correct completions have a mean advantage of {signed(seen.pull)}."
+        yield found(what, "", "fix the reward: it does not prefer correct answers. Probe it.")
 
 
-def _not_tied(seen: Figures) -> str:
-    return f"{1 - seen.tied.value:.0%} of the groups have different rewards"
+@verdict("error", "most groups tie, and fewer would with 8 completions", needs=("figures",))
+def larger_groups(evidence: Evidence) -> Iterator[Finding]:
+    """The sampled groups have 8 completions at least."""
+    seen = evidence.figures
+    if evidence.tied and seen.tied_larger.value <= evidence.limits.tied:
+        yield found(
+            f"{evidence.all_tied}.", "", f"raise num_generations to {seen.sampled} (with it, {seen.tied_larger} tie)."
+        )
 
 
-def _partial_credit(seen: Figures) -> Finding:
-    what = f"{seen.right} of the completions are correct, but {_not_tied(seen)}."
-    watch = "start the run, and watch the correctness reward: if it is still 0 after 30 steps, train with SFT first."
-    read = "read completions with a high reward: do they come closer to a correct answer?"
-    return Finding("partial_credit", "warning", what, CODES["partial_credit"], (watch, read))
+@verdict("error", "most groups tie at a low reward, because few prompts are ever answered", needs=("figures",))
+def easier_rows(evidence: Evidence) -> Iterator[Finding]:
+    """The model is always or never right, or rarely rewarded."""
+    every = evidence.figures.tied_larger.value == 1.0
+    if evidence.tied and every and evidence.right is not None and evidence.right > evidence.limits.rare:
+        fix = "use rows on which the model is sometimes right; here it always or never is."
+        yield found(f"{evidence.all_tied}.", "", fix)
+    elif evidence.tied and not every and not evidence.paid:
+        fix = "use easier rows: keep those on which the model is sometimes right."
+        yield found(f"{evidence.all_tied}.", "", fix)
 
 
-def _none_right(seen: Figures) -> Finding:
-    _, least, most, _ = seen.reward
-    rewards = f"every reward is {least:g}" if least == most else "completions of the same prompt always score the same"
-    what = f"{seen.right} of the completions are correct" if seen.right else rewards
-    fix = "train with SFT on some examples first. If no completion is correct, no group can teach it."
-    return stop("sft_first", what, fix, "or use much easier rows, if there are any.")
+@verdict("error", "most prompts are already answered, so there is nothing left to learn", needs=("figures",))
+def harder_rows(evidence: Evidence) -> Iterator[Finding]:
+    """By the share of correct completions, or by the reward where groups tie."""
+    seen = evidence.figures
+    if evidence.solved:
+        yield found(f"{seen.right} of the completions are correct.", "", "use harder rows.")
+    elif evidence.tied and evidence.paid:
+        what = f"{evidence.all_tied}; the mean reward is {seen.reward[0]:.3g} of {seen.reward[2]:.3g}."
+        yield found(what, "", "use harder rows.")
 
 
-def stop(code: str, what: str, *fixes: str) -> Finding:
-    """A verdict other than go."""
-    return Finding(code, "error", f"{what.removesuffix('.')}.", CODES[code], fixes)
+@verdict("error", "nothing that should be learned is ever sampled", needs=("figures",))
+def sft_first(evidence: Evidence) -> Iterator[Finding]:
+    """Every group ties at a low reward."""
+    seen, (_, least, most, _) = evidence.figures, evidence.figures.reward
+    if evidence.tied and seen.tied_larger.value == 1.0:
+        equal = (
+            f"every reward is {least:g}" if least == most else "completions of the same prompt always score the same"
+        )
+        what = f"{seen.right} of the completions are correct" if seen.right else equal
+        fix = "train with SFT on some examples first. If no completion is correct, no group can teach it."
+        yield found(f"{what}.", "", fix, "or use much easier rows, if there are any.")
+
+
+@verdict("warning", "no completion is correct, so only partial credit can teach at first", needs=("figures",))
+def partial_credit(evidence: Evidence) -> Iterator[Finding]:
+    """Groups differ in something else than correct answers."""
+    if evidence.none_right:
+        what = f"{evidence.figures.right} of the completions are correct, but {evidence.differ}."
+        watch = (
+            "start the run, and watch the correctness reward: if it is still 0 after 30 steps, train with SFT first."
+        )
+        yield found(what, "", watch, "read completions with a high reward: do they come closer to a correct answer?")
+
+
+@verdict("note", "start the run", needs=("figures",))
+def go(evidence: Evidence) -> Iterator[Finding]:
+    """Nothing speaks against it."""
+    pull = evidence.figures.pull
+    pulls = f", and correct completions have a mean advantage of {signed(pull)}" if pull else ""
+    yield found(f"{evidence.differ}{pulls}.", "", "start the run, and watch it with HealthCallback.")
 
 
 def signed(pull: tuple[float, float, float] | None) -> str:

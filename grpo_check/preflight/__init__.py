@@ -13,18 +13,22 @@ says what it skipped. From a terminal: ``python -m grpo_check preflight config.y
 | module | contents |
 |---|---|
 | `run` | the given arguments and TRL's defaults |
-| `values` | the values of a config, checked against the type hints of its class |
-| `arguments`, `machine`, `rows`, `texts`, `thinking`, `rewards` | the checks |
+| `values` | the values of a config, checked against the type hints of its class, and rules |
+| `arguments`, `machine`, `rows`, `texts`, `lengths`, `rewards`, `thinking`, `memory` | the rules |
 | `sizes`, `estimate` | memory and minutes |
-| `checking` | the call, and which checks run |
-| `report` | the codes, and the report |
+| `checking` | the call, ``RULES`` with all rules, and which of them can look |
+| `report` | the report |
 | `config_file` | your own YAML file |
+
+A rule is a `Rule`. Its example is the smallest change to a sound run in which it finds the problem: arguments of
+`GRPOConfig`, settings of `preflight`, attributes of the ``tokenizer``, columns of one ``row``, ``keys`` of a config
+file, or the size of the model's ``vocabulary``.
 
 ``grpo_check.preflight`` is the function as well as this package: write ``from grpo_check.preflight.report import …``;
 ``import grpo_check.preflight.report as report`` finds the function first, and fails.
 """
 
-from .checking import preflight
+from .checking import RULES, preflight
 from .estimate import HARDWARE, estimate_memory, estimate_minutes
-from .report import CODES, PreflightReport
+from .report import PreflightReport
 from .sizes import Sizes, model_sizes

@@ -8,8 +8,12 @@ from operator import ge, gt, le
 from grpo_utils.errors import did_you_mean
 
 from ..findings import Finding
-from .report import finding
+from ..rules import Rule, adding_to, found
+from . import values
 from .run import Run
+
+RULES: list[Rule] = []
+rule = adding_to(RULES)
 
 #: The choices of TRL 1.14 for arguments that it checks late or never.
 CHOICES = {
@@ -41,6 +45,7 @@ BOUNDS = (
     ("repetition_penalty", gt, 0, "generate() raises"),
     ("vllm_gpu_memory_utilization", gt, 0, "vLLM does not start"),
     ("vllm_gpu_memory_utilization", le, 1, "vLLM does not start"),
+    ("vllm_max_model_length", ge, 1, "vLLM does not start"),
 )
 SAID = {gt: "above {}", ge: "of at least {}", le: "of at most {}"}
 
@@ -52,57 +57,198 @@ FEWEST_FOR_COARSE = 4
 SHORT = 256
 #: The largest group size that is suggested.
 LARGEST_GROUP = 1024
+#: Temperatures below which groups may tie: in pilots of tiny models, 97% did at 0.1, and 16% at 0.3 (docs/pilot.md).
+COLD = 0.3
+#: The highest learning rate of the published runs with all weights that we know (open-r1's 1.5B demo), and the hidden
+#: size up to which that says nothing, because small models learn at higher rates.
+HIGHEST_FOR_ALL_WEIGHTS, TINY = 2e-5, 256
+#: Faults of the arguments with which nothing can be computed.
+UNCOUNTED = ("wrong_type", "out_of_range")
 
 
-def bounds(run: Run) -> Iterator[Finding]:
-    """Numbers out of range, and runs without steps."""
+@rule("error", "a number outside the valid range", example={"max_completion_length": 0})
+def out_of_range(run: Run) -> Iterator[Finding]:
+    """The numbers of `BOUNDS`, numbers that no run needs, and runs without a step."""
+    for name in run.values.beyond:
+        why = "no run needs a number that large, and a comparison with NaN is never true."
+        fix = f"the default is {run.values.defaults.get(name)!r}."
+        yield found(f"{name} is NaN or above {values.LARGEST:.0e}.", why, fix)
     for name, fits, bound, why in BOUNDS:
         value = run[name]
         unused = name.startswith("vllm") and not run["use_vllm"]
         all_tokens = name == "top_k" and value == -1 and run["use_vllm"]
         if value is not None and not fits(value, bound) and not unused and not all_tokens:
             fix = f"set {name} to a value {SAID[fits].format(bound)}; TRL's default is {run.defaults[name]}."
-            yield finding("out_of_range", f"{name}={value!r} is out of range.", f"{why}.", fix)
+            yield found(f"{name}={value!r} is out of range.", f"{why}.", fix)
     if run["max_steps"] <= 0 and run["num_train_epochs"] <= 0:
         what = f"max_steps={run['max_steps']} and num_train_epochs={run['num_train_epochs']}."
-        yield finding("out_of_range", what, "the run would end at step 0.", "set max_steps=100 or num_train_epochs=1.")
-    elif run["max_steps"] <= 0 and run["max_steps"] != -1:
-        why = f"TRL then trains for num_train_epochs={run['num_train_epochs']} epochs."
-        fix = "set max_steps=1 for a short trial, or -1 for whole epochs."
-        yield finding("steps_ignored", f"max_steps={run['max_steps']} has no effect.", why, fix)
+        yield found(what, "the run would end at step 0.", "set max_steps=100 or num_train_epochs=1.")
 
 
-def choices(run: Run) -> Iterator[Finding]:
+@rule("error", "a value that is not one of the argument's choices", example={"loss_type": "gpro"})
+def unknown_choice(run: Run) -> Iterator[Finding]:
     """Values that TRL does not know and reports late or never."""
     for name, valid in CHOICES.items():
         if run[name] not in valid:
             words = [word for word in valid if isinstance(word, str)]
             why = "GRPOConfig does not check this, so TRL or vLLM raises an error after the model is loaded."
             fix = f"{did_you_mean(str(run[name]), words)} Valid: {', '.join(words)}.".strip()
-            yield finding("unknown_choice", f"{name}={run[name]!r} is not a valid choice.", why, fix)
+            yield found(f"{name}={run[name]!r} is not a valid choice.", why, fix)
 
 
-def sampling(run: Run) -> Iterator[Finding]:
-    """Settings that make the completions of a group too similar."""
+@rule("warning", "max_steps is 0 or below, so the number of epochs applies", example={"max_steps": 0})
+def steps_ignored(run: Run) -> Iterator[Finding]:
+    """TRL's own value for whole epochs is -1."""
+    if run["max_steps"] <= 0 and run["max_steps"] != -1 and run["num_train_epochs"] > 0:
+        why = f"TRL then trains for num_train_epochs={run['num_train_epochs']} epochs."
+        fix = "set max_steps=1 for a short trial, or -1 for whole epochs."
+        yield found(f"max_steps={run['max_steps']} has no effect.", why, fix)
+
+
+@rule("error", "greedy sampling, which makes all completions of a group equal", example={"temperature": 0.0})
+def temperature_zero(run: Run) -> Iterator[Finding]:
+    """A temperature of 0, or only the most likely token."""
     if run["temperature"] <= 0 or run["top_k"] == 1:
         setting = "top_k=1" if run["temperature"] > 0 else f"temperature={run['temperature']}"
         why = "all completions of a group would be equal and every advantage 0; at temperature 0 generate() fails."
         fix = "set temperature=1.0 and top_k=0, TRL's defaults."
-        yield finding("temperature_zero", f"{setting} samples greedily.", why, fix)
+        yield found(f"{setting} samples greedily.", why, fix)
+
+
+@rule("warning", "a temperature so low that most groups may tie", example={"temperature": 0.05})
+def low_temperature(run: Run) -> Iterator[Finding]:
+    """A temperature far below TRL's default of 1."""
+    if 0 < run["temperature"] < COLD:
+        why = "the completions of a group become nearly equal, and a tied group has no gradient."
+        fix = "set temperature=1.0, TRL's default, or let the pilot measure how many groups tie."
+        yield found(f"temperature={run['temperature']:g} is low for GRPO.", why, fix)
+
+
+@rule("warning", "groups so small that many of them may tie", example={"num_generations": 2})
+def small_groups(run: Run) -> Iterator[Finding]:
+    """Groups of 2 or 3, which suffice if a reward has many values."""
     if 2 <= run["num_generations"] < FEWEST_FOR_COARSE:
         why = "if a reward has few values, many groups of 2 or 3 tie, and a tied group has no gradient."
         fix = "set num_generations=8, or watch frac_reward_zero_std in the first steps."
-        yield finding("small_groups", f"num_generations={run['num_generations']} is small.", why, fix)
+        yield found(f"num_generations={run['num_generations']} is small.", why, fix)
+
+
+@rule(
+    "warning",
+    "truncated completions are masked although completions are short",
+    example={"mask_truncated_completions": True},
+)
+def truncated_masked(run: Run) -> Iterator[Finding]:
+    """With a short limit, many completions may be truncated."""
     length = run["max_completion_length"]
     if run["mask_truncated_completions"] and length < SHORT:
         what = f"mask_truncated_completions=True with max_completion_length={length}."
         why = "the loss leaves masked completions out; if most are truncated, the update is empty (see clipped_ratio)."
         fix = "set mask_truncated_completions=False, or raise max_completion_length."
-        yield finding("truncated_masked", what, why, fix)
+        yield found(what, why, fix)
 
 
-def groups(run: Run) -> Iterator[Finding]:
-    """Whether the completions sampled at once form complete groups; `GRPOConfig` checks ``generation_batch_size``."""
+@rule("error", "evaluation is on, but there are no held-out rows", example={"eval_strategy": "steps", "heldout": None})
+def no_eval_rows(run: Run) -> Iterator[Finding]:
+    """Where training rows are given; without them, it is not known what else the run has."""
+    if run.heldout is not None or run.train is None:
+        return
+    why = 'the trainer raises "you didn\'t pass an eval_dataset" or "evaluation requires an eval_dataset".'
+    for name, off in (("eval_strategy", "no"), ("eval_on_start", False)):
+        if run[name] != off:
+            fix = f"pass heldout=… to preflight and eval_dataset=… to GRPOTrainer, or set {name}={off!r}."
+            yield found(f"{name}={run[name]!r}, but there are no held-out rows.", why, fix)
+
+
+@rule(
+    "warning",
+    "the best checkpoint is chosen by the loss",
+    example={"load_best_model_at_end": True, "eval_strategy": "steps", "save_strategy": "steps"},
+)
+def best_by_loss(run: Run) -> Iterator[Finding]:
+    """The default of transformers."""
+    if run["load_best_model_at_end"] and run["metric_for_best_model"] in (None, "loss", "eval_loss"):
+        why = "the checkpoint with the lowest eval_loss is kept, and GRPO's loss does not measure progress."
+        fix = "set metric_for_best_model='eval_reward' or 'eval_rewards/NAME/mean', and greater_is_better=True."
+        yield found("load_best_model_at_end=True chooses by the loss.", why, fix)
+
+
+@rule("warning", "a loss without the setting that its paper uses", example={"loss_type": "dr_grpo"})
+def loss_incomplete(run: Run) -> Iterator[Finding]:
+    """Only losses for which TRL does not warn itself."""
+    scaled, high = run["scale_rewards"], run["epsilon_high"] or run["epsilon"]
+    if run["loss_type"] == "dr_grpo" and scaled not in (False, "none"):
+        what = f"loss_type='dr_grpo' with scale_rewards={scaled!r}."
+        why = "Dr. GRPO also removes the division by the standard deviation of the group (arXiv:2503.20783)."
+        yield found(what, why, "set scale_rewards='none'.")
+    if run["loss_type"] == "cispo" and high <= 1:
+        what = f"loss_type='cispo' with epsilon_high={high!r}."
+        why = "CISPO caps the importance weight at epsilon_high, and a cap of 1 cuts every weight (arXiv:2506.13585)."
+        yield found(what, why, "set epsilon_high=5.0.")
+
+
+@rule("warning", "a learning rate far from the usual values for GRPO", example={"learning_rate": 0.05})
+def learning_rate(run: Run) -> Iterator[Finding]:
+    """An adapter takes about ten times the rate of all weights, and a tiny model more than that."""
+    rate = run["learning_rate"]
+    if rate >= 1e-2:
+        why = "published GRPO runs use 1e-6 (all weights) to 1e-4 (adapters), and this course's tiny models 2e-3."
+        fix = "start with learning_rate=1e-5 for an adapter."
+        yield found(f"learning_rate={rate} is very high.", why, fix)
+    elif rate > HIGHEST_FOR_ALL_WEIGHTS and run.lora_rank == 0 and not _is_tiny(run):
+        why = "GRPO with all weights usually takes about 1e-6, and far above that the policy can collapse."
+        fix = "set learning_rate=1e-6, or train an adapter, for which 1e-5 to 1e-4 is usual."
+        yield found(f"learning_rate={rate} is high for training all weights.", why, fix)
+    elif 0 < rate < 2e-6 and run.lora_rank:
+        default = "" if "learning_rate" in run.given else " (TRL's default)"
+        why = "an adapter needs about 10x the learning rate of full fine-tuning (LoRA Without Regret, 2025)."
+        what = f"learning_rate={rate} is low for an adapter{default}."
+        yield found(what, why, "set learning_rate=1e-5.")
+
+
+def _is_tiny(run: Run) -> bool:
+    """Whether the model is known, and much smaller than any that is published."""
+    width = run.config.get_text_config().to_dict().get("hidden_size") if run.config else None
+    return width is not None and width <= TINY
+
+
+@rule("error", "a logger that is unknown or not installed", example={"report_to": "wandbd"})
+def report_to(run: Run) -> Iterator[Finding]:
+    """Whether a logger is installed here counts only if the run is here."""
+    from transformers.integrations import get_reporting_integration_callbacks
+
+    names = run["report_to"] if isinstance(run["report_to"], list | tuple) else [run["report_to"]]
+    for name in names:
+        try:
+            get_reporting_integration_callbacks([] if name in ("none", "all") else [name])
+        except ValueError as error:
+            hint = did_you_mean(str(name), PACKAGES)
+            fix = f"{hint} Or set report_to='none'.".strip()
+            yield found(f"report_to={name!r}: {error}", "the trainer raises this error.", fix)
+            continue
+        if name in PACKAGES and not run.elsewhere and find_spec(name) is None:
+            why = "the trainer raises an error when it is created, after the model is loaded."
+            fix = f"run pip install {name}, or set report_to='none'."
+            yield found(f"report_to={name!r} needs a package that is not installed.", why, fix)
+
+
+@rule("warning", "adapter settings without an adapter", example={"keys": {"lora_r": 32, "use_peft": False}})
+def peft_off(run: Run) -> Iterator[Finding]:
+    """Keys of a config file, which alone says how the model is loaded."""
+    lora = [name for name in run.values.usable if name.startswith("lora_")]
+    if lora and not run.values.usable.get("use_peft"):
+        why = "without use_peft, TRL trains all weights instead of an adapter, which takes many times the memory."
+        yield found(f"{lora[0]} is set, but use_peft is not.", why, "use_peft: true")
+
+
+@rule(
+    "error",
+    "the completions sampled at once are not a multiple of num_generations",
+    unless=UNCOUNTED,
+    example={"num_generations": 6},
+)
+def batch(run: Run) -> Iterator[Finding]:
+    """Every group must be complete; `GRPOConfig` checks ``generation_batch_size`` itself."""
     size, each, steps = run["num_generations"], run["per_device_train_batch_size"], run.steps_per_generation
     completions = each * steps * run.processes
     if run["generation_batch_size"] is not None or completions % size == 0:
@@ -116,78 +262,17 @@ def groups(run: Run) -> Iterator[Finding]:
     )
     fixes = [f"set num_generations to one of {', '.join(sizes)}."] if sizes else []
     fixes.append(f"set per_device_train_batch_size={least} or a multiple of it.")
-    yield finding("batch", what, "every group must be complete, so TRL raises a ValueError.", *fixes)
+    yield found(what, "every group must be complete, so TRL raises a ValueError.", *fixes)
 
 
-def evaluation(run: Run) -> Iterator[Finding]:
-    """Evaluation without held-out rows."""
-    if run.heldout is not None or run.train is None:
-        return
-    why = 'the trainer raises "you didn\'t pass an eval_dataset" or "evaluation requires an eval_dataset".'
-    for name, off in (("eval_strategy", "no"), ("eval_on_start", False)):
-        if run[name] != off:
-            fix = f"pass heldout=… to preflight and eval_dataset=… to GRPOTrainer, or set {name}={off!r}."
-            yield finding("no_eval_rows", f"{name}={run[name]!r}, but there are no held-out rows.", why, fix)
+#: After any other error of the arguments, TRL's own message would only repeat it.
+OTHER_ERRORS = tuple(one.code for one in (*values.RULES, *RULES) if one.severity == "error")
 
 
-def best_checkpoint(run: Run) -> Iterator[Finding]:
-    """The best checkpoint chosen by the loss, which is the default of transformers."""
-    if run["load_best_model_at_end"] and run["metric_for_best_model"] in (None, "loss", "eval_loss"):
-        why = "the checkpoint with the lowest eval_loss is kept, and GRPO's loss does not measure progress."
-        fix = "set metric_for_best_model='eval_reward' or 'eval_rewards/NAME/mean', and greater_is_better=True."
-        yield finding("best_by_loss", "load_best_model_at_end=True chooses by the loss.", why, fix)
-
-
-def loss(run: Run) -> Iterator[Finding]:
-    """Losses without the settings that they need, if TRL does not warn itself."""
-    scaled, high = run["scale_rewards"], run["epsilon_high"] or run["epsilon"]
-    if run["loss_type"] == "dr_grpo" and scaled not in (False, "none"):
-        what = f"loss_type='dr_grpo' with scale_rewards={scaled!r}."
-        why = "Dr. GRPO also removes the division by the standard deviation of the group (arXiv:2503.20783)."
-        yield finding("loss_incomplete", what, why, "set scale_rewards='none'.")
-    if run["loss_type"] == "cispo" and high <= 1:
-        what = f"loss_type='cispo' with epsilon_high={high!r}."
-        why = "CISPO caps the importance weight at epsilon_high, and a cap of 1 cuts every weight (arXiv:2506.13585)."
-        yield finding("loss_incomplete", what, why, "set epsilon_high=5.0.")
-
-
-def learning_rate(run: Run) -> Iterator[Finding]:
-    """A learning rate at which such runs rarely learn."""
-    rate = run["learning_rate"]
-    if rate >= 1e-2:
-        why = "published GRPO runs use 1e-6 (all weights) to 1e-4 (adapters), and this course's tiny models 2e-3."
-        fix = "start with learning_rate=1e-5 for an adapter."
-        yield finding("learning_rate", f"learning_rate={rate} is very high.", why, fix)
-    elif 0 < rate < 2e-6 and run.lora_rank:
-        default = "" if "learning_rate" in run.given else " (TRL's default)"
-        why = "an adapter needs about 10x the learning rate of full fine-tuning (LoRA Without Regret, 2025)."
-        what = f"learning_rate={rate} is low for an adapter{default}."
-        yield finding("learning_rate", what, why, "set learning_rate=1e-5.")
-
-
-def reporting(run: Run) -> Iterator[Finding]:
-    """Loggers that are unknown or not installed."""
-    from transformers.integrations import get_reporting_integration_callbacks
-
-    names = run["report_to"] if isinstance(run["report_to"], list | tuple) else [run["report_to"]]
-    for name in names:
-        try:
-            get_reporting_integration_callbacks([] if name in ("none", "all") else [name])
-        except ValueError as error:
-            hint = did_you_mean(str(name), PACKAGES)
-            what = f"report_to={name!r}: {error}"
-            fix = f"{hint} Or set report_to='none'.".strip()
-            yield finding("report_to", what, "the trainer raises this error.", fix)
-            continue
-        if name in PACKAGES and not run.elsewhere and find_spec(name) is None:
-            why = "the trainer raises an error when it is created, after the model is loaded."
-            fix = f"run pip install {name}, or set report_to='none'."
-            yield finding("report_to", f"report_to={name!r} needs a package that is not installed.", why, fix)
-
-
+@rule("error", "GRPOConfig itself rejects the arguments", unless=OTHER_ERRORS, example={"auto_find_batch_size": True})
 def refused(run: Run) -> Iterator[Finding]:
-    """Errors that `GRPOConfig` itself raises, without a device, so that a GPU run can be checked on a CPU."""
-    from trl import GRPOConfig
+    """Errors that `GRPOConfig`, and `ModelConfig` for a config file, raise without a device, so a CPU suffices."""
+    from trl import GRPOConfig, ModelConfig
 
     class OnNoDevice(GRPOConfig):
         """Leaves accelerate's state alone, which all trainers of a process share."""
@@ -199,8 +284,10 @@ def refused(run: Run) -> Iterator[Finding]:
         OnNoDevice(**{**run.given, "use_cpu": True, "report_to": "none", "tf32": None})
     except Exception as error:  # transformers' own code: what it raises, the run raises too
         fix = "change the argument that it names; TRL's documentation of GRPOConfig describes each one."
-        yield finding("refused", f"GRPOConfig rejects these arguments: {error}", "GRPOConfig raises this error.", fix)
-
-
-#: The checks of the arguments alone; `groups` and `refused` need numbers that can be divided.
-CHECKS = (bounds, choices, sampling, evaluation, best_checkpoint, loss, learning_rate, reporting)
+        yield found(f"GRPOConfig rejects these arguments: {error}", "GRPOConfig raises this error.", fix)
+    of_model = values.hints_of(ModelConfig) if ModelConfig in run.values.kinds else {}
+    try:
+        ModelConfig(**{name: value for name, value in run.values.usable.items() if name in of_model})
+    except ValueError as error:
+        what = f"ModelConfig rejects these keys: {error}"
+        yield found(what, "TRL raises this error at the start.", "Change the key that it names.")

@@ -1,29 +1,50 @@
-"""Run the checks that are possible with the given arguments, and report which ones were skipped."""
+"""Walk over all rules that can look at what is given, and report what they found and which of them could not."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from grpo_utils.errors import CourseError
 from grpo_utils.profiles import Profile
 
 from ..findings import Finding, in_order
-from ..reward_lab.calling import OutOfTimeError, missing_columns, parameters_of, time_limit
+from ..rules import Rule
 from . import arguments as of_arguments
-from . import machine, rewards, rows, texts, thinking
-from .estimate import Estimate
-from .report import PreflightReport, finding
+from . import lengths, machine, memory, rewards, rows, sizes, texts, thinking, values
+from .report import PreflightReport
 from .run import Run, plan
-from .sizes import read_config
-from .values import read
 
 if TYPE_CHECKING:
     from trl import GRPOConfig
 
-#: Faults of the prompts or the template with which no prompt can be rendered.
-UNRENDERED = ("no_prompt", "bad_prompt", "no_chat_template", "template_fails")
-#: Faults of the arguments with which nothing can be computed.
-UNCOUNTED = ("wrong_type", "out_of_range")
+#: All rules, in the order in which they look and are listed.
+RULES: list[Rule] = [
+    *values.RULES,
+    *of_arguments.RULES,
+    *machine.RULES,
+    *sizes.RULES,
+    *rows.RULES,
+    *texts.RULES,
+    *lengths.RULES,
+    *rewards.RULES,
+    *thinking.RULES,
+    *memory.RULES,
+]
+#: What rules need: what a report says was not checked without it, and why it is not there, "" if it is.
+NEEDS: dict[str, tuple[str, Callable[[Run], str]]] = {
+    "model": ("model", lambda run: "" if run.model else "no model given"),
+    "rows": ("rows", lambda run: "no train or heldout rows given" if run.train is None and run.heldout is None else ""),
+    "both splits": (
+        "leaks into the held-out rows",
+        lambda run: "train and heldout were not both given" if run.train is None or run.heldout is None else "",
+    ),
+    "tokenizer": (
+        "chat template, tokens and lengths",
+        lambda run: "no tokenizer given" if run.tokenizer is None else "",
+    ),
+    "lengths": ("prompt lengths", lengths.why_unknown),
+    "rewards": ("rewards", lambda run: "none given" if run.rewards is None else ""),
+    "lab": ("reward lab", rewards.why_no_lab),
+    "estimate": ("memory and minutes", memory.why_no_estimate),
+}
 
 
 def preflight(arguments: "dict | GRPOConfig", *, profile: Profile | None = None, **settings: object) -> PreflightReport:
@@ -61,160 +82,39 @@ def preflight(arguments: "dict | GRPOConfig", *, profile: Profile | None = None,
     Raises:
         CourseError: an argument cannot be checked, such as rows that are neither a Dataset nor a list.
     """
-    return checked(plan(arguments, profile, settings))
+    return report_on(plan(arguments, profile, settings))
 
 
-@dataclass
-class _Seen:
-    """The findings and skipped checks of a preflight while it runs."""
-
-    findings: list[Finding] = field(default_factory=list)
-    skipped: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-
-    def add(self, *found: Iterable[Finding]) -> None:
-        """Add what some checks found."""
-        self.findings += [one for some in found for one in some]
-
-    def has(self, *codes: str) -> bool:
-        """Whether one of these was found; without a code, whether any error was."""
-        return any(one.code in codes or (not codes and one.severity == "error") for one in self.findings)
+def report_on(run: Run) -> PreflightReport:
+    """The report on a planned run."""
+    findings, skipped = walk(run, RULES)
+    notes = [*rows.notes(run), *lengths.notes(run), *rewards.notes(run), *thinking.notes(run)]
+    skipped = {**run.unread, **skipped, **rewards.models(run)}
+    return PreflightReport(in_order(findings), memory.estimate(run), skipped, tuple(notes))
 
 
-def checked(run: Run) -> PreflightReport:
-    """The report on a run."""
-    from trl import GRPOConfig
+def walk(run: Run, rules: Sequence[Rule]) -> tuple[list[Finding], dict[str, str]]:
+    """What some rules find, and what was not checked because something that they need is not there.
 
-    seen = _Seen()
-    given, found = read(run.given, GRPOConfig)
-    seen.add(found)
-    run = replace(run, given=given)
-    seen.add(*(check(run) for check in (*of_arguments.CHECKS, *machine.CHECKS)))
-    if not seen.has(*UNCOUNTED):
-        seen.add(of_arguments.groups(run))
-    if not seen.has():
-        seen.add(of_arguments.refused(run))
-    run = _check_model(run, seen)
-    _check_rows(run, seen)
-    longest = _check_texts(run, seen)
-    untried = _check_rewards(run, seen)
-    if run.tokenizer is not None and not seen.has(*UNRENDERED):
-        found, notes = thinking.prefilled(run, untried)
-        seen.add(found, thinking.room(run))
-        seen.notes += notes
-    estimate = _check_memory(run, seen, longest)
-    return PreflightReport(in_order(seen.findings), estimate, seen.skipped, tuple(seen.notes))
+    >>> walk(plan({"temperature": 0.05}, None, {}), of_arguments.RULES)[0][0].code
+    'low_temperature'
+    >>> walk(plan({}, None, {}), rows.RULES)
+    ([], {'rows': 'no train or heldout rows given'})
+    """
+    findings: list[Finding] = []
+    skipped: dict[str, str] = {}
+    for rule in rules:
+        missing = _missing(run, rule)
+        if missing:
+            skipped.setdefault(*missing)
+        elif not {one.code for one in findings} & {*rule.unless}:
+            findings += rule(run)
+    return findings, skipped
 
 
-def _check_model(run: Run, seen: _Seen) -> Run:
-    """The run without its model if that cannot be loaded."""
-    if not run.model:
-        seen.skipped["model"] = "no model given"
-        return run
-    try:
-        read_config(run.model)
-    except CourseError as error:
-        why = "training could not load it. Context length, sizes and memory were not checked either."
-        fix = "Pass a Hub id 'owner/name' that is cached or can be downloaded, or a folder with a config.json."
-        seen.findings.append(finding("model_missing", str(error), why, fix))
-        return replace(run, model="")
-    return run
-
-
-def _check_rows(run: Run, seen: _Seen) -> None:
-    if run.train is None and run.heldout is None:
-        seen.skipped["rows"] = "no train or heldout rows given"
-        return
-    if not seen.has(*UNCOUNTED, "batch", "refused"):
-        seen.add(rows.counts(run))
-    is_read = run.rewards is None or rewards.reads_answers(run, rewards.functions(run))
-    seen.add(rows.prompts(run), rows.answers(run, is_read), rows.golds_in_prompts(run))
-    seen.add(rows.duplicates(run), rows.leaks(run))
-    seen.notes += rows.left_out(run)
-    if run.train is None or run.heldout is None:
-        seen.skipped["leaks into the held-out rows"] = "train and heldout were not both given"
-
-
-def _check_texts(run: Run, seen: _Seen) -> int:
-    """Check the tokenized rows. Returns the longest prompt in tokens, 0 if not known."""
-    if run.tokenizer is None:
-        seen.skipped["chat template, tokens and lengths"] = "no tokenizer given"
-        return 0
-    seen.add(texts.tokens(run), texts.template(run))
-    if not seen.has("no_prompt", "bad_prompt", "no_chat_template"):
-        seen.add(texts.rendering(run))
-    if run.model:
-        seen.add(texts.vocabulary(run))
-    lengths = []
-    if not run.train:
-        seen.skipped["prompt lengths"] = "no training rows given"
-    elif seen.has(*UNRENDERED):
-        seen.skipped["prompt lengths"] = "the prompts cannot be rendered"
-    else:
-        lengths = texts.lengths_of(run)
-        part = f" ({len(lengths)} of {len(run.train)} rows)" if len(lengths) < len(run.train) else ""
-        seen.notes.append(f"prompt lengths in tokens{part}: {texts.percentiles(lengths)}")
-    seen.add(texts.limits(run, lengths, texts.clean_length(run)))
-    return max(lengths, default=0)
-
-
-def _check_rewards(run: Run, seen: _Seen) -> str:
-    """Check the rewards. Returns why they cannot be tried, or "" if they can."""
-    if run.rewards is None:
-        seen.skipped["rewards"] = "none given"
-        return "no rewards were given"
-    seen.add(rewards.weights(run), rewards.signatures(run))
-    models = [one if isinstance(one, str) else type(one).__name__ for one in run.rewards if rewards.is_model(one)]
-    if models:
-        seen.skipped["reward lab for models"] = f"TRL loads {', '.join(models)}, so the lab cannot try it"
-    if not rewards.functions(run):
-        return "none of them is a function"
-    reason = _why_no_lab(run, seen) or _try_in_the_lab(run, seen)
-    if reason:
-        seen.skipped["reward lab"] = reason
-    return reason
-
-
-def _why_no_lab(run: Run, seen: _Seen) -> str:
-    """Why the lab cannot try the rewards, or should not; "" if it can."""
-    if not run.lab:
-        return "lab=False"
-    if seen.has("reward_weights", "not_a_reward", "reward_takes_no_more", "missing_column"):
-        return "TRL could not call the rewards"
-    rest = [missing_columns(parameters_of(reward), [run.answer_column]) for reward in rewards.functions(run)]
-    return "a reward needs dataset columns, but no training rows were given" if run.train is None and any(rest) else ""
-
-
-def _try_in_the_lab(run: Run, seen: _Seen) -> str:
-    """Try the rewards in the lab. Returns why that stopped, or ""."""
-    try:
-        with time_limit(rewards.LAB_SECONDS):
-            found, note = rewards.in_the_lab(run)
-    except OutOfTimeError:
-        return f"it took over {rewards.LAB_SECONDS:g} s; python -m grpo_check probe FILE.py:function has no such limit"
-    seen.add(found)
-    seen.notes.append(note)
-    return ""
-
-
-def _check_memory(run: Run, seen: _Seen, longest: int) -> Estimate | None:
-    """The estimate for the longest prompt, if all its inputs are known and valid."""
-    problem = _why_no_estimate(run, seen)
-    limit = run.max_prompt_length
-    try:
-        estimate = None if problem else machine.estimate(run, min(longest or limit or 256, limit or longest or 256))
-    except CourseError as error:
-        problem = str(error)
-    if problem:
-        seen.skipped["memory and minutes"] = problem
-        return None
-    seen.add(machine.memory(run, estimate))
-    return estimate
-
-
-def _why_no_estimate(run: Run, seen: _Seen) -> str:
-    """What an estimate is missing, "" if nothing."""
-    missing = [] if run.model else ["model"]
-    missing += [] if run.lora_rank is not None else ["lora_rank (0: all weights) or a profile"]
-    fixed_first = "fix the arguments first" if seen.has(*UNCOUNTED) else ""
-    return f"missing: {', '.join(missing)}" if missing else fixed_first
+def _missing(run: Run, rule: Rule) -> tuple[str, str] | None:
+    """The first thing that a rule needs and that is not there: what is not checked without it, and why."""
+    for part, why in (NEEDS[need] for need in rule.needs):
+        if why(run):
+            return part, why(run)
+    return None

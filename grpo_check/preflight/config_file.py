@@ -12,19 +12,20 @@ of ``accelerate launch``.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grpo_utils import load_rows, model_path, read_table
 from grpo_utils.errors import CourseError, did_you_mean
 
-from ..findings import Finding, in_order
 from ..reward_lab.loading import find_reward, folders_of, imports_from
-from .checking import preflight
-from .report import PreflightReport, finding
+from .checking import report_on
+from .report import PreflightReport
 from .rows import columns_of
-from .values import read
+from .run import Run, plan
+from .values import Values
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -37,6 +38,11 @@ OF_TRL = ("accuracy_reward", "reasoning_accuracy_reward", "think_format_reward",
 #: Datasets that come with the course, and how many rows of each split are looked at.
 OF_THE_COURSE = ("addition", "gsm8k")
 TRAIN_ROWS, HELDOUT_ROWS = 2000, 200
+#: Settings of the templates' ``train.py``, which TRL does not have.
+OF_TEMPLATES = {
+    "train_rows", "eval_rows", "eval_batch", "max_prompt_tokens", "reward_model_weight", "use_unsloth",
+    "accept_changes",
+}  # fmt: skip
 
 
 def read_config_file(path: Path) -> dict:
@@ -78,70 +84,67 @@ def preflight_file(
     Raises:
         CourseError: the file, or one of the files it names, cannot be read.
     """
-    with project(path, model=model, train=train, heldout=heldout, rewards=rewards) as of:
-        report = preflight(
-            of.training,
-            model=of.model,
-            tokenizer=load_tokenizer(of.model, of.skipped),
-            train=of.train,
-            heldout=of.heldout,
-            rewards=of.rewards,
-            gpu=gpu or None,
-            load_in_4bit=of.keys.get("load_in_4bit", False),
-            lora_rank=of.keys.get("lora_r", 16) if of.keys.get("use_peft") else 0,
-            dtype=of.keys.get("dtype", "float32"),
-            backend="transformers",  # trl grpo does not use Unsloth
-            answer_column=answer_column(of.train),
-            processes=of.keys.get("num_processes"),
-        )
-    findings = in_order([*of.found, *_model_keys(of.keys), *report.findings])
-    return replace(report, findings=findings, skipped={**of.skipped, **report.skipped})
-
-
-@dataclass(frozen=True)
-class Project:
-    """What a config file and the files that it names contain.
-
-    Attributes:
-        keys: the keys that can be used; ``training`` has those of `GRPOConfig`.
-        found: what is wrong with the other keys.
-        model: its name or folder.
-        rewards: functions and names of reward models; None if the file has only rewards that were not given.
-        train, heldout: rows, as a list or a Dataset; None where there are none.
-        skipped: what could not be read.
-    """
-
-    keys: dict
-    training: dict
-    found: list[Finding]
-    model: str
-    rewards: list | None
-    train: "Rows | None"
-    heldout: "Rows | None"
-    skipped: dict[str, str]
+    with run_of(path, model=model, train=train, heldout=heldout, rewards=rewards, gpu=gpu) as run:
+        return report_on(run)
 
 
 @contextmanager
-def project(path: Path, *, model: str, train: str, heldout: str, rewards: Sequence[str]) -> Iterator[Project]:
-    """A config file and the files that it names; in the block, a reward may import its neighbors when it is called.
+def run_of(
+    path: Path, *, model: str = "", train: str = "", heldout: str = "", rewards: Sequence[str] = (), gpu: str = "",
+    changes: dict | None = None,
+) -> Iterator[Run]:  # fmt: skip
+    """The run that a config file plans; in the block, a reward may import its neighbors when it is called.
+
+    Args:
+        path, model, train, heldout, rewards, gpu: as for `preflight_file`.
+        changes: keys in place of the file's.
 
     Raises:
         CourseError: the file, or one of the files it names, cannot be read.
     """
-    config, folder, skipped = read_config_file(path), path.parent, {}
-    keys, found = read_keys(config)
+    config, folder, unread = read_config_file(path) | (changes or {}), path.parent, {}
+    _refuse_settings_of_templates(path, config)
+    values, of_launch = values_of(config)
+    keys = values.usable
     names = [_found(name, folder) for name in rewards or keys.get("reward_funcs") or []]
     near = [one for name in names for one in folders_of(name)]
     with imports_from(*near, Path.cwd(), folder):
-        functions = [reward_named(name) for name in names]
-        rows = _datasets(keys, train, heldout, folder, skipped)
-        name = model or keys.get("model_name_or_path") or ""
-        given = _judges(keys) + functions if names or not config.get("reward_funcs") else None
-        yield Project(keys, _training(keys), found, name, given, *rows, skipped)
+        functions = [reward_named(name, folder) for name in names]
+        train_rows, heldout_rows = _datasets(keys, train, heldout, folder, unread)
+        run = plan(
+            values,
+            None,
+            dict(
+                model=model or keys.get("model_name_or_path"),
+                train=train_rows,
+                heldout=heldout_rows,
+                rewards=_judges(keys) + functions if names or not config.get("reward_funcs") else None,
+                gpu=gpu or None,
+                load_in_4bit=keys.get("load_in_4bit", False),
+                lora_rank=keys.get("lora_r", 16) if keys.get("use_peft") else 0,
+                dtype=keys.get("dtype", "float32"),
+                backend="transformers",  # trl grpo does not use Unsloth
+                answer_column=_answer_column(train_rows),
+                processes=of_launch.get("num_processes"),
+                unread=unread,
+            ),
+        )
+        tokenizer, why = _tokenizer_of(run)
+        yield replace(run, tokenizer=tokenizer, unread=unread | ({"tokenizer": why} if why else {}))
 
 
-def read_keys(config: dict) -> tuple[dict, list[Finding]]:
-    """The keys of a file that can be used, and what is wrong with the others."""
+def _refuse_settings_of_templates(path: Path, config: dict) -> None:
+    """Raise a `CourseError` for a file that is for the ``train.py`` of a template."""
+    own = [name for name in config if name in OF_TEMPLATES]
+    if len(own) > 1:
+        raise CourseError(
+            f"{path} is for the train.py of a template, which checks it when it starts, and not for trl grpo, which "
+            f"has no {', '.join(own)}. Pass it to that train.py: --config {path.name}"
+        )
+
+
+def values_of(config: dict) -> tuple[Values, dict]:
+    """The keys of a file that TRL reads, and those of ``accelerate launch``."""
     from accelerate.commands.launch import launch_command_parser
     from trl import DatasetMixtureConfig, GRPOConfig, ModelConfig
     from trl.scripts.grpo import GRPOScriptArguments
@@ -149,45 +152,20 @@ def read_keys(config: dict) -> tuple[dict, list[Finding]]:
     kinds = (GRPOConfig, ModelConfig, GRPOScriptArguments, DatasetMixtureConfig)
     of_launch = {*vars(launch_command_parser().parse_args(["script.py"])), "accelerate_config", "env"}
     of_launch -= {one.name for kind in kinds for one in fields(kind)}
-    usable, found = read({name: one for name, one in config.items() if name not in of_launch}, *kinds, from_yaml=True)
-    return {**usable, **{name: one for name, one in config.items() if name in of_launch}}, found
+    of_trl = {name: one for name, one in config.items() if name not in of_launch}
+    return Values(of_trl, kinds, from_yaml=True), {name: config[name] for name in config if name in of_launch}
 
 
-def _training(keys: dict) -> dict:
-    """The arguments of `GRPOConfig`, with the model's attention, as TRL's script passes it on."""
-    from trl import GRPOConfig
-
-    training = {one.name: keys[one.name] for one in fields(GRPOConfig) if one.name in keys}
-    if keys.get("attn_implementation"):
-        training["model_init_kwargs"] = {"attn_implementation": keys["attn_implementation"]}
-    return training
-
-
-def _model_keys(keys: dict) -> Iterator[Finding]:
-    """Keys of the model that contradict each other, or are ignored."""
-    from trl import ModelConfig
-
-    given = {one.name: keys[one.name] for one in fields(ModelConfig) if one.name in keys}
-    try:
-        ModelConfig(**given)
-    except ValueError as error:
-        fix = "Change the key that it names."
-        yield finding("refused", f"ModelConfig rejects these keys: {error}", "TRL raises this error at the start.", fix)
-    lora = [name for name in given if name.startswith("lora_")]
-    if lora and not given.get("use_peft"):
-        why = "without use_peft, TRL trains all weights instead of an adapter, which takes many times the memory."
-        yield finding("peft_off", f"{lora[0]} is set, but use_peft is not.", why, "use_peft: true")
-
-
-def load_tokenizer(name: str, skipped: dict) -> "PreTrainedTokenizerBase | None":
-    """The model's tokenizer, if it can be loaded; `preflight` reports a model that cannot."""
+def _tokenizer_of(run: Run) -> "tuple[PreTrainedTokenizerBase | None, str]":
+    """The model's tokenizer, or why there is none; a Hub that has no configuration is not asked a second time."""
     from transformers import AutoTokenizer
 
+    if not run.config:
+        return None, "the model cannot be loaded" if run.model else ""
     try:
-        return AutoTokenizer.from_pretrained(model_path(name)) if name else None
+        return AutoTokenizer.from_pretrained(model_path(run.name)), ""
     except (OSError, ValueError) as error:
-        skipped["tokenizer"] = f"the tokenizer of {name} cannot be loaded: {str(error).splitlines()[0]}"
-        return None
+        return None, f"the tokenizer of {run.name} cannot be loaded: {str(error).splitlines()[0]}"
 
 
 def _judges(keys: dict) -> list[str]:
@@ -195,14 +173,14 @@ def _judges(keys: dict) -> list[str]:
     return [keys["reward_model_name_or_path"]] if keys.get("reward_model_name_or_path") else []
 
 
-def _datasets(keys: dict, train: str, heldout: str, folder: Path, skipped: dict) -> tuple:
+def _datasets(keys: dict, train: str, heldout: str, folder: Path, unread: dict) -> tuple:
     """Training and held-out rows, from files, from a folder, or from the course's own datasets."""
     name = train or keys.get("dataset_name") or ""
     heldout = heldout or (name if name in OF_THE_COURSE else "")
     held = read_rows(heldout, folder, _split(keys, "test"), HELDOUT_ROWS) if heldout else None
     if not (train or name in OF_THE_COURSE or _find(name, folder)):
         missing = f"{name!r} is not here, and nothing is downloaded" if name else "the file has no dataset_name"
-        skipped["dataset"] = f"{missing}; pass --train FILE"
+        unread["dataset"] = f"{missing}; pass --train FILE"
         return None, held
     if held is None and _is_folder(name, folder) and keys.get("eval_strategy", "no") != "no":
         held = read_rows(name, folder, _split(keys, "test"), HELDOUT_ROWS)  # as trl grpo does
@@ -267,10 +245,10 @@ def _rows_in(folder: Path, split: str) -> "Dataset":
     return splits[split]
 
 
-def reward_named(name: str) -> Callable:
+def reward_named(name: str, folder: Path) -> Callable:
     """A reward by TRL's own name, by ``FILE.py:function``, or by a dotted path, inside `imports_from`.
 
-    >>> reward_named("think_format_reward").__name__
+    >>> reward_named("think_format_reward", Path()).__name__
     'think_format_reward'
 
     Raises:
@@ -287,7 +265,21 @@ def reward_named(name: str) -> Callable:
             f"{name!r} is not a reward of trl grpo.{did_you_mean(name, OF_TRL)} Valid: {', '.join(OF_TRL)}, a dotted "
             "path such as my_rewards.my_reward, or FILE.py:function."
         )
+    _refuse_module_elsewhere(name, folder)
     return find_reward(name)
+
+
+def _refuse_module_elsewhere(name: str, folder: Path) -> None:
+    """Raise a `CourseError` if the module of a dotted path is not here, but in a folder above the config file."""
+    module = name.partition(".")[0]
+    if ":" in name or not module.isidentifier() or find_spec(module):
+        return
+    above = next((one for one in folder.resolve().parents if (one / f"{module}.py").is_file()), None)
+    if above:
+        raise CourseError(
+            f"reward_funcs names {name}, and {module}.py is in {str(above)!r}. trl grpo imports it only if you run it "
+            "there, so change to that folder and run this command again."
+        )
 
 
 def _found(name: str, folder: Path) -> str:
@@ -296,7 +288,7 @@ def _found(name: str, folder: Path) -> str:
     return f"{_find(path, folder) or path}:{function}" if colon else name
 
 
-def answer_column(train: "Rows | None") -> str:
+def _answer_column(train: "Rows | None") -> str:
     """``answer``, or ``solution``, which TRL's own rewards read, where the rows have only that."""
     there = columns_of(train)
     return "solution" if "solution" in there and "answer" not in there else "answer"

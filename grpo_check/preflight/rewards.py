@@ -2,17 +2,18 @@
 
 import inspect
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from grpo_utils.errors import CourseError, did_you_mean
-from grpo_utils.rewards import reward_name
+from grpo_utils.rewards import exact_reward, reward_name
 
 from ..findings import Finding
 from ..reward_lab import probe
-from ..reward_lab.calling import PROVIDED, missing_columns, parameters_of
+from ..reward_lab.calling import PROVIDED, OutOfTimeError, missing_columns, parameters_of, time_limit
 from ..reward_lab.report import shown
-from .report import finding
-from .rows import column, columns_of, first
-from .run import Run
+from ..rules import Rule, adding_to, found
+from .rows import column, columns_of, first, reads_answers
+from .run import Run, is_model, once
 
 #: Rows whose answers and columns a reward is probed with.
 MOST_GOLDS = 4
@@ -31,52 +32,85 @@ FIX_GUESS = (
 )
 
 
-def functions(run: Run) -> list[Callable]:
-    """The rewards that are functions; a model or the name of one is loaded by TRL and cannot be tried here."""
-    return [reward for reward in run.rewards if callable(reward) and not is_model(reward)]
+RULES: list[Rule] = []
+rule = adding_to(RULES)
 
 
-def is_model(reward: object) -> bool:
-    """Whether TRL loads or calls it as a reward model."""
-    from torch import nn
-
-    return isinstance(reward, str | nn.Module)
-
-
-def weights(run: Run) -> Iterator[Finding]:
-    """At least one reward, and one weight per reward."""
-    given, ones = run["reward_weights"], [1.0] * len(run.rewards)
+@rule("error", "no reward function is given", needs=("rewards",), example={"rewards": []})
+def no_rewards(run: Run) -> Iterator[Finding]:
+    """An empty list."""
     if not run.rewards:
         why = 'TRL raises "No reward source provided".'
-        yield finding("no_rewards", "reward_funcs is empty.", why, "pass a reward, such as those of math_rewards().")
-    elif given is not None and len(given) != len(run.rewards):
+        yield found("reward_funcs is empty.", why, "pass a reward, such as those of math_rewards().")
+
+
+@rule(
+    "error",
+    "the number of weights differs from the number of rewards, or all weights are zero",
+    needs=("rewards",),
+    unless=("no_rewards",),
+    example={"reward_weights": [0]},
+)
+def reward_weights(run: Run) -> Iterator[Finding]:
+    """One weight per reward."""
+    given, ones = run["reward_weights"], [1.0] * len(run.rewards)
+    if given is not None and len(given) != len(run.rewards):
         names = ", ".join(one if isinstance(one, str) else reward_name(one) for one in run.rewards)
         what = f"{len(given)} reward_weights for {len(run.rewards)} rewards ({names})."
         fix = f"set reward_weights={ones}, one per reward in this order, or omit it (1.0 each)."
-        yield finding("reward_weights", what, "TRL raises a ValueError.", fix)
+        yield found(what, "TRL raises a ValueError.", fix)
     elif given is not None and not any(given):
         why = "every completion scores 0, so every advantage is zero."
         fix = "set a weight above 0 for each reward that should be learned."
-        yield finding("reward_weights", f"reward_weights={list(given)} are all zero.", why, fix)
+        yield found(f"reward_weights={list(given)} are all zero.", why, fix)
 
 
-def signatures(run: Run) -> Iterator[Finding]:
-    """Signatures: TRL calls each reward with keyword arguments for every column and more."""
-    given = [*PROVIDED, *_columns_given(run)]
-    for reward in run.rewards:
-        if is_model(reward):
-            continue
+@rule("error", "a reward that TRL cannot call", needs=("rewards",), example={"rewards": [lambda completion: [1.0]]})
+def not_a_reward(run: Run) -> Iterator[Finding]:
+    """TRL passes ``completions=…``."""
+    for reward in [one for one in run.rewards if not is_model(one)]:
         try:
-            parameters = parameters_of(reward)
+            parameters_of(reward)
         except CourseError as error:
             fix = "write def my_reward(completions, **kwargs) and return one score per completion."
-            yield finding("not_a_reward", str(error), "TRL calls each reward with keyword arguments.", fix)
+            yield found(str(error), "TRL calls each reward with keyword arguments.", fix)
+
+
+def _signatures(run: Run) -> Iterator[tuple[str, dict[str, inspect.Parameter]]]:
+    """The name and the parameters of each reward that TRL can call."""
+    for reward in run.functions:
+        try:
+            yield reward_name(reward), parameters_of(reward)
+        except CourseError:  # not_a_reward
             continue
-        name, extra = reward_name(reward), [one for one in given if one not in parameters]
+
+
+@rule(
+    "error",
+    "a reward without **kwargs, to which TRL passes extra arguments",
+    needs=("rewards",),
+    example={"rewards": [lambda completions, answer: [0.0 for _ in completions]]},
+)
+def reward_takes_no_more(run: Run) -> Iterator[Finding]:
+    """TRL calls each reward with keyword arguments for every column and more."""
+    given = [*PROVIDED, *_columns_given(run)]
+    for name, parameters in _signatures(run):
+        extra = [one for one in given if one not in parameters]
         if extra and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
             why = f"TRL also passes {', '.join(extra)} to every reward, so the first call raises a TypeError."
             fix = f"write def {name}({', '.join(map(str, parameters.values()))}, **kwargs)."
-            yield finding("reward_takes_no_more", f"{name} has no **kwargs.", why, fix)
+            yield found(f"{name} has no **kwargs.", why, fix)
+
+
+@rule(
+    "error",
+    "a reward parameter that matches no dataset column",
+    needs=("rewards",),
+    example={"rewards": [lambda completions, solution, **kwargs: [0.0 for _ in completions]]},
+)
+def missing_column(run: Run) -> Iterator[Finding]:
+    """A parameter without a default that neither TRL nor the rows fill."""
+    for name, parameters in _signatures(run):
         for wanted in missing_columns(parameters, _columns_given(run)) if run.train else []:
             yield _missing(run, name, wanted)
 
@@ -95,17 +129,31 @@ def _missing(run: Run, name: str, wanted: str) -> Finding:
     rename = f" Use rows.rename_column({meant!r}, {wanted!r})" if meant else " Add a column of that name"
     what = f"{name} needs the column {wanted!r}; the dataset has {', '.join(columns) or 'only the prompt'}."
     why = "TRL passes columns to a reward by name, so the call raises a TypeError."
-    return finding("missing_column", what, why, f"{hint}{rename}, or rename the parameter.".strip())
+    return found(what, why, f"{hint}{rename}, or rename the parameter.".strip())
 
 
-def reads_answers(run: Run, rewards: list[Callable]) -> bool:
-    """Whether any of these rewards reads the gold answers."""
-    return any(run.answer_column in inspect.signature(reward).parameters for reward in rewards)
+class Lab(NamedTuple):
+    """What the reward lab has found, a note on it, and why it was not finished, "" if it was."""
+
+    findings: list[Finding]
+    note: str = ""
+    unfinished: str = ""
 
 
-def in_the_lab(run: Run) -> tuple[list[Finding], str]:
+@once
+def lab(run: Run) -> Lab:
+    """Try the rewards in the lab, within a limit of time."""
+    try:
+        with time_limit(LAB_SECONDS):
+            return _in_the_lab(run)
+    except OutOfTimeError:
+        why = f"it took over {LAB_SECONDS:g} s; python -m grpo_check probe FILE.py:function has no such limit"
+        return Lab([], unfinished=why)
+
+
+def _in_the_lab(run: Run) -> Lab:
     """The lab's findings with a few gold answers of the rows, for each reward and for their sum."""
-    subjects, (answers, columns) = functions(run), sample(run)
+    subjects, (answers, columns) = run.functions, sample(run)
     several = len(subjects) > 1
     given = run["reward_weights"] if several and len(subjects) == len(run.rewards) else None
     report = probe(
@@ -116,30 +164,93 @@ def in_the_lab(run: Run) -> tuple[list[Finding], str]:
         tags=run.tags,
         weights=list(given) if given else None,
     )
-    other_kind = ("chat_only" if run.chat else "string_only") if run.train else ""  # of prompts that the run lacks
     named = dict(zip(report.judged, subjects, strict=False))  # the last one judged is their sum
     about = [(fault, [named[fault.subject]] if fault.subject in named else subjects) for fault in report.findings]
-    found = [_from_lab(run, fault, some) for fault, some in about if fault.code != other_kind]
-    return found, f"the reward lab scored {len(report.scored)} completions"
+    counted = [_from_lab(run, fault, some) for fault, some in about if _counts(run, fault)]
+    guesses = "" if answers else ", with gold answers of its own"
+    return Lab(counted, f"the reward lab scored {len(report.scored)} completions{guesses}")
+
+
+def _counts(run: Run, fault: Finding) -> bool:
+    """Whether a fault says something about this run.
+
+    One in the kind of prompts that the run lacks does not. Without rows, the lab has only gold answers of its own, so
+    neither does what it finds of a right or a wrong answer.
+    """
+    other_kind = ("chat_only" if run.chat else "string_only") if run.train else ""
+    guessed = not run.train and (fault.severity != "error" or fault.code in OF_ANSWERS)
+    return fault.code != other_kind and not guessed
 
 
 def _from_lab(run: Run, fault: Finding, about: list[Callable]) -> Finding:
     """A fault from the lab as a finding, less severe if the lab only guesses."""
     severity, fix = fault.severity, FIX_REWARD
-    there = run.train is None or run.answer_column in columns_of(run.train)
     if fault.code in ("string_only", "chat_only") and run.train:
         severity = "error"
     elif fault.code == "raises" and fault.seen == NO_CONTENT:
         severity = "warning"
         fix = "ignore this without tools (TRL then always passes text). With tools: (message.get('content') or '')."
-    elif fault.code in OF_ANSWERS and not (there and reads_answers(run, about)):
+    elif fault.code in OF_ANSWERS and not (run.answer_column in columns_of(run.train) and reads_answers(run, about)):
         severity, fix = "warning", FIX_GUESS
     elif fault.code == "dead":
         fix = f"Fix the reward. {FIX_GUESS}"
     why = f"the reward lab reports {fault.code} (see docs/rewards.md)."
-    return finding(
-        "reward_broken" if severity == "error" else "reward_weak", f"{fault.subject}: {fault.what}", why, fix
+    return found(f"{fault.subject}: {fault.what}", why, fix, severity=severity)
+
+
+def why_untried(run: Run) -> str:
+    """Why the rewards cannot be tried, or should not; "" if they can."""
+    if run.rewards is None:
+        return "no rewards were given"
+    if not run.functions:
+        return "none of them is a function"
+    if not run.lab:
+        return "lab=False"
+    if any(one(run) for one in (reward_weights, not_a_reward, reward_takes_no_more, missing_column)):
+        return "TRL could not call the rewards"
+    needed = [missing_columns(parameters, [run.answer_column]) for _, parameters in _signatures(run)]
+    return (
+        "a reward needs dataset columns, but no training rows were given" if run.train is None and any(needed) else ""
     )
+
+
+def why_no_lab(run: Run) -> str:
+    """Why there is nothing from the lab, "" if there is."""
+    return why_untried(run) or lab(run).unfinished
+
+
+def models(run: Run) -> dict[str, str]:
+    """What a report says about rewards that are models."""
+    names = [one if isinstance(one, str) else type(one).__name__ for one in run.rewards or [] if is_model(one)]
+    return {"reward lab for models": f"TRL loads {', '.join(names)}, so the lab cannot try it"} if names else {}
+
+
+def notes(run: Run) -> Iterator[str]:
+    """What the lab has done."""
+    if not why_no_lab(run):
+        yield lab(run).note
+
+
+@rule(
+    "error",
+    "the reward lab found an error",
+    needs=("rewards", "lab"),
+    example={"rewards": [lambda completions, answer, **kwargs: [1.0 for _ in completions]], "lab": True},
+)
+def reward_broken(run: Run) -> Iterator[Finding]:
+    """A reward that a policy can exploit, or that fails on some completion."""
+    yield from (one for one in lab(run).findings if one.severity == "error")
+
+
+@rule(
+    "warning",
+    "the reward lab found a warning",
+    needs=("rewards", "lab"),
+    example={"rewards": [exact_reward], "lab": True},
+)
+def reward_weak(run: Run) -> Iterator[Finding]:
+    """A doubt about a reward, or an error that the lab only guesses."""
+    yield from (one for one in lab(run).findings if one.severity != "error")
 
 
 def sample(run: Run) -> tuple[list | None, dict]:

@@ -1,14 +1,15 @@
 """Check the rows: enough of them, all usable, and no held-out row in training."""
 
+import inspect
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..findings import Finding
 from ..prompts import lacks_template
-from .report import finding
-from .run import Run
+from ..rules import Rule, adding_to, found
+from .run import Run, once
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -24,6 +25,12 @@ MOST_ANSWERS, FEWEST_ANSWERS, NEARLY_ALL = 300, 8, 0.9
 IMAGES = {"image", "images"}
 #: Parts of a model's name that say that it was trained to chat.
 CHAT_NAMES = {"instruct", "chat", "it", "tiny"}
+#: Rows of the examples; in those of `NAMED`, each prompt names its own gold answer.
+ASKED = [{"prompt": [{"role": "user", "content": f"What is {n} + 1?"}], "answer": str(n + 1)} for n in range(8)]
+NAMED = [row | {"prompt": [{"role": "user", "content": f"Say {row['answer']}."}]} for row in ASKED]
+
+RULES: list[Rule] = []
+rule = adding_to(RULES)
 
 
 def columns_of(rows: "Rows | None") -> list[str]:
@@ -54,7 +61,7 @@ def _splits(run: Run) -> list[tuple[str, "Rows"]]:
     return [(said, rows) for said, rows in (("train", run.train), ("held-out", run.heldout)) if rows is not None]
 
 
-def left_out(run: Run) -> Iterator[str]:
+def notes(run: Run) -> Iterator[str]:
     """Notes on rows that are not checked one by one."""
     for said, rows in _splits(run):
         if len(rows) > MOST_ROWS:
@@ -65,34 +72,94 @@ def left_out(run: Run) -> Iterator[str]:
         yield "did not search for duplicates and leaks, because images are not compared"
 
 
-def counts(run: Run) -> Iterator[Finding]:
-    """Empty datasets, and fewer rows than one step needs."""
+@rule("error", "a dataset without rows", needs=("rows",), example={"train": []})
+def no_rows(run: Run) -> Iterator[Finding]:
+    """An empty split."""
     for said, rows in _splits(run):
         if not len(rows):
             why = "training ends at step 0 without an error, or there is nothing to evaluate."
             fix = "check the filter or split that produced it; a length filter may have dropped every row."
-            yield finding("no_rows", f"the {said} dataset has no rows.", why, fix)
+            yield found(f"the {said} dataset has no rows.", why, fix)
+
+
+@rule(
+    "error",
+    "fewer rows than one step needs, so the run ends at step 0",
+    needs=("rows",),
+    unless=("wrong_type", "out_of_range", "batch", "refused"),
+    example={"train": ASKED[:1]},
+)
+def too_few_rows(run: Run) -> Iterator[Finding]:
+    """TRL drops an incomplete batch."""
     size, completions = run["num_generations"], run.processes * run.completions_at_once
     if run.train and len(run.train) < completions // size:
         needed = completions // size
         what = f"{len(run.train)} training rows; a step needs {needed} ({completions} completions in groups of {size})."
         why = "TRL drops an incomplete batch, so the run ends at step 0 without an error."
         fix = f"use at least {needed} rows, or sample at most {len(run.train) * size} completions at once in total."
-        yield finding("too_few_rows", what, why, fix)
+        yield found(what, why, fix)
 
 
-def prompts(run: Run) -> Iterator[Finding]:
-    """Prompts that are missing, plain text or not messages: the first in each split, and how many more."""
-    for said, rows in _splits(run):
-        indices = spread(rows)
-        codes = [_code(run, value) for value in column(rows, "prompt", indices)]
-        faulty = [(index, code) for index, code in zip(indices, codes, strict=True) if code]
-        if faulty:
-            index, code = faulty[0]
-            what, why, fix = _words(code, rows[index].get("prompt"), columns_of(rows))
-            severity = "warning" if code == "string_prompt" and not _is_chat_model(run.name) else ""
-            where = _counted(said, index, codes.count(code))
-            yield finding(code, f"{where}: {what}", why, fix, severity=severity)
+@rule("error", "a row without a prompt", needs=("rows",), example={"row": {"prompt": None}})
+def no_prompt(run: Run) -> Iterator[Finding]:
+    """An empty prompt, or no column of that name."""
+    for where, rows, _ in _faulty(run, "no_prompt"):
+        if "prompt" in columns_of(rows):
+            why = "TRL has nothing to sample from, and the run stops at that row."
+            yield found(f"{where}: the prompt is empty.", why, "rows.filter(lambda row: row['prompt'])")
+        else:
+            there = ", ".join(columns_of(rows))
+            why = f"TRL reads the column 'prompt' and raises a KeyError; the columns are {there}."
+            fix = "rename the column: rows.rename_column('question', 'prompt')"
+            yield found(f"{where}: there is no prompt.", why, fix)
+
+
+@rule(
+    "error",
+    "plain text prompts for a chat model",
+    needs=("rows", "tokenizer"),
+    example={"row": {"prompt": "What is 2 + 2?"}},
+)
+def string_prompt(run: Run) -> Iterator[Finding]:
+    """An error if the model's name says that it can chat; a warning if it may be a base model."""
+    for where, rows, index in _faulty(run, "string_prompt"):
+        why = "TRL applies no chat template to plain text, so a chat model sees no question and often never stops."
+        asked = _shorten(rows[index]["prompt"], 40)
+        fix = f"use messages: chat_prompt({asked}). Plain text is correct for a base model."
+        what = f"{where}: a plain text prompt, but the tokenizer has a chat template."
+        yield found(what, why, fix, severity="" if _is_chat_model(run.name) else "warning")
+
+
+@rule(
+    "error",
+    "a prompt that is neither text nor a list of messages",
+    needs=("rows",),
+    example={"row": {"prompt": [{"role": "user"}]}},
+)
+def bad_prompt(run: Run) -> Iterator[Finding]:
+    """Something that TRL cannot render."""
+    for where, rows, index in _faulty(run, "bad_prompt"):
+        why = "TRL accepts text or a list of messages, each with a role and content, and raises an error otherwise."
+        fix = 'use chat_prompt("the question") or [{"role": "user", "content": "…"}].'
+        yield found(f"{where}: the prompt is {_shorten(rows[index].get('prompt'))}.", why, fix)
+
+
+def _faulty(run: Run, code: str) -> Iterator[tuple[str, "Rows", int]]:
+    """For each split with such prompts: the first and how many there are in words, the rows, and the first's number."""
+    for said, rows, codes in _codes(run):
+        indices = [index for index, one in codes.items() if one == code]
+        if indices:
+            yield _counted(said, indices[0], len(indices)), rows, indices[0]
+
+
+@once
+def _codes(run: Run) -> list[tuple[str, "Rows", dict[int, str]]]:
+    """The rows of each split, and the code of what is wrong with the prompt of each, "" if nothing is."""
+    splits = [(said, rows, spread(rows)) for said, rows in _splits(run)]
+    return [
+        (said, rows, dict(zip(indices, [_code(run, one) for one in column(rows, "prompt", indices)], strict=True)))
+        for said, rows, indices in splits
+    ]
 
 
 def _counted(said: str, index: int, count: int) -> str:
@@ -121,44 +188,48 @@ def _is_message(turn: object) -> bool:
     return isinstance(turn.get("content"), str | list) or bool(turn.get("tool_calls"))
 
 
-def _words(code: str, value: object, there: list[str]) -> tuple[str, str, str]:
-    """What is wrong with a prompt, why, and what to do."""
-    if code == "string_prompt":
-        why = "TRL applies no chat template to plain text, so a chat model sees no question and often never stops."
-        fix = f"use messages: chat_prompt({_shorten(value, 40)}). Plain text is correct for a base model."
-        return "a plain text prompt, but the tokenizer has a chat template.", why, fix
-    if code == "bad_prompt":
-        why = "TRL accepts text or a list of messages, each with a role and content, and raises an error otherwise."
-        fix = 'use chat_prompt("the question") or [{"role": "user", "content": "…"}].'
-        return f"the prompt is {_shorten(value)}.", why, fix
-    if "prompt" in there:
-        why = "TRL has nothing to sample from, and the run stops at that row."
-        return "the prompt is empty.", why, "rows.filter(lambda row: row['prompt'])"
-    why = f"TRL reads the column 'prompt' and raises a KeyError; the columns are {', '.join(there)}."
-    return "there is no prompt.", why, "rename the column: rows.rename_column('question', 'prompt')"
+def reads_answers(run: Run, rewards: Sequence[Callable]) -> bool:
+    """Whether any of these rewards reads the gold answers."""
+    return any(run.answer_column in inspect.signature(reward).parameters for reward in rewards)
 
 
-def answers(run: Run, is_read: bool) -> Iterator[Finding]:
-    """Gold answers with which no completion could be correct, if a reward reads the column."""
-    name = run.answer_column
+def _golds(run: Run) -> Iterator[tuple[str, dict[int, object]]]:
+    """The gold answers of each split by the number of their row, if a reward reads them or none is known."""
+    is_read = run.rewards is None or reads_answers(run, run.functions)
     for said, rows in _splits(run) if is_read else []:
-        if name not in columns_of(rows):
-            continue
-        golds = dict(zip(spread(rows), column(rows, name, spread(rows)), strict=True))
+        if run.answer_column in columns_of(rows):
+            yield said, dict(zip(spread(rows), column(rows, run.answer_column, spread(rows)), strict=True))
+
+
+@rule("error", "a missing or empty gold answer that a reward reads", needs=("rows",), example={"row": {"answer": None}})
+def bad_answer(run: Run) -> Iterator[Finding]:
+    """Without a gold answer, no completion could be correct."""
+    name = run.answer_column
+    for said, golds in _golds(run):
         missing = {index: gold for index, gold in golds.items() if gold is None or not str(gold).strip()}
-        numbers = {index: gold for index, gold in golds.items() if isinstance(gold, int | float)}
         if missing:
             why = "no completion can be correct, so the row has no gradient or rewards something else."
             fix = f"rows.filter(lambda row: row[{name!r}] is not None and str(row[{name!r}]).strip() != '')."
-            yield finding("bad_answer", _which(said, missing, golds, name), why, fix)
+            yield found(_which(said, missing, golds, name), why, fix)
+
+
+@rule("warning", "a gold answer that is a number instead of text", needs=("rows",), example={"row": {"answer": 7}})
+def answer_not_text(run: Run) -> Iterator[Finding]:
+    """A reward that compares text finds no answer equal to a number."""
+    name = run.answer_column
+    for said, golds in _golds(run):
+        numbers = {index: gold for index, gold in golds.items() if isinstance(gold, int | float)}
         if numbers:
             why = "most rewards compare text, and 7 is not equal to '7'. The reward lab tested yours with a number."
             fix = f"rows.map(lambda row: {{{name!r}: str(row[{name!r}])}})."
-            yield finding("answer_not_text", _which(said, numbers, golds, name), why, fix)
+            yield found(_which(said, numbers, golds, name), why, fix)
 
 
-def golds_in_prompts(run: Run) -> Iterator[Finding]:
-    """Prompts that contain their own gold answer as a word, and not the one of another row, as options would be."""
+@rule(
+    "warning", "nearly all prompts contain their own gold answer as a word", needs=("rows",), example={"train": NAMED}
+)
+def gold_in_prompt(run: Run) -> Iterator[Finding]:
+    """Prompts that do not also contain the answer of another row, as those of a choice between options would."""
     name, indices = run.answer_column, spread(run.train or [], MOST_ANSWERS)
     if len(indices) < FEWEST_ANSWERS or name not in columns_of(run.train):
         return
@@ -174,7 +245,7 @@ def golds_in_prompts(run: Run) -> Iterator[Finding]:
     what = f"{own:.0%} of {len(indices)} prompts contain their gold answer, such as {example}."
     why = "the policy can copy the answer, so a rising reward would not show that it solves the task."
     fix = f"check what is in row['prompt']: is {name!r} there by mistake? If the task is to extract it, ignore this."
-    yield finding("gold_in_prompt", what, why, fix)
+    yield found(what, why, fix)
 
 
 def _gold(value: object) -> str:
@@ -197,9 +268,9 @@ def _text(prompt: object) -> str:
     return "\n".join(str(turn.get("content") if isinstance(turn, dict) else turn) for turn in turns)
 
 
-def _which(said: str, found: dict, golds: dict, name: str) -> str:
-    index, gold = next(iter(found.items()))
-    return f"{_counted(said, index, len(found))} of {len(golds)}: {name} is {_shorten(gold)}."
+def _which(said: str, faulty: dict, golds: dict, name: str) -> str:
+    index, gold = next(iter(faulty.items()))
+    return f"{_counted(said, index, len(faulty))} of {len(golds)}: {name} is {_shorten(gold)}."
 
 
 def key(prompt: object, answer: object = "") -> str:
@@ -221,8 +292,11 @@ def _keys(rows: "Rows", with_answers: str) -> list[str]:
     return [key(prompt, gold) for prompt, gold in zip(column(rows, "prompt", indices), golds, strict=True) if prompt]
 
 
+@rule(
+    "warning", "training rows with the same prompt and answer", needs=("rows",), example={"train": [*ASKED, ASKED[0]]}
+)
 def duplicates(run: Run) -> Iterator[Finding]:
-    """Duplicate training rows; rows with images are not compared."""
+    """Rows with images are not compared."""
     if not run.train or IMAGES & {*columns_of(run.train)}:
         return
     seen = Counter(_keys(run.train, run.answer_column if run.answer_column in columns_of(run.train) else ""))
@@ -231,11 +305,17 @@ def duplicates(run: Run) -> Iterator[Finding]:
         of = f"{sum(twice.values())} of {len(first(run.train, MOST_COMPARED))} training rows"
         what = f"{of} repeat the prompt and answer of another row, such as {_shorten(next(iter(twice)))}."
         why = "repeated rows count more than others."
-        yield finding("duplicates", what, why, "drop them unless they are intended.")
+        yield found(what, why, "drop them unless they are intended.")
 
 
-def leaks(run: Run) -> Iterator[Finding]:
-    """Held-out rows that are also training rows; rows with images are not compared."""
+@rule(
+    "error",
+    "held-out prompts that are also in the training rows",
+    needs=("rows", "both splits"),
+    example={"train": ASKED, "heldout": ASKED[:1]},
+)
+def leak(run: Run) -> Iterator[Finding]:
+    """Rows with images are not compared."""
     if not run.train or not run.heldout or IMAGES & {*columns_of(run.train)}:
         return
     answer = run.answer_column if run.answer_column in {*columns_of(run.train)} & {*columns_of(run.heldout)} else ""
@@ -250,7 +330,7 @@ def leaks(run: Run) -> Iterator[Finding]:
             f"from grpo_check.preflight.rows import key; seen = {{key({of}) for row in heldout}}; "
             f"train = train.filter(lambda row: key({of}) not in seen)."
         )
-        yield finding("leak", what, why, fix)
+        yield found(what, why, fix)
 
 
 def _shorten(value: object, longest: int = LONGEST_SHOWN) -> str:

@@ -2,22 +2,25 @@
 
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from grpo_utils.errors import CourseError
 from grpo_utils.profiles import BACKENDS, Gpu, Profile, check_choice, find_gpus
 
 from .estimate import HARDWARE
-from .values import LARGEST, defaults_of
+from .sizes import read_config
+from .values import LARGEST, Values, defaults_of
 
 if TYPE_CHECKING:
     from datasets import Dataset
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
     from trl import GRPOConfig
+
+T = TypeVar("T")
 
 #: What a profile says about a run.
 OF_PROFILE = ("load_in_4bit", "lora_rank", "dtype", "max_prompt_length")
@@ -28,8 +31,10 @@ class Run:
     """A planned run.
 
     Attributes:
-        given: the arguments of `GRPOConfig` that were given.
+        values: the arguments as they were given; ``given`` has those of `GRPOConfig` that can be used.
         model: its name or folder, or its configuration; for context length, sizes and memory.
+        config: the configuration of the model; None without one, or if it cannot be read.
+        model_problem: why it cannot be read.
         tokenizer: the one that is given to the trainer.
         train, heldout: rows, as a Dataset or a list; ``heldout`` is what you evaluate on.
         rewards: what is given to the trainer as ``reward_funcs``: functions, or names of reward models.
@@ -43,10 +48,14 @@ class Run:
         tags: the requested format, as for `probe`.
         answer_column: the column of the gold answers.
         lab: whether to try the rewards in the reward lab.
+        unread: what a config file names and what could not be read, each with the reason.
+        known: what `once` has computed.
     """
 
-    given: dict
+    values: Values
     model: "str | PretrainedConfig" = ""
+    config: "PretrainedConfig | None" = None
+    model_problem: str = ""
     tokenizer: "PreTrainedTokenizerBase | None" = None
     train: "Dataset | list[dict] | None" = None
     heldout: "Dataset | list[dict] | None" = None
@@ -61,6 +70,16 @@ class Run:
     tags: Sequence[str] | None = None
     answer_column: str = "answer"
     lab: bool = True
+    unread: dict[str, str] = field(default_factory=dict)
+    known: dict = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def given(self) -> dict:
+        """The usable arguments of `GRPOConfig`, with the model's attention, as TRL's script passes it on."""
+        usable = self.values.usable
+        attention = usable.get("attn_implementation")
+        loading = {"model_init_kwargs": {"attn_implementation": attention}} if attention else {}
+        return {name: value for name, value in usable.items() if name in self.defaults} | loading
 
     @cached_property
     def defaults(self) -> dict:
@@ -118,8 +137,38 @@ class Run:
         """Whether the prompts are messages, as they are taken to be where there are none."""
         return not self.train or isinstance(self.train[0].get("prompt"), list)
 
+    @property
+    def functions(self) -> list[Callable]:
+        """The rewards that are functions; TRL loads a model or the name of one, so it cannot be tried here."""
+        return [reward for reward in self.rewards or [] if callable(reward) and not is_model(reward)]
 
-def plan(arguments: "dict | GRPOConfig", profile: Profile | None, settings: dict) -> Run:
+
+def is_model(reward: object) -> bool:
+    """Whether TRL loads or calls it as a reward model."""
+    from torch import nn
+
+    return isinstance(reward, str | nn.Module)
+
+
+def once(compute: Callable[[Run], T]) -> Callable[[Run], T]:
+    """Compute something about a run only once, because several rules look at it.
+
+    >>> run = plan({}, None, {})
+    >>> defaults = once(lambda run: [run["num_generations"]])
+    >>> defaults(run), defaults(run) is defaults(run)
+    ([8], True)
+    """
+
+    @wraps(compute)
+    def shared(run: Run) -> T:
+        if compute not in run.known:
+            run.known[compute] = compute(run)
+        return run.known[compute]
+
+    return shared
+
+
+def plan(arguments: "dict | GRPOConfig | Values", profile: Profile | None, settings: dict) -> Run:
     """All arguments as one `Run`; a profile fills in missing ones.
 
     Raises:
@@ -132,9 +181,26 @@ def plan(arguments: "dict | GRPOConfig", profile: Profile | None, settings: dict
     known["processes"] = known.get("processes") or _world_size()
     known["dtype"] = dtype_name(known.get("dtype"))
     known["model"] = str(known["model"]) if isinstance(known.get("model"), Path) else known.get("model", "")
+    known["config"], known["model_problem"] = _configuration(known["model"])
     if not isinstance(known.get("rewards", []), list | tuple):
         known["rewards"] = [known["rewards"]]
-    return Run(dict(arguments) if isinstance(arguments, dict) else _arguments_of(arguments), **known)
+    return Run(_values_of(arguments), **known)
+
+
+def _values_of(arguments: "dict | GRPOConfig | Values") -> Values:
+    from trl import GRPOConfig
+
+    if isinstance(arguments, Values):
+        return arguments
+    return Values(arguments if isinstance(arguments, dict) else _arguments_of(arguments), (GRPOConfig,))
+
+
+def _configuration(model: "str | PretrainedConfig") -> "tuple[PretrainedConfig | None, str]":
+    """The configuration of a model, or why it cannot be read; of a name on the Hub this asks the Hub once."""
+    try:
+        return read_config(model) if model else None, ""
+    except CourseError as error:
+        return None, str(error)
 
 
 def _arguments_of(config: "GRPOConfig") -> dict:
@@ -178,7 +244,7 @@ def check_given(given: dict) -> None:
     count = "a whole number, {} or more"
     rows = "a datasets.Dataset (one split) or a list of rows (for a streamed dataset: list(rows.take(1000)))"
     wanted = {
-        "arguments": ((dict, TrainingArguments), "a dict of GRPOConfig's arguments, or a GRPOConfig"),
+        "arguments": ((dict, TrainingArguments, Values), "a dict of GRPOConfig's arguments, or a GRPOConfig"),
         "profile": (Profile, "a Profile: find_profile('t4')[0], or PROFILES['t4']"),
         "model": ((str, Path, PretrainedConfig), "a model's name, folder or configuration"),
         "tokenizer": (PreTrainedTokenizerBase, "a tokenizer (a processor's is processor.tokenizer)"),

@@ -1,13 +1,31 @@
 """The size of a model from its configuration, without loading or downloading weights."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from grpo_utils import model_path
 from grpo_utils.errors import CourseError
 
+from ..findings import Finding
+from ..rules import Rule, adding_to, found
+
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
+
+    from .run import Run
+
+RULES: list[Rule] = []
+rule = adding_to(RULES)
+
+
+@rule("error", "a model that cannot be loaded", needs=("model",), example={"model": "./nothing"})
+def model_missing(run: "Run") -> Iterator[Finding]:
+    """Its configuration cannot be read."""
+    if run.model_problem:
+        why = "training could not load it. Context length, sizes and memory were not checked either."
+        fix = "Pass a Hub id 'owner/name' that is cached or can be downloaded, or a folder with a config.json."
+        yield found(run.model_problem, why, fix)
 
 
 @dataclass(frozen=True)

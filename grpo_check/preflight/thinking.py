@@ -8,20 +8,20 @@ completion then scores every completion 0.
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from grpo_utils.rewards import reward_name
 
 from ..findings import Finding
-from ..reward_lab.calling import call
+from ..reward_lab.calling import LONGEST_CALL, OutOfTimeError, call
 from ..reward_lab.forms import FORMS, read_tags
 from ..reward_lab.matrix import Case
-from .report import finding
-from .rewards import first_row, functions
+from ..rules import Rule, adding_to, found
+from .rewards import first_row, why_untried
 from .rows import column, spread
-from .run import Run
-from .texts import render
+from .run import Run, once
+from .texts import UNRENDERED, render, why_unrendered
 
 #: Prompts whose end is looked at; a system prompt may turn thinking on or off.
 MOST_ENDS = 16
@@ -39,6 +39,19 @@ THOUGHT_TOKENS = 1024
 #: Texts that are not an answer: what a reward gives them is what it gives for nothing.
 NOTHING = ("", "I do not know.")
 THOUGHT = "15 + 27 is what is asked for, and I add it up."
+#: Chat templates for the examples: one opens a thought as DeepSeek-R1's does, one closes it as Qwen3's does.
+TURNS = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+OPENS_THOUGHT = TURNS + "{% if add_generation_prompt %}<|im_start|>assistant\n[THINK]{% endif %}"
+CLOSES_THOUGHT = TURNS + (
+    "{% if add_generation_prompt %}<|im_start|>assistant\n"
+    "{% if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n{% endif %}{% endif %}"
+)
+
+
+def both_tags(completions: list, **kwargs: object) -> list[float]:
+    """A reward of the examples that needs both tags in the completion."""
+    texts = [one[0]["content"] or "" for one in completions]
+    return [float("[THINK]" in text and "[/THINK]" in text) for text in texts]
 
 
 class Opened(NamedTuple):
@@ -62,26 +75,52 @@ class Paid(NamedTuple):
         return self.whole and not self.rest
 
 
-def prefilled(run: Run, untried: str) -> tuple[list[Finding], list[str]]:
-    """A thinking tag that the prompt opens, against the rewards; findings and notes.
+RULES: list[Rule] = []
+rule = adding_to(RULES)
 
-    Args:
-        run: with a tokenizer.
-        untried: why the rewards cannot be called, "" if they can.
-    """
-    prompts = _first_prompts(run)
+
+@rule(
+    "error",
+    "the prompt already has a tag that a reward expects in the completion (a warning if no reward surely does)",
+    needs=("tokenizer",),
+    unless=UNRENDERED,
+    example={"tokenizer": {"chat_template": OPENS_THOUGHT}, "rewards": [both_tags], "lab": True},
+)
+def prefilled_think(run: Run) -> Iterator[Finding]:
+    """A thinking tag that the prompt opens, compared with the rewards."""
+    yield from (one for _, one in _prefilled(run) if one)
+
+
+def notes(run: Run) -> Iterator[str]:
+    """Thinking tags at the end of the prompt that no reward minds."""
+    for note, finding in _prefilled(run) if not why_unrendered(run) else []:
+        if not finding:
+            yield note
+
+
+@once
+def _prefilled(run: Run) -> list[tuple[str, Finding | None]]:
+    """For each thinking tag with which prompts end: a sentence about it, and the finding if a reward minds."""
+    prompts, judged = _first_prompts(run), []
     ends = [opened(run, prompt) for prompt in prompts]
-    findings, notes = [], []
     for end in dict.fromkeys(filter(None, ends)):
         prompt, many = prompts[ends.index(end)], ends.count(end)
         share = "" if many == len(prompts) else f" ({many} of the {len(prompts)} prompts checked)"
         said = f"the prompt ends with {end.tag!r}{f' and {end.partner!r}' if end.closed else ''}{share}"
-        paid = [] if untried else [(reward_name(reward), _paid(run, reward, end)) for reward in _counted(run)]
-        found = _closed(run, prompt, said, end, paid) if end.closed else _open(run, prompt, said, end, paid, untried)
-        findings += [found] if found else []
+        paid, untried = _tried(run, end)
+        finding = _closed(run, prompt, said, end, paid) if end.closed else _open(run, prompt, said, end, paid, untried)
         held = "neither tag" if end.closed else f"only {end.partner!r}"
-        notes += [] if found else [f"{said}, so completions contain {held}"]
-    return findings, notes
+        judged.append((f"{said}, so completions contain {held}", finding))
+    return judged
+
+
+def _tried(run: Run, end: Opened) -> tuple[list[tuple[str, Paid]], str]:
+    """What each reward pays for, by name; or nothing, and why the rewards could not be tried."""
+    untried = why_untried(run)
+    try:
+        return [] if untried else [(reward_name(one), _paid(run, one, end)) for one in _counted(run)], untried
+    except OutOfTimeError:
+        return [], f"one of them took over {LONGEST_CALL:g} s"
 
 
 def opened(run: Run, prompt: "str | list[dict]", **changed: object) -> Opened | None:
@@ -93,26 +132,33 @@ def opened(run: Run, prompt: "str | list[dict]", **changed: object) -> Opened | 
         changed: arguments of the chat template, such as ``enable_thinking``, in place of the run's.
     """
     end = _text_end(run, prompt) if isinstance(prompt, str) else _chat_end(run, prompt, changed)
-    found = list(TAG.finditer(end))
-    if not found or not _is_reasoning(run, prompt, found[-1][0]):
+    tags = list(TAG.finditer(end))
+    if not tags or not _is_reasoning(run, prompt, tags[-1][0]):
         return None
-    tag, rest = found[-1][0], end[found[-1].end() :]
+    tag, rest = tags[-1][0], end[tags[-1].end() :]
     partner = PARTNERS.get(tag) or (f"<end_{tag[7:]}" if tag.startswith("<start_") else f"{tag[0]}/{tag[1:]}")
     return Opened(tag, partner, partner in rest)
 
 
-def room(run: Run) -> list[Finding]:
+@rule(
+    "warning",
+    "thinking is on, and the completion limit ends most thoughts before the answer",
+    needs=("tokenizer",),
+    unless=UNRENDERED,
+    example={"tokenizer": {"chat_template": CLOSES_THOUGHT}},
+)
+def short_thoughts(run: Run) -> Iterator[Finding]:
     """A completion limit that ends a thinking model's completion before its answer."""
     limit, prompts = run["max_completion_length"], _first_prompts(run)
     if limit is None or limit >= THOUGHT_TOKENS or not any(thinks(run, prompt) for prompt in prompts):
-        return []
+        return
     what = f"thinking is on, and max_completion_length is {limit}."
     why = "a real model's thought often takes more than 1,000 tokens, and a completion that is cut off has no answer."
     fixes = [f"raise max_completion_length to {2 * THOUGHT_TOKENS} or more, or let the pilot measure how many end."]
     if not any(thinks(run, prompt, enable_thinking=False) for prompt in prompts):
         off = "chat_template_kwargs={'enable_thinking': False}"
         fixes.insert(0, f"turn thinking off, in training and in evaluation: {off}.")
-    return [finding("short_thoughts", what, why, *fixes)]
+    yield found(what, why, *fixes)
 
 
 def thinks(run: Run, prompt: "str | list[dict]", **changed: object) -> bool:
@@ -166,8 +212,8 @@ def _counted(run: Run) -> list[Callable]:
     """The rewards that the policy trains on; those of weight 0 are only logged."""
     weights = run["reward_weights"] or []
     if len(weights) != len(run.rewards):
-        return functions(run)
-    return [r for r, weight in zip(run.rewards, weights, strict=True) if weight and r in functions(run)]
+        return run.functions
+    return [r for r, weight in zip(run.rewards, weights, strict=True) if weight and r in run.functions]
 
 
 def _paid(run: Run, reward: Callable, end: Opened) -> Paid:
@@ -182,8 +228,11 @@ def _paid(run: Run, reward: Callable, end: Opened) -> Paid:
     others = [form.write(THOUGHT, str(gold)) for form in forms if end.tag not in form.before_reasoning]
     after = others if end.closed else [f"{THOUGHT}{end.partner}\n{text}" for text in others]
     texts = [*dict.fromkeys((*NOTHING, *whole, *rest, *others, *after))]
-    scores = call(reward, [Case("thinking", "odd", text, columns=columns) for text in texts], run.chat).scores or []
-    known = {text: score for text, score in zip(texts, scores, strict=False) if score is not None and score == score}
+    outcome = call(reward, [Case("thinking", "odd", text, columns=columns) for text in texts], run.chat)
+    if outcome.code == "slow":
+        raise OutOfTimeError
+    scored = zip(texts, outcome.scores or [], strict=False)
+    known = {text: score for text, score in scored if score is not None and score == score}
     nothing, *best = [
         max(known.get(text, -math.inf) for text in some) for some in (NOTHING, whole, rest, others, after)
     ]
@@ -209,7 +258,7 @@ def _open(
         why = "a reward that needs both tags would score 0. Your rewards gave 0 in every format that was tried."
     what = f"{said}, so a completion contains {end.partner!r} but not {end.tag!r}."
     fixes = _ways_out(run, prompt, end)
-    return finding("prefilled_think", what, why, *fixes, severity="error" if strict else "warning")
+    return found(what, why, *fixes, severity="error" if strict else "warning")
 
 
 def _closed(
@@ -223,7 +272,7 @@ def _closed(
     fixes = [f"replace {strict} with rewards that do not require thinking."]
     if not isinstance(prompt, str) and opened(run, prompt, enable_thinking=True) != end:
         fixes.insert(0, "set enable_thinking=True in chat_template_kwargs if the model should think.")
-    return finding("prefilled_think", f"{said}, so a completion contains neither.", why, *fixes)
+    return found(f"{said}, so a completion contains neither.", why, *fixes)
 
 
 def _ways_out(run: Run, prompt: "str | list[dict]", end: Opened) -> list[str]:

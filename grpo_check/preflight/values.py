@@ -1,16 +1,24 @@
 """Check the values of a dataclass such as `GRPOConfig` against its type hints."""
 
 import math
-from dataclasses import MISSING, fields
+from collections.abc import Iterator
+from dataclasses import MISSING, dataclass, fields
 from enum import Enum
+from functools import cached_property
 from numbers import Integral, Real
 from types import NoneType, UnionType
-from typing import Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Literal, Union, get_args, get_origin, get_type_hints
 
 from grpo_utils.errors import did_you_mean
 
 from ..findings import Finding
-from .report import finding
+from ..rules import Rule, adding_to, found
+
+if TYPE_CHECKING:
+    from .run import Run
+
+RULES: list[Rule] = []
+rule = adding_to(RULES)
 
 #: A larger number is a typo.
 LARGEST = 10**15
@@ -48,6 +56,11 @@ ADVICE = {
     "tokenizer": "Pass processing_class=tokenizer to GRPOTrainer.",
     "max_seq_length": "Pass it to the model loader; GRPOConfig has max_completion_length.",
 }
+#: The arguments of GRPOTrainer in TRL 1.14.
+OF_THE_TRAINER = (
+    "model", "reward_funcs", "args", "train_dataset", "eval_dataset", "processing_class", "reward_processing_classes",
+    "callbacks", "optimizers", "quantization_config", "peft_config", "tools", "rollout_func", "environment_factory",
+)  # fmt: skip
 
 
 def defaults_of(kind: type) -> dict:
@@ -63,57 +76,102 @@ def hints_of(kind: type) -> dict:
     return {one.name: hints[one.name] | ALSO.get(one.name, hints[one.name]) for one in fields(kind) if one.init}
 
 
-def read(given: dict, *kinds: type, from_yaml: bool = False) -> tuple[dict, list[Finding]]:
-    """The usable values of some dataclasses' fields, and findings for the others.
+@dataclass(frozen=True)
+class Values:
+    """Arguments as they were given, and which of them can be used, by the type hints of some dataclasses.
 
-    A text that is a number becomes one, as in ``trl grpo``: a warning if it comes ``from_yaml``, else an error.
+    A text that is a number becomes one, as in ``trl grpo``.
 
     >>> from trl import GRPOConfig
-    >>> read({"learning_rate": "1e-5", "use_cpu": "yes", "seed": 1.5}, GRPOConfig)[0]
+    >>> Values({"learning_rate": "1e-5", "use_cpu": "yes", "seed": 1.5}, (GRPOConfig,)).usable
     {'learning_rate': 1e-05, 'use_cpu': True}
     """
-    hints = {name: hint for kind in kinds for name, hint in hints_of(kind).items()}
-    defaults, usable, found = {name: one for kind in kinds for name, one in defaults_of(kind).items()}, {}, []
-    for name, value in given.items():
-        if name not in hints:
-            found.append(_unknown(name, hints, from_yaml))
-            continue
-        number = _number(value, hints[name]) if isinstance(value, str) else None
-        if number is not None:
-            code, sign, why = ("text_number", ": ", AS_TEXT) if from_yaml else ("wrong_type", "=", LATE)
-            fix = f"{name}{sign}{_written(number)}"
-            found.append(finding(code, f"{name}={value!r} is a string.", why, fix))
-            value = number
-        problem = _problem(name, value, hints[name], defaults.get(name))
-        if problem:
-            found.append(problem)
-        else:
-            usable[name] = value
-    return usable, found
+
+    given: dict
+    kinds: tuple[type, ...]
+    from_yaml: bool = False
+
+    @cached_property
+    def hints(self) -> dict:
+        """The type hints of all arguments that there are."""
+        return {name: hint for kind in self.kinds for name, hint in hints_of(kind).items()}
+
+    @cached_property
+    def defaults(self) -> dict:
+        """Their defaults."""
+        return {name: default for kind in self.kinds for name, default in defaults_of(kind).items()}
+
+    @cached_property
+    def numbers(self) -> dict:
+        """The texts that are a number or a switch, as that."""
+        texts = {name: text for name, text in self.given.items() if name in self.hints and isinstance(text, str)}
+        read = {name: _number(text, self.hints[name]) for name, text in texts.items()}
+        return {name: number for name, number in read.items() if number is not None}
+
+    @cached_property
+    def known(self) -> dict:
+        """The arguments whose names there are, with numbers in place of texts."""
+        return {name: value for name, value in self.given.items() if name in self.hints} | self.numbers
+
+    @cached_property
+    def beyond(self) -> list[str]:
+        """The names of those that are NaN or larger than any run needs."""
+        return [name for name, value in self.known.items() if _is_beyond(name, value)]
+
+    @cached_property
+    def misfits(self) -> list[str]:
+        """The names of those of the wrong type."""
+        return [name for name, value in self.known.items() if name not in self.beyond and not self._fits(name, value)]
+
+    @cached_property
+    def usable(self) -> dict:
+        """All others."""
+        return {name: value for name, value in self.known.items() if name not in {*self.beyond, *self.misfits}}
+
+    def _fits(self, name: str, value: object) -> bool:
+        """Whether a value has the type of its argument; None takes the place of no number that has a default."""
+        missing = value is None and self.defaults.get(name) is not None and _kinds(self.hints[name]) <= {int, float}
+        return _fits(value, self.hints[name]) and not missing
 
 
-def _unknown(name: object, valid: dict, from_yaml: bool) -> Finding:
-    """The finding for a name that is not valid, with what to write instead."""
-    fix = ADVICE.get(name) or did_you_mean(str(name), valid).strip() or "Remove it."
-    what, why = UNKNOWN_KEY if from_yaml else UNKNOWN
-    return finding("unknown_argument", f"{name!r} is not {what}.", why, fix)
+@rule(
+    "error",
+    "a name that GRPOConfig does not know, such as a typo, a removed argument or one of GRPOTrainer",
+    example={"learnign_rate": 1e-3},
+)
+def unknown_argument(run: "Run") -> Iterator[Finding]:
+    """Names from other tools, of older releases, and of other classes have their own advice."""
+    what, why = UNKNOWN_KEY if run.values.from_yaml else UNKNOWN
+    for name in [name for name in run.values.given if name not in run.values.hints]:
+        fix = ADVICE.get(name) or did_you_mean(str(name), run.values.hints).strip() or "Remove it."
+        if name in OF_THE_TRAINER and name not in ADVICE:
+            script = " in a script of your own" if run.values.from_yaml else ""
+            fix = f"It is an argument of GRPOTrainer: pass {name}=… to GRPOTrainer{script}."
+        yield found(f"{name!r} is not {what}.", why, fix)
 
 
-def _problem(name: str, value: object, hint: object, default: object) -> Finding | None:
-    """What is wrong with a value, or None."""
-    if _is_beyond(name, value):
-        why = "no run needs a number that large, and a comparison with NaN is never true."
-        return finding("out_of_range", f"{name} is NaN or above {LARGEST:.0e}.", why, f"the default is {default!r}.")
-    missing = value is None and default is not None and _kinds(hint) <= {int, float}
-    if _fits(value, hint) and not missing:
-        return None
-    wanted = " or ".join(sorted(one.__name__ if isinstance(one, type) else str(one) for one in _kinds(hint)))
-    fix = f"leave it out (the default is {default!r})."
-    if value is False and str in _kinds(hint):
-        fix = f"write {name}: 'no' with quotes, because YAML reads no and off as False."
-    elif isinstance(value, str) and list[str] in _kinds(hint):
-        fix = f"{name}: [{value}]"
-    return finding("wrong_type", f"{name}={value!r:.80} should be {wanted}.", LATE, fix)
+@rule("error", "a value of the wrong type, such as a number written as a string", example={"learning_rate": "1e-5"})
+def wrong_type(run: "Run") -> Iterator[Finding]:
+    """The value is left out of the other checks, which take the default instead."""
+    values = run.values
+    for name, number in {} if values.from_yaml else values.numbers.items():
+        yield found(f"{name}={values.given[name]!r} is a string.", LATE, f"{name}={_written(number)}")
+    for name in values.misfits:
+        value, hint = values.known[name], values.hints[name]
+        wanted = " or ".join(sorted(one.__name__ if isinstance(one, type) else str(one) for one in _kinds(hint)))
+        fix = f"leave it out (the default is {values.defaults.get(name)!r})."
+        if value is False and str in _kinds(hint):
+            fix = f"write {name}: 'no' with quotes, because YAML reads no and off as False."
+        elif isinstance(value, str) and list[str] in _kinds(hint):
+            fix = f"{name}: [{value}]"
+        yield found(f"{name}={value!r:.80} should be {wanted}.", LATE, fix)
+
+
+@rule("warning", "a number that YAML reads as a string", example={"keys": {"learning_rate": "2e-3"}})
+def text_number(run: "Run") -> Iterator[Finding]:
+    """``trl grpo`` converts it, and so does a preflight."""
+    for name, number in run.values.numbers.items() if run.values.from_yaml else ():
+        yield found(f"{name}={run.values.given[name]!r} is a string.", AS_TEXT, f"{name}: {_written(number)}")
 
 
 def _is_beyond(name: str, value: object) -> bool:
