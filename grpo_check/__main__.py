@@ -1,23 +1,58 @@
-"""Run the checks from a terminal: ``python -m grpo_check --help``."""
+"""Run the checks from a terminal: ``grpo-check --help``, or ``python -m grpo_check --help``."""
 
 import argparse
 import json
 import logging
 import sys
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from . import CourseError, diagnose_file, probe
-from .pilot import pilot_file
-from .preflight.config_file import preflight_file
-from .reward_lab.loading import find_reward, folders_of, imports_from
+from . import CourseError
+from .findings import Finding, Report
+from .output import FORMATS, show
+from .settings import read_settings, selected
+
+ABOUT = "Checks for a GRPO run with TRL, before and after training."
+MORE = """
+examples:
+  grpo-check probe my_rewards.py:correct --answers 42 17
+  grpo-check preflight config.yaml --train rows.jsonl --gpu t4
+  grpo-check pilot config.yaml --prompts 32
+  grpo-check health outputs/my_run
+  grpo-check explain no_eos
+
+exit codes:
+  0  found nothing above a warning (with --strict: nothing above a note)
+  1  found an error
+  2  could not run
+
+pyproject.toml, here or in a folder above, may have defaults:
+  [tool.grpo_check]
+  ignore = ["pad_is_eos"]     # also: select, strict, format
+"""
+ROWS = "a .jsonl, .json or .csv file, a folder of them, addition or gsm8k"
+#: Warnings about a run that may still recover, which no step follows in a log that has ended.
+FINAL = ("dead_reward", "format_ignored")
 
 
-def probe_files(arguments: argparse.Namespace) -> int:
-    """Attack rewards from files. Returns 0 without errors, otherwise 1."""
+class Verdicts(Report):
+    """The findings on a log. What was found is the verdict, so no line counts errors after it."""
+
+    def last_line(self) -> str:
+        """Nothing."""
+        return ""
+
+
+def probe_files(arguments: argparse.Namespace) -> Report:
+    """Attack rewards from files."""
+    from .reward_lab import probe
+    from .reward_lab.loading import find_reward, folders_of, imports_from
+
     columns = {name: read_column(name, values) for name, values in arguments.column}
     with imports_from(*(folder for target in arguments.reward for folder in folders_of(target))):
         rewards = [find_reward(target) for target in arguments.reward]
-        report = probe(
+        return probe(
             rewards if len(rewards) > 1 else rewards[0],
             answers=arguments.answers,
             answer_column=arguments.answer_column,
@@ -26,8 +61,6 @@ def probe_files(arguments: argparse.Namespace) -> int:
             weights=arguments.weights,
             examples=arguments.example,
         )
-    print(report)
-    return 0 if report.ok else 1
 
 
 def read_column(name: str, text: str) -> list:
@@ -45,114 +78,164 @@ def read_column(name: str, text: str) -> list:
     return values
 
 
-def preflight_of(arguments: argparse.Namespace) -> int:
-    """Check a config file before a run. Returns 0 without errors, otherwise 1."""
+def preflight_of(arguments: argparse.Namespace) -> Report:
+    """Check a config file before a run."""
+    from .preflight.config_file import preflight_file
+
     chosen = {name: vars(arguments)[name] for name in ("model", "train", "heldout", "gpu")}
-    report = preflight_file(arguments.config, rewards=arguments.reward, **chosen)
-    print(report)
-    return 0 if report.ok else 1
+    return preflight_file(arguments.config, rewards=arguments.reward, **chosen)
 
 
-def pilot_of(arguments: argparse.Namespace) -> int:
-    """Sample before a run. Returns 0 for go, otherwise 1."""
+def pilot_of(arguments: argparse.Namespace) -> Report:
+    """Sample before a run. Its report starts with the verdict, which no setting can leave out."""
+    from .pilot import pilot_file
+
     changes = {
         "num_generations": arguments.group,
         "max_completion_length": arguments.limit,
         "max_steps": arguments.steps,
     }
     chosen = {name: vars(arguments)[name] for name in ("model", "adapter", "train", "prompts", "price", "seed")}
-    report = pilot_file(arguments.config, rewards=arguments.reward, changes=changes, **chosen)
-    print(report)
-    return 0 if report.ok else 1
+    return pilot_file(arguments.config, rewards=arguments.reward, changes=changes, **chosen)
 
 
-def health_of(arguments: argparse.Namespace) -> int:
-    """Diagnose a run from its log. Returns 0 without problems, otherwise 1."""
-    verdicts = diagnose_file(arguments.log)
-    print(*verdicts, sep="\n")
-    # No step follows the end of a file, so a reward that never scored stays dead.
-    return int(any(v.severity == "error" or v.code in ("dead_reward", "format_ignored") for v in verdicts))
+def health_of(arguments: argparse.Namespace) -> Report:
+    """Diagnose a run from its log, to which no step will be added."""
+    from .health import diagnose_file
+
+    return Verdicts(tuple(map(final, diagnose_file(arguments.log))))
 
 
-def parse() -> argparse.Namespace:
+def final(finding: Finding) -> Finding:
+    """A finding on a log that has ended: a reward that never scored stays dead."""
+    return replace(finding, severity="error") if finding.code in FINAL else finding
+
+
+def explain_codes(arguments: argparse.Namespace) -> int:
+    """Print what some codes mean, or a list of all codes."""
+    from .explaining import explain, index
+
+    print("\n\n".join(map(explain, arguments.code)) or index())
+    return 0
+
+
+def installed(package: str) -> str:
+    """The version of an installed package."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def parse(given: list[str] | None = None) -> argparse.Namespace:
     """Parse the command line."""
-    parser = argparse.ArgumentParser(prog="python -m grpo_check", description=__doc__.splitlines()[0])
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    attack = commands.add_parser("probe", help="attack your reward before training on it")
-    attack.set_defaults(run=probe_files)
-    attack.add_argument("reward", nargs="+", metavar="FILE.py:function", help="one reward, or several to sum")
-    attack.add_argument("--answers", nargs="+", metavar="GOLD", help="gold answers as in your dataset")
-    attack.add_argument("--answer-column", default="answer", metavar="NAME", help="the column with the gold answers")
-    attack.add_argument(
-        "--column",
-        nargs=2,
-        action="append",
-        default=[],
-        metavar=("NAME", "JSON"),
-        help="another dataset column as a JSON list",
-    )
-    attack.add_argument(
-        "--tags",
-        nargs="*",
-        metavar="TEXT",
-        help="the four texts before and after reasoning and answer; no text: the answer alone",
-    )
-    attack.add_argument("--weights", nargs="+", type=float, metavar="W", help="one weight per reward")
-    attack.add_argument(
-        "--example",
-        action="append",
-        default=[],
-        metavar="TEXT",
-        help="your own completion that the reward should score",
-    )
-    log = commands.add_parser("health", help="find what is wrong with a run from its log")
-    log.set_defaults(run=health_of)
-    log.add_argument(
-        "log",
-        type=Path,
-        help="trainer_state.json or its folder, a JSON list, JSON lines, or a text file with the error",
-    )
-    check = commands.add_parser("preflight", help="find problems in a config of trl grpo before the run")
-    check.set_defaults(run=preflight_of)
-    sample = commands.add_parser(
-        "pilot", help="sample a few groups before a run: will it learn, and what will it cost?"
-    )
-    sample.set_defaults(run=pilot_of)
-    rows = "a .jsonl, .json or .csv file, addition or gsm8k"
-    for command in (check, sample):
-        command.add_argument("config", type=Path, metavar="config.yaml", help="the file for trl grpo --config")
-        command.add_argument("--train", default="", metavar="FILE", help=f"training rows: {rows}")
-        replaced = "replaces reward_funcs of the file"
-        command.add_argument("--reward", action="append", default=[], metavar="FILE.py:function", help=replaced)
-        command.add_argument("--model", default="", help="replaces model_name_or_path of the file")
-    check.add_argument("--heldout", default="", metavar="FILE", help=f"held-out rows: {rows}")
-    check.add_argument(
-        "--gpu",
-        default="",
-        choices=["t4", "l4", "a100", "h100", "cpu"],
-        help="the GPU of the run (default: this machine)",
-    )
-    sample.add_argument("--adapter", default="", metavar="FOLDER", help="a LoRA adapter for the model")
-    sample.add_argument("--prompts", type=int, default=32, metavar="N", help="prompts to sample (default: 32)")
-    sample.add_argument("--group", type=int, metavar="N", help="replaces num_generations of the file")
-    sample.add_argument("--limit", type=int, metavar="N", help="replaces max_completion_length of the file")
-    sample.add_argument("--steps", type=int, metavar="N", help="replaces max_steps of the file")
-    sample.add_argument("--price", type=float, metavar="P", help="of an hour on this machine")
-    sample.add_argument("--seed", type=int, default=0, help="of the prompts and the sampling (default: 0)")
-    return parser.parse_args()
+    how = dict(formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="grpo-check", description=ABOUT, epilog=MORE, **how)
+    versions = f"grpo-check {installed('grpo_utils')}, trl {installed('trl')}"
+    parser.add_argument("--version", action="version", version=versions)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    add_probe(commands)
+    add_preflight(commands)
+    add_pilot(commands)
+    add_health(commands)
+    add_explain(commands)
+    return parser.parse_args(given)
+
+
+def add_check(commands: argparse._SubParsersAction, name: str, run: object, about: str) -> argparse.ArgumentParser:
+    """A command that checks something, with the options that all of them have."""
+    parser = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
+    parser.set_defaults(command=check, run=run, check=name)
+    output = parser.add_argument_group("output")
+    output.add_argument("--format", choices=FORMATS, help="text (default), json, or github for annotations in a CI job")
+    output.add_argument("--select", metavar="CODES", help="only findings with these codes, separated by commas")
+    output.add_argument("--ignore", metavar="CODES", help="all findings but those with these codes")
+    output.add_argument("--strict", action="store_true", default=None, help="exit with 1 after a warning, too")
+    return parser
+
+
+def add_probe(commands: argparse._SubParsersAction) -> None:
+    """The arguments of ``probe``."""
+    parser = add_check(commands, "probe", probe_files, "attack your reward before training on it")
+    parser.add_argument("reward", nargs="+", metavar="FILE.py:function", help="one reward, or several to sum")
+    parser.add_argument("--answers", nargs="+", metavar="GOLD", help="gold answers as in your dataset")
+    gold = "the column with the gold answers"
+    parser.add_argument("--answer-column", default="answer", metavar="NAME", help=gold)
+    other = "another dataset column as a JSON list"
+    parser.add_argument("--column", nargs=2, action="append", default=[], metavar=("NAME", "JSON"), help=other)
+    tags = "the four texts before and after reasoning and answer; no text: the answer alone"
+    parser.add_argument("--tags", nargs="*", metavar="TEXT", help=tags)
+    parser.add_argument("--weights", nargs="+", type=float, metavar="W", help="one weight per reward")
+    own = "your own completion that the reward should score"
+    parser.add_argument("--example", action="append", default=[], metavar="TEXT", help=own)
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the two commands that read a config file."""
+    parser.add_argument("config", type=Path, metavar="config.yaml", help="the file for trl grpo --config")
+    parser.add_argument("--train", default="", metavar="FILE", help=f"training rows: {ROWS}")
+    replaced = "replaces reward_funcs of the file"
+    parser.add_argument("--reward", action="append", default=[], metavar="FILE.py:function", help=replaced)
+    parser.add_argument("--model", default="", help="replaces model_name_or_path of the file")
+
+
+def add_preflight(commands: argparse._SubParsersAction) -> None:
+    """The arguments of ``preflight``."""
+    parser = add_check(commands, "preflight", preflight_of, "find problems in a config of trl grpo before the run")
+    add_config(parser)
+    parser.add_argument("--heldout", default="", metavar="FILE", help=f"held-out rows: {ROWS}")
+    gpus = ["t4", "l4", "a100", "h100", "cpu"]
+    parser.add_argument("--gpu", default="", choices=gpus, help="the GPU of the run (default: this machine)")
+
+
+def add_pilot(commands: argparse._SubParsersAction) -> None:
+    """The arguments of ``pilot``."""
+    about = "sample a few groups before a run: will it learn, and what will it cost?"
+    parser = add_check(commands, "pilot", pilot_of, about)
+    add_config(parser)
+    parser.add_argument("--adapter", default="", metavar="FOLDER", help="a LoRA adapter for the model")
+    parser.add_argument("--prompts", type=int, default=32, metavar="N", help="prompts to sample (default: 32)")
+    parser.add_argument("--group", type=int, metavar="N", help="replaces num_generations of the file")
+    parser.add_argument("--limit", type=int, metavar="N", help="replaces max_completion_length of the file")
+    parser.add_argument("--steps", type=int, metavar="N", help="replaces max_steps of the file")
+    parser.add_argument("--price", type=float, metavar="P", help="of an hour on this machine")
+    parser.add_argument("--seed", type=int, default=0, help="of the prompts and the sampling (default: 0)")
+
+
+def add_health(commands: argparse._SubParsersAction) -> None:
+    """The arguments of ``health``."""
+    parser = add_check(commands, "health", health_of, "find what is wrong with a run from its log")
+    what = "the folder of a run, trainer_state.json, a JSON list, JSON lines, or a text file with the error"
+    parser.add_argument("log", type=Path, help=what)
+
+
+def add_explain(commands: argparse._SubParsersAction) -> None:
+    """The arguments of ``explain``."""
+    parser = commands.add_parser("explain", help="say what a code means, and what to do about it")
+    parser.add_argument("code", metavar="CODE", nargs="*", help="such as no_eos; without one, all codes are listed")
+    parser.set_defaults(command=explain_codes)
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """Run a check, print what it found, and return the exit code."""
+    settings = read_settings(Path.cwd(), arguments)
+    report = selected(arguments.run(arguments), settings)
+    print(show(report, arguments.check, settings.format))
+    return int(any(finding.severity in settings.failing for finding in report.findings))
 
 
 def main() -> None:
-    """Run a command; an error that the user can fix is printed as one sentence, and so is Ctrl-C."""
+    """Run a command. An error that the user can fix is printed as one sentence, and so is Ctrl-C."""
     arguments = parse()
     # On import it reports that a faster 4-bit kernel could be downloaded, which is not needed here.
     logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
     try:
-        sys.exit(arguments.run(arguments))
+        sys.exit(arguments.command(arguments))
     except CourseError as error:
-        sys.exit(f"Error: {error}")
+        print(f"Error: {error}", file=sys.stderr)
     except KeyboardInterrupt:
-        sys.exit("Interrupted; nothing was written.")
+        print("Interrupted; nothing was written.", file=sys.stderr)
+    sys.exit(2)
 
 
 if __name__ == "__main__":

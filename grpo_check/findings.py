@@ -1,7 +1,8 @@
 """The result of the three checks: a record for one finding, and a base class for reports."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Self
 
 from grpo_utils.errors import CourseError
 
@@ -79,6 +80,10 @@ class Report:
         if self.errors:
             listed = "\n".join(map(str, self.errors))
             raise CourseError(f"this run would fail or be wasted ({self._count('error')}):\n{listed}")
+
+    def keeping(self, wanted: Callable[[Finding], bool]) -> Self:
+        """The same report with some of its findings only."""
+        return replace(self, findings=tuple(filter(wanted, self.findings)))
 
     def lines(self) -> list[str]:
         """All lines of the report except the last one, which has the verdict."""

@@ -1,0 +1,61 @@
+"""Say what a code means: its rule's meaning, reason, fixes, details and example."""
+
+from collections.abc import Callable
+from inspect import getsource
+from textwrap import dedent, indent
+
+from grpo_utils.errors import CourseError, did_you_mean
+
+from .rules import Rule
+
+
+def rules_of() -> dict[str, list[Rule]]:
+    """The rules of each check, in the order in which it lists them."""
+    from .health import RULES as OF_HEALTH
+    from .pilot import RULES as OF_PILOT
+    from .preflight import RULES as OF_PREFLIGHT
+    from .reward_lab import RULES as OF_PROBE
+
+    return {"probe": OF_PROBE, "preflight": OF_PREFLIGHT, "pilot": OF_PILOT, "health": OF_HEALTH}
+
+
+def explain(code: str) -> str:
+    """All that is known about a code, for each check that has it.
+
+    Raises:
+        CourseError: no check has it.
+    """
+    there = [(check, rule) for check, rules in rules_of().items() for rule in rules if rule.code == code]
+    if not there:
+        hint = did_you_mean(code, {rule.code for rule in all_rules()})
+        raise CourseError(f"{code!r} is not the code of a finding.{hint} grpo-check explain lists all codes.")
+    return "\n\n".join(page(check, rule) for check, rule in there)
+
+
+def index() -> str:
+    """All codes with their meanings, by check."""
+    return "\n\n".join("\n".join([f"{check}:", *map(line, rules)]) for check, rules in rules_of().items())
+
+
+def line(rule: Rule) -> str:
+    """A rule in one line."""
+    return f"  {rule.code:26}{rule.meaning}"
+
+
+def page(check: str, rule: Rule) -> str:
+    """What one check means by a code."""
+    lines = [f"{rule.code}: {rule.meaning} ({rule.severity} of {check})"]
+    lines += ["", rule.details] if rule.details else []
+    lines += ["", f"Why: {rule.why}"] if rule.why else []
+    lines += [f"{'' if number else 'Do:':4} {fix}" for number, fix in enumerate(rule.fixes)]
+    lines += ["", "Example:", indent(example_text(rule.example), "    ")] if rule.example else []
+    return "\n".join(lines)
+
+
+def example_text(example: object) -> str:
+    """An example as it is written: a function's source, or arguments, one to a line."""
+    if isinstance(example, Callable):
+        return dedent(getsource(example)).strip()
+    if isinstance(example, dict):
+        return "\n".join(f"{name}={value!r:.80}" for name, value in example.items())
+    return str(example)

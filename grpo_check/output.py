@@ -1,0 +1,74 @@
+"""Print a report: as text for a person, as JSON for a program, or as annotations for GitHub Actions."""
+
+import json
+import os
+import re
+import sys
+from dataclasses import asdict, replace
+from shutil import get_terminal_size
+from textwrap import wrap
+
+from .findings import Finding, Report
+
+FORMATS = ("text", "json", "github")
+#: ANSI codes of the severities.
+COLORS = {"error": "1;31", "warning": "1;33", "note": "1;36"}
+#: What GitHub calls them.
+ANNOTATIONS = {"error": "error", "warning": "warning", "note": "notice"}
+SEVERITY = re.compile(rf"^(\s*)({'|'.join(COLORS)})(?= )")
+#: Further lines of a finding start here.
+INDENT = " " * 8
+
+
+def show(report: Report, check: str, how: str) -> str:
+    """A report in one of the `FORMATS`.
+
+    >>> report = Report((Finding("leak", "error", "9 held-out prompts are also in the training rows.", "Why not?"),))
+    >>> print(show(report, "preflight", "github"))
+    ::error title=grpo-check preflight (leak)::9 held-out prompts are also in the training rows.%0AWhy: Why not?
+    """
+    if how == "json":
+        return json.dumps({"check": check, "ok": report.ok, **asdict(report)}, indent=2, default=str)
+    if how == "github":
+        return "\n".join(annotation(finding, check) for finding in report.findings)
+    return as_text(report)
+
+
+def annotation(finding: Finding, check: str) -> str:
+    """A line that GitHub Actions shows on the page of a job."""
+    _, *more = str(replace(finding, link="")).splitlines()
+    text = "\n".join([finding.what, *(line.strip() for line in more)])
+    escaped = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return f"::{ANNOTATIONS[finding.severity]} title=grpo-check {check} ({finding.code})::{escaped}"
+
+
+def as_text(report: Report) -> str:
+    """What `print(report)` shows, with advice for a shell and, on a terminal, in its width and in color."""
+    report = replace(report, findings=tuple(map(for_a_shell, report.findings)))
+    if not sys.stdout.isatty():
+        return str(report).rstrip("\n")
+    lines = [part for line in str(report).splitlines() for part in fitted(line, get_terminal_size().columns)]
+    return "\n".join(lines if "NO_COLOR" in os.environ else map(colored, lines))
+
+
+def for_a_shell(finding: Finding) -> Finding:
+    """A finding that leads to ``explain``, because the pages of this project are not installed with it."""
+    return replace(finding, link=f"grpo-check explain {finding.code}" if finding.link else "")
+
+
+def fitted(line: str, width: int) -> list[str]:
+    """A line in as many as it needs; what follows is indented as the other lines of a finding.
+
+    >>> fitted("warning small_groups: num_generations=2 is small.", 40)
+    ['warning small_groups: num_generations=2', '        is small.']
+    """
+    if len(line) <= width:
+        return [line]
+    indent = line[: len(line) - len(line.lstrip())]
+    further = f"{indent}{INDENT}" if SEVERITY.match(line) else indent
+    return wrap(line, max(width, 40), subsequent_indent=further, drop_whitespace=True, break_on_hyphens=False)
+
+
+def colored(line: str) -> str:
+    """A line whose severity has its color."""
+    return SEVERITY.sub(lambda found: f"{found[1]}\x1b[{COLORS[found[2]]}m{found[2]}\x1b[0m", line)

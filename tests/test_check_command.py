@@ -1,0 +1,123 @@
+"""What all commands of grpo-check share: exit codes, formats, and the choice of findings."""
+
+import json
+import subprocess
+import sys
+from argparse import Namespace
+
+import pytest
+
+from grpo_check.__main__ import check, main
+from grpo_check.findings import Finding, Report
+from grpo_check.output import fitted, show
+
+NAN = [{"step": n, "loss": float("nan"), "reward": 0.5} for n in (1, 2)]
+DEAD = [
+    {"step": n, "reward": 0.0, "rewards/f/mean": 0.0, "rewards/f/std": 0.0, "frac_reward_zero_std": 1.0, "loss": 0.1}
+    for n in range(1, 13)
+]
+SHORT = [{"step": n, "reward": 0.1 * n, "loss": 0.1} for n in (1, 2)]
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch, capsys):
+    """The exit code of a command, and what it prints."""
+    monkeypatch.chdir(tmp_path)
+    for name, log in {"nan": NAN, "dead": DEAD, "short": SHORT}.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(log), encoding="utf-8")
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["grpo-check", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        return ended.value.code, said.out, said.err
+
+    return run
+
+
+def test_the_exit_code_says_whether_an_error_was_found_or_nothing_could_run(command):
+    assert command("health", "short.json")[0] == 0
+    assert command("health", "nan.json")[0] == 1
+    code, out, err = command("health", "no_such.json")
+    assert code == 2 and not out and err.startswith("Error: ") and "no_such.json" in err
+    assert command("health", "nan.json", "--formt", "json")[0] == 2
+
+
+def test_strict_fails_on_a_warning():
+    report = Report((Finding("no_pad", "warning", "there is no pad_token."),))
+    arguments = dict(run=lambda given: report, check="preflight", select=None, ignore=None, format=None)
+    assert check(Namespace(**arguments, strict=None)) == 0
+    assert check(Namespace(**arguments, strict=True)) == 1
+
+
+def test_json_has_every_finding_whole(command):
+    code, out, _ = command("health", "nan.json", "--format", "json")
+    said = json.loads(out)
+    assert code == 1 and said["check"] == "health" and said["ok"] is False
+    (finding,) = said["findings"]
+    assert finding["code"] == "nan" and finding["severity"] == "error" and finding["fixes"]
+
+
+def test_github_gets_one_annotation_per_finding(command):
+    _, out, _ = command("health", "nan.json", "--format", "github")
+    (line,) = out.splitlines()
+    assert line.startswith("::error title=grpo-check health (nan)::") and "%0ADo:" in line
+
+
+@pytest.mark.parametrize("chosen", [["--ignore", "nan"], ["--select", "leak,no_eos"]])
+def test_what_is_left_out_neither_shows_nor_fails(command, chosen):
+    code, out, _ = command("health", "nan.json", *chosen)
+    assert code == 0 and "nan:" not in out
+
+
+def test_pyproject_has_defaults_which_the_command_line_replaces(command, tmp_path):
+    (tmp_path / "pyproject.toml").write_text('[tool.grpo_check]\nignore = ["nan"]\nformat = "json"\n')
+    code, out, _ = command("health", "nan.json")
+    assert code == 0 and json.loads(out)["findings"] == []
+    assert command("health", "nan.json", "--ignore", "leak", "--format", "text")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ('ignored = ["nan"]', "Did you mean 'ignore'?"),
+        ('ignore = "nan"', 'ignore = ["pad_is_eos"]'),
+        ('format = "xml"', 'format = "json"'),
+        ('ignore = ["nann"]', "Did you mean 'nan'?"),
+        ("ignore = [", "pyproject.toml"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_named(command, tmp_path, table, said):
+    (tmp_path / "pyproject.toml").write_text(f"[tool.grpo_check]\n{table}\n")
+    code, out, err = command("health", "nan.json")
+    assert code == 2 and not out and said in err
+
+
+def test_a_code_is_explained_or_the_nearest_one_named(command):
+    code, out, _ = command("explain", "leak", "no_eos")
+    assert code == 0 and "held-out" in out and "of preflight" in out and "of health" in out
+    code, _, err = command("explain", "lek")
+    assert code == 2 and "Did you mean 'leak'?" in err
+    code, out, _ = command("explain")
+    assert code == 0 and all(f"{check}:\n" in out for check in ("probe", "preflight", "pilot", "health"))
+
+
+def test_a_line_that_is_too_long_for_the_terminal_goes_on_below_its_text():
+    line = "error   leak: " + "word " * 30
+    lines = fitted(line.strip(), 60)
+    assert all(len(one) <= 60 for one in lines) and " ".join(one.strip() for one in lines) == line.strip()
+    assert all(one.startswith("        word") for one in lines[1:])
+
+
+def test_text_leads_a_shell_user_to_explain(capsys):
+    report = Report((Finding("leak", "error", "9 prompts leak.", link="docs/troubleshooting.md#leak"),))
+    assert "More: grpo-check explain leak" in show(report, "preflight", "text")
+
+
+def test_health_loads_neither_torch_nor_transformers(command, tmp_path):
+    code = "import sys; sys.argv[1:] = ['health', 'short.json']\n"
+    code += "from grpo_check.__main__ import check, main\ntry: main()\nexcept SystemExit: pass\n"
+    code += "print(sorted({'torch', 'transformers', 'trl', 'datasets'} & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "[]"
