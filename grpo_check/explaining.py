@@ -19,6 +19,11 @@ def rules_of() -> dict[str, list[Rule]]:
     return {"probe": OF_PROBE, "preflight": OF_PREFLIGHT, "pilot": OF_PILOT, "health": OF_HEALTH}
 
 
+def all_rules() -> list[Rule]:
+    """The rules of all checks."""
+    return [rule for rules in rules_of().values() for rule in rules]
+
+
 def explain(code: str) -> str:
     """All that is known about a code, for each check that has it.
 
