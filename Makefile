@@ -77,9 +77,10 @@ tiny: setup      ## train the two tiny base models again, about 20 minutes
 	$(BIN)/python scripts/tiny/build.py qwen --out outputs/tiny-qwen3
 	$(BIN)/python scripts/tiny/build.py gemma --out outputs/tiny-gemma3
 
-figures: setup   ## the README's figure, from the stored outputs of lesson 02; the diagrams of docs
+figures: setup   ## what the README and docs show of stored results; the diagrams and the tables of codes
 	$(BIN)/python scripts/figures.py
 	$(BIN)/python scripts/diagrams.py
+	$(BIN)/python scripts/rule_tables.py
 
 bench: setup     ## the figures of docs/results.md, about 45 minutes; scripts/bench.py --resume: only what is missing
 	$(BIN)/python scripts/bench.py
