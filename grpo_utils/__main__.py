@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from .errors import CourseError, did_you_mean
 from .profiles import find_profile
-from .project import new_project
+from .project import new_project, template_names
 from .run.measuring import before_after
 from .runs import read_report
 from .share import block, where_to_paste
@@ -158,7 +158,7 @@ def parse() -> argparse.Namespace:
     table.add_argument("folder", nargs="?", type=Path, default=Path("outputs/run"))
     table.add_argument("--share", action="store_true", help="print a table without personal data, to share")
     project = commands.add_parser("new", help="start a project from a template, with a tiny model")
-    project.add_argument("template", metavar="TEMPLATE", help="for example basic_grpo")
+    project.add_argument("template", metavar="TEMPLATE", help=", ".join(template_names()))
     project.add_argument("folder", type=Path, metavar="FOLDER", help="a new or empty folder")
     return parser.parse_args()
 
