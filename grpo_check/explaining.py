@@ -58,9 +58,15 @@ def page(check: str, rule: Rule) -> str:
 
 
 def example_text(example: object) -> str:
-    """An example as it is written: a function's source, or arguments, one to a line."""
-    if isinstance(example, Callable):
-        return dedent(getsource(example)).strip()
+    """An example as it is written: a function's source, arguments one to a line, or the end of a log.
+
+    >>> print(example_text([{"step": 1, "reward": 0.5}, {"step": 2, "reward": 0.5}]))
+    a log of 2 entries that ends with
+    step=2
+    reward=0.5
+    """
+    if isinstance(example, list):
+        return f"a log of {len(example)} entries that ends with\n{example_text(example[-1])}"
     if isinstance(example, dict):
         return "\n".join(f"{name}={value!r:.80}" for name, value in example.items())
-    return str(example)
+    return dedent(getsource(example)).strip() if isinstance(example, Callable) else str(example)

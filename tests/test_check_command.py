@@ -6,8 +6,10 @@ import sys
 from argparse import Namespace
 
 import pytest
+from conftest import ROOT
 
 from grpo_check.__main__ import check, main
+from grpo_check.explaining import all_rules, explain
 from grpo_check.findings import Finding, Report
 from grpo_check.output import fitted, show
 
@@ -121,3 +123,26 @@ def test_health_loads_neither_torch_nor_transformers(command, tmp_path):
     code += "print(sorted({'torch', 'transformers', 'trl', 'datasets'} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert run.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_tables_of_codes_are_the_rules(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    import rule_tables
+
+    pages = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
+    stale = [name for name, page in pages.items() if rule_tables.with_tables(page) != page]
+    assert not stale, "make figures"
+    assert sum(page.count(rule_tables.END) for page in pages.values()) == 3
+
+
+def test_a_code_that_two_checks_share_means_one_thing():
+    meanings = {}
+    for rule in all_rules():
+        meanings.setdefault(rule.code, set()).add(rule.meaning)
+    assert not {code: said for code, said in meanings.items() if len(said) > 1}
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.code)
+def test_every_code_has_a_page(rule):
+    page = explain(rule.code)
+    assert page.startswith(f"{rule.code}: {rule.meaning}") and "<" not in page.splitlines()[0]

@@ -477,7 +477,8 @@ def terminal(monkeypatch, capsys):
         monkeypatch.setattr(sys, "argv", ["grpo_check", "health", str(path)])
         with pytest.raises(SystemExit) as ended:
             main()
-        return ended.value.code, capsys.readouterr().out
+        said = capsys.readouterr()
+        return ended.value.code, said.out or said.err
 
     return run
 
@@ -492,7 +493,7 @@ def test_from_the_terminal(terminal, tmp_path):
     assert code == 1 and "strict_format_reward = 0" in said
     file.write_text("{")
     code, said = terminal(file)
-    assert code.startswith("Error: ") and not said
+    assert code == 2 and said.startswith("Error: ")
 
 
 def test_a_traceback_from_the_terminal(terminal, tmp_path):

@@ -361,13 +361,14 @@ def test_a_correct_that_fails_costs_no_samples(error, tiny, rows):
     assert f"which completions are correct is not known, because correct() {why}" in str(report)
 
 
-def test_ctrl_c_outside_the_sampling_is_one_sentence(monkeypatch):
+def test_ctrl_c_outside_the_sampling_is_one_sentence(monkeypatch, capsys):
     def interrupted(arguments: argparse.Namespace) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(__main__, "parse", lambda: argparse.Namespace(run=interrupted))
-    with pytest.raises(SystemExit, match=r"^Interrupted; nothing was written\.$"):
+    monkeypatch.setattr(__main__, "parse", lambda: argparse.Namespace(command=interrupted))
+    with pytest.raises(SystemExit) as ended:
         __main__.main()
+    assert ended.value.code == 2 and capsys.readouterr().err == "Interrupted; nothing was written.\n"
 
 
 def test_a_prompt_that_opens_thinking_is_reported(tiny, rows):
@@ -501,4 +502,4 @@ def test_the_command_prints_the_verdict(tmp_path):
 )
 def test_the_command_says_what_is_missing(arguments, said, tmp_path):
     run = command(tmp_path, *arguments)
-    assert run.returncode == 1 and said in run.stderr and "Traceback" not in run.stderr, run.stdout + run.stderr
+    assert run.returncode == 2 and said in run.stderr and "Traceback" not in run.stderr, run.stdout + run.stderr

@@ -346,7 +346,7 @@ def test_the_command_exits_with_0_1_and_a_sentence(folder):
     run = terminal(folder, "sound.yaml", "--reward", "mine.py:everything", "--heldout", "rows.jsonl", "--gpu", "t4")
     assert run.returncode == 1 and "reward_broken" in run.stdout and not run.stderr, run.stderr
     run = terminal(folder, "sond.yaml")
-    assert run.returncode == 1 and run.stderr.startswith("Error: There is no file 'sond.yaml'.") and not run.stdout
+    assert run.returncode == 2 and run.stderr.startswith("Error: There is no file 'sond.yaml'.") and not run.stdout
 
 
 @pytest.mark.slow

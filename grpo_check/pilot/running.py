@@ -59,6 +59,10 @@ class PilotReport(Report):
         """What to do, and the number that decided it."""
         return self.findings[0]
 
+    def keeping(self, wanted: Callable[[Finding], bool]) -> "PilotReport":
+        """The same report with some of its warnings only; the verdict stays."""
+        return replace(self, findings=(self.verdict, *filter(wanted, self.findings[1:])))
+
     def __str__(self) -> str:
         """The figures, the notes and the verdict."""
         facts = self._facts() if self.figures else {}
