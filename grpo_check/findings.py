@@ -1,4 +1,4 @@
-"""The result of the three checks: a record for one finding, and a base class for reports."""
+"""The result of a check: a record for one finding, and a base class for reports."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ class Finding:
     """One problem that a check found.
 
     Attributes:
-        code: a short name; the ``CODES`` of the check has its meaning.
+        code: a short name; ``grpo-check explain CODE`` says what it means.
         severity: ``error``, ``warning`` or ``note``.
         what: what was found, in a sentence.
         why: why it matters.
