@@ -114,7 +114,7 @@ def cases(form: Form, gold: str, golds: list[str], answered: bool = True) -> lis
         "writing": _writings(form, gold) if answered else _white_space(clean.text),
         "wrong": _wrong(form, gold, golds),
         "missing": _missing(form),
-        "odd": _malformed(form, gold, golds),
+        "odd": _malformed(form, gold, golds) | (_sentence(form, gold) if answered else {}),
         "attack": _attacks(form, gold),
     }
     found = [Case(what, role, text) for role, some in texts.items() for what, text in some.items()]
@@ -130,6 +130,12 @@ def _writings(form: Form, gold: str) -> dict[str, str]:
     if form.before_answer.strip()[:1] not in ("", "<"):
         writings.pop("with words", None)  # a box does not contain words
     return {f"correct, {what}": form.write(reasoning(gold), text) for what, text in writings.items()}
+
+
+def _sentence(form: Form, gold: str) -> dict[str, str]:
+    """The correct number in a sentence, which is neutral: a reward may ask for the number alone."""
+    said = form.write(reasoning(gold), f"The answer is {gold}.")
+    return {"correct, with words": said} if kind_of(gold) == "number" else {}
 
 
 def _white_space(clean: str) -> dict[str, str]:
