@@ -657,9 +657,7 @@ def test_the_matrix_holds_what_it_should():
     assert None in texts and len(texts) == len(set(texts))
 
 
-@pytest.mark.parametrize(
-    "gold", ["42", "-5", "1,250", "0.5", "1/2", "50%", "0", "-1/3", "1e3", "$18", "7 km", "1000000"]
-)
+@pytest.mark.parametrize("gold", ["42", "-5", "1,250", "0.5", "1/2", "50%", "0", "-1/3", "$18", "7 km", "1000000"])
 def test_the_labels_are_true(gold):
     assert kind_of(gold) == "number"
     assert all(same_answer(text, gold) for text in other_writings(gold).values()), other_writings(gold)

@@ -12,6 +12,7 @@ import pytest
 from conftest import ROOT
 from template_lib import start
 from template_projects import in_folder
+from test_reward_answers import TABLE
 
 from grpo_utils.__main__ import start_project
 from grpo_utils.project import new_project
@@ -68,6 +69,14 @@ def functions(request):
 def test_an_answer_is_paid_in_its_tags_and_each_tag_in_its_place(functions, said, scores):
     completions = [[{"role": "assistant", "content": said}]]
     assert tuple(reward(completions, answer=["1250"])[0] for reward in functions["REWARDS"]) == scores
+
+
+@pytest.mark.parametrize("functions", ["cpu"], indirect=True)
+def test_what_counts_here_counts_in_the_lessons_too(functions):
+    whole = [row for row in TABLE if row[1].removeprefix("-").isdigit()]
+    for said, gold, counts in [*whole, ("1250", "1250", True), ("$1,250.00", "1250", True)]:
+        text = f"<reasoning>a</reasoning><answer>{said}</answer>"
+        assert counts or not functions["is_correct"](text, gold), (said, gold)
 
 
 @pytest.mark.parametrize("functions", ["cpu"], indirect=True)

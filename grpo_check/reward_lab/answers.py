@@ -27,7 +27,7 @@ def kind_of(gold: str) -> str:
     >>> [kind_of(gold) for gold in ("1,000", "[1.5, 2]", '{"a": 1}', "B", "lambda a: a + 1", "1 + 2", "Paris")]
     ['number', 'numbers', 'json', 'choice', 'program', 'text', 'text']
     """
-    if parse_number(gold, words=False):
+    if parse_number(gold):
         return "number"
     if len(NUMBERS.findall(gold)) > 1 and not NUMBERS.sub("", gold).strip(" ,;[](){}\n"):
         return "numbers"
@@ -49,7 +49,7 @@ def other_writings(gold: str) -> dict[str, str]:
     """The same answer in other common notations, by name.
 
     >>> sorted(other_writings("0.5"))
-    ['as a fraction', 'on a line of its own', 'with words']
+    ['as a fraction', 'on a line of its own']
     """
     write = {"number": _number_writings, "json": _json_writings, "choice": _choice_writings, "text": _text_writings}
     kind = kind_of(gold)
@@ -58,14 +58,13 @@ def other_writings(gold: str) -> dict[str, str]:
 
 
 def _number_writings(gold: str) -> dict[str, str]:
-    value = parse_number(gold, words=False).value
-    writings = {"with words": f"The answer is {gold}."}
+    value = parse_number(gold).value
     if value.denominator != 1:
-        return writings | _other_fraction(gold, value)
+        return _other_fraction(gold, value)
     if not gold.strip("-").isdigit():
-        return writings | {"as plain digits": str(value)}
+        return {"as plain digits": str(value)}
     sign, digits = "-" if value < 0 else "", f"{abs(int(value)):,}"
-    writings |= {"with decimals": f"{gold}.00", "with a unit": f"{gold} apples", "with a currency": f"{sign}${digits}"}
+    writings = {"with decimals": f"{gold}.00", "with a unit": f"{gold} apples", "with a currency": f"{sign}${digits}"}
     writings |= {"with a comma": sign + digits} if "," in digits else {}
     return writings | ({"with a typographic minus": f"\u2212{digits}"} if sign else {})
 
@@ -146,7 +145,7 @@ def decoys(gold: str) -> tuple[str, str] | None:
 
 
 def _wrong_numbers(gold: str) -> dict[str, str]:
-    value = parse_number(gold, words=False).value
+    value = parse_number(gold).value
     whole, size = round(value), abs(round(value))
     other = 3 * size + 1002
     wrong = near_misses(gold) | {
@@ -178,7 +177,7 @@ def near_misses(gold: str) -> dict[str, str]:
     """
     if kind_of(gold) != "number":
         return {}
-    value = parse_number(gold, words=False).value
+    value = parse_number(gold).value
     whole = round(value)
     return _near_numbers(value) | {
         "off by one": str(whole + 1),

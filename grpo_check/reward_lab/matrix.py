@@ -124,7 +124,7 @@ def cases(form: Form, gold: str, golds: list[str], answered: bool = True) -> lis
     found = [clean, Case("correct, reasoning on several lines", "clean", lines, id="lines")]
     found += _writings(form, gold) if answered else _white_space(clean.text)
     found += [*_wrong(form, gold, golds), *_missing(form), *_malformed(form, gold, golds), *_attacks(form, gold)]
-    found += _foreign(form, gold) if answered else []
+    found += [*_foreign(form, gold), *_sentence(form, gold)] if answered else []
     if not answered:
         roles = {"wrong": "clean", "missing": "odd"}
         found = [case._replace(role=roles.get(case.role, case.role)) for case in found if case.id != "untagged wrong"]
@@ -137,6 +137,12 @@ def _writings(form: Form, gold: str) -> list[Case]:
     if form.before_answer.strip()[:1] not in ("", "<"):
         writings.pop("with words", None)  # a box does not contain words
     return [Case(f"correct, {what}", "writing", form.write(reasoning(gold), text)) for what, text in writings.items()]
+
+
+def _sentence(form: Form, gold: str) -> list[Case]:
+    """The correct number in a sentence, which is neutral: a reward may ask for the number alone."""
+    said = form.write(reasoning(gold), f"The answer is {gold}.")
+    return [Case("correct, with words", "odd", said)] if kind_of(gold) == "number" else []
 
 
 def _white_space(clean: str) -> list[Case]:

@@ -13,10 +13,8 @@ completion is a string, or a list of messages if the prompt was one. Scores are 
 | module | what it does |
 |---|---|
 | `text` | finds the text of a completion and the answer in it |
-| `numbers`, `words`, `sums` | read the number in an answer, and compare numbers |
-| `maths`, `limits` | compare two expressions in bounded time |
-| `markup` | removes Markdown, HTML and LaTeX wrappers from an answer |
-| `correctness` | rewards a correct answer |
+| `correctness` | rewards a correct answer; `grpo_utils.run.answers` reads the number in it |
+| `maths` | compares two expressions in bounded time |
 | `structured` | rewards correct JSON |
 | `format` | rewards the required format |
 | `combine` | weights, and a set of rewards to start from |
@@ -42,8 +40,10 @@ if TYPE_CHECKING:
         exact_reward,
         fuzzy_reward,
         is_strictly_right,
+        parse_number,
         same_answer,
         same_fact,
+        same_number,
         same_text,
     )
     from .format import (
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
         think_format_reward,
     )
     from .maths import is_expression, same_expression
-    from .numbers import parse_number, same_number
     from .structured import json_reward, parse_json, same_json
     from .text import (
         TAGS,

@@ -12,13 +12,10 @@ import re
 import string
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from ..errors import CourseError
-from .markup import without_markup
+from ..run.answers import parse_number, same_number
 from .maths import same_expression
-from .numbers import parse_number, same_number, same_numbers
-from .sums import result_of
 from .text import Completion, completion_text, extract_answer, split_form
 
 Scores = list[float | None]
@@ -33,32 +30,37 @@ def same_text(said: str, gold: object) -> bool:
     return any(_equal(said, text) for text in _gold_texts(gold))
 
 
+#: Longer texts are compared character by character, spaces included.
+LONGEST_COMPARED = 100_000
+
+
 def _equal(said: str, gold: str) -> bool:
     return said == gold or (max(len(said), len(gold)) <= LONGEST_COMPARED and said.split() == gold.split())
 
 
 def same_answer(said: str | None, gold: object) -> bool:
-    r"""Whether an answer equals the gold answer: as text, as a number, as several numbers, or as an expression.
+    r"""Whether an answer equals the gold answer.
 
-    Comparing text and numbers takes microseconds (see `numbers`). Other expressions go to math-verify
-    (see `maths`), which takes milliseconds.
+    If the gold answer is a number, the answer must be the same number (see `grpo_utils.run.answers`): an expression
+    such as "15 + 27" may only repeat the question. Otherwise, it must be the same text, or an expression that
+    math-verify finds equal (see `maths`).
 
     Args:
         said: the answer, a short text.
-        gold: the gold answer, or a list of correct answers. "6 and 8" requires both numbers, in any order.
+        gold: the gold answer, or a list of correct answers.
 
-    >>> same_answer("1,000", "1000"), same_answer("-5", "5"), same_answer(None, "")
-    (True, False, False)
-    >>> same_answer(r"\frac{1}{2}", "0.5"), same_answer(r"2\sqrt{2}", r"\sqrt{8}"), same_answer("5 or 6", "6")
-    (True, True, False)
-    >>> same_answer("x = 8 and x = 6", "6, 8"), same_answer("6", "6, 8"), same_answer("6", ["6", "8"])
-    (True, False, True)
+    >>> same_answer("1,000", "1000"), same_answer("-5", "5"), same_answer("15 + 27", "42"), same_answer(None, "")
+    (True, False, False, False)
+    >>> same_answer(r"\frac{1}{2}", "0.5"), same_answer(r"2\sqrt{2}", r"\sqrt{8}"), same_answer("6", ["6", "8"])
+    (True, True, True)
     """
-    if not said:
-        return False
-    if isinstance(gold, str):
-        return _same_as_one(said, gold)
-    return any(_same_as_one(said, text) for text in _gold_texts(gold))
+    return bool(said) and any(_same_as_one(said, text) for text in _gold_texts(gold))
+
+
+def _same_as_one(said: str, gold: str) -> bool:
+    if parse_number(gold):
+        return same_number(said, gold)
+    return _equal(said, gold) or same_expression(said, gold)
 
 
 def _gold_texts(gold: object) -> list[str]:
@@ -72,47 +74,6 @@ def _text(gold: object) -> str:
         return "" if gold is None else str(gold).strip()
     except ValueError:  # Python does not print integers of more than 4,300 digits
         return ""
-
-
-def _same_as_one(said: str, gold: str) -> bool:
-    wanted, number = parse_number(gold, words=False), parse_number(said)
-    if wanted and number and same_number(number, wanted):
-        return True
-    if _equal(said, gold):
-        return bool(said.strip())
-    if (wanted and number) or max(len(said), len(gold)) > LONGEST_TEXT:
-        return False
-    if result := result_of(said):
-        return _same_as_one(result, gold)
-    return _same_words(said, gold) or same_numbers(said, gold) or same_expression(said, gold)
-
-
-#: Longer texts are compared character by character, spaces included.
-LONGEST_COMPARED = 100_000
-#: In longer texts, wrappers are not removed.
-LONGEST_TEXT = 2_000
-#: Words that may come before the answer.
-LABEL = re.compile(
-    r"^(?:(?:so|thus|hence|therefore),?\s)?(?:the\s)?(?:(?:final|correct)\s)?"
-    r"(?:answer|option|choice)(?:(?:\sis:?|:)\s|\s(?=\(?[A-Z]\)?\.?$))",
-    re.IGNORECASE,
-)
-QUOTED = re.compile(r"^([\"'])(.*)\1(?=\.?$)")
-BRACKETS = re.compile(r"\(?\s?([A-Za-z])\s?\)|\[\s?([A-Za-z])\s?\]")
-
-
-def _same_words(said: str, gold: str) -> bool:
-    """Whether two texts are the same words or the same letter without their wrappers."""
-    wanted = _bare_words(gold)
-    return bool(wanted) and _bare_words(said) == wanted
-
-
-@lru_cache(maxsize=10_000)
-def _bare_words(text: str) -> str:
-    words = " ".join(LABEL.sub("", without_markup(text)).split())
-    words = QUOTED.sub(r"\2", without_markup(words)).removesuffix(".")
-    letter = BRACKETS.fullmatch(words)
-    return (letter[1] or letter[2]) if letter else words
 
 
 def same_fact(said: str | None, gold: object) -> bool:

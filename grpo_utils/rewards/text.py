@@ -13,7 +13,6 @@ import inspect
 from collections.abc import Callable, Sequence
 
 from ..run.texts import text_of
-from .markup import closing_brace
 
 Completion = str | Sequence[dict] | None
 
@@ -110,8 +109,18 @@ def extract_boxed(text: str) -> str | None:
     >>> extract_boxed(r"\boxed{41} or \boxed{42}") is None
     True
     """
-    boxes = {rest[: closing_brace(rest, 0) or 0] for rest in text.split("\\boxed{")[1:]}
+    boxes = {rest[: _closing_brace(rest)] for rest in text.split("\\boxed{")[1:]}
     return boxes.pop().strip() or None if len(boxes) == 1 else None
+
+
+def _closing_brace(text: str) -> int:
+    """The index of the brace that closes one before the text, or 0 without one."""
+    depth = 1
+    for place, char in enumerate(text):
+        depth += (char == "{") - (char == "}")
+        if not depth:
+            return place
+    return 0
 
 
 def extract_after_thinking(text: str) -> str | None:

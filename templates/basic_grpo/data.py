@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from datasets import Dataset, load_dataset
+from lib.answers import parse_number
 from lib.rows import is_held_out, read_jsonl
-from rewards import number
 
 SYSTEM_PROMPT = (
     "Think first, then answer, in exactly this form: "
@@ -63,7 +63,7 @@ def own_rows(name: str, split: str) -> list[tuple[str, str]]:
 
 def own_row(line: dict) -> tuple[str, str]:
     """The question and answer in one line of the file."""
-    if number(str(line["answer"])) is None:
+    if parse_number(str(line["answer"])) is None:
         raise ValueError(f"the answer {line['answer']!r} is not a number, so no completion could be correct")
     return str(line["question"]), str(line["answer"])
 

@@ -5,11 +5,10 @@ returns one number for each completion. To add a reward, write a function and ad
 """
 
 import re
-from decimal import Decimal
 
+from lib.answers import same_number  # "1,250", "$1250.00" and "1250 apples" are 1250; words are not numbers
 from lib.texts import text_of
 
-NUMBER = re.compile(r"-?\$?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?")
 # "\s*+" never gives blanks back, so that PART is not blank and a long run of blanks is read once.
 PART = r"\s*+((?:(?!</?(?:reasoning|answer)>).)+)"  # text that is not blank and has no tag
 FORMAT = re.compile(rf"(?<!\s)\s*+<reasoning>{PART}</reasoning>\s*+<answer>{PART}</answer>\s*+", re.DOTALL)
@@ -31,20 +30,11 @@ def tagged_answer(text: str) -> str | None:
     return match[1].strip() if match else None
 
 
-def number(text: str | None) -> Decimal | None:
-    """The value of a number, or None: "1,250" and "$1250.00" are 1250; "4,2", "nan" and words are not numbers."""
-    text = (text or "").strip()
-    return Decimal(re.sub(r"[,$]", "", text)) if len(text) < 40 and NUMBER.fullmatch(text) else None
-
-
-def same_number(answer: str | None, gold: str) -> bool:
-    """Whether an answer is the gold number; a missing answer is not. (If your answers are words, change this.)"""
-    value = number(answer)
-    return value is not None and value == number(gold)
-
-
 def correctness_reward(completions: list, answer: list[str], **kwargs) -> list[float]:
-    """1.0 for the correct number in the answer tags, even if the reasoning has no tags yet."""
+    """1.0 for the correct number in the answer tags, even if the reasoning has no tags yet.
+
+    If your answers are words, compare them here and in `is_right`, for example with ``==``.
+    """
     return [float(same_number(tagged_answer(text_of(c)), gold)) for c, gold in zip(completions, answer, strict=True)]
 
 

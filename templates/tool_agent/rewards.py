@@ -7,25 +7,18 @@ weight to `REWARDS`.
 """
 
 import re
-from decimal import Decimal
 
+from lib.answers import parse_number, same_number
 from lib.texts import message_text, messages_of
 
-NUMBER = re.compile(r"-?\$?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?")
 FORMAT = re.compile(r"\A[^<>]*<answer>([^<>]+)</answer>\s*")  # the last turn: optional words, then one answer
 
 
-def number(text: str | None) -> Decimal | None:
-    """The value of a number, or None: "1,250" and "$1250.00" are 1250; "4,2", "nan" and words are not numbers."""
-    text = (text or "").strip()
-    return Decimal(re.sub(r"[,$]", "", text)) if len(text) < 50 and NUMBER.fullmatch(text) else None
-
-
-def results_of(episode: list[dict], environment: object | None) -> list[Decimal]:
-    """The results of the tools, from the environment's record or, without one, from the tool messages."""
+def results_of(episode: list[dict], environment: object | None) -> list[str]:
+    """The numbers that the tools returned, from the environment's record or, without one, from the tool messages."""
     output = [message_text(message) for message in episode if message.get("role") == "tool"]
     results = environment.results if environment is not None else output
-    return [value for value in map(number, results) if value is not None]
+    return [result for result in results if parse_number(result)]
 
 
 def answer_of(episode: list[dict], environment: object | None) -> str | None:
@@ -38,8 +31,8 @@ def answer_of(episode: list[dict], environment: object | None) -> str | None:
 
 def follows(episode: list[dict], environment: object | None, gold: str) -> bool:
     """Whether the answer is the gold number and a result of the calculator in this episode."""
-    value = number(answer_of(episode, environment))
-    return value is not None and value == number(gold) and value in results_of(episode, environment)
+    said, results = answer_of(episode, environment), results_of(episode, environment)
+    return same_number(said, gold) and any(same_number(said, result) for result in results)
 
 
 def share_worked(episode: list[dict], environment: object | None) -> float:

@@ -2,12 +2,11 @@
 
 import random
 import time
-from decimal import Decimal
 from fractions import Fraction
 
 import pytest
 from environment import Calculator, calculator
-from rewards import number
+from lib.answers import parse_number
 
 WORKS = {
     "15 + 27": "42", " 15+27 ": "42", "10 - 999": "-989", "6 * 7": "42", "84 / 2": "42", "(2 + 4) * 7": "42",
@@ -68,7 +67,7 @@ def test_it_agrees_with_python():
 )  # fmt: skip
 def test_no_digit_is_lost_and_the_rewards_can_read_every_result(expression, exact):
     """Results once had only ten digits, floats were rounded on the way, and the rewards could not parse 1e-07."""
-    assert calculator(expression) == exact and number(exact) == Decimal(exact)
+    assert calculator(expression) == exact and parse_number(exact).value == Fraction(exact)
 
 
 def test_the_longest_expressions_are_fast_even_deep_in_the_stack():

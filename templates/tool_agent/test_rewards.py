@@ -182,7 +182,7 @@ def test_partial_credit_leads_from_the_call_to_the_answer():
     assert format_reward(completions, environments) == [0.0, 0.0, 1.0, 1.0]
 
 
-@pytest.mark.parametrize("text", ["4,2", "4_2", "٤٢", "nan", "1e999", "forty-two", "42%", "--42", "4" * 5000])
+@pytest.mark.parametrize("text", ["4,2", "4_2", "٤٢", "nan", "1e999", "forty-two", "42k", "--42", "4" * 5000])
 def test_a_text_that_only_looks_like_the_number_is_wrong(text):
     assert not follows(*play(SUM, say(f"<answer>{text}</answer>")), GOLD)
 

@@ -8,6 +8,7 @@
 | `checkpoints` | finds the newest complete checkpoint |
 | `resuming` | trains from a checkpoint to the last step |
 | `texts` | reads the text of a completion |
+| `answers` | reads the number in an answer |
 
 A ``lib/`` also has these, from ``templates/_lib``:
 
