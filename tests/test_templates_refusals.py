@@ -183,8 +183,7 @@ def test_one_process_uses_the_first_card_unless_the_shell_names_another(here):
         assert os.environ.get("CUDA_VISIBLE_DEVICES") == used
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", CONFIGURED)
+@pytest.mark.parametrize("name", ["basic_grpo", "scale_out"])
 def test_help_lists_every_setting_and_asks_for_nothing(name):
     """It said that the model is missing."""
     run = in_folder(ROOT / "templates" / name, "train.py", "--help")
@@ -274,13 +273,11 @@ def test_every_reward_of_a_template_takes_its_completions_by_name_and_has_a_weig
 
 def test_a_reward_that_gives_none_for_everything_is_noted_once(capsys):
     """The batch was said to teach nothing although other rewards taught."""
-    scoring.note_once.cache_clear()
-    for alone in (False, True):
-        score = scoring.guarded(reward_that("return [None for _ in completions]"), alone)
-        assert score(["a", "b"]) == score(["c", "d"]) == [None, None]
-        said = capsys.readouterr().err
-        assert said.count("Note: new_reward returned None for every completion of a batch") == 1
-        assert ("teaches nothing" in said) == alone
+    score = scoring.guarded(reward_that("return [None for _ in completions]"))
+    assert score(["a", "b"]) == score(["c", "d"]) == [None, None]
+    said = capsys.readouterr().err
+    assert said.count("Note: new_reward returned None for every completion of a batch") == 1
+    assert "teaches nothing" not in said
 
 
 def test_a_reward_that_is_written_and_not_listed_is_noted(here, monkeypatch, capsys):

@@ -21,14 +21,15 @@ def load_policy(run: object, training: "GRPOConfig", model: "ModelConfig") -> tu
     If the model is an adapter's folder, its base is loaded, and that adapter is trained further. It keeps its own rank
     and layers.
     """
-    name, adapter, sizes = model.model_name_or_path, None, dict(r=model.lora_r, lora_alpha=model.lora_alpha)
-    sizes["target_modules"] = model.lora_target_modules or list(LORA_TARGETS)  # TRL turns a list of one into a string
-    if (Path(name) / "adapter_config.json").is_file():
-        adapter = Path(name)
-        trained = json.loads((adapter / "adapter_config.json").read_text(encoding="utf-8"))
-        name, sizes = trained["base_model_name_or_path"], {key: trained[key] for key in sizes}
+    name, adapter = model.model_name_or_path, Path(model.model_name_or_path, "adapter_config.json")
+    lora = dict(r=model.lora_r, lora_alpha=model.lora_alpha)
+    lora["target_modules"] = model.lora_target_modules or list(LORA_TARGETS)  # TRL turns a list of one into a string
+    if adapter.is_file():
+        trained = json.loads(adapter.read_text(encoding="utf-8"))
+        name, lora = trained["base_model_name_or_path"], {key: trained[key] for key in lora}
+    lora["lora_dropout"] = model.lora_dropout
     options = dict(dtype=dtype_of(training, model), load_in_4bit=model.load_in_4bit, seed=training.seed)
-    options["lora"] = sizes | dict(lora_dropout=model.lora_dropout) if model.use_peft else None
+    options["lora"] = lora if model.use_peft else None
     if run.use_unsloth:
         options["max_seq_length"] = run.max_prompt_tokens + training.max_completion_length
         loader, options["checkpointing"] = load_with_unsloth, training.gradient_checkpointing
@@ -36,8 +37,8 @@ def load_policy(run: object, training: "GRPOConfig", model: "ModelConfig") -> tu
         options["device_map"] = "cpu" if training.use_cpu else {"": training.local_process_index}
         loader = load_with_transformers
     policy, tokenizer = checked(name, loader, **options)
-    if adapter:
-        load_adapter(policy, adapter)
+    if adapter.is_file():
+        load_adapter(policy, adapter.parent)
     if training.use_cpu:
         keep_output_layer_uncopied(policy)
     return policy, tokenizer

@@ -112,9 +112,7 @@ def build_trainer(
     ``more`` has further arguments of `GRPOTrainer` (tools, peft_config).
     """
     run, training = settings.run, settings.training
-    teaching = [reward for reward, weight in rewards.items() if weight] + [run.reward_model] * bool(run.reward_model)
-    functions = [guarded(reward, alone=teaching == [reward]) for reward in rewards]
-    training.reward_weights = list(rewards.values())
+    training.reward_weights, functions = list(rewards.values()), [guarded(reward) for reward in rewards]
     if run.reward_model:  # TRL loads it and calls it like a function
         training.reward_weights.append(run.reward_model_weight)
         functions.append(run.reward_model)

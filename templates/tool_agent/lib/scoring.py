@@ -29,8 +29,8 @@ def check_rewards(rewards: dict[Callable, float], known: Iterable[str] = ()) -> 
             print(f"Note: {name} is in rewards.py but not in REWARDS, so it is not used.")
 
 
-def guarded(reward: Callable, alone: bool = False) -> Callable:
-    """The same reward, which raises only `RewardError` and whose scores are checked; ``alone``: there is no other."""
+def guarded(reward: Callable) -> Callable:
+    """The same reward, which raises only `RewardError` and whose scores are checked."""
 
     @functools.wraps(reward)
     def score(completions: list, **columns: object) -> list[float | None]:
@@ -39,11 +39,7 @@ def guarded(reward: Callable, alone: bool = False) -> Callable:
         except Exception as error:  # the only place that runs your own code
             where = traceback.format_exc(limit=-2)
             raise RewardError(f"{reward.__name__} raised.\n{blame(reward, completions, columns)}\n{where}") from error
-        found = checked(reward.__name__, scores, completions)
-        if found and all(one is None for one in found):
-            effect = "that batch teaches nothing" if alone else "only other rewards count there"
-            note_once(f"Note: {reward.__name__} returned None for every completion of a batch, so {effect}.")
-        return found
+        return checked(reward.__name__, scores, completions)
 
     return score
 
@@ -60,6 +56,8 @@ def checked(name: str, scores: object, completions: list) -> list[float | None]:
             raise RewardError(
                 f"{problem}; it should be a finite number, or None for no score.\nCompletion: {completion!r}"
             )
+    if scores and all(score is None for score in scores):
+        note_once(f"Note: {name} returned None for every completion of a batch, so it has no effect on that batch.")
     return [None if score is None else float(score) for score in scores]
 
 
