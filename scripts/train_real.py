@@ -87,7 +87,7 @@ def train(model: Path, task: str, seed: int, folder: Path, options: list[str]) -
     project = write_project(SHARED / "project")
     command = [sys.executable, "train.py", "--config", "config.yaml", "--model_name_or_path", str(model.resolve())]
     command += ["--dataset_name", task, "--seed", str(seed), "--output_dir", str(folder.resolve())]
-    command += ["--bf16", str(smollm2.fast_bf16()).lower(), *options]
+    command += options if "--bf16" in options else [*options, "--bf16", str(smollm2.fast_bf16()).lower()]
     cores = os.environ.get("OMP_NUM_THREADS") or str(os.cpu_count())
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), cores)
     quiet = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "UNSLOTH_FORCE_CPU": "1"}

@@ -276,8 +276,8 @@ def test_a_lost_node_costs_the_steps_since_the_last_checkpoint_and_nothing_else(
 
 @pytest.mark.slow
 def test_ctrl_c_stops_all_processes_after_the_same_step(scale_out):
-    command = [*TWO, *FEW, "--max_steps", "40", "--save_steps", "40", "--output_dir", "outputs/cut"]
-    stopped_at(scale_out, "step    3", BIN / command[0], *command[1:])
+    command = [*TWO, "--eval_rows", "20", "--logging_steps", "1", "--save_steps", "40", "--output_dir", "outputs/cut"]
+    stopped_at(scale_out, "step    3", BIN / command[0], *command[1:], "--max_steps", "40")
     [checkpoint] = (scale_out / "outputs" / "cut").glob("checkpoint-*")
     assert (checkpoint / "rng_state_0.pth").exists() and (checkpoint / "rng_state_1.pth").exists()
     step = int(checkpoint.name.removeprefix("checkpoint-"))

@@ -12,7 +12,7 @@ GRADIENTS = """
 import copy, json, sys
 from lib import start
 argv = ["--config", "config.cpu.yaml", "--use_unsloth", "false", "--load_in_4bit", "true", "--lora_dropout", "0"]
-start.prepare(argv, alone=False)
+settings = start.parse(argv, alone=False)
 import bitsandbytes, torch
 from peft import get_peft_model
 from lib.policy import load_policy
@@ -35,12 +35,12 @@ def dequantized(policy):
                 setattr(module, name, linear.requires_grad_(False))
     return policy
 
-run, training, model = parsed = start.parse(argv)
+run, training, model = settings.run, settings.training, settings.model
 if sys.argv[1] == "scale_out":  # it leaves the adapter to TRL
     from engine import load
     policy = get_peft_model(load(training, model)[0], get_peft_config(model))
 else:
-    policy = load_policy(*parsed)[0]
+    policy = load_policy(run, training, model)[0]
 torch.manual_seed(0)
 for name, parameter in policy.named_parameters():
     if "lora_" in name:

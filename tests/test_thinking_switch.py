@@ -116,7 +116,7 @@ def test_a_template_without_the_switch_renders_the_same_text():
 def prompts_of(folder: Path, *options: str) -> set[bool]:
     """Whether the prompts of one training step and of its evaluations end with an empty thought."""
     (folder / "prompts.jsonl").unlink(missing_ok=True)
-    short = ["--max_steps", "1", "--eval_rows", "20", "--output_dir", "outputs/run", "--max_prompt_tokens", "400"]
+    short = ["--max_steps", "1", "--output_dir", "outputs/run", "--max_prompt_tokens", "400"]
     run = subprocess.run(
         [sys.executable, "-c", WATCHED, *FAST, *short, *options], cwd=folder, env=ALONE, capture_output=True, text=True
     )

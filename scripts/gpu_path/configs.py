@@ -15,7 +15,6 @@ from grpo_utils.profiles import PROFILES
 
 TEMPLATES = Path(__file__).parent.parent.parent / "templates"
 sys.path.insert(0, str(TEMPLATES / "basic_grpo"))
-from lib.folder import plain  # noqa: E402
 from lib.start import parse  # noqa: E402
 
 #: Our keys and those of ModelConfig; TRL stores the last two in another format.
@@ -26,7 +25,15 @@ def changed(asked: dict, config: GRPOConfig) -> dict:
     """The values that changed, as (wanted, actual)."""
     given = config.to_dict()
     names = [name for name in asked if name in given and name not in NOT_ASKED]
-    return {name: (asked[name], given[name]) for name in names if plain(asked[name]) != plain(given[name])}
+    return {name: (asked[name], given[name]) for name in names if text(asked[name]) != text(given[name])}
+
+
+def text(value: object) -> str:
+    """A setting as text, in which 2.0e-3, "0.002" and 0.002 are equal."""
+    try:
+        return str(float(value))
+    except (TypeError, ValueError):
+        return str(value)
 
 
 def main() -> int:
@@ -38,7 +45,7 @@ def main() -> int:
     for path in sorted([*TEMPLATES.glob("*/config*.yaml"), *TEMPLATES.glob("*/configs/*.yaml")]):
         asked = yaml.safe_load(path.read_text(encoding="utf-8"))
         if not asked.get("use_cpu"):
-            found[str(path.relative_to(TEMPLATES))] = changed(asked, parse(["--config", str(path)])[1])
+            found[str(path.relative_to(TEMPLATES))] = changed(asked, parse(["--config", str(path)]).training)
     for name, values in found.items():
         print(f"{name}: {values or 'as asked'}")
     return int(any(found.values()) or len(found) < 12)

@@ -15,6 +15,8 @@ FORMAT = re.compile(rf"(?<!\s)\s*+<reasoning>{PART}</reasoning>\s*+<answer>{PART
 ANSWER = re.compile(rf"<answer>{PART}</answer>\s*+", re.DOTALL)
 TAGS = ("<reasoning>", "</reasoning>", "<answer>", "</answer>")
 TAG = re.compile(f"({'|'.join(TAGS)})")
+#: The form of an answer, as data.py asks for it, and as test_rewards.py fills it in.
+FORM = "<reasoning>{thinking}</reasoning><answer>{result}</answer>"
 
 
 def answer_in(text: str) -> str | None:
@@ -63,6 +65,13 @@ def tags_placed(text: str) -> int:
 
 #: The rewards that `train.py` uses, with their weights. Correctness outweighs all others together.
 REWARDS = {correctness_reward: 2.0, format_reward: 0.5, tag_reward: 0.5}
+
+
+def weighted_sum(completions: list, **kwargs) -> list[float]:
+    """What a completion earns in all. TRL's own command, `trl grpo`, gets only this: see configs/trl.yaml."""
+    scores = {reward: reward(completions=completions, **kwargs) for reward in REWARDS}
+    places = range(len(completions))
+    return [sum(weight * (scores[reward][n] or 0.0) for reward, weight in REWARDS.items()) for n in places]
 
 
 def is_right(text: str, row: dict) -> bool:

@@ -8,50 +8,48 @@ import sys
 
 from lib import start
 
-start.prepare(sys.argv[1:])  # rejects invalid settings and sets the environment, before imports
-
-from data import load_rows
-from rewards import REWARDS, is_in_form, is_right
-
-start.rehearse(sys.argv[1:], REWARDS, load_rows)  # tries each reward on one row, then imports Unsloth, before TRL
+settings = start.parse(sys.argv[1:])  # rejects invalid settings, sets the environment, imports Unsloth before TRL
 
 import time
 from functools import partial
 from pathlib import Path
 
+from data import load_rows
 from lib.folder import begin
 from lib.measuring import evaluate, finish, generate, show_groups
 from lib.policy import load_policy
 from lib.training import build_trainer, save, short_enough, train
+from rewards import REWARDS, is_in_form, is_right
 
 
-def main(argv: list[str]) -> None:
-    """Load settings, rows and policy; evaluate, train, evaluate again; write the report."""
+def main(settings: start.Settings) -> None:
+    """Load rows and policy; evaluate, train, evaluate again; write the report."""
     started = time.perf_counter()
-    parsed = run, training, _ = start.parse(argv)
+    run, training = settings.run, settings.training
     folder = Path(training.output_dir)
     rows = load_rows(run.dataset_name, "train", run.train_rows, training.seed)
     held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)
+    start.rehearse(settings, REWARDS, rows, held_out)  # tries each reward on one row, locks the folder
     print(f"{len(rows)} rows to train on, {len(held_out)} held out.")
 
-    policy, tokenizer = load_policy(*parsed)
+    policy, tokenizer = load_policy(run, training, settings.model)
     rows = short_enough(rows, tokenizer, run.max_prompt_tokens, **training.chat_template_kwargs or {})
-    checkpoint = begin(folder, start.identity(argv), run.accept_changes)
+    checkpoint = begin(folder, start.identity(settings), run.accept_changes)
     sampling = dict(max_new_tokens=training.max_completion_length, batch_size=run.eval_batch, seed=training.seed)
     sampling |= dict(temperature=training.temperature, chat_template_kwargs=training.chat_template_kwargs)
     if checkpoint is None:
         show_groups(partial(generate, policy, tokenizer, **sampling), rows, is_right, training.num_generations)
     answer = partial(generate, policy, tokenizer, held_out["prompt"], **sampling)
     before = evaluate(answer, held_out, is_right, is_in_form)
-    trainer = build_trainer(policy, tokenizer, rows, REWARDS, parsed)
+    trainer = build_trainer(policy, tokenizer, rows, REWARDS, settings)
     seconds = train(trainer, checkpoint)
     save(trainer, folder / "model")
     after = evaluate(answer, held_out, is_right, is_in_form)
 
-    figures = start.figures(argv, parsed, policy.config.model_type)
+    figures = start.figures(settings, policy.config.model_type)
     figures |= dict(steps=trainer.state.global_step, train_seconds=seconds, wall_seconds=time.perf_counter() - started)
     finish(folder, before, after, **figures)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(settings)

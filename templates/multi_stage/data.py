@@ -11,11 +11,10 @@ from pathlib import Path
 from datasets import Dataset, load_dataset
 from lib.answers import parse_number
 from lib.rows import is_held_out, read_jsonl
+from rewards import FORM
 
-SYSTEM_PROMPT = (
-    "Think first, then answer, in exactly this form: "
-    "<reasoning>your thinking</reasoning><answer>the result alone</answer>"
-)
+SYSTEM_PROMPT = "Think first, then answer, in exactly this form: "
+SYSTEM_PROMPT += FORM.format(thinking="your thinking", result="the result alone")
 
 
 def load_rows(name: str, split: str, count: int, seed: int) -> Dataset:

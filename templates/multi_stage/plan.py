@@ -1,4 +1,4 @@
-"""The plan of the stages, read and checked before slow imports."""
+"""The plan of the stages, read and checked before a model is loaded."""
 
 import difflib
 from collections.abc import Callable
@@ -12,9 +12,12 @@ SHARED = {"model_name_or_path", "load_in_4bit", "use_peft", "use_unsloth", "lora
 SHARED |= {"lora_target_modules", "output_dir", "seed", "max_completion_length", "max_prompt_tokens"}
 
 
-def read_stages(argv: list[str]) -> list[dict]:
-    """The plan: a list of stages, each with a name, optional rewards with weights, and settings that differ."""
-    path = Path(start.config_name(argv).replace("config", "stages") + ".yaml")
+def read_stages(profile: str) -> list[dict]:
+    """The plan: a list of stages, each with a name, optional rewards with weights, and settings that differ.
+
+    ``profile`` is the name of the config: the plan for "config.cpu" is in stages.cpu.yaml.
+    """
+    path = Path(profile.replace("config", "stages") + ".yaml")
     stages = start.read_yaml(path)
     valid = isinstance(stages, list) and all(isinstance(stage, dict) and stage.get("name") for stage in stages)
     if not valid or len({stage["name"] for stage in stages}) < len(stages) or not stages:
@@ -48,16 +51,14 @@ def rewards_of(stage: dict, known: dict[Callable, float]) -> dict[Callable, floa
     return {functions[name]: float(weight) for name, weight in weights.items()}
 
 
-def commands(argv: list[str], stages: list[dict]) -> list[list[str]]:
-    """The command line of each stage."""
-    folder = Path(start.given(argv).get("output_dir", "trainer_output"))
-    return [with_stage(argv, number, stage, folder) for number, stage in enumerate(stages, start=1)]
+def options_of(stage: dict, number: int, folder: Path) -> list[str]:
+    """A stage's settings as options, which take precedence over those of the run.
 
-
-def with_stage(argv: list[str], number: int, stage: dict, folder: Path) -> list[str]:
-    """The command line plus a stage's settings; if a setting appears twice, the last one counts."""
-    flags = []
+    >>> options_of({"name": "form", "max_steps": 15, "rewards": {"tag_reward": 1.0}}, 1, Path("outputs/stages"))
+    ['--max_steps', '15', '--output_dir', 'outputs/stages/1-form']
+    """
+    options = []
     for key, value in stage.items():
         if key not in ("name", "rewards"):
-            flags += [f"--{key}", *(map(str, value) if isinstance(value, list) else [str(value)])]
-    return [*argv, *flags, "--output_dir", str(folder / f"{number}-{stage['name']}")]
+            options += [f"--{key}", *(map(str, value) if isinstance(value, list) else [str(value)])]
+    return [*options, "--output_dir", str(folder / f"{number}-{stage['name']}")]

@@ -19,20 +19,22 @@ def engine_name() -> str:
     return "ddp" if int(os.environ.get("WORLD_SIZE", "1")) > 1 else "one"
 
 
-def check(argv: list[str]) -> None:
-    """Stop at a setting that the engine does not support, before torch and TRL are imported."""
-    engine, settings = engine_name(), start.given(argv)
-    four_bits, vllm = start.is_on(settings, "load_in_4bit"), start.is_on(settings, "use_vllm")
-    if start.is_on(settings, "use_unsloth", True):
+def check(settings: start.Settings) -> None:
+    """Stop at a setting that the engine does not support, before a model is loaded."""
+    engine, training, model = engine_name(), settings.training, settings.model
+    four_bits, vllm = model.load_in_4bit, training.use_vllm
+    if settings.run.use_unsloth:
         raise SystemExit("Error: use_unsloth must be false here, because Unsloth's GRPO trainer is made for one GPU.")
+    if Path(model.model_name_or_path, "adapter_config.json").is_file():
+        raise SystemExit(f"Error: {model.model_name_or_path} is an adapter; merge it into its base model first.")
     if four_bits and engine in SHARDED:
         raise SystemExit(f"Error: load_in_4bit works only with DDP; {engine} needs load_in_4bit: false.")
-    if four_bits and vllm and settings.get("vllm_mode") == "server":
+    if four_bits and vllm and training.vllm_mode == "server":
         raise SystemExit("Error: load_in_4bit does not work with a vLLM server, because TRL cannot send 4-bit weights.")
     full = os.environ.get("FSDP_STATE_DICT_TYPE", "FULL_STATE_DICT") == "FULL_STATE_DICT"
     if engine == "fsdp" and not full:
         raise SystemExit("Error: fsdp_state_dict_type must be FULL_STATE_DICT, or no model would be saved.")
-    if engine in SHARDED and not vllm and os.environ.get("RANK", "0") == "0":
+    if engine in SHARDED and not vllm and training.process_index == 0:
         print(f"Note: without vLLM, {engine} is slow, because it gathers the weights from all GPUs for each token.")
 
 

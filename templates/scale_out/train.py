@@ -6,49 +6,46 @@ accelerate launch --config_file accelerate/ddp.yaml train.py --config config.yam
 
 import sys
 
-from engine import check
 from lib import start
 
-start.help_if_asked(sys.argv[1:])
-check(sys.argv[1:])
-start.prepare(sys.argv[1:], alone=False)  # rejects invalid settings and sets the environment
-
-from data import load_rows
-from rewards import REWARDS
-
-start.rehearse(sys.argv[1:], REWARDS, load_rows)  # tries each reward on one row
+settings = start.parse(sys.argv[1:], alone=False)  # rejects invalid settings, sets the environment
 
 import os
 import time
 from pathlib import Path
 
 from accelerate.utils import broadcast_object_list
-from engine import before_the_end, check_same_adapters, engine_name, load
+from data import load_rows
+from engine import before_the_end, check, check_same_adapters, engine_name, load
 from evaluate import Accuracy, KeepBefore, numbered
 from lib.folder import begin
 from lib.measuring import finish
 from lib.training import Lines, build_trainer, save, short_enough, train
+from rewards import REWARDS
 from trl import get_peft_config
 
 
-def main(argv: list[str]) -> None:
+def main(settings: start.Settings) -> None:
     """Evaluate, train, and evaluate again in every process; the first one prints and writes the files."""
     started = time.perf_counter()
-    parsed = run, training, model = start.parse(argv)
+    run, training, model = settings.run, settings.training, settings.model
     folder, first = Path(training.output_dir), training.process_index == 0
     if not first:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - only the first process prints
+    check(settings)
     rows = load_rows(run.dataset_name, "train", run.train_rows, training.seed)
     held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)
+    start.rehearse(settings, REWARDS, rows, held_out)  # tries each reward on one row, locks the folder
+
     policy, tokenizer = load(training, model)
     rows = short_enough(rows, tokenizer, run.max_prompt_tokens, **training.chat_template_kwargs or {})
-    found = [begin(folder, start.identity(argv), run.accept_changes) if first else None]
+    found = [begin(folder, start.identity(settings), run.accept_changes) if first else None]
     [checkpoint] = broadcast_object_list(found)  # all processes resume from the same one
     checkpoint = before_the_end(checkpoint, training.max_steps)
 
     accuracy = Accuracy()
     training.eval_on_start = checkpoint is None
-    trainer = measuring_trainer(policy, tokenizer, rows, held_out, accuracy, parsed)
+    trainer = measuring_trainer(policy, tokenizer, rows, held_out, accuracy, settings)
     seconds = train(trainer, checkpoint)
     check_same_adapters(trainer)
     save(trainer, folder / "model")
@@ -56,22 +53,24 @@ def main(argv: list[str]) -> None:
     after = accuracy.gathered()
 
     if first:  # without destroy_process_group() at the end: gloo's may wait forever for a thread that waits for Python
-        figures = start.figures(argv, parsed, policy.config.model_type)
+        figures = start.figures(settings, policy.config.model_type)
         figures |= dict(steps=trainer.state.global_step, train_seconds=seconds, engine=engine_name())
         figures |= dict(processes=training.world_size, wall_seconds=time.perf_counter() - started)
         finish(folder, KeepBefore.read(folder), after, **figures)
 
 
 def measuring_trainer(
-    policy: object, tokenizer: object, rows: object, held_out: object, accuracy: Accuracy, parsed: tuple
+    policy: object, tokenizer: object, rows: object, held_out: object, accuracy: Accuracy, settings: start.Settings
 ) -> object:
     """The trainer, which also generates one answer to each held-out row, recorded by a reward with weight 0."""
-    run, training, model = parsed
+    run, training, model = settings.run, settings.training, settings.model
     training.per_device_eval_batch_size, training.num_generations_eval = run.eval_batch, 1
     more = dict(eval_dataset=numbered(held_out, held_out=True), peft_config=get_peft_config(model))
     more |= dict(callbacks=[Lines(), KeepBefore(accuracy, Path(training.output_dir))])
-    return build_trainer(policy, tokenizer, numbered(rows, held_out=False), {**REWARDS, accuracy: 0.0}, parsed, **more)
+    return build_trainer(
+        policy, tokenizer, numbered(rows, held_out=False), {**REWARDS, accuracy: 0.0}, settings, **more
+    )
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(settings)

@@ -8,31 +8,27 @@ import sys
 
 from lib import start
 
-start.prepare(sys.argv[1:])  # rejects invalid settings and sets the environment, before imports
-
-from data import load_rows
-from environment import TOOLS
-from rewards import REWARDS, is_in_form, is_right
-
-# Tries each reward on one row, with an environment, then imports Unsloth, before TRL.
-start.rehearse(sys.argv[1:], REWARDS, load_rows, factory=TOOLS.get("environment_factory"))
+settings = start.parse(sys.argv[1:])  # rejects invalid settings, sets the environment, imports Unsloth before TRL
 
 import time
 from functools import partial
 from pathlib import Path
 
+from data import load_rows
+from environment import TOOLS
 from generation import generate
 from lib.folder import begin
 from lib.measuring import evaluate, finish
 from lib.policy import load_policy
 from lib.training import build_trainer, save, short_enough, train
+from rewards import REWARDS, is_in_form, is_right
 from tools import check_tools, new_environment, template_of, toolbox
 
 
-def main(argv: list[str]) -> None:
-    """Load settings, rows and policy; evaluate, train, evaluate again; write the report."""
+def main(settings: start.Settings) -> None:
+    """Load rows and policy; evaluate, train, evaluate again; write the report."""
     started = time.perf_counter()
-    parsed = run, training, model = start.parse(argv)
+    run, training, model = settings.run, settings.training, settings.model
     if training.max_tool_calling_iterations is None:
         raise SystemExit(
             "Error: max_tool_calling_iterations is missing; set how many turns of an episode may call tools."
@@ -40,27 +36,29 @@ def main(argv: list[str]) -> None:
     folder = Path(training.output_dir)
     rows = load_rows(run.dataset_name, "train", run.train_rows, training.seed)
     held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)
+    # Tries each reward on one row, with an environment, and locks the folder.
+    start.rehearse(settings, REWARDS, rows, held_out, factory=TOOLS.get("environment_factory"))
     print(f"{len(rows)} rows to train on, {len(held_out)} held out.")
 
-    policy, tokenizer = load_policy(*parsed)
+    policy, tokenizer = load_policy(run, training, model)
     check_tools(tokenizer, model.model_name_or_path)
     template = template_of(tokenizer, training)
     tools = list(toolbox(new_environment()).values())
     rows = short_enough(rows, tokenizer, run.max_prompt_tokens, tools=tools, **template)
-    checkpoint = begin(folder, start.identity(argv), run.accept_changes)
+    checkpoint = begin(folder, start.identity(settings), run.accept_changes)
     limits = dict(tokens=training.max_completion_length, turns=training.max_tool_calling_iterations)
     limits |= dict(template=template, batch=run.eval_batch, seed=training.seed)
     answer = partial(generate, policy, tokenizer, held_out, temperature=training.temperature, **limits)
     before = evaluate(answer, held_out, is_right, is_in_form)
-    trainer = build_trainer(policy, tokenizer, rows, REWARDS, parsed, **TOOLS)
+    trainer = build_trainer(policy, tokenizer, rows, REWARDS, settings, **TOOLS)
     seconds = train(trainer, checkpoint)
     save(trainer, folder / "model")
     after = evaluate(answer, held_out, is_right, is_in_form)
 
-    figures = start.figures(argv, parsed, policy.config.model_type)
+    figures = start.figures(settings, policy.config.model_type)
     figures |= dict(steps=trainer.state.global_step, train_seconds=seconds, wall_seconds=time.perf_counter() - started)
     finish(folder, before, after, **figures)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(settings)

@@ -19,6 +19,7 @@ from trl import GRPOTrainer
 from .policy import keep_trainable_fp32
 from .resuming import resume, state_of
 from .scoring import RewardError, guarded
+from .start import Settings
 
 
 class Lines(TrainerCallback):
@@ -104,13 +105,13 @@ def short_enough(rows: Dataset, tokenizer: object, longest: int, **template: obj
 
 
 def build_trainer(
-    policy: object, tokenizer: object, rows: Dataset, rewards: dict[Callable, float], parsed: tuple, **more: object
+    policy: object, tokenizer: object, rows: Dataset, rewards: dict[Callable, float], settings: Settings, **more: object
 ) -> GRPOTrainer:
-    """The trainer of one run; ``rewards`` maps each reward to its weight, ``parsed`` is what `start.parse` returns.
+    """The trainer of one run; ``rewards`` maps each reward to its weight.
 
     ``more`` has further arguments of `GRPOTrainer` (tools, peft_config).
     """
-    run, training, model = parsed
+    run, training = settings.run, settings.training
     training.reward_weights, functions = list(rewards.values()), [guarded(reward) for reward in rewards]
     if run.reward_model:  # TRL loads it and calls it like a function
         training.reward_weights.append(run.reward_model_weight)
@@ -119,7 +120,7 @@ def build_trainer(
     trainer = GRPOTrainer(model=policy, processing_class=tokenizer, args=training, train_dataset=rows, **options)
     for callback in (PrinterCallback, ProgressCallback):
         trainer.remove_callback(callback)
-    if model.use_peft and not training.deepspeed_plugin:  # ZeRO-3 needs the adapter in the base's dtype
+    if settings.model.use_peft and not training.deepspeed_plugin:  # ZeRO-3 needs the adapter in the base's dtype
         keep_trainable_fp32(trainer.model)
     return trainer
 

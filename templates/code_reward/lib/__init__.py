@@ -14,7 +14,7 @@ A ``lib/`` also has these, from ``templates/_lib``:
 
 | module | what it does |
 |---|---|
-| `start` | reads the settings and checks them before torch, TRL or Unsloth is imported |
+| `start` | reads the settings with TRL's parser, and checks them before a model is loaded |
 | `rows` | reads a JSONL file of your own, and decides which rows are held out |
 | `folder` | keeps one run per output folder, and resumes it only with the same settings |
 | `scoring` | calls rewards safely |

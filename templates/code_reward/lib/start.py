@@ -1,41 +1,32 @@
 # Generated from grpo_utils 0.1.0, templates/_lib/start.py; the same in every template.
-"""The settings of a run, from YAML and the command line, checked before torch, TRL or Unsloth is imported.
+"""The settings of a run, and what is checked before a model is loaded.
 
-Settings are the fields of TRL's `GRPOConfig` and `ModelConfig`, and the few of `RunConfig`. Rewards and their weights
-are in rewards.py instead.
+Settings are the fields of TRL's `GRPOConfig` and `ModelConfig`, and the few of `RunConfig`. TRL's parser reads them
+from a YAML file and from options, which take precedence. Rewards and their weights are in rewards.py instead.
 """
 
-import ast
+import argparse
 import difflib
 import logging
 import os
-import re
-import sys
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import yaml
 
 from . import folder, scoring
 
-TINY = "./tiny-model"
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from trl import GRPOConfig, ModelConfig
+
 FEWEST = 10  # held-out rows; fewer cannot show a change
-PROJECT = Path(__file__).resolve().parent.parent
-#: The files that declare TRL's settings, read as text because importing them takes ten seconds.
-DECLARED = {
-    "trl": {"trainer/grpo_config.py": "GRPOConfig", "trainer/base_config.py": "_BaseConfig",
-            "trainer/model_config.py": "ModelConfig"},
-    "transformers": {"training_args.py": "TrainingArguments"},
-}  # fmt: skip
 COUNTS = ("train_rows", "eval_rows", "eval_batch", "max_prompt_tokens", "max_completion_length", "num_generations")
 COUNTS += ("per_device_train_batch_size", "gradient_accumulation_steps", "steps_per_generation")
 COUNTS += ("generation_batch_size", "lora_r")
-ABOVE_ZERO = ("num_train_epochs", "logging_steps", "save_steps", "temperature")
-STRATEGY = {"logging_steps": "logging_strategy", "save_steps": "save_strategy"}  # used only if that is "steps"
-NOT_BELOW_ZERO = ("learning_rate", "warmup_steps", "beta")
-BATCH = {"per_device_train_batch_size": 8, "gradient_accumulation_steps": 1, "num_generations": 8}  # TRL's defaults
 
 
 @dataclass
@@ -52,100 +43,62 @@ class RunConfig:
     use_unsloth: bool = field(default=True, metadata={"help": "load with Unsloth (false: plain transformers)"})
     accept_changes: bool = field(default=False, metadata={"help": "resume from checkpoints after an edit"})
 
-    def __post_init__(self):
-        for name in [name for name, value in vars(self).items() if value is None]:  # an explicit null in the config
-            setattr(self, name, getattr(RunConfig(), name))
+
+@dataclass
+class Settings:
+    """What a run is started with; ``values`` has all settings by name, before TRL derives some from others."""
+
+    run: RunConfig
+    training: "GRPOConfig"
+    model: "ModelConfig"
+    values: dict
+    profile: str  # the name of the config file
 
 
-def prepare(argv: list[str], alone: bool = True) -> None:
-    """Reject invalid settings and set the environment, before the imports that read it."""
+def parse(argv: list[str], stage: Sequence[str] = (), alone: bool = True) -> Settings:
+    """Set the environment, import Unsloth and then TRL, and read the settings; an invalid one raises `SystemExit`.
+
+    ``stage`` has options that take precedence over ``argv``. With ``alone``, the run uses one process and one GPU.
+    """
     if alone and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise SystemExit("Error: this template trains in one process; run it without torchrun or accelerate.")
-    help_if_asked(argv)
-    refuse(argv)
+    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    early.add_argument("--config", default="")
+    early.add_argument("--use_unsloth", "--use-unsloth", nargs="?", const="true")
+    check_repeated(argv)
+    first, options = early.parse_known_args(argv)
+    config = read_config(Path(first.config)) if first.config else {}
+    if first.use_unsloth:
+        config["use_unsloth"] = first.use_unsloth
+    if not {"-h", "--help"} & set(argv):  # help asks for nothing
+        prepare(config.pop("env", {}), config.get("use_unsloth", "true"), alone)
+    from trl import GRPOConfig, ModelConfig, TrlParser
+
+    parser = TrlParser((RunConfig, GRPOConfig, ModelConfig), allow_abbrev=False, exit_on_error=False)
+    try:
+        unknown = parser.set_defaults_with_config(**config)
+        found, more = parser.parse_known_args([*options, *stage])
+        check_names(vars(found), [*unknown, *more])
+        check_numbers(vars(found))
+        check_groups(vars(found))
+        check_model(vars(found))
+        return Settings(*parser.parse_dict(vars(found)), vars(found), Path(first.config).stem)
+    except (argparse.ArgumentError, ValueError) as error:  # ValueError: from TRL's dataclasses
+        raise SystemExit(f"Error: {error}") from None
+
+
+def prepare(environment: dict, use_unsloth: str, alone: bool) -> None:
+    """Set the environment before torch reads it, and import Unsloth before TRL, which it patches."""
+    os.environ.update({name: str(value) for name, value in environment.items()})
     if alone:
         os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")  # a second GPU would double the batch
-
-
-def rehearse(
-    argv: list[str],
-    rewards: dict[Callable, float],
-    load_rows: Callable,
-    *,
-    checks: dict[str, Callable] | None = None,
-    factory: Callable | None = None,
-    **more: object,
-) -> None:
-    """Count the rows and try each reward on one row before a model is loaded; lock the folder; import Unsloth.
-
-    ``checks`` maps the name of a reward that costs money to a function to call instead. ``factory`` creates the
-    environments that rewards get. ``more`` is part of the run's identity.
-    """
-    check_rewards(rewards, checks or {})
-    settings = given(argv)
-    run, place = ours(settings), Path(settings.get("output_dir", "trainer_output"))
-    row = first_row(run, settings, load_rows)
-    for reward in rewards:
-        check = (checks or {}).get(reward.__name__)
-        check() if check else scoring.try_on(reward, row, factory)
-    if os.environ.get("RANK", "0") == "0":  # the first process locks the folder for all
-        folder.hold(place)
-    if not (place / "report.json").exists():
-        folder.check_same(place, identity(argv) | more, run.accept_changes)
     logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)  # it suggests a kernel that no run needs
-    if run.use_unsloth:
-        import unsloth  # noqa: F401
-
-
-def check_rewards(rewards: dict[Callable, float], known: Iterable[str]) -> None:
-    """Check that each reward has a weight, and print a note for each reward function that is not used."""
-    if not (isinstance(rewards, dict) and rewards and all(map(scoring.is_finite, rewards.values()))):
-        example = "REWARDS = {correctness_reward: 2.0, format_reward: 0.5}"
-        raise SystemExit(f"Error: REWARDS in rewards.py must give each reward a weight: {example}.")
-    written = vars(sys.modules["rewards"]) if "rewards" in sys.modules and os.environ.get("RANK", "0") == "0" else {}
-    for name, reward in written.items():
-        own = name.endswith("_reward") and callable(reward) and reward.__module__ == "rewards"
-        if own and name not in known and reward not in rewards:
-            print(f"Note: {name} is in rewards.py but not in REWARDS, so it is not used.")
-
-
-def first_row(run: "RunConfig", settings: dict, load_rows: Callable) -> dict:
-    """The first training row; stop if there are too few rows for training or evaluation."""
-    seed, name = int(number(settings, "seed", 42)), run.dataset_name
-    rows, held_out = load_rows(name, "train", run.train_rows, seed), load_rows(name, "test", run.eval_rows, seed)
-    if len(held_out) < min(FEWEST, run.eval_rows):
-        raise SystemExit(
-            f"Error: {name} has {len(held_out)} held-out rows, and an evaluation needs {FEWEST}. "
-            f"Add rows, or continue anyway with --eval_rows {len(held_out)}."
-        )
-    completions, group = groups(settings)
-    if len(rows) < completions // group:
-        raise SystemExit(
-            f"Error: {name} has {len(rows)} training rows, and each step needs {completions // group} different "
-            "prompts (completions / num_generations). Add rows, or use a smaller batch."
-        )
-    return rows[0]
-
-
-def help_if_asked(argv: list[str]) -> None:
-    """With --help, list every setting and stop, without any checks."""
-    if {"-h", "--help"} & set(argv):
-        parse(argv)
-
-
-def refuse(argv: list[str]) -> dict:
-    """Set the `env` of the given settings and return them; stop at an invalid name, number or model."""
-    settings = given(argv)
-    check_names(settings, {f.name for f in fields(RunConfig)})
-    check_numbers(settings)
-    os.environ.update({name: str(value) for name, value in settings.get("env", {}).items()})
-    check_model(settings)
-    if ours(settings).use_unsloth and not find_spec("unsloth"):
-        raise SystemExit(
-            "Error: Unsloth is not installed: pip install --no-deps -r requirements-unsloth.txt, or set "
-            "use_unsloth: false."
-        )
-    return settings
+    if use_unsloth.lower() in ("false", "f", "no", "n", "0"):
+        return
+    if not find_spec("unsloth"):
+        fix = "pip install --no-deps -r requirements-unsloth.txt, or set use_unsloth: false."
+        raise SystemExit(f"Error: Unsloth is not installed: {fix}")
+    import unsloth  # noqa: F401
 
 
 class StrictLoader(yaml.SafeLoader):
@@ -155,260 +108,163 @@ class StrictLoader(yaml.SafeLoader):
         """Reject a repeated key, and a key without a value."""
         lines = {}
         for key, value in node.value:
-            name, line = str(key.value), key.start_mark.line + 1
+            name, line = key.value, key.start_mark.line + 1
             if name in lines:
-                lines_of = f"lines {lines[name]} and {line}"
-                raise SystemExit(f"Error: {self.name}: {name!r} is set twice, in {lines_of}; delete one.")
+                raise yaml.YAMLError(f"{name!r} is set twice, in lines {lines[name]} and {line}; delete one.")
             if value.tag.endswith(":null") and not value.value:
-                problem = f"{name!r} has no value; add one, or delete the line"
-                raise SystemExit(f"Error: {self.name}, line {line}: {problem}.")
+                raise yaml.YAMLError(f"{name!r} in line {line} has no value; add one, or delete the line.")
             lines[name] = line
         return super().construct_mapping(node, deep)
 
 
 def read_yaml(path: Path) -> object:
     """Read a YAML file; an error names the file and the line."""
-    if not path.is_file():
-        raise SystemExit(f"Error: there is no file {str(path)!r}.")
     try:
-        with path.open(encoding="utf-8") as file:
-            return yaml.load(file, StrictLoader)
-    except yaml.MarkedYAMLError as error:
-        tab = " Indent with spaces, not with tabs." if "\\t" in error.problem else ""
-        line = error.problem_mark.line + 1
-        raise SystemExit(f"Error: {path}, line {line} is not valid YAML: {error.problem}.{tab}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise SystemExit(f"Error: {path} is not YAML in UTF-8: {str(error).splitlines()[0]}.") from None
+        return yaml.load(path.read_text(encoding="utf-8"), StrictLoader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SystemExit(f"Error: {path}: {error}") from None
 
 
-def read_config(argv: list[str]) -> dict:
-    """The settings in the YAML file after --config, if there is one."""
-    path = config_path(argv)
-    config = read_yaml(path) if path else {}
-    if not isinstance(config, dict):
-        raise SystemExit(f"Error: {path} must have lines like `learning_rate: 1.0e-5`.")
-    if not isinstance(config.get("env", {}), dict):
-        raise SystemExit(
-            f"Error: {path}: env is {config['env']!r}; it needs indented lines like `  HF_HUB_OFFLINE: 1`."
-        )
-    for name in ("max_steps", *BATCH):
-        if config.get(name, 1) is None:
-            raise SystemExit(f"Error: {path}: {name} is null; set a number, or delete the line.")
-    return config
+def read_config(path: Path) -> dict:
+    """The settings in a YAML file: numbers as text, which TRL's parser converts and checks like that of options.
 
-
-def config_path(argv: list[str]) -> Path | None:
-    """The file after --config."""
-    if any(word.startswith("--config=") for word in argv) or argv[-1:] == ["--config"]:
-        raise SystemExit("Error: write --config FILE, with a space and a file name.")
-    if argv.count("--config") > 1:
-        raise SystemExit("Error: --config appears twice; use one file, and add single settings as options.")
-    return Path(argv[argv.index("--config") + 1]) if "--config" in argv else None
-
-
-def given(argv: list[str]) -> dict:
-    """All settings from the config and the command line. The command line takes precedence, and its values are text. A
-    null in the config is ignored.
-
-    >>> given(["--max_steps", "50", "--lora_target_modules", "q_proj", "v_proj", "--use_peft"])
-    {'max_steps': '50', 'lora_target_modules': ['q_proj', 'v_proj'], 'use_peft': 'true'}
+    A null is the default, so it is left out.
     """
-    words: dict[str, list[str]] = {}
-    for word in argv:
-        if word.startswith("--"):
-            name, _, value = word[2:].partition("=")
-            words[name := name.replace("-", "_")] = [value] if "=" in word else []
-        elif words:
-            words[name].append(word)
-    if "env" in words:
-        raise SystemExit("Error: env is not an option; set the variable in the shell, or under env in the config.")
-    options = {name: values if len(values) > 1 else "".join(values or ["true"]) for name, values in words.items()}
-    return {name: value for name, value in read_config(argv).items() if value is not None} | options
+    config = read_yaml(path)
+    if not isinstance(config, dict) or not isinstance(config.get("env", {}), dict):
+        raise SystemExit(f"Error: {path} must have lines like `learning_rate: 1.0e-5`, and under env `  NAME: value`.")
+    for name in ("save_strategy", "logging_strategy", "eval_strategy"):
+        if config.get(name) is False:
+            config[name] = "no"  # YAML reads it as false, unless it is in quotes
+    given = {str(name): value for name, value in config.items() if value is not None}
+    return {name: value if isinstance(value, dict | list) else str(value) for name, value in given.items()}
 
 
-def trl_fields() -> set[str]:
-    """The names of all fields of TRL's GRPOConfig and ModelConfig."""
-    names = set()
-    for package, files in DECLARED.items():
-        if not (spec := find_spec(package)):
-            raise SystemExit(f"Error: {package} is not installed: pip install -r requirements.txt")
-        for file, wanted in files.items():
-            tree = ast.parse((Path(spec.origin).parent / file).read_text(encoding="utf-8"))
-            [found] = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == wanted]
-            names |= {line.target.id for line in found.body if isinstance(line, ast.AnnAssign)}
-    return names
+def check_repeated(argv: list[str]) -> None:
+    """Reject an option that is given twice, of which argparse silently takes the last.
+
+    >>> check_repeated(["--max_steps", "5", "--max-steps=9"])
+    Traceback (most recent call last):
+    SystemExit: Error: --max_steps is given twice; delete one.
+    """
+    names = [word.partition("=")[0].replace("-", "_") for word in argv if word.startswith("--")]
+    for name in names:
+        if names.count(name) > 1:
+            raise SystemExit(f"Error: --{name[2:]} is given twice; delete one.")
 
 
-def check_names(settings: dict, ours: Iterable[str]) -> None:
-    """Stop at an unknown setting, and suggest the nearest valid name."""
-    for name in {"rewards", "reward_weights", "reward_funcs"} & settings.keys():
-        raise SystemExit(f"Error: {name} is not a setting; set rewards and weights in REWARDS in rewards.py.")
-    names = trl_fields() | set(ours)
-    known = names | {f"no_{name}" for name in names} | {"env", "config", "help"}
-    for key in settings:
-        if key not in known:
-            near = difflib.get_close_matches(str(key), names, n=1)
-            raise SystemExit(f"Error: unknown setting {key!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
+def check_names(values: dict, unknown: list[str]) -> None:
+    """Reject an unknown setting, with the nearest name, and rewards among the settings."""
+    names = [word[2:].partition("=")[0].replace("-", "_") for word in unknown if word.startswith("--")]
+    if {"rewards", "reward_funcs"} & set(names) or values["reward_weights"]:
+        raise SystemExit("Error: rewards and their weights are not settings; set them in REWARDS in rewards.py.")
+    for name in names or unknown:
+        near = difflib.get_close_matches(name, values, n=1)
+        raise SystemExit(f"Error: unknown setting {name!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
 
 
-def check_numbers(settings: dict) -> None:
-    """Check that counts and rates are in range, and that every group of completions is complete."""
-    if number(settings, "max_steps", 1) != -1:
-        require(settings, "max_steps", lambda n: n >= 1 and n % 1 == 0, "a positive integer, or -1 to count epochs")
-    for name in COUNTS:
-        require(settings, name, lambda n: n >= 1 and n % 1 == 0, "a positive integer")
-    for name in [name for name in STRATEGY.values() if settings.get(name) is False]:
-        raise SystemExit(f'Error: {name} is false, because YAML reads no as false. Write {name}: "no", with quotes.')
-    for name in [name for name in ABOVE_ZERO if is_used(settings, name)]:
-        require(settings, name, lambda n: n > 0, "above 0")
-    for name in NOT_BELOW_ZERO:
-        require(settings, name, lambda n: n >= 0, "0 or more")
-    check_groups(settings)
+def check_numbers(values: dict) -> None:
+    """Check that counts and rates are in range."""
+    if values["max_steps"] == -1:
+        require(values, ["num_train_epochs"], lambda n: n > 0, "above 0")
+    else:
+        require(values, ["max_steps"], lambda n: n >= 1, "a positive integer, or -1 to count epochs")
+    used = [f"{name}_steps" for name in ("logging", "save") if values[f"{name}_strategy"] == "steps"]
+    require(values, COUNTS, lambda n: n >= 1, "a positive integer")
+    require(values, ["temperature", *used], lambda n: n > 0, "above 0")
+    require(values, ["learning_rate", "warmup_steps", "beta"], lambda n: n >= 0, "0 or more")
 
 
-def is_used(settings: dict, name: str) -> bool:
-    """Whether a setting has an effect: epochs only without max_steps, and intervals only if the strategy is "steps"."""
-    if name == "num_train_epochs":
-        return number(settings, "max_steps", -1) == -1
-    return name not in STRATEGY or settings.get(STRATEGY[name], "steps") == "steps"
+def require(values: dict, names: Sequence[str], holds: Callable, wanted: str) -> None:
+    """Reject a number that is out of range."""
+    for name in names:
+        value = values[name]
+        if value is not None and not (isinstance(value, int | float) and holds(value)):
+            raise SystemExit(f"Error: {name} is {value}; it must be {wanted}.")
 
 
-def require(settings: dict, name: str, holds: Callable, wanted: str) -> None:
-    """Stop if a given setting is not valid."""
-    if settings.get(name) is not None and not holds(number(settings, name, 0)):
-        raise SystemExit(f"Error: {name} is {settings[name]}; it must be {wanted}.")
-
-
-def number(settings: dict, name: str, default: float) -> float:
-    """A setting as a number."""
-    try:
-        return float(settings.get(name, default))
-    except (TypeError, ValueError):
-        raise SystemExit(f"Error: {name} is {settings[name]!r}; it must be a number.") from None
-
-
-def groups(settings: dict) -> tuple[int, int]:
-    """How many completions all processes sample at once, and how many of them belong to one prompt."""
-    batch, accumulated, group = (int(number(settings, name, default)) for name, default in BATCH.items())
-    accumulated = int(number(settings, "steps_per_generation", accumulated))
-    everywhere = batch * int(os.environ.get("WORLD_SIZE", "1"))
-    return int(number(settings, "generation_batch_size", everywhere * accumulated)), group
-
-
-def check_groups(settings: dict) -> None:
-    """Check that the completions of a step are complete groups. (TRL checks that too, but after its slow import.)"""
-    count, group = groups(settings)
-    if group < 2:
-        raise SystemExit("Error: num_generations is 1; it must be at least 2: GRPO compares completions of a prompt.")
-    if count % group:
-        steps = "steps_per_generation" if "steps_per_generation" in settings else "gradient_accumulation_steps"
-        given = "generation_batch_size" if "generation_batch_size" in settings else None
+def check_groups(values: dict) -> None:
+    """Check that the completions of a step are complete groups. (TRL would name settings that the user did not set.)"""
+    group, steps = values["num_generations"], values["steps_per_generation"] or values["gradient_accumulation_steps"]
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    count = values["generation_batch_size"] or values["per_device_train_batch_size"] * steps * processes
+    if group < 2 or count % group:
         raise SystemExit(
-            f"Error: {given or f'per_device_train_batch_size x {steps} x processes'} is {count} completions, which is "
-            f"not divisible by num_generations={group}; change one, because every group must be complete."
+            f"Error: num_generations is {group}, and a step has {count} completions (generation_batch_size, or "
+            "per_device_train_batch_size x gradient_accumulation_steps x processes). A group needs at least 2 "
+            "completions, and every group must be complete: change one, so that num_generations divides the other."
         )
 
 
-def is_on(settings: dict, name: str, default: bool = False) -> bool:
-    """Whether a setting is true."""
-    return f"no_{name}" not in settings and str(settings.get(name, default)).lower() in ("true", "yes", "1")
-
-
-def check_model(settings: dict) -> None:
-    """Stop if the model is missing or cannot be trained with these settings."""
-    name = str(settings.get("model_name_or_path") or "")
+def check_model(values: dict) -> None:
+    """Reject a model that is not there, or that cannot be trained or resumed with these settings."""
+    name = values["model_name_or_path"]
     if not name:
         raise SystemExit("Error: model_name_or_path is missing. Add --config config.cpu.yaml, which sets it.")
-    if name == TINY and not Path(TINY).is_dir():
-        raise SystemExit(
-            f"Error: {TINY} does not exist. `python -m grpo_utils new {template_name()} FOLDER` includes it, or copy "
-            f"grpo_utils/tiny/tiny-qwen3 from the course to {TINY}."
-        )
-    check_folder(name)
-    if not Path(name).is_dir():
-        check_cache(name)
-    if is_on(settings, "load_in_4bit") and not is_on(settings, "use_peft"):
+    if name.startswith(".") and not Path(name).is_dir():
+        raise SystemExit(f"Error: there is no model in {name}. (`python -m grpo_utils new` copies ./tiny-model too.)")
+    if values["load_in_4bit"] and not values["use_peft"]:
         raise SystemExit("Error: load_in_4bit needs use_peft: 4-bit weights cannot be trained, but an adapter can.")
-    if is_on(settings, "save_only_model"):
+    if Path(name, "adapter_config.json").is_file() and not values["use_peft"]:
+        raise SystemExit(f"Error: {name} is an adapter, so use_peft must be true.")
+    if values["save_only_model"]:
         raise SystemExit("Error: with save_only_model a run cannot resume; set it to false.")
 
 
-def check_folder(name: str) -> None:
-    """Check that the model is a folder with a config.json, or looks like a hub id."""
-    path = Path(name)
-    if path.is_dir() and not any((path / file).is_file() for file in ("config.json", "adapter_config.json")):
-        raise SystemExit(f"Error: model_name_or_path: the folder {name!r} has no config.json, so it is not a model.")
-    if not path.is_dir() and not re.fullmatch(r"[\w-][\w.-]*(/[\w-][\w.-]*)?", name):
-        raise SystemExit(f"Error: model_name_or_path: {name!r} is neither a folder here nor a hub id like owner/name.")
+def rehearse(
+    settings: Settings,
+    rewards: dict[Callable, float],
+    rows: "Dataset",
+    held_out: "Dataset",
+    *,
+    checks: dict[str, Callable] | None = None,
+    factory: Callable | None = None,
+    **more: object,
+) -> None:
+    """Before a model is loaded, count the rows, try each reward on one row, and lock the output folder.
 
-
-def hub_cache() -> Path:
-    """The cache of huggingface_hub, from the variables that it reads, because importing it is slow."""
-    found = os.environ.get
-    home = found("HF_HOME", os.path.join(found("XDG_CACHE_HOME", "~/.cache"), "huggingface"))
-    cache = found("HF_HUB_CACHE", found("HUGGINGFACE_HUB_CACHE", os.path.join(home, "hub")))
-    return Path(os.path.expandvars(os.path.expanduser(cache)))
-
-
-def check_cache(name: str) -> None:
-    """If offline, check that the model is in the cache (Unsloth may have downloaded it from another owner)."""
-    cache = hub_cache()
-    offline = os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on")
-    title = name.rpartition("/")[2].lower()
-    if offline and not any(title in path.name.lower() for path in cache.glob("models--*")):
-        problem = f"{name!r} is not a folder, and not in the cache {cache}, and HF_HUB_OFFLINE forbids downloads"
-        raise SystemExit(f"Error: model_name_or_path: {problem}. Unset HF_HUB_OFFLINE, or download the model once.")
-
-
-def template_name() -> str:
-    """The template of this project: the first word of its README's title."""
-    readme = PROJECT / "README.md"
-    title = re.match(r"# (\w+):", readme.read_text(encoding="utf-8")) if readme.is_file() else None
-    return title[1] if title else "TEMPLATE"
-
-
-def ours(settings: dict) -> RunConfig:
-    """The settings that TRL does not have."""
-    found = {f.name: settings[f.name] for f in fields(RunConfig) if f.name in settings}
-    kinds = RunConfig.__annotations__
-    found |= {name: kinds[name](number(settings, name, 0)) for name in found if kinds[name] in (int, float)}
-    found |= {"use_unsloth": is_on(settings, "use_unsloth", True)}
-    return RunConfig(**found | {"accept_changes": is_on(settings, "accept_changes")})
-
-
-def config_name(argv: list[str]) -> str:
-    """The name of the config file, without its suffix.
-
-    >>> config_name(["--config", "config.cpu.yaml"])
-    'config.cpu'
+    ``checks`` maps the name of a reward that costs money to a function to call instead. ``factory`` creates the
+    environments that rewards get. ``more`` is part of the run's identity.
     """
-    path = config_path(argv)
-    return path.stem if path else ""
+    checks, place = checks or {}, Path(settings.training.output_dir)
+    scoring.check_rewards(rewards, known=checks)
+    check_rows(settings, len(rows), len(held_out))
+    for reward in rewards:
+        check = checks.get(reward.__name__)
+        check() if check else scoring.try_on(reward, rows[0], factory)
+    if settings.training.process_index == 0:  # it locks the folder for all processes
+        folder.check_writable(place)
+        folder.hold(place)
+    if not (place / "report.json").exists():
+        folder.check_same(place, identity(settings) | more, settings.run.accept_changes)
 
 
-def parse(argv: list[str]) -> tuple:
-    """Our `RunConfig`, and TRL's GRPOConfig and ModelConfig."""
-    from trl import GRPOConfig, ModelConfig, TrlParser
+def check_rows(settings: Settings, rows: int, held_out: int) -> None:
+    """Check that there are enough rows for a step, and for an evaluation."""
+    name = settings.run.dataset_name
+    if held_out < min(FEWEST, settings.run.eval_rows):
+        raise SystemExit(
+            f"Error: {name} has {held_out} held-out rows, and an evaluation needs {FEWEST}. "
+            f"Add rows, or continue anyway with --eval_rows {held_out}."
+        )
+    needed = settings.training.generation_batch_size // settings.training.num_generations
+    if rows < needed:
+        raise SystemExit(
+            f"Error: {name} has {rows} training rows, and each step needs {needed} different prompts "
+            "(completions / num_generations). Add rows, or use a smaller batch."
+        )
 
-    try:
-        parsed = TrlParser((RunConfig, GRPOConfig, ModelConfig), allow_abbrev=False).parse_args_and_config(argv)
-    except ValueError as error:
-        raise SystemExit(f"Error: {error}") from error
-    if "wandb" in parsed[1].report_to and not os.environ.get("WANDB_API_KEY"):
-        print("Note: WANDB_API_KEY is not set (see .env.example); wandb will ask.", file=sys.stderr)
-    return parsed
 
-
-def identity(argv: list[str]) -> dict:
+def identity(settings: Settings) -> dict:
     """What must stay the same for a run to resume from its checkpoints."""
-    return open_only(folder.identity(given(argv)))
+    return open_only(folder.identity(settings.values))
 
 
-def figures(argv: list[str], parsed: tuple, family: str) -> dict:
-    """The report's entries besides the results; ``parsed`` is what `parse` returns."""
-    run, training, model = parsed
+def figures(settings: Settings, family: str) -> dict:
+    """The report's entries besides the results."""
+    run, training, model = settings.run, settings.training, settings.model
     return {
-        "profile": config_name(argv),
+        "profile": settings.profile,
         "family": family,
         "model": model.model_name_or_path,
         "backend": "unsloth" if run.use_unsloth else "transformers",

@@ -1,7 +1,11 @@
 # Generated from grpo_utils 0.1.0, grpo_utils/run/policy.py; the same in every template.
 """Load the policy with Unsloth or plain transformers, in 4 bits or not, to train an adapter or all weights."""
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from .resuming import load_adapter
 
 if TYPE_CHECKING:
     import torch
@@ -12,10 +16,18 @@ LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", 
 
 
 def load_policy(run: object, training: "GRPOConfig", model: "ModelConfig") -> tuple:
-    """A model that `GRPOTrainer` can train, and its tokenizer, loaded as the settings (from `start.parse`) say."""
-    name, sizes = model.model_name_or_path, dict(r=model.lora_r, lora_alpha=model.lora_alpha)
-    targets = model.lora_target_modules or list(LORA_TARGETS)  # TRL turns a list with one entry into a string
-    lora = sizes | dict(lora_dropout=model.lora_dropout, target_modules=targets)
+    """A model that `GRPOTrainer` can train, and its tokenizer, loaded as the settings (from `start.parse`) say.
+
+    If the model is an adapter's folder, its base is loaded, and that adapter is trained further. It keeps its own rank
+    and layers.
+    """
+    name, adapter = model.model_name_or_path, Path(model.model_name_or_path, "adapter_config.json")
+    lora = dict(r=model.lora_r, lora_alpha=model.lora_alpha)
+    lora["target_modules"] = model.lora_target_modules or list(LORA_TARGETS)  # TRL turns a list of one into a string
+    if adapter.is_file():
+        trained = json.loads(adapter.read_text(encoding="utf-8"))
+        name, lora = trained["base_model_name_or_path"], {key: trained[key] for key in lora}
+    lora["lora_dropout"] = model.lora_dropout
     options = dict(dtype=dtype_of(training, model), load_in_4bit=model.load_in_4bit, seed=training.seed)
     options["lora"] = lora if model.use_peft else None
     if run.use_unsloth:
@@ -25,6 +37,8 @@ def load_policy(run: object, training: "GRPOConfig", model: "ModelConfig") -> tu
         options["device_map"] = "cpu" if training.use_cpu else {"": training.local_process_index}
         loader = load_with_transformers
     policy, tokenizer = checked(name, loader, **options)
+    if adapter.is_file():
+        load_adapter(policy, adapter.parent)
     if training.use_cpu:
         keep_output_layer_uncopied(policy)
     return policy, tokenizer
@@ -34,8 +48,11 @@ def checked(name: str, load: object, **options: object) -> tuple:
     """The policy and tokenizer from a loader; stop if the model cannot be loaded or has no chat template."""
     try:
         policy, tokenizer = load(name, **options)
-    except OSError as error:  # from transformers or the hub
-        raise SystemExit(f"Error: {name} could not be loaded: {str(error).strip().splitlines()[0]}") from error
+    except (OSError, RuntimeError) as error:
+        missing = error if isinstance(error, OSError) else error.__cause__  # Unsloth wraps the error of transformers
+        if not isinstance(missing, OSError):
+            raise
+        raise SystemExit(f"Error: {name} could not be loaded: {str(missing).strip().splitlines()[0]}") from error
     if tokenizer.chat_template is None:
         raise SystemExit(f"Error: {name} has no chat template. Use its instruct version.")
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token

@@ -6,12 +6,27 @@ import math
 import reprlib
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 
 
 class RewardError(Exception):
     """A reward raised, or did not return a list of numbers; the message names the reward and the row."""
+
+
+def check_rewards(rewards: dict[Callable, float], known: Iterable[str] = ()) -> None:
+    """Check that each reward has a weight, and print a note for each reward function that is not used.
+
+    ``known`` has the names of those that are left out on purpose.
+    """
+    if not (isinstance(rewards, dict) and rewards and all(map(is_finite, rewards.values()))):
+        example = "REWARDS = {correctness_reward: 2.0, format_reward: 0.5}"
+        raise SystemExit(f"Error: REWARDS in rewards.py must give each reward a weight: {example}.")
+    written = vars(sys.modules["rewards"]) if "rewards" in sys.modules else {}
+    for name, reward in written.items():
+        own = name.endswith("_reward") and callable(reward) and reward.__module__ == "rewards"
+        if own and name not in known and reward not in rewards:
+            print(f"Note: {name} is in rewards.py but not in REWARDS, so it is not used.")
 
 
 def guarded(reward: Callable) -> Callable:
@@ -42,7 +57,7 @@ def checked(name: str, scores: object, completions: list) -> list[float | None]:
                 f"{problem}; it should be a finite number, or None for no score.\nCompletion: {completion!r}"
             )
     if scores and all(score is None for score in scores):
-        note_once(f"Note: {name} returned None for every completion of a batch, so that batch teaches nothing.")
+        note_once(f"Note: {name} returned None for every completion of a batch, so it has no effect on that batch.")
     return [None if score is None else float(score) for score in scores]
 
 

@@ -1,0 +1,71 @@
+"""If no sampled answer is ever correct, start here: train on demonstrations (SFT), and let train.py continue.
+
+python sft.py demonstrations.jsonl --config config.cpu.yaml
+python train.py --config config.cpu.yaml --model_name_or_path outputs/basic-sft
+
+Each line of the file has a question, and a completion as you want the model to write it:
+{"question": "What is 9 - 4?", "completion": "<reasoning>9 - 4 = 5</reasoning><answer>5</answer>"}
+"""
+
+import sys
+from pathlib import Path
+
+from lib import start
+
+if len(sys.argv) < 2 or not Path(sys.argv[1]).is_file():
+    sys.exit("Error: name a file and a config: python sft.py demonstrations.jsonl --config config.cpu.yaml")
+settings = start.parse(sys.argv[2:])  # rejects invalid settings, sets the environment, imports Unsloth before TRL
+
+from data import chat, load_rows
+from datasets import Dataset
+from lib.folder import check_writable
+from lib.policy import keep_trainable_fp32, load_policy
+from lib.rows import read_jsonl
+from rewards import is_in_form
+from trl import SFTConfig, SFTTrainer
+
+BATCH = 8  # demonstrations per step
+#: Settings of the config that SFT uses too. It takes num_train_epochs (3 unless you set it), and not max_steps.
+SAME = ("num_train_epochs", "learning_rate", "optim", "seed", "use_cpu", "fp16", "bf16", "gradient_checkpointing")
+
+
+def demonstration(line: dict) -> dict:
+    """The prompt and the completion in one line of the file."""
+    if not is_in_form(line["completion"]):
+        raise ValueError(f"the completion {line['completion']!r} does not have the format that rewards.py accepts")
+    completion = [{"role": "assistant", "content": line["completion"]}]
+    return {"prompt": chat(line["question"]), "completion": completion}
+
+
+def demonstrations(name: str, settings: start.Settings) -> list[dict]:
+    """The rows of the file, without prompts that train.py evaluates."""
+    run, training = settings.run, settings.training
+    rows = read_jsonl(name, demonstration, '{"question": …, "completion": …}', "")
+    held_out = list(load_rows(run.dataset_name, "test", run.eval_rows, training.seed)["prompt"])
+    kept = [row for row in rows if row["prompt"] not in held_out]
+    left_out = len(rows) - len(kept)
+    print(f"{len(kept)} demonstrations; {left_out} are left out, because train.py evaluates their prompts.")
+    return [row | {"chat_template_kwargs": training.chat_template_kwargs or {}} for row in kept]
+
+
+def main(name: str, settings: start.Settings) -> None:
+    """Train an adapter, or all weights, on the demonstrations, and save it where train.py can start from it."""
+    training = settings.training
+    folder = Path(f"{training.output_dir}-sft")
+    if folder.exists():
+        raise SystemExit(f"Error: {folder} already exists. Rename it, or choose another output_dir.")
+    check_writable(folder)
+    rows = demonstrations(name, settings)
+    policy, tokenizer = load_policy(settings.run, training, settings.model)
+    shared = {setting: getattr(training, setting) for setting in SAME}
+    fixed = dict(max_length=None, save_strategy="no", report_to="none", logging_steps=10)
+    config = SFTConfig(str(folder), per_device_train_batch_size=BATCH, **shared, **fixed)
+    trainer = SFTTrainer(policy, args=config, processing_class=tokenizer, train_dataset=Dataset.from_list(rows))
+    keep_trainable_fp32(trainer.model)
+    trainer.train()
+    trainer.save_model(folder)
+    print(f"Next: python train.py with the same config, and --model_name_or_path {folder}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], settings)

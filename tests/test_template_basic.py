@@ -1,0 +1,110 @@
+"""basic_grpo: a new answer form needs two files, and demonstrations teach a task that the model cannot do yet."""
+
+import itertools
+import json
+import random
+import re
+
+import pytest
+import yaml
+from conftest import ROOT
+from template_lib import start
+from template_projects import ALONE, in_folder
+
+from grpo_utils.project import new_project
+
+PLAIN = ["--config", "config.cpu.yaml", "--use_unsloth", "false", "--load_in_4bit", "false"]
+
+#: Edits of rewards.py for answers like "So: 42.": the tags, and the rewards for them, are gone.
+NEW_FORM = {
+    'FORM = "<reasoning>{thinking}</reasoning><answer>{result}</answer>"': 'FORM = "So: {result}."',
+    "match = FORMAT.fullmatch(text)\n    return match[2]": (
+        'match = re.fullmatch(r"So: (\\S.*)\\.\\s*", text)\n    return match[1]'
+    ),
+    "same_number(tagged_answer(": "same_number(answer_in(",
+    "def format_reward": "def form_reward",
+    "def tag_reward": "def unused_credit",
+    "REWARDS = {correctness_reward: 2.0, format_reward: 0.5, tag_reward: 0.5}": (
+        "REWARDS = {correctness_reward: 2.0, form_reward: 1.0}"
+    ),
+}
+
+
+@pytest.fixture
+def project(tmp_path):
+    return new_project("basic_grpo", tmp_path / "project")
+
+
+@pytest.mark.slow
+def test_a_new_answer_form_fails_only_the_tests_of_the_old_one(project):
+    """test_rewards.py could not be collected: it imported a reward that was gone."""
+    text = (project / "rewards.py").read_text(encoding="utf-8")
+    for old, new in NEW_FORM.items():
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    (project / "rewards.py").write_text(text, encoding="utf-8")
+    run = in_folder(project, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    failed = re.findall(r"^FAILED \S+::(\w+)", run.stdout, re.MULTILINE)
+    assert run.returncode == 1 and failed and all("tag" in name for name in failed), run.stdout
+    passed = int(re.search(r"(\d+) passed", run.stdout)[1])
+    assert passed >= 20 and "error" not in run.stdout.splitlines()[-1]
+
+
+def test_trls_own_command_names_no_reward_that_a_new_form_removes():
+    config = yaml.safe_load((ROOT / "templates/basic_grpo/configs/trl.yaml").read_text(encoding="utf-8"))
+    assert config["reward_funcs"] == ["rewards.weighted_sum"] and "reward_weights" not in config
+
+
+def larger(project) -> None:
+    """A task that the tiny model cannot do: rows in mine.jsonl, and demonstrations of 100 of them."""
+    pairs = random.Random(0).sample(list(itertools.combinations(range(100, 1000), 2)), 1400)
+    pairs = [pair[::-1] if place % 2 else pair for place, pair in enumerate(pairs)]
+    asked = [f"Which is larger, {a} or {b}?" for a, b in pairs]
+    rows = [{"question": q, "answer": str(max(pair))} for q, pair in zip(asked, pairs)]
+    texts = [f"<reasoning>{max(p)} > {min(p)}</reasoning><answer>{max(p)}</answer>" for p in pairs]
+    shown = [{"question": q, "completion": text} for q, text in zip(asked, texts)]
+    (project / "mine.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (project / "demonstrations.jsonl").write_text("\n".join(map(json.dumps, shown[:100])))
+    (project / "bad.jsonl").write_text("\n".join(map(json.dumps, [*shown[:1], shown[1] | {"completion": "It is 7."}])))
+
+
+@pytest.mark.slow
+def test_demonstrations_teach_a_new_task_and_training_starts_from_their_adapter(project):
+    """The adapter keeps its own rank, and a step at a rate of zero leaves it as it was."""
+    from safetensors.torch import load_file
+
+    larger(project)
+    settings = [*PLAIN, "--dataset_name", "mine.jsonl", "--eval_rows", "60"]
+    sft = in_folder(project, "sft.py", "demonstrations.jsonl", *settings, "--num_train_epochs", "6", "--lora_r", "8")
+    assert sft.returncode == 0, sft.stderr[-3000:]
+    used, left_out = map(int, re.match(r"(\d+) demonstrations; (\d+) are left out", sft.stdout).groups())
+    assert used + left_out == 100 and left_out > 0  # a tenth is held out, and 60 of those are evaluated
+    begun = ["--model_name_or_path", "outputs/basic-sft", "--learning_rate", "0", "--max_steps", "1"]
+    run = in_folder(project, "train.py", *settings, *begun)
+    assert run.returncode == 0, run.stderr[-3000:]
+    report = json.loads((project / "outputs/basic/report.json").read_text(encoding="utf-8"))
+    assert report["model"] == "outputs/basic-sft" and report["before"]["accuracy_ci95"][0] > 0.1  # the base: 0
+    folders = (project / "outputs/basic-sft", project / "outputs/basic/model")
+    first, last = (load_file(folder / "adapter_model.safetensors") for folder in folders)
+    assert first.keys() == last.keys() and all(first[name].equal(last[name]) for name in first)
+    again = in_folder(project, "sft.py", "demonstrations.jsonl", *settings)
+    assert "outputs/basic-sft already exists" in again.stderr
+
+
+@pytest.mark.slow
+def test_a_demonstration_in_another_form_is_named(project):
+    larger(project)
+    run = in_folder(project, "sft.py", "bad.jsonl", *PLAIN)
+    assert run.returncode and "bad.jsonl, line 2: " in run.stderr and "It is 7." in run.stderr, run.stderr[-3000:]
+    assert not (project / "outputs").exists()
+
+
+def test_an_adapter_is_not_trained_without_use_peft(project, monkeypatch):
+    monkeypatch.chdir(project)
+    monkeypatch.setattr("os.environ", dict(ALONE))
+    (project / "adapter").mkdir()
+    (project / "adapter" / "adapter_config.json").write_text("{}")
+    settings = [*PLAIN, "--model_name_or_path", "adapter"]
+    assert start.parse(settings).model.model_name_or_path == "adapter"
+    with pytest.raises(SystemExit, match="adapter is an adapter, so use_peft must be true"):
+        start.parse([*settings, "--use_peft", "false"])
