@@ -202,8 +202,9 @@ print(probe(naive_reward, answers=GOLD))
 print(probe(sound_reward, answers=GOLD))
 
 # %% [markdown]
-# Each finding has a code, an explanation and an example. `wrong_beats_right` means that a wrong answer earns at least as much
-# as a correct one: 42.84 contains 42. `pays_missing_answer` is the third cheat from above.
+# Each finding has a code, what was seen, an example, why it matters, and what to do. `wrong_beats_right` means that a
+# wrong answer earns at least as much as a correct one: 42.84 contains 42. `pays_missing_answer` is the third cheat from
+# above. It is only a warning here, because none of your gold answers is empty.
 #
 # The sound reward is `ok`: no attack of `probe` succeeded. `probe` does not know your task, so keep trying cheats of your
 # own. The same check runs in a terminal:
