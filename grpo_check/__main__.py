@@ -4,14 +4,14 @@ import argparse
 import json
 import logging
 import sys
-from dataclasses import replace
+import traceback
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from . import CourseError
-from .findings import Finding, Report
+from .findings import Report
 from .output import FORMATS, show
-from .settings import read_settings, selected
+from .settings import read_settings
 
 ABOUT = "Checks for a GRPO run with TRL, before and after training."
 MORE = """
@@ -32,8 +32,6 @@ pyproject.toml, here or in a folder above, may have defaults:
   ignore = ["pad_is_eos"]     # also: select, strict, format
 """
 ROWS = "a .jsonl, .json or .csv file, a folder of them, addition or gsm8k"
-#: Warnings about a run that may still recover, which no step follows in a log that has ended.
-FINAL = ("dead_reward", "format_ignored")
 
 
 class Verdicts(Report):
@@ -100,15 +98,10 @@ def pilot_of(arguments: argparse.Namespace) -> Report:
 
 
 def health_of(arguments: argparse.Namespace) -> Report:
-    """Diagnose a run from its log, to which no step will be added."""
+    """Diagnose a run from its log."""
     from .health import diagnose_file
 
-    return Verdicts(tuple(map(final, diagnose_file(arguments.log))))
-
-
-def final(finding: Finding) -> Finding:
-    """A finding on a log that has ended: a reward that never scored stays dead."""
-    return replace(finding, severity="error") if finding.code in FINAL else finding
+    return Verdicts(tuple(diagnose_file(arguments.log)))
 
 
 def explain_codes(arguments: argparse.Namespace) -> int:
@@ -219,13 +212,17 @@ def add_explain(commands: argparse._SubParsersAction) -> None:
 def check(arguments: argparse.Namespace) -> int:
     """Run a check, print what it found, and return the exit code."""
     settings = read_settings(Path.cwd(), arguments)
-    report = selected(arguments.run(arguments), settings)
+    report = arguments.run(arguments).keeping(settings.keeps)
     print(show(report, arguments.check, settings.format))
     return int(any(finding.severity in settings.failing for finding in report.findings))
 
 
 def main() -> None:
-    """Run a command. An error that the user can fix is printed as one sentence, and so is Ctrl-C."""
+    """Run a command. An error that the user can fix is printed as one sentence, and so is Ctrl-C.
+
+    Any other exception prints its traceback; it may come from the user's own rewards, so all kinds are caught. Python
+    itself would exit with 1, which means that an error was found.
+    """
     arguments = parse()
     # On import it reports that a faster 4-bit kernel could be downloaded, which is not needed here.
     logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
@@ -235,6 +232,8 @@ def main() -> None:
         print(f"Error: {error}", file=sys.stderr)
     except KeyboardInterrupt:
         print("Interrupted; nothing was written.", file=sys.stderr)
+    except Exception:
+        traceback.print_exc()
     sys.exit(2)
 
 

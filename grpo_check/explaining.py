@@ -1,7 +1,7 @@
 """Say what a code means: its rule's meaning, reason, fixes, details and example."""
 
 from collections.abc import Callable
-from inspect import getsource
+from inspect import getsource, isfunction, signature
 from textwrap import dedent, indent
 
 from grpo_utils.errors import CourseError, did_you_mean
@@ -24,17 +24,26 @@ def all_rules() -> list[Rule]:
     return [rule for rules in rules_of().values() for rule in rules]
 
 
+def rules_with(code: str) -> list[tuple[str, Rule]]:
+    """The rules with a code, each with its check.
+
+    Raises:
+        CourseError: there is none.
+    """
+    there = [(check, rule) for check, rules in rules_of().items() for rule in rules if rule.code == code]
+    if not there:
+        hint = did_you_mean(code, {rule.code for rule in all_rules()})
+        raise CourseError(f"{code!r} is not the code of a finding.{hint} grpo-check explain lists all codes.")
+    return there
+
+
 def explain(code: str) -> str:
     """All that is known about a code, for each check that has it.
 
     Raises:
         CourseError: no check has it.
     """
-    there = [(check, rule) for check, rules in rules_of().items() for rule in rules if rule.code == code]
-    if not there:
-        hint = did_you_mean(code, {rule.code for rule in all_rules()})
-        raise CourseError(f"{code!r} is not the code of a finding.{hint} grpo-check explain lists all codes.")
-    return "\n\n".join(page(check, rule) for check, rule in there)
+    return "\n\n".join(page(check, rule) for check, rule in rules_with(code))
 
 
 def index() -> str:
@@ -68,5 +77,16 @@ def example_text(example: object) -> str:
     if isinstance(example, list):
         return f"a log of {len(example)} entries that ends with\n{example_text(example[-1])}"
     if isinstance(example, dict):
-        return "\n".join(f"{name}={value!r:.80}" for name, value in example.items())
+        return "\n".join(f"{name}={value_text(value)}" for name, value in example.items())
     return dedent(getsource(example)).strip() if isinstance(example, Callable) else str(example)
+
+
+def value_text(value: object) -> str:
+    """A value of an example; a function by its parameters.
+
+    >>> value_text([lambda completions, answer: None]), value_text(0.05)
+    ('[a function of (completions, answer)]', '0.05')
+    """
+    if isinstance(value, list):
+        return f"[{', '.join(map(value_text, value))}]"
+    return f"a function of {signature(value)}" if isfunction(value) else f"{value!r:.80}"

@@ -36,8 +36,9 @@ def show(report: Report, check: str, how: str) -> str:
 
 def annotation(finding: Finding, check: str) -> str:
     """A line that GitHub Actions shows on the page of a job."""
-    _, *more = str(replace(finding, link="")).splitlines()
-    text = "\n".join([finding.what, *(line.strip() for line in more)])
+    about = f"{finding.subject}: " if finding.subject else ""
+    lines = [f"{about}{finding.what}", finding.seen, finding.why and f"Why: {finding.why}", *finding.fixes]
+    text = "\n".join(filter(None, lines))
     escaped = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     return f"::{ANNOTATIONS[finding.severity]} title=grpo-check {check} ({finding.code})::{escaped}"
 

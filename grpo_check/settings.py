@@ -7,7 +7,7 @@ from pathlib import Path
 
 from grpo_utils.errors import CourseError, did_you_mean
 
-from .findings import Finding, Report
+from .findings import Finding
 from .output import FORMATS
 
 TABLE = "tool.grpo_check"
@@ -48,7 +48,10 @@ def read_settings(folder: Path, given: argparse.Namespace) -> Settings:
     own = {name: vars(given)[name] for name in ("select", "ignore", "strict", "format")}
     own |= {name: codes_in(own[name]) for name in ("select", "ignore") if own[name] is not None}
     known = {name: value for name, value in own.items() if value is not None}
-    settings = Settings(**{**table_above(folder), **known})
+    table = table_above(folder)
+    if "select" in known:
+        table.pop("ignore", None)  # whoever names a code wants to see it
+    settings = Settings(**{**table, **known})
     check_codes((*settings.select, *settings.ignore))
     return settings
 
@@ -74,8 +77,10 @@ def table_of(path: Path) -> dict:
     """The settings in one pyproject.toml; empty if it has none."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("grpo_check", {})
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise CourseError(f"{path} cannot be read: {error}. Correct it; [{TABLE}] in it has the settings.") from error
+    if not isinstance(table, dict):
+        raise CourseError(f"{path}: grpo_check = {table!r} should be a table, [{TABLE}].")
     wanted = dict(select=list, ignore=list, strict=bool, format=str)
     for name, value in table.items():
         if name not in wanted:
@@ -91,15 +96,7 @@ def check_codes(codes: tuple[str, ...]) -> None:
     """Raise a `CourseError` for a code that no check has: it would silently select or ignore nothing."""
     if not codes:
         return
-    from .explaining import all_rules
+    from .explaining import rules_with
 
-    known = {rule.code for rule in all_rules()}
     for code in codes:
-        if code not in known:
-            hint = did_you_mean(str(code), known)
-            raise CourseError(f"{code!r} is not the code of a finding.{hint} grpo-check explain lists all codes.")
-
-
-def selected(report: Report, settings: Settings) -> Report:
-    """The report with the findings that the settings keep."""
-    return report.keeping(settings.keeps)
+        rules_with(str(code))

@@ -8,6 +8,7 @@ from argparse import Namespace
 import pytest
 from conftest import ROOT
 
+from grpo_check import __main__
 from grpo_check.__main__ import check, main
 from grpo_check.explaining import all_rules, explain
 from grpo_check.findings import Finding, Report
@@ -64,13 +65,34 @@ def test_json_has_every_finding_whole(command):
 def test_github_gets_one_annotation_per_finding(command):
     _, out, _ = command("health", "nan.json", "--format", "github")
     (line,) = out.splitlines()
-    assert line.startswith("::error title=grpo-check health (nan)::") and "%0ADo:" in line
+    assert line.startswith("::error title=grpo-check health (nan)::") and "%0AWhy: " in line
 
 
 @pytest.mark.parametrize("chosen", [["--ignore", "nan"], ["--select", "leak,no_eos"]])
 def test_what_is_left_out_neither_shows_nor_fails(command, chosen):
     code, out, _ = command("health", "nan.json", *chosen)
     assert code == 0 and "nan:" not in out
+
+
+def test_a_code_that_the_command_line_selects_is_shown_whatever_pyproject_ignores(command, tmp_path):
+    (tmp_path / "pyproject.toml").write_text('[tool.grpo_check]\nignore = ["nan"]\n')
+    assert command("health", "nan.json", "--select", "nan")[0] == 1
+
+
+def test_an_error_of_the_program_is_not_an_error_that_was_found(monkeypatch, capsys):
+    def broken(arguments: Namespace) -> int:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(__main__, "parse", lambda: Namespace(command=broken))
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2 and "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_an_annotation_names_the_reward_and_repeats_nothing():
+    finding = Finding("dead", "error", "first line\nsecond line", "It is dead.", ("Fix it.",), subject="mine")
+    said = show(Report((finding,)), "probe", "github")
+    assert "::mine: first line%0Asecond line%0AWhy: It is dead.%0AFix it." in said
 
 
 def test_pyproject_has_defaults_which_the_command_line_replaces(command, tmp_path):
@@ -88,6 +110,7 @@ def test_pyproject_has_defaults_which_the_command_line_replaces(command, tmp_pat
         ('format = "xml"', 'format = "json"'),
         ('ignore = ["nann"]', "Did you mean 'nan'?"),
         ("ignore = [", "pyproject.toml"),
+        ('select = [["nan"]]', "is not the code of a finding"),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_named(command, tmp_path, table, said):

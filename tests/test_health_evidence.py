@@ -12,6 +12,8 @@ from test_health import check, codes, healthy
 
 from grpo_check import HealthCallback, diagnose, diagnose_file
 from grpo_check.health import RULES, watching
+from grpo_check.health.diagnosis import judge, urgent
+from grpo_check.health.log import read_history
 from grpo_utils.data.prompts import SYSTEM_PROMPT, chat_prompt
 
 
@@ -162,6 +164,15 @@ def test_the_callback_samples_at_the_top_and_at_the_end(log, right, steps, code,
     assert diagnose_file(tmp_path)[0].code == code  # the folder of a run without checkpoints
     assert f"after {log[-1]['step']} steps: {code} (" in said and f"{right} of 16 sampled" in said
     assert ("saturated" in said) == (code == "saturated")
+
+
+def test_a_few_entries_of_many_steps_each_are_not_judged_as_a_run():
+    """Three entries of 10 steps show neither what was correct at first nor that the reward rose."""
+    tied = {"reward": 1.0, "frac_reward_zero_std": 1.0, "loss": 0.1, "grad_norm": 0.1}
+    log = read_history([{"step": step} | tied for step in (410, 420, 430)], ())
+    assert judge(log) and urgent(log) == []
+    lost = read_history([{"step": step} | tied | {"loss": float("nan")} for step in (410, 420, 430)], ())
+    assert [finding.code for finding in urgent(lost)] == ["nan"]
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from ..findings import Finding
 from .log import Log, find_file, read_history, read_log, read_text
 from .rules import NOTES, OUTCOMES, PROBLEMS, RULES
 from .rules.divergence import nan
+from .rules.rule import LogRule
 
 #: Where the error is in a text, and how it begins. torchrun writes the rank before it, and a summary after it.
 LAST_LINES, ERROR = 50, re.compile(r"(?:\[rank\d+\]:)?\s*([\w.]*(?:Error|Exception)\b.*)")
@@ -49,11 +50,16 @@ def judge(log: Log) -> list[Finding]:
     return [*next(filter(None, (rule(log) for rule in OUTCOMES))), *found]
 
 
-def _found(log: Log) -> list[Finding]:
-    """The problems and notes, without the symptoms of others; nothing else can be read from a log with NaN."""
+def urgent(log: Log) -> list[Finding]:
+    """What a few entries show; all other rules need the run from its start."""
+    return _found(log, [rule for rule in PROBLEMS if rule.steps <= 1])
+
+
+def _found(log: Log, rules: Sequence[LogRule] = (*PROBLEMS, *NOTES)) -> list[Finding]:
+    """What some rules find, without the symptoms of others; nothing else can be read from a log with NaN."""
     if lost := nan(log):
         return lost
-    found = [finding for rule in (*PROBLEMS, *NOTES) for finding in rule(log)]
+    found = [finding for rule in rules for finding in rule(log)]
     codes = {finding.code for finding in found}
     hidden = {code for rule in RULES if rule.code in codes for code in rule.hides}
     return [finding for finding in found if finding.code not in hidden]

@@ -10,7 +10,7 @@ from transformers import TrainerCallback
 from ..findings import Finding
 from ..prompts import lacks_template
 from . import limits
-from .diagnosis import judge
+from .diagnosis import judge, urgent
 from .evidence import evidence, is_at_top
 from .log import Log
 from .rules import OUTCOMES
@@ -147,7 +147,7 @@ class HealthCallback(TrainerCallback):
         """Judge the whole log if it is short or at every tenth entry, otherwise only its last entries."""
         entries = self.log.entries
         whole = len(entries) <= LONG or len(entries) % 10 == 0
-        return judge(self.log if whole else Log(entries[-3:], self.log.checks))
+        return judge(self.log) if whole else urgent(Log(entries[-3:], self.log.checks))
 
     def _is_suspect(self, args) -> bool:
         """Whether the newest entry looks like a divergence; with fp16, single skipped steps are harmless."""

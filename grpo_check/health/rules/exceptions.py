@@ -64,7 +64,12 @@ def missing_column(log: Log) -> Iterator[Finding]:
     """The call of a reward failed because of an argument that no column provides."""
     call = MISSING.search(log.error)
     columns = re.findall(r"'(\w+)'", call[2]) if call else []
-    if call and not NOT_COLUMNS.intersection(columns):
+    if call and not NOT_COLUMNS.intersection(columns) and not _is_no_reward(call[1] or ""):
         needs = f"the column{'s' * (len(columns) > 1)} {', '.join(map(repr, columns))}"
         what = f"{call[1] or 'a reward'} needs {needs}, which the dataset does not have"
         yield seen(call[0][:160], what=what)
+
+
+def _is_no_reward(name: str) -> bool:
+    """Whether a call surely was not that of a reward, which is a function or an object with ``__call__``."""
+    return name == "main" or ("__" in name and not name.endswith("__call__"))

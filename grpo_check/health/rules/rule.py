@@ -48,7 +48,7 @@ class LogRule(Rule):
         early = finding.severity == "error" and self.early is not None and self.early(log)
         return replace(
             finding,
-            what=f"{finding.what or self.meaning} (step {log.step}).",
+            what=f"{finding.what or self.meaning}{f' (step {log.step})' if log.step else ''}.",
             severity="warning" if early else finding.severity,
             link=self.page and f"{self.page}#{self.code}",
         )
