@@ -12,8 +12,8 @@ from .rules import NOTES, OUTCOMES, PROBLEMS, RULES
 from .rules.divergence import nan
 from .rules.rule import LogRule
 
-#: Where the error is in a text, and how it begins. torchrun writes the rank before it, and a summary after it.
-LAST_LINES, ERROR = 50, re.compile(r"(?:\[rank\d+\]:)?\s*([\w.]*(?:Error|Exception)\b.*)")
+#: Where the error is in a text. torchrun writes the rank before it, and a summary after it.
+LAST_LINES, RANK = 50, re.compile(r"\[rank\d{1,6}\]:")
 
 
 def diagnose(log_history: Sequence[dict], *, correctness: Sequence[str] = ()) -> list[Finding]:
@@ -74,7 +74,7 @@ def diagnose_file(path: str | Path) -> list[Finding]:
     file = find_file(path)
     text = read_text(file).strip()
     lines = text.splitlines() or [""]
-    errors = [match[1] for line in lines[-LAST_LINES:] if (match := ERROR.match(line))]
+    errors = [error for line in lines[-LAST_LINES:] if (error := error_in(line))]
     if ended_by := next(filter(None, map(diagnose_error, reversed(errors))), None):
         return [ended_by]
     if text.startswith(("{", "[")) or file.suffix in (".json", ".jsonl"):
@@ -83,6 +83,19 @@ def diagnose_file(path: str | Path) -> list[Finding]:
         f"{str(file)!r} is neither a log (JSON) nor a text that ends in a known error. Its last line is "
         f"{lines[-1][:120]!r}. Pass a trainer_state.json, or look for the error in docs/troubleshooting.md."
     )
+
+
+def error_in(line: str) -> str:
+    """The error in a line of a traceback, "" if it has none.
+
+    >>> error_in("[rank0]: torch.OutOfMemoryError: CUDA out of memory"), error_in("Error rates fell: 3")
+    ('torch.OutOfMemoryError: CUDA out of memory', '')
+    """
+    rank = RANK.match(line)
+    error = line[rank.end() if rank else 0 :].strip()
+    name = error.partition(":")[0]
+    is_error = name.endswith(("Error", "Exception")) and name.replace(".", "").isidentifier()
+    return error if is_error else ""
 
 
 def diagnose_error(error: BaseException | str, step: int = 0) -> Finding | None:

@@ -17,7 +17,9 @@ MEMORY_TEXTS = (
     "MemoryError",
 )
 #: A call without some of its arguments, as Python reports it: the function, if it has a name, and the arguments.
-MISSING = re.compile(r"(?:([\w.<>]+)\(\) )?missing \d+ required (?:positional|keyword-only) arguments?: (.+)")
+MISSING = re.compile(
+    r"(?:(?<![\w.<>])([\w.<>]{1,100})\(\) )?missing \d+ required (?:positional|keyword-only) arguments?: (.+)"
+)
 #: What no column provides: TRL 1.14 passes these to rewards by itself, and the last two are not passed to a reward.
 NOT_COLUMNS = {"prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric", "environments"}
 NOT_COLUMNS |= {"self", "old_hidden_states"}
