@@ -124,13 +124,11 @@ def question_of(number: int) -> str:
 
 def _changed(after: dict, before: dict) -> str:
     """The first argument that changed; in a dataset column, only the identity of its values is compared."""
-    for name, values in before.items():
-        if name in PROVIDED[:3]:
-            same = after.get(name) == values
-        else:
-            found = after.get(name)
-            same = isinstance(found, list) and len(found) == len(values) and all(map(operator.is_, found, values))
-        if not same and name not in PROVIDED[3:]:
+    for name in [name for name in before if name not in PROVIDED[3:]]:
+        found, values = after.get(name), before[name]
+        is_list = isinstance(found, list) and len(found) == len(values)
+        same = found == values if name in PROVIDED[:3] else is_list and all(map(operator.is_, found, values))
+        if not same:
             return name
     return ""
 

@@ -65,7 +65,6 @@ observed_rule(
     fixes=("return a list with one score, or None, per completion, including those without an answer.",),
 )
 
-
 observed_rule(
     examples.not_finite,
     "error",
@@ -76,7 +75,6 @@ observed_rule(
     most=3,
 )
 
-
 observed_rule(
     examples.unbounded_time,
     "error",
@@ -86,7 +84,6 @@ observed_rule(
     why="one such completion hangs the training run.",
     fixes=("look for a regular expression that repeats a repetition, such as (a+|b)*, and for a loop without an end.",),
 )
-
 
 observed_rule(
     examples.random,
@@ -100,7 +97,6 @@ observed_rule(
     ),
 )
 
-
 observed_rule(
     examples.changes_inputs,
     "error",
@@ -109,7 +105,6 @@ observed_rule(
     why="the rewards after it score something that the model did not write.",
     fixes=("work on a copy.",),
 )
-
 
 observed_rule(
     examples.runs_model_text,
@@ -154,12 +149,11 @@ def dead(seen: Evidence) -> Iterator[Finding]:
     "numbers higher than others",
     why="the policy learns the wrong answer as readily as the correct one.",
     fixes=("compare the whole answer with the gold answer, and nothing else in the text.",),
+    unless=("dead",),
     example=examples.wrong_beats_right,
 )
 def wrong_beats_right(seen: Evidence) -> Iterator[Finding]:
     """A wrong answer scores as much as a correct one, or earns something for being close."""
-    if len({score for _, score in seen.scored}) == 1:
-        return
     for row in seen.answered_rows:
         yield from _beaten(row)
         yield from _preferred(row)
@@ -327,7 +321,6 @@ observed_rule(
     ),
 )
 
-
 observed_rule(
     examples.mixes_groups,
     "warning",
@@ -351,7 +344,6 @@ observed_rule(
 OTHER_KIND = "with prompts of the other kind, the run ends or every score is the same."
 BOTH_KINDS = ("ignore this if all your prompts are of one kind, or read both kinds with completion_text(c).",)
 
-
 observed_rule(
     examples.chat_only,
     "warning",
@@ -360,7 +352,6 @@ observed_rule(
     why=OTHER_KIND,
     fixes=BOTH_KINDS,
 )
-
 
 observed_rule(
     examples.string_only,
