@@ -120,7 +120,7 @@ def _score_all(seen: Evidence, rows: list[Case]) -> list[Outcome]:
 
 
 def _score_again(seen: Evidence) -> Batch:
-    """Score the ordinary completions once more, and a third time if scores change. Does chance or a memory decide?"""
+    """Score the ordinary completions once more, and a third time if scores change: is it chance or a cache?"""
     first = [(row, score) for row, score in seen.scored if _is_ordinary(seen, row)]
     rows = [row for row, _ in first]
     outcome = seen.score(rows)
@@ -170,12 +170,12 @@ def _score_with_another_row(seen: Evidence, batch: Batch) -> None:
         return
     some = [row for row, _ in batch if row.number == 0 and (row.role == "wrong" or row.id in ALONE)]
     usual = _score_after(seen, _strangers(seen, STRANGER), some)
-    other = _score_after(seen, _strangers(seen, STRANGER, columns), some)
+    other = _score_after(seen, _strangers(seen, STRANGER, **columns), some)
     if changed := _changes(seen, usual, other):
         _note_order(seen, *changed, "if other completions of the batch have another gold answer")
     if list(columns) == [seen.plan.answer_column]:  # a memory has not seen this gold answer yet
         wrong = seen.plan.wrong
-        twice = _strangers(seen, clean_case(seen.plan.form, wrong), {seen.plan.answer_column: wrong})
+        twice = _strangers(seen, clean_case(seen.plan.form, wrong), **{seen.plan.answer_column: wrong})
         scores = seen.score(twice).scores
         if scores and seen.differ(*scores[:2]):
             _note_order(seen, twice[0], *scores[:2], "the second time")
@@ -186,9 +186,9 @@ def _score_after(seen: Evidence, others: list[Case], some: list[Case]) -> Batch:
     return _pairs([*others, *some], seen.score([*others, *some]))[len(others) :]
 
 
-def _strangers(seen: Evidence, case: Case, columns: dict | None = None) -> list[Case]:
-    """Four completions of a prompt that no row has."""
-    return [row._replace(number=MOST_ROWS) for row in seen.plan.rows([case] * 4, **columns or {})]
+def _strangers(seen: Evidence, case: Case, count: int = 4, /, **columns: object) -> list[Case]:
+    """The same completion of a prompt that no row has, a few times."""
+    return [row._replace(number=MOST_ROWS) for row in seen.plan.rows([case] * count, **columns)]
 
 
 def _score_alone(seen: Evidence, batch: Batch) -> None:
@@ -205,8 +205,8 @@ def _score_alone(seen: Evidence, batch: Batch) -> None:
 
 def _score_beside_another_prompt(seen: Evidence, rows: list[Case]) -> None:
     """For a reward that is relative to its group: do the completions of another prompt count too?"""
-    others = (_strangers(seen, STRANGER) * len(rows))[: len(rows)]
-    usual, both = _pairs(rows, seen.score(rows)), _score_after(seen, others, rows)
+    usual = _pairs(rows, seen.score(rows))
+    both = _score_after(seen, _strangers(seen, STRANGER, len(rows)), rows)
     if changed := _changes(seen, usual, both):
         row, one, other = changed
         what = f"a completion ({row.what}) scores {one} among those of its prompt and {other} next to another prompt's."

@@ -68,7 +68,7 @@ def probe(
 
 
 def _evidence(name: str, subject: Callable, plan: Plan) -> Evidence:
-    """Nothing yet, with a place for what each rule reports of the calls."""
+    """The evidence about a reward before its first call, with an empty list for each rule that reports calls."""
     return Evidence(name, subject, plan, reads_group(subject), {rule.code: [] for rule in RULES if rule.observed})
 
 
@@ -117,5 +117,6 @@ def _judged(seen: Evidence, lab: list[Evidence]) -> str:
     kind = "chat messages" if plan.chat else "strings"
     golds = ", ".join(plan.golds[:4]) + (", …" if len(plan.golds) > 4 else "")
     how = f"judged by the answer ({golds})" if seen.answered else "judged by its format alone"
-    how = "not judged, because chance decides" if seen.stopped else how
+    if seen.stopped:
+        how = "not judged, because chance decides"
     return f"{len(seen.scored)} completions as {kind}, format {plan.form}, {how}."
