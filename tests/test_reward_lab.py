@@ -26,6 +26,7 @@ from grpo_check import probe
 from grpo_check.reward_lab import RULES, collecting, planning
 from grpo_check.reward_lab.answers import kind_of, other_writings, wrong_answers
 from grpo_check.reward_lab.calling import DEADLINE, OutOfTimeError, time_limit
+from grpo_check.reward_lab.evidence import Evidence
 from grpo_check.reward_lab.forms import FORMS
 from grpo_check.reward_lab.growth import find_growth
 from grpo_check.reward_lab.matrix import Case, cases
@@ -319,6 +320,13 @@ def test_a_random_reward_has_one_finding_which_says_so():
     assert "random" in report.findings[0].what
 
 
+def test_what_no_rule_reports_is_an_error():
+    plan = make_plan([constant], ["42"], "answer", {}, FORMS[0])
+    seen = Evidence("constant", constant, plan, grouped=False, observed={rule.code: [] for rule in RULES})
+    with pytest.raises(KeyError, match="slwo"):
+        seen.add("slwo", "2 s for one completion")
+
+
 def changes_slightly(completions, answer, **kwargs):
     return [score * random.uniform(1, 1 + 1e-7) for score in correctness_reward(completions, answer)]
 
@@ -533,6 +541,11 @@ def by_level(completions, answer, level, **kwargs):
 def test_other_columns_arrive_and_none_is_no_score():
     report = probe(by_level, answers=["42", "7"], columns={"level": ["easy", "skip"]})
     assert report.ok and {row["gold"] for row in report.scored if row["score"] is None} == {"7"}
+
+
+def test_a_column_may_have_any_name():
+    columns = {name: ["a", "b"] for name in ("number", "cases", "case", "count", "self", "seen")}
+    assert not probe(correctness_reward, answers=["42", "7"], columns=columns).findings
 
 
 def slips_on_every_answer(completions, answer, **kwargs):

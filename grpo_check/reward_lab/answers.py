@@ -51,9 +51,15 @@ def other_writings(gold: str) -> dict[str, str]:
     >>> sorted(other_writings("0.5"))
     ['as a fraction', 'on a line of its own']
     """
-    write = {"number": _number_writings, "json": _json_writings, "choice": _choice_writings, "text": _text_writings}
-    kind = kind_of(gold)
-    writings = {"on a line of its own": f"\n{gold}\n"} | (write[kind](gold) if kind in write else {})
+    kind, writings = kind_of(gold), {"on a line of its own": f"\n{gold}\n"}
+    if kind == "number":
+        writings |= _number_writings(gold)
+    elif kind == "json":
+        writings |= _json_writings(gold)
+    elif kind == "choice":
+        writings |= {"in parentheses": f"({gold})", "with a period": f"{gold}."}
+    elif kind == "text":
+        writings |= {"in lower case": gold.lower(), "with a period": f"{gold}."}
     return {what: text for what, text in writings.items() if text != gold}
 
 
@@ -82,14 +88,6 @@ def _json_writings(gold: str) -> dict[str, str]:
     return {"over several lines": json.dumps(value, indent=2), "with keys in another order": json.dumps(keys)}
 
 
-def _choice_writings(gold: str) -> dict[str, str]:
-    return {"in parentheses": f"({gold})", "with a period": f"{gold}.", "with words": f"The answer is {gold}"}
-
-
-def _text_writings(gold: str) -> dict[str, str]:
-    return {"in lower case": gold.lower(), "with a period": f"{gold}."}
-
-
 def wrong_answers(gold: str, golds: list[str]) -> dict[str, str]:
     """Wrong answers by name; ``golds`` are the gold answers of all rows.
 
@@ -112,7 +110,8 @@ def other_row(gold: str, golds: list[str]) -> dict[str, str]:
     >>> other_row("42", ["42", "7"]), other_row("42", ["42.0"])
     ({"another row's answer": '7'}, {})
     """
-    others = [other for other in golds if _unlike(gold, other)] if kind_of(gold) in SINGLE else []
+    alike = [other for other in golds if kind_of(other) == kind_of(gold)] if kind_of(gold) in SINGLE else []
+    others = [other for other in alike if not same_answer(other, gold)]
     return {"another row's answer": others[-1]} if others else {}
 
 
@@ -124,10 +123,6 @@ def wrong_answer(gold: str, golds: tuple[str, ...]) -> str:
 
 def _plain(text: str) -> list[str]:
     return sorted(re.findall(r"[^\W_]+|[^\w\s]", text.casefold()))
-
-
-def _unlike(gold: str, other: str) -> bool:
-    return not same_answer(other, gold) and kind_of(other) == kind_of(gold)
 
 
 def decoys(gold: str) -> tuple[str, str] | None:
@@ -179,19 +174,15 @@ def near_misses(gold: str) -> dict[str, str]:
         return {}
     value = parse_number(gold).value
     whole = round(value)
-    return _near_numbers(value) | {
+    shares = {"off by 2%": 102, "off by 5%": 95, "off by 10%": 110, "off by 20%": 120}
+    near = {what: float(value * percent / 100) for what, percent in shares.items()}
+    tolerance = 0.011  # a reward may accept a rounded answer
+    return {what: f"{number:.6g}" for what, number in near.items() if abs(number - float(value)) > tolerance} | {
         "off by one": str(whole + 1),
         "another number": str(3 * abs(whole) + 1002),
         "far below": str(whole - 10**9),
         "far above": str(whole + 10**9),
     }
-
-
-def _near_numbers(value: Fraction) -> dict[str, str]:
-    """Numbers a few percent away, but outside a tolerance for rounding."""
-    shares = {"off by 2%": 102, "off by 5%": 95, "off by 10%": 110, "off by 20%": 120}
-    near = {what: float(value * percent / 100) for what, percent in shares.items()}
-    return {what: f"{number:.6g}" for what, number in near.items() if abs(number - float(value)) > 0.011}
 
 
 def _rotated(gold: str) -> str:

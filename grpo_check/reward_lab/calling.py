@@ -20,12 +20,12 @@ from grpo_utils.rewards import is_async, reward_name, weighted_sum
 
 from .matrix import Case, token_ids
 
-#: What TRL hands to every reward in addition to the dataset's columns.
-PROVIDED = ("prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric")
+#: What TRL hands to every reward in addition to the dataset's columns: the completions, and help for logging.
+OF_COMPLETIONS = ("prompts", "completions", "completion_ids")
+PROVIDED = (*OF_COMPLETIONS, "trainer_state", "log_extra", "log_metric")
 #: Seconds after which a user's code is cut off: one call, one call on a hostile text, the import of a file (which may
 #: load a judge model).
 LONGEST_CALL, CUT_OFF, LONGEST_IMPORT = 20.0, 1.5, 60.0
-
 
 #: When the innermost `time_limit` ends.
 DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
@@ -124,13 +124,11 @@ def question_of(number: int) -> str:
 
 def _changed(after: dict, before: dict) -> str:
     """The first argument that changed; in a dataset column, only the identity of its values is compared."""
-    for name, values in before.items():
-        if name in PROVIDED[:3]:
-            same = after.get(name) == values
-        else:
-            found = after.get(name)
-            same = isinstance(found, list) and len(found) == len(values) and all(map(operator.is_, found, values))
-        if not same and name not in PROVIDED[3:]:
+    for name in [name for name in before if name in OF_COMPLETIONS or name not in PROVIDED]:
+        found, values = after.get(name), before[name]
+        is_list = isinstance(found, list) and len(found) == len(values)
+        same = found == values if name in OF_COMPLETIONS else is_list and all(map(operator.is_, found, values))
+        if not same:
             return name
     return ""
 
@@ -192,10 +190,9 @@ def time_limit(seconds: float) -> Iterator[None]:
 
     Limits nest: a block ends when the first of them is over.
     """
-    outer, before = DEADLINE.get(), None
+    outer = DEADLINE.get()
     interrupts = sys.platform != "win32" and threading.current_thread() is threading.main_thread()
-    if interrupts:
-        before = signal.getsignal(signal.SIGALRM)
+    before = signal.getsignal(signal.SIGALRM) if interrupts else None
     token = DEADLINE.set(min(outer, time.monotonic() + seconds))
     try:
         with _alarm(_stop) if interrupts else nullcontext():

@@ -120,23 +120,27 @@ def _score_all(seen: Evidence, rows: list[Case]) -> list[Outcome]:
 
 
 def _score_again(seen: Evidence) -> Batch:
-    """Score the ordinary completions once more, and a third time if scores change. Does chance or a memory decide?"""
+    """Score the ordinary completions once more, and a third time if scores change: is it chance or a cache?"""
     first = [(row, score) for row, score in seen.scored if _is_ordinary(seen, row)]
     rows = [row for row, _ in first]
     outcome = seen.score(rows)
-    second = list(zip(rows, outcome.scores or [], strict=False))
+    second = _pairs(rows, outcome)
     each = outcome.seconds / max(len(rows), 1)
     if each > SLOW and second:
         seen.add("slow", f"{1000 * each:.1f} ms per completion; 1% of a step is {1000 * SLOW:.1f} ms.")
     if changed := _changes(seen, first, second):
-        third = seen.score(rows).scores or []
-        if again := _changes(seen, second, list(zip(rows, third, strict=False))):
+        if again := _changes(seen, second, _pairs(rows, seen.score(rows))):
             row, one, other = again
             scores = f"{one} and then {other}"
             seen.add("random", f"the reward is random: in the same batch, the same completion scores {scores}.", row)
         elif not seen.observed["raises"]:  # else the first time each was scored alone
-            _depends(seen, *changed, "when the same batch comes again")
+            _note_order(seen, *changed, "when the same batch comes again")
     return second
+
+
+def _pairs(rows: list[Case], outcome: Outcome) -> Batch:
+    """The rows with their scores; nothing if the reward failed."""
+    return list(zip(rows, outcome.scores or [], strict=False))
 
 
 def _changes(seen: Evidence, first: Batch, second: Batch) -> tuple[Case, float | None, float | None] | None:
@@ -145,16 +149,15 @@ def _changes(seen: Evidence, first: Batch, second: Batch) -> tuple[Case, float |
     return next(((row, one, other) for (row, one), (_, other) in pairs if seen.differ(one, other)), None)
 
 
-def _depends(seen: Evidence, row: Case, one: float | None, other: float | None, when: str) -> None:
+def _note_order(seen: Evidence, row: Case, one: float | None, other: float | None, when: str) -> None:
     seen.add("order_dependent", f"the same completion ({row.what}) scores {one} in the batch and {other} {when}.", row)
 
 
 def _score_backwards(seen: Evidence, batch: Batch) -> None:
     """Score the same batch in reverse order."""
     rows = [row for row, _ in batch[::-1]]
-    scores = seen.score(rows).scores or []
-    if changed := _changes(seen, batch[::-1], list(zip(rows, scores, strict=False))):
-        _depends(seen, *changed, "in reverse order")
+    if changed := _changes(seen, batch[::-1], _pairs(rows, seen.score(rows))):
+        _note_order(seen, *changed, "in reverse order")
 
 
 def _score_with_another_row(seen: Evidence, batch: Batch) -> None:
@@ -167,27 +170,25 @@ def _score_with_another_row(seen: Evidence, batch: Batch) -> None:
         return
     some = [row for row, _ in batch if row.number == 0 and (row.role == "wrong" or row.id in ALONE)]
     usual = _score_after(seen, _strangers(seen, STRANGER), some)
-    other = _score_after(seen, _strangers(seen, STRANGER, columns), some)
+    other = _score_after(seen, _strangers(seen, STRANGER, **columns), some)
     if changed := _changes(seen, usual, other):
-        _depends(seen, *changed, "if other completions of the batch have another gold answer")
+        _note_order(seen, *changed, "if other completions of the batch have another gold answer")
     if list(columns) == [seen.plan.answer_column]:  # a memory has not seen this gold answer yet
-        twice = _strangers(
-            seen, clean_case(seen.plan.form, seen.plan.wrong), {seen.plan.answer_column: seen.plan.wrong}
-        )
+        wrong = seen.plan.wrong
+        twice = _strangers(seen, clean_case(seen.plan.form, wrong), **{seen.plan.answer_column: wrong})
         scores = seen.score(twice).scores
         if scores and seen.differ(*scores[:2]):
-            _depends(seen, twice[0], *scores[:2], "the second time")
+            _note_order(seen, twice[0], *scores[:2], "the second time")
 
 
 def _score_after(seen: Evidence, others: list[Case], some: list[Case]) -> Batch:
-    """The scores of some completions in a batch that begins with others; nothing if the reward fails."""
-    scores = seen.score([*others, *some]).scores or []
-    return list(zip(some, scores[len(others) :], strict=False))
+    """The scores of some completions in a batch that begins with others."""
+    return _pairs([*others, *some], seen.score([*others, *some]))[len(others) :]
 
 
-def _strangers(seen: Evidence, case: Case, columns: dict | None = None) -> list[Case]:
-    """Four completions of a prompt that no row has."""
-    return [row._replace(number=MOST_ROWS) for row in seen.plan.rows([case] * 4, **columns or {})]
+def _strangers(seen: Evidence, case: Case, count: int = 4, /, **columns: object) -> list[Case]:
+    """The same completion of a prompt that no row has, a few times."""
+    return [row._replace(number=MOST_ROWS) for row in seen.plan.rows([case] * count, **columns)]
 
 
 def _score_alone(seen: Evidence, batch: Batch) -> None:
@@ -204,8 +205,8 @@ def _score_alone(seen: Evidence, batch: Batch) -> None:
 
 def _score_beside_another_prompt(seen: Evidence, rows: list[Case]) -> None:
     """For a reward that is relative to its group: do the completions of another prompt count too?"""
-    others = (_strangers(seen, STRANGER) * len(rows))[: len(rows)]
-    usual, both = _score_after(seen, [], rows), _score_after(seen, others, rows)
+    usual = _pairs(rows, seen.score(rows))
+    both = _score_after(seen, _strangers(seen, STRANGER, len(rows)), rows)
     if changed := _changes(seen, usual, both):
         row, one, other = changed
         what = f"a completion ({row.what}) scores {one} among those of its prompt and {other} next to another prompt's."
@@ -241,7 +242,7 @@ def _let_run(seen: Evidence) -> None:
     if kind_of(seen.plan.golds[0]) == "program" or "```" in seen.plan.form.before_answer:
         return
     answer = f"setattr(__import__('sys'), '{TRACE}', 1)"
-    case = seen.plan.rows([Case("a program as the answer", "odd", seen.plan.form.write("so", answer))])[0]
+    [case] = seen.plan.rows([Case("a program as the answer", "odd", seen.plan.form.write("so", answer))])
     seen.score([case])
     if vars(sys).pop(TRACE, None):
         seen.add("runs_model_text", "the reward executes what the model writes.", case)

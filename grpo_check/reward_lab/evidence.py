@@ -1,6 +1,5 @@
 """What the lab observed about one reward, in the form in which the rules read it."""
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +16,8 @@ from .report import shown
 ROUNDING = 1e-9
 #: Two scores of the same completion may differ by this share of the largest score: TRL's float32 has seven digits.
 SAME = 1e-5
+#: The codes of faults after which nothing else can be tested.
+STOPPING = "random", "unbounded_time"
 
 Scored = tuple[Case, float]
 
@@ -53,7 +54,7 @@ class Evidence:
         plan: how it is probed.
         grouped: whether it compares the completions of a group.
         answered: whether its scores should depend on the answer.
-        observed: what was noticed while it was called, by the code of the rule that reports it.
+        observed: what was noticed while it was called, for each rule that reports such findings, by its code.
         scored: each completion of the matrix with its score.
         without_gold: cases with their score, their score if the gold answer is missing too, and what that is then.
         filled: series of growing filler; the first one has none.
@@ -63,8 +64,8 @@ class Evidence:
     subject: Callable
     plan: Plan
     grouped: bool
+    observed: dict[str, list[Finding]]
     answered: bool = False
-    observed: dict[str, list[Finding]] = field(default_factory=lambda: defaultdict(list))
     scored: list[tuple[Case, float | None]] = field(default_factory=list)
     without_gold: list[tuple[Case, float, float, str]] = field(default_factory=list)
     filled: list[list[tuple[Case, float | None]]] = field(default_factory=list)
@@ -73,11 +74,13 @@ class Evidence:
         """Score some completions in one batch, as TRL does."""
         return call(self.subject, rows, self.plan.chat)
 
-    def add(
-        self, code: str, what: str, case: Case | None = None, *fixes: str, why: str = "", severity: str = ""
-    ) -> None:
-        """Note something for the rule of this code, with the completion that shows it."""
-        self.observed[code].append(found(what, why, *fixes, severity=severity, seen=shown(case.text) if case else ""))
+    def add(self, code: str, what: str, case: Case | None = None, *fixes: str, **more: str) -> None:
+        """Note a finding, see `showing`, for the rule of this code.
+
+        Raises:
+            KeyError: no rule reports what is observed under this code.
+        """
+        self.observed[code].append(showing(what, case, *fixes, **more))
 
     def add_growth(self, growth: Growth | None) -> None:
         """Note a run time that grows too fast, if there is one."""
@@ -105,6 +108,11 @@ class Evidence:
         if one is None or other is None:
             return one is not other
         return abs(one - other) > SAME * max((abs(score) for _, score in self.scored if score), default=0.0)
+
+
+def showing(what: str, case: Case | None, *fixes: str, why: str = "", severity: str = "") -> Finding:
+    """A finding with the completion that shows it, if there is one."""
+    return found(what, why, *fixes, severity=severity, seen=shown(case.text) if case else "")
 
 
 def near(wrongs: list[Scored]) -> list[Scored]:

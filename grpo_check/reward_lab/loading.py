@@ -79,7 +79,11 @@ def find_reward(target: str) -> Callable:
     where, _, name = target.rpartition(sign)
     if not where or not name:
         raise CourseError(f"{target!r} names no function; write FILE.py:function, such as my_rewards.py:my_reward.")
-    module = _import_file(Path(where)) if sign == ":" else _import_module(where)
+    if sign == ":":
+        module = _import_file(Path(where))
+    else:
+        with as_users_code(where, None):
+            module = importlib.import_module(where)
     if name not in dir(module):  # not vars: a package may load its names when they are used
         loaded = vars(module)
         own = [n for n in dir(module) if not n.startswith("_") and (n not in loaded or callable(loaded[n]))]
@@ -111,11 +115,6 @@ def _import_file(path: Path) -> ModuleType:
         with as_users_code(str(path), path.resolve()):
             spec.loader.exec_module(sys.modules[name])
     return sys.modules[name]
-
-
-def _import_module(name: str) -> ModuleType:
-    with as_users_code(name, None):
-        return importlib.import_module(name)
 
 
 @contextmanager

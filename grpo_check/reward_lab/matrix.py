@@ -134,8 +134,8 @@ def cases(form: Form, gold: str, golds: list[str], answered: bool = True) -> lis
 
 def _writings(form: Form, gold: str) -> list[Case]:
     writings = other_writings(gold)
-    if form.before_answer.strip()[:1] not in ("", "<"):
-        writings.pop("with words", None)  # a box does not contain words
+    if kind_of(gold) == "choice" and form.before_answer.strip()[:1] in ("", "<"):  # a box does not contain words
+        writings["with words"] = f"The answer is {gold}"
     return [Case(f"correct, {what}", "writing", form.write(reasoning(gold), text)) for what, text in writings.items()]
 
 
@@ -265,19 +265,13 @@ SIZES = 5, 40, 300
 
 def fillers(form: Form, gold: str, golds: list[str], answered: bool) -> list[list[Case]]:
     """One completion with more and more filler, one list per kind of filler; the first list has no filler."""
+    plain = [reasoning(gold), reasoning(gold, ".\n"), f"{prose(80)} {reasoning(gold)}"]
+    series = [[Case("without filler", "filler", form.write(text, gold)) for text in plain]]
     wrong = wrong_answer(gold, tuple(golds))
-    right = f" {reasoning(gold)}", gold
-    plain = [
-        clean_case(form, gold).text,
-        form.write(reasoning(gold, ".\n"), gold),
-        form.write(prose(80) + right[0], gold),
-    ]
-    series = [[Case("without filler", "filler", text) for text in plain]]
-    for texts in _growing().items():
-        series += [_filled(form, "correct", right, *texts)]
-    for texts in _growing().items():
-        other = (f" {reasoning(wrong)}", wrong) if answered else None
-        series += [_filled(form, "wrong" if answered else "no answer", other, *texts)]
+    for label, answer in (("correct", gold), ("wrong", wrong) if answered else ("no answer", None)):
+        for what, texts in _growing().items():
+            written = [text if answer is None else form.write(f"{text} {reasoning(answer)}", answer) for text in texts]
+            series += [[Case(f"{label} with filler {what}", "filler", text, id=label) for text in written]]
     return series
 
 
@@ -285,12 +279,6 @@ def _growing() -> dict[str, list[str]]:
     """Filler of each kind in three sizes."""
     texts = {repr(unit): [unit * size for size in SIZES] for unit in UNITS} | {"prose": list(map(prose, SIZES))}
     return texts | {"steps": ["".join(f"Step {i}: {prose(4, i)}\n" for i in range(1, size)) for size in SIZES]}
-
-
-def _filled(form: Form, label: str, end: tuple[str, str] | None, what: str, texts: list[str]) -> list[Case]:
-    """Growing filler, before the end of a reasoning and an answer or with nothing else."""
-    written = [form.write(text + end[0], end[1]) if end else text for text in texts]
-    return [Case(f"{label} with filler {what}", "filler", text, id=label) for text in written]
 
 
 def _long(form: Form, gold: str, found: list[Case]) -> list[Case]:

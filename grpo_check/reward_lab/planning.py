@@ -35,7 +35,7 @@ class Plan:
     refused: tuple[str, ...] = ()  # the lab's own answers that the reward does not accept
     elsewhere: tuple[Case, float] | None = None  # the best-scoring wrong answer in any format
 
-    def rows(self, cases: Sequence[Case], number: int = 0, **other: object) -> list[Case]:
+    def rows(self, cases: Sequence[Case], number: int = 0, /, **other: object) -> list[Case]:
         """The cases as completions of one dataset row, some of whose columns ``other`` replaces."""
         return [case._replace(number=number, columns={**self.columns[number], **other}) for case in cases]
 
@@ -147,7 +147,7 @@ def choose_form(reward: Callable, plan: Plan, asked: bool) -> Plan:
     best = max(range(len(options)), key=lambda i: (margins[i], -forms.index(options[i].form), -i))
     stands_out = margins[best][1] or margins[best][2] > 0
     plan = options[best] if stands_out or len(options) == 2 else options[0]
-    wrong = [(_three_texts(option)[1], three[1]) for option, three in zip(options, scores, strict=True)]
+    wrong = [(_three_texts(option)[1], score) for option, (_, score, _) in zip(options, scores, strict=True)]
     paid = [(case, score) for case, score in wrong if score is not None and not math.isnan(score)]
     return replace(_fitting(reward, plan), elsewhere=max(paid, key=lambda pair: pair[1], default=None))
 

@@ -8,7 +8,7 @@ from grpo_utils.rewards import reward_name
 from ..findings import Finding, in_order
 from .calling import reads_group
 from .collecting import collect
-from .evidence import Evidence
+from .evidence import STOPPING, Evidence
 from .forms import FORMS, read_tags
 from .growth import find_growth
 from .planning import Plan, answer_column_of, choose_form, make_plan, reads_answers, subjects_of
@@ -57,7 +57,7 @@ def probe(
         answer_column = answer_column_of(subjects, answer_column, columns)
         answers = columns.pop(answer_column, None)
     plan = make_plan(subjects, answers, answer_column, columns, FORMS[0] if tags is None else read_tags(tags))
-    lab = [Evidence(*named, plan, reads_group(named[1])) for named in zip(_names(subjects), subjects, strict=True)]
+    lab = [_evidence(name, one, plan) for name, one in zip(_names(subjects), subjects, strict=True)]
     for seen in lab if len(lab) == 1 else lab[:-1]:  # the last of several is their sum
         seen.add_growth(find_growth(seen.subject, plan))
     if not any(seen.stopped for seen in lab):
@@ -65,6 +65,11 @@ def probe(
         for seen in lab:
             collect(seen, examples)
     return _report(lab)
+
+
+def _evidence(name: str, subject: Callable, plan: Plan) -> Evidence:
+    """The evidence about a reward before its first call, with an empty list for each rule that reports calls."""
+    return Evidence(name, subject, plan, reads_group(subject), {rule.code: [] for rule in RULES if rule.observed})
 
 
 def _names(subjects: list[Callable]) -> list[str]:
@@ -97,8 +102,11 @@ def _report(lab: list[Evidence]) -> ProbeReport:
 
 def _judge(seen: Evidence) -> list[Finding]:
     """Apply the rules; where nothing else can be tested, only those that say why."""
-    rules = [rule for rule in RULES if not seen.stopped or rule.stops]
-    return [replace(found, subject=seen.reward) for rule in rules for found in rule(seen)[: rule.most]]
+    findings: list[Finding] = []
+    for rule in RULES:
+        if (not seen.stopped or rule.code in STOPPING) and not {one.code for one in findings} & {*rule.unless}:
+            findings += rule(seen)[: rule.most]
+    return [replace(one, subject=seen.reward) for one in findings]
 
 
 def _judged(seen: Evidence, lab: list[Evidence]) -> str:
@@ -109,5 +117,6 @@ def _judged(seen: Evidence, lab: list[Evidence]) -> str:
     kind = "chat messages" if plan.chat else "strings"
     golds = ", ".join(plan.golds[:4]) + (", …" if len(plan.golds) > 4 else "")
     how = f"judged by the answer ({golds})" if seen.answered else "judged by its format alone"
-    how = "not judged, because chance decides" if seen.stopped else how
+    if seen.stopped:
+        how = "not judged, because chance decides"
     return f"{len(seen.scored)} completions as {kind}, format {plan.form}, {how}."

@@ -1,14 +1,13 @@
 """The rules that judge a reward: evidence in, findings out, one rule per fault."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ..findings import Finding
 from ..rules import Rule, adding_to, found
 from . import examples
-from .evidence import ROUNDING, Evidence, Row, best, near, worst
+from .evidence import ROUNDING, Evidence, Row, Scored, best, near, showing, worst
 from .matrix import Case
-from .report import shown
 
 #: Scores of wrong answers may differ (by length, say) by this share of the gap to a correct answer.
 SLACK = 0.02
@@ -20,11 +19,11 @@ class LabRule(Rule):
 
     Attributes:
         most: how many of its findings are reported.
-        stops: whether nothing else can be tested where it finds something before the matrix is judged.
+        observed: whether its findings come from the calls of the reward, through `Evidence.add`.
     """
 
     most: int = 1
-    stops: bool = False
+    observed: bool = False
 
 
 #: All rules, in the order in which findings of equal severity are listed.
@@ -32,14 +31,20 @@ RULES: list[LabRule] = []
 rule = adding_to(RULES, LabRule)
 
 
-def _shows(what: str, case: Case, *fixes: str, why: str = "", severity: str = "") -> Finding:
-    """A finding with the completion that shows it."""
-    return found(what, why, *fixes, severity=severity, seen=shown(case.text))
+def observed_rule(example: Callable, severity: str, meaning: str, details: str, **more: object) -> None:
+    """Add a rule, named as its example, that reports what was observed while the reward was called."""
+
+    def find(seen: Evidence) -> list[Finding]:
+        return seen.observed[example.__name__]
+
+    find.__name__, find.__doc__ = example.__name__, details
+    rule(severity, meaning, example=example, observed=True, **more)(find)
 
 
 @rule(
     "error",
     "a reward that raises an exception on some completion",
+    observed=True,
     why="TRL does not catch it, so one such completion ends the training run.",
     fixes=("return 0.0 for a completion that the reward cannot read.",),
     example=examples.raises,
@@ -51,83 +56,64 @@ def raises(seen: Evidence) -> Iterable[Finding]:
     return errors or seen.observed["raises"]
 
 
-@rule(
+observed_rule(
+    examples.wrong_length,
     "error",
     "a reward that does not return one score per completion",
+    "The number of scores differs from the number of completions, or there is no list.",
     why="TRL needs one score per completion, and stops otherwise.",
     fixes=("return a list with one score, or None, per completion, including those without an answer.",),
-    example=examples.wrong_length,
 )
-def wrong_length(seen: Evidence) -> Iterable[Finding]:
-    """The number of scores differs from the number of completions, or there is no list."""
-    return seen.observed["wrong_length"]
 
-
-@rule(
+observed_rule(
+    examples.not_finite,
     "error",
     "a reward that returns a score that is not a finite number",
+    "NaN, infinity, a text or a list as a score.",
     why="TRL takes NaN for None, an infinite score makes the advantages of its group NaN, and a text stops the run.",
     fixes=("return 0.0 where there is no number, and check other values with math.isfinite.",),
-    example=examples.not_finite,
     most=3,
 )
-def not_finite(seen: Evidence) -> Iterable[Finding]:
-    """NaN, infinity, a text or a list as a score."""
-    return seen.observed["not_finite"]
 
-
-@rule(
+observed_rule(
+    examples.unbounded_time,
     "error",
     "a reward whose time is not bounded: a few dozen characters keep the CPU busy forever "
     "(`(?:[0-9]+|[a-z ])*$`, a loop, `9**9**9**9`)",
+    "The time explodes on short runs of a repeated piece, or a completion of the matrix keeps the CPU busy.",
     why="one such completion hangs the training run.",
     fixes=("look for a regular expression that repeats a repetition, such as (a+|b)*, and for a loop without an end.",),
-    example=examples.unbounded_time,
-    stops=True,
 )
-def unbounded_time(seen: Evidence) -> Iterable[Finding]:
-    """The time explodes on short runs of a repeated piece, or a completion of the matrix keeps the CPU busy."""
-    return seen.observed["unbounded_time"]
 
-
-@rule(
+observed_rule(
+    examples.random,
     "error",
     "a reward that is random: it scores the same batch differently each time",
+    "The same batch is scored three times. A cache settles after the first call; randomness does not.",
     why="the policy is trained on noise in every group whose completions are otherwise equal.",
     fixes=(
         "remove the randomness. GRPO needs no tie-breaking: a group without differences has no gradient, as it should.",
         "if the score comes from a model, sample it at temperature 0. If it depends on earlier calls, keep no state.",
     ),
-    example=examples.random,
-    stops=True,
 )
-def random(seen: Evidence) -> Iterable[Finding]:
-    """The same batch is scored three times. A memory, such as a cache, settles after the first time, but not chance."""
-    return seen.observed["random"]
 
-
-@rule(
+observed_rule(
+    examples.changes_inputs,
     "error",
     "a reward that changes the messages or columns that TRL passes to the next reward",
+    "The arguments of a call are compared with what they were before.",
     why="the rewards after it score something that the model did not write.",
     fixes=("work on a copy.",),
-    example=examples.changes_inputs,
 )
-def changes_inputs(seen: Evidence) -> Iterable[Finding]:
-    """The arguments of a call are compared with what they were before."""
-    return seen.observed["changes_inputs"]
 
-
-@rule(
+observed_rule(
+    examples.runs_model_text,
     "error",
     "a reward that executes what the model writes (`eval`, `exec`), although the task does not ask for a program",
+    "An answer that leaves a trace if it is executed has left it.",
     why="the model's text can then do whatever your account may do.",
     fixes=("parse the answer instead of using eval or exec, or run it in a sandbox.",),
-    example=examples.runs_model_text,
 )
-def runs_model_text(seen: Evidence) -> Iterable[Finding]:
-    """An answer that leaves a trace if it is executed has left it."""
-    return seen.observed["runs_model_text"]
 
 
 @rule(
@@ -141,7 +127,7 @@ def dead(seen: Evidence) -> Iterator[Finding]:
     values = {score for _, score in seen.scored}
     if len(values) == 1 and len(seen.scored) > 1:
         what = f"all {len(seen.scored)} completions score {values.pop()}."
-        yield _shows(
+        yield showing(
             what,
             seen.scored[0][0],
             "if the reward expects a special format, pass tags=…. If it compares with gold answers, pass answers=….",
@@ -152,7 +138,7 @@ def dead(seen: Evidence) -> Iterator[Finding]:
         one, several, none = row.clean, row.get("lines"), row.nothing
         if one and several and none and several[1] <= none[1] + ROUNDING < one[1]:
             what = f"a completion scores {one[1]:g} on one line and {several[1]:g} if its reasoning has a line break."
-            yield _shows(
+            yield showing(
                 what, several[0], "add re.DOTALL to the regular expression.", why="models write several lines."
             )
 
@@ -163,16 +149,16 @@ def dead(seen: Evidence) -> Iterator[Finding]:
     "numbers higher than others",
     why="the policy learns the wrong answer as readily as the correct one.",
     fixes=("compare the whole answer with the gold answer, and nothing else in the text.",),
+    unless=("dead",),
     example=examples.wrong_beats_right,
 )
 def wrong_beats_right(seen: Evidence) -> Iterator[Finding]:
     """A wrong answer scores as much as a correct one, or earns something for being close."""
-    if len({score for _, score in seen.scored}) == 1:
-        return
     for row in seen.answered_rows:
         yield from _beaten(row)
         yield from _preferred(row)
-        yield from _beaten_elsewhere(seen)
+    for row in seen.answered_rows[:1]:
+        yield from _beaten_elsewhere(row, seen.plan.elsewhere)
 
 
 def _beaten(row: Row) -> Iterator[Finding]:
@@ -183,9 +169,9 @@ def _beaten(row: Row) -> Iterator[Finding]:
         f"a wrong answer ({wrong[0].what}) scores {wrong[1]:g}, a correct one ({_how(right[0])}) scores {right[1]:g}."
     )
     if right[0].id == "lines" and best(row.of("clean"))[1] > wrong[1] + ROUNDING:
-        yield _shows(f"{what} On one line it scores more.", right[0], "add re.DOTALL to the regular expression.")
+        yield showing(f"{what} On one line it scores more.", right[0], "add re.DOTALL to the regular expression.")
     else:
-        yield _shows(what, wrong[0])
+        yield showing(what, wrong[0])
 
 
 def _preferred(row: Row) -> Iterator[Finding]:
@@ -200,16 +186,16 @@ def _preferred(row: Row) -> Iterator[Finding]:
     paid = f"{most[0].what} scores {most[1]:g}, {least[0].what} {least[1]:g}{more}"
     why = "in a group without a correct answer, the policy is trained toward the best-scoring wrong one."
     fix = "score every wrong answer the same."
-    yield _shows(f"some wrong answers score more than others: {paid}.", most[0], fix, why=why)
+    yield showing(f"some wrong answers score more than others: {paid}.", most[0], fix, why=why)
 
 
-def _beaten_elsewhere(seen: Evidence) -> Iterator[Finding]:
+def _beaten_elsewhere(row: Row, elsewhere: Scored | None) -> Iterator[Finding]:
     """A wrong answer in another format scores as much as a correct one in its best format."""
-    right, elsewhere = best(seen.rows[0].of("clean")), seen.plan.elsewhere
+    right = best(row.of("clean"))
     if right and elsewhere and elsewhere[1] >= right[1] - ROUNDING:
         case, score = elsewhere
         what = f"a wrong answer in another format scores {score:g}, a correct one ({_how(right[0])}) {right[1]:g}."
-        yield _shows(what, case)
+        yield showing(what, case)
 
 
 def _how(case: Case) -> str:
@@ -231,7 +217,7 @@ def pays_missing_answer(seen: Evidence) -> Iterator[Finding]:
         case, score = best(row.of("missing")) or (None, 0.0)
         relative = 2 * SLACK * (row.right[1] - row.most_for_wrong) if seen.grouped and row.right else 0.0
         if score > row.most_for_wrong + max(ROUNDING, relative):  # the shortest of a group may earn a little more
-            yield _shows(
+            yield showing(
                 f"a missing answer ({case.what}) scores {score:g}, a wrong answer {row.most_for_wrong:g}.", case
             )
     for case, with_gold, without, gold in seen.without_gold:
@@ -239,7 +225,7 @@ def pays_missing_answer(seen: Evidence) -> Iterator[Finding]:
             what = f"a missing answer ({case.what}) scores {without:g} if the gold answer is {gold}."
             why = "on a row without a gold answer, saying nothing is paid."
             fix = f"return None where the gold answer is {gold}, or remove such rows."
-            yield _shows(what, case, fix, why=why, severity="error" if seen.plan.blank_golds else "warning")
+            yield showing(what, case, fix, why=why, severity="error" if seen.plan.blank_golds else "warning")
 
 
 @rule(
@@ -257,7 +243,7 @@ def pays_abstaining(seen: Evidence) -> Iterator[Finding]:
             continue
         if nothing[1] > wrong[1] + 2 * SLACK * (right[1] - wrong[1]) + ROUNDING:
             what = f"a missing answer ({nothing[0].what}) scores {nothing[1]:g}, a wrong one {wrong[1]:g}."
-            yield _shows(what, nothing[0])
+            yield showing(what, nothing[0])
 
 
 @rule(
@@ -272,7 +258,7 @@ def none_for_wrong(seen: Evidence) -> Iterator[Finding]:
     for row in seen.answered_rows:
         wrong = near([pair for pair in row.scored if pair[0].role == "wrong"])
         if row.right and wrong and all(score is None for _, score in wrong):
-            yield _shows("every wrong answer scores None.", wrong[0][0])
+            yield showing("every wrong answer scores None.", wrong[0][0])
 
 
 @rule(
@@ -292,7 +278,7 @@ def farmable(seen: Evidence) -> Iterator[Finding]:
         attack = best([*row.of("attack", "missing"), *([] if seen.grouped else empty)])
         if row.of("clean", "long") and attack and attack[1] > clean[1] + ROUNDING:
             what = f"junk ({attack[0].what}) scores {attack[1]:g}, the best clean completion {clean[1]:g}."
-            yield _shows(what, attack[0])
+            yield showing(what, attack[0])
 
 
 @rule(
@@ -316,72 +302,65 @@ def length_farm(seen: Evidence) -> Iterator[Finding]:
         drowned = seen.answered and case.id == "wrong" and score >= most - ROUNDING
         if drowned or score > most + 0.1 * (score - least):
             curve = ", ".join(f"{s:.3g}" for s in scores)
-            yield _shows(
+            yield showing(
                 f"a completion ({case.what}) scores {curve} as the filler grows, an ordinary one {most:.3g}.", case
             )
 
 
-@rule(
+observed_rule(
+    examples.order_dependent,
     "error",
     "a reward whose score for a completion depends on its place in the batch, on other rows' columns or on earlier "
     "calls",
+    "The same batch comes again, in reverse order, and with other columns in the rows of another prompt. None of these "
+    "changes the score of a reward that is relative to its group.",
     why="completions are scored with something that is not theirs, so their advantages are wrong.",
     fixes=(
         "use only what belongs to the completion: for c, gold in zip(completions, answer).",
         "compare the completions of a group by their prompt, not by their place.",
     ),
-    example=examples.order_dependent,
 )
-def order_dependent(seen: Evidence) -> Iterable[Finding]:
-    """A reward that is relative to its group changes only with the group's completions, and is not meant here.
 
-    The same batch comes again, in reverse order, and with other columns in the rows of another prompt. None of these
-    changes the score of a completion relative to those next to it.
-    """
-    return seen.observed["order_dependent"]
-
-
-@rule(
+observed_rule(
+    examples.mixes_groups,
     "warning",
     "a reward that compares completions of different prompts, although a group has only one prompt",
+    """A reward that is relative to its group, and changes with the completions of another prompt.
+
+    This groups the completions by their prompt:
+
+        groups = defaultdict(list)
+        for completion, prompt in zip(completions, prompts):
+            groups[str(prompt)].append(completion)
+    """,
     why="TRL passes several groups in one batch, so a score depends on which prompts are drawn together.",
     fixes=(
-        "group the completions by `prompts`, as the recipe for diverse groups in docs/rewards.md does.",
+        "group the completions by `prompts`, as `grpo-check explain mixes_groups` shows.",
         "if you want to compare the whole batch, set reads_group = True on the reward.",
     ),
-    example=examples.mixes_groups,
 )
-def mixes_groups(seen: Evidence) -> Iterable[Finding]:
-    """A reward that is relative to its group, and changes with the completions of another prompt."""
-    return seen.observed["mixes_groups"]
 
 
 OTHER_KIND = "with prompts of the other kind, the run ends or every score is the same."
 BOTH_KINDS = ("ignore this if all your prompts are of one kind, or read both kinds with completion_text(c).",)
 
-
-@rule(
+observed_rule(
+    examples.chat_only,
     "warning",
     "a reward that scores chat messages, but not strings",
+    "Some completions are scored as strings too.",
     why=OTHER_KIND,
     fixes=BOTH_KINDS,
-    example=examples.chat_only,
 )
-def chat_only(seen: Evidence) -> Iterable[Finding]:
-    """Some completions are scored as strings too."""
-    return seen.observed["chat_only"]
 
-
-@rule(
+observed_rule(
+    examples.string_only,
     "warning",
     "a reward that scores strings, but not chat messages",
+    "Some completions are scored as chat messages too.",
     why=OTHER_KIND,
     fixes=BOTH_KINDS,
-    example=examples.string_only,
 )
-def string_only(seen: Evidence) -> Iterable[Finding]:
-    """Some completions are scored as chat messages too."""
-    return seen.observed["string_only"]
 
 
 @rule(
@@ -389,18 +368,19 @@ def string_only(seen: Evidence) -> Iterable[Finding]:
     "a reward that reads the requested format, but also gives the full score to a correct answer without that format",
     why="the policy does not learn the format.",
     fixes=("if you need the format, score only answers in it.",),
+    unless=("wrong_beats_right",),
     example=examples.untagged,
 )
 def untagged(seen: Evidence) -> Iterator[Finding]:
     """The reward reads the requested format but gives a correct answer without it the full score."""
-    for row in [] if wrong_beats_right(seen) else seen.answered_rows:
+    for row in seen.answered_rows:
         right, wrong, behind, bare = row.clean, row.usual_wrong, row.get("text after"), row.get("untagged, after")
         if not (right and behind and bare and wrong) or right[1] <= wrong[1] + ROUNDING:
             continue
         reads_form = behind[1] >= right[1] - ROUNDING > bare[1]
         for case, score in filter(None, (row.get("alone"), row.get("untagged"))):
             if reads_form and score >= right[1] - ROUNDING:
-                yield _shows(f"a correct answer scores {score:g} with or without the requested format.", case)
+                yield showing(f"a correct answer scores {score:g} with or without the requested format.", case)
 
 
 @rule(
@@ -416,7 +396,7 @@ def form_outweighs(seen: Evidence) -> Iterator[Finding]:
         right, wrong, nothing = row.right, row.usual_wrong, row.nothing
         if right and wrong and nothing and wrong[1] - nothing[1] > right[1] - wrong[1] + ROUNDING > ROUNDING:
             scores = f"no answer scores {nothing[1]:g}, a formatted wrong one {wrong[1]:g}, a correct one {right[1]:g}"
-            yield _shows(f"{scores}.", wrong[0])
+            yield showing(f"{scores}.", wrong[0])
 
 
 @rule(
@@ -434,7 +414,7 @@ def pays_languages(seen: Evidence) -> Iterator[Finding]:
             gap = row.right[1] - row.usual_wrong[1]
             if foreign[1] > clean[1] + max(ROUNDING, SLACK * gap):
                 scores = f"{foreign[1]:g} with words of other languages, and {clean[1]:g} in English"
-                yield _shows(f"a correct answer scores {scores}.", foreign[0])
+                yield showing(f"a correct answer scores {scores}.", foreign[0])
 
 
 @rule(
@@ -463,18 +443,16 @@ def too_strict(seen: Evidence) -> Iterator[Finding]:
                 refused.setdefault(f"{case.what}, which scores less", case)
     if refused:
         how = "; ".join(what.removeprefix("correct, ") for what in refused)
-        yield _shows(f"a correct answer earns nothing in these notations: {how}.", next(iter(refused.values())))
+        yield showing(f"a correct answer earns nothing in these notations: {how}.", next(iter(refused.values())))
 
 
-@rule(
+observed_rule(
+    examples.slow,
     "warning",
     "a reward that takes more than 1% of a step (counted as 10 s with 32 completions), or far more than four times as "
     "long on a text that is four times as long, or that does not finish",
+    "Wall-clock seconds count, as a judge on the network also holds up the run.",
     why="every training step waits for its rewards.",
     fixes=("let patterns read only the part of a completion that they need, such as its end.",),
-    example=examples.slow,
     most=3,
 )
-def slow(seen: Evidence) -> Iterable[Finding]:
-    """Wall-clock seconds count, as a judge on the network also holds up the run."""
-    return seen.observed["slow"]
