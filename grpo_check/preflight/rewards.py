@@ -36,23 +36,31 @@ RULES: list[Rule] = []
 rule = adding_to(RULES)
 
 
-@rule("error", "no reward function is given", needs=("rewards",), example={"rewards": []})
+@rule(
+    "error",
+    "no reward function is given",
+    why='TRL raises "No reward source provided".',
+    fixes=("pass a reward, such as those of math_rewards().",),
+    needs=("rewards",),
+    example={"rewards": []},
+)
 def no_rewards(run: Run) -> Iterator[Finding]:
-    """An empty list."""
+    """The list reward_funcs is empty, and a config file names no reward model either."""
     if not run.rewards:
-        why = 'TRL raises "No reward source provided".'
-        yield found("reward_funcs is empty.", why, "pass a reward, such as those of math_rewards().")
+        yield found("reward_funcs is empty.")
 
 
 @rule(
     "error",
     "the number of weights differs from the number of rewards, or all weights are zero",
+    why="TRL raises a ValueError, or every completion scores 0, so every advantage is zero.",
+    fixes=("set one weight per reward, above 0 for each reward that should be learned, or omit reward_weights.",),
     needs=("rewards",),
     unless=("no_rewards",),
     example={"reward_weights": [0]},
 )
 def reward_weights(run: Run) -> Iterator[Finding]:
-    """One weight per reward."""
+    """A weight of 0 is right for a reward that is only logged, as long as another one is above 0."""
     given, ones = run["reward_weights"], [1.0] * len(run.rewards)
     if given is not None and len(given) != len(run.rewards):
         names = ", ".join(one if isinstance(one, str) else reward_name(one) for one in run.rewards)
@@ -65,15 +73,21 @@ def reward_weights(run: Run) -> Iterator[Finding]:
         yield found(f"reward_weights={list(given)} are all zero.", why, fix)
 
 
-@rule("error", "a reward that TRL cannot call", needs=("rewards",), example={"rewards": [lambda completion: [1.0]]})
+@rule(
+    "error",
+    "a reward that TRL cannot call",
+    why="TRL calls each reward with keyword arguments.",
+    fixes=("write def my_reward(completions, **kwargs) and return one score per completion.",),
+    needs=("rewards",),
+    example={"rewards": [lambda completion: [1.0]]},
+)
 def not_a_reward(run: Run) -> Iterator[Finding]:
-    """TRL passes ``completions=…``."""
+    """The text is passed as ``completions``, so a parameter of another name does not get it."""
     for reward in [one for one in run.rewards if not is_model(one)]:
         try:
             parameters_of(reward)
         except CourseError as error:
-            fix = "write def my_reward(completions, **kwargs) and return one score per completion."
-            yield found(str(error), "TRL calls each reward with keyword arguments.", fix)
+            yield found(str(error))
 
 
 def _signatures(run: Run) -> Iterator[tuple[str, dict[str, inspect.Parameter]]]:
@@ -88,11 +102,13 @@ def _signatures(run: Run) -> Iterator[tuple[str, dict[str, inspect.Parameter]]]:
 @rule(
     "error",
     "a reward without **kwargs, to which TRL passes extra arguments",
+    why="TRL passes every column and more to every reward, so the first call raises a TypeError.",
+    fixes=("add **kwargs to the parameters of the reward.",),
     needs=("rewards",),
     example={"rewards": [lambda completions, answer: [0.0 for _ in completions]]},
 )
 def reward_takes_no_more(run: Run) -> Iterator[Finding]:
-    """TRL calls each reward with keyword arguments for every column and more."""
+    """Without rows, it counts only what TRL itself passes, such as prompts and completion_ids."""
     given = [*PROVIDED, *_columns_given(run)]
     for name, parameters in _signatures(run):
         extra = [one for one in given if one not in parameters]
@@ -105,11 +121,13 @@ def reward_takes_no_more(run: Run) -> Iterator[Finding]:
 @rule(
     "error",
     "a reward parameter that matches no dataset column",
+    why="TRL passes columns to a reward by name, so the call raises a TypeError.",
+    fixes=("rename the parameter or the column, add the column, or give the parameter a default.",),
     needs=("rewards",),
     example={"rewards": [lambda completions, solution, **kwargs: [0.0 for _ in completions]]},
 )
 def missing_column(run: Run) -> Iterator[Finding]:
-    """A parameter without a default that neither TRL nor the rows fill."""
+    """Parameters that TRL itself fills, such as prompts, and parameters with a default need no column."""
     for name, parameters in _signatures(run):
         for wanted in missing_columns(parameters, _columns_given(run)) if run.train else []:
             yield _missing(run, name, wanted)
@@ -128,8 +146,7 @@ def _missing(run: Run, name: str, wanted: str) -> Finding:
     meant = gold if wanted in ("answer", "solution") and gold in columns else columns[0] if len(columns) == 1 else ""
     rename = f" Use rows.rename_column({meant!r}, {wanted!r})" if meant else " Add a column of that name"
     what = f"{name} needs the column {wanted!r}; the dataset has {', '.join(columns) or 'only the prompt'}."
-    why = "TRL passes columns to a reward by name, so the call raises a TypeError."
-    return found(what, why, f"{hint}{rename}, or rename the parameter.".strip())
+    return found(what, "", f"{hint}{rename}, or rename the parameter.".strip())
 
 
 class Lab(NamedTuple):
@@ -234,22 +251,26 @@ def notes(run: Run) -> Iterator[str]:
 @rule(
     "error",
     "the reward lab found an error",
+    why="the policy finds what such a reward pays for without a correct answer, or the run stops.",
+    fixes=(FIX_REWARD,),
     needs=("rewards", "lab"),
     example={"rewards": [lambda completions, answer, **kwargs: [1.0 for _ in completions]], "lab": True},
 )
 def reward_broken(run: Run) -> Iterator[Finding]:
-    """A reward that a policy can exploit, or that fails on some completion."""
+    """The lab calls the rewards on correct, wrong and odd completions; `grpo-check explain` has each of its codes."""
     yield from (one for one in lab(run).findings if one.severity == "error")
 
 
 @rule(
     "warning",
     "the reward lab found a warning",
+    why="the reward may pay for something else than a correct answer, or the lab only guesses what your task asks for.",
+    fixes=(FIX_REWARD, FIX_GUESS),
     needs=("rewards", "lab"),
     example={"rewards": [exact_reward], "lab": True},
 )
 def reward_weak(run: Run) -> Iterator[Finding]:
-    """A doubt about a reward, or an error that the lab only guesses."""
+    """An error of the lab counts as a warning where it may rest on a wrong guess about your gold answers."""
     yield from (one for one in lab(run).findings if one.severity != "error")
 
 
