@@ -117,13 +117,12 @@ def template_fails(run: Run) -> Iterator[Finding]:
     why="generation stops only at the EOS token, so a model that learned this template does not stop.",
     fixes=("set tokenizer.eos_token = the token that ends a turn in the chat template.",),
     needs=("tokenizer",),
-    unless=("template_fails",),
     example={"tokenizer": {"eos_token": "<|endoftext|>"}},
 )
 def template_without_eos(run: Run) -> Iterator[Finding]:
     """It renders a simple conversation, and looks for the EOS token after the model's reply."""
-    eos, ending = run.tokenizer.eos_token, _turn(run)[0].rpartition(SAID)[2]
-    if run.tokenizer.chat_template is not None and eos is not None and eos not in ending:
+    eos, (_, said, ending) = run.tokenizer.eos_token, _turn(run)[0].rpartition(SAID)
+    if said and eos is not None and eos not in ending:  # without the reply, template_fails
         why = f"generation stops only at {eos!r}, so a model that learned this template does not stop."
         fix = f"set tokenizer.eos_token = the token that ends a turn ({ending.strip() or 'missing'})."
         yield found(f"the chat template ends a turn with {ending!r}.", why, fix)
