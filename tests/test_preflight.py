@@ -246,6 +246,18 @@ def test_a_doubtful_configuration_is_a_warning(changes, code, fix):
     report.stop_on_errors()
 
 
+def test_what_grpoconfig_rejects_is_not_repeated_after_any_error_of_the_arguments():
+    [last] = [rule for rule in RULES if rule.code == "refused"]
+    errors = {rule.code for rule in (*of_values.RULES, *of_arguments.RULES) if rule.severity == "error"}
+    assert {*last.unless} == errors - {"refused", "model_refused"}
+
+
+def test_a_template_that_fails_on_one_prompt_is_still_asked_how_it_ends_a_turn():
+    parts = changed(ROWS, prompt=[{"role": "user", "content": [{"type": "text", "text": "hi"}]}])
+    tokenizer, changes = prepared({"tokenizer": {"eos_token": "<|endoftext|>"}, "train": parts})
+    assert check(tokenizer, **changes).codes >= {"template_fails", "template_without_eos"}
+
+
 def test_memory_near_the_limit_is_a_warning():
     tight = on("l4", per_device_train_batch_size=8)
     report = check(**{**tight, "model": seven_billion(), "backend": "transformers"})

@@ -189,6 +189,9 @@ def no_eval_rows(run: Run) -> Iterator[Finding]:
     for name, off in (("eval_strategy", "no"), ("eval_on_start", False)):
         if run[name] != off:
             fix = f"pass heldout=… to preflight and eval_dataset=… to GRPOTrainer, or set {name}={off!r}."
+            if run.values.from_yaml:
+                off = "'no'" if off == "no" else "false"
+                fix = f"add a split 'test' to the dataset and pass it as --heldout FILE, or write {name}: {off}."
             yield found(f"{name}={run[name]!r}, but there are no held-out rows.", "", fix)
 
 
@@ -296,6 +299,20 @@ def peft_off(run: Run) -> Iterator[Finding]:
 
 
 @rule(
+    "warning",
+    "model_init_kwargs in a config file, which trl grpo discards",
+    why="trl grpo replaces model_init_kwargs with the keys model_revision, attn_implementation and dtype.",
+    fixes=("write what is in it as keys of the file, such as dtype: bfloat16.",),
+    example={"keys": {"model_init_kwargs": {"dtype": "bfloat16"}}},
+)
+def init_kwargs_discarded(run: Run) -> Iterator[Finding]:
+    """The other rules see only the keys too, because they are what the model is loaded with."""
+    given = run.values.usable.get("model_init_kwargs")
+    if run.values.from_yaml and given:
+        yield found(f"model_init_kwargs={given!r:.80} has no effect.")
+
+
+@rule(
     "error",
     "the completions sampled at once are not a multiple of num_generations",
     why="every group must be complete, so TRL raises a ValueError.",
@@ -327,8 +344,29 @@ def batch(run: Run) -> Iterator[Finding]:
     yield found(what, "", *fixes)
 
 
-#: After any other error of the arguments, TRL's own message would only repeat it.
-OTHER_ERRORS = tuple(one.code for one in (*values.RULES, *RULES) if one.severity == "error")
+@rule(
+    "error",
+    "ModelConfig itself rejects the keys of a config file",
+    why="TRL raises this error at the start.",
+    fixes=("Change the key that it names.",),
+    example={"keys": {"load_in_4bit": True, "load_in_8bit": True}},
+)
+def model_refused(run: Run) -> Iterator[Finding]:
+    """It makes a `ModelConfig` of the keys, without those of the wrong type, which ``wrong_type`` reports."""
+    from trl import ModelConfig
+
+    of_model = values.hints_of(ModelConfig) if ModelConfig in run.values.kinds else {}
+    try:
+        ModelConfig(**{name: value for name, value in run.values.usable.items() if name in of_model})
+    except ValueError as error:
+        yield found(f"ModelConfig rejects these keys: {error}")
+
+
+#: After any other error of the arguments, TRL's own message would only repeat it. `refused` is the last rule of this
+#: module, so that none is missing here; what `ModelConfig` rejects is something else.
+OTHER_ERRORS = tuple(
+    one.code for one in (*values.RULES, *RULES) if one.severity == "error" and one is not model_refused
+)
 
 
 @rule(
@@ -340,8 +378,8 @@ OTHER_ERRORS = tuple(one.code for one in (*values.RULES, *RULES) if one.severity
     example={"auto_find_batch_size": True},
 )
 def refused(run: Run) -> Iterator[Finding]:
-    """It makes a `GRPOConfig` and a `ModelConfig` as for a CPU, so errors that only a GPU causes are not seen."""
-    from trl import GRPOConfig, ModelConfig
+    """It makes a `GRPOConfig` as for a CPU, so an error that only a GPU causes is not seen."""
+    from trl import GRPOConfig
 
     class OnNoDevice(GRPOConfig):
         """Leaves accelerate's state alone, which all trainers of a process share."""
@@ -353,9 +391,3 @@ def refused(run: Run) -> Iterator[Finding]:
         OnNoDevice(**{**run.given, "use_cpu": True, "report_to": "none", "tf32": None})
     except Exception as error:  # transformers' own code: what it raises, the run raises too
         yield found(f"GRPOConfig rejects these arguments: {error}")
-    of_model = values.hints_of(ModelConfig) if ModelConfig in run.values.kinds else {}
-    try:
-        ModelConfig(**{name: value for name, value in run.values.usable.items() if name in of_model})
-    except ValueError as error:
-        what = f"ModelConfig rejects these keys: {error}"
-        yield found(what, "TRL raises this error at the start.", "Change the key that it names.")

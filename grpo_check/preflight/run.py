@@ -75,11 +75,12 @@ class Run:
 
     @cached_property
     def given(self) -> dict:
-        """The usable arguments of `GRPOConfig`, with the model's attention, as TRL's script passes it on."""
+        """The usable arguments of `GRPOConfig`; of a config file, with what TRL's script loads the model with."""
         usable = self.values.usable
-        attention = usable.get("attn_implementation")
-        loading = {"model_init_kwargs": {"attn_implementation": attention}} if attention else {}
-        return {name: value for name, value in usable.items() if name in self.defaults} | loading
+        kept = {name: value for name, value in usable.items() if name in self.defaults}
+        if self.values.from_yaml:
+            kept["model_init_kwargs"] = {"attn_implementation": usable.get("attn_implementation")}
+        return kept
 
     @cached_property
     def defaults(self) -> dict:
