@@ -16,6 +16,7 @@ from grpo_check.preflight import arguments as of_arguments
 from grpo_check.preflight import values as of_values
 from grpo_check.preflight.estimate import MEMORY_FACTOR, MINUTES_FACTOR
 from grpo_check.preflight.run import Run
+from grpo_check.reward_lab import RULES as OF_PROBE
 from grpo_utils import chat_prompt, load_rows, math_rewards, model_path, training_arguments
 from grpo_utils.errors import CourseError
 from grpo_utils.profiles import CPU, PROFILES, T4, Gpu
@@ -333,7 +334,7 @@ def test_the_lessons_own_configurations_pass(name):
         profile=CPU,
         load_in_4bit=True,
     )
-    assert report.ok and not {one.code for one in report.findings if "calls this slow" not in one.why}, str(report)
+    assert report.ok and not {one.code for one in report.findings if "reports slow" not in one.why}, str(report)
     assert report.estimate.memory.gib > 0 and report.estimate.minutes.total > 0
 
 
@@ -393,9 +394,18 @@ def chats_only(completions, answer, **kwargs):
     return correctness_reward([completion[0]["content"] or "" for completion in completions], answer)
 
 
-def test_a_weak_reward_is_a_warning():
+def test_a_weak_reward_is_a_warning_with_the_reason_and_the_fix_of_the_lab():
     report = check(rewards=exact_reward, lab=True)
-    assert report.ok and "reward_weak" in report.codes and "the reward lab reports too_strict" in str(report)
+    [weak] = [one for one in report.findings if "reports too_strict" in one.why]
+    [of_lab] = [rule for rule in OF_PROBE if rule.code == "too_strict"]
+    assert report.ok and weak.code == "reward_weak"
+    assert weak.why.endswith(of_lab.why) and {*of_lab.fixes} < {*weak.fixes}
+
+
+def test_without_functions_the_report_says_once_that_none_was_tried():
+    assert not [what for what in check(rewards=[], lab=True).skipped if "lab" in what]
+    judged = check(rewards=["some/reward-model"], lab=True)
+    assert [what for what in judged.skipped if "lab" in what] == ["reward lab for models"], str(judged)
 
 
 def test_without_rows_the_labs_own_gold_answers_are_no_reason_for_a_warning():

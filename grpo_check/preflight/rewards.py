@@ -25,10 +25,14 @@ LAB_SECONDS = 30.0
 NO_CONTENT = shown(None)
 #: Faults that the lab can know only of a reward that compares with a gold answer.
 OF_ANSWERS = ("dead", "wrong_beats_right", "pays_missing_answer")
-FIX_REWARD = "Fix the reward. Run print(probe(reward, answers=[…])) or `python -m grpo_check probe` for details."
+DETAILS = "run print(probe(reward, answers=[…])) or `grpo-check probe FILE.py:function` for details."
 FIX_GUESS = (
     "The lab writes gold answers in tags. If your task differs, pass answer_column='…' (the column of gold "
     "answers), tags=(…) (the requested format) or lab=False (no lab)."
+)
+FIX_GUESS_IN_TERMINAL = (
+    "The lab writes gold answers in tags. If your task differs, try the reward with `grpo-check probe "
+    "FILE.py:function` and its options --answers, --answer-column and --tags, and leave this out with --ignore."
 )
 
 
@@ -159,7 +163,9 @@ class Lab(NamedTuple):
 
 @once
 def lab(run: Run) -> Lab:
-    """Try the rewards in the lab, within a limit of time."""
+    """Try the rewards in the lab, within a limit of time; where none is a function, there is nothing to try."""
+    if not run.functions:
+        return Lab([])
     try:
         with time_limit(LAB_SECONDS):
             return _in_the_lab(run)
@@ -200,19 +206,20 @@ def _counts(run: Run, fault: Finding) -> bool:
 
 
 def _from_lab(run: Run, fault: Finding, about: list[Callable]) -> Finding:
-    """A fault from the lab as a finding, less severe if the lab only guesses."""
-    severity, fix = fault.severity, FIX_REWARD
+    """A fault from the lab as a finding, with the lab's reason and fixes; less severe if the lab only guesses."""
+    severity, fixes = fault.severity, [*fault.fixes, DETAILS]
+    guess = FIX_GUESS_IN_TERMINAL if run.values.from_yaml else FIX_GUESS
     if fault.code in ("string_only", "chat_only") and run.train:
         severity = "error"
     elif fault.code == "raises" and fault.seen == NO_CONTENT:
         severity = "warning"
-        fix = "ignore this without tools (TRL then always passes text). With tools: (message.get('content') or '')."
+        fixes = ["ignore this without tools (TRL then always passes text). With tools: (message.get('content') or '')."]
     elif fault.code in OF_ANSWERS and not (run.answer_column in columns_of(run.train) and reads_answers(run, about)):
-        severity, fix = "warning", FIX_GUESS
+        severity, fixes = "warning", [guess, *fixes]
     elif fault.code == "dead":
-        fix = f"Fix the reward. {FIX_GUESS}"
-    why = f"the reward lab reports {fault.code} (see docs/rewards.md)."
-    return found(f"{fault.subject}: {fault.what}", why, fix, severity=severity)
+        fixes.append(guess)
+    why = f"the reward lab reports {fault.code}: {fault.why}"
+    return found(f"{fault.subject}: {fault.what}", why, *fixes, severity=severity)
 
 
 def why_untried(run: Run) -> str:
@@ -232,7 +239,9 @@ def why_untried(run: Run) -> str:
 
 
 def why_no_lab(run: Run) -> str:
-    """Why there is nothing from the lab, "" if there is."""
+    """Why there is nothing from the lab, "" if there is, or if `no_rewards` or `models` say so already."""
+    if run.rewards is not None and not run.functions:
+        return ""
     return why_untried(run) or lab(run).unfinished
 
 
@@ -244,7 +253,7 @@ def models(run: Run) -> dict[str, str]:
 
 def notes(run: Run) -> Iterator[str]:
     """What the lab has done."""
-    if not why_no_lab(run):
+    if run.functions and not why_no_lab(run):
         yield lab(run).note
 
 
@@ -252,7 +261,7 @@ def notes(run: Run) -> Iterator[str]:
     "error",
     "the reward lab found an error",
     why="the policy finds what such a reward pays for without a correct answer, or the run stops.",
-    fixes=(FIX_REWARD,),
+    fixes=("fix the reward as the finding says.", DETAILS),
     needs=("rewards", "lab"),
     example={"rewards": [lambda completions, answer, **kwargs: [1.0 for _ in completions]], "lab": True},
 )
@@ -265,7 +274,7 @@ def reward_broken(run: Run) -> Iterator[Finding]:
     "warning",
     "the reward lab found a warning",
     why="the reward may pay for something else than a correct answer, or the lab only guesses what your task asks for.",
-    fixes=(FIX_REWARD, FIX_GUESS),
+    fixes=("fix the reward as the finding says.", DETAILS, FIX_GUESS),
     needs=("rewards", "lab"),
     example={"rewards": [exact_reward], "lab": True},
 )
