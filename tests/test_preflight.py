@@ -131,6 +131,12 @@ WRONG = {
     "an argument of the trainer": (
         {"arguments": {"rollout_func": print}}, "unknown_argument", "pass rollout_func=… to GRPOTrainer",
     ),
+    "a model among the arguments": (
+        {"arguments": {"model": "Qwen/Qwen3-0.6B"}}, "unknown_argument", "pass model=… to GRPOTrainer",
+    ),
+    "a dataset among the arguments": (
+        {"arguments": {"dataset": "rows"}}, "unknown_argument", "Pass train_dataset=… to GRPOTrainer",
+    ),
     "another removed argument": ({"arguments": {"warmup_ratio": 0.1}}, "unknown_argument", "warmup_steps=0.1"),
     "a switch that is a text": ({"arguments": {"use_cpu": "yes"}}, "wrong_type", "use_cpu=True"),
     "eval_strategy: no, from YAML": ({"arguments": {"eval_strategy": False}}, "wrong_type", "'no' with quotes"),
@@ -257,6 +263,15 @@ def test_a_template_that_fails_on_one_prompt_is_still_asked_how_it_ends_a_turn()
     parts = changed(ROWS, prompt=[{"role": "user", "content": [{"type": "text", "text": "hi"}]}])
     tokenizer, changes = prepared({"tokenizer": {"eos_token": "<|endoftext|>"}, "train": parts})
     assert check(tokenizer, **changes).codes >= {"template_fails", "template_without_eos"}
+
+
+@pytest.mark.parametrize("changes", [{}, {"lora_rank": 0, "load_in_4bit": False}, {"model": "tiny-gemma3"}], ids=str)
+def test_the_fix_for_bf16_on_an_old_card_leads_into_no_other_error(changes):
+    given = {**on("t4", bf16=True, fp16=False), **changes}
+    [finding] = check(**given).errors
+    fp16, dtype = "fp16=True" in finding.fixes[0], "float32" if "float32" in finding.fixes[0] else "float16"
+    fixed = given["arguments"] | {"bf16": False, "fp16": fp16}
+    assert finding.code == "bf16_gpu" and check(**{**given, "arguments": fixed, "dtype": dtype}).ok
 
 
 def test_memory_near_the_limit_is_a_warning():

@@ -76,7 +76,10 @@ def gpu_optimizer(run: Run) -> Iterator[Finding]:
     "bf16 on a GPU that does not support it",
     why="bf16 needs compute capability 8.0 (Ampere). On an older GPU torch emulates it silently, many times slower, "
     "or the trainer raises an error.",
-    fixes=("set fp16=True and bf16=False, and load the model in float16 (the adapter's matrices in fp32).",),
+    fixes=(
+        "set fp16=True and bf16=False, and load the model in float16 (the adapter's matrices in fp32).",
+        "to train all weights, load the model in float32; for Gemma, set fp16=False as well.",
+    ),
     example={"gpu": "t4", "use_cpu": False, "bf16": True},
 )
 def bf16_gpu(run: Run) -> Iterator[Finding]:
@@ -89,7 +92,16 @@ def bf16_gpu(run: Run) -> Iterator[Finding]:
         f"{run.gpu.name} has compute capability {run.gpu.capability:g}, and bf16 needs 8.0. torch emulates it "
         "silently, many times slower, or the trainer raises an error."
     )
-    yield found(f"{said} on {run.gpu.name}.", why)
+    yield found(f"{said} on {run.gpu.name}.", why, _without_bf16(run))
+
+
+def _without_bf16(run: Run) -> str:
+    """What to do on a card without bf16, where fp16 suits neither Gemma nor the training of fp16 weights."""
+    if "gemma" in run.name.lower():
+        return "set bf16=False and load the model in float32 (slow), use a newer GPU, or use a Qwen model in fp16."
+    if run.lora_rank == 0:
+        return "set fp16=True and bf16=False, and load the model in float32 (dtype='float32'), or train an adapter."
+    return bf16_gpu.fixes[0]
 
 
 @rule(

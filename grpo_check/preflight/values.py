@@ -29,10 +29,10 @@ ALSO = {"scale_rewards": bool, "max_completion_length": float}
 #: Words that argparse, as transformers sets it up, reads as a switch.
 SWITCHES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 UNKNOWN_KEY = "trl grpo passes it to accelerate launch, which stops with a usage message."
-#: Names from other tools and older releases whose current name looks different, and what to do.
+#: Names from other tools and older releases whose current name looks different, and what to do; some in a file only.
+IN_A_FILE = {"model": "Write 'model_name_or_path'.", "dataset": "Write 'dataset_name'."}
 ADVICE = {
-    "model": "Write 'model_name_or_path'.",
-    "dataset": "Write 'dataset_name'.",
+    "dataset": "Pass train_dataset=… to GRPOTrainer.",
     "lora_rank": "Write 'lora_r' in a file for trl grpo, or LoraConfig(r=…).",
     "lr": "Write 'learning_rate'.",
     "batch_size": "Write 'per_device_train_batch_size'.",
@@ -135,11 +135,16 @@ def unknown_argument(run: "Run") -> Iterator[Finding]:
         ("a key that trl grpo knows", UNKNOWN_KEY) if run.values.from_yaml else ("an argument of GRPOConfig", "")
     )
     for name in [name for name in run.values.given if name not in run.values.hints]:
-        fix = ADVICE.get(name) or did_you_mean(str(name), run.values.hints).strip() or "Remove it."
-        if name in OF_THE_TRAINER and name not in ADVICE:
-            script = " in a script of your own" if run.values.from_yaml else ""
-            fix = f"It is an argument of GRPOTrainer: pass {name}=… to GRPOTrainer{script}."
-        yield found(f"{name!r} is not {what}.", why, fix)
+        yield found(f"{name!r} is not {what}.", why, _advice(run.values, name))
+
+
+def _advice(given: Values, name: str) -> str:
+    """What to do about a name that there is not."""
+    known = ADVICE | IN_A_FILE if given.from_yaml else ADVICE
+    if name in OF_THE_TRAINER and name not in known:
+        script = " in a script of your own" if given.from_yaml else ""
+        return f"It is an argument of GRPOTrainer: pass {name}=… to GRPOTrainer{script}."
+    return known.get(name) or did_you_mean(str(name), given.hints).strip() or "Remove it."
 
 
 @rule(
