@@ -6,12 +6,13 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT
 
 from grpo_check import CourseError, PilotReport, __main__, pilot
-from grpo_check.pilot import RULES
+from grpo_check.pilot import RULES, pilot_file
 from grpo_check.pilot.figures import Figures, Share, figures, planned_steps
 from grpo_check.pilot.running import sampled, warnings_of
 from grpo_check.pilot.sampling import Group
@@ -124,6 +125,11 @@ def test_every_code_is_explained_on_the_page():
     assert not [rule.code for rule in RULES if f"| `{rule.code}` | {rule.meaning} |" not in page]
 
 
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_each_verdict_says_why_and_what_to_do(rule):
+    assert (rule.why or rule.code in ("go", "stopped")) and rule.fixes and rule.details
+
+
 def written(scores: list[list[float | None]], right: list[bool] | None = None) -> Group:
     count = len(scores[0])
     return Group(scores, [5] * count, [True] * count, (0.1, 0.01), right=right, formed=right)
@@ -174,7 +180,10 @@ def test_seconds_and_steps_follow_the_batch():
     assert seen.seconds == pytest.approx((6.4, 0.64, 0.01 * 3 * 64))
     assert figures(run, [written([[0.0], [0.0]])], None).seconds[2] is None
     assert planned_steps(run) == 10
-    assert planned_steps(run_of(max_steps=-1, num_train_epochs=2)) == 25  # 100 rows, 8 prompts per step, 2 epochs
+    epochs = run_of(max_steps=-1, num_train_epochs=2)
+    assert planned_steps(epochs) == 25  # 100 rows, 8 prompts per step, 2 epochs
+    assert planned_steps(replace(epochs, train_is_part=True)) is None
+    assert planned_steps(replace(run, train_is_part=True)) == 10
 
 
 # Real samples of the tiny model
@@ -260,6 +269,16 @@ def test_a_dropped_chat_template_is_the_cause(tiny, rows, tmp_path):
     [warned] = [n for n, line in enumerate(lines) if line.startswith("warning string_prompt")]
     [said] = [n for n, line in enumerate(lines) if line.startswith("verdict ")]
     assert warned < said
+
+
+def test_plain_prompts_are_right_for_a_base_model_with_a_template(tiny, rows, tmp_path):
+    from transformers import AutoModelForCausalLM
+
+    tiny[0].save_pretrained(tmp_path / "my-model-base")
+    base = AutoModelForCausalLM.from_pretrained(tmp_path / "my-model-base")
+    plain = with_prompts(rows, lambda row: row["prompt"][-1]["content"])
+    report = pilot(base, tiny[1], [correctness_reward], plain, config=CONFIG, prompts=1)
+    assert "string_prompt" not in report.codes
 
 
 def test_a_temperature_near_zero_is_the_cause(tiny, rows):
@@ -446,7 +465,7 @@ def test_what_cannot_start_is_an_error_before_the_model_is_used(tiny, rows):
 )
 def test_arguments_that_cannot_start_are_errors_before_the_model_is_used(changes, said, tiny, rows):
     with pytest.raises(CourseError, match=re.escape(said)):
-        pilot(None, tiny[1], [correctness_reward], rows, config=CONFIG | changes)
+        pilot(SimpleNamespace(config=tiny[0].config), tiny[1], [correctness_reward], rows, config=CONFIG | changes)
 
 
 # From a terminal
@@ -483,6 +502,14 @@ def test_the_command_prints_the_verdict(tmp_path):
     assert "40 steps" in run.stdout and "price 0." in run.stdout
     run = command(tmp_path, "config.yaml", "--prompts", "4", "--limit", "5")
     assert run.returncode == 1 and "raise_limit" in run.stdout, run.stdout + run.stderr
+
+
+def test_epochs_over_a_part_of_the_rows_have_no_number_of_steps(tmp_path):
+    (tmp_path / "mine.py").write_text(REWARD, encoding="utf-8")
+    config = FILE.replace("max_steps: 100", "num_train_epochs: 1").replace('"mine.py', f'"{tmp_path}/mine.py')
+    (tmp_path / "config.yaml").write_text(config, encoding="utf-8")
+    report = pilot_file(tmp_path / "config.yaml", prompts=1, price=2.5)
+    assert report.steps is report.minutes is report.price is None and "steps not known" in str(report)
 
 
 @pytest.mark.slow

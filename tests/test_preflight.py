@@ -16,6 +16,7 @@ from grpo_check.preflight import arguments as of_arguments
 from grpo_check.preflight import values as of_values
 from grpo_check.preflight.estimate import MEMORY_FACTOR, MINUTES_FACTOR
 from grpo_check.preflight.run import Run
+from grpo_check.reward_lab import RULES as OF_PROBE
 from grpo_utils import chat_prompt, load_rows, math_rewards, model_path, training_arguments
 from grpo_utils.errors import CourseError
 from grpo_utils.profiles import CPU, PROFILES, T4, Gpu
@@ -84,6 +85,11 @@ def test_the_sound_run_has_no_finding():
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_each_rule_says_why_and_what_to_do(rule):
+    assert rule.why and rule.fixes and rule.details
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
 def test_each_rule_finds_its_example(rule, tmp_path):
     report = report_on_example(rule.example, tmp_path)
     assert report.codes - ALSO.get(rule.code, set()) == {rule.code}, str(report)
@@ -124,6 +130,12 @@ WRONG = {
     "a removed argument": ({"arguments": {"max_prompt_length": 96}}, "unknown_argument", "drop_long_prompts(rows"),
     "an argument of the trainer": (
         {"arguments": {"rollout_func": print}}, "unknown_argument", "pass rollout_func=… to GRPOTrainer",
+    ),
+    "a model among the arguments": (
+        {"arguments": {"model": "Qwen/Qwen3-0.6B"}}, "unknown_argument", "pass model=… to GRPOTrainer",
+    ),
+    "a dataset among the arguments": (
+        {"arguments": {"dataset": "rows"}}, "unknown_argument", "Pass train_dataset=… to GRPOTrainer",
     ),
     "another removed argument": ({"arguments": {"warmup_ratio": 0.1}}, "unknown_argument", "warmup_steps=0.1"),
     "a switch that is a text": ({"arguments": {"use_cpu": "yes"}}, "wrong_type", "use_cpu=True"),
@@ -241,6 +253,27 @@ def test_a_doubtful_configuration_is_a_warning(changes, code, fix):
     report.stop_on_errors()
 
 
+def test_what_grpoconfig_rejects_is_not_repeated_after_any_error_of_the_arguments():
+    [last] = [rule for rule in RULES if rule.code == "refused"]
+    errors = {rule.code for rule in (*of_values.RULES, *of_arguments.RULES) if rule.severity == "error"}
+    assert {*last.unless} == errors - {"refused", "model_refused"}
+
+
+def test_a_template_that_fails_on_one_prompt_is_still_asked_how_it_ends_a_turn():
+    parts = changed(ROWS, prompt=[{"role": "user", "content": [{"type": "text", "text": "hi"}]}])
+    tokenizer, changes = prepared({"tokenizer": {"eos_token": "<|endoftext|>"}, "train": parts})
+    assert check(tokenizer, **changes).codes >= {"template_fails", "template_without_eos"}
+
+
+@pytest.mark.parametrize("changes", [{}, {"lora_rank": 0, "load_in_4bit": False}, {"model": "tiny-gemma3"}], ids=str)
+def test_the_fix_for_bf16_on_an_old_card_leads_into_no_other_error(changes):
+    given = {**on("t4", bf16=True, fp16=False), **changes}
+    [finding] = check(**given).errors
+    fp16, dtype = "fp16=True" in finding.fixes[0], "float32" if "float32" in finding.fixes[0] else "float16"
+    fixed = given["arguments"] | {"bf16": False, "fp16": fp16}
+    assert finding.code == "bf16_gpu" and check(**{**given, "arguments": fixed, "dtype": dtype}).ok
+
+
 def test_memory_near_the_limit_is_a_warning():
     tight = on("l4", per_device_train_batch_size=8)
     report = check(**{**tight, "model": seven_billion(), "backend": "transformers"})
@@ -316,7 +349,7 @@ def test_the_lessons_own_configurations_pass(name):
         profile=CPU,
         load_in_4bit=True,
     )
-    assert report.ok and not {one.code for one in report.findings if "calls this slow" not in one.why}, str(report)
+    assert report.ok and not {one.code for one in report.findings if "reports slow" not in one.why}, str(report)
     assert report.estimate.memory.gib > 0 and report.estimate.minutes.total > 0
 
 
@@ -376,9 +409,18 @@ def chats_only(completions, answer, **kwargs):
     return correctness_reward([completion[0]["content"] or "" for completion in completions], answer)
 
 
-def test_a_weak_reward_is_a_warning():
+def test_a_weak_reward_is_a_warning_with_the_reason_and_the_fix_of_the_lab():
     report = check(rewards=exact_reward, lab=True)
-    assert report.ok and "reward_weak" in report.codes and "the reward lab reports too_strict" in str(report)
+    [weak] = [one for one in report.findings if "reports too_strict" in one.why]
+    [of_lab] = [rule for rule in OF_PROBE if rule.code == "too_strict"]
+    assert report.ok and weak.code == "reward_weak"
+    assert weak.why.endswith(of_lab.why) and {*of_lab.fixes} < {*weak.fixes}
+
+
+def test_without_functions_the_report_says_once_that_none_was_tried():
+    assert not [what for what in check(rewards=[], lab=True).skipped if "lab" in what]
+    judged = check(rewards=["some/reward-model"], lab=True)
+    assert [what for what in judged.skipped if "lab" in what] == ["reward lab for models"], str(judged)
 
 
 def test_without_rows_the_labs_own_gold_answers_are_no_reason_for_a_warning():

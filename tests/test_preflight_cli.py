@@ -134,7 +134,7 @@ WRONG = {
     "both bit widths": (
         "load_in_4bit: true\nload_in_8bit: true",
         "",
-        "refused",
+        "model_refused",
         "can't use 8 bit and 4 bit precision at the same time",
     ),
     "FlashAttention on a CPU": ("attn_implementation: flash_attention_2", "", "flash_attention", "'sdpa'"),
@@ -186,6 +186,25 @@ def test_trl_reads_such_a_number_too_and_its_parser_changes_nothing_here(folder)
 def test_settings_of_an_adapter_that_is_not_made_are_named(folder, no_lab):
     report = report_on(folder, "lora_r: 32", without="use_peft")
     assert "peft_off" in report.codes and "use_peft: true" in str(report)
+
+
+def test_what_modelconfig_rejects_is_reported_next_to_other_errors(folder, no_lab):
+    report = report_on(folder, "num_generations: 7\nload_in_4bit: true\nload_in_8bit: true")
+    assert {finding.code for finding in report.errors} == {"batch", "model_refused"}, str(report)
+
+
+def test_options_that_trl_grpo_discards_are_named_and_not_judged(folder, no_lab):
+    discarded = "model_init_kwargs: {attn_implementation: flash_attention_2, dtype: bfloat16}"
+    report = report_on(folder, f"{discarded}\nfp16: true", without="use_cpu", gpu="t4")
+    assert report.ok and report.codes == {"init_kwargs_discarded"}, str(report)
+    report = report_on(folder, f"{discarded}\nattn_implementation: flash_attention_2")
+    assert report.codes == {"init_kwargs_discarded", "flash_attention"}, str(report)
+
+
+def test_evaluation_without_rows_has_a_fix_for_the_file(folder, no_lab):
+    report = report_on(folder, "eval_strategy: steps\neval_steps: 10", train="rows.jsonl", without="dataset_name")
+    [finding] = [one for one in report.errors if one.code == "no_eval_rows"]
+    assert "--heldout FILE" in finding.fixes[0] and "eval_strategy: 'no'" in finding.fixes[0]
 
 
 def test_keys_of_accelerate_are_known_and_processes_count(folder, no_lab):

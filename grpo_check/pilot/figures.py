@@ -160,8 +160,12 @@ def _seconds(run: Run, some: Sequence[Group], forward: float | None) -> tuple[fl
     return sampling * completions, scoring * completions, learning
 
 
-def planned_steps(run: Run) -> int:
-    """Optimizer steps of the planned run."""
+def planned_steps(run: Run) -> int | None:
+    """Optimizer steps of the planned run; None for epochs over a number of rows that is not known."""
+    if run["max_steps"] > 0:
+        return run["max_steps"]
+    if run.train_is_part:
+        return None
     completions = run["per_device_train_batch_size"] * run["gradient_accumulation_steps"] * run.processes
     rounds = len(run.train) * run["num_generations"] * run["num_iterations"] / completions
-    return run["max_steps"] if run["max_steps"] > 0 else math.ceil(run["num_train_epochs"] * rounds)
+    return math.ceil(run["num_train_epochs"] * rounds)

@@ -42,8 +42,7 @@ class PilotReport(Report):
             of the preflight.
         figures: all figures, or None if nothing was sampled.
         groups: the sampled groups with their texts, scores and lengths.
-        minutes, price: of the planned run, None if not known.
-        steps: of the planned run.
+        minutes, price, steps: of the planned run, None if not known.
         notes: what else was seen.
     """
 
@@ -51,7 +50,7 @@ class PilotReport(Report):
     groups: tuple[Group, ...] = ()
     minutes: float | None = None
     price: float | None = None
-    steps: int = 0
+    steps: int | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -81,6 +80,7 @@ class PilotReport(Report):
             learns = f"{learning:.3g} learning (measured forward pass x assumed factor)"
         minutes = "" if self.minutes is None else f", about {self.minutes:.3g} minutes"
         price = "" if self.price is None else f", price {self.price:.2f}"
+        unknown = "steps not known: it has epochs, and only a part of the rows was read; set max_steps (--steps)"
         return {
             "sampled": f"{len(self.groups)} prompt{'s' * (len(self.groups) != 1)} x {seen.sampled} completions",
             "tied groups": f"{seen.tied} of the groups of {seen.size}",
@@ -91,14 +91,15 @@ class PilotReport(Report):
             "reward": f"mean {mean:.3g}, from {least:.3g} to {most:.3g}, standard deviation in a group {spread:.3g}",
             "tokens": f"mean {seen.tokens[0]:.0f}, 95% up to {seen.tokens[1]}, longest {seen.tokens[2]}",
             "seconds per step": f"{sampling:.3g} sampling, {scoring:.3g} rewards (measured), {learns}",
-            "planned run": f"{self.steps} steps{minutes}{price}",
+            "planned run": unknown if self.steps is None else f"{self.steps} steps{minutes}{price}",
             "first completion": repr(self.groups[0].texts[0][:200]),
         }
 
 
 def pilot(
     model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", rewards: Sequence[Callable],
-    rows: "Dataset | list[dict]", *, config: "GRPOConfig | dict", **how: object,
+    rows: "Dataset | list[dict]", *, config: "GRPOConfig | dict", prompts: int = 32,
+    correct: Callable | None = None, price: float | None = None, seed: int = 0,
 ) -> PilotReport:  # fmt: skip
     """Sample some groups before training, and say whether GRPO has something to learn from.
 
@@ -107,21 +108,19 @@ def pilot(
     Args:
         model, tokenizer, rewards, rows, config: what you give to `GRPOTrainer`. Rewards must be functions. An adapter
             that the model has is used.
-        how: any of the following.
-
-            - ``prompts``: drawn from the rows, 32 by default; each gets a group, of 8 completions at least.
-            - ``correct``: ``correct(text, row)`` says whether a completion is correct. Without it, the course's format
-              decides where the prompts ask for it, otherwise the best score (at least 1) of a reward whose name says
-              that it rates correctness.
-            - ``price``: of an hour on this machine.
-            - ``seed``: of the prompts and the sampling; 0 by default.
+        prompts: how many are drawn from the rows; each gets a group, of 8 completions at least.
+        correct: ``correct(text, row)`` says whether a completion is correct. Without it, the course's format decides
+            where the prompts ask for it, otherwise the best score (at least 1) of a reward whose name says that it
+            rates correctness.
+        price: of an hour on this machine.
+        seed: of the prompts and the sampling.
 
     Raises:
         CourseError: arguments, rows, template or rewards with which the run could not start.
     """
-    check_how(**how)
-    run = plan(config, None, dict(tokenizer=tokenizer, train=rows, rewards=rewards))
-    return sampled(run, warnings_of(run), model, **how)
+    check_how(prompts, price)
+    run = plan(config, None, dict(model=model.config, tokenizer=tokenizer, train=rows, rewards=rewards))
+    return sampled(run, warnings_of(run), model, prompts=prompts, correct=correct, price=price, seed=seed)
 
 
 def warnings_of(run: Run) -> tuple[Finding, ...]:
@@ -139,7 +138,7 @@ def warnings_of(run: Run) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def check_how(prompts: int = 32, price: float | None = None, **others: object) -> None:
+def check_how(prompts: int, price: float | None) -> None:
     """Raise a `CourseError` for a number of prompts or a price that makes no sense."""
     if prompts < 1:
         raise CourseError(f"prompts={prompts} should be 1 or more.")
@@ -164,7 +163,7 @@ def sampled(
         return PilotReport((decide(evidence), *warnings), groups=tuple(known.groups), notes=tuple(notes))
     some, unjudged = judged(run, known.groups, correct)
     seen, steps = figures(run, some, known.forward), planned_steps(run)
-    minutes = None if known.forward is None else sum(seen.seconds) * steps / 60
+    minutes = None if known.forward is None or steps is None else sum(seen.seconds) * steps / 60
     cost = None if price is None or minutes is None else price * minutes / 60
     verdict = decide(replace(evidence, figures=seen))
     notes += [*unjudged, *(compared(run, some) if verdict.code == "check_golds" else [])]
@@ -252,7 +251,7 @@ def _by(correct: Callable, some: list[Group]) -> tuple[list, list[str]]:
 
 def pilot_file(
     path: Path, *, model: str = "", adapter: str = "", train: str = "", rewards: Sequence[str] = (),
-    changes: dict | None = None, **how: object,
+    changes: dict | None = None, prompts: int = 32, price: float | None = None, seed: int = 0,
 ) -> PilotReport:  # fmt: skip
     """`pilot` on the file that ``trl grpo --config`` reads, and what it names. The model is loaded last.
 
@@ -261,12 +260,12 @@ def pilot_file(
         model, train, rewards: in place of the file's model, dataset and ``reward_funcs``.
         adapter: a folder or hub id of a LoRA adapter for the model.
         changes: arguments of `GRPOConfig` in place of the file's; None leaves one as it is.
-        how: ``prompts``, ``price`` and ``seed``, as for `pilot`.
+        prompts, price, seed: as for `pilot`.
 
     Raises:
         CourseError: a file cannot be read, or the run could not start.
     """
-    check_how(**how)
+    check_how(prompts, price)
     changed = {name: value for name, value in (changes or {}).items() if value is not None}
     with run_of(path, model=model, train=train, rewards=rewards, changes=changed) as run:
         if run.train is None:
@@ -275,7 +274,8 @@ def pilot_file(
             raise CourseError("there is no model: pass --model, or set model_name_or_path in the file.")
         if run.tokenizer is None:
             raise CourseError(run.model_problem or f"{run.unread['tokenizer']}.")
-        return sampled(run, warnings_of(run), _policy(run, adapter), **how)
+        warnings = warnings_of(run)
+        return sampled(run, warnings, _policy(run, adapter), prompts=prompts, price=price, seed=seed)
 
 
 def _policy(run: Run, adapter: str) -> "PreTrainedModel":

@@ -34,6 +34,7 @@ LIMITS = Limits()
 FORMED, OF_FORMED = 0.2, 0.05
 #: Groups below which an interrupted pilot does not decide.
 FEWEST = 8
+PLAIN = "make each prompt a list of messages: chat_prompt(question)."
 #: The verdicts that a model which sees no question in its own format explains.
 NO_QUESTION = ("sft_first", "check_golds", "easier_rows", "fix_eos", "raise_limit")
 
@@ -119,39 +120,59 @@ def decide(evidence: Evidence) -> Finding:
     return next(finding for rule in possible for finding in rule(evidence))
 
 
-@verdict("error", "interrupted before there were enough groups to decide")
+@verdict(
+    "error",
+    "interrupted before there were enough groups to decide",
+    fixes=(f"sample {FEWEST} or more.",),
+)
 def stopped(evidence: Evidence) -> Iterator[Finding]:
-    """Ctrl-C."""
+    """Ctrl-C ended the sampling. After 8 groups a pilot still decides, with what it has."""
     if evidence.figures is None and not evidence.failure:
         count = {0: "no group was", 1: "only 1 group was"}.get(evidence.groups, f"only {evidence.groups} groups were")
-        yield found(f"{count} sampled.", "", f"sample {FEWEST} or more.")
+        yield found(f"{count} sampled.")
 
 
-@verdict("error", "the prompts lack the model's chat template, which explains the other findings", needs=("figures",))
+@verdict(
+    "error",
+    "the prompts lack the model's chat template, which explains the other findings",
+    why="a chat model sees no question in plain text, so its completions are wrong, tied or endless.",
+    fixes=(PLAIN, "plain text is correct for a base model; then follow the rest of the verdict."),
+    needs=("figures",),
+)
 def fix_prompts(evidence: Evidence) -> Iterator[Finding]:
-    """A model that sees no question explains every verdict in `NO_QUESTION`."""
+    """It replaces the verdicts sft_first, check_golds, easier_rows, fix_eos and raise_limit, and quotes them."""
     if "string_prompt" not in evidence.warned:
         return
     other = decide(replace(evidence, warned=frozenset()))
     if other.code in NO_QUESTION:
         what = "the prompts are plain text, but the tokenizer has a chat template; with such prompts, "
-        fix = "make each prompt a list of messages: chat_prompt(question)."
-        yield found(f"{what}{other.what}", "", fix, f"plain text is correct for a base model; then: {other.fixes[0]}")
+        yield found(f"{what}{other.what}", "", PLAIN, f"plain text is correct for a base model; then: {other.fixes[0]}")
 
 
-@verdict("error", "completions do not end even with four times the limit", needs=("figures",))
+@verdict(
+    "error",
+    "completions do not end even with four times the limit",
+    why="the limit is not the cause: the model does not write the token at which generation stops.",
+    fixes=("set tokenizer.eos_token to the token that ends a turn; a base model that has none needs SFT first.",),
+    needs=("figures",),
+)
 def fix_eos(evidence: Evidence) -> Iterator[Finding]:
-    """Hardly any completion ends, so the limit is not the cause."""
+    """Where most completions are truncated, the pilot samples one more for each prompt, with four times the limit."""
     longer, ends = evidence.longer, sum(ended for _, ended in evidence.longer)
     if evidence.truncated and longer and ends <= len(longer) / 10:
         what = f"{evidence.figures.truncated} of the completions are truncated"
-        fix = "set tokenizer.eos_token to the token that ends a turn; a base model that has none needs SFT first."
-        yield found(f"{what}, and {len(longer) - ends} of {len(longer)} at 4 times the limit.", "", fix)
+        yield found(f"{what}, and {len(longer) - ends} of {len(longer)} at 4 times the limit.")
 
 
-@verdict("error", "most completions are cut off at max_completion_length", needs=("figures",))
+@verdict(
+    "error",
+    "most completions are cut off at max_completion_length",
+    why="a completion that is cut off has no answer, so it scores like a wrong one.",
+    fixes=("raise max_completion_length to what 95% of the completions need, which the verdict names.",),
+    needs=("figures",),
+)
 def raise_limit(evidence: Evidence) -> Iterator[Finding]:
-    """To what 95% of the completions need."""
+    """If completions that end have a positive advantage, training itself makes them end, and this does not apply."""
     if not evidence.truncated:
         return
     seen, ends = evidence.figures, sorted(length for length, ended in evidence.longer if ended)
@@ -165,20 +186,35 @@ def raise_limit(evidence: Evidence) -> Iterator[Finding]:
     yield found(f"{seen.truncated} of the completions are truncated.", "", *fixes)
 
 
-@verdict("error", "the temperature is so low that the completions of a group are nearly equal", needs=("figures",))
+@verdict(
+    "error",
+    "the temperature is so low that the completions of a group are nearly equal",
+    why="nearly equal completions score the same, and a tied group has no gradient.",
+    fixes=("set temperature=1.0, TRL's default, and run the pilot again.",),
+    needs=("figures",),
+)
 def raise_temperature(evidence: Evidence) -> Iterator[Finding]:
-    """A temperature near 0 explains ties and completions that are all wrong."""
+    """A low temperature alone is not reported: most groups must tie, or no completion may be correct."""
     if evidence.temperature >= COLD or not (evidence.tied or evidence.none_right):
         return
     seen = evidence.figures
     what = f"temperature={evidence.temperature:g} makes completions nearly equal: {seen.tied} of the groups have equal"
     right = f", and {seen.right} of the completions are correct" if seen.right else ""
-    yield found(f"{what} rewards{right}.", "", "set temperature=1.0, TRL's default, and run the pilot again.")
+    yield found(f"{what} rewards{right}.")
 
 
-@verdict("error", "completions are in the requested format, but hardly any matches its gold answer", needs=("figures",))
+@verdict(
+    "error",
+    "completions are in the requested format, but hardly any matches its gold answer",
+    why="gold answers in the wrong rows, or a checker that rejects them, leave nothing correct to reinforce.",
+    fixes=(
+        "compare completions and gold answers: are the golds in the right rows, and does the checker accept them?",
+        "if they are right, the task is too hard: use SFT or easier rows first.",
+    ),
+    needs=("figures",),
+)
 def check_golds(evidence: Evidence) -> Iterator[Finding]:
-    """The gold answers may belong to other rows."""
+    """The report prints some completions next to their gold answers. A task that is too hard looks the same."""
     seen = evidence.figures
     if not (seen.right and seen.formed) or seen.formed.value < FORMED:
         return
@@ -186,13 +222,17 @@ def check_golds(evidence: Evidence) -> Iterator[Finding]:
         what = (
             f"{seen.formed} of the completions are in the requested format, but {seen.right} match their gold answers."
         )
-        fix = "compare completions and gold answers: are the golds in the right rows, and does the checker accept them?"
-        yield found(what, "", fix, "if they are right, the task is too hard: use SFT or easier rows first.")
+        yield found(what)
 
 
-@verdict("error", "the reward fails, is the same for every completion, or does not prefer correct answers")
+@verdict(
+    "error",
+    "the reward fails, is the same for every completion, or does not prefer correct answers",
+    why="the policy learns what the reward prefers, so it would learn nothing, or wrong answers.",
+    fixes=("fix the reward.", "probe it for details: grpo-check probe FILE.py:function."),
+)
 def fix_reward(evidence: Evidence) -> Iterator[Finding]:
-    """The only reason to change the reward that a pilot can see; `probe` finds more."""
+    """It sees only what the reward gives to real completions of this model; `probe` tries many more."""
     if evidence.failure:
         yield found(f"{evidence.failure.removesuffix('.')}.", "", "fix the reward.")
         return
@@ -211,9 +251,15 @@ def fix_reward(evidence: Evidence) -> Iterator[Finding]:
         yield found(what, "", "fix the reward: it does not prefer correct answers. Probe it.")
 
 
-@verdict("error", "most groups tie, and fewer would with 8 completions", needs=("figures",))
+@verdict(
+    "error",
+    "most groups tie, and fewer would with 8 completions",
+    why="a group whose rewards are all equal has no gradient.",
+    fixes=("raise num_generations to the number of completions that the pilot sampled per prompt.",),
+    needs=("figures",),
+)
 def larger_groups(evidence: Evidence) -> Iterator[Finding]:
-    """The sampled groups have 8 completions at least."""
+    """The pilot samples 8 completions per prompt at least, and counts how often smaller groups of them tie."""
     seen = evidence.figures
     if evidence.tied and seen.tied_larger.value <= evidence.limits.tied:
         yield found(
@@ -221,9 +267,15 @@ def larger_groups(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-@verdict("error", "most groups tie at a low reward, because few prompts are ever answered", needs=("figures",))
+@verdict(
+    "error",
+    "most groups tie at a low reward, because few prompts are ever answered",
+    why="a group whose rewards are all equal has no gradient.",
+    fixes=("use rows on which the model is sometimes right.",),
+    needs=("figures",),
+)
 def easier_rows(evidence: Evidence) -> Iterator[Finding]:
-    """The model is always or never right, or rarely rewarded."""
+    """Some completions are rewarded, but in most groups either all of them or none."""
     every = evidence.figures.tied_larger.value == 1.0
     if evidence.tied and every and evidence.right is not None and evidence.right > evidence.limits.rare:
         fix = "use rows on which the model is sometimes right; here it always or never is."
@@ -233,47 +285,71 @@ def easier_rows(evidence: Evidence) -> Iterator[Finding]:
         yield found(f"{evidence.all_tied}.", "", fix)
 
 
-@verdict("error", "most prompts are already answered, so there is nothing left to learn", needs=("figures",))
+@verdict(
+    "error",
+    "most prompts are already answered, so there is nothing left to learn",
+    why="groups in which every completion is correct have no gradient.",
+    fixes=("use harder rows.",),
+    needs=("figures",),
+)
 def harder_rows(evidence: Evidence) -> Iterator[Finding]:
-    """By the share of correct completions, or by the reward where groups tie."""
+    """Most completions are correct, or most groups tie at a high reward."""
     seen = evidence.figures
     if evidence.solved:
-        yield found(f"{seen.right} of the completions are correct.", "", "use harder rows.")
+        yield found(f"{seen.right} of the completions are correct.")
     elif evidence.tied and evidence.paid:
         what = f"{evidence.all_tied}; the mean reward is {seen.reward[0]:.3g} of {seen.reward[2]:.3g}."
-        yield found(what, "", "use harder rows.")
+        yield found(what)
 
 
-@verdict("error", "nothing that should be learned is ever sampled", needs=("figures",))
+@verdict(
+    "error",
+    "nothing that should be learned is ever sampled",
+    why="GRPO reinforces what the model already produces sometimes, and every group ties at a low reward.",
+    fixes=(
+        "train with SFT on some examples first. If no completion is correct, no group can teach it.",
+        "or use much easier rows, if there are any.",
+    ),
+    needs=("figures",),
+)
 def sft_first(evidence: Evidence) -> Iterator[Finding]:
-    """Every group ties at a low reward."""
+    """Groups of the sampled size tie too, so larger groups would not help."""
     seen, (_, least, most, _) = evidence.figures, evidence.figures.reward
     if evidence.tied and seen.tied_larger.value == 1.0:
         equal = (
             f"every reward is {least:g}" if least == most else "completions of the same prompt always score the same"
         )
         what = f"{seen.right} of the completions are correct" if seen.right else equal
-        fix = "train with SFT on some examples first. If no completion is correct, no group can teach it."
-        yield found(f"{what}.", "", fix, "or use much easier rows, if there are any.")
+        yield found(f"{what}.")
 
 
-@verdict("warning", "no completion is correct, so only partial credit can teach at first", needs=("figures",))
+@verdict(
+    "warning",
+    "no completion is correct, so only partial credit can teach at first",
+    why="the policy learns what the other rewards pay for, which need not lead to correct answers.",
+    fixes=(
+        "start the run, and watch the correctness reward: if it is still 0 after 30 steps, train with SFT first.",
+        "read completions with a high reward: do they come closer to a correct answer?",
+    ),
+    needs=("figures",),
+)
 def partial_credit(evidence: Evidence) -> Iterator[Finding]:
-    """Groups differ in something else than correct answers."""
+    """The rewards within a group differ by something else than correct answers, such as the format."""
     if evidence.none_right:
-        what = f"{evidence.figures.right} of the completions are correct, but {evidence.differ}."
-        watch = (
-            "start the run, and watch the correctness reward: if it is still 0 after 30 steps, train with SFT first."
-        )
-        yield found(what, "", watch, "read completions with a high reward: do they come closer to a correct answer?")
+        yield found(f"{evidence.figures.right} of the completions are correct, but {evidence.differ}.")
 
 
-@verdict("note", "start the run", needs=("figures",))
+@verdict(
+    "note",
+    "start the run",
+    fixes=("start the run, and watch it with HealthCallback.",),
+    needs=("figures",),
+)
 def go(evidence: Evidence) -> Iterator[Finding]:
-    """Nothing speaks against it."""
+    """No other verdict applies: groups differ, completions end, and correct ones are preferred as far as is known."""
     pull = evidence.figures.pull
     pulls = f", and correct completions have a mean advantage of {signed(pull)}" if pull else ""
-    yield found(f"{evidence.differ}{pulls}.", "", "start the run, and watch it with HealthCallback.")
+    yield found(f"{evidence.differ}{pulls}.")
 
 
 def signed(pull: tuple[float, float, float] | None) -> str:

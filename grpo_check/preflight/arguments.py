@@ -66,9 +66,15 @@ HIGHEST_FOR_ALL_WEIGHTS, TINY = 2e-5, 256
 UNCOUNTED = ("wrong_type", "out_of_range")
 
 
-@rule("error", "a number outside the valid range", example={"max_completion_length": 0})
+@rule(
+    "error",
+    "a number outside the valid range",
+    why="outside its range a number makes the run fail, end at step 0, or learn nothing.",
+    fixes=("set a value inside the range that the finding names, or leave the argument out.",),
+    example={"max_completion_length": 0},
+)
 def out_of_range(run: Run) -> Iterator[Finding]:
-    """The numbers of `BOUNDS`, numbers that no run needs, and runs without a step."""
+    """Besides the bound of each argument, it rejects NaN, numbers that no run needs, and runs without a step."""
     for name in run.values.beyond:
         why = "no run needs a number that large, and a comparison with NaN is never true."
         fix = f"the default is {run.values.defaults.get(name)!r}."
@@ -85,97 +91,132 @@ def out_of_range(run: Run) -> Iterator[Finding]:
         yield found(what, "the run would end at step 0.", "set max_steps=100 or num_train_epochs=1.")
 
 
-@rule("error", "a value that is not one of the argument's choices", example={"loss_type": "gpro"})
+@rule(
+    "error",
+    "a value that is not one of the argument's choices",
+    why="GRPOConfig does not check this, so TRL or vLLM raises an error after the model is loaded.",
+    fixes=("choose one of the values that the finding lists, or leave the argument out.",),
+    example={"loss_type": "gpro"},
+)
 def unknown_choice(run: Run) -> Iterator[Finding]:
-    """Values that TRL does not know and reports late or never."""
+    """It looks only at arguments that TRL checks late or never, such as loss_type and scale_rewards."""
     for name, valid in CHOICES.items():
         if run[name] not in valid:
             words = [word for word in valid if isinstance(word, str)]
-            why = "GRPOConfig does not check this, so TRL or vLLM raises an error after the model is loaded."
             fix = f"{did_you_mean(str(run[name]), words)} Valid: {', '.join(words)}.".strip()
-            yield found(f"{name}={run[name]!r} is not a valid choice.", why, fix)
+            yield found(f"{name}={run[name]!r} is not a valid choice.", "", fix)
 
 
-@rule("warning", "max_steps is 0 or below, so the number of epochs applies", example={"max_steps": 0})
+@rule(
+    "warning",
+    "max_steps is 0 or below, so the number of epochs applies",
+    why="TRL counts steps only if max_steps is above 0, and otherwise trains for num_train_epochs epochs.",
+    fixes=("set max_steps=1 for a short trial, or -1 for whole epochs.",),
+    example={"max_steps": 0},
+)
 def steps_ignored(run: Run) -> Iterator[Finding]:
-    """TRL's own value for whole epochs is -1."""
+    """The value -1, which TRL itself uses for whole epochs, is not reported."""
     if run["max_steps"] <= 0 and run["max_steps"] != -1 and run["num_train_epochs"] > 0:
         why = f"TRL then trains for num_train_epochs={run['num_train_epochs']} epochs."
-        fix = "set max_steps=1 for a short trial, or -1 for whole epochs."
-        yield found(f"max_steps={run['max_steps']} has no effect.", why, fix)
+        yield found(f"max_steps={run['max_steps']} has no effect.", why)
 
 
-@rule("error", "greedy sampling, which makes all completions of a group equal", example={"temperature": 0.0})
+@rule(
+    "error",
+    "greedy sampling, which makes all completions of a group equal",
+    why="all completions of a group would be equal and every advantage 0; at temperature 0 generate() fails.",
+    fixes=("set temperature=1.0 and top_k=0, TRL's defaults.",),
+    example={"temperature": 0.0},
+)
 def temperature_zero(run: Run) -> Iterator[Finding]:
-    """A temperature of 0, or only the most likely token."""
+    """A temperature of 0 samples greedily, and so does top_k=1, which keeps only the most likely token."""
     if run["temperature"] <= 0 or run["top_k"] == 1:
         setting = "top_k=1" if run["temperature"] > 0 else f"temperature={run['temperature']}"
-        why = "all completions of a group would be equal and every advantage 0; at temperature 0 generate() fails."
-        fix = "set temperature=1.0 and top_k=0, TRL's defaults."
-        yield found(f"{setting} samples greedily.", why, fix)
+        yield found(f"{setting} samples greedily.")
 
 
-@rule("warning", "a temperature so low that most groups may tie", example={"temperature": 0.05})
+@rule(
+    "warning",
+    "a temperature so low that most groups may tie",
+    why="the completions of a group become nearly equal, and a tied group has no gradient.",
+    fixes=("set temperature=1.0, TRL's default, or let the pilot measure how many groups tie.",),
+    example={"temperature": 0.05},
+)
 def low_temperature(run: Run) -> Iterator[Finding]:
-    """A temperature far below TRL's default of 1."""
+    """In pilots of tiny models, 97% of the groups tied at a temperature of 0.1, and 16% at 0.3."""
     if 0 < run["temperature"] < COLD:
-        why = "the completions of a group become nearly equal, and a tied group has no gradient."
-        fix = "set temperature=1.0, TRL's default, or let the pilot measure how many groups tie."
-        yield found(f"temperature={run['temperature']:g} is low for GRPO.", why, fix)
+        yield found(f"temperature={run['temperature']:g} is low for GRPO.")
 
 
-@rule("warning", "groups so small that many of them may tie", example={"num_generations": 2})
+@rule(
+    "warning",
+    "groups so small that many of them may tie",
+    why="if a reward has few values, many groups of 2 or 3 tie, and a tied group has no gradient.",
+    fixes=("set num_generations=8, or watch frac_reward_zero_std in the first steps.",),
+    example={"num_generations": 2},
+)
 def small_groups(run: Run) -> Iterator[Finding]:
-    """Groups of 2 or 3, which suffice if a reward has many values."""
+    """If a reward has many values, groups of 2 or 3 suffice, and you can ignore this."""
     if 2 <= run["num_generations"] < FEWEST_FOR_COARSE:
-        why = "if a reward has few values, many groups of 2 or 3 tie, and a tied group has no gradient."
-        fix = "set num_generations=8, or watch frac_reward_zero_std in the first steps."
-        yield found(f"num_generations={run['num_generations']} is small.", why, fix)
+        yield found(f"num_generations={run['num_generations']} is small.")
 
 
 @rule(
     "warning",
     "truncated completions are masked although completions are short",
+    why="the loss leaves masked completions out; if most are truncated, the update is empty (see clipped_ratio).",
+    fixes=("set mask_truncated_completions=False, or raise max_completion_length.",),
     example={"mask_truncated_completions": True},
 )
 def truncated_masked(run: Run) -> Iterator[Finding]:
-    """With a short limit, many completions may be truncated."""
+    """Masking is reported below 256 tokens, because most completions of a real model may be truncated there."""
     length = run["max_completion_length"]
     if run["mask_truncated_completions"] and length < SHORT:
-        what = f"mask_truncated_completions=True with max_completion_length={length}."
-        why = "the loss leaves masked completions out; if most are truncated, the update is empty (see clipped_ratio)."
-        fix = "set mask_truncated_completions=False, or raise max_completion_length."
-        yield found(what, why, fix)
+        yield found(f"mask_truncated_completions=True with max_completion_length={length}.")
 
 
-@rule("error", "evaluation is on, but there are no held-out rows", example={"eval_strategy": "steps", "heldout": None})
+@rule(
+    "error",
+    "evaluation is on, but there are no held-out rows",
+    why='the trainer raises "you didn\'t pass an eval_dataset" or "evaluation requires an eval_dataset".',
+    fixes=("pass eval_dataset=… to GRPOTrainer and heldout=… to preflight, or turn evaluation off.",),
+    example={"eval_strategy": "steps", "heldout": None},
+)
 def no_eval_rows(run: Run) -> Iterator[Finding]:
-    """Where training rows are given; without them, it is not known what else the run has."""
+    """It looks only where training rows are given; without them, it is not known what else the run has."""
     if run.heldout is not None or run.train is None:
         return
-    why = 'the trainer raises "you didn\'t pass an eval_dataset" or "evaluation requires an eval_dataset".'
     for name, off in (("eval_strategy", "no"), ("eval_on_start", False)):
         if run[name] != off:
             fix = f"pass heldout=… to preflight and eval_dataset=… to GRPOTrainer, or set {name}={off!r}."
-            yield found(f"{name}={run[name]!r}, but there are no held-out rows.", why, fix)
+            if run.values.from_yaml:
+                off = "'no'" if off == "no" else "false"
+                fix = f"add a split 'test' to the dataset and pass it as --heldout FILE, or write {name}: {off}."
+            yield found(f"{name}={run[name]!r}, but there are no held-out rows.", "", fix)
 
 
 @rule(
     "warning",
     "the best checkpoint is chosen by the loss",
+    why="the checkpoint with the lowest eval_loss is kept, and GRPO's loss does not measure progress.",
+    fixes=("set metric_for_best_model='eval_reward' or 'eval_rewards/NAME/mean', and greater_is_better=True.",),
     example={"load_best_model_at_end": True, "eval_strategy": "steps", "save_strategy": "steps"},
 )
 def best_by_loss(run: Run) -> Iterator[Finding]:
-    """The default of transformers."""
+    """The loss is what transformers chooses by if metric_for_best_model is not set."""
     if run["load_best_model_at_end"] and run["metric_for_best_model"] in (None, "loss", "eval_loss"):
-        why = "the checkpoint with the lowest eval_loss is kept, and GRPO's loss does not measure progress."
-        fix = "set metric_for_best_model='eval_reward' or 'eval_rewards/NAME/mean', and greater_is_better=True."
-        yield found("load_best_model_at_end=True chooses by the loss.", why, fix)
+        yield found("load_best_model_at_end=True chooses by the loss.")
 
 
-@rule("warning", "a loss without the setting that its paper uses", example={"loss_type": "dr_grpo"})
+@rule(
+    "warning",
+    "a loss without the setting that its paper uses",
+    why="TRL applies loss_type alone, and the method of the paper is the loss together with another setting.",
+    fixes=("for dr_grpo set scale_rewards='none'.", "for cispo set epsilon_high=5.0."),
+    example={"loss_type": "dr_grpo"},
+)
 def loss_incomplete(run: Run) -> Iterator[Finding]:
-    """Only losses for which TRL does not warn itself."""
+    """It knows Dr. GRPO and CISPO; for other losses TRL prints a warning of its own."""
     scaled, high = run["scale_rewards"], run["epsilon_high"] or run["epsilon"]
     if run["loss_type"] == "dr_grpo" and scaled not in (False, "none"):
         what = f"loss_type='dr_grpo' with scale_rewards={scaled!r}."
@@ -187,7 +228,13 @@ def loss_incomplete(run: Run) -> Iterator[Finding]:
         yield found(what, why, "set epsilon_high=5.0.")
 
 
-@rule("warning", "a learning rate far from the usual values for GRPO", example={"learning_rate": 0.05})
+@rule(
+    "warning",
+    "a learning rate far from the usual values for GRPO",
+    why="far above the usual rate the policy can collapse, and far below it hardly learns.",
+    fixes=("start with learning_rate=1e-5 for an adapter.", "start with learning_rate=1e-6 for all weights."),
+    example={"learning_rate": 0.05},
+)
 def learning_rate(run: Run) -> Iterator[Finding]:
     """An adapter takes about ten times the rate of all weights, and a tiny model more than that."""
     rate = run["learning_rate"]
@@ -212,9 +259,15 @@ def _is_tiny(run: Run) -> bool:
     return width is not None and width <= TINY
 
 
-@rule("error", "a logger that is unknown or not installed", example={"report_to": "wandbd"})
+@rule(
+    "error",
+    "a logger that is unknown or not installed",
+    why="the trainer raises an error when it is created, after the model is loaded.",
+    fixes=("install the logger's package, or set report_to='none'.",),
+    example={"report_to": "wandbd"},
+)
 def report_to(run: Run) -> Iterator[Finding]:
-    """Whether a logger is installed here counts only if the run is here."""
+    """For a GPU that is not on this machine, it does not look at what is installed here."""
     from transformers.integrations import get_reporting_integration_callbacks
 
     names = run["report_to"] if isinstance(run["report_to"], list | tuple) else [run["report_to"]]
@@ -227,28 +280,54 @@ def report_to(run: Run) -> Iterator[Finding]:
             yield found(f"report_to={name!r}: {error}", "the trainer raises this error.", fix)
             continue
         if name in PACKAGES and not run.elsewhere and find_spec(name) is None:
-            why = "the trainer raises an error when it is created, after the model is loaded."
             fix = f"run pip install {name}, or set report_to='none'."
-            yield found(f"report_to={name!r} needs a package that is not installed.", why, fix)
+            yield found(f"report_to={name!r} needs a package that is not installed.", "", fix)
 
 
-@rule("warning", "adapter settings without an adapter", example={"keys": {"lora_r": 32, "use_peft": False}})
+@rule(
+    "warning",
+    "adapter settings without an adapter",
+    why="without use_peft, TRL trains all weights instead of an adapter, which takes many times the memory.",
+    fixes=("use_peft: true",),
+    example={"keys": {"lora_r": 32, "use_peft": False}},
+)
 def peft_off(run: Run) -> Iterator[Finding]:
-    """Keys of a config file, which alone says how the model is loaded."""
+    """It looks only at a config file, because a script of your own makes the adapter itself."""
     lora = [name for name in run.values.usable if name.startswith("lora_")]
     if lora and not run.values.usable.get("use_peft"):
-        why = "without use_peft, TRL trains all weights instead of an adapter, which takes many times the memory."
-        yield found(f"{lora[0]} is set, but use_peft is not.", why, "use_peft: true")
+        yield found(f"{lora[0]} is set, but use_peft is not.")
+
+
+@rule(
+    "warning",
+    "model_init_kwargs in a config file, which trl grpo discards",
+    why="trl grpo replaces model_init_kwargs with the keys model_revision, attn_implementation and dtype.",
+    fixes=("write what is in it as keys of the file, such as dtype: bfloat16.",),
+    example={"keys": {"model_init_kwargs": {"dtype": "bfloat16"}}},
+)
+def init_kwargs_discarded(run: Run) -> Iterator[Finding]:
+    """The other rules see only the keys too, because they are what the model is loaded with."""
+    given = run.values.usable.get("model_init_kwargs")
+    if run.values.from_yaml and given:
+        yield found(f"model_init_kwargs={given!r:.80} has no effect.")
 
 
 @rule(
     "error",
     "the completions sampled at once are not a multiple of num_generations",
+    why="every group must be complete, so TRL raises a ValueError.",
+    fixes=(
+        "set num_generations to a number that divides the completions sampled at once.",
+        "set per_device_train_batch_size to a multiple of num_generations.",
+    ),
     unless=UNCOUNTED,
     example={"num_generations": 6},
 )
 def batch(run: Run) -> Iterator[Finding]:
-    """Every group must be complete; `GRPOConfig` checks ``generation_batch_size`` itself."""
+    """Sampled at once are per_device_train_batch_size x steps_per_generation x processes completions.
+
+    Where generation_batch_size is set, `GRPOConfig` checks it itself.
+    """
     size, each, steps = run["num_generations"], run["per_device_train_batch_size"], run.steps_per_generation
     completions = each * steps * run.processes
     if run["generation_batch_size"] is not None or completions % size == 0:
@@ -262,17 +341,45 @@ def batch(run: Run) -> Iterator[Finding]:
     )
     fixes = [f"set num_generations to one of {', '.join(sizes)}."] if sizes else []
     fixes.append(f"set per_device_train_batch_size={least} or a multiple of it.")
-    yield found(what, "every group must be complete, so TRL raises a ValueError.", *fixes)
+    yield found(what, "", *fixes)
 
 
-#: After any other error of the arguments, TRL's own message would only repeat it.
-OTHER_ERRORS = tuple(one.code for one in (*values.RULES, *RULES) if one.severity == "error")
+@rule(
+    "error",
+    "ModelConfig itself rejects the keys of a config file",
+    why="TRL raises this error at the start.",
+    fixes=("Change the key that it names.",),
+    example={"keys": {"load_in_4bit": True, "load_in_8bit": True}},
+)
+def model_refused(run: Run) -> Iterator[Finding]:
+    """It makes a `ModelConfig` of the keys, without those of the wrong type, which ``wrong_type`` reports."""
+    from trl import ModelConfig
+
+    of_model = values.hints_of(ModelConfig) if ModelConfig in run.values.kinds else {}
+    try:
+        ModelConfig(**{name: value for name, value in run.values.usable.items() if name in of_model})
+    except ValueError as error:
+        yield found(f"ModelConfig rejects these keys: {error}")
 
 
-@rule("error", "GRPOConfig itself rejects the arguments", unless=OTHER_ERRORS, example={"auto_find_batch_size": True})
+#: After any other error of the arguments, TRL's own message would only repeat it. `refused` is the last rule of this
+#: module, so that none is missing here; what `ModelConfig` rejects is something else.
+OTHER_ERRORS = tuple(
+    one.code for one in (*values.RULES, *RULES) if one.severity == "error" and one is not model_refused
+)
+
+
+@rule(
+    "error",
+    "GRPOConfig itself rejects the arguments",
+    why="GRPOConfig raises this error.",
+    fixes=("change the argument that it names; TRL's documentation of GRPOConfig describes each one.",),
+    unless=OTHER_ERRORS,
+    example={"auto_find_batch_size": True},
+)
 def refused(run: Run) -> Iterator[Finding]:
-    """Errors that `GRPOConfig`, and `ModelConfig` for a config file, raise without a device, so a CPU suffices."""
-    from trl import GRPOConfig, ModelConfig
+    """It makes a `GRPOConfig` as for a CPU, so an error that only a GPU causes is not seen."""
+    from trl import GRPOConfig
 
     class OnNoDevice(GRPOConfig):
         """Leaves accelerate's state alone, which all trainers of a process share."""
@@ -283,11 +390,4 @@ def refused(run: Run) -> Iterator[Finding]:
     try:
         OnNoDevice(**{**run.given, "use_cpu": True, "report_to": "none", "tf32": None})
     except Exception as error:  # transformers' own code: what it raises, the run raises too
-        fix = "change the argument that it names; TRL's documentation of GRPOConfig describes each one."
-        yield found(f"GRPOConfig rejects these arguments: {error}", "GRPOConfig raises this error.", fix)
-    of_model = values.hints_of(ModelConfig) if ModelConfig in run.values.kinds else {}
-    try:
-        ModelConfig(**{name: value for name, value in run.values.usable.items() if name in of_model})
-    except ValueError as error:
-        what = f"ModelConfig rejects these keys: {error}"
-        yield found(what, "TRL raises this error at the start.", "Change the key that it names.")
+        yield found(f"GRPOConfig rejects these arguments: {error}")

@@ -1,9 +1,10 @@
 """Walk over all rules that can look at what is given, and report what they found and which of them could not."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grpo_utils.profiles import Profile
+from grpo_utils.profiles import Gpu, Profile
 
 from ..findings import Finding, in_order
 from ..rules import Rule
@@ -13,7 +14,11 @@ from .report import PreflightReport
 from .run import Run, plan
 
 if TYPE_CHECKING:
+    from datasets import Dataset
+    from transformers import PretrainedConfig, PreTrainedTokenizerBase
     from trl import GRPOConfig
+
+    Rows = Dataset | list[dict]
 
 #: All rules, in the order in which they look and are listed.
 RULES: list[Rule] = [
@@ -47,7 +52,13 @@ NEEDS: dict[str, tuple[str, Callable[[Run], str]]] = {
 }
 
 
-def preflight(arguments: "dict | GRPOConfig", *, profile: Profile | None = None, **settings: object) -> PreflightReport:
+def preflight(
+    arguments: "dict | GRPOConfig", *, profile: Profile | None = None, model: "str | Path | PretrainedConfig" = "",
+    tokenizer: "PreTrainedTokenizerBase | None" = None, train: "Rows | None" = None, heldout: "Rows | None" = None,
+    rewards: Callable | Sequence | None = None, gpu: Gpu | str | None = None, load_in_4bit: bool | None = None,
+    lora_rank: int | None = None, dtype: object = None, backend: str = "unsloth", max_prompt_length: int | None = None,
+    processes: int | None = None, tags: Sequence[str] | None = None, answer_column: str = "answer", lab: bool = True,
+) -> PreflightReport:  # fmt: skip
     """Find in seconds what would make a run fail or waste it, before any weights are loaded.
 
     Only the given arguments are checked; the report says what was skipped.
@@ -55,23 +66,21 @@ def preflight(arguments: "dict | GRPOConfig", *, profile: Profile | None = None,
     Args:
         arguments: for `GRPOConfig`, as `training_arguments` gives them; or a `GRPOConfig`.
         profile: of the machine; fills in ``load_in_4bit``, ``lora_rank``, ``dtype`` and ``max_prompt_length``.
-        settings: any of the following.
-
-            - ``model``: its name or folder, or its configuration; for context length, sizes and memory.
-            - ``tokenizer``: the one that you pass to the trainer.
-            - ``train``, ``heldout``: rows, as a Dataset or a list; ``heldout`` is what you evaluate on.
-            - ``rewards``: the ``reward_funcs`` of the trainer: functions, or names of reward models.
-            - ``gpu``: the GPU of the run: a `Gpu`, or ``t4``, ``l4``, ``a100``, ``h100`` or ``cpu``. The default is
-              the first GPU of this machine, otherwise that of the profile, otherwise a CPU.
-            - ``load_in_4bit``: whether the base model is quantized.
-            - ``lora_rank``: of the adapter; 0 trains all weights.
-            - ``dtype``: in which the model is loaded, as a name or as torch's own; ``auto`` counts as not known.
-            - ``backend``: ``unsloth`` (the default) or ``transformers``, which keeps larger logits on a GPU.
-            - ``max_prompt_length``: the limit in tokens to which you filter.
-            - ``processes``: data-parallel processes; by default the variable ``WORLD_SIZE``.
-            - ``tags``: the requested format, as for `probe`.
-            - ``answer_column``: the column of the gold answers; ``answer`` by default.
-            - ``lab``: whether to try the rewards in the reward lab, which works best with gold answers.
+        model: its name or folder, or its configuration; for context length, sizes and memory.
+        tokenizer: the one that you pass to the trainer.
+        train, heldout: rows, as a Dataset or a list; ``heldout`` is what you evaluate on.
+        rewards: the ``reward_funcs`` of the trainer: functions, or names of reward models.
+        gpu: the GPU of the run: a `Gpu`, or ``t4``, ``l4``, ``a100``, ``h100`` or ``cpu``. The default is the first
+            GPU of this machine, otherwise that of the profile, otherwise a CPU.
+        load_in_4bit: whether the base model is quantized.
+        lora_rank: of the adapter; 0 trains all weights.
+        dtype: in which the model is loaded, as a name or as torch's own; ``auto`` counts as not known.
+        backend: ``unsloth``, or ``transformers``, which keeps larger logits on a GPU.
+        max_prompt_length: the limit in tokens to which you filter.
+        processes: data-parallel processes; by default the variable ``WORLD_SIZE``.
+        tags: the requested format, as for `probe`.
+        answer_column: the column of the gold answers.
+        lab: whether to try the rewards in the reward lab, which works best with gold answers.
 
     >>> from grpo_utils import training_arguments
     >>> from grpo_utils.profiles import CPU
@@ -82,6 +91,11 @@ def preflight(arguments: "dict | GRPOConfig", *, profile: Profile | None = None,
     Raises:
         CourseError: an argument cannot be checked, such as rows that are neither a Dataset nor a list.
     """
+    settings = dict(
+        model=model, tokenizer=tokenizer, train=train, heldout=heldout, rewards=rewards, gpu=gpu,
+        load_in_4bit=load_in_4bit, lora_rank=lora_rank, dtype=dtype, backend=backend,
+        max_prompt_length=max_prompt_length, processes=processes, tags=tags, answer_column=answer_column, lab=lab,
+    )  # fmt: skip
     return report_on(plan(arguments, profile, settings))
 
 

@@ -117,6 +117,7 @@ def run_of(
             dict(
                 model=model or keys.get("model_name_or_path"),
                 train=train_rows,
+                train_is_part=(train or keys.get("dataset_name")) in OF_THE_COURSE,
                 heldout=heldout_rows,
                 rewards=_judges(keys) + functions if names or not config.get("reward_funcs") else None,
                 gpu=gpu or None,

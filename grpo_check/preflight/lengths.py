@@ -54,66 +54,71 @@ def context_of(run: Run) -> int | None:
 @rule(
     "warning",
     "the completion limit is too short for the requested format",
+    why="a completion that is cut off never closes its tags, so its format and answer score 0.",
+    fixes=("raise max_completion_length to twice what the format takes or more, with room to reason.",),
     needs=("tokenizer",),
     example={"max_completion_length": 4},
 )
 def short_completions(run: Run) -> Iterator[Finding]:
-    """The format alone takes more tokens than a completion may have."""
+    """It counts the tokens of the format around the longest gold answer, without any reasoning."""
     context, asked, needed = context_of(run), run["max_completion_length"], clean_length(run)
     if 1 <= asked < needed:
         what = f"max_completion_length={asked}, but the format alone takes {needed} tokens ({asked_form(run)})."
-        why = "a completion that is cut off never closes its tags, so its format and answer score 0."
         fix = f"set max_completion_length={2 * needed} or more, with room to reason."
         if context and 2 * needed >= context:
             fix = f"use a shorter format, or a model with a context of more than {context} tokens."
-        yield found(what, why, fix)
+        yield found(what, "", fix)
 
 
 @rule(
     "error",
     "prompt and completion together exceed the model's context",
+    why="TRL does not truncate prompts, and beyond its context a model writes noise.",
+    fixes=("use drop_long_prompts(rows, tokenizer, …), or lower max_completion_length.",),
     needs=("tokenizer",),
     example={"max_completion_length": 1024},
 )
 def prompt_too_long(run: Run) -> Iterator[Finding]:
-    """Without rows, a prompt of one token is assumed."""
+    """It compares the longest prompt; without rows, a prompt of one token is assumed."""
     context, asked, known = context_of(run), run["max_completion_length"], known_lengths(run)
     if context and asked + max(known, default=1) > context:
         what = f"max_completion_length={asked} leaves {max(context - asked, 0)} of the model's {context} tokens"
-        why = "TRL does not truncate prompts, and beyond its context a model writes noise."
         fix = _fitting(known, context, asked, clean_length(run))
-        yield found(f"{what} for the prompt{_exceed(known, context - asked)}.", why, fix)
+        yield found(f"{what} for the prompt{_exceed(known, context - asked)}.", "", fix)
 
 
 @rule(
     "warning",
     "prompts longer than the limit that you chose",
+    why="TRL 1.x has no max_prompt_length, so it trains on these rows, which takes memory, unless you drop them.",
+    fixes=("use drop_long_prompts(rows, tokenizer, …), or choose max_prompt_length from the lengths in the report.",),
     needs=("tokenizer", "lengths"),
     unless=("prompt_too_long",),
     example={"max_prompt_length": 5},
 )
 def long_prompts(run: Run) -> Iterator[Finding]:
-    """The limit of `max_prompt_length`, which TRL does not have."""
+    """The limit is max_prompt_length, as you pass it to preflight or as a profile has it."""
     known, limit = known_lengths(run), run.max_prompt_length
     if limit and max(known) > limit:
-        why = "TRL 1.x has no max_prompt_length, so it trains on these rows, which takes memory, unless you drop them."
         fix = f"choose max_prompt_length from the lengths: {percentiles(known)}."
         fix = f"use drop_long_prompts(rows, tokenizer, {limit}), or {fix}" if min(known) <= limit else fix
-        yield found(f"max_prompt_length={limit}{_exceed(known, limit)}.", why, fix)
+        yield found(f"max_prompt_length={limit}{_exceed(known, limit)}.", "", fix)
 
 
 @rule(
     "error",
     "prompts and completions that do not fit into vllm_max_model_length",
+    why="vLLM raises an error for a prompt beyond that limit, and cuts completions off at it.",
+    fixes=("raise vllm_max_model_length, or drop long prompts with drop_long_prompts.",),
     needs=("tokenizer", "lengths"),
     unless=UNCOUNTED,
     example={"gpu": "l4", "use_cpu": False, "use_vllm": True, "vllm_max_model_length": 16},
 )
 def vllm_length(run: Run) -> Iterator[Finding]:
-    """An error if the prompts alone do not fit, and a warning if only the completions are cut.
+    """It is an error if the prompts alone do not fit, and a warning if only the completions are cut.
 
-    Only in the training process: a server has a limit of its own. vLLM raises for a prompt beyond the limit, and stops
-    a completion at it (`vllm/v1/core/sched/scheduler.py`: `_check_stop`).
+    It looks only at vLLM in the training process, because a server has a limit of its own. vLLM raises for a prompt
+    beyond the limit, and stops a completion at it (`vllm/v1/core/sched/scheduler.py`: `_check_stop`).
     """
     limit, asked, known = run["vllm_max_model_length"], run["max_completion_length"], known_lengths(run)
     if not run["use_vllm"] or run["vllm_mode"] != "colocate" or not limit or max(known) + asked <= limit:

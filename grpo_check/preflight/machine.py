@@ -19,42 +19,71 @@ def loaded_in(run: Run) -> str | None:
     return dtype_name(loading.get("dtype") or loading.get("torch_dtype")) or run.dtype
 
 
-@rule("error", "arguments for a GPU on a machine without one", example={"gpu": "cpu", "use_cpu": False, "bf16": None})
+@rule(
+    "error",
+    "arguments for a GPU on a machine without one",
+    why="TRL uses bf16 by default, and without a GPU GRPOConfig raises a ValueError unless use_cpu is set.",
+    fixes=("set use_cpu=True and bf16=False, or name the GPU of the run: gpu='t4' (in a terminal: --gpu t4).",),
+    example={"gpu": "cpu", "use_cpu": False, "bf16": None},
+)
 def no_gpu(run: Run) -> Iterator[Finding]:
-    """bf16, which TRL uses by default, without a GPU and without ``use_cpu``."""
+    """A run in fp32 or fp16 starts without a GPU, and is not reported here."""
     if run.on_cpu and run.bf16 and not run["use_cpu"]:
-        why = "TRL uses bf16 by default, and without a GPU GRPOConfig raises a ValueError unless use_cpu is set."
-        fix = "set use_cpu=True and bf16=False, or name the GPU of the run: gpu='t4' (in a terminal: --gpu t4)."
-        yield found("the arguments are for a GPU, but no GPU was found.", why, fix)
+        yield found("the arguments are for a GPU, but no GPU was found.")
 
 
-@rule("warning", "bf16 on a CPU, where results differ between machines", example={"bf16": True})
+@rule(
+    "warning",
+    "bf16 on a CPU, where results differ between machines",
+    why="only some CPUs support bf16, and its rounding differs, so results are not comparable between machines.",
+    fixes=("set bf16=False.",),
+    example={"bf16": True},
+)
 def bf16_cpu(run: Run) -> Iterator[Finding]:
-    """Such a run works."""
+    """The run itself works, so you can ignore this if you compare with no other machine."""
     if run.on_cpu and run.bf16 and run["use_cpu"]:
-        why = "only some CPUs support bf16, and its rounding differs, so results are not comparable between machines."
-        yield found("the run uses bf16 on a CPU.", why, "set bf16=False.")
+        yield found("the run uses bf16 on a CPU.")
 
 
-@rule("warning", "fp16 on a CPU, which is slow and loses small gradients", example={"fp16": True})
+@rule(
+    "warning",
+    "fp16 on a CPU, which is slow and loses small gradients",
+    why="a CPU emulates fp16, which is slow and loses small gradients.",
+    fixes=("set fp16=False and bf16=False.",),
+    example={"fp16": True},
+)
 def fp16_cpu(run: Run) -> Iterator[Finding]:
-    """Such a run works."""
+    """TRL 1.14 does not stop such a run."""
     if run.on_cpu and run["fp16"]:
-        why = "a CPU emulates fp16, which is slow and loses small gradients."
-        yield found("fp16=True on a CPU.", why, "set fp16=False and bf16=False.")
+        yield found("fp16=True on a CPU.")
 
 
-@rule("warning", "an optimizer for GPUs, on a CPU", example={"optim": "adamw_8bit"})
+@rule(
+    "warning",
+    "an optimizer for GPUs, on a CPU",
+    why="8-bit optimizer states save GPU memory; on a CPU they only cost time.",
+    fixes=("set optim='adamw_torch'.",),
+    example={"optim": "adamw_8bit"},
+)
 def gpu_optimizer(run: Run) -> Iterator[Finding]:
-    """Such a run works."""
+    """It looks for optimizers with 8-bit states, such as adamw_8bit and paged_adamw_8bit."""
     if run.on_cpu and "8bit" in str(run["optim"]).lower():
-        why = "8-bit optimizer states save GPU memory; on a CPU they only cost time."
-        yield found(f"optim={str(run['optim'])!r} on a CPU.", why, "set optim='adamw_torch'.")
+        yield found(f"optim={str(run['optim'])!r} on a CPU.")
 
 
-@rule("error", "bf16 on a GPU that does not support it", example={"gpu": "t4", "use_cpu": False, "bf16": True})
+@rule(
+    "error",
+    "bf16 on a GPU that does not support it",
+    why="bf16 needs compute capability 8.0 (Ampere). On an older GPU torch emulates it silently, many times slower, "
+    "or the trainer raises an error.",
+    fixes=(
+        "set fp16=True and bf16=False, and load the model in float16 (the adapter's matrices in fp32).",
+        "to train all weights, load the model in float32; for Gemma, set fp16=False as well.",
+    ),
+    example={"gpu": "t4", "use_cpu": False, "bf16": True},
+)
 def bf16_gpu(run: Run) -> Iterator[Finding]:
-    """bf16 autocast, or weights in bf16, on a card older than Ampere."""
+    """It looks at the autocast, which is bf16 unless you say otherwise, and at the type of the loaded weights."""
     loaded = loaded_in(run)
     if run.on_cpu or run.gpu.capability >= AMPERE or not (run.bf16 or loaded == "bfloat16"):
         return
@@ -63,43 +92,54 @@ def bf16_gpu(run: Run) -> Iterator[Finding]:
         f"{run.gpu.name} has compute capability {run.gpu.capability:g}, and bf16 needs 8.0. torch emulates it "
         "silently, many times slower, or the trainer raises an error."
     )
-    fix = "set fp16=True and bf16=False, and load the model in float16 (the adapter's matrices in fp32)."
-    yield found(f"{said} on {run.gpu.name}.", why, fix)
+    yield found(f"{said} on {run.gpu.name}.", why, _without_bf16(run))
+
+
+def _without_bf16(run: Run) -> str:
+    """What to do on a card without bf16, where fp16 suits neither Gemma nor the training of fp16 weights."""
+    if "gemma" in run.name.lower():
+        return "set bf16=False and load the model in float32 (slow), use a newer GPU, or use a Qwen model in fp16."
+    if run.lora_rank == 0:
+        return "set fp16=True and bf16=False, and load the model in float32 (dtype='float32'), or train an adapter."
+    return bf16_gpu.fixes[0]
 
 
 @rule(
     "error",
     "full fine-tuning of fp16 weights with fp16=True",
+    why='the gradient scaler needs fp32 gradients and raises "Attempting to unscale FP16 gradients".',
+    fixes=("load the model in float32 (dtype='float32') with fp16=True, or train an adapter (lora_rank=16).",),
     example={"gpu": "l4", "use_cpu": False, "fp16": True, "dtype": "float16", "lora_rank": 0, "load_in_4bit": False},
 )
 def fp16_full(run: Run) -> Iterator[Finding]:
-    """The gradients of fp16 weights are fp16."""
+    """The gradients of fp16 weights are fp16. An adapter's weights are fp32, and so are their gradients."""
     if not run.on_cpu and run["fp16"] and loaded_in(run) == "float16" and run.lora_rank == 0:
-        why = 'the gradient scaler needs fp32 gradients and raises "Attempting to unscale FP16 gradients".'
-        fix = "load the model in float32 (dtype='float32') with fp16=True, or train an adapter (lora_rank=16)."
-        yield found("fp16=True with full fine-tuning of float16 weights.", why, fix)
+        yield found("fp16=True with full fine-tuning of float16 weights.")
 
 
 @rule(
     "error",
     "a Gemma model in fp16, which overflows",
+    why="its activations exceed 65,504, the largest fp16 number, and become NaN.",
+    fixes=("use a Qwen model; or set fp16=False and load the model in float32 (slow), or in bf16 on a newer GPU.",),
     example={"gpu": "t4", "use_cpu": False, "fp16": True, "model": "tiny-gemma3"},
 )
 def gemma_fp16(run: Run) -> Iterator[Finding]:
-    """Gemma's activations do not fit into fp16."""
+    """It goes by the model's name, and looks at fp16 autocast as well as at weights in float16."""
     if not run.on_cpu and "gemma" in run.name.lower() and (run["fp16"] or loaded_in(run) == "float16"):
-        why = "its activations exceed 65,504, the largest fp16 number, and become NaN."
-        fix = "use a Qwen model; or set fp16=False and load the model in float32 (slow), or in bf16 on a newer GPU."
-        yield found(f"{run.name} would run in fp16.", why, fix)
+        yield found(f"{run.name} would run in fp16.")
 
 
 @rule(
     "error",
     "FlashAttention 2 on a machine that cannot run it",
+    why="it needs a GPU with compute capability 8.0 (Ampere) or above and the package flash-attn; without them, "
+    "transformers raises an error when it loads the model.",
+    fixes=("set attn_implementation='sdpa', which is built into torch.",),
     example={"model_init_kwargs": {"attn_implementation": "flash_attention_2"}},
 )
 def flash_attention(run: Run) -> Iterator[Finding]:
-    """On a CPU, on a card older than Ampere, or not installed."""
+    """For a GPU that is not on this machine, it does not look at what is installed here."""
     if run.options("model_init_kwargs").get("attn_implementation") != "flash_attention_2":
         return
     why = ""
@@ -109,13 +149,18 @@ def flash_attention(run: Run) -> Iterator[Finding]:
     elif find_spec("flash_attn") is None and not run.elsewhere:
         why = "flash-attn is not installed, so transformers raises an ImportError when it loads the model."
     if why:
-        fix = "set attn_implementation='sdpa', which is built into torch."
-        yield found("attn_implementation='flash_attention_2'.", why, fix)
+        yield found("attn_implementation='flash_attention_2'.", why)
 
 
-@rule("error", "vLLM on a machine that cannot run it", example={"use_vllm": True})
+@rule(
+    "error",
+    "vLLM on a machine that cannot run it",
+    why="vLLM in TRL needs a CUDA device and the package vllm.",
+    fixes=("set use_vllm=False.", "on a machine with a GPU, run pip install trl[vllm]."),
+    example={"use_vllm": True},
+)
 def vllm(run: Run) -> Iterator[Finding]:
-    """On a CPU, or not installed."""
+    """For a GPU that is not on this machine, it does not look at what is installed here."""
     if run["use_vllm"] and run.on_cpu:
         yield found("use_vllm=True on a CPU.", "vLLM in TRL needs a CUDA device.", "set use_vllm=False.")
     elif run["use_vllm"] and find_spec("vllm") is None and not run.elsewhere:
@@ -127,18 +172,24 @@ def vllm(run: Run) -> Iterator[Finding]:
 @rule(
     "warning",
     "vLLM on a GPU on which it sometimes fails",
+    why="recent vLLM has no FlashAttention for compute capability 7.5 and sometimes fails there.",
+    fixes=("set use_vllm=False.",),
     example={"gpu": "t4", "use_cpu": False, "fp16": True, "use_vllm": True},
 )
 def vllm_t4(run: Run) -> Iterator[Finding]:
-    """A card older than Ampere."""
+    """It is a warning and not an error, because vLLM does not always fail on a card older than Ampere."""
     if run["use_vllm"] and not run.on_cpu and run.gpu.capability < AMPERE:
-        why = "recent vLLM has no FlashAttention for compute capability 7.5 and sometimes fails there."
-        yield found(f"use_vllm=True on {run.gpu.name}.", why, "set use_vllm=False.")
+        yield found(f"use_vllm=True on {run.gpu.name}.")
 
 
 @rule(
     "warning",
     "4-bit weights with a vLLM server, to which TRL cannot send them",
+    why="TRL sends the packed 4-bit weights to the server, whose own weights have another type and shape.",
+    fixes=(
+        "set load_in_4bit=False.",
+        "set vllm_mode='colocate', where vLLM loads 4-bit weights too, untried here.",
+    ),
     example={"gpu": "l4", "use_cpu": False, "use_vllm": True, "vllm_mode": "server", "load_in_4bit": True,
              "backend": "transformers"},
 )  # fmt: skip
@@ -150,18 +201,17 @@ def vllm_four_bits(run: Run) -> Iterator[Finding]:
     """
     server = run["use_vllm"] and run["vllm_mode"] == "server"
     if server and run.load_in_4bit and run.backend == "transformers":
-        why = "TRL sends the packed 4-bit weights to the server, whose own weights have another type and shape."
-        fixes = (
-            "set load_in_4bit=False.",
-            "set vllm_mode='colocate', where vLLM loads 4-bit weights too, untried here.",
-        )
-        yield found("load_in_4bit with vllm_mode='server'.", why, *fixes)
+        yield found("load_in_4bit with vllm_mode='server'.")
 
 
-@rule("error", "full fine-tuning of 4-bit weights", example={"lora_rank": 0, "load_in_4bit": True})
+@rule(
+    "error",
+    "full fine-tuning of 4-bit weights",
+    why="4-bit weights have no gradients, so bitsandbytes and transformers refuse to train them.",
+    fixes=("train an adapter (lora_rank=16; in a config file use_peft: true, lora_r: 16), or set load_in_4bit=False.",),
+    example={"lora_rank": 0, "load_in_4bit": True},
+)
 def four_bit_full(run: Run) -> Iterator[Finding]:
-    """4-bit weights cannot be trained, only an adapter on top of them."""
+    """4-bit weights can carry an adapter, whose own weights are trained in fp32 on top of them (QLoRA)."""
     if run.load_in_4bit and run.lora_rank == 0:
-        why = "4-bit weights have no gradients, so bitsandbytes and transformers refuse to train them."
-        fix = "train an adapter (lora_rank=16; in a config file use_peft: true, lora_r: 16), or set load_in_4bit=False."
-        yield found("load_in_4bit with full fine-tuning.", why, fix)
+        yield found("load_in_4bit with full fine-tuning.")

@@ -129,11 +129,13 @@ def _shortage(run: Run, said: str) -> Finding:
 @rule(
     "error",
     "the estimated memory far exceeds the available memory",
+    why="even if the estimate is too high by its known error, the run would end with an out-of-memory error.",
+    fixes=(f"in this order: {KNOBS}.",),
     needs=("estimate",),
     example={"gpu": Gpu("NVIDIA tiny", 0.4, 8.6), "use_cpu": False},
 )
 def memory(run: Run) -> Iterator[Finding]:
-    """On one device; where a model may be sharded over several, it is not known what each of them holds."""
+    """It looks only at runs on one device, because a model may be sharded over several."""
     if run.processes == 1 and estimate(run).memory.low > _available(run):
         yield _shortage(run, "out of memory is likely")
 
@@ -141,11 +143,13 @@ def memory(run: Run) -> Iterator[Finding]:
 @rule(
     "warning",
     "the estimated memory is close to the available memory",
+    why="if the estimate is too low by its known error, the run would end with an out-of-memory error.",
+    fixes=(f"in this order: {KNOBS}.",),
     needs=("estimate",),
     unless=("memory",),
     example={"gpu": Gpu("NVIDIA small", 1.2, 8.6), "use_cpu": False},
 )
 def memory_tight(run: Run) -> Iterator[Finding]:
-    """The range of the estimate includes the limit."""
+    """The report prints the estimate as a range, and the available memory is inside it."""
     if estimate(run).memory.high > _available(run):
         yield _shortage(run, "memory may run out")

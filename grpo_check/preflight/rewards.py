@@ -25,10 +25,14 @@ LAB_SECONDS = 30.0
 NO_CONTENT = shown(None)
 #: Faults that the lab can know only of a reward that compares with a gold answer.
 OF_ANSWERS = ("dead", "wrong_beats_right", "pays_missing_answer")
-FIX_REWARD = "Fix the reward. Run print(probe(reward, answers=[…])) or `python -m grpo_check probe` for details."
+DETAILS = "run print(probe(reward, answers=[…])) or `grpo-check probe FILE.py:function` for details."
 FIX_GUESS = (
     "The lab writes gold answers in tags. If your task differs, pass answer_column='…' (the column of gold "
     "answers), tags=(…) (the requested format) or lab=False (no lab)."
+)
+FIX_GUESS_IN_TERMINAL = (
+    "The lab writes gold answers in tags. If your task differs, try the reward with `grpo-check probe "
+    "FILE.py:function` and its options --answers, --answer-column and --tags, and leave this out with --ignore."
 )
 
 
@@ -36,23 +40,31 @@ RULES: list[Rule] = []
 rule = adding_to(RULES)
 
 
-@rule("error", "no reward function is given", needs=("rewards",), example={"rewards": []})
+@rule(
+    "error",
+    "no reward function is given",
+    why='TRL raises "No reward source provided".',
+    fixes=("pass a reward, such as those of math_rewards().",),
+    needs=("rewards",),
+    example={"rewards": []},
+)
 def no_rewards(run: Run) -> Iterator[Finding]:
-    """An empty list."""
+    """The list reward_funcs is empty, and a config file names no reward model either."""
     if not run.rewards:
-        why = 'TRL raises "No reward source provided".'
-        yield found("reward_funcs is empty.", why, "pass a reward, such as those of math_rewards().")
+        yield found("reward_funcs is empty.")
 
 
 @rule(
     "error",
     "the number of weights differs from the number of rewards, or all weights are zero",
+    why="TRL raises a ValueError, or every completion scores 0, so every advantage is zero.",
+    fixes=("set one weight per reward, above 0 for each reward that should be learned, or omit reward_weights.",),
     needs=("rewards",),
     unless=("no_rewards",),
     example={"reward_weights": [0]},
 )
 def reward_weights(run: Run) -> Iterator[Finding]:
-    """One weight per reward."""
+    """A weight of 0 is right for a reward that is only logged, as long as another one is above 0."""
     given, ones = run["reward_weights"], [1.0] * len(run.rewards)
     if given is not None and len(given) != len(run.rewards):
         names = ", ".join(one if isinstance(one, str) else reward_name(one) for one in run.rewards)
@@ -65,15 +77,21 @@ def reward_weights(run: Run) -> Iterator[Finding]:
         yield found(f"reward_weights={list(given)} are all zero.", why, fix)
 
 
-@rule("error", "a reward that TRL cannot call", needs=("rewards",), example={"rewards": [lambda completion: [1.0]]})
+@rule(
+    "error",
+    "a reward that TRL cannot call",
+    why="TRL calls each reward with keyword arguments.",
+    fixes=("write def my_reward(completions, **kwargs) and return one score per completion.",),
+    needs=("rewards",),
+    example={"rewards": [lambda completion: [1.0]]},
+)
 def not_a_reward(run: Run) -> Iterator[Finding]:
-    """TRL passes ``completions=…``."""
+    """The text is passed as ``completions``, so a parameter of another name does not get it."""
     for reward in [one for one in run.rewards if not is_model(one)]:
         try:
             parameters_of(reward)
         except CourseError as error:
-            fix = "write def my_reward(completions, **kwargs) and return one score per completion."
-            yield found(str(error), "TRL calls each reward with keyword arguments.", fix)
+            yield found(str(error))
 
 
 def _signatures(run: Run) -> Iterator[tuple[str, dict[str, inspect.Parameter]]]:
@@ -88,11 +106,13 @@ def _signatures(run: Run) -> Iterator[tuple[str, dict[str, inspect.Parameter]]]:
 @rule(
     "error",
     "a reward without **kwargs, to which TRL passes extra arguments",
+    why="TRL passes every column and more to every reward, so the first call raises a TypeError.",
+    fixes=("add **kwargs to the parameters of the reward.",),
     needs=("rewards",),
     example={"rewards": [lambda completions, answer: [0.0 for _ in completions]]},
 )
 def reward_takes_no_more(run: Run) -> Iterator[Finding]:
-    """TRL calls each reward with keyword arguments for every column and more."""
+    """Without rows, it counts only what TRL itself passes, such as prompts and completion_ids."""
     given = [*PROVIDED, *_columns_given(run)]
     for name, parameters in _signatures(run):
         extra = [one for one in given if one not in parameters]
@@ -105,11 +125,13 @@ def reward_takes_no_more(run: Run) -> Iterator[Finding]:
 @rule(
     "error",
     "a reward parameter that matches no dataset column",
+    why="TRL passes columns to a reward by name, so the call raises a TypeError.",
+    fixes=("rename the parameter or the column, add the column, or give the parameter a default.",),
     needs=("rewards",),
     example={"rewards": [lambda completions, solution, **kwargs: [0.0 for _ in completions]]},
 )
 def missing_column(run: Run) -> Iterator[Finding]:
-    """A parameter without a default that neither TRL nor the rows fill."""
+    """Parameters that TRL itself fills, such as prompts, and parameters with a default need no column."""
     for name, parameters in _signatures(run):
         for wanted in missing_columns(parameters, _columns_given(run)) if run.train else []:
             yield _missing(run, name, wanted)
@@ -128,8 +150,7 @@ def _missing(run: Run, name: str, wanted: str) -> Finding:
     meant = gold if wanted in ("answer", "solution") and gold in columns else columns[0] if len(columns) == 1 else ""
     rename = f" Use rows.rename_column({meant!r}, {wanted!r})" if meant else " Add a column of that name"
     what = f"{name} needs the column {wanted!r}; the dataset has {', '.join(columns) or 'only the prompt'}."
-    why = "TRL passes columns to a reward by name, so the call raises a TypeError."
-    return found(what, why, f"{hint}{rename}, or rename the parameter.".strip())
+    return found(what, "", f"{hint}{rename}, or rename the parameter.".strip())
 
 
 class Lab(NamedTuple):
@@ -142,7 +163,9 @@ class Lab(NamedTuple):
 
 @once
 def lab(run: Run) -> Lab:
-    """Try the rewards in the lab, within a limit of time."""
+    """Try the rewards in the lab, within a limit of time; where none is a function, there is nothing to try."""
+    if not run.functions:
+        return Lab([])
     try:
         with time_limit(LAB_SECONDS):
             return _in_the_lab(run)
@@ -183,19 +206,20 @@ def _counts(run: Run, fault: Finding) -> bool:
 
 
 def _from_lab(run: Run, fault: Finding, about: list[Callable]) -> Finding:
-    """A fault from the lab as a finding, less severe if the lab only guesses."""
-    severity, fix = fault.severity, FIX_REWARD
+    """A fault from the lab as a finding, with the lab's reason and fixes; less severe if the lab only guesses."""
+    severity, fixes = fault.severity, [*fault.fixes, DETAILS]
+    guess = FIX_GUESS_IN_TERMINAL if run.values.from_yaml else FIX_GUESS
     if fault.code in ("string_only", "chat_only") and run.train:
         severity = "error"
     elif fault.code == "raises" and fault.seen == NO_CONTENT:
         severity = "warning"
-        fix = "ignore this without tools (TRL then always passes text). With tools: (message.get('content') or '')."
+        fixes = ["ignore this without tools (TRL then always passes text). With tools: (message.get('content') or '')."]
     elif fault.code in OF_ANSWERS and not (run.answer_column in columns_of(run.train) and reads_answers(run, about)):
-        severity, fix = "warning", FIX_GUESS
+        severity, fixes = "warning", [guess, *fixes]
     elif fault.code == "dead":
-        fix = f"Fix the reward. {FIX_GUESS}"
-    why = f"the reward lab reports {fault.code} (see docs/rewards.md)."
-    return found(f"{fault.subject}: {fault.what}", why, fix, severity=severity)
+        fixes.append(guess)
+    why = f"the reward lab reports {fault.code}: {fault.why}"
+    return found(f"{fault.subject}: {fault.what}", why, *fixes, severity=severity)
 
 
 def why_untried(run: Run) -> str:
@@ -215,7 +239,9 @@ def why_untried(run: Run) -> str:
 
 
 def why_no_lab(run: Run) -> str:
-    """Why there is nothing from the lab, "" if there is."""
+    """Why there is nothing from the lab, "" if there is, or if `no_rewards` or `models` say so already."""
+    if run.rewards is not None and not run.functions:
+        return ""
     return why_untried(run) or lab(run).unfinished
 
 
@@ -227,29 +253,33 @@ def models(run: Run) -> dict[str, str]:
 
 def notes(run: Run) -> Iterator[str]:
     """What the lab has done."""
-    if not why_no_lab(run):
+    if run.functions and not why_no_lab(run):
         yield lab(run).note
 
 
 @rule(
     "error",
     "the reward lab found an error",
+    why="the policy finds what such a reward pays for without a correct answer, or the run stops.",
+    fixes=("fix the reward as the finding says.", DETAILS),
     needs=("rewards", "lab"),
     example={"rewards": [lambda completions, answer, **kwargs: [1.0 for _ in completions]], "lab": True},
 )
 def reward_broken(run: Run) -> Iterator[Finding]:
-    """A reward that a policy can exploit, or that fails on some completion."""
+    """The lab calls the rewards on correct, wrong and odd completions; `grpo-check explain` has each of its codes."""
     yield from (one for one in lab(run).findings if one.severity == "error")
 
 
 @rule(
     "warning",
     "the reward lab found a warning",
+    why="the reward may pay for something else than a correct answer, or the lab only guesses what your task asks for.",
+    fixes=("fix the reward as the finding says.", DETAILS, FIX_GUESS),
     needs=("rewards", "lab"),
     example={"rewards": [exact_reward], "lab": True},
 )
 def reward_weak(run: Run) -> Iterator[Finding]:
-    """A doubt about a reward, or an error that the lab only guesses."""
+    """An error of the lab counts as a warning where it may rest on a wrong guess about your gold answers."""
     yield from (one for one in lab(run).findings if one.severity != "error")
 
 

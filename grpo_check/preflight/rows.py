@@ -72,41 +72,56 @@ def notes(run: Run) -> Iterator[str]:
         yield "did not search for duplicates and leaks, because images are not compared"
 
 
-@rule("error", "a dataset without rows", needs=("rows",), example={"train": []})
+@rule(
+    "error",
+    "a dataset without rows",
+    why="training ends at step 0 without an error, or there is nothing to evaluate.",
+    fixes=("check the filter or split that produced it; a length filter may have dropped every row.",),
+    needs=("rows",),
+    example={"train": []},
+)
 def no_rows(run: Run) -> Iterator[Finding]:
-    """An empty split."""
+    """It looks at the training rows and at the held-out rows."""
     for said, rows in _splits(run):
         if not len(rows):
-            why = "training ends at step 0 without an error, or there is nothing to evaluate."
-            fix = "check the filter or split that produced it; a length filter may have dropped every row."
-            yield found(f"the {said} dataset has no rows.", why, fix)
+            yield found(f"the {said} dataset has no rows.")
 
 
 @rule(
     "error",
     "fewer rows than one step needs, so the run ends at step 0",
+    why="TRL drops an incomplete batch, so the run ends at step 0 without an error.",
+    fixes=("use more rows, or sample fewer completions at once: lower per_device_train_batch_size.",),
     needs=("rows",),
     unless=("wrong_type", "out_of_range", "batch", "refused"),
     example={"train": ASKED[:1]},
 )
 def too_few_rows(run: Run) -> Iterator[Finding]:
-    """TRL drops an incomplete batch."""
+    """Each row gets num_generations completions, and a step needs per_device_train_batch_size of them or more."""
     size, completions = run["num_generations"], run.processes * run.completions_at_once
     if run.train and len(run.train) < completions // size:
         needed = completions // size
         what = f"{len(run.train)} training rows; a step needs {needed} ({completions} completions in groups of {size})."
-        why = "TRL drops an incomplete batch, so the run ends at step 0 without an error."
         fix = f"use at least {needed} rows, or sample at most {len(run.train) * size} completions at once in total."
-        yield found(what, why, fix)
+        yield found(what, "", fix)
 
 
-@rule("error", "a row without a prompt", needs=("rows",), example={"row": {"prompt": None}})
+@rule(
+    "error",
+    "a row without a prompt",
+    why="TRL has nothing to sample from, and the run stops at that row.",
+    fixes=(
+        "drop rows with an empty prompt: rows.filter(lambda row: row['prompt'])",
+        "if the column has another name, rename it: rows.rename_column('question', 'prompt')",
+    ),
+    needs=("rows",),
+    example={"row": {"prompt": None}},
+)
 def no_prompt(run: Run) -> Iterator[Finding]:
-    """An empty prompt, or no column of that name."""
+    """The prompt is empty, or there is no column ``prompt``, whose name TRL expects."""
     for where, rows, _ in _faulty(run, "no_prompt"):
         if "prompt" in columns_of(rows):
-            why = "TRL has nothing to sample from, and the run stops at that row."
-            yield found(f"{where}: the prompt is empty.", why, "rows.filter(lambda row: row['prompt'])")
+            yield found(f"{where}: the prompt is empty.", "", "rows.filter(lambda row: row['prompt'])")
         else:
             there = ", ".join(columns_of(rows))
             why = f"TRL reads the column 'prompt' and raises a KeyError; the columns are {there}."
@@ -117,31 +132,32 @@ def no_prompt(run: Run) -> Iterator[Finding]:
 @rule(
     "error",
     "plain text prompts for a chat model",
+    why="TRL applies no chat template to plain text, so a chat model sees no question and often never stops.",
+    fixes=("use messages: chat_prompt(question). Plain text is correct for a base model.",),
     needs=("rows", "tokenizer"),
     example={"row": {"prompt": "What is 2 + 2?"}},
 )
 def string_prompt(run: Run) -> Iterator[Finding]:
-    """An error if the model's name says that it can chat; a warning if it may be a base model."""
+    """It is an error if the model's name says that it can chat, and a warning if it may be a base model."""
     for where, rows, index in _faulty(run, "string_prompt"):
-        why = "TRL applies no chat template to plain text, so a chat model sees no question and often never stops."
         asked = _shorten(rows[index]["prompt"], 40)
         fix = f"use messages: chat_prompt({asked}). Plain text is correct for a base model."
         what = f"{where}: a plain text prompt, but the tokenizer has a chat template."
-        yield found(what, why, fix, severity="" if _is_chat_model(run.name) else "warning")
+        yield found(what, "", fix, severity="" if _is_chat_model(run.name) else "warning")
 
 
 @rule(
     "error",
     "a prompt that is neither text nor a list of messages",
+    why="TRL accepts text or a list of messages, each with a role and content, and raises an error otherwise.",
+    fixes=('use chat_prompt("the question") or [{"role": "user", "content": "…"}].',),
     needs=("rows",),
     example={"row": {"prompt": [{"role": "user"}]}},
 )
 def bad_prompt(run: Run) -> Iterator[Finding]:
-    """Something that TRL cannot render."""
+    """Content may be missing only in a message with tool calls. The last role does not matter."""
     for where, rows, index in _faulty(run, "bad_prompt"):
-        why = "TRL accepts text or a list of messages, each with a role and content, and raises an error otherwise."
-        fix = 'use chat_prompt("the question") or [{"role": "user", "content": "…"}].'
-        yield found(f"{where}: the prompt is {_shorten(rows[index].get('prompt'))}.", why, fix)
+        yield found(f"{where}: the prompt is {_shorten(rows[index].get('prompt'))}.")
 
 
 def _faulty(run: Run, code: str) -> Iterator[tuple[str, "Rows", int]]:
@@ -201,35 +217,54 @@ def _golds(run: Run) -> Iterator[tuple[str, dict[int, object]]]:
             yield said, dict(zip(spread(rows), column(rows, run.answer_column, spread(rows)), strict=True))
 
 
-@rule("error", "a missing or empty gold answer that a reward reads", needs=("rows",), example={"row": {"answer": None}})
+@rule(
+    "error",
+    "a missing or empty gold answer that a reward reads",
+    why="no completion can be correct, so the row has no gradient or rewards something else.",
+    fixes=("drop the rows without a gold answer, or fill in the answers.",),
+    needs=("rows",),
+    example={"row": {"answer": None}},
+)
 def bad_answer(run: Run) -> Iterator[Finding]:
-    """Without a gold answer, no completion could be correct."""
+    """It looks at all gold answers if no rewards are given, and at none if no reward reads them."""
     name = run.answer_column
     for said, golds in _golds(run):
         missing = {index: gold for index, gold in golds.items() if gold is None or not str(gold).strip()}
         if missing:
-            why = "no completion can be correct, so the row has no gradient or rewards something else."
             fix = f"rows.filter(lambda row: row[{name!r}] is not None and str(row[{name!r}]).strip() != '')."
-            yield found(_which(said, missing, golds, name), why, fix)
+            yield found(_which(said, missing, golds, name), "", fix)
 
 
-@rule("warning", "a gold answer that is a number instead of text", needs=("rows",), example={"row": {"answer": 7}})
+@rule(
+    "warning",
+    "a gold answer that is a number instead of text",
+    why="most rewards compare text, and 7 is not equal to '7'.",
+    fixes=("rows.map(lambda row: {'answer': str(row['answer'])}).",),
+    needs=("rows",),
+    example={"row": {"answer": 7}},
+)
 def answer_not_text(run: Run) -> Iterator[Finding]:
-    """A reward that compares text finds no answer equal to a number."""
+    """If your reward reads numbers, you can ignore this."""
     name = run.answer_column
     for said, golds in _golds(run):
         numbers = {index: gold for index, gold in golds.items() if isinstance(gold, int | float)}
         if numbers:
-            why = "most rewards compare text, and 7 is not equal to '7'. The reward lab tested yours with a number."
             fix = f"rows.map(lambda row: {{{name!r}: str(row[{name!r}])}})."
-            yield found(_which(said, numbers, golds, name), why, fix)
+            yield found(_which(said, numbers, golds, name), "", fix)
 
 
 @rule(
-    "warning", "nearly all prompts contain their own gold answer as a word", needs=("rows",), example={"train": NAMED}
+    "warning",
+    "nearly all prompts contain their own gold answer as a word",
+    why="the policy can copy the answer, so a rising reward would not show that it solves the task.",
+    fixes=(
+        "check what is in row['prompt']: is the answer there by mistake? If the task is to extract it, ignore this.",
+    ),
+    needs=("rows",),
+    example={"train": NAMED},
 )
 def gold_in_prompt(run: Run) -> Iterator[Finding]:
-    """Prompts that do not also contain the answer of another row, as those of a choice between options would."""
+    """Prompts that also contain the answer of another row, such as a choice between options, are not reported."""
     name, indices = run.answer_column, spread(run.train or [], MOST_ANSWERS)
     if len(indices) < FEWEST_ANSWERS or name not in columns_of(run.train):
         return
@@ -243,9 +278,8 @@ def gold_in_prompt(run: Run) -> Iterator[Finding]:
     at = next(at for at, gold in enumerate(golds) if gold and _has_word(_text(prompts[at]), gold))
     example = f"{_shorten(golds[at])} in train row {indices[at]}"
     what = f"{own:.0%} of {len(indices)} prompts contain their gold answer, such as {example}."
-    why = "the policy can copy the answer, so a rising reward would not show that it solves the task."
     fix = f"check what is in row['prompt']: is {name!r} there by mistake? If the task is to extract it, ignore this."
-    yield found(what, why, fix)
+    yield found(what, "", fix)
 
 
 def _gold(value: object) -> str:
@@ -293,10 +327,15 @@ def _keys(rows: "Rows", with_answers: str) -> list[str]:
 
 
 @rule(
-    "warning", "training rows with the same prompt and answer", needs=("rows",), example={"train": [*ASKED, ASKED[0]]}
+    "warning",
+    "training rows with the same prompt and answer",
+    why="repeated rows count more than others.",
+    fixes=("drop them unless they are intended.",),
+    needs=("rows",),
+    example={"train": [*ASKED, ASKED[0]]},
 )
 def duplicates(run: Run) -> Iterator[Finding]:
-    """Rows with images are not compared."""
+    """The comparison ignores case and spaces. Rows with images are not compared."""
     if not run.train or IMAGES & {*columns_of(run.train)}:
         return
     seen = Counter(_keys(run.train, run.answer_column if run.answer_column in columns_of(run.train) else ""))
@@ -304,18 +343,19 @@ def duplicates(run: Run) -> Iterator[Finding]:
     if twice:
         of = f"{sum(twice.values())} of {len(first(run.train, MOST_COMPARED))} training rows"
         what = f"{of} repeat the prompt and answer of another row, such as {_shorten(next(iter(twice)))}."
-        why = "repeated rows count more than others."
-        yield found(what, why, "drop them unless they are intended.")
+        yield found(what)
 
 
 @rule(
     "error",
     "held-out prompts that are also in the training rows",
+    why="there the evaluation would measure memorization. The comparison ignores case and spaces.",
+    fixes=("remove them from the training rows; grpo_check.preflight.rows.key makes equal rows equal texts.",),
     needs=("rows", "both splits"),
     example={"train": ASKED, "heldout": ASKED[:1]},
 )
 def leak(run: Run) -> Iterator[Finding]:
-    """Rows with images are not compared."""
+    """Two rows with the same prompt but another answer differ. Rows with images are not compared."""
     if not run.train or not run.heldout or IMAGES & {*columns_of(run.train)}:
         return
     answer = run.answer_column if run.answer_column in {*columns_of(run.train)} & {*columns_of(run.heldout)} else ""
@@ -325,12 +365,11 @@ def leak(run: Run) -> Iterator[Finding]:
         of = f"row['prompt'], row[{answer!r}]" if answer else "row['prompt']"
         share = f"{len(leaked)} of {len(first(run.heldout, MOST_COMPARED))} held-out prompts"
         what = f"{share} are also in the training rows, such as {_shorten(leaked[0])}."
-        why = "there the evaluation would measure memorization. The comparison ignores case and spaces."
         fix = (
             f"from grpo_check.preflight.rows import key; seen = {{key({of}) for row in heldout}}; "
             f"train = train.filter(lambda row: key({of}) not in seen)."
         )
-        yield found(what, why, fix)
+        yield found(what, "", fix)
 
 
 def _shorten(value: object, longest: int = LONGEST_SHOWN) -> str:

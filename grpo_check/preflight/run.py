@@ -28,26 +28,14 @@ OF_PROFILE = ("load_in_4bit", "lora_rank", "dtype", "max_prompt_length")
 
 @dataclass(frozen=True)
 class Run:
-    """A planned run.
+    """A planned run: what `preflight` takes, where None is what is not known, and what was read from it.
 
     Attributes:
         values: the arguments as they were given; ``given`` has those of `GRPOConfig` that can be used.
-        model: its name or folder, or its configuration; for context length, sizes and memory.
         config: the configuration of the model; None without one, or if it cannot be read.
         model_problem: why it cannot be read.
-        tokenizer: the one that is given to the trainer.
-        train, heldout: rows, as a Dataset or a list; ``heldout`` is what you evaluate on.
-        rewards: what is given to the trainer as ``reward_funcs``: functions, or names of reward models.
         gpu: the GPU of the run; None for a CPU.
-        load_in_4bit: whether the base model is quantized.
-        lora_rank: of the adapter; 0 trains all weights, None is not known.
-        dtype: in which the model is loaded; None is not known.
-        backend: ``unsloth`` or ``transformers``, which holds larger logits on a GPU.
-        max_prompt_length: the limit in tokens to which you filter.
-        processes: data-parallel processes.
-        tags: the requested format, as for `probe`.
-        answer_column: the column of the gold answers.
-        lab: whether to try the rewards in the reward lab.
+        train_is_part: whether ``train`` is only a part of the training rows.
         unread: what a config file names and what could not be read, each with the reason.
         known: what `once` has computed.
     """
@@ -70,16 +58,18 @@ class Run:
     tags: Sequence[str] | None = None
     answer_column: str = "answer"
     lab: bool = True
+    train_is_part: bool = False
     unread: dict[str, str] = field(default_factory=dict)
     known: dict = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def given(self) -> dict:
-        """The usable arguments of `GRPOConfig`, with the model's attention, as TRL's script passes it on."""
+        """The usable arguments of `GRPOConfig`; of a config file, with what TRL's script loads the model with."""
         usable = self.values.usable
-        attention = usable.get("attn_implementation")
-        loading = {"model_init_kwargs": {"attn_implementation": attention}} if attention else {}
-        return {name: value for name, value in usable.items() if name in self.defaults} | loading
+        kept = {name: value for name, value in usable.items() if name in self.defaults}
+        if self.values.from_yaml:
+            kept["model_init_kwargs"] = {"attn_implementation": usable.get("attn_implementation")}
+        return kept
 
     @cached_property
     def defaults(self) -> dict:
@@ -121,8 +111,8 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The model's name, or "" if only its configuration is known."""
-        return self.model if isinstance(self.model, str) else ""
+        """The model's name or folder, also of its configuration; "" if it has none."""
+        return self.model if isinstance(self.model, str) else self.model.name_or_path
 
     def options(self, name: str) -> dict:
         """An argument that holds options, which `GRPOConfig` takes as JSON too; `refused` reports other text."""

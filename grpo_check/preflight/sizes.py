@@ -19,13 +19,18 @@ RULES: list[Rule] = []
 rule = adding_to(RULES)
 
 
-@rule("error", "a model that cannot be loaded", needs=("model",), example={"model": "./nothing"})
+@rule(
+    "error",
+    "a model that cannot be loaded",
+    why="training could not load it. Context length, sizes and memory were not checked either.",
+    fixes=("Pass a Hub id 'owner/name' that is cached or can be downloaded, or a folder with a config.json.",),
+    needs=("model",),
+    example={"model": "./nothing"},
+)
 def model_missing(run: "Run") -> Iterator[Finding]:
-    """Its configuration cannot be read."""
+    """Only the model's configuration is read, from a folder, the cache or the Hub; no weights are loaded."""
     if run.model_problem:
-        why = "training could not load it. Context length, sizes and memory were not checked either."
-        fix = "Pass a Hub id 'owner/name' that is cached or can be downloaded, or a folder with a config.json."
-        yield found(run.model_problem, why, fix)
+        yield found(run.model_problem)
 
 
 @dataclass(frozen=True)

@@ -21,61 +21,60 @@ rule = adding_to(RULES)
 @rule(
     "error",
     "no completion can end, so every completion is cut off at the limit",
+    why="no completion would end before its limit, and TRL fails after the first batch.",
+    fixes=("set tokenizer.eos_token = the token that ends a turn in the chat template, such as '<|im_end|>'.",),
     needs=("tokenizer",),
     example={"tokenizer": {"eos_token": None}},
 )
 def no_eos(run: Run) -> Iterator[Finding]:
     """The tokenizer has no end-of-sequence token."""
     if run.tokenizer.eos_token is None:
-        why = "no completion would end before its limit, and TRL fails after the first batch."
-        fix = "set tokenizer.eos_token = the token that ends a turn in the chat template, such as '<|im_end|>'."
-        yield found("the tokenizer has no eos_token.", why, fix)
+        yield found("the tokenizer has no eos_token.")
 
 
 @rule(
     "warning",
     "a tokenizer without a padding token",
+    why="TRL then pads with the EOS token.",
+    fixes=("set tokenizer.pad_token to a separate token, if the vocabulary has one ('<|endoftext|>' for Qwen).",),
     needs=("tokenizer",),
     unless=("no_eos",),
     example={"tokenizer": {"pad_token": None}},
 )
 def no_pad(run: Run) -> Iterator[Finding]:
-    """TRL then takes the token that ends a turn."""
+    """GRPO works with EOS as padding, but SFT may not: see ``pad_is_eos``."""
     if run.tokenizer.pad_token is None:
-        fix = "set tokenizer.pad_token to a separate token, if the vocabulary has one ('<|endoftext|>' for Qwen)."
-        yield found("the tokenizer has no pad_token.", "TRL then pads with the EOS token.", fix)
+        yield found("the tokenizer has no pad_token.")
 
 
 @rule(
     "warning",
     "the padding token is the end-of-sequence token",
+    why="GRPO works, because TRL itself masks what follows the first EOS. But SFT that masks padding would also "
+    "mask the end of each turn, and such a model never stops.",
+    fixes=("set tokenizer.pad_token to a separate token, if the vocabulary has one.",),
     needs=("tokenizer",),
     unless=("no_eos", "no_pad"),
     example={"tokenizer": {"pad_token": "<|im_end|>"}},
 )
 def pad_is_eos(run: Run) -> Iterator[Finding]:
-    """GRPO works, SFT may not."""
+    """If you train with GRPO alone, you can ignore this."""
     if run.tokenizer.pad_token_id == run.tokenizer.eos_token_id:
-        why = (
-            "GRPO works, because TRL itself masks what follows the first EOS. But SFT that masks padding would also "
-            "mask the end of each turn, and such a model never stops."
-        )
-        fix = "set tokenizer.pad_token to a separate token, if the vocabulary has one."
-        yield found(f"pad_token and eos_token are both {run.tokenizer.eos_token!r}.", why, fix)
+        yield found(f"pad_token and eos_token are both {run.tokenizer.eos_token!r}.")
 
 
 @rule(
     "error",
     "message prompts, but a tokenizer without a chat template",
+    why='TRL needs it to render messages, and raises "tokenizer.chat_template is not set".',
+    fixes=("use the instruct version of the model, or set tokenizer.chat_template to one of its family.",),
     needs=("tokenizer",),
     example={"tokenizer": {"chat_template": None}},
 )
 def no_chat_template(run: Run) -> Iterator[Finding]:
-    """TRL renders messages with it."""
+    """Prompts of plain text need no chat template."""
     if run.tokenizer.chat_template is None and run.train and run.chat:
-        why = 'TRL needs it to render messages, and raises "tokenizer.chat_template is not set".'
-        fix = "use the instruct version of the model, or set tokenizer.chat_template to one of its family."
-        yield found("the prompts are messages, but the tokenizer has no chat template.", why, fix)
+        yield found("the prompts are messages, but the tokenizer has no chat template.")
 
 
 def _turn(run: Run) -> tuple[str, str]:
@@ -88,17 +87,21 @@ def _turn(run: Run) -> tuple[str, str]:
 @rule(
     "error",
     "a chat template that raises an error or drops a message",
+    why="prompts cannot be rendered, or lose their content.",
+    fixes=(
+        "use the template of the model's family, from its tokenizer.",
+        "make each content plain text, and use only roles that the template knows.",
+    ),
     needs=("tokenizer",),
     unless=("no_chat_template",),
     example={"tokenizer": {"chat_template": "{{ raise_exception('no') }}"}},
 )
 def template_fails(run: Run) -> Iterator[Finding]:
-    """On a simple conversation, or on some of the prompts."""
+    """It renders a simple conversation and the prompts; of a large dataset, an evenly spread part."""
     rendered, failure = _turn(run)
     if run.tokenizer.chat_template is not None and (failure or SAID not in rendered):
-        why = "prompts cannot be rendered, or lose their content."
         what = f"the chat template fails on a simple conversation: {failure or 'it drops the reply of the model'}."
-        yield found(what, why, "use the template of the model's family, from its tokenizer.")
+        yield found(what, "", "use the template of the model's family, from its tokenizer.")
     failed = _failures(run)
     if failed:
         value, failure = failed[0]
@@ -111,14 +114,15 @@ def template_fails(run: Run) -> Iterator[Finding]:
 @rule(
     "error",
     "the chat template ends a turn with a token that does not stop generation",
+    why="generation stops only at the EOS token, so a model that learned this template does not stop.",
+    fixes=("set tokenizer.eos_token = the token that ends a turn in the chat template.",),
     needs=("tokenizer",),
-    unless=("template_fails",),
     example={"tokenizer": {"eos_token": "<|endoftext|>"}},
 )
 def template_without_eos(run: Run) -> Iterator[Finding]:
-    """A turn must end with the EOS token."""
-    eos, ending = run.tokenizer.eos_token, _turn(run)[0].rpartition(SAID)[2]
-    if run.tokenizer.chat_template is not None and eos is not None and eos not in ending:
+    """It renders a simple conversation, and looks for the EOS token after the model's reply."""
+    eos, (_, said, ending) = run.tokenizer.eos_token, _turn(run)[0].rpartition(SAID)
+    if said and eos is not None and eos not in ending:  # without the reply, template_fails
         why = f"generation stops only at {eos!r}, so a model that learned this template does not stop."
         fix = f"set tokenizer.eos_token = the token that ends a turn ({ending.strip() or 'missing'})."
         yield found(f"the chat template ends a turn with {ending!r}.", why, fix)
@@ -161,12 +165,14 @@ def prompts_of(run: Run) -> list:
 @rule(
     "error",
     "the rows use a token that the model does not have",
+    why="a token without an embedding raises an IndexError, or a device-side assert on a GPU.",
+    fixes=("load the tokenizer with AutoTokenizer.from_pretrained of the same model.",),
     needs=("tokenizer", "model"),
     unless=("model_missing",),
     example={"vocabulary": 300},
 )
 def tokenizer_mismatch(run: Run) -> Iterator[Finding]:
-    """A tokenizer that belongs to another model.
+    """The tokenizer probably belongs to another model.
 
     A token that no text uses does not count: Gemma 3 1B has one for images beyond its embeddings.
     """
@@ -175,9 +181,7 @@ def tokenizer_mismatch(run: Run) -> Iterator[Finding]:
     if beyond:
         token = min(beyond)
         what = f"token {token} ({run.tokenizer.convert_ids_to_tokens(token)!r}) is in use; the model has {size} tokens."
-        why = "a token without an embedding raises an IndexError, or a device-side assert on a GPU."
-        fix = "load the tokenizer with AutoTokenizer.from_pretrained of the same model."
-        yield found(what, why, fix)
+        yield found(what)
 
 
 def _used(run: Run) -> set[int]:

@@ -82,12 +82,17 @@ rule = adding_to(RULES)
 @rule(
     "error",
     "the prompt already has a tag that a reward expects in the completion (a warning if no reward surely does)",
+    why="a reward that needs both tags in the completion scores every completion 0.",
+    fixes=(
+        "use a reward that accepts completions with and without the first tag.",
+        "set enable_thinking in chat_template_kwargs as your rewards need it.",
+    ),
     needs=("tokenizer",),
     unless=UNRENDERED,
     example={"tokenizer": {"chat_template": OPENS_THOUGHT}, "rewards": [both_tags], "lab": True},
 )
 def prefilled_think(run: Run) -> Iterator[Finding]:
-    """A thinking tag that the prompt opens, compared with the rewards."""
+    """It renders some prompts and, if they end with a thinking tag, tries the rewards on completions that fit them."""
     yield from (one for _, one in _prefilled(run) if one)
 
 
@@ -143,22 +148,23 @@ def opened(run: Run, prompt: "str | list[dict]", **changed: object) -> Opened | 
 @rule(
     "warning",
     "thinking is on, and the completion limit ends most thoughts before the answer",
+    why="a real model's thought often takes more than 1,000 tokens, and a completion that is cut off has no answer.",
+    fixes=(
+        "turn thinking off, in training and in evaluation: chat_template_kwargs={'enable_thinking': False}.",
+        f"raise max_completion_length to {2 * THOUGHT_TOKENS} or more, or let the pilot measure how many end.",
+    ),
     needs=("tokenizer",),
     unless=UNRENDERED,
     example={"tokenizer": {"chat_template": CLOSES_THOUGHT}},
 )
 def short_thoughts(run: Run) -> Iterator[Finding]:
-    """A completion limit that ends a thinking model's completion before its answer."""
+    """It looks at the chat template: whether it opens a thought, or closes one only with enable_thinking=False."""
     limit, prompts = run["max_completion_length"], _first_prompts(run)
     if limit is None or limit >= THOUGHT_TOKENS or not any(thinks(run, prompt) for prompt in prompts):
         return
     what = f"thinking is on, and max_completion_length is {limit}."
-    why = "a real model's thought often takes more than 1,000 tokens, and a completion that is cut off has no answer."
-    fixes = [f"raise max_completion_length to {2 * THOUGHT_TOKENS} or more, or let the pilot measure how many end."]
-    if not any(thinks(run, prompt, enable_thinking=False) for prompt in prompts):
-        off = "chat_template_kwargs={'enable_thinking': False}"
-        fixes.insert(0, f"turn thinking off, in training and in evaluation: {off}.")
-    yield found(what, why, *fixes)
+    stays_on = any(thinks(run, prompt, enable_thinking=False) for prompt in prompts)
+    yield found(what, "", *short_thoughts.fixes[stays_on:])
 
 
 def thinks(run: Run, prompt: "str | list[dict]", **changed: object) -> bool:

@@ -28,23 +28,11 @@ MAY_BE_INFINITE = ("epsilon", "epsilon_high", "delta", "max_grad_norm")
 ALSO = {"scale_rewards": bool, "max_completion_length": float}
 #: Words that argparse, as transformers sets it up, reads as a switch.
 SWITCHES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-LATE = "GRPOConfig does not check this, so the run fails later with an unrelated TypeError."
-AS_TEXT = (
-    "YAML reads it as a string, because a number with an exponent needs a dot. `trl grpo` converts it; "
-    "GRPOConfig(**yaml.safe_load(…)) does not, so such a run fails with a TypeError."
-)
-UNKNOWN = (
-    "an argument of GRPOConfig",
-    "plain TRL raises a TypeError; Unsloth on a GPU prints a line, drops the argument and continues.",
-)
-UNKNOWN_KEY = (
-    "a key that trl grpo knows",
-    "trl grpo passes it to accelerate launch, which stops with a usage message.",
-)
-#: Names from other tools and older releases whose current name looks different, and what to do.
+UNKNOWN_KEY = "trl grpo passes it to accelerate launch, which stops with a usage message."
+#: Names from other tools and older releases whose current name looks different, and what to do; some in a file only.
+IN_A_FILE = {"model": "Write 'model_name_or_path'.", "dataset": "Write 'dataset_name'."}
 ADVICE = {
-    "model": "Write 'model_name_or_path'.",
-    "dataset": "Write 'dataset_name'.",
+    "dataset": "Pass train_dataset=… to GRPOTrainer.",
     "lora_rank": "Write 'lora_r' in a file for trl grpo, or LoraConfig(r=…).",
     "lr": "Write 'learning_rate'.",
     "batch_size": "Write 'per_device_train_batch_size'.",
@@ -137,25 +125,40 @@ class Values:
 @rule(
     "error",
     "a name that GRPOConfig does not know, such as a typo, a removed argument or one of GRPOTrainer",
+    why="plain TRL raises a TypeError; Unsloth on a GPU prints a line, drops the argument and continues.",
+    fixes=("correct the name, pass the argument to the class that has it, or remove it.",),
     example={"learnign_rate": 1e-3},
 )
 def unknown_argument(run: "Run") -> Iterator[Finding]:
-    """Names from other tools, of older releases, and of other classes have their own advice."""
-    what, why = UNKNOWN_KEY if run.values.from_yaml else UNKNOWN
+    """The finding says what to write instead of names of other tools, older releases and other classes."""
+    what, why = (
+        ("a key that trl grpo knows", UNKNOWN_KEY) if run.values.from_yaml else ("an argument of GRPOConfig", "")
+    )
     for name in [name for name in run.values.given if name not in run.values.hints]:
-        fix = ADVICE.get(name) or did_you_mean(str(name), run.values.hints).strip() or "Remove it."
-        if name in OF_THE_TRAINER and name not in ADVICE:
-            script = " in a script of your own" if run.values.from_yaml else ""
-            fix = f"It is an argument of GRPOTrainer: pass {name}=… to GRPOTrainer{script}."
-        yield found(f"{name!r} is not {what}.", why, fix)
+        yield found(f"{name!r} is not {what}.", why, _advice(run.values, name))
 
 
-@rule("error", "a value of the wrong type, such as a number written as a string", example={"learning_rate": "1e-5"})
+def _advice(given: Values, name: str) -> str:
+    """What to do about a name that there is not."""
+    known = ADVICE | IN_A_FILE if given.from_yaml else ADVICE
+    if name in OF_THE_TRAINER and name not in known:
+        script = " in a script of your own" if given.from_yaml else ""
+        return f"It is an argument of GRPOTrainer: pass {name}=… to GRPOTrainer{script}."
+    return known.get(name) or did_you_mean(str(name), given.hints).strip() or "Remove it."
+
+
+@rule(
+    "error",
+    "a value of the wrong type, such as a number written as a string",
+    why="GRPOConfig does not check this, so the run fails later with an unrelated TypeError.",
+    fixes=("write a value of the type that the finding names, numbers without quotes; or leave the argument out.",),
+    example={"learning_rate": "1e-5"},
+)
 def wrong_type(run: "Run") -> Iterator[Finding]:
-    """The value is left out of the other checks, which take the default instead."""
+    """The other rules do not see such a value. They take the default instead."""
     values = run.values
     for name, number in {} if values.from_yaml else values.numbers.items():
-        yield found(f"{name}={values.given[name]!r} is a string.", LATE, f"{name}={_written(number)}")
+        yield found(f"{name}={values.given[name]!r} is a string.", "", f"{name}={_written(number)}")
     for name in values.misfits:
         value, hint = values.known[name], values.hints[name]
         wanted = " or ".join(sorted(one.__name__ if isinstance(one, type) else str(one) for one in _kinds(hint)))
@@ -164,14 +167,21 @@ def wrong_type(run: "Run") -> Iterator[Finding]:
             fix = f"write {name}: 'no' with quotes, because YAML reads no and off as False."
         elif isinstance(value, str) and list[str] in _kinds(hint):
             fix = f"{name}: [{value}]"
-        yield found(f"{name}={value!r:.80} should be {wanted}.", LATE, fix)
+        yield found(f"{name}={value!r:.80} should be {wanted}.", "", fix)
 
 
-@rule("warning", "a number that YAML reads as a string", example={"keys": {"learning_rate": "2e-3"}})
+@rule(
+    "warning",
+    "a number that YAML reads as a string",
+    why="YAML reads it as a string, because a number with an exponent needs a dot. `trl grpo` converts it; "
+    "GRPOConfig(**yaml.safe_load(…)) does not, so such a run fails with a TypeError.",
+    fixes=("write the number with a dot before the exponent: 2.0e-3.",),
+    example={"keys": {"learning_rate": "2e-3"}},
+)
 def text_number(run: "Run") -> Iterator[Finding]:
-    """``trl grpo`` converts it, and so does a preflight."""
+    """The other rules see the number, because ``trl grpo`` converts it too."""
     for name, number in run.values.numbers.items() if run.values.from_yaml else ():
-        yield found(f"{name}={run.values.given[name]!r} is a string.", AS_TEXT, f"{name}: {_written(number)}")
+        yield found(f"{name}={run.values.given[name]!r} is a string.", "", f"{name}: {_written(number)}")
 
 
 def _is_beyond(name: str, value: object) -> bool:
