@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import runpy
 import sys
 import time
@@ -31,6 +32,7 @@ from grpo_utils.rewards import (
     same_json,
     same_number,
 )
+from grpo_utils.run.answers import NOTATIONS
 
 sys.path.insert(0, str(ROOT / "scripts"))
 import hostile
@@ -58,6 +60,10 @@ def test_a_template_accepts_the_same_numbers(said, gold, counts):
     assert BASIC["is_right"](text, {"answer": gold}) == is_strictly_right(text, gold) == counts
     episode = [{"role": "tool", "content": gold}, {"role": "assistant", "content": f"<answer>{said}</answer>"}]
     assert TOOLS["follows"](episode, None, gold) == (counts and "<" not in said)
+
+
+def test_the_error_about_a_gold_answer_names_notations_that_count():
+    assert all(parse_number(text) for text in re.split(r", (?=\S)| or ", NOTATIONS))
 
 
 def test_any_of_several_gold_answers_is_right():

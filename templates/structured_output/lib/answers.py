@@ -87,11 +87,11 @@ NUMBER_WORDS = {
     "zeros", "zeroes", "ones", "twos", "threes", "fours", "fives", "sixes", "sevens", "eights", "nines", "tens",
     "elevens", "twelves", "thirteens", "fourteens", "fifteens", "sixteens", "seventeens", "eighteens", "nineteens",
     "twenties", "thirties", "forties", "fifties", "sixties", "seventies", "eighties", "nineties", "dozens", "scores",
-    "grosses", "myriads", "googols", "lakhs", "lacs", "crores", "grands", "mils", "singles", "doubles", "triples",
-    "pairs", "couples", "duos", "trios", "quartets", "quintets", "sextets", "septets", "octets", "halves", "thirds",
-    "quarters", "nths", "percents", "bps", "times", "negatives", "opposites", "inverses", "reciprocals", "factorials",
-    "minuses", "pluses", "equals", "perhaps", "maybes", "always", "sometimes", "thereabouts", "backwards", "tops",
-    "has", "was", "does", "yes",
+    "grosses", "myriads", "googols", "googolplexes", "lakhs", "lacs", "crores", "grands", "mils", "singles", "doubles",
+    "triples", "pairs", "couples", "duos", "trios", "quartets", "quintets", "sextets", "septets", "octets", "halves",
+    "halfs", "thirds", "quarters", "nths", "percents", "bps", "times", "negatives", "opposites", "inverses",
+    "reciprocals", "factorials", "minuses", "pluses", "equals", "perhaps", "maybes", "always", "sometimes",
+    "thereabouts", "backwards", "tops", "has", "was", "does", "yes",
 }  # fmt: skip
 #: Endings of fractions and large numbers, which no list could hold in full ("sixteenths", "quadrillions").
 NUMBER_ENDINGS = (
