@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import runpy
 import sys
 import time
@@ -31,6 +32,7 @@ from grpo_utils.rewards import (
     same_json,
     same_number,
 )
+from grpo_utils.run.answers import NOTATIONS
 
 sys.path.insert(0, str(ROOT / "scripts"))
 import hostile
@@ -43,7 +45,7 @@ BASIC, TOOLS = (runpy.run_path(str(ROOT / "templates" / name / "rewards.py")) fo
 
 
 def test_every_row_of_the_table_has_a_verdict():
-    assert len(TABLE) > 100 and {cells[2].rstrip(" |") for cells in CELLS} == {"accepted", "refused"}
+    assert len(TABLE) > 100 and {cells[2].rstrip(" |") for cells in CELLS} == {"accepted", "rejected"}
 
 
 @pytest.mark.parametrize(("said", "gold", "counts"), TABLE)
@@ -58,6 +60,10 @@ def test_a_template_accepts_the_same_numbers(said, gold, counts):
     assert BASIC["is_right"](text, {"answer": gold}) == is_strictly_right(text, gold) == counts
     episode = [{"role": "tool", "content": gold}, {"role": "assistant", "content": f"<answer>{said}</answer>"}]
     assert TOOLS["follows"](episode, None, gold) == (counts and "<" not in said)
+
+
+def test_the_error_about_a_gold_answer_names_notations_that_count():
+    assert all(parse_number(text) for text in re.split(r", (?=\S)| or ", NOTATIONS))
 
 
 def test_any_of_several_gold_answers_is_right():
@@ -88,7 +94,8 @@ def test_a_gold_answer_of_any_type_raises_nothing():
 @given(st.text(alphabet="0123456789.,-+/%$eE()\\{}^ xabortenfi\n", max_size=40))
 def test_any_text_is_a_number_or_none(text):
     number = parse_number(text)
-    assert number is None or same_number(text, str(number.value))
+    assert number is None or same_number(text, text)
+    assert number is None or number.unit == "%" or same_number(text, str(number.value))
 
 
 @given(st.integers(-(10**12), 10**12))

@@ -76,8 +76,8 @@ def _number_writings(gold: str) -> dict[str, str]:
 
 
 def _other_fraction(gold: str, value: Fraction) -> dict[str, str]:
-    if "/" not in gold:
-        return {"as a fraction": f"{value.numerator}/{value.denominator}"}
+    if "/" not in gold:  # above 1, a fraction could be a calculation
+        return {"as a fraction": f"{value.numerator}/{value.denominator}"} if abs(value) < 1 else {}
     decimal = f"{float(value):.12g}"
     return {"as a decimal": decimal} if Fraction(decimal) == value else {}
 

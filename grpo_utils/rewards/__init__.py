@@ -40,7 +40,6 @@ if TYPE_CHECKING:
         exact_reward,
         fuzzy_reward,
         is_strictly_right,
-        parse_number,
         same_answer,
         same_fact,
         same_number,
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
         strict_format_reward,
         think_format_reward,
     )
-    from .maths import is_expression, same_expression
+    from .maths import is_expression, parse_number, same_expression
     from .structured import json_reward, parse_json, same_json
     from .text import (
         TAGS,

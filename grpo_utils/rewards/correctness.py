@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..errors import CourseError
-from ..run.answers import parse_number, same_number
-from .maths import same_expression
+from ..run.answers import same_number
+from .maths import gold_number, same_expression
 from .text import Completion, completion_text, extract_answer, split_form
 
 Scores = list[float | None]
@@ -58,8 +58,8 @@ def same_answer(said: str | None, gold: object) -> bool:
 
 
 def _same_as_one(said: str, gold: str) -> bool:
-    if parse_number(gold):
-        return same_number(said, gold)
+    if number := gold_number(gold):
+        return said == gold or same_number(said, number)
     return _equal(said, gold) or same_expression(said, gold)
 
 

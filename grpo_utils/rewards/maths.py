@@ -14,7 +14,7 @@ import functools
 import logging
 import re
 
-from ..run.answers import is_unit
+from ..run.answers import parse_number, unit_name
 
 LONGEST_EXPRESSION = 60
 MOST_EXPONENTS = 2
@@ -36,12 +36,19 @@ EXPONENT = re.compile(
 LETTER = re.compile(r"(?<![A-Za-z\\])[A-Za-z](?![A-Za-z])|\\(?:alpha|beta|theta)")
 #: Powers in Python's notation, and numbers in a row, which math-verify multiplies ("1 000" is 0). Braces without a
 #: command, and square brackets in other brackets, which its parser takes long to read.
-REFUSED = re.compile(r"\*\*|[0-9]\s+[0-9]|(?<!frac)(?<!sqrt)(?<![}\]^\\])\{|[^a-z\s]\s*\[")
+REJECTED = re.compile(r"\*\*|[0-9]\s+[0-9]|(?<!frac)(?<!sqrt)(?<![}\]^\\])\{|[^a-z\s]\s*\[")
 #: "x = 42" is read as 42 and "x \\in [0, 1]" as the interval; any other equation is rejected: "41 = 42" is not 42.
 ASSIGNMENT = re.compile(r"^[A-Za-z]\s*(?:=|\\in(?![A-Za-z]))")
 DELIMITERS = re.compile(r"^(?:\$+|\\[(\[])|(?:\$+|\\[)\]])$")
 #: A unit at the end. Other text may mean anything.
-UNIT = re.compile(r"\\(?:text|mathrm)\{\s*([A-Za-z]+)\s*\}$")
+UNIT = re.compile(r"(?:\\[,;! ]|~|\s)*\\(?:text|mathrm)\{\s*([A-Za-z]+)\s*\}$")
+PLAIN = r"-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:/[0-9]+)?"
+ITEM = rf"(?:\\?[\[({{]|\s)*{PLAIN}(?:\\?[\])}}]|\s)*"
+#: Gold answers that are evaluated: those with a variable, a command or a power, a fraction, and lists of plain numbers.
+#: Other digits and signs may be a date, a score or a telephone number ("2024-01-05", "3-2").
+EVALUATED = re.compile(rf".*[A-Za-z^].*|{PLAIN}|{ITEM}(?:,{ITEM})+", re.DOTALL)
+#: Brackets without brackets inside them.
+BRACKETS = re.compile(r"[\[({][^\[\](){}]*[\])}]")
 
 
 def is_expression(text: str) -> bool:
@@ -50,7 +57,7 @@ def is_expression(text: str) -> bool:
     >>> is_expression(r"\frac{\sqrt{3}}{2}"), is_expression("9^{9^{9}}"), is_expression("forty-two")
     (True, False, False)
     """
-    if not 0 < len(text) <= LONGEST_EXPRESSION or not LANGUAGE.fullmatch(text) or REFUSED.search(text):
+    if not 0 < len(text) <= LONGEST_EXPRESSION or not LANGUAGE.fullmatch(text) or REJECTED.search(text):
         return False
     powers, letters = text.count("^"), LETTER.findall(text)
     return (
@@ -72,11 +79,36 @@ def _depth(text: str) -> int:
     return deepest
 
 
+def _without_name(text: str) -> str:
+    """An expression without math delimiters and a leading ``x =``."""
+    return ASSIGNMENT.sub("", DELIMITERS.sub("", text.strip()).strip())
+
+
 def _bare(text: str) -> str:
     r"""An expression without math delimiters, a leading ``x =``, and a unit in ``\text{…}`` at its end."""
-    text = ASSIGNMENT.sub("", DELIMITERS.sub("", text.strip()).strip())
+    text = _without_name(text)
     unit = UNIT.search(text)
-    return (text[: unit.start()] if unit and is_unit(unit[1]) else text).strip()
+    text = (text[: unit.start()] if unit and unit_name(unit[1]) else text).strip()
+    return f"({text})" if _is_list(text) else text  # as a tuple, because math-verify ignores the order of a list
+
+
+def _is_list(text: str) -> bool:
+    """Whether a text has commas outside of all brackets."""
+    for _ in range(DEEPEST):
+        text = BRACKETS.sub("", text)
+    return "," in re.sub(r"\\,", "", text)
+
+
+def gold_number(gold: str) -> str | None:
+    r"""A gold answer that is a number, without LaTeX around it; None for another gold answer.
+
+    >>> gold_number("$42$"), gold_number(r"x = 42 \text{ cm}"), gold_number("x + 1")
+    ('42', '42 cm', None)
+    """
+    if parse_number(gold):
+        return gold
+    bare = UNIT.sub(r" \1", _without_name(gold)).strip() if len(gold) <= 2 * LONGEST_EXPRESSION else ""
+    return bare if parse_number(bare) else None
 
 
 def same_expression(said: str, gold: str) -> bool:
@@ -88,6 +120,8 @@ def same_expression(said: str, gold: str) -> bool:
     if max(len(said), len(gold)) > 2 * LONGEST_EXPRESSION:
         return False
     said, gold = _bare(said), _bare(gold)
+    if not EVALUATED.fullmatch(gold):
+        return False
     if "=" in said or set(LETTER.findall(said)) != set(LETTER.findall(gold)):  # math-verify reads "3t" as 3 with a unit
         return False
     return is_expression(said) and is_expression(gold) and _verify(said, gold)

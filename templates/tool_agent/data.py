@@ -4,7 +4,7 @@ import random
 import re
 
 from datasets import Dataset, load_dataset
-from lib.answers import parse_number
+from lib.answers import NOTATIONS, parse_number
 from lib.rows import is_held_out, read_jsonl
 
 #: For real models. The tiny model has never seen a system prompt together with tools, and gets none.
@@ -60,5 +60,6 @@ def own_rows(name: str, split: str) -> list[tuple[str, str]]:
 def own_row(line: dict) -> tuple[str, str]:
     """The question and answer in one line of the file."""
     if parse_number(str(line["answer"])) is None:
-        raise ValueError(f"the answer {line['answer']!r} is not a number, so no completion could be correct")
+        why = "is not a number, so no completion could be correct"
+        raise ValueError(f"the answer {line['answer']!r} {why}: write it like {NOTATIONS}")
     return str(line["question"]), str(line["answer"])
