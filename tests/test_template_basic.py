@@ -108,3 +108,15 @@ def test_an_adapter_is_not_trained_without_use_peft(project, monkeypatch):
     assert start.parse(settings).model.model_name_or_path == "adapter"
     with pytest.raises(SystemExit, match="adapter is an adapter, so use_peft must be true"):
         start.parse([*settings, "--use_peft", "false"])
+
+
+@pytest.mark.parametrize("config", [{"use_rslora": True}, {"rank_pattern": {"q_proj": 4}}, {"peft_type": "LOHA"}])
+def test_an_adapter_that_would_be_continued_as_another_is_refused(project, monkeypatch, config):
+    """Only rank, scale and layers were kept: a rank-stabilized adapter became another model without an error."""
+    monkeypatch.chdir(project)
+    monkeypatch.setattr("os.environ", dict(ALONE))
+    (project / "adapter").mkdir()
+    (project / "adapter" / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA"} | config))
+    [name] = config
+    with pytest.raises(SystemExit, match=f"adapter is an adapter with {name}=.* Merge it into its base model"):
+        start.parse([*PLAIN, "--model_name_or_path", "adapter"])
