@@ -17,6 +17,7 @@ from datasets import Dataset
 from template_lib import folder, measuring, policy, rows, scoring, start
 from template_projects import ALONE, CONFIGURED, FAST, in_folder
 
+from grpo_utils.models import model_path
 from grpo_utils.project import new_project
 
 pytestmark = pytest.mark.slow
@@ -74,7 +75,8 @@ def rehearsed(project, monkeypatch, *arguments: str) -> None:
         settings = start.parse([*PLAIN, *arguments])
         run, seed = settings.run, settings.training.seed
         rows = data.load_rows(run.dataset_name, "train", run.train_rows, seed)
-        start.rehearse(settings, rewards.REWARDS, rows, data.load_rows(run.dataset_name, "test", run.eval_rows, seed))
+        start.check_rows(settings, rows, data.load_rows(run.dataset_name, "test", run.eval_rows, seed))
+        start.rehearse(settings, rewards.REWARDS, rows)
     finally:
         for name in own:
             sys.modules.pop(name, None)
@@ -176,6 +178,11 @@ def test_a_model_that_cannot_be_loaded_is_named_whoever_loads_it():
     for load in (unsloth, transformers):
         with pytest.raises(SystemExit, match="Error: owner/model could not be loaded: it is not in the cache$"):
             policy.checked("owner/model", load)
+
+
+def test_the_tokenizer_of_an_adapters_folder_replaces_that_of_its_base():
+    own = policy.checked("base", lambda name: (None, None), tokenizer_of=model_path("tiny-qwen3"))[1]
+    assert own.chat_template and own.pad_token
 
 
 def test_one_process_uses_the_first_card_unless_the_shell_names_another(here):
@@ -333,6 +340,30 @@ def test_a_stage_without_weights_is_refused(tmp_path, stage):
     (project / "stages.cpu.yaml").write_text(f"- name: one\n  {stage}\n")
     run = in_folder(project, "-c", "import plan; plan.read_stages('config.cpu')")
     assert "Error: stage 'one' must give each of its rewards a weight: rewards: {" in run.stderr, run.stderr
+
+
+@pytest.mark.parametrize(
+    "profile, stage, said",
+    [
+        ("config.cpu", "eval_rows: 5", "stage 'one' changes eval_rows, which all stages share"),
+        ("config.cpu", "lora-r: 4", "stage 'one' changes lora_r, which all stages share"),
+        ("mine", "max_steps: 5", "name the config config.yaml or config.NAME.yaml"),
+    ],
+)
+def test_a_stage_that_has_no_effect_and_a_config_without_a_plan_are_refused(tmp_path, profile, stage, said):
+    project = new_project("multi_stage", tmp_path / "project")
+    (project / "stages.cpu.yaml").write_text(f"- name: one\n  {stage}\n")
+    run = in_folder(project, "-c", f"import plan; plan.read_stages({profile!r})")
+    assert said in run.stderr and "Traceback" not in run.stderr, run.stderr
+
+
+@pytest.mark.slow
+def test_the_rows_of_every_stage_are_counted_with_its_own_settings(tmp_path):
+    project = new_project("multi_stage", tmp_path / "project")
+    plan = "- name: one\n  max_steps: 1\n- name: two\n  train_rows: 3\n  per_device_train_batch_size: 32\n"
+    (project / "stages.cpu.yaml").write_text(plan)
+    run = in_folder(project, "train.py", *FAST)
+    assert "has 3 training rows, and each step needs 4 different prompts" in run.stderr, run.stderr
 
 
 def test_a_run_that_cannot_learn_says_why(capsys):

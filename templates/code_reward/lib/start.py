@@ -254,20 +254,18 @@ def rehearse(
     settings: Settings,
     rewards: dict[Callable, float],
     rows: "Dataset",
-    held_out: "Dataset",
     *,
     checks: dict[str, Callable] | None = None,
     factory: Callable | None = None,
     **more: object,
 ) -> None:
-    """Before a model is loaded, count the rows, try each reward on one row, and lock the output folder.
+    """Before a model is loaded, try each reward on one row, and lock the output folder.
 
     ``checks`` maps the name of a reward that costs money to a function to call instead. ``factory`` creates the
     environments that rewards get. ``more`` is part of the run's identity.
     """
     checks, place = checks or {}, Path(settings.training.output_dir)
     scoring.check_rewards(rewards, known=checks)
-    check_rows(settings, len(rows), len(held_out))
     for reward in rewards:
         check = checks.get(reward.__name__)
         check() if check else scoring.try_on(reward, rows[0], factory)
@@ -278,18 +276,23 @@ def rehearse(
         folder.check_same(place, identity(settings) | more, settings.run.accept_changes)
 
 
-def check_rows(settings: Settings, rows: int, held_out: int) -> None:
+def check_rows(settings: Settings, rows: "Dataset", held_out: "Dataset") -> None:
     """Check that there are enough rows for a step, and for an evaluation."""
-    name = settings.run.dataset_name
-    if held_out < min(FEWEST, settings.run.eval_rows):
+    check_enough(settings, len(rows), f"{settings.run.dataset_name} has {len(rows)} training rows")
+    count = len(held_out)
+    if count < min(FEWEST, settings.run.eval_rows):
         raise SystemExit(
-            f"Error: {name} has {held_out} held-out rows, and an evaluation needs {FEWEST}. "
-            f"Add rows, or continue anyway with --eval_rows {held_out}."
+            f"Error: {settings.run.dataset_name} has {count} held-out rows, and an evaluation needs {FEWEST}. "
+            f"Add rows, or continue anyway with --eval_rows {count}."
         )
+
+
+def check_enough(settings: Settings, rows: int, found: str) -> None:
+    """Check that there are enough training rows for a step, or TRL would end the run without one."""
     needed = settings.training.generation_batch_size // settings.training.num_generations
     if rows < needed:
         raise SystemExit(
-            f"Error: {name} has {rows} training rows, and each step needs {needed} different prompts "
+            f"Error: {found}, and each step needs {needed} different prompts "
             "(completions / num_generations). Add rows, or use a smaller batch."
         )
 
