@@ -36,8 +36,9 @@ def load_policy(run: object, training: "GRPOConfig", model: "ModelConfig") -> tu
     else:
         options["device_map"] = "cpu" if training.use_cpu else {"": training.local_process_index}
         loader = load_with_transformers
-    own = adapter.with_name("tokenizer_config.json").is_file()
-    policy, tokenizer = checked(name, loader, adapter.parent if adapter.is_file() and own else None, **options)
+    if adapter.is_file() and adapter.with_name("tokenizer_config.json").is_file():
+        options["tokenizer_of"] = adapter.parent
+    policy, tokenizer = checked(name, loader, **options)
     if adapter.is_file():
         load_adapter(policy, adapter.parent)
     if training.use_cpu:
