@@ -79,16 +79,40 @@ def test_demonstrations_teach_a_new_task_and_training_starts_from_their_adapter(
     assert sft.returncode == 0, sft.stderr[-3000:]
     used, left_out = map(int, re.match(r"(\d+) demonstrations; (\d+) are left out", sft.stdout).groups())
     assert used + left_out == 100 and left_out > 0  # a tenth is held out, and 60 of those are evaluated
-    begun = ["--model_name_or_path", "outputs/basic-sft", "--learning_rate", "0", "--max_steps", "1"]
+    begun = ["--model_name_or_path", "outputs/basic-sft", "--output_dir", "outputs/after-sft"]
+    begun += ["--learning_rate", "0", "--max_steps", "1"]
     run = in_folder(project, "train.py", *settings, *begun)
     assert run.returncode == 0, run.stderr[-3000:]
-    report = json.loads((project / "outputs/basic/report.json").read_text(encoding="utf-8"))
+    report = json.loads((project / "outputs/after-sft/report.json").read_text(encoding="utf-8"))
     assert report["model"] == "outputs/basic-sft" and report["before"]["accuracy_ci95"][0] > 0.1  # the base: 0
-    folders = (project / "outputs/basic-sft", project / "outputs/basic/model")
+    folders = (project / "outputs/basic-sft", project / "outputs/after-sft/model")
     first, last = (load_file(folder / "adapter_model.safetensors") for folder in folders)
     assert first.keys() == last.keys() and all(first[name].equal(last[name]) for name in first)
     again = in_folder(project, "sft.py", "demonstrations.jsonl", *settings)
-    assert "outputs/basic-sft already exists" in again.stderr
+    assert "outputs/basic-sft already has a model" in again.stderr
+
+
+@pytest.mark.parametrize(
+    "command, said",
+    [("--help", "python sft.py demonstrations.jsonl"), ("none.jsonl", "there is no file none.jsonl"),
+     ("--config config.cpu.yaml", "name a file first")],
+)  # fmt: skip
+def test_a_command_of_sft_without_a_file_says_what_is_missing(project, command, said):
+    run = in_folder(project, "sft.py", *command.split())
+    assert said in (run.stdout if command == "--help" else run.stderr) and "Traceback" not in run.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "rows, epochs, said", [(100, "0", "num_train_epochs is 0.0; it must be above 0"), (0, "3", "has no demonstrations")]
+)
+def test_sft_refuses_to_train_on_nothing_and_takes_the_folder_of_an_interrupted_run(project, rows, epochs, said):
+    larger(project)
+    (project / "outputs/basic-sft").mkdir(parents=True)  # without a model
+    lines = (project / "demonstrations.jsonl").read_text().splitlines()
+    (project / "demonstrations.jsonl").write_text("\n".join(lines[:rows]))
+    run = in_folder(project, "sft.py", "demonstrations.jsonl", *PLAIN, "--num_train_epochs", epochs)
+    assert said in run.stderr and "Traceback" not in run.stderr, run.stderr[-3000:]
 
 
 @pytest.mark.slow
@@ -108,3 +132,15 @@ def test_an_adapter_is_not_trained_without_use_peft(project, monkeypatch):
     assert start.parse(settings).model.model_name_or_path == "adapter"
     with pytest.raises(SystemExit, match="adapter is an adapter, so use_peft must be true"):
         start.parse([*settings, "--use_peft", "false"])
+
+
+@pytest.mark.parametrize("config", [{"use_rslora": True}, {"rank_pattern": {"q_proj": 4}}, {"peft_type": "LOHA"}])
+def test_an_adapter_that_would_be_continued_as_another_is_refused(project, monkeypatch, config):
+    """Only rank, scale and layers were kept: a rank-stabilized adapter became another model without an error."""
+    monkeypatch.chdir(project)
+    monkeypatch.setattr("os.environ", dict(ALONE))
+    (project / "adapter").mkdir()
+    (project / "adapter" / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA"} | config))
+    [name] = config
+    with pytest.raises(SystemExit, match=f"adapter is an adapter with {name}=.* Merge it into its base model"):
+        start.parse([*PLAIN, "--model_name_or_path", "adapter"])

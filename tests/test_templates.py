@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT
+from datasets import Dataset
 from template_projects import in_folder
 
 from grpo_utils.errors import CourseError
@@ -173,6 +174,24 @@ def test_trl_gets_each_reward_with_its_weight_and_a_reward_model_last(monkeypatc
     monkeypatch.setattr(policy, "checked", lambda name, load, **how: (how["lora"]["target_modules"], None))
     loaded, _ = policy.load_policy(run, config, SimpleNamespace(**asked, lora_target_modules="all-linear"))
     assert loaded == "all-linear"
+
+
+def test_too_few_prompts_that_are_short_enough_end_the_run(monkeypatch):
+    """TRL took no step then, and the report said "No improvement shown"."""
+    monkeypatch.syspath_prepend(ROOT / "templates" / "basic_grpo")
+    from lib import training
+
+    def template(prompt, enable_thinking, **options):
+        return {"input_ids": prompt.split()}
+
+    tokenizer, rows = SimpleNamespace(apply_chat_template=template), Dataset.from_list([{"prompt": "a b"}] * 8)
+    config = SimpleNamespace(chat_template_kwargs={"enable_thinking": False})
+    config.generation_batch_size, config.num_generations = 64, 8
+    settings = SimpleNamespace(run=SimpleNamespace(max_prompt_tokens=2), training=config)
+    assert len(training.short_enough(rows, tokenizer, settings)) == 8
+    longer = Dataset.from_list([*rows, {"prompt": "a b c"}][1:])
+    with pytest.raises(SystemExit, match="only 7 prompts have at most max_prompt_tokens=2 tokens.* needs 8 different"):
+        training.short_enough(longer, tokenizer, settings)
 
 
 def test_the_output_layer_gets_contiguous_hidden_states_and_gives_the_same_logits():

@@ -17,6 +17,7 @@ from datasets import Dataset
 from template_lib import folder, measuring, policy, rows, scoring, start
 from template_projects import ALONE, CONFIGURED, FAST, in_folder
 
+from grpo_utils.models import model_path
 from grpo_utils.project import new_project
 
 pytestmark = pytest.mark.slow
@@ -74,16 +75,17 @@ def rehearsed(project, monkeypatch, *arguments: str) -> None:
         settings = start.parse([*PLAIN, *arguments])
         run, seed = settings.run, settings.training.seed
         rows = data.load_rows(run.dataset_name, "train", run.train_rows, seed)
-        start.rehearse(settings, rewards.REWARDS, rows, data.load_rows(run.dataset_name, "test", run.eval_rows, seed))
+        start.check_rows(settings, rows, data.load_rows(run.dataset_name, "test", run.eval_rows, seed))
+        start.rehearse(settings, rewards.REWARDS, rows)
     finally:
         for name in own:
             sys.modules.pop(name, None)
 
 
 def test_the_examples_in_lib_say_what_comes_out(monkeypatch):
-    for module in (start, rows):  # doctest asks there, and another test may have imported another project's lib
+    for module in (start, rows, folder):  # doctest asks there, and another test may have imported another project's lib
         monkeypatch.setitem(sys.modules, module.__name__, module)
-    found = [doctest.testmod(module) for module in (start, rows)]
+    found = [doctest.testmod(module) for module in (start, rows, folder)]
     assert not any(one.failed for one in found) and all(one.attempted for one in found)
 
 
@@ -119,6 +121,11 @@ def test_a_command_with_a_typo_ends_in_one_line(basic):
         ("--save_steps 0 --save_strategy steps", "save_steps is 0"),
         ("--logging_steps 0", "logging_steps is 0"),
         ("--generation_batch_size 12", "num_generations is 8, and a step has 12 completions"),
+        ("--scale_rewards false", "scale_rewards is 'false'; it must be group, batch or none"),
+        ("--use_dora true", "use_dora is True, but the templates do not use this setting"),
+        ("--model_revision v2", "model_revision is v2, but the templates do not use this setting"),
+        ("--load_in_8bit true", "load_in_8bit is True, but"),
+        ("--lora_modules_to_save lm_head", "lora_modules_to_save is ['lm_head'], but"),
     ],
 )
 def test_a_typo_or_an_impossible_number_is_refused(here, change, said):
@@ -175,6 +182,11 @@ def test_a_model_that_cannot_be_loaded_is_named_whoever_loads_it():
             policy.checked("owner/model", load)
 
 
+def test_the_tokenizer_of_an_adapters_folder_replaces_that_of_its_base():
+    own = policy.checked("base", lambda name: (None, None), tokenizer_of=model_path("tiny-qwen3"))[1]
+    assert own.chat_template and own.pad_token
+
+
 def test_one_process_uses_the_first_card_unless_the_shell_names_another(here):
     """The configs named card 0, so `CUDA_VISIBLE_DEVICES=3 python train.py …` ran on somebody else's card."""
     assert not [path for path in (ROOT / "templates").glob("**/*.yaml") if "\n  CUDA_VISIBLE" in path.read_text()]
@@ -191,6 +203,16 @@ def test_help_lists_every_setting_and_asks_for_nothing(name):
     run = in_folder(ROOT / "templates" / name, "train.py", "--help")
     assert run.returncode == 0, run.stderr[-2000:]
     assert "--max_prompt_tokens" in run.stdout and "--num_generations" in run.stdout and "--lora_r" in run.stdout
+    assert "--config" in run.stdout
+
+
+@pytest.mark.parametrize("option, alone", [("--no_use_unsloth", True), ("--no-use-unsloth", True), ("", False)])
+def test_unsloth_is_not_imported_for_a_run_without_it_or_in_several_processes(here, option, alone):
+    """--no_use_unsloth imported it, and scale_out asked to install it before its own error could be printed."""
+    code = f"import sys; from lib import start; settings = start.parse(sys.argv[1:], alone={alone}); "
+    code += "print('unsloth' in sys.modules, settings.run.use_unsloth)"
+    run = in_folder(here, "-c", code, "--config", "config.cpu.yaml", *option.split())
+    assert run.stdout.splitlines()[-1] == f"False {not alone}", run.stderr
 
 
 @pytest.mark.parametrize(
@@ -203,6 +225,8 @@ def test_help_lists_every_setting_and_asks_for_nothing(name):
         ("env:\n", "env: 7\nold_env:\n", "under env"),
         ("max_steps: 40", "max_steps: [40]", "max_steps is [40]"),
         ("max_steps: 40", "max_steps: 40\nrewards: [tag_reward]", "set them in REWARDS"),
+        ("max_steps: 40", "max-steps: 40", "unknown setting 'max-steps'. Did you mean 'max_steps'?"),
+        ("max_steps: 40", "max_steps: true", "max_steps is True"),
     ],
 )
 def test_a_config_that_says_two_things_or_nothing_is_refused(edited, old, new, said):
@@ -220,6 +244,13 @@ def test_no_without_quotes_is_no(edited):
     """YAML reads it as false."""
     edited("config.cpu.yaml", "save_strategy: steps", "save_strategy: no")
     assert start.parse(PLAIN).training.save_strategy == "no"
+
+
+@pytest.mark.parametrize("value, kept", [("false", "none"), ("true", "group"), ("batch", "batch")])
+def test_a_boolean_of_the_config_stays_one(edited, value, kept):
+    """It became the text "False", which TRL rejects in its first step."""
+    edited("config.cpu.yaml", "max_steps: 40", f"max_steps: 40\nscale_rewards: {value}")
+    assert start.parse(PLAIN).training.scale_rewards == kept
 
 
 def reward_that(body: str):
@@ -311,6 +342,30 @@ def test_a_stage_without_weights_is_refused(tmp_path, stage):
     (project / "stages.cpu.yaml").write_text(f"- name: one\n  {stage}\n")
     run = in_folder(project, "-c", "import plan; plan.read_stages('config.cpu')")
     assert "Error: stage 'one' must give each of its rewards a weight: rewards: {" in run.stderr, run.stderr
+
+
+@pytest.mark.parametrize(
+    "profile, stage, said",
+    [
+        ("config.cpu", "eval_rows: 5", "stage 'one' changes eval_rows, which all stages share"),
+        ("config.cpu", "lora-r: 4", "stage 'one' changes lora_r, which all stages share"),
+        ("mine", "max_steps: 5", "name the config config.yaml or config.NAME.yaml"),
+    ],
+)
+def test_a_stage_that_has_no_effect_and_a_config_without_a_plan_are_refused(tmp_path, profile, stage, said):
+    project = new_project("multi_stage", tmp_path / "project")
+    (project / "stages.cpu.yaml").write_text(f"- name: one\n  {stage}\n")
+    run = in_folder(project, "-c", f"import plan; plan.read_stages({profile!r})")
+    assert said in run.stderr and "Traceback" not in run.stderr, run.stderr
+
+
+@pytest.mark.slow
+def test_the_rows_of_every_stage_are_counted_with_its_own_settings(tmp_path):
+    project = new_project("multi_stage", tmp_path / "project")
+    plan = "- name: one\n  max_steps: 1\n- name: two\n  train_rows: 3\n  per_device_train_batch_size: 32\n"
+    (project / "stages.cpu.yaml").write_text(plan)
+    run = in_folder(project, "train.py", *FAST)
+    assert "has 3 training rows, and each step needs 4 different prompts" in run.stderr, run.stderr
 
 
 def test_a_run_that_cannot_learn_says_why(capsys):
@@ -476,6 +531,23 @@ def test_an_edit_to_what_comes_after_training_does_not_refuse_a_resume(begun):
     assert run.returncode == 0 and "checkpoint-1 is skipped: it has no weights" in run.stdout, run.stderr
 
 
+def test_another_model_is_never_accepted_for_old_checkpoints(tmp_path):
+    """--accept_changes loaded the old run's adapter over the one from sft.py."""
+    (tmp_path / "run.json").write_text(json.dumps({"model_name_or_path": "base", "use_peft": True, "seed": 0}))
+    (tmp_path / "checkpoint-1").mkdir()
+    for change in ({"model_name_or_path": "outputs/basic-sft"}, {"use_peft": False}):
+        with pytest.raises(SystemExit, match="with another model: .* Choose another output_dir, or delete") as stopped:
+            folder.check_same(tmp_path, {"model_name_or_path": "base", "use_peft": True} | change, accept=True)
+        assert "accept_changes" not in str(stopped.value)
+    assert folder.check_same(tmp_path, {"model_name_or_path": "base", "seed": 1}, accept=True)
+
+
+def test_a_setting_that_a_new_library_adds_or_removes_does_not_refuse_a_resume(tmp_path):
+    (tmp_path / "run.json").write_text(json.dumps({"seed": 0, "removed": 1}))
+    (tmp_path / "checkpoint-1").mkdir()
+    assert folder.check_same(tmp_path, {"seed": 0, "added": 2}) == []
+
+
 def test_a_half_written_run_file_is_named(tmp_path):
     mark = tmp_path / "run.json"
     mark.write_text('{"max_steps": ')
@@ -483,7 +555,7 @@ def test_a_half_written_run_file_is_named(tmp_path):
     with pytest.raises(SystemExit, match="run.json is not valid JSON"):
         folder.check_same(tmp_path, {"max_steps": 1.0})
     mark.write_text("{}")
-    assert folder.check_same(tmp_path, {"seed": 1.0}, accept=True) == ["seed was None and is now 1.0"]
+    assert folder.check_same(tmp_path, {"seed": 1.0}) == []
 
 
 @pytest.fixture(scope="module")

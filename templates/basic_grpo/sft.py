@@ -1,7 +1,7 @@
 """If no sampled answer is ever correct, start here: train on demonstrations (SFT), and let train.py continue.
 
 python sft.py demonstrations.jsonl --config config.cpu.yaml
-python train.py --config config.cpu.yaml --model_name_or_path outputs/basic-sft
+python train.py --config config.cpu.yaml --model_name_or_path outputs/basic-sft --output_dir outputs/after-sft
 
 Each line of the file has a question, and a completion as you want the model to write it:
 {"question": "What is 9 - 4?", "completion": "<reasoning>9 - 4 = 5</reasoning><answer>5</answer>"}
@@ -12,8 +12,13 @@ from pathlib import Path
 
 from lib import start
 
-if len(sys.argv) < 2 or not Path(sys.argv[1]).is_file():
-    sys.exit("Error: name a file and a config: python sft.py demonstrations.jsonl --config config.cpu.yaml")
+if {"-h", "--help"} & set(sys.argv):
+    print(__doc__)
+    sys.exit()
+if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+    sys.exit("Error: name a file first, then a config: python sft.py demonstrations.jsonl --config config.cpu.yaml")
+if not Path(sys.argv[1]).is_file():
+    sys.exit(f"Error: there is no file {sys.argv[1]}.")
 settings = start.parse(sys.argv[2:])  # rejects invalid settings, sets the environment, imports Unsloth before TRL
 
 from data import chat, load_rows
@@ -45,6 +50,8 @@ def demonstrations(name: str, settings: start.Settings) -> list[dict]:
     kept = [row for row in rows if row["prompt"] not in held_out]
     left_out = len(rows) - len(kept)
     print(f"{len(kept)} demonstrations; {left_out} are left out, because train.py evaluates their prompts.")
+    if not kept:
+        raise SystemExit(f"Error: {name} has no demonstrations to train on; add some whose prompts are not held out.")
     return [row | {"chat_template_kwargs": training.chat_template_kwargs or {}} for row in kept]
 
 
@@ -52,8 +59,9 @@ def main(name: str, settings: start.Settings) -> None:
     """Train an adapter, or all weights, on the demonstrations, and save it where train.py can start from it."""
     training = settings.training
     folder = Path(f"{training.output_dir}-sft")
-    if folder.exists():
-        raise SystemExit(f"Error: {folder} already exists. Rename it, or choose another output_dir.")
+    if any(folder.glob("*.safetensors")):  # an interrupted run leaves the folder without a model
+        raise SystemExit(f"Error: {folder} already has a model. Rename it, or choose another output_dir.")
+    start.require(settings.values, ["num_train_epochs"], lambda n: n > 0, "above 0")
     check_writable(folder)
     rows = demonstrations(name, settings)
     policy, tokenizer = load_policy(settings.run, training, settings.model)
@@ -64,7 +72,7 @@ def main(name: str, settings: start.Settings) -> None:
     keep_trainable_fp32(trainer.model)
     trainer.train()
     trainer.save_model(folder)
-    print(f"Next: python train.py with the same config, and --model_name_or_path {folder}")
+    print(f"Next: python train.py with the same config, --model_name_or_path {folder} and a new --output_dir")
 
 
 if __name__ == "__main__":

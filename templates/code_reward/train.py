@@ -29,11 +29,12 @@ def main(settings: start.Settings) -> None:
     folder = Path(training.output_dir)
     rows = load_rows(run.dataset_name, "train", run.train_rows, training.seed)
     held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)
-    start.rehearse(settings, REWARDS, rows, held_out)  # tries each reward on one row, locks the folder
+    start.check_rows(settings, rows, held_out)
+    start.rehearse(settings, REWARDS, rows)  # tries each reward on one row, locks the folder
     print(f"{len(rows)} rows to train on, {len(held_out)} held out.")
 
     policy, tokenizer = load_policy(run, training, settings.model)
-    rows = short_enough(rows, tokenizer, run.max_prompt_tokens, **training.chat_template_kwargs or {})
+    rows = short_enough(rows, tokenizer, settings)
     checkpoint = begin(folder, start.identity(settings), run.accept_changes)
     sampling = dict(max_new_tokens=training.max_completion_length, batch_size=run.eval_batch, seed=training.seed)
     sampling |= dict(temperature=training.temperature, chat_template_kwargs=training.chat_template_kwargs)

@@ -1,15 +1,17 @@
 """The plan of the stages, read and checked before a model is loaded."""
 
 import difflib
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 from lib import start
 from lib.scoring import is_finite
 
-#: Settings for loading the policy, which is loaded once for all stages.
+#: Settings that a stage cannot change: the policy is loaded once, and every evaluation uses the same rows.
 SHARED = {"model_name_or_path", "load_in_4bit", "use_peft", "use_unsloth", "lora_r", "lora_alpha", "fp16", "bf16"}
 SHARED |= {"lora_target_modules", "output_dir", "seed", "max_completion_length", "max_prompt_tokens"}
+SHARED |= {"lora_dropout", "use_cpu", "eval_rows", "eval_batch", "accept_changes"}
 
 
 def read_stages(profile: str) -> list[dict]:
@@ -17,14 +19,16 @@ def read_stages(profile: str) -> list[dict]:
 
     ``profile`` is the name of the config: the plan for "config.cpu" is in stages.cpu.yaml.
     """
-    path = Path(profile.replace("config", "stages") + ".yaml")
+    if profile.partition(".")[0] != "config":
+        raise SystemExit("Error: name the config config.yaml or config.NAME.yaml; the plan is in stages.NAME.yaml.")
+    path = Path("stages" + profile.removeprefix("config") + ".yaml")
     stages = start.read_yaml(path)
     valid = isinstance(stages, list) and all(isinstance(stage, dict) and stage.get("name") for stage in stages)
     if not valid or len({stage["name"] for stage in stages}) < len(stages) or not stages:
         raise SystemExit(f"Error: {path} must be a list of stages with different names.")
     for stage in stages:
         check_rewards(stage)
-        if shared := SHARED & stage.keys():
+        if shared := SHARED & {str(key).replace("-", "_") for key in stage}:
             names = ", ".join(sorted(shared))
             raise SystemExit(f"Error: stage {stage['name']!r} changes {names}, which all stages share.")
     return stages
@@ -54,11 +58,13 @@ def rewards_of(stage: dict, known: dict[Callable, float]) -> dict[Callable, floa
 def options_of(stage: dict, number: int, folder: Path) -> list[str]:
     """A stage's settings as options, which take precedence over those of the run.
 
-    >>> options_of({"name": "form", "max_steps": 15, "rewards": {"tag_reward": 1.0}}, 1, Path("outputs/stages"))
-    ['--max_steps', '15', '--output_dir', 'outputs/stages/1-form']
+    >>> stage = {"name": "form", "max_steps": 15, "chat_template_kwargs": {"enable_thinking": False}}
+    >>> options_of(stage | {"rewards": {"tag_reward": 1.0}}, 1, Path("outputs"))
+    ['--max_steps', '15', '--chat_template_kwargs', '{"enable_thinking": false}', '--output_dir', 'outputs/1-form']
     """
     options = []
     for key, value in stage.items():
         if key not in ("name", "rewards"):
-            options += [f"--{key}", *(map(str, value) if isinstance(value, list) else [str(value)])]
+            values = value if isinstance(value, list) else [value]
+            options += [f"--{key}", *(json.dumps(v) if isinstance(v, dict) else str(v) for v in values)]
     return [*options, "--output_dir", str(folder / f"{number}-{stage['name']}")]

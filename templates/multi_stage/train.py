@@ -39,7 +39,7 @@ def run_stage(
     checkpoint = begin(folder, start.identity(settings) | {"stage": stage}, run.accept_changes)
     if "ref" in policy.peft_config:  # with beta above zero: the previous stage's reference
         policy.delete_adapter("ref")
-    rows = short_enough(rows, tokenizer, run.max_prompt_tokens, **training.chat_template_kwargs or {})
+    rows = short_enough(rows, tokenizer, settings)
     trainer = build_trainer(policy, tokenizer, rows, rewards, settings)
     print(f"Stage {folder.name}: {training.max_steps} steps.", flush=True)
     seconds = train(trainer, checkpoint)
@@ -60,7 +60,9 @@ def main(settings: start.Settings) -> None:
     planned = [start.parse(sys.argv[1:], options_of(stage, n, folder)) for n, stage in enumerate(stages, start=1)]
     held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)
     rows = [load_rows(each.run.dataset_name, "train", each.run.train_rows, training.seed) for each in planned]
-    start.rehearse(settings, REWARDS, rows[0], held_out, stages=stages)  # tries the rewards, locks the folder
+    for each, of_stage in zip(planned, rows, strict=True):
+        start.check_rows(each, of_stage, held_out)
+    start.rehearse(settings, REWARDS, rows[0], stages=stages)  # tries the rewards, locks the folder
 
     policy, tokenizer = load_policy(run, training, settings.model)
     begin(folder, start.identity(settings) | {"stages": stages}, run.accept_changes)

@@ -30,12 +30,13 @@ def main(settings: start.Settings) -> None:
     folder = Path(training.output_dir)
     rows = load_rows(run.dataset_name, "train", run.train_rows, training.seed)
     held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)
+    start.check_rows(settings, rows, held_out)
     # Tries each reward on one row (for the judge, only checks its address), and locks the folder.
-    start.rehearse(settings, REWARDS, rows, held_out, checks={"judge_reward": judge.check})
+    start.rehearse(settings, REWARDS, rows, checks={"judge_reward": judge.check})
     print(f"{len(rows)} rows to train on, {len(held_out)} held out.")
 
     policy, tokenizer = load_policy(run, training, settings.model)
-    rows = short_enough(rows, tokenizer, run.max_prompt_tokens, **training.chat_template_kwargs or {})
+    rows = short_enough(rows, tokenizer, settings)
     note_cut_answers(rows, tokenizer, training.max_completion_length)
     checkpoint = begin(folder, start.identity(settings), run.accept_changes)
     sampling = dict(max_new_tokens=training.max_completion_length, batch_size=run.eval_batch, seed=training.seed)

@@ -35,7 +35,8 @@ def tagged_answer(text: str) -> str | None:
 def correctness_reward(completions: list, answer: list[str], **kwargs) -> list[float]:
     """1.0 for the correct number in the answer tags, even if the reasoning has no tags yet.
 
-    If your answers are words, compare them here and in `is_right`, for example with ``==``.
+    If your answers are words, compare them here and in `is_right`, for example with ``==``, and delete the check in
+    `data.own_row`, which rejects answers that are not numbers.
     """
     return [float(same_number(tagged_answer(text_of(c)), gold)) for c, gold in zip(completions, answer, strict=True)]
 

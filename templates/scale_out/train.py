@@ -35,10 +35,11 @@ def main(settings: start.Settings) -> None:
     check(settings)
     rows = load_rows(run.dataset_name, "train", run.train_rows, training.seed)
     held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)
-    start.rehearse(settings, REWARDS, rows, held_out)  # tries each reward on one row, locks the folder
+    start.check_rows(settings, rows, held_out)
+    start.rehearse(settings, REWARDS, rows)  # tries each reward on one row, locks the folder
 
     policy, tokenizer = load(training, model)
-    rows = short_enough(rows, tokenizer, run.max_prompt_tokens, **training.chat_template_kwargs or {})
+    rows = short_enough(rows, tokenizer, settings)
     found = [begin(folder, start.identity(settings), run.accept_changes) if first else None]
     [checkpoint] = broadcast_object_list(found)  # all processes resume from the same one
     checkpoint = before_the_end(checkpoint, training.max_steps)

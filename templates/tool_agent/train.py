@@ -36,15 +36,16 @@ def main(settings: start.Settings) -> None:
     folder = Path(training.output_dir)
     rows = load_rows(run.dataset_name, "train", run.train_rows, training.seed)
     held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)
+    start.check_rows(settings, rows, held_out)
     # Tries each reward on one row, with an environment, and locks the folder.
-    start.rehearse(settings, REWARDS, rows, held_out, factory=TOOLS.get("environment_factory"))
+    start.rehearse(settings, REWARDS, rows, factory=TOOLS.get("environment_factory"))
     print(f"{len(rows)} rows to train on, {len(held_out)} held out.")
 
     policy, tokenizer = load_policy(run, training, model)
     check_tools(tokenizer, model.model_name_or_path)
     template = template_of(tokenizer, training)
     tools = list(toolbox(new_environment()).values())
-    rows = short_enough(rows, tokenizer, run.max_prompt_tokens, tools=tools, **template)
+    rows = short_enough(rows, tokenizer, settings, tools=tools, **template)
     checkpoint = begin(folder, start.identity(settings), run.accept_changes)
     limits = dict(tokens=training.max_completion_length, turns=training.max_tool_calling_iterations)
     limits |= dict(template=template, batch=run.eval_batch, seed=training.seed)

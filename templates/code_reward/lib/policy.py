@@ -18,8 +18,8 @@ LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", 
 def load_policy(run: object, training: "GRPOConfig", model: "ModelConfig") -> tuple:
     """A model that `GRPOTrainer` can train, and its tokenizer, loaded as the settings (from `start.parse`) say.
 
-    If the model is an adapter's folder, its base is loaded, and that adapter is trained further. It keeps its own rank
-    and layers.
+    If the model is an adapter's folder, its base is loaded, and that adapter is trained further with the tokenizer of
+    its folder. It keeps its own rank, scale and layers.
     """
     name, adapter = model.model_name_or_path, Path(model.model_name_or_path, "adapter_config.json")
     lora = dict(r=model.lora_r, lora_alpha=model.lora_alpha)
@@ -36,6 +36,8 @@ def load_policy(run: object, training: "GRPOConfig", model: "ModelConfig") -> tu
     else:
         options["device_map"] = "cpu" if training.use_cpu else {"": training.local_process_index}
         loader = load_with_transformers
+    if adapter.is_file() and adapter.with_name("tokenizer_config.json").is_file():
+        options["tokenizer_of"] = adapter.parent
     policy, tokenizer = checked(name, loader, **options)
     if adapter.is_file():
         load_adapter(policy, adapter.parent)
@@ -44,8 +46,11 @@ def load_policy(run: object, training: "GRPOConfig", model: "ModelConfig") -> tu
     return policy, tokenizer
 
 
-def checked(name: str, load: object, **options: object) -> tuple:
-    """The policy and tokenizer from a loader; stop if the model cannot be loaded or has no chat template."""
+def checked(name: str, load: object, tokenizer_of: Path | None = None, **options: object) -> tuple:
+    """The policy and tokenizer from a loader; stop if the model cannot be loaded or has no chat template.
+
+    ``tokenizer_of`` is an adapter's folder with a tokenizer of its own, which replaces that of the base model.
+    """
     try:
         policy, tokenizer = load(name, **options)
     except (OSError, RuntimeError) as error:
@@ -53,6 +58,10 @@ def checked(name: str, load: object, **options: object) -> tuple:
         if not isinstance(missing, OSError):
             raise
         raise SystemExit(f"Error: {name} could not be loaded: {str(missing).strip().splitlines()[0]}") from error
+    if tokenizer_of:
+        from transformers import AutoTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained(tokenizer_of)
     if tokenizer.chat_template is None:
         raise SystemExit(f"Error: {name} has no chat template. Use its instruct version.")
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token

@@ -7,6 +7,7 @@ from a YAML file and from options, which take precedence. Rewards and their weig
 
 import argparse
 import difflib
+import json
 import logging
 import os
 from collections.abc import Callable, Sequence
@@ -27,6 +28,12 @@ FEWEST = 10  # held-out rows; fewer cannot show a change
 COUNTS = ("train_rows", "eval_rows", "eval_batch", "max_prompt_tokens", "max_completion_length", "num_generations")
 COUNTS += ("per_device_train_batch_size", "gradient_accumulation_steps", "steps_per_generation")
 COUNTS += ("generation_batch_size", "lora_r")
+#: The settings of `ModelConfig` that policy.py uses; others are rejected.
+LOADING = ("model_name_or_path", "load_in_4bit", "use_peft", "lora_r", "lora_alpha", "lora_dropout")
+LOADING += ("lora_target_modules",)
+#: What an adapter that policy.py continues cannot have, because it keeps only rank, scale and layers.
+NOT_KEPT = ("use_rslora", "use_dora", "modules_to_save", "rank_pattern", "alpha_pattern", "target_parameters")
+NOT_KEPT += ("layers_to_transform", "exclude_modules", "trainable_token_indices", "lora_bias")
 
 
 @dataclass
@@ -65,16 +72,18 @@ def parse(argv: list[str], stage: Sequence[str] = (), alone: bool = True) -> Set
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     early.add_argument("--config", default="")
     early.add_argument("--use_unsloth", "--use-unsloth", nargs="?", const="true")
+    early.add_argument("--no_use_unsloth", "--no-use-unsloth", dest="use_unsloth", action="store_const", const="false")
     check_repeated(argv)
     first, options = early.parse_known_args(argv)
     config = read_config(Path(first.config)) if first.config else {}
     if first.use_unsloth:
         config["use_unsloth"] = first.use_unsloth
     if not {"-h", "--help"} & set(argv):  # help asks for nothing
-        prepare(config.pop("env", {}), config.get("use_unsloth", "true"), alone)
+        prepare(config.pop("env", {}), str(config.get("use_unsloth", "true")), alone)
     from trl import GRPOConfig, ModelConfig, TrlParser
 
     parser = TrlParser((RunConfig, GRPOConfig, ModelConfig), allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--config", default=argparse.SUPPRESS, help="a YAML file of settings; options replace its own")
     try:
         unknown = parser.set_defaults_with_config(**config)
         found, more = parser.parse_known_args([*options, *stage])
@@ -82,18 +91,22 @@ def parse(argv: list[str], stage: Sequence[str] = (), alone: bool = True) -> Set
         check_numbers(vars(found))
         check_groups(vars(found))
         check_model(vars(found))
+        check_loading(vars(found), ModelConfig())
         return Settings(*parser.parse_dict(vars(found)), vars(found), Path(first.config).stem)
     except (argparse.ArgumentError, ValueError) as error:  # ValueError: from TRL's dataclasses
         raise SystemExit(f"Error: {error}") from None
 
 
 def prepare(environment: dict, use_unsloth: str, alone: bool) -> None:
-    """Set the environment before torch reads it, and import Unsloth before TRL, which it patches."""
+    """Set the environment before torch reads it, and import Unsloth before TRL, which it patches.
+
+    A run in several processes never imports Unsloth: engine.py rejects use_unsloth.
+    """
     os.environ.update({name: str(value) for name, value in environment.items()})
     if alone:
         os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")  # a second GPU would double the batch
     logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)  # it suggests a kernel that no run needs
-    if use_unsloth.lower() in ("false", "f", "no", "n", "0"):
+    if not alone or use_unsloth.lower() in ("false", "f", "no", "n", "0"):
         return
     if not find_spec("unsloth"):
         fix = "pip install --no-deps -r requirements-unsloth.txt, or set use_unsloth: false."
@@ -128,7 +141,8 @@ def read_yaml(path: Path) -> object:
 def read_config(path: Path) -> dict:
     """The settings in a YAML file: numbers as text, which TRL's parser converts and checks like that of options.
 
-    A null is the default, so it is left out.
+    Booleans stay as they are, because TRL knows ``scale_rewards: false``, but not the text "False". A null is the
+    default, so it is left out.
     """
     config = read_yaml(path)
     if not isinstance(config, dict) or not isinstance(config.get("env", {}), dict):
@@ -137,7 +151,7 @@ def read_config(path: Path) -> dict:
         if config.get(name) is False:
             config[name] = "no"  # YAML reads it as false, unless it is in quotes
     given = {str(name): value for name, value in config.items() if value is not None}
-    return {name: value if isinstance(value, dict | list) else str(value) for name, value in given.items()}
+    return {name: value if isinstance(value, dict | list | bool) else str(value) for name, value in given.items()}
 
 
 def check_repeated(argv: list[str]) -> None:
@@ -155,8 +169,8 @@ def check_repeated(argv: list[str]) -> None:
 
 def check_names(values: dict, unknown: list[str]) -> None:
     """Reject an unknown setting, with the nearest name, and rewards among the settings."""
-    names = [word[2:].partition("=")[0].replace("-", "_") for word in unknown if word.startswith("--")]
-    if {"rewards", "reward_funcs"} & set(names) or values["reward_weights"]:
+    names = [word[2:].partition("=")[0] for word in unknown if word.startswith("--")]
+    if {"rewards", "reward_funcs", "reward-funcs"} & set(names) or values["reward_weights"]:
         raise SystemExit("Error: rewards and their weights are not settings; set them in REWARDS in rewards.py.")
     for name in names or unknown:
         near = difflib.get_close_matches(name, values, n=1)
@@ -173,13 +187,16 @@ def check_numbers(values: dict) -> None:
     require(values, COUNTS, lambda n: n >= 1, "a positive integer")
     require(values, ["temperature", *used], lambda n: n > 0, "above 0")
     require(values, ["learning_rate", "warmup_steps", "beta"], lambda n: n >= 0, "0 or more")
+    if values["scale_rewards"] not in (True, False, "group", "batch", "none"):  # TRL finds it only in its first step
+        raise SystemExit(f"Error: scale_rewards is {values['scale_rewards']!r}; it must be group, batch or none.")
 
 
 def require(values: dict, names: Sequence[str], holds: Callable, wanted: str) -> None:
     """Reject a number that is out of range."""
     for name in names:
         value = values[name]
-        if value is not None and not (isinstance(value, int | float) and holds(value)):
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is not None and not (number and holds(value)):
             raise SystemExit(f"Error: {name} is {value}; it must be {wanted}.")
 
 
@@ -205,30 +222,50 @@ def check_model(values: dict) -> None:
         raise SystemExit(f"Error: there is no model in {name}. (`python -m grpo_utils new` copies ./tiny-model too.)")
     if values["load_in_4bit"] and not values["use_peft"]:
         raise SystemExit("Error: load_in_4bit needs use_peft: 4-bit weights cannot be trained, but an adapter can.")
-    if Path(name, "adapter_config.json").is_file() and not values["use_peft"]:
-        raise SystemExit(f"Error: {name} is an adapter, so use_peft must be true.")
+    if Path(name, "adapter_config.json").is_file():
+        check_adapter(Path(name), values["use_peft"])
     if values["save_only_model"]:
         raise SystemExit("Error: with save_only_model a run cannot resume; set it to false.")
+
+
+def check_adapter(folder: Path, use_peft: bool) -> None:
+    """Reject an adapter that cannot be trained further as it is."""
+    if not use_peft:
+        raise SystemExit(f"Error: {folder} is an adapter, so use_peft must be true.")
+    adapter = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
+    found = [f"{name}={adapter[name]!r}" for name in NOT_KEPT if adapter.get(name)]
+    if adapter.get("peft_type", "LORA") != "LORA":
+        found = [f"peft_type={adapter['peft_type']!r}"]
+    if found:
+        raise SystemExit(
+            f"Error: {folder} is an adapter with {', '.join(found)}, and only a plain LoRA adapter can be trained "
+            "further. Merge it into its base model, and start from the merged model."
+        )
+
+
+def check_loading(values: dict, default: "ModelConfig") -> None:
+    """Reject settings of TRL's `ModelConfig` that would have no effect, because policy.py loads the model."""
+    for name, usual in vars(default).items():
+        if name not in LOADING and values[name] != usual:
+            raise SystemExit(f"Error: {name} is {values[name]}, but the templates do not use this setting; delete it.")
 
 
 def rehearse(
     settings: Settings,
     rewards: dict[Callable, float],
     rows: "Dataset",
-    held_out: "Dataset",
     *,
     checks: dict[str, Callable] | None = None,
     factory: Callable | None = None,
     **more: object,
 ) -> None:
-    """Before a model is loaded, count the rows, try each reward on one row, and lock the output folder.
+    """Before a model is loaded, try each reward on one row, and lock the output folder.
 
     ``checks`` maps the name of a reward that costs money to a function to call instead. ``factory`` creates the
     environments that rewards get. ``more`` is part of the run's identity.
     """
     checks, place = checks or {}, Path(settings.training.output_dir)
     scoring.check_rewards(rewards, known=checks)
-    check_rows(settings, len(rows), len(held_out))
     for reward in rewards:
         check = checks.get(reward.__name__)
         check() if check else scoring.try_on(reward, rows[0], factory)
@@ -239,18 +276,23 @@ def rehearse(
         folder.check_same(place, identity(settings) | more, settings.run.accept_changes)
 
 
-def check_rows(settings: Settings, rows: int, held_out: int) -> None:
+def check_rows(settings: Settings, rows: "Dataset", held_out: "Dataset") -> None:
     """Check that there are enough rows for a step, and for an evaluation."""
-    name = settings.run.dataset_name
-    if held_out < min(FEWEST, settings.run.eval_rows):
+    check_enough(settings, len(rows), f"{settings.run.dataset_name} has {len(rows)} training rows")
+    count = len(held_out)
+    if count < min(FEWEST, settings.run.eval_rows):
         raise SystemExit(
-            f"Error: {name} has {held_out} held-out rows, and an evaluation needs {FEWEST}. "
-            f"Add rows, or continue anyway with --eval_rows {held_out}."
+            f"Error: {settings.run.dataset_name} has {count} held-out rows, and an evaluation needs {FEWEST}. "
+            f"Add rows, or continue anyway with --eval_rows {count}."
         )
+
+
+def check_enough(settings: Settings, rows: int, found: str) -> None:
+    """Check that there are enough training rows for a step, or TRL would end the run without one."""
     needed = settings.training.generation_batch_size // settings.training.num_generations
     if rows < needed:
         raise SystemExit(
-            f"Error: {name} has {rows} training rows, and each step needs {needed} different prompts "
+            f"Error: {found}, and each step needs {needed} different prompts "
             "(completions / num_generations). Add rows, or use a smaller batch."
         )
 

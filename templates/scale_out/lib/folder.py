@@ -11,6 +11,7 @@ from pathlib import Path
 from .checkpoints import CHECKPOINT, checkpoint_step, newest_checkpoint
 
 MAY_CHANGE = ("max_steps", "num_train_epochs")  # to train longer: recorded, but not rejected
+NEVER = ("model_name_or_path", "use_peft")  # an old checkpoint would replace the weights of the new model
 #: Settings for files and logs, which do not change what is learned.
 FREE = ("output_dir", "eval_batch", "accept_changes", "report_to", "run_name", "disable_tqdm", "push_to_hub")
 FREE_STARTS = ("save_", "log", "hub_", "vllm_server_", "vllm_group_", "dataloader_num_")
@@ -67,21 +68,35 @@ def identity(values: dict) -> dict:
 
 
 def differences(was: dict, now: dict) -> list[str]:
-    """What changed since a run began: edited files and changed settings, first those that forbid a resume."""
+    """What changed since a run began: settings, then edited files. What only one of the two has is not compared.
+
+    So a new release of a library may add or remove settings.
+
+    >>> differences({"seed": 0, "files": {"data.py": "a1"}}, {"seed": 1, "files": {"data.py": "b2"}, "new": 5})
+    ['seed was 0 and is now 1', 'data.py was edited']
+    """
     before, files = was.get("files", {}), now.get("files", {})
+    names = [name for name in now if name in was and name != "files" and was[name] != now[name]]
     edited = [f"{name} was edited" for name in files if name in before and before[name] != files[name]]
-    names = [name for name in {**was, **now} if name not in ("files", "changes") and was.get(name) != now.get(name)]
-    return edited + [f"{name} was {was.get(name)!r} and is now {now.get(name)!r}" for name in names]
+    return [f"{name} was {was[name]!r} and is now {now[name]!r}" for name in names] + edited
 
 
 def check_same(folder: Path, now: dict, accept: bool = False) -> list[str]:
-    """What changed since the folder's run began; stop if anything did, unless ``accept`` is true."""
+    """What changed since the folder's run began; stop if anything did, unless ``accept`` is true.
+
+    Another model is never accepted.
+    """
     mark, trained = folder / "run.json", trained_to(folder)
     if not trained:
         return []
     if not mark.exists():
         raise SystemExit(f"Error: {folder} has checkpoints that are not from this template; choose another output_dir.")
     changed = differences(read_mark(mark), now)
+    if other := [change for change in changed if change.startswith(NEVER)]:
+        raise SystemExit(
+            f"Error: the run in {folder} trained to {trained} with another model: {'; '.join(other)}. "
+            "Choose another output_dir, or delete this one to start over."
+        )
     refused = [change for change in changed if not change.startswith(MAY_CHANGE)]
     if refused and not accept:
         more = f"; and {len(refused) - 6} more" if len(refused) > 6 else ""

@@ -19,7 +19,7 @@ from trl import GRPOTrainer
 from .policy import keep_trainable_fp32
 from .resuming import resume, state_of
 from .scoring import RewardError, guarded
-from .start import Settings
+from .start import Settings, check_enough
 
 
 class Lines(TrainerCallback):
@@ -87,11 +87,12 @@ def seconds_of(checkpoint: Path) -> float:
     return state_of(checkpoint)["stateful_callbacks"].get("Clock", {"seconds": 0.0})["seconds"]
 
 
-def short_enough(rows: Dataset, tokenizer: object, longest: int, **template: object) -> Dataset:
-    """The rows whose prompt has at most ``longest`` tokens, because TRL never truncates a prompt.
+def short_enough(rows: Dataset, tokenizer: object, settings: Settings, **more: object) -> Dataset:
+    """The rows whose prompt has at most ``max_prompt_tokens`` tokens, because TRL never truncates a prompt.
 
-    ``template`` has more arguments for the chat template, such as tools.
+    It stops if too few are left for a step. ``more`` has further arguments for the chat template, such as tools.
     """
+    longest, template = settings.run.max_prompt_tokens, (settings.training.chat_template_kwargs or {}) | more
 
     def fits(row: dict) -> bool:
         prompt = tokenizer.apply_chat_template(row["prompt"], add_generation_prompt=True, return_dict=True, **template)
@@ -99,8 +100,7 @@ def short_enough(rows: Dataset, tokenizer: object, longest: int, **template: obj
 
     kept = rows.filter(fits)
     print(f"{len(kept)} of {len(rows)} prompts have at most {longest} tokens.")
-    if not len(kept):
-        raise SystemExit("Error: no prompt is left; raise max_prompt_tokens.")
+    check_enough(settings, len(kept), f"only {len(kept)} prompts have at most max_prompt_tokens={longest} tokens")
     return kept
 
 
