@@ -28,6 +28,8 @@ from grpo_utils import smollm2
 
 STORED, TITLE = Path(__file__).with_suffix(".json"), "The checks on a real model"
 STEPS, PROMPTS, HELDOUT = 20, 32, 64
+#: Instead of the pilot's verdict, if it did not sample because of an error that preflight finds.
+REFUSED = "refused"
 LORA = dict(r=16, lora_alpha=32, lora_dropout=0.0)
 
 
@@ -112,6 +114,7 @@ def measure(name: str) -> dict:
     from trl import GRPOConfig, GRPOTrainer
 
     from grpo_check import HealthCallback, diagnose, pilot, preflight
+    from grpo_utils.errors import CourseError
     from grpo_utils.run.policy import keep_output_layer_uncopied, keep_trainable_fp32, load_with_transformers
 
     case, model = CASES[name], smollm2.fetch()
@@ -133,7 +136,11 @@ def measure(name: str) -> dict:
     )
     keep_output_layer_uncopied(policy)
     config = GRPOConfig(**arguments)
-    looked = pilot(policy, tokenizer, list(functions), rows, config=config, prompts=PROMPTS, correct=project.is_right)
+    try:
+        look = pilot(policy, tokenizer, list(functions), rows, config=config, prompts=PROMPTS, correct=project.is_right)
+        verdict = look.verdict.code
+    except CourseError:  # an error of the preflight that it makes first
+        verdict = REFUSED
     before = fields_right(policy, tokenizer, heldout, project)
     trainer = GRPOTrainer(
         policy, list(functions), config, rows, processing_class=tokenizer, callbacks=[HealthCallback(stop=False)]
@@ -145,7 +152,7 @@ def measure(name: str) -> dict:
     estimate = checked.estimate
     return dict(
         preflight=[one.code for one in checked.errors],
-        pilot=looked.verdict.code,
+        pilot=verdict,
         health=[one.code for one in diagnose(log) if one.severity == "error"],
         before=before,
         after=fields_right(policy, tokenizer, heldout, project),
@@ -194,7 +201,8 @@ We wrote down {len(CASES)} configurations of `make real`, {len(sound)} that shou
 not, before any check saw one of them. (An earlier version of the first one was used to develop the pilot's verdict
 `partial_credit`.) Each was trained for {STEPS} steps with plain TRL and PEFT. It *learned* if the share of correct
 fields in the greedy answers to {HELDOUT} held-out prompts rose within these steps, by the paired test and interval.
-`pilot` sampled {PROMPTS} prompts. `health` and `preflight` count if they report an error. With so few configurations,
+`pilot` sampled {PROMPTS} prompts; `{REFUSED}` means that it did not, because of an error that `preflight` finds as
+well. `health` and `preflight` count if they report an error. With so few configurations,
 the counts say little about others.
 
 | check | stopped, of the {len(failed)} that did not learn | stopped, of the {len(good)} that learned |
