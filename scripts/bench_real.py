@@ -13,6 +13,7 @@ import re
 import sys
 from pathlib import Path
 from statistics import fmean
+from textwrap import fill
 
 from bench import put
 from measure_real import MEASURES, ROWS, SAMPLED_ROWS, SAMPLES, TEMPERATURE, base_result, measure_merged, rates
@@ -20,7 +21,7 @@ from tiny_runs import difference_text, paired_difference, provenance, read_store
 from train_real import SHARED, TASKS, run_once
 
 from grpo_utils import paired_change, smollm2
-from grpo_utils.evaluation.statistics import Change
+from grpo_utils.evaluation.statistics import Change, Rate
 
 STORED, TITLE = Path(__file__).with_suffix(".json"), "A real model on a CPU"
 SETTINGS = Path(__file__).parent.parent / "docs" / "settings.md"
@@ -72,7 +73,8 @@ def train(task: str, variant: str, seed: int, steps: int) -> dict:
 def packed(result: dict, rows: int, sampled: int) -> dict:
     """What was right, as digits: a string for the greedy answers, and the number of right samples per prompt."""
     greedy = "".join(str(int(right)) for right in result["greedy"][:rows])
-    return dict(greedy=greedy, sampled=[sum(right) for right in result["sampled"][:sampled]])
+    other = {"wrong_person": sum(result["wrong_person"][:rows])} if "wrong_person" in result else {}
+    return dict(greedy=greedy, sampled=[sum(right) for right in result["sampled"][:sampled]], **other)
 
 
 def curves(checkpoint: Path) -> dict:
@@ -92,6 +94,7 @@ def of(stored: dict, task: str, variant: str, steps: int) -> list[dict]:
 def section(stored: dict) -> str:
     """The section of docs/results.md."""
     rows = "\n".join(line(row) for task in TASKS for row in of(stored, task, USUAL, STEPS))
+    people = "\n\n".join(map(chosen_people, of(stored, "older", USUAL, STEPS)))
     tests = "\n".join(filter(None, (paired_tests(of(stored, task, USUAL, STEPS)) for task in TASKS)))
     return f"""
 *Measured* by `make bench-real` on {provenance(stored).replace("one core", "two cores")}
@@ -115,6 +118,8 @@ tries before. If greedy accuracy rose too, we call that *a new skill*. Where onl
 is *sharpening*. Where only sampled accuracy rose, it is *less noise*, and a user who decodes greedily gains nothing.
 
 {tests}
+
+{people}
 
 [What single settings did to it](settings.md#what-transferred-to-a-real-model), and the rewards of all runs over time:
 `scripts/bench_real.json`.
@@ -145,6 +150,21 @@ def changes_of(row: dict) -> dict[str, Change]:
         "sampled": paired_change(*sampled),
         "pass@8": paired_change(*([float(rate > 0) for rate in rates] for rates in sampled)),
     }
+
+
+def chosen_people(row: dict) -> str:
+    """How often an answer of the task older is in the right form, and how often it then describes the right person."""
+    right = {when: row[when]["greedy"].count("1") for when in TIMES}
+    in_form = {when: right[when] + row[when]["wrong_person"] for when in TIMES}
+    forms = {when: Rate(in_form[when], len(row[when]["greedy"])) for when in TIMES}
+    chosen = {when: Rate(right[when], in_form[when]) for when in TIMES}
+    text = f"""
+    In *older*, seed {row["seed"]}, the share of greedy answers that describe one of the two people without an error was
+    {forms["before"]}, before training, and {forms["after"]}, after it. This is the form. Of these answers, the share
+    that describe the person who was asked for was {chosen["before"]}, before training, and {chosen["after"]}, after it.
+    A guess is right half of the time.
+    """
+    return fill(" ".join(text.split()), 120)
 
 
 def kind_of_gain(row: dict) -> str:

@@ -52,7 +52,10 @@ def measure_merged(model: Path, adapter: Path, to: Path, task: str, *how: object
 def measure(
     model: Path, task: str, split: str = "test", prompts_greedy: int = ROWS, prompts_sampled: int = SAMPLED_ROWS
 ) -> dict:
-    """Which held-out prompts are answered correctly: greedily, and of eight samples; and the first texts of both."""
+    """Which held-out prompts are answered correctly: greedily, and of eight samples; and the first texts of both.
+
+    For the task *older*, ``wrong_person`` says which greedy answers describe the other person without an error.
+    """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     policy = AutoModelForCausalLM.from_pretrained(model, dtype="bfloat16" if smollm2.fast_bf16() else "float32")
@@ -63,7 +66,7 @@ def measure(
     repeated = [prompt for prompt in prompts[:prompts_sampled] for _ in range(SAMPLES)]
     sampled = generate(policy, tokenizer, repeated, temperature=TEMPERATURE, **DECODING)
     correct = [same_json(text, rows[place // SAMPLES]["answer"]) for place, text in enumerate(sampled)]
-    return dict(
+    result = dict(
         greedy=[same_json(text, row["answer"]) for text, row in zip(greedy, rows, strict=True)],
         sampled=[correct[start : start + SAMPLES] for start in range(0, len(correct), SAMPLES)],
         kinds=[row["kind"] for row in rows],
@@ -71,6 +74,9 @@ def measure(
         texts=greedy[:20],
         sampled_texts=sampled[:20],
     )
+    if task == "older":
+        result["wrong_person"] = [same_json(text, row["other"]) for text, row in zip(greedy, rows, strict=True)]
+    return result
 
 
 #: What `rates` returns, in its order.

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -220,3 +221,9 @@ def test_the_model_can_copy_every_word_token_by_token(real_model, words):
     for word in " ".join(words.values()).split():
         after_blank = [token.removeprefix("Ġ") for token in tokenizer.tokenize(f"3 {word}")[1:]]
         assert after_blank == tokenizer.tokenize(f'"{word}"')[1:-1], word
+
+
+def test_the_form_of_an_answer_is_told_apart_from_the_person_it_is_about(real):
+    row = dict(seed=0, before=dict(greedy="1000", wrong_person=1), after=dict(greedy="1110", wrong_person=1))
+    said = real.bench.chosen_people(row).replace("\n", " ")
+    assert re.findall(r"\d of \d", said) == ["2 of 4", "4 of 4", "1 of 2", "3 of 4"]

@@ -111,6 +111,7 @@ KEYS = {
 def extraction_rows(task: str, count: int, split: str = "train", seed: int = 0) -> list[dict]:
     """``count`` different rows of ``task`` ("orders" or "older"), with the columns prompt, answer (JSON) and kind.
 
+    Rows of "older" also have the column other: the answer for the other person, which a guess gives half of the time.
     ``train`` has known sentences only. In ``dev`` and ``test``, every second row has a new one.
 
     Raises:
@@ -128,25 +129,26 @@ def extraction_rows(task: str, count: int, split: str = "train", seed: int = 0) 
 
 
 def _row(task: str, split: str, draw: random.Random, new: bool) -> dict:
-    said, gold = (_order if task == "orders" else _older)(split, draw)
+    said, answers = (_order if task == "orders" else _older)(split, draw)
     sentence = draw.choice(SENTENCES[task][split if new else "known"]).format(**said)
     asked = f"{KEYS[task].format(**said)}\n\n{sentence}"
     messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": asked}]
-    return {"prompt": messages, "answer": json.dumps(gold), "kind": f"{'new' if new else 'known'} sentence"}
+    columns = {column: json.dumps(value) for column, value in answers.items()}
+    return {"prompt": messages, **columns, "kind": f"{'new' if new else 'known'} sentence"}
 
 
 def _order(split: str, draw: random.Random) -> tuple[dict, dict]:
-    """What an order says, and the JSON object that it should become."""
+    """What an order says, and the column of its answer."""
     name, city, item = (draw.choice(words[split].split()) for words in (NAMES, CITIES, ITEMS))
     said = dict(name=name, item=item, quantity=draw.randint(2, 12), price=draw.randint(2, 20), city=city)
-    return said, {"customer" if key == "name" else key: value for key, value in said.items()}
+    return said, {"answer": {"customer" if key == "name" else key: value for key, value in said.items()}}
 
 
 def _older(split: str, draw: random.Random) -> tuple[dict, dict]:
-    """What two people's ages and cities are, and the older (or younger) one as a JSON object."""
+    """What two people's ages and cities are, and the columns with the older (or younger) one and with the other."""
     names, cities = draw.sample(NAMES[split].split(), 2), [draw.choice(CITIES[split].split()) for _ in "ab"]
     ages, which = draw.sample(range(19, 81), 2), draw.choice(["older", "younger"])
     said = dict(name=names[0], age=ages[0], city=cities[0], other=names[1], other_age=ages[1], other_city=cities[1])
     chosen = ages.index(max(ages) if which == "older" else min(ages))
-    gold = dict(name=names[chosen], age=ages[chosen], city=cities[chosen])
-    return said | dict(which=which), gold
+    people = [dict(zip(("name", "age", "city"), one, strict=True)) for one in zip(names, ages, cities, strict=True)]
+    return said | dict(which=which), {"answer": people[chosen], "other": people[1 - chosen]}
