@@ -64,8 +64,9 @@ workshop: setup  ## student copies without solutions, in outputs/workshop/
 html: setup      ## the lessons as pages that open without a network, in outputs/site/
 	$(BIN)/python scripts/build_site.py
 
-bundle:          ## all packages in outputs/bundle/, for a room without a network; ARGS=--show
-	$(PYTHON) scripts/bundle.py $(ARGS)
+bundle:          ## all packages in outputs/bundle/, for a room without a network; ARGS="-r requirements-gpu.txt"
+	$(PYTHON) -m pip wheel --wheel-dir outputs/bundle -r requirements.txt $(ARGS)
+	$(PYTHON) -m pip wheel --wheel-dir outputs/bundle --no-deps -r requirements-unsloth.txt -r requirements-reasoning-gym.txt "setuptools>=77"
 
 wheel:           ## the course as one file in outputs/, for Colab or Kaggle without GitHub
 	rm -rf build

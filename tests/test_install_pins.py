@@ -8,13 +8,16 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+import yaml
 from conftest import ROOT
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from grpo_utils.install import UNSLOTH
 
 sys.path.insert(0, str(ROOT / "scripts"))
+import install
 import refresh_image
 
 LISTS = ("requirements.txt", "requirements-gpu.txt", "requirements-unsloth.txt", "requirements-reasoning-gym.txt")
@@ -71,7 +74,7 @@ def test_a_template_with_unsloth_has_it_in_a_file_of_its_own():
         assert second.exists() == ("requirements-unsloth.txt" in path.read_text()) == (path.parent.name != "scale_out")
 
 
-@pytest.mark.parametrize("extra", ["colab", "unsloth", "dev"])
+@pytest.mark.parametrize("extra", ["colab", "unsloth"])
 def test_the_pins_of_an_extra_are_ours_and_its_ranges_hold_them(extra):
     assert pinned(extras()[extra]).items() <= OURS.items()
     ranges = [r for r in extras()[extra] if canonicalize_name(r.name) in OURS]
@@ -90,8 +93,12 @@ def test_colabs_second_extra_names_what_the_list_for_a_gpu_names():
     assert [r.name for r in extras()["unsloth"]] == on_linux
 
 
-def test_the_workflow_installs_our_torch():
-    assert set(re.findall(r"torch==([\d.]+)", read(".github/workflows/ci.yml"))) == {OURS["torch"]}
+def test_the_conda_file_brings_a_supported_python_and_no_pins_of_its_own():
+    python, pip = yaml.safe_load(read("environment.yml"))["dependencies"]
+    assert pip == "pip" and "python scripts/install.py" in read("environment.yml")
+    supported = tomllib.loads(read("pyproject.toml"))["project"]["requires-python"]
+    assert supported == ">={}.{},<{}.{}".format(*install.SUPPORTED[0], *install.SUPPORTED[1])
+    assert python.removeprefix("python=") in SpecifierSet(supported)
 
 
 def test_what_is_installed_is_what_is_pinned():
