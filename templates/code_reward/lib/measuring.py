@@ -17,6 +17,7 @@ from itertools import islice
 from pathlib import Path
 
 PACKAGES = ("unsloth", "unsloth_zoo", "trl", "transformers", "peft", "bitsandbytes", "accelerate", "datasets", "torch")
+SIGNIFICANT = 0.05  # p-values below it show a change
 
 
 def generate(
@@ -210,7 +211,7 @@ def before_after(before: dict, after: dict, p_value: float, merged: dict | None 
                n                     all
     before     0                       -
     after      0                       -
-    No improvement shown: strict accuracy changed by +0.000, within chance (exact McNemar test, p = 1).
+    No improvement shown: strict accuracy changed by +0.000 (exact McNemar test, p = 1).
     """
     return "\n".join([rates_table(before, after, merged), verdict(before, after, p_value)])
 
@@ -255,10 +256,19 @@ def _share(rates: dict, name: str) -> str:
 
 def verdict(before: dict, after: dict, p_value: float) -> str:
     """The paired test's result for the change in strict accuracy, in one sentence."""
-    change, test = after["accuracy"] - before["accuracy"], f"exact McNemar test, {p_text(p_value)}"
-    if p_value >= 0.05:
-        return f"No improvement shown: strict accuracy changed by {change:+.3f}, within chance ({test})."
-    return f"Strict accuracy {'rose' if change > 0 else 'FELL'} by {abs(change):.3f} ({test})."
+    change = after["accuracy"] - before["accuracy"]
+    return change_sentence(change, p_value < SIGNIFICANT, f"exact McNemar test, {p_text(p_value)}")
+
+
+def change_sentence(change: float, is_shown: bool, evidence: str) -> str:
+    """What is shown about strict accuracy, with the evidence in parentheses.
+
+    >>> change_sentence(-0.25, True, "exact McNemar test, p = 0.012")
+    'Strict accuracy FELL by 0.250 (exact McNemar test, p = 0.012).'
+    """
+    if not is_shown:
+        return f"No improvement shown: strict accuracy changed by {change:+.3f} ({evidence})."
+    return f"Strict accuracy {'rose' if change > 0 else 'FELL'} by {abs(change):.3f} ({evidence})."
 
 
 def p_text(p_value: float) -> str:
@@ -270,7 +280,7 @@ def p_text(p_value: float) -> str:
     if p_value < 1e-300:
         return "p < 1e-300"
     rounded = (f"{p_value:.{digits}g}" for digits in range(2, 17))
-    texts = (text for text in rounded if (float(text) < 0.05) == (p_value < 0.05))
+    texts = (text for text in rounded if (float(text) < SIGNIFICANT) == (p_value < SIGNIFICANT))
     return f"p = {next(texts, repr(p_value))}"
 
 
