@@ -116,15 +116,20 @@ def evaluate(answer: Callable, rows: object, is_right: Callable, is_in_form: Cal
 
     ``answer`` returns one completion for each row, sampled at the temperature of training unless it is given another.
     """
-    sampled, greedy = answer(), answer(temperature=0.0)
-    formed = [is_in_form(text) for text in sampled]
-    if not any(formed):
-        print(f"Note: none of {len(sampled)} sampled answers has the format that rewards.py accepts. The first is:")
-        print(f"    {str(sampled[0])[:300]!r}")
+    result = result_of(answer(), answer(temperature=0.0), rows, is_right, is_in_form)
+    if not any(result["formed"]):
+        print(f"Note: none of {len(rows)} sampled answers has the format that rewards.py accepts. The first is:")
+        print(f"    {str(result['sampled'][0])[:300]!r}")
         print("Does the prompt in data.py ask for that format? If it is never sampled, no group can teach it.")
+    return result
+
+
+def result_of(sampled: Sequence, greedy: Sequence, rows: object, is_right: Callable, is_in_form: Callable) -> dict:
+    """The completions of held-out rows, and which of them are correctly formatted and correct."""
     return {
-        "sampled": sampled,
-        "formed": formed,
+        "sampled": list(sampled),
+        "greedy": list(greedy),
+        "formed": [is_in_form(text) for text in sampled],
         "right": [is_right(text, row) for text, row in zip(sampled, rows, strict=True)],
         "greedy_right": [is_right(text, row) for text, row in zip(greedy, rows, strict=True)],
         "kinds": list(rows["kind"]) if "kind" in rows.column_names else [],
