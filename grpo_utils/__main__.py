@@ -17,6 +17,8 @@ from .runs import read_report
 from .share import block, where_to_paste
 
 LESSON = Path("notebooks/03_grpo_lora.ipynb")
+#: How a parameter is read, by the type in its annotation.
+TYPES = {"str": str, "int": int, "float": float, "bool": {"True": True, "False": False}.__getitem__}
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -24,9 +26,8 @@ def run(arguments: argparse.Namespace) -> None:
     lesson, started = arguments.lesson, time.perf_counter()
     parameters = read_parameters(lesson, arguments.parameter)
     folder = Path(parameters.get("OUTPUT_DIR", "outputs/run"))
-    with TemporaryDirectory() as scratch:
-        executed = Path(scratch) / lesson.name
-        execute(lesson, executed, parameters, folder)
+    with TemporaryDirectory() as scratch:  # the lesson's own folder must be empty when it starts
+        executed = execute(lesson, Path(scratch), parameters, folder.parent)
         kept = keep(executed, folder / lesson.name if "OUTPUT_DIR" in parameters else timed(folder.parent, lesson.stem))
     if "OUTPUT_DIR" in parameters:
         show_report(folder)
@@ -70,37 +71,28 @@ def read_value(name: str, text: str, kind: str) -> object:
     >>> read_value("STEPS", "10", "int"), read_value("OUTPUT_DIR", "10", "str")
     (10, '10')
     """
-    if kind == "str":
-        return text
     try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        value = text
-    if type(value).__name__ != kind:
-        raise CourseError(f"{name}={text!r} must be of type {kind}, for example {'True' if kind == 'bool' else 3}.")
-    return value
+        return TYPES[kind](text)
+    except (ValueError, KeyError):
+        example = "True" if kind == "bool" else 3
+        raise CourseError(f"{name}={text!r} must be of type {kind}, for example {example}.") from None
 
 
-def execute(lesson: Path, executed: Path, parameters: dict, folder: Path) -> None:
-    """Run a notebook and print its cells' output as they run."""
+def execute(lesson: Path, scratch: Path, parameters: dict, failed: Path) -> Path:
+    """Run a notebook in ``scratch`` and print its cells' output as they run; ``failed`` keeps one that fails."""
     import papermill
 
+    executed = scratch / lesson.name
+    shown = dict(progress_bar=False, stdout_file=sys.stdout, stderr_file=sys.stderr)
+    shown["extra_arguments"] = ["--IPKernelApp.log_level=40"]  # else a warning that its sockets are not encrypted
     try:
-        papermill.execute_notebook(
-            str(lesson),
-            str(executed),
-            parameters=parameters,
-            progress_bar=False,
-            stdout_file=sys.stdout,
-            stderr_file=sys.stderr,
-            # Otherwise the kernel starts with a warning that its local sockets are not encrypted.
-            extra_arguments=["--IPKernelApp.log_level=40"],
-        )
+        papermill.execute_notebook(lesson, executed, parameters, **shown)
     except papermill.PapermillExecutionError as error:
         if error.ename == CourseError.__name__:
             raise CourseError(error.evalue) from error
-        kept = keep(executed, timed(folder.parent, "failed"))
+        kept = keep(executed, timed(failed, "failed"))
         raise CourseError(f"{error.ename}: {error.evalue}\nThe partly executed notebook: {kept}") from error
+    return executed
 
 
 def show_report(folder: Path) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Run:
+class Setup:
     """What `setup` found and decided.
 
     Attributes:
@@ -44,7 +44,7 @@ class Run:
 def setup(
     profile: str, family: str, model: str = "", backend: str = "unsloth", bits: int = 0, steps: int = 0,
     eval_rows: int = 0, report_to: str = "none", output_dir: str = "outputs/run",
-) -> Run:  # fmt: skip
+) -> Setup:  # fmt: skip
     """Find the machine's profile, check all settings, prepare the process, and create the run's folder.
 
     It prints what it found. Call it before torch and transformers are imported; 0 and "" mean the profile default.
@@ -69,12 +69,12 @@ def setup(
     print(f"Device: {check_gpu(sizes)}")
     folder, note = start_run(output_dir, model)
     print(note)
-    return Run(sizes, reason, family, name, backend, model_path(name), folder)
+    return Setup(sizes, reason, family, name, backend, model_path(name), folder)
 
 
 @dataclass(frozen=True)
-class TinyRun(Run):
-    """What `setup_tiny` found and decided: a `Run` of the ``cpu`` profile, plus:
+class TinySetup(Setup):
+    """What `setup_tiny` found and decided: a `Setup` of the ``cpu`` profile, plus:
 
     Attributes:
         steps: optimizer steps of one training run; 0 for a lesson that does not train.
@@ -87,7 +87,7 @@ class TinyRun(Run):
 
 def setup_tiny(
     profile: str, family: str, steps: int = 0, default_steps: int = 0, output_dir: str = "", offline: bool = True
-) -> TinyRun:
+) -> TinySetup:
     """`setup` for a lesson that uses the tiny model on the CPU, on every machine.
 
     ``steps`` of 0 means ``default_steps``, which is 0 for a lesson that does not train. Call it before torch and
@@ -105,10 +105,10 @@ def setup_tiny(
     print(f"Model: {model}, on the CPU." + (f" Steps of a training run: {steps}" if steps else ""))
     folder, note = start_run(output_dir) if output_dir else (None, "")
     print(note, end="\n" if note else "")
-    return TinyRun(sizes, reason, family, model, "transformers", model_path(model), folder, steps, machine)
+    return TinySetup(sizes, reason, family, model, "transformers", model_path(model), folder, steps, machine)
 
 
-def setup_real(profile: str, model: str = smollm2.NAME, bits: int = 16, output_dir: str = "outputs/lesson14") -> Run:
+def setup_real(profile: str, model: str = smollm2.NAME, bits: int = 16, output_dir: str = "outputs/lesson14") -> Setup:
     """`setup` for a lesson that trains a real model on the CPU, on every machine and with all its cores.
 
     SmolLM2 is fetched if it is missing. With ``bits`` of 16, the frozen base is in bf16, or in fp32 on a processor
@@ -129,11 +129,11 @@ def setup_real(profile: str, model: str = smollm2.NAME, bits: int = 16, output_d
     folder, note = start_run(output_dir, model)
     print(f"Model: {model}, on {os.environ['OMP_NUM_THREADS']} CPU threads, in {sizes.dtype}.")
     print(f"Base: {'4 bits' if sizes.load_in_4bit else 'not quantized'}. {note}")
-    return Run(sizes, reason, "", model, "unsloth", model_path(model), folder)
+    return Setup(sizes, reason, "", model, "unsloth", model_path(model), folder)
 
 
 def report_run(
-    run: Run, trainer: "GRPOTrainer", before: "Evaluation", after: "Evaluation", decoding: dict, **figures: object
+    run: Setup, trainer: "GRPOTrainer", before: "Evaluation", after: "Evaluation", decoding: dict, **figures: object
 ) -> None:
     """Print the before/after tables of a run and write its ``report.json``: every figure, version and setting.
 
@@ -166,7 +166,7 @@ def _read_by_template(trainer: "GRPOTrainer") -> dict:
     return {name: value for name, value in given.items() if name in template}
 
 
-def _settings(run: Run, trainer: "GRPOTrainer", decoding: dict) -> dict:
+def _settings(run: Setup, trainer: "GRPOTrainer", decoding: dict) -> dict:
     """Everything needed to repeat a run."""
     return {
         "system_prompt": SYSTEM_PROMPT,

@@ -12,7 +12,9 @@ from statistics import fmean
 
 from grpo_utils import smollm2
 from grpo_utils.data.extraction import extraction_rows
+from grpo_utils.evaluation.judging import generate_samples
 from grpo_utils.evaluation.statistics import paired_change
+from grpo_utils.export.merging import merge_adapter
 from grpo_utils.rewards.structured import same_json
 from grpo_utils.run.measuring import generate, mcnemar_p_value, p_text, wilson_interval
 
@@ -38,13 +40,12 @@ def base_result(model: Path, task: str, folder: Path, split: str = "test") -> di
 def measure_merged(model: Path, adapter: Path, to: Path, task: str, *how: object) -> dict:
     """Merge an adapter into the 16-bit model, save it, and measure the saved model; ``how`` is for `measure`."""
     import torch
-    from peft import PeftModel
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoTokenizer
 
-    base = AutoModelForCausalLM.from_pretrained(model, dtype="float32")  # so that only the sum is rounded to bf16
-    PeftModel.from_pretrained(base, str(adapter)).merge_and_unload().to(torch.bfloat16).save_pretrained(to)
+    merged, _ = merge_adapter(adapter, str(model), [extraction_rows(task, 1, "dev")[0]["prompt"]])
+    merged.to(torch.bfloat16).save_pretrained(to)
     AutoTokenizer.from_pretrained(model).save_pretrained(to)
-    del base
+    del merged
     gc.collect()
     return measure(to, task, *how)
 
@@ -63,16 +64,15 @@ def measure(
     rows = extraction_rows(task, prompts_greedy, split)
     prompts = [row["prompt"] for row in rows]
     greedy = generate(policy, tokenizer, prompts, temperature=0.0, **DECODING)
-    repeated = [prompt for prompt in prompts[:prompts_sampled] for _ in range(SAMPLES)]
-    sampled = generate(policy, tokenizer, repeated, temperature=TEMPERATURE, **DECODING)
-    correct = [same_json(text, rows[place // SAMPLES]["answer"]) for place, text in enumerate(sampled)]
+    how = dict(samples=SAMPLES, temperature=TEMPERATURE, **DECODING)
+    sampled = generate_samples(policy, tokenizer, prompts[:prompts_sampled], **how)
     result = dict(
         greedy=[same_json(text, row["answer"]) for text, row in zip(greedy, rows, strict=True)],
-        sampled=[correct[start : start + SAMPLES] for start in range(0, len(correct), SAMPLES)],
+        sampled=[[same_json(text, row["answer"]) for text in said] for said, row in zip(sampled, rows, strict=False)],
         kinds=[row["kind"] for row in rows],
         asked=[prompt[-1]["content"].rpartition("\n")[2] for prompt in prompts[:20]],
         texts=greedy[:20],
-        sampled_texts=sampled[:20],
+        sampled_texts=[text for said in sampled for text in said][:20],
     )
     if task == "older":
         result["wrong_person"] = [same_json(text, row["other"]) for text, row in zip(greedy, rows, strict=True)]

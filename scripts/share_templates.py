@@ -1,13 +1,14 @@
-"""Copy grpo_utils/run and templates/_lib to each lib/, and shared files from basic_grpo: `make templates`."""
+"""Write the lib/ of each template, and the files that it shares with basic_grpo: `make templates`."""
 
+import ast
 import re
 import shutil
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-TEMPLATES, KITCHEN = ROOT / "templates", ROOT / "grpo_utils" / "run"
-#: What lessons share with the templates, and what only templates need.
-SOURCES = sorted([*KITCHEN.glob("*.py"), *(TEMPLATES / "_lib").glob("*.py")], key=lambda path: path.name)
+TEMPLATES = ROOT / "templates"
+#: The modules of a lib/: those that lessons use too, and those that only templates need.
+SOURCES = {path.stem: path for folder in ("grpo_utils/run", "templates/_lib") for path in (ROOT / folder).glob("*.py")}
 TASK = ("rewards.py", "data.py", "test_rewards.py", ".gitignore")
 
 #: Each template with a lib/, and the files that it shares with basic_grpo.
@@ -22,6 +23,24 @@ SHARED = {
 }
 
 
+def imported(path: Path) -> set[str]:
+    """The modules of lib/ that a file imports: ``from lib.rows``, ``from lib import start`` or ``from .rows``."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.level or re.match(r"lib\b", node.module)):
+            found |= {(node.module or "").rpartition(".")[2], *(alias.name for alias in node.names)}
+    return found & set(SOURCES)
+
+
+def lib_of(template: str) -> dict[str, Path]:
+    """The sources of a template's lib/: the modules that its own files import, and what those import."""
+    names, new = {"__init__"}, set().union(*map(imported, (TEMPLATES / template).glob("*.py")))
+    while new:
+        names |= new
+        new = set().union(*(imported(SOURCES[name]) for name in new)) - names
+    return {SOURCES[name].name: SOURCES[name] for name in names}
+
+
 def in_lib(path: Path) -> str:
     """The text of a source in a template's lib/, where the first line names the source."""
     [version] = re.findall(r'^__version__ = "(.*)"$', (ROOT / "grpo_utils" / "__init__.py").read_text(), re.MULTILINE)
@@ -32,13 +51,13 @@ def in_lib(path: Path) -> str:
 def main() -> None:
     """Write all copies."""
     for name, files in SHARED.items():
+        for file in files:
+            shutil.copy(TEMPLATES / "basic_grpo" / file, TEMPLATES / name / file)
         lib = TEMPLATES / name / "lib"
         shutil.rmtree(lib, ignore_errors=True)
         lib.mkdir()
-        for path in SOURCES:
-            (lib / path.name).write_text(in_lib(path), encoding="utf-8")
-        for file in files:
-            shutil.copy(TEMPLATES / "basic_grpo" / file, TEMPLATES / name / file)
+        for file, path in lib_of(name).items():
+            (lib / file).write_text(in_lib(path), encoding="utf-8")
 
 
 if __name__ == "__main__":

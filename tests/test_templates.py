@@ -17,7 +17,7 @@ from grpo_utils.run.measuring import before_after, summary
 from grpo_utils.run.texts import text_of
 
 sys.path.insert(0, str(ROOT / "scripts"))
-from share_templates import SHARED, SOURCES, in_lib
+from share_templates import SHARED, SOURCES, in_lib, lib_of
 
 
 @pytest.mark.parametrize("name", template_names())
@@ -27,10 +27,10 @@ def test_nothing_in_it_refers_to_the_courses_internals(name):
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_its_lib_is_the_kitchen_and_what_it_shares_is_the_same_letter_by_letter(name):
+def test_its_lib_and_what_it_shares_are_the_sources_letter_by_letter(name):
     first, own = ROOT / "templates" / "basic_grpo", ROOT / "templates" / name
-    kitchen = {path.name: in_lib(path) for path in SOURCES}
-    assert {path.name: path.read_text() for path in (own / "lib").glob("*.py")} == kitchen, "run: make templates"
+    wanted = {file: in_lib(path) for file, path in lib_of(name).items()}
+    assert {path.name: path.read_text() for path in (own / "lib").glob("*.py")} == wanted, "run: make templates"
     different = [file for file in SHARED[name] if (own / file).read_text() != (first / file).read_text()]
     assert not different, f"edit {different} in basic_grpo, then: make templates"
 
@@ -39,8 +39,13 @@ def test_no_template_is_forgotten_when_shared_files_are_copied():
     assert template_names() == sorted(["minimal", *SHARED])
 
 
-def test_the_kitchen_imports_nothing_else_of_the_course():
-    for path in SOURCES:
+def test_a_lib_has_what_its_template_uses_and_nothing_else():
+    assert {"answers.py", "rows.py"} <= set(lib_of("basic_grpo"))
+    assert not {"answers.py", "rows.py"} & set(lib_of("own_data"))
+
+
+def test_the_sources_of_a_lib_import_nothing_else_of_the_course():
+    for path in SOURCES.values():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom):
                 assert node.level < 2 and not (node.module or "").startswith("grpo_"), (path, node.lineno)
@@ -171,7 +176,7 @@ def test_trl_gets_each_reward_with_its_weight_and_a_reward_model_last(monkeypatc
     assert [function.__name__ for function in given["reward_funcs"][:2]] == ["first_reward", "len"]
     asked = dict(model_name_or_path="m", lora_r=4, lora_alpha=8, lora_dropout=0.0, load_in_4bit=False, use_peft=True)
     config.max_completion_length, config.gradient_checkpointing, config.use_cpu = 9, False, False
-    monkeypatch.setattr(policy, "checked", lambda name, load, **how: (how["lora"]["target_modules"], None))
+    monkeypatch.setattr(policy, "load_or_exit", lambda name, load, **how: (how["lora"]["target_modules"], None))
     loaded, _ = policy.load_policy(run, config, SimpleNamespace(**asked, lora_target_modules="all-linear"))
     assert loaded == "all-linear"
 

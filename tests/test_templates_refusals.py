@@ -76,7 +76,8 @@ def rehearsed(project, monkeypatch, *arguments: str) -> None:
         run, seed = settings.run, settings.training.seed
         rows = data.load_rows(run.dataset_name, "train", run.train_rows, seed)
         start.check_rows(settings, rows, data.load_rows(run.dataset_name, "test", run.eval_rows, seed))
-        start.rehearse(settings, rewards.REWARDS, rows)
+        scoring.rehearse(rewards.REWARDS, rows[0])
+        folder.begin(settings)
     finally:
         for name in own:
             sys.modules.pop(name, None)
@@ -163,9 +164,9 @@ def test_an_explicit_null_is_the_default(edited):
 
 def test_a_number_is_the_same_from_the_config_and_from_an_option(edited):
     """A run would not resume otherwise: YAML reads 2e-3 as a text, and save_steps: 20 as a whole number."""
-    from_option = start.identity(start.parse([*PLAIN, "--learning_rate", "0.002", "--top_k", "1"]))
+    from_option = folder.identity(start.parse([*PLAIN, "--learning_rate", "0.002", "--top_k", "1"]).values)
     edited("config.cpu.yaml", "learning_rate: 2.0e-3", "top_k: 1\nlearning_rate: 2e-3")
-    assert start.identity(start.parse(PLAIN)) == from_option
+    assert folder.identity(start.parse(PLAIN).values) == from_option
 
 
 def test_a_model_that_cannot_be_loaded_is_named_whoever_loads_it():
@@ -179,11 +180,11 @@ def test_a_model_that_cannot_be_loaded_is_named_whoever_loads_it():
 
     for load in (unsloth, transformers):
         with pytest.raises(SystemExit, match="Error: owner/model could not be loaded: it is not in the cache$"):
-            policy.checked("owner/model", load)
+            policy.load_or_exit("owner/model", load)
 
 
 def test_the_tokenizer_of_an_adapters_folder_replaces_that_of_its_base():
-    own = policy.checked("base", lambda name: (None, None), tokenizer_of=model_path("tiny-qwen3"))[1]
+    own = policy.load_or_exit("base", lambda name: (None, None), tokenizer_of=model_path("tiny-qwen3"))[1]
     assert own.chat_template and own.pad_token
 
 
@@ -486,12 +487,11 @@ def test_a_read_only_output_dir_is_refused_before_a_model_is_loaded(here, monkey
 
 BEGIN = """
 import sys
-from pathlib import Path
 
 from lib import start
 from lib.folder import begin
 
-begin(Path("outputs/begun"), start.identity(start.parse(sys.argv[1:])))
+begin(start.parse(sys.argv[1:]))
 """
 
 
@@ -548,14 +548,20 @@ def test_a_setting_that_a_new_library_adds_or_removes_does_not_refuse_a_resume(t
     assert folder.check_same(tmp_path, {"seed": 0, "added": 2}) == []
 
 
-def test_a_half_written_run_file_is_named(tmp_path):
-    mark = tmp_path / "run.json"
-    mark.write_text('{"max_steps": ')
-    (tmp_path / "checkpoint-1").mkdir()
-    with pytest.raises(SystemExit, match="run.json is not valid JSON"):
-        folder.check_same(tmp_path, {"max_steps": 1.0})
-    mark.write_text("{}")
-    assert folder.check_same(tmp_path, {"seed": 1.0}) == []
+def test_a_model_in_the_output_folder_is_not_renamed_away(here):
+    (here / "outputs" / "whole" / "model").mkdir(parents=True)
+    (here / "outputs" / "whole" / "report.json").write_text("{}")
+    model = ["--output_dir", "outputs/whole", "--model_name_or_path", "outputs/whole/model"]
+    with pytest.raises(SystemExit, match="model_name_or_path is in outputs/whole, which would be renamed"):
+        folder.begin(start.parse([*PLAIN, *model]))
+    assert (here / "outputs" / "whole" / "report.json").exists()
+
+
+def test_no_token_gets_into_a_report(here):
+    settings = start.parse([*PLAIN, "--output_dir", "outputs/token", "--hub_token", "hf_secret"])
+    folder.begin(settings)
+    written = (here / "outputs" / "token" / "run.json").read_text() + str(start.entries(settings, "qwen3"))
+    assert "learning_rate" in written and "hf_secret" not in written
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from ..errors import CourseError
-from ..run.measuring import p_text
+from ..run.measuring import change_sentence, p_text
 from .judging import Evaluation
 from .statistics import Change, Estimate, Rate, bootstrap_interval, paired_change, t_interval
 
@@ -67,8 +67,7 @@ class Comparison:
     @property
     def sentence(self) -> str:
         """What the comparison shows about strict accuracy."""
-        test = f"exact McNemar test, {p_text(self.p_value)}"
-        return f"{_accuracy_changed(self.difference, self.changed)}; {test})."
+        return _sentence(self.difference, self.changed, f"exact McNemar test, {p_text(self.p_value)}")
 
     def __str__(self) -> str:
         """A table of the rates, the parts of the gain, and the sentence."""
@@ -93,15 +92,12 @@ class Comparison:
         return f"gain from format {self.format_part.signed()}, from correctness {self.answer_part.signed()}"
 
 
-def _accuracy_changed(change: Estimate, is_shown: bool) -> str:
-    """The beginning of each sentence about a change of strict accuracy, up to its open parenthesis."""
-    if not is_shown:
-        return (
-            f"No improvement shown: strict accuracy changed by {change.value:+.3f} "
-            f"(95% interval {change.low:+.3f} to {change.high:+.3f}"
-        )
-    direction, ends = ("rose", (change.low, change.high)) if change.value > 0 else ("FELL", (-change.high, -change.low))
-    return f"Strict accuracy {direction} by {abs(change.value):.3f} (95% interval {ends[0]:.3f} to {ends[1]:.3f}"
+def _sentence(change: Estimate, is_shown: bool, evidence: str) -> str:
+    """The sentence about a change of strict accuracy, with its interval, which excludes zero if a change is shown."""
+    interval = f"{change.low:+.3f} to {change.high:+.3f}"
+    if is_shown:
+        interval = "{:.3f} to {:.3f}".format(*sorted((abs(change.low), abs(change.high))))
+    return change_sentence(change.value, is_shown, f"95% interval {interval}; {evidence}")
 
 
 def compare(before: Evaluation, after: Evaluation, *, seed: int = 0) -> Comparison:
@@ -190,7 +186,7 @@ class SeedsComparison:
         """What the runs show about training, not about one policy."""
         change, count = self.difference, len(self.differences)
         few = "; wide, because the seeds are few" if count < 6 else ""
-        return f"{_accuracy_changed(change, not change.covers_zero)}; mean of {count} seeds, t interval{few})."
+        return _sentence(change, not change.covers_zero, f"mean of {count} seeds, t interval{few}")
 
     def __str__(self) -> str:
         """The seeds' differences, and the sentence."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import CourseError
 from ..rewards import is_strictly_right, split_form
-from ..run.measuring import generate, summary
+from ..run.measuring import generate, result_of, summary
 from .statistics import Estimate, Rate, majority_right, majority_vote, mean_interval, pass_at_k
 
 if TYPE_CHECKING:
@@ -244,16 +244,12 @@ def judge(sampled: Sequence[str], greedy: Sequence[str], rows: "Dataset") -> Eva
     >>> judge([form, "It is 42."], [form, form], rows).accuracy
     Rate(hits=1, n=2)
     """
-    answers = list(rows["answer"])
-    return Evaluation(
-        sampled=list(sampled),
-        greedy=list(greedy),
-        formed=[split_form(text) is not None for text in sampled],
-        right=_which_are_right(sampled, answers),
-        greedy_right=_which_are_right(greedy, answers),
-        asked=list(zip(rows["prompt"], answers, strict=True)),
-        kinds=list(rows["kind"]) if "kind" in rows.column_names else [],
-    )
+
+    def is_right(text: str, row: dict) -> bool:
+        return is_strictly_right(text, row["answer"])
+
+    result = result_of(sampled, greedy, rows, is_right, is_in_form=lambda text: split_form(text) is not None)
+    return Evaluation(**result, asked=list(zip(rows["prompt"], rows["answer"], strict=True)))
 
 
 def judge_samples(texts: Sequence[Sequence[str]], rows: "Dataset") -> Samples:
@@ -265,9 +261,5 @@ def judge_samples(texts: Sequence[Sequence[str]], rows: "Dataset") -> Samples:
     [[True, False]]
     """
     answers = list(rows["answer"])
-    by_sample = [_which_are_right(column, answers) for column in zip(*texts, strict=True)]
-    return Samples(list(texts), [list(row) for row in zip(*by_sample, strict=True)], answers)
-
-
-def _which_are_right(texts: Sequence[str], answers: Sequence[str]) -> list[bool]:
-    return [is_strictly_right(text, gold) for text, gold in zip(texts, answers, strict=True)]
+    right = [[is_strictly_right(text, gold) for text in said] for said, gold in zip(texts, answers, strict=True)]
+    return Samples(list(texts), right, answers)

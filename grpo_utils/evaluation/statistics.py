@@ -14,11 +14,10 @@ from typing import NamedTuple
 
 from ..errors import CourseError
 from ..rewards import same_answer
-from ..run.measuring import mcnemar_p_value, p_text, wilson_interval
+from ..run.measuring import SIGNIFICANT, mcnemar_p_value, p_text, wilson_interval
 
 CONFIDENCE = 0.95
 RESAMPLES = 9999
-SIGNIFICANT = 0.05
 
 
 class Rate(NamedTuple):

@@ -25,7 +25,7 @@ import torch  # noqa: E402
 from transformers import TrainerCallback  # noqa: E402
 
 from grpo_check import HealthCallback  # noqa: E402
-from grpo_utils.lesson import Run  # noqa: E402
+from grpo_utils.lesson import Setup  # noqa: E402
 from grpo_utils.models import model_path  # noqa: E402
 from grpo_utils.profiles import CPU, PROFILES, prepare_machine  # noqa: E402
 
@@ -59,7 +59,7 @@ def settings(family: str, dtype: str, load_in_4bit: bool, steps: int, model: str
         profile = replace(profile, name="cpu")
         prepare_machine(profile)
     model = model or profile.models[family]
-    run = Run(profile, "given", family, model, BACKEND, model_path(model), folder)
+    run = Setup(profile, "given", family, model, BACKEND, model_path(model), folder)
     return dict(run=run, profile=profile, BACKEND=BACKEND, SEED=0, REPORT_TO="none", ENABLE_THINKING=False)
 
 

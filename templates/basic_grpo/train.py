@@ -18,6 +18,7 @@ from data import load_rows
 from lib.folder import begin
 from lib.measuring import evaluate, finish, generate, show_groups
 from lib.policy import load_policy
+from lib.scoring import rehearse
 from lib.training import build_trainer, save, short_enough, train
 from rewards import REWARDS, is_in_form, is_right
 
@@ -30,12 +31,12 @@ def main(settings: start.Settings) -> None:
     rows = load_rows(run.dataset_name, "train", run.train_rows, training.seed)
     held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)
     start.check_rows(settings, rows, held_out)
-    start.rehearse(settings, REWARDS, rows)  # tries each reward on one row, locks the folder
+    rehearse(REWARDS, rows[0])  # tries each reward
+    checkpoint = begin(settings)  # locks the output folder
     print(f"{len(rows)} rows to train on, {len(held_out)} held out.")
 
     policy, tokenizer = load_policy(run, training, settings.model)
     rows = short_enough(rows, tokenizer, settings)
-    checkpoint = begin(folder, start.identity(settings), run.accept_changes)
     sampling = dict(max_new_tokens=training.max_completion_length, batch_size=run.eval_batch, seed=training.seed)
     sampling |= dict(temperature=training.temperature, chat_template_kwargs=training.chat_template_kwargs)
     if checkpoint is None:
@@ -47,9 +48,9 @@ def main(settings: start.Settings) -> None:
     save(trainer, folder / "model")
     after = evaluate(answer, held_out, is_right, is_in_form)
 
-    figures = start.figures(settings, policy.config.model_type)
-    figures |= dict(steps=trainer.state.global_step, train_seconds=seconds, wall_seconds=time.perf_counter() - started)
-    finish(folder, before, after, **figures)
+    entries = start.entries(settings, policy.config.model_type)
+    entries |= dict(steps=trainer.state.global_step, train_seconds=seconds, wall_seconds=time.perf_counter() - started)
+    finish(folder, before, after, **entries)
 
 
 if __name__ == "__main__":

@@ -16,10 +16,11 @@ from functools import partial
 from pathlib import Path
 
 from data import load_rows
-from lib.folder import begin
+from lib.folder import begin, resume_point
 from lib.measuring import evaluate, finish, generate, summary
 from lib.policy import load_policy
 from lib.resuming import load_adapter
+from lib.scoring import rehearse
 from lib.training import build_trainer, save, short_enough, train
 from plan import options_of, read_stages, rewards_of
 from rewards import REWARDS, is_in_form, is_right
@@ -29,14 +30,13 @@ def run_stage(
     settings: start.Settings, stage: dict, rewards: dict, rows: object, policy: object, tokenizer: object
 ) -> dict:
     """Train one stage, or load its adapter if it is finished; return its steps and seconds."""
-    run, training = settings.run, settings.training
-    folder = Path(training.output_dir)
+    training, folder = settings.training, Path(settings.training.output_dir)
     done = folder / "finished.json"
     if done.exists():
         print(f"{folder} was finished before; loading its adapter.")
         load_adapter(policy, folder / "adapter")
         return json.loads(done.read_text(encoding="utf-8"))
-    checkpoint = begin(folder, start.identity(settings) | {"stage": stage}, run.accept_changes)
+    checkpoint = resume_point(settings, stage=stage)
     if "ref" in policy.peft_config:  # with beta above zero: the previous stage's reference
         policy.delete_adapter("ref")
     rows = short_enough(rows, tokenizer, settings)
@@ -62,10 +62,10 @@ def main(settings: start.Settings) -> None:
     rows = [load_rows(each.run.dataset_name, "train", each.run.train_rows, training.seed) for each in planned]
     for each, of_stage in zip(planned, rows, strict=True):
         start.check_rows(each, of_stage, held_out)
-    start.rehearse(settings, REWARDS, rows[0], stages=stages)  # tries the rewards, locks the folder
+    rehearse(REWARDS, rows[0][0])  # tries each reward
+    begin(settings, stages=stages)  # locks the output folder
 
     policy, tokenizer = load_policy(run, training, settings.model)
-    begin(folder, start.identity(settings) | {"stages": stages}, run.accept_changes)
     sampling = dict(max_new_tokens=training.max_completion_length, batch_size=run.eval_batch, seed=training.seed)
     sampling |= dict(temperature=training.temperature, chat_template_kwargs=training.chat_template_kwargs)
     answer = partial(generate, policy, tokenizer, held_out["prompt"], **sampling)
@@ -77,9 +77,9 @@ def main(settings: start.Settings) -> None:
     policy.save_pretrained(folder / "model")
     tokenizer.save_pretrained(folder / "model")
 
-    figures = start.figures(settings, policy.config.model_type) | dict(stages=reports)
-    figures |= dict(steps=sum(f["steps"] for f in reports), train_seconds=sum(f["seconds"] for f in reports))
-    finish(folder, results[0], results[-1], **figures, wall_seconds=time.perf_counter() - started)
+    entries = start.entries(settings, policy.config.model_type) | dict(stages=reports)
+    entries |= dict(steps=sum(f["steps"] for f in reports), train_seconds=sum(f["seconds"] for f in reports))
+    finish(folder, results[0], results[-1], **entries, wall_seconds=time.perf_counter() - started)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ PLACEHOLDERS = {
 }
 PLACEHOLDERS |= {"missing", "noanswer", "notanswered", "notapplicable", "notavailable", "pending", "unknown", "xxx"}
 LOST = re.compile("[\0\ufffd\ud800-\udfff]")  # characters lost when the file was written
-FEWEST = 10  # rows per split; fewer cannot show a change
+FEWEST_ROWS = 10  # per split; fewer cannot show a change
 SHOWN = 20  # bad rows to list; the rest are only counted
 
 
@@ -133,9 +133,9 @@ def check_sides(path: Path, rows: list[dict]) -> None:
     """Stop if there are too few rows for training or evaluation."""
     for split in ("train", "test"):
         count = sum(side(row) == split for row in rows)
-        if count < FEWEST:
+        if count < FEWEST_ROWS:
             fix = "add rows, or assign them to train and test in a column named split"
-            raise SystemExit(f"Error: {path} has {count} rows for {split!r}, and needs at least {FEWEST}: {fix}.")
+            raise SystemExit(f"Error: {path} has {count} rows for {split!r}, and needs at least {FEWEST_ROWS}: {fix}.")
 
 
 def note_cut_answers(rows: Dataset, tokenizer: object, most: int) -> None:

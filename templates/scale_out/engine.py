@@ -53,12 +53,12 @@ def before_the_end(checkpoint: Path | None, max_steps: int) -> Path | None:
 
 def load(training: object, model: object) -> tuple:
     """The policy and its tokenizer, without an adapter, which TRL adds as the engine needs it."""
-    from lib.policy import checked, dtype_of, load_with_transformers
+    from lib.policy import dtype_of, load_or_exit, load_with_transformers
 
     at_once = model.load_in_4bit and not training.use_cpu  # quantized on its GPU; else the engine chooses the device
     options = dict(dtype=dtype_of(training, model), load_in_4bit=model.load_in_4bit, lora=None, seed=training.seed)
     options["device_map"] = {"": training.local_process_index} if at_once else None
-    return checked(model.model_name_or_path, load_with_transformers, **options)
+    return load_or_exit(model.model_name_or_path, load_with_transformers, **options)
 
 
 def check_same_adapters(trainer: object) -> None:

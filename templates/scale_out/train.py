@@ -20,6 +20,7 @@ from engine import before_the_end, check, check_same_adapters, engine_name, load
 from evaluate import Accuracy, KeepBefore, numbered
 from lib.folder import begin
 from lib.measuring import finish
+from lib.scoring import rehearse
 from lib.training import Lines, build_trainer, save, short_enough, train
 from rewards import REWARDS
 from trl import get_peft_config
@@ -36,13 +37,13 @@ def main(settings: start.Settings) -> None:
     rows = load_rows(run.dataset_name, "train", run.train_rows, training.seed)
     held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)
     start.check_rows(settings, rows, held_out)
-    start.rehearse(settings, REWARDS, rows)  # tries each reward on one row, locks the folder
+    rehearse(REWARDS, rows[0])  # tries each reward
+    found = [begin(settings) if first else None]  # locks the output folder
+    [checkpoint] = broadcast_object_list(found)  # all processes resume from the same one
+    checkpoint = before_the_end(checkpoint, training.max_steps)
 
     policy, tokenizer = load(training, model)
     rows = short_enough(rows, tokenizer, settings)
-    found = [begin(folder, start.identity(settings), run.accept_changes) if first else None]
-    [checkpoint] = broadcast_object_list(found)  # all processes resume from the same one
-    checkpoint = before_the_end(checkpoint, training.max_steps)
 
     accuracy = Accuracy()
     training.eval_on_start = checkpoint is None
@@ -54,10 +55,10 @@ def main(settings: start.Settings) -> None:
     after = accuracy.gathered()
 
     if first:  # without destroy_process_group() at the end: gloo's may wait forever for a thread that waits for Python
-        figures = start.figures(settings, policy.config.model_type)
-        figures |= dict(steps=trainer.state.global_step, train_seconds=seconds, engine=engine_name())
-        figures |= dict(processes=training.world_size, wall_seconds=time.perf_counter() - started)
-        finish(folder, KeepBefore.read(folder), after, **figures)
+        entries = start.entries(settings, policy.config.model_type)
+        entries |= dict(steps=trainer.state.global_step, train_seconds=seconds, engine=engine_name())
+        entries |= dict(processes=training.world_size, wall_seconds=time.perf_counter() - started)
+        finish(folder, KeepBefore.read(folder), after, **entries)
 
 
 def measuring_trainer(

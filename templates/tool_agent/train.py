@@ -20,6 +20,7 @@ from generation import generate
 from lib.folder import begin
 from lib.measuring import evaluate, finish
 from lib.policy import load_policy
+from lib.scoring import rehearse
 from lib.training import build_trainer, save, short_enough, train
 from rewards import REWARDS, is_in_form, is_right
 from tools import check_tools, new_environment, template_of, toolbox
@@ -37,8 +38,8 @@ def main(settings: start.Settings) -> None:
     rows = load_rows(run.dataset_name, "train", run.train_rows, training.seed)
     held_out = load_rows(run.dataset_name, "test", run.eval_rows, training.seed)
     start.check_rows(settings, rows, held_out)
-    # Tries each reward on one row, with an environment, and locks the folder.
-    start.rehearse(settings, REWARDS, rows, factory=TOOLS.get("environment_factory"))
+    rehearse(REWARDS, rows[0], factory=TOOLS.get("environment_factory"))  # tries each reward
+    checkpoint = begin(settings)  # locks the output folder
     print(f"{len(rows)} rows to train on, {len(held_out)} held out.")
 
     policy, tokenizer = load_policy(run, training, model)
@@ -46,7 +47,6 @@ def main(settings: start.Settings) -> None:
     template = template_of(tokenizer, training)
     tools = list(toolbox(new_environment()).values())
     rows = short_enough(rows, tokenizer, settings, tools=tools, **template)
-    checkpoint = begin(folder, start.identity(settings), run.accept_changes)
     limits = dict(tokens=training.max_completion_length, turns=training.max_tool_calling_iterations)
     limits |= dict(template=template, batch=run.eval_batch, seed=training.seed)
     answer = partial(generate, policy, tokenizer, held_out, temperature=training.temperature, **limits)
@@ -56,9 +56,9 @@ def main(settings: start.Settings) -> None:
     save(trainer, folder / "model")
     after = evaluate(answer, held_out, is_right, is_in_form)
 
-    figures = start.figures(settings, policy.config.model_type)
-    figures |= dict(steps=trainer.state.global_step, train_seconds=seconds, wall_seconds=time.perf_counter() - started)
-    finish(folder, before, after, **figures)
+    entries = start.entries(settings, policy.config.model_type)
+    entries |= dict(steps=trainer.state.global_step, train_seconds=seconds, wall_seconds=time.perf_counter() - started)
+    finish(folder, before, after, **entries)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,12 @@ import os
 import platform
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .checkpoints import CHECKPOINT, checkpoint_step, newest_checkpoint
+
+if TYPE_CHECKING:
+    from .start import Settings
 
 MAY_CHANGE = ("max_steps", "num_train_epochs")  # to train longer: recorded, but not rejected
 NEVER = ("model_name_or_path", "use_peft")  # an old checkpoint would replace the weights of the new model
@@ -91,7 +95,7 @@ def check_same(folder: Path, now: dict, accept: bool = False) -> list[str]:
         return []
     if not mark.exists():
         raise SystemExit(f"Error: {folder} has checkpoints that are not from this template; choose another output_dir.")
-    changed = differences(read_mark(mark), now)
+    changed = differences(json.loads(mark.read_text(encoding="utf-8")), now)
     if other := [change for change in changed if change.startswith(NEVER)]:
         raise SystemExit(
             f"Error: the run in {folder} trained to {trained} with another model: {'; '.join(other)}. "
@@ -117,28 +121,44 @@ def trained_to(folder: Path) -> str:
     return str(reached.relative_to(folder)) if reached else ""
 
 
-def begin(folder: Path, belongs_to: dict, accept: bool = False) -> Path | None:
-    """The checkpoint to resume from, or None; a finished run in the folder is renamed and kept.
+def begin(settings: "Settings", **more: object) -> Path | None:
+    """The checkpoint to resume from, or None. The output folder is locked, and a finished run in it is renamed.
 
-    ``belongs_to`` is the run's `identity`. With ``accept``, a changed run continues and its changes are recorded.
+    ``more`` has what must stay the same for a run to resume, in addition to its settings, code and data.
     """
+    folder = Path(settings.training.output_dir)
+    check_writable(folder)
+    hold(folder)
     if (folder / "report.json").exists():
-        keep_finished(folder)
-    mark, changed, trained = folder / "run.json", check_same(folder, belongs_to, accept), trained_to(folder)
+        keep_finished(folder, Path(settings.model.model_name_or_path))
+    return resume_point(settings, **more)
+
+
+def resume_point(settings: "Settings", **more: object) -> Path | None:
+    """The newest complete checkpoint of the same run in the output folder, or None.
+
+    With ``accept_changes``, a changed run continues and its changes are recorded.
+    """
+    folder, now = Path(settings.training.output_dir), identity(settings.values | more)
+    changed, trained = check_same(folder, now, settings.run.accept_changes), trained_to(folder)
     earlier = changes(folder) if trained else []
     if changed:
         earlier.append(f"after {trained}: {'; '.join(changed)}")
         print(f"Note: continuing {earlier[-1]}.")
     if changed or not trained:
-        write_mark(mark, belongs_to | {"changes": earlier})
+        write_mark(folder / "run.json", now | {"changes": earlier})
     checkpoint = newest_checkpoint(folder) if trained else None
     if checkpoint:
         print(f"Resuming from {checkpoint}.")
     return checkpoint
 
 
-def keep_finished(folder: Path) -> None:
+def keep_finished(folder: Path, model: Path) -> None:
     """Rename the folder of a finished run, so that the next run does not overwrite it."""
+    if model.resolve().is_relative_to(folder.resolve()):
+        raise SystemExit(
+            f"Error: model_name_or_path is in {folder}, which would be renamed; choose another output_dir."
+        )
     kept = folder.with_name(f"{folder.name}-{time.strftime('%Y%m%d-%H%M%S')}")
     try:
         folder.rename(kept)
@@ -156,15 +176,6 @@ def write_mark(mark: Path, content: dict) -> None:
     new.replace(mark)
 
 
-def read_mark(mark: Path) -> dict:
-    """The identity that a run began with."""
-    try:
-        return json.loads(mark.read_text(encoding="utf-8"))
-    except ValueError as error:
-        fix = "Choose another output_dir, or write {} into the file and continue with --accept_changes true."
-        raise SystemExit(f"Error: {mark} is not valid JSON ({error}), so its settings are unknown. {fix}") from None
-
-
 def changes(folder: Path) -> list[str]:
     """What was changed during the folder's run."""
-    return read_mark(folder / "run.json").get("changes", [])
+    return json.loads((folder / "run.json").read_text(encoding="utf-8")).get("changes", [])

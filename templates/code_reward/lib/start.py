@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from . import folder, scoring
+from .folder import changes
 
 if TYPE_CHECKING:
     from datasets import Dataset
     from trl import GRPOConfig, ModelConfig
 
-FEWEST = 10  # held-out rows; fewer cannot show a change
+FEWEST_HELD_OUT = 10  # rows; fewer cannot show a change
 COUNTS = ("train_rows", "eval_rows", "eval_batch", "max_prompt_tokens", "max_completion_length", "num_generations")
 COUNTS += ("per_device_train_batch_size", "gradient_accumulation_steps", "steps_per_generation")
 COUNTS += ("generation_batch_size", "lora_r")
@@ -250,39 +250,13 @@ def check_loading(values: dict, default: "ModelConfig") -> None:
             raise SystemExit(f"Error: {name} is {values[name]}, but the templates do not use this setting; delete it.")
 
 
-def rehearse(
-    settings: Settings,
-    rewards: dict[Callable, float],
-    rows: "Dataset",
-    *,
-    checks: dict[str, Callable] | None = None,
-    factory: Callable | None = None,
-    **more: object,
-) -> None:
-    """Before a model is loaded, try each reward on one row, and lock the output folder.
-
-    ``checks`` maps the name of a reward that costs money to a function to call instead. ``factory`` creates the
-    environments that rewards get. ``more`` is part of the run's identity.
-    """
-    checks, place = checks or {}, Path(settings.training.output_dir)
-    scoring.check_rewards(rewards, known=checks)
-    for reward in rewards:
-        check = checks.get(reward.__name__)
-        check() if check else scoring.try_on(reward, rows[0], factory)
-    if settings.training.process_index == 0:  # it locks the folder for all processes
-        folder.check_writable(place)
-        folder.hold(place)
-    if not (place / "report.json").exists():
-        folder.check_same(place, identity(settings) | more, settings.run.accept_changes)
-
-
 def check_rows(settings: Settings, rows: "Dataset", held_out: "Dataset") -> None:
     """Check that there are enough rows for a step, and for an evaluation."""
     check_enough(settings, len(rows), f"{settings.run.dataset_name} has {len(rows)} training rows")
     count = len(held_out)
-    if count < min(FEWEST, settings.run.eval_rows):
+    if count < min(FEWEST_HELD_OUT, settings.run.eval_rows):
         raise SystemExit(
-            f"Error: {settings.run.dataset_name} has {count} held-out rows, and an evaluation needs {FEWEST}. "
+            f"Error: {settings.run.dataset_name} has {count} held-out rows, and an evaluation needs {FEWEST_HELD_OUT}. "
             f"Add rows, or continue anyway with --eval_rows {count}."
         )
 
@@ -297,12 +271,7 @@ def check_enough(settings: Settings, rows: int, found: str) -> None:
         )
 
 
-def identity(settings: Settings) -> dict:
-    """What must stay the same for a run to resume from its checkpoints."""
-    return open_only(folder.identity(settings.values))
-
-
-def figures(settings: Settings, family: str) -> dict:
+def entries(settings: Settings, family: str) -> dict:
     """The report's entries besides the results."""
     run, training, model = settings.run, settings.training, settings.model
     return {
@@ -312,14 +281,6 @@ def figures(settings: Settings, family: str) -> dict:
         "backend": "unsloth" if run.use_unsloth else "transformers",
         "load_in_4bit": model.load_in_4bit,
         "seed": training.seed,
-        "changes": folder.changes(Path(training.output_dir)),
-        "config": open_only({"run": vars(run), "training": training.to_dict(), "model": vars(model)}),
+        "changes": changes(Path(training.output_dir)),
+        "config": {"run": vars(run), "training": training.to_dict(), "model": vars(model)},  # to_dict hides hub_token
     }
-
-
-def open_only(value: object) -> object:
-    """A value without entries whose names mark them as secret, at any depth."""
-    if isinstance(value, dict):
-        secret = ("token", "api_key", "password", "secret")
-        return {key: open_only(each) for key, each in value.items() if not str(key).lower().endswith(secret)}
-    return [open_only(each) for each in value] if isinstance(value, list | tuple) else value

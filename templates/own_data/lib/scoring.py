@@ -14,6 +14,24 @@ class RewardError(Exception):
     """A reward raised, or did not return a list of numbers; the message names the reward and the row."""
 
 
+def rehearse(
+    rewards: dict[Callable, float],
+    row: dict,
+    checks: dict[str, Callable] | None = None,
+    factory: Callable | None = None,
+) -> None:
+    """Try each reward on one row, before a model is loaded.
+
+    ``checks`` maps the name of a reward that costs money to a function to call instead. ``factory`` creates the
+    environments that rewards get.
+    """
+    checks = checks or {}
+    check_rewards(rewards, known=checks)
+    for reward in rewards:
+        check = checks.get(reward.__name__)
+        check() if check else try_on(reward, row, factory)
+
+
 def check_rewards(rewards: dict[Callable, float], known: Iterable[str] = ()) -> None:
     """Check that each reward has a weight, and print a note for each reward function that is not used.
 
@@ -39,12 +57,12 @@ def guarded(reward: Callable) -> Callable:
         except Exception as error:  # the only place that runs your own code
             where = traceback.format_exc(limit=-2)
             raise RewardError(f"{reward.__name__} raised.\n{blame(reward, completions, columns)}\n{where}") from error
-        return checked(reward.__name__, scores, completions)
+        return check_scores(reward.__name__, scores, completions)
 
     return score
 
 
-def checked(name: str, scores: object, completions: list) -> list[float | None]:
+def check_scores(name: str, scores: object, completions: list) -> list[float | None]:
     """The scores as floats; there must be one per completion, a finite number or None (no score)."""
     if not isinstance(scores, list | tuple) or len(scores) != len(completions):
         shown = reprlib.repr(scores) if not isinstance(scores, list | tuple) else f"{len(scores)} scores"

@@ -17,6 +17,7 @@ from itertools import islice
 from pathlib import Path
 
 PACKAGES = ("unsloth", "unsloth_zoo", "trl", "transformers", "peft", "bitsandbytes", "accelerate", "datasets", "torch")
+SIGNIFICANT = 0.05  # p-values below it show a change
 
 
 def generate(
@@ -115,15 +116,20 @@ def evaluate(answer: Callable, rows: object, is_right: Callable, is_in_form: Cal
 
     ``answer`` returns one completion for each row, sampled at the temperature of training unless it is given another.
     """
-    sampled, greedy = answer(), answer(temperature=0.0)
-    formed = [is_in_form(text) for text in sampled]
-    if not any(formed):
-        print(f"Note: none of {len(sampled)} sampled answers has the format that rewards.py accepts. The first is:")
-        print(f"    {str(sampled[0])[:300]!r}")
+    result = result_of(answer(), answer(temperature=0.0), rows, is_right, is_in_form)
+    if not any(result["formed"]):
+        print(f"Note: none of {len(rows)} sampled answers has the format that rewards.py accepts. The first is:")
+        print(f"    {str(result['sampled'][0])[:300]!r}")
         print("Does the prompt in data.py ask for that format? If it is never sampled, no group can teach it.")
+    return result
+
+
+def result_of(sampled: Sequence, greedy: Sequence, rows: object, is_right: Callable, is_in_form: Callable) -> dict:
+    """The completions of held-out rows, and which of them are correctly formatted and correct."""
     return {
-        "sampled": sampled,
-        "formed": formed,
+        "sampled": list(sampled),
+        "greedy": list(greedy),
+        "formed": [is_in_form(text) for text in sampled],
         "right": [is_right(text, row) for text, row in zip(sampled, rows, strict=True)],
         "greedy_right": [is_right(text, row) for text, row in zip(greedy, rows, strict=True)],
         "kinds": list(rows["kind"]) if "kind" in rows.column_names else [],
@@ -210,7 +216,7 @@ def before_after(before: dict, after: dict, p_value: float, merged: dict | None 
                n                     all
     before     0                       -
     after      0                       -
-    No improvement shown: strict accuracy changed by +0.000, within chance (exact McNemar test, p = 1).
+    No improvement shown: strict accuracy changed by +0.000 (exact McNemar test, p = 1).
     """
     return "\n".join([rates_table(before, after, merged), verdict(before, after, p_value)])
 
@@ -255,10 +261,19 @@ def _share(rates: dict, name: str) -> str:
 
 def verdict(before: dict, after: dict, p_value: float) -> str:
     """The paired test's result for the change in strict accuracy, in one sentence."""
-    change, test = after["accuracy"] - before["accuracy"], f"exact McNemar test, {p_text(p_value)}"
-    if p_value >= 0.05:
-        return f"No improvement shown: strict accuracy changed by {change:+.3f}, within chance ({test})."
-    return f"Strict accuracy {'rose' if change > 0 else 'FELL'} by {abs(change):.3f} ({test})."
+    change = after["accuracy"] - before["accuracy"]
+    return change_sentence(change, p_value < SIGNIFICANT, f"exact McNemar test, {p_text(p_value)}")
+
+
+def change_sentence(change: float, is_shown: bool, evidence: str) -> str:
+    """What is shown about strict accuracy, with the evidence in parentheses.
+
+    >>> change_sentence(-0.25, True, "exact McNemar test, p = 0.012")
+    'Strict accuracy FELL by 0.250 (exact McNemar test, p = 0.012).'
+    """
+    if not is_shown:
+        return f"No improvement shown: strict accuracy changed by {change:+.3f} ({evidence})."
+    return f"Strict accuracy {'rose' if change > 0 else 'FELL'} by {abs(change):.3f} ({evidence})."
 
 
 def p_text(p_value: float) -> str:
@@ -270,7 +285,7 @@ def p_text(p_value: float) -> str:
     if p_value < 1e-300:
         return "p < 1e-300"
     rounded = (f"{p_value:.{digits}g}" for digits in range(2, 17))
-    texts = (text for text in rounded if (float(text) < 0.05) == (p_value < 0.05))
+    texts = (text for text in rounded if (float(text) < SIGNIFICANT) == (p_value < SIGNIFICANT))
     return f"p = {next(texts, repr(p_value))}"
 
 

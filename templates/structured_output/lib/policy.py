@@ -38,7 +38,7 @@ def load_policy(run: object, training: "GRPOConfig", model: "ModelConfig") -> tu
         loader = load_with_transformers
     if adapter.is_file() and adapter.with_name("tokenizer_config.json").is_file():
         options["tokenizer_of"] = adapter.parent
-    policy, tokenizer = checked(name, loader, **options)
+    policy, tokenizer = load_or_exit(name, loader, **options)
     if adapter.is_file():
         load_adapter(policy, adapter.parent)
     if training.use_cpu:
@@ -46,7 +46,7 @@ def load_policy(run: object, training: "GRPOConfig", model: "ModelConfig") -> tu
     return policy, tokenizer
 
 
-def checked(name: str, load: object, tokenizer_of: Path | None = None, **options: object) -> tuple:
+def load_or_exit(name: str, load: object, tokenizer_of: Path | None = None, **options: object) -> tuple:
     """The policy and tokenizer from a loader; stop if the model cannot be loaded or has no chat template.
 
     ``tokenizer_of`` is an adapter's folder with a tokenizer of its own, which replaces that of the base model.

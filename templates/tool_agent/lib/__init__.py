@@ -1,5 +1,5 @@
 # Generated from grpo_utils 0.1.0, grpo_utils/run/__init__.py; the same in every template.
-"""One GRPO run, from its settings to its report: what the lessons share with the ``lib/`` of each template.
+"""One GRPO run, from its settings to its report: what the lessons share with the templates.
 
 | module | what it does |
 |---|---|
@@ -10,7 +10,7 @@
 | `texts` | reads the text of a completion |
 | `answers` | reads the number in an answer |
 
-A ``lib/`` also has these, from ``templates/_lib``:
+Templates have more modules, from ``templates/_lib``. Each ``lib/`` has only the modules that its template uses:
 
 | module | what it does |
 |---|---|
