@@ -77,8 +77,12 @@ from grpo_utils import load_policy, load_rows, show_progress
 
 train_rows = load_rows("addition", "train", 2000, SEED)
 test_rows = load_rows("addition", "test", 200, SEED)
-loading = dict(profile=run.profile, backend="transformers", seed=SEED)
-loading |= dict(load_in_4bit=False)
+loading = dict(
+    profile=run.profile,
+    backend="transformers",
+    load_in_4bit=False,
+    seed=SEED,
+)
 policy, tokenizer = load_policy(run.model, **loading)
 
 

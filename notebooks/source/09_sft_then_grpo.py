@@ -401,10 +401,13 @@ print(gained)
 
 # %%
 more = saved_policy(True)
-budget = dict(max_steps=run.steps, per_device_train_batch_size=64)
-budget |= dict(dataloader_drop_last=True)  # every batch has 64 rows
-rate = dict(learning_rate=GRPO["learning_rate"])  # falls to 0, as in GRPO
-more_sft = new_sft(more, **budget, **rate)
+more_sft = new_sft(
+    more,
+    max_steps=run.steps,
+    per_device_train_batch_size=64,
+    dataloader_drop_last=True,  # every batch has 64 rows
+    learning_rate=GRPO["learning_rate"],  # falls to 0, as in GRPO
+)
 started = process_time()
 more_sft.train()
 sft_seconds = process_time() - started
