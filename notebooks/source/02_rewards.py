@@ -214,7 +214,7 @@ print(probe(sound_reward, answers=GOLD))
 # own. The same check runs in a terminal:
 #
 # ```
-# python -m grpo_check probe my_rewards.py:my_reward --answers 42 1250 -5
+# grpo-check probe my_rewards.py:my_reward --answers 42 1250 -5
 # ```
 #
 # `correctness_reward` in `grpo_utils.rewards` is this sound reward. The page [Rewards](../docs/rewards.md) lists more reward

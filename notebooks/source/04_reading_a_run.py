@@ -426,7 +426,8 @@ diagram("failures")
 # ## 11. Watch your own run
 #
 # Add `trainer.add_callback(HealthCallback(test_rows))` to your script. If weights become NaN (not a number), or `kl`
-# explodes and the reward falls, the callback saves the policy and stops the run. For a finished run, run `python -m grpo_check health trainer_state.json`. [Troubleshooting](../docs/troubleshooting.md) explains every
+# explodes and the reward falls, the callback saves the policy and stops the run. For a finished run, run
+# `grpo-check health FOLDER` with the folder of the run. [Troubleshooting](../docs/troubleshooting.md) explains every
 # verdict.
 #
 # **Look at a new run within its first twenty steps.**

@@ -484,7 +484,7 @@ with torch.inference_mode():
 #
 # | symptom | check | fix |
 # |---|---|---|
-# | reward 0, all groups tied | Is the base model's pass rate 0? | run SFT first |
+# | reward 0, all groups tied | Is the base model's pass rate 0? | run SFT first; `sft.py` in the template basic_grpo does |
 # | answers that never end | Is the end-of-turn token among the labels? | use the chat template, raise `max_length` |
 # | no change after GRPO | Is the largest change of a weight 0? | load with `is_trainable=True` |
 # | KL above 0 at step 1 | Which model is the reference? | continue the SFT adapter, or merge SFT first |
