@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .lazy import lazy_imports
 
 if TYPE_CHECKING:  # each name is imported when it is first used
-    from .arguments import training_arguments
+    from .arguments import PINNED, training_arguments
     from .data.files import read_table
     from .data.filters import drop_long_prompts, drop_tied
     from .data.prompts import chat_prompt

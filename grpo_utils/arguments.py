@@ -22,7 +22,7 @@ def training_arguments(profile: Profile, **overrides: object) -> dict:
 
     `grpo_check.preflight` finds unknown names and sizes that do not fit together.
     """
-    arguments = {**_sizes(profile), **_precision(profile), **ALGORITHM, **HOUSEKEEPING, **overrides}
+    arguments = {**_sizes(profile), **_precision(profile), **PINNED, **CHOSEN, **overrides}
     return {"steps_per_generation": arguments["gradient_accumulation_steps"]} | arguments
 
 
@@ -55,37 +55,42 @@ def _precision(profile: Profile) -> dict:
     }
 
 
-#: The algorithm. Values equal to TRL's defaults are listed because Unsloth's defaults differ.
-ALGORITHM = {
+#: Settings that the lessons do not discuss. Unsloth changes the defaults of many of them on a GPU, so each has a value
+#: here, TRL's own where nothing else is said, and a run is the same with and without Unsloth.
+PINNED = {
+    # The loss
     "loss_type": "dapo",
-    "beta": 0.0,  # no reference model, no KL term
     "epsilon": 0.2,
     "epsilon_high": 0.2,  # Unsloth would set 0.28 next to an explicit "dapo"
     "scale_rewards": "group",
     "mask_truncated_completions": False,
     "num_iterations": 1,  # one update from each batch of completions: on-policy
-    "temperature": 1.0,
+    "router_aux_loss_coef": 0.0,
+    # Sampling
     "top_p": 1.0,
     "top_k": 0,
+    "generation_kwargs": None,
     "vllm_importance_sampling_correction": True,
-    "router_aux_loss_coef": 0.0,
+    # The optimizer
     "weight_decay": 0.0,
     "max_grad_norm": 1.0,
-    "generation_kwargs": None,
+    # What affects memory and logs, not the result
     "auto_find_batch_size": False,
-}
-
-#: Arguments that affect a run's logs and files, not its result.
-HOUSEKEEPING = {
-    "seed": 0,
-    "logging_steps": 1,
-    "logging_nan_inf_filter": False,
-    "report_to": "none",
-    "disable_tqdm": True,  # the lesson shows its own bar, which also reads well in a saved notebook
-    "dataloader_pin_memory": False,
+    "dataloader_pin_memory": False,  # it would warn on a machine without a GPU
     "torch_empty_cache_steps": None,
     "eval_accumulation_steps": None,
+    "logging_nan_inf_filter": False,  # as in Unsloth: a loss that is not finite shows in the log
     "include_num_input_tokens_seen": "no",
+}
+
+#: What the lessons choose, on every machine.
+CHOSEN = {
+    "temperature": 1.0,
+    "beta": 0.0,  # no reference model, no KL term
+    "seed": 0,
+    "logging_steps": 1,
+    "report_to": "none",
+    "disable_tqdm": True,  # the lesson shows its own bar, which also reads well in a saved notebook
     "save_steps": 25,
     "save_total_limit": 1,
 }

@@ -308,7 +308,7 @@ pandas.DataFrame(table).set_index("profile")
 # %% [markdown]
 # Only the `cpu` profile has run on its hardware. For a T4, [this page](../docs/t4.md) estimates time and memory. For your own
 # settings, run the *preflight* ([manual](../docs/preflight.md)), which checks settings, rows and rewards before a training
-# run, and estimates its time and memory: `python -m grpo_check preflight config.yaml`.
+# run, and estimates its time and memory: `grpo-check preflight config.yaml`.
 #
 # **Check your settings before you rent a GPU.**
 

@@ -77,8 +77,12 @@ from grpo_utils import load_policy, load_rows, show_progress
 
 train_rows = load_rows("addition", "train", 2000, SEED)
 test_rows = load_rows("addition", "test", 200, SEED)
-loading = dict(profile=run.profile, backend="transformers", seed=SEED)
-loading |= dict(load_in_4bit=False)
+loading = dict(
+    profile=run.profile,
+    backend="transformers",
+    load_in_4bit=False,
+    seed=SEED,
+)
 policy, tokenizer = load_policy(run.model, **loading)
 
 
@@ -210,7 +214,7 @@ print(probe(sound_reward, answers=GOLD))
 # own. The same check runs in a terminal:
 #
 # ```
-# python -m grpo_check probe my_rewards.py:my_reward --answers 42 1250 -5
+# grpo-check probe my_rewards.py:my_reward --answers 42 1250 -5
 # ```
 #
 # `correctness_reward` in `grpo_utils.rewards` is this sound reward. The page [Rewards](../docs/rewards.md) lists more reward

@@ -162,32 +162,14 @@ all_rewards, all_weights = [*rewards, correct_if_formatted], [*weights, 0.0]
 #
 # ## 5. The settings
 #
-# On a GPU, Unsloth changes many TRL defaults. `PINNED` sets each one explicitly. Skim it;
-# `scale_rewards="group"` is the division by `std` in section 1.
+# The *learning rate* is how far one step moves the weights. On a GPU, Unsloth changes the defaults of many other settings.
+# `PINNED` sets each of these, nearly always to TRL's own default, so that a run is the same with and without Unsloth.
+# Print it to see them. (`scale_rewards="group"`, for example, is the division by `std` in section 1.)
 
 # %% tags=["gpu-path"]
+from grpo_utils import PINNED
+
 on_cpu = profile.name == "cpu"
-PINNED = dict(loss_type="dapo", epsilon=0.2, epsilon_high=0.2)  # loss
-PINNED |= dict(scale_rewards="group", mask_truncated_completions=False)
-PINNED |= dict(
-    num_iterations=1, auto_find_batch_size=False, save_total_limit=1
-)
-PINNED |= dict(top_p=1.0, top_k=0, generation_kwargs=None)  # sampling
-PINNED |= dict(weight_decay=0.0, max_grad_norm=1.0)  # optimizer
-PINNED |= dict(router_aux_loss_coef=0.0)
-PINNED |= dict(logging_steps=1, logging_nan_inf_filter=False)  # logs, files
-PINNED |= dict(include_num_input_tokens_seen="no", disable_tqdm=True)
-PINNED |= dict(save_strategy="no" if on_cpu else "steps", save_steps=25)
-PINNED |= dict(use_cpu=on_cpu, gradient_checkpointing=not on_cpu)  # machine
-PINNED |= dict(use_vllm=profile.use_vllm, eval_accumulation_steps=None)
-PINNED |= dict(dataloader_pin_memory=False, torch_empty_cache_steps=None)
-PINNED |= dict(steps_per_generation=profile.gradient_accumulation_steps)
-PINNED |= dict(per_device_eval_batch_size=profile.per_device_train_batch_size)
-
-# %% [markdown]
-# The *learning rate* is how far one step moves the weights.
-
-# %% tags=["gpu-path"]
 config = GRPOConfig(
     output_dir=str(run.folder / "checkpoints"),
     max_steps=profile.steps,  # optimizer steps
@@ -196,7 +178,9 @@ config = GRPOConfig(
     warmup_steps=profile.warmup_steps,  # steps up to the full rate
     num_generations=profile.num_generations,  # completions in a group
     per_device_train_batch_size=profile.per_device_train_batch_size,
+    per_device_eval_batch_size=profile.per_device_train_batch_size,
     gradient_accumulation_steps=profile.gradient_accumulation_steps,
+    steps_per_generation=profile.gradient_accumulation_steps,
     max_completion_length=profile.max_completion_length,  # in tokens
     temperature=1.0,  # sample from the unmodified distribution
     beta=0.0,  # no KL penalty, which would pull toward the base model
@@ -205,8 +189,16 @@ config = GRPOConfig(
     optim=profile.optim,  # 8-bit AdamW saves memory on a GPU
     bf16=profile.dtype == "bfloat16",
     fp16=profile.dtype == "float16",  # a T4 has no bf16 units
-    seed=SEED,
+    use_cpu=on_cpu,
+    use_vllm=profile.use_vllm,
+    gradient_checkpointing=not on_cpu,
+    save_strategy="no" if on_cpu else "steps",
+    save_steps=25,
+    save_total_limit=1,  # keep only the newest checkpoint
+    logging_steps=1,
+    disable_tqdm=True,  # `show_progress` shows a bar instead
     report_to=REPORT_TO,
+    seed=SEED,
     **PINNED,
 )
 for name in ("max_steps", "learning_rate", "per_device_train_batch_size"):
@@ -228,9 +220,16 @@ train_rows = drop_long_prompts(train_rows, tokenizer, longest, template)
 # %%
 from grpo_check import preflight
 
-parts = dict(model=run.model, tokenizer=tokenizer, rewards=all_rewards)
-parts |= dict(train=train_rows, heldout=test_rows, backend=BACKEND)
-checked = preflight(config, profile=profile, **parts)
+checked = preflight(
+    config,
+    profile=profile,
+    model=run.model,
+    tokenizer=tokenizer,
+    train=train_rows,
+    heldout=test_rows,
+    rewards=all_rewards,
+    backend=BACKEND,
+)
 print(checked)
 checked.stop_on_errors()
 
@@ -262,9 +261,14 @@ if BACKEND == "unsloth":
 # by `lora_alpha / r`, and is added to the frozen matrix.
 
 # %% tags=["gpu-path"]
-LORA = dict(r=profile.lora_rank, lora_alpha=profile.lora_alpha)
-LORA |= dict(lora_dropout=0.0, target_modules=["q_proj", "k_proj", "v_proj"])
-LORA["target_modules"] += ["o_proj", "gate_proj", "up_proj", "down_proj"]
+ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
+MLP = ["gate_proj", "up_proj", "down_proj"]
+LORA = dict(
+    r=profile.lora_rank,
+    lora_alpha=profile.lora_alpha,
+    lora_dropout=0.0,
+    target_modules=ATTENTION + MLP,  # all linear layers
+)
 LoraConfig(**LORA, task_type="CAUSAL_LM")
 
 # %% [markdown]
@@ -296,9 +300,13 @@ policy.print_trainable_parameters()
 # %%
 from grpo_utils import generate
 
-decoding = dict(max_new_tokens=profile.max_completion_length, seed=SEED)
-decoding |= dict(batch_size=profile.eval_batch_size, temperature=1.0)
-decoding |= dict(chat_template_kwargs=template)
+decoding = dict(
+    max_new_tokens=profile.max_completion_length,
+    temperature=1.0,
+    batch_size=profile.eval_batch_size,
+    chat_template_kwargs=template,
+    seed=SEED,
+)
 group = generate(policy, tokenizer, [test_rows[4]["prompt"]] * 8, **decoding)
 scores = torch.tensor(total_rewards(group, test_rows[4]["answer"]))
 advantages = (scores - scores.mean()) / (scores.std() + 1e-4)

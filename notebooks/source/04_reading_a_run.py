@@ -66,13 +66,22 @@ BASE = dict(
     num_generations=8,  # completions in a group
     per_device_train_batch_size=64,  # completions in a step: 8 groups
     max_completion_length=32,  # tokens
+    optim="adamw_torch",
+    use_cpu=True,
+    bf16=False,
+    gradient_checkpointing=False,
+    save_strategy="no",
+    report_to="none",
+    logging_steps=1,
+    disable_tqdm=True,
     seed=SEED,
 )
-BASE |= dict(use_cpu=True, bf16=False, gradient_checkpointing=False)
-BASE |= dict(optim="adamw_torch", save_strategy="no", report_to="none")
-BASE |= dict(logging_steps=1, disable_tqdm=True)
-HOW = dict(profile=run.profile, backend="transformers", seed=SEED)
-HOW |= dict(load_in_4bit=False)  # HOW is for load_policy; base in fp32
+HOW = dict(  # for load_policy
+    profile=run.profile,
+    backend="transformers",
+    load_in_4bit=False,  # the base in fp32
+    seed=SEED,
+)
 
 # %% [markdown]
 # `load_policy` loads the base model with transformers and adds an untrained adapter with PEFT. `HealthCallback` checks
@@ -417,7 +426,8 @@ diagram("failures")
 # ## 11. Watch your own run
 #
 # Add `trainer.add_callback(HealthCallback(test_rows))` to your script. If weights become NaN (not a number), or `kl`
-# explodes and the reward falls, the callback saves the policy and stops the run. For a finished run, run `python -m grpo_check health trainer_state.json`. [Troubleshooting](../docs/troubleshooting.md) explains every
+# explodes and the reward falls, the callback saves the policy and stops the run. For a finished run, run
+# `grpo-check health FOLDER` with the folder of the run. [Troubleshooting](../docs/troubleshooting.md) explains every
 # verdict.
 #
 # **Look at a new run within its first twenty steps.**

@@ -276,8 +276,14 @@ from trl import GRPOConfig, GRPOTrainer
 path, folder = sys.argv[1:]
 set_seed({SEED})  # TRL initializes the adapter before it uses `seed`
 rewards, weights = math_rewards()
-own = dict(max_steps=8, reward_weights=weights, seed={SEED})
-own |= dict(save_strategy="steps", save_steps=2, save_total_limit=2)
+own = dict(
+    max_steps=8,
+    reward_weights=weights,
+    save_strategy="steps",
+    save_steps=2,
+    save_total_limit=2,
+    seed={SEED},
+)
 trainer = GRPOTrainer(
     model=path,
     peft_config=LoraConfig(r=16, lora_alpha=32, target_modules="all-linear"),

@@ -90,10 +90,14 @@ SETTINGS = dict(
     max_completion_length=32,  # in tokens
     reward_weights=weights,
     optim="adamw_torch",
+    use_cpu=True,
+    bf16=False,
+    gradient_checkpointing=False,
+    save_strategy="no",
+    report_to="none",
+    logging_steps=1,
+    disable_tqdm=True,
 )
-SETTINGS |= dict(use_cpu=True, bf16=False, gradient_checkpointing=False)
-SETTINGS |= dict(save_strategy="no", report_to="none")  # files and logs
-SETTINGS |= dict(logging_steps=1, disable_tqdm=True)
 
 # %% [markdown]
 # Only the seed differs between the runs. It sets the adapter's initial weights, the order of the rows and every

@@ -401,10 +401,13 @@ print(gained)
 
 # %%
 more = saved_policy(True)
-budget = dict(max_steps=run.steps, per_device_train_batch_size=64)
-budget |= dict(dataloader_drop_last=True)  # every batch has 64 rows
-rate = dict(learning_rate=GRPO["learning_rate"])  # falls to 0, as in GRPO
-more_sft = new_sft(more, **budget, **rate)
+more_sft = new_sft(
+    more,
+    max_steps=run.steps,
+    per_device_train_batch_size=64,
+    dataloader_drop_last=True,  # every batch has 64 rows
+    learning_rate=GRPO["learning_rate"],  # falls to 0, as in GRPO
+)
 started = process_time()
 more_sft.train()
 sft_seconds = process_time() - started
@@ -481,7 +484,7 @@ with torch.inference_mode():
 #
 # | symptom | check | fix |
 # |---|---|---|
-# | reward 0, all groups tied | Is the base model's pass rate 0? | run SFT first |
+# | reward 0, all groups tied | Is the base model's pass rate 0? | run SFT first; `sft.py` in the template basic_grpo does |
 # | answers that never end | Is the end-of-turn token among the labels? | use the chat template, raise `max_length` |
 # | no change after GRPO | Is the largest change of a weight 0? | load with `is_trainable=True` |
 # | KL above 0 at step 1 | Which model is the reference? | continue the SFT adapter, or merge SFT first |

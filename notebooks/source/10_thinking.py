@@ -95,14 +95,20 @@ print(test_rows[0]["prompt"][0]["content"])
 import trl
 
 CHAT = [{"role": "user", "content": "What is 15 + 27?"}]
-AS_TEXT = dict(tokenize=False, add_generation_prompt=True)
 ON, OFF = dict(enable_thinking=True), dict(enable_thinking=False)
 
 
 def prefilled(template: str, **settings) -> str:
-    settings |= dict(chat_template=template, bos_token="", **AS_TEXT)
-    text = tokenizer.apply_chat_template(CHAT, **settings).rpartition("27?")[2]
-    return "".join(text.partition("<think>")[1:])
+    text = tokenizer.apply_chat_template(
+        CHAT,
+        chat_template=template,
+        tokenize=False,
+        add_generation_prompt=True,
+        bos_token="",
+        **settings,
+    )
+    after_the_question = text.rpartition("27?")[2]
+    return "".join(after_the_question.partition("<think>")[1:])
 
 
 paths = sorted(Path(trl.__file__).parent.glob("chat_templates/*.jinja"))
@@ -141,7 +147,10 @@ print(f"{tagged} of {len(paths)} templates add a tag")
 # %% tags=["nbval-check-output"]
 tokenizer.chat_template += "{% if add_generation_prompt %}<think>{% endif %}"
 tokenizer.response_template = None
-print(repr(tokenizer.apply_chat_template(CHAT, **AS_TEXT)))
+text = tokenizer.apply_chat_template(
+    CHAT, tokenize=False, add_generation_prompt=True
+)
+print(repr(text))
 
 # %% [markdown]
 # The untrained model completes the held-out prompts. `generate` calls transformers' `policy.generate`.
@@ -191,9 +200,13 @@ print(f"mean score with <think> put in front:  {sum(with_tag) / 200:.2f}")
 from grpo_check import preflight
 from trl import GRPOConfig
 
-parts = dict(tokenizer=tokenizer, train=train_rows.select(range(64)))
-parts |= dict(rewards=[think_format_reward], backend="transformers")
-report = preflight(GRPOConfig("unused", use_cpu=True, bf16=False), **parts)
+report = preflight(
+    GRPOConfig("unused", use_cpu=True, bf16=False),
+    tokenizer=tokenizer,
+    train=train_rows.select(range(64)),
+    rewards=[think_format_reward],
+    backend="transformers",
+)
 print(*[f for f in report.findings if f.code == "prefilled_think"])
 
 # %% [markdown]

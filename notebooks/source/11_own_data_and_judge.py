@@ -310,10 +310,23 @@ from trl import GRPOConfig, GRPOTrainer
 
 from grpo_utils import is_strictly_right, show_progress
 
-CPU = dict(use_cpu=True, bf16=False, gradient_checkpointing=False, seed=SEED)
-CPU |= dict(output_dir="unused", save_strategy="no", disable_tqdm=True)
-GRPO = dict(learning_rate=2e-3, num_generations=8, logging_steps=1, **CPU)
-GRPO |= dict(per_device_train_batch_size=64, max_completion_length=32)
+CPU = dict(
+    output_dir="unused",
+    use_cpu=True,
+    bf16=False,
+    gradient_checkpointing=False,
+    save_strategy="no",
+    disable_tqdm=True,
+    seed=SEED,
+)
+GRPO = dict(
+    learning_rate=2e-3,
+    num_generations=8,
+    per_device_train_batch_size=64,
+    max_completion_length=32,
+    logging_steps=1,
+    **CPU,
+)
 LORA = LoraConfig(r=16, lora_alpha=32, target_modules="all-linear")
 
 

@@ -74,9 +74,16 @@ for name in missing:
 # `create_dataset` returns a dataset of problems. Its method `score_answer` scores a text from 0 to 1.
 
 # %% tags=["nbval-check-output"]
-KIND = dict(min_terms=2, max_terms=2, min_digits=2, max_digits=3)
-KIND |= dict(operators=["+", "-"], allow_parentheses=False)
-KIND |= dict(allow_negation=False, size=2000)
+KIND = dict(
+    min_terms=2,
+    max_terms=2,
+    min_digits=2,
+    max_digits=3,
+    operators=["+", "-"],
+    allow_parentheses=False,
+    allow_negation=False,
+    size=2000,
+)
 train = reasoning_gym.create_dataset("basic_arithmetic", seed=0, **KIND)
 
 print(train[0]["question"], "Gold answer:", train[0]["answer"])
@@ -222,13 +229,24 @@ for result, last in ENDINGS:
 # %%
 from grpo_utils import show_progress
 
-SETTINGS = dict(max_steps=run.steps, seed=SEED, learning_rate=2e-3)
-SETTINGS |= dict(num_generations=8, per_device_train_batch_size=64)
-SETTINGS |= dict(max_completion_length=80, max_tool_calling_iterations=2)
-SETTINGS |= dict(num_generations_eval=1, per_device_eval_batch_size=200)
-SETTINGS |= dict(use_cpu=True, bf16=False, gradient_checkpointing=False)
-SETTINGS |= dict(optim="adamw_torch", save_strategy="no", logging_steps=1)
-SETTINGS |= dict(disable_tqdm=True)
+SETTINGS = dict(
+    max_steps=run.steps,
+    learning_rate=2e-3,
+    num_generations=8,
+    per_device_train_batch_size=64,
+    max_completion_length=80,
+    max_tool_calling_iterations=2,
+    num_generations_eval=1,
+    per_device_eval_batch_size=200,
+    optim="adamw_torch",
+    use_cpu=True,
+    bf16=False,
+    gradient_checkpointing=False,
+    save_strategy="no",
+    logging_steps=1,
+    disable_tqdm=True,
+    seed=SEED,
+)
 
 
 def new_trainer(policy, rewards, weights, environment=Arithmetic):

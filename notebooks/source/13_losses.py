@@ -428,7 +428,7 @@ print(f"without that token:  {kl[1:].mean():.0f}")
 #
 # With vLLM, probabilities differ between sampler and trainer. TRL corrects this with a second ratio. The `sampling/`
 # metrics show it [after its limits](https://github.com/huggingface/trl/issues/5231), and `top_p` or `top_k`
-# [bias it](https://github.com/huggingface/trl/issues/6789) (read, never run here).
+# [bias it](https://github.com/huggingface/trl/issues/6789). (We have read these reports, but not run such a case.)
 #
 # **Judge by held-out accuracy, and use loss and KL to find causes.**
 

@@ -633,7 +633,8 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 #
 # ## 13. Know what this run does not show
 #
-# - One seed shows that this works, not how reliably.
+# - One seed shows that this works, not how reliably. We trained `make real` with three seeds, and the
+#   [results](../docs/results.md#a-real-model-on-a-cpu) show each of them.
 # - Generated sentences are easier than real orders. The new sentences test four more patterns, not your users'
 #   language, and all words were chosen so that they can be copied token by token.
 # - The model reads five facts and writes them down. It did not learn to reason.
