@@ -114,8 +114,9 @@ each. *Pass@8* is the share of these prompts with a correct sample. Each cell is
 {rows}
 
 The *kind of gain* follows from three paired tests. Where pass@8 rose, the model finds what it did not find in eight
-tries before. If greedy accuracy rose too, we call that *a new skill*. Where only sampled and greedy accuracy rose, it
-is *sharpening*. Where only sampled accuracy rose, it is *less noise*, and a user who decodes greedily gains nothing.
+tries at this temperature before. If greedy accuracy rose too, we call that *a new skill*. Where only sampled and greedy
+accuracy rose, it is *sharpening*. Where only sampled accuracy rose, it is *less noise*, and a user who decodes greedily
+gains nothing.
 
 {tests}
 

@@ -37,7 +37,7 @@ def main() -> None:
     smollm2.check_memory()
     model = smollm2.fetch()
     if not smollm2.fast_bf16():
-        print("This processor is slow in bf16, so training computes in fp32: about an hour (estimated).")
+        print("This processor is slow in bf16, so training computes in fp32: about twice as long (estimated).")
     before = base_result(model, arguments.task, SHARED, arguments.split)
     print(f"Before training: {pass_rates(before)}")
     folder = folder_of(arguments.task, arguments.seed)

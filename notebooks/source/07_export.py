@@ -331,7 +331,7 @@ print(prompts[1][-1]["content"], answer)
 
 # %% [markdown]
 # Always pass `do_sample=False` for greedy decoding, because the model's `generation_config.json` can set other
-# defaults.
+# defaults. It can also set a `repetition_penalty`, which changes greedy answers too; our evaluation sets it to 1.0.
 #
 # For many questions, call `generate` on a batch. Shorter prompts get *padding*, filler tokens that bring them to the
 # length of the longest. The model continues from the last position, so padding belongs on the left.
