@@ -133,17 +133,17 @@ def setup_real(profile: str, model: str = smollm2.NAME, bits: int = 16, output_d
 
 
 def report_run(
-    run: Setup, trainer: "GRPOTrainer", before: "Evaluation", after: "Evaluation", decoding: dict, **figures: object
+    run: Setup, trainer: "GRPOTrainer", before: "Evaluation", after: "Evaluation", decoding: dict, **entries: object
 ) -> None:
     """Print the before/after tables of a run and write its ``report.json``: every figure, version and setting.
 
-    ``decoding`` has the settings that `evaluate` was called with. ``figures`` go into the report too; a ``merged``
+    ``decoding`` has the settings that `evaluate` was called with. ``entries`` go into the report too; a ``merged``
     evaluation is also a row of the tables.
     """
     p_value, rates = mcnemar_p_value(before.right, after.right), dict(before=before.summary(), after=after.summary())
-    if "merged" in figures:
-        merged = figures["merged"]
-        figures |= dict(merged=merged.summary(), merged_p_value=mcnemar_p_value(before.right, merged.right))
+    if "merged" in entries:
+        merged = entries["merged"]
+        entries |= dict(merged=merged.summary(), merged_p_value=mcnemar_p_value(before.right, merged.right))
     report = {
         **dict(profile=run.profile.name, family=run.family, model=run.model, backend=run.backend),
         **dict(load_in_4bit=run.profile.load_in_4bit, steps=trainer.state.global_step, seed=trainer.args.seed),
@@ -154,9 +154,9 @@ def report_run(
         "processor_seconds": processor_seconds(),
         "versions": versions(),
         "config": _settings(run, trainer, decoding),
-        **figures,
+        **entries,
     }
-    print(before_after(*rates.values(), p_value, figures.get("merged")))
+    print(before_after(*rates.values(), p_value, entries.get("merged")))
     print("written:", write_report(run.folder, report))
 
 

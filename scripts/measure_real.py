@@ -115,10 +115,10 @@ def compare_results(before: dict, after: dict) -> str:
     return "\n".join(lines)
 
 
-def pass_rates(result: dict) -> str:
+def rates_line(result: dict) -> str:
     """The three rates of one model, in a line.
 
-    >>> print(pass_rates(dict(greedy=[True, False], sampled=[[True] * 4 + [False] * 4])))
+    >>> print(rates_line(dict(greedy=[True, False], sampled=[[True] * 4 + [False] * 4])))
     greedy 0.500 (0.095 to 0.905) of 2 prompts, sampled 0.500 and pass@8 1.000 of 1
     """
     sampled = result["sampled"]

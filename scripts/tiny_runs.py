@@ -119,12 +119,11 @@ def paired_difference(ours: Sequence[float], theirs: Sequence[float], prompts: i
     The interval is never narrower than the sampling of the prompts alone would make it.
 
     >>> str(paired_difference([0.9, 0.8], [0.8, 0.7], 200))
-    '0.100 (0.048 to 0.152)'
+    '0.100 (0.045 to 0.155)'
     """
     differences = [one - other for one, other in zip(ours, theirs, strict=True)]
-    value, low, high = t_interval(differences, least_scatter=1 / prompts)
-    least = 1.96 * math.sqrt(sum(rate * (1 - rate) / prompts for rate in [*ours, *theirs])) / len(ours)
-    return Estimate(value, min(low, value - least), max(high, value + least))
+    sampling_error = math.sqrt(sum(rate * (1 - rate) / prompts for rate in [*ours, *theirs])) / len(ours)
+    return t_interval(differences, least_scatter=1 / prompts, least_error=sampling_error)
 
 
 def measured_on() -> dict:

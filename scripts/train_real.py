@@ -18,7 +18,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from measure_real import base_result, compare_results, measure_merged, pass_rates, transcripts
+from measure_real import base_result, compare_results, measure_merged, rates_line, transcripts
 
 from grpo_utils import smollm2
 from grpo_utils.data.extraction import SENTENCES
@@ -39,7 +39,7 @@ def main() -> None:
     if not smollm2.fast_bf16():
         print("This processor is slow in bf16, so training computes in fp32: about twice as long (estimated).")
     before = base_result(model, arguments.task, SHARED, arguments.split)
-    print(f"Before training: {pass_rates(before)}")
+    print(f"Before training: {rates_line(before)}")
     folder = folder_of(arguments.task, arguments.seed)
     after = run_once(model, arguments.task, arguments.seed, folder, options, arguments.split)
     print(f"{transcripts(before, after)}\n\n{compare_results(before, after)}")

@@ -117,7 +117,7 @@ def test_the_three_rates_are_told_apart(real):
 
 
 def test_the_pass_rates_are_told_before_training(real):
-    line = real.measure.pass_rates(dict(greedy=[True, False], sampled=[[True] * 4 + [False] * 4]))
+    line = real.measure.rates_line(dict(greedy=[True, False], sampled=[[True] * 4 + [False] * 4]))
     assert line == "greedy 0.500 (0.095 to 0.905) of 2 prompts, sampled 0.500 and pass@8 1.000 of 1"
 
 

@@ -226,9 +226,7 @@ def compare_seeds(comparisons: Sequence[Comparison]) -> SeedsComparison:
         _check_two_seeds(f"Comparisons {earlier} and {place}", old, new)
     differences = tuple(comparison.difference.value for comparison in comparisons)
     finest = 1 / min((comparison.before.n for comparison in comparisons), default=1)
-    mean, low, high = t_interval(differences, finest)
-    least = 1.96 * _sampling_error(comparisons)
-    return SeedsComparison(differences, Estimate(mean, min(low, mean - least), max(high, mean + least)))
+    return SeedsComparison(differences, t_interval(differences, finest, _sampling_error(comparisons)))
 
 
 def _sampling_error(comparisons: Sequence[Comparison]) -> float:

@@ -253,7 +253,7 @@ def majority_right(winners: Sequence[str], gold: str) -> float:
     return sum(same_answer(winner, gold) for winner in winners) / len(winners) if winners else 0.0
 
 
-def t_interval(values: Sequence[float], least_scatter: float) -> Estimate:
+def t_interval(values: Sequence[float], least_scatter: float, least_error: float = 0.0) -> Estimate:
     """The mean of a few independent numbers, one per training seed, with Student's t interval (1908).
 
     With two seeds the half-width is 12.7 standard errors, with three 4.3, with five 2.8. It assumes that the
@@ -263,6 +263,8 @@ def t_interval(values: Sequence[float], least_scatter: float) -> Estimate:
         values: one number per seed.
         least_scatter: the standard deviation is taken to be at least this. Rates of ``n`` prompts are multiples
             of ``1 / n``, so equal values may differ by less than can be seen: give ``1 / n``.
+        least_error: the standard error of the mean if seeds did not matter. Three seeds can agree by luck, so the
+            interval is never narrower than this alone would make it.
 
     >>> str(t_interval([0.70, 0.72, 0.77], 1 / 200)), str(t_interval([0.01, 0.01], 1 / 200))
     ('0.730 (0.640 to 0.820)', '0.010 (-0.035 to 0.055)')
@@ -279,4 +281,5 @@ def t_interval(values: Sequence[float], least_scatter: float) -> Estimate:
         )
     scatter = max(stdev(values), least_scatter)
     half = float(t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) * scatter / math.sqrt(len(values))
+    half = max(half, 1.96 * least_error)
     return Estimate(fmean(values), fmean(values) - half, fmean(values) + half)

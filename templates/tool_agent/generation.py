@@ -7,6 +7,7 @@ import itertools
 import sys
 from dataclasses import dataclass, field
 
+from lib.measuring import decoding_at, sampling
 from tools import answer_calls, check_tools, new_environment, template_of, toolbox
 
 
@@ -46,20 +47,16 @@ def generate(
     """Run one episode per row, with at most ``turns`` rounds of tool calls and ``tokens`` tokens in all."""
     import torch
 
-    was_training = policy.training
-    policy.eval()
     torch.manual_seed(seed)
-    decoding = {"do_sample": False}
-    if temperature:
-        decoding = dict(do_sample=True, temperature=temperature, top_p=1.0, top_k=0)
+    decoding = decoding_at(temperature)
     episodes = [start(tokenizer, row, template) for row in rows]
-    for first in range(0, len(episodes), batch):
-        running = episodes[first : first + batch]
-        take_turns(policy, tokenizer, running, tokens, decoding)
-        for _ in range(turns):
-            running = [episode for episode in running if episode.use_tools(tokenizer, tokens, template)]
+    with sampling(policy):
+        for first in range(0, len(episodes), batch):
+            running = episodes[first : first + batch]
             take_turns(policy, tokenizer, running, tokens, decoding)
-    policy.train(was_training)
+            for _ in range(turns):
+                running = [episode for episode in running if episode.use_tools(tokenizer, tokens, template)]
+                take_turns(policy, tokenizer, running, tokens, decoding)
     return episodes
 
 
@@ -82,7 +79,7 @@ def take_turns(policy: object, tokenizer: object, episodes: list[Episode], room:
     contexts = {"input_ids": [episode.prompt + episode.tokens for episode in episodes]}
     inputs = tokenizer.pad(contexts, padding_side="left", return_tensors="pt").to(policy.device)
     with torch.no_grad():
-        outputs = policy.generate(**inputs, **decoding, repetition_penalty=1.0, max_new_tokens=room)
+        outputs = policy.generate(**inputs, **decoding, max_new_tokens=room)
     for episode, ids in zip(episodes, outputs[:, inputs["input_ids"].shape[1] :].tolist(), strict=True):
         end = ids.index(tokenizer.eos_token_id) + 1 if tokenizer.eos_token_id in ids else len(ids)
         episode.say(tokenizer, ids[: min(end, room - len(episode.tokens))])

@@ -40,10 +40,7 @@ def generate(
     from tqdm import trange
 
     torch.manual_seed(seed)
-    decoding = {"do_sample": False}
-    if temperature:
-        decoding = dict(do_sample=True, temperature=temperature, top_p=1.0, top_k=0)
-    decoding |= dict(max_new_tokens=max_new_tokens, repetition_penalty=1.0, use_cache=True)
+    decoding = decoding_at(temperature) | dict(max_new_tokens=max_new_tokens, use_cache=True)
     decoding |= dict(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
     completions, bar = [], dict(desc="generate", file=sys.stdout, leave=False, delay=10)  # shown after ten seconds
     with sampling(policy), torch.inference_mode():
@@ -53,6 +50,12 @@ def generate(
             outputs = policy.generate(**inputs, **decoding)
             completions += tokenizer.batch_decode(outputs[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
     return completions
+
+
+def decoding_at(temperature: float) -> dict:
+    """The arguments of transformers' ``generate`` for sampling as TRL does by default, or for greedy decoding at 0."""
+    sampled = dict(do_sample=True, temperature=temperature, top_p=1.0, top_k=0)
+    return (sampled if temperature else dict(do_sample=False)) | dict(repetition_penalty=1.0)
 
 
 def encode_prompts(
@@ -327,12 +330,12 @@ def write_report(folder: str | Path, report: dict) -> Path:
     return draft.replace(path)
 
 
-def finish(folder: Path, before: dict, after: dict, **figures: object) -> None:
-    """Write a run's report from two results of `evaluate` and ``figures``, and print its table."""
+def finish(folder: Path, before: dict, after: dict, **entries: object) -> None:
+    """Write a run's report from two results of `evaluate` and more ``entries``, and print its table."""
     rates, p_value = [summary(before), summary(after)], mcnemar_p_value(before["right"], after["right"])
     result = dict(before=rates[0], after=rates[1], p_value=p_value)
     stamp = dict(written=time.strftime("%Y-%m-%d %H:%M:%S"), versions=versions())
-    write_report(folder, figures | result | stamp)
+    write_report(folder, entries | result | stamp)
     print(before_after(*rates, p_value))
     print(f"Model: {folder / 'model'}\nReport: {folder / 'report.json'}")
 
