@@ -106,7 +106,7 @@ class Evidence:
 
 #: The verdicts in the order of decision: the first that applies counts.
 RULES: list[Rule] = []
-verdict = adding_to(RULES)
+verdict = adding_to(RULES, needs=("figures",))
 
 
 def decide(evidence: Evidence) -> Finding:
@@ -124,6 +124,7 @@ def decide(evidence: Evidence) -> Finding:
     "error",
     "interrupted before there were enough groups to decide",
     fixes=(f"sample {FEWEST} or more.",),
+    needs=(),
 )
 def stopped(evidence: Evidence) -> Iterator[Finding]:
     """Ctrl-C ended the sampling. After 8 groups a pilot still decides, with what it has."""
@@ -137,7 +138,6 @@ def stopped(evidence: Evidence) -> Iterator[Finding]:
     "the prompts lack the model's chat template, which explains the other findings",
     why="a chat model sees no question in plain text, so its completions are wrong, tied or endless.",
     fixes=(PLAIN, "plain text is correct for a base model; then follow the rest of the verdict."),
-    needs=("figures",),
 )
 def fix_prompts(evidence: Evidence) -> Iterator[Finding]:
     """It replaces the verdicts sft_first, check_golds, easier_rows, fix_eos and raise_limit, and quotes them."""
@@ -154,7 +154,6 @@ def fix_prompts(evidence: Evidence) -> Iterator[Finding]:
     "completions do not end even with four times the limit",
     why="the limit is not the cause: the model does not write the token at which generation stops.",
     fixes=("set tokenizer.eos_token to the token that ends a turn; a base model that has none needs SFT first.",),
-    needs=("figures",),
 )
 def fix_eos(evidence: Evidence) -> Iterator[Finding]:
     """Where most completions are truncated, the pilot samples one more for each prompt, with four times the limit."""
@@ -169,7 +168,6 @@ def fix_eos(evidence: Evidence) -> Iterator[Finding]:
     "most completions are cut off at max_completion_length",
     why="a completion that is cut off has no answer, so it scores like a wrong one.",
     fixes=("raise max_completion_length to what 95% of the completions need, which the verdict names.",),
-    needs=("figures",),
 )
 def raise_limit(evidence: Evidence) -> Iterator[Finding]:
     """If completions that end have a positive advantage, training itself makes them end, and this does not apply."""
@@ -191,7 +189,6 @@ def raise_limit(evidence: Evidence) -> Iterator[Finding]:
     "the temperature is so low that the completions of a group are nearly equal",
     why="nearly equal completions score the same, and a tied group has no gradient.",
     fixes=("set temperature=1.0, TRL's default, and run the pilot again.",),
-    needs=("figures",),
 )
 def raise_temperature(evidence: Evidence) -> Iterator[Finding]:
     """A low temperature alone is not reported: most groups must tie, or no completion may be correct."""
@@ -211,7 +208,6 @@ def raise_temperature(evidence: Evidence) -> Iterator[Finding]:
         "compare completions and gold answers: are the golds in the right rows, and does the checker accept them?",
         "if they are right, the task is too hard: use SFT or easier rows first.",
     ),
-    needs=("figures",),
 )
 def check_golds(evidence: Evidence) -> Iterator[Finding]:
     """The report prints some completions next to their gold answers. A task that is too hard looks the same."""
@@ -230,6 +226,7 @@ def check_golds(evidence: Evidence) -> Iterator[Finding]:
     "the reward fails, is the same for every completion, or does not prefer correct answers",
     why="the policy learns what the reward prefers, so it would learn nothing, or wrong answers.",
     fixes=("fix the reward.", "probe it for details: grpo-check probe FILE.py:function."),
+    needs=(),
 )
 def fix_reward(evidence: Evidence) -> Iterator[Finding]:
     """It sees only what the reward gives to real completions of this model; `probe` tries many more."""
@@ -256,7 +253,6 @@ def fix_reward(evidence: Evidence) -> Iterator[Finding]:
     "most groups tie, and fewer would with 8 completions",
     why="a group whose rewards are all equal has no gradient.",
     fixes=("raise num_generations to the number of completions that the pilot sampled per prompt.",),
-    needs=("figures",),
 )
 def larger_groups(evidence: Evidence) -> Iterator[Finding]:
     """The pilot samples 8 completions per prompt at least, and counts how often smaller groups of them tie."""
@@ -272,7 +268,6 @@ def larger_groups(evidence: Evidence) -> Iterator[Finding]:
     "most groups tie at a low reward, because few prompts are ever answered",
     why="a group whose rewards are all equal has no gradient.",
     fixes=("use rows on which the model is sometimes right.",),
-    needs=("figures",),
 )
 def easier_rows(evidence: Evidence) -> Iterator[Finding]:
     """Some completions are rewarded, but in most groups either all of them or none."""
@@ -290,7 +285,6 @@ def easier_rows(evidence: Evidence) -> Iterator[Finding]:
     "most prompts are already answered, so there is nothing left to learn",
     why="groups in which every completion is correct have no gradient.",
     fixes=("use harder rows.",),
-    needs=("figures",),
 )
 def harder_rows(evidence: Evidence) -> Iterator[Finding]:
     """Most completions are correct, or most groups tie at a high reward."""
@@ -310,7 +304,6 @@ def harder_rows(evidence: Evidence) -> Iterator[Finding]:
         "train with SFT on some examples first. If no completion is correct, no group can teach it.",
         "or use much easier rows, if there are any.",
     ),
-    needs=("figures",),
 )
 def sft_first(evidence: Evidence) -> Iterator[Finding]:
     """Groups of the sampled size tie too, so larger groups would not help."""
@@ -331,7 +324,6 @@ def sft_first(evidence: Evidence) -> Iterator[Finding]:
         "start the run, and watch the correctness reward: if it is still 0 after 30 steps, train with SFT first.",
         "read completions with a high reward: do they come closer to a correct answer?",
     ),
-    needs=("figures",),
 )
 def partial_credit(evidence: Evidence) -> Iterator[Finding]:
     """The rewards within a group differ by something else than correct answers, such as the format."""
@@ -343,7 +335,6 @@ def partial_credit(evidence: Evidence) -> Iterator[Finding]:
     "note",
     "start the run",
     fixes=("start the run, and watch it with HealthCallback.",),
-    needs=("figures",),
 )
 def go(evidence: Evidence) -> Iterator[Finding]:
     """No other verdict applies: groups differ, completions end, and correct ones are preferred as far as is known."""

@@ -15,7 +15,7 @@ MOST_TRIED = 200
 UNRENDERED = ("no_prompt", "bad_prompt", "no_chat_template", "template_fails")
 
 RULES: list[Rule] = []
-rule = adding_to(RULES)
+rule = adding_to(RULES, needs=("tokenizer",))
 
 
 @rule(
@@ -23,7 +23,6 @@ rule = adding_to(RULES)
     "no completion can end, so every completion is cut off at the limit",
     why="no completion would end before its limit, and TRL fails after the first batch.",
     fixes=("set tokenizer.eos_token = the token that ends a turn in the chat template, such as '<|im_end|>'.",),
-    needs=("tokenizer",),
     example={"tokenizer": {"eos_token": None}},
 )
 def no_eos(run: Run) -> Iterator[Finding]:
@@ -37,7 +36,6 @@ def no_eos(run: Run) -> Iterator[Finding]:
     "a tokenizer without a padding token",
     why="TRL then pads with the EOS token.",
     fixes=("set tokenizer.pad_token to a separate token, if the vocabulary has one ('<|endoftext|>' for Qwen).",),
-    needs=("tokenizer",),
     unless=("no_eos",),
     example={"tokenizer": {"pad_token": None}},
 )
@@ -53,7 +51,6 @@ def no_pad(run: Run) -> Iterator[Finding]:
     why="GRPO works, because TRL itself masks what follows the first EOS. But SFT that masks padding would also "
     "mask the end of each turn, and such a model never stops.",
     fixes=("set tokenizer.pad_token to a separate token, if the vocabulary has one.",),
-    needs=("tokenizer",),
     unless=("no_eos", "no_pad"),
     example={"tokenizer": {"pad_token": "<|im_end|>"}},
 )
@@ -68,7 +65,6 @@ def pad_is_eos(run: Run) -> Iterator[Finding]:
     "message prompts, but a tokenizer without a chat template",
     why='TRL needs it to render messages, and raises "tokenizer.chat_template is not set".',
     fixes=("use the instruct version of the model, or set tokenizer.chat_template to one of its family.",),
-    needs=("tokenizer",),
     example={"tokenizer": {"chat_template": None}},
 )
 def no_chat_template(run: Run) -> Iterator[Finding]:
@@ -92,7 +88,6 @@ def _turn(run: Run) -> tuple[str, str]:
         "use the template of the model's family, from its tokenizer.",
         "make each content plain text, and use only roles that the template knows.",
     ),
-    needs=("tokenizer",),
     unless=("no_chat_template",),
     example={"tokenizer": {"chat_template": "{{ raise_exception('no') }}"}},
 )
@@ -116,7 +111,6 @@ def template_fails(run: Run) -> Iterator[Finding]:
     "the chat template ends a turn with a token that does not stop generation",
     why="generation stops only at the EOS token, so a model that learned this template does not stop.",
     fixes=("set tokenizer.eos_token = the token that ends a turn in the chat template.",),
-    needs=("tokenizer",),
     example={"tokenizer": {"eos_token": "<|endoftext|>"}},
 )
 def template_without_eos(run: Run) -> Iterator[Finding]:

@@ -76,7 +76,7 @@ class Paid(NamedTuple):
 
 
 RULES: list[Rule] = []
-rule = adding_to(RULES)
+rule = adding_to(RULES, needs=("tokenizer",))
 
 
 @rule(
@@ -87,7 +87,6 @@ rule = adding_to(RULES)
         "use a reward that accepts completions with and without the first tag.",
         "set enable_thinking in chat_template_kwargs as your rewards need it.",
     ),
-    needs=("tokenizer",),
     unless=UNRENDERED,
     example={"tokenizer": {"chat_template": OPENS_THOUGHT}, "rewards": [both_tags], "lab": True},
 )
@@ -153,7 +152,6 @@ def opened(run: Run, prompt: "str | list[dict]", **changed: object) -> Opened | 
         "turn thinking off, in training and in evaluation: chat_template_kwargs={'enable_thinking': False}.",
         f"raise max_completion_length to {2 * THOUGHT_TOKENS} or more, or let the pilot measure how many end.",
     ),
-    needs=("tokenizer",),
     unless=UNRENDERED,
     example={"tokenizer": {"chat_template": CLOSES_THOUGHT}},
 )
