@@ -86,7 +86,7 @@ def preflight_of(arguments: argparse.Namespace) -> Report:
 
 
 def pilot_of(arguments: argparse.Namespace) -> Report:
-    """Sample before a run. Its report starts with the verdict, which no setting can leave out."""
+    """Sample before a run. A setting can leave out findings of the preflight, which then stop nothing; no verdict."""
     from .pilot import pilot_file
 
     changes = {
@@ -95,6 +95,7 @@ def pilot_of(arguments: argparse.Namespace) -> Report:
         "max_steps": arguments.steps,
     }
     chosen = {name: vars(arguments)[name] for name in ("model", "adapter", "train", "prompts", "price", "seed")}
+    chosen["wanted"] = read_settings(Path.cwd(), arguments).keeps
     return pilot_file(arguments.config, rewards=arguments.reward, changes=changes, **chosen)
 
 

@@ -123,8 +123,8 @@ def pilot(
     return sampled(run, warnings_of(run), model, prompts=prompts, correct=correct, price=price, seed=seed)
 
 
-def warnings_of(run: Run) -> tuple[Finding, ...]:
-    """The warnings of a preflight on what the pilot needs.
+def warnings_of(run: Run, wanted: Callable[[Finding], bool] = lambda finding: True) -> tuple[Finding, ...]:
+    """The warnings of a preflight on what the pilot needs, without the findings that are not wanted.
 
     Raises:
         CourseError: something with which the run could not start.
@@ -133,9 +133,10 @@ def warnings_of(run: Run) -> tuple[Finding, ...]:
         raise CourseError("there are no rows to sample from. Check the file or the filter that produced them.")
     if len(run.functions) < len(run.rewards or []):
         raise CourseError("pilot calls functions only, so it cannot try a reward model; wrap it in a function.")
-    findings, _ = walk(run, [rule for rule in RULES if rule.code not in LEFT_OUT])
+    found, _ = walk(run, [rule for rule in RULES if rule.code not in LEFT_OUT])
+    findings = tuple(filter(wanted, found))
     Report(in_order(findings)).stop_on_errors()
-    return tuple(findings)
+    return findings
 
 
 def check_how(prompts: int, price: float | None) -> None:
@@ -251,7 +252,8 @@ def _by(correct: Callable, some: list[Group]) -> tuple[list, list[str]]:
 
 def pilot_file(
     path: Path, *, model: str = "", adapter: str = "", train: str = "", rewards: Sequence[str] = (),
-    changes: dict | None = None, prompts: int = 32, price: float | None = None, seed: int = 0,
+    changes: dict | None = None, wanted: Callable[[Finding], bool] = lambda finding: True, prompts: int = 32,
+    price: float | None = None, seed: int = 0,
 ) -> PilotReport:  # fmt: skip
     """`pilot` on the file that ``trl grpo --config`` reads, and what it names. The model is loaded last.
 
@@ -260,6 +262,7 @@ def pilot_file(
         model, train, rewards: in place of the file's model, dataset and ``reward_funcs``.
         adapter: a folder or hub id of a LoRA adapter for the model.
         changes: arguments of `GRPOConfig` in place of the file's; None leaves one as it is.
+        wanted: which findings of the preflight count; by default all.
         prompts, price, seed: as for `pilot`.
 
     Raises:
@@ -274,7 +277,7 @@ def pilot_file(
             raise CourseError("there is no model: pass --model, or set model_name_or_path in the file.")
         if run.tokenizer is None:
             raise CourseError(run.model_problem or f"{run.unread['tokenizer']}.")
-        warnings = warnings_of(run)
+        warnings = warnings_of(run, wanted)
         return sampled(run, warnings, _policy(run, adapter), prompts=prompts, price=price, seed=seed)
 
 
