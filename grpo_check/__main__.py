@@ -86,7 +86,7 @@ def preflight_of(arguments: argparse.Namespace) -> Report:
 
 
 def pilot_of(arguments: argparse.Namespace) -> Report:
-    """Sample before a run. A setting can leave out findings of the preflight, which then stop nothing; no verdict."""
+    """Sample before a run. Findings of the preflight that are left out stop nothing; the verdict always stays."""
     from .pilot import pilot_file
 
     changes = {
