@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     Rows = Dataset | list[dict]
 
-LONGEST_SHOWN = 80
 #: Rows that are looked at one by one, evenly spread, and rows from the start that are compared with each other.
 MOST_ROWS, MOST_COMPARED = 3_000, 20_000
 #: Rows whose gold answers are searched for in their prompts, at most and at least, and the share that is worth a word.
@@ -330,12 +329,11 @@ def duplicates(run: Run) -> Iterator[Finding]:
     """The comparison ignores case and spaces. Rows with images are not compared."""
     if not run.train or IMAGES & {*columns_of(run.train)}:
         return
-    seen = Counter(_keys(run.train, run.answer_column if run.answer_column in columns_of(run.train) else ""))
-    twice = {one: number - 1 for one, number in seen.items() if number > 1}
+    counts = Counter(_keys(run.train, run.answer_column if run.answer_column in columns_of(run.train) else ""))
+    twice = {one: count - 1 for one, count in counts.items() if count > 1}
     if twice:
         of = f"{sum(twice.values())} of {len(first(run.train, MOST_COMPARED))} training rows"
-        what = f"{of} repeat the prompt and answer of another row, such as {_shorten(next(iter(twice)))}."
-        yield found(what)
+        yield found(f"{of} repeat the prompt and answer of another row, such as {_shorten(next(iter(twice)))}.")
 
 
 @rule(
@@ -351,8 +349,8 @@ def leak(run: Run) -> Iterator[Finding]:
     if not run.train or not run.heldout or IMAGES & {*columns_of(run.train)}:
         return
     answer = run.answer_column if run.answer_column in {*columns_of(run.train)} & {*columns_of(run.heldout)} else ""
-    seen = {*_keys(run.train, answer)}
-    leaked = [one for one in _keys(run.heldout, answer) if one in seen]
+    trained_on = {*_keys(run.train, answer)}
+    leaked = [one for one in _keys(run.heldout, answer) if one in trained_on]
     if leaked:
         of = f"row['prompt'], row[{answer!r}]" if answer else "row['prompt']"
         share = f"{len(leaked)} of {len(first(run.heldout, MOST_COMPARED))} held-out prompts"
@@ -364,6 +362,6 @@ def leak(run: Run) -> Iterator[Finding]:
         yield found(what, "", fix)
 
 
-def _shorten(value: object, longest: int = LONGEST_SHOWN) -> str:
+def _shorten(value: object, longest: int = 80) -> str:
     text = repr(value)
     return text if len(text) <= longest else f"{text[:longest]}…"

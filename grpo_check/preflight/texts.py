@@ -8,7 +8,7 @@ from .rows import bad_prompt, column, first, no_prompt, spread
 from .run import Run, once
 
 #: The model's reply in a test conversation.
-SAID = "The answer is 42"
+REPLY = "The answer is 42"
 #: Prompts in which tokens are looked for that the model lacks.
 MOST_TRIED = 200
 #: Faults with which no prompt can be rendered.
@@ -77,7 +77,7 @@ def _turn(run: Run) -> tuple[str, str]:
     """A simple conversation in the chat template, and why that fails; two empty texts without a template."""
     if run.tokenizer.chat_template is None:
         return "", ""
-    return render(run, [{"role": "user", "content": "What is 40 + 2?"}, {"role": "assistant", "content": SAID}])
+    return render(run, [{"role": "user", "content": "What is 40 + 2?"}, {"role": "assistant", "content": REPLY}])
 
 
 @rule(
@@ -94,7 +94,7 @@ def _turn(run: Run) -> tuple[str, str]:
 def template_fails(run: Run) -> Iterator[Finding]:
     """It renders a simple conversation and the prompts; of a large dataset, an evenly spread part."""
     rendered, failure = _turn(run)
-    if run.tokenizer.chat_template is not None and (failure or SAID not in rendered):
+    if run.tokenizer.chat_template is not None and (failure or REPLY not in rendered):
         what = f"the chat template fails on a simple conversation: {failure or 'it drops the reply of the model'}."
         yield found(what, "", "use the template of the model's family, from its tokenizer.")
     failed = _failures(run)
@@ -115,7 +115,7 @@ def template_fails(run: Run) -> Iterator[Finding]:
 )
 def template_without_eos(run: Run) -> Iterator[Finding]:
     """It renders a simple conversation, and looks for the EOS token after the model's reply."""
-    eos, (_, said, ending) = run.tokenizer.eos_token, _turn(run)[0].rpartition(SAID)
+    eos, (_, said, ending) = run.tokenizer.eos_token, _turn(run)[0].rpartition(REPLY)
     if said and eos is not None and eos not in ending:  # without the reply, template_fails
         why = f"generation stops only at {eos!r}, so a model that learned this template does not stop."
         fix = f"set tokenizer.eos_token = the token that ends a turn ({ending.strip() or 'missing'})."

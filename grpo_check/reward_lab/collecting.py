@@ -25,7 +25,7 @@ ALONE = ("clean", "nothing", "other row")
 #: A completion of another prompt, which answers no row.
 STRANGER = Case("of another prompt", "odd", NO_ANSWER)
 #: When TRL sends None (read in `parse_response` of trl/chat_template_utils.py).
-NO_CONTENT = (
+WHY_NO_CONTENT = (
     "TRL 1.14 always sends text: it replaces missing content with ''. Only code of your own that makes messages, or "
     "another version of TRL, sends None."
 )
@@ -66,7 +66,7 @@ def _score_matrix(trial: Trial, examples: Sequence[str]) -> None:
     if not trial.scored and not failures and not trial.observed["unbounded_time"]:
         failures = {("raises", "no completion was scored within the time limit", False): rows[0]}
     for (code, message, silent), case in failures.items():
-        ignored = {"why": NO_CONTENT, "severity": "warning"} if silent else {}
+        ignored = {"why": WHY_NO_CONTENT, "severity": "warning"} if silent else {}
         fixes = ("ignore this, or read (message.get('content') or '').",) if silent else ()
         trial.add(code, f"{message} (on: {case.what}).", case, *fixes, **ignored)
 

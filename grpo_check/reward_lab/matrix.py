@@ -61,11 +61,11 @@ FOREIGN += "respuesta; perché quindi abbiamo risposta; поэтому пото�
 FOREIGN += "だから 答え したがって; 그래서 답은 따라서; لذلك لأن الجواب; इसलिए क्योंकि उत्तर; "
 NO_ANSWER = "I am not sure about this one."
 LENGTHS = (25, 50, 100, 200, 400, 800, 1600)
-WORDS = """a count of every part shows how the total grows with each new row and we add what remains to this sum
+PLAIN_WORDS = """a count of every part shows how the total grows with each new row and we add what remains to this sum
 before any other value can change it so both sides keep their balance while one unit moves from left to right where
 numbers meet again under new names like apples boats cars days even friends gold hours ice jars keys lamps miles
 nights oranges pages quarts roads sheep trees uses visits weeks years zones"""
-VOCABULARY = WORDS.split()
+VOCABULARY = PLAIN_WORDS.split()
 
 
 def reasoning(result: object, between: str = ". ") -> str:
