@@ -5,6 +5,7 @@ import json
 import logging
 import sys
 import traceback
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -34,7 +35,7 @@ pyproject.toml, here or in a folder above, may have defaults:
 ROWS = "a .jsonl, .json or .csv file, a folder of them, addition or gsm8k"
 
 
-class Verdicts(Report):
+class HealthReport(Report):
     """The findings on a log. What was found is the verdict, so no line counts errors after it."""
 
     def last_line(self) -> str:
@@ -85,7 +86,7 @@ def preflight_of(arguments: argparse.Namespace) -> Report:
 
 
 def pilot_of(arguments: argparse.Namespace) -> Report:
-    """Sample before a run. Its report starts with the verdict, which no setting can leave out."""
+    """Sample before a run. Findings of the preflight that are left out stop nothing; the verdict always stays."""
     from .pilot import pilot_file
 
     changes = {
@@ -94,6 +95,7 @@ def pilot_of(arguments: argparse.Namespace) -> Report:
         "max_steps": arguments.steps,
     }
     chosen = {name: vars(arguments)[name] for name in ("model", "adapter", "train", "prompts", "price", "seed")}
+    chosen["wanted"] = read_settings(Path.cwd(), arguments).keeps
     return pilot_file(arguments.config, rewards=arguments.reward, changes=changes, **chosen)
 
 
@@ -101,7 +103,7 @@ def health_of(arguments: argparse.Namespace) -> Report:
     """Diagnose a run from its log."""
     from .health import diagnose_file
 
-    return Verdicts(tuple(diagnose_file(arguments.log)))
+    return HealthReport(tuple(diagnose_file(arguments.log)))
 
 
 def explain_codes(arguments: argparse.Namespace) -> int:
@@ -212,9 +214,9 @@ def add_explain(commands: argparse._SubParsersAction) -> None:
 def check(arguments: argparse.Namespace) -> int:
     """Run a check, print what it found, and return the exit code."""
     settings = read_settings(Path.cwd(), arguments)
-    report = arguments.run(arguments).keeping(settings.keeps)
+    report = replace(arguments.run(arguments).keeping(settings.keeps), failing=settings.failing)
     print(show(report, arguments.check, settings.format))
-    return int(any(finding.severity in settings.failing for finding in report.findings))
+    return int(not report.ok)
 
 
 def main() -> None:

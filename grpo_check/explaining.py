@@ -6,6 +6,7 @@ from textwrap import dedent, indent
 
 from grpo_utils.errors import CourseError, did_you_mean
 
+from .findings import advice
 from .rules import Rule
 
 
@@ -58,12 +59,9 @@ def line(rule: Rule) -> str:
 
 def page(check: str, rule: Rule) -> str:
     """What one check means by a code."""
-    lines = [f"{rule.code}: {rule.meaning} ({rule.severity} of {check})"]
-    lines += ["", rule.details] if rule.details else []
-    lines += ["", f"Why: {rule.why}"] if rule.why else []
-    lines += [f"{'' if number else 'Do:':4} {fix}" for number, fix in enumerate(rule.fixes)]
-    lines += ["", "Example:", indent(example_text(rule.example), "    ")] if rule.example else []
-    return "\n".join(lines)
+    title = f"{rule.code}: {rule.meaning} ({rule.severity} of {check})"
+    example = f"Example:\n{indent(example_text(rule.example), '    ')}" if rule.example else ""
+    return "\n\n".join(filter(None, [title, rule.details, "\n".join(advice(rule.why, rule.fixes)), example]))
 
 
 def example_text(example: object) -> str:

@@ -1,13 +1,19 @@
 """The result of a check: a record for one finding, and a base class for reports."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from grpo_utils.errors import CourseError
 
 #: The most severe comes first.
 SEVERITIES = ("error", "warning", "note")
+
+
+def advice(why: str, fixes: Sequence[str]) -> list[str]:
+    """The lines that say why something matters and what to do."""
+    lines = [f"Why: {why}"] if why else []
+    return lines + [f"{'' if number else 'Do:':4} {fix}" for number, fix in enumerate(fixes)]
 
 
 @dataclass(frozen=True)
@@ -41,8 +47,7 @@ class Finding:
 
     def __str__(self) -> str:
         """The finding as a few lines of text."""
-        lines = [f"{self.severity:8}{self.code}: {self.what}", self.seen, self.why and f"Why: {self.why}"]
-        lines += [f"{'' if number else 'Do:':4} {fix}" for number, fix in enumerate(self.fixes)]
+        lines = [f"{self.severity:8}{self.code}: {self.what}", self.seen, *advice(self.why, self.fixes)]
         return "\n        ".join(filter(None, [*lines, self.link and f"More: {self.link}"]))
 
 
@@ -59,11 +64,12 @@ class Report:
     """
 
     findings: tuple[Finding, ...]
+    failing: tuple[str, ...] = field(default=("error",), kw_only=True)
 
     @property
     def ok(self) -> bool:
-        """Whether there are no errors; warnings do not count."""
-        return not self.errors
+        """Whether no finding has one of the severities in ``failing``; warnings do not count unless they are there."""
+        return not any(finding.severity in self.failing for finding in self.findings)
 
     @property
     def errors(self) -> tuple[Finding, ...]:

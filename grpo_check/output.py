@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from shutil import get_terminal_size
 from textwrap import wrap
 
-from .findings import Finding, Report
+from .findings import Finding, Report, advice
 
 FORMATS = ("text", "json", "github")
 #: ANSI codes of the severities.
@@ -37,7 +37,7 @@ def show(report: Report, check: str, how: str) -> str:
 def annotation(finding: Finding, check: str) -> str:
     """A line that GitHub Actions shows on the page of a job."""
     about = f"{finding.subject}: " if finding.subject else ""
-    lines = [f"{about}{finding.what}", finding.seen, finding.why and f"Why: {finding.why}", *finding.fixes]
+    lines = [f"{about}{finding.what}", finding.seen, *advice(finding.why, finding.fixes)]
     text = "\n".join(filter(None, lines))
     escaped = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     return f"::{ANNOTATIONS[finding.severity]} title=grpo-check {check} ({finding.code})::{escaped}"
@@ -45,16 +45,12 @@ def annotation(finding: Finding, check: str) -> str:
 
 def as_text(report: Report) -> str:
     """What `print(report)` shows, with advice for a shell and, on a terminal, in its width and in color."""
-    report = replace(report, findings=tuple(map(for_a_shell, report.findings)))
+    for_a_shell = [replace(one, link=f"grpo-check explain {one.code}" if one.link else "") for one in report.findings]
+    report = replace(report, findings=tuple(for_a_shell))  # the pages of this project are not installed with it
     if not sys.stdout.isatty():
         return str(report).rstrip("\n")
     lines = [part for line in str(report).splitlines() for part in fitted(line, get_terminal_size().columns)]
     return "\n".join(lines if "NO_COLOR" in os.environ else map(colored, lines))
-
-
-def for_a_shell(finding: Finding) -> Finding:
-    """A finding that leads to ``explain``, because the pages of this project are not installed with it."""
-    return replace(finding, link=f"grpo-check explain {finding.code}" if finding.link else "")
 
 
 def fitted(line: str, width: int) -> list[str]:

@@ -73,12 +73,15 @@ class Rule:
         return inspect.getdoc(self.find) or ""
 
 
-def adding_to(rules: list[Rule], kind: type[Rule] = Rule) -> Callable[..., Callable[[Callable], Rule]]:
-    """A decorator that makes a function a rule, and adds that to a list. Its arguments are those of the rule."""
+def adding_to(rules: list[Rule], kind: type[Rule] = Rule, **common: object) -> Callable[..., Callable]:
+    """A decorator that makes a function a rule, and adds that to a list. Its arguments are those of the rule.
 
-    def rule(severity: str, meaning: str, **more: object) -> Callable[[Callable], Rule]:
+    ``common`` are arguments that all rules of the list have, unless one has its own.
+    """
+
+    def rule(severity: str, meaning: str, **own: object) -> Callable[[Callable], Rule]:
         def add(find: Callable) -> Rule:
-            rules.append(kind(find.__name__, severity, meaning, find, **more))
+            rules.append(kind(find.__name__, severity, meaning, find, **common | own))
             return rules[-1]
 
         return add

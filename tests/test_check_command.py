@@ -47,11 +47,16 @@ def test_the_exit_code_says_whether_an_error_was_found_or_nothing_could_run(comm
     assert command("health", "nan.json", "--formt", "json")[0] == 2
 
 
-def test_strict_fails_on_a_warning():
-    report = Report((Finding("no_pad", "warning", "there is no pad_token."),))
-    arguments = dict(run=lambda given: report, check="preflight", select=None, ignore=None, format=None)
-    assert check(Namespace(**arguments, strict=None)) == 0
-    assert check(Namespace(**arguments, strict=True)) == 1
+@pytest.mark.parametrize("severity", ["error", "warning", "note"])
+@pytest.mark.parametrize("strict", [None, True])
+def test_the_exit_code_is_what_the_report_says(severity, strict, capsys):
+    report = Report((Finding("no_pad", severity, "there is no pad_token."),))
+    arguments = dict(run=lambda given: report, check="preflight", select=None, ignore=None, strict=strict)
+    ok = severity == "note" or (severity == "warning" and not strict)
+    assert check(Namespace(**arguments, format="json")) == (not ok)
+    assert json.loads(capsys.readouterr().out)["ok"] is ok
+    assert check(Namespace(**arguments, format="text")) == (not ok)
+    assert capsys.readouterr().out.splitlines()[-1].startswith("ok: " if ok else "NOT OK: ")
 
 
 def test_json_has_every_finding_whole(command):
@@ -92,7 +97,7 @@ def test_an_error_of_the_program_is_not_an_error_that_was_found(monkeypatch, cap
 def test_an_annotation_names_the_reward_and_repeats_nothing():
     finding = Finding("dead", "error", "first line\nsecond line", "It is dead.", ("Fix it.",), subject="mine")
     said = show(Report((finding,)), "probe", "github")
-    assert "::mine: first line%0Asecond line%0AWhy: It is dead.%0AFix it." in said
+    assert "::mine: first line%0Asecond line%0AWhy: It is dead.%0ADo:  Fix it." in said
 
 
 def test_pyproject_has_defaults_which_the_command_line_replaces(command, tmp_path):

@@ -12,11 +12,11 @@ import pytest
 from conftest import ROOT
 
 from grpo_check import CourseError, PilotReport, __main__, pilot
-from grpo_check.pilot import RULES, pilot_file
+from grpo_check.pilot import RULES, pilot_file, running
 from grpo_check.pilot.figures import Figures, Share, figures, planned_steps
 from grpo_check.pilot.running import sampled, warnings_of
 from grpo_check.pilot.sampling import Group
-from grpo_check.pilot.verdicts import Evidence, decide
+from grpo_check.pilot.verdicts import Measurements, decide
 from grpo_check.preflight.run import plan
 from grpo_check.reward_lab import calling
 from grpo_utils import correctness_reward, load_rows, model_path
@@ -98,10 +98,10 @@ ALL_TIED = {"tied": share(1.0), "tied_larger": share(1.0), "reward": (0.2, 0.0, 
     ],
 )
 def test_each_verdict_names_the_number_that_decided_it(changes, longer, code, said):
-    verdict = decide(Evidence(replace(GOOD, **changes), longer))
+    verdict = decide(Measurements(replace(GOOD, **changes), longer))
     assert verdict.code == code and said in str(verdict)
     assert verdict.severity == {"go": "note", "partial_credit": "warning"}.get(code, "error") and verdict.fixes
-    assert all(rule(Evidence(replace(GOOD, **changes), longer)) == [verdict] for rule in RULES if rule.code == code)
+    assert all(rule(Measurements(replace(GOOD, **changes), longer)) == [verdict] for rule in RULES if rule.code == code)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_each_verdict_names_the_number_that_decided_it(changes, longer, code, sa
     ],
 )
 def test_a_low_temperature_is_the_cause_of_ties(changes, temperature, code):
-    verdict = decide(Evidence(replace(GOOD, **changes), temperature=temperature))
+    verdict = decide(Measurements(replace(GOOD, **changes), temperature=temperature))
     assert verdict.code == code and (code != "raise_temperature" or f"temperature={temperature:g}" in verdict.what)
 
 
@@ -502,6 +502,25 @@ def test_the_command_prints_the_verdict(tmp_path):
     assert "40 steps" in run.stdout and "price 0." in run.stdout
     run = command(tmp_path, "config.yaml", "--prompts", "4", "--limit", "5")
     assert run.returncode == 1 and "raise_limit" in run.stdout, run.stdout + run.stderr
+
+
+def test_a_finding_that_is_ignored_does_not_stop_the_pilot(tmp_path, monkeypatch, capsys):
+    (tmp_path / "config.yaml").write_text(FILE, encoding="utf-8")
+    (tmp_path / "mine.py").write_text(REWARD, encoding="utf-8")
+    go = decide(Measurements(GOOD))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(running, "_policy", lambda run, adapter: None)
+    monkeypatch.setattr(running, "sampled", lambda run, warnings, model, **how: PilotReport((go, *warnings)))
+
+    def exit_code(*ignored: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["grpo-check", "pilot", "config.yaml", "--group", "5", *ignored])
+        with pytest.raises(SystemExit) as ended:
+            __main__.main()
+        return ended.value.code
+
+    assert exit_code() == 2 and "not divisible by num_generations=5" in capsys.readouterr().err
+    assert exit_code("--ignore", "batch") == 0 and "batch" not in capsys.readouterr().out
+    assert exit_code("--select", "leak") == 0
 
 
 def test_epochs_over_a_part_of_the_rows_have_no_number_of_steps(tmp_path):

@@ -24,13 +24,13 @@ from trl.rewards import think_format_reward as trl_think_format_reward
 
 from grpo_check import probe
 from grpo_check.reward_lab import RULES, collecting, planning
-from grpo_check.reward_lab.answers import kind_of, other_writings, wrong_answers
+from grpo_check.reward_lab.answers import answer_kind, other_writings, wrong_answers
 from grpo_check.reward_lab.calling import DEADLINE, OutOfTimeError, time_limit
-from grpo_check.reward_lab.evidence import Evidence
 from grpo_check.reward_lab.forms import FORMS
 from grpo_check.reward_lab.growth import find_growth
 from grpo_check.reward_lab.matrix import Case, cases
 from grpo_check.reward_lab.planning import choose_form, make_plan
+from grpo_check.reward_lab.trial import Trial
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import (
     AnswerReward,
@@ -322,9 +322,9 @@ def test_a_random_reward_has_one_finding_which_says_so():
 
 def test_what_no_rule_reports_is_an_error():
     plan = make_plan([constant], ["42"], "answer", {}, FORMS[0])
-    seen = Evidence("constant", constant, plan, grouped=False, observed={rule.code: [] for rule in RULES})
+    trial = Trial("constant", constant, plan, grouped=False, observed={rule.code: [] for rule in RULES})
     with pytest.raises(KeyError, match="slwo"):
-        seen.add("slwo", "2 s for one completion")
+        trial.add("slwo", "2 s for one completion")
 
 
 def changes_slightly(completions, answer, **kwargs):
@@ -672,7 +672,7 @@ def test_the_matrix_holds_what_it_should():
 
 @pytest.mark.parametrize("gold", ["42", "-5", "1,250", "0.5", "1/2", "50%", "0", "-1/3", "$18", "7 km", "1000000"])
 def test_the_labels_are_true(gold):
-    assert kind_of(gold) == "number"
+    assert answer_kind(gold) == "number"
     assert all(same_answer(text, gold) for text in other_writings(gold).values()), other_writings(gold)
     assert not any(same_answer(text, gold) for text in wrong_answers(gold, [gold]).values()), wrong_answers(
         gold, [gold]

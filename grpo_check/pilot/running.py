@@ -20,7 +20,7 @@ from ..preflight.config_file import run_of
 from ..preflight.run import Run, plan
 from .figures import Figures, figures, planned_steps
 from .sampling import Group, RewardError, forward_seconds, groups, longer
-from .verdicts import FEWEST, Evidence, decide, signed
+from .verdicts import FEWEST_GROUPS, Measurements, decide, signed
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -73,8 +73,9 @@ class PilotReport(Report):
     __repr__ = __str__
 
     def _facts(self) -> dict[str, str]:
-        seen, (mean, least, most, spread) = self.figures, self.figures.reward
-        sampling, scoring, learning = seen.seconds
+        mean, least, most, spread = self.figures.reward
+        length, usual, longest = self.figures.tokens
+        sampling, scoring, learning = self.figures.seconds
         learns = "learning not measured"
         if learning is not None:
             learns = f"{learning:.3g} learning (measured forward pass x assumed factor)"
@@ -82,14 +83,14 @@ class PilotReport(Report):
         price = "" if self.price is None else f", price {self.price:.2f}"
         unknown = "steps not known: it has epochs, and only a part of the rows was read; set max_steps (--steps)"
         return {
-            "sampled": f"{len(self.groups)} prompt{'s' * (len(self.groups) != 1)} x {seen.sampled} completions",
-            "tied groups": f"{seen.tied} of the groups of {seen.size}",
-            "truncated": f"{seen.truncated} of the completions have no EOS",
-            "correct": f"{seen.right or 'not known'}",
-            "correctly formatted": f"{seen.formed or 'not known'}",
-            "advantage": f"{signed(seen.pull)} on average for a correct completion",
+            "sampled": f"{len(self.groups)} prompt{'s' * (len(self.groups) != 1)} x {self.figures.sampled} completions",
+            "tied groups": f"{self.figures.tied} of the groups of {self.figures.size}",
+            "truncated": f"{self.figures.truncated} of the completions have no EOS",
+            "correct": f"{self.figures.right or 'not known'}",
+            "correctly formatted": f"{self.figures.formed or 'not known'}",
+            "advantage": f"{signed(self.figures.pull)} on average for a correct completion",
             "reward": f"mean {mean:.3g}, from {least:.3g} to {most:.3g}, standard deviation in a group {spread:.3g}",
-            "tokens": f"mean {seen.tokens[0]:.0f}, 95% up to {seen.tokens[1]}, longest {seen.tokens[2]}",
+            "tokens": f"mean {length:.0f}, 95% up to {usual}, longest {longest}",
             "seconds per step": f"{sampling:.3g} sampling, {scoring:.3g} rewards (measured), {learns}",
             "planned run": unknown if self.steps is None else f"{self.steps} steps{minutes}{price}",
             "first completion": repr(self.groups[0].texts[0][:200]),
@@ -123,8 +124,8 @@ def pilot(
     return sampled(run, warnings_of(run), model, prompts=prompts, correct=correct, price=price, seed=seed)
 
 
-def warnings_of(run: Run) -> tuple[Finding, ...]:
-    """The warnings of a preflight on what the pilot needs.
+def warnings_of(run: Run, wanted: Callable[[Finding], bool] = lambda finding: True) -> tuple[Finding, ...]:
+    """The warnings of a preflight on what the pilot needs, without the findings that are not wanted.
 
     Raises:
         CourseError: something with which the run could not start.
@@ -133,9 +134,10 @@ def warnings_of(run: Run) -> tuple[Finding, ...]:
         raise CourseError("there are no rows to sample from. Check the file or the filter that produced them.")
     if len(run.functions) < len(run.rewards or []):
         raise CourseError("pilot calls functions only, so it cannot try a reward model; wrap it in a function.")
-    findings, _ = walk(run, [rule for rule in RULES if rule.code not in LEFT_OUT])
+    found, _ = walk(run, [rule for rule in RULES if rule.code not in LEFT_OUT])
+    findings = tuple(filter(wanted, found))
     Report(in_order(findings)).stop_on_errors()
-    return tuple(findings)
+    return findings
 
 
 def check_how(prompts: int, price: float | None) -> None:
@@ -153,24 +155,25 @@ def sampled(
     """The report on a planned run, what a preflight found in it, and its model."""
     run.tokenizer.pad_token = run.tokenizer.pad_token or run.tokenizer.eos_token  # as TRL does
     chosen = [run.train[n] for n in random.Random(seed).sample(range(len(run.train)), min(prompts, len(run.train)))]
-    known = _sample(run, model, chosen, seed)
+    samples = _sample(run, model, chosen, seed)
     notes = [f"{'prompt':20}{text}" for text in thinking.notes(run)]
-    if known.interrupted:
-        notes.append(f"{'interrupted':20}after {len(known.groups)} of {len(chosen)} prompts")
-    warned = frozenset(one.code for one in warnings)
-    evidence = Evidence(None, known.longer, run["temperature"], warned, known.failure, len(known.groups))
-    if known.failure or len(known.groups) < min(FEWEST, len(chosen)):
-        return PilotReport((decide(evidence), *warnings), groups=tuple(known.groups), notes=tuple(notes))
-    some, unjudged = judged(run, known.groups, correct)
-    seen, steps = figures(run, some, known.forward), planned_steps(run)
-    minutes = None if known.forward is None or steps is None else sum(seen.seconds) * steps / 60
+    if samples.interrupted:
+        notes.append(f"{'interrupted':20}after {len(samples.groups)} of {len(chosen)} prompts")
+    warned, count = frozenset(one.code for one in warnings), len(samples.groups)
+    measured = Measurements(None, samples.longer, run["temperature"], warned, samples.failure, count)
+    if samples.failure or count < min(FEWEST_GROUPS, len(chosen)):
+        return PilotReport((decide(measured), *warnings), groups=tuple(samples.groups), notes=tuple(notes))
+    some, unjudged = judged(run, samples.groups, correct)
+    measured, steps = replace(measured, figures=figures(run, some, samples.forward)), planned_steps(run)
+    known = samples.forward is not None and steps is not None
+    minutes = sum(measured.figures.seconds) * steps / 60 if known else None
     cost = None if price is None or minutes is None else price * minutes / 60
-    verdict = decide(replace(evidence, figures=seen))
+    verdict = decide(measured)
     notes += [*unjudged, *(compared(run, some) if verdict.code == "check_golds" else [])]
-    return PilotReport((verdict, *warnings), seen, tuple(some), minutes, cost, steps, tuple(notes))
+    return PilotReport((verdict, *warnings), measured.figures, tuple(some), minutes, cost, steps, tuple(notes))
 
 
-class Known(NamedTuple):
+class Samples(NamedTuple):
     """The sampled groups and what was measured with them.
 
     Attributes:
@@ -188,7 +191,7 @@ class Known(NamedTuple):
     interrupted: bool = False
 
 
-def _sample(run: Run, model: "PreTrainedModel", chosen: Sequence[dict], seed: int) -> Known:
+def _sample(run: Run, model: "PreTrainedModel", chosen: Sequence[dict], seed: int) -> Samples:
     """Sample a group for each of some rows, then measure."""
     from torch import OutOfMemoryError
 
@@ -200,14 +203,14 @@ def _sample(run: Run, model: "PreTrainedModel", chosen: Sequence[dict], seed: in
             raise RewardError("the rewards returned None for every completion, so nothing can be learned.")
         forward = forward_seconds(run, model, some)
         cut = [one for one in some if not all(one.ended)]
-        return Known(some, forward, longer(run, model, cut) if len(cut) > len(some) / 2 else [])
+        return Samples(some, forward, longer(run, model, cut) if len(cut) > len(some) / 2 else [])
     except RewardError as error:
-        return Known(some, failure=str(error))
+        return Samples(some, failure=str(error))
     except OutOfMemoryError as error:
         fix = "lower per_device_train_batch_size or max_completion_length; training would run out as well"
         raise CourseError(f"out of GPU memory while sampling {run.completions_at_once} completions: {fix}.") from error
     except KeyboardInterrupt:
-        return Known(some, forward, interrupted=True)
+        return Samples(some, forward, interrupted=True)
 
 
 def compared(run: Run, some: list[Group], most: int = 3) -> list[str]:
@@ -251,7 +254,8 @@ def _by(correct: Callable, some: list[Group]) -> tuple[list, list[str]]:
 
 def pilot_file(
     path: Path, *, model: str = "", adapter: str = "", train: str = "", rewards: Sequence[str] = (),
-    changes: dict | None = None, prompts: int = 32, price: float | None = None, seed: int = 0,
+    changes: dict | None = None, wanted: Callable[[Finding], bool] = lambda finding: True, prompts: int = 32,
+    price: float | None = None, seed: int = 0,
 ) -> PilotReport:  # fmt: skip
     """`pilot` on the file that ``trl grpo --config`` reads, and what it names. The model is loaded last.
 
@@ -260,6 +264,7 @@ def pilot_file(
         model, train, rewards: in place of the file's model, dataset and ``reward_funcs``.
         adapter: a folder or hub id of a LoRA adapter for the model.
         changes: arguments of `GRPOConfig` in place of the file's; None leaves one as it is.
+        wanted: which findings of the preflight count; by default all.
         prompts, price, seed: as for `pilot`.
 
     Raises:
@@ -274,7 +279,7 @@ def pilot_file(
             raise CourseError("there is no model: pass --model, or set model_name_or_path in the file.")
         if run.tokenizer is None:
             raise CourseError(run.model_problem or f"{run.unread['tokenizer']}.")
-        warnings = warnings_of(run)
+        warnings = warnings_of(run, wanted)
         return sampled(run, warnings, _policy(run, adapter), prompts=prompts, price=price, seed=seed)
 
 

@@ -31,16 +31,16 @@ class Limits(NamedTuple):
 LIMITS = Limits()
 #: Share of correctly formatted completions, and of these the share of correct ones, with which the gold answers are
 #: questioned; chosen. A task that is too hard for the model looks the same.
-FORMED, OF_FORMED = 0.2, 0.05
+MANY_FORMED, FEW_OF_THEM = 0.2, 0.05
 #: Groups below which an interrupted pilot does not decide.
-FEWEST = 8
+FEWEST_GROUPS = 8
 PLAIN = "make each prompt a list of messages: chat_prompt(question)."
 #: The verdicts that a model which sees no question in its own format explains.
 NO_QUESTION = ("sft_first", "check_golds", "easier_rows", "fix_eos", "raise_limit")
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Measurements:
     """What a pilot knows when it decides.
 
     Attributes:
@@ -106,29 +106,30 @@ class Evidence:
 
 #: The verdicts in the order of decision: the first that applies counts.
 RULES: list[Rule] = []
-verdict = adding_to(RULES)
+verdict = adding_to(RULES, needs=("figures",))
 
 
-def decide(evidence: Evidence) -> Finding:
+def decide(measured: Measurements) -> Finding:
     """The first verdict that applies; without figures, only those that need none are tried.
 
-    >>> print(decide(Evidence(groups=3)))
+    >>> print(decide(Measurements(groups=3)))
     error   stopped: only 3 groups were sampled.
             Do:  sample 8 or more.
     """
-    possible = [rule for rule in RULES if evidence.figures or not rule.needs]
-    return next(finding for rule in possible for finding in rule(evidence))
+    possible = [rule for rule in RULES if measured.figures or not rule.needs]
+    return next(finding for rule in possible for finding in rule(measured))
 
 
 @verdict(
     "error",
     "interrupted before there were enough groups to decide",
-    fixes=(f"sample {FEWEST} or more.",),
+    fixes=(f"sample {FEWEST_GROUPS} or more.",),
+    needs=(),
 )
-def stopped(evidence: Evidence) -> Iterator[Finding]:
+def stopped(measured: Measurements) -> Iterator[Finding]:
     """Ctrl-C ended the sampling. After 8 groups a pilot still decides, with what it has."""
-    if evidence.figures is None and not evidence.failure:
-        count = {0: "no group was", 1: "only 1 group was"}.get(evidence.groups, f"only {evidence.groups} groups were")
+    if measured.figures is None and not measured.failure:
+        count = {0: "no group was", 1: "only 1 group was"}.get(measured.groups, f"only {measured.groups} groups were")
         yield found(f"{count} sampled.")
 
 
@@ -137,13 +138,12 @@ def stopped(evidence: Evidence) -> Iterator[Finding]:
     "the prompts lack the model's chat template, which explains the other findings",
     why="a chat model sees no question in plain text, so its completions are wrong, tied or endless.",
     fixes=(PLAIN, "plain text is correct for a base model; then follow the rest of the verdict."),
-    needs=("figures",),
 )
-def fix_prompts(evidence: Evidence) -> Iterator[Finding]:
+def fix_prompts(measured: Measurements) -> Iterator[Finding]:
     """It replaces the verdicts sft_first, check_golds, easier_rows, fix_eos and raise_limit, and quotes them."""
-    if "string_prompt" not in evidence.warned:
+    if "string_prompt" not in measured.warned:
         return
-    other = decide(replace(evidence, warned=frozenset()))
+    other = decide(replace(measured, warned=frozenset()))
     if other.code in NO_QUESTION:
         what = "the prompts are plain text, but the tokenizer has a chat template; with such prompts, "
         yield found(f"{what}{other.what}", "", PLAIN, f"plain text is correct for a base model; then: {other.fixes[0]}")
@@ -154,13 +154,12 @@ def fix_prompts(evidence: Evidence) -> Iterator[Finding]:
     "completions do not end even with four times the limit",
     why="the limit is not the cause: the model does not write the token at which generation stops.",
     fixes=("set tokenizer.eos_token to the token that ends a turn; a base model that has none needs SFT first.",),
-    needs=("figures",),
 )
-def fix_eos(evidence: Evidence) -> Iterator[Finding]:
+def fix_eos(measured: Measurements) -> Iterator[Finding]:
     """Where most completions are truncated, the pilot samples one more for each prompt, with four times the limit."""
-    longer, ends = evidence.longer, sum(ended for _, ended in evidence.longer)
-    if evidence.truncated and longer and ends <= len(longer) / 10:
-        what = f"{evidence.figures.truncated} of the completions are truncated"
+    longer, ends = measured.longer, sum(ended for _, ended in measured.longer)
+    if measured.truncated and longer and ends <= len(longer) / 10:
+        what = f"{measured.figures.truncated} of the completions are truncated"
         yield found(f"{what}, and {len(longer) - ends} of {len(longer)} at 4 times the limit.")
 
 
@@ -169,21 +168,20 @@ def fix_eos(evidence: Evidence) -> Iterator[Finding]:
     "most completions are cut off at max_completion_length",
     why="a completion that is cut off has no answer, so it scores like a wrong one.",
     fixes=("raise max_completion_length to what 95% of the completions need, which the verdict names.",),
-    needs=("figures",),
 )
-def raise_limit(evidence: Evidence) -> Iterator[Finding]:
+def raise_limit(measured: Measurements) -> Iterator[Finding]:
     """If completions that end have a positive advantage, training itself makes them end, and this does not apply."""
-    if not evidence.truncated:
+    if not measured.truncated:
         return
-    seen, ends = evidence.figures, sorted(length for length, ended in evidence.longer if ended)
-    wanted = ends[round(0.95 * (len(ends) - 1))] if ends else 2 * seen.tokens[2]
+    figures, ends = measured.figures, sorted(length for length, ended in measured.longer if ended)
+    wanted = ends[round(0.95 * (len(ends) - 1))] if ends else 2 * figures.tokens[2]
     fixes = [f"raise max_completion_length to {wanted} or more."]
-    if seen.ending:  # not shown to be above 0, or there would be another verdict
-        pays = f"completions that end have a mean advantage of {signed(seen.ending)}"
+    if figures.ending:  # not shown to be above 0, or there would be another verdict
+        pays = f"completions that end have a mean advantage of {signed(figures.ending)}"
         fixes.append(
             f"{pays}: if it is above 0 with more prompts, training itself makes them end, and the limit can stay."
         )
-    yield found(f"{seen.truncated} of the completions are truncated.", "", *fixes)
+    yield found(f"{figures.truncated} of the completions are truncated.", "", *fixes)
 
 
 @verdict(
@@ -191,16 +189,15 @@ def raise_limit(evidence: Evidence) -> Iterator[Finding]:
     "the temperature is so low that the completions of a group are nearly equal",
     why="nearly equal completions score the same, and a tied group has no gradient.",
     fixes=("set temperature=1.0, TRL's default, and run the pilot again.",),
-    needs=("figures",),
 )
-def raise_temperature(evidence: Evidence) -> Iterator[Finding]:
+def raise_temperature(measured: Measurements) -> Iterator[Finding]:
     """A low temperature alone is not reported: most groups must tie, or no completion may be correct."""
-    if evidence.temperature >= COLD or not (evidence.tied or evidence.none_right):
+    if measured.temperature >= COLD or not (measured.tied or measured.none_right):
         return
-    seen = evidence.figures
-    what = f"temperature={evidence.temperature:g} makes completions nearly equal: {seen.tied} of the groups have equal"
-    right = f", and {seen.right} of the completions are correct" if seen.right else ""
-    yield found(f"{what} rewards{right}.")
+    figures = measured.figures
+    what = f"temperature={measured.temperature:g} makes completions nearly equal"
+    right = f", and {figures.right} of the completions are correct" if figures.right else ""
+    yield found(f"{what}: {figures.tied} of the groups have equal rewards{right}.")
 
 
 @verdict(
@@ -211,18 +208,15 @@ def raise_temperature(evidence: Evidence) -> Iterator[Finding]:
         "compare completions and gold answers: are the golds in the right rows, and does the checker accept them?",
         "if they are right, the task is too hard: use SFT or easier rows first.",
     ),
-    needs=("figures",),
 )
-def check_golds(evidence: Evidence) -> Iterator[Finding]:
+def check_golds(measured: Measurements) -> Iterator[Finding]:
     """The report prints some completions next to their gold answers. A task that is too hard looks the same."""
-    seen = evidence.figures
-    if not (seen.right and seen.formed) or seen.formed.value < FORMED:
+    figures = measured.figures
+    if not (figures.right and figures.formed) or figures.formed.value < MANY_FORMED:
         return
-    if seen.right.value <= OF_FORMED * seen.formed.value:
-        what = (
-            f"{seen.formed} of the completions are in the requested format, but {seen.right} match their gold answers."
-        )
-        yield found(what)
+    if figures.right.value <= FEW_OF_THEM * figures.formed.value:
+        what = f"{figures.formed} of the completions are in the requested format"
+        yield found(f"{what}, but {figures.right} match their gold answers.")
 
 
 @verdict(
@@ -230,24 +224,25 @@ def check_golds(evidence: Evidence) -> Iterator[Finding]:
     "the reward fails, is the same for every completion, or does not prefer correct answers",
     why="the policy learns what the reward prefers, so it would learn nothing, or wrong answers.",
     fixes=("fix the reward.", "probe it for details: grpo-check probe FILE.py:function."),
+    needs=(),
 )
-def fix_reward(evidence: Evidence) -> Iterator[Finding]:
+def fix_reward(measured: Measurements) -> Iterator[Finding]:
     """It sees only what the reward gives to real completions of this model; `probe` tries many more."""
-    if evidence.failure:
-        yield found(f"{evidence.failure.removesuffix('.')}.", "", "fix the reward.")
+    if measured.failure:
+        yield found(f"{measured.failure.removesuffix('.')}.", "", "fix the reward.")
         return
-    seen, limits = evidence.figures, evidence.limits
-    if evidence.tied:
-        every = seen.tied_larger.value == 1.0 and evidence.right is not None and evidence.right > limits.rare
-        if seen.reward[1] == seen.reward[2] and evidence.right:
-            what = f"every completion scores {seen.reward[1]:g}, but {seen.right} are correct."
+    figures, limits = measured.figures, measured.limits
+    if measured.tied:
+        every = figures.tied_larger.value == 1.0 and measured.right is not None and measured.right > limits.rare
+        if figures.reward[1] == figures.reward[2] and measured.right:
+            what = f"every completion scores {figures.reward[1]:g}, but {figures.right} are correct."
             yield found(what, "", "fix the reward: it is the same for correct and wrong answers.")
-        elif every and seen.pull:
-            what = f"every group ties although {seen.right} are correct: the reward does not read the completion."
+        elif every and figures.pull:
+            what = f"every group ties although {figures.right} are correct: the reward does not read the completion."
             fix = "fix the reward: it scores correct and wrong answers to the same prompt alike. Probe it."
             yield found(what, "", fix)
-    elif seen.pull and seen.pull[0] <= limits.pull and not (evidence.none_right or evidence.solved):
-        what = f"correct completions have a mean advantage of {signed(seen.pull)}."
+    elif figures.pull and figures.pull[0] <= limits.pull and not (measured.none_right or measured.solved):
+        what = f"correct completions have a mean advantage of {signed(figures.pull)}."
         yield found(what, "", "fix the reward: it does not prefer correct answers. Probe it.")
 
 
@@ -256,15 +251,13 @@ def fix_reward(evidence: Evidence) -> Iterator[Finding]:
     "most groups tie, and fewer would with 8 completions",
     why="a group whose rewards are all equal has no gradient.",
     fixes=("raise num_generations to the number of completions that the pilot sampled per prompt.",),
-    needs=("figures",),
 )
-def larger_groups(evidence: Evidence) -> Iterator[Finding]:
+def larger_groups(measured: Measurements) -> Iterator[Finding]:
     """The pilot samples 8 completions per prompt at least, and counts how often smaller groups of them tie."""
-    seen = evidence.figures
-    if evidence.tied and seen.tied_larger.value <= evidence.limits.tied:
-        yield found(
-            f"{evidence.all_tied}.", "", f"raise num_generations to {seen.sampled} (with it, {seen.tied_larger} tie)."
-        )
+    figures = measured.figures
+    if measured.tied and figures.tied_larger.value <= measured.limits.tied:
+        fix = f"raise num_generations to {figures.sampled} (with it, {figures.tied_larger} tie)."
+        yield found(f"{measured.all_tied}.", "", fix)
 
 
 @verdict(
@@ -272,17 +265,16 @@ def larger_groups(evidence: Evidence) -> Iterator[Finding]:
     "most groups tie at a low reward, because few prompts are ever answered",
     why="a group whose rewards are all equal has no gradient.",
     fixes=("use rows on which the model is sometimes right.",),
-    needs=("figures",),
 )
-def easier_rows(evidence: Evidence) -> Iterator[Finding]:
+def easier_rows(measured: Measurements) -> Iterator[Finding]:
     """Some completions are rewarded, but in most groups either all of them or none."""
-    every = evidence.figures.tied_larger.value == 1.0
-    if evidence.tied and every and evidence.right is not None and evidence.right > evidence.limits.rare:
+    every = measured.figures.tied_larger.value == 1.0
+    if measured.tied and every and measured.right is not None and measured.right > measured.limits.rare:
         fix = "use rows on which the model is sometimes right; here it always or never is."
-        yield found(f"{evidence.all_tied}.", "", fix)
-    elif evidence.tied and not every and not evidence.paid:
+        yield found(f"{measured.all_tied}.", "", fix)
+    elif measured.tied and not every and not measured.paid:
         fix = "use easier rows: keep those on which the model is sometimes right."
-        yield found(f"{evidence.all_tied}.", "", fix)
+        yield found(f"{measured.all_tied}.", "", fix)
 
 
 @verdict(
@@ -290,16 +282,14 @@ def easier_rows(evidence: Evidence) -> Iterator[Finding]:
     "most prompts are already answered, so there is nothing left to learn",
     why="groups in which every completion is correct have no gradient.",
     fixes=("use harder rows.",),
-    needs=("figures",),
 )
-def harder_rows(evidence: Evidence) -> Iterator[Finding]:
+def harder_rows(measured: Measurements) -> Iterator[Finding]:
     """Most completions are correct, or most groups tie at a high reward."""
-    seen = evidence.figures
-    if evidence.solved:
-        yield found(f"{seen.right} of the completions are correct.")
-    elif evidence.tied and evidence.paid:
-        what = f"{evidence.all_tied}; the mean reward is {seen.reward[0]:.3g} of {seen.reward[2]:.3g}."
-        yield found(what)
+    figures = measured.figures
+    if measured.solved:
+        yield found(f"{figures.right} of the completions are correct.")
+    elif measured.tied and measured.paid:
+        yield found(f"{measured.all_tied}; the mean reward is {figures.reward[0]:.3g} of {figures.reward[2]:.3g}.")
 
 
 @verdict(
@@ -310,17 +300,18 @@ def harder_rows(evidence: Evidence) -> Iterator[Finding]:
         "train with SFT on some examples first. If no completion is correct, no group can teach it.",
         "or use much easier rows, if there are any.",
     ),
-    needs=("figures",),
 )
-def sft_first(evidence: Evidence) -> Iterator[Finding]:
+def sft_first(measured: Measurements) -> Iterator[Finding]:
     """Groups of the sampled size tie too, so larger groups would not help."""
-    seen, (_, least, most, _) = evidence.figures, evidence.figures.reward
-    if evidence.tied and seen.tied_larger.value == 1.0:
-        equal = (
-            f"every reward is {least:g}" if least == most else "completions of the same prompt always score the same"
-        )
-        what = f"{seen.right} of the completions are correct" if seen.right else equal
-        yield found(f"{what}.")
+    figures, (_, least, most, _) = measured.figures, measured.figures.reward
+    if not measured.tied or figures.tied_larger.value < 1.0:
+        return
+    if figures.right:
+        yield found(f"{figures.right} of the completions are correct.")
+    elif least == most:
+        yield found(f"every reward is {least:g}.")
+    else:
+        yield found("completions of the same prompt always score the same.")
 
 
 @verdict(
@@ -331,25 +322,23 @@ def sft_first(evidence: Evidence) -> Iterator[Finding]:
         "start the run, and watch the correctness reward: if it is still 0 after 30 steps, train with SFT first.",
         "read completions with a high reward: do they come closer to a correct answer?",
     ),
-    needs=("figures",),
 )
-def partial_credit(evidence: Evidence) -> Iterator[Finding]:
+def partial_credit(measured: Measurements) -> Iterator[Finding]:
     """The rewards within a group differ by something else than correct answers, such as the format."""
-    if evidence.none_right:
-        yield found(f"{evidence.figures.right} of the completions are correct, but {evidence.differ}.")
+    if measured.none_right:
+        yield found(f"{measured.figures.right} of the completions are correct, but {measured.differ}.")
 
 
 @verdict(
     "note",
     "start the run",
     fixes=("start the run, and watch it with HealthCallback.",),
-    needs=("figures",),
 )
-def go(evidence: Evidence) -> Iterator[Finding]:
+def go(measured: Measurements) -> Iterator[Finding]:
     """No other verdict applies: groups differ, completions end, and correct ones are preferred as far as is known."""
-    pull = evidence.figures.pull
+    pull = measured.figures.pull
     pulls = f", and correct completions have a mean advantage of {signed(pull)}" if pull else ""
-    yield found(f"{evidence.differ}{pulls}.")
+    yield found(f"{measured.differ}{pulls}.")
 
 
 def signed(pull: tuple[float, float, float] | None) -> str:

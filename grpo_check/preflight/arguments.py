@@ -47,14 +47,14 @@ BOUNDS = (
     ("vllm_gpu_memory_utilization", le, 1, "vLLM does not start"),
     ("vllm_max_model_length", ge, 1, "vLLM does not start"),
 )
-SAID = {gt: "above {}", ge: "of at least {}", le: "of at most {}"}
+IN_WORDS = {gt: "above {}", ge: "of at least {}", le: "of at most {}"}
 
 #: Loggers that are a package of their name.
 PACKAGES = ("wandb", "trackio", "tensorboard", "mlflow", "swanlab", "comet_ml")
 #: With fewer generations, more groups tie if a reward has few values; pilots with 2 tied in 36% and 59%, and learned.
 FEWEST_FOR_COARSE = 4
 #: Completion lengths below which many completions of a real model are cut off.
-SHORT = 256
+SHORT_COMPLETIONS = 256
 #: The largest group size that is suggested.
 LARGEST_GROUP = 1024
 #: Temperatures below which groups may tie: in pilots of tiny models, 97% did at 0.1, and 16% at 0.3 (docs/pilot.md).
@@ -84,7 +84,7 @@ def out_of_range(run: Run) -> Iterator[Finding]:
         unused = name.startswith("vllm") and not run["use_vllm"]
         all_tokens = name == "top_k" and value == -1 and run["use_vllm"]
         if value is not None and not fits(value, bound) and not unused and not all_tokens:
-            fix = f"set {name} to a value {SAID[fits].format(bound)}; TRL's default is {run.defaults[name]}."
+            fix = f"set {name} to a value {IN_WORDS[fits].format(bound)}; TRL's default is {run.defaults[name]}."
             yield found(f"{name}={value!r} is out of range.", f"{why}.", fix)
     if run["max_steps"] <= 0 and run["num_train_epochs"] <= 0:
         what = f"max_steps={run['max_steps']} and num_train_epochs={run['num_train_epochs']}."
@@ -171,7 +171,7 @@ def small_groups(run: Run) -> Iterator[Finding]:
 def truncated_masked(run: Run) -> Iterator[Finding]:
     """Masking is reported below 256 tokens, because most completions of a real model may be truncated there."""
     length = run["max_completion_length"]
-    if run["mask_truncated_completions"] and length < SHORT:
+    if run["mask_truncated_completions"] and length < SHORT_COMPLETIONS:
         yield found(f"mask_truncated_completions=True with max_completion_length={length}.")
 
 

@@ -19,7 +19,7 @@ UNSET = 10**9
 PERCENTILES = (50, 90, 95, 99)
 
 RULES: list[Rule] = []
-rule = adding_to(RULES)
+rule = adding_to(RULES, needs=("tokenizer",))
 
 
 def why_unknown(run: Run) -> str:
@@ -56,7 +56,6 @@ def context_of(run: Run) -> int | None:
     "the completion limit is too short for the requested format",
     why="a completion that is cut off never closes its tags, so its format and answer score 0.",
     fixes=("raise max_completion_length to twice what the format takes or more, with room to reason.",),
-    needs=("tokenizer",),
     example={"max_completion_length": 4},
 )
 def short_completions(run: Run) -> Iterator[Finding]:
@@ -75,7 +74,6 @@ def short_completions(run: Run) -> Iterator[Finding]:
     "prompt and completion together exceed the model's context",
     why="TRL does not truncate prompts, and beyond its context a model writes noise.",
     fixes=("use drop_long_prompts(rows, tokenizer, …), or lower max_completion_length.",),
-    needs=("tokenizer",),
     example={"max_completion_length": 1024},
 )
 def prompt_too_long(run: Run) -> Iterator[Finding]:

@@ -26,7 +26,7 @@ KNOBS = (
 )
 
 RULES: list[Rule] = []
-rule = adding_to(RULES)
+rule = adding_to(RULES, needs=("estimate",))
 
 
 @once
@@ -131,7 +131,6 @@ def _shortage(run: Run, said: str) -> Finding:
     "the estimated memory far exceeds the available memory",
     why="even if the estimate is too high by its known error, the run would end with an out-of-memory error.",
     fixes=(f"in this order: {KNOBS}.",),
-    needs=("estimate",),
     example={"gpu": Gpu("NVIDIA tiny", 0.4, 8.6), "use_cpu": False},
 )
 def memory(run: Run) -> Iterator[Finding]:
@@ -145,7 +144,6 @@ def memory(run: Run) -> Iterator[Finding]:
     "the estimated memory is close to the available memory",
     why="if the estimate is too low by its known error, the run would end with an out-of-memory error.",
     fixes=(f"in this order: {KNOBS}.",),
-    needs=("estimate",),
     unless=("memory",),
     example={"gpu": Gpu("NVIDIA small", 1.2, 8.6), "use_cpu": False},
 )

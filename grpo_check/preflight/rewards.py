@@ -37,7 +37,7 @@ FIX_GUESS_IN_TERMINAL = (
 
 
 RULES: list[Rule] = []
-rule = adding_to(RULES)
+rule = adding_to(RULES, needs=("rewards",))
 
 
 @rule(
@@ -45,7 +45,6 @@ rule = adding_to(RULES)
     "no reward function is given",
     why='TRL raises "No reward source provided".',
     fixes=("pass a reward, such as those of math_rewards().",),
-    needs=("rewards",),
     example={"rewards": []},
 )
 def no_rewards(run: Run) -> Iterator[Finding]:
@@ -59,7 +58,6 @@ def no_rewards(run: Run) -> Iterator[Finding]:
     "the number of weights differs from the number of rewards, or all weights are zero",
     why="TRL raises a ValueError, or every completion scores 0, so every advantage is zero.",
     fixes=("set one weight per reward, above 0 for each reward that should be learned, or omit reward_weights.",),
-    needs=("rewards",),
     unless=("no_rewards",),
     example={"reward_weights": [0]},
 )
@@ -82,7 +80,6 @@ def reward_weights(run: Run) -> Iterator[Finding]:
     "a reward that TRL cannot call",
     why="TRL calls each reward with keyword arguments.",
     fixes=("write def my_reward(completions, **kwargs) and return one score per completion.",),
-    needs=("rewards",),
     example={"rewards": [lambda completion: [1.0]]},
 )
 def not_a_reward(run: Run) -> Iterator[Finding]:
@@ -108,7 +105,6 @@ def _signatures(run: Run) -> Iterator[tuple[str, dict[str, inspect.Parameter]]]:
     "a reward without **kwargs, to which TRL passes extra arguments",
     why="TRL passes every column and more to every reward, so the first call raises a TypeError.",
     fixes=("add **kwargs to the parameters of the reward.",),
-    needs=("rewards",),
     example={"rewards": [lambda completions, answer: [0.0 for _ in completions]]},
 )
 def reward_takes_no_more(run: Run) -> Iterator[Finding]:
@@ -127,7 +123,6 @@ def reward_takes_no_more(run: Run) -> Iterator[Finding]:
     "a reward parameter that matches no dataset column",
     why="TRL passes columns to a reward by name, so the call raises a TypeError.",
     fixes=("rename the parameter or the column, add the column, or give the parameter a default.",),
-    needs=("rewards",),
     example={"rewards": [lambda completions, solution, **kwargs: [0.0 for _ in completions]]},
 )
 def missing_column(run: Run) -> Iterator[Finding]:

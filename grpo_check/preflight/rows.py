@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     Rows = Dataset | list[dict]
 
-LONGEST_SHOWN = 80
 #: Rows that are looked at one by one, evenly spread, and rows from the start that are compared with each other.
 MOST_ROWS, MOST_COMPARED = 3_000, 20_000
 #: Rows whose gold answers are searched for in their prompts, at most and at least, and the share that is worth a word.
@@ -30,7 +29,7 @@ ASKED = [{"prompt": [{"role": "user", "content": f"What is {n} + 1?"}], "answer"
 NAMED = [row | {"prompt": [{"role": "user", "content": f"Say {row['answer']}."}]} for row in ASKED]
 
 RULES: list[Rule] = []
-rule = adding_to(RULES)
+rule = adding_to(RULES, needs=("rows",))
 
 
 def columns_of(rows: "Rows | None") -> list[str]:
@@ -77,7 +76,6 @@ def notes(run: Run) -> Iterator[str]:
     "a dataset without rows",
     why="training ends at step 0 without an error, or there is nothing to evaluate.",
     fixes=("check the filter or split that produced it; a length filter may have dropped every row.",),
-    needs=("rows",),
     example={"train": []},
 )
 def no_rows(run: Run) -> Iterator[Finding]:
@@ -92,7 +90,6 @@ def no_rows(run: Run) -> Iterator[Finding]:
     "fewer rows than one step needs, so the run ends at step 0",
     why="TRL drops an incomplete batch, so the run ends at step 0 without an error.",
     fixes=("use more rows, or sample fewer completions at once: lower per_device_train_batch_size.",),
-    needs=("rows",),
     unless=("wrong_type", "out_of_range", "batch", "refused"),
     example={"train": ASKED[:1]},
 )
@@ -114,7 +111,6 @@ def too_few_rows(run: Run) -> Iterator[Finding]:
         "drop rows with an empty prompt: rows.filter(lambda row: row['prompt'])",
         "if the column has another name, rename it: rows.rename_column('question', 'prompt')",
     ),
-    needs=("rows",),
     example={"row": {"prompt": None}},
 )
 def no_prompt(run: Run) -> Iterator[Finding]:
@@ -151,7 +147,6 @@ def string_prompt(run: Run) -> Iterator[Finding]:
     "a prompt that is neither text nor a list of messages",
     why="TRL accepts text or a list of messages, each with a role and content, and raises an error otherwise.",
     fixes=('use chat_prompt("the question") or [{"role": "user", "content": "…"}].',),
-    needs=("rows",),
     example={"row": {"prompt": [{"role": "user"}]}},
 )
 def bad_prompt(run: Run) -> Iterator[Finding]:
@@ -222,7 +217,6 @@ def _golds(run: Run) -> Iterator[tuple[str, dict[int, object]]]:
     "a missing or empty gold answer that a reward reads",
     why="no completion can be correct, so the row has no gradient or rewards something else.",
     fixes=("drop the rows without a gold answer, or fill in the answers.",),
-    needs=("rows",),
     example={"row": {"answer": None}},
 )
 def bad_answer(run: Run) -> Iterator[Finding]:
@@ -240,7 +234,6 @@ def bad_answer(run: Run) -> Iterator[Finding]:
     "a gold answer that is a number instead of text",
     why="most rewards compare text, and 7 is not equal to '7'.",
     fixes=("rows.map(lambda row: {'answer': str(row['answer'])}).",),
-    needs=("rows",),
     example={"row": {"answer": 7}},
 )
 def answer_not_text(run: Run) -> Iterator[Finding]:
@@ -260,7 +253,6 @@ def answer_not_text(run: Run) -> Iterator[Finding]:
     fixes=(
         "check what is in row['prompt']: is the answer there by mistake? If the task is to extract it, ignore this.",
     ),
-    needs=("rows",),
     example={"train": NAMED},
 )
 def gold_in_prompt(run: Run) -> Iterator[Finding]:
@@ -331,19 +323,17 @@ def _keys(rows: "Rows", with_answers: str) -> list[str]:
     "training rows with the same prompt and answer",
     why="repeated rows count more than others.",
     fixes=("drop them unless they are intended.",),
-    needs=("rows",),
     example={"train": [*ASKED, ASKED[0]]},
 )
 def duplicates(run: Run) -> Iterator[Finding]:
     """The comparison ignores case and spaces. Rows with images are not compared."""
     if not run.train or IMAGES & {*columns_of(run.train)}:
         return
-    seen = Counter(_keys(run.train, run.answer_column if run.answer_column in columns_of(run.train) else ""))
-    twice = {one: number - 1 for one, number in seen.items() if number > 1}
+    counts = Counter(_keys(run.train, run.answer_column if run.answer_column in columns_of(run.train) else ""))
+    twice = {one: count - 1 for one, count in counts.items() if count > 1}
     if twice:
         of = f"{sum(twice.values())} of {len(first(run.train, MOST_COMPARED))} training rows"
-        what = f"{of} repeat the prompt and answer of another row, such as {_shorten(next(iter(twice)))}."
-        yield found(what)
+        yield found(f"{of} repeat the prompt and answer of another row, such as {_shorten(next(iter(twice)))}.")
 
 
 @rule(
@@ -359,8 +349,8 @@ def leak(run: Run) -> Iterator[Finding]:
     if not run.train or not run.heldout or IMAGES & {*columns_of(run.train)}:
         return
     answer = run.answer_column if run.answer_column in {*columns_of(run.train)} & {*columns_of(run.heldout)} else ""
-    seen = {*_keys(run.train, answer)}
-    leaked = [one for one in _keys(run.heldout, answer) if one in seen]
+    trained_on = {*_keys(run.train, answer)}
+    leaked = [one for one in _keys(run.heldout, answer) if one in trained_on]
     if leaked:
         of = f"row['prompt'], row[{answer!r}]" if answer else "row['prompt']"
         share = f"{len(leaked)} of {len(first(run.heldout, MOST_COMPARED))} held-out prompts"
@@ -372,6 +362,6 @@ def leak(run: Run) -> Iterator[Finding]:
         yield found(what, "", fix)
 
 
-def _shorten(value: object, longest: int = LONGEST_SHOWN) -> str:
+def _shorten(value: object, longest: int = 80) -> str:
     text = repr(value)
     return text if len(text) <= longest else f"{text[:longest]}…"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .run import Run
 
 RULES: list[Rule] = []
-rule = adding_to(RULES)
+rule = adding_to(RULES, needs=("model",))
 
 
 @rule(
@@ -24,7 +24,6 @@ rule = adding_to(RULES)
     "a model that cannot be loaded",
     why="training could not load it. Context length, sizes and memory were not checked either.",
     fixes=("Pass a Hub id 'owner/name' that is cached or can be downloaded, or a folder with a config.json.",),
-    needs=("model",),
     example={"model": "./nothing"},
 )
 def model_missing(run: "Run") -> Iterator[Finding]:

@@ -8,14 +8,14 @@ from .rows import bad_prompt, column, first, no_prompt, spread
 from .run import Run, once
 
 #: The model's reply in a test conversation.
-SAID = "The answer is 42"
+REPLY = "The answer is 42"
 #: Prompts in which tokens are looked for that the model lacks.
 MOST_TRIED = 200
 #: Faults with which no prompt can be rendered.
 UNRENDERED = ("no_prompt", "bad_prompt", "no_chat_template", "template_fails")
 
 RULES: list[Rule] = []
-rule = adding_to(RULES)
+rule = adding_to(RULES, needs=("tokenizer",))
 
 
 @rule(
@@ -23,7 +23,6 @@ rule = adding_to(RULES)
     "no completion can end, so every completion is cut off at the limit",
     why="no completion would end before its limit, and TRL fails after the first batch.",
     fixes=("set tokenizer.eos_token = the token that ends a turn in the chat template, such as '<|im_end|>'.",),
-    needs=("tokenizer",),
     example={"tokenizer": {"eos_token": None}},
 )
 def no_eos(run: Run) -> Iterator[Finding]:
@@ -37,7 +36,6 @@ def no_eos(run: Run) -> Iterator[Finding]:
     "a tokenizer without a padding token",
     why="TRL then pads with the EOS token.",
     fixes=("set tokenizer.pad_token to a separate token, if the vocabulary has one ('<|endoftext|>' for Qwen).",),
-    needs=("tokenizer",),
     unless=("no_eos",),
     example={"tokenizer": {"pad_token": None}},
 )
@@ -53,7 +51,6 @@ def no_pad(run: Run) -> Iterator[Finding]:
     why="GRPO works, because TRL itself masks what follows the first EOS. But SFT that masks padding would also "
     "mask the end of each turn, and such a model never stops.",
     fixes=("set tokenizer.pad_token to a separate token, if the vocabulary has one.",),
-    needs=("tokenizer",),
     unless=("no_eos", "no_pad"),
     example={"tokenizer": {"pad_token": "<|im_end|>"}},
 )
@@ -68,7 +65,6 @@ def pad_is_eos(run: Run) -> Iterator[Finding]:
     "message prompts, but a tokenizer without a chat template",
     why='TRL needs it to render messages, and raises "tokenizer.chat_template is not set".',
     fixes=("use the instruct version of the model, or set tokenizer.chat_template to one of its family.",),
-    needs=("tokenizer",),
     example={"tokenizer": {"chat_template": None}},
 )
 def no_chat_template(run: Run) -> Iterator[Finding]:
@@ -81,7 +77,7 @@ def _turn(run: Run) -> tuple[str, str]:
     """A simple conversation in the chat template, and why that fails; two empty texts without a template."""
     if run.tokenizer.chat_template is None:
         return "", ""
-    return render(run, [{"role": "user", "content": "What is 40 + 2?"}, {"role": "assistant", "content": SAID}])
+    return render(run, [{"role": "user", "content": "What is 40 + 2?"}, {"role": "assistant", "content": REPLY}])
 
 
 @rule(
@@ -92,14 +88,13 @@ def _turn(run: Run) -> tuple[str, str]:
         "use the template of the model's family, from its tokenizer.",
         "make each content plain text, and use only roles that the template knows.",
     ),
-    needs=("tokenizer",),
     unless=("no_chat_template",),
     example={"tokenizer": {"chat_template": "{{ raise_exception('no') }}"}},
 )
 def template_fails(run: Run) -> Iterator[Finding]:
     """It renders a simple conversation and the prompts; of a large dataset, an evenly spread part."""
     rendered, failure = _turn(run)
-    if run.tokenizer.chat_template is not None and (failure or SAID not in rendered):
+    if run.tokenizer.chat_template is not None and (failure or REPLY not in rendered):
         what = f"the chat template fails on a simple conversation: {failure or 'it drops the reply of the model'}."
         yield found(what, "", "use the template of the model's family, from its tokenizer.")
     failed = _failures(run)
@@ -116,12 +111,11 @@ def template_fails(run: Run) -> Iterator[Finding]:
     "the chat template ends a turn with a token that does not stop generation",
     why="generation stops only at the EOS token, so a model that learned this template does not stop.",
     fixes=("set tokenizer.eos_token = the token that ends a turn in the chat template.",),
-    needs=("tokenizer",),
     example={"tokenizer": {"eos_token": "<|endoftext|>"}},
 )
 def template_without_eos(run: Run) -> Iterator[Finding]:
     """It renders a simple conversation, and looks for the EOS token after the model's reply."""
-    eos, (_, said, ending) = run.tokenizer.eos_token, _turn(run)[0].rpartition(SAID)
+    eos, (_, said, ending) = run.tokenizer.eos_token, _turn(run)[0].rpartition(REPLY)
     if said and eos is not None and eos not in ending:  # without the reply, template_fails
         why = f"generation stops only at {eos!r}, so a model that learned this template does not stop."
         fix = f"set tokenizer.eos_token = the token that ends a turn ({ending.strip() or 'missing'})."

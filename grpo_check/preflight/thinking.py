@@ -30,7 +30,7 @@ MARK = "\u2063the message ends here\u2063"
 #: A tag that opens: ``<think>``, ``[THINK]``, ``◁think▷``.
 TAG = re.compile(r"<([A-Za-z][\w:-]{0,40})>|\[([A-Za-z][\w:-]{0,40})\]|◁([A-Za-z][\w:-]{0,40})▷")
 #: Parts of the names that tags around reasoning have.
-REASONING = ("think", "thought", "reason", "working", "scratch", "analy", "reflect")
+REASONING_NAMES = ("think", "thought", "reason", "working", "scratch", "analy", "reflect")
 #: Tags whose partner is not the same name with a slash.
 PARTNERS = {form[0].strip(): form[1].strip() for form in FORMS if form[0].strip()}
 #: Tokens below which most thoughts of a real model are cut off. A model card reports a mean of 1,399 for thought and
@@ -76,7 +76,7 @@ class Paid(NamedTuple):
 
 
 RULES: list[Rule] = []
-rule = adding_to(RULES)
+rule = adding_to(RULES, needs=("tokenizer",))
 
 
 @rule(
@@ -87,7 +87,6 @@ rule = adding_to(RULES)
         "use a reward that accepts completions with and without the first tag.",
         "set enable_thinking in chat_template_kwargs as your rewards need it.",
     ),
-    needs=("tokenizer",),
     unless=UNRENDERED,
     example={"tokenizer": {"chat_template": OPENS_THOUGHT}, "rewards": [both_tags], "lab": True},
 )
@@ -123,7 +122,7 @@ def _tried(run: Run, end: Opened) -> tuple[list[tuple[str, Paid]], str]:
     """What each reward pays for, by name; or nothing, and why the rewards could not be tried."""
     untried = why_untried(run)
     try:
-        return [] if untried else [(reward_name(one), _paid(run, one, end)) for one in _counted(run)], untried
+        return [] if untried else [(reward_name(one), _paid(run, one, end)) for one in _trained_on(run)], untried
     except OutOfTimeError:
         return [], f"one of them took over {LONGEST_CALL:g} s"
 
@@ -153,7 +152,6 @@ def opened(run: Run, prompt: "str | list[dict]", **changed: object) -> Opened | 
         "turn thinking off, in training and in evaluation: chat_template_kwargs={'enable_thinking': False}.",
         f"raise max_completion_length to {2 * THOUGHT_TOKENS} or more, or let the pilot measure how many end.",
     ),
-    needs=("tokenizer",),
     unless=UNRENDERED,
     example={"tokenizer": {"chat_template": CLOSES_THOUGHT}},
 )
@@ -189,7 +187,7 @@ def _first_prompts(run: Run) -> list["str | list[dict]"]:
 def _is_reasoning(run: Run, prompt: "str | list[dict]", tag: str) -> bool:
     """Whether a tag is there for reasoning: by its name, or as it is asked for; ``<start_of_turn>`` is not."""
     asked = "" if isinstance(prompt, str) else " ".join(str(turn.get("content")) for turn in prompt)
-    return any(part in tag.lower() for part in REASONING) or tag in asked or tag in "".join(run.tags or ())
+    return any(part in tag.lower() for part in REASONING_NAMES) or tag in asked or tag in "".join(run.tags or ())
 
 
 def _text_end(run: Run, prompt: str) -> str:
@@ -214,7 +212,7 @@ def _chat_end(run: Run, prompt: list[dict], changed: dict) -> str:
     return whole.removeprefix(without) if without else ""
 
 
-def _counted(run: Run) -> list[Callable]:
+def _trained_on(run: Run) -> list[Callable]:
     """The rewards that the policy trains on; those of weight 0 are only logged."""
     weights = run["reward_weights"] or []
     if len(weights) != len(run.rewards):

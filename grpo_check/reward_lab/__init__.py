@@ -16,7 +16,7 @@ them and applies a few rules to the scores. From a terminal: ``python -m grpo_ch
 | `planning` | the answers, the format and the kind of judgment |
 | `discovery` | the format that a reward expects, from its own code |
 | `growth` | the check that its run time is bounded |
-| `collecting`, `evidence` | scoring the completions in several ways, and what that showed |
+| `collecting`, `trial` | scoring the completions in several ways, and what that showed |
 | `rules`, `examples` | the judgment: one rule per fault, and a reward with that fault |
 | `probing`, `report` | the whole probe from top to bottom, and its report |
 | `loading` | a reward from your own file |

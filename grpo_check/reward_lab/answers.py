@@ -21,10 +21,10 @@ SINGLE = ("number", "json", "text", "choice")
 PROGRAM = re.compile(r"\n|\bdef \w+\(|\blambda\b|\breturn\b|\bimport\b|;$")
 
 
-def kind_of(gold: str) -> str:
+def answer_kind(gold: str) -> str:
     """``number``, ``numbers``, ``json``, ``choice``, ``program`` or ``text`` (also an expression).
 
-    >>> [kind_of(gold) for gold in ("1,000", "[1.5, 2]", '{"a": 1}', "B", "lambda a: a + 1", "1 + 2", "Paris")]
+    >>> [answer_kind(gold) for gold in ("1,000", "[1.5, 2]", '{"a": 1}', "B", "lambda a: a + 1", "1 + 2", "Paris")]
     ['number', 'numbers', 'json', 'choice', 'program', 'text', 'text']
     """
     if parse_number(gold):
@@ -51,7 +51,7 @@ def other_writings(gold: str) -> dict[str, str]:
     >>> sorted(other_writings("0.5"))
     ['as a fraction', 'on a line of its own']
     """
-    kind, writings = kind_of(gold), {"on a line of its own": f"\n{gold}\n"}
+    kind, writings = answer_kind(gold), {"on a line of its own": f"\n{gold}\n"}
     if kind == "number":
         writings |= _number_writings(gold)
     elif kind == "json":
@@ -94,7 +94,7 @@ def wrong_answers(gold: str, golds: list[str]) -> dict[str, str]:
     >>> wrong_answers("5 km", ["5 km", "7 km"])["several answers"]
     '6 or 5 km or 1017'
     """
-    kind = kind_of(gold)
+    kind = answer_kind(gold)
     makers = {"number": _wrong_numbers, "numbers": _wrong_lists, "json": _wrong_json, "program": _wrong_programs}
     wrong = makers.get(kind, _wrong_texts)(gold) | other_row(gold, golds)
     if kind in ("text", "choice"):
@@ -110,7 +110,7 @@ def other_row(gold: str, golds: list[str]) -> dict[str, str]:
     >>> other_row("42", ["42", "7"]), other_row("42", ["42.0"])
     ({"another row's answer": '7'}, {})
     """
-    alike = [other for other in golds if kind_of(other) == kind_of(gold)] if kind_of(gold) in SINGLE else []
+    alike = [other for other in golds if answer_kind(other) == answer_kind(gold)] if answer_kind(gold) in SINGLE else []
     others = [other for other in alike if not same_answer(other, gold)]
     return {"another row's answer": others[-1]} if others else {}
 
@@ -131,7 +131,7 @@ def decoys(gold: str) -> tuple[str, str] | None:
     >>> decoys("42"), decoys("B")
     (('43', '1128'), ('A', 'C'))
     """
-    kind = kind_of(gold)
+    kind = answer_kind(gold)
     if kind == "number":
         wrong = _wrong_numbers(gold)
         return wrong["off by one"], wrong["another number"]
@@ -170,7 +170,7 @@ def near_misses(gold: str) -> dict[str, str]:
     >>> near_misses("42")["off by one"], near_misses("Paris")
     ('43', {})
     """
-    if kind_of(gold) != "number":
+    if answer_kind(gold) != "number":
         return {}
     value = parse_number(gold).value
     whole = round(value)

@@ -21,7 +21,7 @@ from .planning import Plan
 PIECES = ["7", " ", "a", ".", "-", ",", "(", "[", "{", "<", "$", "\n", "a ", "7 ", "1,", "1.", "- ", "a\n", "()"]
 PIECES += ["<answer>", "</answer>", "<think>", "<a>", "\\frac{", "**", "#", '"', "\\", "a, ", "Answer: ", "aA1 ", "_"]
 #: A character that matches nothing before it.
-FOREIGN = "\u203d"
+UNMATCHED = "\u203d"
 SHORT, LONG = (12, 16, 20, 24, 28, 34, 40), (1_000, 4_000)  # pieces; characters
 #: CPU seconds that are suspicious for a short and for a long run.
 NOTABLE_SHORT, NOTABLE_LONG = 0.03, 0.02
@@ -137,7 +137,7 @@ def _superlinear(reward: Callable, plan: Plan, place: Callable, piece: str) -> G
 
 
 def _run_of(plan: Plan, place: Callable, piece: str, count: int) -> Case:
-    return plan.rows([Case(f"a run of {piece!r}", "odd", place(piece * count + FOREIGN))])[0]
+    return plan.rows([Case(f"a run of {piece!r}", "odd", place(piece * count + UNMATCHED))])[0]
 
 
 def _least(reward: Callable, plan: Plan, case: Case, notable: float) -> Outcome:

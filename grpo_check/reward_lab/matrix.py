@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from .answers import decoys, kind_of, near_misses, other_row, other_writings, wrong_answer, wrong_answers
+from .answers import answer_kind, decoys, near_misses, other_row, other_writings, wrong_answer, wrong_answers
 from .forms import Form
 
 #: The label of each role. A role that is not listed is neutral.
@@ -61,11 +61,11 @@ FOREIGN += "respuesta; perché quindi abbiamo risposta; поэтому пото�
 FOREIGN += "だから 答え したがって; 그래서 답은 따라서; لذلك لأن الجواب; इसलिए क्योंकि उत्तर; "
 NO_ANSWER = "I am not sure about this one."
 LENGTHS = (25, 50, 100, 200, 400, 800, 1600)
-WORDS = """a count of every part shows how the total grows with each new row and we add what remains to this sum
+PLAIN_WORDS = """a count of every part shows how the total grows with each new row and we add what remains to this sum
 before any other value can change it so both sides keep their balance while one unit moves from left to right where
 numbers meet again under new names like apples boats cars days even friends gold hours ice jars keys lamps miles
 nights oranges pages quarts roads sheep trees uses visits weeks years zones"""
-VOCABULARY = WORDS.split()
+VOCABULARY = PLAIN_WORDS.split()
 
 
 def reasoning(result: object, between: str = ". ") -> str:
@@ -134,7 +134,7 @@ def cases(form: Form, gold: str, golds: list[str], answered: bool = True) -> lis
 
 def _writings(form: Form, gold: str) -> list[Case]:
     writings = other_writings(gold)
-    if kind_of(gold) == "choice" and form.before_answer.strip()[:1] in ("", "<"):  # a box does not contain words
+    if answer_kind(gold) == "choice" and form.before_answer.strip()[:1] in ("", "<"):  # a box does not contain words
         writings["with words"] = f"The answer is {gold}"
     return [Case(f"correct, {what}", "writing", form.write(reasoning(gold), text)) for what, text in writings.items()]
 
@@ -142,7 +142,7 @@ def _writings(form: Form, gold: str) -> list[Case]:
 def _sentence(form: Form, gold: str) -> list[Case]:
     """The correct number in a sentence, which is neutral: a reward may ask for the number alone."""
     said = form.write(reasoning(gold), f"The answer is {gold}.")
-    return [Case("correct, with words", "odd", said)] if kind_of(gold) == "number" else []
+    return [Case("correct, with words", "odd", said)] if answer_kind(gold) == "number" else []
 
 
 def _white_space(clean: str) -> list[Case]:
@@ -213,10 +213,10 @@ def _malformed(form: Form, gold: str, golds: list[str]) -> list[Case]:
         Case("correct, with letters of other scripts", "odd", form.write(f"{reasoning(gold)} {SCRIPTS}", gold)),
         Case("correct, last of two answers", "odd", f"{thought}{b}{c}7 of 9{d}{c}{gold}{d}"),
     ]
-    if kind_of(gold) in ("program", "numbers"):  # perhaps correct for this row too
+    if answer_kind(gold) in ("program", "numbers"):  # perhaps correct for this row too
         others = [form.write(reasoning(other), other) for other in golds if other != gold]
         found += [Case("another row's answer", "odd", text, id="other row") for text in others[:1]]
-    if kind_of(gold) == "number":
+    if answer_kind(gold) == "number":
         for name, digits in (("Arabic", "٠١٢٣٤٥٦٧٨٩"), ("full-width", "０１２３４５６７８９")):
             text = form.write(reasoning(gold), gold.translate(str.maketrans("0123456789", digits)))
             found += [Case(f"correct, {name} digits", "odd", text)]

@@ -9,7 +9,7 @@ from itertools import cycle, islice
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import reward_name
 
-from .answers import kind_of, wrong_answer
+from .answers import answer_kind, wrong_answer
 from .calling import call, missing_columns, parameters_of, reads_group, sum_of
 from .discovery import forms_of
 from .forms import FORMS, Form
@@ -188,7 +188,7 @@ def _fitting(reward: Callable, plan: Plan) -> Plan:
     return replace(plan.of_golds([i for i, fit in enumerate(fits) if fit]), refused=refused) if any(fits) else plan
 
 
-def reads_answers(reward: Callable, plan: Plan, among_others: bool) -> bool:
+def depends_on_answer(reward: Callable, plan: Plan, among_others: bool) -> bool:
     """Whether scores should depend on the answer: the reward names the column, or another row's answer matters.
 
     A single reward that names any of the columns given with answers is; of several some may only shape.
@@ -196,7 +196,7 @@ def reads_answers(reward: Callable, plan: Plan, among_others: bool) -> bool:
     names = {plan.answer_column} if among_others or plan.own_golds else set(plan.columns[0])
     if names & set(parameters_of(reward)):
         return True
-    if kind_of(plan.golds[0]) == "program" and not among_others and _tells_programs_apart(reward, plan):
+    if answer_kind(plan.golds[0]) == "program" and not among_others and _tells_programs_apart(reward, plan):
         return True
     several = len(plan.golds) > 1 and not plan.own_golds
     columns = plan.columns[-1] if several else {plan.answer_column: plan.wrong}

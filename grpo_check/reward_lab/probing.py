@@ -1,4 +1,4 @@
-"""Test a reward: choose a format, score the matrix of completions, collect the evidence, and judge it."""
+"""Test a reward: choose a format, score the matrix of completions, collect what the rules need, and judge it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -8,12 +8,12 @@ from grpo_utils.rewards import reward_name
 from ..findings import Finding, in_order
 from .calling import reads_group
 from .collecting import collect
-from .evidence import STOPPING, Evidence
 from .forms import FORMS, read_tags
 from .growth import find_growth
-from .planning import Plan, answer_column_of, choose_form, make_plan, reads_answers, subjects_of
+from .planning import Plan, answer_column_of, choose_form, depends_on_answer, make_plan, subjects_of
 from .report import ProbeReport
 from .rules import RULES
+from .trial import STOPPING, Trial
 
 
 def probe(
@@ -57,19 +57,19 @@ def probe(
         answer_column = answer_column_of(subjects, answer_column, columns)
         answers = columns.pop(answer_column, None)
     plan = make_plan(subjects, answers, answer_column, columns, FORMS[0] if tags is None else read_tags(tags))
-    lab = [_evidence(name, one, plan) for name, one in zip(_names(subjects), subjects, strict=True)]
-    for seen in lab if len(lab) == 1 else lab[:-1]:  # the last of several is their sum
-        seen.add_growth(find_growth(seen.subject, plan))
-    if not any(seen.stopped for seen in lab):
-        _choose_format(lab, plan, asked=tags is not None)
-        for seen in lab:
-            collect(seen, examples)
-    return _report(lab)
+    trials = [_trial_of(name, one, plan) for name, one in zip(_names(subjects), subjects, strict=True)]
+    for trial in trials if len(trials) == 1 else trials[:-1]:  # the last of several is their sum
+        trial.add_growth(find_growth(trial.subject, plan))
+    if not any(trial.stopped for trial in trials):
+        _choose_format(trials, plan, asked=tags is not None)
+        for trial in trials:
+            collect(trial, examples)
+    return _report(trials)
 
 
-def _evidence(name: str, subject: Callable, plan: Plan) -> Evidence:
-    """The evidence about a reward before its first call, with an empty list for each rule that reports calls."""
-    return Evidence(name, subject, plan, reads_group(subject), {rule.code: [] for rule in RULES if rule.observed})
+def _trial_of(name: str, subject: Callable, plan: Plan) -> Trial:
+    """The trial of a reward before its first call, with an empty list for each rule that reports calls."""
+    return Trial(name, subject, plan, reads_group(subject), {rule.code: [] for rule in RULES if rule.observed})
 
 
 def _names(subjects: list[Callable]) -> list[str]:
@@ -78,45 +78,45 @@ def _names(subjects: list[Callable]) -> list[str]:
     return [f"{name} ({i + 1})" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
-def _choose_format(lab: list[Evidence], plan: Plan, asked: bool) -> None:
+def _choose_format(trials: list[Trial], plan: Plan, asked: bool) -> None:
     """Choose the format, and for each reward whether it is judged by the answer."""
-    plan = choose_form(lab[-1].subject, plan, asked)
-    for seen in lab:
-        seen.answered = reads_answers(seen.subject, plan, len(lab) > 1)
-    if plan.own_golds and not any(seen.answered for seen in lab):
+    plan = choose_form(trials[-1].subject, plan, asked)
+    for trial in trials:
+        trial.answered = depends_on_answer(trial.subject, plan, len(trials) > 1)
+    if plan.own_golds and not any(trial.answered for trial in trials):
         plan = plan.without_answers()
-    for seen in lab:  # what was seen while the format was chosen is about the last one
-        seen.plan = plan if seen is lab[-1] else replace(plan, elsewhere=None)
+    for trial in trials:  # what was found while the format was chosen is about the last one
+        trial.plan = plan if trial is trials[-1] else replace(plan, elsewhere=None)
 
 
-def _report(lab: list[Evidence]) -> ProbeReport:
+def _report(trials: list[Trial]) -> ProbeReport:
     scored = [
-        {"reward": seen.reward, "gold": seen.plan.golds[case.number] if seen.answered else "", "what": case.what}
+        {"reward": trial.reward, "gold": trial.plan.golds[case.number] if trial.answered else "", "what": case.what}
         | {"label": case.label, "completion": case.text, "score": score}
-        for seen in lab
-        for case, score in seen.scored
+        for trial in trials
+        for case, score in trial.scored
     ]
-    findings = in_order(found for seen in lab for found in _judge(seen))
-    return ProbeReport(findings, tuple(scored), {seen.reward: _judged(seen, lab) for seen in lab})
+    findings = in_order(found for trial in trials for found in _judge(trial))
+    return ProbeReport(findings, tuple(scored), {trial.reward: _judged(trial, trials) for trial in trials})
 
 
-def _judge(seen: Evidence) -> list[Finding]:
+def _judge(trial: Trial) -> list[Finding]:
     """Apply the rules; where nothing else can be tested, only those that say why."""
     findings: list[Finding] = []
     for rule in RULES:
-        if (not seen.stopped or rule.code in STOPPING) and not {one.code for one in findings} & {*rule.unless}:
-            findings += rule(seen)[: rule.most]
-    return [replace(one, subject=seen.reward) for one in findings]
+        if (not trial.stopped or rule.code in STOPPING) and not {one.code for one in findings} & {*rule.unless}:
+            findings += rule(trial)[: rule.most]
+    return [replace(one, subject=trial.reward) for one in findings]
 
 
-def _judged(seen: Evidence, lab: list[Evidence]) -> str:
+def _judged(trial: Trial, trials: list[Trial]) -> str:
     """A sentence that says how one reward was tested."""
-    plan = seen.plan
-    if not seen.scored and any(one.observed["unbounded_time"] for one in lab):
+    plan = trial.plan
+    if not trial.scored and any(one.observed["unbounded_time"] for one in trials):
         return "not judged, because the scoring of one completion never finished."
     kind = "chat messages" if plan.chat else "strings"
     golds = ", ".join(plan.golds[:4]) + (", …" if len(plan.golds) > 4 else "")
-    how = f"judged by the answer ({golds})" if seen.answered else "judged by its format alone"
-    if seen.stopped:
+    how = f"judged by the answer ({golds})" if trial.answered else "judged by its format alone"
+    if trial.stopped:
         how = "not judged, because chance decides"
-    return f"{len(seen.scored)} completions as {kind}, format {plan.form}, {how}."
+    return f"{len(trial.scored)} completions as {kind}, format {plan.form}, {how}."

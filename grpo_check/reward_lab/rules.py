@@ -1,4 +1,4 @@
-"""The rules that judge a reward: evidence in, findings out, one rule per fault."""
+"""The rules that judge a reward: a trial in, findings out, one rule per fault."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from ..findings import Finding
 from ..rules import Rule, adding_to, found
 from . import examples
-from .evidence import ROUNDING, Evidence, Row, Scored, best, near, showing, worst
 from .matrix import Case
+from .trial import ROUNDING, Row, Scored, Trial, best, near, showing, worst
 
 #: Scores of wrong answers may differ (by length, say) by this share of the gap to a correct answer.
 SLACK = 0.02
@@ -19,7 +19,7 @@ class LabRule(Rule):
 
     Attributes:
         most: how many of its findings are reported.
-        observed: whether its findings come from the calls of the reward, through `Evidence.add`.
+        observed: whether its findings come from the calls of the reward, through `Trial.add`.
     """
 
     most: int = 1
@@ -34,8 +34,8 @@ rule = adding_to(RULES, LabRule)
 def observed_rule(example: Callable, severity: str, meaning: str, details: str, **more: object) -> None:
     """Add a rule, named as its example, that reports what was observed while the reward was called."""
 
-    def find(seen: Evidence) -> list[Finding]:
-        return seen.observed[example.__name__]
+    def find(trial: Trial) -> list[Finding]:
+        return trial.observed[example.__name__]
 
     find.__name__, find.__doc__ = example.__name__, details
     rule(severity, meaning, example=example, observed=True, **more)(find)
@@ -50,10 +50,10 @@ def observed_rule(example: Callable, severity: str, meaning: str, details: str, 
     example=examples.raises,
     most=3,
 )
-def raises(seen: Evidence) -> Iterable[Finding]:
+def raises(trial: Trial) -> Iterable[Finding]:
     """Only on a chat message without content it is a warning, because TRL 1.14 sends text in its place."""
-    errors = [finding for finding in seen.observed["raises"] if not finding.severity]
-    return errors or seen.observed["raises"]
+    errors = [finding for finding in trial.observed["raises"] if not finding.severity]
+    return errors or trial.observed["raises"]
 
 
 observed_rule(
@@ -122,19 +122,19 @@ observed_rule(
     why="all advantages are zero, so nothing is learned.",
     example=examples.dead,
 )
-def dead(seen: Evidence) -> Iterator[Finding]:
+def dead(trial: Trial) -> Iterator[Finding]:
     """All completions have the same score, or all completions with a line break in the reasoning do."""
-    values = {score for _, score in seen.scored}
-    if len(values) == 1 and len(seen.scored) > 1:
-        what = f"all {len(seen.scored)} completions score {values.pop()}."
+    values = {score for _, score in trial.scored}
+    if len(values) == 1 and len(trial.scored) > 1:
+        what = f"all {len(trial.scored)} completions score {values.pop()}."
         yield showing(
             what,
-            seen.scored[0][0],
+            trial.scored[0][0],
             "if the reward expects a special format, pass tags=…. If it compares with gold answers, pass answers=….",
             "if it looks for something else, pass examples=….",
         )
-    elif not seen.answered and seen.scored:  # a format that earns something on one line and nothing on several
-        row = seen.rows[0]
+    elif not trial.answered and trial.scored:  # a format that earns something on one line and nothing on several
+        row = trial.rows[0]
         one, several, none = row.clean, row.get("lines"), row.nothing
         if one and several and none and several[1] <= none[1] + ROUNDING < one[1]:
             what = f"a completion scores {one[1]:g} on one line and {several[1]:g} if its reasoning has a line break."
@@ -152,13 +152,13 @@ def dead(seen: Evidence) -> Iterator[Finding]:
     unless=("dead",),
     example=examples.wrong_beats_right,
 )
-def wrong_beats_right(seen: Evidence) -> Iterator[Finding]:
+def wrong_beats_right(trial: Trial) -> Iterator[Finding]:
     """A wrong answer scores as much as a correct one, or earns something for being close."""
-    for row in seen.answered_rows:
+    for row in trial.answered_rows:
         yield from _beaten(row)
         yield from _preferred(row)
-    for row in seen.answered_rows[:1]:
-        yield from _beaten_elsewhere(row, seen.plan.elsewhere)
+    for row in trial.answered_rows[:1]:
+        yield from _beaten_elsewhere(row, trial.plan.elsewhere)
 
 
 def _beaten(row: Row) -> Iterator[Finding]:
@@ -211,21 +211,21 @@ def _how(case: Case) -> str:
     fixes=("score a completion without an answer 0.0, before anything is compared.",),
     example=examples.pays_missing_answer,
 )
-def pays_missing_answer(seen: Evidence) -> Iterator[Finding]:
+def pays_missing_answer(trial: Trial) -> Iterator[Finding]:
     """A missing answer scores more than a wrong one, or earns something if the gold answer is missing too."""
-    for row in seen.answered_rows:
+    for row in trial.answered_rows:
         case, score = best(row.of("missing")) or (None, 0.0)
-        relative = 2 * SLACK * (row.right[1] - row.most_for_wrong) if seen.grouped and row.right else 0.0
+        relative = 2 * SLACK * (row.right[1] - row.most_for_wrong) if trial.grouped and row.right else 0.0
         if score > row.most_for_wrong + max(ROUNDING, relative):  # the shortest of a group may earn a little more
             yield showing(
                 f"a missing answer ({case.what}) scores {score:g}, a wrong answer {row.most_for_wrong:g}.", case
             )
-    for case, with_gold, without, gold in seen.without_gold:
+    for case, with_gold, without, gold in trial.without_gold:
         if without > max(0.0, with_gold) + ROUNDING:
             what = f"a missing answer ({case.what}) scores {without:g} if the gold answer is {gold}."
             why = "on a row without a gold answer, saying nothing is paid."
             fix = f"return None where the gold answer is {gold}, or remove such rows."
-            yield showing(what, case, fix, why=why, severity="error" if seen.plan.blank_golds else "warning")
+            yield showing(what, case, fix, why=why, severity="error" if trial.plan.blank_golds else "warning")
 
 
 @rule(
@@ -235,9 +235,9 @@ def pays_missing_answer(seen: Evidence) -> Iterator[Finding]:
     fixes=("score a missing answer no higher than a wrong one.",),
     example=examples.pays_abstaining,
 )
-def pays_abstaining(seen: Evidence) -> Iterator[Finding]:
+def pays_abstaining(trial: Trial) -> Iterator[Finding]:
     """A missing answer loses less than a wrong one: while most answers are wrong, silence is the best policy."""
-    for row in seen.answered_rows:
+    for row in trial.answered_rows:
         right, wrong, nothing = row.right, row.usual_wrong, best(row.of("missing"))
         if not (right and wrong and nothing) or nothing[1] > row.most_for_wrong + ROUNDING:
             continue
@@ -253,9 +253,9 @@ def pays_abstaining(seen: Evidence) -> Iterator[Finding]:
     fixes=("score a wrong answer 0.0. None is for rows that the reward does not apply to.",),
     example=examples.none_for_wrong,
 )
-def none_for_wrong(seen: Evidence) -> Iterator[Finding]:
+def none_for_wrong(trial: Trial) -> Iterator[Finding]:
     """Wrong answers score None. TRL leaves them out, so all remaining completions of a group score the same."""
-    for row in seen.answered_rows:
+    for row in trial.answered_rows:
         wrong = near([pair for pair in row.scored if pair[0].role == "wrong"])
         if row.right and wrong and all(score is None for _, score in wrong):
             yield showing("every wrong answer scores None.", wrong[0][0])
@@ -269,13 +269,13 @@ def none_for_wrong(seen: Evidence) -> Iterator[Finding]:
     fixes=("count each thing once and only in its place, and put a cap on every sum.",),
     example=examples.farmable,
 )
-def farmable(seen: Evidence) -> Iterator[Finding]:
+def farmable(trial: Trial) -> Iterator[Finding]:
     """Junk, repetition or stuffing scores more than the best clean completion of any common length."""
-    for row in seen.rows:
+    for row in trial.rows:
         own = [pair for pair in row.of("odd") if pair[0].id == "example"]
         empty = [pair for pair in row.of("odd") if pair[0].id == "empty"]
         clean = best([*row.of("clean", "long"), *own])
-        attack = best([*row.of("attack", "missing"), *([] if seen.grouped else empty)])
+        attack = best([*row.of("attack", "missing"), *([] if trial.grouped else empty)])
         if row.of("clean", "long") and attack and attack[1] > clean[1] + ROUNDING:
             what = f"junk ({attack[0].what}) scores {attack[1]:g}, the best clean completion {clean[1]:g}."
             yield showing(what, attack[0])
@@ -289,17 +289,17 @@ def farmable(seen: Evidence) -> Iterator[Finding]:
     fixes=("remove the term that grows with the text, or make it small next to the score for a correct answer.",),
     example=examples.length_farm,
 )
-def length_farm(seen: Evidence) -> Iterator[Finding]:
+def length_farm(trial: Trial) -> Iterator[Finding]:
     """More text scores more, whatever it says."""
-    plain, *series = [[(case, score) for case, score in one if score is not None] for one in seen.filled] or [[]]
+    plain, *series = [[(case, score) for case, score in one if score is not None] for one in trial.filled] or [[]]
     least = min((score for one in [plain, *series] for _, score in one), default=0.0)
     most = max((score for _, score in plain), default=0.0)
     for one in series:
         scores = [score for _, score in one]
-        if len(scores) < len(seen.filled[1]) or scores != sorted(scores) or scores[-1] <= scores[0] + ROUNDING:
+        if len(scores) < len(trial.filled[1]) or scores != sorted(scores) or scores[-1] <= scores[0] + ROUNDING:
             continue
         case, score = one[-1]
-        drowned = seen.answered and case.id == "wrong" and score >= most - ROUNDING
+        drowned = trial.answered and case.id == "wrong" and score >= most - ROUNDING
         if drowned or score > most + 0.1 * (score - least):
             curve = ", ".join(f"{s:.3g}" for s in scores)
             yield showing(
@@ -371,9 +371,9 @@ observed_rule(
     unless=("wrong_beats_right",),
     example=examples.untagged,
 )
-def untagged(seen: Evidence) -> Iterator[Finding]:
+def untagged(trial: Trial) -> Iterator[Finding]:
     """The reward reads the requested format but gives a correct answer without it the full score."""
-    for row in seen.answered_rows:
+    for row in trial.answered_rows:
         right, wrong, behind, bare = row.clean, row.usual_wrong, row.get("text after"), row.get("untagged, after")
         if not (right and behind and bare and wrong) or right[1] <= wrong[1] + ROUNDING:
             continue
@@ -390,9 +390,9 @@ def untagged(seen: Evidence) -> Iterator[Finding]:
     fixes=("give correctness more weight than everything else together.",),
     example=examples.form_outweighs,
 )
-def form_outweighs(seen: Evidence) -> Iterator[Finding]:
+def form_outweighs(trial: Trial) -> Iterator[Finding]:
     """A formatted wrong answer gains more over no answer than a correct answer gains over a wrong one."""
-    for row in seen.answered_rows:
+    for row in trial.answered_rows:
         right, wrong, nothing = row.right, row.usual_wrong, row.nothing
         if right and wrong and nothing and wrong[1] - nothing[1] > right[1] - wrong[1] + ROUNDING > ROUNDING:
             scores = f"no answer scores {nothing[1]:g}, a formatted wrong one {wrong[1]:g}, a correct one {right[1]:g}"
@@ -406,9 +406,9 @@ def form_outweighs(seen: Evidence) -> Iterator[Finding]:
     fixes=("ignore this if you want that language. Otherwise find the term that these words add to.",),
     example=examples.pays_languages,
 )
-def pays_languages(seen: Evidence) -> Iterator[Finding]:
+def pays_languages(trial: Trial) -> Iterator[Finding]:
     """Words of ten languages before a correct answer score more than the best clean completion of any length."""
-    for row in seen.answered_rows:
+    for row in trial.answered_rows:
         clean, foreign = best(row.of("clean", "long")), best(row.of("foreign"))
         if clean and foreign and row.right and row.usual_wrong:
             gap = row.right[1] - row.usual_wrong[1]
@@ -425,14 +425,14 @@ def pays_languages(seen: Evidence) -> Iterator[Finding]:
     example=examples.too_strict,
     most=2,
 )
-def too_strict(seen: Evidence) -> Iterator[Finding]:
+def too_strict(trial: Trial) -> Iterator[Finding]:
     """A correct answer in another common notation scores no more than a wrong one."""
-    if seen.plan.refused and seen.answered:
-        what = f"the correct answers {', '.join(seen.plan.refused)} earn nothing, so the lab left them out."
+    if trial.plan.refused and trial.answered:
+        what = f"the correct answers {', '.join(trial.plan.refused)} earn nothing, so the lab left them out."
         yield found(what, "", "if your task has such answers, pass answers=….")
     refused: dict[str, Case] = {}  # the first case for each notation
-    for row in seen.rows:
-        right, nothing = row.clean, best(row.of("wrong")) if seen.answered else row.nothing
+    for row in trial.rows:
+        right, nothing = row.clean, best(row.of("wrong")) if trial.answered else row.nothing
         if not right or not nothing or nothing[1] >= right[1] - ROUNDING:
             continue
         less = right[1] - SLACK * (right[1] - nothing[1])

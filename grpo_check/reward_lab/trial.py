@@ -46,7 +46,7 @@ class Row:
 
 
 @dataclass
-class Evidence:
+class Trial:
     """Everything the lab observed about one reward.
 
     Attributes:
