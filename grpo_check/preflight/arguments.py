@@ -232,7 +232,7 @@ def loss_incomplete(run: Run) -> Iterator[Finding]:
     "warning",
     "a learning rate far from the usual values for GRPO",
     why="far above the usual rate the policy can collapse, and far below it hardly learns.",
-    fixes=("start with learning_rate=1e-5 for an adapter.", "start with learning_rate=1e-6 for all weights."),
+    fixes=("start with learning_rate=5e-5 for an adapter.", "start with learning_rate=1e-6 for all weights."),
     example={"learning_rate": 0.05},
 )
 def learning_rate(run: Run) -> Iterator[Finding]:
@@ -240,7 +240,7 @@ def learning_rate(run: Run) -> Iterator[Finding]:
     rate = run["learning_rate"]
     if rate >= 1e-2:
         why = "published GRPO runs use 1e-6 (all weights) to 1e-4 (adapters), and this course's tiny models 2e-3."
-        fix = "start with learning_rate=1e-5 for an adapter."
+        fix = "start with learning_rate=5e-5 for an adapter."
         yield found(f"learning_rate={rate} is very high.", why, fix)
     elif rate > HIGHEST_FOR_ALL_WEIGHTS and run.lora_rank == 0 and not _is_tiny(run):
         why = "GRPO with all weights usually takes about 1e-6, and far above that the policy can collapse."

@@ -37,8 +37,13 @@ def main(settings: start.Settings) -> None:
 
     policy, tokenizer = load_policy(run, training, settings.model)
     rows = short_enough(rows, tokenizer, settings)
-    sampling = dict(max_new_tokens=training.max_completion_length, batch_size=run.eval_batch, seed=training.seed)
-    sampling |= dict(temperature=training.temperature, chat_template_kwargs=training.chat_template_kwargs)
+    sampling = dict(
+        max_new_tokens=training.max_completion_length,
+        temperature=training.temperature,
+        batch_size=run.eval_batch,
+        chat_template_kwargs=training.chat_template_kwargs,
+        seed=training.seed,
+    )
     if checkpoint is None:
         show_groups(partial(generate, policy, tokenizer, **sampling), rows, is_right, training.num_generations)
     answer = partial(generate, policy, tokenizer, held_out["prompt"], **sampling)
@@ -48,9 +53,15 @@ def main(settings: start.Settings) -> None:
     save(trainer, folder / "model")
     after = evaluate(answer, held_out, is_right, is_in_form)
 
-    entries = start.entries(settings, policy.config.model_type)
-    entries |= dict(steps=trainer.state.global_step, train_seconds=seconds, wall_seconds=time.perf_counter() - started)
-    finish(folder, before, after, **entries)
+    finish(
+        folder,
+        before,
+        after,
+        **start.entries(settings, policy.config.model_type),
+        steps=trainer.state.global_step,
+        train_seconds=seconds,
+        wall_seconds=time.perf_counter() - started,
+    )
 
 
 if __name__ == "__main__":

@@ -125,14 +125,12 @@ if __name__ == "__main__":
     decodings = [dict(do_sample=True, temperature=1.0, top_p=1.0, top_k=0), dict(do_sample=False)]
     show_groups(model, tokenizer, train_rows, **decodings[0])
     before = [evaluate(model, tokenizer, held_out, **decoding) for decoding in decodings]
-    # Mostly TRL's defaults, set explicitly because Unsloth changes them on a GPU.
-    fixed = dict(loss_type="dapo", beta=0.0, epsilon_high=0.2, mask_truncated_completions=False, weight_decay=0.0)
-    fixed |= dict(warmup_steps=10 if GPU else 0, seed=0, logging_steps=10, save_steps=25, report_to="none")
     config = GRPOConfig(
         output_dir=str(OUTPUT),
         max_steps=STEPS,
         learning_rate=5e-5 if GPU else 2e-3,
         lr_scheduler_type="constant_with_warmup" if GPU else "linear",  # linear: it falls to 0
+        warmup_steps=10 if GPU else 0,
         optim="adamw_8bit" if GPU else "adamw_torch",
         per_device_train_batch_size=8 if GPU else 64,  # completions, not prompts
         gradient_accumulation_steps=8 if GPU else 1,
@@ -142,7 +140,16 @@ if __name__ == "__main__":
         reward_weights=list(REWARDS.values()),
         bf16=GPU and is_bfloat16_supported(),
         fp16=GPU and not is_bfloat16_supported(),  # a T4 has no bf16; a CPU stays in fp32
-        **fixed,
+        logging_steps=10,
+        save_steps=25,
+        report_to="none",
+        seed=0,
+        # TRL's defaults, set explicitly because Unsloth changes them on a GPU.
+        loss_type="dapo",
+        beta=0.0,
+        epsilon_high=0.2,
+        mask_truncated_completions=False,
+        weight_decay=0.0,
     )
     trainer = GRPOTrainer(model, list(REWARDS), config, train_rows, processing_class=tokenizer)
     trainer.train()

@@ -66,8 +66,13 @@ def main(settings: start.Settings) -> None:
     begin(settings, stages=stages)  # locks the output folder
 
     policy, tokenizer = load_policy(run, training, settings.model)
-    sampling = dict(max_new_tokens=training.max_completion_length, batch_size=run.eval_batch, seed=training.seed)
-    sampling |= dict(temperature=training.temperature, chat_template_kwargs=training.chat_template_kwargs)
+    sampling = dict(
+        max_new_tokens=training.max_completion_length,
+        temperature=training.temperature,
+        batch_size=run.eval_batch,
+        chat_template_kwargs=training.chat_template_kwargs,
+        seed=training.seed,
+    )
     answer = partial(generate, policy, tokenizer, held_out["prompt"], **sampling)
     results, reports = [evaluate(answer, held_out, is_right, is_in_form)], []
     for each, stage, paid, of_stage in zip(planned, stages, rewards, rows, strict=True):
@@ -77,9 +82,16 @@ def main(settings: start.Settings) -> None:
     policy.save_pretrained(folder / "model")
     tokenizer.save_pretrained(folder / "model")
 
-    entries = start.entries(settings, policy.config.model_type) | dict(stages=reports)
-    entries |= dict(steps=sum(f["steps"] for f in reports), train_seconds=sum(f["seconds"] for f in reports))
-    finish(folder, results[0], results[-1], **entries, wall_seconds=time.perf_counter() - started)
+    finish(
+        folder,
+        results[0],
+        results[-1],
+        **start.entries(settings, policy.config.model_type),
+        stages=reports,
+        steps=sum(report["steps"] for report in reports),
+        train_seconds=sum(report["seconds"] for report in reports),
+        wall_seconds=time.perf_counter() - started,
+    )
 
 
 if __name__ == "__main__":

@@ -55,10 +55,17 @@ def main(settings: start.Settings) -> None:
     after = accuracy.gathered()
 
     if first:  # without destroy_process_group() at the end: gloo's may wait forever for a thread that waits for Python
-        entries = start.entries(settings, policy.config.model_type)
-        entries |= dict(steps=trainer.state.global_step, train_seconds=seconds, engine=engine_name())
-        entries |= dict(processes=training.world_size, wall_seconds=time.perf_counter() - started)
-        finish(folder, KeepBefore.read(folder), after, **entries)
+        finish(
+            folder,
+            KeepBefore.read(folder),
+            after,
+            **start.entries(settings, policy.config.model_type),
+            engine=engine_name(),
+            processes=training.world_size,
+            steps=trainer.state.global_step,
+            train_seconds=seconds,
+            wall_seconds=time.perf_counter() - started,
+        )
 
 
 def measuring_trainer(
@@ -67,10 +74,15 @@ def measuring_trainer(
     """The trainer, which also generates one answer to each held-out row, recorded by a reward with weight 0."""
     run, training, model = settings.run, settings.training, settings.model
     training.per_device_eval_batch_size, training.num_generations_eval = run.eval_batch, 1
-    more = dict(eval_dataset=numbered(held_out, held_out=True), peft_config=get_peft_config(model))
-    more |= dict(callbacks=[Lines(), KeepBefore(accuracy, Path(training.output_dir))])
     return build_trainer(
-        policy, tokenizer, numbered(rows, held_out=False), {**REWARDS, accuracy: 0.0}, settings, **more
+        policy,
+        tokenizer,
+        numbered(rows, held_out=False),
+        {**REWARDS, accuracy: 0.0},
+        settings,
+        eval_dataset=numbered(held_out, held_out=True),
+        peft_config=get_peft_config(model),
+        callbacks=[Lines(), KeepBefore(accuracy, Path(training.output_dir))],
     )
 
 

@@ -47,18 +47,33 @@ def main(settings: start.Settings) -> None:
     template = template_of(tokenizer, training)
     tools = list(toolbox(new_environment()).values())
     rows = short_enough(rows, tokenizer, settings, tools=tools, **template)
-    limits = dict(tokens=training.max_completion_length, turns=training.max_tool_calling_iterations)
-    limits |= dict(template=template, batch=run.eval_batch, seed=training.seed)
-    answer = partial(generate, policy, tokenizer, held_out, temperature=training.temperature, **limits)
+    answer = partial(
+        generate,
+        policy,
+        tokenizer,
+        held_out,
+        tokens=training.max_completion_length,
+        turns=training.max_tool_calling_iterations,
+        temperature=training.temperature,
+        template=template,
+        batch=run.eval_batch,
+        seed=training.seed,
+    )
     before = evaluate(answer, held_out, is_right, is_in_form)
     trainer = build_trainer(policy, tokenizer, rows, REWARDS, settings, **TOOLS)
     seconds = train(trainer, checkpoint)
     save(trainer, folder / "model")
     after = evaluate(answer, held_out, is_right, is_in_form)
 
-    entries = start.entries(settings, policy.config.model_type)
-    entries |= dict(steps=trainer.state.global_step, train_seconds=seconds, wall_seconds=time.perf_counter() - started)
-    finish(folder, before, after, **entries)
+    finish(
+        folder,
+        before,
+        after,
+        **start.entries(settings, policy.config.model_type),
+        steps=trainer.state.global_step,
+        train_seconds=seconds,
+        wall_seconds=time.perf_counter() - started,
+    )
 
 
 if __name__ == "__main__":
