@@ -100,7 +100,7 @@ def test_the_gpu_trains_on_gsm8k_with_whole_numbers_as_gold(functions, gsm8k_rec
 
 
 def arguments(gpu: bool) -> dict:
-    """What `GRPOConfig` gets on a GPU or on a CPU: the keywords of its call, and those of the dict before it."""
+    """What `GRPOConfig` gets on a GPU or on a CPU: the keywords of its call."""
     names = {
         "GPU": gpu,
         "STEPS": 1,
@@ -110,9 +110,9 @@ def arguments(gpu: bool) -> dict:
         "TEMPLATE": {},
         "is_bfloat16_supported": lambda: False,
     }
-    assigned = [node for node in ast.walk(ast.parse(SOURCE)) if isinstance(node, ast.Assign | ast.AugAssign)]
-    calls = [node.value for node in assigned if ast.unparse(node).startswith(("fixed ", "config "))]
-    return {each.arg: eval(ast.unparse(each.value), names) for call in calls for each in call.keywords if each.arg}
+    calls = [node for node in ast.walk(ast.parse(SOURCE)) if isinstance(node, ast.Call)]
+    [config] = [call for call in calls if ast.unparse(call.func) == "GRPOConfig"]
+    return {each.arg: eval(ast.unparse(each.value), names) for each in config.keywords}
 
 
 @pytest.mark.parametrize("gpu", [False, True])
