@@ -33,7 +33,8 @@ def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path
 def test_the_committed_lesson_shows_the_hack_and_the_fix(rates, curves):
     assert rates["before"][0] < 0.4 and rates["fixed"][0] > 0.8
     assert rates["flawed"][0] < 0.05 and rates["flawed"][3] < rates["before"][2]
-    assert curves["flawed, reward"][-1] > 3 * curves["flawed, reward"][0]
+    rewards = [values for name, values in curves.items() if name.endswith("reward")]
+    assert len(rewards) == 3 and all(values[-1] > 2 * values[0] for values in rewards)
     assert rates["before"][3] < rates["fixed"][2] and rates["before"][3] + 0.3 < rates["both"][2]
 
 
