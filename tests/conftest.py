@@ -4,9 +4,11 @@ import json
 import os
 from pathlib import Path
 
+import nbformat
 import pytest
 from filelock import FileLock
 from hypothesis import settings
+from lessons import said
 
 from grpo_utils import smollm2
 from grpo_utils.evaluation.judging import Evaluation, judge
@@ -40,6 +42,18 @@ def judged(sampled: list[str], greedy: list[str], answers: list[str], **columns:
 
     rows = {"prompt": ["15 + 27?"] * len(answers), "answer": answers} | columns
     return judge(sampled, greedy, Dataset.from_dict(rows))
+
+
+@pytest.fixture(scope="module")
+def book(request) -> nbformat.NotebookNode:
+    """The committed notebook that a file of tests names as ``LESSON``."""
+    return nbformat.read(request.module.LESSON, as_version=4)
+
+
+@pytest.fixture(scope="module")
+def printed(book) -> str:
+    """All that this notebook printed."""
+    return said(book)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""What the tests of the lessons share: what a notebook says and printed, and a run of the committed notebook."""
+"""What the tests of the lessons share: what a notebook contains and printed, and runs of a notebook."""
 
 import re
 import shutil
@@ -8,11 +8,22 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
+#: Arguments that a lesson may leave at TRL's values, because they change no result of a short run on a CPU: where and
+#: when files are written, evaluation by the trainer, and experts. TRL's ``epsilon_high`` of None is ``epsilon``.
+NO_EFFECT = {"output_dir", "save_steps", "save_total_limit", "per_device_eval_batch_size", "logging_nan_inf_filter"}
+NO_EFFECT |= {"report_to", "router_aux_loss_coef", "epsilon_high"}
+
 
 def said(book: NotebookNode) -> str:
     """All that the cells of a notebook printed."""
     texts = [o.get("text", "") for cell in book.cells if cell.cell_type == "code" for o in cell.outputs]
     return "\n".join(texts)
+
+
+def alt_texts(book: NotebookNode) -> list[str]:
+    """What the figures of a notebook show, in words."""
+    outputs = [output for cell in book.cells for output in cell.get("outputs", [])]
+    return [output.data["text/plain"] for output in outputs if "image/png" in output.get("data", {})]
 
 
 def code_of(book: NotebookNode) -> list[str]:
@@ -23,14 +34,40 @@ def code_of(book: NotebookNode) -> list[str]:
     return [re.sub(r"^(\s*)%.*", r"\1pass", cell.source, flags=re.MULTILINE) for cell in cells]
 
 
-def text_of(book: NotebookNode) -> str:
-    """All prose, in one line."""
-    return " ".join(" ".join(cell.source for cell in book.cells if cell.cell_type == "markdown").split())
+def defined_by(book: NotebookNode, words: str, **given: object) -> dict:
+    """The names that the one code cell with these words defines before it prints."""
+    [cell] = [cell for cell in code_of(book) if words in cell]
+    exec(cell.partition("\nprint(")[0], given)
+    return given
 
 
-def run_with_nbval(lesson: Path, folder: Path, cell_seconds: int, seconds: int) -> subprocess.CompletedProcess:
-    """Run a copy of a committed notebook from its first cell to its last; its checked outputs are compared."""
+def formulas_of(book: NotebookNode) -> str:
+    """The code of the cells with the tag ``formulas``."""
+    return "\n\n\n".join(cell.source for cell in book.cells if "formulas" in cell.metadata.get("tags", []))
+
+
+def run_with_nbval(lesson: Path, folder: Path) -> None:
+    """Run a copy of a notebook from its first cell to its last; its checked outputs must be the stored ones."""
     shutil.copy(lesson, folder)
-    flags = ["--nbval-lax", "--nbval-current-env", f"--nbval-cell-timeout={cell_seconds}", "-p", "no:cacheprovider"]
+    flags = ["--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout=900", "-p", "no:cacheprovider"]
     command = [sys.executable, "-m", "pytest", "-q", *flags, lesson.name]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=seconds)
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1800)
+    assert result.returncode == 0, result.stdout[-4000:]
+
+
+def command_of(lesson: Path, **parameters: object) -> list[str]:
+    """The command line that runs a lesson with these parameters."""
+    pairs = [part for name, value in parameters.items() for part in ("-p", name, str(value))]
+    return [sys.executable, "-m", "grpo_utils", "run", str(lesson), *pairs]
+
+
+def run_lesson(lesson: Path, folder: Path, **parameters: object) -> subprocess.CompletedProcess:
+    """Run a lesson through the course's own command, in ``folder``."""
+    return subprocess.run(command_of(lesson, **parameters), cwd=folder, capture_output=True, text=True, timeout=1200)
+
+
+def run_other_family(lesson: Path, folder: Path, **parameters: object) -> str:
+    """What a lesson prints when it runs with the other family and seed: no parameter has its default."""
+    result = run_lesson(lesson, folder, PROFILE="cpu", FAMILY="gemma", SEED=5, **parameters)
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+    return result.stdout

@@ -50,21 +50,14 @@ def test_the_hacked_reward_kept_a_bad_checkpoint_and_the_saturated_one_an_early_
     assert saturated["chosen"] == ties[0] and len(ties) > 1
 
 
-def test_the_page_quotes_the_luck_of_the_best_checkpoint():
-    best = max(RUNS[UNLIMITED]["evaluations"], key=lambda row: row["truth"])
-    text = " ".join(PAGE.split())
-    assert f"scored {best['truth']:.3f} on the validation prompts and {best['test']:.3f} on the test prompts" in text
-    assert best["truth"] > best["test"]
-
-
-def test_the_page_quotes_what_each_failure_cost():
+def test_the_text_quotes_the_luck_of_the_best_checkpoint_and_what_each_failure_cost():
     hacked, saturated = (RUNS[name]["evaluations"] for name in (UNLIMITED, SATURATED))
+    best = max(hacked, key=lambda row: row["truth"])
     kept = next(row["test"] for row in hacked if row["step"] == RUNS[UNLIMITED]["chosen"])
-    first, last = (row for row in saturated if row["reward"] == 1.0)
-    text = " ".join(PAGE.split())
-    assert f"the kept checkpoint has a test accuracy of {kept:.3f}" in text
-    assert f"steps {first['step']} and {last['step']} both reach the maximum and step {first['step']} is kept" in text
-    assert f"a test accuracy of {first['test']:.3f} instead of {last['test']:.3f}" in text
+    ties = [row["test"] for row in saturated if row["reward"] == 1.0]
+    quoted = re.findall(r"\b0\.\d{3}\b", PAGE.partition(bench_checkpoint.MARK)[0])
+    assert set(quoted) == {f"{rate:.3f}" for rate in (best["truth"], best["test"], kept, *ties)}
+    assert best["truth"] > best["test"]
 
 
 def test_early_stopping_ended_the_run_two_evaluations_after_the_best_one():

@@ -29,6 +29,9 @@ BAD_ROWS = [
 def test_a_bad_row_is_named_with_its_fault(row, message):
     with pytest.raises(CourseError, match=message):
         check_rows([GOOD, row])
+
+
+def test_no_rows_at_all_are_an_error():
     with pytest.raises(CourseError, match="no rows"):
         check_rows([])
 

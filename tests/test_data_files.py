@@ -112,12 +112,6 @@ def test_a_file_that_is_not_there_names_the_nearest(write):
         read_table(path.with_name("row.csv"))
 
 
-def test_an_open_quote_swallows_no_rows(write):
-    """Python's reader, unless it is strict, reads the rest of the file as one field and says nothing."""
-    with pytest.raises(CourseError, match="line 2"):
-        read_table(write("a.csv", 'q,a\n"x,1\n' + "y,2\n" * 50))
-
-
 def test_a_line_separator_in_a_text_does_not_cut_a_json_line(write):
     """`str.splitlines` cuts at U+2028 and U+0085, which JSON allows inside a text."""
     row = {"question": "one\u2028two\u0085three", "answer": "3"}

@@ -1,7 +1,6 @@
 """The course's diagrams: they are current, and their data is that of the code and the results."""
 
 import re
-import statistics
 import sys
 
 import pytest
@@ -17,7 +16,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from diagrams import PAGES, image, write, write_pictures
 from drawings import DIAGRAMS
 from drawings.guides import FAILURES, LESSONS, PACKAGES
-from drawings.method import GROUP, INPUTS
+from drawings.method import INPUTS
 from minutes import measured
 
 
@@ -28,16 +27,13 @@ def test_a_diagram_is_shown_on_white_with_its_text(name, monkeypatch):
     diagram(name)
     [(data, metadata)] = shown
     alt = metadata["image/png"]["alt"]
-    assert data["text/plain"] == alt == DIAGRAMS[name]()[1] and "\n" not in alt and alt.endswith(".")
-    assert 150 < len(alt) < 1000
+    assert alt and data["text/plain"] == alt == DIAGRAMS[name]()[1] and "\n" not in alt
     assert data["image/png"].startswith(b"\x89PNG")
     assert DIAGRAMS[name]()[0].get_facecolor() == (1.0, 1.0, 1.0, 1.0)
 
 
 def test_an_unknown_name_lists_the_diagrams():
-    with pytest.raises(
-        CourseError, match=r"no diagram 'lop'\. Did you mean 'loop'\? The diagrams are advantages, failures, loop,"
-    ):
+    with pytest.raises(CourseError, match=r"no diagram 'lop'\. Did you mean 'loop'\?.* advantages, failures, loop,"):
         diagram("lop")
 
 
@@ -46,12 +42,6 @@ def test_the_lessons_and_their_minutes_are_those_of_readme_and_results():
     assert [f"{minutes}" for minutes in LESSONS.values()] == [measured(source.stem)[0].split()[0] for source in sources]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert [f"{number} {title}" for number, title in re.findall(r"\| \[(\d\d) · ([^]]+)\]", readme)] == list(LESSONS)
-
-
-def test_the_advantages_are_those_of_the_formula():
-    mean, spread = statistics.mean(GROUP), statistics.stdev(GROUP)
-    advantages = [f"{(reward - mean) / (spread + 1e-4):+.2f}".replace("-", "−") for reward in GROUP]
-    assert f"its advantages are {', '.join(advantages)}." in DIAGRAMS["advantages"]()[1]
 
 
 def test_the_flow_chart_leads_to_verdicts_of_the_health_check():
@@ -70,9 +60,8 @@ def test_a_reward_gets_what_the_diagram_says():
     from trl import GRPOTrainer
 
     source = inspect.getsource(GRPOTrainer._calculate_rewards)
-    assert "prompts=prompts, completions=completions, completion_ids=completion_ids_list, **reward_kwargs" in source
-    assert 'reward_kwargs["trainer_state"]' in source and "inputs[0]" in source
-    assert list(INPUTS) == ["prompts", "completions", "completion_ids", "answer, …", "trainer_state"]
+    given = {*re.findall(r"(\w+)=\w+, ", source), *re.findall(r'reward_kwargs\["(\w+)"\]', source)}
+    assert set(INPUTS) - {"answer, …"} <= given
 
 
 def test_the_packages_are_those_that_are_installed():

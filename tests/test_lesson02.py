@@ -1,33 +1,18 @@
 """Lesson 02 as readers run it: the committed notebook, and the same with other parameters."""
 
 import re
-import subprocess
-import sys
-import tempfile
 from inspect import getsource
 
-import nbformat
 import pytest
 from conftest import ROOT
-from lessons import run_with_nbval, said
-from trl import GRPOConfig
+from lessons import run_other_family, run_with_nbval
 
-from grpo_utils.arguments import training_arguments
-from grpo_utils.profiles import CPU
 from grpo_utils.rewards import count_placed_tags, incremental_format_reward
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "02_rewards.ipynb"
 ROW = re.compile(r"^(before|flawed|fixed|both) +([\d.]+) +([\d.]+) \(([\d.]+) to ([\d.]+)\)$", re.MULTILINE)
-#: Arguments that change no result of these runs: where and when files are written, evaluation by the trainer, experts.
-NO_EFFECT = {"output_dir", "save_steps", "save_total_limit", "per_device_eval_batch_size", "logging_nan_inf_filter"}
-NO_EFFECT |= {"router_aux_loss_coef", "epsilon_high"}  # TRL's None is 0, and the value of epsilon
 CURVE = re.compile(r"^(step|\w+, (?:reward|correct)) +([\d. ]+)$", re.MULTILINE)
-
-
-@pytest.fixture(scope="module")
-def printed() -> str:
-    return said(nbformat.read(LESSON, as_version=4))
 
 
 @pytest.fixture(scope="module")
@@ -42,15 +27,15 @@ def curves(printed) -> dict[str, list[float]]:
 
 
 def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
-    result = run_with_nbval(LESSON, tmp_path, cell_seconds=600, seconds=900)
-    assert result.returncode == 0, result.stdout[-4000:]
+    run_with_nbval(LESSON, tmp_path)
 
 
 def test_the_committed_lesson_shows_the_hack_and_the_fix(rates, curves):
     assert rates["before"][0] < 0.4 and rates["fixed"][0] > 0.8
     assert rates["flawed"][0] < 0.05 and rates["flawed"][3] < rates["before"][2]
-    assert curves["flawed, reward"][-1] > 3 * curves["flawed, reward"][0]
-    assert rates["before"][3] + 0.3 < rates["both"][2]
+    rewards = [values for name, values in curves.items() if name.endswith("reward")]
+    assert len(rewards) == 3 and all(values[-1] > 2 * values[0] for values in rewards)
+    assert rates["before"][3] < rates["fixed"][2] and rates["before"][3] + 0.3 < rates["both"][2]
 
 
 def test_only_the_flawed_reward_is_hacked(curves):
@@ -77,39 +62,19 @@ def test_a_small_bonus_gets_full_advantages_where_correctness_ties(printed):
 
 
 def test_it_shows_what_trl_passes_and_the_reward_that_it_trains(printed):
-    assert "TRL passes: completions, answer, completion_ids, kind" in printed
-    assert "first completion: [{'role': 'assistant'" in printed
+    assert re.search(r"^TRL passes: .*\bcompletions\b.*\banswer\b.*\bcompletion_ids\b", printed, re.MULTILINE)
     assert getsource(incremental_format_reward) in printed and getsource(count_placed_tags) in printed
-
-
-def test_the_settings_written_out_in_the_lesson_are_those_of_the_profile(tmp_path):
-    [cell] = [c.source for c in nbformat.read(LESSON, as_version=4).cells if c.source.startswith("def settings(")]
-    names = dict(GRPOConfig=GRPOConfig, tempfile=tempfile, SEED=0)
-    exec(cell, names)
-    given = training_arguments(CPU, output_dir=str(tmp_path), max_steps=38, reward_weights=[1.0, 0.0])
-    here, profile = (config.to_dict() for config in (names["settings"](38, [1.0, 0.0]), GRPOConfig(**given)))
-    assert {name for name in profile if here[name] != profile[name]} <= NO_EFFECT
-
-
-def test_it_imports_no_unsloth():
-    book = nbformat.read(LESSON, as_version=4)
-    assert not [cell for cell in book.cells if cell.cell_type == "code" and "unsloth" in cell.source]
 
 
 @pytest.fixture(scope="module")
 def other(tmp_path_factory):
-    """Every parameter set to something that is not its default."""
     folder = tmp_path_factory.mktemp("other")
-    pairs = ["-p", "PROFILE", "cpu", "-p", "FAMILY", "gemma", "-p", "STEPS", "3", "-p", "SEED", "5"]
-    command = [sys.executable, "-m", "grpo_utils", "run", str(LESSON), *pairs]
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
-    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
-    return folder, result.stdout
+    return folder, run_other_family(LESSON, folder, STEPS=3)
 
 
 def test_every_override_arrives(other, printed):
     _, shown = other
-    assert "Model: tiny-gemma3, on the CPU. Steps of a training run: 3" in shown
+    assert re.search(r"tiny-gemma3.*\b3$", shown, re.MULTILINE)
     answers = re.compile(r"^answer: .*$", re.MULTILINE)
     assert answers.findall(shown) != answers.findall(printed)  # another seed, other prompts
 
@@ -119,9 +84,3 @@ def test_a_lesson_without_a_report_is_kept_with_its_time(other):
     kept = list((folder / "outputs").iterdir())
     assert len(kept) == 1 and re.fullmatch(r"02_rewards-\d{8}-\d{6}\.ipynb", kept[0].name)
     assert f"{kept[0].name}: the executed lesson" in shown
-
-
-def test_an_unknown_profile_is_an_error(tmp_path):
-    command = [sys.executable, "-m", "grpo_utils", "run", str(LESSON), "-p", "PROFILE", "t5"]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert result.returncode == 1 and "Error: PROFILE='t5' is unknown." in result.stderr

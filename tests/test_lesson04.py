@@ -1,19 +1,13 @@
 """Lesson 04 as readers run it: the committed notebook, and the same with other parameters."""
 
 import re
-import subprocess
-import sys
-from types import SimpleNamespace
 
-import nbformat
 import numpy
 import pytest
 from conftest import ROOT
-from lessons import run_with_nbval, said
+from lessons import alt_texts, defined_by, run_other_family, run_with_nbval
 
 from grpo_utils import check_exercise
-from grpo_utils.arguments import training_arguments
-from grpo_utils.profiles import CPU
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "04_reading_a_run.ipynb"
@@ -26,16 +20,10 @@ def verdicts(text: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def book():
-    return nbformat.read(LESSON, as_version=4)
-
-
-@pytest.fixture(scope="module")
 def figures(book):
     """Per figure of runs, in the order of the lesson: the first and last value of each metric and run."""
-    alts = [o.data["text/plain"] for c in book.cells for o in c.get("outputs", []) if "image/png" in o.get("data", {})]
     drawn = []
-    for alt in (alt for alt in alts if alt.startswith("Curves over 20 steps. ")):
+    for alt in (alt for alt in alt_texts(book) if alt.startswith("Curves over 20 steps. ")):
         panels = (panel.split(": ", 1) for panel in alt.removeprefix("Curves over 20 steps. ").rstrip(".").split("; "))
         ends = r"(?:^|, )([\w ]+?) (-?\d+\.\d\d) to (-?\d+\.\d\d)"
         drawn.append({key: {run: (float(a), float(b)) for run, a, b in re.findall(ends, runs)} for key, runs in panels})
@@ -43,12 +31,11 @@ def figures(book):
 
 
 def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
-    result = run_with_nbval(LESSON, tmp_path, cell_seconds=600, seconds=1200)
-    assert result.returncode == 0, result.stdout[-4000:]
+    run_with_nbval(LESSON, tmp_path)
 
 
-def test_every_failure_gets_its_verdict(book):
-    assert verdicts(said(book)) == VERDICTS
+def test_every_failure_gets_its_verdict(printed):
+    assert verdicts(printed) == VERDICTS
 
 
 def test_all_runs_of_a_figure_have_the_same_steps(figures):
@@ -57,22 +44,13 @@ def test_all_runs_of_a_figure_have_the_same_steps(figures):
     assert [f["reward"]["healthy"] for f in figures if "healthy" in f.get("reward", {})] == [healthy] * 5
 
 
-def test_the_settings_written_out_in_the_lesson_are_those_of_the_profile(book):
-    [cell] = [cell for cell in book.cells if cell.source.startswith("from trl import GRPOConfig")]
-    names = dict(run=SimpleNamespace(steps=20, profile=CPU), weights=[2.0, 0.5, 0.5], SEED=0)
-    exec(cell.source, names)
-    changed = dict(max_steps=20, lr_scheduler_type="constant", reward_weights=[2.0, 0.5, 0.5])
-    wanted = training_arguments(CPU, **changed)
-    assert names["BASE"] == {name: wanted[name] for name in names["BASE"]}
-
-
-def test_the_healthy_run_learns_and_its_loss_does_not_show_it(book, figures):
+def test_the_healthy_run_learns_and_its_loss_does_not_show_it(printed, figures):
     [healthy, *_] = figures
     first, last = healthy["reward"]["healthy"]
     assert last > first + 1
     assert healthy["entropy"]["healthy"][1] < healthy["entropy"]["healthy"][0]
     assert healthy["frac_reward_zero_std"]["healthy"][1] > healthy["frac_reward_zero_std"]["healthy"][0]
-    low, high = re.search(r"^loss .* lowest +(\S+) +highest +(\S+)$", said(book), re.MULTILINE).groups()
+    low, high = re.search(r"^loss .* lowest +(\S+) +highest +(\S+)$", printed, re.MULTILINE).groups()
     assert -0.5 < float(low) < float(high) < 0.5
 
 
@@ -110,11 +88,10 @@ def test_plain_strings_differ_from_messages_at_the_first_step(figures):
     assert strings["entropy"]["this run"][0] > 2 * strings["entropy"]["healthy"][0]
 
 
-def test_dropping_tied_prompts_leaves_few_tied_groups_and_loses_solvable_prompts(book):
+def test_dropping_tied_prompts_leaves_few_tied_groups_and_loses_solvable_prompts(printed):
     lines = r"^tied before: (\d+) of (\d+)\ntied after:  (\d+) of (\d+)\ndropped, but solvable: (\d+) of \d+$"
-    before, rows, after, kept, solvable = map(int, re.search(lines, said(book), re.MULTILINE).groups())
+    before, rows, after, kept, solvable = map(int, re.search(lines, printed, re.MULTILINE).groups())
     assert before / rows > 0.5 and after / kept < 0.25 and solvable > 0
-    assert round(7473 * 8 / 64) == 934 and round(0.8**8, 2) == 0.17
 
 
 def test_the_page_of_metrics_has_every_name_in_the_log(book):
@@ -133,24 +110,16 @@ def test_the_exercise_does_not_give_its_answer_away(book):
     assert len(cells) == 1 and not cells[0].outputs
 
 
-def test_the_hidden_runs_have_the_faults_that_they_are_built_with(book, figures):
+def test_the_hidden_runs_have_the_faults_that_they_are_built_with(printed, figures):
     """Each run is known by its own reward; the run that does not learn has the lesson's three."""
-    printed = dict(re.findall(r"^([abc]) (\{'\w+_reward'.*\})$", said(book), re.MULTILINE))
-    [hacked] = [label for label, means in printed.items() if "length_reward" in means]
-    [dead] = [label for label, means in printed.items() if "tone_reward" in means]
-    [flat] = set(printed) - {hacked, dead}
+    shown = dict(re.findall(r"^([abc]) (\{'\w+_reward'.*\})$", printed, re.MULTILINE))
+    [hacked] = [label for label, means in shown.items() if "length_reward" in means]
+    [dead] = [label for label, means in shown.items() if "tone_reward" in means]
+    [flat] = set(shown) - {hacked, dead}
     correct, total = figures[-1]["rewards/correctness_reward/mean"], figures[-1]["reward"]
     assert correct[hacked][1] < 0.1 < 2.5 < total[hacked][1]
     assert total[flat][1] - total[flat][0] < 0.2
-    assert "'tone_reward': 0.5" in printed[dead] and correct[dead][1] > 0.8
-
-
-def checker(book) -> dict:
-    """The logs and hints of exercise 1, from its check cell."""
-    [source] = [cell.source for cell in book.cells if "is_truncated, LOGS, HINTS" in cell.source]
-    names = {}
-    exec(source[: source.index("print(")], names)
-    return names
+    assert "'tone_reward': 0.5" in shown[dead] and correct[dead][1] > 0.8
 
 
 def answer(newest=lambda log: [e[KEY] for e in log if KEY in e][-5:], limit=lambda mean: mean >= 0.9):
@@ -167,37 +136,32 @@ WRONG = {
 
 
 def test_a_correct_answer_in_numpy_passes(book):
-    assert check_exercise("1", answer(), checker(book)["LOGS"]) == "1: correct."
+    assert check_exercise("1", answer(), defined_by(book, "LOGS =")["LOGS"]) == "1: correct."
 
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_answer_gets_a_hint(book, wrong):
-    there = checker(book)
+    there = defined_by(book, "LOGS =")
     assert "Hint" in check_exercise("1", WRONG[wrong], there["LOGS"], there["HINTS"])
 
 
 @pytest.fixture(scope="module")
 def other_family(tmp_path_factory):
-    """Every parameter set to something that is not its default."""
     folder = tmp_path_factory.mktemp("other")
-    pairs = ["-p", "PROFILE", "cpu", "-p", "FAMILY", "gemma", "-p", "STEPS", "22", "-p", "SEED", "5"]
-    command = [sys.executable, "-m", "grpo_utils", "run", str(LESSON), *pairs]
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1200)
-    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
-    return folder, result.stdout
+    return folder, run_other_family(LESSON, folder, STEPS=22)
 
 
-def test_every_override_arrives(other_family, book):
+def test_every_override_arrives(other_family, printed):
     _, text = other_family
-    assert "tiny-gemma3" in text and "22" in text.split("tiny-gemma3")[1].splitlines()[0]
+    assert re.search(r"tiny-gemma3.*\b22$", text, re.MULTILINE)
     tied = re.compile(r"^tied after: .+$", re.MULTILINE)
-    assert tied.findall(text) != tied.findall(said(book))  # another model and seed, other samples
+    assert tied.findall(text) != tied.findall(printed)  # another model and seed, other samples
 
 
 def test_the_other_family_with_another_seed_fails_alike(other_family):
     _, text = other_family
     assert verdicts(text) == VERDICTS
-    assert text.count(": correct.") + text.count(": right.") == 2
+    assert text.count(": correct.") == 2
 
 
 def test_it_leaves_its_runs_where_the_reader_can_look(other_family):
@@ -205,9 +169,3 @@ def test_it_leaves_its_runs_where_the_reader_can_look(other_family):
     runs = folder / "outputs" / "reading"
     assert "=== step 10" in (runs / "healthy" / "health" / "samples.txt").read_text()
     assert "mode_collapse" in (runs / "wild" / "health" / "verdicts.txt").read_text()
-
-
-def test_an_unknown_family_is_an_error(tmp_path):
-    command = [sys.executable, "-m", "grpo_utils", "run", str(LESSON), "-p", "FAMILY", "quen"]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert result.returncode == 1 and "Error: FAMILY='quen' is unknown." in result.stderr

@@ -1,15 +1,12 @@
 """Lesson 10 as readers run it: the committed notebook, what its outputs show, and the other family."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
-import nbformat
 import pytest
 import trl
 from conftest import ROOT
-from lessons import run_with_nbval, said
+from lessons import alt_texts, run_other_family, run_with_nbval
 from trl.rewards import think_format_reward
 
 from grpo_utils.rewards import think_format_reward as tolerant_format
@@ -21,19 +18,8 @@ RUNS = ("untrained", "tolerant", "punished", "masked", "overlong")
 
 
 @pytest.fixture(scope="module")
-def book() -> nbformat.NotebookNode:
-    return nbformat.read(LESSON, as_version=4)
-
-
-@pytest.fixture(scope="module")
-def printed(book) -> str:
-    return said(book)
-
-
-@pytest.fixture(scope="module")
 def curves(book) -> list[str]:
-    outputs = [o for cell in book.cells for o in cell.get("outputs", [])]
-    return [o.data["text/plain"] for o in outputs if "image/png" in o.get("data", {})]
+    return alt_texts(book)
 
 
 def rates(name: str, printed: str) -> list[float]:
@@ -54,8 +40,7 @@ def by_digit(name: str, printed: str) -> list[int]:
 
 
 def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
-    result = run_with_nbval(LESSON, tmp_path, cell_seconds=900, seconds=1800)
-    assert result.returncode == 0, result.stdout[-4000:]
+    run_with_nbval(LESSON, tmp_path)
 
 
 def test_each_template_prefills_what_the_text_says_of_it(printed):
@@ -83,7 +68,7 @@ def test_only_our_format_reward_reads_a_thought_that_trl_has_parsed():
 
 
 def test_the_preflight_finds_the_prefilled_tag(printed):
-    assert "error   prefilled_think: the prompt ends with '<think>'" in printed
+    assert "error   prefilled_think: " in printed
 
 
 def test_only_the_tolerant_reward_pays_all_three_shapes(printed):
@@ -155,18 +140,12 @@ def test_the_last_number_pays_for_thoughts_that_never_close(printed):
 
 @pytest.fixture(scope="module")
 def other_family(tmp_path_factory) -> str:
-    """Every parameter set to something that is not its default."""
-    folder: Path = tmp_path_factory.mktemp("other")
-    pairs = ["-p", "PROFILE", "cpu", "-p", "FAMILY", "gemma", "-p", "STEPS", "2", "-p", "SEED", "5"]
-    command = [sys.executable, "-m", "grpo_utils", "run", str(LESSON), *pairs]
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
-    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
-    return result.stdout
+    return run_other_family(LESSON, tmp_path_factory.mktemp("other"), STEPS=2)
 
 
 @pytest.mark.upgrade
 def test_every_override_arrives(other_family):
-    assert "Model: tiny-gemma3, on the CPU. Steps of a training run: 2" in other_family
+    assert re.search(r"tiny-gemma3.*\b2$", other_family, re.MULTILINE)
     assert "<start_of_turn>model\\n<think>" in other_family
     assert re.search(r"paid anything: \d of 2", other_family)
 

@@ -1,16 +1,11 @@
 """Lesson 11 as readers run it: the committed notebook, its judge, and the same with other parameters."""
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
-import nbformat
 import pytest
 from conftest import ROOT
-from lessons import code_of, run_with_nbval, said
+from lessons import alt_texts, defined_by, run_other_family, run_with_nbval
 
-from grpo_utils.profiles import CPU
 from grpo_utils.rewards import is_strictly_right
 
 pytestmark = pytest.mark.slow
@@ -20,79 +15,52 @@ PROMPT = [{"role": "user", "content": "What is 15 + 27?"}]
 
 
 @pytest.fixture(scope="module")
-def book() -> nbformat.NotebookNode:
-    return nbformat.read(LESSON, as_version=4)
-
-
-@pytest.fixture(scope="module")
-def committed(book) -> str:
-    return said(book)
-
-
-@pytest.fixture(scope="module")
-def rates(committed) -> dict[str, list[float]]:
+def rates(printed) -> dict[str, list[float]]:
     """By policy: strict accuracy, its interval, and the number of correct answers."""
-    return {name: [float(number) for number in row] for name, *row in RATE.findall(committed)}
+    return {name: [float(number) for number in row] for name, *row in RATE.findall(printed)}
 
 
 @pytest.fixture
 def lesson(book) -> dict:
     """What the cells of the simulated judge and of its reward define."""
     found = {}
-    for start in ("import zlib", "import re", "class JudgeReward"):
-        [cell] = [cell for cell in code_of(book) if cell.startswith(start)]
-        exec(cell, found)
+    for line in ("def ask(", "def score_in(", "class JudgeReward:"):
+        found |= defined_by(book, line, **found)
     return found
 
 
-def number(pattern: str, printed: str) -> str:
+def number(pattern: str, text: str) -> str:
     """The only number that a pattern finds."""
-    [found] = re.findall(pattern, printed, re.MULTILINE)
+    [found] = re.findall(pattern, text, re.MULTILINE)
     return found
 
 
 def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
-    result = run_with_nbval(LESSON, tmp_path, cell_seconds=900, seconds=1800)
-    assert result.returncode == 0, result.stdout[-4000:]
+    run_with_nbval(LESSON, tmp_path)
 
 
-def test_its_settings_are_those_of_the_profile(book):
-    [cell] = [cell for cell in code_of(book) if cell.startswith("from peft")]
-    found = {"SEED": 0}
-    exec(cell, found)
-    names = ("learning_rate", "num_generations", "per_device_train_batch_size", "max_completion_length")
-    assert {name: found["GRPO"][name] for name in names} == {name: getattr(CPU, name) for name in names}
-    assert (found["LORA"].r, found["LORA"].lora_alpha) == (CPU.lora_rank, CPU.lora_alpha)
+def test_similarity_and_keywords_pay_for_wrong_answers(printed):
+    similar = number(r"^Austria +Australia +([\d.]+)", printed)
+    assert float(number(r"^42\.0 +42 +([\d.]+)", printed)) < float(similar)
+    assert re.search(r"^Rome, Paris or Oslo +Paris +[\d.]+ +1 +0\.0 +0\.0$", printed, re.MULTILINE)
 
 
-def test_the_report_of_the_file_names_each_fault(committed):
-    assert "row 2: it duplicates row 1" in committed and "row 3: no gold answer in 'ask Ana'" in committed
-    assert "3 of 5 records accepted (1 changed), 2 rejected" in committed
-    assert "Twin(first=1, second=2, how='numbers'" in committed
-
-
-def test_similarity_and_keywords_pay_for_wrong_answers(committed):
-    similar = number(r"^Austria +Australia +([\d.]+)", committed)
-    assert float(number(r"^42\.0 +42 +([\d.]+)", committed)) < float(similar)
-    assert re.search(r"^Rome, Paris or Oslo +Paris +[\d.]+ +1 +0\.0 +0\.0$", committed, re.MULTILINE)
-
-
-def test_the_judge_agrees_with_the_labels_far_beyond_chance(committed):
-    agree, correct = number(r"^the judge agrees with (\d+)%", committed), number(r"correct: (\d+)%$", committed)
-    low = number(r"^kappa: [\d.]+ \(([\d.]+) to [\d.]+\)$", committed)
+def test_the_judge_agrees_with_the_labels_far_beyond_chance(printed):
+    agree, correct = number(r"^the judge agrees with (\d+)%", printed), number(r"correct: (\d+)%$", printed)
+    low = number(r"^kappa: [\d.]+ \(([\d.]+) to [\d.]+\)$", printed)
     assert int(agree) > int(correct) and float(low) > 0.5
 
 
-def test_the_tests_for_bias_find_what_kappa_did_not(committed):
-    flips = number(r"^verdict flips when swapped: (\d+)%$", committed)
-    longer = number(r"^longer of two equals wins: +(\d+)%$", committed)
-    before, after = (number(rf"^{name} +([\d.]+)$", committed) for name in ("wrong answers", "with a plea"))
+def test_the_tests_for_bias_find_what_kappa_did_not(printed):
+    flips = number(r"^verdict flips when swapped: (\d+)%$", printed)
+    longer = number(r"^longer of two equals wins: +(\d+)%$", printed)
+    before, after = (number(rf"^{name} +([\d.]+)$", printed) for name in ("wrong answers", "with a plea"))
     assert int(flips) > 30 and int(longer) > 60 and float(before) < 0.1 < 0.9 < float(after)
 
 
-def test_a_judge_that_never_answers_is_paused_and_the_run_ends(committed):
-    assert committed.count("failed 8 times in a row, and is paused") == 1
-    assert re.search(r"^GRPO 100%.*3/3", committed, re.MULTILINE)
+def test_a_judge_that_never_answers_is_paused_and_the_run_ends(printed):
+    assert printed.count("failed 8 times in a row, and is paused") == 1
+    assert re.search(r"^GRPO 100%.*3/3", printed, re.MULTILINE)
 
 
 def test_a_reply_that_is_not_a_score_is_none(lesson):
@@ -125,31 +93,31 @@ def test_a_score_ends_a_row_of_failures(lesson):
     assert reward.failures == 7
 
 
-def test_the_reward_model_judges_the_style(committed):
-    shares = {name: number(rf"^{name} +([\d.]+)$", committed) for name in ("held_out", "same_style", "sentence")}
+def test_the_reward_model_judges_the_style(printed):
+    shares = {name: number(rf"^{name} +([\d.]+)$", printed) for name in ("held_out", "same_style", "sentence")}
     assert float(shares["held_out"]) > 0.85 and float(shares["same_style"]) < 0.65
     assert float(shares["sentence"]) < 0.1
-    [(pairs, same)] = re.findall(r"^(\d+) pairs, (\d+) in one style\. Last:$", committed, re.MULTILINE)
+    [(pairs, same)] = re.findall(r"^(\d+) pairs, (\d+) in one style\. Last:$", printed, re.MULTILINE)
     assert int(same) < 0.1 * int(pairs)
 
 
-def test_the_judge_is_hacked_and_the_rule_prevents_it(book, committed, rates):
+def test_the_judge_is_hacked_and_the_rule_prevents_it(book, printed, rates):
     assert list(rates) == ["base", "judge", "both"]
-    assert "judge: Strict accuracy FELL" in committed and "both: Strict accuracy rose" in committed
+    assert "judge: Strict accuracy FELL" in printed and "both: Strict accuracy rose" in printed
     assert rates["both"][0] > rates["base"][0] + 0.3
-    [alt] = [o.data["text/plain"] for c in book.cells for o in c.get("outputs", []) if "image/png" in o.get("data", {})]
+    [alt] = alt_texts(book)
     rewards = re.search(r"judge: the reward goes from (-?[\d.]+) to ([\d.]+).*? from ([\d.]+) to ([\d.]+)\.", alt)
     first, last, _, end = (float(value) for value in rewards.groups())
-    best = float(number(r"^highest truth in the run on the judge alone: ([\d.]+)$", committed))
+    best = float(number(r"^highest truth in the run on the judge alone: ([\d.]+)$", printed))
     assert last > first and best > 0.8 > 0.4 > end
-    asked, printed = re.search(r"^What is (.*)\?\nbase: .*\n.*\njudge: .*\n  (.*)$", committed, re.MULTILINE).groups()
+    asked, answer = re.search(r"^What is (.*)\?\nbase: .*\n.*\njudge: .*\n  (.*)$", printed, re.MULTILINE).groups()
     gold = sum(int(part) for part in asked.split(" + "))
-    assert not is_strictly_right(printed, str(gold))
+    assert not is_strictly_right(answer, str(gold))
 
 
-def test_a_small_weight_bounds_the_judge_only_without_scaling(committed):
+def test_a_small_weight_bounds_the_judge_only_without_scaling(printed):
     def advantages(group: str, setting: str) -> list[float]:
-        line = number(rf"^{group}: .*\n(?:  .*\n)*?  {setting} +(.*)$", committed)
+        line = number(rf"^{group}: .*\n(?:  .*\n)*?  {setting} +(.*)$", printed)
         return [float(value) for value in line.split()]
 
     for group in ("all correct", "all wrong"):
@@ -159,22 +127,12 @@ def test_a_small_weight_bounds_the_judge_only_without_scaling(committed):
     assert min(advantages("mixed", "gated")[:2]) > max(advantages("mixed", "gated")[2:])
 
 
-def test_it_imports_no_unsloth(book):
-    assert not [cell for cell in code_of(book) if "unsloth" in cell]
-
-
 @pytest.fixture(scope="module")
 def other_family(tmp_path_factory) -> str:
-    """Every parameter set to something that is not its default."""
-    folder: Path = tmp_path_factory.mktemp("other")
-    pairs = ["-p", "PROFILE", "cpu", "-p", "FAMILY", "gemma", "-p", "STEPS", "2", "-p", "SEED", "5"]
-    command = [sys.executable, "-m", "grpo_utils", "run", str(LESSON), *pairs]
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
-    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
-    return result.stdout
+    return run_other_family(LESSON, tmp_path_factory.mktemp("other"), STEPS=2)
 
 
 @pytest.mark.upgrade
 def test_every_override_arrives(other_family):
-    assert "tiny-gemma3, on the CPU. Steps of a training run: 2" in other_family
+    assert re.search(r"tiny-gemma3.*\b2$", other_family, re.MULTILINE)
     assert len(RATE.findall(other_family)) == 3

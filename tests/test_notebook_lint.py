@@ -18,7 +18,7 @@ FOLDERS = "home root tmp work Users opt usr var content mnt private Volumes kagg
 MACHINE_PATH = re.compile(rf"(?<![\w.])/(?:{FOLDERS})/|site-packages|\b[A-Z]:\\")
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(scope="module", params=NAMES)
 def book(request):
     book = nbformat.read(ROOT / "notebooks" / f"{request.param}.ipynb", as_version=4)
     book.metadata["name"] = request.param
@@ -103,12 +103,6 @@ def test_the_path_rule_finds_paths():
     assert not machine_paths("outputs/run/merged") and not machine_paths("and/or, 1/2")
 
 
-def test_one_h1_at_the_top(book):
-    text = "\n".join(cell.source for cell in book.cells if cell.cell_type == "markdown")
-    headings = [line for line in text.splitlines() if line.startswith("# ")]
-    assert len(headings) == 1 and book.cells[0].source.startswith(headings[0])
-
-
 def test_one_parameters_cell_of_typed_literals_with_comments(book):
     cells = tagged(book, "parameters")
     assert len(cells) == 1
@@ -133,17 +127,16 @@ def test_a_parameter_is_never_bound_again(book):
     assert not names & set(assigned)
 
 
-def test_the_setup_is_one_call_and_the_install_cell_is_short(book):
+def test_one_cell_installs_and_the_setup_is_one_call(book):
     cells = code(book)
     place = cells.index(tagged(book, "parameters")[0])
     assert re.search(r"^run = setup(_tiny|_real)?\(", cells[place + 1].source, re.MULTILINE)
-    [install] = [cell for cell in cells if "%pip" in cell.source]
-    assert len(install.source.splitlines()) <= 12
+    assert sum("%pip" in cell.source for cell in cells) == 1
 
 
-def test_it_has_one_cheat_sheet(book):
-    headings = [line for cell in book.cells for line in cell.source.splitlines() if line.startswith("## ")]
-    assert sum("Cheat sheet" in line for line in headings) == 1
+def test_only_the_lessons_that_train_with_unsloth_name_it(book):
+    named = any("unsloth" in cell.source for cell in code(book))
+    assert named == (book.metadata["name"] in ("03_grpo_lora", "14_real_model"))
 
 
 def test_each_folded_text_ends(book):
@@ -163,14 +156,6 @@ def test_figures_carry_alt_text(book):
 def test_no_progress_bar_is_left_half_way(book):
     outputs = [output for cell in code(book) for output in cell.outputs]
     assert not [o for o in outputs if "application/vnd.jupyter.widget-view+json" in o.get("data", {})]
-
-
-def test_cells_are_narrow(book):
-    for cell in code(book):
-        lines = [
-            line for line in cell.source.splitlines() if "%pip" not in line and not line.startswith("REPO = ")
-        ]  # any name's length
-        assert max(map(len, lines), default=0) <= 79, cell.source
 
 
 def test_it_names_a_kernel_that_papermill_finds(book):

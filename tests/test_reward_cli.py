@@ -38,7 +38,6 @@ def runs(completions, tests, **kwargs):
 FILES = {
     "mine.py": REWARDS,
     "helpers.py": "def last(items):\n    return items[-1]\n",
-    "missing.py": "import no_such_package\n",
     "notes.txt": "not Python",
 }
 
@@ -94,7 +93,6 @@ WRONG = {
     "an empty name": ("mine.py:", "'mine.py:' names no function"),
     "a class": ("mine.py:Sound", "'Sound' in mine.py is a class. Create a reward from it"),
     "a number": ("mine.py:NUMBER", "'NUMBER' in mine.py is a int, not a function."),
-    "an import that fails": ("missing.py:reward", "ModuleNotFoundError: No module named 'no_such_package' (line 1)."),
     "no Python": ("notes.txt:reward", "'notes.txt' is not a Python file"),
 }
 

@@ -116,6 +116,7 @@ def test_what_a_file_prints_is_not_part_of_the_report(write, capsys):
 BROKEN = {
     "a syntax error": ("def reward(:\n", "cannot be imported: SyntaxError: invalid syntax"),
     "bytes that are not UTF-8": (b"NAME = 'caf\xe9'\n", "cannot be imported: SyntaxError: "),
+    "a package that is not there": ("import no_such_package\n", "No module named 'no_such_package' (line 1)."),
     "a zero byte": (b"x = 1\0\n", "cannot be imported: "),
     "sys.argv": (
         "import sys\nN = int(sys.argv[1])\n",

@@ -61,13 +61,6 @@ def test_the_example_of_a_recipe_says_what_comes_out(name):
     assert sum(runner.run(test).attempted for test in tests) >= 1 and not runner.failures
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=REWARDS)
-def test_a_recipe_is_short(block):
-    text = re.sub(r'""".*?"""', "", block, flags=re.DOTALL)
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith(("import ", "from "))]
-    assert len(lines) <= 18
-
-
 #: What a policy, or somebody who wants to stop a run, may write.
 UNITS = [
     "9", " ", ".", ",", "(", "[", "{", "<", "</answer>", "<answer>", "<think>", "</think>", "$", "-", "a", "\n", "/",

@@ -127,13 +127,6 @@ MISSED = {
 }
 
 
-@pytest.mark.parametrize(("reward", "given", "code"), MISSED.values(), ids=MISSED)
-def test_a_fault_that_went_unseen_is_found(reward, given, code):
-    report = probe(reward, **given)
-    assert code in report.codes, str(report)
-    assert report.ok == (SEVERITY[code] == "warning")
-
-
 # ---- Sound -------------------------------------------------------------------------------------------------
 
 
@@ -209,24 +202,13 @@ ACCEPTED = {
 }
 
 
-@pytest.mark.parametrize(("reward", "given"), ACCEPTED.values(), ids=ACCEPTED)
-def test_a_sound_reward_is_not_refused_for_its_form_or_scale(reward, given):
-    report = probe(reward, **given)
-    assert report.ok, str(report)
-
-
 # ---- The zoo -----------------------------------------------------------------------------------------------
-
-
-def by_name(value):
-    return getattr(value, "__name__", "")
 
 
 #: Which faults are only a warning: one kind of completion, or a right answer in another writing.
 ONLY_WARNED = {"b20_messages_only", "b21_str_of_completion", "b23_unsigned_hash_number"}
 
 
-@pytest.mark.slow
 def test_of_thirty_broken_rewards_at_least_28_are_flagged():
     flagged = {}
     for reward, given, _ in reward_zoo.BROKEN:
@@ -235,20 +217,23 @@ def test_of_thirty_broken_rewards_at_least_28_are_flagged():
     assert len(flagged) == 30 and sum(flagged.values()) >= 28, [name for name, found in flagged.items() if not found]
 
 
-@pytest.mark.parametrize(("reward", "given", "note"), reward_zoo.SOUND, ids=by_name)
-def test_no_sound_reward_of_the_zoo_is_refused(reward, given, note):
+def of_the_zoo(*groups: list) -> list:
+    return [pytest.param(*case, id=case[0].__name__) for group in groups for case in group]
+
+
+NOT_REFUSED = [pytest.param(*case, name, id=name) for name, case in ACCEPTED.items()]
+NOT_REFUSED += of_the_zoo(reward_zoo.SOUND, reward_zoo.IDIOMATIC)
+FOUND = [pytest.param(*case, id=name) for name, case in MISSED.items()] + of_the_zoo(reward_zoo.ACCEPTED_BEFORE)
+
+
+@pytest.mark.parametrize(("reward", "given", "note"), NOT_REFUSED)
+def test_a_sound_or_idiomatic_reward_is_not_refused(reward, given, note):
     report = probe(reward, **given)
     assert report.ok, f"{note}: {report}"
 
 
-@pytest.mark.parametrize(("reward", "given", "note"), reward_zoo.IDIOMATIC, ids=by_name)
-def test_an_idiomatic_reward_is_not_refused(reward, given, note):
-    report = probe(reward, **given)
-    assert report.ok, f"{note}: {report}"
-
-
-@pytest.mark.parametrize(("reward", "given", "code"), reward_zoo.ACCEPTED_BEFORE, ids=by_name)
-def test_a_fault_that_was_accepted_is_found(reward, given, code):
+@pytest.mark.parametrize(("reward", "given", "code"), FOUND)
+def test_a_fault_that_was_missed_or_accepted_is_found(reward, given, code):
     report = probe(reward, **given)
     assert code in report.codes, str(report)
     assert report.ok == (SEVERITY[code] == "warning")
@@ -265,7 +250,6 @@ def test_a_reward_that_prints_does_not_fill_the_report(capsys):
 PROSE_BEFORE_HASHES = re.compile(r"(?:[^#]+)+####\s*(-?\d+)")
 
 
-@pytest.mark.slow
 def test_a_reward_that_hangs_on_ordinary_prose_is_named_in_seconds():
     def steps_then_hashes(completions, answer, **kwargs):
         found = [PROSE_BEFORE_HASHES.match(said(c)) for c in completions]

@@ -7,7 +7,10 @@ from grpo_utils.rewards import (
     TAGS,
     AnswerReward,
     correctness_reward,
+    exact_reward,
     extract_after_hashes,
+    extract_all,
+    fuzzy_reward,
     incremental_format_reward,
     is_strictly_right,
     math_rewards,
@@ -37,10 +40,6 @@ ATTACKS = {
     "form after other text": "blah <reasoning> </reasoning> foo <answer>x</answer>",
     "one trailing tag": "15 + 27 is 42. </answer>",
 }
-
-
-def test_the_clean_form_is_worth_three():
-    assert weighted_sum([reward([CLEAN], answer=["42"]) for reward in REWARDS], WEIGHTS) == [3.0]
 
 
 def test_line_breaks_in_the_form_are_allowed():
@@ -97,26 +96,25 @@ def test_a_missing_tag_or_text_outside_does_not_lose_the_other_tags(text, tags):
     assert incremental_format_reward([text]) == [0.25 * tags]
 
 
-RIGHT = [("42", "42"), ("1,000", "1000"), ("$18", "18"), ("18.00", "18"), ("-5", "-5"), ("+5", "5"), (".5", "0.5")]
-WRONG = [("95", "100"), ("-5", "5"), ("5", "15"), ("42 or 43", "42"), ("", ""), ("1,00", "100"), ("4 2", "42")]
+#: Numbers with a sign, and wrong numbers; docs/rewards.md has a table of other notations.
+RIGHT = [("-5", "-5"), ("+5", "5")]
+WRONG = [("95", "100"), ("-5", "5"), ("5", "15"), ("", ""), ("4 2", "42")]
 
 
 @pytest.mark.parametrize(("pairs", "score"), [(RIGHT, 1.0), (WRONG, 0.0)])
-def test_other_writings_of_a_number_are_right_and_other_numbers_wrong(pairs, score):
+def test_a_sign_is_read_and_other_numbers_are_wrong(pairs, score):
     texts, golds = [f"<answer>{said}</answer>" for said, _ in pairs], [gold for _, gold in pairs]
     assert correctness_reward(texts, answer=golds) == [score] * len(pairs)
 
 
+@pytest.mark.parametrize("reward", [correctness_reward, exact_reward, fuzzy_reward])
 @pytest.mark.parametrize("gold", [None, "", " ", "42"])
-def test_a_missing_answer_never_scores(gold):
-    texts = ["", "42", "<answer></answer>", "<answer>42", "42</answer>", "</answer>42<answer>"]
+def test_a_missing_answer_never_scores(gold, reward):
+    texts = ["", "42", "<answer></answer>", "<answer>None</answer>", "<answer>42", "42</answer>", "</answer>42<answer>"]
+    texts += [] if gold == "42" else ["<answer>42</answer>"]
     nothing = None if gold is None else 0.0
-    assert correctness_reward(texts, answer=[gold] * len(texts)) == [nothing] * len(texts)
+    assert reward(texts, answer=[gold] * len(texts)) == [nothing] * len(texts)
     assert not same_answer(None, gold)
-
-
-def test_a_gold_answer_that_is_a_number_is_compared_as_text():
-    assert correctness_reward(["<answer>42</answer>"], answer=[42]) == [1.0]
 
 
 fragments = st.sampled_from([*TAGS, "42", "-", ",", ".", "$", " ", "\n", "答", "٣", "\0", "<", ">"])
@@ -150,6 +148,8 @@ def test_real_reference_solutions_are_right_and_wrong_for_another_row(gsm8k_reco
     other = gold[1:] + gold[:1]
     solutions = [record["answer"] for record in gsm8k_records]
     formed = [f"<reasoning>{s}</reasoning><answer>{s.split('#### ')[1]}</answer>" for s in solutions]
-    for reward, texts in ((correctness_reward, formed), (AnswerReward(extract=extract_after_hashes), solutions)):
+    labels = [solution.split("#### ")[1] for solution in solutions]
+    by_hashes, alone = AnswerReward(extract=extract_after_hashes), AnswerReward(extract=extract_all)
+    for reward, texts in ((correctness_reward, formed), (by_hashes, solutions), (alone, labels)):
         assert reward(texts, answer=gold) == [1.0] * len(gold)
         assert reward(texts, answer=other) == [float(a == b) for a, b in zip(gold, other)]

@@ -31,17 +31,15 @@ def test_every_verdict_links_to_an_entry_and_every_entry_is_a_verdict():
     assert set(headings(VERDICTS)) == {rule.code for rule in RULES} - {"healthy", "too_short"}
 
 
-@pytest.mark.parametrize(("page", "name"), [(page, name) for page, text in PAGES.items() for name in headings(text)])
-def test_every_entry_says_whether_it_was_tried(page, name):
-    assert re.search(r"\*(not tried|tried|measured|read)\b", headings(PAGES[page])[name], re.IGNORECASE), name
+def test_every_entry_says_whether_it_was_tried():
+    entries = [entry for page in PAGES.values() for entry in headings(page).items()]
+    assert not [name for name, text in entries if not re.search(r"(?i)\*(not tried|tried|measured|read)\b", text)]
 
 
-@pytest.mark.parametrize(("page", "name"), [(page, name) for page in list(PAGES)[1:] for name in headings(PAGES[page])])
-def test_every_symptom_has_a_check_and_is_in_the_index(page, name):
-    assert re.search(r"\*\*Check|Check\b|\*\*check", headings(PAGES[page])[name]), name
-    index = PAGE.split("## Verdicts")[0]
-    anchor = re.sub(r"[^\w -]", "", name.lower()).replace(" ", "-")
-    assert f"({page}#{anchor})" in index, name
+@pytest.mark.parametrize("page", list(PAGES)[1:])
+def test_every_symptom_is_in_the_index(page):
+    anchors = [re.sub(r"[^\w -]", "", name.lower()).replace(" ", "-") for name in headings(PAGES[page])]
+    assert not [anchor for anchor in anchors if f"({page}#{anchor})" not in PAGE.split("## Verdicts")[0]]
 
 
 def test_every_test_that_an_entry_names_exists():
@@ -80,7 +78,8 @@ def config(**changes):
     return GRPOConfig(**{**training_arguments(CPU, output_dir="outputs/never", max_steps=1), **changes})
 
 
-def trainer(rewards=None, rows=None, tokenizer_change=None, model_change=None, **changes):
+def trainer(rewards=None, rows=None, tokenizer_change=None, model_change=None, parts=None, **changes):
+    """A trainer with ``parts`` of its own; ``changes`` are changes of its config."""
     from trl import GRPOTrainer
 
     policy, tokenizer = load_policy("tiny-qwen3", profile=CPU, backend="transformers", load_in_4bit=False)
@@ -94,6 +93,7 @@ def trainer(rewards=None, rows=None, tokenizer_change=None, model_change=None, *
         args=config(**changes),
         train_dataset=rows or load_rows("addition", "train", 64),
         reward_funcs=rewards or math_rewards().rewards,
+        **parts or {},
     )
 
 
@@ -169,11 +169,8 @@ def frozen():
 
 def two_adapters():
     from peft import LoraConfig
-    from trl import GRPOTrainer
 
-    policy, _ = load_policy("tiny-qwen3", profile=CPU, backend="transformers", load_in_4bit=False)
-    rows = load_rows("addition", "train", 64)
-    GRPOTrainer(model=policy, args=config(), train_dataset=rows, reward_funcs=as_text, peft_config=LoraConfig())
+    trainer(parts=dict(peft_config=LoraConfig()))
 
 
 def new_token():
@@ -184,25 +181,15 @@ def new_token():
     plain()(**tokenizer("<new>", return_tensors="pt"))
 
 
-def best(metric, steps=2):
-    """Train, evaluate and choose a checkpoint; the state of the trainer."""
-    from trl import GRPOTrainer
-
-    policy, tokenizer = load_policy("tiny-qwen3", profile=CPU, backend="transformers", load_in_4bit=False)
+def best(metric):
+    """A trainer after two steps, from which it chose a checkpoint by ``metric``."""
+    saving = dict(eval_strategy="steps", eval_steps=1, save_strategy="steps", save_steps=1, load_best_model_at_end=True)
+    parts = dict(eval_dataset=load_rows("addition", "test", 16))
     with tempfile.TemporaryDirectory() as folder:
-        saving = dict(eval_strategy="steps", eval_steps=1, save_strategy="steps", save_steps=1)
-        args = config(output_dir=folder, max_steps=steps, load_best_model_at_end=True, **saving)
-        args.metric_for_best_model, args.greater_is_better = metric or args.metric_for_best_model, metric is not None
-        trainer = GRPOTrainer(
-            model=policy,
-            processing_class=tokenizer,
-            args=args,
-            train_dataset=load_rows("addition", "train", 64),
-            eval_dataset=load_rows("addition", "test", 16),
-            reward_funcs=math_rewards().rewards,
-        )
-        trainer.train()
-    return trainer
+        choice = dict(metric_for_best_model=metric, greater_is_better=True)
+        run = trainer(parts=parts, output_dir=folder, max_steps=2, **saving, **choice)
+        run.train()
+    return run
 
 
 def multiply(a: int, b: int) -> int:
@@ -215,22 +202,10 @@ def multiply(a: int, b: int) -> int:
     return a * b
 
 
-def tools_without_a_template():
-    from trl import GRPOTrainer
-
-    policy, tokenizer = load_policy("tiny-qwen3", profile=CPU, backend="transformers", load_in_4bit=False)
+def template_without_tools(tokenizer):
     turn = "<|im_start|>{{m.role}}\n{{m.content}}<|im_end|>\n"
     tokenizer.chat_template = "{% for m in messages %}" + turn + "{% endfor %}<|im_start|>assistant\n"
     tokenizer.response_template = None
-    rows = load_rows("addition", "train", 64)
-    GRPOTrainer(
-        model=policy,
-        processing_class=tokenizer,
-        args=config(),
-        train_dataset=rows,
-        reward_funcs=as_text,
-        tools=[multiply],
-    )
 
 
 def old_name():
@@ -283,7 +258,9 @@ PROVOKE = {
     "index out of range in self": new_token,
     "requires the save and eval strategy to match": lambda: config(load_best_model_at_end=True, save_strategy="steps"),
     "The `metric_for_best_model` training argument is set to": lambda: best("eval_rewards/nothing"),
-    "The provided chat template does not support tool calling": tools_without_a_template,
+    "The provided chat template does not support tool calling": lambda: trainer(
+        tokenizer_change=template_without_tools, parts=dict(tools=[multiply])
+    ),
 }
 
 
