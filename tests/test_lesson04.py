@@ -38,10 +38,9 @@ def test_every_failure_gets_its_verdict(printed):
     assert verdicts(printed) == VERDICTS
 
 
-def test_all_runs_of_a_figure_have_the_same_steps(figures):
-    assert len(figures) == 8
-    healthy = figures[0]["reward"]["healthy"]
-    assert [f["reward"]["healthy"] for f in figures if "healthy" in f.get("reward", {})] == [healthy] * 5
+def test_the_healthy_run_is_the_same_in_every_figure(figures):
+    healthy = [figure["reward"]["healthy"] for figure in figures if "healthy" in figure.get("reward", {})]
+    assert len(healthy) > 1 and len(set(healthy)) == 1
 
 
 def test_the_healthy_run_learns_and_its_loss_does_not_show_it(printed, figures):

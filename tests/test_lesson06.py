@@ -47,11 +47,6 @@ def test_a_few_questions_show_more_than_all_of_them(printed):
     assert 0 < better < 0.25 and 0 < worse < 0.25
 
 
-def test_four_times_as_many_prompts_halve_the_interval(printed):
-    many, most = (numbers(rf"0\.800 \((\S+) to (\S+)\), \d+ of {n}", printed) for n in (200, 800))
-    assert most[1] - most[0] == pytest.approx((many[1] - many[0]) / 2, abs=0.002)
-
-
 def test_twenty_prompts_show_the_gain_and_200_do_not_separate_seeds(printed):
     table = {n: numbers(rf" *{n} +(\S+) +(\S+)$", printed) for n in (5, 10, 20, 50, 200)}
     assert table[5] == [0, 0] and table[20][0] > 0.95 and table[200] == [1, 0]
@@ -104,7 +99,7 @@ def test_training_carries_over_in_part_and_harms_facts(printed):
 
 def test_each_seed_has_a_before_of_its_own_and_no_seed_is_better(book, printed):
     gains = re.search(r"^seeds: (.*)$", printed, re.MULTILINE)[1].split(", ")
-    assert gains[0] in printed and len(set(gains)) == 3
+    assert len(gains) == len(set(gains)) == 3
     assert re.search(r"^Strict accuracy rose by .* 3 seeds", printed, re.MULTILINE)
     [alt] = [alt for alt in alt_texts(book) if alt.startswith("Changes without a new idea")]
     assert alt.count("no change shown") == 4

@@ -7,9 +7,6 @@ import pytest
 import trl
 from conftest import ROOT
 from lessons import alt_texts, run_other_family, run_with_nbval
-from trl.rewards import think_format_reward
-
-from grpo_utils.rewards import think_format_reward as tolerant_format
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "10_thinking.ipynb"
@@ -57,14 +54,6 @@ def test_each_template_prefills_what_the_text_says_of_it(printed):
 def test_trls_reward_scores_a_prefilled_thought_zero(printed):
     sampled, with_tag = (float(n) for n in re.findall(r"^mean score .*: +([\d.]+)$", printed, re.MULTILINE))
     assert sampled == 0 and with_tag > 0.5
-    closed = [{"role": "assistant", "content": "15 + 27 = 42</think><answer>42</answer>"}]
-    assert think_format_reward([closed]) == [0.0], "TRL accepts it now: rewrite sections 3 and 5"
-
-
-def test_only_our_format_reward_reads_a_thought_that_trl_has_parsed():
-    message = {"role": "assistant", "reasoning_content": "15 + 27 = 42", "content": "<answer>42</answer>"}
-    found = think_format_reward([[message]]), tolerant_format([[message]])
-    assert found == ([0.0], [1.0]), "docs/rewards.md says so"
 
 
 def test_the_preflight_finds_the_prefilled_tag(printed):

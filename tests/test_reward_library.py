@@ -83,13 +83,16 @@ def test_every_reward_can_be_sent_to_another_process(reward):
     assert pickle.loads(pickle.dumps(reward)) == reward
 
 
-def test_trls_think_format_reward_still_raises_on_what_ours_takes():
+def test_trls_think_format_reward_still_lacks_what_ours_takes():
+    """A completion without text, one that is a string, and a thought that TRL has parsed."""
     silent = [[{"role": "assistant", "content": None}]]
     with pytest.raises(TypeError):
         trl_think_format_reward(silent)
     with pytest.raises(TypeError):
         trl_think_format_reward(["<think>a</think>b"])
     assert think_format_reward(silent) == trl_think_format_reward([as_chat(c) for c in silent]) == [0.0]
+    parsed = [[{"role": "assistant", "reasoning_content": "15 + 27 = 42", "content": "<answer>42</answer>"}]]
+    assert (trl_think_format_reward(parsed), think_format_reward(parsed)) == ([0.0], [1.0])
 
 
 def test_trls_own_take_our_signature():
