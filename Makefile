@@ -17,7 +17,7 @@ run: setup       ## train a model: lesson 03 from beginning to end; ARGS="-p FAM
 real: setup      ## train a real language model on the CPU: SmolLM2, 93 MB, half an hour to an hour; ARGS="--task older"
 	$(BIN)/python scripts/train_real.py $(ARGS)
 
-test: setup lint .gpu-path/installed ## what CI runs on every commit, two files of tests at a time; WORKERS=1: one
+test: setup lint .gpu-path/installed $(VENV)/html-installed ## what CI runs on every commit, two files of tests at a time; WORKERS=1: one
 	$(PYTEST) -m "not upgrade" $(ARGS)
 
 test-fast: setup lint ## lint and unit tests, no training
@@ -61,8 +61,12 @@ notebooks: setup ## build and execute the lessons from notebooks/source
 workshop: setup  ## student copies without solutions, in outputs/workshop/
 	$(BIN)/python scripts/workshop.py
 
-html: setup      ## the lessons as pages that open without a network, in outputs/site/
-	$(BIN)/python scripts/build_site.py
+html: setup $(VENV)/html-installed ## the lessons as pages that open without a network, in outputs/site/html/
+	$(BIN)/python -m sphinx -M html . outputs/site -c docs -W -q
+
+$(VENV)/html-installed: requirements-html.txt | $(VENV)/installed
+	$(BIN)/python -m pip install --quiet -r requirements-html.txt
+	@touch $@
 
 bundle:          ## all packages in outputs/bundle/, for a room without a network; ARGS="-r requirements-gpu.txt"
 	$(PYTHON) -m pip wheel --wheel-dir outputs/bundle -r requirements.txt $(ARGS)

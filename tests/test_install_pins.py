@@ -20,7 +20,8 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import install
 import refresh_image
 
-LISTS = ("requirements.txt", "requirements-gpu.txt", "requirements-unsloth.txt", "requirements-reasoning-gym.txt")
+INSTALLED = ("requirements.txt", "requirements-unsloth.txt", "requirements-reasoning-gym.txt")
+LISTS = (*INSTALLED, "requirements-gpu.txt", "requirements-html.txt")
 TEMPLATES = sorted((ROOT / "templates").glob("*/requirements*.txt"))
 #: A row of the table in requirements-gpu.txt: a package, and why it is left out.
 LEFT_OUT = re.compile(r"^#   ([\w-]+): (\S.+)$", re.MULTILINE)
@@ -102,7 +103,7 @@ def test_the_conda_file_brings_a_supported_python_and_no_pins_of_its_own():
 
 
 def test_what_is_installed_is_what_is_pinned():
-    wanted = [line for file in LISTS if file != "requirements-gpu.txt" for line in requirements(read(file))]
+    wanted = [line for file in INSTALLED for line in requirements(read(file))]
     wrong = {name: v for name, v in pinned(wanted).items() if metadata.version(name).split("+")[0] != v}
     assert not {name: metadata.version(name) for name in wrong}
 

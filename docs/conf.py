@@ -1,0 +1,111 @@
+"""Sphinx's configuration: the README, lessons, documents and templates as pages that open without a network.
+
+`make html` writes them to outputs/site/html/. The pages load nothing from elsewhere: formulas are MathML.
+"""
+
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+
+from docutils import nodes
+from latex2mathml.converter import convert
+from sphinx.application import Sphinx
+from sphinx.writers.html5 import HTML5Translator
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "scripts"))
+from address import BY_HAND, relative_links
+
+project = html_title = "A GRPO course that runs"
+root_doc = "README"
+include_patterns = ["README.md", "CONTRIBUTING.md", "notebooks/*.ipynb", "docs/*.md"]
+include_patterns += ["templates/README.md", "templates/*/README.md"]
+exclude_patterns = [".*", "outputs"]  # Sphinx does not enter these folders
+extensions = ["myst_nb"]
+nb_execution_mode = "off"
+nb_code_prompt_show = nb_code_prompt_hide = "Solution, the code"
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 4
+html_theme = "furo"
+html_math_renderer = "mathml"
+html_copy_source = html_show_copyright = False
+html_show_search_summary = False  # it is fetched, which a browser refuses for pages on a disk
+
+#: A badge, which is a remote picture with a link. It becomes a text link.
+BADGE = re.compile(r"\[!\[([^]]*)\]\(https?://[^)]*\)\]")
+LINK = re.compile(r"\]\(([\w./-]+)\)")
+CONTENTS = """
+```{toctree}
+:hidden:
+:glob:
+:caption: Lessons
+notebooks/*
+```
+```{toctree}
+:hidden:
+:glob:
+:caption: Reference
+docs/*
+CONTRIBUTING
+```
+```{toctree}
+:hidden:
+:glob:
+:caption: Templates
+templates/README
+templates/*/README
+```
+"""
+
+
+def prepare(app: Sphinx, name: str, source: list[str]) -> None:
+    """Let every link and picture of a page work without a network, and add the contents to the first page.
+
+    A lesson links to the course's public address, if there is one, because Colab has no other files. Here it has them.
+    """
+    text = BADGE.sub(r"[\1]", source[0])
+    if name.startswith("notebooks/"):
+        source[0] = lesson(relative_links(text).replace(BY_HAND, ""))
+        return
+    here = (app.srcdir / name).parent
+    source[0] = LINK.sub(lambda link: readme_of_folder(link, here), text)
+    if name == root_doc:
+        source[0] += CONTENTS
+
+
+def readme_of_folder(link: re.Match, here: Path) -> str:
+    """A link to a folder, such as a template, as a link to its README; any other link as it is."""
+    return f"]({link[1]}/README.md)" if (here / link[1]).is_dir() else link[0]
+
+
+def lesson(text: str) -> str:
+    """A notebook whose solutions are folded and whose figures have the alt text that is stored with them."""
+    book = json.loads(text)
+    for cell in book["cells"]:
+        metadata = cell["metadata"]
+        if "solution" in metadata.get("tags", []):
+            metadata["tags"].append("hide-cell")
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}):
+                metadata["mystnb"] = {"image": {"alt": output["metadata"]["image/png"]["alt"]}}
+    return json.dumps(book)
+
+
+def mathml(page: HTML5Translator, formula: nodes.Element) -> None:
+    """Write a formula in the form that browsers read themselves."""
+    page.body.append(convert(formula.astext(), display="block" if formula.tagname == "math_block" else "inline"))
+    raise nodes.SkipNode
+
+
+def copy_first_page(app: Sphinx, error: Exception | None) -> None:
+    """Let the first page open as index.html too, which is where people and web servers look."""
+    if not error:
+        shutil.copy(app.outdir / f"{root_doc}.html", app.outdir / "index.html")
+
+
+def setup(app: Sphinx) -> None:
+    """Connect the functions above to Sphinx."""
+    app.connect("source-read", prepare)
+    app.connect("build-finished", copy_first_page)
+    app.add_html_math_renderer("mathml", (mathml, None), (mathml, None))

@@ -1,0 +1,77 @@
+"""Pages that open without a network: links lead to pages, figures keep their alt text, solutions are folded."""
+
+import json
+import re
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from bs4 import BeautifulSoup
+from conftest import ROOT
+
+pytest.importorskip("sphinx", reason="make html installs it")
+sys.path.insert(0, str(ROOT / "docs"))
+sys.path.insert(0, str(ROOT / "scripts"))
+import conf
+from address import BY_HAND, Place, lesson_text
+
+pytestmark = pytest.mark.slow  # builds all pages, ten seconds
+
+LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+DOCUMENTS = [*ROOT.glob("docs/*.md"), *ROOT.glob("templates/*/README.md"), ROOT / "README.md"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The pages. Because of -W, Sphinx also fails on a link that leads nowhere."""
+    folder = tmp_path_factory.mktemp("site")
+    options = ["-c", ROOT / "docs", "-W", "-q"]
+    subprocess.run([sys.executable, "-m", "sphinx", "-M", "html", ROOT, folder, *options], check=True)
+    return folder / "html"
+
+
+@pytest.fixture(scope="module")
+def site(folder):
+    pages = {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in folder.rglob("*.html")}
+    return {name: BeautifulSoup(text, "html.parser") for name, text in pages.items()}
+
+
+def test_every_lesson_and_document_has_a_page(site):
+    assert {path.relative_to(ROOT).with_suffix(".html").as_posix() for path in [*LESSONS, *DOCUMENTS]} <= set(site)
+    assert site["index.html"] == site["README.html"]
+
+
+def test_nothing_is_loaded_from_elsewhere(folder, site):
+    styles = [path.read_text("utf-8") for path in folder.rglob("*.css")]
+    loaded = [found for style in styles for found in re.findall(r"(?:@import|url\()[^;)]*", style)]
+    for soup in site.values():
+        loaded += [link["href"] for link in soup.find_all("link")]
+        for name in ("src", "srcset", "data", "poster"):
+            loaded += [tag[name] for tag in soup.find_all(attrs={name: True})]
+    assert len(loaded) > 100
+    assert not [address for address in loaded if "//" in address and "data:" not in address]
+
+
+def test_every_figure_has_an_alt_text(site):
+    assert all(len(image["alt"]) > 30 for soup in site.values() for image in soup.select("article img"))
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_solutions_are_folded_and_formulas_are_shown(site, path):
+    cells = nbformat.read(path, as_version=4).cells
+    page = site[f"notebooks/{path.stem}.html"]
+    folded = page.select("details:not([open]) .cell_input")
+    assert len(folded) == sum("solution" in cell.metadata.get("tags", []) for cell in cells)
+    formulas = sum(cell.source.count("$$") // 2 for cell in cells if cell.cell_type == "markdown")
+    assert len(page.find_all("math", display="block")) == formulas
+
+
+@pytest.mark.parametrize("place", [Place("", "main"), Place("somebody/a-course", "trunk")])
+def test_with_and_without_an_address_links_lead_to_pages_and_badges_are_words(place):
+    text = "{{badges}}\n\n[rewards](02_rewards.ipynb), [costs](../docs/results.md#costs)"
+    cell = {"cell_type": "markdown", "metadata": {}, "source": lesson_text(text, "03_grpo_lora", place)}
+    source = [json.dumps({"cells": [cell]})]
+    conf.prepare(None, "notebooks/03_grpo_lora", source)
+    assert "[rewards](02_rewards.ipynb), [costs](../docs/results.md#costs)" in source[0]
+    assert BY_HAND not in source[0] and "![" not in source[0]
