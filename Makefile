@@ -65,7 +65,7 @@ html: setup $(VENV)/html-installed ## the lessons as pages that open without a n
 	$(BIN)/python -m sphinx -M html . outputs/site -c docs -W -q
 
 $(VENV)/html-installed: requirements-html.txt | $(VENV)/installed
-	$(BIN)/python -m pip install --quiet -r requirements-html.txt
+	$(BIN)/python scripts/install.py requirements-html.txt
 	@touch $@
 
 bundle:          ## all packages in outputs/bundle/, for a room without a network; ARGS="-r requirements-gpu.txt"

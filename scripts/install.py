@@ -1,6 +1,7 @@
 """Install the course into the Python that runs this script: packages, Unsloth and grpo_utils.
 
     python scripts/install.py
+    python scripts/install.py requirements-html.txt    only these packages, into the same environment
 
 pip installs uv, which installs the rest from where pip would. Without an NVIDIA GPU (`nvidia-smi` lists none), torch is
 its CPU build; with one, requirements-gpu.txt is installed too. Unsloth and reasoning-gym come last and without their
@@ -91,6 +92,20 @@ def main() -> None:
     check_python()
     if "--check" in sys.argv:
         return
+    if sys.argv[1:]:
+        install_also(sys.argv[1:])
+    else:
+        install_course()
+
+
+def install_also(files: list[str]) -> None:
+    """Install requirements files beside the course, with uv, because pip reports all that lacks its dependencies."""
+    os.environ.update(pip_settings() | os.environ)
+    install(UV, *(part for file in files for part in ("-r", file)))
+
+
+def install_course() -> None:
+    """Install the course, its packages, and those for a GPU if there is one."""
     gpu = has_nvidia_gpu()
     print(f"NVIDIA GPU: {'found' if gpu else 'not found, so GPU packages are skipped'}", flush=True)
     install(PIP, pin("uv"))
