@@ -39,6 +39,8 @@ DISTINCT = 0.3
 TIED_SURELY = 0.7
 #: Share of tied groups over so many steps: most of each batch is wasted, though some groups still teach; chosen.
 TIED_LONG, TIED_STEPS = 0.9, 60
+#: Chance at most that ties alone leave so many logged steps without a gradient; chosen: one run in 200.
+TIED_BY_CHANCE = 0.005
 #: Share of correct completions; with nine in ten correct, most groups of eight tie.
 RIGHT = 0.9
 #: Share of sampled answers, below which clearly few are correct while the reward is at its top; chosen.

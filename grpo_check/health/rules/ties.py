@@ -1,5 +1,6 @@
 """Rules about tied groups, whose completions all score the same, so that they have no gradient."""
 
+import itertools
 from collections.abc import Iterator
 from statistics import fmean
 
@@ -20,31 +21,48 @@ rule = adding_to(RULES, LogRule)
 
 def is_tied(log: Log) -> bool:
     """Whether nearly all groups tie, by their share or by a gradient of exactly zero without a KL term."""
-    gradients = log.values("grad_norm", limits.FEWEST)
-    nothing = bool(gradients) and max(gradients) == 0.0 and not any(log.values("kl"))
-    return nothing or _groups_tie(log)
+    return bool(_nearly_all_tie(log)) or _gradient_is_zero(log)
 
 
-def _groups_tie(log: Log) -> bool:
-    """Whether a few steps or some more show ties: with one group per step, nine of ten may tie by chance."""
+def _gradient_is_zero(log: Log) -> bool:
+    """Whether no gradient is left: several entries in a row have none, more than ties explain, and no KL term pulls.
+
+    An entry has the ``grad_norm`` of its last step only, which is 0 if all groups of that step tie.
+    """
+    without = len(list(itertools.takewhile(lambda norm: norm == 0.0, reversed(log.values("grad_norm")))))
+    if without < max(limits.WINDOW, log.entries_in(limits.FEWEST)) or any(log.values("kl")):
+        return False
+    return fmean(log.tied[-without:] or [0.0]) ** without <= limits.TIED_BY_CHANCE
+
+
+def _nearly_all_tie(log: Log) -> str:
+    """The ties of a few steps or of some more: with one group per step, nine of ten may tie by chance."""
     for steps in (limits.FEWEST, limits.TREND_STEPS):
-        tied, known = _ties(log, steps)
-        if known and wilson_interval(tied, known)[0] >= limits.TIED_SURELY:
-            return True
-    return False
+        share, covered = _tied_share(log, steps)
+        known = min(steps, covered)
+        if known and wilson_interval(round(share * known), known)[0] >= limits.TIED_SURELY:
+            return f"{share:.0%} of groups tied over the last {covered} steps"
+    return ""
 
 
-def _groups_tied_long(log: Log) -> bool:
-    """Whether most groups have tied for so long that it is not chance."""
-    tied, known = _ties(log, limits.TIED_STEPS)
-    return known >= limits.TIED_STEPS and tied >= limits.TIED_LONG * known
+def _most_tie_for_long(log: Log) -> str:
+    """The ties of so many steps that they are not chance, though some groups still differ."""
+    share, covered = _tied_share(log, limits.TIED_STEPS)
+    if covered < limits.TIED_STEPS or round(share * covered) < limits.TIED_LONG * covered:
+        return ""
+    return f"{share:.0%} of groups tied over the last {covered} steps"
 
 
-def _ties(log: Log, steps: int) -> tuple[int, int]:
-    """The share of ties in the last so many steps as a count of steps, and the number of steps that are known."""
-    share = log.tied[-log.entries_in(steps) :]
-    known = min(steps, len(share) * log.per_entry)
-    return (round(min(max(fmean(share), 0.0), 1.0) * known), known) if share else (0, 0)
+def _tied_share(log: Log, steps: int) -> tuple[float, int]:
+    """The mean share of tied groups in entries that cover so many steps, and how many steps these entries cover.
+
+    At least two entries count. One that stands for ten steps is a single look at the run, not ten.
+    """
+    shares = log.tied[-max(2, log.entries_in(steps)) :]
+    if len(shares) < 2:
+        return 0.0, 0
+    covered = log.steps_each[-len(shares) :]
+    return min(max(fmean(shares, covered), 0.0), 1.0), sum(covered)
 
 
 def _few_groups_teach(log: Log) -> bool:
@@ -71,18 +89,10 @@ def no_gradient(log: Log) -> Iterator[Finding]:
 
     ``reward_std`` does not show ties: groups that tie can differ from each other.
     """
-    said, spread = _ties_in_words(log), log.values("reward_std")[-1:]
+    said = _nearly_all_tie(log) or (_gradient_is_zero(log) and "grad_norm is 0") or _most_tie_for_long(log)
+    spread = log.values("reward_std")[-1:]
     if said and not _at_top(log):
         yield seen(said + (f"; reward_std over the batch is {spread[0]:.3g}" if spread else ""))
-
-
-def _ties_in_words(log: Log) -> str:
-    if _groups_tie(log):
-        return f"{last(log.tied):.0%} of groups tied"
-    if is_tied(log):
-        return "grad_norm is 0"
-    tied, known = _ties(log, limits.TIED_STEPS)
-    return f"{tied / known:.0%} of groups tied over the last {known} steps" if _groups_tied_long(log) else ""
 
 
 @rule(
@@ -136,7 +146,7 @@ def _shows_correct(shown: Evidence) -> bool:
 
 def _at_top(log: Log) -> str:
     """Why groups tie, if they tie because the reward is at its top."""
-    if not (_groups_tie(log) or _groups_tied_long(log)) or not is_at_top(log):
+    tied = _nearly_all_tie(log) or _most_tie_for_long(log)
+    if not tied or not is_at_top(log):
         return ""
-    said = f"{last(log.tied):.0%} of groups tied, reward {last(log.values('reward')):.3g}"
-    return ", ".join(filter(None, [said, evidence(log).said]))
+    return ", ".join(filter(None, [tied, f"reward {last(log.values('reward')):.3g}", evidence(log).said]))
