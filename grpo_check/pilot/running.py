@@ -20,7 +20,7 @@ from ..preflight.config_file import run_of
 from ..preflight.run import Run, plan
 from .figures import Figures, figures, planned_steps
 from .sampling import Group, RewardError, forward_seconds, groups, longer
-from .verdicts import FEWEST, Evidence, decide, signed
+from .verdicts import FEWEST_GROUPS, Basis, decide, signed
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -158,14 +158,14 @@ def sampled(
     if known.interrupted:
         notes.append(f"{'interrupted':20}after {len(known.groups)} of {len(chosen)} prompts")
     warned = frozenset(one.code for one in warnings)
-    evidence = Evidence(None, known.longer, run["temperature"], warned, known.failure, len(known.groups))
-    if known.failure or len(known.groups) < min(FEWEST, len(chosen)):
-        return PilotReport((decide(evidence), *warnings), groups=tuple(known.groups), notes=tuple(notes))
+    basis = Basis(None, known.longer, run["temperature"], warned, known.failure, len(known.groups))
+    if known.failure or len(known.groups) < min(FEWEST_GROUPS, len(chosen)):
+        return PilotReport((decide(basis), *warnings), groups=tuple(known.groups), notes=tuple(notes))
     some, unjudged = judged(run, known.groups, correct)
     seen, steps = figures(run, some, known.forward), planned_steps(run)
     minutes = None if known.forward is None or steps is None else sum(seen.seconds) * steps / 60
     cost = None if price is None or minutes is None else price * minutes / 60
-    verdict = decide(replace(evidence, figures=seen))
+    verdict = decide(replace(basis, figures=seen))
     notes += [*unjudged, *(compared(run, some) if verdict.code == "check_golds" else [])]
     return PilotReport((verdict, *warnings), seen, tuple(some), minutes, cost, steps, tuple(notes))
 

@@ -17,7 +17,7 @@ from ..reward_lab.matrix import Case
 DECODING = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "cache_implementation")
 
 #: Completions per prompt, at least; with smaller groups the share of ties is computed from these.
-FEWEST = 8
+FEWEST_COMPLETIONS = 8
 
 
 class RewardError(CourseError):
@@ -56,7 +56,7 @@ def groups(run: Run, model: object, rows: Sequence[dict], seed: int) -> Iterator
     import torch
     from tqdm import trange
 
-    size, most = max(FEWEST, run["num_generations"]), run["max_completion_length"]
+    size, most = max(FEWEST_COMPLETIONS, run["num_generations"]), run["max_completion_length"]
     many = max(1, run.completions_at_once // size)
     with torch.random.fork_rng():
         torch.manual_seed(seed)

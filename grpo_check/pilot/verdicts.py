@@ -33,14 +33,14 @@ LIMITS = Limits()
 #: questioned; chosen. A task that is too hard for the model looks the same.
 FORMED, OF_FORMED = 0.2, 0.05
 #: Groups below which an interrupted pilot does not decide.
-FEWEST = 8
+FEWEST_GROUPS = 8
 PLAIN = "make each prompt a list of messages: chat_prompt(question)."
 #: The verdicts that a model which sees no question in its own format explains.
 NO_QUESTION = ("sft_first", "check_golds", "easier_rows", "fix_eos", "raise_limit")
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Basis:
     """What a pilot knows when it decides.
 
     Attributes:
@@ -109,26 +109,26 @@ RULES: list[Rule] = []
 verdict = adding_to(RULES)
 
 
-def decide(evidence: Evidence) -> Finding:
+def decide(basis: Basis) -> Finding:
     """The first verdict that applies; without figures, only those that need none are tried.
 
-    >>> print(decide(Evidence(groups=3)))
+    >>> print(decide(Basis(groups=3)))
     error   stopped: only 3 groups were sampled.
             Do:  sample 8 or more.
     """
-    possible = [rule for rule in RULES if evidence.figures or not rule.needs]
-    return next(finding for rule in possible for finding in rule(evidence))
+    possible = [rule for rule in RULES if basis.figures or not rule.needs]
+    return next(finding for rule in possible for finding in rule(basis))
 
 
 @verdict(
     "error",
     "interrupted before there were enough groups to decide",
-    fixes=(f"sample {FEWEST} or more.",),
+    fixes=(f"sample {FEWEST_GROUPS} or more.",),
 )
-def stopped(evidence: Evidence) -> Iterator[Finding]:
+def stopped(basis: Basis) -> Iterator[Finding]:
     """Ctrl-C ended the sampling. After 8 groups a pilot still decides, with what it has."""
-    if evidence.figures is None and not evidence.failure:
-        count = {0: "no group was", 1: "only 1 group was"}.get(evidence.groups, f"only {evidence.groups} groups were")
+    if basis.figures is None and not basis.failure:
+        count = {0: "no group was", 1: "only 1 group was"}.get(basis.groups, f"only {basis.groups} groups were")
         yield found(f"{count} sampled.")
 
 
@@ -139,11 +139,11 @@ def stopped(evidence: Evidence) -> Iterator[Finding]:
     fixes=(PLAIN, "plain text is correct for a base model; then follow the rest of the verdict."),
     needs=("figures",),
 )
-def fix_prompts(evidence: Evidence) -> Iterator[Finding]:
+def fix_prompts(basis: Basis) -> Iterator[Finding]:
     """It replaces the verdicts sft_first, check_golds, easier_rows, fix_eos and raise_limit, and quotes them."""
-    if "string_prompt" not in evidence.warned:
+    if "string_prompt" not in basis.warned:
         return
-    other = decide(replace(evidence, warned=frozenset()))
+    other = decide(replace(basis, warned=frozenset()))
     if other.code in NO_QUESTION:
         what = "the prompts are plain text, but the tokenizer has a chat template; with such prompts, "
         yield found(f"{what}{other.what}", "", PLAIN, f"plain text is correct for a base model; then: {other.fixes[0]}")
@@ -156,11 +156,11 @@ def fix_prompts(evidence: Evidence) -> Iterator[Finding]:
     fixes=("set tokenizer.eos_token to the token that ends a turn; a base model that has none needs SFT first.",),
     needs=("figures",),
 )
-def fix_eos(evidence: Evidence) -> Iterator[Finding]:
+def fix_eos(basis: Basis) -> Iterator[Finding]:
     """Where most completions are truncated, the pilot samples one more for each prompt, with four times the limit."""
-    longer, ends = evidence.longer, sum(ended for _, ended in evidence.longer)
-    if evidence.truncated and longer and ends <= len(longer) / 10:
-        what = f"{evidence.figures.truncated} of the completions are truncated"
+    longer, ends = basis.longer, sum(ended for _, ended in basis.longer)
+    if basis.truncated and longer and ends <= len(longer) / 10:
+        what = f"{basis.figures.truncated} of the completions are truncated"
         yield found(f"{what}, and {len(longer) - ends} of {len(longer)} at 4 times the limit.")
 
 
@@ -171,11 +171,11 @@ def fix_eos(evidence: Evidence) -> Iterator[Finding]:
     fixes=("raise max_completion_length to what 95% of the completions need, which the verdict names.",),
     needs=("figures",),
 )
-def raise_limit(evidence: Evidence) -> Iterator[Finding]:
+def raise_limit(basis: Basis) -> Iterator[Finding]:
     """If completions that end have a positive advantage, training itself makes them end, and this does not apply."""
-    if not evidence.truncated:
+    if not basis.truncated:
         return
-    seen, ends = evidence.figures, sorted(length for length, ended in evidence.longer if ended)
+    seen, ends = basis.figures, sorted(length for length, ended in basis.longer if ended)
     wanted = ends[round(0.95 * (len(ends) - 1))] if ends else 2 * seen.tokens[2]
     fixes = [f"raise max_completion_length to {wanted} or more."]
     if seen.ending:  # not shown to be above 0, or there would be another verdict
@@ -193,12 +193,12 @@ def raise_limit(evidence: Evidence) -> Iterator[Finding]:
     fixes=("set temperature=1.0, TRL's default, and run the pilot again.",),
     needs=("figures",),
 )
-def raise_temperature(evidence: Evidence) -> Iterator[Finding]:
+def raise_temperature(basis: Basis) -> Iterator[Finding]:
     """A low temperature alone is not reported: most groups must tie, or no completion may be correct."""
-    if evidence.temperature >= COLD or not (evidence.tied or evidence.none_right):
+    if basis.temperature >= COLD or not (basis.tied or basis.none_right):
         return
-    seen = evidence.figures
-    what = f"temperature={evidence.temperature:g} makes completions nearly equal: {seen.tied} of the groups have equal"
+    seen = basis.figures
+    what = f"temperature={basis.temperature:g} makes completions nearly equal: {seen.tied} of the groups have equal"
     right = f", and {seen.right} of the completions are correct" if seen.right else ""
     yield found(f"{what} rewards{right}.")
 
@@ -213,9 +213,9 @@ def raise_temperature(evidence: Evidence) -> Iterator[Finding]:
     ),
     needs=("figures",),
 )
-def check_golds(evidence: Evidence) -> Iterator[Finding]:
+def check_golds(basis: Basis) -> Iterator[Finding]:
     """The report prints some completions next to their gold answers. A task that is too hard looks the same."""
-    seen = evidence.figures
+    seen = basis.figures
     if not (seen.right and seen.formed) or seen.formed.value < FORMED:
         return
     if seen.right.value <= OF_FORMED * seen.formed.value:
@@ -231,22 +231,22 @@ def check_golds(evidence: Evidence) -> Iterator[Finding]:
     why="the policy learns what the reward prefers, so it would learn nothing, or wrong answers.",
     fixes=("fix the reward.", "probe it for details: grpo-check probe FILE.py:function."),
 )
-def fix_reward(evidence: Evidence) -> Iterator[Finding]:
+def fix_reward(basis: Basis) -> Iterator[Finding]:
     """It sees only what the reward gives to real completions of this model; `probe` tries many more."""
-    if evidence.failure:
-        yield found(f"{evidence.failure.removesuffix('.')}.", "", "fix the reward.")
+    if basis.failure:
+        yield found(f"{basis.failure.removesuffix('.')}.", "", "fix the reward.")
         return
-    seen, limits = evidence.figures, evidence.limits
-    if evidence.tied:
-        every = seen.tied_larger.value == 1.0 and evidence.right is not None and evidence.right > limits.rare
-        if seen.reward[1] == seen.reward[2] and evidence.right:
+    seen, limits = basis.figures, basis.limits
+    if basis.tied:
+        every = seen.tied_larger.value == 1.0 and basis.right is not None and basis.right > limits.rare
+        if seen.reward[1] == seen.reward[2] and basis.right:
             what = f"every completion scores {seen.reward[1]:g}, but {seen.right} are correct."
             yield found(what, "", "fix the reward: it is the same for correct and wrong answers.")
         elif every and seen.pull:
             what = f"every group ties although {seen.right} are correct: the reward does not read the completion."
             fix = "fix the reward: it scores correct and wrong answers to the same prompt alike. Probe it."
             yield found(what, "", fix)
-    elif seen.pull and seen.pull[0] <= limits.pull and not (evidence.none_right or evidence.solved):
+    elif seen.pull and seen.pull[0] <= limits.pull and not (basis.none_right or basis.solved):
         what = f"correct completions have a mean advantage of {signed(seen.pull)}."
         yield found(what, "", "fix the reward: it does not prefer correct answers. Probe it.")
 
@@ -258,12 +258,12 @@ def fix_reward(evidence: Evidence) -> Iterator[Finding]:
     fixes=("raise num_generations to the number of completions that the pilot sampled per prompt.",),
     needs=("figures",),
 )
-def larger_groups(evidence: Evidence) -> Iterator[Finding]:
+def larger_groups(basis: Basis) -> Iterator[Finding]:
     """The pilot samples 8 completions per prompt at least, and counts how often smaller groups of them tie."""
-    seen = evidence.figures
-    if evidence.tied and seen.tied_larger.value <= evidence.limits.tied:
+    seen = basis.figures
+    if basis.tied and seen.tied_larger.value <= basis.limits.tied:
         yield found(
-            f"{evidence.all_tied}.", "", f"raise num_generations to {seen.sampled} (with it, {seen.tied_larger} tie)."
+            f"{basis.all_tied}.", "", f"raise num_generations to {seen.sampled} (with it, {seen.tied_larger} tie)."
         )
 
 
@@ -274,15 +274,15 @@ def larger_groups(evidence: Evidence) -> Iterator[Finding]:
     fixes=("use rows on which the model is sometimes right.",),
     needs=("figures",),
 )
-def easier_rows(evidence: Evidence) -> Iterator[Finding]:
+def easier_rows(basis: Basis) -> Iterator[Finding]:
     """Some completions are rewarded, but in most groups either all of them or none."""
-    every = evidence.figures.tied_larger.value == 1.0
-    if evidence.tied and every and evidence.right is not None and evidence.right > evidence.limits.rare:
+    every = basis.figures.tied_larger.value == 1.0
+    if basis.tied and every and basis.right is not None and basis.right > basis.limits.rare:
         fix = "use rows on which the model is sometimes right; here it always or never is."
-        yield found(f"{evidence.all_tied}.", "", fix)
-    elif evidence.tied and not every and not evidence.paid:
+        yield found(f"{basis.all_tied}.", "", fix)
+    elif basis.tied and not every and not basis.paid:
         fix = "use easier rows: keep those on which the model is sometimes right."
-        yield found(f"{evidence.all_tied}.", "", fix)
+        yield found(f"{basis.all_tied}.", "", fix)
 
 
 @verdict(
@@ -292,13 +292,13 @@ def easier_rows(evidence: Evidence) -> Iterator[Finding]:
     fixes=("use harder rows.",),
     needs=("figures",),
 )
-def harder_rows(evidence: Evidence) -> Iterator[Finding]:
+def harder_rows(basis: Basis) -> Iterator[Finding]:
     """Most completions are correct, or most groups tie at a high reward."""
-    seen = evidence.figures
-    if evidence.solved:
+    seen = basis.figures
+    if basis.solved:
         yield found(f"{seen.right} of the completions are correct.")
-    elif evidence.tied and evidence.paid:
-        what = f"{evidence.all_tied}; the mean reward is {seen.reward[0]:.3g} of {seen.reward[2]:.3g}."
+    elif basis.tied and basis.paid:
+        what = f"{basis.all_tied}; the mean reward is {seen.reward[0]:.3g} of {seen.reward[2]:.3g}."
         yield found(what)
 
 
@@ -312,10 +312,10 @@ def harder_rows(evidence: Evidence) -> Iterator[Finding]:
     ),
     needs=("figures",),
 )
-def sft_first(evidence: Evidence) -> Iterator[Finding]:
+def sft_first(basis: Basis) -> Iterator[Finding]:
     """Groups of the sampled size tie too, so larger groups would not help."""
-    seen, (_, least, most, _) = evidence.figures, evidence.figures.reward
-    if evidence.tied and seen.tied_larger.value == 1.0:
+    seen, (_, least, most, _) = basis.figures, basis.figures.reward
+    if basis.tied and seen.tied_larger.value == 1.0:
         equal = (
             f"every reward is {least:g}" if least == most else "completions of the same prompt always score the same"
         )
@@ -333,10 +333,10 @@ def sft_first(evidence: Evidence) -> Iterator[Finding]:
     ),
     needs=("figures",),
 )
-def partial_credit(evidence: Evidence) -> Iterator[Finding]:
+def partial_credit(basis: Basis) -> Iterator[Finding]:
     """The rewards within a group differ by something else than correct answers, such as the format."""
-    if evidence.none_right:
-        yield found(f"{evidence.figures.right} of the completions are correct, but {evidence.differ}.")
+    if basis.none_right:
+        yield found(f"{basis.figures.right} of the completions are correct, but {basis.differ}.")
 
 
 @verdict(
@@ -345,11 +345,11 @@ def partial_credit(evidence: Evidence) -> Iterator[Finding]:
     fixes=("start the run, and watch it with HealthCallback.",),
     needs=("figures",),
 )
-def go(evidence: Evidence) -> Iterator[Finding]:
+def go(basis: Basis) -> Iterator[Finding]:
     """No other verdict applies: groups differ, completions end, and correct ones are preferred as far as is known."""
-    pull = evidence.figures.pull
+    pull = basis.figures.pull
     pulls = f", and correct completions have a mean advantage of {signed(pull)}" if pull else ""
-    yield found(f"{evidence.differ}{pulls}.")
+    yield found(f"{basis.differ}{pulls}.")
 
 
 def signed(pull: tuple[float, float, float] | None) -> str:
