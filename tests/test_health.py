@@ -15,8 +15,8 @@ from grpo_check import Finding
 from grpo_check.__main__ import main
 from grpo_check.health import RULES, diagnose, diagnose_error, diagnose_file, limits, read_log
 from grpo_check.health.log import read_history
-from grpo_check.health.rules.rollouts import expected_weight
-from grpo_check.health.statistics import share_right
+from grpo_check.health.rules.setup import expected_weight
+from grpo_check.health.trends import share_right
 from grpo_check.health.watching import subjects_of
 from grpo_utils.errors import CourseError
 
