@@ -14,7 +14,7 @@
 | `rules` | one rule per code, with its meaning, fixes and example |
 | `correctness`, `trends` | what rules ask a log: are answers correct, is a change more than noise |
 | `limits` | every number that the rules depend on |
-| `watching`, `samples`, `stalling` | `HealthCallback`, its samples of held-out prompts, and its watchdog for steps that hang |
+| `watching`, `samples`, `stalling` | `HealthCallback`, its held-out samples, and its watchdog for steps that hang |
 """
 
 from .diagnosis import diagnose, diagnose_error, diagnose_file

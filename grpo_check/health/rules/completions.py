@@ -49,6 +49,7 @@ def length_hacking(log: Log) -> Iterator[Finding]:
 
 
 def _length_hacked(log: Log, truth: str, at: int) -> str:
+    """The length that changed and the reward that rose with it, if correctness did not improve meanwhile."""
     lengths, right = log.values("completions/mean_length"), log.means(truth)
     if {len(lengths), len(right)} != {len(log.entries)} or not lengths[at]:
         return ""
@@ -79,15 +80,6 @@ def _pays_cut_off(log: Log, at: int) -> str:
     return f"{said}, while the reward rose ({span(rewards, at)})"
 
 
-def _may_recover(log: Log) -> bool:
-    """Whether the run is young and some completions end, so the policy may soon learn to be brief."""
-    return log.steps < limits.TREND_STEPS and min(_clipped_now(log)) < 1.0
-
-
-def _clipped_now(log: Log) -> list[float]:
-    return log.values("completions/clipped_ratio", 5)
-
-
 @rule(
     "error",
     "nearly every completion is cut off",
@@ -98,12 +90,13 @@ def _clipped_now(log: Log) -> list[float]:
         "set mask_truncated_completions=True only if most completions end; it drops the others from the loss",
     ),
     hides=(*UNPAID, *CHANGES),
-    early=_may_recover,
+    # Some completions of a young run end, so the policy may soon learn to be brief.
+    early=lambda log: log.steps < limits.TREND_STEPS and min(log.values("completions/clipped_ratio", 5)) < 1.0,
     example=log_of(20, completions__clipped_ratio=0.95),
 )
 def all_truncated(log: Log) -> Iterator[Finding]:
     """Nearly all completions are cut off, and not fewer over time; if more room does not help, it is `no_eos`."""
-    clipped, with_room = _clipped_now(log), log.checked("ended_with_room")[-1:]
+    clipped, with_room = log.values("completions/clipped_ratio", 5), log.checked("ended_with_room")[-1:]
     if not clipped or fmean(clipped) < limits.CLIPPED or _is_recovering(log):
         return
     never = max(log.values("completions/max_terminated_length"), default=1.0) == 0
@@ -115,6 +108,7 @@ def all_truncated(log: Log) -> Iterator[Finding]:
 
 
 def _is_recovering(log: Log) -> bool:
+    """Whether more and more completions end."""
     clipped = log.values("completions/clipped_ratio", limits.TREND_STEPS)
     return clearest_rise([-share for share in clipped]) >= limits.RISEN and first(clipped) - last(clipped) > 0.05
 

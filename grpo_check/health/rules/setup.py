@@ -69,16 +69,14 @@ def out_of_memory(log: Log) -> Iterator[Finding]:
 def missing_column(log: Log) -> Iterator[Finding]:
     """The call of a reward failed because of an argument that no column provides."""
     call = MISSING.search(log.error)
-    columns = re.findall(r"'(\w+)'", call[2]) if call else []
-    if call and not NOT_COLUMNS.intersection(columns) and not _is_no_reward(call[1] or ""):
+    if not call:
+        return
+    name, columns = call[1] or "a reward", re.findall(r"'(\w+)'", call[2])
+    # A reward is a function, or an object with __call__.
+    is_reward = name != "main" and ("__" not in name or name.endswith("__call__"))
+    if is_reward and not NOT_COLUMNS.intersection(columns):
         needs = f"the column{'s' * (len(columns) > 1)} {', '.join(map(repr, columns))}"
-        what = f"{call[1] or 'a reward'} needs {needs}, which the dataset does not have"
-        yield found(what, seen=call[0][:160])
-
-
-def _is_no_reward(name: str) -> bool:
-    """Whether a call surely was not that of a reward, which is a function or an object with ``__call__``."""
-    return name == "main" or ("__" in name and not name.endswith("__call__"))
+        yield found(f"{name} needs {needs}, which the dataset does not have", seen=call[0][:160])
 
 
 @rule(
