@@ -89,6 +89,6 @@ def adding_to(rules: list[Rule], kind: type[Rule] = Rule, **common: object) -> C
     return rule
 
 
-def found(what: str, why: str = "", *fixes: str, severity: str = "", seen: str = "", subject: str = "") -> Finding:
+def found(what: str = "", why: str = "", *fixes: str, severity: str = "", seen: str = "", subject: str = "") -> Finding:
     """What a rule has found: the sentence that says it, why it matters, and what to do; see `Finding`."""
     return Finding("", severity, what, why, fixes, seen, subject)

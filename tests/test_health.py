@@ -15,8 +15,8 @@ from grpo_check import Finding
 from grpo_check.__main__ import main
 from grpo_check.health import RULES, diagnose, diagnose_error, diagnose_file, limits, read_log
 from grpo_check.health.log import read_history
-from grpo_check.health.rules.rollouts import expected_weight
-from grpo_check.health.statistics import share_right
+from grpo_check.health.rules.setup import expected_weight
+from grpo_check.health.trends import share_right
 from grpo_check.health.watching import subjects_of
 from grpo_utils.errors import CourseError
 
@@ -297,6 +297,49 @@ def test_reward_std_does_not_hide_tied_groups():
     """The popular rule 'reward_std above 0.1 is fine' misses it: groups tie, and differ from each other."""
     verdict = diagnose(BROKEN["no_gradient"])[0]
     assert verdict.code == "no_gradient" and "reward_std over the batch is 0.49" in verdict.seen
+
+
+def logged(log: list[dict], steps: int) -> list[dict]:
+    """The log with `logging_steps`: each entry has the means of its steps, and the gradient of the last one.
+
+    TRL also logs what is left when training ends, so the last entry may be the mean of fewer steps.
+    """
+    parts = [log[at : at + steps] for at in range(0, len(log), steps)]
+    means = [{key: sum(e[key] for e in part) / len(part) for key in part[0]} for part in parts]
+    kept = ("step", "grad_norm")
+    return [mean | {key: part[-1][key] for key in kept} for mean, part in zip(means, parts, strict=True)]
+
+
+def tied_in(log: list[dict], *steps: int) -> list[dict]:
+    """The log with all groups tied in some steps."""
+    return changed(
+        log,
+        frac_reward_zero_std=lambda i: 1.0 if i + 1 in steps else 0.3,
+        grad_norm=lambda i: 0.0 if i + 1 in steps else 0.1,
+    )
+
+
+@pytest.mark.parametrize("run", [healthy, flat])
+@pytest.mark.parametrize(
+    ("steps", "tied"), [(60, range(51, 61)), (61, [61]), (65, range(61, 66)), (60, [30, 40, 50, 60])]
+)
+def test_one_entry_of_ten_tied_steps_is_no_tied_run(run, steps, tied):
+    """The last entry, or what is left at the end, or the steps whose gradient is logged."""
+    assert "no_gradient" not in codes(logged(tied_in(run(steps), *tied), 10))
+
+
+@pytest.mark.parametrize("steps", [1, 10])
+@pytest.mark.parametrize("tied", [range(7, 61), [n for n in range(1, 61) if n % 10], range(41, 61)])
+def test_a_run_without_gradient_is_an_error_however_often_is_logged(steps, tied):
+    """54 of 60 steps: at the end or spread over the run; or the last twenty."""
+    finding = diagnose(logged(tied_in(flat(60), *tied), steps))[0]
+    assert (finding.code, finding.severity) == ("no_gradient", "error")
+
+
+@pytest.mark.parametrize("steps", [1, 10])
+def test_a_gradient_of_zero_in_every_entry_is_an_error_however_often_is_logged(steps):
+    finding = diagnose(logged(changed(flat(60), grad_norm=0.0), steps))[0]
+    assert finding.code == "no_gradient" and finding.seen.startswith("grad_norm is 0")
 
 
 def test_a_solved_task_is_no_alarm():

@@ -7,8 +7,14 @@
     >>> [verdict.code for verdict in diagnose(log)]
     ['nan']
 
-`log` reads the logs of TRL 0.17 and later, `rules` has one rule per code, with its meaning, fixes and example,
-`limits` every number that the rules depend on, and `watching` the callback.
+| module | contents |
+|---|---|
+| `diagnosis` | the whole diagnosis, of a log, a file or an exception |
+| `log`, `names` | the logs of TRL 0.17 and later, and what the name of a reward says about it |
+| `rules` | one rule per code, with its meaning, fixes and example |
+| `correctness`, `trends` | what rules ask a log: are answers correct, is a change more than noise |
+| `limits` | every number that the rules depend on |
+| `watching`, `samples`, `stalling` | `HealthCallback`, its held-out samples, and its watchdog for steps that hang |
 """
 
 from .diagnosis import diagnose, diagnose_error, diagnose_file

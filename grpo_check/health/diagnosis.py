@@ -9,7 +9,7 @@ from grpo_utils.errors import CourseError
 from ..findings import Finding
 from .log import Log, find_file, read_history, read_log, read_text
 from .rules import NOTES, OUTCOMES, PROBLEMS, RULES
-from .rules.divergence import nan
+from .rules.policy import nan
 from .rules.rule import LogRule
 
 #: Where the error is in a text. torchrun writes the rank before it, and a summary after it.
@@ -44,25 +44,25 @@ def diagnose(log_history: Sequence[dict], *, correctness: Sequence[str] = ()) ->
 
 def judge(log: Log) -> list[Finding]:
     """`diagnose` for a log that was already read."""
-    found, notes = _found(log), {rule.code for rule in NOTES}
-    if any(finding.code not in notes for finding in found):
-        return found
-    return [*next(filter(None, (rule(log) for rule in OUTCOMES))), *found]
+    findings, notes = _findings(log), {rule.code for rule in NOTES}
+    if any(finding.code not in notes for finding in findings):
+        return findings
+    return [*next(filter(None, (rule(log) for rule in OUTCOMES))), *findings]
 
 
 def urgent(log: Log) -> list[Finding]:
     """What a few entries show; all other rules need the run from its start."""
-    return _found(log, [rule for rule in PROBLEMS if rule.steps <= 1])
+    return _findings(log, [rule for rule in PROBLEMS if rule.steps <= 1])
 
 
-def _found(log: Log, rules: Sequence[LogRule] = (*PROBLEMS, *NOTES)) -> list[Finding]:
+def _findings(log: Log, rules: Sequence[LogRule] = (*PROBLEMS, *NOTES)) -> list[Finding]:
     """What some rules find, without the symptoms of others; nothing else can be read from a log with NaN."""
     if lost := nan(log):
         return lost
-    found = [finding for rule in rules for finding in rule(log)]
-    codes = {finding.code for finding in found}
+    findings = [finding for rule in rules for finding in rule(log)]
+    codes = {finding.code for finding in findings}
     hidden = {code for rule in RULES if rule.code in codes for code in rule.hides}
-    return [finding for finding in found if finding.code not in hidden]
+    return [finding for finding in findings if finding.code not in hidden]
 
 
 def diagnose_file(path: str | Path) -> list[Finding]:
@@ -111,4 +111,4 @@ def diagnose_error(error: BaseException | str, step: int = 0) -> Finding | None:
     text = str(error).strip()
     if isinstance(error, MemoryError):
         text = f"MemoryError {text}".strip()
-    return next(iter(_found(Log(error=text, error_step=step))), None)
+    return next(iter(_findings(Log(error=text, error_step=step))), None)

@@ -5,9 +5,9 @@ seeds, healthy and broken, on a CPU. "Simulated" means the logs of `tests/health
 published runs. None of these comes from a GPU run so far.
 """
 
-#: Training steps before anything but nan, kl and strings is judged; half of what a verdict may take.
-FEWEST = 10
-#: Entries whose mean is taken for "now"; halves the noise of a single entry (1 / sqrt 5).
+#: Training steps that a verdict needs, except nan, kl and strings, and looks back on; half of what one may take.
+FEWEST_STEPS = 10
+#: Entries whose mean is the value now, or then; halves the noise of a single entry (1 / sqrt 5).
 WINDOW = 5
 #: Standard errors that make a change sure; simulated: asked at every step, three would cry wolf.
 SURE = 5.0
@@ -16,11 +16,11 @@ RISEN = 3.5
 #: Standard errors of a rise, below which a reward is said not to rise; one in ten flat runs passes it.
 LIKELY = 2.0
 #: Training steps that a hack may take to show; simulated: a late hack within one run.
-RECENT = 60
+HACK_STEPS = 60
 #: Training steps before a trend is judged; measured: a healthy run has risen by then.
 TREND_STEPS = 20
 #: Training steps after which "the reward does not rise" is an alarm; simulated: GSM8K rises within these.
-PATIENCE = 100
+FLAT_STEPS = 100
 #: Entries in a row with a grad_norm that is not a number; fp16's scaler skips single steps while it settles.
 NAN_IN_A_ROW = 3
 #: Nats per token from the reference model, three times running; measured: healthy to 0.4, exploded 5 to 16.
@@ -39,9 +39,11 @@ DISTINCT = 0.3
 TIED_SURELY = 0.7
 #: Share of tied groups over so many steps: most of each batch is wasted, though some groups still teach; chosen.
 TIED_LONG, TIED_STEPS = 0.9, 60
+#: Chance at most that ties alone leave so many logged steps without a gradient; chosen: one run in 200.
+TIED_BY_CHANCE = 0.005
 #: Share of correct completions; with nine in ten correct, most groups of eight tie.
 RIGHT = 0.9
-#: Share of sampled answers, below which clearly few are correct while the reward is at its top; chosen.
+#: Share of correct answers that speaks for a run; clearly fewer samples contradict its rewards; chosen.
 HALF = 0.5
 #: Share of completions cut off: four of five cannot give their answer; healthy runs here: under 0.05.
 CLIPPED = 0.8
@@ -54,7 +56,7 @@ WEIGHT_GONE = 0.1
 #: Standard deviation of a reward that does not vary; rounding of fp32 sums.
 CONSTANT = 1e-8
 #: Share of correctly formatted completions, if it is not rising; a quarter of the tiny models' start (0.2).
-FORMED = 0.05
+HARDLY_FORMED = 0.05
 #: Times the mean length before, up and down; measured: healthy runs grow to 1.2.
 LONGER, SHORTER = 1.5, 0.67
 #: Share of its best value that correctness lost, surely; simulated: healthy runs of small batches lose 0.3 by noise.

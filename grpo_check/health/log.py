@@ -91,13 +91,19 @@ class Log:
         return max(1, int(median(gaps)))
 
     @property
+    def steps_each(self) -> list[int]:
+        """Training steps of which each entry is the mean: `per_entry`, or fewer, as at the end of many runs."""
+        steps = [0, *(entry["step"] for entry in self.entries)]
+        return [min(max(1, after - before), self.per_entry) for before, after in itertools.pairwise(steps)]
+
+    @property
     def steps(self) -> int:
         """Training steps that the entries cover."""
-        return len(self.entries) * self.per_entry
+        return sum(self.steps_each)
 
     def entries_in(self, steps: float) -> int:
-        """How many entries cover so many training steps, at least one."""
-        return max(1, math.ceil(steps / self.per_entry))
+        """How many of the last entries cover so many training steps, at least one."""
+        return 1 + sum(covered < steps for covered in itertools.accumulate(reversed(self.steps_each)))
 
     def values(self, key: str, steps: float = math.inf) -> list[float]:
         """The values of one metric where it was logged, of the last so many steps; NaN and infinity left out."""

@@ -31,6 +31,19 @@ def choose_rows(rows: "Dataset | Sequence[dict]") -> list[dict]:
     return chosen
 
 
+def can_judge(rows: Sequence[dict]) -> bool:
+    """Whether samples show which answers are correct: the prompts ask for this course's format, with gold answers."""
+    return _asks_for_format(rows) and _have_golds(rows)
+
+
+def _asks_for_format(rows: Sequence[dict]) -> bool:
+    return all(tag in str(rows[0]["prompt"]) for tag in TAGS)
+
+
+def _have_golds(rows: Sequence[dict]) -> bool:
+    return all(isinstance(row.get("answer"), str) for row in rows)
+
+
 def take_samples(
     model: "PreTrainedModel",
     tokenizer: "PreTrainedTokenizerBase",
@@ -45,9 +58,10 @@ def take_samples(
     ``chat_template_kwargs`` of `GRPOConfig`.
 
     Returns:
-        For each row ``prompt``, ``gold``, ``text``, and whether the completion is formatted (``in_form``), correct
-        (``right``) and ended by itself (``ended``). The first two are None if the prompts do not ask for the format of
-        this course, and ``right`` is None without a gold answer.
+        For each row ``prompt``, ``gold``, ``text``, and whether the completion is formatted (``in_form``), formatted
+        and correct (``right``), correct as `correctness_reward` counts it (``answers``), and ended by itself
+        (``ended``). The first three are None if the prompts do not ask for the format of this course; ``right`` and
+        ``answers`` also without gold answers.
     """
     import torch
 
@@ -59,33 +73,6 @@ def take_samples(
             said += _generate(model, tokenizer, prompts, max_new_tokens, template or {})
     formed, answered = _asks_for_format(rows), _have_golds(rows)
     return [_judged(row, *pair, formed, answered) for row, pair in zip(rows, said, strict=True)]
-
-
-def can_judge(rows: Sequence[dict]) -> bool:
-    """Whether samples show which answers are correct: the prompts ask for this course's format, with gold answers."""
-    return _asks_for_format(rows) and _have_golds(rows)
-
-
-def _asks_for_format(rows: Sequence[dict]) -> bool:
-    return all(tag in str(rows[0]["prompt"]) for tag in TAGS)
-
-
-def _have_golds(rows: Sequence[dict]) -> bool:
-    return all(isinstance(row.get("answer"), str) for row in rows)
-
-
-def _judged(row: dict, text: str, ended: bool, formed: bool, answered: bool) -> dict:
-    """The sample of one row, with its format and correctness where they are known."""
-    prompt, gold = row["prompt"], row["answer"] if answered else None
-    return {
-        "prompt": prompt if isinstance(prompt, str) else str(prompt[-1]["content"]),
-        "gold": gold,
-        "text": text,
-        "in_form": split_form(text) is not None if formed else None,
-        "right": is_strictly_right(text, gold) if formed and answered else None,
-        "answers": correctness_reward([text], answer=[gold]) == [1.0] if formed and answered else None,
-        "ended": ended,
-    }
 
 
 def _generate(
@@ -104,16 +91,30 @@ def _generate(
     return list(zip(tokenizer.batch_decode(new, skip_special_tokens=True), ended, strict=True))
 
 
+def _judged(row: dict, text: str, ended: bool, formed: bool, answered: bool) -> dict:
+    """The sample of one row, with its format and correctness where they are known."""
+    prompt, gold = row["prompt"], row["answer"] if answered else None
+    return {
+        "prompt": prompt if isinstance(prompt, str) else str(prompt[-1]["content"]),
+        "gold": gold,
+        "text": text,
+        "in_form": split_form(text) is not None if formed else None,
+        "right": is_strictly_right(text, gold) if formed and answered else None,
+        "answers": correctness_reward([text], answer=[gold]) == [1.0] if formed and answered else None,
+        "ended": ended,
+    }
+
+
 def share(samples: Sequence[dict], what: str) -> float | None:
     """The share of samples for which something is true, or None if it is not known."""
-    known = [sample[what] for sample in samples if sample[what] is not None]
-    return sum(known) / len(known) if known else None
+    number = count(samples, what)
+    return None if number is None else number / len(samples)
 
 
 def count(samples: Sequence[dict], what: str) -> float | None:
     """The number of samples for which something is true, or None if it is not known."""
-    known = [sample[what] for sample in samples if sample[what] is not None]
-    return float(sum(known)) if known else None
+    marks = [sample[what] for sample in samples]
+    return None if None in marks else float(sum(marks))
 
 
 def distinct(samples: Sequence[dict]) -> float:

@@ -10,8 +10,8 @@ from transformers import TrainerCallback
 from ..findings import Finding
 from ..prompts import lacks_template
 from . import limits
+from .correctness import correctness_of, is_at_top
 from .diagnosis import judge, urgent
-from .evidence import evidence, is_at_top
 from .log import Log
 from .rules import OUTCOMES
 from .rules.rewards import dead_rewards
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Longer logs are judged as a whole only at every tenth entry, so that watching stays cheap.
 LONG = 40
+#: What is said only at the end of a run, as it may still change.
+AT_THE_END = {"unpaid_reward", *(rule.code for rule in OUTCOMES)}
 
 
 class HealthCallback(TrainerCallback):
@@ -71,7 +73,7 @@ class HealthCallback(TrainerCallback):
         """Reset, so that the same callback can watch a second run."""
         self.folder, self.read = Path(args.output_dir) / "health", 0
         self.told = {"stalled"}  # the watchdog reports it at once; the log of a resumed run may contain an old stall
-        self.log, self.top_seen = Log(truth=self.correctness), False
+        self.log, self.was_at_top = Log(truth=self.correctness), False
         self.sharded = bool(args.deepspeed or args.fsdp)  # no process holds the whole model
         self.watched = min((p for p in model.parameters() if p.requires_grad), key=lambda p: p.numel())
         first = next(iter(train_dataloader.dataset))["prompt"]
@@ -118,7 +120,7 @@ class HealthCallback(TrainerCallback):
         if not torch.isfinite(self.watched).all():
             self._note(state, not_finite=1.0)
             control.should_save, control.should_log = False, True  # `on_log` reports it and stops the run
-        elif self._samples_due(state):
+        elif self._can_sample(state) and (state.global_step % self.every == 0 or self._room_wanted()):
             self._sample(args, state, model, processing_class)
 
     def on_train_end(self, args, state, control, model=None, processing_class=None, **kwargs):
@@ -126,7 +128,7 @@ class HealthCallback(TrainerCallback):
         self.watchdog.stop()
         self._catch_up(state)
         if self.log.entries:
-            if self._can_judge(state) and not self.log.checked("not_finite") and not evidence(self.log).sampled:
+            if self._can_judge(state) and not self.log.checked("not_finite") and not correctness_of(self.log).sampled:
                 self._sample(args, state, model, processing_class)
                 self._catch_up(state)
             found = "; ".join(f"{finding.code} ({finding.seen})" for finding in judge(self.log))
@@ -160,10 +162,6 @@ class HealthCallback(TrainerCallback):
         rewards = self.log.values("reward")
         return code == "nan" or (code == "kl_explosion" and rewards[-1] < rewards[0])
 
-    def _samples_due(self, state) -> bool:
-        due = state.global_step % self.every == 0 or self._room_wanted()
-        return due and self._can_sample(state)
-
     def _can_sample(self, state) -> bool:
         return bool(self.rows and not self.sharded and state.is_world_process_zero)
 
@@ -173,15 +171,16 @@ class HealthCallback(TrainerCallback):
 
     def _truth_wanted(self, state) -> bool:
         """Whether the reward is at its top for the first time, without recent samples that show correct answers."""
-        if self.top_seen or self.log.steps < limits.FEWEST or not self._can_judge(state) or not is_at_top(self.log):
+        young = self.log.steps < limits.FEWEST_STEPS
+        if young or self.was_at_top or not self._can_judge(state) or not is_at_top(self.log):
             return False
-        self.top_seen = True
-        return not evidence(self.log).sampled
+        self.was_at_top = True
+        return not correctness_of(self.log).sampled
 
     def _room_wanted(self) -> bool:
         """Whether to try four times the limit once, because all completions were cut off from the start."""
-        clipped = self.log.values("completions/clipped_ratio")
-        early = len(clipped) == math.ceil(limits.WINDOW / self.log.per_entry)
+        clipped = self.log.clipped
+        early = len(clipped) == self.log.entries_in(limits.WINDOW)
         return early and min(clipped) >= limits.CLIPPED and not self.log.checked("ended_with_room")
 
     def _sample(self, args, state, model, processing_class) -> None:
@@ -230,10 +229,6 @@ class HealthCallback(TrainerCallback):
             processing_class.save_pretrained(folder)
         state.save_to_json(str(folder / "trainer_state.json"))
         self._tell(state, f"training stopped. Policy and log: {folder}. Earlier checkpoints are unchanged.")
-
-
-#: What is said only at the end of a run, as it may still change.
-AT_THE_END = {"unpaid_reward", *(rule.code for rule in OUTCOMES)}
 
 
 def is_early(finding: Finding) -> bool:

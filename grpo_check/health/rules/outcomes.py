@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from ...findings import Finding
-from ...rules import adding_to
+from ...rules import adding_to, found
 from .. import limits
-from ..evidence import evidence, is_favorable
+from ..correctness import correctness_of, is_favorable
 from ..log import Log
-from ..statistics import ends, last, span
-from .rule import LogRule, log_of, seen
+from ..trends import ends, last, span
+from .rule import LogRule, log_of
 
 RULES: list[LogRule] = []
 rule = adding_to(RULES, LogRule)
@@ -27,8 +27,8 @@ _RISING = dict(steps=20, reward=lambda step: step / 20)
 )
 def too_short(log: Log) -> Iterator[Finding]:
     """The other rules need more steps."""
-    if log.steps < limits.FEWEST:
-        yield seen(f"{log.steps} logged steps, at least {limits.FEWEST} needed")
+    if log.steps < limits.FEWEST_STEPS:
+        yield found(seen=f"{log.steps} logged steps, at least {limits.FEWEST_STEPS} needed")
 
 
 @rule(
@@ -40,8 +40,8 @@ def too_short(log: Log) -> Iterator[Finding]:
 )
 def healthy(log: Log) -> Iterator[Finding]:
     """Correctness rose or is high, and samples do not contradict it."""
-    if is_favorable(log, evidence(log)):
-        yield seen(_looked_at(log))
+    if is_favorable(log):
+        yield found(seen=_looked_at(log))
 
 
 @rule(
@@ -57,9 +57,8 @@ def healthy(log: Log) -> Iterator[Finding]:
 )
 def no_gain_shown(log: Log) -> Iterator[Finding]:
     """Something shows which answers are correct, and it does not speak for the run."""
-    shown = evidence(log)
-    if shown.known and not is_favorable(log, shown):
-        yield seen(_looked_at(log))
+    if correctness_of(log).known and not is_favorable(log):
+        yield found(seen=_looked_at(log))
 
 
 @rule(
@@ -74,14 +73,14 @@ def no_gain_shown(log: Log) -> Iterator[Finding]:
 )
 def unchecked(log: Log) -> Iterator[Finding]:
     """Neither a reward for correctness nor a sample shows which answers are correct."""
-    if not evidence(log).known:
-        yield seen(_looked_at(log))
+    if not correctness_of(log).known:
+        yield found(seen=_looked_at(log))
 
 
 def _looked_at(log: Log) -> str:
     rewards = log.values("reward")
     few = ends(rewards)
     compared = f"first and last {few} logged steps" if few > 1 else "first and last logged step"
-    said = [f"mean reward {span(rewards)} ({compared})", evidence(log).said]
+    said = [f"mean reward {span(rewards)} ({compared})", correctness_of(log).said]
     said += [f"{last(log.tied):.0%} of the latest groups tied"] if log.tied else []
     return "; ".join(filter(None, said))

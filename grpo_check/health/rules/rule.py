@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ...findings import Finding
-from ...rules import Rule, found
+from ...rules import Rule
 from .. import limits
 from ..log import Log
 
@@ -24,39 +24,40 @@ LOST = (
 
 @dataclass(frozen=True)
 class LogRule(Rule):
-    """A rule about the log of a run. Its function yields what `seen` returns; its example is a log or an error's text.
+    """A rule about the log of a run. Its findings have the numbers that they rest on in ``seen``.
+
+    Its example is a log, or the text of an error.
 
     Attributes:
         hides: the codes of symptoms that it explains, which are then not listed.
         steps: how many training steps a log needs before the rule looks at it; none for the text of an error.
         early: whether it is too early to be sure, so that an error is only a warning.
+        harmless: whether it finds no problem, but something to note next to any outcome.
         page: the page that explains the code under a heading of its own.
     """
 
     hides: tuple[str, ...] = ()
-    steps: int = limits.FEWEST
+    steps: int = limits.FEWEST_STEPS
     early: Callable[[Log], bool] | None = None
+    harmless: bool = False
     page: str = "docs/troubleshooting.md"
 
     def __call__(self, log: Log) -> list[Finding]:
         """What the rule finds, each with its sentence, the step, and a link to the page."""
         if log.steps < self.steps:
             return []
-        return [self._placed(one, log) for one in super().__call__(log)]
-
-    def _placed(self, finding: Finding, log: Log) -> Finding:
-        early = finding.severity == "error" and self.early is not None and self.early(log)
-        return replace(
-            finding,
-            what=f"{finding.what or self.meaning}{f' (step {log.step})' if log.step else ''}.",
-            severity="warning" if early else finding.severity,
-            link=self.page and f"{self.page}#{self.code}",
-        )
-
-
-def seen(numbers: str, *fixes: str, what: str = "") -> Finding:
-    """What a rule saw, as a sentence with its numbers; what that is, and the fixes, are the rule's own by default."""
-    return found(what, "", *fixes, seen=numbers)
+        findings = super().__call__(log)
+        early = bool(findings) and self.early is not None and self.early(log)
+        step = f" (step {log.step})" if log.step else ""
+        return [
+            replace(
+                finding,
+                what=f"{finding.what or self.meaning}{step}.",
+                severity="warning" if early and finding.severity == "error" else finding.severity,
+                link=self.page and f"{self.page}#{self.code}",
+            )
+            for finding in findings
+        ]
 
 
 def log_of(steps: int, **metrics: float | Callable[[int], float]) -> list[dict]:

@@ -1,21 +1,18 @@
-"""Rules about how long completions are, and whether they end; a change that does no harm is in `notes`."""
+"""Rules about how long completions are, and whether they end."""
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from ...findings import Finding
-from ...rules import adding_to
+from ...rules import adding_to, found
 from .. import limits
 from ..log import Log
-from ..statistics import best, clearest_rise, falls, first, last, matters, rises, sigmas, span
-from .rule import UNPAID, LogRule, log_of, seen
+from ..trends import best, clearest_rise, falls, first, last, matters, rises, sigmas, span
+from .rule import UNPAID, LogRule, log_of
 
 RULES: list[LogRule] = []
 rule = adding_to(RULES, LogRule)
 CHANGES = ("shrinking_completions", "growing_completions")
-#: No completion of the log has ended.
-_NEVER_ENDS = dict(completions__clipped_ratio=1.0, completions__max_terminated_length=0.0)
 
 
 @rule(
@@ -42,28 +39,17 @@ def length_hacking(log: Log) -> Iterator[Finding]:
 
     Without a correctness reward, only completions that earn more although they are cut off show this.
     """
-    recent = max(0, len(log.entries) - math.ceil(limits.RECENT / log.per_entry))
+    recent = max(0, len(log.entries) - log.entries_in(limits.HACK_STEPS))
     truths = log.of_kind("correctness")
     pairs = [(name, at) for name in truths for at in (0, best(log.means(name))[1], recent)]
     said = [_length_hacked(log, name, at) for name, at in pairs]
     said += [] if truths else [_pays_cut_off(log, at) for at in (0, recent)]
-    yield from map(seen, list(filter(None, said))[:1])
-
-
-def _pays_cut_off(log: Log, at: int) -> str:
-    """The completions grew into the limit and the reward rose with them, so it does not need their ends."""
-    lengths, rewards, clipped = log.values("completions/mean_length"), log.values("reward"), log.clipped
-    if {len(lengths), len(rewards), len(clipped)} != {len(log.entries)}:
-        return ""
-    before, now = first(lengths, at), last(lengths)
-    cut = last(clipped) >= limits.CLIPPED > 2 * first(clipped, at)
-    if not cut or now < limits.LONGER * before or not rises(rewards, at):
-        return ""
-    said = f"mean length {before:.3g} -> {now:.3g} tokens, {last(clipped):.0%} of completions cut off"
-    return f"{said}, while the reward rose ({span(rewards, at)})"
+    if hacks := list(filter(None, said)):
+        yield found(seen=hacks[0])
 
 
 def _length_hacked(log: Log, truth: str, at: int) -> str:
+    """The length that changed and the reward that rose with it, if correctness did not improve meanwhile."""
     lengths, right = log.values("completions/mean_length"), log.means(truth)
     if {len(lengths), len(right)} != {len(log.entries)} or not lengths[at]:
         return ""
@@ -81,9 +67,17 @@ def _length_hacked(log: Log, truth: str, at: int) -> str:
     return f"{said}, while {truth} {span(right, at)}"
 
 
-def _may_recover(log: Log) -> bool:
-    """Whether the run is young and some completions end, so the policy may soon learn to be brief."""
-    return log.steps < limits.TREND_STEPS and min(log.clipped[-log.entries_in(5) :]) < 1.0
+def _pays_cut_off(log: Log, at: int) -> str:
+    """The completions grew into the limit and the reward rose with them, so it does not need their ends."""
+    lengths, rewards, clipped = log.values("completions/mean_length"), log.values("reward"), log.clipped
+    if {len(lengths), len(rewards), len(clipped)} != {len(log.entries)}:
+        return ""
+    before, now = first(lengths, at), last(lengths)
+    cut = last(clipped) >= limits.CLIPPED > 2 * first(clipped, at)
+    if not cut or now < limits.LONGER * before or not rises(rewards, at):
+        return ""
+    said = f"mean length {before:.3g} -> {now:.3g} tokens, {last(clipped):.0%} of completions cut off"
+    return f"{said}, while the reward rose ({span(rewards, at)})"
 
 
 @rule(
@@ -96,12 +90,13 @@ def _may_recover(log: Log) -> bool:
         "set mask_truncated_completions=True only if most completions end; it drops the others from the loss",
     ),
     hides=(*UNPAID, *CHANGES),
-    early=_may_recover,
+    # Some completions of a young run end, so the policy may soon learn to be brief.
+    early=lambda log: log.steps < limits.TREND_STEPS and min(log.values("completions/clipped_ratio", 5)) < 1.0,
     example=log_of(20, completions__clipped_ratio=0.95),
 )
 def all_truncated(log: Log) -> Iterator[Finding]:
     """Nearly all completions are cut off, and not fewer over time; if more room does not help, it is `no_eos`."""
-    clipped, with_room = log.clipped[-log.entries_in(5) :], log.checked("ended_with_room")[-1:]
+    clipped, with_room = log.values("completions/clipped_ratio", 5), log.checked("ended_with_room")[-1:]
     if not clipped or fmean(clipped) < limits.CLIPPED or _is_recovering(log):
         return
     never = max(log.values("completions/max_terminated_length"), default=1.0) == 0
@@ -109,11 +104,12 @@ def all_truncated(log: Log) -> Iterator[Finding]:
         return
     length = log.values("completions/max_length") or log.values("completions/mean_length")
     said = f"{fmean(clipped):.0%} of completions cut off" + (f" at {length[-1]:g} tokens" if length else "")
-    yield seen(said + (f"; with four times the limit, {with_room[0]:.0%} end" if never and with_room else ""))
+    yield found(seen=said + (f"; with four times the limit, {with_room[0]:.0%} end" if never and with_room else ""))
 
 
 def _is_recovering(log: Log) -> bool:
-    clipped = log.clipped[-log.entries_in(limits.TREND_STEPS) :]
+    """Whether more and more completions end."""
+    clipped = log.values("completions/clipped_ratio", limits.TREND_STEPS)
     return clearest_rise([-share for share in clipped]) >= limits.RISEN and first(clipped) - last(clipped) > 0.05
 
 
@@ -127,7 +123,10 @@ def _is_recovering(log: Log) -> bool:
         "for a base model without a chat template, end the few-shot examples with the EOS token",
     ),
     hides=(*UNPAID, *CHANGES),
-    example=[*log_of(10, **_NEVER_ENDS), {"step": 10, "health/ended_with_room": 0.0}],
+    example=[
+        *log_of(10, completions__clipped_ratio=1.0, completions__max_terminated_length=0.0),
+        {"step": 10, "health/ended_with_room": 0.0},
+    ],
 )
 def no_eos(log: Log) -> Iterator[Finding]:
     """No completion has ended since the start, and a higher limit does not help either."""
@@ -136,4 +135,60 @@ def no_eos(log: Log) -> Iterator[Finding]:
         return
     said = f"no completion of {log.steps} steps ended by itself (completions/max_terminated_length is 0)"
     said += f"; with four times the limit, {with_room[0]:.0%} end" if with_room else ""
-    yield seen(said, what="no completion ever ends")
+    yield found("no completion ever ends", seen=said)
+
+
+@rule(
+    "note",
+    "completions are growing",
+    why="if the extra reasoning helps, accuracy rises too; otherwise each step just takes longer",
+    fixes=(
+        "watch completions/clipped_ratio; completions at the limit lose their answers",
+        "if accuracy does not rise, use loss_type='dr_grpo' or 'dapo'; neither favors long wrong answers (lesson 08)",
+    ),
+    steps=limits.TREND_STEPS,
+    harmless=True,
+    example=log_of(20, reward=lambda step: step / 20, completions__mean_length=lambda step: 100.0 + 10 * step),
+)
+def growing_completions(log: Log) -> Iterator[Finding]:
+    """Completions are much longer than at first, often because the policy reasons more."""
+    times, said = _length_moved(log)
+    if times >= limits.LONGER:
+        yield found(seen=said)
+
+
+@rule(
+    "note",
+    "completions are shrinking",
+    why="less rambling is harmless, but less reasoning is not",
+    fixes=(
+        "compare accuracy on held-out prompts with the base model",
+        "read the samples: is reasoning missing, or only padding?",
+        "if accuracy falls, remove what rewards brevity, and reward the format only with a correct answer",
+    ),
+    steps=limits.TREND_STEPS,
+    harmless=True,
+    example=log_of(20, reward=lambda step: step / 20, completions__mean_length=lambda step: 300.0 - 10 * step),
+)
+def shrinking_completions(log: Log) -> Iterator[Finding]:
+    """Completions are much shorter than at first, often because the policy rambles less."""
+    times, said = _length_moved(log)
+    if times <= limits.SHORTER:
+        yield found(seen=said)
+
+
+def _length_moved(log: Log) -> tuple[float, str]:
+    """How many times as long completions are now, and what rewards did meanwhile; 1.0 if the change may be noise."""
+    lengths = log.values("completions/mean_length")
+    if not first(lengths or [0.0]) or abs(sigmas(lengths)) < limits.SURE:
+        return 1.0, ""
+    curves = {name: log.means(name) for name in log.of_kind("correctness")} or {"reward": log.values("reward")}
+    held = ", ".join(f"{name} {_held(values)}" for name, values in curves.items())
+    return last(lengths) / first(lengths), f"mean length {span(lengths)} tokens, while {held}"
+
+
+def _held(values: Sequence[float]) -> str:
+    """How a reward changed from first to last."""
+    errors = sigmas(values)
+    change = "rose" if errors >= limits.RISEN else "fell" if errors <= -limits.RISEN else "held steady"
+    return f"{change} ({span(values)})"

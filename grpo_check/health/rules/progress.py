@@ -1,14 +1,15 @@
-"""Rules about what the reward teaches: wrong answers, no format, or nothing."""
+"""Rules about what the run learns (wrong answers, no format, or nothing), and how long its steps take."""
 
 import math
 from collections.abc import Iterator
+from statistics import median
 
 from ...findings import Finding
-from ...rules import adding_to
+from ...rules import adding_to, found
 from .. import limits
-from ..evidence import evidence, is_at_top
+from ..correctness import correctness_of, is_at_top, is_learning
 from ..log import Log
-from ..statistics import (
+from ..trends import (
     best,
     clearest_rise,
     falls,
@@ -21,17 +22,10 @@ from ..statistics import (
     sigmas,
     span,
 )
-from .rule import LogRule, log_of, seen
+from .rule import LogRule, log_of
 
 RULES: list[LogRule] = []
 rule = adding_to(RULES, LogRule)
-
-
-def is_learning(log: Log) -> bool:
-    """Whether the total or any reward has probably risen within the last hundred steps."""
-    curves = [log.values("reward", limits.PATIENCE)]
-    curves += [log.values(f"rewards/{name}/mean", limits.PATIENCE) for name in log.rewards]
-    return any(clearest_rise(curve) >= limits.LIKELY for curve in curves)
 
 
 @rule(
@@ -52,12 +46,13 @@ def is_learning(log: Log) -> bool:
 )
 def reward_hacking_suspected(log: Log) -> Iterator[Finding]:
     """Correctness has fallen far and another reward has risen since, or samples contradict a reward at its top."""
-    shown = evidence(log)
+    shown = correctness_of(log)
     if shown.samples_wrong and is_at_top(log):
-        yield seen(f"reward {span(log.values('reward'))}, near its maximum, but {shown.said}")
+        yield found(seen=f"reward {span(log.values('reward'))}, near its maximum, but {shown.said}")
         return
     said = (_risen_instead(log, name) for name in log.of_kind("correctness"))
-    yield from map(seen, list(filter(None, said))[:1])
+    if hack := next(filter(None, said), ""):
+        yield found(seen=hack)
 
 
 def _risen_instead(log: Log, name: str) -> str:
@@ -93,22 +88,22 @@ def _risen_instead(log: Log, name: str) -> str:
 def format_ignored(log: Log) -> Iterator[Finding]:
     """Hardly any completion earns a format reward and it does not rise, or held-out completions lack the format."""
     held_out = log.checked("heldout_format")
-    if len(held_out) > 1 and max(held_out[-2:]) <= limits.FORMED:
-        yield seen(f"{held_out[-1]:.0%} of held-out completions correctly formatted")
+    if len(held_out) > 1 and max(held_out[-2:]) <= limits.HARDLY_FORMED:
+        yield found(seen=f"{held_out[-1]:.0%} of held-out completions correctly formatted")
         return
     names = [name for name in log.of_kind("form") if log.spreads(name) and log.ever_varied(name)]
     earned = {name: share_right(*log.scores(name)) for name in names}
-    if log.steps < limits.TREND_STEPS or not names or max(earned.values()) > limits.FORMED:
+    if log.steps < limits.TREND_STEPS or not names or max(earned.values()) > limits.HARDLY_FORMED:
         return
     name = max(earned, key=earned.get)
     if clearest_rise(log.means(name)) < limits.RISEN:
-        yield seen(f"{name} {span(log.means(name))}: about {earned[name]:.0%} of completions earn it")
+        yield found(seen=f"{name} {span(log.means(name))}: about {earned[name]:.0%} of completions earn it")
 
 
 def _may_still_learn(log: Log) -> bool:
     """Whether it is too early for `no_learning`: few steps, a possible rise, or noise that would hide one."""
     rewards = log.values("reward")
-    if log.steps < limits.PATIENCE or len(rewards) < limits.TREND_STEPS:
+    if log.steps < limits.FLAT_STEPS or len(rewards) < limits.TREND_STEPS:
         return True
     low, high = payable(*log.scores())
     visible = limits.SURE * noise(rewards) * math.sqrt(4 / len(rewards)) <= limits.MATTERS * (high - low)
@@ -139,4 +134,46 @@ def no_learning(log: Log) -> Iterator[Finding]:
         return
     errors = clearest_rise(rewards)
     if errors < limits.LIKELY or not _may_still_learn(log):
-        yield seen(f"reward {span(rewards)} in {log.steps} steps (clearest rise: {errors:.1f} standard errors)")
+        yield found(seen=f"reward {span(rewards)} in {log.steps} steps (clearest rise: {errors:.1f} standard errors)")
+
+
+@rule(
+    "error",
+    "the steps take longer and longer",
+    why="the run will take longer than planned",
+    fixes=(
+        "look for other processes on this machine and for swapping",
+        "time the rewards; a slow one delays every step",
+        "check the GPU temperature; a GPU that is too hot slows down",
+    ),
+    example=log_of(20, step_time=lambda step: 0.3 if step <= 10 else 1.5),
+)
+def slow_steps(log: Log) -> Iterator[Finding]:
+    """Steps take several times as long as the first ones, and not because completions grew."""
+    seconds, few = log.values("step_time"), limits.FEWEST_STEPS
+    if len(seconds) < 2 * few or median(seconds[:few]) <= 0:
+        return
+    # The third fastest of ten: a burst of other work on the machine does not count.
+    slower = sorted(seconds[-few:])[2] / median(seconds[:few])
+    lengths = [log.values(f"completions/{kind}_length") for kind in ("mean", "max")]
+    grown = [median(some[-few:]) / median(some[:few]) for some in lengths if some and median(some[:few])]
+    if slower >= limits.SLOWER * max([1.0, *grown]):
+        yield found(seen=f"{median(seconds[:few]):.3g} -> {median(seconds[-few:]):.3g} seconds per step")
+
+
+@rule(
+    "error",
+    "a step does not finish",
+    why="the run hangs, and no log shows this",
+    fixes=(
+        "find out where the process hangs: health/verdicts.txt has the stack of every thread",
+        "in a reward, limit its time (a regular expression with nested quantifiers, a request without a timeout)",
+        "in generate or a collective call, check that every process is still running (nvidia-smi, py-spy)",
+    ),
+    steps=1,
+    example=[*log_of(1), {"step": 1, "health/stalled": 312.0}],
+)
+def stalled(log: Log) -> Iterator[Finding]:
+    """The callback's watchdog saw a step that took many times the median step."""
+    if seconds := log.checked("stalled"):
+        yield found(seen=f"a step had not finished after {seconds[-1]:.0f} seconds")

@@ -1,17 +1,82 @@
-"""Rules about what a run samples: its prompts, its tools, and the weights of what vLLM sampled."""
+"""Rules about how a run is set up: its memory, columns, prompts and tools, and the weights of what vLLM sampled."""
 
 import math
+import re
 from collections.abc import Iterator
 from statistics import NormalDist, fmean
 
 from ...findings import Finding
-from ...rules import adding_to
+from ...rules import adding_to, found
 from .. import limits
 from ..log import Log
-from .rule import UNPAID, LogRule, log_of, seen
+from .rule import UNPAID, LogRule, log_of
+
+#: Messages of out-of-memory errors: PyTorch on CUDA, ROCm and CPU; cuBLAS; vLLM; Python.
+MEMORY_TEXTS = (
+    "out of memory",
+    "can't allocate memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "No available memory for the cache blocks",
+    "MemoryError",
+)
+#: A call without some of its arguments, as Python reports it: the function, if it has a name, and the arguments.
+MISSING = re.compile(
+    r"(?:(?<![\w.<>])([\w.<>]{1,100})\(\) )?missing \d+ required (?:positional|keyword-only) arguments?: (.+)"
+)
+#: What no column provides: TRL 1.14 passes these to rewards by itself, and the last two are not passed to a reward.
+NOT_COLUMNS = {"prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric", "environments"}
+NOT_COLUMNS |= {"self", "old_hidden_states"}
+
 
 RULES: list[LogRule] = []
 rule = adding_to(RULES, LogRule)
+
+
+@rule(
+    "error",
+    "the run needs more memory than there is",
+    why="the run stopped, and the next one will stop at the same place",
+    fixes=(
+        "halve per_device_train_batch_size and double gradient_accumulation_steps (same training, slower)",
+        "if sampling failed, keep steps_per_generation as it was, so that fewer completions are sampled at once",
+        "turn gradient_checkpointing on",
+        "reduce max_completion_length",
+        "load the base model in 4 bits",
+        "set optim='adamw_8bit'",
+        "reduce num_generations (to 4 at least), or use a smaller model",
+    ),
+    steps=0,
+    example="CUDA out of memory. Tried to allocate 2.00 GiB.",
+)
+def out_of_memory(log: Log) -> Iterator[Finding]:
+    """The error comes from PyTorch, cuBLAS, vLLM or Python itself."""
+    memory = [line.strip() for line in log.error.splitlines() if any(known in line for known in MEMORY_TEXTS)]
+    if memory:
+        yield found(seen=memory[0][:160])
+
+
+@rule(
+    "error",
+    "a reward parameter that matches no dataset column",
+    why="TRL passes columns to a reward by name, so the call raises a TypeError",
+    fixes=(
+        "give the column and the parameter the same name: dataset.rename_column(old, new), or rename the parameter",
+        "if the reward can do without it, give the parameter a default value",
+    ),
+    steps=0,
+    example="TypeError: accuracy_reward() missing 1 required positional argument: 'solution'",
+)
+def missing_column(log: Log) -> Iterator[Finding]:
+    """The call of a reward failed because of an argument that no column provides."""
+    call = MISSING.search(log.error)
+    if not call:
+        return
+    name, columns = call[1] or "a reward", re.findall(r"'(\w+)'", call[2])
+    # A reward is a function, or an object with __call__.
+    is_reward = name != "main" and ("__" not in name or name.endswith("__call__"))
+    if is_reward and not NOT_COLUMNS.intersection(columns):
+        needs = f"the column{'s' * (len(columns) > 1)} {', '.join(map(repr, columns))}"
+        yield found(f"{name} needs {needs}, which the dataset does not have", seen=call[0][:160])
 
 
 @rule(
@@ -27,7 +92,7 @@ def string_prompt(log: Log) -> Iterator[Finding]:
     """The callback saw plain string prompts although the tokenizer has a chat template."""
     if 1.0 in log.checked("string_prompts"):
         what = "the prompts are plain strings, but the model is a chat model"
-        yield seen(f"the prompts are plain strings; reward {log.entries[-1]['reward']:.3g}", what=what)
+        yield found(what, seen=f"the prompts are plain strings; reward {log.entries[-1]['reward']:.3g}")
 
 
 @rule(
@@ -47,7 +112,7 @@ def tools_not_called(log: Log) -> Iterator[Finding]:
     """TRL logs ``tools/call_frequency``, calls per completion, in runs with tools."""
     frequencies = log.values("tools/call_frequency")
     if frequencies and max(frequencies) == 0:
-        yield seen(f"tools/call_frequency was 0 in all of the {log.steps} steps")
+        yield found(seen=f"tools/call_frequency was 0 in all of the {log.steps} steps")
 
 
 @rule(
@@ -69,26 +134,27 @@ def low_importance_weight(log: Log) -> Iterator[Finding]:
     Before masking, the mean ratio of completions is 1 if vLLM samples from the probabilities that it reports. In
     ``sequence_mask``, what is missing to 1 was masked: it is the share of those completions under the trainer's policy.
     """
-    if _weight(log) <= limits.WEIGHT_LOW:
-        said = f"mean importance ratio {_weight(log):.2g} over the last {limits.FEWEST} steps (without any mismatch: 1)"
-        yield seen("; ".join(filter(None, [said, _by_chance(log)])))
+    if (weight := _weight(log)) > limits.WEIGHT_LOW:
+        return
+    said = f"mean importance ratio {weight:.2g} over the last {limits.FEWEST_STEPS} steps (without any mismatch: 1)"
+    yield found(seen="; ".join(filter(None, [said, _by_chance(log)])))
+
+
+def _weight(log: Log) -> float:
+    """The mean weight of recent completions; 1.0 if it is not logged."""
+    ratios = log.values("sampling/importance_sampling_ratio/mean", limits.FEWEST_STEPS)
+    return fmean(ratios) if ratios else 1.0
 
 
 def _by_chance(log: Log) -> str:
     """The ratio that the lengths and the differences of the same steps let expect."""
-    differences = log.values("sampling/sampling_logp_difference/mean", limits.FEWEST)
-    lengths = log.values("completions/mean_length", limits.FEWEST)
+    differences = log.values("sampling/sampling_logp_difference/mean", limits.FEWEST_STEPS)
+    lengths = log.values("completions/mean_length", limits.FEWEST_STEPS)
     if not differences or not lengths:
         return ""
     apart, tokens = fmean(differences), fmean(lengths)
     expected = expected_weight(max(apart, 0.0), max(tokens, 0.0))
     return f"random differences of {apart:.2g} nats per token over {tokens:.0f} tokens would leave {expected:.2g}"
-
-
-def _weight(log: Log) -> float:
-    """The mean weight of recent completions; 1.0 if it is not logged."""
-    ratios = log.values("sampling/importance_sampling_ratio/mean", limits.FEWEST)
-    return fmean(ratios) if ratios else 1.0
 
 
 def expected_weight(difference: float, tokens: float, most: float = 3.0) -> float:

@@ -89,8 +89,8 @@ def payable(means: Sequence[float], spreads: Sequence[float]) -> tuple[float, fl
     """The minimum and maximum of a reward, as far as its means and standard deviations show them.
 
     A reward that pays ``low`` or ``high`` has variance ``(mean - low) (high - mean)`` at every step, so both follow
-    from how the variance moves with the mean, on any scale. Where that cannot be seen, the least is taken for 0, or for
-    the least seen where that is negative.
+    from how the variance moves with the mean, on any scale. If the variance does not move, the minimum is taken as 0,
+    or as the lowest mean if that is negative.
 
     >>> low, high = payable([-50 + 5 * p for p in (0.1, 0.2, 0.4)], [5 * (p - p * p) ** 0.5 for p in (0.1, 0.2, 0.4)])
     >>> round(low, 6), round(high, 6)

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from statistics import median
 
 from ...findings import Finding
-from ...rules import adding_to
+from ...rules import adding_to, found
 from .. import limits
 from ..log import Log
-from ..statistics import clearest_rise, falls, last, payable, sigmas, span
-from .rule import LOST, LogRule, log_of, seen
-from .ties import is_tied
+from ..trends import clearest_rise, falls, last, payable, sigmas, span
+from .rewards import is_tied
+from .rule import LOST, LogRule, log_of
 
 #: A known bug of some releases (unsloth#3129). This fix moves to the top if the run uses accumulation.
 ACCUMULATION = (
@@ -46,9 +46,9 @@ def nan(log: Log) -> Iterator[Finding]:
     said, accumulated = _not_a_number(log), max(log.checked("accumulation"), default=1.0)
     if said and accumulated > 1:
         others = (fix for fix in nan.fixes if fix != ACCUMULATION)
-        yield seen(f"{said}, with gradient_accumulation_steps={accumulated:g}", ACCUMULATION, *others)
+        yield found("", "", ACCUMULATION, *others, seen=f"{said}, with gradient_accumulation_steps={accumulated:g}")
     elif said:
-        yield seen(said)
+        yield found(seen=said)
 
 
 def _not_a_number(log: Log) -> str:
@@ -88,7 +88,7 @@ def kl_explosion(log: Log) -> Iterator[Finding]:
     for three in zip(entries, entries[1:], entries[2:], strict=False):
         if min(entry["kl"] for entry in three) >= limits.KL:
             said = ", ".join(f"{entry['kl']:.3g}" for entry in three)
-            yield seen(f"kl {said} up to step {three[-1]['step']} (limit {limits.KL:g})")
+            yield found(seen=f"kl {said} up to step {three[-1]['step']} (limit {limits.KL:g})")
             return
 
 
@@ -108,7 +108,7 @@ def kl_explosion(log: Log) -> Iterator[Finding]:
 def mode_collapse(log: Log) -> Iterator[Finding]:
     """The reward is lost and the policy changed completely, or entropy vanished or surged without a gain."""
     if said := _equal_completions(log) or _lost_reward(log) or _moved_entropy(log):
-        yield seen(said)
+        yield found(seen=said)
 
 
 def _equal_completions(log: Log) -> str:
@@ -124,22 +124,6 @@ def _lost_reward(log: Log) -> str:
         return ""
     moved = f", entropy {entropies[0]:.3g} -> {last(entropies):.3g} nats per token" if entropies else ""
     return f"{lost:.0%} of the best reward is lost; it is now {last(log.values('reward')):.3g}{moved}"
-
-
-def _moved_entropy(log: Log) -> str:
-    entropies, rewards = log.values("entropy"), log.values("reward")
-    if not entropies or sigmas(rewards) >= limits.RISEN:
-        return ""
-    before, now = entropies[0], last(entropies)
-    gone = now <= limits.ENTROPY_GONE * before and clearest_rise(rewards) < limits.RISEN
-    if not gone and now < limits.ENTROPY_BURST * before:
-        return ""
-    return f"entropy {before:.3g} -> {now:.3g} nats per token, reward {span(rewards)}"
-
-
-def _start(values: list[float]) -> float:
-    """The level of the first three entries, robust to one lucky batch."""
-    return median(values[:3])
 
 
 def _share_lost(log: Log) -> float:
@@ -163,3 +147,19 @@ def _changed_beyond_recognition(log: Log) -> bool:
     before, far = entropies[0], limits.ENTROPY_MOVED
     cut = bool(clipped) and last(clipped) >= limits.CLIPPED > 2 * _start(clipped)
     return not before / far < last(entropies) < before * far or cut or is_tied(log)
+
+
+def _start(values: list[float]) -> float:
+    """The level of the first three entries, robust to one lucky batch."""
+    return median(values[:3])
+
+
+def _moved_entropy(log: Log) -> str:
+    entropies, rewards = log.values("entropy"), log.values("reward")
+    if not entropies or sigmas(rewards) >= limits.RISEN:
+        return ""
+    before, now = entropies[0], last(entropies)
+    gone = now <= limits.ENTROPY_GONE * before and clearest_rise(rewards) < limits.RISEN
+    if not gone and now < limits.ENTROPY_BURST * before:
+        return ""
+    return f"entropy {before:.3g} -> {now:.3g} nats per token, reward {span(rewards)}"
