@@ -23,17 +23,17 @@ class Finding:
     Attributes:
         code: a short name; ``grpo-check explain CODE`` says what it means.
         severity: ``error``, ``warning`` or ``note``.
-        what: what was found, in a sentence.
+        what: what was found; this, ``why`` and ``fixes`` are sentences that start in lower case and end with a stop.
         why: why it matters.
         fixes: what to do, the most likely fix first.
         seen: the evidence, such as numbers from a log or a completion.
         subject: what it is about, such as the name of a reward.
         link: a page with more details.
 
-    >>> print(Finding("no_eos", "error", "the tokenizer has no eos_token.", "No turn ever ends.", ("Set it.",)))
+    >>> print(Finding("no_eos", "error", "the tokenizer has no eos_token.", "no turn ever ends.", ("set it.",)))
     error   no_eos: the tokenizer has no eos_token.
-            Why: No turn ever ends.
-            Do:  Set it.
+            Why: no turn ever ends.
+            Do:  set it.
     """
 
     code: str

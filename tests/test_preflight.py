@@ -135,7 +135,7 @@ WRONG = {
         {"arguments": {"model": "Qwen/Qwen3-0.6B"}}, "unknown_argument", "pass model=… to GRPOTrainer",
     ),
     "a dataset among the arguments": (
-        {"arguments": {"dataset": "rows"}}, "unknown_argument", "Pass train_dataset=… to GRPOTrainer",
+        {"arguments": {"dataset": "rows"}}, "unknown_argument", "pass train_dataset=… to GRPOTrainer",
     ),
     "another removed argument": ({"arguments": {"warmup_ratio": 0.1}}, "unknown_argument", "warmup_steps=0.1"),
     "a switch that is a text": ({"arguments": {"use_cpu": "yes"}}, "wrong_type", "use_cpu=True"),

@@ -122,9 +122,9 @@ def test_a_sound_file_is_ok(folder):
 WRONG = {
     "a misspelled key": ("learnign_rate: 1.0e-5", "", "unknown_argument", "Did you mean 'learning_rate'?"),
     "a misspelled key of the model": ("lora_alfa: 32", "", "unknown_argument", "Did you mean 'lora_alpha'?"),
-    "another tool's key": ("lora_rank: 32", "", "unknown_argument", "Write 'lora_r'"),
+    "another tool's key": ("lora_rank: 32", "", "unknown_argument", "write 'lora_r'"),
     "an argument of the trainer": ("peft_config: {r: 8}", "", "unknown_argument", "to GRPOTrainer in a script"),
-    "a removed key": ("max_prompt_length: 512", "", "unknown_argument", "Filter the dataset with drop_long_prompts"),
+    "a removed key": ("max_prompt_length: 512", "", "unknown_argument", "filter the dataset with drop_long_prompts"),
     "a text for a number": ("beta: none at all", "", "wrong_type", "beta='none at all' should be float."),
     "a text for the rank": ("lora_r: many", "", "wrong_type", "lora_r='many' should be int."),
     "None for a number": ("max_steps: None", "max_steps", "wrong_type", "max_steps='None' should be int."),

@@ -68,7 +68,7 @@ def sleepy(completions, answer, **kwargs):
 def test_a_slow_reward_is_left_to_the_probe(monkeypatch):
     monkeypatch.setattr(of_rewards, "LAB_SECONDS", 0.2)
     report = check(rewards=sleepy, lab=True)
-    assert report.ok and "python -m grpo_check probe" in report.skipped["reward lab"], str(report)
+    assert report.ok and "grpo-check probe" in report.skipped["reward lab"], str(report)
 
 
 def test_an_added_token_that_no_text_uses_is_no_mismatch():

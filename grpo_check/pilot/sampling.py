@@ -9,7 +9,7 @@ from grpo_utils.rewards import reward_name
 from grpo_utils.run.measuring import sampling
 
 from ..preflight.run import Run
-from ..preflight.texts import render
+from ..preflight.texts import prompt_text
 from ..reward_lab.calling import call
 from ..reward_lab.matrix import Case
 
@@ -81,7 +81,7 @@ def generate(run: Run, model: object, prompts: list, most: int) -> list[list[int
 
     tokenizer = run.tokenizer
     plain = isinstance(prompts[0], str)
-    texts = prompts if plain else [render(run, prompt, add_generation_prompt=True)[0] for prompt in prompts]
+    texts = [prompt_text(run, prompt) for prompt in prompts]
     how = dict(return_tensors="pt", padding=True, padding_side="left", add_special_tokens=plain)
     inputs = tokenizer(text=texts, **how).to(model.device)
     tokens = {name: getattr(tokenizer, name) for name in ("pad_token_id", "bos_token_id", "eos_token_id")}
@@ -126,7 +126,7 @@ def forward_seconds(run: Run, model: object, some: Sequence[Group]) -> float:
     import torch
 
     pairs = [(one.row["prompt"], text) for one in some for text in one.texts][: run["per_device_train_batch_size"]]
-    texts = [(p if isinstance(p, str) else render(run, p, add_generation_prompt=True)[0]) + text for p, text in pairs]
+    texts = [prompt_text(run, prompt) + text for prompt, text in pairs]
     inputs = run.tokenizer(text=texts, return_tensors="pt", padding=True, add_special_tokens=False).to(model.device)
     with sampling(model), torch.no_grad():
         for _ in range(2):  # the first pass may compile or allocate

@@ -8,7 +8,7 @@
     True
 
 `preflight` checks arguments, tokenizer, rows, rewards and machine. It checks only what you pass, and the report
-says what it skipped. From a terminal: ``python -m grpo_check preflight config.yaml``.
+says what it skipped. From a terminal: ``grpo-check preflight config.yaml``.
 
 | module | contents |
 |---|---|

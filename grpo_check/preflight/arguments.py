@@ -103,7 +103,7 @@ def unknown_choice(run: Run) -> Iterator[Finding]:
     for name, valid in CHOICES.items():
         if run[name] not in valid:
             words = [word for word in valid if isinstance(word, str)]
-            fix = f"{did_you_mean(str(run[name]), words)} Valid: {', '.join(words)}.".strip()
+            fix = f"choose one of {', '.join(words)}.{did_you_mean(str(run[name]), words)}"
             yield found(f"{name}={run[name]!r} is not a valid choice.", "", fix)
 
 
@@ -275,8 +275,7 @@ def report_to(run: Run) -> Iterator[Finding]:
         try:
             get_reporting_integration_callbacks([] if name in ("none", "all") else [name])
         except ValueError as error:
-            hint = did_you_mean(str(name), PACKAGES)
-            fix = f"{hint} Or set report_to='none'.".strip()
+            fix = f"write the name of a logger, or set report_to='none'.{did_you_mean(str(name), PACKAGES)}"
             yield found(f"report_to={name!r}: {error}", "the trainer raises this error.", fix)
             continue
         if name in PACKAGES and not run.elsewhere and find_spec(name) is None:
@@ -288,7 +287,7 @@ def report_to(run: Run) -> Iterator[Finding]:
     "warning",
     "adapter settings without an adapter",
     why="without use_peft, TRL trains all weights instead of an adapter, which takes many times the memory.",
-    fixes=("use_peft: true",),
+    fixes=("set use_peft: true.",),
     example={"keys": {"lora_r": 32, "use_peft": False}},
 )
 def peft_off(run: Run) -> Iterator[Finding]:
@@ -348,7 +347,7 @@ def batch(run: Run) -> Iterator[Finding]:
     "error",
     "ModelConfig itself rejects the keys of a config file",
     why="TRL raises this error at the start.",
-    fixes=("Change the key that it names.",),
+    fixes=("change the key that it names.",),
     example={"keys": {"load_in_4bit": True, "load_in_8bit": True}},
 )
 def model_refused(run: Run) -> Iterator[Finding]:

@@ -11,8 +11,9 @@ from ..findings import Finding
 from ..reward_lab import probe
 from ..reward_lab.calling import PROVIDED, OutOfTimeError, missing_columns, parameters_of, time_limit
 from ..reward_lab.report import shown
+from ..reward_lab.rules import dead
 from ..rules import Rule, adding_to, found
-from .rows import column, columns_of, first, reads_answers
+from .rows import answer_text, column, columns_of, first, reads_answers
 from .run import Run, is_model, once
 
 #: Rows whose answers and columns a reward is probed with.
@@ -27,11 +28,11 @@ NO_CONTENT = shown(None)
 OF_ANSWERS = ("dead", "wrong_beats_right", "pays_missing_answer")
 DETAILS = "run print(probe(reward, answers=[…])) or `grpo-check probe FILE.py:function` for details."
 FIX_GUESS = (
-    "The lab writes gold answers in tags. If your task differs, pass answer_column='…' (the column of gold "
+    "the lab writes gold answers in tags. If your task differs, pass answer_column='…' (the column of gold "
     "answers), tags=(…) (the requested format) or lab=False (no lab)."
 )
 FIX_GUESS_IN_TERMINAL = (
-    "The lab writes gold answers in tags. If your task differs, try the reward with `grpo-check probe "
+    "the lab writes gold answers in tags. If your task differs, try the reward with `grpo-check probe "
     "FILE.py:function` and its options --answers, --answer-column and --tags, and leave this out with --ignore."
 )
 
@@ -141,11 +142,11 @@ def _missing(run: Run, name: str, wanted: str) -> Finding:
     """The finding for a missing column, with the column to rename if it is obvious."""
     columns, gold = _columns_given(run), run.answer_column
     plural = f"{wanted}s"  # of TRL's own names only this typo is suggested: 'solution' is not one for 'completions'
-    hint = f"Did you mean {plural!r}?" if plural in PROVIDED else did_you_mean(wanted, columns).strip()
+    hint = f" Did you mean {plural!r}?" if plural in PROVIDED else did_you_mean(wanted, columns)
     meant = gold if wanted in ("answer", "solution") and gold in columns else columns[0] if len(columns) == 1 else ""
-    rename = f" Use rows.rename_column({meant!r}, {wanted!r})" if meant else " Add a column of that name"
+    way = f"use rows.rename_column({meant!r}, {wanted!r})" if meant else "add a column of that name"
     what = f"{name} needs the column {wanted!r}; the dataset has {', '.join(columns) or 'only the prompt'}."
-    return found(what, "", f"{hint}{rename}, or rename the parameter.".strip())
+    return found(what, "", f"{way}, or rename the parameter.{hint}")
 
 
 class Lab(NamedTuple):
@@ -165,7 +166,7 @@ def lab(run: Run) -> Lab:
         with time_limit(LAB_SECONDS):
             return _in_the_lab(run)
     except OutOfTimeError:
-        why = f"it took over {LAB_SECONDS:g} s; python -m grpo_check probe FILE.py:function has no such limit"
+        why = f"it took over {LAB_SECONDS:g} s; grpo-check probe FILE.py:function has no such limit"
         return Lab([], unfinished=why)
 
 
@@ -203,6 +204,8 @@ def _counts(run: Run, fault: Finding) -> bool:
 def _from_lab(run: Run, fault: Finding, about: list[Callable]) -> Finding:
     """A fault from the lab as a finding, with the lab's reason and fixes; less severe if the lab only guesses."""
     severity, fixes = fault.severity, [*fault.fixes, DETAILS]
+    if fault.fixes == dead.fixes:  # they name arguments of probe
+        fixes = [DETAILS]
     guess = FIX_GUESS_IN_TERMINAL if run.values.from_yaml else FIX_GUESS
     if fault.code in ("string_only", "chat_only") and run.train:
         severity = "error"
@@ -284,7 +287,7 @@ def sample(run: Run) -> tuple[list | None, dict]:
         return None, {}
     name, looked_at = run.answer_column, first(run.train, MOST_LOOKED_AT)
     golds = dict(zip(looked_at, column(run.train, name, looked_at), strict=True))
-    texts = {index: str(gold) for index, gold in golds.items() if gold is not None and str(gold).strip()}
+    texts = {index: str(gold) for index, gold in golds.items() if answer_text(gold)}
     indices = sorted({text: index for index, text in reversed(texts.items())}.values())
     kept = [run.train[index] for index in (indices or looked_at)[:MOST_GOLDS]]  # images too: these only
     others = [one for one in _columns_given(run) if one != name]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..findings import Finding
 from ..prompts import lacks_template
 from ..rules import Rule, adding_to, found
+from .arguments import UNCOUNTED
 from .run import Run, once
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def no_rows(run: Run) -> Iterator[Finding]:
     "fewer rows than one step needs, so the run ends at step 0",
     why="TRL drops an incomplete batch, so the run ends at step 0 without an error.",
     fixes=("use more rows, or sample fewer completions at once: lower per_device_train_batch_size.",),
-    unless=("wrong_type", "out_of_range", "batch", "refused"),
+    unless=(*UNCOUNTED, "batch", "refused"),
     example={"train": ASKED[:1]},
 )
 def too_few_rows(run: Run) -> Iterator[Finding]:
@@ -108,8 +109,8 @@ def too_few_rows(run: Run) -> Iterator[Finding]:
     "a row without a prompt",
     why="TRL has nothing to sample from, and the run stops at that row.",
     fixes=(
-        "drop rows with an empty prompt: rows.filter(lambda row: row['prompt'])",
-        "if the column has another name, rename it: rows.rename_column('question', 'prompt')",
+        "drop rows with an empty prompt: rows.filter(lambda row: row['prompt']).",
+        "if the column has another name, rename it: rows.rename_column('question', 'prompt').",
     ),
     example={"row": {"prompt": None}},
 )
@@ -117,12 +118,11 @@ def no_prompt(run: Run) -> Iterator[Finding]:
     """The prompt is empty, or there is no column ``prompt``, whose name TRL expects."""
     for where, rows, _ in _faulty(run, "no_prompt"):
         if "prompt" in columns_of(rows):
-            yield found(f"{where}: the prompt is empty.", "", "rows.filter(lambda row: row['prompt'])")
+            yield found(f"{where}: the prompt is empty.", "", no_prompt.fixes[0])
         else:
             there = ", ".join(columns_of(rows))
             why = f"TRL reads the column 'prompt' and raises a KeyError; the columns are {there}."
-            fix = "rename the column: rows.rename_column('question', 'prompt')"
-            yield found(f"{where}: there is no prompt.", why, fix)
+            yield found(f"{where}: there is no prompt.", why, no_prompt.fixes[1])
 
 
 @rule(
@@ -223,9 +223,9 @@ def bad_answer(run: Run) -> Iterator[Finding]:
     """It looks at all gold answers if no rewards are given, and at none if no reward reads them."""
     name = run.answer_column
     for said, golds in _golds(run):
-        missing = {index: gold for index, gold in golds.items() if gold is None or not str(gold).strip()}
+        missing = {index: gold for index, gold in golds.items() if not answer_text(gold)}
         if missing:
-            fix = f"rows.filter(lambda row: row[{name!r}] is not None and str(row[{name!r}]).strip() != '')."
+            fix = f"drop them: rows.filter(lambda row: row[{name!r}] is not None and str(row[{name!r}]).strip() != '')."
             yield found(_which(said, missing, golds, name), "", fix)
 
 
@@ -233,7 +233,7 @@ def bad_answer(run: Run) -> Iterator[Finding]:
     "warning",
     "a gold answer that is a number instead of text",
     why="most rewards compare text, and 7 is not equal to '7'.",
-    fixes=("rows.map(lambda row: {'answer': str(row['answer'])}).",),
+    fixes=("make it text: rows.map(lambda row: {'answer': str(row['answer'])}).",),
     example={"row": {"answer": 7}},
 )
 def answer_not_text(run: Run) -> Iterator[Finding]:
@@ -242,7 +242,7 @@ def answer_not_text(run: Run) -> Iterator[Finding]:
     for said, golds in _golds(run):
         numbers = {index: gold for index, gold in golds.items() if isinstance(gold, int | float)}
         if numbers:
-            fix = f"rows.map(lambda row: {{{name!r}: str(row[{name!r}])}})."
+            fix = f"make it text: rows.map(lambda row: {{{name!r}: str(row[{name!r}])}})."
             yield found(_which(said, numbers, golds, name), "", fix)
 
 
@@ -260,7 +260,7 @@ def gold_in_prompt(run: Run) -> Iterator[Finding]:
     name, indices = run.answer_column, spread(run.train or [], MOST_ANSWERS)
     if len(indices) < FEWEST_ANSWERS or name not in columns_of(run.train):
         return
-    prompts, golds = column(run.train, "prompt", indices), [*map(_gold, column(run.train, name, indices))]
+    prompts, golds = column(run.train, "prompt", indices), [*map(answer_text, column(run.train, name, indices))]
     if len(set(golds)) < 2:
         return
     others = [next((one for one in golds[at + 1 :] + golds[:at] if one != gold), "") for at, gold in enumerate(golds)]
@@ -274,7 +274,8 @@ def gold_in_prompt(run: Run) -> Iterator[Finding]:
     yield found(what, "", fix)
 
 
-def _gold(value: object) -> str:
+def answer_text(value: object) -> str:
+    """A gold answer without the space around it; "" if it is missing or empty."""
     return "" if value is None else str(value).strip()
 
 
@@ -356,7 +357,7 @@ def leak(run: Run) -> Iterator[Finding]:
         share = f"{len(leaked)} of {len(first(run.heldout, MOST_COMPARED))} held-out prompts"
         what = f"{share} are also in the training rows, such as {_shorten(leaked[0])}."
         fix = (
-            f"from grpo_check.preflight.rows import key; seen = {{key({of}) for row in heldout}}; "
+            f"drop them: from grpo_check.preflight.rows import key; seen = {{key({of}) for row in heldout}}; "
             f"train = train.filter(lambda row: key({of}) not in seen)."
         )
         yield found(what, "", fix)

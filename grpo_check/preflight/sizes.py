@@ -23,7 +23,7 @@ rule = adding_to(RULES, needs=("model",))
     "error",
     "a model that cannot be loaded",
     why="training could not load it. Context length, sizes and memory were not checked either.",
-    fixes=("Pass a Hub id 'owner/name' that is cached or can be downloaded, or a folder with a config.json.",),
+    fixes=("pass a Hub id 'owner/name' that is cached or can be downloaded, or a folder with a config.json.",),
     example={"model": "./nothing"},
 )
 def model_missing(run: "Run") -> Iterator[Finding]:

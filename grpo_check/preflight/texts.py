@@ -131,6 +131,11 @@ def render(run: Run, messages: list[dict], **options: object) -> tuple[str, str]
         return "", f"{type(error).__name__}: {error}"
 
 
+def prompt_text(run: Run, prompt: "str | list[dict]") -> str:
+    """What the model reads of a prompt: text as it is, messages in the chat template; "" if that fails."""
+    return prompt if isinstance(prompt, str) else render(run, prompt, add_generation_prompt=True)[0]
+
+
 @once
 def _failures(run: Run) -> list[tuple[list, str]]:
     """The messages on which the chat template raises, each with the error."""
@@ -182,5 +187,5 @@ def _used(run: Run) -> set[int]:
     """The end, the padding, and the tokens of some prompts."""
     used = {run.tokenizer.eos_token_id, run.tokenizer.pad_token_id} - {None}
     values = column(run.train, "prompt", first(run.train, MOST_TRIED)) if run.train else []
-    texts = [value if isinstance(value, str) else render(run, value)[0] for value in values if value]
+    texts = [prompt_text(run, value) for value in values if value]
     return used.union(*run.tokenizer(texts, add_special_tokens=False)["input_ids"]) if texts else used

@@ -30,19 +30,19 @@ ALSO = {"scale_rewards": bool, "max_completion_length": float}
 SWITCHES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 UNKNOWN_KEY = "trl grpo passes it to accelerate launch, which stops with a usage message."
 #: Names from other tools and older releases whose current name looks different, and what to do; some in a file only.
-IN_A_FILE = {"model": "Write 'model_name_or_path'.", "dataset": "Write 'dataset_name'."}
+IN_A_FILE = {"model": "write 'model_name_or_path'.", "dataset": "write 'dataset_name'."}
 ADVICE = {
-    "dataset": "Pass train_dataset=… to GRPOTrainer.",
-    "lora_rank": "Write 'lora_r' in a file for trl grpo, or LoraConfig(r=…).",
-    "lr": "Write 'learning_rate'.",
-    "batch_size": "Write 'per_device_train_batch_size'.",
-    "epochs": "Write 'num_train_epochs'.",
-    "torch_dtype": "Write 'dtype' where the model is loaded.",
-    "max_prompt_length": "Filter the dataset with drop_long_prompts(rows, …), because TRL no longer truncates prompts.",
-    "warmup_ratio": "Write 'warmup_steps'; a value below 1 is a share of the steps, such as warmup_steps=0.1.",
-    "overwrite_output_dir": "Give each run its own output_dir.",
-    "tokenizer": "Pass processing_class=tokenizer to GRPOTrainer.",
-    "max_seq_length": "Pass it to the model loader; GRPOConfig has max_completion_length.",
+    "dataset": "pass train_dataset=… to GRPOTrainer.",
+    "lora_rank": "write 'lora_r' in a file for trl grpo, or LoraConfig(r=…).",
+    "lr": "write 'learning_rate'.",
+    "batch_size": "write 'per_device_train_batch_size'.",
+    "epochs": "write 'num_train_epochs'.",
+    "torch_dtype": "write 'dtype' where the model is loaded.",
+    "max_prompt_length": "filter the dataset with drop_long_prompts(rows, …), because TRL no longer truncates prompts.",
+    "warmup_ratio": "write 'warmup_steps'; a value below 1 is a share of the steps, such as warmup_steps=0.1.",
+    "overwrite_output_dir": "give each run its own output_dir.",
+    "tokenizer": "pass processing_class=tokenizer to GRPOTrainer.",
+    "max_seq_length": "pass it to the model loader; GRPOConfig has max_completion_length.",
 }
 #: The arguments of GRPOTrainer in TRL 1.14.
 OF_THE_TRAINER = (
@@ -143,8 +143,8 @@ def _advice(given: Values, name: str) -> str:
     known = ADVICE | IN_A_FILE if given.from_yaml else ADVICE
     if name in OF_THE_TRAINER and name not in known:
         script = " in a script of your own" if given.from_yaml else ""
-        return f"It is an argument of GRPOTrainer: pass {name}=… to GRPOTrainer{script}."
-    return known.get(name) or did_you_mean(str(name), given.hints).strip() or "Remove it."
+        return f"pass {name}=… to GRPOTrainer{script}, whose argument it is."
+    return known.get(name) or f"correct or remove it.{did_you_mean(str(name), given.hints)}"
 
 
 @rule(
@@ -158,7 +158,7 @@ def wrong_type(run: "Run") -> Iterator[Finding]:
     """The other rules do not see such a value. They take the default instead."""
     values = run.values
     for name, number in {} if values.from_yaml else values.numbers.items():
-        yield found(f"{name}={values.given[name]!r} is a string.", "", f"{name}={_written(number)}")
+        yield found(f"{name}={values.given[name]!r} is a string.", "", f"write {name}={_written(number)} instead.")
     for name in values.misfits:
         value, hint = values.known[name], values.hints[name]
         wanted = " or ".join(sorted(one.__name__ if isinstance(one, type) else str(one) for one in _kinds(hint)))
@@ -166,7 +166,7 @@ def wrong_type(run: "Run") -> Iterator[Finding]:
         if value is False and str in _kinds(hint):
             fix = f"write {name}: 'no' with quotes, because YAML reads no and off as False."
         elif isinstance(value, str) and list[str] in _kinds(hint):
-            fix = f"{name}: [{value}]"
+            fix = f"write {name}: [{value}] instead."
         yield found(f"{name}={value!r:.80} should be {wanted}.", "", fix)
 
 
@@ -181,7 +181,7 @@ def wrong_type(run: "Run") -> Iterator[Finding]:
 def text_number(run: "Run") -> Iterator[Finding]:
     """The other rules see the number, because ``trl grpo`` converts it too."""
     for name, number in run.values.numbers.items() if run.values.from_yaml else ():
-        yield found(f"{name}={run.values.given[name]!r} is a string.", "", f"{name}: {_written(number)}")
+        yield found(f"{name}={run.values.given[name]!r} is a string.", "", f"write {name}: {_written(number)} instead.")
 
 
 def _is_beyond(name: str, value: object) -> bool:

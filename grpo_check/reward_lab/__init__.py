@@ -7,7 +7,7 @@
     ok: 0 errors, 0 warnings
 
 `probe` builds a matrix of completions for a few gold answers, each labeled correct, wrong or neutral. It scores
-them and applies a few rules to the scores. From a terminal: ``python -m grpo_check probe FILE.py:function``.
+them and applies a few rules to the scores. From a terminal: ``grpo-check probe FILE.py:function``.
 
 | module | contents |
 |---|---|

@@ -56,7 +56,7 @@ def _score_matrix(trial: Trial, examples: Sequence[str]) -> None:
     failures: dict[tuple[str, str, bool], Case] = {}  # the first case for each code and message
     for row, outcome in _outcomes(trial, rows):
         if outcome.scores is None and outcome.code == "slow":
-            trial.add("slow", f"{outcome.error} ({row.what})", row)
+            trial.add("slow", f"{outcome.error} ({row.what}).", row)
         elif outcome.scores is None:
             failures.setdefault((outcome.code, outcome.error.split("\n")[0], row.text is None), row)
         elif outcome.scores[0] is not None and not math.isfinite(outcome.scores[0]):
@@ -93,7 +93,7 @@ def _outcomes(trial: Trial, rows: list[Case]) -> Iterator[tuple[Case, Outcome]]:
     for row in [row for row in rows if not _is_ordinary(trial, row)] if trial.scored else []:
         outcome = trial.score([row, row])  # a reward that is relative to its group may need two
         if outcome.seconds > 2 * SECONDS_FOR_ONE and not outcome.error:
-            trial.add("slow", f"{outcome.seconds / 2:.1f} s for one completion ({row.what})", row)
+            trial.add("slow", f"{outcome.seconds / 2:.1f} s for one completion ({row.what}).", row)
         yield row, outcome
 
 

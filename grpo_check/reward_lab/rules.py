@@ -120,27 +120,24 @@ observed_rule(
     "error",
     "a reward that gives the same score to all completions, or to all completions that have several lines",
     why="all advantages are zero, so nothing is learned.",
+    fixes=(
+        "if the reward expects a special format, pass tags=…. If it compares with gold answers, pass answers=….",
+        "if it looks for something else, pass examples=….",
+    ),
     example=examples.dead,
 )
 def dead(trial: Trial) -> Iterator[Finding]:
     """All completions have the same score, or all completions with a line break in the reasoning do."""
     values = {score for _, score in trial.scored}
     if len(values) == 1 and len(trial.scored) > 1:
-        what = f"all {len(trial.scored)} completions score {values.pop()}."
-        yield showing(
-            what,
-            trial.scored[0][0],
-            "if the reward expects a special format, pass tags=…. If it compares with gold answers, pass answers=….",
-            "if it looks for something else, pass examples=….",
-        )
+        yield showing(f"all {len(trial.scored)} completions score {values.pop()}.", trial.scored[0][0])
     elif not trial.answered and trial.scored:  # a format that earns something on one line and nothing on several
         row = trial.rows[0]
         one, several, none = row.clean, row.get("lines"), row.nothing
         if one and several and none and several[1] <= none[1] + ROUNDING < one[1]:
             what = f"a completion scores {one[1]:g} on one line and {several[1]:g} if its reasoning has a line break."
-            yield showing(
-                what, several[0], "add re.DOTALL to the regular expression.", why="models write several lines."
-            )
+            fix = "add re.DOTALL to the regular expression."
+            yield showing(what, several[0], fix, why="models write several lines.")
 
 
 @rule(
