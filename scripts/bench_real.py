@@ -116,7 +116,8 @@ each. *Pass@8* is the share of these prompts with a correct sample. Each cell is
 The *kind of gain* follows from three paired tests. Where pass@8 rose, the model finds what it did not find in eight
 tries at this temperature before. If greedy accuracy rose too, we call that *a new skill*. Where only sampled and greedy
 accuracy rose, it is *sharpening*. Where only sampled accuracy rose, it is *less noise*, and a user who decodes greedily
-gains nothing.
+gains nothing. In *older*, it is *the form only* if the answers in the right form are not shown to choose the right
+person more often than a guess.
 
 {tests}
 
@@ -155,10 +156,8 @@ def changes_of(row: dict) -> dict[str, Change]:
 
 def chosen_people(row: dict) -> str:
     """How often an answer of the task older is in the right form, and how often it then describes the right person."""
-    right = {when: row[when]["greedy"].count("1") for when in TIMES}
-    in_form = {when: right[when] + row[when]["wrong_person"] for when in TIMES}
-    forms = {when: Rate(in_form[when], len(row[when]["greedy"])) for when in TIMES}
-    chosen = {when: Rate(right[when], in_form[when]) for when in TIMES}
+    chosen = {when: person_rate(row[when]) for when in TIMES}
+    forms = {when: Rate(chosen[when].n, len(row[when]["greedy"])) for when in TIMES}
     text = f"""
     In *older*, seed {row["seed"]}, the share of greedy answers that describe one of the two people without an error was
     {forms["before"]}, before training, and {forms["after"]}, after it. This is the form. Of these answers, the share
@@ -168,8 +167,16 @@ def chosen_people(row: dict) -> str:
     return fill(" ".join(text.split()), 120)
 
 
+def person_rate(result: dict) -> Rate:
+    """Of the greedy answers that describe one of the two people without an error, the share about the right person."""
+    right = result["greedy"].count("1")
+    return Rate(right, right + result["wrong_person"])
+
+
 def kind_of_gain(row: dict) -> str:
-    """What the three changes show together."""
+    """What the three changes show together. In the task older, the choice must also be better than a guess."""
+    if "wrong_person" in row["after"] and person_rate(row["after"]).interval[0] <= 0.5:
+        return "the form only"
     rose = {name: change.verdict == "improved" for name, change in changes_of(row).items()}
     if rose["pass@8"]:
         return "a new skill" if rose["greedy"] else "more found in eight tries"
