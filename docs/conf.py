@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "scripts"))
 from address import BY_HAND, relative_links
 
 project = html_title = "A GRPO course that runs"
+copyright = "the authors of this course, under the Apache License 2.0"
 root_doc = "README"
 include_patterns = ["README.md", "CONTRIBUTING.md", "notebooks/*.ipynb", "docs/*.md"]
 include_patterns += ["templates/README.md", "templates/*/README.md"]
@@ -29,7 +30,7 @@ myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
 html_theme = "furo"
 html_math_renderer = "mathml"
-html_copy_source = html_show_copyright = False
+html_copy_source = False
 html_show_search_summary = False  # it is fetched, which a browser refuses for pages on a disk
 
 #: A badge, which is a remote picture with a link. It becomes a text link.
