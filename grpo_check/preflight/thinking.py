@@ -36,8 +36,6 @@ PARTNERS = {form[0].strip(): form[1].strip() for form in FORMS if form[0].strip(
 #: Tokens below which most thoughts of a real model are cut off. A model card reports a mean of 1,399 for thought and
 #: answer together (Qwen3-1.7B on GSM8K, in QThink-Qwen3-1.7B-GSM8k); Qwen recommends room for 32,768.
 THOUGHT_TOKENS = 1024
-#: Texts that are not an answer: what a reward gives them is what it gives for nothing.
-NOTHING = ("", "I do not know.")
 THOUGHT = "15 + 27 is what is asked for, and I add it up."
 #: Chat templates for the examples: one opens a thought as DeepSeek-R1's does, one closes it as Qwen3's does.
 TURNS = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -220,29 +218,37 @@ def _trained_on(run: Run) -> list[Callable]:
     return [r for r, weight in zip(run.rewards, weights, strict=True) if weight and r in run.functions]
 
 
-def _paid(run: Run, reward: Callable, end: Opened) -> Paid:
-    """Which completions with thinking a reward scores, in every common answer format."""
+def _completions(run: Run, end: Opened, gold: object) -> dict[str, list[str]]:
+    """Completions with thinking, in every common answer format, by what they begin with or lack."""
     forms = [*([read_tags(run.tags)] if run.tags is not None else []), *FORMS]
-    gold, columns = first_row(run)
-    gold = gold[0] if isinstance(gold, list) and gold else gold
     answers = dict.fromkeys(f"{form.before_answer}{gold}{form.after_answer}" for form in forms)
     gaps = [(gap, answer) for gap in ("", "\n", "\n\n") for answer in answers]
     whole = [f"{end.tag}{gap[:1]}{THOUGHT}{gap[:1]}{end.partner}{gap}{answer}" for gap, answer in gaps]
-    rest = list(answers) if end.closed else [text[len(end.tag) :].lstrip() for text in whole]
     others = [form.write(THOUGHT, str(gold)) for form in forms if end.tag not in form.before_reasoning]
-    after = others if end.closed else [f"{THOUGHT}{end.partner}\n{text}" for text in others]
-    texts = [*dict.fromkeys((*NOTHING, *whole, *rest, *others, *after))]
+    return {
+        "nothing": ["", "I do not know."],  # what a reward gives them, it gives for no answer
+        "whole": whole,
+        "rest": list(answers) if end.closed else [text[len(end.tag) :].lstrip() for text in whole],
+        "others": others,
+        "others after the end": others if end.closed else [f"{THOUGHT}{end.partner}\n{text}" for text in others],
+    }
+
+
+def _paid(run: Run, reward: Callable, end: Opened) -> Paid:
+    """Which completions with thinking a reward scores above those that answer nothing."""
+    gold, columns = first_row(run)
+    kinds = _completions(run, end, gold[0] if isinstance(gold, list) and gold else gold)
+    texts = [*dict.fromkeys(text for some in kinds.values() for text in some)]
     outcome = call(reward, [Case("thinking", "odd", text, columns=columns) for text in texts], run.chat)
     if outcome.code == "slow":
         raise OutOfTimeError
     scored = zip(texts, outcome.scores or [], strict=False)
     known = {text: score for text, score in scored if score is not None and score == score}
-    nothing, *best = [
-        max(known.get(text, -math.inf) for text in some) for some in (NOTHING, whole, rest, others, after)
-    ]
-    pays_whole, pays_rest, pays_others, pays_after = [score > nothing for score in best]
-    pays_less = pays_rest and best[1] < best[0]
-    return Paid(pays_whole, pays_rest or pays_after, pays_less or (pays_others and not (pays_rest or pays_after)))
+    best = {kind: max(known.get(text, -math.inf) for text in some) for kind, some in kinds.items()}
+    pays = {kind for kind, score in best.items() if score > best["nothing"]}
+    rest = bool(pays & {"rest", "others after the end"})
+    less = "rest" in pays and best["rest"] < best["whole"]
+    return Paid("whole" in pays, rest, less or ("others" in pays and not rest))
 
 
 def _open(
