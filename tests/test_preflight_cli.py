@@ -388,6 +388,6 @@ def test_the_example_of_the_page_says_what_it_claims(tmp_path):
     text = (ROOT / "docs" / "checks.md").read_text(encoding="utf-8").partition("## Check a config")[2]
     config, command, said = re.findall(r"```(?:yaml)?\n(.*?)```", text, re.DOTALL)[:3]
     (tmp_path / "config.yaml").write_text(config)
-    arguments = command.strip().removeprefix(".venv/bin/python ").split()
-    run = subprocess.run([sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True)
+    command = [sys.executable, "-m", "grpo_check", *command.split()[1:]]  # .venv/bin/grpo-check
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 1 and said in run.stdout

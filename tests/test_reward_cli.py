@@ -127,6 +127,6 @@ def test_the_example_of_the_page_is_what_the_lab_says(tmp_path):
     text = (ROOT / "docs" / "checks.md").read_text(encoding="utf-8").partition("## Probe a reward")[2]
     code, command, said = re.findall(r"```(?:python)?\n(.*?)```", text, re.DOTALL)[:3]
     (tmp_path / "my_rewards.py").write_text(code)
-    command = [sys.executable, *command.split()[1:]]
+    command = [sys.executable, "-m", "grpo_check", *command.split()[1:]]  # .venv/bin/grpo-check
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 1 and run.stdout == said and not run.stderr
