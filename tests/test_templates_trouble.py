@@ -85,7 +85,7 @@ def test_a_folder_of_another_model_is_refused(basic):
     (basic / "outputs" / "other" / "checkpoint-1").mkdir(parents=True)
     (basic / "outputs" / "other" / "run.json").write_text(json.dumps({"model_name_or_path": "other/model"}))
     run = in_folder(basic, "train.py", *FAST, "--output_dir", "outputs/other")
-    assert " with other settings: " in run.stderr and "'other/model'" in run.stderr and "Traceback" not in run.stderr
+    assert " with another model: " in run.stderr and "'other/model'" in run.stderr and "Traceback" not in run.stderr
 
 
 @pytest.mark.slow
