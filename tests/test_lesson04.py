@@ -72,7 +72,6 @@ def test_a_policy_collapses_to_noise(figures):
     wild = figures[4]
     assert wild["reward"]["this run"][1] < 0.1 < wild["reward"]["this run"][0]
     assert wild["entropy"]["this run"][1] > 10 * wild["entropy"]["this run"][0]
-    assert wild["completions/mean_length"]["this run"][1] > 30
 
 
 def test_only_one_of_two_truncated_runs_writes_its_answers(figures):
