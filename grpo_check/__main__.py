@@ -95,7 +95,7 @@ def pilot_of(arguments: argparse.Namespace) -> Report:
         "max_steps": arguments.steps,
     }
     chosen = {name: vars(arguments)[name] for name in ("model", "adapter", "train", "prompts", "price", "seed")}
-    chosen["wanted"] = read_settings(Path.cwd(), arguments).keeps
+    chosen["wanted"] = arguments.settings.keeps
     return pilot_file(arguments.config, rewards=arguments.reward, changes=changes, **chosen)
 
 
@@ -213,7 +213,7 @@ def add_explain(commands: argparse._SubParsersAction) -> None:
 
 def check(arguments: argparse.Namespace) -> int:
     """Run a check, print what it found, and return the exit code."""
-    settings = read_settings(Path.cwd(), arguments)
+    arguments.settings = settings = read_settings(Path.cwd(), arguments)
     report = replace(arguments.run(arguments).keeping(settings.keeps), failing=settings.failing)
     print(show(report, arguments.check, settings.format))
     return int(not report.ok)

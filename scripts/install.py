@@ -99,7 +99,7 @@ def main() -> None:
 
 
 def install_also(files: list[str]) -> None:
-    """Install requirements files beside the course, with uv, because pip reports all that lacks its dependencies."""
+    """Install requirements files beside the course with uv, because pip lists each one that lacks dependencies."""
     os.environ.update(pip_settings() | os.environ)
     install(UV, *(part for file in files for part in ("-r", file)))
 
