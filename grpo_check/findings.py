@@ -55,6 +55,10 @@ class Finding:
 class Report:
     """The findings of a check; `in_order` puts errors first.
 
+    Attributes:
+        findings: all of them.
+        failing: the severities with which a report is not ok; ``--strict`` adds warnings.
+
     >>> report = Report((Finding("no_pad", "warning", "the tokenizer has no pad_token."),))
     >>> print(report)
     warning no_pad: the tokenizer has no pad_token.
@@ -68,7 +72,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether no finding has one of the severities in ``failing``; warnings do not count unless they are there."""
+        """Whether no finding has one of the severities in ``failing``: by default, whether there are no errors."""
         return not any(finding.severity in self.failing for finding in self.findings)
 
     @property

@@ -28,7 +28,7 @@ from mixture import rows as mixture_rows
 from grpo_check.findings import Finding
 from grpo_check.pilot.figures import Figures, Share, figures
 from grpo_check.pilot.sampling import Group, forward_seconds, groups, longer
-from grpo_check.pilot.verdicts import LIMITS, Limits, Measurements, decide
+from grpo_check.pilot.verdicts import LIMITS, Basis, Limits, decide
 from grpo_check.preflight.run import plan
 from grpo_utils import load_policy, math_rewards, paired_change, training_arguments
 from grpo_utils.data.prompts import SYSTEM_PROMPT, chat_prompt
@@ -423,7 +423,7 @@ def verdict(row: dict, limits: Limits = LIMITS, known: bool = True) -> Finding:
     seen = figures_of(row)
     seen = seen if known else replace(seen, right=None, formed=None, pull=None)
     temperature = CASES[row["name"]].changes.get("temperature", 1.0)
-    return decide(Measurements(seen, [tuple(one) for one in row["longer"]], temperature, limits=limits))
+    return decide(Basis(seen, [tuple(one) for one in row["longer"]], temperature, limits=limits))
 
 
 def hits(rows: list[dict], limits: Limits = LIMITS, known: bool = True) -> list[bool]:

@@ -16,7 +16,7 @@ from grpo_check.pilot import RULES, pilot_file, running
 from grpo_check.pilot.figures import Figures, Share, figures, planned_steps
 from grpo_check.pilot.running import sampled, warnings_of
 from grpo_check.pilot.sampling import Group
-from grpo_check.pilot.verdicts import Measurements, decide
+from grpo_check.pilot.verdicts import Basis, decide
 from grpo_check.preflight.run import plan
 from grpo_check.reward_lab import calling
 from grpo_utils import correctness_reward, load_rows, model_path
@@ -98,10 +98,10 @@ ALL_TIED = {"tied": share(1.0), "tied_larger": share(1.0), "reward": (0.2, 0.0, 
     ],
 )
 def test_each_verdict_names_the_number_that_decided_it(changes, longer, code, said):
-    verdict = decide(Measurements(replace(GOOD, **changes), longer))
+    verdict = decide(Basis(replace(GOOD, **changes), longer))
     assert verdict.code == code and said in str(verdict)
     assert verdict.severity == {"go": "note", "partial_credit": "warning"}.get(code, "error") and verdict.fixes
-    assert all(rule(Measurements(replace(GOOD, **changes), longer)) == [verdict] for rule in RULES if rule.code == code)
+    assert all(rule(Basis(replace(GOOD, **changes), longer)) == [verdict] for rule in RULES if rule.code == code)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_each_verdict_names_the_number_that_decided_it(changes, longer, code, sa
     ],
 )
 def test_a_low_temperature_is_the_cause_of_ties(changes, temperature, code):
-    verdict = decide(Measurements(replace(GOOD, **changes), temperature=temperature))
+    verdict = decide(Basis(replace(GOOD, **changes), temperature=temperature))
     assert verdict.code == code and (code != "raise_temperature" or f"temperature={temperature:g}" in verdict.what)
 
 
@@ -507,7 +507,7 @@ def test_the_command_prints_the_verdict(tmp_path):
 def test_a_finding_that_is_ignored_does_not_stop_the_pilot(tmp_path, monkeypatch, capsys):
     (tmp_path / "config.yaml").write_text(FILE, encoding="utf-8")
     (tmp_path / "mine.py").write_text(REWARD, encoding="utf-8")
-    go = decide(Measurements(GOOD))
+    go = decide(Basis(GOOD))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(running, "_policy", lambda run, adapter: None)
     monkeypatch.setattr(running, "sampled", lambda run, warnings, model, **how: PilotReport((go, *warnings)))

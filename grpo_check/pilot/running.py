@@ -20,7 +20,7 @@ from ..preflight.config_file import run_of
 from ..preflight.run import Run, plan
 from .figures import Figures, figures, planned_steps
 from .sampling import Group, RewardError, forward_seconds, groups, longer
-from .verdicts import FEWEST_GROUPS, Measurements, decide, signed
+from .verdicts import FEWEST_GROUPS, Basis, decide, signed
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -160,17 +160,17 @@ def sampled(
     if samples.interrupted:
         notes.append(f"{'interrupted':20}after {len(samples.groups)} of {len(chosen)} prompts")
     warned, count = frozenset(one.code for one in warnings), len(samples.groups)
-    measured = Measurements(None, samples.longer, run["temperature"], warned, samples.failure, count)
+    basis = Basis(None, samples.longer, run["temperature"], warned, samples.failure, count)
     if samples.failure or count < min(FEWEST_GROUPS, len(chosen)):
-        return PilotReport((decide(measured), *warnings), groups=tuple(samples.groups), notes=tuple(notes))
+        return PilotReport((decide(basis), *warnings), groups=tuple(samples.groups), notes=tuple(notes))
     some, unjudged = judged(run, samples.groups, correct)
-    measured, steps = replace(measured, figures=figures(run, some, samples.forward)), planned_steps(run)
+    basis, steps = replace(basis, figures=figures(run, some, samples.forward)), planned_steps(run)
     known = samples.forward is not None and steps is not None
-    minutes = sum(measured.figures.seconds) * steps / 60 if known else None
+    minutes = sum(basis.figures.seconds) * steps / 60 if known else None
     cost = None if price is None or minutes is None else price * minutes / 60
-    verdict = decide(measured)
+    verdict = decide(basis)
     notes += [*unjudged, *(compared(run, some) if verdict.code == "check_golds" else [])]
-    return PilotReport((verdict, *warnings), measured.figures, tuple(some), minutes, cost, steps, tuple(notes))
+    return PilotReport((verdict, *warnings), basis.figures, tuple(some), minutes, cost, steps, tuple(notes))
 
 
 class Samples(NamedTuple):

@@ -40,7 +40,7 @@ NO_QUESTION = ("sft_first", "check_golds", "easier_rows", "fix_eos", "raise_limi
 
 
 @dataclass(frozen=True)
-class Measurements:
+class Basis:
     """What a pilot knows when it decides.
 
     Attributes:
@@ -109,15 +109,15 @@ RULES: list[Rule] = []
 verdict = adding_to(RULES, needs=("figures",))
 
 
-def decide(measured: Measurements) -> Finding:
+def decide(basis: Basis) -> Finding:
     """The first verdict that applies; without figures, only those that need none are tried.
 
-    >>> print(decide(Measurements(groups=3)))
+    >>> print(decide(Basis(groups=3)))
     error   stopped: only 3 groups were sampled.
             Do:  sample 8 or more.
     """
-    possible = [rule for rule in RULES if measured.figures or not rule.needs]
-    return next(finding for rule in possible for finding in rule(measured))
+    possible = [rule for rule in RULES if basis.figures or not rule.needs]
+    return next(finding for rule in possible for finding in rule(basis))
 
 
 @verdict(
@@ -126,10 +126,10 @@ def decide(measured: Measurements) -> Finding:
     fixes=(f"sample {FEWEST_GROUPS} or more.",),
     needs=(),
 )
-def stopped(measured: Measurements) -> Iterator[Finding]:
+def stopped(basis: Basis) -> Iterator[Finding]:
     """Ctrl-C ended the sampling. After 8 groups a pilot still decides, with what it has."""
-    if measured.figures is None and not measured.failure:
-        count = {0: "no group was", 1: "only 1 group was"}.get(measured.groups, f"only {measured.groups} groups were")
+    if basis.figures is None and not basis.failure:
+        count = {0: "no group was", 1: "only 1 group was"}.get(basis.groups, f"only {basis.groups} groups were")
         yield found(f"{count} sampled.")
 
 
@@ -139,11 +139,11 @@ def stopped(measured: Measurements) -> Iterator[Finding]:
     why="a chat model sees no question in plain text, so its completions are wrong, tied or endless.",
     fixes=(PLAIN, "plain text is correct for a base model; then follow the rest of the verdict."),
 )
-def fix_prompts(measured: Measurements) -> Iterator[Finding]:
+def fix_prompts(basis: Basis) -> Iterator[Finding]:
     """It replaces the verdicts sft_first, check_golds, easier_rows, fix_eos and raise_limit, and quotes them."""
-    if "string_prompt" not in measured.warned:
+    if "string_prompt" not in basis.warned:
         return
-    other = decide(replace(measured, warned=frozenset()))
+    other = decide(replace(basis, warned=frozenset()))
     if other.code in NO_QUESTION:
         what = "the prompts are plain text, but the tokenizer has a chat template; with such prompts, "
         yield found(f"{what}{other.what}", "", PLAIN, f"plain text is correct for a base model; then: {other.fixes[0]}")
@@ -155,11 +155,11 @@ def fix_prompts(measured: Measurements) -> Iterator[Finding]:
     why="the limit is not the cause: the model does not write the token at which generation stops.",
     fixes=("set tokenizer.eos_token to the token that ends a turn; a base model that has none needs SFT first.",),
 )
-def fix_eos(measured: Measurements) -> Iterator[Finding]:
+def fix_eos(basis: Basis) -> Iterator[Finding]:
     """Where most completions are truncated, the pilot samples one more for each prompt, with four times the limit."""
-    longer, ends = measured.longer, sum(ended for _, ended in measured.longer)
-    if measured.truncated and longer and ends <= len(longer) / 10:
-        what = f"{measured.figures.truncated} of the completions are truncated"
+    longer, ends = basis.longer, sum(ended for _, ended in basis.longer)
+    if basis.truncated and longer and ends <= len(longer) / 10:
+        what = f"{basis.figures.truncated} of the completions are truncated"
         yield found(f"{what}, and {len(longer) - ends} of {len(longer)} at 4 times the limit.")
 
 
@@ -169,11 +169,11 @@ def fix_eos(measured: Measurements) -> Iterator[Finding]:
     why="a completion that is cut off has no answer, so it scores like a wrong one.",
     fixes=("raise max_completion_length to what 95% of the completions need, which the verdict names.",),
 )
-def raise_limit(measured: Measurements) -> Iterator[Finding]:
+def raise_limit(basis: Basis) -> Iterator[Finding]:
     """If completions that end have a positive advantage, training itself makes them end, and this does not apply."""
-    if not measured.truncated:
+    if not basis.truncated:
         return
-    figures, ends = measured.figures, sorted(length for length, ended in measured.longer if ended)
+    figures, ends = basis.figures, sorted(length for length, ended in basis.longer if ended)
     wanted = ends[round(0.95 * (len(ends) - 1))] if ends else 2 * figures.tokens[2]
     fixes = [f"raise max_completion_length to {wanted} or more."]
     if figures.ending:  # not shown to be above 0, or there would be another verdict
@@ -190,12 +190,12 @@ def raise_limit(measured: Measurements) -> Iterator[Finding]:
     why="nearly equal completions score the same, and a tied group has no gradient.",
     fixes=("set temperature=1.0, TRL's default, and run the pilot again.",),
 )
-def raise_temperature(measured: Measurements) -> Iterator[Finding]:
+def raise_temperature(basis: Basis) -> Iterator[Finding]:
     """A low temperature alone is not reported: most groups must tie, or no completion may be correct."""
-    if measured.temperature >= COLD or not (measured.tied or measured.none_right):
+    if basis.temperature >= COLD or not (basis.tied or basis.none_right):
         return
-    figures = measured.figures
-    what = f"temperature={measured.temperature:g} makes completions nearly equal"
+    figures = basis.figures
+    what = f"temperature={basis.temperature:g} makes completions nearly equal"
     right = f", and {figures.right} of the completions are correct" if figures.right else ""
     yield found(f"{what}: {figures.tied} of the groups have equal rewards{right}.")
 
@@ -209,9 +209,9 @@ def raise_temperature(measured: Measurements) -> Iterator[Finding]:
         "if they are right, the task is too hard: use SFT or easier rows first.",
     ),
 )
-def check_golds(measured: Measurements) -> Iterator[Finding]:
+def check_golds(basis: Basis) -> Iterator[Finding]:
     """The report prints some completions next to their gold answers. A task that is too hard looks the same."""
-    figures = measured.figures
+    figures = basis.figures
     if not (figures.right and figures.formed) or figures.formed.value < MANY_FORMED:
         return
     if figures.right.value <= FEW_OF_THEM * figures.formed.value:
@@ -226,22 +226,22 @@ def check_golds(measured: Measurements) -> Iterator[Finding]:
     fixes=("fix the reward.", "probe it for details: grpo-check probe FILE.py:function."),
     needs=(),
 )
-def fix_reward(measured: Measurements) -> Iterator[Finding]:
+def fix_reward(basis: Basis) -> Iterator[Finding]:
     """It sees only what the reward gives to real completions of this model; `probe` tries many more."""
-    if measured.failure:
-        yield found(f"{measured.failure.removesuffix('.')}.", "", "fix the reward.")
+    if basis.failure:
+        yield found(f"{basis.failure.removesuffix('.')}.", "", "fix the reward.")
         return
-    figures, limits = measured.figures, measured.limits
-    if measured.tied:
-        every = figures.tied_larger.value == 1.0 and measured.right is not None and measured.right > limits.rare
-        if figures.reward[1] == figures.reward[2] and measured.right:
+    figures, limits = basis.figures, basis.limits
+    if basis.tied:
+        every = figures.tied_larger.value == 1.0 and basis.right is not None and basis.right > limits.rare
+        if figures.reward[1] == figures.reward[2] and basis.right:
             what = f"every completion scores {figures.reward[1]:g}, but {figures.right} are correct."
             yield found(what, "", "fix the reward: it is the same for correct and wrong answers.")
         elif every and figures.pull:
             what = f"every group ties although {figures.right} are correct: the reward does not read the completion."
             fix = "fix the reward: it scores correct and wrong answers to the same prompt alike. Probe it."
             yield found(what, "", fix)
-    elif figures.pull and figures.pull[0] <= limits.pull and not (measured.none_right or measured.solved):
+    elif figures.pull and figures.pull[0] <= limits.pull and not (basis.none_right or basis.solved):
         what = f"correct completions have a mean advantage of {signed(figures.pull)}."
         yield found(what, "", "fix the reward: it does not prefer correct answers. Probe it.")
 
@@ -252,12 +252,12 @@ def fix_reward(measured: Measurements) -> Iterator[Finding]:
     why="a group whose rewards are all equal has no gradient.",
     fixes=("raise num_generations to the number of completions that the pilot sampled per prompt.",),
 )
-def larger_groups(measured: Measurements) -> Iterator[Finding]:
+def larger_groups(basis: Basis) -> Iterator[Finding]:
     """The pilot samples 8 completions per prompt at least, and counts how often smaller groups of them tie."""
-    figures = measured.figures
-    if measured.tied and figures.tied_larger.value <= measured.limits.tied:
+    figures = basis.figures
+    if basis.tied and figures.tied_larger.value <= basis.limits.tied:
         fix = f"raise num_generations to {figures.sampled} (with it, {figures.tied_larger} tie)."
-        yield found(f"{measured.all_tied}.", "", fix)
+        yield found(f"{basis.all_tied}.", "", fix)
 
 
 @verdict(
@@ -266,15 +266,15 @@ def larger_groups(measured: Measurements) -> Iterator[Finding]:
     why="a group whose rewards are all equal has no gradient.",
     fixes=("use rows on which the model is sometimes right.",),
 )
-def easier_rows(measured: Measurements) -> Iterator[Finding]:
+def easier_rows(basis: Basis) -> Iterator[Finding]:
     """Some completions are rewarded, but in most groups either all of them or none."""
-    every = measured.figures.tied_larger.value == 1.0
-    if measured.tied and every and measured.right is not None and measured.right > measured.limits.rare:
+    every = basis.figures.tied_larger.value == 1.0
+    if basis.tied and every and basis.right is not None and basis.right > basis.limits.rare:
         fix = "use rows on which the model is sometimes right; here it always or never is."
-        yield found(f"{measured.all_tied}.", "", fix)
-    elif measured.tied and not every and not measured.paid:
+        yield found(f"{basis.all_tied}.", "", fix)
+    elif basis.tied and not every and not basis.paid:
         fix = "use easier rows: keep those on which the model is sometimes right."
-        yield found(f"{measured.all_tied}.", "", fix)
+        yield found(f"{basis.all_tied}.", "", fix)
 
 
 @verdict(
@@ -283,13 +283,13 @@ def easier_rows(measured: Measurements) -> Iterator[Finding]:
     why="groups in which every completion is correct have no gradient.",
     fixes=("use harder rows.",),
 )
-def harder_rows(measured: Measurements) -> Iterator[Finding]:
+def harder_rows(basis: Basis) -> Iterator[Finding]:
     """Most completions are correct, or most groups tie at a high reward."""
-    figures = measured.figures
-    if measured.solved:
+    figures = basis.figures
+    if basis.solved:
         yield found(f"{figures.right} of the completions are correct.")
-    elif measured.tied and measured.paid:
-        yield found(f"{measured.all_tied}; the mean reward is {figures.reward[0]:.3g} of {figures.reward[2]:.3g}.")
+    elif basis.tied and basis.paid:
+        yield found(f"{basis.all_tied}; the mean reward is {figures.reward[0]:.3g} of {figures.reward[2]:.3g}.")
 
 
 @verdict(
@@ -301,10 +301,10 @@ def harder_rows(measured: Measurements) -> Iterator[Finding]:
         "or use much easier rows, if there are any.",
     ),
 )
-def sft_first(measured: Measurements) -> Iterator[Finding]:
+def sft_first(basis: Basis) -> Iterator[Finding]:
     """Groups of the sampled size tie too, so larger groups would not help."""
-    figures, (_, least, most, _) = measured.figures, measured.figures.reward
-    if not measured.tied or figures.tied_larger.value < 1.0:
+    figures, (_, least, most, _) = basis.figures, basis.figures.reward
+    if not basis.tied or figures.tied_larger.value < 1.0:
         return
     if figures.right:
         yield found(f"{figures.right} of the completions are correct.")
@@ -323,10 +323,10 @@ def sft_first(measured: Measurements) -> Iterator[Finding]:
         "read completions with a high reward: do they come closer to a correct answer?",
     ),
 )
-def partial_credit(measured: Measurements) -> Iterator[Finding]:
+def partial_credit(basis: Basis) -> Iterator[Finding]:
     """The rewards within a group differ by something else than correct answers, such as the format."""
-    if measured.none_right:
-        yield found(f"{measured.figures.right} of the completions are correct, but {measured.differ}.")
+    if basis.none_right:
+        yield found(f"{basis.figures.right} of the completions are correct, but {basis.differ}.")
 
 
 @verdict(
@@ -334,11 +334,11 @@ def partial_credit(measured: Measurements) -> Iterator[Finding]:
     "start the run",
     fixes=("start the run, and watch it with HealthCallback.",),
 )
-def go(measured: Measurements) -> Iterator[Finding]:
+def go(basis: Basis) -> Iterator[Finding]:
     """No other verdict applies: groups differ, completions end, and correct ones are preferred as far as is known."""
-    pull = measured.figures.pull
+    pull = basis.figures.pull
     pulls = f", and correct completions have a mean advantage of {signed(pull)}" if pull else ""
-    yield found(f"{measured.differ}{pulls}.")
+    yield found(f"{basis.differ}{pulls}.")
 
 
 def signed(pull: tuple[float, float, float] | None) -> str:
