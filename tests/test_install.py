@@ -59,7 +59,9 @@ def test_the_bundle_holds_what_is_installed(gpu, monkeypatch):
     monkeypatch.setattr(install, "install", lambda installer, *what: installed.append({*what} - {"--editable", "."}))
     install.main()
     more = "ARGS=-r requirements-gpu.txt" if gpu else "ARGS="
-    told = subprocess.run(["make", "-n", "bundle", more], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    # Under `make test`, make would also print the folder that it enters.
+    command = ["make", "--no-print-directory", "-n", "bundle", more]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     pinned, alone = map(str.split, told.splitlines())
     assert installed[1] <= {*pinned} and installed[2] <= {*alone}
     assert re.search(r'requires = \["(.+)"\]', (ROOT / "pyproject.toml").read_text())[1] in alone[-1]
