@@ -13,7 +13,7 @@ from grpo_check.preflight import rows as of_rows
 from grpo_check.preflight import run as of_run
 from grpo_check.preflight.config_file import preflight_file
 from grpo_check.preflight.run import plan
-from grpo_utils import chat_prompt
+from grpo_utils import chat_prompt, correctness_reward
 from grpo_utils.errors import CourseError
 from grpo_utils.profiles import Gpu
 
@@ -58,6 +58,21 @@ def test_a_dead_reward_that_reads_the_answers_stays_an_error():
     assert {f.code for f in report.errors} == {"reward_broken"}, str(report)
     both = check(rewards=[pays_all, reads_text], arguments={"reward_weights": None}, lab=True)
     assert {f.code for f in both.errors} == {"reward_broken"}, str(both)
+
+
+def pays_tags(completions, answer, **kwargs):
+    """Partial credit: a form that depends on the gold answer, whose value is not looked at."""
+    return [float(bool(gold) and "<answer>" in c[0]["content"]) for c, gold in zip(completions, answer, strict=True)]
+
+
+def test_partial_credit_is_no_error_next_to_a_reward_that_ranks_correct_answers_first():
+    """The form of an answer earned as much with a wrong value, so a sound run with partial credit was refused."""
+    assert "reward_broken" in check(rewards=pays_tags, lab=True).codes
+    both = check(rewards=[correctness_reward, pays_tags], arguments={"reward_weights": None}, lab=True)
+    found = [one for one in both.findings if "reports wrong_beats_right" in one.why]
+    assert both.ok and found and all("partial credit" in one.fixes[0] for one in found), str(both)
+    reversed_ = check(rewards=[correctness_reward, pays_tags], arguments={"reward_weights": [-1.0, 0.5]}, lab=True)
+    assert "reward_broken" in reversed_.codes, str(reversed_)
 
 
 def sleepy(completions, answer, **kwargs):

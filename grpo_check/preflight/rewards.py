@@ -27,6 +27,7 @@ NO_CONTENT = shown(None)
 #: Faults that the lab can know only of a reward that compares with a gold answer.
 OF_ANSWERS = ("dead", "wrong_beats_right", "pays_missing_answer")
 DETAILS = "run print(probe(reward, answers=[…])) or `grpo-check probe FILE.py:function` for details."
+FIX_PARTIAL = "ignore this if the reward is partial credit: in the weighted sum of all rewards, correct answers win."
 FIX_GUESS = (
     "the lab writes gold answers in tags. If your task differs, pass answer_column='…' (the column of gold "
     "answers), tags=(…) (the requested format) or lab=False (no lab)."
@@ -185,7 +186,9 @@ def _in_the_lab(run: Run) -> Lab:
     )
     named = dict(zip(report.judged, subjects, strict=False))  # the last one judged is their sum
     about = [(fault, [named[fault.subject]] if fault.subject in named else subjects) for fault in report.findings]
-    counted = [_from_lab(run, fault, some) for fault, some in about if _counts(run, fault)]
+    beaten = {fault.subject for fault in report.findings if fault.code == "wrong_beats_right"}
+    made_up_for = beaten & named.keys() if several and beaten <= named.keys() else set()  # their sum is not beaten
+    counted = [_from_lab(run, fault, some, made_up_for) for fault, some in about if _counts(run, fault)]
     guesses = "" if answers else ", with gold answers of its own"
     return Lab(counted, f"the reward lab scored {len(report.scored)} completions{guesses}")
 
@@ -201,8 +204,11 @@ def _counts(run: Run, fault: Finding) -> bool:
     return fault.code != other_kind and not guessed
 
 
-def _from_lab(run: Run, fault: Finding, about: list[Callable]) -> Finding:
-    """A fault from the lab as a finding, with the lab's reason and fixes; less severe if the lab only guesses."""
+def _from_lab(run: Run, fault: Finding, about: list[Callable], made_up_for: set[str]) -> Finding:
+    """A fault from the lab as a finding, with the lab's reason and fixes; less severe if the lab only guesses.
+
+    ``made_up_for`` has the rewards that do not tell right from wrong, but only add partial credit to others that do.
+    """
     severity, fixes = fault.severity, [*fault.fixes, DETAILS]
     if fault.fixes == dead.fixes:  # they name arguments of probe
         fixes = [DETAILS]
@@ -214,6 +220,8 @@ def _from_lab(run: Run, fault: Finding, about: list[Callable]) -> Finding:
         fixes = ["ignore this without tools (TRL then always passes text). With tools: (message.get('content') or '')."]
     elif fault.code in OF_ANSWERS and not (run.answer_column in columns_of(run.train) and reads_answers(run, about)):
         severity, fixes = "warning", [guess, *fixes]
+    elif fault.code == "wrong_beats_right" and fault.subject in made_up_for:
+        severity, fixes = "warning", [FIX_PARTIAL, *fixes]
     elif fault.code == "dead":
         fixes.append(guess)
     why = f"the reward lab reports {fault.code}: {fault.why}"
