@@ -151,7 +151,7 @@ class Estimate:
 
     def __str__(self) -> str:
         """Both, and whether their error is known."""
-        known = "error measured on a CPU" if self.memory.device == "cpu" else "never run on a GPU"
+        known = "error measured on one core" if self.memory.device == "cpu" else "never run on a GPU"
         lines = [f"memory  on {self.hardware}, estimated ({known}): {self.memory}"]
         lines += [f"time    on {self.hardware}, estimated ({known}): {self.minutes}"] if self.minutes else []
         return "\n".join(lines)
