@@ -52,7 +52,24 @@ def test_a_new_answer_form_fails_only_the_tests_of_the_old_one(project):
 
 def test_trls_own_command_names_no_reward_that_a_new_form_removes():
     config = yaml.safe_load((ROOT / "templates/basic_grpo/configs/trl.yaml").read_text(encoding="utf-8"))
-    assert config["reward_funcs"] == ["rewards.weighted_sum"] and "reward_weights" not in config
+    assert config["reward_funcs"] == ["for_trl.weighted_sum"] and "reward_weights" not in config
+
+
+SUMS = """
+from for_trl import weighted_sum
+from rewards import FORM
+texts = [FORM.format(thinking="15 + 27", result=result) for result in (42, 41)]
+print(weighted_sum([*texts, "42"], answer=["42"] * 3))
+"""
+
+
+def test_trls_own_command_gets_the_weighted_sum_and_the_rows_in_a_new_folder(project):
+    assert in_folder(project, "-c", SUMS).stdout == "[3.0, 1.0, 0.0]\n"
+    assert in_folder(project, "for_trl.py", "addition", "rows").returncode == 0
+    row = json.loads((project / "rows" / "train.jsonl").read_text().splitlines()[0])
+    assert row.keys() == {"prompt", "answer"} and (project / "rows" / "test.jsonl").exists()
+    again = in_folder(project, "for_trl.py", "addition", "rows")
+    assert again.returncode == 1 and "name a dataset and a new folder" in again.stderr
 
 
 def larger(project) -> None:

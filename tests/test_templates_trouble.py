@@ -143,7 +143,7 @@ def test_a_reward_that_raises_names_the_row_and_the_checkpoint_stays(basic):
 
 @pytest.mark.slow
 def test_trl_grpo_trains_with_its_own_keys_and_the_same_rewards(basic):
-    assert in_folder(basic, "data.py", "addition", "rows").returncode == 0
+    assert in_folder(basic, "for_trl.py", "addition", "rows").returncode == 0
     trl = str(Path(sys.executable).with_name("trl"))
     run = subprocess.run(
         [trl, "grpo", "--config", "configs/trl.yaml", "--max_steps", "2"],

@@ -1,12 +1,7 @@
-"""The training and held-out rows. Change this file for your data: a row has a prompt and what the rewards need.
-
-python data.py addition rows        writes the rows as files, for `trl grpo --config configs/trl.yaml`
-"""
+"""The training and held-out rows. Change this file for your data: a row has a prompt and what the rewards need."""
 
 import random
 import re
-import sys
-from pathlib import Path
 
 from datasets import Dataset, load_dataset
 from lib.answers import NOTATIONS, parse_number
@@ -66,16 +61,3 @@ def own_row(line: dict) -> tuple[str, str]:
         why = "is not a number, so no completion could be correct"
         raise ValueError(f"the answer {line['answer']!r} {why}: write it like {NOTATIONS}")
     return str(line["question"]), str(line["answer"])
-
-
-def write_files(name: str, folder: Path) -> None:
-    """Write the rows as JSONL, one file per split."""
-    folder.mkdir(parents=True)
-    for split in ("train", "test"):
-        load_rows(name, split, 2000, seed=0).to_json(folder / f"{split}.jsonl")
-
-
-if __name__ == "__main__":
-    if len(sys.argv) != 3 or Path(sys.argv[2]).exists():
-        sys.exit("Error: name a dataset and a new folder: python data.py addition rows")
-    write_files(sys.argv[1], Path(sys.argv[2]))

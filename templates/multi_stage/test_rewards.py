@@ -1,7 +1,6 @@
 """Test the rewards before you train: pytest test_rewards.py (seconds, no torch)."""
 
 import pytest
-import rewards
 from data import SYSTEM_PROMPT
 from rewards import FORM, REWARDS, is_in_form, is_right
 
@@ -17,15 +16,16 @@ WRONG = {
 }
 
 
-def earned(text: str, gold: str = "42") -> dict[str, float]:
+def earned(text: str) -> dict[str, float]:
     """What a completion earns from each reward, without the weights."""
     completion = [{"role": "assistant", "content": text}]
-    return {reward.__name__: reward([completion], answer=[gold])[0] for reward in REWARDS}
+    return {reward.__name__: reward([completion], answer=["42"])[0] for reward in REWARDS}
 
 
 def total(text: str) -> float:
-    """What a completion earns in all."""
-    return rewards.weighted_sum([[{"role": "assistant", "content": text}]], answer=["42"])[0]
+    """The weighted sum of rewards for a completion."""
+    completion = [{"role": "assistant", "content": text}]
+    return sum(weight * reward([completion], answer=["42"])[0] for reward, weight in REWARDS.items())
 
 
 @pytest.mark.parametrize("text", [RIGHT, RIGHT + "\n", FORM.format(thinking="15 + 27 = 42", result="42.0")])

@@ -68,13 +68,6 @@ def tags_placed(text: str) -> int:
 REWARDS = {correctness_reward: 2.0, format_reward: 0.5, tag_reward: 0.5}
 
 
-def weighted_sum(completions: list, **kwargs) -> list[float]:
-    """What a completion earns in all. TRL's own command, `trl grpo`, gets only this: see configs/trl.yaml."""
-    scores = {reward: reward(completions=completions, **kwargs) for reward in REWARDS}
-    places = range(len(completions))
-    return [sum(weight * (scores[reward][n] or 0.0) for reward, weight in REWARDS.items()) for n in places]
-
-
 def is_right(text: str, row: dict) -> bool:
     """Whether the report counts a text as accurate: format and answer are both correct."""
     return same_number(answer_in(text), row["answer"])
