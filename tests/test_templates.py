@@ -11,6 +11,7 @@ from conftest import ROOT
 from datasets import Dataset
 from template_projects import in_folder
 
+from grpo_utils.data.splits import is_held_out
 from grpo_utils.errors import CourseError
 from grpo_utils.project import new_project, template_names
 from grpo_utils.run.measuring import before_after, summary
@@ -125,6 +126,35 @@ SHAPES = {
 def test_the_models_last_message_is_read_whatever_its_shape(shape):
     completion, text = SHAPES[shape]
     assert text_of(completion) == text
+
+
+SPLIT = """
+import json, sys
+from data import own_rows, people
+print(json.dumps([[own_rows(sys.argv[1], split), people(split)] for split in ("train", "test")]))
+"""
+
+
+@pytest.fixture(scope="module")
+def texts_and_people(tmp_path_factory):
+    """Own texts that differ only in case and spaces, and the generated people; each as training and held-out rows."""
+    texts = ["Ana is 22 years old.", "ana is 22 years old.", " Ana is  22 years old."]
+    file = tmp_path_factory.mktemp("texts") / "mine.jsonl"
+    file.write_text("\n".join(json.dumps({"text": text, "answer": {"name": "Ana", "age": 22}}) for text in texts))
+    train, test = json.loads(in_folder(ROOT / "templates" / "structured_output", "-c", SPLIT, str(file)).stdout)
+    return list(zip(train, test))
+
+
+def test_texts_that_differ_only_in_case_and_spaces_are_in_the_same_split(texts_and_people):
+    """Of structured_output's own texts, "Ana is 22 years old." was held out, and "ana is 22 years old." trained on."""
+    [texts, _] = texts_and_people
+    assert sorted(map(len, texts)) == [0, 3]
+
+
+def test_the_held_out_people_are_those_that_the_tiny_model_never_saw(texts_and_people):
+    [_, (train, test)] = texts_and_people
+    assert all(is_held_out(f"{one['name']} {one['age']}") for _, one in test)
+    assert not any(is_held_out(f"{one['name']} {one['age']}") for _, one in train)
 
 
 ASKED = """

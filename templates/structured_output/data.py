@@ -5,7 +5,7 @@ import random
 import zlib
 
 from datasets import Dataset
-from lib.rows import read_jsonl
+from lib.rows import is_held_out, read_jsonl
 from rewards import VALIDATOR
 
 NAMES = [
@@ -33,14 +33,17 @@ def chat(text: str) -> list[dict]:
     return [{"role": "user", "content": f"Write name and age as JSON: {text}"}]
 
 
-def is_held_out(key: str) -> bool:
-    """Whether a row belongs to the held-out tenth, by a checksum, so that adding rows never moves it."""
-    return zlib.crc32(key.encode()) % 10 == 0
+def is_new_to_the_tiny_model(name: str, age: int) -> bool:
+    """Whether the tiny model never saw this person: its training rows left out a tenth, by exactly this checksum.
+
+    So it cannot be lib's `is_held_out`, which ignores case and would hold out people that the model has seen.
+    """
+    return zlib.crc32(f"{name} {age}".encode()) % 10 == 0
 
 
 def people(split: str) -> list[tuple[str, dict]]:
     """Lines about 2,160 people with their content; each held-out person has only one line."""
-    pairs = [(n, a) for n in NAMES for a in range(10, 100) if is_held_out(f"{n} {a}") == (split == "test")]
+    pairs = [(n, a) for n in NAMES for a in range(10, 100) if is_new_to_the_tiny_model(n, a) == (split == "test")]
     lines = LINES if split == "train" else LINES[:1]
     return [(line.format(name=n, age=a), {"name": n, "age": a}) for n, a in pairs for line in lines]
 
