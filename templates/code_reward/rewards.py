@@ -42,17 +42,19 @@ def run_batch(jobs: tuple) -> list[list]:
     return [found.get(job, []) for job in jobs]
 
 
-def shares(
+def all_pass(
     completions: Sequence, function: Sequence[str], calls: Sequence[str], expected: Sequence[str]
-) -> list[float]:
-    """The share of tests that each program passes; true is not equal to 1, but 2.0 is equal to 2."""
+) -> list[bool]:
+    """Whether each program passes all of its tests; true is not equal to 1, but 2.0 is equal to 2."""
     found = outcomes(completions, function, calls)
     return [passed(values, json.loads(wanted)) for values, wanted in zip(found, expected, strict=True)]
 
 
-def passed(values: list, wanted: list) -> float:
-    right = [isinstance(v, Value) and same(v.value, w) for v, w in zip(values, wanted, strict=False)]
-    return sum(right) / len(wanted) if wanted else 0.0
+def passed(values: list, wanted: list) -> bool:
+    """Whether every call returned what was wanted; a row without tests passes nothing."""
+    return len(values) == len(wanted) > 0 and all(
+        isinstance(value, Value) and same(value.value, result) for value, result in zip(values, wanted, strict=True)
+    )
 
 
 def same(one: object, other: object) -> bool:
@@ -78,7 +80,7 @@ def near(one: float, other: float) -> bool:
 
 def correctness_reward(completions: list, function: list, calls: list, expected: list, **kwargs) -> list[float]:
     """1.0 if all tests pass."""
-    return [float(share == 1.0) for share in shares(completions, function, calls, expected)]
+    return [float(right) for right in all_pass(completions, function, calls, expected)]
 
 
 def runs_reward(completions: list, function: list, calls: list, **kwargs) -> list[float]:
@@ -97,7 +99,8 @@ REWARDS = {correctness_reward: 2.0, runs_reward: 0.5}
 
 def is_right(text: str, row: dict) -> bool:
     """Whether the report counts a program as accurate: all tests pass."""
-    return shares([text], [row["function"]], [row["calls"]], [row["expected"]]) == [1.0]
+    [right] = all_pass([text], [row["function"]], [row["calls"]], [row["expected"]])
+    return right
 
 
 def is_in_form(text: str) -> bool:
