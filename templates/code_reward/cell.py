@@ -10,8 +10,6 @@ The kernel enforces the limits, so the program cannot remove them from Python:
 The expected results are never in this process. The program gets inputs and returns outputs; `sandbox.py` compares them.
 """
 
-# Modules that many programs use, imported before files are closed off.
-import bisect  # noqa: E401, F401, I001
 import ctypes
 import json
 import os
@@ -47,6 +45,9 @@ ALLOWED = {
 }  # fmt: skip
 FCNTL = (0, 1, 2, 3, 1030)  # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+#: The instructions of a seccomp filter, and what it returns for a system call: KILL_PROCESS, ERRNO(EPERM), ALLOW.
+LOAD, JUMP_EQUAL, RETURN = 0x20, 0x15, 0x06
+KILL, REFUSE, ALLOW = 0x80000000, 0x00050001, 0x7FFF0000
 
 
 class LockError(Exception):
@@ -116,13 +117,11 @@ def limit_calls() -> None:
     """seccomp: a kernel filter that returns EPERM for all but the allowed system calls."""
     column, architecture = ARCHITECTURES[platform.machine()]
     numbers = sorted(pair[column] for name, pair in ALLOWED.items() if pair[column] is not None and name != "fcntl")
-    load, jump_equal, give_back = 0x20, 0x15, 0x06
-    kill, refuse, allow = 0x80000000, 0x00050001, 0x7FFF0000  # KILL_PROCESS, ERRNO(EPERM), ALLOW
-    code = [(load, 0, 0, 4), (jump_equal, 1, 0, architecture), (give_back, 0, 0, kill), (load, 0, 0, 0)]
+    code = [(LOAD, 0, 0, 4), (JUMP_EQUAL, 1, 0, architecture), (RETURN, 0, 0, KILL), (LOAD, 0, 0, 0)]
     for number in numbers:
-        code += [(jump_equal, 0, 1, number), (give_back, 0, 0, allow)]
-    code += only_these(ALLOWED["fcntl"][column], FCNTL, refuse, allow)
-    code += [(give_back, 0, 0, refuse)]
+        code += [(JUMP_EQUAL, 0, 1, number), (RETURN, 0, 0, ALLOW)]
+    code += only_these(ALLOWED["fcntl"][column], FCNTL)
+    code += [(RETURN, 0, 0, REFUSE)]
     packed = b"".join(struct.pack("HBBI", *line) for line in code)
     program = ctypes.create_string_buffer(packed, len(packed))
     header = struct.pack("HxxxxxxP", len(code), ctypes.addressof(program))
@@ -130,12 +129,11 @@ def limit_calls() -> None:
         raise LockError(f"the kernel rejects the seccomp filter ({os.strerror(ctypes.get_errno())})")
 
 
-def only_these(call: int, commands: tuple, refuse: int, allow: int) -> list[tuple]:
+def only_these(call: int, commands: tuple) -> list[tuple]:
     """Allow a system call only with these ``commands``, because fcntl can also send signals and lock files."""
-    load, jump_equal, give_back = 0x20, 0x15, 0x06
-    code = [(jump_equal, 0, len(commands) + 3, call), (load, 0, 0, 24)]
-    code += [(jump_equal, len(commands) - place, 0, command) for place, command in enumerate(commands)]
-    return [*code, (give_back, 0, 0, refuse), (give_back, 0, 0, allow)]
+    code = [(JUMP_EQUAL, 0, len(commands) + 3, call), (LOAD, 0, 0, 24)]
+    code += [(JUMP_EQUAL, len(commands) - place, 0, command) for place, command in enumerate(commands)]
+    return [*code, (RETURN, 0, 0, REFUSE), (RETURN, 0, 0, ALLOW)]
 
 
 def main() -> None:
