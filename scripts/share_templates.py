@@ -9,17 +9,19 @@ ROOT = Path(__file__).parent.parent
 TEMPLATES = ROOT / "templates"
 #: The modules of a lib/: those that lessons use too, and those that only templates need.
 SOURCES = {path.stem: path for folder in ("grpo_utils/run", "templates/_lib") for path in (ROOT / folder).glob("*.py")}
-TASK = ("rewards.py", "data.py", "test_rewards.py", ".gitignore")
+TASK = ("rewards.py", "data.py", "test_rewards.py")
+COMMON = (".gitignore", ".env.example", "requirements-unsloth.txt")
 
-#: Each template with a lib/, and the files that it shares with basic_grpo.
+#: Each template, and the files that it shares with basic_grpo.
 SHARED = {
     "basic_grpo": (),
-    "multi_stage": TASK,
-    "structured_output": ("train.py", ".gitignore"),
-    "code_reward": ("train.py", ".gitignore"),
-    "own_data": (".gitignore",),
-    "tool_agent": (".gitignore",),
-    "scale_out": TASK,
+    "minimal": (".gitignore", "requirements-unsloth.txt"),
+    "multi_stage": (*COMMON, *TASK, "requirements.txt"),
+    "structured_output": (*COMMON, "train.py"),
+    "code_reward": (*COMMON, "train.py", "requirements.txt"),
+    "own_data": (".gitignore", "requirements-unsloth.txt"),
+    "tool_agent": (*COMMON, "requirements.txt"),
+    "scale_out": (*TASK, ".gitignore", ".env.example"),
 }
 
 
@@ -33,8 +35,9 @@ def imported(path: Path) -> set[str]:
 
 
 def lib_of(template: str) -> dict[str, Path]:
-    """The sources of a template's lib/: the modules that its own files import, and what those import."""
-    names, new = {"__init__"}, set().union(*map(imported, (TEMPLATES / template).glob("*.py")))
+    """The sources of a template's lib/: the modules that its own files import, and what those import; {} for none."""
+    new = set().union(*map(imported, (TEMPLATES / template).glob("*.py")))
+    names = {"__init__"} if new else set()
     while new:
         names |= new
         new = set().union(*(imported(SOURCES[name]) for name in new)) - names
@@ -55,8 +58,8 @@ def main() -> None:
             shutil.copy(TEMPLATES / "basic_grpo" / file, TEMPLATES / name / file)
         lib = TEMPLATES / name / "lib"
         shutil.rmtree(lib, ignore_errors=True)
-        lib.mkdir()
         for file, path in lib_of(name).items():
+            lib.mkdir(exist_ok=True)
             (lib / file).write_text(in_lib(path), encoding="utf-8")
 
 

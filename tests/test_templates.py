@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from conftest import ROOT
 from datasets import Dataset
-from template_projects import in_folder
+from template_projects import CONFIGURED, in_folder
 
 from grpo_utils.data.splits import is_held_out
 from grpo_utils.errors import CourseError
@@ -37,12 +37,12 @@ def test_its_lib_and_what_it_shares_are_the_sources_letter_by_letter(name):
 
 
 def test_no_template_is_forgotten_when_shared_files_are_copied():
-    assert template_names() == sorted(["minimal", *SHARED])
+    assert template_names() == sorted(SHARED)
 
 
 def test_a_lib_has_what_its_template_uses_and_nothing_else():
     assert {"answers.py", "rows.py"} <= set(lib_of("basic_grpo"))
-    assert not {"answers.py", "rows.py"} & set(lib_of("own_data"))
+    assert not {"answers.py", "rows.py"} & set(lib_of("own_data")) and lib_of("minimal") == {}
 
 
 def test_the_sources_of_a_lib_import_nothing_else_of_the_course():
@@ -171,7 +171,7 @@ DATASETS = {"structured_output": "people", "own_data": "expert_answers.csv", "co
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SHARED)
+@pytest.mark.parametrize("name", CONFIGURED)
 def test_a_completion_in_which_the_model_says_nothing_earns_nothing(name):
     dataset = DATASETS.get(name, "arithmetic" if name == "tool_agent" else "addition")
     run = in_folder(ROOT / "templates" / name, "-c", ASKED, dataset, json.dumps(SILENT))
