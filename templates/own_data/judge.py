@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import cache
 from multiprocessing import TimeoutError
 from multiprocessing.pool import AsyncResult, ThreadPool
@@ -34,9 +35,21 @@ score, gets 0.
 Reply with nothing but JSON, in this form: {"score": 0}"""
 REPLY = re.compile(r"(?:```(?:json)?\s*)?(\{[^{}]*\})(?:\s*```)?")
 
-SCORES: dict[tuple, float] = {}  # of this run, so that no answer is sent twice
-FAILURES: Counter = Counter()  # reasons for missing scores since the last note
-STATE = {"in a row": 0, "paused until": 0.0, "asked": 0, "noted": set(), "note again": 0.0}
+
+@dataclass
+class State:
+    """What the judge remembers between calls."""
+
+    scores: dict[tuple, float] = field(default_factory=dict)  # of this run, so that no answer is sent twice
+    failures_in_a_row: int = 0
+    paused_until: float = 0.0
+    asked: int = 0  # answers since the last note
+    failures: Counter = field(default_factory=Counter)  # reasons for missing scores since the last note
+    noted: set[str] = field(default_factory=set)  # reasons in all notes so far
+    note_again: float = 0.0  # earliest time of a note without a new reason
+
+
+STATE = State()
 LOCK = threading.Lock()
 
 
@@ -84,16 +97,16 @@ def client() -> object:
 def judge(question: str, answer: str, expert: str) -> float | None:
     """The judge's score for an answer, 0 to 1; None if there was no reply or an invalid one."""
     job = (question, answer, expert)
-    if job in SCORES:
-        return SCORES[job]
-    if time.monotonic() < STATE["paused until"]:
+    if job in STATE.scores:
+        return STATE.scores[job]
+    if time.monotonic() < STATE.paused_until:
         return failed("paused", asked=False)
     try:
         score = score_in(ask(question, answer, expert))
     except Failed as error:
         return failed(str(error))
     with LOCK:
-        SCORES[job], STATE["in a row"] = score, 0
+        STATE.scores[job], STATE.failures_in_a_row = score, 0
     return score
 
 
@@ -132,10 +145,10 @@ def score_in(reply: str) -> float:
 def failed(why: str, asked: bool = True) -> None:
     """Count a failure; after PATIENCE failures in a row, pause the judge."""
     with LOCK:
-        FAILURES[why] += 1
-        STATE["in a row"] += asked
-        if asked and STATE["in a row"] >= PATIENCE:
-            STATE["paused until"] = time.monotonic() + REST
+        STATE.failures[why] += 1
+        STATE.failures_in_a_row += asked
+        if asked and STATE.failures_in_a_row >= PATIENCE:
+            STATE.paused_until = time.monotonic() + REST
 
 
 def judge_all(jobs: Iterable[tuple[str, str, str]]) -> dict[tuple, float | None]:
@@ -159,19 +172,21 @@ def before(end: float, result: AsyncResult) -> float | None:
 def print_failures(asked: int) -> None:
     """Print one line for a new kind of failure, and repeat it now and then."""
     with LOCK:
-        STATE["asked"] += asked
-        known = FAILURES.keys() <= STATE["noted"]
-        if not FAILURES or (known and time.monotonic() < STATE["note again"]):
+        STATE.asked += asked
+        failures = STATE.failures
+        known = failures.keys() <= STATE.noted
+        if not failures or (known and time.monotonic() < STATE.note_again):
             return
-        why = ", ".join(f"{count} {reason}" for reason, count in FAILURES.most_common())
-        print(f"Judge: {FAILURES.total()} of {STATE['asked']} answers got no score ({why}). Training continues.")
-        STATE.update({"noted": STATE["noted"] | set(FAILURES), "note again": time.monotonic() + REST, "asked": 0})
-        FAILURES.clear()
+        why = ", ".join(f"{count} {reason}" for reason, count in failures.most_common())
+        print(f"Judge: {failures.total()} of {STATE.asked} answers got no score ({why}). Training continues.")
+        STATE.noted.update(failures)
+        STATE.asked, STATE.note_again = 0, time.monotonic() + REST
+        failures.clear()
 
 
 if __name__ == "__main__":
     check()
     for answer in ("It is Paris.", "It is Rome."):
         print(f"{answer!r} for 'It is Paris.':", judge("What is the capital of France?", answer, "It is Paris."))
-    if FAILURES:
-        raise SystemExit("Error: no score: " + ", ".join(FAILURES) + ".")
+    if STATE.failures:
+        raise SystemExit("Error: no score: " + ", ".join(STATE.failures) + ".")

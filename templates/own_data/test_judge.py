@@ -22,9 +22,7 @@ def fresh(monkeypatch):
         monkeypatch.setenv(name, value)
     for name, value in dict(SECONDS=0.5, RETRIES=1, DEADLINE=5.0).items():
         monkeypatch.setattr(judge, name, value)
-    judge.STATE.update({"in a row": 0, "paused until": 0.0, "asked": 0, "noted": set(), "note again": 0.0})
-    judge.SCORES.clear()
-    judge.FAILURES.clear()
+    judge.STATE = judge.State()
     judge.client.cache_clear()
 
 
@@ -86,7 +84,7 @@ REPLIES += ['{"score": NaN}', '{"score": 1, "score": 10}', '{"points": 9}', 'Sur
 @pytest.mark.parametrize("content", REPLIES)
 def test_an_invalid_score_is_none(serve, content):
     serve(lambda body, nth: (200, completion(content)))
-    assert judge.judge(*JOB) is None and sum(judge.FAILURES.values()) == 1
+    assert judge.judge(*JOB) is None and sum(judge.STATE.failures.values()) == 1
 
 
 @pytest.mark.parametrize("content, score", [('{"score": 7}', 0.7), ('```json\n{"score": 2.5}\n```\n', 0.25)])
@@ -98,7 +96,7 @@ def test_a_score_may_be_in_a_code_fence(serve, content, score):
 @pytest.mark.parametrize("text", ["", "<html>", "[]", "3", '{"choices": []}', '{"choices": [{}]}', "[" * 10_000])
 def test_an_invalid_chat_completion_is_none(serve, text):
     serve(lambda body, nth: (200, text))
-    assert judge.judge(*JOB) is None and sum(judge.FAILURES.values()) == 1
+    assert judge.judge(*JOB) is None and sum(judge.STATE.failures.values()) == 1
 
 
 def test_an_answer_cannot_escape_its_quotes(serve):
@@ -112,14 +110,15 @@ def test_an_answer_cannot_escape_its_quotes(serve):
 
 def test_a_missing_server_is_none(monkeypatch):
     monkeypatch.setenv("JUDGE_BASE_URL", "http://127.0.0.1:9/v1")
-    assert judge.judge(*JOB) is None and judge.FAILURES == {"no connection": 1}
+    assert judge.judge(*JOB) is None and judge.STATE.failures == {"no connection": 1}
 
 
 def test_a_call_to_a_server_that_hangs_times_out(serve, monkeypatch):
     monkeypatch.setattr(judge, "RETRIES", 0)
     serve(lambda body, nth: time.sleep(3) or honest(body, nth))
     started = time.monotonic()
-    assert judge.judge(*JOB) is None and time.monotonic() - started < 2 and judge.FAILURES == {"no reply in time": 1}
+    assert judge.judge(*JOB) is None and time.monotonic() - started < 2
+    assert judge.STATE.failures == {"no reply in time": 1}
 
 
 def test_a_batch_ends_at_its_deadline_even_if_a_server_replies_slowly(serve, monkeypatch):
@@ -143,7 +142,7 @@ def test_a_dead_judge_is_paused_and_reported_once(serve, monkeypatch, capsys):
     for _ in range(5):
         assert ask_many(64) == [None] * 64
     assert len(server.seen) < 2 * judge.AT_ONCE and len(capsys.readouterr().out.splitlines()) == 1
-    judge.STATE["paused until"] = 0.0
+    judge.STATE.paused_until = 0.0
     server.__exit__()
     serve(honest)
     judge.client.cache_clear()
