@@ -26,20 +26,9 @@ COLUMNS = (*LONGEST, "split")
 EXCEL_ERRORS = {"#N/A", "#NAME?", "#REF!", "#VALUE!", "#DIV/0!", "#NUM!", "#NULL!"}
 #: What people and programs write for a missing answer, without case, spaces, dots and brackets.
 PLACEHOLDERS = {
-    "n/a",
-    "na",
-    "nan",
-    "nil",
-    "none",
-    "null",
-    "tba",
-    "tbd",
-    "todo",
-    "tobedone",
-    "tobedetermined",
-    "tofollow",
-}
-PLACEHOLDERS |= {"missing", "noanswer", "notanswered", "notapplicable", "notavailable", "pending", "unknown", "xxx"}
+    "n/a", "na", "nan", "nil", "none", "null", "tba", "tbd", "todo", "tobedone", "tobedetermined", "tofollow",
+    "missing", "noanswer", "notanswered", "notapplicable", "notavailable", "pending", "unknown", "xxx",
+}  # fmt: skip
 LOST = re.compile("[\0\ufffd\ud800-\udfff]")  # characters lost when the file was written
 FEWEST_ROWS = 10  # per split; fewer cannot show a change
 SHOWN = 20  # bad rows to list; the rest are only counted
