@@ -27,14 +27,14 @@ def read_stages(profile: str) -> list[dict]:
     if not valid or len({stage["name"] for stage in stages}) < len(stages) or not stages:
         raise SystemExit(f"Error: {path} must be a list of stages with different names.")
     for stage in stages:
-        check_rewards(stage)
+        check_stage_rewards(stage)
         if shared := SHARED & {str(key).replace("-", "_") for key in stage}:
             names = ", ".join(sorted(shared))
             raise SystemExit(f"Error: stage {stage['name']!r} changes {names}, which all stages share.")
     return stages
 
 
-def check_rewards(stage: dict) -> None:
+def check_stage_rewards(stage: dict) -> None:
     """Check that each reward of a stage has a weight."""
     rewards = stage.get("rewards", {"all": 1.0})
     if "reward_weights" in stage or not (
