@@ -1,7 +1,7 @@
 """How much memory each GPU needs, and which engines fit. ESTIMATED: sums of bytes, not measurements.
 
-python memory.py --billions 7.6 --gpus 8 --gib 80           which engines fit
-python memory.py --billions 1.5 --gpus 2 --gib 14.5 --vocabulary 152000 --batch 8 --tokens 256
+python estimate_memory.py --billions 7.6 --gpus 8 --gib 80           which engines fit
+python estimate_memory.py --billions 1.5 --gpus 2 --gib 14.5 --vocabulary 152000 --batch 8 --tokens 256
 """
 
 import argparse
