@@ -3,8 +3,10 @@ import re
 import subprocess
 import sys
 
+import nbformat
 import pytest
 from conftest import ROOT, judged
+from nbformat.v4 import new_code_cell, new_notebook
 
 import grpo_utils
 from grpo_utils.errors import CourseError
@@ -152,6 +154,18 @@ def test_the_transformers_backend_does_not_ask_for_unsloth():
 
 def test_cli_run_elsewhere_says_where_to_go(tmp_path):
     assert "Run this command from the course's folder" in cli("run", cwd=tmp_path).stderr
+
+
+@pytest.mark.slow
+def test_a_lesson_without_a_report_is_kept_with_its_time(tmp_path):
+    parameters = new_code_cell("STEPS: int = 0", metadata={"tags": ["parameters"]})
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    book = new_notebook(cells=[parameters, new_code_cell("print(STEPS)")], metadata={"kernelspec": kernel})
+    nbformat.write(book, tmp_path / "small.ipynb")
+    run = cli("run", "small.ipynb", "-p", "STEPS", "3", cwd=tmp_path)
+    [kept] = (tmp_path / "outputs").iterdir()
+    assert re.fullmatch(r"small-\d{8}-\d{6}\.ipynb", kept.name) and f"{kept.name}: the executed lesson" in run.stdout
+    assert nbformat.read(kept, as_version=4).cells[-1].outputs[0].text == "3\n"
 
 
 def test_a_lesson_that_fails_shows_its_error_and_leaves_an_earlier_run_as_it_was(tmp_path):
