@@ -1,4 +1,4 @@
-"""What all tests share: no network, one thread, and the course's own environment."""
+"""What all tests share: no model hub, one thread, and the course's own environment."""
 
 import json
 import os
