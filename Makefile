@@ -34,7 +34,7 @@ gpu-day: setup   ## what only a GPU can show, in steps of at most 10 minutes wit
 	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target .gpu-path -r requirements-gpu-path.txt
 	@touch $@
 
-test-upgrade: setup .gpu-path/installed ## what only a new pin can break: more training runs, lessons with the other family
+test-upgrade: setup .gpu-path/installed ## what only a new version of a library can break: more training runs, lessons with the other family
 	$(PYTEST) -m upgrade $(ARGS)
 
 setup: $(VENV)/installed ## .venv with the pinned packages, for this machine

@@ -1,7 +1,9 @@
-"""What all tests share: no network, one thread, and the course's own environment."""
+"""What all tests share: no model hub, one thread, and the course's own environment."""
 
 import json
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
@@ -10,6 +12,7 @@ from filelock import FileLock
 from hypothesis import settings
 from lessons import said
 
+from grpo_check.__main__ import main
 from grpo_utils import smollm2
 from grpo_utils.evaluation.judging import Evaluation, judge
 from grpo_utils.profiles import CPU, prepare_machine
@@ -42,6 +45,19 @@ def judged(sampled: list[str], greedy: list[str], answers: list[str], **columns:
 
     rows = {"prompt": ["15 + 27?"] * len(answers), "answer": answers} | columns
     return judge(sampled, greedy, Dataset.from_dict(rows))
+
+
+@pytest.fixture
+def grpo_check(monkeypatch, capsys) -> Callable[..., tuple[int, str, str]]:
+    """The command line, run in this process: its exit code, and what it printed on both streams."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["grpo-check", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, *capsys.readouterr()
+
+    return run
 
 
 @pytest.fixture(scope="module")

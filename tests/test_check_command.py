@@ -9,7 +9,7 @@ import pytest
 from conftest import ROOT
 
 from grpo_check import __main__
-from grpo_check.__main__ import check, main
+from grpo_check.__main__ import check
 from grpo_check.explaining import all_rules, explain
 from grpo_check.findings import Finding, Report
 from grpo_check.output import fitted, show
@@ -23,20 +23,12 @@ SHORT = [{"step": n, "reward": 0.1 * n, "loss": 0.1} for n in (1, 2)]
 
 
 @pytest.fixture
-def command(tmp_path, monkeypatch, capsys):
-    """The exit code of a command, and what it prints."""
+def command(tmp_path, monkeypatch, grpo_check):
+    """The command line in a folder with three logs."""
     monkeypatch.chdir(tmp_path)
     for name, log in {"nan": NAN, "dead": DEAD, "short": SHORT}.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(log), encoding="utf-8")
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["grpo-check", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        return ended.value.code, said.out, said.err
-
-    return run
+    return grpo_check
 
 
 def test_the_exit_code_says_whether_an_error_was_found_or_nothing_could_run(command):
@@ -84,14 +76,13 @@ def test_a_code_that_the_command_line_selects_is_shown_whatever_pyproject_ignore
     assert command("health", "nan.json", "--select", "nan")[0] == 1
 
 
-def test_an_error_of_the_program_is_not_an_error_that_was_found(monkeypatch, capsys):
+def test_an_error_of_the_program_is_not_an_error_that_was_found(monkeypatch, grpo_check):
     def broken(arguments: Namespace) -> int:
         raise ZeroDivisionError
 
     monkeypatch.setattr(__main__, "parse", lambda: Namespace(command=broken))
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2 and "ZeroDivisionError" in capsys.readouterr().err
+    code, _, err = grpo_check()
+    assert code == 2 and "ZeroDivisionError" in err
 
 
 def test_an_annotation_names_the_reward_and_repeats_nothing():

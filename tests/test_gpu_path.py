@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,14 @@ def test_the_known_log_keys_differ_and_no_other(steps):
     assert (gpu - trl, trl - gpu) == (ONLY_UNSLOTH, ONLY_TRL)
 
 
+def test_a_gradient_that_is_1_percent_off_makes_the_comparison_fail(steps):
+    gpu, trl = deepcopy(steps("t4")), steps("")
+    logged(gpu)[0]["grad_norm"] *= 1.01
+    with pytest.raises(AssertionError):
+        compare(gpu, trl, tolerance=1e-4)
+
+
+@pytest.mark.upgrade
 def test_a_wrong_sign_makes_the_comparison_fail(steps):
     wrong, trl = steps("t4", wrong_sign=True), steps("")  # a process that fails proves nothing, so it is outside
     assert wrong["completions"][0] == trl["completions"][0], "before the first update nothing differs"
@@ -145,6 +154,7 @@ def test_lesson_03_runs_on_a_t4_to_its_merged_model(machines, tmp_path):
     learned(run / "checkpoints")
 
 
+@pytest.mark.upgrade
 def test_minimal_runs_on_a_t4(machines, tmp_path):
     source = (ROOT / "templates" / "minimal" / "train.py").read_text(encoding="utf-8")
     shorter = {"(200, 512) if GPU": "(3, 32) if GPU", "range(200)": "range(16)", "logging_steps=10": "logging_steps=1"}

@@ -4,7 +4,6 @@ import json
 import math
 import random
 import re
-import sys
 
 import pytest
 from conftest import ROOT
@@ -12,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grpo_check import Finding
-from grpo_check.__main__ import main
 from grpo_check.health import RULES, diagnose, diagnose_error, diagnose_file, limits, read_log
 from grpo_check.health.log import read_history
 from grpo_check.health.rules.setup import expected_weight
@@ -517,40 +515,26 @@ def test_a_folder_without_a_log_and_a_file_that_is_no_text(tmp_path):
         diagnose_file(tmp_path / "model.safetensors")
 
 
-@pytest.fixture
-def terminal(monkeypatch, capsys):
-    """What the command line prints, or exits with."""
-
-    def run(path) -> tuple[int | str, str]:
-        monkeypatch.setattr(sys, "argv", ["grpo_check", "health", str(path)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        return ended.value.code, said.out or said.err
-
-    return run
-
-
-def test_from_the_terminal(terminal, tmp_path):
+def test_from_the_terminal(grpo_check, tmp_path):
     file = tmp_path / "log.json"
     file.write_text(state(healthy()))
-    code, said = terminal(file)
+    code, said, _ = grpo_check("health", file)
     assert code == 0 and said.startswith("note    healthy: ")
     file.write_text(state(BROKEN["dead_reward"]))
-    code, said = terminal(file)
+    code, said, _ = grpo_check("health", file)
     assert code == 0 and said.startswith("warning dead_reward") and "strict_format_reward = 0" in said
     file.write_text("{")
-    code, said = terminal(file)
+    code, _, said = grpo_check("health", file)
     assert code == 2 and said.startswith("Error: ")
 
 
-def test_a_traceback_from_the_terminal(terminal, tmp_path):
+def test_a_traceback_from_the_terminal(grpo_check, tmp_path):
     file = tmp_path / "error.txt"
     file.write_text("Traceback …\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB")
-    code, said = terminal(file)
+    code, said, _ = grpo_check("health", file)
     assert code == 1 and said.startswith("error   out_of_memory: ")
     file.write_text("[rank0]: TypeError: accuracy_reward() missing 1 required positional argument: 'solution'")
-    code, said = terminal(file)
+    code, said, _ = grpo_check("health", file)
     assert code == 1 and said.startswith("error   missing_column: accuracy_reward needs the column 'solution'")
 
 

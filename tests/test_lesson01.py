@@ -71,15 +71,6 @@ def test_its_words_are_true_with_the_other_family_and_seed(other_family):
     check_what_the_words_say(other_family)
 
 
-@pytest.mark.parametrize("is_there", [False, pytest.param(True, marks=pytest.mark.upgrade)])
-def test_a_file_that_is_not_there_or_empty_stops_the_lesson(is_there, tmp_path):
-    """It went on with made problems and called them GSM8K."""
-    if is_there:
-        (tmp_path / "none.jsonl").touch()
-    result = run_lesson(LESSON, tmp_path, PROFILE="cpu", GSM8K_FILE="none.jsonl")
-    assert result.returncode == 1 and "Error: " in result.stderr and "none.jsonl" in result.stderr
-
-
 @pytest.mark.parametrize("pattern", [r"\\boxed\{([^{}]+)\}", r"\\boxed\{([^{}]*)\}"])
 def test_wrong_boxes_get_a_hint(book, pattern):
     """An empty last box read as the box before it, or as an empty answer, was right."""

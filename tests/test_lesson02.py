@@ -67,20 +67,11 @@ def test_it_shows_what_trl_passes_and_the_reward_that_it_trains(printed):
 
 
 @pytest.fixture(scope="module")
-def other(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("other")
-    return folder, run_other_family(LESSON, folder, STEPS=3)
+def other_family(tmp_path_factory) -> str:
+    return run_other_family(LESSON, tmp_path_factory.mktemp("other"), STEPS=3)
 
 
-def test_every_override_arrives(other, printed):
-    _, shown = other
-    assert re.search(r"tiny-gemma3.*\b3$", shown, re.MULTILINE)
+def test_every_override_arrives(other_family, printed):
+    assert re.search(r"tiny-gemma3.*\b3$", other_family, re.MULTILINE)
     answers = re.compile(r"^answer: .*$", re.MULTILINE)
-    assert answers.findall(shown) != answers.findall(printed)  # another seed, other prompts
-
-
-def test_a_lesson_without_a_report_is_kept_with_its_time(other):
-    folder, shown = other
-    kept = list((folder / "outputs").iterdir())
-    assert len(kept) == 1 and re.fullmatch(r"02_rewards-\d{8}-\d{6}\.ipynb", kept[0].name)
-    assert f"{kept[0].name}: the executed lesson" in shown
+    assert answers.findall(other_family) != answers.findall(printed)  # another seed, other prompts

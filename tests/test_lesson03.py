@@ -20,6 +20,7 @@ from grpo_utils.arguments import training_arguments
 from grpo_utils.models import model_path
 from grpo_utils.profiles import CPU
 from grpo_utils.rewards import is_strictly_right, math_rewards
+from grpo_utils.runs import start_run
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "03_grpo_lora.ipynb"
@@ -91,31 +92,21 @@ def test_the_arguments_written_out_in_the_lesson_are_those_of_the_profile(commit
     assert {name: arguments[name] for name in wanted} == wanted
 
 
+#: Runs after the page's example.
 PLAIN = """
-import json, sys, torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
-model, tokenizer = AutoModelForCausalLM.from_pretrained("merged"), AutoTokenizer.from_pretrained("merged")
-system = json.load(open("report.json"))["config"]["system_prompt"]
-chat = [{"role": "system", "content": system}, {"role": "user", "content": "What is 15 + 27?"}]
-said = pipeline("text-generation", model=model, tokenizer=tokenizer)(chat, max_new_tokens=32, do_sample=False)
-print(type(model).__name__, model.dtype, said[0]["generated_text"][-1]["content"])
-assert not {"unsloth", "peft"} & set(sys.modules), "not plain"
+import sys
+assert not {"unsloth", "peft", "grpo_utils"} & set(sys.modules), "not plain"
+assert (type(chat.model).__name__, str(chat.model.dtype)) == ("Qwen3ForCausalLM", "torch.float32")
 """
 
 
-def test_plain_transformers_loads_and_runs_the_merged_model(committed):
-    run = subprocess.run([sys.executable, "-c", PLAIN], cwd=committed, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    kind, dtype, answer = run.stdout.strip().splitlines()[-1].split(maxsplit=2)
-    assert (kind, dtype) == ("Qwen3ForCausalLM", "torch.float32") and is_strictly_right(answer, "42"), answer
-
-
-def test_the_example_of_the_page_answers_with_the_merged_model(committed):
+def test_the_example_of_the_page_answers_with_the_merged_model_on_plain_transformers(committed):
     page = (ROOT / "docs" / "usage.md").read_text(encoding="utf-8")
     example = re.search(r"```python\n(from transformers import pipeline.*?)```", page, re.S)
-    command = [sys.executable, "-c", example[1]]
+    command = [sys.executable, "-c", example[1] + PLAIN]
     run = subprocess.run(command, cwd=committed.parents[1], capture_output=True, text=True)
-    assert is_strictly_right(run.stdout.strip().splitlines()[-1], "42"), run.stdout + run.stderr
+    assert run.returncode == 0, run.stderr
+    assert is_strictly_right(run.stdout.strip().splitlines()[-1], "42"), run.stdout
 
 
 @pytest.fixture(scope="module")
@@ -176,18 +167,18 @@ def test_the_same_seed_gives_the_same_report_but_for_times(tmp_path):
 
 
 def test_a_run_killed_in_training_is_kept_and_the_next_one_says_so(tmp_path):
-    command = command_of(LESSON, STEPS=500)
-    with open(tmp_path / "said.txt", "w") as log:
+    command = command_of(LESSON, STEPS=500, EVAL_ROWS=8, BACKEND="transformers")
+    said = tmp_path / "said.txt"
+    with open(said, "w") as log:
         killed = subprocess.Popen(command, cwd=tmp_path, stdout=log, stderr=log, start_new_session=True)
-        wait_for(lambda: "GRPO   1%" in (tmp_path / "said.txt").read_text(), "training", killed)
+        wait_for(lambda: "GRPO   1%" in said.read_text(), "training", killed)
         kernel = json.loads((tmp_path / "outputs/run/started.txt").read_text())["pid"]
         os.killpg(killed.pid, signal.SIGKILL)
         killed.wait()
     wait_for(lambda: not psutil.pid_exists(kernel), "the kernel to follow its parent")
-    result = run_lesson(LESSON, tmp_path, STEPS=1, EVAL_ROWS=8, BACKEND="transformers")
-    assert result.returncode == 0, result.stderr[-3000:]
-    assert "run-unfinished-" in result.stdout
-    assert report_in(tmp_path / "outputs/run")["steps"] == 1
+    assert "New run in outputs/run." in said.read_text()  # a lesson prints what start_run says
+    folder, note = start_run(tmp_path / "outputs/run")
+    assert "an unfinished run" in note and [path.name for path in folder.iterdir()] == ["started.txt"]
     assert len(list((tmp_path / "outputs").glob("run-unfinished-*"))) == 1
 
 

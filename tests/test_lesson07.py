@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import nbformat
@@ -15,7 +13,6 @@ from grpo_utils.__main__ import read_parameters
 from grpo_utils.arguments import training_arguments
 from grpo_utils.data.prompts import SYSTEM_PROMPT
 from grpo_utils.profiles import CPU, PROFILES
-from grpo_utils.rewards import is_strictly_right
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "07_export.ipynb"
@@ -74,21 +71,6 @@ def test_the_card_says_what_the_report_says(run):
     low, high = report["merged"]["accuracy_ci95"]
     assert f"{report['merged']['accuracy']:.3f} ({low:.3f} to {high:.3f})" in card.text
     assert card.data.library_name == "transformers" and SYSTEM_PROMPT in card.text
-
-
-def test_the_merged_model_loads_and_answers_without_the_course(run):
-    code = """
-import sys
-from transformers import pipeline
-chat = pipeline("text-generation", model="merged")
-messages = [{"role": "system", "content": sys.argv[1]}, {"role": "user", "content": "What is 15 + 27?"}]
-print(chat(messages, max_new_tokens=32, do_sample=False)[0]["generated_text"][-1]["content"])
-assert not {"unsloth", "peft", "grpo_utils"} & set(sys.modules), "not plain"
-"""
-    command = [sys.executable, "-c", code, SYSTEM_PROMPT]
-    asked = subprocess.run(command, cwd=run, capture_output=True, text=True)
-    assert asked.returncode == 0, asked.stderr
-    assert is_strictly_right(asked.stdout.strip(), "42"), asked.stdout
 
 
 def printed(label: str) -> str:

@@ -3,13 +3,16 @@ import re
 import subprocess
 import sys
 
+import nbformat
 import pytest
 from conftest import ROOT, judged
+from nbformat.v4 import new_code_cell, new_notebook
 
 import grpo_utils
+from grpo_utils.__main__ import LESSON, read_parameters
 from grpo_utils.errors import CourseError
 from grpo_utils.install import check_gpu, check_versions
-from grpo_utils.lesson import setup_tiny
+from grpo_utils.lesson import setup, setup_tiny
 from grpo_utils.profiles import T4
 
 LIGHT = """
@@ -115,7 +118,6 @@ def test_cli_report_shows_ability_apart_from_form(tmp_path):
     assert re.search(r"^before +0 +- +0 +- +0 +-$", report_of(rates, tmp_path), re.MULTILINE)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
@@ -123,16 +125,16 @@ def test_cli_report_shows_ability_apart_from_form(tmp_path):
         ("STEPS", "ten", "STEPS='ten' must be of type int"),
     ],
 )
-def test_cli_run_names_the_nearest_parameter_and_a_value_of_the_wrong_type(name, value, said):
-    run = cli("run", "-p", name, value)
-    assert run.returncode == 1 and said in run.stderr
+def test_the_nearest_parameter_and_a_value_of_the_wrong_type_are_named(name, value, said):
+    with pytest.raises(CourseError, match=said):
+        read_parameters(ROOT / LESSON, [(name, value)])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["STEPS", "EVAL_ROWS"])
-def test_a_negative_count_is_refused_before_anything_is_loaded(name, tmp_path):
-    run = cli("run", str(ROOT / "notebooks/03_grpo_lora.ipynb"), "-p", name, "-5", cwd=tmp_path)
-    assert f"{name}=-5 is negative" in run.stderr and not (tmp_path / "outputs").exists()
+@pytest.mark.parametrize("name", ["steps", "eval_rows"])
+def test_a_negative_count_is_refused_before_the_folder_is_made(name, tmp_path):
+    with pytest.raises(CourseError, match=f"{name.upper()}=-5 is negative"):
+        setup("cpu", "qwen", output_dir=tmp_path / "run", **{name: -5})
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(
@@ -152,6 +154,18 @@ def test_the_transformers_backend_does_not_ask_for_unsloth():
 
 def test_cli_run_elsewhere_says_where_to_go(tmp_path):
     assert "Run this command from the course's folder" in cli("run", cwd=tmp_path).stderr
+
+
+@pytest.mark.slow
+def test_a_lesson_without_a_report_is_kept_with_its_time(tmp_path):
+    parameters = new_code_cell("STEPS: int = 0", metadata={"tags": ["parameters"]})
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    book = new_notebook(cells=[parameters, new_code_cell("print(STEPS)")], metadata={"kernelspec": kernel})
+    nbformat.write(book, tmp_path / "small.ipynb")
+    run = cli("run", "small.ipynb", "-p", "STEPS", "3", cwd=tmp_path)
+    [kept] = (tmp_path / "outputs").iterdir()
+    assert re.fullmatch(r"small-\d{8}-\d{6}\.ipynb", kept.name) and f"{kept.name}: the executed lesson" in run.stdout
+    assert nbformat.read(kept, as_version=4).cells[-1].outputs[0].text == "3\n"
 
 
 def test_a_lesson_that_fails_shows_its_error_and_leaves_an_earlier_run_as_it_was(tmp_path):

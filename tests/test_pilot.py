@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -380,14 +381,12 @@ def test_a_correct_that_fails_costs_no_samples(error, tiny, rows):
     assert f"which completions are correct is not known, because correct() {why}" in str(report)
 
 
-def test_ctrl_c_outside_the_sampling_is_one_sentence(monkeypatch, capsys):
+def test_ctrl_c_outside_the_sampling_is_one_sentence(monkeypatch, grpo_check):
     def interrupted(arguments: argparse.Namespace) -> int:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(__main__, "parse", lambda: argparse.Namespace(command=interrupted))
-    with pytest.raises(SystemExit) as ended:
-        __main__.main()
-    assert ended.value.code == 2 and capsys.readouterr().err == "Interrupted; nothing was written.\n"
+    assert grpo_check() == (2, "", "Interrupted; nothing was written.\n")
 
 
 def test_a_prompt_that_opens_thinking_is_reported(tiny, rows):
@@ -488,50 +487,42 @@ def right(completions, answer, **kwargs):
 """
 
 
-def command(folder: object, *arguments: str) -> subprocess.CompletedProcess:
-    (folder / "config.yaml").write_text(FILE, encoding="utf-8")
-    (folder / "mine.py").write_text(REWARD, encoding="utf-8")
-    how = dict(cwd=folder, capture_output=True, text=True, check=False)
-    return subprocess.run([sys.executable, "-m", "grpo_check", "pilot", *arguments], **how)
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    (tmp_path / "config.yaml").write_text(FILE, encoding="utf-8")
+    (tmp_path / "mine.py").write_text(REWARD, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.mark.slow
-def test_the_command_prints_the_verdict(tmp_path):
-    run = command(tmp_path, "config.yaml", "--prompts", "16", "--price", "2.5", "--steps", "40")
+def test_the_command_prints_the_verdict(project, grpo_check):
+    given = [sys.executable, "-m", "grpo_check", "pilot", "config.yaml", "--prompts", "16"]
+    run = subprocess.run([*given, "--price", "2.5", "--steps", "40"], capture_output=True, text=True)
     assert run.returncode == 0 and "verdict             go: " in run.stdout, run.stdout + run.stderr
     assert "40 steps" in run.stdout and "price 0." in run.stdout
-    run = command(tmp_path, "config.yaml", "--prompts", "4", "--limit", "5")
-    assert run.returncode == 1 and "raise_limit" in run.stdout, run.stdout + run.stderr
+    code, out, _ = grpo_check("pilot", "config.yaml", "--prompts", "4", "--limit", "5")
+    assert code == 1 and "raise_limit" in out
 
 
-def test_a_finding_that_is_ignored_does_not_stop_the_pilot(tmp_path, monkeypatch, capsys):
-    (tmp_path / "config.yaml").write_text(FILE, encoding="utf-8")
-    (tmp_path / "mine.py").write_text(REWARD, encoding="utf-8")
+def test_a_finding_that_is_ignored_does_not_stop_the_pilot(project, monkeypatch, grpo_check):
     go = decide(Basis(GOOD))
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(running, "_policy", lambda run, adapter: None)
     monkeypatch.setattr(running, "sampled", lambda run, warnings, model, **how: PilotReport((go, *warnings)))
-
-    def exit_code(*ignored: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["grpo-check", "pilot", "config.yaml", "--group", "5", *ignored])
-        with pytest.raises(SystemExit) as ended:
-            __main__.main()
-        return ended.value.code
-
-    assert exit_code() == 2 and "not divisible by num_generations=5" in capsys.readouterr().err
-    assert exit_code("--ignore", "batch") == 0 and "batch" not in capsys.readouterr().out
-    assert exit_code("--select", "leak") == 0
+    five = partial(grpo_check, "pilot", "config.yaml", "--group", "5")
+    code, _, err = five()
+    assert code == 2 and "not divisible by num_generations=5" in err
+    code, out, _ = five("--ignore", "batch")
+    assert code == 0 and "batch" not in out
+    assert five("--select", "leak")[0] == 0
 
 
-def test_epochs_over_a_part_of_the_rows_have_no_number_of_steps(tmp_path):
-    (tmp_path / "mine.py").write_text(REWARD, encoding="utf-8")
-    config = FILE.replace("max_steps: 100", "num_train_epochs: 1").replace('"mine.py', f'"{tmp_path}/mine.py')
-    (tmp_path / "config.yaml").write_text(config, encoding="utf-8")
-    report = pilot_file(tmp_path / "config.yaml", prompts=1, price=2.5)
+def test_epochs_over_a_part_of_the_rows_have_no_number_of_steps(project):
+    (project / "config.yaml").write_text(FILE.replace("max_steps: 100", "num_train_epochs: 1"), encoding="utf-8")
+    report = pilot_file(project / "config.yaml", prompts=1, price=2.5)
     assert report.steps is report.minutes is report.price is None and "steps not known" in str(report)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -546,6 +537,6 @@ def test_epochs_over_a_part_of_the_rows_have_no_number_of_steps(tmp_path):
         (["config.yaml", "--prompts", "0"], "prompts=0 should be 1 or more"),
     ],
 )
-def test_the_command_says_what_is_missing(arguments, said, tmp_path):
-    run = command(tmp_path, *arguments)
-    assert run.returncode == 2 and said in run.stderr and "Traceback" not in run.stderr, run.stdout + run.stderr
+def test_the_command_says_what_is_missing(arguments, said, project, grpo_check):
+    code, out, err = grpo_check("pilot", *arguments)
+    assert code == 2 and not out and said in err and "Traceback" not in err

@@ -353,19 +353,14 @@ def test_trls_own_rewards_are_found_by_name(folder):
     assert not report.skipped.keys() & {"rewards", "reward lab"}
 
 
-def terminal(folder, *arguments: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "grpo_check", "preflight", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
-
-
-@pytest.mark.slow
-def test_the_command_exits_with_0_1_and_a_sentence(folder):
-    run = terminal(folder, "sound.yaml")
-    assert run.returncode == 0 and run.stdout.strip().endswith("ok: 0 errors, 0 warnings"), run.stdout + run.stderr
-    run = terminal(folder, "sound.yaml", "--reward", "mine.py:everything", "--heldout", "rows.jsonl", "--gpu", "t4")
-    assert run.returncode == 1 and "reward_broken" in run.stdout and not run.stderr, run.stderr
-    run = terminal(folder, "sond.yaml")
-    assert run.returncode == 2 and run.stderr.startswith("Error: There is no file 'sond.yaml'.") and not run.stdout
+def test_the_command_exits_with_0_1_and_a_sentence(folder, grpo_check):
+    code, out, _ = grpo_check("preflight", "sound.yaml")
+    assert code == 0 and out.strip().endswith("ok: 0 errors, 0 warnings"), out
+    more = ("--reward", "mine.py:everything", "--heldout", "rows.jsonl", "--gpu", "t4")
+    code, out, err = grpo_check("preflight", "sound.yaml", *more)
+    assert code == 1 and "reward_broken" in out and not err, err
+    code, out, err = grpo_check("preflight", "sond.yaml")
+    assert code == 2 and err.startswith("Error: There is no file 'sond.yaml'.") and not out
 
 
 @pytest.mark.slow

@@ -3,11 +3,11 @@
 import re
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 from conftest import ROOT
 
-from grpo_check.__main__ import main
 from grpo_check.reward_lab.loading import find_reward, imports_from
 from grpo_utils.errors import CourseError
 
@@ -51,37 +51,29 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def probe(folder, monkeypatch, capsys):
-    """What the command line prints, or exits with."""
+def probe(folder, monkeypatch, grpo_check):
+    """The command `probe` in the user's folder."""
     monkeypatch.chdir(folder)
-
-    def run(*arguments: str) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["grpo_check", "probe", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        return ended.value.code, said.out or said.err
-
-    return run
+    return partial(grpo_check, "probe")
 
 
 def test_a_sound_reward_exits_with_0(probe):
-    code, said = probe("mine.py:sound", "--answers", "42", "-5")
+    code, said, _ = probe("mine.py:sound", "--answers", "42", "-5")
     assert code == 0 and said.strip().endswith("ok: 0 errors, 0 warnings"), said
 
 
 def test_a_bad_reward_exits_with_1_and_says_why(probe):
-    code, said = probe("mine.py:bad", "--answers", "42", "--answer-column", "answer")
+    code, said, _ = probe("mine.py:bad", "--answers", "42", "--answer-column", "answer")
     assert code == 1 and "error   wrong_beats_right" in said
 
 
 def test_several_rewards_with_weights_are_judged_as_a_sum(probe):
-    code, said = probe("mine.py:sound", "mine.py:longer", "--weights", "0.01", "1", "--answers", "42")
+    code, said, _ = probe("mine.py:sound", "mine.py:longer", "--weights", "0.01", "1", "--answers", "42")
     assert code == 1 and "sum of sound, longer" in said
 
 
 def test_columns_and_tags_arrive(probe):
-    _, said = probe("mine.py:runs", "--answers", "yes", "no", "--column", "tests", '["yes", "no"]', "--tags")
+    _, said, _ = probe("mine.py:runs", "--answers", "yes", "no", "--column", "tests", '["yes", "no"]', "--tags")
     assert "format the answer alone" in said and "order_dependent" in said
 
 
@@ -119,7 +111,7 @@ def test_what_is_wrong_with_a_file_is_one_sentence(target, message, folder, monk
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
 def test_a_mistake_on_the_command_line_is_one_sentence(arguments, message, probe):
-    code, said = probe(*arguments)
+    code, _, said = probe(*arguments)
     assert code == 2 and message in said and said.count("\n") == 1
 
 

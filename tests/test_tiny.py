@@ -152,12 +152,18 @@ def test_trl_reads_a_plain_answer_as_it_stands(tokenizer):
         assert parse_response(tokenizer, ids, prefix=[]) == {"role": "assistant", "content": text}
 
 
-@pytest.mark.slow
-def test_a_base_knows_neither_the_form_nor_the_carry_when_greedy(model, tokenizer):
+@pytest.fixture(scope="module")
+def evaluated(model, tokenizer):
+    """Held-out problems, and what the base model answers."""
     from grpo_utils import evaluate, load_rows
 
     test = load_rows("addition", "test", 390, seed=11)
-    result = evaluate(model, tokenizer, test, max_new_tokens=32)
+    return test, evaluate(model, tokenizer, test, max_new_tokens=32)
+
+
+@pytest.mark.slow
+def test_a_base_knows_neither_the_form_nor_the_carry_when_greedy(evaluated):
+    test, result = evaluated
     summary = result.summary()
     assert 0.10 <= summary["accuracy"] <= 0.40
     assert summary["greedy_accuracy"] <= 0.2
@@ -170,11 +176,8 @@ def test_a_base_knows_neither_the_form_nor_the_carry_when_greedy(model, tokenize
 
 
 @pytest.mark.slow
-def test_a_base_is_right_with_a_carry_mostly_where_it_adds_digit_by_digit(model, tokenizer):
-    from grpo_utils import evaluate, load_rows
-
-    test = load_rows("addition", "test", 390, seed=11)
-    result = evaluate(model, tokenizer, test, max_new_tokens=32)
+def test_a_base_is_right_with_a_carry_mostly_where_it_adds_digit_by_digit(evaluated):
+    test, result = evaluated
     carry = [i for i, kind in enumerate(test["kind"]) if kind == "carry" and result.formed[i]]
     by_digit = [result.right[i] for i in carry if ", " in result.sampled[i]]
     others = [result.right[i] for i in carry if ", " not in result.sampled[i]]
