@@ -47,7 +47,7 @@ BOXED = next(form for form in FORMS if str(form) == "… \\boxed{…}")
 GOLDS = ["42", "-5", "1250", "0.5", "3/4", "100", "7", "-0.25", "1000000", "18"]
 FORM_REWARDS = [strict_format_reward, incremental_format_reward, think_format_reward]
 SLOWER = [exact_reward, fuzzy_reward, json_reward]
-HOSTILE, COMPARED = 300_000 // 10, 20_000  # completions for each of seven rewards, and pairs of expressions
+HOSTILE, COMPARED = 30_000, 20_000  # completions for each of seven rewards, and pairs of expressions
 boxed_reward = AnswerReward(extract=extract_boxed)
 
 
@@ -212,8 +212,8 @@ def slowest_comparison(count: int) -> float:
 
 def probe_seconds() -> float:
     """The seconds of a process's first probe, including its imports."""
-    code = "import time; from grpo_utils import *; s = time.perf_counter(); probe(correctness_reward)"
-    code += "; print(time.perf_counter() - s)"
+    code = "import time; from grpo_check import probe; from grpo_utils import correctness_reward"
+    code += "; s = time.perf_counter(); probe(correctness_reward); print(time.perf_counter() - s)"
     return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
 
 

@@ -21,6 +21,7 @@ from grpo_utils import rewards
 from grpo_utils.rewards import maths
 
 sys.path.insert(0, str(ROOT / "scripts"))
+import bench_rewards
 import hostile
 
 pytestmark = pytest.mark.slow
@@ -261,3 +262,7 @@ def test_the_parsers_tables_are_emptied_when_they_are_full(monkeypatch):
     before = len(PSParser.sharedContextCache)
     monkeypatch.setattr(maths, "MOST_CONTEXTS", 1)
     assert rewards.same_expression("x+3", "3+x") and len(PSParser.sharedContextCache) < before
+
+
+def test_the_bench_of_rewards_finds_the_probe_that_it_times():
+    assert bench_rewards.probe_seconds() > 0
