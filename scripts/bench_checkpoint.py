@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import processor
+from benches import measured_on, read_stored, write_below
 from datasets import Dataset
 from peft import PeftModel
 from transformers import AutoModelForCausalLM, EarlyStoppingCallback
@@ -153,8 +153,7 @@ def write(stored: dict) -> None:
         "",
     ]
     lines += [line for name, run in runs.items() for line in lines_of(name, run)]
-    head = PAGE.read_text(encoding="utf-8").split(MARK)[0]
-    PAGE.write_text(head + "\n".join([*lines, *costs(stored)]) + "\n", encoding="utf-8")
+    write_below(PAGE, MARK, "\n".join([*lines, *costs(stored)]) + "\n")
 
 
 def identical(first: dict, second: dict) -> int:
@@ -183,9 +182,9 @@ def main() -> None:
     prepare_machine(CPU, offline=True)
     if "--write" not in sys.argv:
         runs = {"A reward without a limit": measure(count_tags), "A reward that saturates": measure(capped_tags)}
-        stored = {"date": time.strftime("%Y-%m-%d"), "processor": processor(), "runs": runs, "early": stop_early()}
+        stored = measured_on() | dict(runs=runs, early=stop_early())
         STORED.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
-    write(json.loads(STORED.read_text(encoding="utf-8")))
+    write(read_stored(STORED))
 
 
 if __name__ == "__main__":

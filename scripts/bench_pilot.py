@@ -15,14 +15,13 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from datetime import date
 from itertools import islice, product
 from pathlib import Path
 from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parent / "tiny"))
 
-from bench import processor
+from benches import measured_on, read_stored, versions_text, write_below
 from mixture import rows as mixture_rows
 
 from grpo_check.findings import Finding
@@ -34,7 +33,6 @@ from grpo_utils import load_policy, math_rewards, paired_change, training_argume
 from grpo_utils.data.prompts import SYSTEM_PROMPT, chat_prompt
 from grpo_utils.data.sources import addition_key, addition_kind
 from grpo_utils.data.splits import is_held_out
-from grpo_utils.install import installed_version
 from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.rewards import (
     correctness_reward,
@@ -482,7 +480,7 @@ def page(stored: dict) -> str:
 ## How often the verdict is right
 
 `make bench-pilot` made this table on {stored["date"]} ({stored["processor"]}, one thread,
-{stored["versions"]}).
+{versions_text(stored["versions"])}).
 It piloted {len(stored["rows"])} configurations of the two tiny models with {PROMPTS} prompts each. It then trained
 each one for {STEPS} steps of 64 completions, and evaluated it on {HELDOUT} held-out rows before and after.
 A configuration *learned* if its strict accuracy rose with p < 0.05 in the paired test. Strict accuracy is the true
@@ -532,15 +530,13 @@ def main() -> None:
     if "--draw" not in sys.argv:
         run_missing()
         by_name = {row["name"]: stored_row(row) for row in raw_rows()}
-        versions = ", ".join(f"{name} {installed_version(name)}" for name in ("trl", "transformers", "peft", "torch"))
-        known = dict(date=f"{date.today():%Y-%m-%d}", processor=processor(), versions=versions)
-        STORED.write_text(json.dumps(known | dict(rows=[by_name[name] for name in CASES if name in by_name])) + "\n")
-    stored = json.loads(STORED.read_text(encoding="utf-8"))
+        stored = measured_on() | dict(rows=[by_name[name] for name in CASES if name in by_name])
+        STORED.write_text(json.dumps(stored) + "\n")
+    stored = read_stored(STORED)
     best = fitted([row for row in stored["rows"] if row["name"] in fitting_half()])
     if best != LIMITS:
         sys.exit(f"Error: the fit gives {best}; write it into grpo_check/pilot/verdicts.py and run --draw.")
-    text = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(text.partition(MARK)[0] + page(stored), encoding="utf-8")
+    write_below(PAGE, MARK, page(stored))
     print(f"written: {PAGE.relative_to(ROOT)}")
 
 

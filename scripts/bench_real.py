@@ -15,9 +15,8 @@ from pathlib import Path
 from statistics import fmean
 from textwrap import fill
 
-from bench import put
+from benches import difference_text, paired_difference, provenance, put, read_stored, train_missing
 from measure_real import MEASURES, ROWS, SAMPLED_ROWS, SAMPLES, TEMPERATURE, base_result, measure_merged, rates
-from tiny_runs import difference_text, paired_difference, provenance, read_stored, train_missing
 from train_real import SHARED, TASKS, run_once
 
 from grpo_utils import paired_change, smollm2

@@ -18,9 +18,8 @@ from pathlib import Path
 from statistics import fmean, median
 
 import yaml
-from bench import put
 from bench_estimate import resident
-from tiny_runs import provenance, read_stored, train_missing
+from benches import provenance, put, read_stored, train_missing
 from train_real import HERE, SHARED, write_project
 
 from grpo_check.preflight.estimate import GIB

@@ -12,17 +12,8 @@ import sys
 from pathlib import Path
 from statistics import fmean
 
-from bench import put
-from tiny_runs import (
-    Policy,
-    difference_text,
-    milestones_at,
-    paired_difference,
-    provenance,
-    read_stored,
-    train_missing,
-    train_tiny,
-)
+from benches import difference_text, paired_difference, provenance, put, read_stored, train_missing
+from tiny_runs import Policy, milestones_at, train_tiny
 
 from grpo_utils import load_rows, pass_rates
 from grpo_utils.evaluation.statistics import Estimate

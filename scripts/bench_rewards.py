@@ -8,22 +8,19 @@ number twice. GSM8K rows come from the file in GSM8K_FILE; without it, the page 
 
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from datetime import date
 from pathlib import Path
 
 import hostile
-from bench import peak_memory, processor
+from benches import measured_on, peak_memory, provenance, write_below
 
 from grpo_check.reward_lab.forms import FORMS
 from grpo_check.reward_lab.matrix import cases
 from grpo_utils.data.sources import gsm8k_rows
-from grpo_utils.install import installed_version
 from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.rewards import (
     AnswerReward,
@@ -222,15 +219,11 @@ def measured() -> str:
     low, high = wilson_interval(alike, total)
     ours, theirs = hostile_seconds()
     seconds, peak = lesson()
-    *versions, last = [f"{name} {installed_version(name)}" for name in ("trl", "math-verify", "rapidfuzz")]
-    versions = f"{', '.join(versions)} and {last}"
     return f"""{MARK}
 
 ## Measured
 
-`make bench-rewards` measured these numbers on {date.today():%Y-%m-%d} on one core.
-The processor was {processor()}, and the versions were
-Python {platform.python_version()}, {versions}.
+`make bench-rewards` measured these numbers on {provenance(measured_on(("trl", "math-verify", "rapidfuzz")))}
 
 | reward | completions per second |
 |---|---|
@@ -261,8 +254,7 @@ On these completions, {alike} of {total} of our scores equal those of TRL's `acc
 
 def main() -> None:
     prepare_machine(CPU)
-    text = PAGE.read_text(encoding="utf-8").partition(MARK)[0]
-    PAGE.write_text(text + measured(), encoding="utf-8")
+    write_below(PAGE, MARK, measured())
     print(f"written: {PAGE.relative_to(ROOT)}")
 
 

@@ -13,7 +13,8 @@ from statistics import mean
 from typing import NamedTuple
 
 import matplotlib.pyplot
-from tiny_runs import difference_text, held_out, measured_on, train_tiny
+from benches import difference_text, measured_on, provenance, read_stored, write_below
+from tiny_runs import held_out, train_tiny
 
 from grpo_utils import compare, compare_seeds, logged
 from grpo_utils.evaluation.judging import Evaluation
@@ -171,14 +172,12 @@ def change(found: dict) -> str:
 
 def measured(stored: dict) -> str:
     """The page's second half."""
-    versions = ", ".join(f"{name} {version}" for name, version in stored["versions"].items())
     sections = "\n".join(section(name, results) for name, results in stored["results"].items())
     return f"""{MARK}
 
 ## What single settings did
 
-*Measured* by `make bench-settings` on {stored["date"]}, {stored["processor"]}, one core, Python {stored["python"]},
-{versions}.
+*Measured* by `make bench-settings` on {provenance(stored)}
 
 Each run trains `{CPU.models["qwen"]}` for {STEPS} steps at a constant learning rate, with one setting changed from the
 `cpu` profile. The base model is not quantized. *Accuracy* is strict accuracy on {PROMPTS} held-out prompts. The
@@ -193,13 +192,12 @@ def main() -> None:
     if "--draw" not in sys.argv:
         prepare_machine(CPU)
         STORED.write_text(json.dumps(measure(), indent=1) + "\n", encoding="utf-8")
-    stored = json.loads(STORED.read_text(encoding="utf-8"))
+    stored = read_stored(STORED)
     matplotlib.use("svg")
     matplotlib.rcParams |= {"svg.hashsalt": "settings", "savefig.facecolor": "white"}
     for name, results in stored["results"].items():
         draw(name, results)
-    text = PAGE.read_text(encoding="utf-8").partition(MARK)[0]
-    PAGE.write_text(text + measured(stored), encoding="utf-8")
+    write_below(PAGE, MARK, measured(stored))
     print(f"written: {PAGE.relative_to(ROOT)} and {len(SETTINGS)} figures")
 
 

@@ -17,16 +17,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from bench import put
-from tiny_runs import (
-    Policy,
-    difference_text,
-    milestones_at,
-    paired_difference,
-    provenance,
-    read_stored,
-    train_missing,
-)
+from benches import difference_text, paired_difference, provenance, put, read_stored, train_missing
+from tiny_runs import Policy, milestones_at
 
 from grpo_utils import completion_text, is_strictly_right, load_policy, pass_rates, show_progress
 from grpo_utils.evaluation.statistics import Estimate
