@@ -1,6 +1,6 @@
 """Measure the numbers in docs/results.md and write the sections of that page that they belong to.
 
-    python scripts/bench.py              all of it, about an hour
+    python scripts/bench.py              all of it
     python scripts/bench.py lesson03     lesson 03 with five seeds, four numbers of steps, and twice with one seed
     python scripts/bench.py minutes      every lesson once per family: processor time and memory
     python scripts/bench.py --resume     only the runs that outputs/bench does not have yet

@@ -1,6 +1,6 @@
 """Measure which checkpoint `load_best_model_at_end` keeps, and write the table of docs/choosing-a-checkpoint.md.
 
-    python scripts/bench_checkpoint.py           train all runs, about 3 minutes
+    python scripts/bench_checkpoint.py           train all runs
     python scripts/bench_checkpoint.py --write   only write, from scripts/bench_checkpoint.json
 
 Each run trains the tiny model on addition problems and evaluates it every few steps on validation prompts. The test
@@ -8,12 +8,11 @@ prompts are used once per run, for all saved checkpoints, to see which choice wa
 """
 
 import json
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-from benches import measured_on, read_stored, write_below
+from benches import measured_on, only_write, read_stored, write_below
 from datasets import Dataset
 from peft import PeftModel
 from transformers import AutoModelForCausalLM, EarlyStoppingCallback
@@ -180,7 +179,7 @@ def costs(stored: dict) -> list[str]:
 def main() -> None:
     """Measure, or only write."""
     prepare_machine(CPU, offline=True)
-    if "--write" not in sys.argv:
+    if not only_write(__doc__):
         runs = {"A reward without a limit": measure(count_tags), "A reward that saturates": measure(capped_tags)}
         stored = measured_on() | dict(runs=runs, early=stop_early())
         STORED.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")

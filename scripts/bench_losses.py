@@ -1,19 +1,26 @@
 """Train the tiny model with every loss of lesson 13, several seeds each, and write a table in docs/settings.md.
 
-    python scripts/bench_losses.py           train what scripts/bench_losses.json lacks, about 15 minutes in all
-    python scripts/bench_losses.py --table   only write the table, from scripts/bench_losses.json
+    python scripts/bench_losses.py           train what scripts/bench_losses.json lacks
+    python scripts/bench_losses.py --write   only write the table, from scripts/bench_losses.json
 
 A row is one training run. It is stored as soon as it is complete, so an interrupted bench continues where it stopped.
 """
 
 import json
 import re
-import sys
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, NamedTuple
 
-from benches import difference_text, paired_difference, provenance, read_stored, train_missing, write_between
+from benches import (
+    difference_text,
+    only_write,
+    paired_difference,
+    provenance,
+    read_stored,
+    train_missing,
+    write_between,
+)
 from tiny_runs import held_out, train_tiny
 
 from grpo_utils import logged
@@ -169,7 +176,7 @@ steps use each batch of completions. These runs take as many steps but sample a 
 
 
 def main() -> None:
-    if "--table" not in sys.argv:
+    if not only_write(__doc__):
         prepare_machine(CPU)
         measure()
     write_between(PAGE, BEGIN, END, section(read_stored(STORED)))

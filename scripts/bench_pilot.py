@@ -1,7 +1,7 @@
 """Compare the verdicts of `pilot` with real training runs, and write the measured half of docs/pilot.md.
 
-    python scripts/bench_pilot.py          run what is missing, then write the page; about 25 minutes in all
-    python scripts/bench_pilot.py --draw   only write the page, from scripts/bench_pilot.json
+    python scripts/bench_pilot.py           run what is missing, then write the page
+    python scripts/bench_pilot.py --write   only write the page, from scripts/bench_pilot.json
 
 Each configuration of a tiny model is piloted, then trained for a few steps and evaluated on held-out rows before and
 after. A configuration "learned" if its held-out strict accuracy rose with p < 0.05 in the paired test. Strict accuracy
@@ -21,7 +21,7 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parent / "tiny"))
 
-from benches import measured_on, read_stored, versions_text, write_below
+from benches import measured_on, only_write, read_stored, versions_text, write_below
 from mixture import rows as mixture_rows
 
 from grpo_check.findings import Finding
@@ -525,9 +525,9 @@ same time, which explains some of the spread.
 
 
 def main() -> None:
-    """Measure what is missing unless told to draw, fit the thresholds, and write the figures and the page."""
+    """Measure what is missing unless told only to write, fit the thresholds, and write the figures and the page."""
     prepare_machine(CPU)
-    if "--draw" not in sys.argv:
+    if not only_write(__doc__):
         run_missing()
         by_name = {row["name"]: stored_row(row) for row in raw_rows()}
         stored = measured_on() | dict(rows=[by_name[name] for name in CASES if name in by_name])
@@ -535,7 +535,7 @@ def main() -> None:
     stored = read_stored(STORED)
     best = fitted([row for row in stored["rows"] if row["name"] in fitting_half()])
     if best != LIMITS:
-        sys.exit(f"Error: the fit gives {best}; write it into grpo_check/pilot/verdicts.py and run --draw.")
+        sys.exit(f"Error: the fit gives {best}; write it into grpo_check/pilot/verdicts.py and run again with --write.")
     write_below(PAGE, MARK, page(stored))
     print(f"written: {PAGE.relative_to(ROOT)}")
 

@@ -1,19 +1,18 @@
 """Measure what single settings do, draw the figures of docs/settings.md, and write that page's second half.
 
-    python scripts/bench_settings.py           train and evaluate all runs, about 6 minutes
-    python scripts/bench_settings.py --draw    only draw and write, from scripts/bench_settings.json
+    python scripts/bench_settings.py           train and evaluate all runs
+    python scripts/bench_settings.py --write   only draw and write, from scripts/bench_settings.json
 
 Each run trains the tiny model for a few steps with one setting changed. Three seeds show how runs differ by chance.
 """
 
 import json
-import sys
 from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
 import matplotlib.pyplot
-from benches import difference_text, measured_on, provenance, read_stored, write_below
+from benches import difference_text, measured_on, only_write, provenance, read_stored, write_below
 from tiny_runs import held_out, train_tiny
 
 from grpo_utils import compare, compare_seeds, logged
@@ -189,7 +188,7 @@ one seed, and the lines connect the means. The right panel and the last column s
 
 
 def main() -> None:
-    if "--draw" not in sys.argv:
+    if not only_write(__doc__):
         prepare_machine(CPU)
         STORED.write_text(json.dumps(measure(), indent=1) + "\n", encoding="utf-8")
     stored = read_stored(STORED)

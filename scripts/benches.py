@@ -1,5 +1,6 @@
 """What the benches share: the machine and its versions, rows that are stored as measured, and the pages of docs."""
 
+import argparse
 import json
 import math
 import platform
@@ -18,6 +19,13 @@ from grpo_utils.install import installed_version
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results.md"
 PACKAGES = ("trl", "transformers", "peft", "torch")
+
+
+def only_write(doc: str) -> bool:
+    """Whether the command line has `--write`. Any other argument is an error, because training takes long."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="only write the page, from what is stored")
+    return parser.parse_args().write
 
 
 def processor() -> str:
