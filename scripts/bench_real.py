@@ -1,7 +1,7 @@
 """Train SmolLM2 with other tasks, seeds and settings, and write a section of docs/results.md and one of settings.md.
 
     python scripts/bench_real.py            train what scripts/bench_real.json lacks: hours; stop and start as you like
-    python scripts/bench_real.py --table    only write the sections, from scripts/bench_real.json
+    python scripts/bench_real.py --write    only write the sections, from scripts/bench_real.json
 
 Each run is that of `make real`, or its first 25 steps with one setting changed. It is stored when it ends, and its
 checkpoints continue a run that was stopped. The rate is constant, so the first 25 steps of `make real` itself are those
@@ -228,7 +228,7 @@ def setting(name: str, rows: list[dict], usual: list[dict]) -> str:
 
 
 def main() -> None:
-    stored = read_stored(STORED) if "--table" in sys.argv else train_missing(STORED, RUNS, train)
+    stored = read_stored(STORED) if "--write" in sys.argv else train_missing(STORED, RUNS, train)
     put(TITLE, section(stored))
     write_between(SETTINGS, BEGIN, END, compared(stored))
 
