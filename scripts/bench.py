@@ -19,10 +19,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-import psutil
-
-sys.path.insert(0, str(Path(__file__).parent))
 import minutes
+import psutil
 from benches import RESULTS, measured_on, peak_memory, provenance, put
 
 from grpo_utils import PROFILES, math_rewards

@@ -11,11 +11,9 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 import yaml
-from conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "scripts"))
 from address import current
 from build_notebooks import SOURCES, retold
+from conftest import ROOT
 
 WORKFLOW = yaml.safe_load((ROOT / ".github" / "workflows" / "address.yml").read_text(encoding="utf-8"))
 COURSE = ["README.md", "CITATION.cff", "CONTRIBUTING.md", "pyproject.toml", "Makefile", ".gitignore"]

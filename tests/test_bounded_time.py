@@ -7,22 +7,19 @@ import inspect
 import os
 import pkgutil
 import re
-import sys
 import threading
 import time
 from functools import lru_cache, partial
 from pathlib import Path
 
+import bench_rewards
+import hostile
 import pytest
 from conftest import ROOT
 
 import grpo_utils
 from grpo_utils import rewards
 from grpo_utils.rewards import maths
-
-sys.path.insert(0, str(ROOT / "scripts"))
-import bench_rewards
-import hostile
 
 pytestmark = pytest.mark.slow
 

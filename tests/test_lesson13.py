@@ -4,20 +4,17 @@ import functools
 import json
 import re
 import statistics
-import sys
 from types import SimpleNamespace
 
+import bench_losses
+import bench_reuse
+import bench_sft
+import benches
 import nbformat
 import pytest
 import test_lesson08 as by_hand
 from conftest import ROOT
 from lessons import formulas_of, run_other_family, run_with_nbval
-
-sys.path.insert(0, str(ROOT / "scripts"))
-import bench_losses
-import bench_reuse
-import bench_sft
-import benches
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "13_losses.ipynb"

@@ -2,14 +2,11 @@
 
 import ast
 import re
-import sys
 
 import nbformat
 import pytest
-from conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "scripts"))
 from build_notebooks import SOURCES, execute, repository, retold
+from conftest import ROOT
 from values import check
 
 NAMES = sorted(path.stem for path in SOURCES.glob("*.py"))

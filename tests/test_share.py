@@ -7,15 +7,13 @@ import sys
 from email.message import Message
 from types import SimpleNamespace
 
+import benches
 import pytest
 import yaml
 from conftest import ROOT, judged
 
 from grpo_utils.run import measuring
 from grpo_utils.share import block, lines, where_to_paste
-
-sys.path.insert(0, str(ROOT / "scripts"))
-import benches
 
 FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 FORM = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"

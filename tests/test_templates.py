@@ -3,21 +3,18 @@
 import ast
 import json
 import re
-import sys
 from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT
 from datasets import Dataset
+from share_templates import SHARED, SOURCES, in_lib, lib_of
 from template_projects import in_folder
 
 from grpo_utils.errors import CourseError
 from grpo_utils.project import new_project, template_names
 from grpo_utils.run.measuring import before_after, summary
 from grpo_utils.run.texts import text_of
-
-sys.path.insert(0, str(ROOT / "scripts"))
-from share_templates import SHARED, SOURCES, in_lib, lib_of
 
 
 @pytest.mark.parametrize("name", template_names())
