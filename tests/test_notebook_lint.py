@@ -5,7 +5,8 @@ import re
 
 import nbformat
 import pytest
-from build_notebooks import SOURCES, execute, repository, retold
+from address import current
+from build_notebooks import SOURCES, execute, retold
 from conftest import ROOT
 from values import check
 
@@ -45,7 +46,7 @@ def test_every_notebook_has_a_source_and_every_source_a_notebook():
 
 
 def test_it_is_in_sync_with_its_source(book):
-    fresh = retold(SOURCES / f"{book.metadata['name']}.py", book, repository())
+    fresh = retold(SOURCES / f"{book.metadata['name']}.py", book, current())
     here, there = ([(c.cell_type, c.source, c.metadata.get("tags", [])) for c in b.cells] for b in (book, fresh))
     assert here == there, "edit notebooks/source and run `make notebooks`"
 
