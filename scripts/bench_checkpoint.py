@@ -20,13 +20,14 @@ from trl import GRPOConfig, GRPOTrainer
 
 from grpo_utils import completion_text, evaluate, is_strictly_right, load_policy, load_rows, model_path
 from grpo_utils.profiles import CPU, prepare_machine
+from grpo_utils.rewards import TAGS
+from grpo_utils.run.checkpoints import checkpoint_step
 
 ROOT = Path(__file__).parent.parent
 PAGE, STORED = ROOT / "docs" / "choosing-a-checkpoint.md", Path(__file__).with_suffix(".json")
 MARK = "<!-- measured: written by `make bench-checkpoint`, do not edit below -->"
 STEPS, EVERY, VALIDATION, TEST = 30, 3, 64, 200
 TRUTH = "eval_rewards/truth/mean"
-TAGS = ("<reasoning>", "</reasoning>", "<answer>", "</answer>")
 
 
 def count_tags(completions, **kwargs) -> list[float]:
@@ -84,11 +85,11 @@ def test_accuracy(folder: str, tokenizer) -> dict[int, float]:
     """Strict accuracy of every saved checkpoint on the test prompts."""
     rows = held_out().select(range(VALIDATION, VALIDATION + TEST))
     found = {}
-    for checkpoint in sorted(Path(folder).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1])):
+    for checkpoint in sorted(Path(folder).glob("checkpoint-*"), key=checkpoint_step):
         base = AutoModelForCausalLM.from_pretrained(model_path("tiny-qwen3"))
         policy = PeftModel.from_pretrained(base, checkpoint)
         after = evaluate(policy, tokenizer, rows, max_new_tokens=32, temperature=1.0, seed=0)
-        found[int(checkpoint.name.split("-")[1])] = after.accuracy.value
+        found[checkpoint_step(checkpoint)] = after.accuracy.value
     return found
 
 

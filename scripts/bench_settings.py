@@ -17,13 +17,14 @@ from tiny_runs import held_out, train_tiny
 
 from grpo_utils import compare, compare_seeds, logged
 from grpo_utils.evaluation.judging import Evaluation
+from grpo_utils.plots.base import COLORS
 from grpo_utils.profiles import CPU, prepare_machine
 
 ROOT = Path(__file__).parent.parent
 PAGE, FIGURES, STORED = ROOT / "docs" / "settings.md", ROOT / "docs" / "figures", Path(__file__).with_suffix(".json")
 MARK = "<!-- measured: written by `make bench-settings`, do not edit below -->"
 SEEDS, STEPS, PROMPTS = range(3), 10, 200
-BLUE, VERMILION = "#0072B2", "#D55E00"
+BLUE, VERMILION = COLORS[:2]
 
 
 class Setting(NamedTuple):

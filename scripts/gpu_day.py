@@ -241,7 +241,7 @@ def run_step(name: str, kept: Path, card: str) -> bool:
     started = time.monotonic()
     try:
         figures = STEPS[name](Step(kept, card)) | {"seconds of the step": round(time.monotonic() - started)}
-        packages = {package: version for package, version in versions().items() if package != "grpo_utils"}
+        packages = versions()
     except FAILURES as error:
         print(f"  failed: {type(error).__name__}: {str(error)[-200:]}; see {kept / 'log.txt'}")
         return False
