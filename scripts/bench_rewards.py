@@ -69,9 +69,9 @@ def numbers(count: int, start: int) -> tuple[list[str], list[str]]:
     return [tagged(answer) for answer in said], golds
 
 
-def numeric_rate(count: int = 60_000) -> float:
+def numeric_rate() -> float:
     """The speed of the fast path for numbers; each pass has numbers that no cache has seen."""
-    rates = []
+    rates, count = [], 60_000
     for start in (0, count, 2 * count):
         texts, golds = numbers(count, start)
         completions, started = [as_chat(text) for text in texts], time.perf_counter()
@@ -80,11 +80,11 @@ def numeric_rate(count: int = 60_000) -> float:
     return max(rates)
 
 
-def trl_rate(count: int = 1_000) -> float:
+def trl_rate() -> float:
     """TRL's accuracy_reward on the same numbers, in boxes."""
     from trl.rewards import accuracy_reward
 
-    golds = [str(1000 + i) for i in range(count)]
+    golds = [str(1000 + i) for i in range(1_000)]
     return rate(accuracy_reward, [f"So it is \\boxed{{{int(g) + i % 2}}}" for i, g in enumerate(golds)], golds)
 
 
