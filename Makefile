@@ -6,7 +6,9 @@ WORKERS ?= 2
 # One file of tests after the other in each worker: a lesson is run once and asked by many tests.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: run real test test-fast test-upgrade gpu-path gpu-day setup lab lint notebooks templates figures tiny bench bench-rewards bench-settings bench-losses bench-reuse bench-sft bench-real bench-real-checks bench-estimate bench-checkpoint bench-pilot bench-merge bench-gguf badges workshop html bundle wheel clean help
+BENCHES := bench-rewards bench-settings bench-losses bench-reuse bench-sft bench-real bench-real-checks bench-estimate bench-checkpoint bench-pilot bench-merge
+
+.PHONY: run real test test-fast test-upgrade gpu-path gpu-day setup lab lint notebooks templates figures tiny bench $(BENCHES) bench-gguf badges workshop html bundle wheel clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -87,40 +89,23 @@ figures: setup   ## what the README and docs show of stored results; the diagram
 	$(BIN)/python scripts/diagrams.py
 	$(BIN)/python scripts/rule_tables.py
 
-bench: setup     ## the figures of docs/results.md, about 45 minutes; scripts/bench.py --resume: only what is missing
-	$(BIN)/python scripts/bench.py
+bench: setup     ## the figures of docs/results.md, about 45 minutes; ARGS=--resume: only what is missing
+	$(BIN)/python scripts/bench.py $(ARGS)
 
-bench-rewards: setup ## the figures of docs/rewards.md, about 4 minutes
-	$(BIN)/python scripts/bench_rewards.py
+$(BENCHES): bench-%: setup
+	$(BIN)/python scripts/bench_$(subst -,_,$*).py $(ARGS)
 
-bench-settings: setup ## the figures of docs/settings.md, about 6 minutes; scripts/bench_settings.py --draw: without training
-	$(BIN)/python scripts/bench_settings.py
-
-bench-losses: setup ## the losses in docs/settings.md, 6 seeds each, about 15 minutes; run it again to continue
-	$(BIN)/python scripts/bench_losses.py
-
-bench-reuse: setup ## one against four updates per batch in docs/results.md, 5 seeds, about 8 minutes; run it again to continue
-	$(BIN)/python scripts/bench_reuse.py
-
-bench-sft: setup ## SFT, then GRPO or more SFT, in docs/results.md, 5 seeds, about 12 minutes; run it again to continue
-	$(BIN)/python scripts/bench_sft.py
-
-bench-real: setup ## "A real model on a CPU" in docs/results.md: 22 runs of make real, three hours; run it again to continue
-	$(BIN)/python scripts/bench_real.py $(ARGS)
-
-bench-real-checks: setup ## "The checks on a real model" in docs/results.md, about an hour; run it again to continue
-	$(BIN)/python scripts/bench_real_checks.py $(ARGS)
-
-bench-estimate: setup ## the figures of docs/preflight.md, about 4 minutes
-	$(BIN)/python scripts/bench_estimate.py
-
-bench-checkpoint: setup ## the second half of docs/choosing-a-checkpoint.md, about 4 minutes
-	$(BIN)/python scripts/bench_checkpoint.py
-bench-pilot: setup ## the calibration in docs/pilot.md, about 30 minutes; stop and start again as you like
-	$(BIN)/python scripts/bench_pilot.py
-
-bench-merge: setup ## the memory that checking a merged 1.5B model takes, about 4 minutes and 12 GB of disk
-	$(BIN)/python scripts/bench_merge.py
+bench-rewards:   ## the figures of docs/rewards.md, about 4 minutes
+bench-settings:  ## the figures of docs/settings.md, about 6 minutes; ARGS=--write: without training
+bench-losses:    ## the losses in docs/settings.md, 6 seeds each, about 15 minutes; run it again to continue
+bench-reuse:     ## one against four updates per batch in docs/results.md, 5 seeds, about 8 minutes; run it again to continue
+bench-sft:       ## SFT, then GRPO or more SFT, in docs/results.md, 5 seeds, about 12 minutes; run it again to continue
+bench-real:      ## "A real model on a CPU" in docs/results.md: 22 runs of make real, three hours; run it again to continue
+bench-real-checks: ## "The checks on a real model" in docs/results.md, about an hour; run it again to continue
+bench-estimate:  ## the figures of docs/preflight.md, about 4 minutes
+bench-checkpoint: ## the second half of docs/choosing-a-checkpoint.md, about 4 minutes
+bench-pilot:     ## the calibration in docs/pilot.md, about 30 minutes; stop and start again as you like
+bench-merge:     ## the memory that checking a merged 1.5B model takes, about 4 minutes and 12 GB of disk
 
 bench-gguf: setup ## the figures of GGUF in docs/troubleshooting-gpu.md; builds llama.cpp first, about 15 minutes
 	@mkdir -p .gguf

@@ -13,13 +13,13 @@ UNSLOTH = {"unsloth": "2026.10.9", "unsloth_zoo": "2026.10.9"}
 PIN = re.compile(r"^([\w.-]+)==([\w.]+)")
 
 
-def pins(extra: str = "colab") -> dict[str, str]:
-    """The exact versions that an extra of this package requires.
+def pins() -> dict[str, str]:
+    """The exact versions that this package's extra ``colab`` requires.
 
     >>> pins()["trl"]
     '1.14.0'
     """
-    lines = [line for line in metadata.requires("grpo_utils") if f'extra == "{extra}"' in line]
+    lines = [line for line in metadata.requires("grpo_utils") if 'extra == "colab"' in line]
     return dict(match.groups() for line in lines if (match := PIN.match(line)))
 
 

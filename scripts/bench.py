@@ -1,6 +1,6 @@
 """Measure the numbers in docs/results.md and write the sections of that page that they belong to.
 
-    python scripts/bench.py              all of it, about an hour
+    python scripts/bench.py              all of it
     python scripts/bench.py lesson03     lesson 03 with five seeds, four numbers of steps, and twice with one seed
     python scripts/bench.py minutes      every lesson once per family: processor time and memory
     python scripts/bench.py --resume     only the runs that outputs/bench does not have yet
@@ -10,22 +10,18 @@ Every run uses the CPU profile and has its own folder. Do not use the machine me
 
 import argparse
 import json
-import platform
-import re
 import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
-import psutil
-
-sys.path.insert(0, str(Path(__file__).parent))
 import minutes
+import psutil
+from benches import RESULTS, measured_on, peak_memory, provenance, put
 
 from grpo_utils import PROFILES, math_rewards
 from grpo_utils.evaluation.statistics import Rate
@@ -33,7 +29,6 @@ from grpo_utils.profiles import FAMILIES
 
 ROOT = Path(__file__).parent.parent
 LESSON = ROOT / "notebooks" / "03_grpo_lora.ipynb"
-PAGE = ROOT / "docs" / "results.md"
 KEPT = ROOT / "outputs" / "bench"
 SEEDS = range(5)
 STEPS = (30, 60, 100, 150)
@@ -92,30 +87,8 @@ def children_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def peak_memory(folder: Path, command: list[str]) -> float:
-    """Run a command to its end; return the peak memory of its process tree in GB."""
-    process, peak = psutil.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL), 0
-    while process.poll() is None:
-        peak = max(peak, tree_memory(process))
-        time.sleep(0.5)
-    if process.returncode:
-        sys.exit(f"Error: the lesson failed. To see the error, run: {' '.join(command)}")
-    return peak / 1e9
-
-
 def lesson_rows(runs: list[Run]) -> str:
     return "\n".join(f"| `{r.name}` | {r.family} | {r.seconds:.0f} s | {r.peak:.1f} GB |" for r in sorted(runs))
-
-
-def tree_memory(process: psutil.Process) -> int:
-    """Resident bytes of a process and its descendants; those that have just ended count as 0."""
-    total = 0
-    for member in [process, *process.children(recursive=True)]:
-        try:
-            total += member.memory_info().rss
-        except psutil.NoSuchProcess:
-            continue
-    return total
 
 
 def same(one: dict, two: dict) -> bool:
@@ -201,22 +174,10 @@ def steps_table(runs: list[Run]) -> str:
     return "\n".join([f"### `{reports[0]['model']}`", "", HEAD, row("before", reports[0]["before"]), *after])
 
 
-def processor() -> str:
-    """The processor's name, if the system reports it."""
-    path = Path("/proc/cpuinfo")
-    if not path.exists():
-        return platform.machine()
-    names = [line.split(":")[1].strip() for line in path.read_text().splitlines() if line.startswith("model name")]
-    return names[0] if names else platform.machine()
-
-
-def measured_on(report: dict) -> str:
+def where_measured(report: dict) -> str:
     """When, where and with which packages a section was measured."""
-    versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
-    return (
-        f"*Measured* on {date.today():%Y-%m-%d}, {processor()}, {psutil.cpu_count()} cores\n"
-        f"(training uses one), Python {platform.python_version()}, {versions}."
-    )
+    cores = f"{psutil.cpu_count()} cores (training uses one)"
+    return f"*Measured* on {provenance(measured_on() | dict(versions=report['versions']), cores)}"
 
 
 def seeds_section(seeds: list[list[Run]], again: Run) -> str:
@@ -224,7 +185,7 @@ def seeds_section(seeds: list[list[Run]], again: Run) -> str:
     repeated = "the same report" if same(report, again.report) else "DIFFERENT reports"
     tables = "\n\n".join(map(family_table, seeds))
     return f"""
-{measured_on(report)}
+{where_measured(report)}
 
 Unsloth, 4-bit base, LoRA of rank {report["config"]["lora"]["r"]}, {report["before"]["n"]} held-out two-digit addition
 problems for each row. *Strict*: correct and correctly formatted. *Correct, if formatted*: of the correctly formatted
@@ -240,7 +201,7 @@ Two runs with seed 0 gave {repeated}, except for times.
 def steps_section(steps: list[list[Run]]) -> str:
     tables = "\n\n".join(map(steps_table, steps))
     return f"""
-{measured_on(steps[0][0].report)}
+{where_measured(steps[0][0].report)}
 
 The same lesson with other numbers of steps, seed 0. The learning rate falls linearly to zero in each. Seconds are
 processor seconds from kernel start to report. The profile's number of steps was chosen from this table.
@@ -264,7 +225,7 @@ def costs_section(steps: list[list[Run]]) -> str:
 def minutes_section(runs: list[Run]) -> str:
     report = next(run.report for run in runs if run.report)
     return f"""
-{measured_on(report)}
+{where_measured(report)}
 
 Run from a terminal, from the first cell to the last. Time is processor time of kernel, runner and what they start: the
 minutes on a machine that does nothing else. (A busy machine makes it longer by a third or so.) Memory is the largest of
@@ -284,15 +245,6 @@ def gpu_section() -> str:
 
 What a CPU run proves and what not: [compatibility](compatibility.md).
 """
-
-
-def put(title: str, text: str) -> None:
-    """Replace the text of one section of the page; all other sections stay as they are."""
-    page = PAGE.read_text(encoding="utf-8")
-    section = re.compile(rf"(?<=^## {re.escape(title)}\n).*?(?=\n## |\Z)", re.MULTILINE | re.DOTALL)
-    if not section.search(page):
-        sys.exit(f"Error: {PAGE.name} has no section {title!r}")
-    PAGE.write_text(section.sub(lambda _: text, page, count=1), encoding="utf-8")
 
 
 def gpu_rows() -> str:
@@ -332,7 +284,7 @@ def main() -> None:
         measure_lesson_03()
     if given.part != "lesson03":
         measure_minutes()
-    print(f"written: {PAGE.relative_to(ROOT)}")
+    print(f"written: {RESULTS.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

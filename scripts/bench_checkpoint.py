@@ -1,6 +1,6 @@
 """Measure which checkpoint `load_best_model_at_end` keeps, and write the table of docs/choosing-a-checkpoint.md.
 
-    python scripts/bench_checkpoint.py           train all runs, about 3 minutes
+    python scripts/bench_checkpoint.py           train all runs
     python scripts/bench_checkpoint.py --write   only write, from scripts/bench_checkpoint.json
 
 Each run trains the tiny model on addition problems and evaluates it every few steps on validation prompts. The test
@@ -8,12 +8,11 @@ prompts are used once per run, for all saved checkpoints, to see which choice wa
 """
 
 import json
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-from bench import processor
+from benches import measured_on, only_write, read_stored, write_below
 from datasets import Dataset
 from peft import PeftModel
 from transformers import AutoModelForCausalLM, EarlyStoppingCallback
@@ -21,13 +20,14 @@ from trl import GRPOConfig, GRPOTrainer
 
 from grpo_utils import completion_text, evaluate, is_strictly_right, load_policy, load_rows, model_path
 from grpo_utils.profiles import CPU, prepare_machine
+from grpo_utils.rewards import TAGS
+from grpo_utils.run.checkpoints import checkpoint_step
 
 ROOT = Path(__file__).parent.parent
 PAGE, STORED = ROOT / "docs" / "choosing-a-checkpoint.md", Path(__file__).with_suffix(".json")
 MARK = "<!-- measured: written by `make bench-checkpoint`, do not edit below -->"
 STEPS, EVERY, VALIDATION, TEST = 30, 3, 64, 200
 TRUTH = "eval_rewards/truth/mean"
-TAGS = ("<reasoning>", "</reasoning>", "<answer>", "</answer>")
 
 
 def count_tags(completions, **kwargs) -> list[float]:
@@ -85,11 +85,11 @@ def test_accuracy(folder: str, tokenizer) -> dict[int, float]:
     """Strict accuracy of every saved checkpoint on the test prompts."""
     rows = held_out().select(range(VALIDATION, VALIDATION + TEST))
     found = {}
-    for checkpoint in sorted(Path(folder).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1])):
+    for checkpoint in sorted(Path(folder).glob("checkpoint-*"), key=checkpoint_step):
         base = AutoModelForCausalLM.from_pretrained(model_path("tiny-qwen3"))
         policy = PeftModel.from_pretrained(base, checkpoint)
         after = evaluate(policy, tokenizer, rows, max_new_tokens=32, temperature=1.0, seed=0)
-        found[int(checkpoint.name.split("-")[1])] = after.accuracy.value
+        found[checkpoint_step(checkpoint)] = after.accuracy.value
     return found
 
 
@@ -153,8 +153,7 @@ def write(stored: dict) -> None:
         "",
     ]
     lines += [line for name, run in runs.items() for line in lines_of(name, run)]
-    head = PAGE.read_text(encoding="utf-8").split(MARK)[0]
-    PAGE.write_text(head + "\n".join([*lines, *costs(stored)]) + "\n", encoding="utf-8")
+    write_below(PAGE, MARK, "\n".join([*lines, *costs(stored)]) + "\n")
 
 
 def identical(first: dict, second: dict) -> int:
@@ -181,11 +180,11 @@ def costs(stored: dict) -> list[str]:
 def main() -> None:
     """Measure, or only write."""
     prepare_machine(CPU, offline=True)
-    if "--write" not in sys.argv:
+    if not only_write(__doc__):
         runs = {"A reward without a limit": measure(count_tags), "A reward that saturates": measure(capped_tags)}
-        stored = {"date": time.strftime("%Y-%m-%d"), "processor": processor(), "runs": runs, "early": stop_early()}
+        stored = measured_on() | dict(runs=runs, early=stop_early())
         STORED.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
-    write(json.loads(STORED.read_text(encoding="utf-8")))
+    write(read_stored(STORED))
 
 
 if __name__ == "__main__":

@@ -8,15 +8,13 @@ memory after the imports) and the CPU seconds per step with `estimate_memory` an
 """
 
 import json
-import platform
 import subprocess
 import sys
 import tempfile
 import time
-from datetime import date
 from pathlib import Path
 
-from bench import processor
+from benches import measured_on, provenance, write_below
 
 from grpo_check.preflight.estimate import (
     GIB,
@@ -29,7 +27,6 @@ from grpo_check.preflight.estimate import (
     estimate_minutes,
 )
 from grpo_check.preflight.sizes import model_sizes
-from grpo_utils.install import installed_version
 from grpo_utils.profiles import BACKENDS, CPU, PROFILES, prepare_machine
 
 ROOT = Path(__file__).parent.parent
@@ -279,7 +276,6 @@ def published() -> str:
 
 def measured() -> str:
     lines, memory_factors, time_factors = rows()
-    versions = ", ".join(f"{name} {installed_version(name)}" for name in ("trl", "transformers", "peft", "torch"))
     worst_memory, worst_time = (max(max(f), 1 / min(f)) for f in (memory_factors, time_factors))
     assert worst_memory <= MEMORY_FACTOR["cpu"], f"memory is off by {worst_memory:.2f}: raise MEMORY_FACTOR['cpu']"
     assert worst_time <= MINUTES_FACTOR["cpu"], f"time is off by {worst_time:.2f}: raise MINUTES_FACTOR['cpu']"
@@ -287,8 +283,7 @@ def measured() -> str:
 
 ## Measured on a CPU
 
-These cases were measured by `make bench-estimate` on {date.today():%Y-%m-%d}, with one thread ({processor()}),
-Python {platform.python_version()}, {versions}.
+These cases were measured by `make bench-estimate` on {provenance(measured_on(), "one thread")}
 The 36M and 118M models have the Qwen3 architecture and random weights. Memory is the peak memory of
 the process minus its memory after the imports; time is CPU time.
 
@@ -324,9 +319,10 @@ def main() -> None:
     if sys.argv[1:] and not only_gpus:
         print(json.dumps(measure(sys.argv[1])))
         return
-    text = PAGE.read_text(encoding="utf-8")
-    kept = text.partition(GPUS)[0] if only_gpus else text.partition(MARK)[0] + measured() + "\n"
-    PAGE.write_text(kept + on_gpus(), encoding="utf-8")
+    if only_gpus:
+        write_below(PAGE, GPUS, on_gpus())
+    else:
+        write_below(PAGE, MARK, f"{measured()}\n{on_gpus()}")
     print(f"written: {PAGE.relative_to(ROOT)}")
 
 

@@ -18,28 +18,23 @@ from pathlib import Path
 import numpy as np
 import torch
 from peft import PeftModel
+from tiny_runs import train_tiny
 from transformers import AutoModelForCausalLM, AutoTokenizer
-from trl import GRPOConfig, GRPOTrainer
 
-from grpo_utils import correctness_reward, load_policy, load_rows, math_rewards, model_path, training_arguments
+from grpo_utils import correctness_reward, load_rows, model_path
 from grpo_utils.profiles import CPU
 
-BASE, TOKENS = "tiny-qwen3", 32
+TOKENS = 32
 #: What llama.cpp calls the formats: the name of its file type, and its number in llama.h.
 QUANTIZED = {"q8_0": 7, "q4_0": 2}
 
 
 def train(folder: Path, steps: int) -> None:
     """Train an adapter with GRPO, merge it into the base in fp32, and save the model and its tokenizer."""
-    policy, tokenizer = load_policy(BASE, profile=CPU, backend="transformers", load_in_4bit=False)
-    rewards, weights = math_rewards()
-    arguments = training_arguments(CPU, output_dir=str(folder / "run"), max_steps=steps, reward_weights=weights)
-    rows = load_rows("addition", "train", 2000)
-    GRPOTrainer(
-        model=policy, processing_class=tokenizer, args=GRPOConfig(**arguments), train_dataset=rows, reward_funcs=rewards
-    ).train()
+    changes = dict(output_dir=str(folder / "run"), lr_scheduler_type="linear")
+    (policy, tokenizer), _ = train_tiny(changes, 0, steps)
     policy.save_pretrained(folder / "adapter")
-    base = AutoModelForCausalLM.from_pretrained(model_path(BASE), dtype=torch.float32)
+    base = AutoModelForCausalLM.from_pretrained(model_path(CPU.models["qwen"]), dtype=torch.float32)
     PeftModel.from_pretrained(base, folder / "adapter").merge_and_unload().save_pretrained(folder / "merged")
     tokenizer.save_pretrained(folder / "merged")
 

@@ -1,19 +1,27 @@
 """Train the tiny model with every loss of lesson 13, several seeds each, and write a table in docs/settings.md.
 
-    python scripts/bench_losses.py           train what scripts/bench_losses.json lacks, about 15 minutes in all
-    python scripts/bench_losses.py --table   only write the table, from scripts/bench_losses.json
+    python scripts/bench_losses.py           train what scripts/bench_losses.json lacks
+    python scripts/bench_losses.py --write   only write the table, from scripts/bench_losses.json
 
 A row is one training run. It is stored as soon as it is complete, so an interrupted bench continues where it stopped.
 """
 
 import json
 import re
-import sys
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, NamedTuple
 
-from tiny_runs import difference_text, held_out, paired_difference, train_missing, train_tiny
+from benches import (
+    difference_text,
+    only_write,
+    paired_difference,
+    provenance,
+    read_stored,
+    train_missing,
+    write_between,
+)
+from tiny_runs import held_out, train_tiny
 
 from grpo_utils import logged
 from grpo_utils.evaluation.judging import Evaluation
@@ -139,7 +147,6 @@ def line(stored: dict, name: str) -> str:
 
 def section(stored: dict) -> str:
     """The section of docs/settings.md."""
-    versions = ", ".join(f"{name} {version}" for name, version in stored["versions"].items())
     head = "| variant | settings | compared with | accuracy | difference | tokens | difference | gradient norm |"
     earned = [mean(values_of(stored, f"any format, {kind}", "any_format")) for kind in ("dapo", "grpo")]
     rows = "\n".join([head, "|---" * 8 + "|", *(line(stored, name) for name in VARIANTS)])
@@ -147,8 +154,7 @@ def section(stored: dict) -> str:
 
 ## What the losses did
 
-*Measured* by `make bench-losses` on {stored["date"]}, {stored["processor"]}, one core, Python {stored["python"]},
-{versions}.
+*Measured* by `make bench-losses` on {provenance(stored)}
 [Lesson 13](../notebooks/13_losses.ipynb) explains the variants.
 {stored.get("note", "")}
 
@@ -170,11 +176,10 @@ steps use each batch of completions. These runs take as many steps but sample a 
 
 
 def main() -> None:
-    if "--table" not in sys.argv:
+    if not only_write(__doc__):
         prepare_machine(CPU)
         measure()
-    page, stored = PAGE.read_text(encoding="utf-8"), json.loads(STORED.read_text(encoding="utf-8"))
-    PAGE.write_text(page.partition(BEGIN)[0] + section(stored) + page.partition(END)[2], encoding="utf-8")
+    write_between(PAGE, BEGIN, END, section(read_stored(STORED)))
     print(f"written: {PAGE.relative_to(PAGE.parent.parent)}")
 
 

@@ -1,7 +1,7 @@
 """Compare the verdicts of `pilot` with real training runs, and write the measured half of docs/pilot.md.
 
-    python scripts/bench_pilot.py          run what is missing, then write the page; about 25 minutes in all
-    python scripts/bench_pilot.py --draw   only write the page, from scripts/bench_pilot.json
+    python scripts/bench_pilot.py           run what is missing, then write the page
+    python scripts/bench_pilot.py --write   only write the page, from scripts/bench_pilot.json
 
 Each configuration of a tiny model is piloted, then trained for a few steps and evaluated on held-out rows before and
 after. A configuration "learned" if its held-out strict accuracy rose with p < 0.05 in the paired test. Strict accuracy
@@ -15,14 +15,13 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from datetime import date
 from itertools import islice, product
 from pathlib import Path
 from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parent / "tiny"))
 
-from bench import processor
+from benches import measured_on, only_write, read_stored, versions_text, write_below
 from mixture import rows as mixture_rows
 
 from grpo_check.findings import Finding
@@ -34,7 +33,6 @@ from grpo_utils import load_policy, math_rewards, paired_change, training_argume
 from grpo_utils.data.prompts import SYSTEM_PROMPT, chat_prompt
 from grpo_utils.data.sources import addition_key, addition_kind
 from grpo_utils.data.splits import is_held_out
-from grpo_utils.install import installed_version
 from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.rewards import (
     correctness_reward,
@@ -482,7 +480,7 @@ def page(stored: dict) -> str:
 ## How often the verdict is right
 
 `make bench-pilot` made this table on {stored["date"]} ({stored["processor"]}, one thread,
-{stored["versions"]}).
+{versions_text(stored["versions"])}).
 It piloted {len(stored["rows"])} configurations of the two tiny models with {PROMPTS} prompts each. It then trained
 each one for {STEPS} steps of 64 completions, and evaluated it on {HELDOUT} held-out rows before and after.
 A configuration *learned* if its strict accuracy rose with p < 0.05 in the paired test. Strict accuracy is the true
@@ -527,20 +525,18 @@ same time, which explains some of the spread.
 
 
 def main() -> None:
-    """Measure what is missing unless told to draw, fit the thresholds, and write the figures and the page."""
+    """Measure what is missing unless told only to write, fit the thresholds, and write the figures and the page."""
     prepare_machine(CPU)
-    if "--draw" not in sys.argv:
+    if not only_write(__doc__):
         run_missing()
         by_name = {row["name"]: stored_row(row) for row in raw_rows()}
-        versions = ", ".join(f"{name} {installed_version(name)}" for name in ("trl", "transformers", "peft", "torch"))
-        known = dict(date=f"{date.today():%Y-%m-%d}", processor=processor(), versions=versions)
-        STORED.write_text(json.dumps(known | dict(rows=[by_name[name] for name in CASES if name in by_name])) + "\n")
-    stored = json.loads(STORED.read_text(encoding="utf-8"))
+        stored = measured_on() | dict(rows=[by_name[name] for name in CASES if name in by_name])
+        STORED.write_text(json.dumps(stored) + "\n")
+    stored = read_stored(STORED)
     best = fitted([row for row in stored["rows"] if row["name"] in fitting_half()])
     if best != LIMITS:
-        sys.exit(f"Error: the fit gives {best}; write it into grpo_check/pilot/verdicts.py and run --draw.")
-    text = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(text.partition(MARK)[0] + page(stored), encoding="utf-8")
+        sys.exit(f"Error: the fit gives {best}; write it into grpo_check/pilot/verdicts.py and run again with --write.")
+    write_below(PAGE, MARK, page(stored))
     print(f"written: {PAGE.relative_to(ROOT)}")
 
 

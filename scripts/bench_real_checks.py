@@ -1,7 +1,7 @@
 """Try the checks on the real model: what they say of 12 configurations, and what training then does.
 
     python scripts/bench_real_checks.py            run what scripts/bench_real_checks.json lacks: an hour in all
-    python scripts/bench_real_checks.py --table    only write the section of docs/results.md
+    python scripts/bench_real_checks.py --write    only write the section of docs/results.md
 
 Six of them were chosen to fail before any check saw one. Each gets a preflight and a pilot, is trained for some steps
 with `HealthCallback`, and answers held-out prompts greedily before and after. It *learned* if the share of correct
@@ -18,9 +18,8 @@ from pathlib import Path
 from statistics import fmean, median
 
 import yaml
-from bench import put
 from bench_estimate import resident
-from tiny_runs import provenance, read_stored, train_missing
+from benches import provenance, put, read_stored, train_missing
 from train_real import HERE, SHARED, write_project
 
 from grpo_check.preflight.estimate import GIB
@@ -195,7 +194,7 @@ def section(stored: dict) -> str:
     good = [row for row in rows if learned(row)]
     lines = "\n".join(map(line, rows))
     return f"""
-*Measured* by `make bench-real-checks` on {provenance(stored).replace("one core", "two cores")}
+*Measured* by `make bench-real-checks` on {provenance(stored, "two cores")}
 
 We wrote down {len(CASES)} configurations of `make real`, {len(sound)} that should learn and {len(chosen)} that should
 not, before any check saw one of them. (An earlier version of the first one was used to develop the pilot's verdict
@@ -255,5 +254,5 @@ if __name__ == "__main__":
         print(json.dumps(measure(sys.argv[-1])))
         sys.exit()
     runs = [dict(name=name) for name in CASES]
-    stored = read_stored(STORED) if "--table" in sys.argv else train_missing(STORED, runs, apart)
+    stored = read_stored(STORED) if "--write" in sys.argv else train_missing(STORED, runs, apart)
     put(TITLE, section(stored))

@@ -1,28 +1,18 @@
 """Compare one update with four updates per batch of completions, and write a section of docs/results.md.
 
-    python scripts/bench_reuse.py           train what scripts/bench_reuse.json lacks, about 10 minutes in all
-    python scripts/bench_reuse.py --table   only write the section, from scripts/bench_reuse.json
+    python scripts/bench_reuse.py           train what scripts/bench_reuse.json lacks
+    python scripts/bench_reuse.py --write   only write the section, from scripts/bench_reuse.json
 
 The comparison is made twice: with equal samples, and with equal CPU seconds of training. `TIME_STEPS` was chosen from
 the CPU seconds of short runs, before the first row was stored. Each number of updates uses the lesson's learning rate,
 and also the rate that was best for it with other seeds.
 """
 
-import sys
 from pathlib import Path
 from statistics import fmean
 
-from bench import put
-from tiny_runs import (
-    Policy,
-    difference_text,
-    milestones_at,
-    paired_difference,
-    provenance,
-    read_stored,
-    train_missing,
-    train_tiny,
-)
+from benches import difference_text, only_write, paired_difference, provenance, put, read_stored, train_missing
+from tiny_runs import Policy, milestones_at, train_tiny
 
 from grpo_utils import load_rows, pass_rates
 from grpo_utils.evaluation.statistics import Estimate
@@ -148,7 +138,7 @@ def measure() -> None:
 
 
 def main() -> None:
-    if "--table" not in sys.argv:
+    if not only_write(__doc__):
         prepare_machine(CPU)
         measure()
     put(TITLE, section(read_stored(STORED)))

@@ -8,22 +8,19 @@ number twice. GSM8K rows come from the file in GSM8K_FILE; without it, the page 
 
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from datetime import date
 from pathlib import Path
 
 import hostile
-from bench import peak_memory, processor
+from benches import measured_on, peak_memory, provenance, write_below
 
 from grpo_check.reward_lab.forms import FORMS
 from grpo_check.reward_lab.matrix import cases
 from grpo_utils.data.sources import gsm8k_rows
-from grpo_utils.install import installed_version
 from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.rewards import (
     AnswerReward,
@@ -47,7 +44,7 @@ BOXED = next(form for form in FORMS if str(form) == "… \\boxed{…}")
 GOLDS = ["42", "-5", "1250", "0.5", "3/4", "100", "7", "-0.25", "1000000", "18"]
 FORM_REWARDS = [strict_format_reward, incremental_format_reward, think_format_reward]
 SLOWER = [exact_reward, fuzzy_reward, json_reward]
-HOSTILE, COMPARED = 300_000 // 10, 20_000  # completions for each of seven rewards, and pairs of expressions
+HOSTILE, COMPARED = 30_000, 20_000  # completions for each of seven rewards, and pairs of expressions
 boxed_reward = AnswerReward(extract=extract_boxed)
 
 
@@ -72,9 +69,9 @@ def numbers(count: int, start: int) -> tuple[list[str], list[str]]:
     return [tagged(answer) for answer in said], golds
 
 
-def numeric_rate(count: int = 60_000) -> float:
+def numeric_rate() -> float:
     """The speed of the fast path for numbers; each pass has numbers that no cache has seen."""
-    rates = []
+    rates, count = [], 60_000
     for start in (0, count, 2 * count):
         texts, golds = numbers(count, start)
         completions, started = [as_chat(text) for text in texts], time.perf_counter()
@@ -83,11 +80,11 @@ def numeric_rate(count: int = 60_000) -> float:
     return max(rates)
 
 
-def trl_rate(count: int = 1_000) -> float:
+def trl_rate() -> float:
     """TRL's accuracy_reward on the same numbers, in boxes."""
     from trl.rewards import accuracy_reward
 
-    golds = [str(1000 + i) for i in range(count)]
+    golds = [str(1000 + i) for i in range(1_000)]
     return rate(accuracy_reward, [f"So it is \\boxed{{{int(g) + i % 2}}}" for i, g in enumerate(golds)], golds)
 
 
@@ -212,8 +209,8 @@ def slowest_comparison(count: int) -> float:
 
 def probe_seconds() -> float:
     """The seconds of a process's first probe, including its imports."""
-    code = "import time; from grpo_utils import *; s = time.perf_counter(); probe(correctness_reward)"
-    code += "; print(time.perf_counter() - s)"
+    code = "import time; from grpo_check import probe; from grpo_utils import correctness_reward"
+    code += "; s = time.perf_counter(); probe(correctness_reward); print(time.perf_counter() - s)"
     return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
 
 
@@ -222,15 +219,11 @@ def measured() -> str:
     low, high = wilson_interval(alike, total)
     ours, theirs = hostile_seconds()
     seconds, peak = lesson()
-    *versions, last = [f"{name} {installed_version(name)}" for name in ("trl", "math-verify", "rapidfuzz")]
-    versions = f"{', '.join(versions)} and {last}"
     return f"""{MARK}
 
 ## Measured
 
-`make bench-rewards` measured these numbers on {date.today():%Y-%m-%d} on one core.
-The processor was {processor()}, and the versions were
-Python {platform.python_version()}, {versions}.
+`make bench-rewards` measured these numbers on {provenance(measured_on(("trl", "math-verify", "rapidfuzz")))}
 
 | reward | completions per second |
 |---|---|
@@ -261,8 +254,7 @@ On these completions, {alike} of {total} of our scores equal those of TRL's `acc
 
 def main() -> None:
     prepare_machine(CPU)
-    text = PAGE.read_text(encoding="utf-8").partition(MARK)[0]
-    PAGE.write_text(text + measured(), encoding="utf-8")
+    write_below(PAGE, MARK, measured())
     print(f"written: {PAGE.relative_to(ROOT)}")
 
 

@@ -1,29 +1,30 @@
 """Measure what single settings do, draw the figures of docs/settings.md, and write that page's second half.
 
-    python scripts/bench_settings.py           train and evaluate all runs, about 6 minutes
-    python scripts/bench_settings.py --draw    only draw and write, from scripts/bench_settings.json
+    python scripts/bench_settings.py           train and evaluate all runs
+    python scripts/bench_settings.py --write   only draw and write, from scripts/bench_settings.json
 
 Each run trains the tiny model for a few steps with one setting changed. Three seeds show how runs differ by chance.
 """
 
 import json
-import sys
 from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
 import matplotlib.pyplot
-from tiny_runs import difference_text, held_out, measured_on, train_tiny
+from benches import difference_text, measured_on, only_write, provenance, read_stored, write_below
+from tiny_runs import held_out, train_tiny
 
 from grpo_utils import compare, compare_seeds, logged
 from grpo_utils.evaluation.judging import Evaluation
+from grpo_utils.plots.base import COLORS
 from grpo_utils.profiles import CPU, prepare_machine
 
 ROOT = Path(__file__).parent.parent
 PAGE, FIGURES, STORED = ROOT / "docs" / "settings.md", ROOT / "docs" / "figures", Path(__file__).with_suffix(".json")
 MARK = "<!-- measured: written by `make bench-settings`, do not edit below -->"
 SEEDS, STEPS, PROMPTS = range(3), 10, 200
-BLUE, VERMILION = "#0072B2", "#D55E00"
+BLUE, VERMILION = COLORS[:2]
 
 
 class Setting(NamedTuple):
@@ -171,14 +172,12 @@ def change(found: dict) -> str:
 
 def measured(stored: dict) -> str:
     """The page's second half."""
-    versions = ", ".join(f"{name} {version}" for name, version in stored["versions"].items())
     sections = "\n".join(section(name, results) for name, results in stored["results"].items())
     return f"""{MARK}
 
 ## What single settings did
 
-*Measured* by `make bench-settings` on {stored["date"]}, {stored["processor"]}, one core, Python {stored["python"]},
-{versions}.
+*Measured* by `make bench-settings` on {provenance(stored)}
 
 Each run trains `{CPU.models["qwen"]}` for {STEPS} steps at a constant learning rate, with one setting changed from the
 `cpu` profile. The base model is not quantized. *Accuracy* is strict accuracy on {PROMPTS} held-out prompts. The
@@ -190,16 +189,15 @@ one seed, and the lines connect the means. The right panel and the last column s
 
 
 def main() -> None:
-    if "--draw" not in sys.argv:
+    if not only_write(__doc__):
         prepare_machine(CPU)
         STORED.write_text(json.dumps(measure(), indent=1) + "\n", encoding="utf-8")
-    stored = json.loads(STORED.read_text(encoding="utf-8"))
+    stored = read_stored(STORED)
     matplotlib.use("svg")
     matplotlib.rcParams |= {"svg.hashsalt": "settings", "savefig.facecolor": "white"}
     for name, results in stored["results"].items():
         draw(name, results)
-    text = PAGE.read_text(encoding="utf-8").partition(MARK)[0]
-    PAGE.write_text(text + measured(stored), encoding="utf-8")
+    write_below(PAGE, MARK, measured(stored))
     print(f"written: {PAGE.relative_to(ROOT)} and {len(SETTINGS)} figures")
 
 

@@ -1,7 +1,7 @@
 """Continue an SFT adapter with GRPO or with more SFT, and write a section of docs/results.md.
 
-    python scripts/bench_sft.py           train what scripts/bench_sft.json lacks, about 15 minutes in all
-    python scripts/bench_sft.py --table   only write the section, from scripts/bench_sft.json
+    python scripts/bench_sft.py           train what scripts/bench_sft.json lacks
+    python scripts/bench_sft.py --write   only write the section, from scripts/bench_sft.json
 
 The task, the adapter and the first SFT run are those of lesson 09. Both arms start from the same adapter and have the
 same constant learning rate. GRPO samples from all new prompts and no pass rates are measured first, so every sample is
@@ -11,22 +11,13 @@ part of the run.
 import functools
 import itertools
 import random
-import sys
 import tempfile
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from bench import put
-from tiny_runs import (
-    Policy,
-    difference_text,
-    milestones_at,
-    paired_difference,
-    provenance,
-    read_stored,
-    train_missing,
-)
+from benches import difference_text, only_write, paired_difference, provenance, put, read_stored, train_missing
+from tiny_runs import Policy, milestones_at
 
 from grpo_utils import completion_text, is_strictly_right, load_policy, pass_rates, show_progress
 from grpo_utils.evaluation.statistics import Estimate
@@ -198,7 +189,7 @@ def measure() -> None:
 
 
 def main() -> None:
-    if "--table" not in sys.argv:
+    if not only_write(__doc__):
         prepare_machine(CPU)
         measure()
     put(TITLE, section(read_stored(STORED)))

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 import jupytext
 import nbformat
-from address import HOST, ROOT, Place, current, lesson_text
+from address import ROOT, Place, current, lesson_text
 from install_cell import expand
 from values import LessonClient, check, fill, stored
 
@@ -23,14 +23,8 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LONGEST_CELL = 3 * 3600  # seconds; a real model trains for most of an hour
 
 
-def repository() -> str:
-    """The public address, or "" while none is set."""
-    return current().url
-
-
-def convert(source: Path, address: str) -> nbformat.NotebookNode:
+def convert(source: Path, place: Place) -> nbformat.NotebookNode:
     """The notebook of a source, without outputs or values; the same source always gives the same notebook."""
-    place = Place(address.removeprefix(HOST), current().branch)
     text = source.read_text(encoding="utf-8")
     book = jupytext.reads(text, fmt="py:percent")
     for number, cell in enumerate(book.cells):
@@ -38,14 +32,14 @@ def convert(source: Path, address: str) -> nbformat.NotebookNode:
         if cell.cell_type == "markdown":
             cell.source = lesson_text(cell.source, source.stem, place)
         else:
-            cell.source = expand(cell.source, address)
+            cell.source = expand(cell.source, place.url)
     book.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
     return book
 
 
-def retold(source: Path, book: nbformat.NotebookNode, address: str) -> nbformat.NotebookNode:
+def retold(source: Path, book: nbformat.NotebookNode, place: Place) -> nbformat.NotebookNode:
     """The notebook of a source, with the values of a built notebook in its text, but without outputs."""
-    fresh = convert(source, address)
+    fresh = convert(source, place)
     if len(book.cells) != len(fresh.cells):
         sys.exit(f"Error: {source.stem} has other cells than when it was built. Build it without --text.")
     for cell, old in zip(fresh.cells, book.cells, strict=True):
@@ -60,7 +54,7 @@ def rewrite(source: Path) -> None:
     """Give a built notebook the text of its source, and keep its values and outputs."""
     path = ROOT / "notebooks" / f"{source.stem}.ipynb"
     book = nbformat.read(path, as_version=4)
-    for cell, fresh in zip(book.cells, retold(source, book, repository()).cells, strict=True):
+    for cell, fresh in zip(book.cells, retold(source, book, current()).cells, strict=True):
         if cell.cell_type == "code" and cell.source != fresh.source:
             sys.exit(f"Error: {source.stem}, cell {cell.id}: its code has changed. Build it without --text.")
         cell["source"], cell["metadata"] = fresh.source, fresh.metadata
@@ -95,7 +89,7 @@ def arguments() -> argparse.Namespace:
 
 def build(source: Path) -> None:
     """Convert and execute a lesson, and write its notebook."""
-    book = convert(source, repository())
+    book = convert(source, current())
     check(book)
     execute(book)
     nbformat.write(book, ROOT / "notebooks" / f"{source.stem}.ipynb")

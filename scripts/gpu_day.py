@@ -27,19 +27,19 @@ from statistics import median
 import psutil
 import torch
 
+sys.path.insert(0, str(Path(__file__).parent / "gpu_path"))
+from bench_merge import SIZES as QWEN
+from machine import CARDS, OVERLAY, machine, without_network
+from train_real import write_project
+from transformers import AutoModelForCausalLM, AutoTokenizer, Gemma3TextConfig, Qwen2Config
+
+from grpo_utils import smollm2
+from grpo_utils.errors import CourseError
+from grpo_utils.models import model_path
+from grpo_utils.run.measuring import versions
+
 HERE = Path(__file__).parent
 ROOT, OUTPUTS = HERE.parent, Path("outputs/gpu-day")
-sys.path.insert(0, str(HERE / "gpu_path"))
-from bench_merge import SIZES as QWEN  # noqa: E402
-from machine import CARDS, OVERLAY, machine, without_network  # noqa: E402
-from train_real import write_project  # noqa: E402
-from transformers import AutoModelForCausalLM, AutoTokenizer, Gemma3TextConfig, Qwen2Config  # noqa: E402
-
-from grpo_utils import smollm2  # noqa: E402
-from grpo_utils.errors import CourseError  # noqa: E402
-from grpo_utils.models import model_path  # noqa: E402
-from grpo_utils.run.measuring import versions  # noqa: E402
-
 LONGEST_STEP = 540  # seconds; imports and the models with random weights take most of the last minute
 T4_GIB = 14.0  # what a T4 has for torch's tensors: 14.6 GiB less CUDA's own context
 STEPS_OF_CELLS = HERE / "gpu_path" / "steps.py"
@@ -241,7 +241,7 @@ def run_step(name: str, kept: Path, card: str) -> bool:
     started = time.monotonic()
     try:
         figures = STEPS[name](Step(kept, card)) | {"seconds of the step": round(time.monotonic() - started)}
-        packages = {package: version for package, version in versions().items() if package != "grpo_utils"}
+        packages = versions()
     except FAILURES as error:
         print(f"  failed: {type(error).__name__}: {str(error)[-200:]}; see {kept / 'log.txt'}")
         return False

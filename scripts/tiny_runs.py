@@ -1,20 +1,11 @@
-"""What the benches share: train the tiny model once, evaluate it on held-out prompts, store rows, compare seeds."""
+"""Train the tiny model once for a bench, and evaluate it on held-out prompts."""
 
-import json
-import math
-import platform
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import date
-from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING
 
-from bench import processor
-
 from grpo_utils import evaluate, load_policy, load_rows, math_rewards, show_progress, training_arguments
-from grpo_utils.evaluation.statistics import Estimate, t_interval
-from grpo_utils.install import installed_version
 from grpo_utils.profiles import CPU
 
 if TYPE_CHECKING:
@@ -89,58 +80,3 @@ def milestones_at(steps: Sequence[int], accuracy: Callable[[], float], found: li
                 self.since = process_time()
 
     return Milestones()
-
-
-def train_missing(path: Path, runs: Sequence[dict], train: Callable[..., dict], **about: object) -> dict:
-    """Train the ``runs`` that the file does not have yet, and store each as soon as it is complete."""
-    stored = read_stored(path) if path.exists() else dict(rows=[])
-    for run in runs:
-        if any(run.items() <= row.items() for row in stored["rows"]):
-            continue
-        print(", ".join(f"{name} {value}" for name, value in run.items()), flush=True)
-        stored = measured_on() | about | dict(rows=[*stored["rows"], run | train(**run)])
-        path.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
-    return stored
-
-
-def read_stored(path: Path) -> dict:
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
-def provenance(stored: dict) -> str:
-    """When, where and with which packages the rows were measured."""
-    versions = ", ".join(f"{name} {version}" for name, version in stored["versions"].items())
-    return f"{stored['date']}, {stored['processor']}, one core,\nPython {stored['python']}, {versions}."
-
-
-def paired_difference(ours: Sequence[float], theirs: Sequence[float], prompts: int) -> Estimate:
-    """The mean difference of two accuracies, seed by seed, with Student's 95% interval over the seeds.
-
-    The interval is never narrower than the sampling of the prompts alone would make it.
-
-    >>> str(paired_difference([0.9, 0.8], [0.8, 0.7], 200))
-    '0.100 (0.045 to 0.155)'
-    """
-    differences = [one - other for one, other in zip(ours, theirs, strict=True)]
-    sampling_error = math.sqrt(sum(rate * (1 - rate) / prompts for rate in [*ours, *theirs])) / len(ours)
-    return t_interval(differences, least_scatter=1 / prompts, least_error=sampling_error)
-
-
-def measured_on() -> dict:
-    """The date, the machine and the versions of a measurement."""
-    versions = {name: installed_version(name) for name in ("trl", "transformers", "peft", "torch")}
-    machine = dict(date=f"{date.today():%Y-%m-%d}", processor=processor(), python=platform.python_version())
-    return machine | dict(versions=versions)
-
-
-def difference_text(difference: "Estimate | Sequence[float]") -> str:
-    """A difference with its interval, and whether it shows anything.
-
-    >>> difference_text((0.1, 0.05, 0.15))
-    '+0.100 (+0.050 to +0.150)'
-    >>> difference_text((0.1, -0.05, 0.25))
-    'no difference shown: +0.100 (-0.050 to +0.250)'
-    """
-    value, low, high = difference
-    verdict = "" if low > 0 or high < 0 else "no difference shown: "
-    return f"{verdict}{value:+.3f} ({low:+.3f} to {high:+.3f})"

@@ -11,11 +11,9 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 import yaml
-from conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "scripts"))
-from address import current
+from address import Place, current
 from build_notebooks import SOURCES, retold
+from conftest import ROOT
 
 WORKFLOW = yaml.safe_load((ROOT / ".github" / "workflows" / "address.yml").read_text(encoding="utf-8"))
 COURSE = ["README.md", "CITATION.cff", "CONTRIBUTING.md", "pyproject.toml", "Makefile", ".gitignore"]
@@ -171,10 +169,11 @@ def test_a_merge_that_brought_in_another_address_is_fixed(course):
 
 @pytest.mark.parametrize("repo", ["", "somebody/other-course"])
 def test_lessons_with_an_address_are_in_sync_with_their_sources(course, repo):
-    succeed(f"python3 scripts/address.py {repo or '--unset'} --branch {current().branch}", course)
+    place = Place(repo, current().branch)
+    succeed(f"python3 scripts/address.py {repo or '--unset'} --branch {place.branch}", course)
     for source in SOURCES.glob("*.py"):
         built = nbformat.read(course / "notebooks" / f"{source.stem}.ipynb", as_version=4)
-        fresh = retold(source, built, repo and URL)
+        fresh = retold(source, built, place)
         assert [cell.source for cell in built.cells] == [cell.source for cell in fresh.cells]
 
 

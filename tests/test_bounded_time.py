@@ -7,21 +7,19 @@ import inspect
 import os
 import pkgutil
 import re
-import sys
 import threading
 import time
 from functools import lru_cache, partial
 from pathlib import Path
 
+import bench_rewards
+import hostile
 import pytest
 from conftest import ROOT
 
 import grpo_utils
 from grpo_utils import rewards
 from grpo_utils.rewards import maths
-
-sys.path.insert(0, str(ROOT / "scripts"))
-import hostile
 
 pytestmark = pytest.mark.slow
 
@@ -266,3 +264,7 @@ def test_the_parsers_tables_are_emptied_when_they_are_full(monkeypatch):
     before = len(PSParser.sharedContextCache)
     monkeypatch.setattr(maths, "MOST_CONTEXTS", 1)
     assert rewards.same_expression("x+3", "3+x") and len(PSParser.sharedContextCache) < before
+
+
+def test_the_bench_of_rewards_finds_the_probe_that_it_times():
+    assert bench_rewards.probe_seconds() > 0

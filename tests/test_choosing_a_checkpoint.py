@@ -2,14 +2,10 @@
 
 import json
 import re
-import sys
 from dataclasses import fields
 
-import pytest
-from conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "scripts"))
 import bench_checkpoint
+import pytest
 
 PAGE = bench_checkpoint.PAGE.read_text(encoding="utf-8")
 STORED = json.loads(bench_checkpoint.STORED.read_text(encoding="utf-8"))

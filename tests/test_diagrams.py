@@ -1,23 +1,20 @@
 """The course's diagrams: they are current, and their data is that of the code and the results."""
 
 import re
-import sys
 
 import pytest
 from conftest import ROOT
+from diagrams import PAGES, image, write, write_pictures
+from drawings import DIAGRAMS
+from drawings.guides import FAILURES, LESSONS, PACKAGES
+from drawings.method import INPUTS
+from minutes import measured
 from PIL import Image
 
 from grpo_check.health import RULES
 from grpo_utils.errors import CourseError
 from grpo_utils.plots import diagram
 from grpo_utils.plots.diagrams import PICTURES
-
-sys.path.insert(0, str(ROOT / "scripts"))
-from diagrams import PAGES, image, write, write_pictures
-from drawings import DIAGRAMS
-from drawings.guides import FAILURES, LESSONS, PACKAGES
-from drawings.method import INPUTS
-from minutes import measured
 
 
 @pytest.mark.parametrize("name", DIAGRAMS)

@@ -15,7 +15,6 @@ from grpo_utils.errors import CourseError
 @pytest.fixture
 def day(monkeypatch, tmp_path):
     """scripts/gpu_day.py, with its results in ``tmp_path``."""
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     import gpu_day
 
     monkeypatch.setattr(gpu_day, "OUTPUTS", tmp_path / "gpu-day")

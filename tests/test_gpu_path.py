@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
+sys.path.insert(0, str(ROOT / "scripts" / "gpu_path"))
+from machine import machine
+
+from grpo_utils.data.prompts import chat_prompt
+from grpo_utils.export.merging import merge_adapter
+from grpo_utils.profiles import CPU_ENVIRONMENT
+from grpo_utils.project import new_project
+
 GPU_PATH = ROOT / "scripts" / "gpu_path"
-sys.path.insert(0, str(GPU_PATH))
-from machine import machine  # noqa: E402
-
-from grpo_utils.data.prompts import chat_prompt  # noqa: E402
-from grpo_utils.export.merging import merge_adapter  # noqa: E402
-from grpo_utils.profiles import CPU_ENVIRONMENT  # noqa: E402
-from grpo_utils.project import new_project  # noqa: E402
-
 STEPS = GPU_PATH / "steps.py"
 PROMPTS = [chat_prompt("What is 15 + 27?"), chat_prompt("What is 31 + 8?")]
 #: What Unsloth's trainer logs otherwise than TRL's, and nothing else.

@@ -6,11 +6,9 @@ import subprocess
 import sys
 from unittest import mock
 
+import install
 import pytest
 from conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "scripts"))
-import install
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,6 @@ import sys
 import nbformat
 import pytest
 from conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "scripts"))
 from install_cell import ALONE, CELL, MARKS, expand, install_cell, with_address
 
 ADDRESS = "https://github.com/somebody/grpo-course"

@@ -2,12 +2,13 @@
 
 import doctest
 import re
-import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
 
+import install
 import pytest
+import refresh_image
 import yaml
 from conftest import ROOT
 from packaging.requirements import Requirement
@@ -15,10 +16,6 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from grpo_utils.install import UNSLOTH
-
-sys.path.insert(0, str(ROOT / "scripts"))
-import install
-import refresh_image
 
 INSTALLED = ("requirements.txt", "requirements-unsloth.txt", "requirements-reasoning-gym.txt")
 LISTS = (*INSTALLED, "requirements-gpu.txt", "requirements-html.txt")

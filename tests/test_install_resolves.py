@@ -15,10 +15,8 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 from packaging.requirements import Requirement
-from test_install_pins import extras, left_out, needs, pinned, read, requirements
-
-sys.path.insert(0, str(ROOT / "scripts"))
 from refresh_image import frozen, wanted
+from test_install_pins import extras, left_out, needs, pinned, read, requirements
 
 pytestmark = [pytest.mark.slow, pytest.mark.upgrade]
 

@@ -7,7 +7,6 @@ is no second copy.
 import contextlib
 import functools
 import re
-import sys
 from types import SimpleNamespace
 
 import nbformat
@@ -427,8 +426,6 @@ def test_the_formulas_need_torch_alone():
 
 def test_the_printed_advantages_are_those_of_the_picture(printed):
     import torch
-
-    sys.path.insert(0, str(ROOT / "scripts"))
     from drawings.method import GROUP, TIED
 
     rows = lesson().advantages_of(torch.tensor([*GROUP, *TIED]), 8).view(2, 8).tolist()

@@ -4,20 +4,17 @@ import functools
 import json
 import re
 import statistics
-import sys
 from types import SimpleNamespace
 
+import bench_losses
+import bench_reuse
+import bench_sft
+import benches
 import nbformat
 import pytest
 import test_lesson08 as by_hand
 from conftest import ROOT
 from lessons import formulas_of, run_other_family, run_with_nbval
-
-sys.path.insert(0, str(ROOT / "scripts"))
-import bench_losses
-import bench_reuse
-import bench_sft
-import tiny_runs
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "13_losses.ipynb"
@@ -303,7 +300,7 @@ def test_the_page_is_what_is_stored():
 @pytest.mark.parametrize("bench", [bench_reuse, bench_sft], ids=lambda bench: bench.TITLE)
 def test_the_results_have_what_the_bench_stored(bench):
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    assert page.count(f"## {bench.TITLE}\n{bench.section(tiny_runs.read_stored(bench.STORED))}") == 1
+    assert page.count(f"## {bench.TITLE}\n{bench.section(benches.read_stored(bench.STORED))}") == 1
 
 
 def test_every_variant_was_trained_with_every_seed():
@@ -323,10 +320,10 @@ def test_a_bench_continues_where_it_stopped(tmp_path):
         return dict(accuracy=0.5)
 
     with pytest.raises(KeyboardInterrupt):
-        tiny_runs.train_missing(path, wanted, train)
-    stored = tiny_runs.train_missing(path, wanted, train)
+        benches.train_missing(path, wanted, train)
+    stored = benches.train_missing(path, wanted, train)
     assert trained == [("a", 0), ("b", 0), "interrupted", ("a", 1), ("b", 1)]
-    assert stored["rows"] == tiny_runs.read_stored(path)["rows"] == [run | dict(accuracy=0.5) for run in wanted]
+    assert stored["rows"] == benches.read_stored(path)["rows"] == [run | dict(accuracy=0.5) for run in wanted]
 
 
 def test_the_seeds_show_what_the_lesson_concludes():

@@ -1,15 +1,12 @@
 """Every link in a lesson or a document leads to a file, and to a heading in it, with and without an address."""
 
 import re
-import sys
 from pathlib import Path
 
 import nbformat
 import pytest
-from conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "scripts"))
 from address import BY_HAND, Place, badges, current, lesson_text, relative_links
+from conftest import ROOT
 
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"), *ROOT.glob("templates/**/*.md")]

@@ -2,14 +2,12 @@
 
 import ast
 import re
-import sys
 
 import nbformat
 import pytest
+from address import current
+from build_notebooks import SOURCES, execute, retold
 from conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "scripts"))
-from build_notebooks import SOURCES, execute, repository, retold
 from values import check
 
 NAMES = sorted(path.stem for path in SOURCES.glob("*.py"))
@@ -48,7 +46,7 @@ def test_every_notebook_has_a_source_and_every_source_a_notebook():
 
 
 def test_it_is_in_sync_with_its_source(book):
-    fresh = retold(SOURCES / f"{book.metadata['name']}.py", book, repository())
+    fresh = retold(SOURCES / f"{book.metadata['name']}.py", book, current())
     here, there = ([(c.cell_type, c.source, c.metadata.get("tags", [])) for c in b.cells] for b in (book, fresh))
     assert here == there, "edit notebooks/source and run `make notebooks`"
 

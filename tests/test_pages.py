@@ -12,7 +12,6 @@ from conftest import ROOT
 
 pytest.importorskip("sphinx", reason="make html installs it")
 sys.path.insert(0, str(ROOT / "docs"))
-sys.path.insert(0, str(ROOT / "scripts"))
 import conf
 from address import BY_HAND, Place, lesson_text
 

@@ -1,13 +1,10 @@
 """The stored calibration of the pilot: the thresholds are the fitted ones, and the page says what was measured."""
 
 import json
-import sys
 
+import bench_pilot
 import pytest
 from conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "scripts"))
-import bench_pilot
 
 from grpo_check.pilot.verdicts import LIMITS
 

@@ -7,12 +7,10 @@ import sys
 from dataclasses import replace
 from importlib import metadata
 
+import bench_estimate
 import pytest
 from conftest import ROOT
 from test_preflight import SMALL, check, minutes, on
-
-sys.path.insert(0, str(ROOT / "scripts"))
-import bench_estimate
 
 from grpo_check.preflight import estimate_memory, estimate_minutes, model_sizes
 from grpo_check.preflight.estimate import MINUTES_FACTOR, one_chunk

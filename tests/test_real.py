@@ -40,13 +40,11 @@ COMPLETIONS = [
 @pytest.fixture(scope="module")
 def real():
     """scripts/train_real.py and measure_real.py as modules."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(SCRIPTS))
-        import bench_real
-        import measure_real
-        import train_real
+    import bench_real
+    import measure_real
+    import train_real
 
-        yield SimpleNamespace(run=train_real, measure=measure_real, bench=bench_real)
+    return SimpleNamespace(run=train_real, measure=measure_real, bench=bench_real)
 
 
 @pytest.fixture(scope="module")

@@ -1,15 +1,12 @@
 """What README, guide and lessons say of minutes, memory and accuracy is what was measured."""
 
 import re
-import sys
 
 import nbformat
 import pytest
-from conftest import ROOT, judged
-
-sys.path.insert(0, str(ROOT / "scripts"))
 from bench import row
 from bench_real import STORED, read_stored
+from conftest import ROOT, judged
 from figures import (
     BLOCK,
     FIGURE,

@@ -4,9 +4,9 @@ import json
 import random
 import re
 import runpy
-import sys
 import time
 
+import hostile
 import pytest
 import template_lib  # noqa: F401  (the templates' lib)
 from conftest import ROOT
@@ -32,9 +32,6 @@ from grpo_utils.rewards import (
     same_number,
 )
 from grpo_utils.run.answers import NOTATIONS
-
-sys.path.insert(0, str(ROOT / "scripts"))
-import hostile
 
 SECTION = (ROOT / "docs" / "rewards.md").read_text(encoding="utf-8").partition("## What counts as an answer")[2]
 CELLS = [line.strip("| ").split(" | ") for line in SECTION.partition("\n## ")[0].splitlines() if line[:3] == "| `"]

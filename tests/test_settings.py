@@ -2,15 +2,12 @@
 
 import json
 import re
-import sys
 from dataclasses import fields
 
+import bench_settings
 import pytest
 import yaml
 from conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "scripts"))
-import bench_settings
 
 from grpo_utils.arguments import training_arguments
 from grpo_utils.models import lora_arguments

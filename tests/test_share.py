@@ -7,15 +7,13 @@ import sys
 from email.message import Message
 from types import SimpleNamespace
 
+import benches
 import pytest
 import yaml
 from conftest import ROOT, judged
 
 from grpo_utils.run import measuring
 from grpo_utils.share import block, lines, where_to_paste
-
-sys.path.insert(0, str(ROOT / "scripts"))
-import bench
 
 FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 FORM = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
@@ -267,14 +265,14 @@ def test_the_table_of_readers_has_the_lines_as_columns_and_says_while_it_is_empt
 
 
 def test_writing_a_section_of_the_results_keeps_the_others(tmp_path, monkeypatch):
-    monkeypatch.setattr(bench, "PAGE", tmp_path / "results.md")
+    monkeypatch.setattr(benches, "RESULTS", tmp_path / "results.md")
     page = "# Results\n\n## Costs\n{}\n## Run by readers\n\n| a reader's row |\n"
-    bench.PAGE.write_text(page.format("\nold figures\n"), encoding="utf-8")
+    benches.RESULTS.write_text(page.format("\nold figures\n"), encoding="utf-8")
     for text in ("\nnew figures\n", "\nnewer figures\n"):
-        bench.put("Costs", text)
-        assert bench.PAGE.read_text(encoding="utf-8") == page.format(text)
+        benches.put("Costs", text)
+        assert benches.RESULTS.read_text(encoding="utf-8") == page.format(text)
     with pytest.raises(SystemExit, match="no section 'Cost'"):
-        bench.put("Cost", "")
+        benches.put("Cost", "")
 
 
 def test_the_page_has_the_command_as_typed():

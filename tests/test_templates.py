@@ -3,12 +3,12 @@
 import ast
 import json
 import re
-import sys
 from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT
 from datasets import Dataset
+from share_templates import SHARED, SOURCES, in_lib, lib_of
 from template_projects import OWN_REWARDS, in_folder
 
 from grpo_utils.data.splits import is_held_out
@@ -16,9 +16,6 @@ from grpo_utils.errors import CourseError
 from grpo_utils.project import new_project, template_names
 from grpo_utils.run.measuring import before_after, summary
 from grpo_utils.run.texts import text_of
-
-sys.path.insert(0, str(ROOT / "scripts"))
-from share_templates import SHARED, SOURCES, in_lib, lib_of
 
 
 @pytest.mark.parametrize("name", template_names())
@@ -34,7 +31,7 @@ def test_its_lib_and_what_it_shares_are_the_sources_letter_by_letter(name):
     assert {path.name: path.read_text() for path in (own / "lib").glob("*.py")} == wanted, "run: make templates"
     different = [file for file in SHARED[name] if (own / file).read_text() != (first / file).read_text()]
     assert not different, f"edit {different} in basic_grpo, then: make templates"
-    assert name in OWN_REWARDS or {"rewards.py", "data.py", "test_rewards.py"} <= set(SHARED[name])
+    assert name in (*OWN_REWARDS, "minimal") or {"rewards.py", "data.py", "test_rewards.py"} <= set(SHARED[name])
 
 
 def test_no_template_is_forgotten_when_shared_files_are_copied():

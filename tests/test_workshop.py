@@ -2,15 +2,12 @@
 
 import re
 import symtable
-import sys
 
 import nbformat
 import pytest
-from conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "scripts"))
 import workshop
 from address import OPENING, Place, lesson_text
+from conftest import ROOT
 
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

@@ -108,10 +108,10 @@ class Sheet:
                 down = one.top < other.top
                 self.arrow((x, one.bottom if down else one.top), (x, other.top if down else other.bottom))
 
-    def bracket(self, x: float, tops: Sequence[float], depth: float = 0.12) -> None:
+    def bracket(self, x: float, tops: Sequence[float]) -> None:
         """A square bracket that closes to the right, from one height to another."""
-        top, bottom = tops
-        self.line((x, top), (x + depth, top), (x + depth, bottom), (x, bottom))
+        (top, bottom), right = tops, x + 0.12
+        self.line((x, top), (right, top), (right, bottom), (x, bottom))
 
     def line(self, *points: Point, color: str = "black", **style: object) -> None:
         """A line along the points."""

@@ -17,8 +17,8 @@ TEMPLATES = Path(__file__).parent.parent.parent / "templates"
 sys.path.insert(0, str(TEMPLATES / "basic_grpo"))
 from lib.start import parse  # noqa: E402
 
-#: Our keys and those of ModelConfig; TRL stores the last two in another format.
-NOT_ASKED = {"env", "report_to", "reward_weights"}
+#: TRL stores these in another format.
+NOT_ASKED = {"report_to", "reward_weights"}
 
 
 def changed(asked: dict, config: GRPOConfig) -> dict:

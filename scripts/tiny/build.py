@@ -45,8 +45,8 @@ CONTROL = {
 #: Words that only the chat templates contain.
 TEMPLATE_WORDS = "model\n<tool_call>\n</tool_call><tool_response>\n</tool_response>\nTools: calculator(expression)"
 
-#: A tag, a digit, a word with its leading space, white space, or one other character.
-#: Tags that are frequent in the mixture, so that each becomes one token.
+#: What the tokenizer never merges across: a tag, a digit, a word with its leading space, white space, or one other
+#: character. Tags are frequent in the mixture, so each becomes one token.
 PIECES = r"</?\w+>|\d| ?[A-Za-z]+| ?[^\w\s]|\s+|_"
 
 
@@ -71,7 +71,7 @@ def _response_template(family: str) -> dict:
 
 
 def _text(row: Row) -> str:
-    """The texts of all rows and the words of the chat templates, without the special tokens."""
+    """The texts of a row and the words of the chat templates, without the special tokens."""
     turns = [*row.prompt, row.completion]
     said = [f"{turn['role']}\n{turn['content']}" for turn in turns]
     calls = [json.dumps(c["function"]) for t in turns for c in t.get("tool_calls", [])]

@@ -1,0 +1,144 @@
+"""What the benches share: the machine and its versions, rows that are stored as measured, and the pages of docs."""
+
+import argparse
+import json
+import math
+import platform
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import date
+from pathlib import Path
+
+import psutil
+
+from grpo_utils.evaluation.statistics import Estimate, t_interval
+from grpo_utils.install import installed_version
+
+RESULTS = Path(__file__).parent.parent / "docs" / "results.md"
+PACKAGES = ("trl", "transformers", "peft", "torch")
+
+
+def only_write(doc: str) -> bool:
+    """Whether the command line has `--write`. Any other argument is an error, because training takes long."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="only write the page, from what is stored")
+    return parser.parse_args().write
+
+
+def processor() -> str:
+    """The processor's name, if the system reports it."""
+    path = Path("/proc/cpuinfo")
+    if not path.exists():
+        return platform.machine()
+    names = [line.split(":")[1].strip() for line in path.read_text().splitlines() if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def measured_on(packages: Sequence[str] = PACKAGES) -> dict:
+    """The date, the machine and the versions of a measurement."""
+    versions = {name: installed_version(name) for name in packages}
+    machine = dict(date=f"{date.today():%Y-%m-%d}", processor=processor(), python=platform.python_version())
+    return machine | dict(versions=versions)
+
+
+def provenance(stored: dict, cores: str = "one core") -> str:
+    """When, where and with which packages something was measured."""
+    machine = f"{stored['date']}, {stored['processor']}, {cores}"
+    return f"{machine},\nPython {stored['python']}, {versions_text(stored['versions'])}."
+
+
+def versions_text(versions: dict[str, str]) -> str:
+    """Packages with their versions.
+
+    >>> versions_text({"trl": "1.14.0", "peft": "0.21.2"})
+    'trl 1.14.0, peft 0.21.2'
+    """
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
+def peak_memory(folder: Path, command: list[str]) -> float:
+    """Run a command to its end; return the peak memory of its process tree in GB."""
+    process, peak = psutil.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL), 0
+    while process.poll() is None:
+        peak = max(peak, tree_memory(process))
+        time.sleep(0.5)
+    if process.returncode:
+        sys.exit(f"Error: the lesson failed. To see the error, run: {' '.join(command)}")
+    return peak / 1e9
+
+
+def tree_memory(process: psutil.Process) -> int:
+    """Resident bytes of a process and its descendants; those that have just ended count as 0."""
+    total = 0
+    for member in [process, *process.children(recursive=True)]:
+        try:
+            total += member.memory_info().rss
+        except psutil.NoSuchProcess:
+            continue
+    return total
+
+
+def train_missing(path: Path, runs: Sequence[dict], train: Callable[..., dict], **about: object) -> dict:
+    """Train the ``runs`` that the file does not have yet, and store each as soon as it is complete."""
+    stored = read_stored(path) if path.exists() else dict(rows=[])
+    for run in runs:
+        if any(run.items() <= row.items() for row in stored["rows"]):
+            continue
+        print(", ".join(f"{name} {value}" for name, value in run.items()), flush=True)
+        stored = measured_on() | about | dict(rows=[*stored["rows"], run | train(**run)])
+        path.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    return stored
+
+
+def read_stored(path: Path) -> dict:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def paired_difference(ours: Sequence[float], theirs: Sequence[float], prompts: int) -> Estimate:
+    """The mean difference of two accuracies, seed by seed, with Student's 95% interval over the seeds.
+
+    The interval is never narrower than the sampling of the prompts alone would make it.
+
+    >>> str(paired_difference([0.9, 0.8], [0.8, 0.7], 200))
+    '0.100 (0.045 to 0.155)'
+    """
+    differences = [one - other for one, other in zip(ours, theirs, strict=True)]
+    sampling_error = math.sqrt(sum(rate * (1 - rate) / prompts for rate in [*ours, *theirs])) / len(ours)
+    return t_interval(differences, least_scatter=1 / prompts, least_error=sampling_error)
+
+
+def difference_text(difference: Estimate | Sequence[float]) -> str:
+    """A difference with its interval, and whether it shows anything.
+
+    >>> difference_text((0.1, 0.05, 0.15))
+    '+0.100 (+0.050 to +0.150)'
+    >>> difference_text((0.1, -0.05, 0.25))
+    'no difference shown: +0.100 (-0.050 to +0.250)'
+    """
+    value, low, high = difference
+    verdict = "" if low > 0 or high < 0 else "no difference shown: "
+    return f"{verdict}{value:+.3f} ({low:+.3f} to {high:+.3f})"
+
+
+def put(title: str, text: str) -> None:
+    """Replace the text of one section of docs/results.md; all other sections stay as they are."""
+    page = RESULTS.read_text(encoding="utf-8")
+    section = re.compile(rf"(?<=^## {re.escape(title)}\n).*?(?=\n## |\Z)", re.MULTILINE | re.DOTALL)
+    if not section.search(page):
+        sys.exit(f"Error: {RESULTS.name} has no section {title!r}")
+    RESULTS.write_text(section.sub(lambda _: text, page, count=1), encoding="utf-8")
+
+
+def write_below(page: Path, mark: str, text: str) -> None:
+    """Replace a page from ``mark`` to its end; the text begins with the mark."""
+    above = page.read_text(encoding="utf-8").partition(mark)[0]
+    page.write_text(above + text, encoding="utf-8")
+
+
+def write_between(page: Path, begin: str, end: str, text: str) -> None:
+    """Replace a page from ``begin`` to ``end``; the text begins and ends with these marks."""
+    old = page.read_text(encoding="utf-8")
+    page.write_text(old.partition(begin)[0] + text + old.partition(end)[2], encoding="utf-8")
