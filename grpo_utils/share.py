@@ -7,6 +7,7 @@ import re
 from importlib import metadata
 
 from .export.adapters import is_hub_id, public_name
+from .models import TINY
 from .profiles import BACKENDS, FAMILIES, PROFILES
 from .run.measuring import PACKAGES, p_text
 
@@ -14,8 +15,8 @@ MISSING = "not recorded"
 VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc|\.post|\.dev)\d+)*(\+(cpu|cu\d+)\b)?")
 SYSTEM = re.compile(r"(Linux|Windows|Darwin) (x86_64|AMD64|aarch64|arm64|ARM64)")
 CARD = re.compile(r"(NVIDIA|Tesla|Quadro|GeForce|GRID|AMD)[\w .-]{0,60}")
-#: The tiny models, and a template's folder with a copy of one.
-TINY = ("tiny-qwen3", "tiny-gemma3", "tiny-model")
+#: Models of this course: the tiny models, and a template's folder with a copy of one.
+KNOWN_MODELS = (*TINY, "tiny-model")
 #: Owners whose models are named. Any other owner may be the reader.
 PUBLISHERS = ("unsloth", "Qwen", "google", "meta-llama", "HuggingFaceTB", "LiquidAI", "mistralai", "microsoft")
 #: Profiles of lessons, and config files of templates.
@@ -104,7 +105,7 @@ def model_text(model: object) -> str:
     if model is None:
         return MISSING
     name = public_name(str(model))
-    if name in TINY:
+    if name in KNOWN_MODELS:
         return name
     if not is_hub_id(name):
         return "a local folder"
