@@ -5,6 +5,7 @@ returns one number for each completion. To add a reward, write a function and ad
 """
 
 import json
+import math
 from pathlib import Path
 
 from jsonschema import Draft202012Validator
@@ -17,8 +18,10 @@ LONGEST = 4000  # characters; a longer completion is not parsed
 
 def read(text: str) -> object:
     """The whole text as JSON, or None; extra text, NaN and repeated names are not valid here."""
+    if len(text) > LONGEST:
+        return None
     try:
-        return json.loads(text, parse_constant=reject, object_pairs_hook=each_once) if len(text) <= LONGEST else None
+        return json.loads(text, parse_constant=reject, parse_float=finite, object_pairs_hook=each_once)
     except (ValueError, RecursionError):
         return None
 
@@ -26,6 +29,12 @@ def read(text: str) -> object:
 def reject(name: str) -> None:
     """Reject NaN and Infinity, which Python reads but JSON does not have."""
     raise ValueError(f"{name} is not valid JSON")
+
+
+def finite(digits: str) -> float:
+    """A number that a float can hold, because Python reads all larger ones as infinity, and they would be equal."""
+    value = float(digits)
+    return value if math.isfinite(value) else reject(digits)
 
 
 def each_once(pairs: list[tuple]) -> dict:
