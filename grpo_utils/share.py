@@ -6,6 +6,7 @@ A report also has paths and every setting, so a text is copied only if it matche
 import re
 from importlib import metadata
 
+from . import smollm2
 from .export.adapters import is_hub_id, public_name
 from .models import TINY
 from .profiles import BACKENDS, FAMILIES, PROFILES
@@ -15,12 +16,12 @@ MISSING = "not recorded"
 VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc|\.post|\.dev)\d+)*(\+(cpu|cu\d+)\b)?")
 SYSTEM = re.compile(r"(Linux|Windows|Darwin) (x86_64|AMD64|aarch64|arm64|ARM64)")
 CARD = re.compile(r"(NVIDIA|Tesla|Quadro|GeForce|GRID|AMD)[\w .-]{0,60}")
-#: Models of this course: the tiny models, and a template's folder with a copy of one.
-KNOWN_MODELS = (*TINY, "tiny-model")
+#: Models of this course: the tiny models, a template's folder with a copy of one, and SmolLM2.
+KNOWN_MODELS = (*TINY, "tiny-model", smollm2.NAME)
 #: Owners whose models are named. Any other owner may be the reader.
 PUBLISHERS = ("unsloth", "Qwen", "google", "meta-llama", "HuggingFaceTB", "LiquidAI", "mistralai", "microsoft")
 #: Profiles of lessons, and config files of templates.
-SETTINGS = (*PROFILES, "config", "config.cpu", "config.8gpu", "trl")
+SETTINGS = (*PROFILES, "config", "config.cpu", "config.8gpu")
 
 
 def block(report: dict) -> str:
@@ -78,10 +79,12 @@ def fitting(pattern: re.Pattern, text: object) -> str:
 def one_of(known: tuple[str, ...], name: object) -> str:
     """A name if it is known, else "another".
 
-    >>> one_of(SETTINGS, "t4"), one_of(SETTINGS, "alices-config"), one_of(SETTINGS, None)
+    >>> one_of(SETTINGS, "t4"), one_of(SETTINGS, "alices-config"), one_of(SETTINGS, "")
     ('t4', 'another', 'not recorded')
     """
-    return MISSING if name is None else str(name) if name in known else "another"
+    if name in (None, ""):
+        return MISSING
+    return str(name) if name in known else "another"
 
 
 def family_text(family: object) -> str:
