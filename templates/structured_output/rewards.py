@@ -9,7 +9,7 @@ import math
 from pathlib import Path
 
 from jsonschema import Draft202012Validator
-from lib.texts import text_of
+from lib.texts import completion_text
 
 SCHEMA = json.loads(Path(__file__).with_name("schema.json").read_text(encoding="utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)
@@ -52,18 +52,18 @@ def fits(text: str) -> bool:
 
 def correctness_reward(completions: list, answer: list[str], **kwargs) -> list[float]:
     """1.0 for JSON that satisfies the schema and equals the gold answer, in any order and spacing."""
-    pairs = zip((text_of(c) for c in completions), answer, strict=True)
+    pairs = zip((completion_text(c) for c in completions), answer, strict=True)
     return [float(fits(text) and read(text) == read(gold)) for text, gold in pairs]
 
 
 def schema_reward(completions: list, **kwargs) -> list[float]:
     """1.0 for JSON that satisfies the schema, whatever its content."""
-    return [float(fits(text_of(c))) for c in completions]
+    return [float(fits(completion_text(c))) for c in completions]
 
 
 def json_reward(completions: list, **kwargs) -> list[float]:
     """1.0 for any JSON object, as partial credit for the schema."""
-    return [float(isinstance(read(text_of(c)), dict)) for c in completions]
+    return [float(isinstance(read(completion_text(c)), dict)) for c in completions]
 
 
 #: The rewards that `train.py` uses, with their weights. Correctness outweighs all others together.
