@@ -176,15 +176,15 @@ def _in_form(formed: Sequence[bool], right: Sequence[bool]) -> dict:
     }
 
 
-def wilson_interval(hits: int, n: int, confidence: float = 0.95) -> list[float]:
-    """The Wilson interval of a rate (Wilson 1927), from scipy.
+def wilson_interval(hits: int, n: int) -> list[float]:
+    """The 95% Wilson interval of a rate (Wilson 1927), from scipy.
 
     >>> [round(end, 3) for end in wilson_interval(190, 200)]
     [0.91, 0.973]
     """
     from scipy.stats import binomtest
 
-    interval = binomtest(int(hits), int(n)).proportion_ci(confidence_level=confidence, method="wilson")
+    interval = binomtest(int(hits), int(n)).proportion_ci(method="wilson")
     return [float(interval.low), float(interval.high)]
 
 
