@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import smollm2
-from .errors import CourseError
-from .profiles import BACKENDS, FAMILIES, Profile, check_choice
+from .errors import CourseError, check_choice
+from .profiles import BACKENDS, FAMILIES, Profile
 from .run.policy import LORA_TARGETS, load_with_transformers, load_with_unsloth
 
 if TYPE_CHECKING:

@@ -3,9 +3,8 @@
 import shutil
 from pathlib import Path
 
-from .errors import CourseError
+from .errors import CourseError, check_choice
 from .models import TINY_MODELS
-from .profiles import check_choice
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
 LEFT_OUT = shutil.ignore_patterns("__pycache__", ".pytest_cache", "outputs", "tiny-model", ".env")
