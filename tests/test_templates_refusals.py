@@ -526,7 +526,7 @@ def test_a_file_of_ones_own_does_not_hide_one_of_lib(begun):
 
 
 def test_an_edit_to_what_comes_after_training_does_not_refuse_a_resume(begun):
-    edit_all(begun, ["lib/measuring.py", "test_rewards.py"])
+    edit_all(begun, ["lib/generating.py", "lib/measuring.py", "test_rewards.py"])
     run = in_folder(begun, "-c", BEGIN, *FAST, "--output_dir", "outputs/begun")
     assert run.returncode == 0 and "checkpoint-1 is skipped: it has no weights" in run.stdout, run.stderr
 

@@ -18,7 +18,8 @@ NEVER = ("model_name_or_path", "use_peft")  # an old checkpoint would replace th
 #: Settings for files and logs, which do not change what is learned.
 FREE = ("output_dir", "eval_batch", "accept_changes", "report_to", "run_name", "disable_tqdm", "push_to_hub")
 FREE_STARTS = ("save_", "log", "hub_", "vllm_server_", "vllm_group_", "dataloader_num_")
-NOT_TRAINED_WITH = ("lib/measuring.py", "evaluate.py", "sft.py")  # training does not depend on this code
+#: Code that training does not depend on.
+NOT_TRAINED_WITH = ("lib/generating.py", "lib/measuring.py", "evaluate.py", "sft.py")
 HELD = {}  # the open lock files of this process, by path
 
 
