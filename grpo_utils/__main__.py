@@ -120,7 +120,7 @@ def start_project(template: str, folder: Path) -> None:
     print(f"Created {folder} from {template}, with a tiny model for training on a CPU. Next:\n")
     tests = "    pytest\n" if any(folder.glob("test_*.py")) else ""
     activate = "" if sys.prefix == sys.base_prefix else f"    source {shlex.quote(sys.prefix)}/bin/activate\n"
-    print(f"    cd {folder}\n{activate}{tests}    {first_training(folder)}\n")
+    print(f"    cd {shlex.quote(str(folder))}\n{activate}{tests}    {first_training(folder)}\n")
     print("The README shows what to change first and lists the packages, which this environment already has.")
 
 

@@ -1,6 +1,6 @@
-"""The exception of this package, whose message names the problem, the reason and the fix."""
+"""The exception of this package, whose message names the problem, the reason and the fix, and checks that raise it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 
@@ -18,3 +18,29 @@ def did_you_mean(wrong: str, valid: Iterable[str]) -> str:
     """
     near = get_close_matches(wrong, list(valid), n=1)
     return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def check_choice(what: str, value: object, valid: Sequence[object]) -> None:
+    """Raise a CourseError that suggests the nearest of ``valid`` unless ``value`` is one of them.
+
+    >>> check_choice("FAMILY", "quen", ("qwen", "gemma"))
+    Traceback (most recent call last):
+    ...
+    grpo_utils.errors.CourseError: FAMILY='quen' is unknown. Did you mean 'qwen'? Valid: qwen, gemma.
+    """
+    if value not in valid:
+        names = [str(choice) for choice in valid]
+        hint = did_you_mean(str(value), names)
+        raise CourseError(f"{what}={value!r} is unknown.{hint} Valid: {', '.join(names)}.")
+
+
+def check_count(what: str, value: int) -> None:
+    """Raise a CourseError unless ``value`` is 0 (the profile default) or more.
+
+    >>> check_count("STEPS", -5)
+    Traceback (most recent call last):
+    ...
+    grpo_utils.errors.CourseError: STEPS=-5 is negative. Use 0 for the profile default, or a positive number.
+    """
+    if value < 0:
+        raise CourseError(f"{what}={value} is negative. Use 0 for the profile default, or a positive number.")

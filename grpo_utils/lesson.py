@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from . import smollm2
 from .arguments import check_report_to
 from .data.prompts import SYSTEM_PROMPT
+from .errors import check_choice, check_count
 from .install import check_gpu, check_versions
 from .models import check_model, choose_model, fit_model, lora_arguments, model_path
-from .profiles import BACKENDS, FAMILIES, PROFILES, Profile, check_choice, check_count, find_profile, prepare_machine
+from .profiles import BACKENDS, FAMILIES, PROFILES, Profile, find_profile, prepare_machine
 from .run.measuring import before_after, mcnemar_p_value, versions, write_report
 from .runs import processor_seconds, reward_settings, seconds_since_start, start_run
 

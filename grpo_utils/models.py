@@ -13,14 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import smollm2
-from .errors import CourseError
-from .profiles import BACKENDS, FAMILIES, Profile, check_choice
+from .errors import CourseError, check_choice
+from .profiles import BACKENDS, FAMILIES, Profile
 from .run.policy import LORA_TARGETS, load_with_transformers, load_with_unsloth
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+#: The models that ship with the course, in `TINY_MODELS`.
+TINY = ("tiny-qwen3", "tiny-gemma3")
 TINY_MODELS = Path(__file__).parent / "tiny"
 
 
@@ -60,7 +62,7 @@ def model_path(name: str) -> str:
     """
     if name == smollm2.NAME:
         return str(smollm2.folder())
-    return str(TINY_MODELS / name) if name in {"tiny-qwen3", "tiny-gemma3"} else name
+    return str(TINY_MODELS / name) if name in TINY else name
 
 
 def check_model(name: str) -> None:

@@ -14,15 +14,28 @@ import logging
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from .errors import CourseError, did_you_mean
+from .errors import CourseError, check_choice
 
 FAMILIES = ("qwen", "gemma")
 BACKENDS = ("unsloth", "transformers")
 
 NEVER_RUN = "never run on this hardware"
+
+#: Set in a prepared process to the name of its profile.
+PREPARED = "GRPO_UTILS_PREPARED"
+
+#: The variables that say how many threads torch uses.
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+#: The rest of the environment of the cpu profile, set before torch reads it.
+CPU_ENVIRONMENT = {
+    PREPARED: "cpu",
+    "TOKENIZERS_PARALLELISM": "false",
+    "UNSLOTH_FORCE_CPU": "1",
+    "CUDA_VISIBLE_DEVICES": "-1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+}
 
 
 @dataclass(frozen=True)
@@ -273,32 +286,6 @@ def find_profile(name: str = "auto") -> tuple[Profile, str]:
     return PROFILES[name], "you asked for it"
 
 
-def check_choice(what: str, value: object, valid: Sequence[object]) -> None:
-    """Raise a CourseError that suggests the nearest of ``valid`` unless ``value`` is one of them.
-
-    >>> check_choice("FAMILY", "quen", FAMILIES)
-    Traceback (most recent call last):
-    ...
-    grpo_utils.errors.CourseError: FAMILY='quen' is unknown. Did you mean 'qwen'? Valid: qwen, gemma.
-    """
-    if value not in valid:
-        names = [str(choice) for choice in valid]
-        hint = did_you_mean(str(value), names)
-        raise CourseError(f"{what}={value!r} is unknown.{hint} Valid: {', '.join(names)}.")
-
-
-def check_count(what: str, value: int) -> None:
-    """Raise a CourseError unless ``value`` is 0 (the profile default) or more.
-
-    >>> check_count("STEPS", -5)
-    Traceback (most recent call last):
-    ...
-    grpo_utils.errors.CourseError: STEPS=-5 is negative. Use 0 for the profile default, or a positive number.
-    """
-    if value < 0:
-        raise CourseError(f"{what}={value} is negative. Use 0 for the profile default, or a positive number.")
-
-
 def prepare_machine(profile: Profile, offline: bool = True, threads: int = 1) -> None:
     """Set the environment before torch is imported: threads, device, offline mode.
 
@@ -316,18 +303,3 @@ def prepare_machine(profile: Profile, offline: bool = True, threads: int = 1) ->
     for name, value in settings.items():
         os.environ.setdefault(name, value)
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # even if a cluster or an earlier GPU profile set it
-
-
-#: Set in a prepared process to the name of its profile.
-PREPARED = "GRPO_UTILS_PREPARED"
-
-#: The variables that say how many threads torch uses.
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
-#: The rest of the environment of the cpu profile, set before torch reads it.
-CPU_ENVIRONMENT = {
-    PREPARED: "cpu",
-    "TOKENIZERS_PARALLELISM": "false",
-    "UNSLOTH_FORCE_CPU": "1",
-    "CUDA_VISIBLE_DEVICES": "-1",
-    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
-}

@@ -3,9 +3,8 @@
 import shutil
 from pathlib import Path
 
-from .errors import CourseError
+from .errors import CourseError, check_choice
 from .models import TINY_MODELS
-from .profiles import check_choice
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
 LEFT_OUT = shutil.ignore_patterns("__pycache__", ".pytest_cache", "outputs", "tiny-model", ".env")
@@ -20,7 +19,7 @@ def template_names() -> list[str]:
     return sorted(path.name for path in TEMPLATES.glob("*") if path.is_dir() and not path.name.startswith((".", "_")))
 
 
-def new_project(template: str, folder: str | Path, model: str = "tiny-qwen3") -> Path:
+def new_project(template: str, folder: str | Path) -> Path:
     """Copy a template and a tiny model into a new or empty folder, and return the folder.
 
     Raises:
@@ -33,5 +32,5 @@ def new_project(template: str, folder: str | Path, model: str = "tiny-qwen3") ->
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CourseError(f"{str(folder)!r} is not an empty folder; nothing was written. Choose a new folder.")
     shutil.copytree(TEMPLATES / template, folder, ignore=LEFT_OUT, dirs_exist_ok=True)
-    shutil.copytree(TINY_MODELS / model, folder / "tiny-model")
+    shutil.copytree(TINY_MODELS / "tiny-qwen3", folder / "tiny-model")
     return folder

@@ -6,7 +6,9 @@ A report also has paths and every setting, so a text is copied only if it matche
 import re
 from importlib import metadata
 
+from . import smollm2
 from .export.adapters import is_hub_id, public_name
+from .models import TINY
 from .profiles import BACKENDS, FAMILIES, PROFILES
 from .run.measuring import PACKAGES, p_text
 
@@ -14,12 +16,12 @@ MISSING = "not recorded"
 VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc|\.post|\.dev)\d+)*(\+(cpu|cu\d+)\b)?")
 SYSTEM = re.compile(r"(Linux|Windows|Darwin) (x86_64|AMD64|aarch64|arm64|ARM64)")
 CARD = re.compile(r"(NVIDIA|Tesla|Quadro|GeForce|GRID|AMD)[\w .-]{0,60}")
-#: The tiny models, and a template's folder with a copy of one.
-TINY = ("tiny-qwen3", "tiny-gemma3", "tiny-model")
+#: Models of this course: the tiny models, a template's folder with a copy of one, and SmolLM2.
+KNOWN_MODELS = (*TINY, "tiny-model", smollm2.NAME)
 #: Owners whose models are named. Any other owner may be the reader.
 PUBLISHERS = ("unsloth", "Qwen", "google", "meta-llama", "HuggingFaceTB", "LiquidAI", "mistralai", "microsoft")
 #: Profiles of lessons, and config files of templates.
-SETTINGS = (*PROFILES, "config", "config.cpu", "config.8gpu", "trl")
+SETTINGS = (*PROFILES, "config", "config.cpu", "config.8gpu")
 
 
 def block(report: dict) -> str:
@@ -77,10 +79,12 @@ def fitting(pattern: re.Pattern, text: object) -> str:
 def one_of(known: tuple[str, ...], name: object) -> str:
     """A name if it is known, else "another".
 
-    >>> one_of(SETTINGS, "t4"), one_of(SETTINGS, "alices-config"), one_of(SETTINGS, None)
+    >>> one_of(SETTINGS, "t4"), one_of(SETTINGS, "alices-config"), one_of(SETTINGS, "")
     ('t4', 'another', 'not recorded')
     """
-    return MISSING if name is None else str(name) if name in known else "another"
+    if name in (None, ""):
+        return MISSING
+    return str(name) if name in known else "another"
 
 
 def family_text(family: object) -> str:
@@ -104,7 +108,7 @@ def model_text(model: object) -> str:
     if model is None:
         return MISSING
     name = public_name(str(model))
-    if name in TINY:
+    if name in KNOWN_MODELS:
         return name
     if not is_hub_id(name):
         return "a local folder"

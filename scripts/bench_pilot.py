@@ -42,7 +42,8 @@ from grpo_utils.rewards import (
     strict_format_reward,
 )
 from grpo_utils.rewards.text import completion_text
-from grpo_utils.run.measuring import generate, mcnemar_p_value, wilson_interval
+from grpo_utils.run.generating import generate
+from grpo_utils.run.measuring import mcnemar_p_value, wilson_interval
 
 ROOT = Path(__file__).parent.parent
 PAGE, STORED = ROOT / "docs" / "pilot.md", Path(__file__).with_suffix(".json")

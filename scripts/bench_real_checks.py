@@ -164,7 +164,7 @@ def measure(name: str) -> dict:
 
 def fields_right(policy: object, tokenizer: object, rows: list[dict], project: object) -> list[float]:
     """The share of correct fields in the greedy answer to each held-out prompt."""
-    from grpo_utils.run.measuring import generate
+    from grpo_utils.run.generating import generate
 
     prompts = [row["prompt"] for row in rows]
     texts = generate(policy, tokenizer, prompts, max_new_tokens=64, batch_size=64, temperature=0.0, seed=0)

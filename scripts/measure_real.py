@@ -16,7 +16,8 @@ from grpo_utils.evaluation.judging import generate_samples
 from grpo_utils.evaluation.statistics import paired_change
 from grpo_utils.export.merging import merge_adapter
 from grpo_utils.rewards.structured import same_json
-from grpo_utils.run.measuring import generate, mcnemar_p_value, p_text, wilson_interval
+from grpo_utils.run.generating import generate
+from grpo_utils.run.measuring import mcnemar_p_value, p_text, wilson_interval
 
 ROWS, SAMPLED_ROWS, SAMPLES = 400, 50, 8
 TEMPERATURE = 1.0  # of the samples, as in training

@@ -9,12 +9,11 @@ from grpo_utils import (
     pass_rates,
 )
 from grpo_utils.data.filters import prompt_lengths
-from grpo_utils.data.prompts import render_prompt
 from grpo_utils.data.sources import addition_rows
 from grpo_utils.errors import CourseError
 from grpo_utils.models import model_path
 from grpo_utils.plots import length_histogram, pass_rate_bars
-from grpo_utils.run.measuring import encode_prompts
+from grpo_utils.run.generating import encode_prompts, render_prompt
 
 
 @pytest.fixture(scope="module")

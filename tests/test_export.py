@@ -176,6 +176,14 @@ def test_a_base_is_named_as_others_know_it(base, name, header):
     assert "private" not in readme and "models" not in readme.replace("AutoModel", "")
 
 
+def test_a_base_in_an_existing_folder_is_not_taken_for_a_tiny_model(tmp_path):
+    """The fault: the folder of the tiny models, joined with an absolute path, is that path."""
+    (tmp_path / "my-qwen").mkdir()
+    readme = _readme(str(tmp_path / "my-qwen"))
+    assert 'from_pretrained("my-qwen")' in readme and "The base `my-qwen` was a local folder" in readme
+    assert str(tmp_path) not in readme and "ships with the course" not in readme
+
+
 def test_a_folder_that_looks_like_a_hub_id_is_a_folder(tmp_path, monkeypatch):
     (tmp_path / "models/my-qwen").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)

@@ -352,7 +352,7 @@ def test_a_regular_expression_that_lets_no_other_thread_run_is_named_in_the_file
 CHECKPOINTING = """
 from grpo_check import HealthCallback
 from grpo_utils import evaluate, load_policy, load_rows
-from grpo_utils.run.measuring import generate
+from grpo_utils.run.generating import generate
 from grpo_check.health.samples import take_samples
 from grpo_utils.profiles import CPU, prepare_machine
 
@@ -376,3 +376,14 @@ def test_sampling_leaves_unsloths_gradient_checkpointing_as_it_was():
     result = subprocess.run([sys.executable, "-c", CHECKPOINTING], capture_output=True, text=True)
     said = [line for line in result.stdout.splitlines() if line.startswith("modes")]
     assert said == ["modes [True] True"] * 2 + ["modes [False] True"] * 2, result.stderr[-2000:]
+
+
+def test_samples_are_taken_as_trl_samples_without_a_penalty_of_the_models_own():
+    """The fault: the samples took the repetition penalty of the model's generation config, which training sets to 1."""
+    from grpo_check.health.samples import take_samples
+
+    policy, tokenizer = load_policy("tiny-qwen3", profile=CPU, backend="transformers", load_in_4bit=False)
+    rows = list(load_rows("addition", "test", 4))
+    before = take_samples(policy, tokenizer, rows, 8, 4)
+    policy.generation_config.repetition_penalty = 5.0
+    assert take_samples(policy, tokenizer, rows, 8, 4) == before

@@ -24,6 +24,7 @@ from grpo_utils.rewards import (
     fuzzy_reward,
     is_strictly_right,
     json_reward,
+    parse_json,
     parse_number,
     same_answer,
     same_expression,
@@ -190,3 +191,10 @@ def test_json_is_compared_as_data():
     for wrong in ('{"a": 2, "b": [true]}', '{"a": 1}', '{"a": 0, "a": 1, "b": [true]}', "[" * 5000, '{"a": NaN}', ""):
         assert not same_json(wrong, '{"a": 1, "b": [true]}')
     assert json_reward(["[1, 2]"], answer=[json.dumps([1, 2])]) == [1.0]
+
+
+def test_numbers_that_no_float_can_hold_are_not_equal():
+    """The fault: Python reads each of them as infinity."""
+    assert not same_json('{"a": 1e400}', '{"a": 2e999}') and not same_json('{"a": -1e400}', '{"a": -1e400}')
+    with pytest.raises(ValueError, match="1e400 is too large"):
+        parse_json('{"a": 1e400}')

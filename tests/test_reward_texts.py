@@ -42,7 +42,10 @@ def test_every_shape_of_a_completion_is_read(completion):
 
 @pytest.mark.parametrize(
     "completion",
-    [None, [], (), 42, {}, [None], [{}], [{"role": "assistant", "content": 42}], [{"content": [1, {"text": 2}]}]],
+    [
+        *(None, [], (), 42, {}, [None], ["text", 42], [{}], [{"role": "assistant", "content": 42}]),
+        *([{"role": "assistant", "content": None}], [{"content": [{"type": "image"}, "text", 1, {"text": 2}]}]),
+    ],
 )
 def test_a_completion_without_text_says_nothing(completion):
     assert completion_text(completion) == ""

@@ -91,6 +91,12 @@ def test_without_any_value_every_line_says_so():
     assert said.pop("merged") == "no" and all("not recorded" in value for value in said.values())
 
 
+@pytest.mark.parametrize("key", ["profile", "family", "backend"])
+def test_an_empty_name_was_not_recorded(key):
+    """The fault: it was called another one."""
+    assert lines({key: ""})[key] == lines({})[key]
+
+
 SECRETS = [
     "/home/alice/secret",
     "C:\\Users\\alice\\secret",
@@ -133,6 +139,7 @@ def test_a_text_in_place_of_a_number_stays_out(key):
         ("/home/alice/.cache/hub/models--Qwen--Qwen3-0.6B/snapshots/c1899de2", "Qwen/Qwen3-0.6B"),
         ("/home/alice/.cache/hub/models--alice--secret/snapshots/c1899de2", "another model"),
         ("/home/alice/course/grpo_utils/tiny/tiny-gemma3", "tiny-gemma3"),
+        ("/home/alice/.cache/grpo_utils/smollm2-135m-instruct", "smollm2-135m-instruct"),
     ],
 )
 def test_a_model_is_named_only_if_everyone_knows_it(model, said):

@@ -147,6 +147,11 @@ def test_the_command_that_copies_it_says_what_to_type(tmp_path, capsys):
     assert (tmp_path / "mine" / "tiny-model" / "config.json").exists()
 
 
+def test_a_folder_with_a_space_is_quoted_in_what_to_type(tmp_path, capsys):
+    start_project("minimal", tmp_path / "my project")
+    assert f"    cd '{tmp_path}/my project'\n" in capsys.readouterr().out
+
+
 def changed(folder, **constants: str):
     """A copy of the template with other numbers in train.py."""
     path = new_project("minimal", folder) / "train.py"

@@ -15,7 +15,6 @@ from grpo_utils.data.splits import is_held_out
 from grpo_utils.errors import CourseError
 from grpo_utils.project import new_project, template_names
 from grpo_utils.run.measuring import before_after, summary
-from grpo_utils.run.texts import text_of
 
 
 @pytest.mark.parametrize("name", template_names())
@@ -102,30 +101,6 @@ def test_the_table_of_a_report_has_a_dash_where_nothing_is_in_form_or_greedy():
     assert table[1].endswith("   -") and table[6].endswith(" -") and table[7].endswith("0.500 (0.095 to 0.905)")
 
 
-RIGHT = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
-SHAPES = {
-    "nothing": (None, ""),
-    "no messages": ([], ""),
-    "no content": ([{"role": "assistant"}], ""),
-    "content None": ([{"role": "assistant", "content": None}], ""),
-    "content in parts without text": ([{"role": "assistant", "content": [{"type": "image"}, "text", None]}], ""),
-    "no message": (["text", 42], ""),
-    "the user's text": ([{"role": "user", "content": RIGHT}], ""),
-    "a tool's text": ([{"role": "assistant", "content": "?"}, {"role": "tool", "content": RIGHT}], "?"),
-    "a text": (RIGHT, RIGHT),
-    "no role": ([{"content": RIGHT}], RIGHT),
-    "content in parts": ([{"role": "assistant", "content": [{"text": RIGHT[:20]}, {"text": RIGHT[20:]}]}], RIGHT),
-    "after a tool": ([{"role": "tool", "content": "41"}, {"role": "assistant", "content": RIGHT}], RIGHT),
-    "before a tool": ([{"role": "assistant", "content": RIGHT}, {"role": "tool", "content": "41"}], RIGHT),
-}
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_the_models_last_message_is_read_whatever_its_shape(shape):
-    completion, text = SHAPES[shape]
-    assert text_of(completion) == text
-
-
 SPLIT = """
 import json, sys
 from data import own_rows, people
@@ -164,7 +139,15 @@ columns = {name: [value] for name, value in row.items() if name != "prompt"}
 for shape in json.loads(sys.argv[2]):
     print([reward([shape], **columns)[0] for reward in REWARDS])
 """
-SILENT = [shape for shape, text in SHAPES.values() if text == ""]
+SILENT = [
+    None,
+    [],
+    [{"role": "assistant"}],
+    [{"role": "assistant", "content": None}],
+    [{"role": "assistant", "content": [{"type": "image"}, "text", None]}],
+    ["text", 42],
+    [{"role": "user", "content": "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"}],
+]
 DATASETS = {"structured_output": "people", "own_data": "expert_answers.csv", "code_reward": "lambdas"}
 
 

@@ -10,10 +10,10 @@ from template_projects import ALONE, CONFIGURED, FAST
 from test_preflight import load_tokenizer
 
 from grpo_utils.data.filters import drop_long_prompts, prompt_lengths
-from grpo_utils.data.prompts import render_prompt
 from grpo_utils.data.sources import load_rows
 from grpo_utils.models import model_path
 from grpo_utils.project import new_project
+from grpo_utils.run.generating import render_prompt
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import TAGS, correctness_reward, is_strictly_right, split_form
-from grpo_utils.run.measuring import sampling, wilson_interval
+from grpo_utils.run.generating import decoding_at, encode_prompts, evaluation_mode
+from grpo_utils.run.measuring import wilson_interval
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -66,26 +67,27 @@ def take_samples(
     import torch
 
     said = []
-    with sampling(model), torch.random.fork_rng(), torch.inference_mode():
+    with evaluation_mode(model), torch.random.fork_rng(), torch.inference_mode():
         torch.manual_seed(0)
         for start in range(0, len(rows), batch_size):
             prompts = [row["prompt"] for row in rows[start : start + batch_size]]
-            said += _generate(model, tokenizer, prompts, max_new_tokens, template or {})
+            said += _generate(model, tokenizer, prompts, max_new_tokens, template)
     formed, answered = _asks_for_format(rows), _have_golds(rows)
     return [_judged(row, *pair, formed, answered) for row, pair in zip(rows, said, strict=True)]
 
 
 def _generate(
-    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", prompts: list, max_new_tokens: int, template: dict
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerBase",
+    prompts: list,
+    max_new_tokens: int,
+    template: dict | None,
 ) -> list[tuple[str, bool]]:
     """Completions, and whether each ended. Strings are used as they are, messages with the chat template."""
-    plain = isinstance(prompts[0], str)
-    how = dict(template, add_generation_prompt=True, tokenize=False)
-    texts = prompts if plain else [tokenizer.apply_chat_template(prompt, **how) for prompt in prompts]
-    inputs = tokenizer(text=texts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=plain)
-    ends = dict(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
-    how = dict(do_sample=True, temperature=1.0, top_p=1.0, top_k=0, use_cache=True)
-    output = model.generate(**inputs.to(model.device), max_new_tokens=max_new_tokens, **how, **ends)
+    inputs = encode_prompts(tokenizer, prompts, chat_template_kwargs=template).to(model.device)
+    decoding = decoding_at(1.0) | dict(max_new_tokens=max_new_tokens, use_cache=True)
+    decoding |= dict(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
+    output = model.generate(**inputs, **decoding)
     new = output[:, inputs["input_ids"].shape[1] :]
     ended = (new == tokenizer.eos_token_id).any(dim=1).tolist()
     return list(zip(tokenizer.batch_decode(new, skip_special_tokens=True), ended, strict=True))

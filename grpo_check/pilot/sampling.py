@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import reward_name
-from grpo_utils.run.measuring import sampling
+from grpo_utils.run.generating import evaluation_mode
 
 from ..preflight.run import Run
 from ..preflight.texts import prompt_text
@@ -87,7 +87,7 @@ def generate(run: Run, model: object, prompts: list, most: int) -> list[list[int
     tokens = {name: getattr(tokenizer, name) for name in ("pad_token_id", "bos_token_id", "eos_token_id")}
     decoding = {name: run[name] for name in DECODING} | run.options("generation_kwargs")
     config = GenerationConfig(**{"max_new_tokens": most, "do_sample": True, **tokens, **decoding}, disable_compile=True)
-    with sampling(model), torch.no_grad():
+    with evaluation_mode(model), torch.no_grad():
         output = model.generate(**inputs, generation_config=config)
     new = output[:, inputs["input_ids"].shape[1] :].tolist()
     eos = tokenizer.eos_token_id
@@ -128,7 +128,7 @@ def forward_seconds(run: Run, model: object, some: Sequence[Group]) -> float:
     pairs = [(one.row["prompt"], text) for one in some for text in one.texts][: run["per_device_train_batch_size"]]
     texts = [prompt_text(run, prompt) + text for prompt, text in pairs]
     inputs = run.tokenizer(text=texts, return_tensors="pt", padding=True, add_special_tokens=False).to(model.device)
-    with sampling(model), torch.no_grad():
+    with evaluation_mode(model), torch.no_grad():
         for _ in range(2):  # the first pass may compile or allocate
             started = time.perf_counter()
             model(**inputs).logits.float().sum().item()

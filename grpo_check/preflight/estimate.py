@@ -6,7 +6,8 @@ compared with real runs (docs/preflight.md); on a GPU they were never run.
 
 from dataclasses import dataclass, replace
 
-from grpo_utils.profiles import BACKENDS, Gpu, check_choice
+from grpo_utils.errors import check_choice
+from grpo_utils.profiles import BACKENDS, Gpu
 
 from .sizes import Sizes
 

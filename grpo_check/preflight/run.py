@@ -8,8 +8,8 @@ from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from grpo_utils.errors import CourseError
-from grpo_utils.profiles import BACKENDS, Gpu, Profile, check_choice, find_gpus
+from grpo_utils.errors import CourseError, check_choice
+from grpo_utils.profiles import BACKENDS, Gpu, Profile, find_gpus
 
 from .estimate import HARDWARE
 from .sizes import read_config

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import CourseError
-from .prompts import render_prompt
+from ..run.generating import render_prompt
 
 if TYPE_CHECKING:
     from datasets import Dataset

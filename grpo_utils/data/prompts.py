@@ -1,10 +1,6 @@
 """A question as a prompt: messages for a chat model, text for a base model."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 SYSTEM_PROMPT = (
     "Think first, then answer, in exactly this form: "
@@ -31,20 +27,3 @@ def chat_prompt(
     pairs = [(("user", asked), ("assistant", said)) for asked, said in examples]
     shown = [{"role": role, "content": text} for pair in pairs for role, text in pair]
     return [*system, *shown, {"role": "user", "content": question}]
-
-
-def render_prompt(
-    tokenizer: "PreTrainedTokenizerBase",
-    prompt: str | list[dict],
-    tools: list | None = None,
-    chat_template_kwargs: dict | None = None,
-) -> str:
-    """The text that the model reads, as TRL renders it: messages in the chat template, up to where the answer starts.
-
-    A plain string is not changed, because TRL applies no template to it. ``chat_template_kwargs`` are those of
-    `GRPOConfig`.
-    """
-    if isinstance(prompt, str):
-        return prompt
-    options = dict(chat_template_kwargs or {}, add_generation_prompt=True, tokenize=False)
-    return tokenizer.apply_chat_template(prompt, tools=tools, **options)

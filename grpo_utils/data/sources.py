@@ -5,8 +5,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ..errors import CourseError
-from ..profiles import check_choice
+from ..errors import CourseError, check_choice
 from .extraction import extraction_rows
 from .files import read_table
 from .prompts import chat_prompt

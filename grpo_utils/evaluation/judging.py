@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from ..errors import CourseError
 from ..rewards import is_strictly_right, split_form
-from ..run.measuring import generate, result_of, summary
+from ..run.generating import generate
+from ..run.measuring import result_of, summary
 from .statistics import Estimate, Rate, majority_right, majority_vote, mean_interval, pass_at_k
 
 if TYPE_CHECKING:

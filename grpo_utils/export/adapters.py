@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import CourseError
-from ..models import TINY_MODELS
+from ..models import TINY
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -85,7 +85,7 @@ def _readme(base: str) -> str:
 
 def loading_code(base: str) -> str:
     """The line of code that loads a base."""
-    if (TINY_MODELS / base).is_dir():
+    if base in TINY:
         return f'AutoModelForCausalLM.from_pretrained(model_path("{base}"))  # from grpo_utils import model_path'
     return f'AutoModelForCausalLM.from_pretrained("{public_name(base)}")'
 
@@ -94,6 +94,6 @@ def where_the_base_is(base: str) -> str:
     """A sentence about a base that is not on the Hub, or nothing."""
     if is_hub_id(public_name(base)):
         return ""
-    if (TINY_MODELS / base).is_dir():
+    if base in TINY:
         return f"\nThe base `{base}` is not on the Hub: it ships with the course, in `grpo_utils/tiny/{base}`.\n"
     return f"\nThe base `{public_name(base)}` was a local folder. Replace its name in the code with your own folder.\n"

@@ -11,8 +11,7 @@ import json
 from decimal import ROUND_UP, Context
 from pathlib import Path
 
-from ..errors import CourseError
-from ..profiles import check_choice
+from ..errors import CourseError, check_choice
 from ..run.measuring import rates_table, verdict
 from .adapters import CODE, is_hub_id, loading_code, public_name, where_the_base_is
 

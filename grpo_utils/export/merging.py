@@ -19,7 +19,7 @@ from ..errors import CourseError
 from ..evaluation.judging import Evaluation, answer_twice, judge
 from ..models import model_path, torch_dtype
 from ..profiles import Profile, prepare_machine
-from ..run.measuring import encode_prompts
+from ..run.generating import encode_prompts
 from .adapters import public_name
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **p
     return figure, figure.subplots(rows, columns, **panels)
 
 
-def step_lines(axes: "Axes", curves: Mapping[str, Sequence[float]], first: int = 0) -> None:
-    """One line and one marker for each curve, from step 1; ``first`` is the color to begin with."""
-    for (name, values), color, marker in zip(curves.items(), COLORS[first:], MARKERS[first:], strict=False):
+def step_lines(axes: "Axes", curves: Mapping[str, Sequence[float]]) -> None:
+    """One line and one marker for each curve, from step 1."""
+    for (name, values), color, marker in zip(curves.items(), COLORS, MARKERS, strict=False):
         axes.plot(range(1, len(values) + 1), values, color=color, marker=marker, markersize=3, label=name)
     axes.grid(alpha=0.3)

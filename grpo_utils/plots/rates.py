@@ -83,12 +83,12 @@ def show_differences(differences: Mapping[str, float], title: str) -> None:
     show(figure, f"{title}, as bars on a logarithmic scale. {values}.")
 
 
-def length_histogram(lengths: Sequence[int], limit: int, title: str = "Prompt lengths") -> "Figure":
+def length_histogram(lengths: Sequence[int], limit: int) -> "Figure":
     """How many prompts have how many tokens; a dashed line at ``limit``, beyond which they would be dropped."""
     figure, axes = new_figure(7, 3)
     axes.hist(lengths, bins=min(40, max(lengths) - min(lengths) + 1), color=COLORS[0], edgecolor="white")
     axes.axvline(limit, color=COLORS[1], linestyle="--", label=f"limit: {limit}")
-    axes.set(xlabel="tokens, chat template included", ylabel="prompts", title=title)
+    axes.set(xlabel="tokens, chat template included", ylabel="prompts", title="Prompt lengths")
     axes.grid(alpha=0.3, axis="y")
     axes.legend()
     return figure

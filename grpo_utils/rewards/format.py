@@ -10,7 +10,7 @@ A completion can have the format without being correct, so give it less weight t
 import re
 from collections.abc import Sequence
 
-from ..run.texts import messages_of
+from ..run.texts import own_messages
 from .text import CLOSING, TAGS, Completion, completion_text, split_form, split_thinking
 
 TAG = re.compile(f"({'|'.join(TAGS)})")
@@ -83,6 +83,6 @@ def think_format_reward(completions: Sequence[Completion], **kwargs: object) -> 
 
 def _with_thought(completion: Completion) -> str:
     """The text of a completion, after the thought that TRL may have moved into ``reasoning_content``."""
-    own = [m for m in messages_of(completion) if m.get("role") in ("assistant", None)]
+    own = own_messages(completion)
     thought, text = own[-1].get("reasoning_content") if own else None, completion_text(completion)
     return f"{thought}{CLOSING}{text}" if isinstance(thought, str) else text

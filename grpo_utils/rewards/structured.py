@@ -8,6 +8,7 @@ schema, see the recipe in docs/rewards.md.
 """
 
 import json
+import math
 from collections.abc import Sequence
 
 from .correctness import AnswerReward, Scores
@@ -18,8 +19,8 @@ def parse_json(text: str) -> object:
     """The JSON value of a text.
 
     Raises:
-        ValueError: the text is not JSON, repeats a key (two answers in one), has NaN or Infinity, or
-            is nested deeper than Python reads.
+        ValueError: the text is not JSON, repeats a key (two answers in one), has NaN, Infinity or a number that a
+            float cannot hold, or is nested deeper than Python reads.
 
     >>> parse_json('{"name": "Ana"}')
     {'name': 'Ana'}
@@ -54,6 +55,8 @@ def _no_constant(name: str) -> None:
 def _plain_float(digits: str) -> int | float:
     """Return 18 for 18.0, because JSON has only one kind of number."""
     value = float(digits)
+    if not math.isfinite(value):  # all of them would be equal
+        raise ValueError(f"{digits} is too large for a float")
     return int(value) if value.is_integer() else value
 
 

@@ -12,26 +12,12 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 
-from ..run.texts import text_of
+from ..run.texts import completion_text
 
 Completion = str | Sequence[dict] | None
 
 TAGS = ("<reasoning>", "</reasoning>", "<answer>", "</answer>")
 OPENING, CLOSING = "<think>", "</think>"
-
-
-def completion_text(completion: Completion) -> str:
-    """The text of a completion: the string itself, or the text of its last assistant message ("" if there is none).
-
-    Only the model's text is read: messages from tools, users and the system are ignored, even after the model's last
-    message. A message without a role counts as the model's. If the content has parts, the text parts are read.
-
-    >>> completion_text([{"role": "assistant", "content": "42"}, {"role": "tool", "content": "43"}])
-    '42'
-    >>> completion_text([{"role": "assistant", "content": None}]), completion_text([{"role": "tool", "content": "43"}])
-    ('', '')
-    """
-    return text_of(completion)
 
 
 def as_chat(completion: Completion) -> list[dict]:

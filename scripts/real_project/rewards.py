@@ -3,7 +3,7 @@
 import json
 import re
 
-from lib.texts import text_of
+from lib.texts import completion_text
 
 from grpo_utils.rewards.structured import parse_json, same_json
 
@@ -22,12 +22,12 @@ def first_object(text: str) -> dict:
 
 def correctness_reward(completions: list, answer: list[str], **kwargs) -> list[float]:
     """1.0 if the whole text is the gold object, in any order and spacing; inside a value, case and blanks count."""
-    return [float(same_json(text_of(c), gold)) for c, gold in zip(completions, answer, strict=True)]
+    return [float(same_json(completion_text(c), gold)) for c, gold in zip(completions, answer, strict=True)]
 
 
 def fields_reward(completions: list, answer: list[str], **kwargs) -> list[float]:
     """The share of the gold object's fields that are right in the first flat object."""
-    pairs = [(first_object(text_of(c)), json.loads(gold)) for c, gold in zip(completions, answer, strict=True)]
+    pairs = [(first_object(completion_text(c)), json.loads(gold)) for c, gold in zip(completions, answer, strict=True)]
     dumps = json.dumps  # 3 is neither "3" nor true
     return [sum(k in said and dumps(said[k]) == dumps(gold[k]) for k in gold) / len(gold) for said, gold in pairs]
 
@@ -38,13 +38,13 @@ def keys_reward(completions: list, answer: list[str], **kwargs) -> list[float]:
     In one run without it, the policy learned to leave out the field that it got wrong most often, and then never tried
     it again. In another, a reward for the share of right keys did not prevent that: one key less cost too little.
     """
-    pairs = [(first_object(text_of(c)), json.loads(gold)) for c, gold in zip(completions, answer, strict=True)]
+    pairs = [(first_object(completion_text(c)), json.loads(gold)) for c, gold in zip(completions, answer, strict=True)]
     return [float(said.keys() == gold.keys()) for said, gold in pairs]
 
 
 def alone_reward(completions: list, **kwargs) -> list[float]:
     """1.0 for one flat object and nothing else. Without it, nothing pays for ending the answer."""
-    return [float(is_in_form(text_of(c))) for c in completions]
+    return [float(is_in_form(completion_text(c))) for c in completions]
 
 
 #: The rewards that `train.py` uses, with their weights.

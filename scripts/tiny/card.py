@@ -13,7 +13,8 @@ import torch
 from mixture import ADDITION_STYLES, CARRY_FORGOTTEN, RIGHT, SHARES, TASKS, Row, rows
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from grpo_utils.run.measuring import encode_prompts, wilson_interval
+from grpo_utils.run.generating import encode_prompts
+from grpo_utils.run.measuring import wilson_interval
 
 ROWS = 400
 LONGEST = 48

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from lib.texts import text_of
+from lib.texts import completion_text
 from sandbox import Limits, Value, run_many
 
 LIMITS = Limits(seconds=2.0, cpu_seconds=2, memory_mb=256, output_kb=64)
@@ -28,7 +28,7 @@ def program_in(text: str) -> str:
 def outcomes(completions: Sequence, function: Sequence[str], calls: Sequence[str]) -> list[list]:
     """The outcome of each program's calls; ``calls`` has a JSON list of argument lists for each row."""
     return run_batch(
-        tuple((program_in(text_of(c)), f, k) for c, f, k in zip(completions, function, calls, strict=True))
+        tuple((program_in(completion_text(c)), f, k) for c, f, k in zip(completions, function, calls, strict=True))
     )
 
 

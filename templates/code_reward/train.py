@@ -16,7 +16,8 @@ from pathlib import Path
 
 from data import load_rows
 from lib.folder import begin
-from lib.measuring import evaluate, finish, generate, show_groups
+from lib.generating import generate
+from lib.measuring import evaluate, finish, show_groups
 from lib.policy import load_policy
 from lib.scoring import rehearse
 from lib.training import build_trainer, save, short_enough, train

@@ -7,7 +7,7 @@ returns one number for each completion. To add a reward, write a function and ad
 import re
 
 from lib.answers import same_number  # "1,250", "$1250.00" and "1250 apples" are 1250; words are not numbers
-from lib.texts import text_of
+from lib.texts import completion_text
 
 # "\s*+" never gives blanks back, so that PART is not blank and a long run of blanks is read once.
 PART = r"\s*+((?:(?!</?(?:reasoning|answer)>).)+)"  # text that is not blank and has no tag
@@ -38,17 +38,18 @@ def correctness_reward(completions: list, answer: list[str], **kwargs) -> list[f
     If your answers are words, compare them here and in `is_right`, for example with ``==``, and delete the check in
     `data.own_row`, which rejects answers that are not numbers.
     """
-    return [float(same_number(tagged_answer(text_of(c)), gold)) for c, gold in zip(completions, answer, strict=True)]
+    found = [tagged_answer(completion_text(c)) for c in completions]
+    return [float(same_number(said, gold)) for said, gold in zip(found, answer, strict=True)]
 
 
 def format_reward(completions: list, **kwargs) -> list[float]:
     """1.0 for the required format, whatever the answer."""
-    return [float(answer_in(text_of(c)) is not None) for c in completions]
+    return [float(answer_in(completion_text(c)) is not None) for c in completions]
 
 
 def tag_reward(completions: list, **kwargs) -> list[float]:
     """0.25 for each tag in its place, as partial credit for the format. Repeated or reordered tags get nothing."""
-    return [tags_placed(text_of(c)) / 4 for c in completions]
+    return [tags_placed(completion_text(c)) / 4 for c in completions]
 
 
 def tags_placed(text: str) -> int:

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from data import load_rows
 from lib.folder import begin, resume_point
-from lib.measuring import evaluate, finish, generate, summary
+from lib.generating import generate
+from lib.measuring import evaluate, finish, summary
 from lib.policy import load_policy
 from lib.resuming import load_adapter
 from lib.scoring import rehearse

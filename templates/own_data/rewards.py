@@ -11,7 +11,7 @@ import unicodedata
 from decimal import Decimal
 
 from judge import judge_all
-from lib.texts import text_of
+from lib.texts import completion_text
 from rapidfuzz import fuzz
 
 TOKEN = re.compile(
@@ -100,17 +100,17 @@ def is_in_form(text: str) -> bool:
 def correctness_reward(completions: list, question: list, answer: list, key: list, **kwargs) -> list[float]:
     """1.0 for a correct answer."""
     rows = [dict(question=q, answer=a, key=k) for q, a, k in zip(question, answer, key, strict=True)]
-    return [float(is_right(text_of(c), row)) for c, row in zip(completions, rows, strict=True)]
+    return [float(is_right(completion_text(c), row)) for c, row in zip(completions, rows, strict=True)]
 
 
 def overlap_reward(completions: list, question: list, answer: list, **kwargs) -> list[float]:
     """The overlap with the expert's answer, as partial credit."""
-    return [overlap(text_of(c), q, a) for c, q, a in zip(completions, question, answer, strict=True)]
+    return [overlap(completion_text(c), q, a) for c, q, a in zip(completions, question, answer, strict=True)]
 
 
 def wording_reward(completions: list, question: list, answer: list, **kwargs) -> list[float]:
     """The similarity of the wording, times the overlap. Similarity alone would give 0.93 for 41 instead of 42."""
-    texts = [text_of(c) for c in completions]
+    texts = [completion_text(c) for c in completions]
     same = overlap_reward(texts, question, answer)
     return [s and s * fuzz.ratio(text, a) / 100 for s, text, a in zip(same, texts, answer, strict=True)]
 
@@ -122,7 +122,7 @@ def judge_reward(completions: list, question: list, answer: list, key: list, **k
     TRL scales any difference to the same size. None for all answers to a question if one of them got no score: TRL
     counts None as 0 in the sum, so a single None would penalize the answer without a score.
     """
-    jobs = [(q, text_of(c), a) for c, q, a in zip(completions, question, answer, strict=True)]
+    jobs = [(q, completion_text(c), a) for c, q, a in zip(completions, question, answer, strict=True)]
     correct = correctness_reward(completions, question, answer, key)
     scores = dict.fromkeys(jobs, 0.0) | judge_all(job for job, right in zip(jobs, correct, strict=True) if right)
     lost = {job[0] for job in jobs if scores[job] is None}

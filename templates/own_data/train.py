@@ -17,7 +17,8 @@ from pathlib import Path
 import judge
 from data import load_rows, note_cut_answers
 from lib.folder import begin
-from lib.measuring import evaluate, finish, generate
+from lib.generating import generate
+from lib.measuring import evaluate, finish
 from lib.policy import load_policy
 from lib.scoring import rehearse
 from lib.training import build_trainer, save, short_enough, train

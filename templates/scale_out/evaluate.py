@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from accelerate.utils import gather_object
-from lib.texts import text_of
+from lib.texts import completion_text
 from rewards import is_in_form, is_right
 from transformers import TrainerCallback
 
@@ -23,7 +23,7 @@ class Accuracy:
         self.found = {}
 
     def __call__(self, completions: list, place: list[int], **columns: object) -> list[float]:
-        texts = [text_of(completion) for completion in completions]
+        texts = [completion_text(completion) for completion in completions]
         rows = [{k: v[i] for k, v in columns.items() if isinstance(v, list)} for i in range(len(texts))]
         right = [is_right(text, row) for text, row in zip(texts, rows, strict=True)]
         formed = [is_in_form(text) for text in texts]

@@ -5,10 +5,11 @@ returns one number for each completion. To add a reward, write a function and ad
 """
 
 import json
+import math
 from pathlib import Path
 
 from jsonschema import Draft202012Validator
-from lib.texts import text_of
+from lib.texts import completion_text
 
 SCHEMA = json.loads(Path(__file__).with_name("schema.json").read_text(encoding="utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)
@@ -17,8 +18,10 @@ LONGEST = 4000  # characters; a longer completion is not parsed
 
 def read(text: str) -> object:
     """The whole text as JSON, or None; extra text, NaN and repeated names are not valid here."""
+    if len(text) > LONGEST:
+        return None
     try:
-        return json.loads(text, parse_constant=reject, object_pairs_hook=each_once) if len(text) <= LONGEST else None
+        return json.loads(text, parse_constant=reject, parse_float=finite, object_pairs_hook=each_once)
     except (ValueError, RecursionError):
         return None
 
@@ -26,6 +29,12 @@ def read(text: str) -> object:
 def reject(name: str) -> None:
     """Reject NaN and Infinity, which Python reads but JSON does not have."""
     raise ValueError(f"{name} is not valid JSON")
+
+
+def finite(digits: str) -> float:
+    """A number that a float can hold, because Python reads all larger ones as infinity, and they would be equal."""
+    value = float(digits)
+    return value if math.isfinite(value) else reject(digits)
 
 
 def each_once(pairs: list[tuple]) -> dict:
@@ -43,18 +52,18 @@ def fits(text: str) -> bool:
 
 def correctness_reward(completions: list, answer: list[str], **kwargs) -> list[float]:
     """1.0 for JSON that satisfies the schema and equals the gold answer, in any order and spacing."""
-    pairs = zip((text_of(c) for c in completions), answer, strict=True)
+    pairs = zip((completion_text(c) for c in completions), answer, strict=True)
     return [float(fits(text) and read(text) == read(gold)) for text, gold in pairs]
 
 
 def schema_reward(completions: list, **kwargs) -> list[float]:
     """1.0 for JSON that satisfies the schema, whatever its content."""
-    return [float(fits(text_of(c))) for c in completions]
+    return [float(fits(completion_text(c))) for c in completions]
 
 
 def json_reward(completions: list, **kwargs) -> list[float]:
     """1.0 for any JSON object, as partial credit for the schema."""
-    return [float(isinstance(read(text_of(c)), dict)) for c in completions]
+    return [float(isinstance(read(completion_text(c)), dict)) for c in completions]
 
 
 #: The rewards that `train.py` uses, with their weights. Correctness outweighs all others together.

@@ -1,7 +1,7 @@
 """Test the rewards before you train: pytest test_rewards.py (seconds, no torch)."""
 
 import pytest
-from rewards import REWARDS, correctness_reward, json_reward, schema_reward
+from rewards import REWARDS, correctness_reward, json_reward, read, schema_reward
 
 GOLD = '{"name": "Ana", "age": 42}'
 RIGHT = [GOLD, '{"age":42,\n "name":"Ana"}', '  {"name": "Ana", "age": 42}\n']
@@ -50,6 +50,10 @@ def test_attacks_earn_nothing(name):
 
 def test_no_answer_matches_a_gold_answer_that_is_not_json():
     assert correctness_reward(["", "null", "x"], answer=["", "null", "x"]) == [0.0] * 3
+
+
+def test_numbers_that_no_float_can_hold_are_not_read():
+    assert read('{"weight": 1e400}') is None and read('{"weight": 1e4}') == {"weight": 1e4}
 
 
 def test_partial_credit_leads_to_the_schema():

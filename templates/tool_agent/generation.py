@@ -7,7 +7,7 @@ import itertools
 import sys
 from dataclasses import dataclass, field
 
-from lib.measuring import decoding_at, sampling
+from lib.generating import decoding_at, evaluation_mode
 from tools import answer_calls, check_tools, new_environment, template_of, toolbox
 
 
@@ -50,7 +50,7 @@ def generate(
     torch.manual_seed(seed)
     decoding = decoding_at(temperature)
     episodes = [start(tokenizer, row, template) for row in rows]
-    with sampling(policy):
+    with evaluation_mode(policy):
         for first in range(0, len(episodes), batch):
             running = episodes[first : first + batch]
             take_turns(policy, tokenizer, running, tokens, decoding)

@@ -9,8 +9,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import islice
@@ -18,80 +17,6 @@ from pathlib import Path
 
 PACKAGES = ("unsloth", "unsloth_zoo", "trl", "transformers", "peft", "bitsandbytes", "accelerate", "datasets", "torch")
 SIGNIFICANT = 0.05  # p-values below it show a change
-
-
-def generate(
-    policy: object,
-    tokenizer: object,
-    prompts: Sequence[list[dict]],
-    *,
-    max_new_tokens: int,
-    temperature: float = 1.0,
-    batch_size: int = 200,
-    seed: int = 0,
-    chat_template_kwargs: dict | None = None,
-) -> list[str]:
-    """Generate one completion for each prompt; ``temperature=0.0`` decodes greedily.
-
-    Pass the ``chat_template_kwargs`` of `GRPOConfig`, so that the policy reads the prompts that it trains on. A policy
-    in training mode returns to training mode afterwards.
-    """
-    import torch
-    from tqdm import trange
-
-    torch.manual_seed(seed)
-    decoding = decoding_at(temperature) | dict(max_new_tokens=max_new_tokens, use_cache=True)
-    decoding |= dict(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
-    completions, bar = [], dict(desc="generate", file=sys.stdout, leave=False, delay=10)  # shown after ten seconds
-    with sampling(policy), torch.inference_mode():
-        for start in trange(0, len(prompts), batch_size, **bar):
-            some = prompts[start : start + batch_size]
-            inputs = encode_prompts(tokenizer, some, chat_template_kwargs=chat_template_kwargs).to(policy.device)
-            outputs = policy.generate(**inputs, **decoding)
-            completions += tokenizer.batch_decode(outputs[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
-    return completions
-
-
-def decoding_at(temperature: float) -> dict:
-    """The arguments of transformers' ``generate`` for sampling as TRL does by default, or for greedy decoding at 0."""
-    sampled = dict(do_sample=True, temperature=temperature, top_p=1.0, top_k=0)
-    return (sampled if temperature else dict(do_sample=False)) | dict(repetition_penalty=1.0)
-
-
-def encode_prompts(
-    tokenizer: object,
-    prompts: Sequence[str | list[dict]],
-    tools: Sequence[list | None] | None = None,
-    chat_template_kwargs: dict | None = None,
-) -> object:
-    """Apply the chat template to prompts, and return left-padded tensors of shape (prompts, longest).
-
-    Plain strings get no template but, as in TRL, the tokenizer's special tokens (often a BOS).
-    Pass either messages or strings, not both. ``tools`` has the tools of each prompt; ``chat_template_kwargs`` are
-    further variables of the template, such as ``enable_thinking``.
-    """
-    plain = bool(prompts) and isinstance(prompts[0], str)
-    options = dict(chat_template_kwargs or {}, add_generation_prompt=True, tokenize=False)
-    pairs = zip(prompts, tools or [None] * len(prompts), strict=True)
-    texts = [p if plain else tokenizer.apply_chat_template(p, tools=offered, **options) for p, offered in pairs]
-    return tokenizer(texts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=plain)
-
-
-@contextmanager
-def sampling(policy: object) -> Iterator[None]:
-    """Put a policy into evaluation mode, and restore its mode afterwards.
-
-    A model loaded by Unsloth turns gradient checkpointing off to sample; only its ``for_training`` turns it on again.
-    """
-    was_training = policy.training
-    checkpointing = next(filter(None, (getattr(m, "gradient_checkpointing", False) for m in policy.modules())), False)
-    policy.eval()
-    try:
-        yield
-    finally:
-        policy.train(was_training)
-        if was_training and hasattr(policy, "for_training"):
-            policy.for_training(use_gradient_checkpointing=checkpointing)
 
 
 def show_groups(answer: Callable, rows: Iterable[dict], is_right: Callable, size: int) -> None:
@@ -176,15 +101,15 @@ def _in_form(formed: Sequence[bool], right: Sequence[bool]) -> dict:
     }
 
 
-def wilson_interval(hits: int, n: int, confidence: float = 0.95) -> list[float]:
-    """The Wilson interval of a rate (Wilson 1927), from scipy.
+def wilson_interval(hits: int, n: int) -> list[float]:
+    """The 95% Wilson interval of a rate (Wilson 1927), from scipy.
 
     >>> [round(end, 3) for end in wilson_interval(190, 200)]
     [0.91, 0.973]
     """
     from scipy.stats import binomtest
 
-    interval = binomtest(int(hits), int(n)).proportion_ci(confidence_level=confidence, method="wilson")
+    interval = binomtest(int(hits), int(n)).proportion_ci(method="wilson")
     return [float(interval.low), float(interval.high)]
 
 

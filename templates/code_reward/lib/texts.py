@@ -9,13 +9,23 @@ def messages_of(completion: object) -> list[dict]:
     return [m for m in completion if isinstance(m, dict)] if isinstance(completion, list | tuple) else []
 
 
-def text_of(completion: object) -> str:
-    """The text of the last message of the model (or without a role). Tool and user messages are ignored.
+def own_messages(completion: object) -> list[dict]:
+    """The messages of a completion that the model wrote: those of the assistant, and those without a role."""
+    return [m for m in messages_of(completion) if m.get("role") in ("assistant", None)]
 
-    >>> text_of([{"role": "assistant", "content": "42"}, {"role": "tool", "content": "41"}]), text_of("42")
-    ('42', '42')
+
+def completion_text(completion: object) -> str:
+    """The text of a completion: the string itself, or the text of its last assistant message ("" if there is none).
+
+    Only the model's text is read: messages from tools, users and the system are ignored, even after the model's last
+    message. A message without a role counts as the model's. If the content has parts, the text parts are read.
+
+    >>> completion_text([{"role": "assistant", "content": "42"}, {"role": "tool", "content": "43"}])
+    '42'
+    >>> completion_text([{"role": "assistant", "content": None}]), completion_text([{"role": "tool", "content": "43"}])
+    ('', '')
     """
-    own = [m for m in messages_of(completion) if m.get("role") in ("assistant", None)]
+    own = own_messages(completion)
     return message_text(own[-1]) if own else ""
 
 

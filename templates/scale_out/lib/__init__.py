@@ -4,6 +4,7 @@
 | module | what it does |
 |---|---|
 | `policy` | loads the policy with Unsloth or plain transformers, in 4 bits or not |
+| `generating` | generates completions to prompts as in training |
 | `measuring` | evaluates before and after training, prints the table, and writes `report.json` |
 | `checkpoints` | finds the newest complete checkpoint |
 | `resuming` | trains from a checkpoint to the last step |
