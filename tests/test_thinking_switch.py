@@ -104,6 +104,16 @@ def test_the_filter_counts_the_tokens_that_the_switch_adds(tokenizer):
         drop_long_prompts(rows, tokenizer, longest, off)
 
 
+def test_preflight_counts_the_tokens_that_the_switch_adds(tokenizer):
+    from grpo_check.preflight.lengths import known_lengths
+    from grpo_check.preflight.run import plan
+
+    rows, arguments = list(load_rows("addition", "train", 2)), {"chat_template_kwargs": {"enable_thinking": False}}
+    rendered = [render_prompt(tokenizer, row["prompt"], **arguments) for row in rows]
+    counted = [len(ids) for ids in tokenizer(rendered, add_special_tokens=False)["input_ids"]]
+    assert known_lengths(plan(arguments, None, {"tokenizer": tokenizer, "train": rows})) == counted
+
+
 def test_a_template_without_the_switch_renders_the_same_text():
     tokenizer, [row] = load_tokenizer(), load_rows("addition", "train", 1)
     texts = {

@@ -33,7 +33,8 @@ def known_lengths(run: Run) -> list[int]:
     if why_unknown(run):
         return []
     kind = list if run.chat else str
-    return prompt_lengths({"prompt": [value for value in prompts_of(run) if isinstance(value, kind)]}, run.tokenizer)
+    prompts = [value for value in prompts_of(run) if isinstance(value, kind)]
+    return prompt_lengths({"prompt": prompts}, run.tokenizer, run.options("chat_template_kwargs"))
 
 
 def notes(run: Run) -> Iterator[str]:
