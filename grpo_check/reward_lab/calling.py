@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -86,7 +86,7 @@ def call(reward: Callable, cases: Sequence[Case], chat: bool, longest: float | N
     try:
         with time_limit(longest), redirect_stdout(io.StringIO()):
             outcome = _checked(_run(reward, arguments), len(cases))
-    except (OutOfTimeError, TimeoutError):
+    except OutOfTimeError:
         outcome = Outcome(error=f"not finished after {longest:g} seconds", code="slow")
     except (Exception, SystemExit) as error:  # this runs a user's reward
         outcome = Outcome(error=f"{type(error).__name__}: {error}")
@@ -143,9 +143,20 @@ def _run(reward: Callable, arguments: dict) -> object:
     loop = asyncio._get_running_loop()
     asyncio._set_running_loop(None)
     try:
-        return asyncio.run(asyncio.wait_for(reward(**arguments), LONGEST_CALL))
+        return asyncio.run(_in_time(reward(**arguments)))
     finally:
         asyncio._set_running_loop(loop)
+
+
+async def _in_time(scores: Awaitable) -> object:
+    """What an async reward returns; its own `TimeoutError`, such as one of a socket, is not ours."""
+    try:
+        async with asyncio.timeout(LONGEST_CALL) as limit:
+            return await scores
+    except TimeoutError as error:
+        if limit.expired():
+            raise OutOfTimeError from error
+        raise
 
 
 def _checked(scores: object, wanted: int) -> Outcome:
