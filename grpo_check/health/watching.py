@@ -114,9 +114,10 @@ class HealthCallback(TrainerCallback):
         """Check the weights, and sample held-out prompts if it is time."""
         import torch
 
+        self.watchdog.step_ended()
         if self.watchdog.longest_stall:  # it finished; the watchdog's thread must not write to the log
             self._note(state, stalled=self.watchdog.longest_stall)
-        self.watchdog.step_ended()
+            self.watchdog.longest_stall = 0.0
         if not torch.isfinite(self.watched).all():
             self._note(state, not_finite=1.0)
             control.should_save, control.should_log = False, True  # `on_log` reports it and stops the run
