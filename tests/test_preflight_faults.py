@@ -15,7 +15,7 @@ from grpo_check.preflight.config_file import preflight_file
 from grpo_check.preflight.run import plan
 from grpo_utils import chat_prompt, correctness_reward
 from grpo_utils.errors import CourseError
-from grpo_utils.profiles import Gpu
+from grpo_utils.profiles import Gpu, parse_gpus
 
 
 def reads_text(completions, answer, **kwargs):
@@ -280,13 +280,22 @@ def test_a_shortage_of_memory_on_several_processes_is_a_warning():
     assert report.ok and "memory_tight" in report.codes and "sharded" in str(report), str(report)
 
 
-def test_what_is_not_installed_here_counts_only_if_the_run_is_here(monkeypatch):
-    run = on("l4", use_vllm=True)
-    assert "vllm" not in check(**run).codes
-    card = of_run.HARDWARE["l4"].gpu
-    monkeypatch.setattr(of_run, "find_gpus", lambda: [card])
-    report = check(**run)
-    assert "vllm" in {f.code for f in report.errors} and "pip install trl[vllm]" in str(report)
+#: Cards as `--gpu` names them, as nvidia-smi lists a machine's, and whether they are the same.
+CARDS = [
+    ("t4", "Tesla T4, 15360, 7.5", True),
+    ("a100", "NVIDIA A100-SXM4-40GB, 40960, 8.0", True),
+    ("h100", "NVIDIA H100 80GB HBM3, 81559, 9.0", True),
+    ("l4", "NVIDIA L40S, 46068, 8.9", False),
+    ("l4", "", False),
+]
+
+
+@pytest.mark.parametrize(("gpu", "listed", "here"), CARDS)
+def test_what_is_not_installed_here_counts_only_if_the_run_is_here(gpu, listed, here, monkeypatch):
+    monkeypatch.setattr(of_run, "find_gpus", lambda: parse_gpus(listed))
+    report = check(**on(gpu, use_vllm=True))
+    assert ("vllm" in {f.code for f in report.errors}) == here
+    assert ("pip install trl[vllm]" in str(report)) == here
 
 
 def test_the_mend_for_a_batch_on_three_processes_mends():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
@@ -90,7 +91,10 @@ class Run:
     @property
     def elsewhere(self) -> bool:
         """Whether the GPU is not one of this machine's, so that what is installed here says nothing."""
-        return self.gpu is not None and self.gpu not in find_gpus()
+        if self.gpu is None:
+            return False
+        name = re.compile(rf"{re.escape(self.gpu.name)}\b")  # nvidia-smi adds more: NVIDIA A100-SXM4-40GB
+        return not any(name.match(one.name) for one in find_gpus())
 
     @property
     def bf16(self) -> bool:
