@@ -6,13 +6,17 @@ from math import prod
 import pytest
 from datasets import Dataset
 from test_preflight import ROWS, changed, check, load_tokenizer, on
+from trl import GRPOConfig
 
 from grpo_check.preflight import model_sizes
 from grpo_check.preflight import rewards as of_rewards
 from grpo_check.preflight import rows as of_rows
 from grpo_check.preflight import run as of_run
+from grpo_check.preflight import values as of_values
+from grpo_check.preflight.checking import walk
 from grpo_check.preflight.config_file import preflight_file
 from grpo_check.preflight.run import plan
+from grpo_check.preflight.values import Values
 from grpo_utils import chat_prompt, correctness_reward
 from grpo_utils.errors import CourseError
 from grpo_utils.profiles import Gpu, parse_gpus
@@ -317,6 +321,22 @@ def test_names_in_a_file_that_are_none_are_findings(tmp_path):
         path.write_text(f"{line}\nuse_cpu: true\nbf16: false")
         report = preflight_file(path)
         assert "wrong_type" in report.codes and said in str(report), str(report)
+
+
+#: Values that YAML reads as a string, and what to write instead.
+QUOTED = {
+    ("max_completion_length", "512"): "max_completion_length: 512 instead",
+    ("learning_rate", "1e-5"): "learning_rate: 1.0e-05 instead",
+    ("use_cpu", "yes"): "use_cpu: True instead",
+}
+
+
+@pytest.mark.parametrize(("name", "text"), QUOTED)
+def test_a_value_in_quotes_is_named_with_its_reason_and_stays_a_whole_number(name, text):
+    values = Values({name: text}, (GRPOConfig,), from_yaml=True)
+    [finding] = walk(plan(values, None, {}), of_values.RULES)[0]
+    assert finding.code == "text_number" and "quotes" in finding.why
+    assert finding.fixes == (f"write {QUOTED[name, text]}.",)
 
 
 def test_a_length_with_a_point_is_no_error_since_trl_takes_it():
