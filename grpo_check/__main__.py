@@ -52,7 +52,7 @@ def probe_files(arguments: argparse.Namespace) -> Report:
     with imports_from(*(folder for target in arguments.reward for folder in folders_of(target))):
         rewards = [find_reward(target) for target in arguments.reward]
         return probe(
-            rewards if len(rewards) > 1 else rewards[0],
+            rewards,
             answers=arguments.answers,
             answer_column=arguments.answer_column,
             columns=columns,

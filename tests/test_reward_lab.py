@@ -718,6 +718,10 @@ def test_the_report_reads_as_text():
     assert "error   wrong_beats_right: a wrong answer (wrong sign) scores 1.5" in text and "NOT OK: 1 error" in text
 
 
+def test_a_list_of_one_reward_is_judged_like_the_reward_alone():
+    assert list(probe([no_swearing], weights=[2.0]).judged) == list(probe(no_swearing).judged) == ["no_swearing"]
+
+
 # ---- What is given wrongly ---------------------------------------------------------------------------------
 
 MISTAKES = {
@@ -728,6 +732,8 @@ MISTAKES = {
     "no answers": (lambda: probe(correctness_reward, answers=[]), "contains no gold answer"),
     "only blank answers": (lambda: probe(correctness_reward, answers=["", None]), "contains no gold answer"),
     "weights": (lambda: probe([correctness_reward], weights=[1.0, 2.0]), "2 weights were given for 1 rewards"),
+    "weights of one": (lambda: probe(correctness_reward, weights=[1.0, 2.0]), "2 weights were given for 1 rewards"),
+    "no rewards": (lambda: probe([]), "probe([]) has no reward to attack"),
     "tags": (lambda: probe(correctness_reward, tags=("<a>", "</a>")), "should be the four texts"),
 }
 

@@ -174,10 +174,9 @@ def lab(run: Run) -> Lab:
 def _in_the_lab(run: Run) -> Lab:
     """The lab's findings with a few gold answers of the rows, for each reward and for their sum."""
     subjects, (answers, columns) = run.functions, sample(run)
-    several = len(subjects) > 1
-    given = run["reward_weights"] if several and len(subjects) == len(run.rewards) else None
+    given = run["reward_weights"] if len(subjects) == len(run.rewards) else None
     report = probe(
-        subjects if several else subjects[0],
+        subjects,
         answers=answers,
         answer_column=run.answer_column,
         columns=columns,
@@ -187,7 +186,7 @@ def _in_the_lab(run: Run) -> Lab:
     named = dict(zip(report.judged, subjects, strict=False))  # the last one judged is their sum
     about = [(fault, [named[fault.subject]] if fault.subject in named else subjects) for fault in report.findings]
     beaten = {fault.subject for fault in report.findings if fault.code == "wrong_beats_right"}
-    made_up_for = beaten & named.keys() if several and beaten <= named.keys() else set()  # their sum is not beaten
+    made_up_for = beaten if len(subjects) > 1 and beaten <= named.keys() else set()  # their sum is not beaten
     counted = [_from_lab(run, fault, some, made_up_for) for fault, some in about if _counts(run, fault)]
     guesses = "" if answers else ", with gold answers of its own"
     return Lab(counted, f"the reward lab scored {len(report.scored)} completions{guesses}")
