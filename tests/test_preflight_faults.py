@@ -323,6 +323,13 @@ def test_names_in_a_file_that_are_none_are_findings(tmp_path):
         assert "wrong_type" in report.codes and said in str(report), str(report)
 
 
+@pytest.mark.parametrize(("more", "said"), [({}, "searched for dup"), ({"image": None}, "did not search for dup")])
+def test_the_notes_on_rows_with_images_do_not_contradict_each_other(more, said, monkeypatch):
+    monkeypatch.setattr(of_rows, "MOST_COMPARED", 4)
+    notes = [*of_rows.notes(plan({}, None, {"train": [row | more for row in ROWS]}))]
+    assert len(notes) == 1 and notes[0].startswith(said)
+
+
 #: Values that YAML reads as a string, and what to write instead.
 QUOTED = {
     ("max_completion_length", "512"): "max_completion_length: 512 instead",

@@ -66,10 +66,10 @@ def notes(run: Run) -> Iterator[str]:
     for said, rows in _splits(run):
         if len(rows) > MOST_ROWS:
             yield f"checked {len(spread(rows))} of {len(rows)} {said} rows, evenly spread"
-    if run.train and len(run.train) > MOST_COMPARED:
-        yield f"searched for duplicates and leaks in the first {MOST_COMPARED} of {len(run.train)} train rows"
     if IMAGES & {*columns_of(run.train)}:
         yield "did not search for duplicates and leaks, because images are not compared"
+    elif run.train and len(run.train) > MOST_COMPARED:
+        yield f"searched for duplicates and leaks in the first {MOST_COMPARED} of {len(run.train)} train rows"
 
 
 @rule(
