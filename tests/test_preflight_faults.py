@@ -1,6 +1,7 @@
 """Faults that a hostile review of preflight found, each with a test named after it."""
 
 import time
+from dataclasses import replace
 from math import prod
 
 import pytest
@@ -19,7 +20,7 @@ from grpo_check.preflight.run import plan
 from grpo_check.preflight.values import Values
 from grpo_utils import chat_prompt, correctness_reward
 from grpo_utils.errors import CourseError
-from grpo_utils.profiles import Gpu, parse_gpus
+from grpo_utils.profiles import PROFILES, Gpu, parse_gpus
 
 
 def reads_text(completions, answer, **kwargs):
@@ -321,6 +322,18 @@ def test_names_in_a_file_that_are_none_are_findings(tmp_path):
         path.write_text(f"{line}\nuse_cpu: true\nbf16: false")
         report = preflight_file(path)
         assert "wrong_type" in report.codes and said in str(report), str(report)
+
+
+def test_a_profile_of_your_own_needs_a_gpu_where_there_is_none(monkeypatch):
+    monkeypatch.setattr(of_run, "find_gpus", list)
+    mine = replace(PROFILES["t4"], name="mine")
+    with pytest.raises(CourseError, match="profile.name='mine' is not one of .* or pass gpu="):
+        plan({}, mine, {})
+    assert plan({}, mine, {"gpu": "l4"}).gpu == of_run.HARDWARE["l4"].gpu
+    assert plan({}, PROFILES["t4"], {}).gpu == of_run.HARDWARE["t4"].gpu
+    card = Gpu("NVIDIA B200", 180.0, 10.0)
+    monkeypatch.setattr(of_run, "find_gpus", lambda: [card])
+    assert plan({}, mine, {}).gpu == card
 
 
 @pytest.mark.parametrize(("more", "said"), [({}, "searched for dup"), ({"image": None}, "did not search for dup")])

@@ -227,7 +227,15 @@ def _find_gpu(gpu: Gpu | str | None, profile: Profile | None) -> Gpu | None:
         return HARDWARE[gpu].gpu if isinstance(gpu, str) else gpu
     if profile is not None and profile.name == "cpu":
         return None
-    return next(iter(find_gpus()), HARDWARE[profile.name].gpu if profile else None)
+    return next(iter(find_gpus()), None) or (_gpu_of(profile) if profile else None)
+
+
+def _gpu_of(profile: Profile) -> Gpu | None:
+    """The GPU that a profile is for; a profile of your own can be for any."""
+    if profile.name not in HARDWARE:
+        known = ", ".join(HARDWARE)
+        raise CourseError(f"profile.name={profile.name!r} is not one of {known}. Use one of them, or pass gpu=….")
+    return HARDWARE[profile.name].gpu
 
 
 def check_given(given: dict) -> None:
