@@ -324,6 +324,12 @@ def test_names_in_a_file_that_are_none_are_findings(tmp_path):
         assert "wrong_type" in report.codes and said in str(report), str(report)
 
 
+def test_a_function_without_a_signature_is_a_finding():
+    report = check(rewards=[max])
+    assert [f.code for f in report.errors] == ["not_a_reward"], str(report)
+    assert "max has no signature that Python can read" in str(report)
+
+
 def test_a_profile_of_your_own_needs_a_gpu_where_there_is_none(monkeypatch):
     monkeypatch.setattr(of_run, "find_gpus", list)
     mine = replace(PROFILES["t4"], name="mine")

@@ -1,6 +1,5 @@
 """Check the rewards: TRL can call them, the dataset has their columns, and the lab finds no fault."""
 
-import inspect
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -9,7 +8,7 @@ from grpo_utils.rewards import exact_reward, reward_name
 
 from ..findings import Finding
 from ..reward_lab import probe
-from ..reward_lab.calling import PROVIDED, OutOfTimeError, missing_columns, parameters_of, time_limit
+from ..reward_lab.calling import PROVIDED, OutOfTimeError, missing_columns, parameters_of, signatures, time_limit
 from ..reward_lab.report import shown
 from ..reward_lab.rules import dead
 from ..rules import Rule, adding_to, found
@@ -93,15 +92,6 @@ def not_a_reward(run: Run) -> Iterator[Finding]:
             yield found(str(error))
 
 
-def _signatures(run: Run) -> Iterator[tuple[str, dict[str, inspect.Parameter]]]:
-    """The name and the parameters of each reward that TRL can call."""
-    for reward in run.functions:
-        try:
-            yield reward_name(reward), parameters_of(reward)
-        except CourseError:  # not_a_reward
-            continue
-
-
 @rule(
     "error",
     "a reward without **kwargs, to which TRL passes extra arguments",
@@ -112,7 +102,7 @@ def _signatures(run: Run) -> Iterator[tuple[str, dict[str, inspect.Parameter]]]:
 def reward_takes_no_more(run: Run) -> Iterator[Finding]:
     """Without rows, it counts only what TRL itself passes, such as prompts and completion_ids."""
     given = [*PROVIDED, *_columns_given(run)]
-    for name, parameters in _signatures(run):
+    for name, parameters in signatures(run.functions):
         extra = [one for one in given if one not in parameters]
         if extra and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
             why = f"TRL also passes {', '.join(extra)} to every reward, so the first call raises a TypeError."
@@ -129,7 +119,7 @@ def reward_takes_no_more(run: Run) -> Iterator[Finding]:
 )
 def missing_column(run: Run) -> Iterator[Finding]:
     """Parameters that TRL itself fills, such as prompts, and parameters with a default need no column."""
-    for name, parameters in _signatures(run):
+    for name, parameters in signatures(run.functions):
         for wanted in missing_columns(parameters, _columns_given(run)) if run.train else []:
             yield _missing(run, name, wanted)
 
@@ -237,7 +227,7 @@ def why_untried(run: Run) -> str:
         return "lab=False"
     if any(one(run) for one in (reward_weights, not_a_reward, reward_takes_no_more, missing_column)):
         return "TRL could not call the rewards"
-    needed = [missing_columns(parameters, [run.answer_column]) for _, parameters in _signatures(run)]
+    needed = [missing_columns(parameters, [run.answer_column]) for _, parameters in signatures(run.functions)]
     return (
         "a reward needs dataset columns, but no training rows were given" if run.train is None and any(needed) else ""
     )

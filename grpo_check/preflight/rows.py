@@ -1,6 +1,5 @@
 """Check the rows: enough of them, all usable, and no held-out row in training."""
 
-import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..findings import Finding
 from ..prompts import lacks_template
+from ..reward_lab.calling import signatures
 from ..rules import Rule, adding_to, found
 from .arguments import UNCOUNTED
 from .run import Run, once
@@ -201,7 +201,7 @@ def _is_message(turn: object) -> bool:
 
 def reads_answers(run: Run, rewards: Sequence[Callable]) -> bool:
     """Whether any of these rewards reads the gold answers."""
-    return any(run.answer_column in inspect.signature(reward).parameters for reward in rewards)
+    return any(run.answer_column in parameters for _, parameters in signatures(rewards))
 
 
 def _golds(run: Run) -> Iterator[tuple[str, dict[int, object]]]:
