@@ -156,7 +156,7 @@ def opened(run: Run, prompt: "str | list[dict]", **changed: object) -> Opened | 
 def short_thoughts(run: Run) -> Iterator[Finding]:
     """It looks at the chat template: whether it opens a thought, or closes one only with enable_thinking=False."""
     limit, prompts = run["max_completion_length"], _first_prompts(run)
-    if limit is None or limit >= THOUGHT_TOKENS or not any(thinks(run, prompt) for prompt in prompts):
+    if limit >= THOUGHT_TOKENS or not any(thinks(run, prompt) for prompt in prompts):
         return
     what = f"thinking is on, and max_completion_length is {limit}."
     stays_on = any(thinks(run, prompt, enable_thinking=False) for prompt in prompts)
