@@ -146,7 +146,7 @@ def fix_prompts(basis: Basis) -> Iterator[Finding]:
     other = decide(replace(basis, warned=frozenset()))
     if other.code in NO_QUESTION:
         what = "the prompts are plain text, but the tokenizer has a chat template; with such prompts, "
-        yield found(f"{what}{other.what}", "", PLAIN, f"plain text is correct for a base model; then: {other.fixes[0]}")
+        yield found(f"{what}{other.what}", PLAIN, f"plain text is correct for a base model; then: {other.fixes[0]}")
 
 
 @verdict(
@@ -181,7 +181,7 @@ def raise_limit(basis: Basis) -> Iterator[Finding]:
         fixes.append(
             f"{pays}: if it is above 0 with more prompts, training itself makes them end, and the limit can stay."
         )
-    yield found(f"{figures.truncated} of the completions are truncated.", "", *fixes)
+    yield found(f"{figures.truncated} of the completions are truncated.", *fixes)
 
 
 @verdict(
@@ -229,21 +229,21 @@ def check_golds(basis: Basis) -> Iterator[Finding]:
 def fix_reward(basis: Basis) -> Iterator[Finding]:
     """It sees only what the reward gives to real completions of this model; `probe` tries many more."""
     if basis.failure:
-        yield found(f"{basis.failure.removesuffix('.')}.", "", "fix the reward.")
+        yield found(f"{basis.failure.removesuffix('.')}.", "fix the reward.")
         return
     figures, limits = basis.figures, basis.limits
     if basis.tied:
         every = figures.tied_larger.value == 1.0 and basis.right is not None and basis.right > limits.rare
         if figures.reward[1] == figures.reward[2] and basis.right:
             what = f"every completion scores {figures.reward[1]:g}, but {figures.right} are correct."
-            yield found(what, "", "fix the reward: it is the same for correct and wrong answers.")
+            yield found(what, "fix the reward: it is the same for correct and wrong answers.")
         elif every and figures.pull:
             what = f"every group ties although {figures.right} are correct: the reward does not read the completion."
             fix = "fix the reward: it scores correct and wrong answers to the same prompt alike. Probe it."
-            yield found(what, "", fix)
+            yield found(what, fix)
     elif figures.pull and figures.pull[0] <= limits.pull and not (basis.none_right or basis.solved):
         what = f"correct completions have a mean advantage of {signed(figures.pull)}."
-        yield found(what, "", "fix the reward: it does not prefer correct answers. Probe it.")
+        yield found(what, "fix the reward: it does not prefer correct answers. Probe it.")
 
 
 @verdict(
@@ -257,7 +257,7 @@ def larger_groups(basis: Basis) -> Iterator[Finding]:
     figures = basis.figures
     if basis.tied and figures.tied_larger.value <= basis.limits.tied:
         fix = f"raise num_generations to {figures.sampled} (with it, {figures.tied_larger} tie)."
-        yield found(f"{basis.all_tied}.", "", fix)
+        yield found(f"{basis.all_tied}.", fix)
 
 
 @verdict(
@@ -271,10 +271,10 @@ def easier_rows(basis: Basis) -> Iterator[Finding]:
     every = basis.figures.tied_larger.value == 1.0
     if basis.tied and every and basis.right is not None and basis.right > basis.limits.rare:
         fix = "use rows on which the model is sometimes right; here it always or never is."
-        yield found(f"{basis.all_tied}.", "", fix)
+        yield found(f"{basis.all_tied}.", fix)
     elif basis.tied and not every and not basis.paid:
         fix = "use easier rows: keep those on which the model is sometimes right."
-        yield found(f"{basis.all_tied}.", "", fix)
+        yield found(f"{basis.all_tied}.", fix)
 
 
 @verdict(

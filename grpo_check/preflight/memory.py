@@ -123,7 +123,7 @@ def _shortage(run: Run, said: str) -> Finding:
     what = f"{said}: estimated {needed.gib:.1f} GiB per device, available {has:.1f} GiB."
     why = f"{where} {has:.1f} GiB{' free' if run.on_cpu else ''}; the estimate is {needed}."
     unless = "ignore this if the model is sharded (FSDP, DeepSpeed ZeRO). Otherwise, " if sharded else ""
-    return found(what, why, f"{unless}in this order: {KNOBS}.")
+    return found(what, f"{unless}in this order: {KNOBS}.", why=why)
 
 
 @rule(

@@ -69,11 +69,11 @@ def reward_weights(run: Run) -> Iterator[Finding]:
         names = ", ".join(one if isinstance(one, str) else reward_name(one) for one in run.rewards)
         what = f"{len(given)} reward_weights for {len(run.rewards)} rewards ({names})."
         fix = f"set reward_weights={ones}, one per reward in this order, or omit it (1.0 each)."
-        yield found(what, "TRL raises a ValueError.", fix)
+        yield found(what, fix, why="TRL raises a ValueError.")
     elif given is not None and not any(given):
         why = "every completion scores 0, so every advantage is zero."
         fix = "set a weight above 0 for each reward that should be learned."
-        yield found(f"reward_weights={list(given)} are all zero.", why, fix)
+        yield found(f"reward_weights={list(given)} are all zero.", fix, why=why)
 
 
 @rule(
@@ -107,7 +107,7 @@ def reward_takes_no_more(run: Run) -> Iterator[Finding]:
         if extra and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
             why = f"TRL also passes {', '.join(extra)} to every reward, so the first call raises a TypeError."
             fix = f"write def {name}({', '.join(map(str, parameters.values()))}, **kwargs)."
-            yield found(f"{name} has no **kwargs.", why, fix)
+            yield found(f"{name} has no **kwargs.", fix, why=why)
 
 
 @rule(
@@ -137,7 +137,7 @@ def _missing(run: Run, name: str, wanted: str) -> Finding:
     meant = gold if wanted in ("answer", "solution") and gold in columns else columns[0] if len(columns) == 1 else ""
     way = f"use rows.rename_column({meant!r}, {wanted!r})" if meant else "add a column of that name"
     what = f"{name} needs the column {wanted!r}; the dataset has {', '.join(columns) or 'only the prompt'}."
-    return found(what, "", f"{way}, or rename the parameter.{hint}")
+    return found(what, f"{way}, or rename the parameter.{hint}")
 
 
 class Lab(NamedTuple):
@@ -214,7 +214,7 @@ def _from_lab(run: Run, fault: Finding, about: list[Callable], made_up_for: set[
     elif fault.code == "dead":
         fixes.append(guess)
     why = f"the reward lab reports {fault.code}: {fault.why}"
-    return found(f"{fault.subject}: {fault.what}", why, *fixes, severity=severity)
+    return found(f"{fault.subject}: {fault.what}", *fixes, why=why, severity=severity)
 
 
 def why_untried(run: Run) -> str:

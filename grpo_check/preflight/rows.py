@@ -101,7 +101,7 @@ def too_few_rows(run: Run) -> Iterator[Finding]:
         needed = completions // size
         what = f"{len(run.train)} training rows; a step needs {needed} ({completions} completions in groups of {size})."
         fix = f"use at least {needed} rows, or sample at most {len(run.train) * size} completions at once in total."
-        yield found(what, "", fix)
+        yield found(what, fix)
 
 
 @rule(
@@ -118,11 +118,11 @@ def no_prompt(run: Run) -> Iterator[Finding]:
     """The prompt is empty, or there is no column ``prompt``, whose name TRL expects."""
     for where, rows, _ in _faulty(run, "no_prompt"):
         if "prompt" in columns_of(rows):
-            yield found(f"{where}: the prompt is empty.", "", no_prompt.fixes[0])
+            yield found(f"{where}: the prompt is empty.", no_prompt.fixes[0])
         else:
             there = ", ".join(columns_of(rows))
             why = f"TRL reads the column 'prompt' and raises a KeyError; the columns are {there}."
-            yield found(f"{where}: there is no prompt.", why, no_prompt.fixes[1])
+            yield found(f"{where}: there is no prompt.", no_prompt.fixes[1], why=why)
 
 
 @rule(
@@ -139,7 +139,7 @@ def string_prompt(run: Run) -> Iterator[Finding]:
         asked = _shorten(rows[index]["prompt"], 40)
         fix = f"use messages: chat_prompt({asked}). Plain text is correct for a base model."
         what = f"{where}: a plain text prompt, but the tokenizer has a chat template."
-        yield found(what, "", fix, severity="" if _is_chat_model(run.name) else "warning")
+        yield found(what, fix, severity="" if _is_chat_model(run.name) else "warning")
 
 
 @rule(
@@ -226,7 +226,7 @@ def bad_answer(run: Run) -> Iterator[Finding]:
         missing = {index: gold for index, gold in golds.items() if not answer_text(gold)}
         if missing:
             fix = f"drop them: rows.filter(lambda row: row[{name!r}] is not None and str(row[{name!r}]).strip() != '')."
-            yield found(_which(said, missing, golds, name), "", fix)
+            yield found(_which(said, missing, golds, name), fix)
 
 
 @rule(
@@ -243,7 +243,7 @@ def answer_not_text(run: Run) -> Iterator[Finding]:
         numbers = {index: gold for index, gold in golds.items() if isinstance(gold, int | float)}
         if numbers:
             fix = f"make it text: rows.map(lambda row: {{{name!r}: str(row[{name!r}])}})."
-            yield found(_which(said, numbers, golds, name), "", fix)
+            yield found(_which(said, numbers, golds, name), fix)
 
 
 @rule(
@@ -271,7 +271,7 @@ def gold_in_prompt(run: Run) -> Iterator[Finding]:
     example = f"{_shorten(golds[at])} in train row {indices[at]}"
     what = f"{own:.0%} of {len(indices)} prompts contain their gold answer, such as {example}."
     fix = f"check what is in row['prompt']: is {name!r} there by mistake? If the task is to extract it, ignore this."
-    yield found(what, "", fix)
+    yield found(what, fix)
 
 
 def answer_text(value: object) -> str:
@@ -360,7 +360,7 @@ def leak(run: Run) -> Iterator[Finding]:
             f"drop them: from grpo_check.preflight.rows import key; seen = {{key({of}) for row in heldout}}; "
             f"train = train.filter(lambda row: key({of}) not in seen)."
         )
-        yield found(what, "", fix)
+        yield found(what, fix)
 
 
 def _shorten(value: object, longest: int = 80) -> str:

@@ -96,14 +96,14 @@ def template_fails(run: Run) -> Iterator[Finding]:
     rendered, failure = _turn(run)
     if run.tokenizer.chat_template is not None and (failure or REPLY not in rendered):
         what = f"the chat template fails on a simple conversation: {failure or 'it drops the reply of the model'}."
-        yield found(what, "", "use the template of the model's family, from its tokenizer.")
+        yield found(what, "use the template of the model's family, from its tokenizer.")
     failed = _failures(run)
     if failed:
         value, failure = failed[0]
         shown = f"{len(failed)} of {len(prompts_of(run))} prompts: {failure}; the first: {value!r:.80}"
         why = "TRL renders each prompt with the template, so the run stops at the first failure."
         fix = "make each content plain text, and use only roles that the template knows."
-        yield found(f"the chat template fails on {shown}", why, fix)
+        yield found(f"the chat template fails on {shown}", fix, why=why)
 
 
 @rule(
@@ -119,7 +119,7 @@ def template_without_eos(run: Run) -> Iterator[Finding]:
     if said and eos is not None and eos not in ending:  # without the reply, template_fails
         why = f"generation stops only at {eos!r}, so a model that learned this template does not stop."
         fix = f"set tokenizer.eos_token = the token that ends a turn ({ending.strip() or 'missing'})."
-        yield found(f"the chat template ends a turn with {ending!r}.", why, fix)
+        yield found(f"the chat template ends a turn with {ending!r}.", fix, why=why)
 
 
 def render(run: Run, messages: list[dict], **options: object) -> tuple[str, str]:

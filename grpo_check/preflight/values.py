@@ -136,7 +136,7 @@ def unknown_argument(run: "Run") -> Iterator[Finding]:
         ("a key that trl grpo knows", UNKNOWN_KEY) if run.values.from_yaml else ("an argument of GRPOConfig", "")
     )
     for name in [name for name in run.values.given if name not in run.values.hints]:
-        yield found(f"{name!r} is not {what}.", why, _advice(run.values, name))
+        yield found(f"{name!r} is not {what}.", _advice(run.values, name), why=why)
 
 
 def _advice(given: Values, name: str) -> str:
@@ -159,7 +159,7 @@ def wrong_type(run: "Run") -> Iterator[Finding]:
     """The other rules do not see such a value. They take the default instead."""
     values = run.values
     for name, number in {} if values.from_yaml else values.numbers.items():
-        yield found(f"{name}={values.given[name]!r} is a string.", "", f"write {name}={_written(number)} instead.")
+        yield found(f"{name}={values.given[name]!r} is a string.", f"write {name}={_written(number)} instead.")
     for name in values.misfits:
         value, hint = values.known[name], values.hints[name]
         wanted = " or ".join(sorted(one.__name__ if isinstance(one, type) else str(one) for one in _kinds(hint)))
@@ -168,7 +168,7 @@ def wrong_type(run: "Run") -> Iterator[Finding]:
             fix = f"write {name}: 'no' with quotes, because YAML reads no and off as False."
         elif isinstance(value, str) and list[str] in _kinds(hint):
             fix = f"write {name}: [{value}] instead."
-        yield found(f"{name}={value!r:.80} should be {wanted}.", "", fix)
+        yield found(f"{name}={value!r:.80} should be {wanted}.", fix)
 
 
 @rule(
@@ -182,7 +182,7 @@ def wrong_type(run: "Run") -> Iterator[Finding]:
 def text_number(run: "Run") -> Iterator[Finding]:
     """The other rules see the value, because ``trl grpo`` converts it too."""
     for name, number in run.values.numbers.items() if run.values.from_yaml else ():
-        yield found(f"{name}={run.values.given[name]!r} is a string.", "", f"write {name}: {_written(number)} instead.")
+        yield found(f"{name}={run.values.given[name]!r} is a string.", f"write {name}: {_written(number)} instead.")
 
 
 def _is_beyond(name: str, value: object) -> bool:
