@@ -10,8 +10,15 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from . import CourseError
+from .explaining import explain, index
 from .findings import Report
+from .health import diagnose_file
 from .output import FORMATS, show
+from .pilot import pilot_file
+from .preflight import HARDWARE
+from .preflight.config_file import preflight_file
+from .reward_lab import probe
+from .reward_lab.loading import find_reward, folders_of, imports_from
 from .settings import read_settings
 
 ABOUT = "Checks for a GRPO run with TRL, before and after training."
@@ -45,9 +52,6 @@ class HealthReport(Report):
 
 def probe_files(arguments: argparse.Namespace) -> Report:
     """Attack rewards from files."""
-    from .reward_lab import probe
-    from .reward_lab.loading import find_reward, folders_of, imports_from
-
     columns = {name: read_column(name, values) for name, values in arguments.column}
     with imports_from(*(folder for target in arguments.reward for folder in folders_of(target))):
         rewards = [find_reward(target) for target in arguments.reward]
@@ -79,16 +83,12 @@ def read_column(name: str, text: str) -> list:
 
 def preflight_of(arguments: argparse.Namespace) -> Report:
     """Check a config file before a run."""
-    from .preflight.config_file import preflight_file
-
     chosen = {name: vars(arguments)[name] for name in ("model", "train", "heldout", "gpu")}
     return preflight_file(arguments.config, rewards=arguments.reward, **chosen)
 
 
 def pilot_of(arguments: argparse.Namespace) -> Report:
     """Sample before a run. Findings of the preflight that are left out stop nothing; the verdict always stays."""
-    from .pilot import pilot_file
-
     changes = {
         "num_generations": arguments.group,
         "max_completion_length": arguments.limit,
@@ -101,15 +101,11 @@ def pilot_of(arguments: argparse.Namespace) -> Report:
 
 def health_of(arguments: argparse.Namespace) -> Report:
     """Diagnose a run from its log."""
-    from .health import diagnose_file
-
     return HealthReport(tuple(diagnose_file(arguments.log)))
 
 
 def explain_codes(arguments: argparse.Namespace) -> int:
     """Print what some codes mean, or a list of all codes."""
-    from .explaining import explain, index
-
     print("\n\n".join(map(explain, arguments.code)) or index())
     return 0
 
@@ -179,8 +175,7 @@ def add_preflight(commands: argparse._SubParsersAction) -> None:
     parser = add_check(commands, "preflight", preflight_of, "find problems in a config of trl grpo before the run")
     add_config(parser)
     parser.add_argument("--heldout", default="", metavar="FILE", help=f"held-out rows: {ROWS}")
-    gpus = ["t4", "l4", "a100", "h100", "cpu"]
-    parser.add_argument("--gpu", default="", choices=gpus, help="the GPU of the run (default: this machine)")
+    parser.add_argument("--gpu", default="", choices=tuple(HARDWARE), help="the GPU of the run (default: this machine)")
 
 
 def add_pilot(commands: argparse._SubParsersAction) -> None:
