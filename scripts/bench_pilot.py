@@ -326,7 +326,7 @@ def measure(name: str) -> dict:
     case, started = CASES[name], time.perf_counter()
     policy, tokenizer = policy_of(case)
     rows, heldout, arguments = case.rows(True), case.rows(False), arguments_of(case)
-    run = plan(arguments, CPU, dict(tokenizer=tokenizer, train=rows, rewards=case.rewards[0], lab=False))
+    run = plan(arguments, CPU, tokenizer=tokenizer, train=rows, rewards=case.rewards[0], lab=False)
     chosen = random.Random(0).sample(rows, PROMPTS)
     sampled = list(groups(run, policy, chosen, 0))
     cut = [one for one in sampled if not all(one.ended)]
@@ -383,7 +383,7 @@ def stored_row(raw: dict) -> dict:
         )
         for one in raw["groups"]
     ]
-    run = plan(arguments_of(case), CPU, dict(train=[{}] * TRAIN, rewards=case.rewards[0]))
+    run = plan(arguments_of(case), CPU, train=[{}] * TRAIN, rewards=case.rewards[0])
     seen = {name: raw[name] for name in ("name", "before", "after", "n", "p", "training_seconds", "longer")}
     found = json.dumps(asdict(figures(run, some, raw["forward"])))
     return seen | dict(figures=json.loads(found, parse_float=lambda text: round(float(text), 4)))

@@ -151,7 +151,7 @@ def test_the_advantage_is_that_of_groups_of_the_planned_size(size):
 
 
 def run_of(**changes: object) -> object:
-    return plan(CONFIG | changes, None, dict(train=[{"prompt": "a"}] * 100, rewards=[correctness_reward] * 2))
+    return plan(CONFIG | changes, train=[{"prompt": "a"}] * 100, rewards=[correctness_reward] * 2)
 
 
 def test_ties_and_advantages_are_those_of_the_weighted_sum():
@@ -262,7 +262,7 @@ def test_a_dropped_chat_template_is_the_cause(tiny, rows, tmp_path):
     tiny[0].config.save_pretrained(tmp_path / "my-model")
     plain = with_prompts(rows, lambda row: "\n".join(turn["content"] for turn in row["prompt"]))
     given = dict(model=tmp_path / "my-model", tokenizer=tiny[1], train=plain, rewards=[correctness_reward])
-    run = plan(CONFIG, None, given)
+    run = plan(CONFIG, **given)
     report = sampled(run, warnings_of(run), tiny[0], prompts=8)
     assert report.verdict.code == "fix_prompts" and "list of messages" in report.verdict.fixes[0]
     lines = str(report).splitlines()

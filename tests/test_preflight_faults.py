@@ -143,7 +143,7 @@ OTHER = [{"role": "system", "content": "Answer in French."}, *ASKED]
     ids=["another system prompt", "another answer", "the same", "no answer"],
 )
 def test_a_leak_is_the_same_prompt_and_answer(row, leaks):
-    found = of_rows.leak(plan({}, None, {"train": ROWS, "heldout": [row]}))
+    found = of_rows.leak(plan({}, train=ROWS, heldout=[row]))
     assert [one.code for one in found] == ["leak"] * leaks
 
 
@@ -205,7 +205,7 @@ def test_images_are_not_read_to_check_the_prompts():
     )
     with pytest.raises(FileNotFoundError):
         images[0]
-    run = plan({}, None, {"train": images})
+    run = plan({}, train=images)
     assert not [finding for rule in of_rows.RULES if "both splits" not in rule.needs for finding in rule(run)]
 
 
@@ -334,18 +334,18 @@ def test_a_profile_of_your_own_needs_a_gpu_where_there_is_none(monkeypatch):
     monkeypatch.setattr(of_run, "find_gpus", list)
     mine = replace(PROFILES["t4"], name="mine")
     with pytest.raises(CourseError, match="profile.name='mine' is not one of .* or pass gpu="):
-        plan({}, mine, {})
-    assert plan({}, mine, {"gpu": "l4"}).gpu == of_run.HARDWARE["l4"].gpu
-    assert plan({}, PROFILES["t4"], {}).gpu == of_run.HARDWARE["t4"].gpu
+        plan({}, mine)
+    assert plan({}, mine, gpu="l4").gpu == of_run.HARDWARE["l4"].gpu
+    assert plan({}, PROFILES["t4"]).gpu == of_run.HARDWARE["t4"].gpu
     card = Gpu("NVIDIA B200", 180.0, 10.0)
     monkeypatch.setattr(of_run, "find_gpus", lambda: [card])
-    assert plan({}, mine, {}).gpu == card
+    assert plan({}, mine).gpu == card
 
 
 @pytest.mark.parametrize(("more", "said"), [({}, "searched for dup"), ({"image": None}, "did not search for dup")])
 def test_the_notes_on_rows_with_images_do_not_contradict_each_other(more, said, monkeypatch):
     monkeypatch.setattr(of_rows, "MOST_COMPARED", 4)
-    notes = [*of_rows.notes(plan({}, None, {"train": [row | more for row in ROWS]}))]
+    notes = [*of_rows.notes(plan({}, train=[row | more for row in ROWS]))]
     assert len(notes) == 1 and notes[0].startswith(said)
 
 
@@ -360,7 +360,7 @@ QUOTED = {
 @pytest.mark.parametrize(("name", "text"), QUOTED)
 def test_a_value_in_quotes_is_named_with_its_reason_and_stays_a_whole_number(name, text):
     values = Values({name: text}, (GRPOConfig,), from_yaml=True)
-    [finding] = walk(plan(values, None, {}), of_values.RULES)[0]
+    [finding] = walk(plan(values), of_values.RULES)[0]
     assert finding.code == "text_number" and "quotes" in finding.why
     assert finding.fixes == (f"write {QUOTED[name, text]}.",)
 

@@ -120,7 +120,7 @@ def pilot(
         CourseError: arguments, rows, template or rewards with which the run could not start.
     """
     check_how(prompts, price)
-    run = plan(config, None, dict(model=model.config, tokenizer=tokenizer, train=rows, rewards=rewards))
+    run = plan(config, model=model.config, tokenizer=tokenizer, train=rows, rewards=rewards)
     return sampled(run, warnings_of(run), model, prompts=prompts, correct=correct, price=price, seed=seed)
 
 

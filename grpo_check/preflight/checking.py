@@ -91,12 +91,12 @@ def preflight(
     Raises:
         CourseError: an argument cannot be checked, such as rows that are neither a Dataset nor a list.
     """
-    settings = dict(
-        model=model, tokenizer=tokenizer, train=train, heldout=heldout, rewards=rewards, gpu=gpu,
+    run = plan(
+        arguments, profile, model=model, tokenizer=tokenizer, train=train, heldout=heldout, rewards=rewards, gpu=gpu,
         load_in_4bit=load_in_4bit, lora_rank=lora_rank, dtype=dtype, backend=backend,
         max_prompt_length=max_prompt_length, processes=processes, tags=tags, answer_column=answer_column, lab=lab,
     )  # fmt: skip
-    return report_on(plan(arguments, profile, settings))
+    return report_on(run)
 
 
 def report_on(run: Run) -> PreflightReport:
@@ -110,9 +110,9 @@ def report_on(run: Run) -> PreflightReport:
 def walk(run: Run, rules: Sequence[Rule]) -> tuple[list[Finding], dict[str, str]]:
     """What some rules find, and what was not checked because something that they need is not there.
 
-    >>> walk(plan({"temperature": 0.05}, None, {}), of_arguments.RULES)[0][0].code
+    >>> walk(plan({"temperature": 0.05}), of_arguments.RULES)[0][0].code
     'low_temperature'
-    >>> walk(plan({}, None, {}), rows.RULES)
+    >>> walk(plan({}), rows.RULES)
     ([], {'rows': 'no train or heldout rows given'})
     """
     findings: list[Finding] = []

@@ -147,7 +147,7 @@ def is_model(reward: object) -> bool:
 def once(compute: Callable[[Run], T]) -> Callable[[Run], T]:
     """Compute something about a run only once, because several rules look at it.
 
-    >>> run = plan({}, None, {})
+    >>> run = plan({})
     >>> defaults = once(lambda run: [run["num_generations"]])
     >>> defaults(run), defaults(run) is defaults(run)
     ([8], True)
@@ -162,8 +162,8 @@ def once(compute: Callable[[Run], T]) -> Callable[[Run], T]:
     return shared
 
 
-def plan(arguments: "dict | GRPOConfig | Values", profile: Profile | None, settings: dict) -> Run:
-    """All arguments as one `Run`; a profile fills in missing ones.
+def plan(arguments: "dict | GRPOConfig | Values", profile: Profile | None = None, **settings: object) -> Run:
+    """All arguments as one `Run`, whose other attributes are the ``settings``; a profile fills in missing ones.
 
     Raises:
         CourseError: an argument cannot be checked.
