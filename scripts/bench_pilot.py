@@ -26,7 +26,7 @@ from bench import processor
 from mixture import rows as mixture_rows
 
 from grpo_check.findings import Finding
-from grpo_check.pilot.figures import Figures, Share, figures
+from grpo_check.pilot.figures import Figures, Mean, Rewards, Share, Tokens, figures
 from grpo_check.pilot.sampling import Group, forward_seconds, groups, longer
 from grpo_check.pilot.verdicts import LIMITS, Basis, Limits, decide
 from grpo_check.preflight.run import plan
@@ -392,8 +392,10 @@ def stored_row(raw: dict) -> dict:
 def figures_of(row: dict) -> Figures:
     """The stored figures of a row."""
     named = row["figures"]
-    shares = {name: Share(tuple(one["of_prompts"])) for name, one in named.items() if isinstance(one, dict)}
-    return Figures(**named | shares)
+    read = {name: Share(tuple(one["of_prompts"])) for name, one in named.items() if isinstance(one, dict)}
+    read |= {name: Mean(*named[name]) if named.get(name) else None for name in ("pull", "ending")}
+    read |= dict(reward=Rewards(*named["reward"]), tokens=Tokens(*named["tokens"]))
+    return Figures(**named | read)
 
 
 # The thresholds are fitted on the first half, and evaluated on the other one.
@@ -448,7 +450,7 @@ def line(row: dict) -> str:
     cells = [
         f"{row['name'].removesuffix(', Gemma')}, {family}",
         *shares,
-        f"{seen.pull[0]:+.2f}" if seen.pull else "-",
+        f"{seen.pull.value:+.2f}" if seen.pull else "-",
         f"`{said.code}`",
         f"{row['before'] / row['n']:.2f} to {row['after'] / row['n']:.2f}",
         "yes" if learned(row) else "no",

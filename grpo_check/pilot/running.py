@@ -20,7 +20,7 @@ from ..preflight.config_file import run_of
 from ..preflight.run import Run, plan
 from .figures import Figures, figures, planned_steps
 from .sampling import Group, RewardError, forward_seconds, groups, longer
-from .verdicts import FEWEST_GROUPS, Basis, decide, signed
+from .verdicts import FEWEST_GROUPS, Basis, decide
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -73,8 +73,7 @@ class PilotReport(Report):
     __repr__ = __str__
 
     def _facts(self) -> dict[str, str]:
-        mean, least, most, spread = self.figures.reward
-        length, usual, longest = self.figures.tokens
+        reward, tokens = self.figures.reward, self.figures.tokens
         sampling, scoring, learning = self.figures.seconds
         learns = "learning not measured"
         if learning is not None:
@@ -88,9 +87,10 @@ class PilotReport(Report):
             "truncated": f"{self.figures.truncated} of the completions have no EOS",
             "correct": f"{self.figures.right or 'not known'}",
             "correctly formatted": f"{self.figures.formed or 'not known'}",
-            "advantage": f"{signed(self.figures.pull)} on average for a correct completion",
-            "reward": f"mean {mean:.3g}, from {least:.3g} to {most:.3g}, standard deviation in a group {spread:.3g}",
-            "tokens": f"mean {length:.0f}, 95% up to {usual}, longest {longest}",
+            "advantage": f"{self.figures.pull or 'not known'} on average for a correct completion",
+            "reward": f"mean {reward.mean:.3g}, from {reward.least:.3g} to {reward.most:.3g}, standard deviation in a "
+            f"group {reward.spread:.3g}",
+            "tokens": f"mean {tokens.mean:.0f}, 95% up to {tokens.usual}, longest {tokens.longest}",
             "seconds per step": f"{sampling:.3g} sampling, {scoring:.3g} rewards (measured), {learns}",
             "planned run": unknown if self.steps is None else f"{self.steps} steps{minutes}{price}",
             "first completion": repr(self.groups[0].texts[0][:200]),
