@@ -62,15 +62,15 @@ class PilotReport(Report):
         """The same report with some of its warnings only; the verdict stays."""
         return replace(self, findings=(self.verdict, *filter(wanted, self.findings[1:])))
 
-    def __str__(self) -> str:
-        """The figures, the notes and the verdict."""
+    def lines(self) -> list[str]:
+        """The figures, the notes and the warnings."""
         facts = self._facts() if self.figures else {}
-        lines = [f"{name:20}{value}" for name, value in facts.items()]
-        advice = [f"{'':20}{fix}" for fix in self.verdict.fixes]
-        verdict = f"{'verdict':20}{self.verdict.code}: {self.verdict.what}"
-        return "\n".join([*lines, *self.notes, *map(str, self.findings[1:]), verdict, *advice])
+        return [*(labeled(*fact) for fact in facts.items()), *self.notes, *map(str, self.findings[1:])]
 
-    __repr__ = __str__
+    def last_line(self) -> str:
+        """The verdict, with its fixes below it."""
+        verdict = labeled("verdict", f"{self.verdict.code}: {self.verdict.what}")
+        return "\n".join([verdict, *(labeled("", fix) for fix in self.verdict.fixes)])
 
     def _facts(self) -> dict[str, str]:
         reward, tokens = self.figures.reward, self.figures.tokens
@@ -95,6 +95,11 @@ class PilotReport(Report):
             "planned run": unknown if self.steps is None else f"{self.steps} steps{minutes}{price}",
             "first completion": repr(self.groups[0].texts[0][:200]),
         }
+
+
+def labeled(label: str, text: str) -> str:
+    """A line of the report, with its label in a column on the left."""
+    return f"{label:20}{text}"
 
 
 def pilot(
@@ -156,9 +161,9 @@ def sampled(
     run.tokenizer.pad_token = run.tokenizer.pad_token or run.tokenizer.eos_token  # as TRL does
     chosen = [run.train[n] for n in random.Random(seed).sample(range(len(run.train)), min(prompts, len(run.train)))]
     samples = _sample(run, model, chosen, seed)
-    notes = [f"{'prompt':20}{text}" for text in thinking.notes(run)]
+    notes = [labeled("prompt", text) for text in thinking.notes(run)]
     if samples.interrupted:
-        notes.append(f"{'interrupted':20}after {len(samples.groups)} of {len(chosen)} prompts")
+        notes.append(labeled("interrupted", f"after {len(samples.groups)} of {len(chosen)} prompts"))
     warned, count = frozenset(one.code for one in warnings), len(samples.groups)
     basis = Basis(None, samples.longer, run["temperature"], warned, samples.failure, count)
     if samples.failure or count < min(FEWEST_GROUPS, len(chosen)):
@@ -218,7 +223,7 @@ def compared(run: Run, some: list[Group], most: int = 3) -> list[str]:
     pairs = [(text, one.row) for one in some for text, formed in zip(one.texts, one.formed, strict=True) if formed]
     pairs = random.Random(0).sample(pairs, min(most, len(pairs)))
     gold = run.answer_column
-    return [f"{'compare':20}{text[-80:]!r} with the gold answer {row.get(gold)!r:.80}" for text, row in pairs]
+    return [labeled("compare", f"{text[-80:]!r} with the gold answer {row.get(gold)!r:.80}") for text, row in pairs]
 
 
 def judged(run: Run, some: list[Group], correct: Callable | None) -> tuple[list[Group], list[str]]:
@@ -249,7 +254,7 @@ def _by(correct: Callable, some: list[Group]) -> tuple[list, list[str]]:
         why = f"because correct() failed: {type(error).__name__}: {error}"
     except KeyboardInterrupt:
         why = "because correct() was interrupted"
-    return [None] * len(some), [f"{'note':20}which completions are correct is not known, {why}"]
+    return [None] * len(some), [labeled("note", f"which completions are correct is not known, {why}")]
 
 
 def pilot_file(
