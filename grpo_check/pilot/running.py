@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from grpo_utils import model_path
 from grpo_utils.errors import CourseError
-from grpo_utils.rewards import TAGS, is_strictly_right, reward_name, split_form
+from grpo_utils.rewards import is_strictly_right, reward_name, split_form
 from grpo_utils.run.policy import load_base
 
 from ..findings import Finding, Report, in_order
@@ -18,6 +18,7 @@ from ..preflight import RULES, machine, memory, thinking
 from ..preflight.checking import walk
 from ..preflight.config_file import run_of
 from ..preflight.run import Run, plan
+from ..prompts import asks_for_tags
 from .figures import Figures, figures, planned_steps
 from .sampling import Group, RewardError, forward_seconds, groups, longer
 from .verdicts import FEWEST_GROUPS, Basis, decide
@@ -231,7 +232,7 @@ def judged(run: Run, some: list[Group], correct: Callable | None) -> tuple[list[
 
     The second result is a note if ``correct`` failed.
     """
-    asked = all(tag in str(one.row["prompt"]) for one in some for tag in TAGS)
+    asked = asks_for_tags([one.row["prompt"] for one in some])
     names, gold, right = [kind_of(reward_name(reward)) for reward in run.rewards], run.answer_column, [None] * len(some)
     notes = []
     if correct is None and asked and gold in some[0].row:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..findings import Finding
-from ..prompts import lacks_template
+from ..prompts import is_chat_model, lacks_template
 from ..reward_lab.calling import signatures
 from ..rules import Rule, adding_to, found
 from .arguments import UNCOUNTED
@@ -23,8 +23,6 @@ MOST_ROWS, MOST_COMPARED = 3_000, 20_000
 MOST_ANSWERS, FEWEST_ANSWERS, NEARLY_ALL = 300, 8, 0.9
 #: Columns that TRL takes pictures from; equal questions about them need not be the same.
 IMAGES = {"image", "images"}
-#: Parts of a model's name that say that it was trained to chat.
-CHAT_NAMES = {"instruct", "chat", "it", "tiny"}
 #: Rows of the examples; in those of `NAMED`, each prompt names its own gold answer.
 ASKED = [{"prompt": [{"role": "user", "content": f"What is {n} + 1?"}], "answer": str(n + 1)} for n in range(8)]
 NAMED = [row | {"prompt": [{"role": "user", "content": f"Say {row['answer']}."}]} for row in ASKED]
@@ -139,7 +137,7 @@ def string_prompt(run: Run) -> Iterator[Finding]:
         asked = _shorten(rows[index]["prompt"], 40)
         fix = f"use messages: chat_prompt({asked}). Plain text is correct for a base model."
         what = f"{where}: a plain text prompt, but the tokenizer has a chat template."
-        yield found(what, fix, severity="" if _is_chat_model(run.name) else "warning")
+        yield found(what, fix, severity="" if is_chat_model(run.name) else "warning")
 
 
 @rule(
@@ -185,11 +183,6 @@ def _code(run: Run, value: object) -> str:
     if not value or isinstance(value, str):
         return "no_prompt"
     return "" if isinstance(value, list) and all(map(_is_message, value)) else "bad_prompt"
-
-
-def _is_chat_model(name: str) -> bool:
-    """Whether the name marks a chat model; a model without a name counts as one."""
-    return not name or bool(CHAT_NAMES & {*re.split(r"[-_./]", name.lower().rpartition("/")[2])})
 
 
 def _is_message(turn: object) -> bool:
