@@ -9,7 +9,7 @@ from grpo_utils.profiles import Gpu, Profile
 from ..findings import Finding, in_order
 from ..rules import Rule
 from . import arguments as of_arguments
-from . import lengths, machine, memory, rewards, rows, sizes, texts, thinking, values
+from . import lengths, machine, memory, rewards, rows, texts, thinking, values
 from .report import PreflightReport
 from .run import Run, plan
 
@@ -25,7 +25,6 @@ RULES: list[Rule] = [
     *values.RULES,
     *of_arguments.RULES,
     *machine.RULES,
-    *sizes.RULES,
     *rows.RULES,
     *texts.RULES,
     *lengths.RULES,

@@ -1,4 +1,4 @@
-"""Check the tokenizer and the chat template."""
+"""Check the model's configuration, the tokenizer and the chat template."""
 
 from collections.abc import Iterator
 
@@ -16,6 +16,20 @@ UNRENDERED = ("no_prompt", "bad_prompt", "no_chat_template", "template_fails")
 
 RULES: list[Rule] = []
 rule = adding_to(RULES, needs=("tokenizer",))
+
+
+@rule(
+    "error",
+    "a model that cannot be loaded",
+    why="training could not load it. Context length, sizes and memory were not checked either.",
+    fixes=("pass a Hub id 'owner/name' that is cached or can be downloaded, or a folder with a config.json.",),
+    needs=("model",),
+    example={"model": "./nothing"},
+)
+def model_missing(run: Run) -> Iterator[Finding]:
+    """Only the model's configuration is read, from a folder, the cache or the Hub; no weights are loaded."""
+    if run.model_problem:
+        yield found(run.model_problem)
 
 
 @rule(
