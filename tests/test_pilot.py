@@ -14,7 +14,7 @@ from conftest import ROOT
 from grpo_check import CourseError, PilotReport, __main__, pilot
 from grpo_check.pilot import RULES, pilot_file, running
 from grpo_check.pilot.figures import Figures, Mean, Rewards, Share, Tokens, figures, planned_steps
-from grpo_check.pilot.running import sampled, warnings_of
+from grpo_check.pilot.running import report_on, warnings_of
 from grpo_check.pilot.sampling import Group
 from grpo_check.pilot.verdicts import Basis, decide
 from grpo_check.preflight.run import plan
@@ -264,7 +264,7 @@ def test_a_dropped_chat_template_is_the_cause(tiny, rows, tmp_path):
     plain = with_prompts(rows, lambda row: "\n".join(turn["content"] for turn in row["prompt"]))
     given = dict(model=tmp_path / "my-model", tokenizer=tiny[1], train=plain, rewards=[correctness_reward])
     run = plan(CONFIG, **given)
-    report = sampled(run, warnings_of(run), tiny[0], prompts=8)
+    report = report_on(run, warnings_of(run), tiny[0], prompts=8, correct=None, price=None, seed=0)
     assert report.verdict.code == "fix_prompts" and "list of messages" in report.verdict.fixes[0]
     lines = str(report).splitlines()
     [warned] = [n for n, line in enumerate(lines) if line.startswith("warning string_prompt")]
@@ -511,7 +511,7 @@ def test_a_finding_that_is_ignored_does_not_stop_the_pilot(tmp_path, monkeypatch
     go = decide(Basis(GOOD))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(running, "_policy", lambda run, adapter: None)
-    monkeypatch.setattr(running, "sampled", lambda run, warnings, model, **how: PilotReport((go, *warnings)))
+    monkeypatch.setattr(running, "report_on", lambda run, warnings, model, **how: PilotReport((go, *warnings)))
 
     def exit_code(*ignored: str) -> int:
         monkeypatch.setattr(sys, "argv", ["grpo-check", "pilot", "config.yaml", "--group", "5", *ignored])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 #: Longer logs are judged as a whole only at every tenth entry, so that watching stays cheap.
-LONG = 40
+LONG_LOG = 40
 #: What is said only at the end of a run, as it may still change.
 AT_THE_END = {"unpaid_reward", *(rule.code for rule in OUTCOMES)}
 
@@ -149,7 +149,7 @@ class HealthCallback(TrainerCallback):
     def _findings(self) -> list[Finding]:
         """Judge the whole log if it is short or at every tenth entry, otherwise only its last entries."""
         entries = self.log.entries
-        whole = len(entries) <= LONG or len(entries) % 10 == 0
+        whole = len(entries) <= LONG_LOG or len(entries) % 10 == 0
         return judge(self.log) if whole else urgent(Log(entries[-3:], self.log.checks))
 
     def _is_suspect(self, args) -> bool:

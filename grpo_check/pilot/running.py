@@ -125,9 +125,9 @@ def pilot(
     Raises:
         CourseError: arguments, rows, template or rewards with which the run could not start.
     """
-    check_how(prompts, price)
+    check_numbers(prompts, price)
     run = plan(config, model=model.config, tokenizer=tokenizer, train=rows, rewards=rewards)
-    return sampled(run, warnings_of(run), model, prompts=prompts, correct=correct, price=price, seed=seed)
+    return report_on(run, warnings_of(run), model, prompts=prompts, correct=correct, price=price, seed=seed)
 
 
 def warnings_of(run: Run, wanted: Callable[[Finding], bool] = lambda finding: True) -> tuple[Finding, ...]:
@@ -146,7 +146,7 @@ def warnings_of(run: Run, wanted: Callable[[Finding], bool] = lambda finding: Tr
     return findings
 
 
-def check_how(prompts: int, price: float | None) -> None:
+def check_numbers(prompts: int, price: float | None) -> None:
     """Raise a `CourseError` for a number of prompts or a price that makes no sense."""
     if prompts < 1:
         raise CourseError(f"prompts={prompts} should be 1 or more.")
@@ -154,9 +154,9 @@ def check_how(prompts: int, price: float | None) -> None:
         raise CourseError(f"price={price} should be 0 or more.")
 
 
-def sampled(
-    run: Run, warnings: tuple[Finding, ...], model: "PreTrainedModel", *, prompts: int = 32,
-    correct: Callable | None = None, price: float | None = None, seed: int = 0,
+def report_on(
+    run: Run, warnings: tuple[Finding, ...], model: "PreTrainedModel", *, prompts: int, correct: Callable | None,
+    price: float | None, seed: int,
 ) -> PilotReport:  # fmt: skip
     """The report on a planned run, what a preflight found in it, and its model."""
     run.tokenizer.pad_token = run.tokenizer.pad_token or run.tokenizer.eos_token  # as TRL does
@@ -276,7 +276,7 @@ def pilot_file(
     Raises:
         CourseError: a file cannot be read, or the run could not start.
     """
-    check_how(prompts, price)
+    check_numbers(prompts, price)
     changed = {name: value for name, value in (changes or {}).items() if value is not None}
     with run_of(path, model=model, train=train, rewards=rewards, changes=changed) as run:
         if run.train is None:
@@ -286,7 +286,8 @@ def pilot_file(
         if run.tokenizer is None:
             raise CourseError(run.model_problem or f"{run.unread['tokenizer']}.")
         warnings = warnings_of(run, wanted)
-        return sampled(run, warnings, _policy(run, adapter), prompts=prompts, price=price, seed=seed)
+        policy = _policy(run, adapter)
+        return report_on(run, warnings, policy, prompts=prompts, correct=None, price=price, seed=seed)
 
 
 def _policy(run: Run, adapter: str) -> "PreTrainedModel":

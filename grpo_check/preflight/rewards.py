@@ -149,7 +149,7 @@ class Lab(NamedTuple):
 
 
 @once
-def lab(run: Run) -> Lab:
+def lab_result(run: Run) -> Lab:
     """Try the rewards in the lab, within a limit of time; where none is a function, there is nothing to try."""
     if not run.functions:
         return Lab([])
@@ -163,7 +163,7 @@ def lab(run: Run) -> Lab:
 
 def _in_the_lab(run: Run) -> Lab:
     """The lab's findings with a few gold answers of the rows, for each reward and for their sum."""
-    subjects, (answers, columns) = run.functions, sample(run)
+    subjects, (answers, columns) = run.functions, golds_and_columns(run)
     given = run["reward_weights"] if len(subjects) == len(run.rewards) else None
     report = probe(
         subjects,
@@ -237,7 +237,7 @@ def why_no_lab(run: Run) -> str:
     """Why there is nothing from the lab, "" if there is, or if `no_rewards` or `models` say so already."""
     if run.rewards is not None and not run.functions:
         return ""
-    return why_untried(run) or lab(run).unfinished
+    return why_untried(run) or lab_result(run).unfinished
 
 
 def models(run: Run) -> dict[str, str]:
@@ -249,7 +249,7 @@ def models(run: Run) -> dict[str, str]:
 def notes(run: Run) -> Iterator[str]:
     """What the lab has done."""
     if run.functions and not why_no_lab(run):
-        yield lab(run).note
+        yield lab_result(run).note
 
 
 @rule(
@@ -262,7 +262,7 @@ def notes(run: Run) -> Iterator[str]:
 )
 def reward_broken(run: Run) -> Iterator[Finding]:
     """The lab calls the rewards on correct, wrong and odd completions; `grpo-check explain` has each of its codes."""
-    yield from (one for one in lab(run).findings if one.severity == "error")
+    yield from (one for one in lab_result(run).findings if one.severity == "error")
 
 
 @rule(
@@ -275,10 +275,10 @@ def reward_broken(run: Run) -> Iterator[Finding]:
 )
 def reward_weak(run: Run) -> Iterator[Finding]:
     """An error of the lab counts as a warning where it may rest on a wrong guess about your gold answers."""
-    yield from (one for one in lab(run).findings if one.severity != "error")
+    yield from (one for one in lab_result(run).findings if one.severity != "error")
 
 
-def sample(run: Run) -> tuple[list | None, dict]:
+def golds_and_columns(run: Run) -> tuple[list | None, dict]:
     """Gold answers of the first rows that have one, each once, and their other columns."""
     if not run.train:
         return None, {}
@@ -293,6 +293,6 @@ def sample(run: Run) -> tuple[list | None, dict]:
 
 def first_row(run: Run) -> tuple[object, dict]:
     """A gold answer, and the columns of its row."""
-    answers, columns = sample(run)
+    answers, columns = golds_and_columns(run)
     gold = answers[0] if answers else "42"
     return gold, {run.answer_column: gold, **{name: values[0] for name, values in columns.items()}}
