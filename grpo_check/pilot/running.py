@@ -130,7 +130,7 @@ def pilot(
     return report_on(run, warnings_of(run), model, prompts=prompts, correct=correct, price=price, seed=seed)
 
 
-def warnings_of(run: Run, wanted: Callable[[Finding], bool] = lambda finding: True) -> tuple[Finding, ...]:
+def warnings_of(run: Run, wanted: Callable[[Finding], bool] | None = None) -> tuple[Finding, ...]:
     """The warnings of a preflight on what the pilot needs, without the findings that are not wanted.
 
     Raises:
@@ -141,7 +141,7 @@ def warnings_of(run: Run, wanted: Callable[[Finding], bool] = lambda finding: Tr
     if len(run.functions) < len(run.rewards or []):
         raise CourseError("pilot calls functions only, so it cannot try a reward model; wrap it in a function.")
     found, _ = walk(run, [rule for rule in RULES if rule.code not in LEFT_OUT])
-    findings = tuple(filter(wanted, found))
+    findings = tuple(filter(wanted or bool, found))
     Report(in_order(findings)).stop_on_errors()
     return findings
 
@@ -260,7 +260,7 @@ def _by(correct: Callable, some: list[Group]) -> tuple[list, list[str]]:
 
 def pilot_file(
     path: Path, *, model: str = "", adapter: str = "", train: str = "", rewards: Sequence[str] = (),
-    changes: dict | None = None, wanted: Callable[[Finding], bool] = lambda finding: True, prompts: int = 32,
+    changes: dict | None = None, wanted: Callable[[Finding], bool] | None = None, prompts: int = 32,
     price: float | None = None, seed: int = 0,
 ) -> PilotReport:  # fmt: skip
     """`pilot` on the file that ``trl grpo --config`` reads, and what it names. The model is loaded last.

@@ -14,11 +14,10 @@ from .report import PreflightReport
 from .run import Run, plan
 
 if TYPE_CHECKING:
-    from datasets import Dataset
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
     from trl import GRPOConfig
 
-    Rows = Dataset | list[dict]
+    from .run import Rows
 
 #: All rules, in the order in which they look and are listed.
 RULES: list[Rule] = [

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
     from transformers import PreTrainedTokenizerBase
 
-    Rows = Dataset | list[dict]
+    from .run import Rows
 
 #: Rewards that ``trl grpo`` knows by name.
 OF_TRL = ("accuracy_reward", "reasoning_accuracy_reward", "think_format_reward", "get_soft_overlong_punishment")

@@ -13,9 +13,7 @@ from .arguments import UNCOUNTED
 from .run import Run, once
 
 if TYPE_CHECKING:
-    from datasets import Dataset
-
-    Rows = Dataset | list[dict]
+    from .run import Rows
 
 #: Rows that are looked at one by one, evenly spread, and rows from the start that are compared with each other.
 MOST_ROWS, MOST_COMPARED = 3_000, 20_000

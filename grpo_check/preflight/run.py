@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
     from trl import GRPOConfig
 
+    Rows = Dataset | list[dict]
+
 T = TypeVar("T")
 
 #: What a profile says about a run.
@@ -46,8 +48,8 @@ class Run:
     config: "PretrainedConfig | None" = None
     model_problem: str = ""
     tokenizer: "PreTrainedTokenizerBase | None" = None
-    train: "Dataset | list[dict] | None" = None
-    heldout: "Dataset | list[dict] | None" = None
+    train: "Rows | None" = None
+    heldout: "Rows | None" = None
     rewards: Sequence | None = None
     gpu: Gpu | None = None
     load_in_4bit: bool | None = None
