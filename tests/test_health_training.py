@@ -226,7 +226,7 @@ def test_a_step_that_does_not_end_is_told_while_it_hangs(tmp_path, capsys, impat
     assert said.count("health: stalled: the current step has run for") == 1 and "in slow_reward" in said
     assert "in slow_reward" in page.read_text()
     assert diagnose(trainer.state.log_history)[0].code == "stalled"
-    assert [entry["step"] for entry in trainer.state.log_history if "health/stalled" in entry] == [5]
+    assert sum("health/stalled" in entry for entry in trainer.state.log_history) == 1
     assert not any(thread.is_alive() for thread in waited_for())
 
 
