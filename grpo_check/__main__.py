@@ -10,8 +10,15 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from . import CourseError
+from .explaining import explain, index
 from .findings import Report
+from .health import diagnose_file
 from .output import FORMATS, show
+from .pilot import pilot_file
+from .preflight import HARDWARE
+from .preflight.config_file import preflight_file
+from .reward_lab import probe
+from .reward_lab.loading import find_reward, folders_of, imports_from
 from .settings import read_settings
 
 ABOUT = "Checks for a GRPO run with TRL, before and after training."
@@ -35,24 +42,50 @@ pyproject.toml, here or in a folder above, may have defaults:
 ROWS = "a .jsonl, .json or .csv file, a folder of them, addition or gsm8k"
 
 
-class HealthReport(Report):
-    """The findings on a log. What was found is the verdict, so no line counts errors after it."""
+def add_check(commands: argparse._SubParsersAction, name: str, run: object, about: str) -> argparse.ArgumentParser:
+    """A command that checks something, with the options that all of them have."""
+    parser = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
+    parser.set_defaults(command=check, run=run, check=name)
+    output = parser.add_argument_group("output")
+    output.add_argument("--format", choices=FORMATS, help="text (default), json, or github for annotations in a CI job")
+    output.add_argument("--select", metavar="CODES", help="only findings with these codes, separated by commas")
+    output.add_argument("--ignore", metavar="CODES", help="all findings but those with these codes")
+    output.add_argument("--strict", action="store_true", default=None, help="exit with 1 after a warning, too")
+    return parser
 
-    def last_line(self) -> str:
-        """Nothing."""
-        return ""
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the two commands that read a config file."""
+    parser.add_argument("config", type=Path, metavar="config.yaml", help="the file for trl grpo --config")
+    parser.add_argument("--train", default="", metavar="FILE", help=f"training rows: {ROWS}")
+    replaced = "replaces reward_funcs of the file"
+    parser.add_argument("--reward", action="append", default=[], metavar="FILE.py:function", help=replaced)
+    parser.add_argument("--model", default="", help="replaces model_name_or_path of the file")
+
+
+def add_probe(commands: argparse._SubParsersAction) -> None:
+    """The arguments of ``probe``."""
+    parser = add_check(commands, "probe", probe_files, "attack your reward before training on it")
+    parser.add_argument("reward", nargs="+", metavar="FILE.py:function", help="one reward, or several to sum")
+    parser.add_argument("--answers", nargs="+", metavar="GOLD", help="gold answers as in your dataset")
+    gold = "the column with the gold answers"
+    parser.add_argument("--answer-column", default="answer", metavar="NAME", help=gold)
+    other = "another dataset column as a JSON list"
+    parser.add_argument("--column", nargs=2, action="append", default=[], metavar=("NAME", "JSON"), help=other)
+    tags = "the four texts before and after reasoning and answer; no text: the answer alone"
+    parser.add_argument("--tags", nargs="*", metavar="TEXT", help=tags)
+    parser.add_argument("--weights", nargs="+", type=float, metavar="W", help="one weight per reward")
+    own = "your own completion that the reward should score"
+    parser.add_argument("--example", action="append", default=[], metavar="TEXT", help=own)
 
 
 def probe_files(arguments: argparse.Namespace) -> Report:
     """Attack rewards from files."""
-    from .reward_lab import probe
-    from .reward_lab.loading import find_reward, folders_of, imports_from
-
     columns = {name: read_column(name, values) for name, values in arguments.column}
     with imports_from(*(folder for target in arguments.reward for folder in folders_of(target))):
         rewards = [find_reward(target) for target in arguments.reward]
         return probe(
-            rewards if len(rewards) > 1 else rewards[0],
+            rewards,
             answers=arguments.answers,
             answer_column=arguments.answer_column,
             columns=columns,
@@ -77,110 +110,24 @@ def read_column(name: str, text: str) -> list:
     return values
 
 
-def preflight_of(arguments: argparse.Namespace) -> Report:
-    """Check a config file before a run."""
-    from .preflight.config_file import preflight_file
-
-    chosen = {name: vars(arguments)[name] for name in ("model", "train", "heldout", "gpu")}
-    return preflight_file(arguments.config, rewards=arguments.reward, **chosen)
-
-
-def pilot_of(arguments: argparse.Namespace) -> Report:
-    """Sample before a run. Findings of the preflight that are left out stop nothing; the verdict always stays."""
-    from .pilot import pilot_file
-
-    changes = {
-        "num_generations": arguments.group,
-        "max_completion_length": arguments.limit,
-        "max_steps": arguments.steps,
-    }
-    chosen = {name: vars(arguments)[name] for name in ("model", "adapter", "train", "prompts", "price", "seed")}
-    chosen["wanted"] = arguments.settings.keeps
-    return pilot_file(arguments.config, rewards=arguments.reward, changes=changes, **chosen)
-
-
-def health_of(arguments: argparse.Namespace) -> Report:
-    """Diagnose a run from its log."""
-    from .health import diagnose_file
-
-    return HealthReport(tuple(diagnose_file(arguments.log)))
-
-
-def explain_codes(arguments: argparse.Namespace) -> int:
-    """Print what some codes mean, or a list of all codes."""
-    from .explaining import explain, index
-
-    print("\n\n".join(map(explain, arguments.code)) or index())
-    return 0
-
-
-def installed(package: str) -> str:
-    """The version of an installed package."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
-
-
-def parse(given: list[str] | None = None) -> argparse.Namespace:
-    """Parse the command line."""
-    how = dict(formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser = argparse.ArgumentParser(prog="grpo-check", description=ABOUT, epilog=MORE, **how)
-    versions = f"grpo-check {installed('grpo_utils')}, trl {installed('trl')}"
-    parser.add_argument("--version", action="version", version=versions)
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    add_probe(commands)
-    add_preflight(commands)
-    add_pilot(commands)
-    add_health(commands)
-    add_explain(commands)
-    return parser.parse_args(given)
-
-
-def add_check(commands: argparse._SubParsersAction, name: str, run: object, about: str) -> argparse.ArgumentParser:
-    """A command that checks something, with the options that all of them have."""
-    parser = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
-    parser.set_defaults(command=check, run=run, check=name)
-    output = parser.add_argument_group("output")
-    output.add_argument("--format", choices=FORMATS, help="text (default), json, or github for annotations in a CI job")
-    output.add_argument("--select", metavar="CODES", help="only findings with these codes, separated by commas")
-    output.add_argument("--ignore", metavar="CODES", help="all findings but those with these codes")
-    output.add_argument("--strict", action="store_true", default=None, help="exit with 1 after a warning, too")
-    return parser
-
-
-def add_probe(commands: argparse._SubParsersAction) -> None:
-    """The arguments of ``probe``."""
-    parser = add_check(commands, "probe", probe_files, "attack your reward before training on it")
-    parser.add_argument("reward", nargs="+", metavar="FILE.py:function", help="one reward, or several to sum")
-    parser.add_argument("--answers", nargs="+", metavar="GOLD", help="gold answers as in your dataset")
-    gold = "the column with the gold answers"
-    parser.add_argument("--answer-column", default="answer", metavar="NAME", help=gold)
-    other = "another dataset column as a JSON list"
-    parser.add_argument("--column", nargs=2, action="append", default=[], metavar=("NAME", "JSON"), help=other)
-    tags = "the four texts before and after reasoning and answer; no text: the answer alone"
-    parser.add_argument("--tags", nargs="*", metavar="TEXT", help=tags)
-    parser.add_argument("--weights", nargs="+", type=float, metavar="W", help="one weight per reward")
-    own = "your own completion that the reward should score"
-    parser.add_argument("--example", action="append", default=[], metavar="TEXT", help=own)
-
-
-def add_config(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the two commands that read a config file."""
-    parser.add_argument("config", type=Path, metavar="config.yaml", help="the file for trl grpo --config")
-    parser.add_argument("--train", default="", metavar="FILE", help=f"training rows: {ROWS}")
-    replaced = "replaces reward_funcs of the file"
-    parser.add_argument("--reward", action="append", default=[], metavar="FILE.py:function", help=replaced)
-    parser.add_argument("--model", default="", help="replaces model_name_or_path of the file")
-
-
 def add_preflight(commands: argparse._SubParsersAction) -> None:
     """The arguments of ``preflight``."""
     parser = add_check(commands, "preflight", preflight_of, "find problems in a config of trl grpo before the run")
     add_config(parser)
     parser.add_argument("--heldout", default="", metavar="FILE", help=f"held-out rows: {ROWS}")
-    gpus = ["t4", "l4", "a100", "h100", "cpu"]
-    parser.add_argument("--gpu", default="", choices=gpus, help="the GPU of the run (default: this machine)")
+    parser.add_argument("--gpu", default="", choices=tuple(HARDWARE), help="the GPU of the run (default: this machine)")
+
+
+def preflight_of(arguments: argparse.Namespace) -> Report:
+    """Check a config file before a run."""
+    return preflight_file(
+        arguments.config,
+        model=arguments.model,
+        train=arguments.train,
+        heldout=arguments.heldout,
+        rewards=arguments.reward,
+        gpu=arguments.gpu,
+    )
 
 
 def add_pilot(commands: argparse._SubParsersAction) -> None:
@@ -197,6 +144,27 @@ def add_pilot(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the prompts and the sampling (default: 0)")
 
 
+def pilot_of(arguments: argparse.Namespace) -> Report:
+    """Sample before a run. Findings of the preflight that are left out stop nothing; the verdict always stays."""
+    changes = {
+        "num_generations": arguments.group,
+        "max_completion_length": arguments.limit,
+        "max_steps": arguments.steps,
+    }
+    return pilot_file(
+        arguments.config,
+        model=arguments.model,
+        adapter=arguments.adapter,
+        train=arguments.train,
+        rewards=arguments.reward,
+        changes=changes,
+        wanted=arguments.settings.keeps,
+        prompts=arguments.prompts,
+        price=arguments.price,
+        seed=arguments.seed,
+    )
+
+
 def add_health(commands: argparse._SubParsersAction) -> None:
     """The arguments of ``health``."""
     parser = add_check(commands, "health", health_of, "find what is wrong with a run from its log")
@@ -204,11 +172,54 @@ def add_health(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("log", type=Path, help=what)
 
 
+def health_of(arguments: argparse.Namespace) -> Report:
+    """Diagnose a run from its log."""
+    return HealthReport(tuple(diagnose_file(arguments.log)))
+
+
+class HealthReport(Report):
+    """The findings on a log. What was found is the verdict, so no line counts errors after it."""
+
+    def last_line(self) -> str:
+        """Nothing."""
+        return ""
+
+
 def add_explain(commands: argparse._SubParsersAction) -> None:
     """The arguments of ``explain``."""
     parser = commands.add_parser("explain", help="say what a code means, and what to do about it")
     parser.add_argument("code", metavar="CODE", nargs="*", help="such as no_eos; without one, all codes are listed")
     parser.set_defaults(command=explain_codes)
+
+
+def explain_codes(arguments: argparse.Namespace) -> int:
+    """Print what some codes mean, or a list of all codes."""
+    print("\n\n".join(map(explain, arguments.code)) or index())
+    return 0
+
+
+def parse(given: list[str] | None = None) -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(
+        prog="grpo-check", description=ABOUT, epilog=MORE, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    versions = f"grpo-check {installed('grpo_utils')}, trl {installed('trl')}"
+    parser.add_argument("--version", action="version", version=versions)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    add_probe(commands)
+    add_preflight(commands)
+    add_pilot(commands)
+    add_health(commands)
+    add_explain(commands)
+    return parser.parse_args(given)
+
+
+def installed(package: str) -> str:
+    """The version of an installed package."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def check(arguments: argparse.Namespace) -> int:

@@ -7,16 +7,15 @@ from textwrap import dedent, indent
 from grpo_utils.errors import CourseError, did_you_mean
 
 from .findings import advice
+from .health import RULES as OF_HEALTH
+from .pilot import RULES as OF_PILOT
+from .preflight import RULES as OF_PREFLIGHT
+from .reward_lab import RULES as OF_PROBE
 from .rules import Rule
 
 
 def rules_of() -> dict[str, list[Rule]]:
     """The rules of each check, in the order in which it lists them."""
-    from .health import RULES as OF_HEALTH
-    from .pilot import RULES as OF_PILOT
-    from .preflight import RULES as OF_PREFLIGHT
-    from .reward_lab import RULES as OF_PROBE
-
     return {"probe": OF_PROBE, "preflight": OF_PREFLIGHT, "pilot": OF_PILOT, "health": OF_HEALTH}
 
 

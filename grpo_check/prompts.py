@@ -1,9 +1,16 @@
-"""Detect prompts for a chat model that lack its chat template."""
+"""What prompts and a model's name show: whether a chat template is missing, and which format is asked for."""
 
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from grpo_utils.rewards import TAGS
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+#: Parts of a model's name that say that it was trained to chat.
+CHAT_NAMES = {"instruct", "chat", "it", "tiny"}
 
 
 def is_base_model(name: str) -> bool:
@@ -14,6 +21,24 @@ def is_base_model(name: str) -> bool:
     """
     parts = name.lower().rpartition("/")[2].replace("_", "-").split("-")
     return "base" in parts or parts[-1] == "pt"
+
+
+def is_chat_model(name: str) -> bool:
+    """Whether a model's name marks a chat model; a model without a name counts as one.
+
+    >>> is_chat_model("google/gemma-3-1b-it"), is_chat_model(""), is_chat_model("Qwen/Qwen3-0.6B")
+    (True, True, False)
+    """
+    return not name or bool(CHAT_NAMES & {*re.split(r"[-_./]", name.lower().rpartition("/")[2])})
+
+
+def asks_for_tags(prompts: Sequence[str | list[dict]]) -> bool:
+    """Whether every prompt names the tags of this course's format.
+
+    >>> asks_for_tags(["Write <reasoning>…</reasoning><answer>…</answer>."]), asks_for_tags(["What is 2 + 2?"])
+    (True, False)
+    """
+    return all(tag in str(prompt) for prompt in prompts for tag in TAGS)
 
 
 def lacks_template(prompt: object, tokenizer: "PreTrainedTokenizerBase", name: str) -> bool:

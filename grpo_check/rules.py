@@ -9,7 +9,7 @@ Each module with rules starts a list, and each function below it becomes a rule 
     ... def steps_ignored(run):
     ...     '''TRL takes num_train_epochs where max_steps is not above 0.'''
     ...     if run["max_steps"] == 0:
-    ...         yield found("max_steps=0 has no effect.", "TRL then trains for 3 epochs.", "set max_steps=1.")
+    ...         yield found("max_steps=0 has no effect.", "set max_steps=1.", why="TRL then trains for 3 epochs.")
 
     >>> print(*steps_ignored({"max_steps": 0}))
     warning steps_ignored: max_steps=0 has no effect.
@@ -89,6 +89,6 @@ def adding_to(rules: list[Rule], kind: type[Rule] = Rule, **common: object) -> C
     return rule
 
 
-def found(what: str = "", why: str = "", *fixes: str, severity: str = "", seen: str = "", subject: str = "") -> Finding:
-    """What a rule has found: the sentence that says it, why it matters, and what to do; see `Finding`."""
-    return Finding("", severity, what, why, fixes, seen, subject)
+def found(what: str = "", *fixes: str, why: str = "", severity: str = "", seen: str = "") -> Finding:
+    """What a rule has found: the sentence that says it, what to do, and why it matters; see `Finding`."""
+    return Finding("", severity, what, why, fixes, seen)

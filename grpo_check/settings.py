@@ -7,6 +7,7 @@ from pathlib import Path
 
 from grpo_utils.errors import CourseError, did_you_mean
 
+from .explaining import rules_with
 from .findings import Finding
 from .output import FORMATS
 
@@ -94,9 +95,5 @@ def table_of(path: Path) -> dict:
 
 def check_codes(codes: tuple[str, ...]) -> None:
     """Raise a `CourseError` for a code that no check has: it would silently select or ignore nothing."""
-    if not codes:
-        return
-    from .explaining import rules_with
-
     for code in codes:
         rules_with(str(code))

@@ -25,7 +25,7 @@ from benches import measured_on, only_write, read_stored, versions_text, write_b
 from mixture import rows as mixture_rows
 
 from grpo_check.findings import Finding
-from grpo_check.pilot.figures import Figures, Share, figures
+from grpo_check.pilot.figures import Figures, Mean, Rewards, Share, Tokens, figures
 from grpo_check.pilot.sampling import Group, forward_seconds, groups, longer
 from grpo_check.pilot.verdicts import LIMITS, Basis, Limits, decide
 from grpo_check.preflight.run import plan
@@ -325,7 +325,7 @@ def measure(name: str) -> dict:
     case, started = CASES[name], time.perf_counter()
     policy, tokenizer = policy_of(case)
     rows, heldout, arguments = case.rows(True), case.rows(False), arguments_of(case)
-    run = plan(arguments, CPU, dict(tokenizer=tokenizer, train=rows, rewards=case.rewards[0], lab=False))
+    run = plan(arguments, CPU, tokenizer=tokenizer, train=rows, rewards=case.rewards[0], lab=False)
     chosen = random.Random(0).sample(rows, PROMPTS)
     sampled = list(groups(run, policy, chosen, 0))
     cut = [one for one in sampled if not all(one.ended)]
@@ -382,7 +382,7 @@ def stored_row(raw: dict) -> dict:
         )
         for one in raw["groups"]
     ]
-    run = plan(arguments_of(case), CPU, dict(train=[{}] * TRAIN, rewards=case.rewards[0]))
+    run = plan(arguments_of(case), CPU, train=[{}] * TRAIN, rewards=case.rewards[0])
     seen = {name: raw[name] for name in ("name", "before", "after", "n", "p", "training_seconds", "longer")}
     found = json.dumps(asdict(figures(run, some, raw["forward"])))
     return seen | dict(figures=json.loads(found, parse_float=lambda text: round(float(text), 4)))
@@ -391,8 +391,10 @@ def stored_row(raw: dict) -> dict:
 def figures_of(row: dict) -> Figures:
     """The stored figures of a row."""
     named = row["figures"]
-    shares = {name: Share(tuple(one["of_prompts"])) for name, one in named.items() if isinstance(one, dict)}
-    return Figures(**named | shares)
+    read = {name: Share(tuple(one["of_prompts"])) for name, one in named.items() if isinstance(one, dict)}
+    read |= {name: Mean(*named[name]) if named.get(name) else None for name in ("pull", "ending")}
+    read |= dict(reward=Rewards(*named["reward"]), tokens=Tokens(*named["tokens"]))
+    return Figures(**named | read)
 
 
 # The thresholds are fitted on the first half, and evaluated on the other one.
@@ -447,7 +449,7 @@ def line(row: dict) -> str:
     cells = [
         f"{row['name'].removesuffix(', Gemma')}, {family}",
         *shares,
-        f"{seen.pull[0]:+.2f}" if seen.pull else "-",
+        f"{seen.pull.value:+.2f}" if seen.pull else "-",
         f"`{said.code}`",
         f"{row['before'] / row['n']:.2f} to {row['after'] / row['n']:.2f}",
         "yes" if learned(row) else "no",

@@ -469,7 +469,9 @@ def test_a_trainer_state_a_folder_a_list_and_lines_are_read(tmp_path):
     file.write_text(state(log))
     (tmp_path / "list.json").write_text(json.dumps(log))
     (tmp_path / "lines.jsonl").write_text("\n".join(json.dumps(e) for e in log))
-    for path in (file, tmp_path, tmp_path / "list.json", tmp_path / "lines.jsonl"):
+    (tmp_path / "blank-lines.jsonl").write_text("\n\n".join(json.dumps(e) for e in log) + "\n \n")
+    names = ("list.json", "lines.jsonl", "blank-lines.jsonl")
+    for path in (file, tmp_path, *(tmp_path / name for name in names)):
         assert read_log(path) == log
 
 

@@ -226,6 +226,7 @@ def test_a_step_that_does_not_end_is_told_while_it_hangs(tmp_path, capsys, impat
     assert said.count("health: stalled: the current step has run for") == 1 and "in slow_reward" in said
     assert "in slow_reward" in page.read_text()
     assert diagnose(trainer.state.log_history)[0].code == "stalled"
+    assert sum("health/stalled" in entry for entry in trainer.state.log_history) == 1
     assert not any(thread.is_alive() for thread in waited_for())
 
 
@@ -305,6 +306,23 @@ def test_steps_that_have_become_slower_are_called_stalled_once_and_not_each(tmp_
         watchdog.step_ended()
     watchdog.stop()
     assert len(said) == 1 and watchdog.longest_stall > 0.5
+
+
+def test_a_stall_is_logged_once_and_not_at_every_later_step(tmp_path):
+    import torch
+    from transformers import TrainerState
+
+    from grpo_check.health.stalling import Watchdog
+
+    callback, state = HealthCallback(), TrainerState()
+    callback.watchdog = Watchdog(lambda *said: None, tmp_path / "verdicts.txt")
+    callback.watched = torch.zeros(1)
+    for stall in (0.0, 9.0, 0.0, 0.0):
+        callback.on_step_begin(None, state, None)
+        callback.watchdog.longest_stall += stall  # as the watchdog's thread would
+        callback.on_step_end(None, state, None)
+    callback.watchdog.stop()
+    assert state.log_history == [{"step": 0, "health/stalled": 9.0}]
 
 
 HANGING = """

@@ -14,8 +14,8 @@ from conftest import ROOT
 
 from grpo_check import CourseError, PilotReport, __main__, pilot
 from grpo_check.pilot import RULES, pilot_file, running
-from grpo_check.pilot.figures import Figures, Share, figures, planned_steps
-from grpo_check.pilot.running import sampled, warnings_of
+from grpo_check.pilot.figures import Figures, Mean, Rewards, Share, Tokens, figures, planned_steps
+from grpo_check.pilot.running import report_on, warnings_of
 from grpo_check.pilot.sampling import Group
 from grpo_check.pilot.verdicts import Basis, decide
 from grpo_check.preflight.run import plan
@@ -41,15 +41,16 @@ GOOD = Figures(
     truncated=share(0.0),
     right=share(0.3),
     formed=share(0.4),
-    pull=(0.9, 0.5, 1.2),
-    reward=(0.3, 0.0, 1.0, 0.4),
-    tokens=(20.0, 28, 30),
+    pull=Mean(0.9, 0.5, 1.2),
+    ending=None,
+    reward=Rewards(0.3, 0.0, 1.0, 0.4),
+    tokens=Tokens(20.0, 28, 30),
     seconds=(1.0, 0.1, 1.0),
 )
 
 
-TIED = {"tied": share(0.95), "tied_larger": share(0.95), "reward": (0.1, 0.0, 1.0, 0.1)}
-ALL_TIED = {"tied": share(1.0), "tied_larger": share(1.0), "reward": (0.2, 0.0, 1.0, 0.0)}
+TIED = {"tied": share(0.95), "tied_larger": share(0.95), "reward": Rewards(0.1, 0.0, 1.0, 0.1)}
+ALL_TIED = {"tied": share(1.0), "tied_larger": share(1.0), "reward": Rewards(0.2, 0.0, 1.0, 0.0)}
 
 
 @pytest.mark.parametrize(
@@ -63,20 +64,20 @@ ALL_TIED = {"tied": share(1.0), "tied_larger": share(1.0), "reward": (0.2, 0.0, 
         ({"tied": share(0.95), "tied_larger": share(0.5)}, [], "larger_groups", "num_generations to 8"),
         (TIED, [], "easier_rows", "95% "),
         (
-            {"tied": share(0.95), "tied_larger": share(0.95), "reward": (0.98, 0.0, 1.0, 0.01)},
+            {"tied": share(0.95), "tied_larger": share(0.95), "reward": Rewards(0.98, 0.0, 1.0, 0.01)},
             [],
             "harder_rows",
             "is 0.98 of 1",
         ),
         ({"right": share(0.99)}, [], "harder_rows", "99% "),
         (
-            {"tied": share(1.0), "tied_larger": share(1.0), "right": None, "reward": (0.0, 0.0, 0.0, 0.0)},
+            {"tied": share(1.0), "tied_larger": share(1.0), "right": None, "reward": Rewards(0.0, 0.0, 0.0, 0.0)},
             [],
             "sft_first",
             "every reward is 0",
         ),
         (
-            ALL_TIED | {"right": share(0.22), "pull": (0.0, 0.0, 0.0)},
+            ALL_TIED | {"right": share(0.22), "pull": Mean(0.0, 0.0, 0.0)},
             [],
             "fix_reward",
             "every group ties although 22% (0% to 44%) are correct",
@@ -85,13 +86,13 @@ ALL_TIED = {"tied": share(1.0), "tied_larger": share(1.0), "reward": (0.2, 0.0, 
         (ALL_TIED | {"right": None, "pull": None}, [], "sft_first", "the same prompt always score the same"),
         ({"right": share(0.0), "formed": share(0.1), "pull": None}, [], "partial_credit", "but 70% of the groups"),
         (ALL_TIED | {"right": share(0.0), "formed": share(0.1), "pull": None}, [], "sft_first", "0% "),
-        ({"truncated": share(0.9), "ending": (0.9, 0.5, 1.2)}, [(60, True)] * 9, "go", "70% of the groups"),
-        ({"truncated": share(0.9), "ending": (0.9, -0.1, 1.2)}, [(60, True)] * 9, "raise_limit", "+0.90 (-0.10 to"),
+        ({"truncated": share(0.9), "ending": Mean(0.9, 0.5, 1.2)}, [(60, True)] * 9, "go", "70% of the groups"),
+        ({"truncated": share(0.9), "ending": Mean(0.9, -0.1, 1.2)}, [(60, True)] * 9, "raise_limit", "+0.90 (-0.10 to"),
         ({"right": share(0.01), "formed": share(0.28)}, [], "check_golds", "28% "),
         (TIED | {"right": share(0.0), "formed": share(0.28), "pull": None}, [], "check_golds", "28% "),
-        ({"pull": (-0.9, -1.2, -0.5)}, [], "fix_reward", "-0.90 (-1.20 to -0.50)"),
+        ({"pull": Mean(-0.9, -1.2, -0.5)}, [], "fix_reward", "-0.90 (-1.20 to -0.50)"),
         (
-            {"tied": share(1.0), "tied_larger": share(1.0), "reward": (1.0, 1.0, 1.0, 0.0)},
+            {"tied": share(1.0), "tied_larger": share(1.0), "reward": Rewards(1.0, 1.0, 1.0, 0.0)},
             [],
             "fix_reward",
             "every completion scores 1",
@@ -139,8 +140,8 @@ def written(scores: list[list[float | None]], right: list[bool] | None = None) -
 def test_completions_that_end_have_the_advantage_that_the_reward_gives_them():
     scores, ends = [1.0, 1.0, 0.0, 0.0], [True, True, False, False]
     ending = [replace(written([row] * 2), ended=ends) for row in (scores, scores[::-1])]
-    assert figures(run_of(), ending[:1], None).ending[0] == pytest.approx(0.866, abs=0.001)
-    assert figures(run_of(), ending[1:], None).ending[0] == pytest.approx(-0.866, abs=0.001)
+    assert figures(run_of(), ending[:1], None).ending.value == pytest.approx(0.866, abs=0.001)
+    assert figures(run_of(), ending[1:], None).ending.value == pytest.approx(-0.866, abs=0.001)
     assert figures(run_of(), [written([scores] * 2)], None).ending is None
 
 
@@ -148,11 +149,11 @@ def test_completions_that_end_have_the_advantage_that_the_reward_gives_them():
 def test_the_advantage_is_that_of_groups_of_the_planned_size(size):
     only = written([[1.0] + [0.0] * 7] * 2, [True] + [False] * 7)
     largest = group_advantages([2.0] + [0.0] * (size - 1), size)[0]
-    assert figures(run_of(num_generations=size), [only], None).pull[0] == pytest.approx(largest)
+    assert figures(run_of(num_generations=size), [only], None).pull.value == pytest.approx(largest)
 
 
 def run_of(**changes: object) -> object:
-    return plan(CONFIG | changes, None, dict(train=[{"prompt": "a"}] * 100, rewards=[correctness_reward] * 2))
+    return plan(CONFIG | changes, train=[{"prompt": "a"}] * 100, rewards=[correctness_reward] * 2)
 
 
 def test_ties_and_advantages_are_those_of_the_weighted_sum():
@@ -162,7 +163,7 @@ def test_ties_and_advantages_are_those_of_the_weighted_sum():
     seen = figures(run, [tied, mixed], 0.01)
     assert seen.tied.of_prompts == (1.0, 0.0)
     best = group_advantages([2.0, 0.0, 1.0], 3)[0]
-    assert seen.pull[0] == pytest.approx((0.0 + best) / 2)
+    assert seen.pull.value == pytest.approx((0.0 + best) / 2)
     assert figures(run_of(multi_objective_aggregation="normalize_then_sum"), [tied], 0).tied.value == 0.0
 
 
@@ -263,8 +264,8 @@ def test_a_dropped_chat_template_is_the_cause(tiny, rows, tmp_path):
     tiny[0].config.save_pretrained(tmp_path / "my-model")
     plain = with_prompts(rows, lambda row: "\n".join(turn["content"] for turn in row["prompt"]))
     given = dict(model=tmp_path / "my-model", tokenizer=tiny[1], train=plain, rewards=[correctness_reward])
-    run = plan(CONFIG, None, given)
-    report = sampled(run, warnings_of(run), tiny[0], prompts=8)
+    run = plan(CONFIG, **given)
+    report = report_on(run, warnings_of(run), tiny[0], prompts=8, correct=None, price=None, seed=0)
     assert report.verdict.code == "fix_prompts" and "list of messages" in report.verdict.fixes[0]
     lines = str(report).splitlines()
     [warned] = [n for n, line in enumerate(lines) if line.startswith("warning string_prompt")]
@@ -508,7 +509,7 @@ def test_the_command_prints_the_verdict(project, grpo_check):
 def test_a_finding_that_is_ignored_does_not_stop_the_pilot(project, monkeypatch, grpo_check):
     go = decide(Basis(GOOD))
     monkeypatch.setattr(running, "_policy", lambda run, adapter: None)
-    monkeypatch.setattr(running, "sampled", lambda run, warnings, model, **how: PilotReport((go, *warnings)))
+    monkeypatch.setattr(running, "report_on", lambda run, warnings, model, **how: PilotReport((go, *warnings)))
     five = partial(grpo_check, "pilot", "config.yaml", "--group", "5")
     code, _, err = five()
     assert code == 2 and "not divisible by num_generations=5" in err

@@ -387,7 +387,7 @@ def test_what_is_not_given_is_not_checked_and_told():
     skipped = {"model", "rows", "chat template, tokens and lengths", "rewards", "memory and minutes"}
     assert set(report.skipped) == skipped
     assert "skipped rows: no train or heldout rows given" in str(report)
-    assert str(report).splitlines()[-1].startswith("0 errors, 0 warnings; not checked: model, rows")
+    assert str(report).splitlines()[-1].startswith("0 errors, 0 warnings; not checked: rows, model")
 
 
 def test_a_reward_that_is_a_model_is_not_tried_and_told():

@@ -1,21 +1,26 @@
 """Faults that a hostile review of preflight found, each with a test named after it."""
 
 import time
+from dataclasses import replace
 from math import prod
 
 import pytest
 from datasets import Dataset
 from test_preflight import ROWS, changed, check, load_tokenizer, on
+from trl import GRPOConfig
 
 from grpo_check.preflight import model_sizes
 from grpo_check.preflight import rewards as of_rewards
 from grpo_check.preflight import rows as of_rows
 from grpo_check.preflight import run as of_run
+from grpo_check.preflight import values as of_values
+from grpo_check.preflight.checking import walk
 from grpo_check.preflight.config_file import preflight_file
 from grpo_check.preflight.run import plan
+from grpo_check.preflight.values import Values
 from grpo_utils import chat_prompt, correctness_reward
 from grpo_utils.errors import CourseError
-from grpo_utils.profiles import Gpu
+from grpo_utils.profiles import PROFILES, Gpu, parse_gpus
 
 
 def reads_text(completions, answer, **kwargs):
@@ -138,7 +143,7 @@ OTHER = [{"role": "system", "content": "Answer in French."}, *ASKED]
     ids=["another system prompt", "another answer", "the same", "no answer"],
 )
 def test_a_leak_is_the_same_prompt_and_answer(row, leaks):
-    found = of_rows.leak(plan({}, None, {"train": ROWS, "heldout": [row]}))
+    found = of_rows.leak(plan({}, train=ROWS, heldout=[row]))
     assert [one.code for one in found] == ["leak"] * leaks
 
 
@@ -200,7 +205,7 @@ def test_images_are_not_read_to_check_the_prompts():
     )
     with pytest.raises(FileNotFoundError):
         images[0]
-    run = plan({}, None, {"train": images})
+    run = plan({}, train=images)
     assert not [finding for rule in of_rows.RULES if "both splits" not in rule.needs for finding in rule(run)]
 
 
@@ -280,13 +285,22 @@ def test_a_shortage_of_memory_on_several_processes_is_a_warning():
     assert report.ok and "memory_tight" in report.codes and "sharded" in str(report), str(report)
 
 
-def test_what_is_not_installed_here_counts_only_if_the_run_is_here(monkeypatch):
-    run = on("l4", use_vllm=True)
-    assert "vllm" not in check(**run).codes
-    card = of_run.HARDWARE["l4"].gpu
-    monkeypatch.setattr(of_run, "find_gpus", lambda: [card])
-    report = check(**run)
-    assert "vllm" in {f.code for f in report.errors} and "pip install trl[vllm]" in str(report)
+#: Cards as `--gpu` names them, as nvidia-smi lists a machine's, and whether they are the same.
+CARDS = [
+    ("t4", "Tesla T4, 15360, 7.5", True),
+    ("a100", "NVIDIA A100-SXM4-40GB, 40960, 8.0", True),
+    ("h100", "NVIDIA H100 80GB HBM3, 81559, 9.0", True),
+    ("l4", "NVIDIA L40S, 46068, 8.9", False),
+    ("l4", "", False),
+]
+
+
+@pytest.mark.parametrize(("gpu", "listed", "here"), CARDS)
+def test_what_is_not_installed_here_counts_only_if_the_run_is_here(gpu, listed, here, monkeypatch):
+    monkeypatch.setattr(of_run, "find_gpus", lambda: parse_gpus(listed))
+    report = check(**on(gpu, use_vllm=True))
+    assert ("vllm" in {f.code for f in report.errors}) == here
+    assert ("pip install trl[vllm]" in str(report)) == here
 
 
 def test_the_mend_for_a_batch_on_three_processes_mends():
@@ -308,6 +322,47 @@ def test_names_in_a_file_that_are_none_are_findings(tmp_path):
         path.write_text(f"{line}\nuse_cpu: true\nbf16: false")
         report = preflight_file(path)
         assert "wrong_type" in report.codes and said in str(report), str(report)
+
+
+def test_a_function_without_a_signature_is_a_finding():
+    report = check(rewards=[max])
+    assert [f.code for f in report.errors] == ["not_a_reward"], str(report)
+    assert "max has no signature that Python can read" in str(report)
+
+
+def test_a_profile_of_your_own_needs_a_gpu_where_there_is_none(monkeypatch):
+    monkeypatch.setattr(of_run, "find_gpus", list)
+    mine = replace(PROFILES["t4"], name="mine")
+    with pytest.raises(CourseError, match="profile.name='mine' is not one of .* or pass gpu="):
+        plan({}, mine)
+    assert plan({}, mine, gpu="l4").gpu == of_run.HARDWARE["l4"].gpu
+    assert plan({}, PROFILES["t4"]).gpu == of_run.HARDWARE["t4"].gpu
+    card = Gpu("NVIDIA B200", 180.0, 10.0)
+    monkeypatch.setattr(of_run, "find_gpus", lambda: [card])
+    assert plan({}, mine).gpu == card
+
+
+@pytest.mark.parametrize(("more", "said"), [({}, "searched for dup"), ({"image": None}, "did not search for dup")])
+def test_the_notes_on_rows_with_images_do_not_contradict_each_other(more, said, monkeypatch):
+    monkeypatch.setattr(of_rows, "MOST_COMPARED", 4)
+    notes = [*of_rows.notes(plan({}, train=[row | more for row in ROWS]))]
+    assert len(notes) == 1 and notes[0].startswith(said)
+
+
+#: Values that YAML reads as a string, and what to write instead.
+QUOTED = {
+    ("max_completion_length", "512"): "max_completion_length: 512 instead",
+    ("learning_rate", "1e-5"): "learning_rate: 1.0e-05 instead",
+    ("use_cpu", "yes"): "use_cpu: True instead",
+}
+
+
+@pytest.mark.parametrize(("name", "text"), QUOTED)
+def test_a_value_in_quotes_is_named_with_its_reason_and_stays_a_whole_number(name, text):
+    values = Values({name: text}, (GRPOConfig,), from_yaml=True)
+    [finding] = walk(plan(values), of_values.RULES)[0]
+    assert finding.code == "text_number" and "quotes" in finding.why
+    assert finding.fixes == (f"write {QUOTED[name, text]}.",)
 
 
 def test_a_length_with_a_point_is_no_error_since_trl_takes_it():

@@ -73,7 +73,7 @@ def preflight_of(name, rewards, arguments=None, **changes):
     """What the rules of thinking say of a template, some rewards and the sound run's rows, with something changed."""
     tokenizer = load_tokenizer()
     tokenizer.chat_template = TEMPLATES.get(name)
-    run = plan(arguments or {}, None, {"tokenizer": tokenizer, "train": ROWS, "rewards": rewards, **changes})
+    run = plan(arguments or {}, **{"tokenizer": tokenizer, "train": ROWS, "rewards": rewards, **changes})
     return PreflightReport(tuple(thinking.prefilled_think(run)), notes=tuple(thinking.notes(run)))
 
 
@@ -253,7 +253,7 @@ def cut_off(name, **arguments):
     """What preflight says of the completion limit, with a template of TRL's."""
     tokenizer = load_tokenizer()
     tokenizer.chat_template = TEMPLATES[name]
-    return thinking.short_thoughts(plan(arguments, None, {"tokenizer": tokenizer, "train": ROWS}))
+    return thinking.short_thoughts(plan(arguments, tokenizer=tokenizer, train=ROWS))
 
 
 @pytest.mark.parametrize("name", SHIPPED)

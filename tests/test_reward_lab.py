@@ -25,7 +25,7 @@ from trl.rewards import think_format_reward as trl_think_format_reward
 from grpo_check import probe
 from grpo_check.reward_lab import RULES, collecting, planning
 from grpo_check.reward_lab.answers import answer_kind, other_writings, wrong_answers
-from grpo_check.reward_lab.calling import DEADLINE, OutOfTimeError, time_limit
+from grpo_check.reward_lab.calling import DEADLINE, OutOfTimeError, call, time_limit
 from grpo_check.reward_lab.forms import FORMS
 from grpo_check.reward_lab.growth import find_growth
 from grpo_check.reward_lab.matrix import Case, cases
@@ -579,6 +579,31 @@ def test_a_reward_that_always_hangs_is_no_sound_one(reward, monkeypatch):
     assert time.perf_counter() - started < 5
 
 
+def times_out(completions, answer, **kwargs):
+    raise TimeoutError("the judge did not answer")
+
+
+async def times_out_async(completions, answer, **kwargs):
+    times_out(completions, answer)
+
+
+@pytest.mark.parametrize("reward", [times_out, times_out_async])
+def test_a_timeout_that_a_reward_raises_itself_is_an_exception_and_not_slow(reward):
+    outcome = call(reward, [Case("", "", "42", columns={"answer": "42"})], chat=True)
+    assert (outcome.code, outcome.error) == ("raises", "TimeoutError: the judge did not answer")
+
+
+def judge_fails_without_text(completions, answer, **kwargs):
+    if not all(map(said, completions)):
+        times_out(completions, answer)
+    return correctness_reward(completions, answer)
+
+
+def test_a_timeout_on_one_completion_is_reported_as_an_exception():
+    codes = probe(judge_fails_without_text, answers=["42"]).codes
+    assert "raises" in codes and not codes & {"slow", "unbounded_time"}
+
+
 def test_a_limit_that_is_over_before_its_block_begins_leaves_no_limit_behind(monkeypatch):
     setitimer = signal.setitimer
 
@@ -693,6 +718,10 @@ def test_the_report_reads_as_text():
     assert "error   wrong_beats_right: a wrong answer (wrong sign) scores 1.5" in text and "NOT OK: 1 error" in text
 
 
+def test_a_list_of_one_reward_is_judged_like_the_reward_alone():
+    assert list(probe([no_swearing], weights=[2.0]).judged) == list(probe(no_swearing).judged) == ["no_swearing"]
+
+
 # ---- What is given wrongly ---------------------------------------------------------------------------------
 
 MISTAKES = {
@@ -703,6 +732,8 @@ MISTAKES = {
     "no answers": (lambda: probe(correctness_reward, answers=[]), "contains no gold answer"),
     "only blank answers": (lambda: probe(correctness_reward, answers=["", None]), "contains no gold answer"),
     "weights": (lambda: probe([correctness_reward], weights=[1.0, 2.0]), "2 weights were given for 1 rewards"),
+    "weights of one": (lambda: probe(correctness_reward, weights=[1.0, 2.0]), "2 weights were given for 1 rewards"),
+    "no rewards": (lambda: probe([]), "probe([]) has no reward to attack"),
     "tags": (lambda: probe(correctness_reward, tags=("<a>", "</a>")), "should be the four texts"),
 }
 

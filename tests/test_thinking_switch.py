@@ -87,7 +87,7 @@ def test_training_evaluation_samples_and_pilot_read_the_same_prompt(thinking, to
     GRPOTrainer(model, rewards, config, rows, processing_class=tokenizer).train()
     evaluate(model, tokenizer, rows, max_new_tokens=4, chat_template_kwargs=config.chat_template_kwargs)
     take_samples(model, tokenizer, list(rows), 4, 8, config.chat_template_kwargs)
-    pilot.generate(plan(config, None, {"tokenizer": tokenizer, "train": rows}), model, [rows[0]["prompt"]], 4)
+    pilot.generate(plan(config, tokenizer=tokenizer, train=rows), model, [rows[0]["prompt"]], 4)
 
     texts = [tokenizer.decode(ids[ids != tokenizer.pad_token_id]) for ids in asked]
     rendered = render_prompt(tokenizer, rows[0]["prompt"], chat_template_kwargs=config.chat_template_kwargs)
@@ -102,6 +102,16 @@ def test_the_filter_counts_the_tokens_that_the_switch_adds(tokenizer):
     assert len(drop_long_prompts(rows, tokenizer, longest)) == 8
     with pytest.raises(ValueError, match="No prompt has at most"):
         drop_long_prompts(rows, tokenizer, longest, off)
+
+
+def test_preflight_counts_the_tokens_that_the_switch_adds(tokenizer):
+    from grpo_check.preflight.lengths import known_lengths
+    from grpo_check.preflight.run import plan
+
+    rows, arguments = list(load_rows("addition", "train", 2)), {"chat_template_kwargs": {"enable_thinking": False}}
+    rendered = [render_prompt(tokenizer, row["prompt"], **arguments) for row in rows]
+    counted = [len(ids) for ids in tokenizer(rendered, add_special_tokens=False)["input_ids"]]
+    assert known_lengths(plan(arguments, tokenizer=tokenizer, train=rows)) == counted
 
 
 def test_a_template_without_the_switch_renders_the_same_text():

@@ -270,8 +270,9 @@ def _parse(text: str, file: Path) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as whole:  # RecursionError: thousands of brackets
+        lines = [line for line in text.splitlines() if line.strip()]
         with contextlib.suppress(ValueError, RecursionError):
-            return [json.loads(line) for line in text.strip().splitlines() or [""]]
+            return [json.loads(line) for line in lines or [""]]
         raise CourseError(
             f"{str(file)!r} is not JSON: {whole}. A log is a trainer_state.json, a JSON list of entries, or one JSON "
             "entry per line, not a CSV or printed output. The file may also be incomplete."

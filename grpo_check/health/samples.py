@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grpo_utils.errors import CourseError
-from grpo_utils.rewards import TAGS, correctness_reward, is_strictly_right, split_form
+from grpo_utils.rewards import correctness_reward, is_strictly_right, split_form
 from grpo_utils.run.generating import decoding_at, encode_prompts, evaluation_mode
 from grpo_utils.run.measuring import wilson_interval
+
+from ..prompts import asks_for_tags
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -34,11 +36,7 @@ def choose_rows(rows: "Dataset | Sequence[dict]") -> list[dict]:
 
 def can_judge(rows: Sequence[dict]) -> bool:
     """Whether samples show which answers are correct: the prompts ask for this course's format, with gold answers."""
-    return _asks_for_format(rows) and _have_golds(rows)
-
-
-def _asks_for_format(rows: Sequence[dict]) -> bool:
-    return all(tag in str(rows[0]["prompt"]) for tag in TAGS)
+    return asks_for_tags([row["prompt"] for row in rows]) and _have_golds(rows)
 
 
 def _have_golds(rows: Sequence[dict]) -> bool:
@@ -72,7 +70,7 @@ def take_samples(
         for start in range(0, len(rows), batch_size):
             prompts = [row["prompt"] for row in rows[start : start + batch_size]]
             said += _generate(model, tokenizer, prompts, max_new_tokens, template)
-    formed, answered = _asks_for_format(rows), _have_golds(rows)
+    formed, answered = asks_for_tags([row["prompt"] for row in rows]), _have_golds(rows)
     return [_judged(row, *pair, formed, answered) for row, pair in zip(rows, said, strict=True)]
 
 

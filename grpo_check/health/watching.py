@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 #: Longer logs are judged as a whole only at every tenth entry, so that watching stays cheap.
-LONG = 40
+LONG_LOG = 40
 #: What is said only at the end of a run, as it may still change.
 AT_THE_END = {"unpaid_reward", *(rule.code for rule in OUTCOMES)}
 
@@ -114,9 +114,10 @@ class HealthCallback(TrainerCallback):
         """Check the weights, and sample held-out prompts if it is time."""
         import torch
 
+        self.watchdog.step_ended()
         if self.watchdog.longest_stall:  # it finished; the watchdog's thread must not write to the log
             self._note(state, stalled=self.watchdog.longest_stall)
-        self.watchdog.step_ended()
+            self.watchdog.longest_stall = 0.0
         if not torch.isfinite(self.watched).all():
             self._note(state, not_finite=1.0)
             control.should_save, control.should_log = False, True  # `on_log` reports it and stops the run
@@ -148,7 +149,7 @@ class HealthCallback(TrainerCallback):
     def _findings(self) -> list[Finding]:
         """Judge the whole log if it is short or at every tenth entry, otherwise only its last entries."""
         entries = self.log.entries
-        whole = len(entries) <= LONG or len(entries) % 10 == 0
+        whole = len(entries) <= LONG_LOG or len(entries) % 10 == 0
         return judge(self.log) if whole else urgent(Log(entries[-3:], self.log.checks))
 
     def _is_suspect(self, args) -> bool:

@@ -10,5 +10,3 @@
 
 from .running import PilotReport, pilot, pilot_file
 from .verdicts import RULES
-
-__all__ = ["RULES", "PilotReport", "pilot", "pilot_file"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, combinations
 from statistics import fmean, median, pstdev
+from typing import NamedTuple
 
 from grpo_utils import paired_change
 from grpo_utils.rewards import group_advantages, weighted_sum
@@ -48,6 +49,39 @@ def interval(values: tuple[float, ...]) -> tuple[float, float]:
     return estimate.low, estimate.high
 
 
+class Mean(NamedTuple):
+    """A mean of signed numbers, and the ends of its 95% interval.
+
+    >>> print(Mean(0.9, -0.1, 1.2))
+    +0.90 (-0.10 to +1.20)
+    """
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        """The mean and its interval, with signs."""
+        return f"{self.value:+.2f} ({self.low:+.2f} to {self.high:+.2f})"
+
+
+class Rewards(NamedTuple):
+    """The mean, least and largest reward, and the mean standard deviation within a group."""
+
+    mean: float
+    least: float
+    most: float
+    spread: float
+
+
+class Tokens(NamedTuple):
+    """The mean length of the completions, its 95th percentile, and the longest."""
+
+    mean: float
+    usual: int
+    longest: int
+
+
 @dataclass(frozen=True)
 class Figures:
     """The figures of a pilot.
@@ -59,11 +93,10 @@ class Figures:
         tied_larger: the same for groups of ``sampled``.
         truncated: completions without EOS.
         right, formed: correct, and correctly formatted completions; None if not known.
-        pull: the mean advantage of correct completions in groups of ``size`` that have correct and wrong ones, and its
-            interval; None if there are no such groups.
+        pull: the advantage of correct completions in groups of ``size`` that have correct and wrong ones; None if there
+            are no such groups.
         ending: the same for completions that end, in groups that also have truncated ones.
-        reward: mean, least, largest, and the mean standard deviation within a group.
-        tokens: mean, 95th percentile, longest.
+        reward, tokens: of all completions.
         seconds: per step of the planned run, for sampling, scoring and learning; the last is None if not measured.
     """
 
@@ -74,11 +107,11 @@ class Figures:
     truncated: Share
     right: Share | None
     formed: Share | None
-    pull: tuple[float, float, float] | None
-    reward: tuple[float, float, float, float]
-    tokens: tuple[float, int, int]
+    pull: Mean | None
+    ending: Mean | None
+    reward: Rewards
+    tokens: Tokens
     seconds: tuple[float, float, float | None]
-    ending: tuple[float, float, float] | None = None
 
 
 def figures(run: Run, some: Sequence[Group], forward: float | None) -> Figures:
@@ -86,19 +119,25 @@ def figures(run: Run, some: Sequence[Group], forward: float | None) -> Figures:
     size, sampled, keys = run["num_generations"], len(some[0].lengths), [_keys(run, one) for one in some]
     sums = [[value for value in _sums(run, one) if value is not None] or [0.0] for one in some]
     known, lengths = [*chain(*sums)], sorted(chain(*(one.lengths for one in some)))
-    judged = zip(*((one.right, one.formed) for one in some), strict=True)
     return Figures(
-        size,
-        sampled,
-        *(Share(tuple(tie_chance(one, drawn) for one in keys)) for drawn in (size, sampled)),
-        Share(tuple(1 - fmean(one.ended) for one in some)),
-        *(None if None in of else Share(tuple(map(fmean, of))) for of in judged),
-        _pull(run, [(one, one.right) for one in some]),
-        (fmean(known), min(known), max(known), fmean(map(pstdev, sums))),
-        (fmean(lengths), lengths[math.ceil(0.95 * len(lengths)) - 1], lengths[-1]),
-        _seconds(run, some, forward),
-        _pull(run, [(one, one.ended) for one in some]),
+        size=size,
+        sampled=sampled,
+        tied=Share(tuple(tie_chance(one, size) for one in keys)),
+        tied_larger=Share(tuple(tie_chance(one, sampled) for one in keys)),
+        truncated=Share(tuple(1 - fmean(one.ended) for one in some)),
+        right=_share([one.right for one in some]),
+        formed=_share([one.formed for one in some]),
+        pull=_pull(run, [(one, one.right) for one in some]),
+        ending=_pull(run, [(one, one.ended) for one in some]),
+        reward=Rewards(fmean(known), min(known), max(known), fmean(map(pstdev, sums))),
+        tokens=Tokens(fmean(lengths), lengths[math.ceil(0.95 * len(lengths)) - 1], lengths[-1]),
+        seconds=_seconds(run, some, forward),
     )
+
+
+def _share(marks: Sequence[list[bool] | None]) -> Share | None:
+    """The share of marked completions, None if it is not known which ones are."""
+    return None if None in marks else Share(tuple(map(fmean, marks)))
 
 
 def _sums(run: Run, one: Group) -> list[float | None]:
@@ -124,13 +163,13 @@ def tie_chance(keys: Sequence, size: int) -> float:
     return sum(math.comb(count, drawn) for count in Counter(keys).values()) / math.comb(len(keys), drawn)
 
 
-def _pull(run: Run, marked: Sequence[tuple[Group, list[bool] | None]]) -> tuple[float, float, float] | None:
+def _pull(run: Run, marked: Sequence[tuple[Group, list[bool] | None]]) -> Mean | None:
     """How GRPO values the marked completions, over the groups in which only some are marked."""
     mixed = [(one, marks) for one, marks in marked if marks and 0 < sum(marks) < len(marks)]
     if not mixed:
         return None
     pulls = tuple(_advantage_of(run, one, marks) for one, marks in mixed)
-    return fmean(pulls), *interval(pulls)
+    return Mean(fmean(pulls), *interval(pulls))
 
 
 def _advantage_of(run: Run, one: Group, marks: list[bool]) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from grpo_utils import model_path
 from grpo_utils.errors import CourseError
-from grpo_utils.rewards import TAGS, is_strictly_right, reward_name, split_form
+from grpo_utils.rewards import is_strictly_right, reward_name, split_form
 from grpo_utils.run.policy import load_base
 
 from ..findings import Finding, Report, in_order
@@ -18,9 +18,10 @@ from ..preflight import RULES, machine, memory, thinking
 from ..preflight.checking import walk
 from ..preflight.config_file import run_of
 from ..preflight.run import Run, plan
+from ..prompts import asks_for_tags
 from .figures import Figures, figures, planned_steps
 from .sampling import Group, RewardError, forward_seconds, groups, longer
-from .verdicts import FEWEST_GROUPS, Basis, decide, signed
+from .verdicts import FEWEST_GROUPS, Basis, decide
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -62,19 +63,18 @@ class PilotReport(Report):
         """The same report with some of its warnings only; the verdict stays."""
         return replace(self, findings=(self.verdict, *filter(wanted, self.findings[1:])))
 
-    def __str__(self) -> str:
-        """The figures, the notes and the verdict."""
+    def lines(self) -> list[str]:
+        """The figures, the notes and the warnings."""
         facts = self._facts() if self.figures else {}
-        lines = [f"{name:20}{value}" for name, value in facts.items()]
-        advice = [f"{'':20}{fix}" for fix in self.verdict.fixes]
-        verdict = f"{'verdict':20}{self.verdict.code}: {self.verdict.what}"
-        return "\n".join([*lines, *self.notes, *map(str, self.findings[1:]), verdict, *advice])
+        return [*(labeled(*fact) for fact in facts.items()), *self.notes, *map(str, self.findings[1:])]
 
-    __repr__ = __str__
+    def last_line(self) -> str:
+        """The verdict, with its fixes below it."""
+        verdict = labeled("verdict", f"{self.verdict.code}: {self.verdict.what}")
+        return "\n".join([verdict, *(labeled("", fix) for fix in self.verdict.fixes)])
 
     def _facts(self) -> dict[str, str]:
-        mean, least, most, spread = self.figures.reward
-        length, usual, longest = self.figures.tokens
+        reward, tokens = self.figures.reward, self.figures.tokens
         sampling, scoring, learning = self.figures.seconds
         learns = "learning not measured"
         if learning is not None:
@@ -88,13 +88,19 @@ class PilotReport(Report):
             "truncated": f"{self.figures.truncated} of the completions have no EOS",
             "correct": f"{self.figures.right or 'not known'}",
             "correctly formatted": f"{self.figures.formed or 'not known'}",
-            "advantage": f"{signed(self.figures.pull)} on average for a correct completion",
-            "reward": f"mean {mean:.3g}, from {least:.3g} to {most:.3g}, standard deviation in a group {spread:.3g}",
-            "tokens": f"mean {length:.0f}, 95% up to {usual}, longest {longest}",
+            "advantage": f"{self.figures.pull or 'not known'} on average for a correct completion",
+            "reward": f"mean {reward.mean:.3g}, from {reward.least:.3g} to {reward.most:.3g}, standard deviation in a "
+            f"group {reward.spread:.3g}",
+            "tokens": f"mean {tokens.mean:.0f}, 95% up to {tokens.usual}, longest {tokens.longest}",
             "seconds per step": f"{sampling:.3g} sampling, {scoring:.3g} rewards (measured), {learns}",
             "planned run": unknown if self.steps is None else f"{self.steps} steps{minutes}{price}",
             "first completion": repr(self.groups[0].texts[0][:200]),
         }
+
+
+def labeled(label: str, text: str) -> str:
+    """A line of the report, with its label in a column on the left."""
+    return f"{label:20}{text}"
 
 
 def pilot(
@@ -119,12 +125,12 @@ def pilot(
     Raises:
         CourseError: arguments, rows, template or rewards with which the run could not start.
     """
-    check_how(prompts, price)
-    run = plan(config, None, dict(model=model.config, tokenizer=tokenizer, train=rows, rewards=rewards))
-    return sampled(run, warnings_of(run), model, prompts=prompts, correct=correct, price=price, seed=seed)
+    check_numbers(prompts, price)
+    run = plan(config, model=model.config, tokenizer=tokenizer, train=rows, rewards=rewards)
+    return report_on(run, warnings_of(run), model, prompts=prompts, correct=correct, price=price, seed=seed)
 
 
-def warnings_of(run: Run, wanted: Callable[[Finding], bool] = lambda finding: True) -> tuple[Finding, ...]:
+def warnings_of(run: Run, wanted: Callable[[Finding], bool] | None = None) -> tuple[Finding, ...]:
     """The warnings of a preflight on what the pilot needs, without the findings that are not wanted.
 
     Raises:
@@ -135,12 +141,12 @@ def warnings_of(run: Run, wanted: Callable[[Finding], bool] = lambda finding: Tr
     if len(run.functions) < len(run.rewards or []):
         raise CourseError("pilot calls functions only, so it cannot try a reward model; wrap it in a function.")
     found, _ = walk(run, [rule for rule in RULES if rule.code not in LEFT_OUT])
-    findings = tuple(filter(wanted, found))
+    findings = tuple(filter(wanted or bool, found))
     Report(in_order(findings)).stop_on_errors()
     return findings
 
 
-def check_how(prompts: int, price: float | None) -> None:
+def check_numbers(prompts: int, price: float | None) -> None:
     """Raise a `CourseError` for a number of prompts or a price that makes no sense."""
     if prompts < 1:
         raise CourseError(f"prompts={prompts} should be 1 or more.")
@@ -148,17 +154,17 @@ def check_how(prompts: int, price: float | None) -> None:
         raise CourseError(f"price={price} should be 0 or more.")
 
 
-def sampled(
-    run: Run, warnings: tuple[Finding, ...], model: "PreTrainedModel", *, prompts: int = 32,
-    correct: Callable | None = None, price: float | None = None, seed: int = 0,
+def report_on(
+    run: Run, warnings: tuple[Finding, ...], model: "PreTrainedModel", *, prompts: int, correct: Callable | None,
+    price: float | None, seed: int,
 ) -> PilotReport:  # fmt: skip
     """The report on a planned run, what a preflight found in it, and its model."""
     run.tokenizer.pad_token = run.tokenizer.pad_token or run.tokenizer.eos_token  # as TRL does
     chosen = [run.train[n] for n in random.Random(seed).sample(range(len(run.train)), min(prompts, len(run.train)))]
     samples = _sample(run, model, chosen, seed)
-    notes = [f"{'prompt':20}{text}" for text in thinking.notes(run)]
+    notes = [labeled("prompt", text) for text in thinking.notes(run)]
     if samples.interrupted:
-        notes.append(f"{'interrupted':20}after {len(samples.groups)} of {len(chosen)} prompts")
+        notes.append(labeled("interrupted", f"after {len(samples.groups)} of {len(chosen)} prompts"))
     warned, count = frozenset(one.code for one in warnings), len(samples.groups)
     basis = Basis(None, samples.longer, run["temperature"], warned, samples.failure, count)
     if samples.failure or count < min(FEWEST_GROUPS, len(chosen)):
@@ -218,7 +224,7 @@ def compared(run: Run, some: list[Group], most: int = 3) -> list[str]:
     pairs = [(text, one.row) for one in some for text, formed in zip(one.texts, one.formed, strict=True) if formed]
     pairs = random.Random(0).sample(pairs, min(most, len(pairs)))
     gold = run.answer_column
-    return [f"{'compare':20}{text[-80:]!r} with the gold answer {row.get(gold)!r:.80}" for text, row in pairs]
+    return [labeled("compare", f"{text[-80:]!r} with the gold answer {row.get(gold)!r:.80}") for text, row in pairs]
 
 
 def judged(run: Run, some: list[Group], correct: Callable | None) -> tuple[list[Group], list[str]]:
@@ -226,7 +232,7 @@ def judged(run: Run, some: list[Group], correct: Callable | None) -> tuple[list[
 
     The second result is a note if ``correct`` failed.
     """
-    asked = all(tag in str(one.row["prompt"]) for one in some for tag in TAGS)
+    asked = asks_for_tags([one.row["prompt"] for one in some])
     names, gold, right = [kind_of(reward_name(reward)) for reward in run.rewards], run.answer_column, [None] * len(some)
     notes = []
     if correct is None and asked and gold in some[0].row:
@@ -249,12 +255,12 @@ def _by(correct: Callable, some: list[Group]) -> tuple[list, list[str]]:
         why = f"because correct() failed: {type(error).__name__}: {error}"
     except KeyboardInterrupt:
         why = "because correct() was interrupted"
-    return [None] * len(some), [f"{'note':20}which completions are correct is not known, {why}"]
+    return [None] * len(some), [labeled("note", f"which completions are correct is not known, {why}")]
 
 
 def pilot_file(
     path: Path, *, model: str = "", adapter: str = "", train: str = "", rewards: Sequence[str] = (),
-    changes: dict | None = None, wanted: Callable[[Finding], bool] = lambda finding: True, prompts: int = 32,
+    changes: dict | None = None, wanted: Callable[[Finding], bool] | None = None, prompts: int = 32,
     price: float | None = None, seed: int = 0,
 ) -> PilotReport:  # fmt: skip
     """`pilot` on the file that ``trl grpo --config`` reads, and what it names. The model is loaded last.
@@ -270,7 +276,7 @@ def pilot_file(
     Raises:
         CourseError: a file cannot be read, or the run could not start.
     """
-    check_how(prompts, price)
+    check_numbers(prompts, price)
     changed = {name: value for name, value in (changes or {}).items() if value is not None}
     with run_of(path, model=model, train=train, rewards=rewards, changes=changed) as run:
         if run.train is None:
@@ -280,7 +286,8 @@ def pilot_file(
         if run.tokenizer is None:
             raise CourseError(run.model_problem or f"{run.unread['tokenizer']}.")
         warnings = warnings_of(run, wanted)
-        return sampled(run, warnings, _policy(run, adapter), prompts=prompts, price=price, seed=seed)
+        policy = _policy(run, adapter)
+        return report_on(run, warnings, policy, prompts=prompts, correct=None, price=price, seed=seed)
 
 
 def _policy(run: Run, adapter: str) -> "PreTrainedModel":

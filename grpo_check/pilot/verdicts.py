@@ -84,14 +84,14 @@ class Basis:
     @property
     def truncated(self) -> bool:
         """Whether most completions are truncated, and training itself would not make them end."""
-        ending_pays = self.figures.ending is not None and self.figures.ending[1] > 0
+        ending_pays = self.figures.ending is not None and self.figures.ending.low > 0
         return self.figures.truncated.value > self.limits.truncated and not ending_pays
 
     @property
     def paid(self) -> bool:
         """Whether the mean reward is in the upper half of its range."""
-        mean, least, most, _ = self.figures.reward
-        return mean >= (least + most) / 2 and most > 0
+        reward = self.figures.reward
+        return reward.mean >= (reward.least + reward.most) / 2 and reward.most > 0
 
     @property
     def all_tied(self) -> str:
@@ -146,7 +146,7 @@ def fix_prompts(basis: Basis) -> Iterator[Finding]:
     other = decide(replace(basis, warned=frozenset()))
     if other.code in NO_QUESTION:
         what = "the prompts are plain text, but the tokenizer has a chat template; with such prompts, "
-        yield found(f"{what}{other.what}", "", PLAIN, f"plain text is correct for a base model; then: {other.fixes[0]}")
+        yield found(f"{what}{other.what}", PLAIN, f"plain text is correct for a base model; then: {other.fixes[0]}")
 
 
 @verdict(
@@ -174,14 +174,14 @@ def raise_limit(basis: Basis) -> Iterator[Finding]:
     if not basis.truncated:
         return
     figures, ends = basis.figures, sorted(length for length, ended in basis.longer if ended)
-    wanted = ends[round(0.95 * (len(ends) - 1))] if ends else 2 * figures.tokens[2]
+    wanted = ends[round(0.95 * (len(ends) - 1))] if ends else 2 * figures.tokens.longest
     fixes = [f"raise max_completion_length to {wanted} or more."]
     if figures.ending:  # not shown to be above 0, or there would be another verdict
-        pays = f"completions that end have a mean advantage of {signed(figures.ending)}"
+        pays = f"completions that end have a mean advantage of {figures.ending}"
         fixes.append(
             f"{pays}: if it is above 0 with more prompts, training itself makes them end, and the limit can stay."
         )
-    yield found(f"{figures.truncated} of the completions are truncated.", "", *fixes)
+    yield found(f"{figures.truncated} of the completions are truncated.", *fixes)
 
 
 @verdict(
@@ -229,21 +229,21 @@ def check_golds(basis: Basis) -> Iterator[Finding]:
 def fix_reward(basis: Basis) -> Iterator[Finding]:
     """It sees only what the reward gives to real completions of this model; `probe` tries many more."""
     if basis.failure:
-        yield found(f"{basis.failure.removesuffix('.')}.", "", "fix the reward.")
+        yield found(f"{basis.failure.removesuffix('.')}.", "fix the reward.")
         return
     figures, limits = basis.figures, basis.limits
     if basis.tied:
         every = figures.tied_larger.value == 1.0 and basis.right is not None and basis.right > limits.rare
-        if figures.reward[1] == figures.reward[2] and basis.right:
-            what = f"every completion scores {figures.reward[1]:g}, but {figures.right} are correct."
-            yield found(what, "", "fix the reward: it is the same for correct and wrong answers.")
+        if figures.reward.least == figures.reward.most and basis.right:
+            what = f"every completion scores {figures.reward.least:g}, but {figures.right} are correct."
+            yield found(what, "fix the reward: it is the same for correct and wrong answers.")
         elif every and figures.pull:
             what = f"every group ties although {figures.right} are correct: the reward does not read the completion."
             fix = "fix the reward: it scores correct and wrong answers to the same prompt alike. Probe it."
-            yield found(what, "", fix)
-    elif figures.pull and figures.pull[0] <= limits.pull and not (basis.none_right or basis.solved):
-        what = f"correct completions have a mean advantage of {signed(figures.pull)}."
-        yield found(what, "", "fix the reward: it does not prefer correct answers. Probe it.")
+            yield found(what, fix)
+    elif figures.pull and figures.pull.value <= limits.pull and not (basis.none_right or basis.solved):
+        what = f"correct completions have a mean advantage of {figures.pull}."
+        yield found(what, "fix the reward: it does not prefer correct answers. Probe it.")
 
 
 @verdict(
@@ -257,7 +257,7 @@ def larger_groups(basis: Basis) -> Iterator[Finding]:
     figures = basis.figures
     if basis.tied and figures.tied_larger.value <= basis.limits.tied:
         fix = f"raise num_generations to {figures.sampled} (with it, {figures.tied_larger} tie)."
-        yield found(f"{basis.all_tied}.", "", fix)
+        yield found(f"{basis.all_tied}.", fix)
 
 
 @verdict(
@@ -271,10 +271,10 @@ def easier_rows(basis: Basis) -> Iterator[Finding]:
     every = basis.figures.tied_larger.value == 1.0
     if basis.tied and every and basis.right is not None and basis.right > basis.limits.rare:
         fix = "use rows on which the model is sometimes right; here it always or never is."
-        yield found(f"{basis.all_tied}.", "", fix)
+        yield found(f"{basis.all_tied}.", fix)
     elif basis.tied and not every and not basis.paid:
         fix = "use easier rows: keep those on which the model is sometimes right."
-        yield found(f"{basis.all_tied}.", "", fix)
+        yield found(f"{basis.all_tied}.", fix)
 
 
 @verdict(
@@ -289,7 +289,7 @@ def harder_rows(basis: Basis) -> Iterator[Finding]:
     if basis.solved:
         yield found(f"{figures.right} of the completions are correct.")
     elif basis.tied and basis.paid:
-        yield found(f"{basis.all_tied}; the mean reward is {figures.reward[0]:.3g} of {figures.reward[2]:.3g}.")
+        yield found(f"{basis.all_tied}; the mean reward is {figures.reward.mean:.3g} of {figures.reward.most:.3g}.")
 
 
 @verdict(
@@ -303,13 +303,13 @@ def harder_rows(basis: Basis) -> Iterator[Finding]:
 )
 def sft_first(basis: Basis) -> Iterator[Finding]:
     """Groups of the sampled size tie too, so larger groups would not help."""
-    figures, (_, least, most, _) = basis.figures, basis.figures.reward
+    figures, reward = basis.figures, basis.figures.reward
     if not basis.tied or figures.tied_larger.value < 1.0:
         return
     if figures.right:
         yield found(f"{figures.right} of the completions are correct.")
-    elif least == most:
-        yield found(f"every reward is {least:g}.")
+    elif reward.least == reward.most:
+        yield found(f"every reward is {reward.least:g}.")
     else:
         yield found("completions of the same prompt always score the same.")
 
@@ -337,12 +337,5 @@ def partial_credit(basis: Basis) -> Iterator[Finding]:
 def go(basis: Basis) -> Iterator[Finding]:
     """No other verdict applies: groups differ, completions end, and correct ones are preferred as far as is known."""
     pull = basis.figures.pull
-    pulls = f", and correct completions have a mean advantage of {signed(pull)}" if pull else ""
+    pulls = f", and correct completions have a mean advantage of {pull}" if pull else ""
     yield found(f"{basis.differ}{pulls}.")
-
-
-def signed(pull: tuple[float, float, float] | None) -> str:
-    """A mean with its interval."""
-    if pull is None:
-        return "not known"
-    return f"{pull[0]:+.2f} ({pull[1]:+.2f} to {pull[2]:+.2f})"

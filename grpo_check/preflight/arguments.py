@@ -78,17 +78,17 @@ def out_of_range(run: Run) -> Iterator[Finding]:
     for name in run.values.beyond:
         why = "no run needs a number that large, and a comparison with NaN is never true."
         fix = f"the default is {run.values.defaults.get(name)!r}."
-        yield found(f"{name} is NaN or above {values.LARGEST:.0e}.", why, fix)
+        yield found(f"{name} is NaN or above {values.LARGEST:.0e}.", fix, why=why)
     for name, fits, bound, why in BOUNDS:
         value = run[name]
         unused = name.startswith("vllm") and not run["use_vllm"]
         all_tokens = name == "top_k" and value == -1 and run["use_vllm"]
         if value is not None and not fits(value, bound) and not unused and not all_tokens:
             fix = f"set {name} to a value {IN_WORDS[fits].format(bound)}; TRL's default is {run.defaults[name]}."
-            yield found(f"{name}={value!r} is out of range.", f"{why}.", fix)
+            yield found(f"{name}={value!r} is out of range.", fix, why=f"{why}.")
     if run["max_steps"] <= 0 and run["num_train_epochs"] <= 0:
         what = f"max_steps={run['max_steps']} and num_train_epochs={run['num_train_epochs']}."
-        yield found(what, "the run would end at step 0.", "set max_steps=100 or num_train_epochs=1.")
+        yield found(what, "set max_steps=100 or num_train_epochs=1.", why="the run would end at step 0.")
 
 
 @rule(
@@ -104,7 +104,7 @@ def unknown_choice(run: Run) -> Iterator[Finding]:
         if run[name] not in valid:
             words = [word for word in valid if isinstance(word, str)]
             fix = f"choose one of {', '.join(words)}.{did_you_mean(str(run[name]), words)}"
-            yield found(f"{name}={run[name]!r} is not a valid choice.", "", fix)
+            yield found(f"{name}={run[name]!r} is not a valid choice.", fix)
 
 
 @rule(
@@ -118,7 +118,7 @@ def steps_ignored(run: Run) -> Iterator[Finding]:
     """The value -1, which TRL itself uses for whole epochs, is not reported."""
     if run["max_steps"] <= 0 and run["max_steps"] != -1 and run["num_train_epochs"] > 0:
         why = f"TRL then trains for num_train_epochs={run['num_train_epochs']} epochs."
-        yield found(f"max_steps={run['max_steps']} has no effect.", why)
+        yield found(f"max_steps={run['max_steps']} has no effect.", why=why)
 
 
 @rule(
@@ -192,7 +192,7 @@ def no_eval_rows(run: Run) -> Iterator[Finding]:
             if run.values.from_yaml:
                 off = "'no'" if off == "no" else "false"
                 fix = f"add a split 'test' to the dataset and pass it as --heldout FILE, or write {name}: {off}."
-            yield found(f"{name}={run[name]!r}, but there are no held-out rows.", "", fix)
+            yield found(f"{name}={run[name]!r}, but there are no held-out rows.", fix)
 
 
 @rule(
@@ -221,11 +221,11 @@ def loss_incomplete(run: Run) -> Iterator[Finding]:
     if run["loss_type"] == "dr_grpo" and scaled not in (False, "none"):
         what = f"loss_type='dr_grpo' with scale_rewards={scaled!r}."
         why = "Dr. GRPO also removes the division by the standard deviation of the group (arXiv:2503.20783)."
-        yield found(what, why, "set scale_rewards='none'.")
+        yield found(what, "set scale_rewards='none'.", why=why)
     if run["loss_type"] == "cispo" and high <= 1:
         what = f"loss_type='cispo' with epsilon_high={high!r}."
         why = "CISPO caps the importance weight at epsilon_high, and a cap of 1 cuts every weight (arXiv:2506.13585)."
-        yield found(what, why, "set epsilon_high=5.0.")
+        yield found(what, "set epsilon_high=5.0.", why=why)
 
 
 @rule(
@@ -241,16 +241,16 @@ def learning_rate(run: Run) -> Iterator[Finding]:
     if rate >= 1e-2:
         why = "published GRPO runs use 1e-6 (all weights) to 1e-4 (adapters), and this course's tiny models 2e-3."
         fix = "start with learning_rate=5e-5 for an adapter."
-        yield found(f"learning_rate={rate} is very high.", why, fix)
+        yield found(f"learning_rate={rate} is very high.", fix, why=why)
     elif rate > HIGHEST_FOR_ALL_WEIGHTS and run.lora_rank == 0 and not _is_tiny(run):
         why = "GRPO with all weights usually takes about 1e-6, and far above that the policy can collapse."
         fix = "set learning_rate=1e-6, or train an adapter, for which 1e-5 to 1e-4 is usual."
-        yield found(f"learning_rate={rate} is high for training all weights.", why, fix)
+        yield found(f"learning_rate={rate} is high for training all weights.", fix, why=why)
     elif 0 < rate < 2e-6 and run.lora_rank:
         default = "" if "learning_rate" in run.given else " (TRL's default)"
         why = "an adapter needs about 10x the learning rate of full fine-tuning (LoRA Without Regret, 2025)."
         what = f"learning_rate={rate} is low for an adapter{default}."
-        yield found(what, why, "set learning_rate=1e-5.")
+        yield found(what, "set learning_rate=1e-5.", why=why)
 
 
 def _is_tiny(run: Run) -> bool:
@@ -276,11 +276,11 @@ def report_to(run: Run) -> Iterator[Finding]:
             get_reporting_integration_callbacks([] if name in ("none", "all") else [name])
         except ValueError as error:
             fix = f"write the name of a logger, or set report_to='none'.{did_you_mean(str(name), PACKAGES)}"
-            yield found(f"report_to={name!r}: {error}", "the trainer raises this error.", fix)
+            yield found(f"report_to={name!r}: {error}", fix, why="the trainer raises this error.")
             continue
         if name in PACKAGES and not run.elsewhere and find_spec(name) is None:
             fix = f"run pip install {name}, or set report_to='none'."
-            yield found(f"report_to={name!r} needs a package that is not installed.", "", fix)
+            yield found(f"report_to={name!r} needs a package that is not installed.", fix)
 
 
 @rule(
@@ -340,7 +340,7 @@ def batch(run: Run) -> Iterator[Finding]:
     )
     fixes = [f"set num_generations to one of {', '.join(sizes)}."] if sizes else []
     fixes.append(f"set per_device_train_batch_size={least} or a multiple of it.")
-    yield found(what, "", *fixes)
+    yield found(what, *fixes)
 
 
 @rule(

@@ -9,23 +9,21 @@ from grpo_utils.profiles import Gpu, Profile
 from ..findings import Finding, in_order
 from ..rules import Rule
 from . import arguments as of_arguments
-from . import lengths, machine, memory, rewards, rows, sizes, texts, thinking, values
+from . import lengths, machine, memory, rewards, rows, texts, thinking, values
 from .report import PreflightReport
 from .run import Run, plan
 
 if TYPE_CHECKING:
-    from datasets import Dataset
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
     from trl import GRPOConfig
 
-    Rows = Dataset | list[dict]
+    from .run import Rows
 
 #: All rules, in the order in which they look and are listed.
 RULES: list[Rule] = [
     *values.RULES,
     *of_arguments.RULES,
     *machine.RULES,
-    *sizes.RULES,
     *rows.RULES,
     *texts.RULES,
     *lengths.RULES,
@@ -91,12 +89,12 @@ def preflight(
     Raises:
         CourseError: an argument cannot be checked, such as rows that are neither a Dataset nor a list.
     """
-    settings = dict(
-        model=model, tokenizer=tokenizer, train=train, heldout=heldout, rewards=rewards, gpu=gpu,
+    run = plan(
+        arguments, profile, model=model, tokenizer=tokenizer, train=train, heldout=heldout, rewards=rewards, gpu=gpu,
         load_in_4bit=load_in_4bit, lora_rank=lora_rank, dtype=dtype, backend=backend,
         max_prompt_length=max_prompt_length, processes=processes, tags=tags, answer_column=answer_column, lab=lab,
     )  # fmt: skip
-    return report_on(plan(arguments, profile, settings))
+    return report_on(run)
 
 
 def report_on(run: Run) -> PreflightReport:
@@ -110,9 +108,9 @@ def report_on(run: Run) -> PreflightReport:
 def walk(run: Run, rules: Sequence[Rule]) -> tuple[list[Finding], dict[str, str]]:
     """What some rules find, and what was not checked because something that they need is not there.
 
-    >>> walk(plan({"temperature": 0.05}, None, {}), of_arguments.RULES)[0][0].code
+    >>> walk(plan({"temperature": 0.05}), of_arguments.RULES)[0][0].code
     'low_temperature'
-    >>> walk(plan({}, None, {}), rows.RULES)
+    >>> walk(plan({}), rows.RULES)
     ([], {'rows': 'no train or heldout rows given'})
     """
     findings: list[Finding] = []

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
     from transformers import PreTrainedTokenizerBase
 
-    Rows = Dataset | list[dict]
+    from .run import Rows
 
 #: Rewards that ``trl grpo`` knows by name.
 OF_TRL = ("accuracy_reward", "reasoning_accuracy_reward", "think_format_reward", "get_soft_overlong_punishment")
@@ -113,22 +113,19 @@ def run_of(
         train_rows, heldout_rows = _datasets(keys, train, heldout, folder, unread)
         run = plan(
             values,
-            None,
-            dict(
-                model=model or keys.get("model_name_or_path"),
-                train=train_rows,
-                train_is_part=(train or keys.get("dataset_name")) in OF_THE_COURSE,
-                heldout=heldout_rows,
-                rewards=_judges(keys) + functions if names or not config.get("reward_funcs") else None,
-                gpu=gpu or None,
-                load_in_4bit=keys.get("load_in_4bit", False),
-                lora_rank=keys.get("lora_r", 16) if keys.get("use_peft") else 0,
-                dtype=keys.get("dtype", "float32"),
-                backend="transformers",  # trl grpo does not use Unsloth
-                answer_column=_answer_column(train_rows),
-                processes=of_launch.get("num_processes"),
-                unread=unread,
-            ),
+            model=model or keys.get("model_name_or_path"),
+            train=train_rows,
+            train_is_part=(train or keys.get("dataset_name")) in OF_THE_COURSE,
+            heldout=heldout_rows,
+            rewards=_judges(keys) + functions if names or not config.get("reward_funcs") else None,
+            gpu=gpu or None,
+            load_in_4bit=keys.get("load_in_4bit", False),
+            lora_rank=keys.get("lora_r", 16) if keys.get("use_peft") else 0,
+            dtype=keys.get("dtype", "float32"),
+            backend="transformers",  # trl grpo does not use Unsloth
+            answer_column=_answer_column(train_rows),
+            processes=of_launch.get("num_processes"),
+            unread=unread,
         )
         tokenizer, why = _tokenizer_of(run)
         yield replace(run, tokenizer=tokenizer, unread=unread | ({"tokenizer": why} if why else {}))

@@ -33,7 +33,8 @@ def known_lengths(run: Run) -> list[int]:
     if why_unknown(run):
         return []
     kind = list if run.chat else str
-    return prompt_lengths({"prompt": [value for value in prompts_of(run) if isinstance(value, kind)]}, run.tokenizer)
+    prompts = [value for value in prompts_of(run) if isinstance(value, kind)]
+    return prompt_lengths({"prompt": prompts}, run.tokenizer, run.options("chat_template_kwargs"))
 
 
 def notes(run: Run) -> Iterator[str]:
@@ -66,7 +67,7 @@ def short_completions(run: Run) -> Iterator[Finding]:
         fix = f"set max_completion_length={2 * needed} or more, with room to reason."
         if context and 2 * needed >= context:
             fix = f"use a shorter format, or a model with a context of more than {context} tokens."
-        yield found(what, "", fix)
+        yield found(what, fix)
 
 
 @rule(
@@ -82,7 +83,7 @@ def prompt_too_long(run: Run) -> Iterator[Finding]:
     if context and asked + max(known, default=1) > context:
         what = f"max_completion_length={asked} leaves {max(context - asked, 0)} of the model's {context} tokens"
         fix = _fitting(known, context, asked, clean_length(run))
-        yield found(f"{what} for the prompt{_exceed(known, context - asked)}.", "", fix)
+        yield found(f"{what} for the prompt{_exceed(known, context - asked)}.", fix)
 
 
 @rule(
@@ -100,7 +101,7 @@ def long_prompts(run: Run) -> Iterator[Finding]:
     if limit and max(known) > limit:
         fix = f"choose max_prompt_length from the lengths: {percentiles(known)}."
         fix = f"use drop_long_prompts(rows, tokenizer, {limit}), or {fix}" if min(known) <= limit else fix
-        yield found(f"max_prompt_length={limit}{_exceed(known, limit)}.", "", fix)
+        yield found(f"max_prompt_length={limit}{_exceed(known, limit)}.", fix)
 
 
 @rule(
@@ -126,7 +127,7 @@ def vllm_length(run: Run) -> Iterator[Finding]:
     if max(known) >= limit:
         why = 'vLLM raises "The decoder prompt … is longer than the maximum model length", and the run stops.'
     fix = f"set vllm_max_model_length={max(known) + asked} or more, or drop long prompts with drop_long_prompts."
-    yield found(what, why, fix, severity="" if max(known) >= limit else "warning")
+    yield found(what, fix, why=why, severity="" if max(known) >= limit else "warning")
 
 
 def _fitting(lengths: Sequence[int], context: int, asked: int, needed: int) -> str:

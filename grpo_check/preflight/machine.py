@@ -92,7 +92,7 @@ def bf16_gpu(run: Run) -> Iterator[Finding]:
         f"{run.gpu.name} has compute capability {run.gpu.capability:g}, and bf16 needs 8.0. torch emulates it "
         "silently, many times slower, or the trainer raises an error."
     )
-    yield found(f"{said} on {run.gpu.name}.", why, _without_bf16(run))
+    yield found(f"{said} on {run.gpu.name}.", _without_bf16(run), why=why)
 
 
 def _without_bf16(run: Run) -> str:
@@ -149,7 +149,7 @@ def flash_attention(run: Run) -> Iterator[Finding]:
     elif find_spec("flash_attn") is None and not run.elsewhere:
         why = "flash-attn is not installed, so transformers raises an ImportError when it loads the model."
     if why:
-        yield found("attn_implementation='flash_attention_2'.", why)
+        yield found("attn_implementation='flash_attention_2'.", why=why)
 
 
 @rule(
@@ -162,11 +162,11 @@ def flash_attention(run: Run) -> Iterator[Finding]:
 def vllm(run: Run) -> Iterator[Finding]:
     """For a GPU that is not on this machine, it does not look at what is installed here."""
     if run["use_vllm"] and run.on_cpu:
-        yield found("use_vllm=True on a CPU.", "vLLM in TRL needs a CUDA device.", "set use_vllm=False.")
+        yield found("use_vllm=True on a CPU.", "set use_vllm=False.", why="vLLM in TRL needs a CUDA device.")
     elif run["use_vllm"] and find_spec("vllm") is None and not run.elsewhere:
         why = "TRL raises an ImportError when the trainer is built."
         fix = "run pip install trl[vllm], or set use_vllm=False."
-        yield found("use_vllm=True, but vllm is not installed.", why, fix)
+        yield found("use_vllm=True, but vllm is not installed.", fix, why=why)
 
 
 @rule(

@@ -30,7 +30,7 @@ rule = adding_to(RULES, needs=("estimate",))
 
 
 @once
-def _estimated(run: Run) -> "tuple[Estimate | None, str]":
+def _estimate_or_why(run: Run) -> "tuple[Estimate | None, str]":
     """Memory and minutes for the longest prompt; or None, and what is missing for an estimate."""
     missing = [] if run.model and not run.model_problem else ["model"]
     missing += [] if run.lora_rank is not None else ["lora_rank (0: all weights) or a profile"]
@@ -39,22 +39,22 @@ def _estimated(run: Run) -> "tuple[Estimate | None, str]":
     if any(one(run) for one in (wrong_type, out_of_range)):
         return None, "fix the arguments first"
     try:
-        return _estimate(run, model_sizes(run.config)), ""
+        return _computed(run, model_sizes(run.config)), ""
     except CourseError as error:
         return None, str(error)
 
 
 def why_no_estimate(run: Run) -> str:
     """What is missing for an estimate, "" if there is one."""
-    return _estimated(run)[1]
+    return _estimate_or_why(run)[1]
 
 
 def estimate(run: Run) -> Estimate | None:
     """Memory and minutes of the planned run, None if something is missing for that."""
-    return _estimated(run)[0]
+    return _estimate_or_why(run)[0]
 
 
-def _estimate(run: Run, sizes: Sizes) -> Estimate:
+def _computed(run: Run, sizes: Sizes) -> Estimate:
     longest, limit = max(known_lengths(run), default=0), run.max_prompt_length
     prompt_tokens = min(longest or limit or 256, limit or longest or 256)
     dtype = "float32" if run.on_cpu else (loaded_in(run) or "float32")
@@ -123,7 +123,7 @@ def _shortage(run: Run, said: str) -> Finding:
     what = f"{said}: estimated {needed.gib:.1f} GiB per device, available {has:.1f} GiB."
     why = f"{where} {has:.1f} GiB{' free' if run.on_cpu else ''}; the estimate is {needed}."
     unless = "ignore this if the model is sharded (FSDP, DeepSpeed ZeRO). Otherwise, " if sharded else ""
-    return found(what, why, f"{unless}in this order: {KNOBS}.")
+    return found(what, f"{unless}in this order: {KNOBS}.", why=why)
 
 
 @rule(

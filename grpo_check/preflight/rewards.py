@@ -1,6 +1,5 @@
 """Check the rewards: TRL can call them, the dataset has their columns, and the lab finds no fault."""
 
-import inspect
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -9,7 +8,7 @@ from grpo_utils.rewards import exact_reward, reward_name
 
 from ..findings import Finding
 from ..reward_lab import probe
-from ..reward_lab.calling import PROVIDED, OutOfTimeError, missing_columns, parameters_of, time_limit
+from ..reward_lab.calling import PROVIDED, OutOfTimeError, missing_columns, parameters_of, signatures, time_limit
 from ..reward_lab.report import shown
 from ..reward_lab.rules import dead
 from ..rules import Rule, adding_to, found
@@ -70,11 +69,11 @@ def reward_weights(run: Run) -> Iterator[Finding]:
         names = ", ".join(one if isinstance(one, str) else reward_name(one) for one in run.rewards)
         what = f"{len(given)} reward_weights for {len(run.rewards)} rewards ({names})."
         fix = f"set reward_weights={ones}, one per reward in this order, or omit it (1.0 each)."
-        yield found(what, "TRL raises a ValueError.", fix)
+        yield found(what, fix, why="TRL raises a ValueError.")
     elif given is not None and not any(given):
         why = "every completion scores 0, so every advantage is zero."
         fix = "set a weight above 0 for each reward that should be learned."
-        yield found(f"reward_weights={list(given)} are all zero.", why, fix)
+        yield found(f"reward_weights={list(given)} are all zero.", fix, why=why)
 
 
 @rule(
@@ -93,15 +92,6 @@ def not_a_reward(run: Run) -> Iterator[Finding]:
             yield found(str(error))
 
 
-def _signatures(run: Run) -> Iterator[tuple[str, dict[str, inspect.Parameter]]]:
-    """The name and the parameters of each reward that TRL can call."""
-    for reward in run.functions:
-        try:
-            yield reward_name(reward), parameters_of(reward)
-        except CourseError:  # not_a_reward
-            continue
-
-
 @rule(
     "error",
     "a reward without **kwargs, to which TRL passes extra arguments",
@@ -112,12 +102,12 @@ def _signatures(run: Run) -> Iterator[tuple[str, dict[str, inspect.Parameter]]]:
 def reward_takes_no_more(run: Run) -> Iterator[Finding]:
     """Without rows, it counts only what TRL itself passes, such as prompts and completion_ids."""
     given = [*PROVIDED, *_columns_given(run)]
-    for name, parameters in _signatures(run):
+    for name, parameters in signatures(run.functions):
         extra = [one for one in given if one not in parameters]
         if extra and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
             why = f"TRL also passes {', '.join(extra)} to every reward, so the first call raises a TypeError."
             fix = f"write def {name}({', '.join(map(str, parameters.values()))}, **kwargs)."
-            yield found(f"{name} has no **kwargs.", why, fix)
+            yield found(f"{name} has no **kwargs.", fix, why=why)
 
 
 @rule(
@@ -129,7 +119,7 @@ def reward_takes_no_more(run: Run) -> Iterator[Finding]:
 )
 def missing_column(run: Run) -> Iterator[Finding]:
     """Parameters that TRL itself fills, such as prompts, and parameters with a default need no column."""
-    for name, parameters in _signatures(run):
+    for name, parameters in signatures(run.functions):
         for wanted in missing_columns(parameters, _columns_given(run)) if run.train else []:
             yield _missing(run, name, wanted)
 
@@ -147,7 +137,7 @@ def _missing(run: Run, name: str, wanted: str) -> Finding:
     meant = gold if wanted in ("answer", "solution") and gold in columns else columns[0] if len(columns) == 1 else ""
     way = f"use rows.rename_column({meant!r}, {wanted!r})" if meant else "add a column of that name"
     what = f"{name} needs the column {wanted!r}; the dataset has {', '.join(columns) or 'only the prompt'}."
-    return found(what, "", f"{way}, or rename the parameter.{hint}")
+    return found(what, f"{way}, or rename the parameter.{hint}")
 
 
 class Lab(NamedTuple):
@@ -159,7 +149,7 @@ class Lab(NamedTuple):
 
 
 @once
-def lab(run: Run) -> Lab:
+def lab_result(run: Run) -> Lab:
     """Try the rewards in the lab, within a limit of time; where none is a function, there is nothing to try."""
     if not run.functions:
         return Lab([])
@@ -173,11 +163,10 @@ def lab(run: Run) -> Lab:
 
 def _in_the_lab(run: Run) -> Lab:
     """The lab's findings with a few gold answers of the rows, for each reward and for their sum."""
-    subjects, (answers, columns) = run.functions, sample(run)
-    several = len(subjects) > 1
-    given = run["reward_weights"] if several and len(subjects) == len(run.rewards) else None
+    subjects, (answers, columns) = run.functions, golds_and_columns(run)
+    given = run["reward_weights"] if len(subjects) == len(run.rewards) else None
     report = probe(
-        subjects if several else subjects[0],
+        subjects,
         answers=answers,
         answer_column=run.answer_column,
         columns=columns,
@@ -187,7 +176,7 @@ def _in_the_lab(run: Run) -> Lab:
     named = dict(zip(report.judged, subjects, strict=False))  # the last one judged is their sum
     about = [(fault, [named[fault.subject]] if fault.subject in named else subjects) for fault in report.findings]
     beaten = {fault.subject for fault in report.findings if fault.code == "wrong_beats_right"}
-    made_up_for = beaten & named.keys() if several and beaten <= named.keys() else set()  # their sum is not beaten
+    made_up_for = beaten if len(subjects) > 1 and beaten <= named.keys() else set()  # their sum is not beaten
     counted = [_from_lab(run, fault, some, made_up_for) for fault, some in about if _counts(run, fault)]
     guesses = "" if answers else ", with gold answers of its own"
     return Lab(counted, f"the reward lab scored {len(report.scored)} completions{guesses}")
@@ -225,7 +214,7 @@ def _from_lab(run: Run, fault: Finding, about: list[Callable], made_up_for: set[
     elif fault.code == "dead":
         fixes.append(guess)
     why = f"the reward lab reports {fault.code}: {fault.why}"
-    return found(f"{fault.subject}: {fault.what}", why, *fixes, severity=severity)
+    return found(f"{fault.subject}: {fault.what}", *fixes, why=why, severity=severity)
 
 
 def why_untried(run: Run) -> str:
@@ -238,7 +227,7 @@ def why_untried(run: Run) -> str:
         return "lab=False"
     if any(one(run) for one in (reward_weights, not_a_reward, reward_takes_no_more, missing_column)):
         return "TRL could not call the rewards"
-    needed = [missing_columns(parameters, [run.answer_column]) for _, parameters in _signatures(run)]
+    needed = [missing_columns(parameters, [run.answer_column]) for _, parameters in signatures(run.functions)]
     return (
         "a reward needs dataset columns, but no training rows were given" if run.train is None and any(needed) else ""
     )
@@ -248,7 +237,7 @@ def why_no_lab(run: Run) -> str:
     """Why there is nothing from the lab, "" if there is, or if `no_rewards` or `models` say so already."""
     if run.rewards is not None and not run.functions:
         return ""
-    return why_untried(run) or lab(run).unfinished
+    return why_untried(run) or lab_result(run).unfinished
 
 
 def models(run: Run) -> dict[str, str]:
@@ -260,7 +249,7 @@ def models(run: Run) -> dict[str, str]:
 def notes(run: Run) -> Iterator[str]:
     """What the lab has done."""
     if run.functions and not why_no_lab(run):
-        yield lab(run).note
+        yield lab_result(run).note
 
 
 @rule(
@@ -273,7 +262,7 @@ def notes(run: Run) -> Iterator[str]:
 )
 def reward_broken(run: Run) -> Iterator[Finding]:
     """The lab calls the rewards on correct, wrong and odd completions; `grpo-check explain` has each of its codes."""
-    yield from (one for one in lab(run).findings if one.severity == "error")
+    yield from (one for one in lab_result(run).findings if one.severity == "error")
 
 
 @rule(
@@ -286,10 +275,10 @@ def reward_broken(run: Run) -> Iterator[Finding]:
 )
 def reward_weak(run: Run) -> Iterator[Finding]:
     """An error of the lab counts as a warning where it may rest on a wrong guess about your gold answers."""
-    yield from (one for one in lab(run).findings if one.severity != "error")
+    yield from (one for one in lab_result(run).findings if one.severity != "error")
 
 
-def sample(run: Run) -> tuple[list | None, dict]:
+def golds_and_columns(run: Run) -> tuple[list | None, dict]:
     """Gold answers of the first rows that have one, each once, and their other columns."""
     if not run.train:
         return None, {}
@@ -304,6 +293,6 @@ def sample(run: Run) -> tuple[list | None, dict]:
 
 def first_row(run: Run) -> tuple[object, dict]:
     """A gold answer, and the columns of its row."""
-    answers, columns = sample(run)
+    answers, columns = golds_and_columns(run)
     gold = answers[0] if answers else "42"
     return gold, {run.answer_column: gold, **{name: values[0] for name, values in columns.items()}}

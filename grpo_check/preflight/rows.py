@@ -1,21 +1,19 @@
 """Check the rows: enough of them, all usable, and no held-out row in training."""
 
-import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..findings import Finding
-from ..prompts import lacks_template
+from ..prompts import is_chat_model, lacks_template
+from ..reward_lab.calling import signatures
 from ..rules import Rule, adding_to, found
 from .arguments import UNCOUNTED
 from .run import Run, once
 
 if TYPE_CHECKING:
-    from datasets import Dataset
-
-    Rows = Dataset | list[dict]
+    from .run import Rows
 
 #: Rows that are looked at one by one, evenly spread, and rows from the start that are compared with each other.
 MOST_ROWS, MOST_COMPARED = 3_000, 20_000
@@ -23,8 +21,6 @@ MOST_ROWS, MOST_COMPARED = 3_000, 20_000
 MOST_ANSWERS, FEWEST_ANSWERS, NEARLY_ALL = 300, 8, 0.9
 #: Columns that TRL takes pictures from; equal questions about them need not be the same.
 IMAGES = {"image", "images"}
-#: Parts of a model's name that say that it was trained to chat.
-CHAT_NAMES = {"instruct", "chat", "it", "tiny"}
 #: Rows of the examples; in those of `NAMED`, each prompt names its own gold answer.
 ASKED = [{"prompt": [{"role": "user", "content": f"What is {n} + 1?"}], "answer": str(n + 1)} for n in range(8)]
 NAMED = [row | {"prompt": [{"role": "user", "content": f"Say {row['answer']}."}]} for row in ASKED]
@@ -66,10 +62,10 @@ def notes(run: Run) -> Iterator[str]:
     for said, rows in _splits(run):
         if len(rows) > MOST_ROWS:
             yield f"checked {len(spread(rows))} of {len(rows)} {said} rows, evenly spread"
-    if run.train and len(run.train) > MOST_COMPARED:
-        yield f"searched for duplicates and leaks in the first {MOST_COMPARED} of {len(run.train)} train rows"
     if IMAGES & {*columns_of(run.train)}:
         yield "did not search for duplicates and leaks, because images are not compared"
+    elif run.train and len(run.train) > MOST_COMPARED:
+        yield f"searched for duplicates and leaks in the first {MOST_COMPARED} of {len(run.train)} train rows"
 
 
 @rule(
@@ -101,7 +97,7 @@ def too_few_rows(run: Run) -> Iterator[Finding]:
         needed = completions // size
         what = f"{len(run.train)} training rows; a step needs {needed} ({completions} completions in groups of {size})."
         fix = f"use at least {needed} rows, or sample at most {len(run.train) * size} completions at once in total."
-        yield found(what, "", fix)
+        yield found(what, fix)
 
 
 @rule(
@@ -118,11 +114,11 @@ def no_prompt(run: Run) -> Iterator[Finding]:
     """The prompt is empty, or there is no column ``prompt``, whose name TRL expects."""
     for where, rows, _ in _faulty(run, "no_prompt"):
         if "prompt" in columns_of(rows):
-            yield found(f"{where}: the prompt is empty.", "", no_prompt.fixes[0])
+            yield found(f"{where}: the prompt is empty.", no_prompt.fixes[0])
         else:
             there = ", ".join(columns_of(rows))
             why = f"TRL reads the column 'prompt' and raises a KeyError; the columns are {there}."
-            yield found(f"{where}: there is no prompt.", why, no_prompt.fixes[1])
+            yield found(f"{where}: there is no prompt.", no_prompt.fixes[1], why=why)
 
 
 @rule(
@@ -139,7 +135,7 @@ def string_prompt(run: Run) -> Iterator[Finding]:
         asked = _shorten(rows[index]["prompt"], 40)
         fix = f"use messages: chat_prompt({asked}). Plain text is correct for a base model."
         what = f"{where}: a plain text prompt, but the tokenizer has a chat template."
-        yield found(what, "", fix, severity="" if _is_chat_model(run.name) else "warning")
+        yield found(what, fix, severity="" if is_chat_model(run.name) else "warning")
 
 
 @rule(
@@ -187,11 +183,6 @@ def _code(run: Run, value: object) -> str:
     return "" if isinstance(value, list) and all(map(_is_message, value)) else "bad_prompt"
 
 
-def _is_chat_model(name: str) -> bool:
-    """Whether the name marks a chat model; a model without a name counts as one."""
-    return not name or bool(CHAT_NAMES & {*re.split(r"[-_./]", name.lower().rpartition("/")[2])})
-
-
 def _is_message(turn: object) -> bool:
     """Whether TRL can render it. The last role does not matter, because TRL can continue the model's turn."""
     if not isinstance(turn, dict) or not isinstance(turn.get("role"), str):
@@ -201,7 +192,7 @@ def _is_message(turn: object) -> bool:
 
 def reads_answers(run: Run, rewards: Sequence[Callable]) -> bool:
     """Whether any of these rewards reads the gold answers."""
-    return any(run.answer_column in inspect.signature(reward).parameters for reward in rewards)
+    return any(run.answer_column in parameters for _, parameters in signatures(rewards))
 
 
 def _golds(run: Run) -> Iterator[tuple[str, dict[int, object]]]:
@@ -226,7 +217,7 @@ def bad_answer(run: Run) -> Iterator[Finding]:
         missing = {index: gold for index, gold in golds.items() if not answer_text(gold)}
         if missing:
             fix = f"drop them: rows.filter(lambda row: row[{name!r}] is not None and str(row[{name!r}]).strip() != '')."
-            yield found(_which(said, missing, golds, name), "", fix)
+            yield found(_which(said, missing, golds, name), fix)
 
 
 @rule(
@@ -243,7 +234,7 @@ def answer_not_text(run: Run) -> Iterator[Finding]:
         numbers = {index: gold for index, gold in golds.items() if isinstance(gold, int | float)}
         if numbers:
             fix = f"make it text: rows.map(lambda row: {{{name!r}: str(row[{name!r}])}})."
-            yield found(_which(said, numbers, golds, name), "", fix)
+            yield found(_which(said, numbers, golds, name), fix)
 
 
 @rule(
@@ -271,7 +262,7 @@ def gold_in_prompt(run: Run) -> Iterator[Finding]:
     example = f"{_shorten(golds[at])} in train row {indices[at]}"
     what = f"{own:.0%} of {len(indices)} prompts contain their gold answer, such as {example}."
     fix = f"check what is in row['prompt']: is {name!r} there by mistake? If the task is to extract it, ignore this."
-    yield found(what, "", fix)
+    yield found(what, fix)
 
 
 def answer_text(value: object) -> str:
@@ -360,7 +351,7 @@ def leak(run: Run) -> Iterator[Finding]:
             f"drop them: from grpo_check.preflight.rows import key; seen = {{key({of}) for row in heldout}}; "
             f"train = train.filter(lambda row: key({of}) not in seen)."
         )
-        yield found(what, "", fix)
+        yield found(what, fix)
 
 
 def _shorten(value: object, longest: int = 80) -> str:

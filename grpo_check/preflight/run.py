@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from datasets import Dataset
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
     from trl import GRPOConfig
+
+    Rows = Dataset | list[dict]
 
 T = TypeVar("T")
 
@@ -45,8 +48,8 @@ class Run:
     config: "PretrainedConfig | None" = None
     model_problem: str = ""
     tokenizer: "PreTrainedTokenizerBase | None" = None
-    train: "Dataset | list[dict] | None" = None
-    heldout: "Dataset | list[dict] | None" = None
+    train: "Rows | None" = None
+    heldout: "Rows | None" = None
     rewards: Sequence | None = None
     gpu: Gpu | None = None
     load_in_4bit: bool | None = None
@@ -90,7 +93,10 @@ class Run:
     @property
     def elsewhere(self) -> bool:
         """Whether the GPU is not one of this machine's, so that what is installed here says nothing."""
-        return self.gpu is not None and self.gpu not in find_gpus()
+        if self.gpu is None:
+            return False
+        name = re.compile(rf"{re.escape(self.gpu.name)}\b")  # nvidia-smi adds more: NVIDIA A100-SXM4-40GB
+        return not any(name.match(one.name) for one in find_gpus())
 
     @property
     def bf16(self) -> bool:
@@ -143,7 +149,7 @@ def is_model(reward: object) -> bool:
 def once(compute: Callable[[Run], T]) -> Callable[[Run], T]:
     """Compute something about a run only once, because several rules look at it.
 
-    >>> run = plan({}, None, {})
+    >>> run = plan({})
     >>> defaults = once(lambda run: [run["num_generations"]])
     >>> defaults(run), defaults(run) is defaults(run)
     ([8], True)
@@ -158,8 +164,8 @@ def once(compute: Callable[[Run], T]) -> Callable[[Run], T]:
     return shared
 
 
-def plan(arguments: "dict | GRPOConfig | Values", profile: Profile | None, settings: dict) -> Run:
-    """All arguments as one `Run`; a profile fills in missing ones.
+def plan(arguments: "dict | GRPOConfig | Values", profile: Profile | None = None, **settings: object) -> Run:
+    """All arguments as one `Run`, whose other attributes are the ``settings``; a profile fills in missing ones.
 
     Raises:
         CourseError: an argument cannot be checked.
@@ -223,7 +229,15 @@ def _find_gpu(gpu: Gpu | str | None, profile: Profile | None) -> Gpu | None:
         return HARDWARE[gpu].gpu if isinstance(gpu, str) else gpu
     if profile is not None and profile.name == "cpu":
         return None
-    return next(iter(find_gpus()), HARDWARE[profile.name].gpu if profile else None)
+    return next(iter(find_gpus()), None) or (_gpu_of(profile) if profile else None)
+
+
+def _gpu_of(profile: Profile) -> Gpu | None:
+    """The GPU that a profile is for; a profile of your own can be for any."""
+    if profile.name not in HARDWARE:
+        known = ", ".join(HARDWARE)
+        raise CourseError(f"profile.name={profile.name!r} is not one of {known}. Use one of them, or pass gpu=….")
+    return HARDWARE[profile.name].gpu
 
 
 def check_given(given: dict) -> None:

@@ -1,35 +1,13 @@
 """The size of a model from its configuration, without loading or downloading weights."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from grpo_utils import model_path
 from grpo_utils.errors import CourseError
 
-from ..findings import Finding
-from ..rules import Rule, adding_to, found
-
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
-
-    from .run import Run
-
-RULES: list[Rule] = []
-rule = adding_to(RULES, needs=("model",))
-
-
-@rule(
-    "error",
-    "a model that cannot be loaded",
-    why="training could not load it. Context length, sizes and memory were not checked either.",
-    fixes=("pass a Hub id 'owner/name' that is cached or can be downloaded, or a folder with a config.json.",),
-    example={"model": "./nothing"},
-)
-def model_missing(run: "Run") -> Iterator[Finding]:
-    """Only the model's configuration is read, from a folder, the cache or the Hub; no weights are loaded."""
-    if run.model_problem:
-        yield found(run.model_problem)
 
 
 @dataclass(frozen=True)

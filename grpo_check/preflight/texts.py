@@ -1,4 +1,4 @@
-"""Check the tokenizer and the chat template."""
+"""Check the model's configuration, the tokenizer and the chat template."""
 
 from collections.abc import Iterator
 
@@ -16,6 +16,20 @@ UNRENDERED = ("no_prompt", "bad_prompt", "no_chat_template", "template_fails")
 
 RULES: list[Rule] = []
 rule = adding_to(RULES, needs=("tokenizer",))
+
+
+@rule(
+    "error",
+    "a model that cannot be loaded",
+    why="training could not load it. Context length, sizes and memory were not checked either.",
+    fixes=("pass a Hub id 'owner/name' that is cached or can be downloaded, or a folder with a config.json.",),
+    needs=("model",),
+    example={"model": "./nothing"},
+)
+def model_missing(run: Run) -> Iterator[Finding]:
+    """Only the model's configuration is read, from a folder, the cache or the Hub; no weights are loaded."""
+    if run.model_problem:
+        yield found(run.model_problem)
 
 
 @rule(
@@ -96,14 +110,14 @@ def template_fails(run: Run) -> Iterator[Finding]:
     rendered, failure = _turn(run)
     if run.tokenizer.chat_template is not None and (failure or REPLY not in rendered):
         what = f"the chat template fails on a simple conversation: {failure or 'it drops the reply of the model'}."
-        yield found(what, "", "use the template of the model's family, from its tokenizer.")
+        yield found(what, "use the template of the model's family, from its tokenizer.")
     failed = _failures(run)
     if failed:
         value, failure = failed[0]
         shown = f"{len(failed)} of {len(prompts_of(run))} prompts: {failure}; the first: {value!r:.80}"
         why = "TRL renders each prompt with the template, so the run stops at the first failure."
         fix = "make each content plain text, and use only roles that the template knows."
-        yield found(f"the chat template fails on {shown}", why, fix)
+        yield found(f"the chat template fails on {shown}", fix, why=why)
 
 
 @rule(
@@ -119,7 +133,7 @@ def template_without_eos(run: Run) -> Iterator[Finding]:
     if said and eos is not None and eos not in ending:  # without the reply, template_fails
         why = f"generation stops only at {eos!r}, so a model that learned this template does not stop."
         fix = f"set tokenizer.eos_token = the token that ends a turn ({ending.strip() or 'missing'})."
-        yield found(f"the chat template ends a turn with {ending!r}.", why, fix)
+        yield found(f"the chat template ends a turn with {ending!r}.", fix, why=why)
 
 
 def render(run: Run, messages: list[dict], **options: object) -> tuple[str, str]:

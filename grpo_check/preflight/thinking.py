@@ -156,11 +156,11 @@ def opened(run: Run, prompt: "str | list[dict]", **changed: object) -> Opened | 
 def short_thoughts(run: Run) -> Iterator[Finding]:
     """It looks at the chat template: whether it opens a thought, or closes one only with enable_thinking=False."""
     limit, prompts = run["max_completion_length"], _first_prompts(run)
-    if limit is None or limit >= THOUGHT_TOKENS or not any(thinks(run, prompt) for prompt in prompts):
+    if limit >= THOUGHT_TOKENS or not any(thinks(run, prompt) for prompt in prompts):
         return
     what = f"thinking is on, and max_completion_length is {limit}."
     stays_on = any(thinks(run, prompt, enable_thinking=False) for prompt in prompts)
-    yield found(what, "", *short_thoughts.fixes[stays_on:])
+    yield found(what, *short_thoughts.fixes[stays_on:])
 
 
 def thinks(run: Run, prompt: "str | list[dict]", **changed: object) -> bool:
@@ -268,7 +268,7 @@ def _open(
         why = "a reward that needs both tags would score 0. Your rewards gave 0 in every format that was tried."
     what = f"{said}, so a completion contains {end.partner!r} but not {end.tag!r}."
     fixes = _ways_out(run, prompt, end)
-    return found(what, why, *fixes, severity="error" if strict else "warning")
+    return found(what, *fixes, why=why, severity="error" if strict else "warning")
 
 
 def _closed(
@@ -282,7 +282,7 @@ def _closed(
     fixes = [f"replace {strict} with rewards that do not require thinking."]
     if not isinstance(prompt, str) and opened(run, prompt, enable_thinking=True) != end:
         fixes.insert(0, "set enable_thinking=True in chat_template_kwargs if the model should think.")
-    return found(f"{said}, so a completion contains neither.", why, *fixes)
+    return found(f"{said}, so a completion contains neither.", *fixes, why=why)
 
 
 def _ways_out(run: Run, prompt: "str | list[dict]", end: Opened) -> list[str]:

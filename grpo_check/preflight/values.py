@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields
 from enum import Enum
 from functools import cached_property
@@ -135,7 +136,7 @@ def unknown_argument(run: "Run") -> Iterator[Finding]:
         ("a key that trl grpo knows", UNKNOWN_KEY) if run.values.from_yaml else ("an argument of GRPOConfig", "")
     )
     for name in [name for name in run.values.given if name not in run.values.hints]:
-        yield found(f"{name!r} is not {what}.", why, _advice(run.values, name))
+        yield found(f"{name!r} is not {what}.", _advice(run.values, name), why=why)
 
 
 def _advice(given: Values, name: str) -> str:
@@ -158,7 +159,7 @@ def wrong_type(run: "Run") -> Iterator[Finding]:
     """The other rules do not see such a value. They take the default instead."""
     values = run.values
     for name, number in {} if values.from_yaml else values.numbers.items():
-        yield found(f"{name}={values.given[name]!r} is a string.", "", f"write {name}={_written(number)} instead.")
+        yield found(f"{name}={values.given[name]!r} is a string.", f"write {name}={_written(number)} instead.")
     for name in values.misfits:
         value, hint = values.known[name], values.hints[name]
         wanted = " or ".join(sorted(one.__name__ if isinstance(one, type) else str(one) for one in _kinds(hint)))
@@ -167,21 +168,21 @@ def wrong_type(run: "Run") -> Iterator[Finding]:
             fix = f"write {name}: 'no' with quotes, because YAML reads no and off as False."
         elif isinstance(value, str) and list[str] in _kinds(hint):
             fix = f"write {name}: [{value}] instead."
-        yield found(f"{name}={value!r:.80} should be {wanted}.", "", fix)
+        yield found(f"{name}={value!r:.80} should be {wanted}.", fix)
 
 
 @rule(
     "warning",
-    "a number that YAML reads as a string",
-    why="YAML reads it as a string, because a number with an exponent needs a dot. `trl grpo` converts it; "
-    "GRPOConfig(**yaml.safe_load(…)) does not, so such a run fails with a TypeError.",
-    fixes=("write the number with a dot before the exponent: 2.0e-3.",),
+    "a number or a switch that YAML reads as a string",
+    why="YAML reads what has quotes, or an exponent without a dot, as a string. `trl grpo` converts it; "
+    "GRPOConfig(**yaml.safe_load(…)) does not, so a number fails with a TypeError, and 'no' counts as true.",
+    fixes=("write the value without quotes, and a number with a dot before its exponent: 2.0e-3.",),
     example={"keys": {"learning_rate": "2e-3"}},
 )
 def text_number(run: "Run") -> Iterator[Finding]:
-    """The other rules see the number, because ``trl grpo`` converts it too."""
+    """The other rules see the value, because ``trl grpo`` converts it too."""
     for name, number in run.values.numbers.items() if run.values.from_yaml else ():
-        yield found(f"{name}={run.values.given[name]!r} is a string.", "", f"write {name}: {_written(number)} instead.")
+        yield found(f"{name}={run.values.given[name]!r} is a string.", f"write {name}: {_written(number)} instead.")
 
 
 def _is_beyond(name: str, value: object) -> bool:
@@ -218,10 +219,10 @@ def _number(text: str, hint: object) -> int | float | bool | None:
         return SWITCHES.get(text.lower())
     if not kinds <= {int, float}:
         return None
-    try:
-        return float(text) if float in kinds else int(text)
-    except ValueError:
-        return None
+    for kind in (one for one in (int, float) if one in kinds):  # 512 stays a whole number
+        with suppress(ValueError):
+            return kind(text)
+    return None
 
 
 def _written(number: int | float | bool) -> str:

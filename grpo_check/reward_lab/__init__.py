@@ -28,5 +28,3 @@ still reward the wrong thing.
 from .probing import probe
 from .report import ProbeReport
 from .rules import RULES
-
-__all__ = ["RULES", "ProbeReport", "probe"]

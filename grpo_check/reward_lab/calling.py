@@ -9,8 +9,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -51,19 +51,27 @@ def parameters_of(reward: Callable) -> dict[str, inspect.Parameter]:
     """The parameters of a reward by name.
 
     Raises:
-        CourseError: it cannot be called with ``completions=…``.
+        CourseError: it cannot be called with ``completions=…``, or Python does not know its parameters.
     """
     if not callable(reward):
         raise CourseError(f"a reward must be a function, got {type(reward).__name__}: {reward!r}.")
-    found = dict(inspect.signature(reward).parameters)
+    name = reward_name(reward)
+    fix = f"TRL passes keyword arguments: write def {name}(completions, **kwargs) and return one score per completion."
+    try:
+        found = dict(inspect.signature(reward).parameters)
+    except ValueError as error:  # some functions in C, such as max
+        raise CourseError(f"{name} has no signature that Python can read. {fix}") from error
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in found.values())
     if not ({"completions", "completion_ids"} & set(found) or takes_any):
-        name = reward_name(reward)
-        raise CourseError(
-            f"{name}({', '.join(found) or 'nothing'}) has no parameter `completions`. TRL passes keyword arguments: "
-            f"write def {name}(completions, **kwargs) and return one score per completion."
-        )
+        raise CourseError(f"{name}({', '.join(found) or 'nothing'}) has no parameter `completions`. {fix}")
     return found
+
+
+def signatures(rewards: Sequence[Callable]) -> Iterator[tuple[str, dict[str, inspect.Parameter]]]:
+    """The name and the parameters of each reward that TRL can call."""
+    for reward in rewards:
+        with suppress(CourseError):
+            yield reward_name(reward), parameters_of(reward)
 
 
 def missing_columns(parameters: dict[str, inspect.Parameter], columns: Sequence[str]) -> list[str]:
@@ -86,7 +94,7 @@ def call(reward: Callable, cases: Sequence[Case], chat: bool, longest: float | N
     try:
         with time_limit(longest), redirect_stdout(io.StringIO()):
             outcome = _checked(_run(reward, arguments), len(cases))
-    except (OutOfTimeError, TimeoutError):
+    except OutOfTimeError:
         outcome = Outcome(error=f"not finished after {longest:g} seconds", code="slow")
     except (Exception, SystemExit) as error:  # this runs a user's reward
         outcome = Outcome(error=f"{type(error).__name__}: {error}")
@@ -143,9 +151,20 @@ def _run(reward: Callable, arguments: dict) -> object:
     loop = asyncio._get_running_loop()
     asyncio._set_running_loop(None)
     try:
-        return asyncio.run(asyncio.wait_for(reward(**arguments), LONGEST_CALL))
+        return asyncio.run(_in_time(reward(**arguments)))
     finally:
         asyncio._set_running_loop(loop)
+
+
+async def _in_time(scores: Awaitable) -> object:
+    """What an async reward returns; its own `TimeoutError`, such as one of a socket, is not ours."""
+    try:
+        async with asyncio.timeout(LONGEST_CALL) as limit:
+            return await scores
+    except TimeoutError as error:
+        if limit.expired():
+            raise OutOfTimeError from error
+        raise
 
 
 def _checked(scores: object, wanted: int) -> Outcome:

@@ -22,7 +22,7 @@ PIECES = ["7", " ", "a", ".", "-", ",", "(", "[", "{", "<", "$", "\n", "a ", "7 
 PIECES += ["<answer>", "</answer>", "<think>", "<a>", "\\frac{", "**", "#", '"', "\\", "a, ", "Answer: ", "aA1 ", "_"]
 #: A character that matches nothing before it.
 UNMATCHED = "\u203d"
-SHORT, LONG = (12, 16, 20, 24, 28, 34, 40), (1_000, 4_000)  # pieces; characters
+SHORT_RUNS, LONG_RUNS = (12, 16, 20, 24, 28, 34, 40), (1_000, 4_000)  # pieces; characters
 #: CPU seconds that are suspicious for a short and for a long run.
 NOTABLE_SHORT, NOTABLE_LONG = 0.03, 0.02
 #: Wall-clock seconds of an ordinary call above which a reward is too slow to be called hundreds of times.
@@ -76,7 +76,7 @@ def _places(reward: Callable, plan: Plan) -> Iterator[Callable[[str], str]]:
 
 def _hangs(reward: Callable, plan: Plan, place: Callable, piece: str, notable: float) -> Growth | None:
     """Whether a run of a few dozen pieces takes suspiciously long, and far longer than half of it."""
-    for count in SHORT:
+    for count in SHORT_RUNS:
         case = _run_of(plan, place, piece, count)
         outcome = _least(reward, plan, case, notable)
         if outcome.code == "slow":  # nothing, if the machine and not the reward was slow
@@ -125,7 +125,7 @@ def computes_powers(reward: Callable, plan: Plan) -> Growth | None:
 
 def _superlinear(reward: Callable, plan: Plan, place: Callable, piece: str) -> Growth | None:
     """Whether a run four times as long takes far more than four times as long."""
-    few, many = (signs // len(piece) for signs in LONG)
+    few, many = (signs // len(piece) for signs in LONG_RUNS)
     case = _run_of(plan, place, piece, many)
     if call(reward, [case], plan.chat, CUT_OFF).cpu < NOTABLE_LONG:
         return None

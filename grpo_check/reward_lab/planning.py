@@ -70,14 +70,15 @@ class Plan:
 
 def subjects_of(reward: Callable | Sequence[Callable], weights: Sequence[float] | None) -> list[Callable]:
     """The rewards to judge. If there are several, their weighted sum comes last."""
-    if not isinstance(reward, list | tuple):
-        return [reward]
-    weights = [1.0] * len(reward) if weights is None else list(weights)
-    if not reward or len(weights) != len(reward):
-        raise CourseError(f"{len(weights)} weights were given for {len(reward)} rewards; pass one per reward.")
-    for one in reward:
+    rewards = list(reward) if isinstance(reward, list | tuple) else [reward]
+    weights = [1.0] * len(rewards) if weights is None else list(weights)
+    if not rewards:
+        raise CourseError("probe([]) has no reward to attack; pass one or more, such as probe([correctness_reward]).")
+    if len(weights) != len(rewards):
+        raise CourseError(f"{len(weights)} weights were given for {len(rewards)} rewards; pass one per reward.")
+    for one in rewards:
         parameters_of(one)
-    return [*reward, sum_of(reward, weights)]
+    return rewards if len(rewards) == 1 else [*rewards, sum_of(rewards, weights)]
 
 
 def answer_column_of(subjects: list[Callable], answer_column: str, columns: dict[str, Sequence]) -> str:

@@ -426,7 +426,7 @@ def too_strict(trial: Trial) -> Iterator[Finding]:
     """A correct answer in another common notation scores no more than a wrong one."""
     if trial.plan.refused and trial.answered:
         what = f"the correct answers {', '.join(trial.plan.refused)} earn nothing, so the lab left them out."
-        yield found(what, "", "if your task has such answers, pass answers=….")
+        yield found(what, "if your task has such answers, pass answers=….")
     refused: dict[str, Case] = {}  # the first case for each notation
     for row in trial.rows:
         right, nothing = row.clean, best(row.of("wrong")) if trial.answered else row.nothing

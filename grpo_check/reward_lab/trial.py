@@ -112,7 +112,7 @@ class Trial:
 
 def showing(what: str, case: Case | None, *fixes: str, why: str = "", severity: str = "") -> Finding:
     """A finding with the completion that shows it, if there is one."""
-    return found(what, why, *fixes, severity=severity, seen=shown(case.text) if case else "")
+    return found(what, *fixes, why=why, severity=severity, seen=shown(case.text) if case else "")
 
 
 def near(wrongs: list[Scored]) -> list[Scored]:

@@ -46,7 +46,7 @@ def nan(log: Log) -> Iterator[Finding]:
     said, accumulated = _not_a_number(log), max(log.checked("accumulation"), default=1.0)
     if said and accumulated > 1:
         others = (fix for fix in nan.fixes if fix != ACCUMULATION)
-        yield found("", "", ACCUMULATION, *others, seen=f"{said}, with gradient_accumulation_steps={accumulated:g}")
+        yield found("", ACCUMULATION, *others, seen=f"{said}, with gradient_accumulation_steps={accumulated:g}")
     elif said:
         yield found(seen=said)
 
