@@ -170,6 +170,11 @@ def test_a_code_that_two_checks_share_means_one_thing():
     assert not {code: said for code, said in meanings.items() if len(said) > 1}
 
 
+def test_reasons_and_fixes_are_whole_sentences_and_name_the_command():
+    said = [(rule.code, text) for rule in all_rules() for text in (rule.why, *rule.fixes) if text]
+    assert not [one for one in said if not one[1].endswith((".", "?")) or "-m grpo_check" in one[1]]
+
+
 @pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.code)
 def test_every_code_has_a_page(rule):
     page = explain(rule.code)

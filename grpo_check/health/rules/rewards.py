@@ -44,12 +44,12 @@ def _learned_without(wanted: set[str], log: Log) -> bool:
 @rule(
     "error",
     "a reward gives every completion the same score",
-    why="it cannot tell better completions from worse ones, so the policy learns nothing from it",
+    why="it cannot tell better completions from worse ones, so the policy learns nothing from it.",
     fixes=(
-        "probe it on a correct and a wrong completion written by hand",
-        "if it uses a regular expression over several lines, add re.DOTALL",
-        "check that it reads the format and the columns that the data has",
-        "if it is a penalty that was never triggered, ignore this",
+        "probe it on a correct and a wrong completion written by hand.",
+        "if it uses a regular expression over several lines, add re.DOTALL.",
+        "check that it reads the format and the columns that the data has.",
+        "if it is a penalty that was never triggered, ignore this.",
     ),
     hides=("unpaid_reward",),
     early=_may_come,
@@ -90,11 +90,11 @@ def _constant(log: Log, name: str) -> float | None:
 @rule(
     "note",
     "a reward paid nothing in the whole run, while another one rose",
-    why="the run learns without it; either nothing ever triggered it, or it cannot be triggered",
+    why="the run learns without it; either nothing ever triggered it, or it cannot be triggered.",
     fixes=(
-        "call it by hand on a completion that should trigger it",
-        "if it scores only some rows (None for the others), check the column that it reads",
-        "if nothing triggers it, leave it out",
+        "call it by hand on a completion that should trigger it.",
+        "if it scores only some rows (None for the others), check the column that it reads.",
+        "if nothing triggers it, leave it out.",
     ),
     steps=limits.TREND_STEPS,
     harmless=True,
@@ -120,12 +120,12 @@ def unpaid_reward(log: Log) -> Iterator[Finding]:
 @rule(
     "error",
     "nearly every group is tied",
-    why="every advantage is zero, and so is the gradient, so these steps train nothing",
+    why="every advantage is zero, and so is the gradient, so these steps train nothing.",
     fixes=(
-        "check that the reward reads the completion, not only the prompt",
-        "drop prompts that are always or never solved",
-        "use easier or harder prompts, or a reward with steps in between",
-        "raise num_generations or temperature, so that the completions of a group differ",
+        "check that the reward reads the completion, not only the prompt.",
+        "drop prompts that are always or never solved.",
+        "use easier or harder prompts, or a reward with steps in between.",
+        "raise num_generations or temperature, so that the completions of a group differ.",
     ),
     hides=("no_learning",),
     early=lambda log: not is_tied(log) and is_learning(log),  # some groups differ, and they teach
@@ -191,8 +191,8 @@ def _tied_share(log: Log, steps: int) -> tuple[float, int]:
 @rule(
     "note",
     "the groups are tied because nearly all answers are correct",
-    why="these prompts have nothing left to teach, and more steps only add noise",
-    fixes=("stop here and evaluate", "continue with harder prompts"),
+    why="these prompts have nothing left to teach, and more steps only add noise.",
+    fixes=("stop here and evaluate.", "continue with harder prompts."),
     hides=("no_learning",),
     example=log_of(
         20,
@@ -211,11 +211,11 @@ def saturated(log: Log) -> Iterator[Finding]:
 @rule(
     "note",
     "the groups are tied because the reward is at its top, which does not show that the answers are correct",
-    why="the reward has nothing left to teach; a reward that was hacked looks the same",
+    why="the reward has nothing left to teach; a reward that was hacked looks the same.",
     fixes=(
-        "read samples next to their gold answers, or evaluate on held-out prompts",
-        "in the next run, log a reward for correctness with weight 0 (name it in correctness=[…])",
-        "attack the reward: python -m grpo_check probe FILE.py:function",
+        "read samples next to their gold answers, or evaluate on held-out prompts.",
+        "in the next run, log a reward for correctness with weight 0 (name it in correctness=[…]).",
+        "attack the reward: grpo-check probe FILE.py:function.",
     ),
     hides=("no_learning",),
     example=log_of(
