@@ -15,6 +15,8 @@ from grpo_check import Finding
 from grpo_check.__main__ import main
 from grpo_check.health import RULES, diagnose, diagnose_error, diagnose_file, limits, read_log
 from grpo_check.health.log import read_history
+from grpo_check.health.rules import NOTES, PROBLEMS
+from grpo_check.health.rules.rule import LOST
 from grpo_check.health.rules.setup import expected_weight
 from grpo_check.health.trends import share_right
 from grpo_check.health.watching import subjects_of
@@ -234,7 +236,22 @@ def test_a_dead_reward_that_was_told_is_not_told_again_when_others_come_alive():
 
 def test_a_code_has_one_rule_and_hides_only_codes_that_there_are():
     known = [rule.code for rule in RULES]
-    assert len(known) == len(set(known)) and {code for rule in RULES for code in rule.hides} <= set(known)
+    assert len(known) == len(set(known))
+    assert {code for rule in RULES for code in rule.hides} <= {*known, *LOST}
+    assert {rule.symptom for rule in RULES} == {"", *LOST}
+
+
+#: What a lost policy does not explain.
+OF_OTHER_CAUSES = {"string_prompt", "tools_not_called", "low_importance_weight", "nan", "kl_explosion", "saturated"}
+OF_OTHER_CAUSES |= {"reward_at_top", "slow_steps", "stalled", "unpaid_reward"}
+
+
+@pytest.mark.parametrize(
+    "rule", [rule for rule in (*PROBLEMS, *NOTES) if isinstance(rule.example, list)], ids=lambda rule: rule.code
+)
+def test_a_symptom_is_not_listed_with_a_lost_policy(rule):
+    listed = rule.code in codes(changed(rule.example, kl=5.0))
+    assert listed == (rule.code in OF_OTHER_CAUSES), f"{rule.code}: give it symptom=…, or name it in OF_OTHER_CAUSES"
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)

@@ -8,11 +8,10 @@ from ...rules import adding_to, found
 from .. import limits
 from ..log import Log
 from ..trends import best, clearest_rise, falls, first, last, matters, rises, sigmas, span
-from .rule import UNPAID, LogRule, log_of
+from .rule import ENDLESS, HACKED, LENGTH, UNPAID, LogRule, log_of
 
 RULES: list[LogRule] = []
 rule = adding_to(RULES, LogRule)
-CHANGES = ("shrinking_completions", "growing_completions")
 
 
 @rule(
@@ -25,7 +24,8 @@ CHANGES = ("shrinking_completions", "growing_completions")
         "give correctness more weight than all the rest together.",
         "cut long completions with a limit, not with a reward.",
     ),
-    hides=("all_truncated", "no_gradient", "no_learning", "reward_at_top", *CHANGES),
+    symptom=HACKED,
+    hides=("all_truncated", "no_gradient", "no_learning", "reward_at_top", LENGTH),
     example=log_of(
         20,
         reward=lambda step: 0.5 + 0.1 * step,
@@ -89,7 +89,8 @@ def _pays_cut_off(log: Log, at: int) -> str:
         "ask for a shorter answer in the system prompt.",
         "set mask_truncated_completions=True only if most completions end; it drops the others from the loss.",
     ),
-    hides=(*UNPAID, *CHANGES),
+    symptom=ENDLESS,
+    hides=(UNPAID, LENGTH),
     # Some completions of a young run end, so the policy may soon learn to be brief.
     early=lambda log: log.steps < limits.TREND_STEPS and min(log.values("completions/clipped_ratio", 5)) < 1.0,
     example=log_of(20, completions__clipped_ratio=0.95),
@@ -122,7 +123,8 @@ def _is_recovering(log: Log) -> bool:
         "set tokenizer.eos_token to the token that ends a turn in the chat template.",
         "for a base model without a chat template, end the few-shot examples with the EOS token.",
     ),
-    hides=(*UNPAID, *CHANGES),
+    symptom=ENDLESS,
+    hides=(UNPAID, LENGTH),
     example=[
         *log_of(10, completions__clipped_ratio=1.0, completions__max_terminated_length=0.0),
         {"step": 10, "health/ended_with_room": 0.0},
@@ -148,6 +150,7 @@ def no_eos(log: Log) -> Iterator[Finding]:
     ),
     steps=limits.TREND_STEPS,
     harmless=True,
+    symptom=LENGTH,
     example=log_of(20, reward=lambda step: step / 20, completions__mean_length=lambda step: 100.0 + 10 * step),
 )
 def growing_completions(log: Log) -> Iterator[Finding]:
@@ -168,6 +171,7 @@ def growing_completions(log: Log) -> Iterator[Finding]:
     ),
     steps=limits.TREND_STEPS,
     harmless=True,
+    symptom=LENGTH,
     example=log_of(20, reward=lambda step: step / 20, completions__mean_length=lambda step: 300.0 - 10 * step),
 )
 def shrinking_completions(log: Log) -> Iterator[Finding]:

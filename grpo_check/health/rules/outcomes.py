@@ -22,7 +22,7 @@ _RISING = dict(steps=20, reward=lambda step: step / 20)
     why="in so few steps, ordinary noise looks like a trend.",
     fixes=("log every step (logging_steps=1), and wait.",),
     steps=0,
-    page="",
+    link="",
     example=log_of(5),
 )
 def too_short(log: Log) -> Iterator[Finding]:
@@ -35,7 +35,7 @@ def too_short(log: Log) -> Iterator[Finding]:
     "note",
     "no problem found",
     fixes=("evaluate on held-out prompts; a log alone proves nothing.",),
-    page="",
+    link="",
     example=log_of(**_RISING, rewards__accuracy_reward__mean=lambda step: step / 20),
 )
 def healthy(log: Log) -> Iterator[Finding]:

@@ -22,7 +22,7 @@ from ..trends import (
     sigmas,
     span,
 )
-from .rule import LogRule, log_of
+from .rule import HACKED, UNPAID, LogRule, log_of
 
 RULES: list[LogRule] = []
 rule = adding_to(RULES, LogRule)
@@ -37,6 +37,7 @@ rule = adding_to(RULES, LogRule)
         "attack that reward: grpo-check probe FILE.py:function.",
         "give correctness more weight than all the rest together.",
     ),
+    symptom=HACKED,
     hides=("no_learning", "saturated", "reward_at_top"),
     example=log_of(
         30,
@@ -78,6 +79,7 @@ def _risen_instead(log: Log, name: str) -> str:
         "reward parts of the format, so that partial progress scores.",
         "teach the format with a few hundred rows of SFT first.",
     ),
+    symptom=UNPAID,
     early=is_learning,
     example=log_of(
         30,
@@ -121,6 +123,7 @@ def _may_still_learn(log: Log) -> bool:
         "check that the task is within reach: some completions must be correct.",
     ),
     steps=limits.TREND_STEPS,
+    symptom=UNPAID,
     early=_may_still_learn,
     example=log_of(120, reward=lambda step: 0.5 + 0.01 * (step % 2), reward_std=0.5),
 )

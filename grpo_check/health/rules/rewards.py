@@ -12,7 +12,7 @@ from .. import limits
 from ..correctness import correctness_of, is_at_top, is_learning
 from ..log import Log
 from ..trends import best, clearest_rise, falls, last, span
-from .rule import LogRule, log_of
+from .rule import UNPAID, LogRule, log_of
 
 RULES: list[LogRule] = []
 rule = adding_to(RULES, LogRule)
@@ -51,6 +51,7 @@ def _learned_without(wanted: set[str], log: Log) -> bool:
         "check that it reads the format and the columns that the data has.",
         "if it is a penalty that was never triggered, ignore this.",
     ),
+    symptom=UNPAID,
     hides=("unpaid_reward",),
     early=_may_come,
     example=log_of(20, rewards__accuracy_reward__mean=0.0, rewards__accuracy_reward__std=0.0),
@@ -127,6 +128,7 @@ def unpaid_reward(log: Log) -> Iterator[Finding]:
         "use easier or harder prompts, or a reward with steps in between.",
         "raise num_generations or temperature, so that the completions of a group differ.",
     ),
+    symptom=UNPAID,
     hides=("no_learning",),
     early=lambda log: not is_tied(log) and is_learning(log),  # some groups differ, and they teach
     example=log_of(10, frac_reward_zero_std=1.0),

@@ -9,7 +9,7 @@ from ...findings import Finding
 from ...rules import adding_to, found
 from .. import limits
 from ..log import Log
-from .rule import UNPAID, LogRule, log_of
+from .rule import ENDLESS, UNPAID, LogRule, log_of
 
 #: Messages of out-of-memory errors: PyTorch on CUDA, ROCm and CPU; cuBLAS; vLLM; Python.
 MEMORY_TEXTS = (
@@ -84,7 +84,7 @@ def missing_column(log: Log) -> Iterator[Finding]:
     "plain text prompts for a chat model",
     why="TRL applies the chat template only to lists of messages, so the model never sees a question in its format.",
     fixes=("make each prompt a list of messages: chat_prompt(question).",),
-    hides=(*UNPAID, "no_eos", "all_truncated"),
+    hides=(UNPAID, ENDLESS),
     steps=1,
     example=[*log_of(1), {"step": 1, "health/string_prompts": 1.0}],
 )
