@@ -359,6 +359,28 @@ def test_a_gradient_of_zero_in_every_entry_is_an_error_however_often_is_logged(s
     assert finding.code == "no_gradient" and finding.seen.startswith("grad_norm is 0")
 
 
+def constant_in(steps: int, **mean) -> list[dict]:
+    """A run with a reward that gives all completions of a step the same score."""
+    return changed(healthy(steps), rewards__f__std=0.0, **mean)
+
+
+def test_one_entry_of_ten_steps_does_not_show_a_dead_reward():
+    """Its mean hides that all completions score 1.0 in two of the steps, and 0.0 in the others."""
+    log = constant_in(10, rewards__f__mean=lambda i: float(i in (2, 5)))
+    assert "dead_reward" not in codes(logged(log, 10)) + codes(log)
+
+
+def test_a_reward_that_scored_completions_only_in_the_last_entry_is_not_dead_yet():
+    [*unscored, last] = logged(constant_in(25, rewards__f__mean=0.0), 10)
+    log = [*changed(unscored, rewards__f__mean=None, rewards__f__std=None), last]
+    assert "dead_reward" not in codes(log)
+
+
+@pytest.mark.parametrize("steps", [1, 3, 10])
+def test_a_dead_reward_is_found_within_twenty_steps_however_often_is_logged(steps):
+    assert "dead_reward" in codes(logged(constant_in(20, rewards__f__mean=0.0), steps))
+
+
 def test_a_solved_task_is_no_alarm():
     assert diagnose(BROKEN["saturated"])[0].severity == "note"
 

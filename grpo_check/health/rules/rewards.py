@@ -82,10 +82,14 @@ def dead_rewards(log: Log) -> dict[str, float]:
 
 
 def _constant(log: Log, name: str) -> float | None:
-    """The one score that a reward gave all recent completions, or None."""
-    means, spreads = (log.values(f"rewards/{name}/{kind}", limits.FEWEST_STEPS) for kind in ("mean", "std"))
+    """The one score that a reward gave all recent completions, or None.
+
+    At least two entries count. One that is the mean of ten steps may hide that their scores differ.
+    """
+    few = max(2, log.entries_in(limits.FEWEST_STEPS))
+    means, spreads = (log.values(f"rewards/{name}/{kind}")[-few:] for kind in ("mean", "std"))
     constant = max(means) - min(means) <= limits.CONSTANT and max(spreads, default=0.0) <= limits.CONSTANT
-    return means[-1] if constant and len(means) * log.per_entry >= limits.FEWEST_STEPS else None
+    return means[-1] if constant and len(means) == few else None
 
 
 @rule(
