@@ -1,9 +1,11 @@
 """What all commands of grpo-check share: exit codes, formats, and the choice of findings."""
 
 import json
+import re
 import subprocess
 import sys
 from argparse import Namespace
+from importlib import import_module
 
 import pytest
 from conftest import ROOT
@@ -12,6 +14,7 @@ from grpo_check import __main__
 from grpo_check.__main__ import check, main
 from grpo_check.explaining import all_rules, explain
 from grpo_check.findings import Finding, Report
+from grpo_check.health import RULES
 from grpo_check.output import fitted, show
 
 NAN = [{"step": n, "loss": float("nan"), "reward": 0.5} for n in (1, 2)]
@@ -153,14 +156,32 @@ def test_health_loads_neither_torch_nor_transformers(command, tmp_path):
     assert run.stdout.splitlines()[-1] == "[]"
 
 
-def test_the_tables_of_codes_are_the_rules(monkeypatch):
+@pytest.fixture
+def rule_tables(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    import rule_tables
+    return import_module("rule_tables")
 
+
+def test_the_tables_of_codes_are_the_rules(rule_tables):
     pages = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
     stale = [name for name, page in pages.items() if rule_tables.with_tables(page) != page]
-    assert not stale, "make figures"
-    assert sum(page.count(rule_tables.END) for page in pages.values()) == 3
+    assert not stale, "run: python scripts/rule_tables.py"
+    assert sum(page.count(rule_tables.END) for page in pages.values()) == 4
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_the_page_of_metrics_has_those_of_the_rule(rule_tables, rule):
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    missing = [metric for metric in rule_tables.metrics_in(rule.example) if f"\n| `{metric}` |" not in page]
+    assert not missing, "add rows for them to docs/metrics.md"
+
+
+def test_the_rules_that_contributing_shows_are_in_the_files_that_it_names():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    added = re.findall(r"^\+\+\+ b/(\S+)\n((?:\+.*\n)+)", page, re.MULTILINE)
+    files = {path: (ROOT / path).read_text(encoding="utf-8").splitlines() for path, _ in added}
+    assert len(files) == 3
+    assert not [line for path, lines in added for line in lines.splitlines() if line[1:] not in files[path]]
 
 
 def test_a_code_that_two_checks_share_means_one_thing():
