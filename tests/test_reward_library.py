@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import re
 from importlib import import_module
 
 import pytest
@@ -55,7 +56,7 @@ def section(heading: str) -> str:
 def test_a_reward_of_the_library_is_in_its_places(name):
     assert name in rewards.__all__, f"import {name} in grpo_utils/rewards/__init__.py"
     assert f"`{name}`" in section("Which one"), f'name {name} in the table "Which one" of docs/rewards.md'
-    assert "\n\n    Known exploit: " in LIBRARY[name].__doc__, "add a paragraph 'Known exploit: …' to its docstring"
+    assert re.search("Known exploits?: ", LIBRARY[name].__doc__), "end a paragraph of its docstring: Known exploit: …"
     assert f"| `{name}` |" in section("How a policy exploits each reward"), "run: python scripts/rule_tables.py"
 
 

@@ -161,10 +161,7 @@ def _is_missing(gold: object) -> bool:
 def correctness_reward(completions: Sequence[Completion], answer: Sequence[object], **kwargs: object) -> Scores:
     """Return 1.0 if the answer equals the gold number, expression or text (`same_answer`), else 0.0.
 
-    For numbers and mathematics.
-
-    Known exploit: none that the reward lab tries, but units are compared only if both answers have one, and if the gold
-    answer is an expression, the question's own expression may count.
+    For numbers and mathematics. Known exploits: none of the reward lab's. Units count only if both answers have one.
 
     >>> correctness_reward(["<answer>$42.00</answer>", "<answer>41 or 42</answer>", "42"], answer=["42"] * 3)
     [1.0, 0.0, 0.0]
@@ -175,9 +172,7 @@ def correctness_reward(completions: Sequence[Completion], answer: Sequence[objec
 def exact_reward(completions: Sequence[Completion], answer: Sequence[object], **kwargs: object) -> Scores:
     """Return 1.0 if the answer is exactly the gold text, else 0.0.
 
-    For labels and identifiers. Strict: "1,000" is not "1000".
-
-    Known exploit: none that the reward lab tries.
+    For labels and identifiers. Strict: "1,000" is not "1000". Known exploits: none of the reward lab's.
 
     >>> exact_reward(["<answer>positive</answer>", "<answer>Positive</answer>"], answer=["positive"] * 2)
     [1.0, 0.0]
@@ -188,9 +183,7 @@ def exact_reward(completions: Sequence[Completion], answer: Sequence[object], **
 def fuzzy_reward(completions: Sequence[Completion], answer: Sequence[object], **kwargs: object) -> Scores:
     """Return 1.0 if the answer names the gold fact, with small spelling mistakes allowed (`same_fact`), else 0.0.
 
-    Never use it for numbers.
-
-    Known exploit: a name that differs from the gold name in one letter out of ten.
+    Known exploit: names that differ in one letter of ten. Never use it for numbers.
 
     >>> fuzzy_reward(["<answer>the Mississipi</answer>", "<answer>Missouri</answer>"], answer=["Mississippi"] * 2)
     [1.0, 0.0]

@@ -31,9 +31,8 @@ def incremental_format_reward(completions: Sequence[Completion], **kwargs: objec
     """Return 0.25 for each correctly placed tag, so that a partial format earns partial credit.
 
     A model that puts its answer in tags but writes its reasoning in front of them already earns something. Only the
-    whole format earns 1.0, and repeated or reordered tags earn nothing (`count_placed_tags`).
-
-    Known exploit: any text inside the tags.
+    whole format earns 1.0, and repeated or reordered tags earn nothing (`count_placed_tags`). Known exploit: any text
+    inside the tags.
 
     >>> half, whole = "Let me think. <answer>b</answer>", "<reasoning>a</reasoning><answer>b</answer>"
     >>> incremental_format_reward([half, whole, whole + whole, whole + " and so on"])
@@ -71,9 +70,8 @@ def think_format_reward(completions: Sequence[Completion], **kwargs: object) -> 
     """Return 1.0 for ``<think>…</think>`` followed by an answer (see `split_thinking`), else 0.0.
 
     It works whether or not the chat template has written ``<think>`` into the prompt, and if TRL has moved the thought
-    into ``reasoning_content``; TRL's reward of that name gives 0.0 in both cases.
-
-    Known exploit: a single word as the reasoning.
+    into ``reasoning_content``; TRL's reward of that name gives 0.0 in both cases. Known exploit: a single word as the
+    reasoning.
 
     >>> think_format_reward(["<think>a</think>b", "a</think>b", "<think>a</think>", "<think></think>b"])
     [1.0, 1.0, 0.0, 0.0]
