@@ -1,38 +1,77 @@
-"""Write the tables of codes in docs, from the rules of the checks: `make figures`.
+"""Write the tables in docs that come from the code: the codes of each check, and the known exploit of each reward.
 
     python scripts/rule_tables.py
 
-A page has a table between `<!-- rules of CHECK, written by make figures -->` and `<!-- end of rules -->`.
+A table is between `<!-- NAME, written by scripts/rule_tables.py -->` and `<!-- end of table -->`.
 """
 
+import inspect
 import re
 from pathlib import Path
 
 from grpo_check.explaining import rules_of
 from grpo_check.rules import Rule
+from grpo_utils import rewards
 
 DOCS = Path(__file__).parent.parent / "docs"
-BEGIN, END = "<!-- rules of {}, written by make figures -->\n", "<!-- end of rules -->"
+BEGIN, END = "<!-- {}, written by scripts/rule_tables.py -->\n", "<!-- end of table -->"
 
 
-def table(rules: list[Rule]) -> str:
-    """The codes of a check with their severities and meanings.
+def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """A table in Markdown.
 
-    >>> print(table([Rule("leak", "error", "held-out prompts that are also in the training rows", print)]))
-    | code | severity | meaning |
-    |---|---|---|
-    | `leak` | error | held-out prompts that are also in the training rows |
+    >>> print(table(("code", "meaning"), [("`leak`", "a|b")]))
+    | code | meaning |
+    |---|---|
+    | `leak` | a\\|b |
     """
-    rows = [f"| `{rule.code}` | {rule.severity} | {rule.meaning.replace('|', chr(92) + '|')} |" for rule in rules]
-    return "\n".join(["| code | severity | meaning |", "|---|---|---|", *rows])
+    cells = [[cell.replace("|", "\\|") for cell in row] for row in (header, *rows)]
+    head, *body = [f"| {' | '.join(row)} |" for row in cells]
+    return "\n".join([head, "|---" * len(header) + "|", *body])
+
+
+def rule_table(rules: list[Rule]) -> str:
+    """The codes of a check with their severities and meanings; for rules about a log, also the metrics."""
+    rows = [(f"`{rule.code}`", rule.severity, rule.meaning) for rule in rules]
+    if not any(isinstance(rule.example, list) for rule in rules):
+        return table(("code", "severity", "meaning"), rows)
+    metrics = [", ".join(f"`{name}`" for name in metrics_in(rule.example)) for rule in rules]
+    rows = [(*row, names) for row, names in zip(rows, metrics, strict=True)]
+    return table(("code", "severity", "meaning", "metrics"), rows)
+
+
+def metrics_in(example: list[dict] | str) -> list[str]:
+    """The metrics in the log that is an example of a rule, and ``reward``, which every log has, if it changes.
+
+    >>> metrics_in([{"step": 1, "reward": 0.5, "rewards/f/std": 0.0}])
+    ['rewards/NAME/std']
+    """
+    entries = [] if isinstance(example, str) else example
+    names = dict.fromkeys(re.sub(r"^rewards/\w+/", "rewards/NAME/", name) for entry in entries for name in entry)
+    constant = len({entry["reward"] for entry in entries if "reward" in entry}) == 1
+    return [name for name in names if name != "step" and not (name == "reward" and constant)]
+
+
+def exploits() -> dict[str, str]:
+    """What each reward's docstring says from "Known exploit:" to the end of the paragraph; "" if it says nothing."""
+    names = [name for name in rewards.__all__ if name.endswith("_reward")]
+    pages = {name: inspect.getdoc(getattr(rewards, name)) for name in names}
+    said = {name: re.search(r"Known exploits?: (.+?)(?:\n\n|$)", page, re.DOTALL) for name, page in pages.items()}
+    return {name: " ".join(exploit[1].split()) if exploit else "" for name, exploit in said.items()}
+
+
+def tables() -> dict[str, str]:
+    """Every table by its name."""
+    of_rewards = table(("reward", "known exploit"), [(f"`{name}`", said) for name, said in exploits().items()])
+    return {f"rules of {check}": rule_table(rules) for check, rules in rules_of().items()} | {"exploits": of_rewards}
 
 
 def with_tables(page: str) -> str:
-    """A page with all its tables as the rules are now."""
-    for check, rules in rules_of().items():
-        begin = re.escape(BEGIN.format(check))
-        new = f"{BEGIN.format(check)}\n{table(rules)}\n\n{END}"
-        page = re.sub(rf"{begin}.*?{END}", lambda _, new=new: new, page, flags=re.DOTALL)
+    """A page with all its tables as the code is now."""
+    for name, new in tables().items():
+        begin = BEGIN.format(name)
+        whole = f"{begin}\n{new}\n\n{END}"
+        page = re.sub(f"{re.escape(begin)}.*?{END}", lambda _, whole=whole: whole, page, flags=re.DOTALL)
     return page
 
 

@@ -1,17 +1,20 @@
 """What all commands of grpo-check share: exit codes, formats, and the choice of findings."""
 
 import json
+import re
 import subprocess
 import sys
 from argparse import Namespace
 
 import pytest
+import rule_tables
 from conftest import ROOT
 
 from grpo_check import __main__
 from grpo_check.__main__ import check
 from grpo_check.explaining import all_rules, explain
 from grpo_check.findings import Finding, Report
+from grpo_check.health import RULES
 from grpo_check.output import fitted, show
 
 NAN = [{"step": n, "loss": float("nan"), "reward": 0.5} for n in (1, 2)]
@@ -145,12 +148,25 @@ def test_health_loads_neither_torch_nor_transformers(command, tmp_path):
 
 
 def test_the_tables_of_codes_are_the_rules():
-    import rule_tables
-
     pages = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
     stale = [name for name, page in pages.items() if rule_tables.with_tables(page) != page]
-    assert not stale, "make figures"
-    assert sum(page.count(rule_tables.END) for page in pages.values()) == 3
+    assert not stale, "run: python scripts/rule_tables.py"
+    assert sum(page.count(rule_tables.END) for page in pages.values()) == 4
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_the_page_of_metrics_has_those_of_the_rule(rule):
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    missing = [metric for metric in rule_tables.metrics_in(rule.example) if f"\n| `{metric}` |" not in page]
+    assert not missing, "add rows for them to docs/metrics.md"
+
+
+def test_the_rules_that_contributing_shows_are_in_the_files_that_it_names():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    added = re.findall(r"^\+\+\+ b/(\S+)\n((?:\+.*\n)+)", page, re.MULTILINE)
+    files = {path: (ROOT / path).read_text(encoding="utf-8").splitlines() for path, _ in added}
+    assert len(files) == 3
+    assert not [line for path, lines in added for line in lines.splitlines() if line[1:] not in files[path]]
 
 
 def test_a_code_that_two_checks_share_means_one_thing():
@@ -158,6 +174,11 @@ def test_a_code_that_two_checks_share_means_one_thing():
     for rule in all_rules():
         meanings.setdefault(rule.code, set()).add(rule.meaning)
     assert not {code: said for code, said in meanings.items() if len(said) > 1}
+
+
+def test_reasons_and_fixes_are_whole_sentences_and_name_the_command():
+    said = [(rule.code, text) for rule in all_rules() for text in (rule.why, *rule.fixes) if text]
+    assert not [one for one in said if not one[1].endswith((".", "?")) or "-m grpo_check" in one[1]]
 
 
 @pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.code)

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from grpo_check import Finding
 from grpo_check.health import RULES, diagnose, diagnose_error, diagnose_file, limits, read_log
 from grpo_check.health.log import read_history
+from grpo_check.health.rules import NOTES, PROBLEMS
+from grpo_check.health.rules.rule import LOST
 from grpo_check.health.rules.setup import expected_weight
 from grpo_check.health.trends import share_right
 from grpo_check.health.watching import subjects_of
@@ -232,7 +234,22 @@ def test_a_dead_reward_that_was_told_is_not_told_again_when_others_come_alive():
 
 def test_a_code_has_one_rule_and_hides_only_codes_that_there_are():
     known = [rule.code for rule in RULES]
-    assert len(known) == len(set(known)) and {code for rule in RULES for code in rule.hides} <= set(known)
+    assert len(known) == len(set(known))
+    assert {code for rule in RULES for code in rule.hides} <= {*known, *LOST}
+    assert {rule.symptom for rule in RULES} == {"", *LOST}
+
+
+#: What a lost policy does not explain.
+OF_OTHER_CAUSES = {"string_prompt", "tools_not_called", "low_importance_weight", "nan", "kl_explosion", "saturated"}
+OF_OTHER_CAUSES |= {"reward_at_top", "slow_steps", "stalled", "unpaid_reward"}
+
+
+@pytest.mark.parametrize(
+    "rule", [rule for rule in (*PROBLEMS, *NOTES) if isinstance(rule.example, list)], ids=lambda rule: rule.code
+)
+def test_a_symptom_is_not_listed_with_a_lost_policy(rule):
+    listed = rule.code in codes(changed(rule.example, kl=5.0))
+    assert listed == (rule.code in OF_OTHER_CAUSES), f"{rule.code}: give it symptom=…, or name it in OF_OTHER_CAUSES"
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
@@ -338,6 +355,28 @@ def test_a_run_without_gradient_is_an_error_however_often_is_logged(steps, tied)
 def test_a_gradient_of_zero_in_every_entry_is_an_error_however_often_is_logged(steps):
     finding = diagnose(logged(changed(flat(60), grad_norm=0.0), steps))[0]
     assert finding.code == "no_gradient" and finding.seen.startswith("grad_norm is 0")
+
+
+def constant_in(steps: int, **mean) -> list[dict]:
+    """A run with a reward that gives all completions of a step the same score."""
+    return changed(healthy(steps), rewards__f__std=0.0, **mean)
+
+
+def test_one_entry_of_ten_steps_does_not_show_a_dead_reward():
+    """Its mean hides that all completions score 1.0 in two of the steps, and 0.0 in the others."""
+    log = constant_in(10, rewards__f__mean=lambda i: float(i in (2, 5)))
+    assert "dead_reward" not in codes(logged(log, 10)) + codes(log)
+
+
+def test_a_reward_that_scored_completions_only_in_the_last_entry_is_not_dead_yet():
+    [*unscored, last] = logged(constant_in(25, rewards__f__mean=0.0), 10)
+    log = [*changed(unscored, rewards__f__mean=None, rewards__f__std=None), last]
+    assert "dead_reward" not in codes(log)
+
+
+@pytest.mark.parametrize("steps", [1, 3, 10])
+def test_a_dead_reward_is_found_within_twenty_steps_however_often_is_logged(steps):
+    assert "dead_reward" in codes(logged(constant_in(20, rewards__f__mean=0.0), steps))
 
 
 def test_a_solved_task_is_no_alarm():

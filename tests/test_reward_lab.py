@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import regex
+from test_reward_library import LIBRARY
 from test_reward_recipes import recipe
 from trl.rewards import (
     accuracy_reward,
@@ -42,12 +43,10 @@ from grpo_utils.rewards import (
     extract_after_thinking,
     extract_boxed,
     fuzzy_reward,
-    incremental_format_reward,
     json_reward,
     math_rewards,
     same_answer,
     strict_format_reward,
-    think_format_reward,
 )
 
 SEVERITY = {rule.code: rule.severity for rule in RULES}
@@ -431,23 +430,20 @@ def adapted_think(completions, **kwargs):
     return trl_think_format_reward([as_chat(c) for c in completions], **kwargs)
 
 
-OWN = {
-    "correctness": (correctness_reward, {}),
+#: Sound rewards and what they are probed with; those of the library with numbers, if they need no other answers.
+OWN = {name: (reward, {}) for name, reward in LIBRARY.items()} | {
     "correctness, one answer": (correctness_reward, dict(answers=["42"])),
     "correctness, many answers": (correctness_reward, dict(answers=["1,000", "-3.5", "1/2", "50%", "0", "7 km", 12])),
     "correctness, words": (correctness_reward, dict(answers=["Paris", "x^2", "42"])),
-    "exact": (exact_reward, dict(answers=["positive", "negative"])),
-    "fuzzy": (fuzzy_reward, dict(answers=["Paris", "Mount Everest", ["Mississippi", "the Mississippi"]])),
-    "JSON": (json_reward, dict(answers=PEOPLE)),
+    "exact_reward": (exact_reward, dict(answers=["positive", "negative"])),
+    "fuzzy_reward": (fuzzy_reward, dict(answers=["Paris", "Mount Everest", ["Mississippi", "the Mississippi"]])),
+    "json_reward": (json_reward, dict(answers=PEOPLE)),
     "schema": (recipe("schema_reward", SCHEMA=SCHEMA), dict(answers=PEOPLE)),
     "schema, only": (recipe("schema_reward", SCHEMA={"type": "object", "required": ["answer"]}), {}),
     "boxed": (AnswerReward(extract=extract_boxed), dict(answers=["42", "-5"])),
     "after thinking": (AnswerReward(extract=extract_after_thinking), {}),
     "another column": (AnswerReward(column="solution"), ONE),
-    "strict form": (strict_format_reward, {}),
     "strict form, answers given": (strict_format_reward, dict(answers=["42", "7"])),
-    "tags": (incremental_format_reward, {}),
-    "think": (think_format_reward, {}),
     "JSON only": (recipe("schema_reward", SCHEMA={"type": ["object", "array"]}), {}),
     "pattern": (
         recipe("pattern_reward", PATTERN=regex.compile("<reasoning>.+</reasoning><answer>.+</answer>", regex.DOTALL)),
@@ -462,7 +458,7 @@ OWN = {
     "TRL's repetition": (get_repetition_penalty_reward(), {}),
     "TRL's think, adapted": (adapted_think, {}),
 }
-WITH_WARNINGS = {"exact", "correctness, words", "think", "TRL's cosine", "TRL's think, adapted"}
+WITH_WARNINGS = {"exact_reward", "correctness, words", "think_format_reward", "TRL's cosine", "TRL's think, adapted"}
 
 
 @pytest.mark.slow

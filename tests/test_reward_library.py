@@ -2,41 +2,39 @@
 
 import math
 import pickle
+import re
+from importlib import import_module
 
 import pytest
+from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trl.rewards import get_repetition_penalty_reward, get_soft_overlong_punishment
 from trl.rewards import think_format_reward as trl_think_format_reward
 
+from grpo_utils import rewards
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import (
     TAGS,
     AnswerReward,
     as_chat,
-    correctness_reward,
-    exact_reward,
     extract_boxed,
-    fuzzy_reward,
     group_advantages,
-    incremental_format_reward,
-    json_reward,
     math_rewards,
-    strict_format_reward,
     think_format_reward,
     weighted_sum,
 )
 
-ALL = [
-    correctness_reward,
-    exact_reward,
-    fuzzy_reward,
-    json_reward,
-    AnswerReward(extract=extract_boxed),
-    strict_format_reward,
-    incremental_format_reward,
-    think_format_reward,
-]
+MODULES = [import_module(f"grpo_utils.rewards.{path.stem}") for path in (ROOT / "grpo_utils/rewards").glob("[a-z]*.py")]
+#: The rewards of the library: every function whose name ends in ``_reward``.
+LIBRARY = {
+    name: reward
+    for module in MODULES
+    for name, reward in vars(module).items()
+    if name.endswith("_reward") and reward.__module__ == module.__name__
+}
+PAGE = (ROOT / "docs" / "rewards.md").read_text(encoding="utf-8")
+ALL = [*LIBRARY.values(), AnswerReward(extract=extract_boxed)]
 IDS = [f"{i}-{reward.__name__}" for i, reward in enumerate(ALL)]
 
 words = st.sampled_from(
@@ -47,6 +45,19 @@ pieces = st.one_of(
 )
 hostile = st.lists(pieces, max_size=25).map("".join)
 texts = st.lists(st.one_of(st.text(max_size=200), hostile), min_size=2, max_size=6)
+
+
+def section(heading: str) -> str:
+    """The text of docs/rewards.md below a heading."""
+    return PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_a_reward_of_the_library_is_in_its_places(name):
+    assert name in rewards.__all__, f"import {name} in grpo_utils/rewards/__init__.py"
+    assert f"`{name}`" in section("Which one"), f'name {name} in the table "Which one" of docs/rewards.md'
+    assert re.search("Known exploits?: ", LIBRARY[name].__doc__), "end a paragraph of its docstring: Known exploit: …"
+    assert f"| `{name}` |" in section("How a policy exploits each reward"), "run: python scripts/rule_tables.py"
 
 
 @pytest.mark.parametrize("reward", ALL, ids=IDS)

@@ -8,7 +8,7 @@ from grpo_utils.errors import CourseError
 
 from ..findings import Finding
 from .log import Log, find_file, read_history, read_log, read_text
-from .rules import NOTES, OUTCOMES, PROBLEMS, RULES
+from .rules import NOTES, OUTCOMES, PROBLEMS
 from .rules.policy import nan
 from .rules.rule import LogRule
 
@@ -59,10 +59,10 @@ def _findings(log: Log, rules: Sequence[LogRule] = (*PROBLEMS, *NOTES)) -> list[
     """What some rules find, without the symptoms of others; nothing else can be read from a log with NaN."""
     if lost := nan(log):
         return lost
-    findings = [finding for rule in rules for finding in rule(log)]
-    codes = {finding.code for finding in findings}
-    hidden = {code for rule in RULES if rule.code in codes for code in rule.hides}
-    return [finding for finding in findings if finding.code not in hidden]
+    found = [(rule, findings) for rule in rules if (findings := rule(log))]
+    explained = {symptom for rule, _ in found for symptom in rule.hides}
+    listed = [findings for rule, findings in found if not explained & {rule.code, rule.symptom}]
+    return [finding for findings in listed for finding in findings]
 
 
 def diagnose_file(path: str | Path) -> list[Finding]:
@@ -102,7 +102,7 @@ def diagnose_error(error: BaseException | str, step: int = 0) -> Finding | None:
     """The verdict for an exception, or None if the exception is not a known failure of training.
 
     >>> diagnose_error(RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB.")).fixes[0]
-    'halve per_device_train_batch_size and double gradient_accumulation_steps (same training, slower)'
+    'halve per_device_train_batch_size and double gradient_accumulation_steps (same training, slower).'
     >>> diagnose_error("accuracy_reward() missing 1 required positional argument: 'solution'").code
     'missing_column'
     >>> diagnose_error(KeyError("answer")) is None

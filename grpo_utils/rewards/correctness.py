@@ -172,7 +172,7 @@ def correctness_reward(completions: Sequence[Completion], answer: Sequence[objec
 def exact_reward(completions: Sequence[Completion], answer: Sequence[object], **kwargs: object) -> Scores:
     """Return 1.0 if the answer is exactly the gold text, else 0.0.
 
-    For labels and identifiers. Strict: "1,000" is not "1000".
+    For labels and identifiers. Strict: "1,000" is not "1000". Known exploits: none of the reward lab's.
 
     >>> exact_reward(["<answer>positive</answer>", "<answer>Positive</answer>"], answer=["positive"] * 2)
     [1.0, 0.0]

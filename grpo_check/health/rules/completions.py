@@ -8,24 +8,24 @@ from ...rules import adding_to, found
 from .. import limits
 from ..log import Log
 from ..trends import best, clearest_rise, falls, first, last, matters, rises, sigmas, span
-from .rule import UNPAID, LogRule, log_of
+from .rule import ENDLESS, HACKED, LENGTH, UNPAID, LogRule, log_of
 
 RULES: list[LogRule] = []
 rule = adding_to(RULES, LogRule)
-CHANGES = ("shrinking_completions", "growing_completions")
 
 
 @rule(
     "error",
     "the reward rises as the length changes, and nothing shows that correctness rises",
-    why="the policy is rewarded for its length, not for its answers",
+    why="the policy is rewarded for its length, not for its answers.",
     fixes=(
-        "remove the length reward, or give it only to correct answers",
-        "do not raise max_completion_length; more room lets the policy earn more in the same way",
-        "give correctness more weight than all the rest together",
-        "cut long completions with a limit, not with a reward",
+        "remove the length reward, or give it only to correct answers.",
+        "do not raise max_completion_length; more room lets the policy earn more in the same way.",
+        "give correctness more weight than all the rest together.",
+        "cut long completions with a limit, not with a reward.",
     ),
-    hides=("all_truncated", "no_gradient", "no_learning", "reward_at_top", *CHANGES),
+    symptom=HACKED,
+    hides=("all_truncated", "no_gradient", "no_learning", "reward_at_top", LENGTH),
     example=log_of(
         20,
         reward=lambda step: 0.5 + 0.1 * step,
@@ -83,13 +83,14 @@ def _pays_cut_off(log: Log, at: int) -> str:
 @rule(
     "error",
     "nearly every completion is cut off",
-    why="the answer comes at the end, so the rewards score only beginnings",
+    why="the answer comes at the end, so the rewards score only beginnings.",
     fixes=(
-        "raise max_completion_length (a good value: completions/max_terminated_length of an earlier run)",
-        "ask for a shorter answer in the system prompt",
-        "set mask_truncated_completions=True only if most completions end; it drops the others from the loss",
+        "raise max_completion_length (a good value: completions/max_terminated_length of an earlier run).",
+        "ask for a shorter answer in the system prompt.",
+        "set mask_truncated_completions=True only if most completions end; it drops the others from the loss.",
     ),
-    hides=(*UNPAID, *CHANGES),
+    symptom=ENDLESS,
+    hides=(UNPAID, LENGTH),
     # Some completions of a young run end, so the policy may soon learn to be brief.
     early=lambda log: log.steps < limits.TREND_STEPS and min(log.values("completions/clipped_ratio", 5)) < 1.0,
     example=log_of(20, completions__clipped_ratio=0.95),
@@ -116,13 +117,14 @@ def _is_recovering(log: Log) -> bool:
 @rule(
     "error",
     "no completion can end, so every completion is cut off at the limit",
-    why="every completion is cut off at the limit, so rewards see half a text and every step takes the longest time",
+    why="every completion is cut off at the limit, so rewards see half a text and every step takes the longest time.",
     fixes=(
-        "make prompts lists of messages; TRL applies no chat template to a plain string",
-        "set tokenizer.eos_token to the token that ends a turn in the chat template",
-        "for a base model without a chat template, end the few-shot examples with the EOS token",
+        "make prompts lists of messages; TRL applies no chat template to a plain string.",
+        "set tokenizer.eos_token to the token that ends a turn in the chat template.",
+        "for a base model without a chat template, end the few-shot examples with the EOS token.",
     ),
-    hides=(*UNPAID, *CHANGES),
+    symptom=ENDLESS,
+    hides=(UNPAID, LENGTH),
     example=[
         *log_of(10, completions__clipped_ratio=1.0, completions__max_terminated_length=0.0),
         {"step": 10, "health/ended_with_room": 0.0},
@@ -141,13 +143,14 @@ def no_eos(log: Log) -> Iterator[Finding]:
 @rule(
     "note",
     "completions are growing",
-    why="if the extra reasoning helps, accuracy rises too; otherwise each step just takes longer",
+    why="if the extra reasoning helps, accuracy rises too; otherwise each step just takes longer.",
     fixes=(
-        "watch completions/clipped_ratio; completions at the limit lose their answers",
-        "if accuracy does not rise, use loss_type='dr_grpo' or 'dapo'; neither favors long wrong answers (lesson 08)",
+        "watch completions/clipped_ratio; completions at the limit lose their answers.",
+        "if accuracy does not rise, use loss_type='dr_grpo' or 'dapo'; neither favors long wrong answers (lesson 08).",
     ),
     steps=limits.TREND_STEPS,
     harmless=True,
+    symptom=LENGTH,
     example=log_of(20, reward=lambda step: step / 20, completions__mean_length=lambda step: 100.0 + 10 * step),
 )
 def growing_completions(log: Log) -> Iterator[Finding]:
@@ -160,14 +163,15 @@ def growing_completions(log: Log) -> Iterator[Finding]:
 @rule(
     "note",
     "completions are shrinking",
-    why="less rambling is harmless, but less reasoning is not",
+    why="less rambling is harmless, but less reasoning is not.",
     fixes=(
-        "compare accuracy on held-out prompts with the base model",
+        "compare accuracy on held-out prompts with the base model.",
         "read the samples: is reasoning missing, or only padding?",
-        "if accuracy falls, remove what rewards brevity, and reward the format only with a correct answer",
+        "if accuracy falls, remove what rewards brevity, and reward the format only with a correct answer.",
     ),
     steps=limits.TREND_STEPS,
     harmless=True,
+    symptom=LENGTH,
     example=log_of(20, reward=lambda step: step / 20, completions__mean_length=lambda step: 300.0 - 10 * step),
 )
 def shrinking_completions(log: Log) -> Iterator[Finding]:

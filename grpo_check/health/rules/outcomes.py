@@ -19,10 +19,10 @@ _RISING = dict(steps=20, reward=lambda step: step / 20)
 @rule(
     "note",
     "too few steps to judge",
-    why="in so few steps, ordinary noise looks like a trend",
-    fixes=("log every step (logging_steps=1), and wait",),
+    why="in so few steps, ordinary noise looks like a trend.",
+    fixes=("log every step (logging_steps=1), and wait.",),
     steps=0,
-    page="",
+    link="",
     example=log_of(5),
 )
 def too_short(log: Log) -> Iterator[Finding]:
@@ -34,8 +34,8 @@ def too_short(log: Log) -> Iterator[Finding]:
 @rule(
     "note",
     "no problem found",
-    fixes=("evaluate on held-out prompts; a log alone proves nothing",),
-    page="",
+    fixes=("evaluate on held-out prompts; a log alone proves nothing.",),
+    link="",
     example=log_of(**_RISING, rewards__accuracy_reward__mean=lambda step: step / 20),
 )
 def healthy(log: Log) -> Iterator[Finding]:
@@ -47,8 +47,8 @@ def healthy(log: Log) -> Iterator[Finding]:
 @rule(
     "note",
     "no problem visible in this log, but correctness has not risen so far",
-    why="the run may be young, or the reward may rise without more correct answers",
-    fixes=("train on, and look again after 20 steps", "read samples next to their gold answers"),
+    why="the run may be young, or the reward may rise without more correct answers.",
+    fixes=("train on, and look again after 20 steps.", "read samples next to their gold answers."),
     example=log_of(
         **_RISING,
         rewards__accuracy_reward__mean=lambda step: 0.2 + 0.01 * (step % 2),
@@ -64,10 +64,10 @@ def no_gain_shown(log: Log) -> Iterator[Finding]:
 @rule(
     "note",
     "no problem visible in this log, but it does not show whether the answers are correct",
-    why="a reward that pays for wrong answers rises in the same way",
+    why="a reward that pays for wrong answers rises in the same way.",
     fixes=(
-        "log a reward for correctness; weight 0 is enough (name it in correctness=[…])",
-        "evaluate on held-out prompts; HealthCallback(test_rows) samples some, if they ask for the course's format",
+        "log a reward for correctness; weight 0 is enough (name it in correctness=[…]).",
+        "evaluate on held-out prompts; HealthCallback(test_rows) samples some, if they ask for the course's format.",
     ),
     example=log_of(**_RISING),
 )

@@ -15,7 +15,7 @@ from .rule import LOST, LogRule, log_of
 #: A known bug of some releases (unsloth#3129). This fix moves to the top if the run uses accumulation.
 ACCUMULATION = (
     "if gradient_accumulation_steps is above 1, try 1 with the same batch on the device; if the loss stays finite, the "
-    "library's accumulation is at fault, so upgrade unsloth and trl"
+    "library's accumulation is at fault, so upgrade unsloth and trl."
 )
 #: The error of sampling from weights that are not finite.
 NOT_A_PROBABILITY = "probability tensor contains either `inf`, `nan` or element < 0"
@@ -27,13 +27,13 @@ rule = adding_to(RULES, LogRule)
 @rule(
     "error",
     "the loss or the gradient is not a number",
-    why="the weights are ruined, and every further step is wasted",
+    why="the weights are ruined, and every further step is wasted.",
     fixes=(
-        "go back to the last checkpoint",
+        "go back to the last checkpoint.",
         ACCUMULATION,
-        "fp16: compute in bf16 or fp32 (Gemma 3 overflows fp16)",
-        "divide learning_rate by 10",
-        "find the reward that returns inf or nan (python -m grpo_check probe)",
+        "fp16: compute in bf16 or fp32 (Gemma 3 overflows fp16).",
+        "divide learning_rate by 10.",
+        "find the reward that returns inf or nan (grpo-check probe FILE.py:function).",
     ),
     steps=0,
     example=log_of(3, loss=lambda step: math.nan if step == 3 else 0.0),
@@ -71,12 +71,12 @@ def _not_a_number(log: Log) -> str:
 @rule(
     "error",
     "the policy has moved too far from the reference model",
-    why="the abilities of the base model are lost, and the KL term now dominates the loss",
+    why="the abilities of the base model are lost, and the KL term now dominates the loss.",
     fixes=(
-        "go back to the last checkpoint",
-        "divide learning_rate by 10",
-        "raise beta",
-        "find the reward that scores nonsense (python -m grpo_check probe)",
+        "go back to the last checkpoint.",
+        "divide learning_rate by 10.",
+        "raise beta.",
+        "find the reward that scores nonsense (grpo-check probe FILE.py:function).",
     ),
     hides=(*LOST, "mode_collapse"),
     steps=1,
@@ -95,12 +95,12 @@ def kl_explosion(log: Log) -> Iterator[Finding]:
 @rule(
     "error",
     "the policy has collapsed",
-    why="it gives every prompt the same answer or noise; equal completions have no gradient, so it does not recover",
+    why="it gives every prompt the same answer or noise; equal completions have no gradient, so it does not recover.",
     fixes=(
-        "go back to the last checkpoint",
-        "divide learning_rate by 10",
-        "read the samples: the rewards favor what they repeat",
-        "check whether the prompts became much harder at that step; if so, it is not a collapse",
+        "go back to the last checkpoint.",
+        "divide learning_rate by 10.",
+        "read the samples: the rewards favor what they repeat.",
+        "check whether the prompts became much harder at that step; if so, it is not a collapse.",
     ),
     hides=LOST,
     example=log_of(20, reward=lambda step: 0.5 if step < 10 else 0.0, entropy=lambda step: 0.1 if step < 10 else 5.0),

@@ -22,7 +22,7 @@ from ..trends import (
     sigmas,
     span,
 )
-from .rule import LogRule, log_of
+from .rule import HACKED, UNPAID, LogRule, log_of
 
 RULES: list[LogRule] = []
 rule = adding_to(RULES, LogRule)
@@ -31,12 +31,13 @@ rule = adding_to(RULES, LogRule)
 @rule(
     "error",
     "the reward rises, but the answers are wrong or get worse",
-    why="the policy has found something that scores better than a correct answer",
+    why="the policy has found something that scores better than a correct answer.",
     fixes=(
-        "read the samples and find what they now have in common",
-        "attack that reward: python -m grpo_check probe FILE.py:function",
-        "give correctness more weight than all the rest together",
+        "read the samples and find what they now have in common.",
+        "attack that reward: grpo-check probe FILE.py:function.",
+        "give correctness more weight than all the rest together.",
     ),
+    symptom=HACKED,
     hides=("no_learning", "saturated", "reward_at_top"),
     example=log_of(
         30,
@@ -72,12 +73,13 @@ def _risen_instead(log: Log, name: str) -> str:
 @rule(
     "error",
     "hardly any completion is correctly formatted",
-    why="a reward that reads the answer from the tags finds no answer",
+    why="a reward that reads the answer from the tags finds no answer.",
     fixes=(
-        "show the format in the system prompt, with an example",
-        "reward parts of the format, so that partial progress scores",
-        "teach the format with a few hundred rows of SFT first",
+        "show the format in the system prompt, with an example.",
+        "reward parts of the format, so that partial progress scores.",
+        "teach the format with a few hundred rows of SFT first.",
     ),
+    symptom=UNPAID,
     early=is_learning,
     example=log_of(
         30,
@@ -114,13 +116,14 @@ def _may_still_learn(log: Log) -> bool:
 @rule(
     "error",
     "the reward does not rise",
-    why="this run has learned nothing so far; a large model with a small learning rate may need more than 100 steps",
+    why="this run has learned nothing so far; a large model with a small learning rate may need more than 100 steps.",
     fixes=(
-        "raise learning_rate (1e-5 to 1e-4 for an adapter)",
-        "use larger groups or more prompts per step, so that the advantages are less noisy",
-        "check that the task is within reach: some completions must be correct",
+        "raise learning_rate (1e-5 to 1e-4 for an adapter).",
+        "use larger groups or more prompts per step, so that the advantages are less noisy.",
+        "check that the task is within reach: some completions must be correct.",
     ),
     steps=limits.TREND_STEPS,
+    symptom=UNPAID,
     early=_may_still_learn,
     example=log_of(120, reward=lambda step: 0.5 + 0.01 * (step % 2), reward_std=0.5),
 )
@@ -140,11 +143,11 @@ def no_learning(log: Log) -> Iterator[Finding]:
 @rule(
     "error",
     "the steps take longer and longer",
-    why="the run will take longer than planned",
+    why="the run will take longer than planned.",
     fixes=(
-        "look for other processes on this machine and for swapping",
-        "time the rewards; a slow one delays every step",
-        "check the GPU temperature; a GPU that is too hot slows down",
+        "look for other processes on this machine and for swapping.",
+        "time the rewards; a slow one delays every step.",
+        "check the GPU temperature; a GPU that is too hot slows down.",
     ),
     example=log_of(20, step_time=lambda step: 0.3 if step <= 10 else 1.5),
 )
@@ -164,11 +167,11 @@ def slow_steps(log: Log) -> Iterator[Finding]:
 @rule(
     "error",
     "a step does not finish",
-    why="the run hangs, and no log shows this",
+    why="the run hangs, and no log shows this.",
     fixes=(
-        "find out where the process hangs: health/verdicts.txt has the stack of every thread",
-        "in a reward, limit its time (a regular expression with nested quantifiers, a request without a timeout)",
-        "in generate or a collective call, check that every process is still running (nvidia-smi, py-spy)",
+        "find out where the process hangs: health/verdicts.txt has the stack of every thread.",
+        "in a reward, limit its time (a regular expression with nested quantifiers, a request without a timeout).",
+        "in generate or a collective call, check that every process is still running (nvidia-smi, py-spy).",
     ),
     steps=1,
     example=[*log_of(1), {"step": 1, "health/stalled": 312.0}],

@@ -12,7 +12,7 @@ from .. import limits
 from ..correctness import correctness_of, is_at_top, is_learning
 from ..log import Log
 from ..trends import best, clearest_rise, falls, last, span
-from .rule import LogRule, log_of
+from .rule import UNPAID, LogRule, log_of
 
 RULES: list[LogRule] = []
 rule = adding_to(RULES, LogRule)
@@ -44,13 +44,14 @@ def _learned_without(wanted: set[str], log: Log) -> bool:
 @rule(
     "error",
     "a reward gives every completion the same score",
-    why="it cannot tell better completions from worse ones, so the policy learns nothing from it",
+    why="it cannot tell better completions from worse ones, so the policy learns nothing from it.",
     fixes=(
-        "probe it on a correct and a wrong completion written by hand",
-        "if it uses a regular expression over several lines, add re.DOTALL",
-        "check that it reads the format and the columns that the data has",
-        "if it is a penalty that was never triggered, ignore this",
+        "probe it on a correct and a wrong completion written by hand.",
+        "if it uses a regular expression over several lines, add re.DOTALL.",
+        "check that it reads the format and the columns that the data has.",
+        "if it is a penalty that was never triggered, ignore this.",
     ),
+    symptom=UNPAID,
     hides=("unpaid_reward",),
     early=_may_come,
     example=log_of(20, rewards__accuracy_reward__mean=0.0, rewards__accuracy_reward__std=0.0),
@@ -81,20 +82,24 @@ def dead_rewards(log: Log) -> dict[str, float]:
 
 
 def _constant(log: Log, name: str) -> float | None:
-    """The one score that a reward gave all recent completions, or None."""
-    means, spreads = (log.values(f"rewards/{name}/{kind}", limits.FEWEST_STEPS) for kind in ("mean", "std"))
+    """The one score that a reward gave all recent completions, or None.
+
+    At least two entries count. One that is the mean of ten steps may hide that their scores differ.
+    """
+    few = max(2, log.entries_in(limits.FEWEST_STEPS))
+    means, spreads = (log.values(f"rewards/{name}/{kind}")[-few:] for kind in ("mean", "std"))
     constant = max(means) - min(means) <= limits.CONSTANT and max(spreads, default=0.0) <= limits.CONSTANT
-    return means[-1] if constant and len(means) * log.per_entry >= limits.FEWEST_STEPS else None
+    return means[-1] if constant and len(means) == few else None
 
 
 @rule(
     "note",
     "a reward paid nothing in the whole run, while another one rose",
-    why="the run learns without it; either nothing ever triggered it, or it cannot be triggered",
+    why="the run learns without it; either nothing ever triggered it, or it cannot be triggered.",
     fixes=(
-        "call it by hand on a completion that should trigger it",
-        "if it scores only some rows (None for the others), check the column that it reads",
-        "if nothing triggers it, leave it out",
+        "call it by hand on a completion that should trigger it.",
+        "if it scores only some rows (None for the others), check the column that it reads.",
+        "if nothing triggers it, leave it out.",
     ),
     steps=limits.TREND_STEPS,
     harmless=True,
@@ -120,13 +125,14 @@ def unpaid_reward(log: Log) -> Iterator[Finding]:
 @rule(
     "error",
     "nearly every group is tied",
-    why="every advantage is zero, and so is the gradient, so these steps train nothing",
+    why="every advantage is zero, and so is the gradient, so these steps train nothing.",
     fixes=(
-        "check that the reward reads the completion, not only the prompt",
-        "drop prompts that are always or never solved",
-        "use easier or harder prompts, or a reward with steps in between",
-        "raise num_generations or temperature, so that the completions of a group differ",
+        "check that the reward reads the completion, not only the prompt.",
+        "drop prompts that are always or never solved.",
+        "use easier or harder prompts, or a reward with steps in between.",
+        "raise num_generations or temperature, so that the completions of a group differ.",
     ),
+    symptom=UNPAID,
     hides=("no_learning",),
     early=lambda log: not is_tied(log) and is_learning(log),  # some groups differ, and they teach
     example=log_of(10, frac_reward_zero_std=1.0),
@@ -191,8 +197,8 @@ def _tied_share(log: Log, steps: int) -> tuple[float, int]:
 @rule(
     "note",
     "the groups are tied because nearly all answers are correct",
-    why="these prompts have nothing left to teach, and more steps only add noise",
-    fixes=("stop here and evaluate", "continue with harder prompts"),
+    why="these prompts have nothing left to teach, and more steps only add noise.",
+    fixes=("stop here and evaluate.", "continue with harder prompts."),
     hides=("no_learning",),
     example=log_of(
         20,
@@ -211,11 +217,11 @@ def saturated(log: Log) -> Iterator[Finding]:
 @rule(
     "note",
     "the groups are tied because the reward is at its top, which does not show that the answers are correct",
-    why="the reward has nothing left to teach; a reward that was hacked looks the same",
+    why="the reward has nothing left to teach; a reward that was hacked looks the same.",
     fixes=(
-        "read samples next to their gold answers, or evaluate on held-out prompts",
-        "in the next run, log a reward for correctness with weight 0 (name it in correctness=[…])",
-        "attack the reward: python -m grpo_check probe FILE.py:function",
+        "read samples next to their gold answers, or evaluate on held-out prompts.",
+        "in the next run, log a reward for correctness with weight 0 (name it in correctness=[…]).",
+        "attack the reward: grpo-check probe FILE.py:function.",
     ),
     hides=("no_learning",),
     example=log_of(

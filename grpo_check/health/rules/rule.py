@@ -8,18 +8,10 @@ from ...rules import Rule
 from .. import limits
 from ..log import Log
 
-#: Symptoms of a policy that earns nothing.
-UNPAID = ("dead_reward", "no_gradient", "no_learning", "format_ignored")
-#: Symptoms of a policy that is lost.
-LOST = (
-    *UNPAID,
-    "no_eos",
-    "all_truncated",
-    "length_hacking",
-    "reward_hacking_suspected",
-    "shrinking_completions",
-    "growing_completions",
-)
+#: Kinds of symptoms: rewards teach nothing, completions do not end, their lengths change, or a reward is hacked.
+UNPAID, ENDLESS, LENGTH, HACKED = "unpaid", "endless", "length", "hacked"
+#: All that a lost policy explains.
+LOST = (UNPAID, ENDLESS, LENGTH, HACKED)
 
 
 @dataclass(frozen=True)
@@ -29,18 +21,20 @@ class LogRule(Rule):
     Its example is a log, or the text of an error.
 
     Attributes:
-        hides: the codes of symptoms that it explains, which are then not listed.
+        symptom: the kind of symptom that it finds, which a lost policy explains; "" if it finds another problem.
+        hides: the kinds of symptoms, or single codes, that it explains, which are then not listed.
         steps: how many training steps a log needs before the rule looks at it; none for the text of an error.
         early: whether it is too early to be sure, so that an error is only a warning.
         harmless: whether it finds no problem, but something to note next to any outcome.
-        page: the page that explains the code under a heading of its own.
+        link: the page, and its heading, that explains the code; "" if there is none.
     """
 
+    symptom: str = ""
     hides: tuple[str, ...] = ()
     steps: int = limits.FEWEST_STEPS
     early: Callable[[Log], bool] | None = None
     harmless: bool = False
-    page: str = "docs/troubleshooting.md"
+    link: str = "docs/troubleshooting.md#{code}"
 
     def __call__(self, log: Log) -> list[Finding]:
         """What the rule finds, each with its sentence, the step, and a link to the page."""
@@ -54,7 +48,7 @@ class LogRule(Rule):
                 finding,
                 what=f"{finding.what or self.meaning}{step}.",
                 severity="warning" if early and finding.severity == "error" else finding.severity,
-                link=self.page and f"{self.page}#{self.code}",
+                link=self.link.format(code=self.code),
             )
             for finding in findings
         ]

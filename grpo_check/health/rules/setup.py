@@ -9,7 +9,7 @@ from ...findings import Finding
 from ...rules import adding_to, found
 from .. import limits
 from ..log import Log
-from .rule import UNPAID, LogRule, log_of
+from .rule import ENDLESS, UNPAID, LogRule, log_of
 
 #: Messages of out-of-memory errors: PyTorch on CUDA, ROCm and CPU; cuBLAS; vLLM; Python.
 MEMORY_TEXTS = (
@@ -35,15 +35,15 @@ rule = adding_to(RULES, LogRule)
 @rule(
     "error",
     "the run needs more memory than there is",
-    why="the run stopped, and the next one will stop at the same place",
+    why="the run stopped, and the next one will stop at the same place.",
     fixes=(
-        "halve per_device_train_batch_size and double gradient_accumulation_steps (same training, slower)",
-        "if sampling failed, keep steps_per_generation as it was, so that fewer completions are sampled at once",
-        "turn gradient_checkpointing on",
-        "reduce max_completion_length",
-        "load the base model in 4 bits",
-        "set optim='adamw_8bit'",
-        "reduce num_generations (to 4 at least), or use a smaller model",
+        "halve per_device_train_batch_size and double gradient_accumulation_steps (same training, slower).",
+        "if sampling failed, keep steps_per_generation as it was, so that fewer completions are sampled at once.",
+        "turn gradient_checkpointing on.",
+        "reduce max_completion_length.",
+        "load the base model in 4 bits.",
+        "set optim='adamw_8bit'.",
+        "reduce num_generations (to 4 at least), or use a smaller model.",
     ),
     steps=0,
     example="CUDA out of memory. Tried to allocate 2.00 GiB.",
@@ -58,10 +58,10 @@ def out_of_memory(log: Log) -> Iterator[Finding]:
 @rule(
     "error",
     "a reward parameter that matches no dataset column",
-    why="TRL passes columns to a reward by name, so the call raises a TypeError",
+    why="TRL passes columns to a reward by name, so the call raises a TypeError.",
     fixes=(
-        "give the column and the parameter the same name: dataset.rename_column(old, new), or rename the parameter",
-        "if the reward can do without it, give the parameter a default value",
+        "give the column and the parameter the same name: dataset.rename_column(old, new), or rename the parameter.",
+        "if the reward can do without it, give the parameter a default value.",
     ),
     steps=0,
     example="TypeError: accuracy_reward() missing 1 required positional argument: 'solution'",
@@ -82,9 +82,9 @@ def missing_column(log: Log) -> Iterator[Finding]:
 @rule(
     "error",
     "plain text prompts for a chat model",
-    why="TRL applies the chat template only to lists of messages, so the model never sees a question in its own format",
-    fixes=("make each prompt a list of messages: chat_prompt(question)",),
-    hides=(*UNPAID, "no_eos", "all_truncated"),
+    why="TRL applies the chat template only to lists of messages, so the model never sees a question in its format.",
+    fixes=("make each prompt a list of messages: chat_prompt(question).",),
+    hides=(UNPAID, ENDLESS),
     steps=1,
     example=[*log_of(1), {"step": 1, "health/string_prompts": 1.0}],
 )
@@ -98,12 +98,12 @@ def string_prompt(log: Log) -> Iterator[Finding]:
 @rule(
     "error",
     "the run has tools, but no completion calls one",
-    why="GRPO can only reinforce calls that are sampled, so the policy does not learn to use the tools",
+    why="GRPO can only reinforce calls that are sampled, so the policy does not learn to use the tools.",
     fixes=(
         "read a completion as text (log_completions=True): does the prompt show the tools, and in which format?",
-        "use a model whose chat template supports tools",
-        "say in the system prompt that the tool must be called, or teach some calls with SFT first",
-        "with thinking on, check that completions do not end at the limit before a call",
+        "use a model whose chat template supports tools.",
+        "say in the system prompt that the tool must be called, or teach some calls with SFT first.",
+        "with thinking on, check that completions do not end at the limit before a call.",
     ),
     early=lambda log: log.steps < limits.TREND_STEPS,
     example=log_of(20, tools__call_frequency=0.0),
@@ -118,12 +118,12 @@ def tools_not_called(log: Log) -> Iterator[Finding]:
 @rule(
     "error",
     "the importance sampling correction leaves completions little weight",
-    why="completions whose probabilities differ between vLLM and the trainer hardly count, so a step learns from few",
+    why="completions whose probabilities differ between vLLM and the trainer hardly count, so a step learns from few.",
     fixes=(
-        "set top_p=1.0 and top_k=0; otherwise vLLM's probabilities are higher than the trainer's for every token",
-        "use the same dtype, weights and adapter in vLLM and in the trainer",
+        "set top_p=1.0 and top_k=0; otherwise vLLM's probabilities are higher than the trainer's for every token.",
+        "use the same dtype, weights and adapter in vLLM and in the trainer.",
         "if sampling/sampling_logp_difference/mean is near 0 and completions are long, set "
-        "vllm_importance_sampling_mode='token_truncate', which weights each token by itself",
+        "vllm_importance_sampling_mode='token_truncate', which weights each token by itself.",
     ),
     early=lambda log: _weight(log) >= limits.WEIGHT_GONE,
     example=log_of(10, sampling__importance_sampling_ratio__mean=0.05),
