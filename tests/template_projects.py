@@ -1,9 +1,14 @@
 """What the tests of the templates share: a copy outside the course, and a user's machine."""
 
+import importlib
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
 
 from grpo_utils.project import template_names
 
@@ -20,6 +25,17 @@ def in_folder(folder, *command: str, seconds: int = 600) -> subprocess.Completed
     return subprocess.run(
         [sys.executable, *command], cwd=folder, env=ALONE, capture_output=True, text=True, timeout=seconds
     )
+
+
+@contextmanager
+def imported(folder, *names: str) -> Iterator[list]:
+    """These modules of a project, in this process; afterwards there is no trace of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        for name in names:
+            patch.setitem(sys.modules, name, None)  # the end of the context removes it, or puts another one back
+            del sys.modules[name]
+        yield [importlib.import_module(name) for name in names]
 
 
 def stopped_at(folder, line: str, *command: object) -> None:
