@@ -1,6 +1,7 @@
 """What the tests of the templates share: a copy outside the course, and a user's machine."""
 
 import importlib
+import json
 import os
 import signal
 import subprocess
@@ -14,6 +15,8 @@ from grpo_utils.project import template_names
 
 #: The templates with a config and a lib/; minimal is one file.
 CONFIGURED = [name for name in template_names() if name != "minimal"]
+#: Those with rewards, rows and tests of their own: the others have basic_grpo's byte for byte (test_templates.py).
+OWN_REWARDS = [name for name in CONFIGURED if name not in ("multi_stage", "scale_out")]
 #: What starts a template soonest: plain transformers, fp32, few held-out rows.
 FAST = ["--config", "config.cpu.yaml", "--use_unsloth", "false", "--load_in_4bit", "false", "--eval_rows", "20"]
 #: A user's machine: none of what these tests have set for themselves.
@@ -36,6 +39,15 @@ def imported(folder, *names: str) -> Iterator[list]:
             patch.setitem(sys.modules, name, None)  # the end of the context removes it, or puts another one back
             del sys.modules[name]
         yield [importlib.import_module(name) for name in names]
+
+
+def check_report(path) -> dict:
+    """A report has all that a reader of it needs."""
+    report = json.loads(path.read_text(encoding="utf-8"))
+    assert {"profile", "family", "model", "steps", "train_seconds", "seed", "before", "after", "p_value"} <= set(report)
+    assert report["machine"].keys() == {"python", "system", "cores", "gpu"}
+    assert report["versions"].keys() >= {"unsloth", "trl", "transformers", "peft", "bitsandbytes", "torch"}
+    return report
 
 
 def stopped_at(folder, line: str, *command: object) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from template_projects import ALONE, in_folder, stopped_at
+from template_projects import ALONE, check_report, in_folder, stopped_at
 from trl.scripts.vllm_serve import make_parser
 
 from grpo_utils.project import new_project
@@ -200,7 +200,8 @@ def test_two_processes_end_alike_and_as_good_as_one_with_the_same_batch(scale_ou
     alone = ["--per_device_train_batch_size", "64", "--eval_batch", "200", "--output_dir", "outputs/alone"]
     one = in_folder(scale_out, "train.py", "--config", "config.cpu.yaml", "--max_steps", "30", *alone)
     assert one.returncode == 0, one.stderr[-2000:]
-    reports = [report_of(scale_out / "outputs" / name) for name in ("two", "alone")]
+    assert (scale_out / "outputs" / "alone" / "model").is_dir()
+    reports = [check_report(scale_out / "outputs" / name / "report.json") for name in ("two", "alone")]
     assert [report["processes"] for report in reports] == [2, 1]
     for report in reports:
         assert report["before"]["accuracy_ci95"][1] < report["after"]["accuracy_ci95"][0], report["after"]

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from conftest import ROOT
 from datasets import Dataset
-from template_projects import in_folder
+from template_projects import OWN_REWARDS, in_folder
 
 from grpo_utils.errors import CourseError
 from grpo_utils.project import new_project, template_names
@@ -33,6 +33,7 @@ def test_its_lib_and_what_it_shares_are_the_sources_letter_by_letter(name):
     assert {path.name: path.read_text() for path in (own / "lib").glob("*.py")} == wanted, "run: make templates"
     different = [file for file in SHARED[name] if (own / file).read_text() != (first / file).read_text()]
     assert not different, f"edit {different} in basic_grpo, then: make templates"
+    assert name in OWN_REWARDS or {"rewards.py", "data.py", "test_rewards.py"} <= set(SHARED[name])
 
 
 def test_no_template_is_forgotten_when_shared_files_are_copied():
@@ -141,7 +142,7 @@ DATASETS = {"structured_output": "people", "own_data": "expert_answers.csv", "co
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SHARED)
+@pytest.mark.parametrize("name", OWN_REWARDS)
 def test_a_completion_in_which_the_model_says_nothing_earns_nothing(name):
     dataset = DATASETS.get(name, "arithmetic" if name == "tool_agent" else "addition")
     run = in_folder(ROOT / "templates" / name, "-c", ASKED, dataset, json.dumps(SILENT))

@@ -15,7 +15,7 @@ import pytest
 from conftest import ROOT
 from datasets import Dataset
 from template_lib import folder, measuring, policy, rows, scoring, start
-from template_projects import ALONE, CONFIGURED, FAST, in_folder
+from template_projects import ALONE, FAST, OWN_REWARDS, in_folder
 
 from grpo_utils.models import model_path
 from grpo_utils.project import new_project
@@ -297,7 +297,7 @@ def test_a_reward_that_takes_the_prompts_first_as_trl_documents_it_is_called_by_
     assert "raising raised.\nRow: {" in said and "Completion: [{'role': 'assistant', 'content': ''}]" in said
 
 
-@pytest.mark.parametrize("name", CONFIGURED)
+@pytest.mark.parametrize("name", OWN_REWARDS)
 def test_every_reward_of_a_template_takes_its_completions_by_name_and_has_a_weight(name):
     code = "import inspect, rewards\nfor reward, weight in rewards.REWARDS.items(): "
     code += "print(list(inspect.signature(reward).parameters)[0], type(weight).__name__)"
