@@ -297,6 +297,16 @@ def test_a_reward_that_takes_the_prompts_first_as_trl_documents_it_is_called_by_
     assert "raising raised.\nRow: {" in said and "Completion: [{'role': 'assistant', 'content': ''}]" in said
 
 
+def test_a_reward_that_raises_names_the_first_row_and_completion_on_which_it_does():
+    def new_reward(completions, answer, **kwargs):
+        return [1 / (int(gold) % 7) for gold in answer]
+
+    with pytest.raises(scoring.RewardError) as raised:
+        scoring.guarded(new_reward)(["It is 15.", "It is 42.", "It is 49."], answer=["15", "42", "49"])
+    assert str(raised.value).startswith("new_reward raised.\nRow: {'answer': '42'}\nCompletion: 'It is 42.'\n")
+    assert "ZeroDivisionError" in str(raised.value)
+
+
 @pytest.mark.parametrize("name", OWN_REWARDS)
 def test_every_reward_of_a_template_takes_its_completions_by_name_and_has_a_weight(name):
     code = "import inspect, rewards\nfor reward, weight in rewards.REWARDS.items(): "
