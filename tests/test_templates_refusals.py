@@ -6,8 +6,6 @@ A lib/ is the same in every template (test_templates.py), so most of this asks b
 import doctest
 import json
 import os
-import signal
-import subprocess
 import sys
 
 import pytest
@@ -429,46 +427,6 @@ def test_the_table_of_a_run_is_shown_again_and_without_one_a_folder_that_is_ther
     assert "python -m lib.measuring outputs/code" in in_folder(project, "-m", "lib.measuring").stderr
 
 
-@pytest.fixture
-def running(basic):
-    """A run that has taken its first step, in outputs/busy."""
-    long = [*FAST, "--max_steps", "500", "--logging_steps", "1", "--output_dir", "outputs/busy"]
-    process = subprocess.Popen(
-        [sys.executable, "train.py", *long], cwd=basic, env=ALONE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        text=True,
-    )  # fmt: skip
-    next(line for line in process.stdout if line.startswith("step"))
-    yield process
-    process.kill()
-    process.wait()
-    process.stdout.close()
-
-
-def test_a_second_run_in_one_folder_is_refused_until_the_first_is_killed(basic, running):
-    said = in_folder(basic, "train.py", *PLAIN, "--output_dir", "outputs/busy").stderr
-    assert f"in use by process {running.pid} on " in said and "started 20" in said
-    running.send_signal(signal.SIGKILL)
-    running.wait()
-    after = in_folder(basic, "train.py", *FAST, "--max_steps", "1", "--output_dir", "outputs/busy")
-    assert after.returncode == 0, after.stderr[-2000:]
-
-
-HOLD = "from lib.folder import hold; from pathlib import Path; [hold(Path({!r})) for _ in range({})]; print('went on')"
-
-
-def test_a_lock_file_that_cannot_be_written_is_noted_and_the_run_goes_on():
-    """It ended with a traceback where output_dir is a mounted disk in a parent that only root may write."""
-    run = in_folder(ROOT / "templates" / "basic_grpo", "-c", HOLD.format("/proc/self/outputs", 1))  # also for root
-    assert "outputs.lock cannot be written" in run.stdout and "do not start two runs" in run.stdout, run.stderr
-    assert "went on" in run.stdout
-
-
-def test_a_process_that_starts_twice_is_not_refused_by_its_own_lock(tmp_path):
-    """%run train.py twice in one notebook was "in use by" the notebook itself."""
-    run = in_folder(ROOT / "templates" / "basic_grpo", "-c", HOLD.format(str(tmp_path / "outputs" / "mine"), 2))
-    assert run.stdout == "went on\n", run.stderr
-
-
 @pytest.mark.parametrize("place", ["mine.txt", "mine.txt/run"])
 def test_an_output_dir_that_is_a_file_is_refused_before_a_model_is_loaded(here, place):
     """It was a traceback after the model was loaded."""
@@ -485,69 +443,6 @@ def test_a_read_only_output_dir_is_refused_before_a_model_is_loaded(here, monkey
     assert not (here / "outputs" / "new.lock").exists()
 
 
-BEGIN = """
-import sys
-
-from lib import start
-from lib.folder import begin
-
-begin(start.parse(sys.argv[1:]))
-"""
-
-
-@pytest.fixture
-def begun(tmp_path):
-    """A project with a run at its first checkpoint, in outputs/begun; nothing was trained for it."""
-    project = new_project("basic_grpo", tmp_path / "project")
-    run = in_folder(project, "-c", BEGIN, *FAST, "--output_dir", "outputs/begun")
-    assert run.returncode == 0, run.stderr
-    (project / "outputs" / "begun" / "checkpoint-1").mkdir()
-    return project
-
-
-def edit_all(project, names) -> None:
-    for name in names:
-        (project / name).write_text((project / name).read_text(encoding="utf-8") + "\n# edited\n", encoding="utf-8")
-
-
-def test_an_edit_to_what_training_uses_is_found_before_a_model_is_loaded(begun):
-    """An edit to what is imported late was found only after the model was loaded, and one to train.py never."""
-    names = ["train.py", "rewards.py", "data.py", "lib/policy.py", "lib/training.py"]
-    edit_all(begun, names)
-    said = in_folder(begun, "train.py", *FAST, "--output_dir", "outputs/begun").stderr
-    assert all(f"{name.rpartition('/')[2]} was edited" in said for name in names) and "Loading" not in said, said
-
-
-def test_a_file_of_ones_own_does_not_hide_one_of_lib(begun):
-    """Files were known by their bare names: an own policy.py took the place of lib/policy.py."""
-    (begun / "policy.py").write_text("MINE = True\n")
-    edit_all(begun, ["lib/policy.py"])
-    assert "lib/policy.py was edited" in in_folder(begun, "train.py", *FAST, "--output_dir", "outputs/begun").stderr
-
-
-def test_an_edit_to_what_comes_after_training_does_not_refuse_a_resume(begun):
-    edit_all(begun, ["lib/measuring.py", "test_rewards.py"])
-    run = in_folder(begun, "-c", BEGIN, *FAST, "--output_dir", "outputs/begun")
-    assert run.returncode == 0 and "checkpoint-1 is skipped: it has no weights" in run.stdout, run.stderr
-
-
-def test_another_model_is_never_accepted_for_old_checkpoints(tmp_path):
-    """--accept_changes loaded the old run's adapter over the one from sft.py."""
-    (tmp_path / "run.json").write_text(json.dumps({"model_name_or_path": "base", "use_peft": True, "seed": 0}))
-    (tmp_path / "checkpoint-1").mkdir()
-    for change in ({"model_name_or_path": "outputs/basic-sft"}, {"use_peft": False}):
-        with pytest.raises(SystemExit, match="with another model: .* Choose another output_dir, or delete") as stopped:
-            folder.check_same(tmp_path, {"model_name_or_path": "base", "use_peft": True} | change, accept=True)
-        assert "accept_changes" not in str(stopped.value)
-    assert folder.check_same(tmp_path, {"model_name_or_path": "base", "seed": 1}, accept=True)
-
-
-def test_a_setting_that_a_new_library_adds_or_removes_does_not_refuse_a_resume(tmp_path):
-    (tmp_path / "run.json").write_text(json.dumps({"seed": 0, "removed": 1}))
-    (tmp_path / "checkpoint-1").mkdir()
-    assert folder.check_same(tmp_path, {"seed": 0, "added": 2}) == []
-
-
 def test_a_model_in_the_output_folder_is_not_renamed_away(here):
     (here / "outputs" / "whole" / "model").mkdir(parents=True)
     (here / "outputs" / "whole" / "report.json").write_text("{}")
@@ -562,47 +457,3 @@ def test_no_token_gets_into_a_report(here):
     folder.begin(settings)
     written = (here / "outputs" / "token" / "run.json").read_text() + str(start.entries(settings, "qwen3"))
     assert "learning_rate" in written and "hf_secret" not in written
-
-
-@pytest.fixture(scope="module")
-def stopped(tmp_path_factory):
-    """A project whose run was ended after its checkpoint at step 4."""
-    project = new_project("basic_grpo", tmp_path_factory.mktemp("stopped") / "project")
-    run = in_folder(project, "train.py", *FAST, *STEPS, *FOUR)
-    assert run.returncode == 0, run.stderr[-2000:]
-    (project / "outputs" / "cut" / "report.json").unlink()
-    return project
-
-
-STEPS = ["--logging_steps", "1", "--output_dir", "outputs/cut"]
-FOUR = ["--max_steps", "4", "--save_steps", "2"]
-
-
-def test_going_on_after_an_edit_says_what_changed_and_since_when(stopped):
-    """It went on in silence: one run with two rewards."""
-    kept = (stopped / "rewards.py").read_text(encoding="utf-8")
-    edit_all(stopped, ["rewards.py"])
-    changes = ["--learning_rate", "1e-4", "--top_p", "0.9", "--temperature", "0.7"]
-    error = in_folder(stopped, "train.py", *FAST, *STEPS, *FOUR, *changes).stderr
-    (stopped / "rewards.py").write_text(kept, encoding="utf-8")
-    for said in (
-        "learning_rate was 0.002 and is now 0.0001",
-        "top_p was 1.0 and is now 0.9",
-        "temperature was 1.0 and is now 0.7",
-    ):
-        assert said in error, error
-    assert "rewards.py was edited" in error and "trained to checkpoint-4" in error and "--accept_changes true" in error
-    assert (stopped / "outputs" / "cut" / "checkpoint-4").is_dir()
-
-
-def test_accepted_changes_go_on_and_are_in_the_report_with_the_time_of_all_pieces(stopped):
-    state = json.loads((stopped / "outputs" / "cut" / "checkpoint-4" / "trainer_state.json").read_text())
-    first = state["stateful_callbacks"]["Clock"]["seconds"]
-    longer = [*STEPS, "--max_steps", "5", "--save_steps", "3", "--learning_rate", "1e-4", "--accept_changes", "true"]
-    run = in_folder(stopped, "train.py", *FAST, *longer)
-    assert run.returncode == 0 and "Resuming from" in run.stdout, run.stderr[-2000:]
-    report = json.loads((stopped / "outputs" / "cut" / "report.json").read_text())
-    [change] = report["changes"]
-    assert change.startswith("after checkpoint-4: ") and "learning_rate was 0.002 and is now 0.0001" in change
-    assert "max_steps was 4 and is now 5" in change and report["steps"] == 5
-    assert report["train_seconds"] > first > 0
