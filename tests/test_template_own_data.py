@@ -1,16 +1,15 @@
 """The template own_data: rewards that hold for any text, a true sample, and a judge that fails while it trains."""
 
 import csv
-import importlib
 import json
-import sys
+import re
 import time
 
 import pytest
 from conftest import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
-from template_projects import ALONE, FAST, in_folder
+from template_projects import ALONE, FAST, imported, in_folder
 
 from grpo_utils import read_table
 from grpo_utils.project import new_project
@@ -22,14 +21,9 @@ SHORT = [*FAST, "--max_steps", "3", "--logging_steps", "1"]
 
 @pytest.fixture(scope="module")
 def modules():
-    """The template's own rewards and fake judge, and afterwards no trace of their names."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(TEMPLATE))
-        for name in ("rewards", "judge", "fake_judge"):
-            patch.delitem(sys.modules, name, raising=False)
-        yield importlib.import_module("rewards"), importlib.import_module("fake_judge")
-        for name in ("rewards", "judge", "fake_judge"):
-            patch.delitem(sys.modules, name, raising=False)
+    """The template's own rewards and fake judge."""
+    with imported(TEMPLATE, "rewards", "judge", "fake_judge") as (rewards, _, fake_judge):
+        yield rewards, fake_judge
 
 
 @pytest.fixture(scope="module")
@@ -102,30 +96,22 @@ def train_with(project, patch, reply, fake_judge):
 
 
 @pytest.mark.slow
-def test_a_judge_that_scores_is_heard(judged, monkeypatch, modules):
-    said, report, seen = train_with(judged, monkeypatch, modules[1].honest, modules[1])
-    assert report["steps"] == 3 and "got no score" not in said and "judge_reward 0." in said
-    assert 3 < len(seen) <= 3 * 64 and seen[0][0]["Authorization"] == f"Bearer {KEY}"
-
-
-@pytest.mark.slow
-def test_a_judge_that_fails_now_and_then_does_not_end_the_training(judged, monkeypatch, modules):
+def test_a_judge_that_fails_now_and_then_is_heard_and_does_not_end_the_training(judged, monkeypatch, modules):
     _, fake_judge = modules
 
     def flaky(body, nth):
         failures = {0: (401, KEY), 2: (200, fake_judge.completion(f"I am sure: 10. {KEY}")), 4: (200, "<html>")}
         return failures.get(nth % 6) or fake_judge.honest(body, nth)
 
-    said, report, _ = train_with(judged, monkeypatch, flaky, fake_judge)
-    assert report["steps"] == 3 and "status 401" in said and "judge_reward " in said
+    said, report, seen = train_with(judged, monkeypatch, flaky, fake_judge)
+    assert report["steps"] == 3 and "status 401" in said and re.search(r"judge_reward 0\.(?!00)", said), said
+    assert 3 < len(seen) <= 3 * 64 and seen[0][0]["Authorization"] == f"Bearer {KEY}"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("alone", [False, True])
-def test_a_dead_judge_does_not_end_the_training(judged, monkeypatch, modules, alone):
-    if alone:
-        text = (judged / "rewards.py").read_text(encoding="utf-8")
-        (judged / "rewards.py").write_text(text + "\n\nREWARDS = {judge_reward: 1.0}\n", encoding="utf-8")
+def test_a_dead_judge_does_not_end_the_training_even_if_no_other_reward_scores(judged, monkeypatch, modules):
+    text = (judged / "rewards.py").read_text(encoding="utf-8")
+    (judged / "rewards.py").write_text(text + "\n\nREWARDS = {judge_reward: 1.0}\n", encoding="utf-8")
     said, report, seen = train_with(judged, monkeypatch, lambda body, nth: (500, KEY), modules[1])
     assert report["steps"] == 3 and 1 <= said.count("got no score") <= 2  # a failed call, and the pause
     assert len(seen) < 64  # left alone after the first failures
