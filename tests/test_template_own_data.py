@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import time
 
 import pytest
@@ -103,7 +104,7 @@ def test_a_judge_that_fails_now_and_then_is_heard_and_does_not_end_the_training(
         return failures.get(nth % 6) or fake_judge.honest(body, nth)
 
     said, report, seen = train_with(judged, monkeypatch, flaky, fake_judge)
-    assert report["steps"] == 3 and "status 401" in said and "judge_reward 0." in said
+    assert report["steps"] == 3 and "status 401" in said and re.search(r"judge_reward 0\.(?!00)", said), said
     assert 3 < len(seen) <= 3 * 64 and seen[0][0]["Authorization"] == f"Bearer {KEY}"
 
 
