@@ -272,7 +272,7 @@ def line(row: dict) -> str:
     """One configuration as a row of the table."""
     rates = f"{fmean(row['before']):.2f} to {fmean(row['after']):.2f}"
     checks = ("preflight", "repaired", "health")
-    first, repaired, health = (", ".join(f"`{code}`" for code in row[check]) or "-" for check in checks)
+    first, repaired, health = (", ".join(f"`{code}`" for code in dict.fromkeys(row[check])) or "-" for check in checks)
     expected, found = ("yes" if one else "no" for one in (CASES[row["name"]].sound, learned(row)))
     cells = [row["name"], expected, rates, found, first, repaired, f"`{row['pilot']}`", health]
     return f"| {' | '.join(cells)} |"
