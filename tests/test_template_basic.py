@@ -21,7 +21,7 @@ NEW_FORM = {
     "match = FORMAT.fullmatch(text)\n    return match[2]": (
         'match = re.fullmatch(r"So: (\\S.*)\\.\\s*", text)\n    return match[1]'
     ),
-    "same_number(tagged_answer(": "same_number(answer_in(",
+    "[tagged_answer(completion_text": "[answer_in(completion_text",
     "def format_reward": "def form_reward",
     "def tag_reward": "def unused_credit",
     "REWARDS = {correctness_reward: 2.0, format_reward: 0.5, tag_reward: 0.5}": (
