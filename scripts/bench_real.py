@@ -10,12 +10,20 @@ of the whole run, in the checkpoint that it left there.
 
 import json
 import re
-import sys
 from pathlib import Path
 from statistics import fmean
 from textwrap import fill
 
-from benches import difference_text, paired_difference, provenance, put, read_stored, train_missing, write_between
+from benches import (
+    difference_text,
+    only_write,
+    paired_difference,
+    provenance,
+    put,
+    read_stored,
+    train_missing,
+    write_between,
+)
 from measure_real import MEASURES, ROWS, SAMPLED_ROWS, SAMPLES, TEMPERATURE, base_result, measure_merged, rates
 from train_real import SHARED, TASKS, run_once
 
@@ -228,7 +236,7 @@ def setting(name: str, rows: list[dict], usual: list[dict]) -> str:
 
 
 def main() -> None:
-    stored = read_stored(STORED) if "--write" in sys.argv else train_missing(STORED, RUNS, train)
+    stored = read_stored(STORED) if only_write(__doc__) else train_missing(STORED, RUNS, train)
     put(TITLE, section(stored))
     write_between(SETTINGS, BEGIN, END, compared(stored))
 

@@ -20,7 +20,7 @@ from statistics import fmean, median
 
 import yaml
 from bench_estimate import resident
-from benches import provenance, put, read_stored, train_missing
+from benches import only_write, provenance, put, read_stored, train_missing
 from train_real import HERE, SHARED, write_project
 
 from grpo_check.preflight.estimate import GIB
@@ -210,7 +210,7 @@ def add_repaired(stored: dict) -> None:
     for row in stored["rows"]:
         if "repaired" not in row:
             row["repaired"] = apart(row["name"], "--again")
-    STORED.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+            STORED.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
 
 
 def learned(row: dict) -> bool:
@@ -239,9 +239,7 @@ fields in the greedy answers to {HELDOUT} held-out prompts rose within these ste
 well. `health` and `preflight` count if they report an error. With so few configurations,
 the counts say little about others.
 
-The first version of `preflight` refused each of these runs that pays for the right keys, because a wrong value earns
-`keys_reward` as well (`reward_broken`). Next to a reward that ranks correct answers first, that is partial credit and
-no error. We repaired it, so the column *repaired* is no test of it.
+{repair(rows)}
 
 | check | stopped, of the {len(failed)} that did not learn | stopped, of the {len(good)} that learned |
 |---|---|---|
@@ -257,6 +255,16 @@ no error. We repaired it, so the column *repaired* is no test of it.
 
 {estimates(rows)}
 """
+
+
+def repair(rows: list[dict]) -> str:
+    """What the measurement has changed, if the two versions of preflight differ."""
+    changed = [row for row in rows if row["preflight"] != row["repaired"]]
+    if not changed:
+        return ""
+    return f"""The first version of `preflight` judged {len(changed)} of them otherwise. It reported `reward_broken`,
+because a wrong value earns `keys_reward` as well. Where the weighted sum of all rewards tells right from wrong, that is
+partial credit and now a warning. So the column *repaired* is no test of preflight."""
 
 
 def pilot_stops(row: dict) -> bool:
@@ -294,7 +302,9 @@ if __name__ == "__main__":
     if "--case" in sys.argv or "--again" in sys.argv:
         print(json.dumps((measure if "--case" in sys.argv else judge_again)(sys.argv[-1])))
         sys.exit()
-    runs = [dict(name=name) for name in CASES]
-    stored = read_stored(STORED) if "--write" in sys.argv else train_missing(STORED, runs, apart)
-    add_repaired(stored)
+    if only_write(__doc__):
+        stored = read_stored(STORED)
+    else:
+        stored = train_missing(STORED, [dict(name=name) for name in CASES], apart)
+        add_repaired(stored)
     put(TITLE, section(stored))

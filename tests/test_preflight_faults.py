@@ -72,12 +72,35 @@ def pays_tags(completions, answer, **kwargs):
 
 def test_partial_credit_is_no_error_next_to_a_reward_that_ranks_correct_answers_first():
     """The form of an answer earned as much with a wrong value, so a sound run with partial credit was refused."""
-    assert "reward_broken" in check(rewards=pays_tags, lab=True).codes
-    both = check(rewards=[correctness_reward, pays_tags], arguments={"reward_weights": None}, lab=True)
-    found = [one for one in both.findings if "reports wrong_beats_right" in one.why]
-    assert both.ok and found and all("partial credit" in one.fixes[0] for one in found), str(both)
-    reversed_ = check(rewards=[correctness_reward, pays_tags], arguments={"reward_weights": [-1.0, 0.5]}, lab=True)
-    assert "reward_broken" in reversed_.codes, str(reversed_)
+    for rewards in ([correctness_reward, pays_tags], [pays_tags, correctness_reward, pays_tags]):
+        report = check(rewards=rewards, arguments={"reward_weights": None}, lab=True)
+        found = [one for one in report.findings if "reports wrong_beats_right" in one.why]
+        assert report.ok and found and all("partial credit" in one.fixes[0] for one in found), str(report)
+
+
+def prefers_wrong(completions, answer, **kwargs):
+    return [1.0 - score for score in correctness_reward(completions, answer)]
+
+
+def compares_the_gold_with_itself(completions, answer, **kwargs):
+    return [score * float(gold == gold) for score, gold in zip(pays_tags(completions, answer), answer, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("rewards", "weights"),
+    [
+        ([pays_tags], None),
+        ([compares_the_gold_with_itself, pays_tags], None),
+        ([correctness_reward, pays_tags], [0.0, 1.0]),
+        ([correctness_reward, pays_tags], [-1.0, 0.5]),
+        ([correctness_reward, prefers_wrong], [2.0, 1.0]),
+        (["some/reward-model", correctness_reward, pays_tags], [1.0, -1.0, 1.0]),
+    ],
+    ids=["alone", "no reward reads the value", "no weight", "a sign error", "wrong earns more", "next to a model"],
+)
+def test_partial_credit_is_an_error_if_nothing_ranks_correct_answers_first(rewards, weights):
+    report = check(rewards=rewards, arguments={"reward_weights": weights}, lab=True)
+    assert any("reports wrong_beats_right" in one.why for one in report.errors), str(report)
 
 
 def sleepy(completions, answer, **kwargs):

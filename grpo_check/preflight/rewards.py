@@ -26,7 +26,6 @@ NO_CONTENT = shown(None)
 #: Faults that the lab can know only of a reward that compares with a gold answer.
 OF_ANSWERS = ("dead", "wrong_beats_right", "pays_missing_answer")
 DETAILS = "run print(probe(reward, answers=[…])) or `grpo-check probe FILE.py:function` for details."
-FIX_PARTIAL = "ignore this if the reward is partial credit: in the weighted sum of all rewards, correct answers win."
 FIX_GUESS = (
     "the lab writes gold answers in tags. If your task differs, pass answer_column='…' (the column of gold "
     "answers), tags=(…) (the requested format) or lab=False (no lab)."
@@ -164,20 +163,18 @@ def lab_result(run: Run) -> Lab:
 def _in_the_lab(run: Run) -> Lab:
     """The lab's findings with a few gold answers of the rows, for each reward and for their sum."""
     subjects, (answers, columns) = run.functions, golds_and_columns(run)
-    given = run["reward_weights"] if len(subjects) == len(run.rewards) else None
+    weights = run["reward_weights"] or [1.0] * len(run.rewards)
     report = probe(
         subjects,
         answers=answers,
         answer_column=run.answer_column,
         columns=columns,
         tags=run.tags,
-        weights=list(given) if given else None,
+        weights=[weight for one, weight in zip(run.rewards, weights, strict=True) if not is_model(one)],
     )
     named = dict(zip(report.judged, subjects, strict=False))  # the last one judged is their sum
     about = [(fault, [named[fault.subject]] if fault.subject in named else subjects) for fault in report.findings]
-    beaten = {fault.subject for fault in report.findings if fault.code == "wrong_beats_right"}
-    made_up_for = beaten if len(subjects) > 1 and beaten <= named.keys() else set()  # their sum is not beaten
-    counted = [_from_lab(run, fault, some, made_up_for) for fault, some in about if _counts(run, fault)]
+    counted = [_from_lab(run, fault, some) for fault, some in about if _counts(run, fault)]
     guesses = "" if answers else ", with gold answers of its own"
     return Lab(counted, f"the reward lab scored {len(report.scored)} completions{guesses}")
 
@@ -193,11 +190,8 @@ def _counts(run: Run, fault: Finding) -> bool:
     return fault.code != other_kind and not guessed
 
 
-def _from_lab(run: Run, fault: Finding, about: list[Callable], made_up_for: set[str]) -> Finding:
-    """A fault from the lab as a finding, with the lab's reason and fixes; less severe if the lab only guesses.
-
-    ``made_up_for`` has the rewards that do not tell right from wrong, but only add partial credit to others that do.
-    """
+def _from_lab(run: Run, fault: Finding, about: list[Callable]) -> Finding:
+    """A fault from the lab as a finding, with the lab's reason and fixes; less severe if the lab only guesses."""
     severity, fixes = fault.severity, [*fault.fixes, DETAILS]
     if fault.fixes == dead.fixes:  # they name arguments of probe
         fixes = [DETAILS]
@@ -209,8 +203,6 @@ def _from_lab(run: Run, fault: Finding, about: list[Callable], made_up_for: set[
         fixes = ["ignore this without tools (TRL then always passes text). With tools: (message.get('content') or '')."]
     elif fault.code in OF_ANSWERS and not (run.answer_column in columns_of(run.train) and reads_answers(run, about)):
         severity, fixes = "warning", [guess, *fixes]
-    elif fault.code == "wrong_beats_right" and fault.subject in made_up_for:
-        severity, fixes = "warning", [FIX_PARTIAL, *fixes]
     elif fault.code == "dead":
         fixes.append(guess)
     why = f"the reward lab reports {fault.code}: {fault.why}"
@@ -274,7 +266,11 @@ def reward_broken(run: Run) -> Iterator[Finding]:
     example={"rewards": [exact_reward], "lab": True},
 )
 def reward_weak(run: Run) -> Iterator[Finding]:
-    """An error of the lab counts as a warning where it may rest on a wrong guess about your gold answers."""
+    """An error of the lab counts as a warning where it may rest on a wrong guess about your gold answers.
+
+    A reward that does not tell right from wrong is a warning if the weighted sum of all reward functions does: it may
+    be partial credit.
+    """
     yield from (one for one in lab_result(run).findings if one.severity != "error")
 
 

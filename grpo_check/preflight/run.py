@@ -95,7 +95,7 @@ class Run:
         """Whether the GPU is not one of this machine's, so that what is installed here says nothing."""
         if self.gpu is None:
             return False
-        name = re.compile(rf"{re.escape(self.gpu.name)}\b")  # nvidia-smi adds more: NVIDIA A100-SXM4-40GB
+        name = re.compile(rf"{re.escape(self.gpu.name)}(?!\w)")  # nvidia-smi adds more: NVIDIA A100-SXM4-40GB
         return not any(name.match(one.name) for one in find_gpus())
 
     @property

@@ -96,8 +96,17 @@ def _report(trials: list[Trial]) -> ProbeReport:
         for trial in trials
         for case, score in trial.scored
     ]
-    findings = in_order(found for trial in trials for found in _judge(trial))
-    return ProbeReport(findings, tuple(scored), {trial.reward: _judged(trial, trials) for trial in trials})
+    judged = {trial.reward: _judged(trial, trials) for trial in trials}
+    return ProbeReport(in_order(_judge_all(trials)), tuple(scored), judged)
+
+
+def _judge_all(trials: list[Trial]) -> list[Finding]:
+    """Judge each reward. The sum comes first, because partial credit needs one that tells right from wrong."""
+    *parts, last = trials
+    of_last = _judge(last)
+    for trial in parts:
+        trial.partial = last.answered and not {"wrong_beats_right", *STOPPING} & {one.code for one in of_last}
+    return [*(found for trial in parts for found in _judge(trial)), *of_last]
 
 
 def _judge(trial: Trial) -> list[Finding]:

@@ -11,6 +11,9 @@ from .trial import ROUNDING, Row, Scored, Trial, best, near, showing, worst
 
 #: Scores of wrong answers may differ (by length, say) by this share of the gap to a correct answer.
 SLACK = 0.02
+#: Why an equal score is only a warning where the weighted sum of all rewards tells right from wrong, and what to do.
+PARTIAL = "it does not tell right from wrong; only the weighted sum of all rewards does."
+IGNORE_PARTIAL = "ignore this if the reward is partial credit; otherwise compare the whole answer with the gold answer."
 
 
 @dataclass(frozen=True)
@@ -150,15 +153,17 @@ def dead(trial: Trial) -> Iterator[Finding]:
     example=examples.wrong_beats_right,
 )
 def wrong_beats_right(trial: Trial) -> Iterator[Finding]:
-    """A wrong answer scores as much as a correct one, or earns something for being close."""
-    for row in trial.answered_rows:
-        yield from _beaten(row)
-        yield from _preferred(row)
+    """A wrong answer scores as much as a correct one, or earns something for being close.
+
+    An equal score is only a warning if the reward is one of several whose weighted sum tells right from wrong.
+    """
+    faults = [one for row in trial.answered_rows for one in (*_beaten(row, trial.partial), *_preferred(row))]
     for row in trial.answered_rows[:1]:
-        yield from _beaten_elsewhere(row, trial.plan.elsewhere)
+        faults += _beaten_elsewhere(row, trial.plan.elsewhere)
+    yield from sorted(faults, key=lambda one: one.severity == "warning")  # only the first one is reported
 
 
-def _beaten(row: Row) -> Iterator[Finding]:
+def _beaten(row: Row, partial: bool) -> Iterator[Finding]:
     right, wrong = row.right, best(row.of("wrong"))
     if not right or not wrong or wrong[1] < right[1] - ROUNDING:
         return
@@ -167,6 +172,8 @@ def _beaten(row: Row) -> Iterator[Finding]:
     )
     if right[0].id == "lines" and best(row.of("clean"))[1] > wrong[1] + ROUNDING:
         yield showing(f"{what} On one line it scores more.", right[0], "add re.DOTALL to the regular expression.")
+    elif partial and wrong[1] <= right[1] + ROUNDING:
+        yield showing(what, wrong[0], IGNORE_PARTIAL, why=PARTIAL, severity="warning")
     else:
         yield showing(what, wrong[0])
 

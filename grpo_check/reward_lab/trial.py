@@ -54,6 +54,7 @@ class Trial:
         plan: how it is probed.
         grouped: whether it compares the completions of a group.
         answered: whether its scores should depend on the answer.
+        partial: whether it is one of several, whose weighted sum tells right from wrong, so it may be partial credit.
         observed: what was noticed while it was called, for each rule that reports such findings, by its code.
         scored: each completion of the matrix with its score.
         without_gold: cases with their score, their score if the gold answer is missing too, and what that is then.
@@ -66,6 +67,7 @@ class Trial:
     grouped: bool
     observed: dict[str, list[Finding]]
     answered: bool = False
+    partial: bool = False
     scored: list[tuple[Case, float | None]] = field(default_factory=list)
     without_gold: list[tuple[Case, float, float, str]] = field(default_factory=list)
     filled: list[list[tuple[Case, float | None]]] = field(default_factory=list)
