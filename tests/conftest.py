@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -37,6 +38,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "other_family" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.upgrade)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def cli(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess:
+    """`python -m grpo_utils` in a process of its own."""
+    return subprocess.run([sys.executable, "-m", "grpo_utils", *arguments], capture_output=True, text=True, cwd=cwd)
 
 
 def judged(sampled: list[str], greedy: list[str], answers: list[str], **columns: list) -> Evaluation:

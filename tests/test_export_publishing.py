@@ -118,30 +118,33 @@ def test_the_card_of_a_merged_model_quotes_the_merged_model():
     assert "base in 4 bits." not in model_card(report(load_in_4bit=False))
 
 
-@pytest.mark.parametrize("prompt", ["Think first.", 'Say "yes"\nor {no}.', None])
-def test_the_code_of_the_card_runs_when_it_is_pasted(prompt, monkeypatch):
-    """The fault: it used a SYSTEM_PROMPT that nobody defines."""
-    asked = []
-    answer = [{"generated_text": [{"role": "assistant", "content": "42"}]}]
-    pipe = types.SimpleNamespace(pipeline=lambda *_, **__: lambda messages, **_: asked.append(messages) or answer)
+@pytest.fixture
+def asked(monkeypatch) -> list[tuple]:
+    """The messages and the options that a pipeline in place of transformers' own is given."""
+    asked, answer = [], [{"generated_text": [{"role": "assistant", "content": "42"}]}]
+    pipe = types.SimpleNamespace(pipeline=lambda *_, **__: lambda *given, **how: asked.append((*given, how)) or answer)
     monkeypatch.setitem(sys.modules, "transformers", pipe)
+    return asked
+
+
+@pytest.mark.parametrize("prompt", ["Think first.", 'Say "yes"\nor {no}.', None])
+def test_the_code_of_the_card_runs_when_it_is_pasted(prompt, asked):
+    """The fault: it used a SYSTEM_PROMPT that nobody defines."""
     whole = report()
     whole["config"]["system_prompt"] = prompt
     exec(model_card(whole).split("```python\n")[1].split("```")[0], {})
-    told = [message["content"] for message in asked[0] if message["role"] == "system"]
-    assert told == ([prompt] if prompt else []) and asked[0][-1]["role"] == "user"
+    [(messages, _)] = asked
+    told = [message["content"] for message in messages if message["role"] == "system"]
+    assert told == ([prompt] if prompt else []) and messages[-1]["role"] == "user"
 
 
-def test_a_model_trained_without_thoughts_is_used_without_them(monkeypatch):
-    passed, answer = [], [{"generated_text": [{"role": "assistant", "content": "42"}]}]
-    pipe = types.SimpleNamespace(pipeline=lambda *_, **__: lambda messages, **how: passed.append(how) or answer)
-    monkeypatch.setitem(sys.modules, "transformers", pipe)
+def test_a_model_trained_without_thoughts_is_used_without_them(asked):
     whole = report()
     whole["config"]["chat_template_kwargs"] = {"enable_thinking": False}
     for kind in ("merged", "adapter"):
         assert "`{'enable_thinking': False}`" in model_card(whole, kind=kind)
     exec(model_card(whole).split("```python\n")[1].split("```")[0], {})
-    assert passed[0]["tokenizer_encode_kwargs"] == {"enable_thinking": False}
+    assert asked[0][-1]["tokenizer_encode_kwargs"] == {"enable_thinking": False}
     assert "enable_thinking" not in model_card(report())
 
 

@@ -269,10 +269,6 @@ def strings_only(completions, answer, **kwargs):
     return [1.0 if f"<answer>{gold}</answer>" in c and gold else 0.0 for c, gold in zip(completions, answer)]
 
 
-def strings_only_silently(completions, answer, **kwargs):
-    return [1.0 if f"<answer>{gold}</answer>" == str(c)[-17:] and gold else 0.0 for c, gold in zip(completions, answer)]
-
-
 CONTRACTS = {
     "raises": (raises, "raises"),
     "a number instead of a list": (no_list, "wrong_length"),

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import benches
 import pytest
 import yaml
-from conftest import ROOT, judged
+from conftest import ROOT, cli, judged
 
 from grpo_utils.run import measuring
 from grpo_utils.share import block, lines, where_to_paste
@@ -43,10 +43,6 @@ TEMPLATE = {
 }
 #: Whatever of this may be in a report must not be in the table.
 PERSONAL = ("alice", "secret", "hf_", "sk-", "/home", "C:", "laptop")
-
-
-def cli(*arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "grpo_utils", *arguments], capture_output=True, text=True, cwd=ROOT)
 
 
 def test_the_table_of_a_lesson_has_every_figure():
