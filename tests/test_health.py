@@ -253,11 +253,10 @@ def test_a_symptom_is_not_listed_with_a_lost_policy(rule):
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
-def test_a_rule_finds_the_problem_in_its_example_and_says_all_about_it(rule):
+def test_a_rule_finds_the_problem_in_its_example(rule):
     log = rule.example
     findings = [diagnose_error(log)] if isinstance(log, str) else diagnose(log)
     assert rule.code in [finding.code for finding in findings]
-    assert rule.meaning and rule.fixes and rule.details and (rule.why or rule.code == "healthy")
 
 
 def test_every_limit_has_a_source_and_is_used():

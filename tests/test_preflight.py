@@ -85,11 +85,6 @@ def test_the_sound_run_has_no_finding():
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
-def test_each_rule_says_why_and_what_to_do(rule):
-    assert rule.why and rule.fixes and rule.details
-
-
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
 def test_each_rule_finds_its_example(rule, tmp_path):
     report = report_on_example(rule.example, tmp_path)
     assert report.codes - ALSO.get(rule.code, set()) == {rule.code}, str(report)

@@ -294,11 +294,11 @@ def test_a_broken_contract_is_named(reward, code):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
-def test_every_rule_finds_the_fault_of_its_example_and_says_why_and_what_to_do(rule):
+def test_every_rule_finds_the_fault_of_its_example(rule):
     report = probe(rule.example, answers=["42", "1250"])
     finding = next(finding for finding in report.findings if finding.code == rule.code)
-    assert finding.severity == rule.severity and finding.why and finding.fixes, str(report)
-    assert rule.code == rule.example.__name__ and rule.details and inspect.getdoc(rule.example)
+    assert finding.severity == rule.severity, str(report)
+    assert rule.code == rule.example.__name__ and inspect.getdoc(rule.example)
 
 
 def test_a_reward_that_declares_its_group_may_not_mix_up_rows_either():
