@@ -17,7 +17,7 @@ from grpo_check.health.log import read_history
 from grpo_utils.data.prompts import SYSTEM_PROMPT, chat_prompt
 
 
-def drawn(steps: int, reward, spread: float, tied=0.0, length=17.0, cut=0.0) -> list[dict]:
+def drawn(steps: int, reward, spread: float, tied=0.0, length=17.0, cut=0.0, ended=24.0) -> list[dict]:
     """A log with one reward of an unknown name; functions get the step."""
     noise = random.Random(0)
 
@@ -41,7 +41,7 @@ def drawn(steps: int, reward, spread: float, tied=0.0, length=17.0, cut=0.0) -> 
                 "completions/mean_length": at(length, step),
                 "completions/max_length": 32.0,
                 "completions/clipped_ratio": at(cut, step),
-                "completions/max_terminated_length": 24.0 if step < 19 else 0.0,
+                "completions/max_terminated_length": at(ended, step),
                 "entropy": 0.1,
             }
         )
@@ -56,6 +56,7 @@ TAGS = drawn(
     tied=lambda step: 0.0 if step < 20 else 0.75 if step < 35 else 1.0,
     length=bend(16.0, 32.0, 16, 2.0),
     cut=bend(0.0, 1.0, 18, 1.0),
+    ended=lambda step: 24.0 if step < 19 else 0.0,
 )
 #: Wrong answers pay 1; every group ties from step 12 on.
 INVERTED = drawn(40, bend(0.7, 1.0, 5, 1.0), 0.4, tied=lambda step: min(1.0, step / 12))
