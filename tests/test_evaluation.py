@@ -6,7 +6,7 @@ from conftest import judged
 from grpo_utils import load_rows
 from grpo_utils.errors import CourseError
 from grpo_utils.evaluation.judging import evaluate
-from grpo_utils.run.measuring import before_after, mcnemar_p_value, p_text, verdict
+from grpo_utils.run.measuring import before_after, mcnemar_p_value, p_text, summary, verdict
 
 FORM = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
 
@@ -68,6 +68,12 @@ def test_a_summary_of_an_older_report_has_no_second_table():
     for summaries in ((old, old, 1.0), (old, new, 1.0), (new, old, 1.0), (new, new, 1.0, old)):
         assert "correctly formatted answers" not in before_after(*summaries)
     assert len(before_after(old, old, 1.0).splitlines()) == 4
+
+
+def test_a_template_may_have_no_greedy_answers_and_answers_that_are_right_but_not_in_form():
+    rates = summary({"formed": [True, False], "right": [False, True]})
+    assert (rates["accuracy"], rates["accuracy_given_format"]) == (0.5, 0.0)
+    assert before_after(rates, rates, 1.0).splitlines()[1].endswith("   -")
 
 
 RIGHT, NOTHING = ([FORM] * 50, [FORM] * 50, ["42"] * 50), (["no"] * 50, ["no"] * 50, ["42"] * 50)

@@ -14,7 +14,6 @@ from template_projects import OWN_REWARDS, in_folder
 from grpo_utils.data.splits import is_held_out
 from grpo_utils.errors import CourseError
 from grpo_utils.project import new_project, template_names
-from grpo_utils.run.measuring import before_after, summary
 
 
 @pytest.mark.parametrize("name", template_names())
@@ -72,22 +71,6 @@ def test_the_command_prints_what_to_type_next(tmp_path):
     assert steps[:1] + steps[-2:] == ["cd mine", "pytest", "python train.py --config config.cpu.yaml"], run.stderr
     assert len(steps) == 3 or steps[1].endswith("/bin/activate")
     assert (tmp_path / "mine" / "tiny-model" / "config.json").exists()
-
-
-RESULT = {"formed": [True, True, False, False], "right": [True, False, True, False], "greedy_right": [True] * 4}
-
-
-def test_a_report_counts_ability_among_the_texts_in_form_alone():
-    rates = summary(RESULT)  # a task may call a text right that is not in form
-    assert (rates["n"], rates["format_rate"], rates["accuracy"], rates["accuracy_given_format"]) == (4, 0.5, 0.5, 0.5)
-    assert rates["accuracy_given_format_ci95"] == pytest.approx([0.0945, 0.9055], abs=1e-4)
-
-
-def test_the_table_of_a_report_has_a_dash_where_nothing_is_in_form_or_greedy():
-    none = summary({"formed": [False] * 4, "right": [False] * 4})
-    assert none["accuracy_given_format"] is none["accuracy_given_format_ci95"] is None
-    table = before_after(none, summary(RESULT), 1.0).splitlines()
-    assert table[1].endswith("   -") and table[6].endswith(" -") and table[7].endswith("0.500 (0.095 to 0.905)")
 
 
 SPLIT = """
