@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import nbformat
@@ -64,6 +64,21 @@ def grpo_check(monkeypatch, capsys) -> Callable[..., tuple[int, str, str]]:
         return ended.value.code, *capsys.readouterr()
 
     return run
+
+
+@pytest.fixture
+def fake_hub(tmp_path, monkeypatch) -> Iterator[Callable]:
+    """Call it with what answers a request over HTTP as the real Hub does; only the network is replaced."""
+    import httpx
+    from huggingface_hub import constants, set_client_factory
+    from huggingface_hub.utils._http import default_client_factory
+
+    monkeypatch.setattr("time.sleep", lambda seconds: None)  # the library asks five times
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    yield lambda answer: set_client_factory(lambda: httpx.Client(transport=httpx.MockTransport(answer)))
+    set_client_factory(default_client_factory)
 
 
 @pytest.fixture(scope="module")

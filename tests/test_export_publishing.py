@@ -270,11 +270,9 @@ def test_a_vocabulary_of_bytes_is_not_read_as_text(model):
 
 
 @pytest.fixture
-def hub(monkeypatch):
-    """A Hub that answers over HTTP as the real one does; only the network is replaced."""
+def hub(fake_hub):
+    """A Hub that takes an upload: what it was asked, and how it answers."""
     import httpx
-    from huggingface_hub import constants, set_client_factory
-    from huggingface_hub.utils._http import default_client_factory
 
     asked = []
     status = {"create": 200}
@@ -297,10 +295,8 @@ def hub(monkeypatch):
         known = {"id": "me/my-model", "siblings": []}
         return httpx.Response(404 if status["create"] != 200 else 200, json=known, request=request)
 
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    set_client_factory(lambda: httpx.Client(transport=httpx.MockTransport(answer)))
-    yield asked, status
-    set_client_factory(default_client_factory)
+    fake_hub(answer)
+    return asked, status
 
 
 @pytest.fixture
