@@ -16,6 +16,7 @@ from lessons import said
 from grpo_check.__main__ import main
 from grpo_utils import smollm2
 from grpo_utils.evaluation.judging import Evaluation, judge
+from grpo_utils.models import model_path
 from grpo_utils.profiles import CPU, prepare_machine
 
 ROOT = Path(__file__).parent.parent
@@ -91,6 +92,15 @@ def book(request) -> nbformat.NotebookNode:
 def printed(book) -> str:
     """All that this notebook printed."""
     return said(book)
+
+
+@pytest.fixture(scope="session")
+def tiny() -> tuple:
+    """A tiny model and its tokenizer; a test that changes one of them loads its own."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    path = model_path("tiny-qwen3")
+    return AutoModelForCausalLM.from_pretrained(path), AutoTokenizer.from_pretrained(path)
 
 
 @pytest.fixture(scope="session")

@@ -104,16 +104,6 @@ def test_nothing_to_evaluate_on_is_an_error():
         evaluate(None, None, load_rows("addition", "test", 3).select([]), max_new_tokens=8)
 
 
-@pytest.fixture(scope="module")
-def tiny():
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    from grpo_utils.models import model_path
-
-    path = model_path("tiny-qwen3")
-    return AutoModelForCausalLM.from_pretrained(path), AutoTokenizer.from_pretrained(path)
-
-
 def test_the_same_seed_gives_the_same_answers_whatever_came_before(tiny):
     import torch
 
