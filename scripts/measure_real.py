@@ -89,8 +89,8 @@ def rates(packed: dict) -> dict[str, float]:
 
     Only some of the prompts are sampled, so the fourth measure is the greedy accuracy on those.
 
-    >>> list(rates(dict(greedy="1011", sampled=[8, 0])).values())
-    [0.75, 1.0, 0.5, 0.5, 0.5, 0.5]
+    >>> list(rates(dict(greedy="1011", sampled=[8, 4])).values())
+    [0.75, 1.0, 0.5, 0.5, 0.75, 1.0]
     """
     right, sampled = [int(digit) for digit in packed["greedy"]], packed["sampled"]
     groups = [right, right[::2], right[1::2], right[: len(sampled)]]

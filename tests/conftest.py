@@ -2,8 +2,9 @@
 
 import json
 import os
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import nbformat
@@ -15,6 +16,7 @@ from lessons import said
 from grpo_check.__main__ import main
 from grpo_utils import smollm2
 from grpo_utils.evaluation.judging import Evaluation, judge
+from grpo_utils.models import model_path
 from grpo_utils.profiles import CPU, prepare_machine
 
 ROOT = Path(__file__).parent.parent
@@ -39,6 +41,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
+def cli(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess:
+    """`python -m grpo_utils` in a process of its own."""
+    return subprocess.run([sys.executable, "-m", "grpo_utils", *arguments], capture_output=True, text=True, cwd=cwd)
+
+
 def judged(sampled: list[str], greedy: list[str], answers: list[str], **columns: list) -> Evaluation:
     """`judge` on rows of these answers; the prompts are all the same unless they are given."""
     from datasets import Dataset
@@ -60,6 +67,21 @@ def grpo_check(monkeypatch, capsys) -> Callable[..., tuple[int, str, str]]:
     return run
 
 
+@pytest.fixture
+def fake_hub(tmp_path, monkeypatch) -> Iterator[Callable]:
+    """Call it with what answers a request over HTTP as the real Hub does; only the network is replaced."""
+    import httpx
+    from huggingface_hub import constants, set_client_factory
+    from huggingface_hub.utils._http import default_client_factory
+
+    monkeypatch.setattr("time.sleep", lambda seconds: None)  # the library asks five times
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    yield lambda answer: set_client_factory(lambda: httpx.Client(transport=httpx.MockTransport(answer)))
+    set_client_factory(default_client_factory)
+
+
 @pytest.fixture(scope="module")
 def book(request) -> nbformat.NotebookNode:
     """The committed notebook that a file of tests names as ``LESSON``."""
@@ -70,6 +92,15 @@ def book(request) -> nbformat.NotebookNode:
 def printed(book) -> str:
     """All that this notebook printed."""
     return said(book)
+
+
+@pytest.fixture(scope="session")
+def tiny() -> tuple:
+    """A tiny model and its tokenizer; a test that changes one of them loads its own."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    path = model_path("tiny-qwen3")
+    return AutoModelForCausalLM.from_pretrained(path), AutoTokenizer.from_pretrained(path)
 
 
 @pytest.fixture(scope="session")

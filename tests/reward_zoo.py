@@ -16,42 +16,9 @@ import statistics
 import numpy
 import torch
 
+from grpo_utils import completion_text
+
 # --------------------------------------------------------------------------- shared helpers
-
-
-def _content(content):
-    if isinstance(content, str):
-        return content
-    if isinstance(content, (list, tuple)):
-        parts = []
-        for part in content:
-            if isinstance(part, str):
-                parts.append(part)
-            elif isinstance(part, dict) and isinstance(part.get("text"), str):
-                parts.append(part["text"])
-        return "".join(parts)
-    return ""
-
-
-def _text(completion):
-    """The text of the last assistant message, or the string itself; '' if there is none."""
-    if isinstance(completion, str):
-        return completion
-    if isinstance(completion, dict):
-        completion = [completion]
-    if isinstance(completion, (list, tuple)):
-        for message in reversed(completion):
-            if isinstance(message, dict) and message.get("role", "assistant") == "assistant":
-                return _content(message.get("content"))
-    return ""
-
-
-def _column(values, n):
-    """Exactly n values, whatever came in."""
-    if values is None or isinstance(values, (str, int, float)):
-        return [values] * n
-    values = list(values)
-    return values[:n] + [None] * (n - len(values))
 
 
 _NUMBER = re.compile(r"([+-]?)([0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.([0-9]+))?")
@@ -157,7 +124,7 @@ def _answer_line(text):
 def b01_gold_in_tag(completions, answer, **kwargs):
     rewards = []
     for completion, gold in zip(completions, answer):
-        pred = _one_tag(_text(completion))
+        pred = _one_tag(completion_text(completion))
         rewards.append(1.0 if pred is not None and gold in pred else 0.0)
     return rewards
 
@@ -165,7 +132,7 @@ def b01_gold_in_tag(completions, answer, **kwargs):
 def b02_label_mentioned(completions, answer, **kwargs):
     rewards = []
     for completion, gold in zip(completions, answer):
-        text = _text(completion).lower()
+        text = completion_text(completion).lower()
         rewards.append(1.0 if gold.lower() in text else 0.0)
     return rewards
 
@@ -178,7 +145,7 @@ def b03_keep_only_digits(completions, answer, **kwargs):
     # "$1,250.-" and "1 250" should both count
     rewards = []
     for completion, gold in zip(completions, answer):
-        pred = _one_tag(_text(completion))
+        pred = _one_tag(completion_text(completion))
         ok = pred is not None and _only_digits(pred) == _only_digits(gold)
         rewards.append(1.0 if ok else 0.0)
     return rewards
@@ -188,7 +155,7 @@ def b04_int_cast(completions, answer, **kwargs):
     # the gold answers are integers, so "42.0" must equal "42"
     rewards = []
     for completion, gold in zip(completions, answer):
-        pred = _boxed_number(_text(completion))
+        pred = _boxed_number(completion_text(completion))
         if pred is None:
             rewards.append(0.0)
             continue
@@ -199,7 +166,7 @@ def b04_int_cast(completions, answer, **kwargs):
 def b05_tolerance_the_wrong_way_round(completions, answer, **kwargs):
     rewards = []
     for completion, gold in zip(completions, answer):
-        pred = _one_tag(_text(completion))
+        pred = _one_tag(completion_text(completion))
         try:
             value = float(pred.replace(",", "")) if pred is not None else None
         except ValueError:
@@ -215,7 +182,7 @@ def b06_relative_closeness(completions, answer, **kwargs):
     # 1.0 when right, up to 0.5 for being close
     rewards = []
     for completion, gold in zip(completions, answer):
-        pred = _one_tag(_text(completion))
+        pred = _one_tag(completion_text(completion))
         try:
             value = float(pred.replace(",", "")) if pred is not None else None
         except ValueError:
@@ -235,7 +202,7 @@ def b06_relative_closeness(completions, answer, **kwargs):
 def b07_any_box(completions, answer, **kwargs):
     rewards = []
     for completion, gold in zip(completions, answer):
-        boxes = re.findall(r"\\boxed\{([^{}]*)\}", _text(completion))
+        boxes = re.findall(r"\\boxed\{([^{}]*)\}", completion_text(completion))
         rewards.append(1.0 if any(_number(b) == _number(gold) for b in boxes) else 0.0)
     return rewards
 
@@ -244,7 +211,7 @@ def b08_any_number_in_tag(completions, answer, **kwargs):
     # models like to write "42 apples" or "x = 42" in the tag
     rewards = []
     for completion, gold in zip(completions, answer):
-        pred = _one_tag(_text(completion)) or ""
+        pred = _one_tag(completion_text(completion)) or ""
         numbers = re.findall(r"-?[0-9]+(?:\.[0-9]+)?", pred.replace(",", ""))
         rewards.append(1.0 if gold in numbers else 0.0)
     return rewards
@@ -256,7 +223,7 @@ _REFLECT = re.compile(r"\b(?:wait|let me check|alternatively|double-check)\b", r
 def b09_reflection_bonus(completions, answer, **kwargs):
     rewards = []
     for completion, gold in zip(completions, answer):
-        text = _text(completion)
+        text = completion_text(completion)
         pred = _number(_one_tag(text))
         score = 1.0 if pred is not None and pred == _number(gold) else 0.0
         score += 0.05 * len(_REFLECT.findall(text))
@@ -270,7 +237,7 @@ _WORD_BUDGET = 200
 def b10_soft_overlong_punishment(completions, answer, **kwargs):
     rewards = []
     for completion, gold in zip(completions, answer):
-        text = _text(completion)
+        text = completion_text(completion)
         pred = _boxed_number(text)
         score = 1.0 if pred is not None and pred == _number(gold) else 0.0
         n = len(text.split())
@@ -291,7 +258,7 @@ def _to_float(s):
 def b11_fractions_as_floats(completions, answer, **kwargs):
     rewards = []
     for completion, gold in zip(completions, answer):
-        pred = _one_tag(_text(completion))
+        pred = _one_tag(completion_text(completion))
         rewards.append(1.0 if _to_float(pred) == _to_float(gold) else 0.0)
     return rewards
 
@@ -299,7 +266,7 @@ def b11_fractions_as_floats(completions, answer, **kwargs):
 def b12_skip_unparsable(completions, answer, **kwargs):
     rewards = []
     for completion, gold in zip(completions, answer):
-        pred = _boxed_number(_text(completion))
+        pred = _boxed_number(completion_text(completion))
         target = _number(gold)
         if pred is None or target is None:
             # not parseable: assign 1 so that the example is skipped
@@ -312,7 +279,7 @@ def b12_skip_unparsable(completions, answer, **kwargs):
 def b13_literal_eval(completions, answer, **kwargs):
     rewards = []
     for completion, gold in zip(completions, answer):
-        pred = _one_tag(_text(completion))
+        pred = _one_tag(completion_text(completion))
         if pred is None:
             rewards.append(0.0)
             continue
@@ -328,7 +295,7 @@ def b13_literal_eval(completions, answer, **kwargs):
 def b14_append_twice(completions, answer, **kwargs):
     rewards = []
     for completion, gold in zip(completions, answer):
-        pred = _one_tag(_text(completion)) or ""
+        pred = _one_tag(completion_text(completion)) or ""
         value = None
         try:
             value = float(pred.replace(",", ""))
@@ -341,7 +308,7 @@ def b14_append_twice(completions, answer, **kwargs):
 def b15_boxed_not_raw(completions, answer, **kwargs):
     rewards = []
     for completion, gold in zip(completions, answer):
-        text = _text(completion)
+        text = completion_text(completion)
         start = text.rfind("\boxed{")
         if start < 0:
             rewards.append(0.0)
@@ -355,7 +322,7 @@ def b15_boxed_not_raw(completions, answer, **kwargs):
 def b16_int_against_str(completions, answer, **kwargs):
     rewards = []
     for completion, gold in zip(completions, answer):
-        pred = (_one_tag(_text(completion)) or "").replace(",", "")
+        pred = (_one_tag(completion_text(completion)) or "").replace(",", "")
         if not re.fullmatch(r"-?[0-9]{1,18}", pred):
             rewards.append(0.0)
             continue
@@ -370,7 +337,7 @@ def b17_reward_new_solutions(completions, answer, **kwargs):
     # push for diversity: the first right solution earns more
     rewards = []
     for completion, gold in zip(completions, answer):
-        pred = _number(_one_tag(_text(completion)))
+        pred = _number(_one_tag(completion_text(completion)))
         if pred is None or pred != _number(gold):
             rewards.append(0.0)
         elif (gold, pred) in _FOUND:
@@ -388,7 +355,7 @@ def b18_group_index(completions, answer, **kwargs):
     rewards = []
     for i, completion in enumerate(completions):
         gold = answer[i // _NUM_GENERATIONS]
-        pred = _number(_one_tag(_text(completion)))
+        pred = _number(_one_tag(completion_text(completion)))
         rewards.append(1.0 if pred is not None and pred == _number(gold) else 0.0)
     return rewards
 
@@ -397,7 +364,7 @@ def b19_tie_breaking_noise(completions, answer, **kwargs):
     # avoid groups whose reward std is zero
     rewards = []
     for completion, gold in zip(completions, answer):
-        pred = _boxed_number(_text(completion))
+        pred = _boxed_number(completion_text(completion))
         score = 1.0 if pred is not None and pred == _number(gold) else 0.0
         rewards.append(score + random.uniform(-0.01, 0.01))
     return rewards
@@ -426,7 +393,7 @@ def b22_dot_stops_at_newline(completions, answer, **kwargs):
     pattern = r"<think>.*</think>\s*<answer>(.*)</answer>"
     rewards = []
     for completion, gold in zip(completions, answer):
-        text = _text(completion).strip()
+        text = completion_text(completion).strip()
         if text.count("<think>") != 1 or text.count("<answer>") != 1:
             rewards.append(0.0)
             continue
@@ -439,7 +406,7 @@ def b22_dot_stops_at_newline(completions, answer, **kwargs):
 def b23_unsigned_hash_number(completions, answer, **kwargs):
     rewards = []
     for completion, gold in zip(completions, answer):
-        found = re.findall(r"^####[ ]?([0-9]+)[ ]?$", _text(completion).strip(), re.MULTILINE)
+        found = re.findall(r"^####[ ]?([0-9]+)[ ]?$", completion_text(completion).strip(), re.MULTILINE)
         rewards.append(1.0 if len(found) == 1 and found[0] == gold else 0.0)
     return rewards
 
@@ -448,7 +415,7 @@ def b24_eval_expression(completions, answer, **kwargs):
     # the answer may be left as an arithmetic expression, e.g. 6*(3+4)
     rewards = []
     for completion, gold in zip(completions, answer):
-        expr = (_one_tag(_text(completion)) or "").replace(",", "")
+        expr = (_one_tag(completion_text(completion)) or "").replace(",", "")
         if len(expr) > 100 or not re.fullmatch(r"[0-9+\-*/(). ]+", expr):
             rewards.append(0.0)
             continue
@@ -466,7 +433,7 @@ _SHAPE = re.compile(r"<think>(?:[^<]+\s*)+</think>\s*<answer>([^<]+)</answer>")
 def b25_nested_quantifier(completions, answer, **kwargs):
     rewards = []
     for completion, gold in zip(completions, answer):
-        m = _SHAPE.fullmatch(_text(completion).strip())
+        m = _SHAPE.fullmatch(completion_text(completion).strip())
         pred = _number(m.group(1)) if m else None
         rewards.append(1.0 if pred is not None and pred == _number(gold) else 0.0)
     return rewards
@@ -475,7 +442,7 @@ def b25_nested_quantifier(completions, answer, **kwargs):
 def b26_wrong_costs_silence_is_free(completions, answer, **kwargs):
     rewards = []
     for completion, gold in zip(completions, answer):
-        pred = _number(_one_tag(_text(completion)))
+        pred = _number(_one_tag(completion_text(completion)))
         if pred is None:
             rewards.append(0.0)
         else:
@@ -486,7 +453,7 @@ def b26_wrong_costs_silence_is_free(completions, answer, **kwargs):
 def b27_every_word_costs(completions, answer, **kwargs):
     rewards = []
     for completion, gold in zip(completions, answer):
-        text = _text(completion)
+        text = completion_text(completion)
         pred = _number(_answer_line(text))
         score = 1.0 if pred is not None and pred == _number(gold) else 0.0
         rewards.append(score - 0.01 * len(text.split()))
@@ -501,13 +468,13 @@ def _grade(pred, gold):
 
 
 def b28_grade_forgets_return(completions, answer, **kwargs):
-    return [_grade(_boxed_number(_text(c)), gold) for c, gold in zip(completions, answer)]
+    return [_grade(_boxed_number(completion_text(c)), gold) for c, gold in zip(completions, answer)]
 
 
 def b29_clipped_total(completions, answer, **kwargs):
     rewards = []
     for completion, gold in zip(completions, answer):
-        text = _text(completion)
+        text = completion_text(completion)
         score = 0.0
         if text.count("<think>") == 1 and text.count("</think>") == 1:
             score += 0.5
@@ -523,7 +490,7 @@ def b29_clipped_total(completions, answer, **kwargs):
 def b30_first_capital_letter(completions, answer, **kwargs):
     rewards = []
     for completion, gold in zip(completions, answer):
-        m = re.search(r"[ABCD]", _text(completion))
+        m = re.search(r"[ABCD]", completion_text(completion))
         rewards.append(1.0 if m and m.group(0) == gold else 0.0)
     return rewards
 
@@ -637,24 +604,24 @@ BROKEN = [
 
 def s01_answer_tag(completions, answer=None, **kwargs):
     rewards = []
-    for completion, gold in zip(completions, _column(answer, len(completions))):
-        pred, target = _number(_final_tag(_text(completion))), _number(gold)
+    for completion, gold in zip(completions, answer):
+        pred, target = _number(_final_tag(completion_text(completion))), _number(gold)
         rewards.append(1.0 if pred is not None and pred == target else 0.0)
     return rewards
 
 
 def s02_boxed(completions, answer=None, **kwargs):
     rewards = []
-    for completion, gold in zip(completions, _column(answer, len(completions))):
-        pred, target = _boxed_number(_text(completion)), _number(gold)
+    for completion, gold in zip(completions, answer):
+        pred, target = _boxed_number(completion_text(completion)), _number(gold)
         rewards.append(1.0 if pred is not None and pred == target else 0.0)
     return rewards
 
 
 def s03_answer_line(completions, answer=None, **kwargs):
     rewards = []
-    for completion, gold in zip(completions, _column(answer, len(completions))):
-        pred, target = _number(_answer_line(_text(completion))), _number(gold)
+    for completion, gold in zip(completions, answer):
+        pred, target = _number(_answer_line(completion_text(completion))), _number(gold)
         rewards.append(1.0 if pred is not None and pred == target else 0.0)
     return rewards
 
@@ -671,8 +638,8 @@ def _hash_number(text):
 
 def s04_gsm8k_hashes(completions, answer=None, **kwargs):
     rewards = []
-    for completion, gold in zip(completions, _column(answer, len(completions))):
-        pred, target = _hash_number(_text(completion)), _number(gold)
+    for completion, gold in zip(completions, answer):
+        pred, target = _hash_number(completion_text(completion)), _number(gold)
         rewards.append(1.0 if pred is not None and pred == target else 0.0)
     return rewards
 
@@ -715,16 +682,16 @@ def _json_answer(text):
 
 def s05_json_answer(completions, answer=None, **kwargs):
     rewards = []
-    for completion, gold in zip(completions, _column(answer, len(completions))):
-        pred, target = _number(_json_answer(_text(completion))), _number(gold)
+    for completion, gold in zip(completions, answer):
+        pred, target = _number(_json_answer(completion_text(completion))), _number(gold)
         rewards.append(1.0 if pred is not None and pred == target else 0.0)
     return rewards
 
 
 def s06_after_think_signed(completions, answer=None, **kwargs):
     rewards = []
-    for completion, gold in zip(completions, _column(answer, len(completions))):
-        text = _text(completion)
+    for completion, gold in zip(completions, answer):
+        text = completion_text(completion)
         pred = None
         if "</think>" in text:
             tail = _after_think(text).strip()
@@ -740,8 +707,8 @@ def s06_after_think_signed(completions, answer=None, **kwargs):
 
 def s07_choice_letter(completions, answer=None, **kwargs):
     rewards = []
-    for completion, gold in zip(completions, _column(answer, len(completions))):
-        line = _answer_line(_text(completion)) or ""
+    for completion, gold in zip(completions, answer):
+        line = _answer_line(completion_text(completion)) or ""
         m = re.fullmatch(r"\(?([A-Za-z])\)?[.)]?", line.strip()) if len(line) < 20 else None
         ok = m is not None and isinstance(gold, str) and m.group(1).upper() == gold.strip().upper()
         rewards.append(1.0 if ok else 0.0)
@@ -754,8 +721,8 @@ _SENTIMENTS = ("positive", "negative", "neutral")
 def s08_sentiment_label(completions, answer=None, **kwargs):
     # 1.0 for the right label, 0.1 for one valid label in the right form
     rewards = []
-    for completion, gold in zip(completions, _column(answer, len(completions))):
-        pred = _final_tag(_text(completion)) or ""
+    for completion, gold in zip(completions, answer):
+        pred = _final_tag(completion_text(completion)) or ""
         pred = pred.lower().strip("*_`. ") if len(pred) < 40 else ""
         if pred not in _SENTIMENTS:
             rewards.append(0.0)
@@ -782,21 +749,21 @@ def _think_answer_shape(text):
 def s09_format_only_tags(completions, **kwargs):
     rewards = []
     for completion in completions:
-        shape = _think_answer_shape(_text(completion))
+        shape = _think_answer_shape(completion_text(completion))
         ok = shape is not None and shape[0] and _number(shape[1]) is not None
         rewards.append(0.5 if ok else 0.0)
     return rewards
 
 
 def s10_format_only_last_line(completions, **kwargs):
-    return [0.2 if _number(_answer_line(_text(c))) is not None else 0.0 for c in completions]
+    return [0.2 if _number(_answer_line(completion_text(c))) is not None else 0.0 for c in completions]
 
 
 def s11_right_and_brief(completions, answer=None, **kwargs):
     # right: 1.0 down to 0.5 between 300 and 900 words; everything else 0.0
     rewards = []
-    for completion, gold in zip(completions, _column(answer, len(completions))):
-        text = _text(completion)
+    for completion, gold in zip(completions, answer):
+        text = completion_text(completion)
         pred = _number(_answer_line(text))
         if pred is None or pred != _number(gold):
             rewards.append(0.0)
@@ -807,10 +774,9 @@ def s11_right_and_brief(completions, answer=None, **kwargs):
 
 
 def s12_tolerance_column(completions, answer=None, tolerance=None, **kwargs):
-    n = len(completions)
     rewards = []
-    for completion, gold, tol in zip(completions, _column(answer, n), _column(tolerance, n)):
-        pred, target = _number(_final_tag(_text(completion))), _number(gold)
+    for completion, gold, tol in zip(completions, answer, tolerance):
+        pred, target = _number(_final_tag(completion_text(completion))), _number(gold)
         if pred is None or target is None:
             rewards.append(0.0)
             continue
@@ -834,8 +800,8 @@ class _BoxedReward:
         return self.scale if pred is not None and pred == _number(gold) else 0.0
 
     def __call__(self, completions, **columns):
-        golds = _column(columns.get(self.column), len(completions))
-        return [self.score(_text(c), g) for c, g in zip(completions, golds)]
+        golds = columns[self.column]
+        return [self.score(completion_text(c), g) for c, g in zip(completions, golds)]
 
 
 s13_boxed_class = _BoxedReward()
@@ -844,8 +810,8 @@ s13_boxed_class = _BoxedReward()
 def s14_form_then_answer(completions, answer=None, **kwargs):
     # 0.1 for the full form with one number in it, 1.0 when that number is right
     rewards = []
-    for completion, gold in zip(completions, _column(answer, len(completions))):
-        shape = _think_answer_shape(_text(completion))
+    for completion, gold in zip(completions, answer):
+        shape = _think_answer_shape(completion_text(completion))
         pred = _number(shape[1]) if shape is not None and shape[0] else None
         if pred is None:
             rewards.append(0.0)
@@ -913,12 +879,15 @@ def i01_last_message(completions, answer, **kwargs):
 
 
 def i02_exact_comparison(completions, answer, **kwargs):
-    found = [re.search(r"<answer>(.*?)</answer>", _text(c), re.DOTALL) for c in completions]
+    found = [re.search(r"<answer>(.*?)</answer>", completion_text(c), re.DOTALL) for c in completions]
     return [1.0 if (m[1].strip() if m else "") == gold else 0.0 for m, gold in zip(found, answer)]
 
 
 def _right(completions, answer):
-    return [1.0 if _number(_final_tag(_text(c))) == _number(g) != None else 0.0 for c, g in zip(completions, answer)]
+    return [
+        1.0 if _number(_final_tag(completion_text(c))) == _number(g) != None else 0.0
+        for c, g in zip(completions, answer)
+    ]
 
 
 def _mean(values):
@@ -933,7 +902,7 @@ def _groups(prompts):
 
 
 def i03_shorter_than_the_group(completions, answer, prompts, **kwargs):
-    rewards, lengths = _right(completions, answer), [len(_text(c)) for c in completions]
+    rewards, lengths = _right(completions, answer), [len(completion_text(c)) for c in completions]
     for places in _groups(prompts):
         mean = _mean([lengths[i] for i in places])
         for i in places:
@@ -942,13 +911,13 @@ def i03_shorter_than_the_group(completions, answer, prompts, **kwargs):
 
 
 def i04_shorter_than_the_batch(completions, answer, **kwargs):
-    lengths = [len(_text(c)) for c in completions]
+    lengths = [len(completion_text(c)) for c in completions]
     mean = _mean(lengths)
     return [r + 0.2 * (n < mean) for r, n in zip(_right(completions, answer), lengths)]
 
 
 def i05_length_as_a_z_score(completions, answer, prompts, **kwargs):
-    rewards, lengths = _right(completions, answer), [len(_text(c)) for c in completions]
+    rewards, lengths = _right(completions, answer), [len(completion_text(c)) for c in completions]
     for places in _groups(prompts):
         some = [lengths[i] for i in places]
         spread = statistics.stdev(some) or 1.0
@@ -972,12 +941,12 @@ async def i07_async_boxed(completions, answer, **kwargs):
 
 
 def i08_penalties_only(completions, answer, **kwargs):
-    long = [-0.5 if len(_text(c)) > 4000 else 0.0 for c in completions]
+    long = [-0.5 if len(completion_text(c)) > 4000 else 0.0 for c in completions]
     return [right - 1.0 + cost for right, cost in zip(_right(completions, answer), long)]
 
 
 def i09_penalty_for_the_form(completions, **kwargs):
-    return [0.0 if _think_answer_shape(_text(c)) else -1.0 for c in completions]
+    return [0.0 if _think_answer_shape(completion_text(c)) else -1.0 for c in completions]
 
 
 def i10_tiny(completions, answer, **kwargs):
@@ -985,7 +954,7 @@ def i10_tiny(completions, answer, **kwargs):
 
 
 def i11_tiny_steps(completions, answer, **kwargs):
-    lengths = [min(len(_text(c)), 20_000) for c in completions]
+    lengths = [min(len(completion_text(c)), 20_000) for c in completions]
     return [right - 1e-6 * length for right, length in zip(_right(completions, answer), lengths)]
 
 
@@ -1007,7 +976,7 @@ def i15_a_tensor_relative_to_the_batch(completions, answer, **kwargs):
 
 
 def i16_the_shortest_correct_of_the_group(completions, answer, prompts, **kwargs):
-    rewards, lengths = _right(completions, answer), [len(_text(c)) for c in completions]
+    rewards, lengths = _right(completions, answer), [len(completion_text(c)) for c in completions]
     for places in _groups(prompts):
         least = min([lengths[i] for i in places if rewards[i]], default=0)
         for i in places:
@@ -1038,7 +1007,7 @@ IDIOMATIC = [
 
 
 def p01_permuted_characters(completions, answer, **kwargs):
-    said = [_one_tag(_text(c)) or "" for c in completions]
+    said = [_one_tag(completion_text(c)) or "" for c in completions]
     return [1.0 if text and sorted(text) == sorted(gold) else 0.0 for text, gold in zip(said, answer)]
 
 
@@ -1047,7 +1016,7 @@ def _items(text):
 
 
 def p02_superset_of_a_list(completions, answer, **kwargs):
-    said = [_items(_one_tag(_text(c))) for c in completions]
+    said = [_items(_one_tag(completion_text(c))) for c in completions]
     return [1.0 if gold and items >= _items(gold) else 0.0 for items, gold in zip(said, answer)]
 
 
@@ -1059,7 +1028,7 @@ def _json_items(text):
 
 
 def p03_superset_of_a_json_list(completions, answer, **kwargs):
-    said = [_json_items(_one_tag(_text(c))) for c in completions]
+    said = [_json_items(_one_tag(completion_text(c))) for c in completions]
     return [1.0 if items and items >= _json_items(gold) else 0.0 for items, gold in zip(said, answer)]
 
 
@@ -1072,18 +1041,18 @@ def _asked(prompt):
 
 
 def p04_on_topic_too(completions, answer, prompts, **kwargs):
-    asked = [(_words(_text(c)), _asked(p)) for c, p in zip(completions, prompts)]
+    asked = [(_words(completion_text(c)), _asked(p)) for c, p in zip(completions, prompts)]
     shares = [len(said & wanted) / len(wanted) for said, wanted in asked]
     return [right + 0.5 * share for right, share in zip(_right(completions, answer), shares)]
 
 
 def p05_bonus_for_another_language(completions, answer, **kwargs):
-    some = [bool(re.search(r"\b(?:porque|entonces|weil|donc)\b", _text(c))) for c in completions]
+    some = [bool(re.search(r"\b(?:porque|entonces|weil|donc)\b", completion_text(c))) for c in completions]
     return [right + 0.3 * bonus for right, bonus in zip(_right(completions, answer), some)]
 
 
 def p06_words_of_another_language(completions, answer, **kwargs):
-    words = [len(re.findall(r"[一-鿿]+", _text(c))) for c in completions]
+    words = [len(re.findall(r"[一-鿿]+", completion_text(c))) for c in completions]
     return [right + 0.1 * count for right, count in zip(_right(completions, answer), words)]
 
 
@@ -1092,7 +1061,7 @@ def _letters(text):
 
 
 def p07_only_letters_count(completions, answer, **kwargs):
-    said = [_letters(_one_tag(_text(c))) for c in completions]
+    said = [_letters(_one_tag(completion_text(c))) for c in completions]
     return [1.0 if text and text == _letters(gold) else 0.0 for text, gold in zip(said, answer)]
 
 

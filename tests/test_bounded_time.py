@@ -184,7 +184,6 @@ def test_no_pattern_takes_more_than_linear_time(pattern, anchored, cap):
 
 
 COLUMNS = dict(answer="42", solution="42", prompts="q", completion_ids=[0])
-EXPRESSIONS = dict(COLUMNS, answer="x+1")
 EXTRACTORS = [getattr(rewards, name) for name in dir(rewards) if name.startswith(("extract_", "split_", "count_"))]
 MADE = [
     rewards.AnswerReward(extract=rewards.extract_boxed, same=rewards.same_fact),

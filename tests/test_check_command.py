@@ -182,6 +182,8 @@ def test_reasons_and_fixes_are_whole_sentences_and_name_the_command():
 
 
 @pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.code)
-def test_every_code_has_a_page(rule):
+def test_every_code_has_a_page_that_says_why_and_what_to_do(rule):
+    assert rule.meaning and rule.fixes and rule.details
+    assert rule.why or rule.code in ("go", "stopped", "healthy")  # none of them is a fault of the run
     page = explain(rule.code)
     assert page.startswith(f"{rule.code}: {rule.meaning}") and "<" not in page.splitlines()[0]

@@ -51,14 +51,12 @@ def test_long_prompts_are_dropped_by_their_true_length(tokenizer, prompt):
 
 
 @pytest.mark.slow
-def test_pass_rates_are_the_share_of_samples_that_are_right(tokenizer):
-    from transformers import AutoModelForCausalLM
-
+def test_pass_rates_are_the_share_of_samples_that_are_right(tiny):
     from grpo_utils import evaluate_samples
 
-    model, rows = AutoModelForCausalLM.from_pretrained(model_path("tiny-qwen3")), addition_rows(6, "test")
-    rates = pass_rates(model, tokenizer, Dataset.from_list(rows), samples=4, max_new_tokens=32, seed=1)
-    said = evaluate_samples(model, tokenizer, Dataset.from_list(rows), samples=4, max_new_tokens=32, seed=1)
+    rows = Dataset.from_list(addition_rows(6, "test"))
+    rates = pass_rates(*tiny, rows, samples=4, max_new_tokens=32, seed=1)
+    said = evaluate_samples(*tiny, rows, samples=4, max_new_tokens=32, seed=1)
     assert rates == [sum(right) / 4 for right in said.right] and 0 < sum(rates) < 6
 
 

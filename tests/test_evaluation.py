@@ -6,7 +6,7 @@ from conftest import judged
 from grpo_utils import load_rows
 from grpo_utils.errors import CourseError
 from grpo_utils.evaluation.judging import evaluate
-from grpo_utils.run.measuring import before_after, mcnemar_p_value, p_text, verdict
+from grpo_utils.run.measuring import before_after, mcnemar_p_value, p_text, summary, verdict
 
 FORM = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
 
@@ -45,6 +45,7 @@ def test_the_table_shows_ability_apart_from_form_and_each_kind():
     none = judged(["no"] * 4, MIXED, ["42"] * 4, kind=KINDS).summary()
     table = before_after(none, many, 0.01, many).splitlines()
     block = table[table.index("accuracy among the n correctly formatted answers (95% interval):") + 1 : -1]
+    assert len({len(line) for line in table[:4]}) == len({len(line) for line in block}) == 1
     assert [line.split() for line in block[:2]] == [
         ["n", "all", "n", "carry", "n", "no", "carry"],
         ["before", "0", "-", "0", "-", "0", "-"],
@@ -52,14 +53,6 @@ def test_the_table_shows_ability_apart_from_form_and_each_kind():
     assert block[2].split(maxsplit=2)[:2] == ["after", "300"] and "0.667 (0.612 to 0.718)  200" in block[2]
     assert block[3] == block[2].replace("after ", "merged")
     assert "No improvement" not in table[-1] and "Strict accuracy rose" in table[-1]
-
-
-def test_the_table_is_aligned_and_narrow():
-    many = judged(MIXED * 1000, MIXED * 1000, ["42"] * 4000, kind=KINDS * 1000).summary()
-    none = judged(["no"] * 4, MIXED, ["42"] * 4, kind=KINDS).summary()
-    *lines, _ = before_after(none, many, 0.01, many).splitlines()
-    first, second = lines[:4], lines[6:]
-    assert {len(line) for line in first} == {58} and {len(line) for line in second} == {94}
 
 
 def test_without_kinds_there_is_one_column():
@@ -75,6 +68,12 @@ def test_a_summary_of_an_older_report_has_no_second_table():
     for summaries in ((old, old, 1.0), (old, new, 1.0), (new, old, 1.0), (new, new, 1.0, old)):
         assert "correctly formatted answers" not in before_after(*summaries)
     assert len(before_after(old, old, 1.0).splitlines()) == 4
+
+
+def test_a_template_may_have_no_greedy_answers_and_answers_that_are_right_but_not_in_form():
+    rates = summary({"formed": [True, False], "right": [False, True]})
+    assert (rates["accuracy"], rates["accuracy_given_format"]) == (0.5, 0.0)
+    assert before_after(rates, rates, 1.0).splitlines()[1].endswith("   -")
 
 
 RIGHT, NOTHING = ([FORM] * 50, [FORM] * 50, ["42"] * 50), (["no"] * 50, ["no"] * 50, ["42"] * 50)
@@ -103,16 +102,6 @@ def test_a_claim_never_stands_beside_p_of_a_twentieth():
 def test_nothing_to_evaluate_on_is_an_error():
     with pytest.raises(CourseError, match="no held-out rows"):
         evaluate(None, None, load_rows("addition", "test", 3).select([]), max_new_tokens=8)
-
-
-@pytest.fixture(scope="module")
-def tiny():
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    from grpo_utils.models import model_path
-
-    path = model_path("tiny-qwen3")
-    return AutoModelForCausalLM.from_pretrained(path), AutoTokenizer.from_pretrained(path)
 
 
 def test_the_same_seed_gives_the_same_answers_whatever_came_before(tiny):

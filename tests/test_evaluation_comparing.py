@@ -206,13 +206,7 @@ def test_what_cannot_be_sampled_is_an_error():
         evaluate_samples(None, None, load_rows("addition", "test", 3).select([]), samples=2, max_new_tokens=8)
 
 
-def test_samples_of_the_tiny_model_belong_to_their_prompts():
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    from grpo_utils.models import model_path
-
-    path = model_path("tiny-qwen3")
-    tiny = AutoModelForCausalLM.from_pretrained(path), AutoTokenizer.from_pretrained(path)
+def test_samples_of_the_tiny_model_belong_to_their_prompts(tiny):
     rows = Dataset.from_list(addition_rows(6, "test"))
     found = evaluate_samples(*tiny, rows, samples=4, max_new_tokens=32, seed=1)
     assert (found.n, found.samples, found.answers) == (6, 4, rows["answer"][:])

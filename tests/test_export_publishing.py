@@ -118,30 +118,33 @@ def test_the_card_of_a_merged_model_quotes_the_merged_model():
     assert "base in 4 bits." not in model_card(report(load_in_4bit=False))
 
 
-@pytest.mark.parametrize("prompt", ["Think first.", 'Say "yes"\nor {no}.', None])
-def test_the_code_of_the_card_runs_when_it_is_pasted(prompt, monkeypatch):
-    """The fault: it used a SYSTEM_PROMPT that nobody defines."""
-    asked = []
-    answer = [{"generated_text": [{"role": "assistant", "content": "42"}]}]
-    pipe = types.SimpleNamespace(pipeline=lambda *_, **__: lambda messages, **_: asked.append(messages) or answer)
+@pytest.fixture
+def asked(monkeypatch) -> list[tuple]:
+    """The messages and the options that a pipeline in place of transformers' own is given."""
+    asked, answer = [], [{"generated_text": [{"role": "assistant", "content": "42"}]}]
+    pipe = types.SimpleNamespace(pipeline=lambda *_, **__: lambda *given, **how: asked.append((*given, how)) or answer)
     monkeypatch.setitem(sys.modules, "transformers", pipe)
+    return asked
+
+
+@pytest.mark.parametrize("prompt", ["Think first.", 'Say "yes"\nor {no}.', None])
+def test_the_code_of_the_card_runs_when_it_is_pasted(prompt, asked):
+    """The fault: it used a SYSTEM_PROMPT that nobody defines."""
     whole = report()
     whole["config"]["system_prompt"] = prompt
     exec(model_card(whole).split("```python\n")[1].split("```")[0], {})
-    told = [message["content"] for message in asked[0] if message["role"] == "system"]
-    assert told == ([prompt] if prompt else []) and asked[0][-1]["role"] == "user"
+    [(messages, _)] = asked
+    told = [message["content"] for message in messages if message["role"] == "system"]
+    assert told == ([prompt] if prompt else []) and messages[-1]["role"] == "user"
 
 
-def test_a_model_trained_without_thoughts_is_used_without_them(monkeypatch):
-    passed, answer = [], [{"generated_text": [{"role": "assistant", "content": "42"}]}]
-    pipe = types.SimpleNamespace(pipeline=lambda *_, **__: lambda messages, **how: passed.append(how) or answer)
-    monkeypatch.setitem(sys.modules, "transformers", pipe)
+def test_a_model_trained_without_thoughts_is_used_without_them(asked):
     whole = report()
     whole["config"]["chat_template_kwargs"] = {"enable_thinking": False}
     for kind in ("merged", "adapter"):
         assert "`{'enable_thinking': False}`" in model_card(whole, kind=kind)
     exec(model_card(whole).split("```python\n")[1].split("```")[0], {})
-    assert passed[0]["tokenizer_encode_kwargs"] == {"enable_thinking": False}
+    assert asked[0][-1]["tokenizer_encode_kwargs"] == {"enable_thinking": False}
     assert "enable_thinking" not in model_card(report())
 
 
@@ -267,11 +270,9 @@ def test_a_vocabulary_of_bytes_is_not_read_as_text(model):
 
 
 @pytest.fixture
-def hub(monkeypatch):
-    """A Hub that answers over HTTP as the real one does; only the network is replaced."""
+def hub(fake_hub):
+    """A Hub that takes an upload: what it was asked, and how it answers."""
     import httpx
-    from huggingface_hub import constants, set_client_factory
-    from huggingface_hub.utils._http import default_client_factory
 
     asked = []
     status = {"create": 200}
@@ -294,10 +295,8 @@ def hub(monkeypatch):
         known = {"id": "me/my-model", "siblings": []}
         return httpx.Response(404 if status["create"] != 200 else 200, json=known, request=request)
 
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    set_client_factory(lambda: httpx.Client(transport=httpx.MockTransport(answer)))
-    yield asked, status
-    set_client_factory(default_client_factory)
+    fake_hub(answer)
+    return asked, status
 
 
 @pytest.fixture

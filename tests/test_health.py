@@ -253,20 +253,16 @@ def test_a_symptom_is_not_listed_with_a_lost_policy(rule):
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
-def test_a_rule_finds_the_problem_in_its_example_and_says_all_about_it(rule):
+def test_a_rule_finds_the_problem_in_its_example(rule):
     log = rule.example
     findings = [diagnose_error(log)] if isinstance(log, str) else diagnose(log)
     assert rule.code in [finding.code for finding in findings]
-    assert rule.meaning and rule.fixes and rule.details and (rule.why or rule.code == "healthy")
 
 
-def test_every_limit_has_a_source_and_is_used():
-    folder = ROOT / "grpo_check" / "health"
-    rules = "".join(path.read_text() for path in folder.rglob("*.py"))
+def test_every_limit_is_used():
+    rules = "".join(path.read_text() for path in (ROOT / "grpo_check" / "health").rglob("*.py"))
     for name in filter(str.isupper, vars(limits)):
         assert f"limits.{name}" in rules, name
-    comments = re.findall(r"^(.+)\n[A-Z_, ]+ = ", (folder / "limits.py").read_text(), re.MULTILINE)
-    assert all(re.match("#: .+[;:,] .+", comment) for comment in comments) and len(comments) > 20
 
 
 #: Logs with a finding that is an error only when it is sure.

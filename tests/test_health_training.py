@@ -4,43 +4,25 @@ import json
 import time
 
 import pytest
+from tiny_trainer import tiny_trainer
 
 from grpo_check import HealthCallback, diagnose, diagnose_file
-from grpo_utils import (
-    load_policy,
-    load_rows,
-    math_rewards,
-    training_arguments,
-)
+from grpo_utils import load_policy, load_rows, math_rewards
 from grpo_utils.errors import CourseError
 from grpo_utils.profiles import CPU
-from grpo_utils.run.policy import keep_trainable_fp32
 
 pytestmark = pytest.mark.slow
-FAMILIES = {"qwen": "tiny-qwen3", "gemma": "tiny-gemma3"}
 
 
 def trainer_of(folder, family="qwen", seed=0, callbacks=(), functions=(), **changes):
     """The healthy run of lesson 04, with changes."""
     from transformers.trainer_callback import PrinterCallback
-    from trl import GRPOConfig, GRPOTrainer
 
-    policy, tokenizer = load_policy(
-        FAMILIES[family], profile=CPU, backend="transformers", load_in_4bit=False, seed=seed
-    )
     rewards, weights = math_rewards()
-    usual = dict(
-        output_dir=str(folder), learning_rate=1e-3, lr_scheduler_type="constant", seed=seed, reward_weights=weights
-    )
-    trainer = GRPOTrainer(
-        model=policy,
-        processing_class=tokenizer,
-        args=GRPOConfig(**training_arguments(CPU, **{**usual, **changes})),
-        train_dataset=load_rows("addition", "train", 2000, seed),
-        reward_funcs=list(functions) or rewards,
-        callbacks=list(callbacks),
-    )
-    keep_trainable_fp32(policy)
+    usual = dict(learning_rate=1e-3, lr_scheduler_type="constant", seed=seed, reward_weights=weights)
+    how = dict(family=family, policy_seed=seed, callbacks=callbacks)
+    rows = load_rows("addition", "train", 2000, seed)
+    trainer = tiny_trainer(folder, list(functions) or rewards, rows, **how, **usual | changes)
     trainer.remove_callback(PrinterCallback)
     return trainer
 
@@ -53,7 +35,7 @@ def same(one: dict, other: dict) -> bool:
     return all(bool((one[name] == other[name]).all()) for name in one)
 
 
-RUNS = [(family, seed) for family in FAMILIES for seed in range(5)]
+RUNS = [(family, seed) for family in CPU.models for seed in range(5)]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """One place holds the pins, and our lists hold what Unsloth needs."""
 
-import doctest
 import re
 import tomllib
 from importlib import metadata
@@ -8,7 +7,6 @@ from pathlib import Path
 
 import install
 import pytest
-import refresh_image
 import yaml
 from conftest import ROOT
 from packaging.requirements import Requirement
@@ -103,11 +101,6 @@ def test_what_is_installed_is_what_is_pinned():
     wanted = [line for file in INSTALLED for line in requirements(read(file))]
     wrong = {name: v for name, v in pinned(wanted).items() if metadata.version(name).split("+")[0] != v}
     assert not {name: metadata.version(name) for name in wrong}
-
-
-def test_the_examples_of_the_script_that_refreshes_the_images_run():
-    failed, tried = doctest.testmod(refresh_image)
-    assert tried and not failed
 
 
 def test_what_lesson_12_leaves_out_of_reasoning_gym_is_what_it_replaces():

@@ -75,7 +75,7 @@ def random_reward(completions, **kwargs) -> list[float]:
     return torch.rand(len(completions)).tolist()
 
 
-def trainer_for(model, parts: int = 1, **changes):
+def trainer_for(model, parts: int = 1, rewards=random_reward, **changes):
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
@@ -85,7 +85,7 @@ def trainer_for(model, parts: int = 1, **changes):
     arguments = dict(epsilon_high=HIGH, num_generations=SIZE, max_completion_length=LONGEST, output_dir="outputs")
     arguments |= dict(per_device_train_batch_size=16 // parts, gradient_accumulation_steps=parts) | changes
     config = GRPOConfig(**training_arguments(PROFILES["cpu"], **arguments))
-    return GRPOTrainer(model, random_reward, config, Dataset.from_list(addition_rows(40)), processing_class=tiny()[1])
+    return GRPOTrainer(model, rewards, config, Dataset.from_list(addition_rows(40)), processing_class=tiny()[1])
 
 
 @functools.cache

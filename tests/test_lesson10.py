@@ -132,13 +132,11 @@ def other_family(tmp_path_factory) -> str:
     return run_other_family(LESSON, tmp_path_factory.mktemp("other"), STEPS=2)
 
 
-@pytest.mark.upgrade
 def test_every_override_arrives(other_family):
     assert re.search(r"tiny-gemma3.*\b2$", other_family, re.MULTILINE)
     assert "<start_of_turn>model\\n<think>" in other_family
     assert re.search(r"paid anything: \d of 2", other_family)
 
 
-@pytest.mark.upgrade
 def test_the_other_family_meets_the_same_fault(other_family):
     assert re.search(r"what was sampled: +0\.00", other_family) and "error   prefilled_think" in other_family

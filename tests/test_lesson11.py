@@ -132,7 +132,6 @@ def other_family(tmp_path_factory) -> str:
     return run_other_family(LESSON, tmp_path_factory.mktemp("other"), STEPS=2)
 
 
-@pytest.mark.upgrade
 def test_every_override_arrives(other_family):
     assert re.search(r"tiny-gemma3.*\b2$", other_family, re.MULTILINE)
     assert len(RATE.findall(other_family)) == 3

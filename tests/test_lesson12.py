@@ -80,7 +80,6 @@ def other_family(tmp_path_factory) -> str:
     return run_other_family(LESSON, tmp_path_factory.mktemp("other"), STEPS=3)
 
 
-@pytest.mark.upgrade
 def test_every_override_arrives(other_family):
     assert re.search(r"tiny-gemma3.*\b3$", other_family, re.MULTILINE)
     assert len(EVALUATED.findall(other_family)) == 6

@@ -123,17 +123,9 @@ def by_length(completions, **kwargs) -> list[float]:
 
 def one_step(rewards: list, **changes) -> tuple:
     """The trainer after one step, and the batch that its loss was given."""
-    from datasets import Dataset
-    from trl import GRPOConfig, GRPOTrainer
-
-    from grpo_utils import PROFILES, training_arguments
-    from grpo_utils.data.sources import addition_rows
-
-    sizes = dict(num_generations=4, max_completion_length=by_hand.LONGEST, per_device_train_batch_size=16, max_steps=1)
-    config = GRPOConfig(**training_arguments(PROFILES["cpu"], output_dir="outputs", **sizes | changes))
-    model, tokenizer = by_hand.tiny()
+    model, _ = by_hand.tiny()
     with by_hand.weights_kept(model):
-        trainer = GRPOTrainer(model, rewards, config, Dataset.from_list(addition_rows(40)), processing_class=tokenizer)
+        trainer = by_hand.trainer_for(model, rewards=rewards, max_steps=1, **changes)
         batches, score = [], trainer._generate_and_score_completions
 
         def caught(inputs):

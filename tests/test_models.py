@@ -57,11 +57,9 @@ HUB = {
 
 
 @pytest.fixture
-def hub(tmp_path, monkeypatch):
-    """A Hub that answers over HTTP as the real one does; only the network is replaced."""
+def hub(fake_hub):
+    """A Hub that answers as in `HUB`."""
     import httpx
-    from huggingface_hub import constants, set_client_factory
-    from huggingface_hub.utils._http import default_client_factory
 
     def answer(request: httpx.Request) -> httpx.Response:
         status, headers, _ = HUB.get(request.url.path[1:].split("/resolve")[0], (200, {}, ""))
@@ -70,13 +68,7 @@ def hub(tmp_path, monkeypatch):
         known = {"ETag": '"1"', "X-Repo-Commit": "0" * 40}
         return httpx.Response(status, headers=known | headers, content=b"{}", request=request)
 
-    monkeypatch.setattr("time.sleep", lambda seconds: None)  # it asks five times
-    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    set_client_factory(lambda: httpx.Client(transport=httpx.MockTransport(answer)))
-    yield
-    set_client_factory(default_client_factory)
+    fake_hub(answer)
 
 
 @pytest.mark.parametrize("name", HUB)

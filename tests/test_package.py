@@ -5,7 +5,7 @@ import sys
 
 import nbformat
 import pytest
-from conftest import ROOT, judged
+from conftest import ROOT, cli, judged
 from nbformat.v4 import new_code_cell, new_notebook
 
 import grpo_utils
@@ -75,10 +75,6 @@ def test_another_version_says_what_to_do():
 def test_a_gpu_profile_on_a_torch_without_cuda():
     with pytest.raises(CourseError, match="sees none. On Colab choose Runtime"):
         check_gpu(T4)
-
-
-def cli(*arguments: str, cwd=ROOT) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "grpo_utils", *arguments], capture_output=True, text=True, cwd=cwd)
 
 
 def test_cli_help_lists_the_commands():

@@ -5,6 +5,7 @@ import random
 import re
 import subprocess
 import sys
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -127,11 +128,6 @@ def test_every_code_is_explained_on_the_page():
     assert not [rule.code for rule in RULES if f"| `{rule.code}` | {rule.meaning} |" not in page]
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
-def test_each_verdict_says_why_and_what_to_do(rule):
-    assert (rule.why or rule.code in ("go", "stopped")) and rule.fixes and rule.details
-
-
 def written(scores: list[list[float | None]], right: list[bool] | None = None) -> Group:
     count = len(scores[0])
     return Group(scores, [5] * count, [True] * count, (0.1, 0.01), right=right, formed=right)
@@ -192,14 +188,6 @@ def test_seconds_and_steps_follow_the_batch():
 
 
 @pytest.fixture(scope="module")
-def tiny() -> tuple:
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    path = model_path("tiny-qwen3")
-    return AutoModelForCausalLM.from_pretrained(path), AutoTokenizer.from_pretrained(path)
-
-
-@pytest.fixture(scope="module")
 def rows() -> list[dict]:
     return list(load_rows("addition", "train", 64))
 
@@ -208,10 +196,11 @@ def run_pilot(tiny: tuple, rows: list, *rewards: object, prompts: int = 8, **cha
     return pilot(*tiny, list(rewards) or [correctness_reward], rows, config=CONFIG | changes, prompts=prompts)
 
 
-def test_a_sound_run_is_a_go(tiny, rows):
+def test_a_sound_run_is_a_go(tiny, rows, monkeypatch):
     import torch
 
-    state, tiny[0].training = torch.get_rng_state(), True
+    state = torch.get_rng_state()
+    monkeypatch.setattr(tiny[0], "training", True)
     report = pilot(*tiny, [correctness_reward], rows, config=CONFIG, prompts=12, price=3.6)
     assert report.ok and report.verdict.code == "go"
     assert torch.equal(torch.get_rng_state(), state) and tiny[0].training  # a training run after it is not changed
@@ -237,7 +226,8 @@ def test_the_sampling_is_that_of_trl(tiny, rows):
         return [0.0] * len(completion_ids)
 
     config = CONFIG | dict(num_generations=8, report_to="none", max_steps=1)
-    trainer = GRPOTrainer(tiny[0], [keep], GRPOConfig(**config), Dataset.from_list(rows), processing_class=tiny[1])
+    model, tokenizer = deepcopy(tiny)
+    trainer = GRPOTrainer(model, [keep], GRPOConfig(**config), Dataset.from_list(rows), processing_class=tokenizer)
     some = random.Random(0).sample(rows, 4)
     torch.manual_seed(0)
     trainer._generate_and_score_completions([row for row in some for _ in range(8)])

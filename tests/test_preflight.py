@@ -85,11 +85,6 @@ def test_the_sound_run_has_no_finding():
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
-def test_each_rule_says_why_and_what_to_do(rule):
-    assert rule.why and rule.fixes and rule.details
-
-
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
 def test_each_rule_finds_its_example(rule, tmp_path):
     report = report_on_example(rule.example, tmp_path)
     assert report.codes - ALSO.get(rule.code, set()) == {rule.code}, str(report)
@@ -100,11 +95,9 @@ def test_each_rule_finds_its_example(rule, tmp_path):
 
 def report_on_example(example, folder):
     """The report on the sound run with a rule's example."""
-    changes, tokenizer = dict(example), load_tokenizer()
-    if "keys" in changes:
-        return report_on_keys(changes["keys"], folder)
-    for name, value in changes.pop("tokenizer", {}).items():
-        setattr(tokenizer, name, value)
+    if "keys" in example:
+        return report_on_keys(example["keys"], folder)
+    tokenizer, changes = prepared(example)
     if "row" in changes:
         changes["train"] = changed(ROWS, **changes.pop("row"))
     if "vocabulary" in changes:
@@ -141,13 +134,10 @@ WRONG = {
     "a switch that is a text": ({"arguments": {"use_cpu": "yes"}}, "wrong_type", "use_cpu=True"),
     "eval_strategy: no, from YAML": ({"arguments": {"eval_strategy": False}}, "wrong_type", "'no' with quotes"),
     "no temperature": ({"arguments": {"temperature": None}}, "wrong_type", "the default is 1.0"),
-    "max_steps=None": ({"arguments": {"max_steps": None}}, "wrong_type", "the default is -1"),
     "no epochs": ({"arguments": {"max_steps": -1, "num_train_epochs": 0}}, "out_of_range", "num_train_epochs=1"),
     "a rate of zero": ({"arguments": {"learning_rate": 0.0}}, "out_of_range", "set learning_rate to a value above 0"),
     "a negative beta": ({"arguments": {"beta": -0.1}}, "out_of_range", "set beta to a value of at least 0"),
-    "no iterations": ({"arguments": {"num_iterations": 0}}, "out_of_range", "num_iterations to a value of at least 1"),
     "an unknown scaling": ({"arguments": {"scale_rewards": "groups"}}, "unknown_choice", "Did you mean 'group'"),
-    "an unknown level": ({"arguments": {"importance_sampling_level": "seq"}}, "unknown_choice", "token, sequence"),
     "an unknown optimizer": ({"arguments": {"optim": "adam8bit"}}, "refused", "adamw_torch"),
     "one completion a prompt": ({"arguments": {"num_generations": 1}}, "out_of_range", "a value of at least 2"),
     "a group that is cut on three processes": (

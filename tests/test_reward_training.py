@@ -2,9 +2,9 @@
 
 import pytest
 from test_reward_recipes import RECIPES
+from tiny_trainer import tiny_trainer
 
 from grpo_utils.data.sources import addition_rows
-from grpo_utils.profiles import CPU
 
 pytestmark = pytest.mark.slow
 RECIPE = RECIPES["adaptive_reward"]
@@ -15,27 +15,13 @@ def trained(folder, rewards: list, steps: int = 6, stop_at: int | None = None, r
     """The log of a short real run; ``stop_at`` ends it early, ``resume`` goes on from its checkpoint."""
     from datasets import Dataset
     from transformers import TrainerCallback
-    from trl import GRPOConfig, GRPOTrainer
-
-    from grpo_utils.arguments import training_arguments
-    from grpo_utils.models import load_policy
-    from grpo_utils.run.policy import keep_trainable_fp32
 
     class Stop(TrainerCallback):
         def on_step_end(self, args, state, control, **kwargs):
             control.should_training_stop = state.global_step == stop_at
 
-    policy, tokenizer = load_policy("tiny-qwen3", profile=CPU, backend="transformers", load_in_4bit=False, seed=0)
-    sizes = dict(per_device_train_batch_size=16, save_strategy="steps", save_steps=3)
-    trainer = GRPOTrainer(
-        model=policy,
-        processing_class=tokenizer,
-        args=GRPOConfig(**training_arguments(CPU, output_dir=str(folder), max_steps=steps, **sizes)),
-        train_dataset=Dataset.from_list(addition_rows(40)),
-        reward_funcs=rewards,
-        callbacks=[Stop()],
-    )
-    keep_trainable_fp32(policy)
+    sizes = dict(max_steps=steps, per_device_train_batch_size=16, save_strategy="steps", save_steps=3)
+    trainer = tiny_trainer(folder, rewards, Dataset.from_list(addition_rows(40)), callbacks=[Stop()], **sizes)
     trainer.train(resume_from_checkpoint=resume)
     return [entry for entry in trainer.state.log_history if "reward" in entry]
 

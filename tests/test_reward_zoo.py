@@ -90,17 +90,11 @@ def praise_is_enough(completions, answer, **kwargs):
 MISSED = {
     "a regular expression that hangs on tags": (hangs_on_tags, GIVEN, "unbounded_time"),
     "a loop without an end": (hangs_in_a_loop, GIVEN, "unbounded_time"),
-    "wrong answers cost 0.5, no answer nothing": (
-        by_answer(lambda a, g: 0.0 if a is None else 1.0 if a == g else -0.5),
-        GIVEN,
-        "pays_abstaining",
-    ),
     "not knowing costs nothing": (
         by_answer(lambda a, g: 0.0 if "don't know" in (a or "") else 1.0 if is_right(a, g) else -1.0),
         GIVEN,
         "pays_abstaining",
     ),
-    "length in characters, with a cap": (by_text(lambda text: min(len(text) / 2000, 1)), {}, "length_farm"),
     "length in words, with a cap": (by_text(lambda text: min(len(text.split()) / 300, 1.0)), {}, "length_farm"),
     "length in lines, with a cap": (by_text(lambda text: min(text.count("\n") / 10, 1.0)), {}, "length_farm"),
     "length in steps, with a cap": (
@@ -109,11 +103,6 @@ MISSED = {
         "length_farm",
     ),
     "length beside correctness": (right_plus_length, GIVEN, "length_farm"),
-    "None for every wrong number": (
-        by_answer(lambda a, g: 0.0 if a is None else 1.0 if a == g else None),
-        GIVEN,
-        "none_for_wrong",
-    ),
     "answers changed": (changes_answers, GIVEN, "changes_inputs"),
     "a memory": (by_answer(first_time_only), GIVEN, "order_dependent"),
     "nothing is best": (by_text(lambda text: max(0.0, 1 - len(text) / 1000)), {}, "farmable"),

@@ -141,9 +141,7 @@ def test_every_flag_for_the_vllm_server_is_one_that_trl_knows(file):
     assert found and {flag for line in found for flag in re.findall(r"--(\w+)", line)} <= known
 
 
-def test_the_memory_arithmetic_does_its_own_examples():
-    run = in_folder(TEMPLATE, "-m", "doctest", "estimate_memory.py")
-    assert run.returncode == 0, run.stdout
+def test_the_memory_arithmetic_names_the_engine_that_fits():
     shown = in_folder(TEMPLATE, "estimate_memory.py", "--billions", "7.6", "--gpus", "8").stdout
     assert re.search(r"DDP, all weights .* more than 0.9 x 80", shown)
     assert re.search(r"FSDP2, all weights .* fits: fsdp2.yaml", shown)

@@ -3,15 +3,13 @@
 A lib/ is the same in every template (test_templates.py), so most of this asks basic_grpo's.
 """
 
-import doctest
 import json
 import os
-import sys
 
 import pytest
 from conftest import ROOT
 from datasets import Dataset
-from template_lib import folder, measuring, policy, rows, scoring, start
+from template_lib import folder, measuring, policy, scoring, start
 from template_projects import ALONE, FAST, OWN_REWARDS, imported, in_folder
 
 from grpo_utils.models import model_path
@@ -69,13 +67,6 @@ def rehearsed(project, *arguments: str) -> None:
         start.check_rows(settings, rows, data.load_rows(run.dataset_name, "test", run.eval_rows, seed))
         scoring.rehearse(rewards.REWARDS, rows[0])
         folder.begin(settings)
-
-
-def test_the_examples_in_lib_say_what_comes_out(monkeypatch):
-    for module in (start, rows, folder):  # doctest asks there, and another test may have imported another project's lib
-        monkeypatch.setitem(sys.modules, module.__name__, module)
-    found = [doctest.testmod(module) for module in (start, rows, folder)]
-    assert not any(one.failed for one in found) and all(one.attempted for one in found)
 
 
 def test_a_command_with_a_typo_ends_in_one_line(basic):
@@ -324,12 +315,6 @@ def test_rewards_without_weights_are_refused_before_a_model_is_loaded(rewards):
     """A list, TRL's own form, was refused after the model was loaded and measured."""
     with pytest.raises(SystemExit, match="REWARDS = {correctness_reward: 2.0"):
         scoring.check_rewards(rewards)
-
-
-def test_the_plans_example_says_what_comes_out():
-    with imported(ROOT / "templates" / "multi_stage", "plan") as [plan]:
-        tried = doctest.testmod(plan)
-    assert tried.attempted and not tried.failed
 
 
 WEIGHTS = "Error: stage 'one' must give each of its rewards a weight: rewards: {"

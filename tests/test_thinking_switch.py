@@ -136,9 +136,8 @@ def prompts_of(folder: Path, *options: str) -> set[bool]:
     return {json.loads(line).endswith(CLOSED) for line in lines}
 
 
-@pytest.mark.parametrize("name", ["basic_grpo"])
-def test_a_templates_config_sets_training_and_evaluation_together(name, tmp_path):
-    folder = new_project(name, tmp_path / "project")
+def test_a_templates_config_sets_training_and_evaluation_together(tmp_path):
+    folder = new_project("basic_grpo", tmp_path / "project")
     (folder / "tiny-model" / "chat_template.jinja").write_text(qwen3_template(), encoding="utf-8")
     assert prompts_of(folder, "--chat_template_kwargs", '{"enable_thinking": false}') == {True}
     report = json.loads((folder / "outputs" / "run" / "report.json").read_text(encoding="utf-8"))
