@@ -40,7 +40,7 @@ class Setting(NamedTuple):
 SETTINGS = {
     "learning_rate": Setting(
         2e-3, (5e-4, 8e-3), "entropy", "entropy",
-        "A low rate learns slowly. At a rate that is far too high, the policy collapses\n"
+        "A low rate learns slowly. At a rate that is far too high, a policy can collapse\n"
         "([lesson 04](../notebooks/04_reading_a_run.ipynb)).",
     ),
     "num_generations": Setting(

@@ -142,9 +142,9 @@ def real_block(stored: dict) -> str:
     before, after = ([bench_real.rates(run[when])["greedy"] for run in runs] for when in bench_real.TIMES)
     reached = ", ".join(f"{rate:.3f}" for rate in after)
     return (
-        f"`make real` trains a real language model, SmolLM2 with 135 million parameters, on two CPU cores. In "
-        f"{bench_real.minutes(runs)} minutes\nof training it learns to turn an order in words into JSON: greedy "
-        f"accuracy on {bench_real.ROWS} held-out prompts rose from\n{before[0]:.3f} to {reached} "
+        f"`make real` trains a real language model, SmolLM2 with 135 million parameters, on two CPU cores. In about "
+        f"{bench_real.minutes(runs)} minutes\nof training on cores with fast bf16, it learns to turn an order in words "
+        f"into JSON: greedy accuracy on {bench_real.ROWS} held-out\nprompts rose from {before[0]:.3f} to {reached} "
         "([measured](docs/results.md#a-real-model-on-a-cpu); each value is one seed).\n"
     )
 
