@@ -2,9 +2,9 @@
 
     python scripts/vllm_versions.py
 
-For each minor version of vLLM, uv resolves its newest release that fits the pinned trl and transformers, and its newest
-release alone if none fits. Only the metadata of packages is downloaded, and nothing is installed. A resolver compares
-what packages require of each other; it does not run them.
+uv resolves the newest release of each minor version of vLLM together with the pinned trl and transformers, and alone if
+they exclude each other. Only the metadata of packages is downloaded, and nothing is installed. A resolver compares what
+packages require of each other; it does not run them.
 """
 
 import re
@@ -66,17 +66,21 @@ def row(packages: dict[str, str], fits: bool, support: SpecifierSet) -> tuple[st
     return packages["vllm"], *answers, packages["transformers"], packages["torch"], cuda(packages), packages["numpy"]
 
 
+def newest(wanted: str) -> str:
+    """The newest release of vLLM that a requirement allows, "" if there is none."""
+    return resolve(wanted, dependencies=False).get("vllm", "")
+
+
 def rows() -> list[tuple[str, ...]]:
     """A row for each minor version of vLLM, the newest first."""
-    newest = int(resolve("vllm", dependencies=False)["vllm"].split(".")[1])
     found = []
-    for minor in range(newest, OLDEST - 1, -1):
-        wanted = f"vllm==0.{minor}.*"
-        together = resolve(wanted, pin("trl"), pin("transformers"))
-        packages = together or resolve(wanted)
-        if packages:  # vLLM may have skipped a number
-            found.append(row(packages, bool(together), supported()))
-            print(" ".join(found[-1]), flush=True)
+    for minor in range(int(newest("vllm").split(".")[1]), OLDEST - 1, -1):
+        if not (version := newest(f"vllm==0.{minor}.*")):
+            continue  # vLLM skipped this number
+        together = resolve(f"vllm=={version}", pin("trl"), pin("transformers"))
+        packages = together or resolve(f"vllm=={version}")
+        found.append(row(packages, bool(together), supported()))
+        print(*found[-1], flush=True)
     return found
 
 
