@@ -280,9 +280,9 @@ def test_a_rate_for_all_weights_is_high_above_that_of_published_runs_unless_the_
 
 @pytest.mark.parametrize(
     ("mode", "backend", "is_found"),
-    [("server", "transformers", True), ("colocate", "transformers", False), ("server", "unsloth", False)],
+    [("server", "transformers", True), ("colocate", "transformers", True), ("server", "unsloth", False)],
 )
-def test_four_bits_are_doubted_where_trl_sends_them_to_a_server(mode, backend, is_found):
+def test_four_bits_are_doubted_where_trl_sends_them_to_vllm(mode, backend, is_found):
     report = check(**on("l4", use_vllm=True, vllm_mode=mode), backend=backend)
     assert report.ok and ("vllm_four_bits" in report.codes) == is_found, str(report)
 

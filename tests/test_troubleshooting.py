@@ -472,6 +472,27 @@ def test_the_callback_of_the_page_names_the_first_gradient_that_is_not_finite():
         run.train()
 
 
+def test_adapter_keys_behind_a_wrapper_are_missing(tmp_path):
+    from peft import PeftModel, get_peft_model_state_dict
+    from safetensors.torch import load_file, save_file
+
+    file = trained_adapter(tmp_path) / "adapter_model.safetensors"
+    saved = load_file(file)
+    save_file({f"module.{name}": weight for name, weight in saved.items()}, file)
+    with pytest.warns(UserWarning, match="Found missing adapter keys while loading the checkpoint"):
+        model = PeftModel.from_pretrained(plain(), tmp_path)
+    assert set(get_peft_model_state_dict(model, save_embedding_layers=False)) == set(saved)
+
+
+def test_a_merged_4_bit_weight_stays_packed():
+    import torch
+
+    policy, _ = load_policy("tiny-qwen3", profile=CPU, backend="transformers", load_in_4bit=True)
+    policy.merge_adapter()
+    merged = {name: weight for name, weight in policy.named_parameters() if name.endswith("q_proj.base_layer.weight")}
+    assert merged and {(weight.dtype, weight.shape[1]) for weight in merged.values()} == {(torch.uint8, 1)}
+
+
 def test_the_check_of_4_bit_layers():
     from bitsandbytes.nn import Linear4bit
 

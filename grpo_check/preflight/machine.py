@@ -184,24 +184,23 @@ def vllm_t4(run: Run) -> Iterator[Finding]:
 
 @rule(
     "warning",
-    "4-bit weights with a vLLM server, to which TRL cannot send them",
-    why="TRL sends the packed 4-bit weights to the server, whose own weights have another type and shape.",
+    "4-bit weights with vLLM, to which TRL cannot send them",
+    why="TRL sends the packed 4-bit weights without the scales that vLLM needs to read them.",
     fixes=(
         "set load_in_4bit=False.",
-        "set vllm_mode='colocate', where vLLM loads 4-bit weights too, untried here.",
+        "load the model with Unsloth and fast_inference=True, which shares 4-bit weights with vLLM, untried here.",
     ),
     example={"gpu": "l4", "use_cpu": False, "use_vllm": True, "vllm_mode": "server", "load_in_4bit": True,
              "backend": "transformers"},
 )  # fmt: skip
 def vllm_four_bits(run: Run) -> Iterator[Finding]:
-    """In the training process, TRL starts vLLM with ``quantization="bitsandbytes"`` where the policy is in 4 bits.
+    """TRL sends every weight as the policy has it (`trl/generation/vllm_generation.py`: `_iter_named_params`).
 
-    To a server it sends every weight as the policy has it (`trl/generation/vllm_generation.py`: `_iter_named_params`),
-    and 4 bits are packed in another shape than the server's weights. Unsloth has its own vLLM.
+    4 bits are packed in another shape than a server's weights, and come without their scales, also where TRL starts
+    vLLM with ``quantization="bitsandbytes"``: in the training process (trl#4973, trl#6922). Unsloth has its own vLLM.
     """
-    server = run["use_vllm"] and run["vllm_mode"] == "server"
-    if server and run.load_in_4bit and run.backend == "transformers":
-        yield found("load_in_4bit with vllm_mode='server'.")
+    if run["use_vllm"] and run.load_in_4bit and run.backend == "transformers":
+        yield found(f"load_in_4bit with vllm_mode={run['vllm_mode']!r}.")
 
 
 @rule(
