@@ -153,7 +153,16 @@ class Arithmetic:
 # - If `get_reward` exists, TRL adds its result to the rewards. It does not get the model's text, so we write reward
 #   functions.
 #
-# Tools without memory can be plain functions: `GRPOTrainer(tools=[calculator], ...)`.
+# Tools without memory can be plain functions: `GRPOTrainer(tools=[calculator], ...)`. TRL has two more ways to run
+# an episode:
+#
+# - `rollout_func` is a function of yours that runs the whole episode and returns its tokens and a mask. Use it only if
+#   another program must run the turns, because TRL then does none of the work of this lesson.
+# - `AsyncGRPOTrainer` (experimental) takes the same tools and environments, but samples with vLLM on other GPUs while
+#   it trains.
+#
+# [This table](../docs/troubleshooting-training.md#tools-environment_factory-or-rollout_func-which-one) compares all
+# four. Environments of the package OpenEnv are servers: write a class like ours around their client.
 #
 # The chat template puts the tools into the prompt:
 

@@ -87,6 +87,7 @@ def _pays_cut_off(log: Log, at: int) -> str:
     fixes=(
         "raise max_completion_length (a good value: completions/max_terminated_length of an earlier run).",
         "ask for a shorter answer in the system prompt.",
+        "read three completions; if they are noise, fix the prompt or the weights, because no limit is high enough.",
         "set mask_truncated_completions=True only if most completions end; it drops the others from the loss.",
     ),
     symptom=ENDLESS,
