@@ -30,7 +30,7 @@ examples:
   grpo-check health outputs/my_run
   grpo-check explain no_eos
   grpo-check explain "probability tensor contains either"
-  python train.py 2>&1 | tee log.txt; tail -50 log.txt | grpo-check explain -
+  grpo-check explain - < traceback.txt
 
 exit codes:
   0  found nothing above a warning (with --strict: nothing above a note)

@@ -42,7 +42,7 @@ class ErrorText:
         text: the message as it is printed.
         library: the package that prints it.
         cause: why it appears.
-        fixed: the first version without it, ``not in VERSION`` where only that is known, ``open``, or ``not a bug``.
+        fixed: the first version without it, ``not in`` a version where only that is known, ``open``, or ``not a bug``.
         do: what to do.
         source: a thread as ``owner/repository#number``, or the file of the library that raises it.
         known: one of the keys of `KNOWN`.
@@ -62,7 +62,7 @@ class ErrorText:
         """All that is known about it, in a few lines."""
         lines = [f"{self.library}: {self.text}"]
         lines += [f"Cause:  {self.cause}", f"Do:     {self.do}"]
-        lines += [f"Fixed:  {fixed_in(self)} Installed here: {installed(self.library.lower())}."]
+        lines += [f"Fixed:  {self.fixed} (installed here: {self.library} {installed(self.library.lower())})."]
         lines += [f"Source: {self.source} ({KNOWN[self.known]})."]
         lines += [f"More:   docs/{self.entry} in the course's repository."] if self.entry else []
         return "\n    ".join(lines)
@@ -78,21 +78,6 @@ def installed(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return "not installed"
-
-
-def fixed_in(record: ErrorText) -> str:
-    """The state of an error text, as a sentence.
-
-    >>> fixed_in(ErrorText("…", "TRL", "", "0.28.0", "", "", "read"))
-    'Since TRL 0.28.0.'
-    >>> fixed_in(ErrorText("…", "TRL", "", "not a bug", "", "", "read"))
-    'This is not a bug.'
-    """
-    library = "" if record.fixed.startswith("unsloth_zoo") else f"{record.library} "
-    known = {"open": "We know of no version with a fix.", "not a bug": "This is not a bug."}
-    if record.fixed.startswith("not in "):
-        return f"It is fixed in {library}{record.fixed.removeprefix('not in ')}, perhaps earlier."
-    return known.get(record.fixed, f"Since {library}{record.fixed}.")
 
 
 @cache
@@ -115,9 +100,10 @@ def score(text: str, pasted: str) -> float:
 
     Names in quotes must be there exactly, because two errors often differ by nothing else.
 
-    >>> score("got an unexpected keyword argument 'prompts'", compact("f() got an unexpected keyword argument 'prompts'"))
+    >>> text = "got an unexpected keyword argument 'prompts'"
+    >>> score(text, compact("TypeError: reward() got an unexpected keyword argument 'prompts'"))
     100.0
-    >>> score("got an unexpected keyword argument 'prompts'", compact("f() got an unexpected keyword argument 'prompt'"))
+    >>> score(text, compact("TypeError: reward() got an unexpected keyword argument 'prompt'"))
     0.0
     """
     if len(pasted) >= SHORTEST_PIECE and pasted in compact(text):

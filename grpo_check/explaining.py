@@ -56,13 +56,22 @@ def explain(asked: str) -> str:
     """All that is known about a code, for each check that has it, or about the error texts in what was pasted.
 
     Raises:
-        CourseError: it is neither.
+        CourseError: it is neither a code nor close to a known error text.
     """
     known = [] if asked in all_codes() else find(asked)
+    return "\n\n".join(map(str, known)) or explain_code(asked)
+
+
+def explain_code(code: str) -> str:
+    """All that is known about a code, for each check that has it.
+
+    Raises:
+        CourseError: no check has it.
+    """
     try:
-        return "\n\n".join(map(str, known) if known else (page(check, rule) for check, rule in rules_with(asked)))
+        return "\n\n".join(page(check, rule) for check, rule in rules_with(code))
     except CourseError as error:
-        raise CourseError(f"{error} It is not close to any known error text either.") from None
+        raise CourseError(f"{error} No known error text is close to it either.") from None
 
 
 def index() -> str:
