@@ -40,7 +40,7 @@ class ErrorText:
 
     Attributes:
         text: the message as it is printed.
-        library: the package that prints it.
+        library: the package that it comes from.
         cause: why it appears.
         fixed: the first version without it, ``not in`` a version where only that is known, ``open``, or ``not a bug``.
         do: what to do.
