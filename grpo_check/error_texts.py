@@ -42,7 +42,7 @@ class ErrorText:
         text: the message as it is printed.
         library: the package that it comes from.
         cause: why it appears.
-        fixed: the first version without it, ``not in`` a version where only that is known, ``open``, or ``not a bug``.
+        fixed: the first version without it, ``by`` and a version without it, ``open``, or ``not a bug``.
         do: what to do.
         source: a thread as ``owner/repository#number``, or the file of the library that raises it.
         known: one of the keys of `KNOWN`.
