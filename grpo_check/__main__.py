@@ -6,11 +6,11 @@ import logging
 import sys
 import traceback
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from . import CourseError
-from .explaining import explain, index
+from .error_texts import installed
+from .explaining import explain_all, index
 from .findings import Report
 from .health import diagnose_file
 from .output import FORMATS, show
@@ -29,6 +29,8 @@ examples:
   grpo-check pilot config.yaml --prompts 32
   grpo-check health outputs/my_run
   grpo-check explain no_eos
+  grpo-check explain "probability tensor contains either"
+  grpo-check explain - < traceback.txt
 
 exit codes:
   0  found nothing above a warning (with --strict: nothing above a note)
@@ -187,14 +189,17 @@ class HealthReport(Report):
 
 def add_explain(commands: argparse._SubParsersAction) -> None:
     """The arguments of ``explain``."""
-    parser = commands.add_parser("explain", help="say what a code means, and what to do about it")
-    parser.add_argument("code", metavar="CODE", nargs="*", help="such as no_eos; without one, all codes are listed")
-    parser.set_defaults(command=explain_codes)
+    about = "say what a code or an error text means, and what to do about it"
+    parser = commands.add_parser("explain", help=about, description=f"{about[0].upper()}{about[1:]}.")
+    what = "a code such as no_eos, an error text in quotes, or - to read a traceback from standard input; "
+    parser.add_argument("asked", metavar="CODE|TEXT", nargs="*", help=f"{what}without one, all codes are listed")
+    parser.set_defaults(command=explain_asked)
 
 
-def explain_codes(arguments: argparse.Namespace) -> int:
-    """Print what some codes mean, or a list of all codes."""
-    print("\n\n".join(map(explain, arguments.code)) or index())
+def explain_asked(arguments: argparse.Namespace) -> int:
+    """Print what some codes or an error text mean, or a list of all codes."""
+    asked = [sys.stdin.read().strip() if one == "-" else one for one in arguments.asked]
+    print(explain_all(asked) if asked else index())
     return 0
 
 
@@ -212,14 +217,6 @@ def parse(given: list[str] | None = None) -> argparse.Namespace:
     add_health(commands)
     add_explain(commands)
     return parser.parse_args(given)
-
-
-def installed(package: str) -> str:
-    """The version of an installed package."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def check(arguments: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Say what a code means: its rule's meaning, reason, fixes, details and example."""
+"""Say what a code means: its rule's meaning, reason, fixes, details and example; or what a known error text means."""
 
 from collections.abc import Callable
 from inspect import getsource, isfunction, signature
@@ -6,6 +6,7 @@ from textwrap import dedent, indent
 
 from grpo_utils.errors import CourseError, did_you_mean
 
+from .error_texts import find
 from .findings import advice
 from .health import RULES as OF_HEALTH
 from .pilot import RULES as OF_PILOT
@@ -32,18 +33,45 @@ def rules_with(code: str) -> list[tuple[str, Rule]]:
     """
     there = [(check, rule) for check, rules in rules_of().items() for rule in rules if rule.code == code]
     if not there:
-        hint = did_you_mean(code, {rule.code for rule in all_rules()})
-        raise CourseError(f"{code!r} is not the code of a finding.{hint} grpo-check explain lists all codes.")
+        hint = did_you_mean(code, all_codes())
+        raise CourseError(f"{code!r:.80} is not the code of a finding.{hint} grpo-check explain lists all codes.")
     return there
 
 
-def explain(code: str) -> str:
+def all_codes() -> set[str]:
+    """The codes of all findings."""
+    return {rule.code for rule in all_rules()}
+
+
+def explain_all(asked: list[str]) -> str:
+    """All that is known about some codes, or about one error text, whose words may be separate.
+
+    >>> explain_all(["device-side", "assert"]) == explain("device-side assert")
+    True
+    """
+    return "\n\n".join(map(explain, asked if all_codes() & set(asked) else [" ".join(asked)]))
+
+
+def explain(asked: str) -> str:
+    """All that is known about a code, for each check that has it, or about the error texts in what was pasted.
+
+    Raises:
+        CourseError: it is neither a code nor close to a known error text.
+    """
+    known = [] if asked in all_codes() else find(asked)
+    return "\n\n".join(map(str, known)) or explain_code(asked)
+
+
+def explain_code(code: str) -> str:
     """All that is known about a code, for each check that has it.
 
     Raises:
         CourseError: no check has it.
     """
-    return "\n\n".join(page(check, rule) for check, rule in rules_with(code))
+    try:
+        return "\n\n".join(page(check, rule) for check, rule in rules_with(code))
+    except CourseError as error:
+        raise CourseError(f"{error} No known error text is close to it either.") from None
 
 
 def index() -> str:

@@ -1,9 +1,11 @@
-"""Pages that open without a network: links lead to pages, figures keep their alt text, solutions are folded."""
+"""Pages that open without a network: links lead to pages, the search finds, figures keep their alt text."""
 
 import json
 import re
+import shutil
 import subprocess
 import sys
+from urllib.parse import quote
 
 import nbformat
 import pytest
@@ -74,3 +76,14 @@ def test_with_and_without_an_address_links_lead_to_pages_and_badges_are_words(pl
     conf.prepare(None, "notebooks/03_grpo_lora", source)
     assert "[rewards](02_rewards.ipynb), [costs](../docs/results.md#costs)" in source[0]
     assert BY_HAND not in source[0] and "![" not in source[0]
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="the search is tried in Chromium")
+@pytest.mark.parametrize("words", ["probability tensor contains either", "unsloth_grpo_mini_batch"])
+def test_the_search_finds_an_error_text_from_a_disk_without_a_network(folder, tmp_path, words):
+    address = f"{(folder / 'search.html').as_uri()}?q={quote(words)}"
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND"]
+    options += [f"--user-data-dir={tmp_path}", "--virtual-time-budget=20000", "--dump-dom"]
+    shown = subprocess.run(["chromium", *options, address], capture_output=True, text=True, check=True, timeout=120)
+    found = BeautifulSoup(shown.stdout, "html.parser").select("#search-results li a")
+    assert "docs/errors.html" in {link["href"].partition("#")[0].partition("?")[0] for link in found}

@@ -1,0 +1,149 @@
+"""The known error texts: each is whole and true to its source, and found in a traceback; other texts find none."""
+
+import ast
+import io
+import random
+import re
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from test_troubleshooting import PROVOKE
+
+from grpo_check.error_texts import KNOWN, THRESHOLD, compact, error_texts, find, score
+
+THREAD = r"[\w.-]+/[\w.-]+#\d+"
+#: Texts that tests of docs/troubleshooting-gpu.md provoke.
+ALSO_PROVOKED = [
+    "Unsloth should be imported before [trl] to ensure all optimizations are applied.",
+    "You are trying to modify a model with PEFT for a second time.",
+]
+TRACEBACK = """Traceback (most recent call last):
+  File "/home/user{n}/work/train_{n}.py", line {n}, in <module>
+    trainer.train()
+  File "/opt/venv{n}/lib/python3.12/site-packages/trl/trainer/grpo_trainer.py", line 2{n}, in _prepare_inputs
+    generation_batch = self._generate_and_score_completions(generation_batch)
+RuntimeError: {text}
+"""
+OTHER_TEXTS = [
+    "I like GRPO",
+    "dead_rewad",
+    "gradient",
+    "the reward function returned 3 values",
+    "{'loss': 0.0123, 'grad_norm': 0.41, 'learning_rate': 1e-05, 'reward': 0.71, 'kl': 0.002, 'epoch': 0.03}",
+    TRACEBACK.format(n=7, text="ModuleNotFoundError: No module named 'foo'"),
+    "Unsloth: Will patch your computer to enable 2x faster free finetuning.",
+    "ImportError: cannot import name 'SFTConfig' from 'trl'",
+    "KeyError: 'prompts'",
+    "AttributeError: 'NoneType' object has no attribute 'shape'",
+    "AttributeError: 'GRPOConfig' object has no attribute 'epsilon'",
+    "TypeError: GRPOTrainer.__init__() got an unexpected keyword argument 'processor'",
+    "RuntimeError: CUDA error: an illegal memory access was encountered",
+    "RuntimeError: mat1 and mat2 shapes cannot be multiplied (8x64 and 32x64)",
+    "ValueError: The number of reward processing classes (1) must match the number of reward functions (2).",
+]
+
+
+@pytest.mark.parametrize("record", error_texts(), ids=lambda record: record.text[:40])
+def test_a_record_is_whole(record):
+    assert record.cause.endswith(".") and record.do.endswith(".") and record.known in KNOWN
+    assert re.fullmatch(rf"(by )?({record.library}|unsloth_zoo) \d[\d.]*\d|open|not a bug", record.fixed)
+    assert re.fullmatch(rf"{THREAD}|[\w./]+\.(py|so)", record.source)
+    assert len(compact(record.text.replace("…", ""))) > 15
+    assert (record.known == "thread") <= bool(re.fullmatch(THREAD, record.source))
+
+
+def test_no_text_is_there_twice():
+    texts = [compact(record.text) for record in error_texts()]
+    assert len(texts) == len(set(texts)) >= 60
+
+
+def messages(path: Path) -> list[str]:
+    """All texts in a file of Python; what an f-string fills in is ``…``."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.JoinedStr):
+            found.append("".join(part.value if isinstance(part, ast.Constant) else "…" for part in node.values))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.append(node.value)
+    return found
+
+
+@pytest.mark.parametrize("source", sorted({r.source for r in error_texts() if r.source.endswith(".py")}))
+def test_what_was_read_in_a_file_is_there(source):
+    package, _, rest = source.partition("/")
+    if find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
+    there = [compact(message) for message in messages(Path(find_spec(package).origin).parent / rest)]
+    read = [record.text for record in error_texts() if record.source == source and record.known == "read"]
+    assert not [text for text in read if max(score(text, message) for message in there) < THRESHOLD]
+
+
+@pytest.mark.parametrize("text", [*PROVOKE, *ALSO_PROVOKED])
+def test_what_tests_provoke_is_in_the_table_as_tried(text):
+    assert any(record.known == "tried" for record in find(text))
+
+
+def test_what_is_called_tried_is_provoked():
+    provoked = {record for text in (*PROVOKE, *ALSO_PROVOKED) for record in find(text)}
+    assert not [record.text for record in error_texts() if record.known == "tried" and record not in provoked]
+
+
+def as_pasted(text: str, seed: int) -> str:
+    """A traceback with an error text, other numbers and names in it, as a launcher prints it in a narrow terminal."""
+    change = random.Random(seed)
+    filled = re.sub(
+        "…", lambda _: change.choice(["12", "0.85", "/data/run 3/checkpoint-500", "Qwen3ForCausalLM"]), text
+    )
+    filled = re.sub(r"\b\d+\b", lambda number: f"{int(number[0]) + change.randrange(9)}", filled)
+    lines = TRACEBACK.format(n=change.randrange(10, 99), text=filled).splitlines()
+    return "\n".join(f"[rank0]: {line[at : at + 60]}" for line in lines for at in range(0, len(line), 60))
+
+
+@pytest.mark.parametrize("record", error_texts(), ids=lambda record: record.text[:40])
+def test_a_text_is_found_in_a_traceback_with_other_numbers(record):
+    assert find(as_pasted(record.text, seed=1))[0] == record
+
+
+@pytest.mark.parametrize("text", OTHER_TEXTS, ids=lambda text: text[-40:])
+def test_other_texts_find_none(text):
+    assert find(text) == []
+
+
+def test_the_threshold_is_between_the_two():
+    """Texts with other numbers score from 95, and the nearest other text 84."""
+    pasted = [(record.text, compact(as_pasted(record.text, 0).replace("[rank0]: ", ""))) for record in error_texts()]
+    own = min(score(text, there) for text, there in pasted)
+    others = max(score(record.text, compact(text)) for record in error_texts() for text in OTHER_TEXTS)
+    assert others < THRESHOLD - 3 < THRESHOLD + 3 < own
+
+
+def test_a_piece_of_a_text_is_enough_to_search_for():
+    assert [record.library for record in find("device-side assert")] == ["torch"]
+    assert find("assert") == []
+
+
+def test_the_last_lines_of_a_long_log_count():
+    assert find("step 1: fine\n" * 20_000 + "KeyError: 'prompt'\n")[0].text == "KeyError: 'prompt'"
+
+
+def test_a_pasted_error_is_explained_with_the_version_that_is_installed(grpo_check):
+    code, out, _ = grpo_check("explain", "AttributeError: 'Qwen2ForCausalLM' object has no attribute 'warnings_issued'")
+    assert code == 0 and f"TRL 0.28.0 (installed here: TRL {version('trl')})" in out and "trl#3257" in out
+
+
+def test_a_traceback_is_read_from_standard_input(grpo_check, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO(as_pasted("KeyError: 'prompt'", 0)))
+    code, out, _ = grpo_check("explain", "-")
+    assert code == 0 and "Name the column prompt" in out
+
+
+def test_a_text_that_nobody_knows_is_an_error_and_a_misspelled_code_keeps_its_hint(grpo_check):
+    code, _, err = grpo_check("explain", "dead_rewad")
+    assert code == 2 and "Did you mean 'dead_reward'?" in err and "No known error text is close" in err
+
+
+def test_a_code_is_not_taken_for_an_error_text(grpo_check):
+    code, out, _ = grpo_check("explain", "out_of_memory", "nan")
+    assert code == 0 and out.count("(error of health)") == 2
