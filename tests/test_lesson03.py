@@ -27,7 +27,7 @@ LESSON = ROOT / "notebooks" / "03_grpo_lora.ipynb"
 RATES = {"n", "format_rate", "accuracy", "accuracy_ci95", "greedy_accuracy"}
 IN_FORM = {"formed", "accuracy_given_format", "accuracy_given_format_ci95"}
 LOGGED = ("loss", "reward", "frac_reward_zero_std", "completions/mean_length", "rewards/strict_format_reward/mean")
-TIMES = {"train_seconds", "wall_seconds", "processor_seconds"}
+TIMES = {"written", "train_seconds", "wall_seconds", "processor_seconds"}
 
 
 def report_in(folder) -> dict:
