@@ -6,7 +6,7 @@ import pytest
 import regex
 import trl
 from datasets import Dataset
-from test_preflight import ROWS, check, load_tokenizer
+from preflight_runs import ROWS, check, load_tokenizer
 from test_reward_recipes import recipe
 
 from grpo_check.preflight import PreflightReport, thinking
