@@ -10,9 +10,9 @@ import bench_losses
 import bench_reuse
 import bench_sft
 import benches
+import losses_by_hand as by_hand
 import nbformat
 import pytest
-import test_lesson08 as by_hand
 from conftest import ROOT
 from lessons import formulas_of, run_other_family, run_with_nbval
 

@@ -7,7 +7,7 @@ import regex
 import trl
 from datasets import Dataset
 from preflight_runs import ROWS, check, load_tokenizer
-from test_reward_recipes import recipe
+from reward_lists import recipe
 
 from grpo_check.preflight import PreflightReport, thinking
 from grpo_check.preflight.run import plan
