@@ -12,7 +12,7 @@ from .errors import check_choice, check_count
 from .install import check_gpu, check_versions
 from .models import check_model, choose_model, fit_model, lora_arguments, model_path
 from .profiles import BACKENDS, FAMILIES, PROFILES, Profile, find_profile, prepare_machine
-from .run.measuring import before_after, mcnemar_p_value, versions, write_report
+from .run.measuring import finish
 from .runs import processor_seconds, reward_settings, seconds_since_start, start_run
 
 if TYPE_CHECKING:
@@ -134,31 +134,32 @@ def setup_real(profile: str, model: str = smollm2.NAME, bits: int = 16, output_d
 
 
 def report_run(
-    run: Setup, trainer: "GRPOTrainer", before: "Evaluation", after: "Evaluation", decoding: dict, **entries: object
-) -> None:
+    run: Setup, trainer: "GRPOTrainer", before: "Evaluation", after: "Evaluation", decoding: dict,
+    merged: "Evaluation | None" = None, **entries: object,
+) -> None:  # fmt: skip
     """Print the before/after tables of a run and write its ``report.json``: every figure, version and setting.
 
-    ``decoding`` has the settings that `evaluate` was called with. ``entries`` go into the report too; a ``merged``
-    evaluation is also a row of the tables.
+    ``decoding`` has the settings that `evaluate` was called with. ``merged`` is the evaluation of the merged model,
+    and ``entries`` go into the report too.
     """
-    p_value, rates = mcnemar_p_value(before.right, after.right), dict(before=before.summary(), after=after.summary())
-    if "merged" in entries:
-        merged = entries["merged"]
-        entries |= dict(merged=merged.summary(), merged_p_value=mcnemar_p_value(before.right, merged.right))
-    report = {
-        **dict(profile=run.profile.name, family=run.family, model=run.model, backend=run.backend),
-        **dict(load_in_4bit=run.profile.load_in_4bit, steps=trainer.state.global_step, seed=trainer.args.seed),
-        **rates,
-        "p_value": p_value,
-        "train_seconds": next(e["train_runtime"] for e in trainer.state.log_history if "train_runtime" in e),
-        "wall_seconds": seconds_since_start(),
-        "processor_seconds": processor_seconds(),
-        "versions": versions(),
-        "config": _settings(run, trainer, decoding),
+    finish(
+        run.folder,
+        vars(before),
+        vars(after),
+        merged=vars(merged) if merged else None,
+        profile=run.profile.name,
+        family=run.family,
+        model=run.model,
+        backend=run.backend,
+        load_in_4bit=run.profile.load_in_4bit,
+        steps=trainer.state.global_step,
+        seed=trainer.args.seed,
+        train_seconds=next(e["train_runtime"] for e in trainer.state.log_history if "train_runtime" in e),
+        wall_seconds=seconds_since_start(),
+        processor_seconds=processor_seconds(),
+        config=_settings(run, trainer, decoding),
         **entries,
-    }
-    print(before_after(*rates.values(), p_value, entries.get("merged")))
-    print("written:", write_report(run.folder, report))
+    )
 
 
 def _read_by_template(trainer: "GRPOTrainer") -> dict:

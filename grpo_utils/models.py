@@ -128,13 +128,13 @@ def load_policy(
     *,
     profile: Profile,
     backend: str = "unsloth",
-    load_in_4bit: bool = True,
+    load_in_4bit: bool | None = None,
     seed: int = 0,
 ) -> tuple["PreTrainedModel", "PreTrainedTokenizerBase"]:
     """A policy ready for `GRPOTrainer`, and its tokenizer.
 
     ``load_in_4bit`` quantizes the frozen base (NF4, double quantization); otherwise the base
-    keeps the profile's dtype.
+    keeps the profile's dtype. None means as the profile says.
 
     Raises:
         CourseError: an unknown backend.
@@ -142,7 +142,8 @@ def load_policy(
     check_choice("BACKEND", backend, BACKENDS)
     lora = lora_arguments(profile)
     lora.pop("use_gradient_checkpointing")  # the loaders and the trainer have their own argument for it
-    options = dict(dtype=torch_dtype(profile), load_in_4bit=load_in_4bit, seed=seed, lora=lora)
+    in_4bit = profile.load_in_4bit if load_in_4bit is None else load_in_4bit
+    options = dict(dtype=torch_dtype(profile), load_in_4bit=in_4bit, seed=seed, lora=lora)
     if backend == "unsloth":
         sizes = dict(max_seq_length=profile.max_seq_length, checkpointing=profile.name != "cpu")
         return load_with_unsloth(model_path(name), **options, **sizes)

@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benches import measured_on, provenance, write_below
+from benches import measured_on, provenance, refuse_arguments, write_below
 
 from grpo_check.preflight.estimate import (
     GIB,
@@ -314,12 +314,14 @@ and {MINUTES_FACTOR["gpu"]:g} for time in either direction; both factors are gue
 
 
 def main() -> None:
+    asked = sys.argv[1] if len(sys.argv) == 2 else ""
+    if asked not in ("gpus", *CASES):
+        refuse_arguments(__doc__)
     prepare_machine(CPU)
-    only_gpus = sys.argv[1:] == ["gpus"]
-    if sys.argv[1:] and not only_gpus:
-        print(json.dumps(measure(sys.argv[1])))
+    if asked in CASES:  # the process that `run_case` starts
+        print(json.dumps(measure(asked)))
         return
-    if only_gpus:
+    if asked == "gpus":
         write_below(PAGE, GPUS, on_gpus())
     else:
         write_below(PAGE, MARK, f"{measured()}\n{on_gpus()}")

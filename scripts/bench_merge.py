@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 import torch
+from benches import refuse_arguments
 from peft import LoraConfig, PeftModel, get_peft_model
 from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config
 
@@ -80,6 +81,7 @@ class Peak(threading.Thread):
 
 def main() -> None:
     """Check one merged model, and print the peak memory, the seconds, and the largest logit difference."""
+    refuse_arguments(__doc__)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         weights = make_base(folder / "base")

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import hostile
-from benches import measured_on, peak_memory, provenance, write_below
+from benches import measured_on, peak_memory, provenance, refuse_arguments, write_below
 
 from grpo_check.reward_lab.forms import FORMS
 from grpo_check.reward_lab.matrix import cases
@@ -253,6 +253,7 @@ On these completions, {alike} of {total} of our scores equal those of TRL's `acc
 
 
 def main() -> None:
+    refuse_arguments(__doc__)
     prepare_machine(CPU)
     write_below(PAGE, MARK, measured())
     print(f"written: {PAGE.relative_to(ROOT)}")

@@ -28,6 +28,13 @@ def only_write(doc: str) -> bool:
     return parser.parse_args().write
 
 
+def refuse_arguments(doc: str) -> None:
+    """Stop at any argument, such as `--write`: a bench that stores nothing cannot write without measuring."""
+    _, unknown = argparse.ArgumentParser(description=doc.splitlines()[0]).parse_known_args()
+    if unknown:
+        sys.exit(f"Error: unknown argument {unknown[0]!r}: this bench stores nothing, so run it without arguments.")
+
+
 def processor() -> str:
     """The processor's name, if the system reports it."""
     path = Path("/proc/cpuinfo")

@@ -11,10 +11,11 @@ import nbformat
 import pytest
 from filelock import FileLock
 from hypothesis import settings
-from lessons import said
+from lessons import run_with_nbval, said
 
 from grpo_check.__main__ import main
 from grpo_utils import smollm2
+from grpo_utils.__main__ import read_parameters
 from grpo_utils.evaluation.judging import Evaluation, judge
 from grpo_utils.models import model_path
 from grpo_utils.profiles import CPU, prepare_machine
@@ -92,6 +93,14 @@ def book(request) -> nbformat.NotebookNode:
 def printed(book) -> str:
     """All that this notebook printed."""
     return said(book)
+
+
+@pytest.fixture(scope="module")
+def committed(request, tmp_path_factory) -> Path:
+    """The output folder of the notebook that a file of tests names, after nbval ran it from the first cell on."""
+    folder = tmp_path_factory.mktemp("nbval")
+    run_with_nbval(request.module.LESSON, folder)
+    return folder / read_parameters(request.module.LESSON, [])["OUTPUT_DIR"]
 
 
 @pytest.fixture(scope="session")

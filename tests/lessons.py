@@ -1,5 +1,6 @@
 """What the tests of the lessons share: what a notebook contains and printed, and runs of a notebook."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -53,6 +54,11 @@ def run_with_nbval(lesson: Path, folder: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", *flags, lesson.name]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1800)
     assert result.returncode == 0, result.stdout[-4000:]
+
+
+def report_in(folder: Path) -> dict:
+    """The report that a run left in its output folder."""
+    return json.loads((folder / "report.json").read_text(encoding="utf-8"))
 
 
 def command_of(lesson: Path, **parameters: object) -> list[str]:

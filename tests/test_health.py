@@ -7,6 +7,7 @@ import re
 
 import pytest
 from conftest import ROOT
+from health_logs import BROKEN, CUT, NOTED, changed, check, codes, flat, healthy
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,116 +22,10 @@ from grpo_check.health.watching import subjects_of
 from grpo_utils.errors import CourseError
 
 
-def healthy(steps: int = 40, seed: int = 0) -> list[dict]:
-    """A run that learns: form and correctness rise to near 1, noise as of 64 completions."""
-    noise = random.Random(seed)
-    return [entry(step, 1 / (1 + math.exp(-(step - 10) / 4)), noise) for step in range(1, steps + 1)]
-
-
-def entry(step: int, skill: float, noise: random.Random) -> dict:
-    correct = min(0.97, max(0.0, 0.25 + 0.6 * skill + noise.gauss(0, 0.05)))
-    form = min(0.99, max(0.0, 0.2 + 0.75 * skill + noise.gauss(0, 0.04)))
-    return {
-        "step": step,
-        "loss": noise.gauss(0, 0.03),
-        "grad_norm": 0.1,
-        "reward": 2 * correct + form,
-        "reward_std": 1.1,
-        "frac_reward_zero_std": 0.25,
-        "rewards/correctness_reward/mean": correct,
-        "rewards/correctness_reward/std": math.sqrt(correct * (1 - correct)),
-        "rewards/strict_format_reward/mean": form,
-        "rewards/strict_format_reward/std": math.sqrt(form * (1 - form)),
-        "completions/mean_length": 15 + 3 * skill,
-        "completions/min_length": 12.0,
-        "completions/max_length": 19.0,
-        "completions/clipped_ratio": 0.0,
-        "completions/max_terminated_length": 19.0,
-        "entropy": 0.13 - 0.09 * skill,
-        "step_time": 0.3 + abs(noise.gauss(0, 0.02)),
-    }
-
-
-def changed(log: list[dict], **changes) -> list[dict]:
-    """The log with some metrics replaced; a function gets the index of the step. ``__`` stands for ``/``."""
-    return [
-        e | {key.replace("__", "/"): value(i) if callable(value) else value for key, value in changes.items()}
-        for i, e in enumerate(log)
-    ]
-
-
-def codes(log: list[dict]) -> list[str]:
-    return [verdict.code for verdict in diagnose(log)]
-
-
-def flat(steps: int = 25) -> list[dict]:
-    """A run whose policy stays what it was."""
-    noise = random.Random(1)
-    return [entry(step, 0.0, noise) for step in range(1, steps + 1)]
-
-
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("steps", [10, 20, 40, 150])
 def test_a_run_that_learns_is_healthy(seed, steps):
     assert codes(healthy(steps, seed)) == ["healthy"]
-
-
-def collapsed(log: list[dict]) -> list[dict]:
-    """From step 4 on every completion is noise that never ends."""
-    ruin = {"reward": 0.0, "entropy": 5.1, "completions/clipped_ratio": 1.0, "completions/max_terminated_length": 0.0}
-    return [e | ruin | {"frac_reward_zero_std": 1.0} if i > 3 else e for i, e in enumerate(log)]
-
-
-def check(**values) -> dict:
-    """What the callback adds to a log."""
-    return {"step": 6, **{f"health/{key}": value for key, value in values.items()}}
-
-
-CUT = changed(flat(), completions__clipped_ratio=1.0, completions__max_terminated_length=0.0)
-BROKEN = {
-    "nan": changed(flat(12), loss=lambda i: math.nan if i == 11 else 0.0),
-    "kl_explosion": changed(flat(8), kl=lambda i: 0.02 * 4**i),
-    "mode_collapse": collapsed(flat()),
-    "no_eos": [*CUT, check(ended_with_room=0.0)],
-    "all_truncated": changed(flat(), completions__clipped_ratio=lambda i: 0.5 if i < 3 else 0.96),
-    "dead_reward": changed(
-        healthy(12), rewards__strict_format_reward__mean=0.0, rewards__strict_format_reward__std=0.0
-    ),
-    "no_gradient": changed(flat(12), frac_reward_zero_std=1.0, grad_norm=0.0, reward_std=0.49),
-    "saturated": changed(
-        healthy(60),
-        frac_reward_zero_std=lambda i: 0.2 if i < 40 else 1.0,
-        rewards__correctness_reward__mean=lambda i: min(1.0, 0.3 + i / 50),
-        rewards__correctness_reward__std=lambda i: 0.4 if i < 40 else 0.05,
-    ),
-    "length_hacking": changed(
-        flat(),
-        completions__mean_length=lambda i: 15.0 + 3 * i,
-        rewards__length_reward__mean=lambda i: 0.1 + 0.03 * i,
-        reward=lambda i: 0.5 + 0.1 * i,
-    ),
-    "reward_hacking_suspected": changed(
-        flat(40),
-        rewards__correctness_reward__mean=lambda i: 0.5 if i < 15 else max(0.0, 0.5 - (i - 15) / 20),
-        rewards__strict_format_reward__mean=lambda i: min(1.0, 0.2 + i / 45),
-        reward=lambda i: 0.5 + i / 30,
-    ),
-    "format_ignored": changed(
-        healthy(30),
-        rewards__strict_format_reward__mean=lambda i: 0.016 * (i % 2),
-        rewards__strict_format_reward__std=lambda i: 0.125 * (i % 2),
-    ),
-    "no_learning": flat(),
-    "slow_steps": changed(healthy(40), step_time=lambda i: 0.3 if i < 20 else 1.5),
-    "stalled": [*healthy(12), check(stalled=312.0)],
-}
-#: What is worth a word and no alarm.
-NOTED = {
-    "shrinking_completions": changed(
-        healthy(40), completions__mean_length=lambda i: 900.0 - 725 * i / 39 + 9 * (i % 2)
-    ),
-    "growing_completions": changed(healthy(40), completions__mean_length=lambda i: 15.0 + 2 * i),
-}
 
 
 @pytest.mark.parametrize("code", BROKEN)

@@ -4,27 +4,14 @@ import json
 import time
 
 import pytest
-from tiny_trainer import tiny_trainer
+from tiny_trainer import healthy_trainer
 
 from grpo_check import HealthCallback, diagnose, diagnose_file
-from grpo_utils import load_policy, load_rows, math_rewards
+from grpo_utils import load_policy, load_rows
 from grpo_utils.errors import CourseError
 from grpo_utils.profiles import CPU
 
 pytestmark = pytest.mark.slow
-
-
-def trainer_of(folder, family="qwen", seed=0, callbacks=(), functions=(), **changes):
-    """The healthy run of lesson 04, with changes."""
-    from transformers.trainer_callback import PrinterCallback
-
-    rewards, weights = math_rewards()
-    usual = dict(learning_rate=1e-3, lr_scheduler_type="constant", seed=seed, reward_weights=weights)
-    how = dict(family=family, policy_seed=seed, callbacks=callbacks)
-    rows = load_rows("addition", "train", 2000, seed)
-    trainer = tiny_trainer(folder, list(functions) or rewards, rows, **how, **usual | changes)
-    trainer.remove_callback(PrinterCallback)
-    return trainer
 
 
 def adapter(trainer) -> dict:
@@ -42,7 +29,7 @@ RUNS = [(family, seed) for family in CPU.models for seed in range(5)]
     ("family", "seed"), [RUNS[0], *(pytest.param(*run, marks=pytest.mark.upgrade) for run in RUNS[1:])]
 )
 def test_healthy_runs_raise_no_alarm_at_any_step(tmp_path, family, seed):
-    trainer = trainer_of(tmp_path, family, seed, max_steps=30)
+    trainer = healthy_trainer(tmp_path, family, seed, max_steps=30)
     trainer.train()
     log = trainer.state.log_history
     for steps in range(10, 31):
@@ -51,9 +38,9 @@ def test_healthy_runs_raise_no_alarm_at_any_step(tmp_path, family, seed):
 
 def test_a_watched_run_trains_as_an_unwatched_one(tmp_path):
     watcher = HealthCallback(load_rows("addition", "test", 16), every=2)
-    watched = trainer_of(tmp_path / "a", callbacks=[watcher], max_steps=5)
+    watched = healthy_trainer(tmp_path / "a", callbacks=[watcher], max_steps=5)
     watched.train()
-    alone = trainer_of(tmp_path / "b", max_steps=5)  # built now: a trainer seeds all random numbers
+    alone = healthy_trainer(tmp_path / "b", max_steps=5)  # built now: a trainer seeds all random numbers
     alone.train()
     rewards = [[e["reward"] for e in t.state.log_history if "reward" in e] for t in (watched, alone)]
     assert rewards[0] == rewards[1]
@@ -71,7 +58,7 @@ def checkpoints(folder) -> list[str]:
 def test_a_lost_run_is_stopped_and_rotates_no_good_checkpoint_away(tmp_path, capsys):
     keep = dict(save_strategy="steps", save_steps=1, save_total_limit=1)
     lost = dict(max_steps=20, beta=0.04, learning_rate=0.05)
-    trainer = trainer_of(tmp_path, callbacks=[HealthCallback()], **lost, **keep)
+    trainer = healthy_trainer(tmp_path, callbacks=[HealthCallback()], **lost, **keep)
     trainer.train()
     kl = {e["step"]: e["kl"] for e in trainer.state.log_history if "kl" in e}
     assert trainer.state.global_step < 12
@@ -107,7 +94,7 @@ def test_weights_that_are_no_number_stop_the_run_before_they_are_saved(tmp_path)
 
     keep = dict(save_strategy="steps", save_steps=2, save_total_limit=1)
     batches = dict(per_device_train_batch_size=8, gradient_accumulation_steps=2)
-    trainer = trainer_of(tmp_path, callbacks=[HealthCallback()], max_steps=12, **keep, **batches)
+    trainer = healthy_trainer(tmp_path, callbacks=[HealthCallback()], max_steps=12, **keep, **batches)
     trained = next(p for p in trainer.model.parameters() if p.requires_grad)
     poison(trainer, 3, lambda: trained.data.fill_(float("nan")))  # as an overflow would
     trainer.train()
@@ -130,7 +117,7 @@ def test_nothing_of_the_watching_kills_a_training(tmp_path):
     watcher = HealthCallback(rows, every=2)
     for name in "ab":
         only = dict(functions=[late], reward_weights=[1.0])
-        trainer_of(tmp_path / name, callbacks=[watcher], max_steps=13, **only).train()
+        healthy_trainer(tmp_path / name, callbacks=[watcher], max_steps=13, **only).train()
         said = (tmp_path / name / "health" / "verdicts.txt").read_text()
         assert said.count("dead_reward: ") == 1  # reported in each of the two training runs
         samples = (tmp_path / name / "health" / "samples.txt").read_text()
@@ -161,13 +148,13 @@ def test_prompts_that_hold_the_template_already_are_no_bare_strings():
 def test_a_resumed_run_adds_to_its_files_and_does_not_repeat_an_old_stall(tmp_path, capsys):
     rows = load_rows("addition", "test", 4)
     keep = dict(save_strategy="steps", save_steps=2)
-    trainer_of(tmp_path, callbacks=[HealthCallback(rows, every=2)], max_steps=2, **keep).train()
+    healthy_trainer(tmp_path, callbacks=[HealthCallback(rows, every=2)], max_steps=2, **keep).train()
     file = tmp_path / "checkpoint-2" / "trainer_state.json"
     state = json.loads(file.read_text())
     state["log_history"].append({"step": 2, "health/stalled": 312.0})
     file.write_text(json.dumps(state))
     capsys.readouterr()
-    trainer = trainer_of(tmp_path, callbacks=[HealthCallback(rows, every=2)], max_steps=4, **keep)
+    trainer = healthy_trainer(tmp_path, callbacks=[HealthCallback(rows, every=2)], max_steps=4, **keep)
     trainer.train(resume_from_checkpoint=True)
     steps = [line.split(",")[0] for line in (tmp_path / "health" / "checks.csv").read_text().splitlines()]
     assert steps == ["step", "2", "4"]
@@ -200,7 +187,7 @@ def test_a_step_that_does_not_end_is_told_while_it_hangs(tmp_path, capsys, impat
         assert told.wait(timeout=300)  # hangs until the watchdog has spoken
         time.sleep(2)  # once for each stall
 
-    trainer = trainer_of(tmp_path, callbacks=[Watching()], max_steps=7)
+    trainer = healthy_trainer(tmp_path, callbacks=[Watching()], max_steps=7)
     poison(trainer, 5, slow_reward)
     trainer.train()
     assert trainer.state.global_step == 7
@@ -227,7 +214,7 @@ def test_after_an_evaluation_and_an_error_no_watchdog_is_left(tmp_path, capsys):
     def fail():
         raise ValueError("no judge")
 
-    trainer = trainer_of(tmp_path, callbacks=[HealthCallback()], max_steps=8)
+    trainer = healthy_trainer(tmp_path, callbacks=[HealthCallback()], max_steps=8)
     trainer.evaluate(load_rows("addition", "test", 1))
     poison(trainer, 5, fail)
     with pytest.raises(ValueError, match="no judge"):
@@ -264,7 +251,7 @@ def test_an_evaluation_a_checkpoint_or_samples_that_take_long_are_no_stall(tmp_p
         return correctness_reward(completions, **kwargs)
 
     watcher = Sampling(load_rows("addition", "test", 4), every=4)
-    trainer = trainer_of(tmp_path, callbacks=[Slow(), watcher], max_steps=5)
+    trainer = healthy_trainer(tmp_path, callbacks=[Slow(), watcher], max_steps=5)
     trainer.eval_dataset = load_rows("addition", "test", 1)
     trainer.reward_funcs[0] = slow_in_evaluation
     trainer.train()

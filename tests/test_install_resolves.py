@@ -16,7 +16,7 @@ import pytest
 from conftest import ROOT
 from packaging.requirements import Requirement
 from refresh_image import frozen, wanted
-from test_install_pins import extras, left_out, needs, pinned, read, requirements
+from requirement_lists import extras, left_out, needs, pinned, read, requirements
 
 pytestmark = [pytest.mark.slow, pytest.mark.upgrade]
 

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 from conftest import ROOT
-from lessons import alt_texts, code_of, command_of, run_lesson, run_with_nbval
+from lessons import alt_texts, code_of, command_of, report_in, run_lesson
 
 from grpo_utils.arguments import training_arguments
 from grpo_utils.models import model_path
@@ -27,19 +27,7 @@ LESSON = ROOT / "notebooks" / "03_grpo_lora.ipynb"
 RATES = {"n", "format_rate", "accuracy", "accuracy_ci95", "greedy_accuracy"}
 IN_FORM = {"formed", "accuracy_given_format", "accuracy_given_format_ci95"}
 LOGGED = ("loss", "reward", "frac_reward_zero_std", "completions/mean_length", "rewards/strict_format_reward/mean")
-TIMES = {"train_seconds", "wall_seconds", "processor_seconds"}
-
-
-def report_in(folder) -> dict:
-    return json.loads((folder / "report.json").read_text(encoding="utf-8"))
-
-
-@pytest.fixture(scope="module")
-def committed(tmp_path_factory):
-    """The committed notebook, run by nbval from the first cell to the last."""
-    folder = tmp_path_factory.mktemp("nbval")
-    run_with_nbval(LESSON, folder)
-    return folder / "outputs" / "run"
+TIMES = {"written", "train_seconds", "wall_seconds", "processor_seconds"}
 
 
 def test_the_committed_lesson_trains_a_model_that_really_learned(committed):

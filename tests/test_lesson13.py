@@ -10,9 +10,9 @@ import bench_losses
 import bench_reuse
 import bench_sft
 import benches
+import losses_by_hand as by_hand
 import nbformat
 import pytest
-import test_lesson08 as by_hand
 from conftest import ROOT
 from lessons import formulas_of, run_other_family, run_with_nbval
 
@@ -298,24 +298,6 @@ def test_the_results_have_what_the_bench_stored(bench):
 def test_every_variant_was_trained_with_every_seed():
     found = sorted((row["variant"], row["seed"]) for row in STORED["rows"])
     assert found == sorted((name, seed) for name in bench_losses.VARIANTS for seed in bench_losses.SEEDS)
-
-
-def test_a_bench_continues_where_it_stopped(tmp_path):
-    path, trained = tmp_path / "rows.json", []
-    wanted = [dict(variant=name, seed=seed) for seed in (0, 1) for name in "ab"]
-
-    def train(variant: str, seed: int) -> dict:
-        if len(trained) == 2:
-            trained.append("interrupted")
-            raise KeyboardInterrupt
-        trained.append((variant, seed))
-        return dict(accuracy=0.5)
-
-    with pytest.raises(KeyboardInterrupt):
-        benches.train_missing(path, wanted, train)
-    stored = benches.train_missing(path, wanted, train)
-    assert trained == [("a", 0), ("b", 0), "interrupted", ("a", 1), ("b", 1)]
-    assert stored["rows"] == benches.read_stored(path)["rows"] == [run | dict(accuracy=0.5) for run in wanted]
 
 
 def test_the_seeds_show_what_the_lesson_concludes():

@@ -7,7 +7,7 @@ import nbformat
 import pytest
 from conftest import ROOT
 from lessons import code_of, run_with_nbval
-from test_real import COMPLETIONS, earned_by
+from real_completions import COMPLETIONS, earned_by
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "14_real_model.ipynb"

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from grpo_utils import models
 from grpo_utils.errors import CourseError
 from grpo_utils.models import check_model, choose_model, load_policy, model_path
-from grpo_utils.profiles import CPU
+from grpo_utils.profiles import CPU, PROFILES
 
 
 @pytest.mark.parametrize("family", ["qwen", "gemma"])
@@ -84,6 +85,17 @@ def test_a_model_on_the_hub_is_found(hub):
 def test_an_unknown_backend_suggests_one():
     with pytest.raises(CourseError, match="BACKEND='unslot' is unknown. Did you mean 'unsloth'"):
         load_policy("tiny-qwen3", profile=CPU, backend="unslot")
+
+
+@pytest.mark.parametrize(
+    ("profile", "asked", "loaded"),
+    [("t4", None, True), ("a100", None, False), ("a100", True, True), ("t4", False, False)],
+)
+def test_the_base_has_the_bits_of_the_profile_unless_others_are_asked_for(monkeypatch, profile, asked, loaded):
+    """The fault: a base was loaded in 4 bits for a profile that says 16, unless the caller repeated it."""
+    monkeypatch.setattr(models, "load_with_transformers", lambda name, **how: how["load_in_4bit"])
+    how = dict(profile=PROFILES[profile], backend="transformers")
+    assert load_policy("tiny-qwen3", **how, load_in_4bit=asked) == loaded
 
 
 WAYS = {

@@ -1,51 +1,26 @@
 """Preflight: wrong configurations are refused in seconds with the fix, right ones pass, and TRL agrees."""
 
 import re
-from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import pytest
 import yaml
 from conftest import ROOT
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from preflight_runs import HELDOUT, REWARDS, ROWS, WEIGHTS, changed, check, load_tokenizer, on, seven_billion
 
-from grpo_check.preflight import HARDWARE, RULES, Sizes, estimate_memory, estimate_minutes, model_sizes, preflight
+from grpo_check.preflight import RULES, preflight
 from grpo_check.preflight import arguments as of_arguments
 from grpo_check.preflight import values as of_values
-from grpo_check.preflight.estimate import MEMORY_FACTOR, MINUTES_FACTOR
 from grpo_check.preflight.run import Run
 from grpo_check.reward_lab import RULES as OF_PROBE
-from grpo_utils import chat_prompt, load_rows, math_rewards, model_path, training_arguments
+from grpo_utils import chat_prompt, load_rows, model_path, training_arguments
 from grpo_utils.errors import CourseError
-from grpo_utils.profiles import CPU, PROFILES, T4, Gpu
+from grpo_utils.profiles import CPU, PROFILES, Gpu
 from grpo_utils.rewards import exact_reward
 
-REWARDS, WEIGHTS = math_rewards()
-ROWS = [{"prompt": chat_prompt(f"What is {n} + 1?"), "answer": str(n + 1)} for n in range(40)]
 SOLVED = [{**row, "solution": "1"} for row in ROWS]
-HELDOUT = [{"prompt": chat_prompt(f"What is {n} + 2?"), "answer": str(n + 2)} for n in range(50, 58)]
 NAMED = [{**row, "prompt": chat_prompt(f"What is {n} + 1? (gold: {n + 1})")} for n, row in enumerate(ROWS)]
 RTX_3060 = Gpu("NVIDIA GeForce RTX 3060", 12.0, 8.6)
-
-
-def load_tokenizer(name="tiny-qwen3"):
-    from transformers import AutoTokenizer
-
-    return AutoTokenizer.from_pretrained(model_path(name))
-
-
-sound_tokenizer = cache(load_tokenizer)
-
-
-def check(tokenizer=None, arguments=None, without=(), **changes):
-    """A preflight of the sound run with something changed, without the lab unless it is asked for."""
-    given = training_arguments(CPU, reward_weights=[1.0], per_device_train_batch_size=16)
-    given = {name: value for name, value in given.items() if name not in without} | (arguments or {})
-    sound = {"model": "tiny-qwen3", "train": ROWS, "heldout": HELDOUT, "rewards": REWARDS[:1]}
-    sound["tokenizer"] = tokenizer or sound_tokenizer()
-    return preflight(given, **{**sound, "profile": CPU, "lab": False, **changes})
 
 
 def no_kwargs(completions, answer):
@@ -56,18 +31,7 @@ def wants_solution(completions, solutions, **kwargs):
     return [0.0 for _ in completions]
 
 
-def changed(rows, index=3, **columns):
-    """The rows with something else in one of them."""
-    return [{**row, **columns} if i == index else row for i, row in enumerate(rows)]
-
-
 LONG = chat_prompt("What is 1 + 2? " * 400)
-
-
-def on(gpu, **arguments):
-    """A run on a GPU, in fp16 unless told otherwise."""
-    given = {"use_cpu": False, "bf16": False, "fp16": True, **arguments}
-    return {"arguments": given, "gpu": gpu, "profile": None, "lora_rank": 16, "load_in_4bit": True, "dtype": None}
 
 
 #: Findings that come with another, since both are true.
@@ -187,15 +151,6 @@ WRONG = {
         "memory", "in this order: lower per_device_train_batch_size",
     ),
 }  # fmt: skip
-
-
-def seven_billion():
-    from transformers import Qwen2Config
-
-    return Qwen2Config(
-        vocab_size=152_064, hidden_size=3584, intermediate_size=18_944, num_hidden_layers=28, num_attention_heads=28,
-        num_key_value_heads=4, tie_word_embeddings=False,
-    )  # fmt: skip
 
 
 def prepared(changes):
@@ -515,92 +470,6 @@ def test_the_choices_are_those_of_trl():
         for word in (word for word in valid if isinstance(word, str)):
             assert f'"{word}"' in source or f'`"{word}"`' in config, (name, word)
     assert set(re.findall(r'self\.loss_type == "(\w+)"', source)) <= set(of_arguments.CHOICES["loss_type"])
-
-
-# Estimates
-
-SMALL = Sizes(10**9, 10**8, 10**5, 20, 1024, 4096, 16, 4, 64, 50_000)
-counts = st.integers(1, 64)
-lengths = st.integers(1, 4096)
-
-
-def memory(sizes=SMALL, **other):
-    given = {"batch": 8, "generated_at_once": 32, "prompt_tokens": 128, "completion_tokens": 256}
-    return estimate_memory(sizes, **{**given, **other}).gib
-
-
-def minutes(sizes=SMALL, **other):
-    given = {"hardware": "t4", "steps": 10, "completions_per_step": 32, "generated_at_once": 32}
-    return estimate_minutes(sizes, **{**given, "prompt_tokens": 128, "completion_tokens": 256, **other}).total
-
-
-@settings(max_examples=50, deadline=None)
-@given(
-    st.sampled_from(["batch", "generated_at_once", "completion_tokens", "prompt_tokens", "lora_rank"]), counts, counts
-)
-def test_memory_grows_with_every_size(name, small, more):
-    assert memory(**{name: small}) <= memory(**{name: small + more})
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.sampled_from(["linear", "other", "layers", "hidden", "intermediate", "kv_heads", "vocabulary"]), counts)
-def test_memory_and_minutes_grow_with_the_model(name, times):
-    larger = replace(SMALL, **{name: vars(SMALL)[name] * (1 + times)})
-    assert memory(larger) >= memory() and minutes(larger) >= minutes()
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.sampled_from(["steps", "completions_per_step", "completion_tokens", "prompt_tokens"]), lengths, counts)
-def test_minutes_grow_with_every_size(name, small, more):
-    assert minutes(**{name: small}) < minutes(**{name: small + more})
-
-
-def test_each_way_to_save_memory_saves_some():
-    plain = {
-        "load_in_4bit": False, "gradient_checkpointing": False, "optim": "adamw_torch", "lora_rank": 0, "beta": 0.1,
-    }  # fmt: skip
-    saving = {"load_in_4bit": True, "gradient_checkpointing": True, "optim": "adamw_8bit", "lora_rank": 16, "beta": 0.0}
-    for name, value in saving.items():
-        assert memory(**{**plain, name: value}) < memory(**plain), name
-    assert memory(backend="unsloth") < memory(backend="transformers")
-
-
-def test_a_reference_model_is_counted_only_without_an_adapter():
-    assert memory(beta=0.1, lora_rank=16) == memory(lora_rank=16)
-    assert memory(beta=0.1, lora_rank=0) > memory(lora_rank=0)
-
-
-def test_an_unknown_type_is_an_error():
-    with pytest.raises(CourseError, match="dtype='fp16' is unknown"):
-        memory(dtype="fp16")
-
-
-def test_the_parameters_are_those_of_the_published_models():
-    assert model_sizes(seven_billion()).parameters == pytest.approx(7.6156e9, rel=1e-3)
-    for name in CPU.models.values():
-        assert model_sizes(name).parameters == parameters_on_disk(name)
-
-
-def parameters_on_disk(name):
-    from safetensors.torch import load_file
-
-    return sum(weights.numel() for weights in load_file(f"{model_path(name)}/model.safetensors").values())
-
-
-def test_an_adapter_has_as_many_parameters_as_peft_makes():
-    # 28 matrices of rank 16, printed by lesson 03: trainable params of tiny-qwen3
-    assert model_sizes("tiny-qwen3").lora_per_rank == 2 * (256 + 192 + 192 + 256 + 3 * 512)
-
-
-def test_every_profile_has_its_hardware():
-    assert set(HARDWARE) == set(PROFILES)
-    assert T4.name in HARDWARE and HARDWARE["t4"].gpu.capability == 7.5
-
-
-def test_the_measured_error_is_within_the_range_that_is_shown():
-    page = (ROOT / "docs" / "preflight.md").read_text(encoding="utf-8")
-    worst = re.search(r"a factor of (\d+\.\d+) for memory and (\d+\.\d+) for time", page)
-    assert float(worst[1]) <= MEMORY_FACTOR["cpu"] and float(worst[2]) <= MINUTES_FACTOR["cpu"]
 
 
 # TRL agrees: what is an error here fails there, or learns nothing. All of it was read off TRL 1.14.

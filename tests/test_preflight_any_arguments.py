@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_preflight import HELDOUT, REWARDS, ROWS, sound_tokenizer
+from preflight_runs import HELDOUT, REWARDS, ROWS, sound_tokenizer
 
 from grpo_check.preflight import preflight
 from grpo_check.preflight.config_file import preflight_file

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from preflight_runs import SOUND
 
 from grpo_check import preflight
 from grpo_check.preflight import rewards as of_rewards
@@ -16,18 +17,6 @@ from grpo_utils import training_arguments
 from grpo_utils.errors import CourseError
 from grpo_utils.profiles import CPU
 
-SOUND = """
-model_name_or_path: tiny-qwen3
-dataset_name: addition
-reward_funcs: ["mine.py:right"]
-use_peft: true
-learning_rate: 2.0e-3
-max_steps: 150
-per_device_train_batch_size: 64
-max_completion_length: 32
-use_cpu: true
-bf16: false
-"""
 REWARDS = """
 from grpo_utils import correctness_reward
 

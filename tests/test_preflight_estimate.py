@@ -1,4 +1,4 @@
-"""The estimate for a GPU: what Unsloth and fp32 change in it, and what the pages say of it."""
+"""The estimates of memory and minutes: what changes them, and what the pages say of them."""
 
 import json
 import re
@@ -10,13 +10,114 @@ from importlib import metadata
 import bench_estimate
 import pytest
 from conftest import ROOT
-from test_preflight import SMALL, check, minutes, on
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from preflight_runs import check, on, seven_billion
 
-from grpo_check.preflight import estimate_memory, estimate_minutes, model_sizes
-from grpo_check.preflight.estimate import MINUTES_FACTOR, one_chunk
+from grpo_check.preflight import HARDWARE, Sizes, estimate_memory, estimate_minutes, model_sizes
+from grpo_check.preflight.estimate import MEMORY_FACTOR, MINUTES_FACTOR, one_chunk
 from grpo_utils.errors import CourseError
-from grpo_utils.models import fit_model
-from grpo_utils.profiles import PROFILES, T4
+from grpo_utils.models import fit_model, model_path
+from grpo_utils.profiles import CPU, PROFILES, T4
+
+SMALL = Sizes(10**9, 10**8, 10**5, 20, 1024, 4096, 16, 4, 64, 50_000)
+counts = st.integers(1, 64)
+lengths = st.integers(1, 4096)
+
+
+def memory(sizes=SMALL, **other):
+    given = {"batch": 8, "generated_at_once": 32, "prompt_tokens": 128, "completion_tokens": 256}
+    return estimate_memory(sizes, **{**given, **other}).gib
+
+
+def minutes(sizes=SMALL, **other):
+    given = {"hardware": "t4", "steps": 10, "completions_per_step": 32, "generated_at_once": 32}
+    return estimate_minutes(sizes, **{**given, "prompt_tokens": 128, "completion_tokens": 256, **other}).total
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.sampled_from(["batch", "generated_at_once", "completion_tokens", "prompt_tokens", "lora_rank"]), counts, counts
+)
+def test_memory_grows_with_every_size(name, small, more):
+    assert memory(**{name: small}) <= memory(**{name: small + more})
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.sampled_from(["linear", "other", "layers", "hidden", "intermediate", "kv_heads", "vocabulary"]), counts)
+def test_memory_and_minutes_grow_with_the_model(name, times):
+    larger = replace(SMALL, **{name: vars(SMALL)[name] * (1 + times)})
+    assert memory(larger) >= memory() and minutes(larger) >= minutes()
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.sampled_from(["steps", "completions_per_step", "completion_tokens", "prompt_tokens"]), lengths, counts)
+def test_minutes_grow_with_every_size(name, small, more):
+    assert minutes(**{name: small}) < minutes(**{name: small + more})
+
+
+def test_each_way_to_save_memory_saves_some():
+    plain = {
+        "load_in_4bit": False, "gradient_checkpointing": False, "optim": "adamw_torch", "lora_rank": 0, "beta": 0.1,
+    }  # fmt: skip
+    saving = {"load_in_4bit": True, "gradient_checkpointing": True, "optim": "adamw_8bit", "lora_rank": 16, "beta": 0.0}
+    for name, value in saving.items():
+        assert memory(**{**plain, name: value}) < memory(**plain), name
+    assert memory(backend="unsloth") < memory(backend="transformers")
+
+
+def test_a_reference_model_is_counted_only_without_an_adapter():
+    assert memory(beta=0.1, lora_rank=16) == memory(lora_rank=16)
+    assert memory(beta=0.1, lora_rank=0) > memory(lora_rank=0)
+
+
+def test_an_unknown_type_is_an_error():
+    with pytest.raises(CourseError, match="dtype='fp16' is unknown"):
+        memory(dtype="fp16")
+
+
+def test_the_parameters_are_those_of_the_published_models():
+    assert model_sizes(seven_billion()).parameters == pytest.approx(7.6156e9, rel=1e-3)
+    for name in CPU.models.values():
+        assert model_sizes(name).parameters == parameters_on_disk(name)
+
+
+def parameters_on_disk(name):
+    from safetensors.torch import load_file
+
+    return sum(weights.numel() for weights in load_file(f"{model_path(name)}/model.safetensors").values())
+
+
+def test_an_adapter_has_as_many_parameters_as_peft_makes():
+    # 28 matrices of rank 16, printed by lesson 03: trainable params of tiny-qwen3
+    assert model_sizes("tiny-qwen3").lora_per_rank == 2 * (256 + 192 + 192 + 256 + 3 * 512)
+
+
+def test_every_profile_has_its_hardware():
+    assert set(HARDWARE) == set(PROFILES)
+    assert T4.name in HARDWARE and HARDWARE["t4"].gpu.capability == 7.5
+
+
+def test_the_measured_error_is_within_the_range_that_is_shown():
+    page = (ROOT / "docs" / "preflight.md").read_text(encoding="utf-8")
+    worst = re.search(r"a factor of (\d+\.\d+) for memory and (\d+\.\d+) for time", page)
+    assert float(worst[1]) <= MEMORY_FACTOR["cpu"] and float(worst[2]) <= MINUTES_FACTOR["cpu"]
+
+
+def configs():
+    from transformers import BloomConfig, GPT2Config, T5Config, ViTConfig
+
+    small = {"n_layer": 2, "n_head": 2}
+    return [GPT2Config(n_embd=32, **small), BloomConfig(hidden_size=32, **small), T5Config(d_model=32), ViTConfig()]
+
+
+@pytest.mark.parametrize("number", range(4), ids=["GPT-2", "Bloom", "T5", "ViT"])
+def test_a_family_whose_sizes_are_not_known_is_skipped_and_told(number):
+    report = check(model=configs()[number])
+    assert report.estimate is not None or "are not known" in report.skipped["memory and minutes"], str(report)
+    if report.estimate is None:
+        with pytest.raises(CourseError, match="are not known"):
+            model_sizes(configs()[number])
 
 
 @pytest.mark.parametrize("hardware", [name for name in PROFILES if name != "cpu"])

@@ -5,7 +5,7 @@ from functools import cache
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_preflight import HELDOUT, ROWS
+from preflight_runs import HELDOUT, ROWS
 
 from grpo_check.preflight import preflight
 from grpo_utils import chat_prompt, model_path, training_arguments

@@ -6,8 +6,8 @@ import pytest
 import regex
 import trl
 from datasets import Dataset
-from test_preflight import ROWS, check, load_tokenizer
-from test_reward_recipes import recipe
+from preflight_runs import ROWS, check, load_tokenizer
+from reward_lists import recipe
 
 from grpo_check.preflight import PreflightReport, thinking
 from grpo_check.preflight.run import plan

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_preflight_cli import SOUND
+from preflight_runs import SOUND
 
 from grpo_check.preflight.config_file import preflight_file
 from grpo_utils.errors import CourseError

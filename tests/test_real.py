@@ -8,33 +8,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from real_completions import COMPLETIONS, GOLD, earned_by
 
 from grpo_utils import smollm2
 from grpo_utils.data.extraction import CITIES, ITEMS, NAMES, extraction_rows
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
-GOLD = '{"customer": "Omar", "item": "keys", "quantity": 3, "price": 8, "city": "Lagos"}'
-NESTED = '{"customer": {"name": "Omar", "item": "keys"}, "quantity": 3, "price": 8, "city": "Lagos"}'
-
-#: Completions, and what each earns for correctness, fields, keys and being alone.
-COMPLETIONS = [
-    (GOLD, 1.0, 1.0, 1.0, 1.0),
-    (GOLD.replace(", ", ",\n  "), 1.0, 1.0, 1.0, 1.0),
-    (GOLD.replace("8", "8.00"), 1.0, 1.0, 1.0, 1.0),
-    (GOLD.replace("Omar", "omar"), 0.0, 0.8, 1.0, 1.0),
-    (GOLD.replace("keys", " keys"), 0.0, 0.8, 1.0, 1.0),
-    (GOLD.replace("3", '"3"'), 0.0, 0.8, 1.0, 1.0),
-    (f"{GOLD}\nIs there anything else?", 0.0, 1.0, 1.0, 0.0),
-    (f"{GOLD} {GOLD}", 0.0, 1.0, 1.0, 0.0),
-    (GOLD.replace("}", ', "note": "x"}'), 0.0, 1.0, 0.0, 1.0),
-    (GOLD.replace("}", ', "item": "hats"}'), 0.0, 0.0, 0.0, 0.0),  # two answers in one
-    (GOLD.replace(', "item": "keys"', ""), 0.0, 0.8, 0.0, 1.0),  # a key less costs more than a wrong value
-    (NESTED, 0.0, 0.2, 0.0, 0.0),
-    ("{}", 0.0, 0.0, 0.0, 0.0),
-    ("[1, 2]", 0.0, 0.0, 0.0, 0.0),
-    ("Omar from Lagos ordered 3 keys at 8 euros each.", 0.0, 0.0, 0.0, 0.0),
-    ("", 0.0, 0.0, 0.0, 0.0),
-]
 
 
 @pytest.fixture(scope="module")
@@ -64,13 +43,6 @@ def rewards(real, tmp_path_factory):
 @pytest.mark.parametrize("text, earned", [(text, earned) for text, *earned in COMPLETIONS])
 def test_a_completion_earns_what_it_deserves(rewards, text, earned):
     assert earned_by(rewards, text) == pytest.approx(earned)
-
-
-def earned_by(rewards, text: str) -> list[float]:
-    """What a completion earns for correctness, fields, keys and being alone."""
-    chat = [[{"role": "assistant", "content": text}]]
-    with_gold = (rewards.correctness_reward, rewards.fields_reward, rewards.keys_reward)
-    return [*(reward(chat, answer=[GOLD])[0] for reward in with_gold), rewards.alone_reward(chat)[0]]
 
 
 def test_the_rest_of_the_project_is_the_template(real, rewards, tmp_path):

@@ -12,6 +12,7 @@ import template_lib  # noqa: F401  (the templates' lib)
 from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reward_lists import CELLS, TABLE
 
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import (
@@ -34,10 +35,6 @@ from grpo_utils.rewards import (
 )
 from grpo_utils.run.answers import NOTATIONS
 
-SECTION = (ROOT / "docs" / "rewards.md").read_text(encoding="utf-8").partition("## What counts as an answer")[2]
-CELLS = [line.strip("| ").split(" | ") for line in SECTION.partition("\n## ")[0].splitlines() if line[:3] == "| `"]
-#: The rows of the table in docs/rewards.md: an answer, the gold answer, and whether the answer counts.
-TABLE = [(said.strip("`"), gold.strip("`"), verdict == "accepted") for said, gold, verdict, *_ in CELLS]
 BASIC, TOOLS = (runpy.run_path(str(ROOT / "templates" / name / "rewards.py")) for name in ("basic_grpo", "tool_agent"))
 
 

@@ -13,8 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import regex
-from test_reward_library import LIBRARY
-from test_reward_recipes import recipe
+from reward_lists import LIBRARY, recipe
 from trl.rewards import (
     accuracy_reward,
     get_cosine_scaled_reward,

@@ -3,12 +3,11 @@
 import math
 import pickle
 import re
-from importlib import import_module
 
 import pytest
-from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reward_lists import LIBRARY, section
 from trl.rewards import get_repetition_penalty_reward, get_soft_overlong_punishment
 from trl.rewards import think_format_reward as trl_think_format_reward
 
@@ -25,15 +24,6 @@ from grpo_utils.rewards import (
     weighted_sum,
 )
 
-MODULES = [import_module(f"grpo_utils.rewards.{path.stem}") for path in (ROOT / "grpo_utils/rewards").glob("[a-z]*.py")]
-#: The rewards of the library: every function whose name ends in ``_reward``.
-LIBRARY = {
-    name: reward
-    for module in MODULES
-    for name, reward in vars(module).items()
-    if name.endswith("_reward") and reward.__module__ == module.__name__
-}
-PAGE = (ROOT / "docs" / "rewards.md").read_text(encoding="utf-8")
 ALL = [*LIBRARY.values(), AnswerReward(extract=extract_boxed)]
 IDS = [f"{i}-{reward.__name__}" for i, reward in enumerate(ALL)]
 
@@ -45,11 +35,6 @@ pieces = st.one_of(
 )
 hostile = st.lists(pieces, max_size=25).map("".join)
 texts = st.lists(st.one_of(st.text(max_size=200), hostile), min_size=2, max_size=6)
-
-
-def section(heading: str) -> str:
-    """The text of docs/rewards.md below a heading."""
-    return PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
 
 
 @pytest.mark.parametrize("name", LIBRARY)

@@ -1,38 +1,16 @@
 """The recipes of docs/rewards.md run as they are printed: right, fast on any text, and sound in the reward lab."""
 
 import doctest
-import re
 import time
 from functools import partial
 from itertools import pairwise
 
 import pytest
 import regex
-from conftest import ROOT
+from reward_lists import BLOCKS, RECIPES, recipe, section
 
 from grpo_check import probe
 
-PAGE = (ROOT / "docs" / "rewards.md").read_text(encoding="utf-8")
-SECTION = re.search(r"^## Recipes\n(.*?)^## ", PAGE, re.DOTALL | re.MULTILINE)[1]
-BLOCKS = [block for _, block in re.findall(r"^(`{3,4})python\n(.*?)^\1$", SECTION, re.DOTALL | re.MULTILINE)]
-
-
-def run(block):
-    """The names that a block defines."""
-    names = {"__name__": "recipe"}
-    exec(compile(block, "docs/rewards.md", "exec"), names)
-    return names
-
-
-def recipe(name, **settings):
-    """A reward of the page, with other values for the names in capital letters."""
-    names = run(BLOCKS[list(RECIPES).index(name)])
-    names.update(settings)
-    return names[name]
-
-
-#: What each block defines, by the name of its reward: the last one that ends in ``_reward`` or ``_penalty``.
-RECIPES = {[name for name in names if name.endswith(("_reward", "_penalty"))][-1]: names for names in map(run, BLOCKS)}
 #: Columns of the row that each hostile text is scored for.
 COLUMNS = {"nums": [3, 4, 5], "target": 32, "answer": "42", "script": "LATIN", "completion_ids": [0] * 20}
 
@@ -43,7 +21,7 @@ def score(name, completions):
 
 
 def test_every_recipe_of_the_page_is_tried():
-    assert len(BLOCKS) == len(RECIPES) == SECTION.count("\n### ")
+    assert len(BLOCKS) == len(RECIPES) == section("Recipes").count("\n### ")
 
 
 @pytest.mark.parametrize("name", RECIPES)

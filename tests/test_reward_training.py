@@ -1,7 +1,7 @@
 """Rewards inside real training: weights adapt, and a resumed run has the same weights."""
 
 import pytest
-from test_reward_recipes import RECIPES
+from reward_lists import RECIPES
 from tiny_trainer import tiny_trainer
 
 from grpo_utils.data.sources import addition_rows

@@ -6,11 +6,15 @@ import sys
 
 import psutil
 import pytest
+from conftest import judged
 
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import math_rewards
+from grpo_utils.run import measuring
 from grpo_utils.run.measuring import write_report
 from grpo_utils.runs import read_report, reward_settings, start_run
+
+FORM = "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>"
 
 
 def finish(folder) -> None:
@@ -83,6 +87,15 @@ def test_a_report_survives_the_way_to_the_file_and_back(tmp_path):
     report = read_report(tmp_path)
     assert report.pop("machine")["python"] == platform.python_version()
     assert report == {"train_seconds": 1.3, "wall_seconds": 3.0, "model": "größer"}
+
+
+def test_the_merged_model_is_a_row_of_the_table_and_compared_with_the_base(tmp_path, capsys):
+    before, after = (judged([text] * 6, [text] * 6, ["42"] * 6) for text in ("no", FORM))
+    measuring.finish(tmp_path, vars(before), vars(after), merged=vars(after), steps=3)
+    report, said = read_report(tmp_path), capsys.readouterr().out
+    assert report["merged"] == report["after"] and report["merged_p_value"] == report["p_value"] < 0.05
+    assert report["steps"] == 3 and report["versions"] and report["written"]
+    assert "\nmerged" in said and said.endswith(f"written: {tmp_path / 'report.json'}\n")
 
 
 def test_a_missing_report_is_an_error(tmp_path):

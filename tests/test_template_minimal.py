@@ -11,8 +11,8 @@ import types
 import datasets
 import pytest
 from conftest import ROOT
+from reward_lists import TABLE
 from template_projects import in_folder
-from test_reward_answers import TABLE
 
 from grpo_utils.__main__ import start_project
 from grpo_utils.project import new_project

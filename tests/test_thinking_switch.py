@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from preflight_runs import load_tokenizer
 from template_projects import ALONE, CONFIGURED, FAST
-from test_preflight import load_tokenizer
 
 from grpo_utils.data.filters import drop_long_prompts, prompt_lengths
 from grpo_utils.data.sources import load_rows

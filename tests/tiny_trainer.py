@@ -1,6 +1,6 @@
 """A trainer of a tiny model, as the lessons make it, for the tests of what happens while it trains."""
 
-from grpo_utils import load_policy, training_arguments
+from grpo_utils import load_policy, load_rows, math_rewards, training_arguments
 from grpo_utils.profiles import CPU
 from grpo_utils.run.policy import keep_trainable_fp32
 
@@ -20,4 +20,17 @@ def tiny_trainer(folder, rewards, rows, *, family="qwen", policy_seed=0, load_in
         callbacks=list(callbacks),
     )
     keep_trainable_fp32(policy)
+    return trainer
+
+
+def healthy_trainer(folder, family="qwen", seed=0, callbacks=(), functions=(), **changes):
+    """The healthy run of lesson 04, with changes."""
+    from transformers.trainer_callback import PrinterCallback
+
+    rewards, weights = math_rewards()
+    usual = dict(learning_rate=1e-3, lr_scheduler_type="constant", seed=seed, reward_weights=weights)
+    how = dict(family=family, policy_seed=seed, callbacks=callbacks)
+    rows = load_rows("addition", "train", 2000, seed)
+    trainer = tiny_trainer(folder, list(functions) or rewards, rows, **how, **usual | changes)
+    trainer.remove_callback(PrinterCallback)
     return trainer

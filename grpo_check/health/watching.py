@@ -13,7 +13,7 @@ from . import limits
 from .correctness import correctness_of, is_at_top
 from .diagnosis import judge, urgent
 from .log import Log
-from .rules import OUTCOMES
+from .rules import RULES
 from .rules.rewards import dead_rewards
 from .samples import can_judge, choose_rows, count, distinct, keep, share, take_samples
 from .stalling import Watchdog
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 #: Longer logs are judged as a whole only at every tenth entry, so that watching stays cheap.
 LONG_LOG = 40
-#: What is said only at the end of a run, as it may still change.
-AT_THE_END = {"unpaid_reward", *(rule.code for rule in OUTCOMES)}
+AT_THE_END = {rule.code for rule in RULES if rule.at_the_end}
 
 
 class HealthCallback(TrainerCallback):

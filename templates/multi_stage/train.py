@@ -93,6 +93,7 @@ def main(settings: start.Settings) -> None:
         train_seconds=sum(report["seconds"] for report in reports),
         wall_seconds=time.perf_counter() - started,
     )
+    print("written:", folder / "model")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import csv
 import difflib
 import io
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,7 +83,7 @@ def json_lines(text: str, wanted: tuple[str, ...], known: tuple[str, ...]) -> It
         if not written.strip():
             continue
         try:
-            record = json.loads(written, parse_constant=reject)
+            record = json.loads(written, parse_constant=reject, parse_float=finite)
         except (ValueError, RecursionError) as error:
             yield line, f"is not valid JSON ({error})"
             continue
@@ -91,6 +92,14 @@ def json_lines(text: str, wanted: tuple[str, ...], known: tuple[str, ...]) -> It
 
 def reject(word: str) -> None:
     raise ValueError(f"JSON has no {word}")
+
+
+def finite(digits: str) -> float:
+    """A float that is a number; Python reads 1e400 as inf."""
+    value = float(digits)
+    if math.isinf(value):
+        raise ValueError(f"{digits} is too large for a number; write it in quotes")
+    return value
 
 
 def as_texts(record: dict, wanted: tuple[str, ...], known: tuple[str, ...]) -> dict | str:

@@ -89,6 +89,7 @@ JSON_BAD = {
     "{'question': 1}": "line 1: is not valid JSON",
     '{"question": "Who?"}': "line 1: has no 'answer'. Add it",
     '{"question": "Who?", "answer": NaN}': "line 1: is not valid JSON (JSON has no NaN).",
+    '{"question": "Who?", "answer": 1e400}': "(1e400 is too large for a number; write it in quotes).",
     r'{"question": "Who \ud800?", "answer": "Ana."}': r"line 1: the question contains '\ud800', a character that",
     '{"question": "Who?", "anser": "Ana."}': "line 1: has no 'answer'. Rename 'anser'.",
     '{"question": "Who?", "answer": ["Ana."]}': "line 1: the column 'answer' is not text: ['Ana.']",

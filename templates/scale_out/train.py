@@ -66,6 +66,7 @@ def main(settings: start.Settings) -> None:
             train_seconds=seconds,
             wall_seconds=time.perf_counter() - started,
         )
+        print("written:", folder / "model")
 
 
 def measuring_trainer(

@@ -63,6 +63,7 @@ def main(settings: start.Settings) -> None:
         train_seconds=seconds,
         wall_seconds=time.perf_counter() - started,
     )
+    print("written:", folder / "model")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from ..trends import ends, last, span
 from .rule import LogRule, log_of
 
 RULES: list[LogRule] = []
-rule = adding_to(RULES, LogRule)
+rule = adding_to(RULES, LogRule, at_the_end=True)
 #: Rewards that rise.
 _RISING = dict(steps=20, reward=lambda step: step / 20)
 

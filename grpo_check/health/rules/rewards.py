@@ -103,6 +103,7 @@ def _constant(log: Log, name: str) -> float | None:
     ),
     steps=limits.TREND_STEPS,
     harmless=True,
+    at_the_end=True,
     example=log_of(
         40,
         reward=lambda step: 0.2 if step < 20 else 0.6,

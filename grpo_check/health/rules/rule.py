@@ -26,6 +26,7 @@ class LogRule(Rule):
         steps: how many training steps a log needs before the rule looks at it; none for the text of an error.
         early: whether it is too early to be sure, so that an error is only a warning.
         harmless: whether it finds no problem, but something to note next to any outcome.
+        at_the_end: whether `HealthCallback` reports it only when training ends, because it may still change.
         link: the page, and its heading, that explains the code; "" if there is none.
     """
 
@@ -34,6 +35,7 @@ class LogRule(Rule):
     steps: int = limits.FEWEST_STEPS
     early: Callable[[Log], bool] | None = None
     harmless: bool = False
+    at_the_end: bool = False
     link: str = "docs/troubleshooting.md#{code}"
 
     def __call__(self, log: Log) -> list[Finding]:

@@ -255,14 +255,18 @@ def write_report(folder: str | Path, report: dict) -> Path:
     return draft.replace(path)
 
 
-def finish(folder: Path, before: dict, after: dict, **entries: object) -> None:
-    """Write a run's report from two results of `evaluate` and more ``entries``, and print its table."""
+def finish(folder: Path, before: dict, after: dict, merged: dict | None = None, **entries: object) -> None:
+    """Write a run's report from results of `evaluate` and more ``entries``, and print its tables.
+
+    ``merged`` is the result of the merged model, if it was evaluated too.
+    """
     rates, p_value = [summary(before), summary(after)], mcnemar_p_value(before["right"], after["right"])
     result = dict(before=rates[0], after=rates[1], p_value=p_value)
+    if merged:
+        result |= dict(merged=summary(merged), merged_p_value=mcnemar_p_value(before["right"], merged["right"]))
     stamp = dict(written=time.strftime("%Y-%m-%d %H:%M:%S"), versions=versions())
-    write_report(folder, entries | result | stamp)
-    print(before_after(*rates, p_value))
-    print(f"Model: {folder / 'model'}\nReport: {folder / 'report.json'}")
+    print(before_after(*rates, p_value, result.get("merged")))
+    print("written:", write_report(folder, entries | result | stamp))
 
 
 if __name__ == "__main__":

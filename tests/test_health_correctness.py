@@ -7,61 +7,50 @@ import random
 from types import SimpleNamespace
 
 import pytest
-from health_logs import bend
-from test_health import check, codes, healthy
+from health_logs import bend, check, codes, healthy
 
 from grpo_check import HealthCallback, diagnose, diagnose_file
 from grpo_check.health import watching
 from grpo_check.health.diagnosis import judge, urgent
 from grpo_check.health.log import read_history
+from grpo_check.health.rules.rule import log_of
 from grpo_utils.data.prompts import SYSTEM_PROMPT, chat_prompt
 
 
-def drawn(steps: int, reward, spread: float, tied=0.0, length=17.0, cut=0.0, ended=24.0) -> list[dict]:
-    """A log with one reward of an unknown name; functions get the step."""
+def scored(steps: int, reward, spread: float, tied=lambda step: 0.0, **metrics) -> list[dict]:
+    """A log with one reward of an unknown name, and the noise of 64 completions."""
     noise = random.Random(0)
-
-    def at(value, step):
-        return value(step) if callable(value) else value
-
-    log = []
-    for step in range(1, steps + 1):
-        varies = spread * (1 - at(tied, step))
-        mean = at(reward, step) + noise.gauss(0, varies / 8)
-        log.append(
-            {
-                "step": step,
-                "loss": 0.0,
-                "grad_norm": 0.0 if at(tied, step) == 1 else 0.1,
-                "reward": mean,
-                "reward_std": varies,
-                "rewards/score/mean": mean,
-                "rewards/score/std": varies,
-                "frac_reward_zero_std": at(tied, step),
-                "completions/mean_length": at(length, step),
-                "completions/max_length": 32.0,
-                "completions/clipped_ratio": at(cut, step),
-                "completions/max_terminated_length": at(ended, step),
-                "entropy": 0.1,
-            }
-        )
-    return log
+    spreads = [spread * (1 - tied(step)) for step in range(1, steps + 1)]
+    means = [reward(step) + noise.gauss(0, varies / 8) for step, varies in enumerate(spreads, start=1)]
+    score = dict(rewards__score__mean=lambda step: means[step - 1], rewards__score__std=lambda step: spreads[step - 1])
+    return log_of(
+        steps,
+        reward=lambda step: means[step - 1],
+        reward_std=lambda step: spreads[step - 1],
+        frac_reward_zero_std=tied,
+        loss=0.0,
+        grad_norm=lambda step: 0.0 if tied(step) == 1 else 0.1,
+        entropy=0.1,
+        **score,
+        **metrics,
+    )
 
 
 #: One point per tag: the policy writes tags up to the limit. As measured: all completions are cut off from step 20 on.
-TAGS = drawn(
+TAGS = scored(
     60,
     bend(1.8, 32.0, 18, 1.0),
     1.5,
     tied=lambda step: 0.0 if step < 20 else 0.75 if step < 35 else 1.0,
-    length=bend(16.0, 32.0, 16, 2.0),
-    cut=bend(0.0, 1.0, 18, 1.0),
-    ended=lambda step: 24.0 if step < 19 else 0.0,
+    completions__mean_length=bend(16.0, 32.0, 16, 2.0),
+    completions__max_length=32.0,
+    completions__clipped_ratio=bend(0.0, 1.0, 18, 1.0),
+    completions__max_terminated_length=lambda step: 24.0 if step < 19 else 0.0,
 )
 #: Wrong answers pay 1; every group ties from step 12 on.
-INVERTED = drawn(40, bend(0.7, 1.0, 5, 1.0), 0.4, tied=lambda step: min(1.0, step / 12))
+INVERTED = scored(40, bend(0.7, 1.0, 5, 1.0), 0.4, tied=lambda step: min(1.0, step / 12))
 #: A reward that is noise in four of ten cases.
-NOISY = drawn(60, bend(0.33, 0.69, 8, 2.0), 0.47)
+NOISY = scored(60, bend(0.33, 0.69, 8, 2.0), 0.47)
 
 
 def sampled(right: int, step: int) -> dict:
@@ -173,7 +162,7 @@ def test_a_few_entries_of_many_steps_each_are_not_judged_as_a_run():
 @pytest.mark.slow
 def test_the_callback_samples_before_it_judges_a_reward_at_its_top(tmp_path, capsys):
     """An inverted reward: before, the callback called this run saturated, with nearly all answers correct."""
-    from test_health_training import trainer_of
+    from tiny_trainer import healthy_trainer
 
     from grpo_utils import completion_text, load_rows
     from grpo_utils.rewards import is_strictly_right
@@ -184,33 +173,34 @@ def test_the_callback_samples_before_it_judges_a_reward_at_its_top(tmp_path, cap
 
     watcher = HealthCallback(load_rows("addition", "test", 16))
     how = dict(functions=[score], reward_weights=[1.0], learning_rate=2e-3, max_steps=16)
-    trainer_of(tmp_path, callbacks=[watcher], **how).train()
+    healthy_trainer(tmp_path, callbacks=[watcher], **how).train()
     said = capsys.readouterr().out
     assert "health: error   reward_hacking_suspected: " in said
     assert "saturated" not in said and "healthy" not in said
 
 
-def logged_run(truth: list[float], **more: list[float]) -> list[dict]:
-    """Forty entries of a log in which a correctness reward has these means, with noise, and the total reward rises."""
-    entries = []
-    for step, mean in enumerate(truth, start=1):
-        noise = 0.01 * (-1) ** step
-        entry = {"step": step, "reward": 0.2 + 0.01 * step + noise, "reward_std": 0.4, "frac_reward_zero_std": 0.1}
-        entry |= {"rewards/accuracy_reward/mean": mean + noise, "rewards/accuracy_reward/std": 0.3}
-        entries.append(entry | {"loss": 0.0, "grad_norm": 0.5})
-    return entries
+def truth_of(mean) -> list[dict]:
+    """Forty entries in which a correctness reward has these means, with noise, and the total reward rises."""
+    return log_of(
+        40,
+        reward=lambda step: 0.2 + 0.01 * step + 0.01 * (-1) ** step,
+        reward_std=0.4,
+        frac_reward_zero_std=0.1,
+        rewards__accuracy_reward__mean=lambda step: mean(step) + 0.01 * (-1) ** step,
+        rewards__accuracy_reward__std=0.3,
+        loss=0.0,
+        grad_norm=0.5,
+    )
 
 
-def codes_of(entries: list[dict]) -> list[str]:
-    return [finding.code for finding in diagnose(entries)]
+RISING = truth_of(lambda step: 0.19 + 0.01 * step)
 
 
 def test_a_run_whose_correctness_does_not_rise_is_not_healthy():
-    flat, rising, high = [0.03] * 40, [0.2 + 0.01 * step for step in range(40)], [0.7] * 40
-    assert "healthy" not in codes_of(logged_run(flat)) and codes_of(logged_run(flat))
-    assert "healthy" in codes_of(logged_run(rising)) and "healthy" in codes_of(logged_run(high))
+    flat, high = truth_of(lambda step: 0.03), truth_of(lambda step: 0.7)
+    assert "healthy" not in codes(flat) and codes(flat)
+    assert "healthy" in codes(RISING) and "healthy" in codes(high)
 
 
 def test_wrong_samples_veto_healthy():
-    rising = logged_run([0.2 + 0.01 * step for step in range(40)])
-    assert "healthy" not in codes_of([*rising, sampled(0, 40)]) and "healthy" in codes_of([*rising, sampled(14, 40)])
+    assert "healthy" not in codes([*RISING, sampled(0, 40)]) and "healthy" in codes([*RISING, sampled(14, 40)])

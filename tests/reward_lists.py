@@ -1,0 +1,47 @@
+"""The rewards that tests go through: those of the library, and the recipes and the table of docs/rewards.md."""
+
+import re
+from importlib import import_module
+
+from conftest import ROOT
+
+MODULES = [import_module(f"grpo_utils.rewards.{path.stem}") for path in (ROOT / "grpo_utils/rewards").glob("[a-z]*.py")]
+#: The rewards of the library: every function whose name ends in ``_reward``.
+LIBRARY = {
+    name: reward
+    for module in MODULES
+    for name, reward in vars(module).items()
+    if name.endswith("_reward") and reward.__module__ == module.__name__
+}
+PAGE = (ROOT / "docs" / "rewards.md").read_text(encoding="utf-8")
+
+
+def section(heading: str) -> str:
+    """The text of docs/rewards.md below a heading."""
+    return PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+
+
+def run(block):
+    """The names that a block of code defines."""
+    names = {"__name__": "recipe"}
+    exec(compile(block, "docs/rewards.md", "exec"), names)
+    return names
+
+
+BLOCKS = [code for _, code in re.findall(r"^(`{3,4})python\n(.*?)^\1$", section("Recipes"), re.DOTALL | re.MULTILINE)]
+#: What each block defines, by the name of its reward: the last one that ends in ``_reward`` or ``_penalty``.
+RECIPES = {[name for name in names if name.endswith(("_reward", "_penalty"))][-1]: names for names in map(run, BLOCKS)}
+
+
+def recipe(name, **settings):
+    """A reward of the page, with other values for the names in capital letters."""
+    names = run(BLOCKS[list(RECIPES).index(name)])
+    names.update(settings)
+    return names[name]
+
+
+CELLS = [
+    line.strip("| ").split(" | ") for line in section("What counts as an answer").splitlines() if line[:3] == "| `"
+]
+#: The rows of the page's table of answers: an answer, the gold answer, and whether the answer counts.
+TABLE = [(said.strip("`"), gold.strip("`"), verdict == "accepted") for said, gold, verdict, *_ in CELLS]
