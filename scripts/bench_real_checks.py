@@ -287,15 +287,20 @@ def line(row: dict) -> str:
 
 
 def estimates(rows: list[dict]) -> str:
-    """How far preflight's estimates were off, where it gave one."""
-    known = [row for row in rows if row["estimated_gib"] and row["estimated_seconds"]]
-    memory = sorted(row["estimated_gib"] / row["gib"] for row in known)
-    time = sorted(row["estimated_seconds"] / row["seconds"] for row in known)
+    """How far preflight's estimates were off, where it gave one. Rows that shared the machine are marked by hand."""
+    memory = [row["estimated_gib"] / row["gib"] for row in rows if row["estimated_gib"]]
+    time = [
+        row["estimated_seconds"] / row["seconds"] for row in rows if row["estimated_seconds"] and not row.get("busy")
+    ]
     return (
-        f"Preflight's estimate divided by what was measured, on {len(known)} of them: peak memory {median(memory):.2f} "
-        f"in the median ({memory[0]:.2f} to {memory[-1]:.2f}), seconds per step {median(time):.2f} ({time[0]:.2f} to "
-        f"{time[-1]:.2f})."
+        f"Preflight's estimate divided by what was measured: peak memory {spread(memory)}, seconds per step "
+        f"{spread(time)}. Runs beside which the machine did other work are left out of the seconds."
     )
+
+
+def spread(ratios: list[float]) -> str:
+    """The median of some ratios, and their range."""
+    return f"{median(ratios):.2f} in the median of {len(ratios)} ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
 if __name__ == "__main__":
