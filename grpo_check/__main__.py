@@ -198,9 +198,14 @@ def add_explain(commands: argparse._SubParsersAction) -> None:
 
 def explain_asked(arguments: argparse.Namespace) -> int:
     """Print what some codes or an error text mean, or a list of all codes."""
-    asked = [sys.stdin.read().strip() if one == "-" else one for one in arguments.asked]
+    asked = [pasted() if one == "-" else one for one in arguments.asked]
     print(explain_all(asked) if asked else index())
     return 0
+
+
+def pasted() -> str:
+    """What standard input has. A log may be cut off inside a character, or be in another encoding."""
+    return sys.stdin.buffer.read().decode("utf-8", errors="replace").strip()
 
 
 def parse(given: list[str] | None = None) -> argparse.Namespace:

@@ -15,7 +15,9 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 
 import yaml
-from rapidfuzz.fuzz import partial_ratio
+from rapidfuzz.fuzz import partial_ratio_alignment
+
+from grpo_utils.errors import CourseError
 
 #: The similarity, in percent, from which on a text counts as found; `tests/test_error_texts.py` measures it.
 THRESHOLD = 90
@@ -23,9 +25,13 @@ THRESHOLD = 90
 SHORTEST_PIECE = 12
 #: Errors come at the end, and a log can be long.
 LAST_CHARACTERS = 30_000
-#: What terminals, launchers and vLLM put in front of a line or around it.
-DECORATION = re.compile(r"\x1b\[[\d;]*m|^\[rank\d+\]: ?|^\(\w+ pid=\d+\) ?|[│╭╮╰╯─]", re.MULTILINE)
-NAME = re.compile(r"[`'\"][\w.=-]+[`'\"]")
+#: More records than this are no answer.
+MOST = 3
+COLOR = re.compile(r"\x1b\[[\d;]*m")
+#: What launchers, vLLM and frames put in front of a line or around it.
+DECORATION = re.compile(r"^\[(rank|default)\d+\]: ?|^\([^()\n]*pid=\d+[^()\n]*\) ?|[│╭╮╰╯─]", re.MULTILINE)
+NAME = re.compile(r"[`'\"]([\w.=<>-]+)[`'\"]")
+QUOTES = re.compile(r"[`'\"]")
 #: How we know that a record is true.
 KNOWN = {
     "tried": "a test triggers this error",
@@ -62,10 +68,16 @@ class ErrorText:
         """All that is known about it, in a few lines."""
         lines = [f"{self.library}: {self.text}"]
         lines += [f"Cause:  {self.cause}", f"Do:     {self.do}"]
-        lines += [f"Fixed:  {self.fixed} (installed here: {self.library} {installed(self.library.lower())})."]
+        lines += [f"Fixed:  {self.fixed} (installed here: {self.package} {installed(self.package.lower())})."]
         lines += [f"Source: {self.source} ({KNOWN[self.known]})."]
         lines += [f"More:   docs/{self.entry} in the course's repository."] if self.entry else []
         return "\n    ".join(lines)
+
+    @property
+    def package(self) -> str:
+        """The package of the version with the fix, or else the library."""
+        *_, name, version = ["", self.library, *self.fixed.removeprefix("by ").split()]
+        return name if version[0].isdigit() else self.library
 
 
 def installed(package: str) -> str:
@@ -88,31 +100,69 @@ def error_texts() -> tuple[ErrorText, ...]:
 
 
 def find(pasted: str) -> list[ErrorText]:
-    """The records whose texts are in what was pasted, at most three, the one that explains most of it first."""
-    text = compact(DECORATION.sub("", pasted[-LAST_CHARACTERS:]))
-    scores = {record: score(record.text, text) for record in error_texts()}
+    """The records whose texts are in what was pasted, at most three, the one that explains most of it first.
+
+    What is itself a piece of a record finds that record.
+
+    Raises:
+        CourseError: it is a piece of too many records.
+    """
+    shown = DECORATION.sub("", COLOR.sub("", pasted[-LAST_CHARACTERS:]))
+    if pieces := with_piece(compact(shown)):
+        return pieces
+    scores = {record: score(record.text, shown) for record in error_texts()}
     good = [record for record, percent in scores.items() if percent >= THRESHOLD]
-    return sorted(good, key=lambda record: scores[record] * len(record.text), reverse=True)[:3]
+    return sorted(good, key=lambda record: scores[record] * len(record.text), reverse=True)[:MOST]
+
+
+def with_piece(piece: str) -> list[ErrorText]:
+    """The records whose texts contain a piece.
+
+    Raises:
+        CourseError: there are too many.
+    """
+    bare = QUOTES.sub("", piece)
+    long = len(bare) >= SHORTEST_PIECE
+    found = [record for record in error_texts() if long and bare in QUOTES.sub("", compact(record.text))]
+    if len(found) > MOST:
+        texts = "".join(f"\n  {record.text}" for record in found)
+        raise CourseError(f"{len(found)} known error texts contain this. Give more of your error, as in one of:{texts}")
+    return found
 
 
 def score(text: str, pasted: str) -> float:
-    """How much of an error text is in what was pasted, in percent; 100 also for a piece of the text.
+    """How much of an error text is in what was pasted, in percent.
 
     Names in quotes must be there exactly, because two errors often differ by nothing else.
 
     >>> text = "got an unexpected keyword argument 'prompts'"
-    >>> score(text, compact("TypeError: reward() got an unexpected keyword argument 'prompts'"))
+    >>> score(text, "TypeError: reward() got an unexpected keyword argument 'prompts'")
     100.0
-    >>> score(text, compact("TypeError: reward() got an unexpected keyword argument 'prompt'"))
+    >>> score(text, "TypeError: reward() got an unexpected keyword argument 'prompt'")
     0.0
     """
-    if len(pasted) >= SHORTEST_PIECE and pasted in compact(text):
-        return 100.0
-    if not all(compact(name) in pasted for name in NAME.findall(text)):
+    there, whole = compact(pasted), text if QUOTES.search(pasted) else QUOTES.sub("", text)
+    parts = [compact(part) for part in whole.split("…") if part.strip()]
+    found = [partial_ratio_alignment(part, there) for part in parts if len(part) <= len(there)]
+    if not found:
         return 0.0
-    parts = [compact(part) for part in text.split("…") if part.strip()]
-    covered = sum(len(part) * partial_ratio(part, pasted) for part in parts if len(part) <= len(pasted))
-    return covered / sum(map(len, parts))
+    window = there[max(0, min(one.dest_start for one in found) - 1) : max(one.dest_end for one in found) + 1]
+    if not all(has_name(name, window, pasted) for name in NAME.findall(text)):
+        return 0.0
+    return sum((one.src_end - one.src_start) * one.score for one in found) / sum(map(len, parts))
+
+
+def has_name(name: str, window: str, pasted: str) -> bool:
+    """Whether a name is in the part of the text that was found: in quotes, or bare if a shell removed all quotes.
+
+    >>> has_name("prompt", "keyerror:'prompt'", "KeyError: 'prompt'"), has_name("prompt", "", "KeyError: prompt")
+    (True, True)
+    >>> has_name("prompt", "keyerror:'prompts'", "KeyError: 'prompts'")
+    False
+    """
+    if QUOTES.search(pasted):
+        return re.search(QUOTES.pattern + re.escape(name.casefold()) + QUOTES.pattern, window) is not None
+    return re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", pasted, flags=re.IGNORECASE) is not None
 
 
 def compact(text: str) -> str:

@@ -49,7 +49,9 @@ def explain_all(asked: list[str]) -> str:
     >>> explain_all(["device-side", "assert"]) == explain("device-side assert")
     True
     """
-    return "\n\n".join(map(explain, asked if all_codes() & set(asked) else [" ".join(asked)]))
+    text, codes = " ".join(asked), all_codes()
+    words = codes & set(asked) and (codes >= set(asked) or not find(text))
+    return "\n\n".join(map(explain, asked if words else [text]))
 
 
 def explain(asked: str) -> str:

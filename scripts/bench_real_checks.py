@@ -236,9 +236,10 @@ not, before any check saw one of them. (An earlier version of the first one was 
 `partial_credit`.) Each was trained for {STEPS} steps with plain TRL and PEFT. It *learned* if the share of correct
 fields in the greedy answers to {HELDOUT} held-out prompts rose within these steps, by the paired test and interval.
 `pilot` sampled {PROMPTS} prompts; `{REFUSED}` means that it did not, because of an error that `preflight` finds as
-well. `health` and `preflight` count if they report an error; of a constant reward, preflight only warns (`reward_weak`).
-The task *older* is too slow for {STEPS} steps: in 70 steps, [its accuracy rose](#a-real-model-on-a-cpu). So no check
-should stop it. With so few configurations, the counts say little about others.
+well. `health` and `preflight` count if they report an error; of a constant reward, preflight only warns
+(`reward_weak`). The task *older* is too slow for {STEPS} steps: in 70 steps,
+[its accuracy rose](#a-real-model-on-a-cpu). So no check should stop it. With so few configurations, the counts say
+little about others.
 
 {repair(rows)}
 

@@ -81,7 +81,7 @@ def rows() -> list[tuple[str, ...]]:
         packages = together or resolve(f"vllm=={version}")
         found.append(row(packages, bool(together), supported()))
         print(*found[-1], flush=True)
-    return found
+    return found or sys.exit("Error: found no version of vLLM below 1.0. Change the loop over its minor versions.")
 
 
 def text(found: list[tuple[str, ...]], day: date) -> str:

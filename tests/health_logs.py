@@ -101,10 +101,12 @@ def paying(right: Curve, form: Curve = lambda step: 0.9, truth: str = "accuracy_
 
 def tool_calls(chance: Curve, completions: int) -> dict[str, Curve]:
     """The share of completions that call a tool, as a metric of `simulate`."""
-    noise = random.Random(0)
-    return {
-        "tools__call_frequency": lambda s: sum(noise.random() < chance(s) for _ in range(completions)) / completions
-    }
+
+    def share(step: int) -> float:
+        noise = random.Random(step)
+        return sum(noise.random() < chance(step) for _ in range(completions)) / completions
+
+    return {"tools__call_frequency": share}
 
 
 def vllm_weights(mismatch: float, tokens: float, completions: int) -> dict[str, Curve]:
@@ -112,9 +114,10 @@ def vllm_weights(mismatch: float, tokens: float, completions: int) -> dict[str, 
 
     ``mismatch``: nats per token between vLLM and the trainer.
     """
-    noise, spread_of_sums = random.Random(0), mismatch * math.sqrt(math.pi / 2 * tokens)
+    spread_of_sums = mismatch * math.sqrt(math.pi / 2 * tokens)
 
     def mean(step: int) -> float:
+        noise = random.Random(step)
         ratios = [math.exp(noise.gauss(-(spread_of_sums**2) / 2, spread_of_sums)) for _ in range(completions)]
         return sum(ratio for ratio in ratios if ratio <= 3) / completions
 

@@ -34,7 +34,7 @@ def test_a_conflict_is_an_answer(monkeypatch):
 
 
 def test_an_index_that_does_not_answer_is_not_a_conflict(monkeypatch):
-    answer(monkeypatch, code=2, error="error: Failed to fetch: `https://pypi.org/simple/vllm/`")
+    answer(monkeypatch, code=2, error="error: Failed to fetch: `https://index.example/vllm/`")
     with pytest.raises(SystemExit, match="could not resolve vllm"):
         resolve("vllm")
 

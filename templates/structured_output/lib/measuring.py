@@ -265,8 +265,9 @@ def finish(folder: Path, before: dict, after: dict, merged: dict | None = None, 
     if merged:
         result |= dict(merged=summary(merged), merged_p_value=mcnemar_p_value(before["right"], merged["right"]))
     stamp = dict(written=time.strftime("%Y-%m-%d %H:%M:%S"), versions=versions())
+    written = write_report(folder, entries | result | stamp)
     print(before_after(*rates, p_value, result.get("merged")))
-    print("written:", write_report(folder, entries | result | stamp))
+    print("written:", written)
 
 
 if __name__ == "__main__":
