@@ -432,7 +432,7 @@ def sampled(run, rows=2):
     """One round of sampling and scoring: the batch, as the loss gets it."""
     run.model.train()
     prompts = load_rows("addition", "train", rows)
-    return run._generate_and_score_completions([row for row in prompts for _ in range(run.num_generations)])
+    return run._generate_and_score_completions([dict(row) for row in prompts for _ in range(run.num_generations)])
 
 
 @pytest.mark.slow
