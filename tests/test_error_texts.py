@@ -38,15 +38,15 @@ OTHER_TEXTS = [
     "Unsloth: Will patch your computer to enable 2x faster free finetuning.",
     "ImportError: cannot import name 'SFTConfig' from 'trl'",
     "KeyError: 'prompts'",
-    "AttributeError: 'NoneType' object has no attribute 'shape'",
+    "AttributeError: 'NoneType' object has no attribute 'size'",
     "AttributeError: 'GRPOConfig' object has no attribute 'epsilon_low'",
     "TypeError: '>' not supported between instances of 'float' and 'str'",
     "TypeError: '<' not supported between instances of 'NoneType' and 'int'",
     "Dataset({features: ['prompt', 'answer'], num_rows: 7})\nKeyError: 'prompt_ids'",
     "ImportError: Using `bitsandbytes` 4-bit quantization requires accelerate: `pip install accelerate`",
     "TypeError: GRPOTrainer.__init__() got an unexpected keyword argument 'processor'",
-    "RuntimeError: CUDA error: an illegal memory access was encountered",
-    "RuntimeError: mat1 and mat2 shapes cannot be multiplied (8x64 and 32x64)",
+    "RuntimeError: CUDA error: misaligned address",
+    "RuntimeError: stack expects each tensor to be equal size, but got [8] at entry 0 and [7] at entry 1",
     "ValueError: The number of reward processing classes (1) must match the number of reward functions (2).",
 ]
 
