@@ -172,8 +172,9 @@ def alarms(log: list[dict], stride: int = 1) -> dict[str, int]:
 
 def collapsed(log: list[dict]) -> list[dict]:
     """From step 4 on every completion is noise that never ends."""
-    ruin = {"reward": 0.0, "entropy": 5.1, "completions/clipped_ratio": 1.0, "completions/max_terminated_length": 0.0}
-    return [e | ruin | {"frac_reward_zero_std": 1.0} if i > 3 else e for i, e in enumerate(log)]
+    ruin = {"reward": 0.0, "reward_std": 0.0, "frac_reward_zero_std": 1.0, "entropy": 5.1}
+    ruin |= {"completions/clipped_ratio": 1.0, "completions/max_terminated_length": 0.0}
+    return [e | ruin if i > 3 else e for i, e in enumerate(log)]
 
 
 CUT = changed(flat(), completions__clipped_ratio=1.0, completions__max_terminated_length=0.0)
