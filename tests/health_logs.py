@@ -282,7 +282,7 @@ WELL = {
         **vllm_weights(0.02, 4000.0, 16),
     ),
     "hard prompts, so that most groups tie": dict(
-        steps=200, rewards=paying(lambda s: 0.03 + 0.12 * s / 200, form=lambda s: 1.0)
+        steps=200, rewards=paying(lambda s: 0.05 + 0.2 * s / 200, form=lambda s: 1.0)
     ),
     "an overlong penalty that never strikes": dict(
         steps=80, rewards=paying(bend(0.3, 0.7, 30, 10)) | {"soft_overlong_punishment": (-1.0, lambda s: 0.0)}
