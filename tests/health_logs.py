@@ -175,8 +175,9 @@ def alarms(log: list[dict], stride: int = 1) -> dict[str, int]:
 
 def collapsed(log: list[dict]) -> list[dict]:
     """From step 4 on every completion is noise that never ends."""
-    ruin = {"reward": 0.0, "entropy": 5.1, "completions/clipped_ratio": 1.0, "completions/max_terminated_length": 0.0}
-    return [e | ruin | {"frac_reward_zero_std": 1.0} if i > 3 else e for i, e in enumerate(log)]
+    ruin = {"reward": 0.0, "reward_std": 0.0, "frac_reward_zero_std": 1.0, "entropy": 5.1}
+    ruin |= {"completions/clipped_ratio": 1.0, "completions/max_terminated_length": 0.0}
+    return [e | ruin if i > 3 else e for i, e in enumerate(log)]
 
 
 CUT = changed(flat(), completions__clipped_ratio=1.0, completions__max_terminated_length=0.0)
@@ -284,7 +285,7 @@ WELL = {
         **vllm_weights(0.02, 4000.0, 16),
     ),
     "hard prompts, so that most groups tie": dict(
-        steps=200, rewards=paying(lambda s: 0.03 + 0.12 * s / 200, form=lambda s: 1.0)
+        steps=200, rewards=paying(lambda s: 0.05 + 0.2 * s / 200, form=lambda s: 1.0)
     ),
     "an overlong penalty that never strikes": dict(
         steps=80, rewards=paying(bend(0.3, 0.7, 30, 10)) | {"soft_overlong_punishment": (-1.0, lambda s: 0.0)}
