@@ -57,7 +57,7 @@ def exploits() -> dict[str, str]:
     """What each reward's docstring says from "Known exploit:" to the end of the paragraph; "" if it says nothing."""
     names = [name for name in rewards.__all__ if name.endswith("_reward")]
     pages = {name: inspect.getdoc(getattr(rewards, name)) for name in names}
-    said = {name: re.search(r"Known exploits?: (.+?)(?:\n\n|$)", page, re.DOTALL) for name, page in pages.items()}
+    said = {name: re.search(r"Known\s+exploits?:\s+(.+?)(?:\n\n|$)", page, re.DOTALL) for name, page in pages.items()}
     return {name: " ".join(exploit[1].split()) if exploit else "" for name, exploit in said.items()}
 
 
