@@ -10,7 +10,7 @@ The table is ``error_texts.yaml``. Variable parts of a text, such as numbers, pa
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 
@@ -76,8 +76,8 @@ class ErrorText:
     @property
     def package(self) -> str:
         """The package of the version with the fix, or else the library."""
-        *_, name, version = ["", self.library, *self.fixed.removeprefix("by ").split()]
-        return name if version[0].isdigit() else self.library
+        name, _, number = self.fixed.removeprefix("by ").partition(" ")
+        return name if number[:1].isdigit() else self.library
 
 
 def installed(package: str) -> str:
@@ -165,6 +165,7 @@ def has_name(name: str, window: str, pasted: str) -> bool:
     return re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", pasted, flags=re.IGNORECASE) is not None
 
 
+@lru_cache(2048)  # every record is compared with the same pasted text
 def compact(text: str) -> str:
     """A text without white space and capitals, because terminals break lines where they like.
 
