@@ -11,13 +11,13 @@ The table is ``error_texts.yaml``. Variable parts of a text, such as numbers, pa
 import re
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 
 import yaml
 from rapidfuzz.fuzz import partial_ratio_alignment
 
 from grpo_utils.errors import CourseError
+from grpo_utils.install import installed_version
 
 #: The similarity, in percent, from which on a text counts as found; `tests/test_error_texts.py` measures it.
 THRESHOLD = 90
@@ -86,10 +86,7 @@ def installed(package: str) -> str:
     >>> installed("no-such-package")
     'not installed'
     """
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
+    return installed_version(package) or "not installed"
 
 
 @cache
