@@ -34,9 +34,6 @@ OPENING = re.compile(rf"^(?:\{{\{{badges\}}\}}|{re.escape(COLAB)}|{START}).*$", 
 #: A link from a lesson to a file of the course: in the source, and to any copy of the course on GitHub.
 RELATIVE = re.compile(r"\]\((?!\w+:)([\w./-]+\.\w+)(#[\w-]+)?\)")
 ABSOLUTE = re.compile(rf"\]\({HOST}[\w.-]+/[\w.-]+/blob/[\w.-]+/((?:notebooks|docs|templates)/[\w./-]+)(#[\w-]+)?\)")
-#: A row of the README's table of lessons, split around its last cell, and that cell without an address.
-ROW = re.compile(r"^(\| \[\d\d .*?\]\(notebooks/(\w+)\.ipynb\) .*\| )[^|]*( \|)$", re.MULTILINE)
-OPEN_BY_UPLOAD = "[upload](docs/install.md#colab-and-kaggle)"
 #: The text before the values in pyproject.toml.
 PROJECT = (f'Repository = "{HOST}', 'branch = "')
 #: The text before the address in a line, and the next line.
@@ -75,15 +72,6 @@ def badges(name: str, place: Place) -> str:
     page = f"{place.repo}/blob/{place.branch}/notebooks/{name}.ipynb"
     colab = f"https://colab.research.google.com/github/{page}"
     return f"{COLAB}({colab}) {KAGGLE}(https://kaggle.com/kernels/welcome?src={HOST}{page})" if place.repo else ""
-
-
-def readme(text: str, place: Place) -> str:
-    """The README with a CI badge and badges in its table of lessons, or without them."""
-
-    def row(found: re.Match) -> str:
-        return f"{found[1]}{badges(found[2], place) or OPEN_BY_UPLOAD}{found[3]}"
-
-    return with_line(ROW.sub(row, text), *CI_BADGE, place)
 
 
 def with_line(text: str, line: str, following: str, place: Place) -> str:
@@ -148,7 +136,7 @@ def write_all(place: Place) -> int:
     """
     lessons = sorted((ROOT / "notebooks").glob("*.ipynb"))
     changed = sum(write(f"notebooks/{path.name}", notebook, path.stem, place) for path in lessons)
-    changed += write("README.md", readme, place)
+    changed += write("README.md", with_line, *CI_BADGE, place)
     changed += write("CITATION.cff", with_line, *CITATION, place)
     changed += write("CONTRIBUTING.md", with_line, *CONTRIBUTING, place)
     return changed + write("pyproject.toml", project, place)

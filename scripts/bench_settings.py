@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import matplotlib.pyplot
 from benches import difference_text, measured_on, only_write, provenance, read_stored, write_below
+from svg import save_svg
 from tiny_runs import held_out, train_tiny
 
 from grpo_utils import compare, compare_seeds, logged
@@ -136,7 +137,7 @@ def draw(name: str, results: list[dict]) -> None:
         axes.set_xticks(range(len(results)), labels)
         axes.grid(alpha=0.3)
     panels[0].set_ylim(0, 1)
-    figure.savefig(figure_of(name), metadata={"Date": None, "Description": alt_text(name, results)})
+    save_svg(figure, figure_of(name), alt_text(name, results))
     matplotlib.pyplot.close(figure)
 
 
@@ -194,7 +195,6 @@ def main() -> None:
         STORED.write_text(json.dumps(measure(), indent=1) + "\n", encoding="utf-8")
     stored = read_stored(STORED)
     matplotlib.use("svg")
-    matplotlib.rcParams |= {"svg.hashsalt": "settings", "savefig.facecolor": "white"}
     for name, results in stored["results"].items():
         draw(name, results)
     write_below(PAGE, MARK, measured(stored))

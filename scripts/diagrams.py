@@ -9,8 +9,8 @@ older than the code in scripts/drawings.
 import re
 from pathlib import Path
 
-import matplotlib
 from drawings import DIAGRAMS
+from svg import save_svg
 
 from grpo_utils.plots.base import DPI
 from grpo_utils.plots.diagrams import PICTURES
@@ -31,8 +31,7 @@ def write(folder: Path) -> None:
     """One SVG for each diagram of the pages; equal code writes equal bytes."""
     for name in PAGES:
         figure, alt = DIAGRAMS[name]()
-        with matplotlib.rc_context({"svg.hashsalt": name}):
-            figure.savefig(folder / f"{name}.svg", metadata={"Date": None, "Creator": None, "Description": alt})
+        save_svg(figure, folder / f"{name}.svg", alt)
 
 
 def image(name: str) -> str:

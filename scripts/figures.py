@@ -13,6 +13,7 @@ from typing import NamedTuple
 import bench_real
 import matplotlib
 import nbformat
+from svg import save_svg
 
 from grpo_utils.plots.runs import reward_and_truth
 
@@ -70,11 +71,6 @@ def read_runs(text: str) -> tuple[list[Run], list[int]]:
     return runs, steps
 
 
-def hacked_sample(text: str) -> str:
-    """The beginning of a completion after training on the flawed reward."""
-    return re.search(r"^<reasoning>[^\n]{24,36}(?=<reas)", text, re.MULTILINE)[0]
-
-
 def alt_text(runs: list[Run], steps: list[int]) -> str:
     """The figure in words."""
     titles = [" ".join(title.split()).replace(":", ",") for title in COLUMNS]
@@ -85,17 +81,13 @@ def alt_text(runs: list[Run], steps: list[int]) -> str:
     return f"Curves of three training runs of {steps[-1]} steps. {'. '.join(parts)}."
 
 
-def caption(runs: list[Run], sample: str) -> str:
-    """What the figure shows."""
-    flawed, fixed, both = runs
+def caption(runs: list[Run]) -> str:
+    """What the first and the last column of the figure show; the lesson explains the one between."""
+    flawed, _, both = runs
     return (
-        "[Lesson 02](notebooks/02_rewards.ipynb) trains the same model with three rewards. The flawed reward pays for\n"
-        f"every tag, such as `<answer>`. The reward rose {flawed.paid}, while accuracy on 200 held-out prompts\n"
-        f"fell from {flawed.accuracy[0][0]:.1%} to {flawed.reached}. After training, the model writes\n"
-        f"`{sample}…`. The fixed reward pays for each tag once. Accuracy reached\n"
-        f"{fixed.reached}, although this reward never reads a number: that was luck, as the lesson shows.\n"
-        f"With a reward for correctness added, it reached {both.reached}.\n"
-        "Each curve is one run, of which it shows every third step. Other seeds differ."
+        "One model, three rewards, one run each ([lesson 02](notebooks/02_rewards.ipynb)). While the flawed reward\n"
+        f"rose {flawed.paid}, accuracy on 200 held-out prompts fell from {flawed.accuracy[0][0]:.1%} to "
+        f"{flawed.reached};\nwith the fixed reward and one for correctness, it rose to {both.reached}."
     )
 
 
@@ -104,9 +96,9 @@ def draw(runs: list[Run], steps: list[int]):
     return reward_and_truth({name: (run.reward, run.correct) for name, run in zip(COLUMNS, runs, strict=True)}, steps)
 
 
-def block(runs: list[Run], steps: list[int], sample: str) -> str:
-    """The part of the README that this script writes."""
-    return f"![{alt_text(runs, steps)}](docs/figures/hack.svg)\n\n{caption(runs, sample)}\n"
+def block(runs: list[Run], steps: list[int]) -> str:
+    """The figure with its text and caption."""
+    return f"![{alt_text(runs, steps)}](docs/figures/hack.svg)\n\n{caption(runs)}\n"
 
 
 def corrected_sample(text: str) -> str:
@@ -153,12 +145,11 @@ def main() -> None:
     text = stored_text()
     runs, steps = read_runs(text)
     matplotlib.use("svg")
-    matplotlib.rcParams |= {"font.size": 11, "svg.hashsalt": "hack", "savefig.facecolor": "white"}
-    metadata = {"Date": None, "Description": alt_text(runs, steps)}
-    draw(runs, steps).savefig(FIGURE, metadata=metadata)
+    matplotlib.rcParams["font.size"] = 11
+    save_svg(draw(runs, steps), FIGURE, alt_text(runs, steps))
     page = README.read_text(encoding="utf-8")
     real = real_block(bench_real.read_stored(bench_real.STORED))
-    blocks = iter([real, block(runs, steps, hacked_sample(text)), run_block(stored_text(RUN_LESSON))])
+    blocks = iter([block(runs, steps), real, run_block(stored_text(RUN_LESSON))])
     README.write_text(BLOCK.sub(lambda _: next(blocks), page), encoding="utf-8")
     print(f"wrote {FIGURE.relative_to(ROOT)}, its caption and the run in the README")
 

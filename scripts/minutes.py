@@ -46,9 +46,9 @@ def put(path: Path, row: str, cell: int, text: str) -> None:
     """Put ``text`` into a cell of the one row of a table that matches ``row``."""
     page = path.read_text(encoding="utf-8")
     [line] = [line for line in page.splitlines() if re.search(row, line)]
-    cells = line.split(" | ")
+    cells = line.removesuffix(" |").split(" | ")
     cells[cell] = text
-    path.write_text(page.replace(line, " | ".join(cells)), encoding="utf-8")
+    path.write_text(page.replace(line, f"{' | '.join(cells)} |"), encoding="utf-8")
 
 
 def main() -> None:
