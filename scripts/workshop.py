@@ -5,10 +5,12 @@
 A solution is a code cell with the tag `solution`. The folded text before it is removed, too; one text may belong to
 several solutions in a row. The line with the badges is removed, because they open the lesson with its solutions.
 Everything else is kept. The documents that the lessons link to are copied as well, so you can hand out the folder.
+A link to anything else, such as a template, leads to the course's public address; without one, only its text is kept.
 
 Nothing is overwritten: a file that a learner has changed is renamed with the time of its last change.
 """
 
+import posixpath
 import re
 import shutil
 import sys
@@ -17,13 +19,15 @@ from datetime import datetime
 from pathlib import Path
 
 import nbformat
-from address import OPENING, ROOT, relative_links
+from address import OPENING, ROOT, Place, current, relative_links
 from nbconvert.preprocessors import ClearOutputPreprocessor, TagRemovePreprocessor
 
 TARGET = ROOT / "outputs" / "workshop"
 FOLDED = re.compile("<details><summary>Solutions?</summary>")
 #: Documents only for the instructor.
 NOT_HANDED_OUT = {"instructor-guide.md"}
+#: A link or picture with a relative address.
+LINK = re.compile(r"\[([^][]*)\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
 def student_copy(book: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -35,8 +39,30 @@ def student_copy(book: nbformat.NotebookNode) -> nbformat.NotebookNode:
     for cell in copy.cells:
         if cell.cell_type == "markdown":
             text = re.sub(rf"{OPENING.pattern}\n+", "", relative_links(cell.source), flags=re.MULTILINE)
-            cell.source = text.replace("(../docs/", "(docs/")
+            cell.source = with_working_links(text, "notebooks", current())
     return copy
+
+
+def with_working_links(text: str, folder: str, place: Place) -> str:
+    """The text of a file of ``folder`` with links that work from its place in the folder that is handed out."""
+
+    def working(link: re.Match) -> str:
+        words, path, anchor = link[1], posixpath.normpath(posixpath.join(folder, link[2])), link[3] or ""
+        if not (ROOT / path).exists():
+            return link[0]
+        if there := handed_out(path):
+            return f"[{words}]({posixpath.relpath(there, handed_out(folder))}{anchor})"
+        public = place.repo and posixpath.basename(path) not in NOT_HANDED_OUT
+        return f"[{words}]({place.url}/blob/{place.branch}/{path}{anchor})" if public else words
+
+    return LINK.sub(working, text)
+
+
+def handed_out(path: str) -> str:
+    """Where a lesson, document or figure of the course lies in the folder that is handed out; "" for other files."""
+    if path.startswith("notebooks"):
+        return posixpath.relpath(path, "notebooks")
+    return path if path.startswith("docs") and posixpath.basename(path) not in NOT_HANDED_OUT else ""
 
 
 def tag_solution_texts(book: nbformat.NotebookNode) -> None:
@@ -86,7 +112,8 @@ def main(target: Path = TARGET) -> None:
         print(put(target / path.name, nbformat.writes(copy) + "\n"))
     for path in sorted((ROOT / "docs").glob("*.md")):
         if path.name not in NOT_HANDED_OUT:
-            print(put(target / "docs" / path.name, path.read_text(encoding="utf-8").replace("(../notebooks/", "(../")))
+            text = with_working_links(path.read_text(encoding="utf-8"), "docs", current())
+            print(put(target / "docs" / path.name, text))
     shutil.copytree(ROOT / "docs" / "figures", target / "docs" / "figures", dirs_exist_ok=True)
     print(f"Student copies are in {target}.")
 

@@ -138,11 +138,45 @@ def test_a_learners_work_is_put_aside_and_never_lost(tmp_path):
     assert sorted(p.read_text() for p in tmp_path.iterdir()) == ["fresh", "more answers", "my answers"]
 
 
+def relative_links_of(path) -> list[str]:
+    """Every relative link in the text of a lesson or document, to folders as well; code may look like one."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".ipynb":
+        text = "\n".join(cell.source for cell in nbformat.reads(text, 4).cells if cell.cell_type == "markdown")
+    text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"\]\((?!\w+:|#)([^)#\s]+)", text)
+
+
 def test_the_folder_stands_alone(tmp_path, capsys):
     workshop.main(tmp_path)
-    for path in [*tmp_path.glob("*.ipynb"), *tmp_path.glob("docs/*.md")]:
-        text = path.read_text(encoding="utf-8")
-        for link in re.findall(r"\]\(([\w./-]+\.(?:md|ipynb|svg))", text):
-            assert (path.parent / link).exists(), f"{path.name} links to {link}"
+    files = [*tmp_path.glob("*.ipynb"), *tmp_path.glob("docs/*.md")]
+    dead = [
+        (path.name, link) for path in files for link in relative_links_of(path) if not (path.parent / link).exists()
+    ]
+    assert not dead
     assert len(list(tmp_path.glob("*.ipynb"))) == len(LESSONS)
     assert not (tmp_path / "docs" / "instructor-guide.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("link", "without_address", "with_address"),
+    [
+        ("[04](04_reading_a_run.ipynb#a)", None, None),
+        ("![loop](../docs/figures/loop.svg)", "![loop](docs/figures/loop.svg)", "![loop](docs/figures/loop.svg)"),
+        ("[tools](../templates/tool_agent)", "tools", "[tools](https://github.com/a/b/blob/main/templates/tool_agent)"),
+        ("[guide](../docs/instructor-guide.md#draw)", "guide", "guide"),
+        ("[TRL](https://huggingface.co/docs/trl), [above](#top) and `[A-Z](?:[)`", None, None),
+    ],
+)
+def test_a_link_works_or_becomes_text(link, without_address, with_address):
+    unset, other = Place("", "main"), Place("a/b", "main")
+    assert workshop.with_working_links(link, "notebooks", unset) == (without_address or link)
+    assert workshop.with_working_links(link, "notebooks", other) == (with_address or link)
+
+
+def test_a_document_links_to_the_lessons_above_it():
+    text = (
+        "[Lesson 04](../notebooks/04_reading_a_run.ipynb), [settings](settings.md#beta) and ![loop](figures/loop.svg)"
+    )
+    copy = workshop.with_working_links(text, "docs", Place("", "main"))
+    assert copy == text.replace("notebooks/", "")
