@@ -4,7 +4,8 @@
 
 A solution is a code cell with the tag `solution`. The folded text before it is removed, too; one text may belong to
 several solutions in a row. The line with the badges is removed, because they open the lesson with its solutions.
-Everything else is kept. The documents that the lessons link to are copied as well, so you can hand out the folder.
+Everything else is kept. Each check of an exercise also gets the name of its lesson, so that its result is recorded (see
+grpo_utils/exercises.py). The documents that the lessons link to are copied as well, so you can hand out the folder.
 A link to anything else, such as a template, leads to the course's public address; without one, only its text is kept.
 
 Nothing is overwritten: a file that a learner has changed is renamed with the time of its last change.
@@ -25,13 +26,17 @@ from nbconvert.preprocessors import ClearOutputPreprocessor, TagRemovePreprocess
 TARGET = ROOT / "outputs" / "workshop"
 FOLDED = re.compile("<details><summary>Solutions?</summary>")
 #: Documents only for the instructor.
-NOT_HANDED_OUT = {"instructor-guide.md"}
+NOT_HANDED_OUT = {"instructor-guide.md", "quiz.md"}
+#: What a lesson says about solutions that a student copy does not have.
+UNFOLD = re.compile(r"\s+before\s+you\s+unfold\s+the\s+solutions(\s+below)?")
+#: The end of a call that checks an exercise.
+CHECKED = re.compile(r"(check_exercise\(.*)\)\)$", re.MULTILINE)
 #: A link or picture with a relative address.
 LINK = re.compile(r"\[([^][]*)\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
-def student_copy(book: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """A copy of the lesson without solutions and outputs."""
+def student_copy(book: nbformat.NotebookNode, lesson: str) -> nbformat.NotebookNode:
+    """A copy of the lesson without solutions and outputs, which records the results of its exercises."""
     copy = deepcopy(book)
     tag_solution_texts(copy)
     copy, _ = TagRemovePreprocessor(remove_cell_tags={"solution"}).preprocess(copy, {})
@@ -39,7 +44,9 @@ def student_copy(book: nbformat.NotebookNode) -> nbformat.NotebookNode:
     for cell in copy.cells:
         if cell.cell_type == "markdown":
             text = re.sub(rf"{OPENING.pattern}\n+", "", relative_links(cell.source), flags=re.MULTILINE)
-            cell.source = with_working_links(text, "notebooks", current())
+            cell.source = with_working_links(UNFOLD.sub("", text), "notebooks", current())
+        else:
+            cell.source = CHECKED.sub(rf'\1, lesson="{lesson}"))', cell.source)
     return copy
 
 
@@ -108,7 +115,7 @@ def set_aside(path: Path) -> Path:
 
 def main(target: Path = TARGET) -> None:
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        copy = student_copy(nbformat.read(path, as_version=4))
+        copy = student_copy(nbformat.read(path, as_version=4), path.stem)
         print(put(target / path.name, nbformat.writes(copy) + "\n"))
     for path in sorted((ROOT / "docs").glob("*.md")):
         if path.name not in NOT_HANDED_OUT:
