@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-r
 
 BENCHES := bench-rewards bench-settings bench-losses bench-reuse bench-sft bench-real bench-real-checks bench-estimate bench-checkpoint bench-pilot bench-merge
 
-.PHONY: run real test test-fast test-upgrade gpu-path gpu-day setup lab lab-workshop lint notebooks templates figures tiny bench $(BENCHES) bench-gguf badges workshop html bundle wheel clean help
+.PHONY: run real test test-fast test-upgrade gpu-path gpu-day setup lab lab-workshop lint notebooks templates figures tiny bench $(BENCHES) bench-gguf badges workshop handouts html bundle wheel clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -68,6 +68,9 @@ notebooks: setup ## build and execute the lessons from notebooks/source
 
 workshop: setup  ## student copies without solutions, in outputs/workshop/
 	$(BIN)/python scripts/workshop.py
+
+handouts: setup  ## slides and one page of all cheat sheets, each a file that needs no network, in outputs/handouts/
+	$(BIN)/python scripts/handouts.py
 
 html: setup $(VENV)/html-installed ## the lessons as pages that open without a network, in outputs/site/html/
 	$(BIN)/python -m sphinx -M html . outputs/site -c docs -W -q
