@@ -46,6 +46,7 @@ summary { cursor: pointer; color: #0b5cad; } .board { font-size: .6em; }
 nav { columns: 2; font-size: .8em; margin-bottom: 2vh; } nav a { display: block; color: #0b5cad; }
 .keys { font-size: .6em; color: #595959; }
 @media (max-width: 600px) { nav { columns: 1; } }
+@page { size: 320mm 180mm; margin: 0; }
 @media print { section { height: 100vh; break-after: page; border: 0; } }
 """
 #: The arrow keys and the keys of a presenter turn the slides; a print shows all answers.
