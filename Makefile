@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-r
 
 BENCHES := bench-rewards bench-settings bench-losses bench-reuse bench-sft bench-real bench-real-checks bench-estimate bench-checkpoint bench-pilot bench-merge
 
-.PHONY: run real test test-fast test-upgrade gpu-path gpu-day setup lab lint notebooks templates figures tiny bench $(BENCHES) bench-gguf badges workshop html bundle wheel clean help
+.PHONY: run real test test-fast test-upgrade gpu-path gpu-day setup lab lab-workshop lint notebooks templates figures tiny bench $(BENCHES) bench-gguf badges workshop handouts html bundle wheel clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -50,6 +50,12 @@ $(VENV)/installed: requirements.txt requirements-gpu.txt requirements-unsloth.tx
 lab: setup       ## JupyterLab on the lessons
 	$(BIN)/jupyter lab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_start.ipynb
 
+lab-workshop: outputs/workshop/00_start.ipynb ## JupyterLab on the student copies, which are made if they are missing
+	$(BIN)/jupyter lab --ServerApp.root_dir="$(CURDIR)/outputs/workshop" --LabApp.default_url=/lab/tree/00_start.ipynb
+
+outputs/workshop/00_start.ipynb: | $(VENV)/installed
+	$(BIN)/python scripts/workshop.py
+
 lint: setup      ## ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -62,6 +68,9 @@ notebooks: setup ## build and execute the lessons from notebooks/source
 
 workshop: setup  ## student copies without solutions, in outputs/workshop/
 	$(BIN)/python scripts/workshop.py
+
+handouts: setup  ## slides and one page of all cheat sheets, each a file that needs no network, in outputs/handouts/
+	$(BIN)/python scripts/handouts.py
 
 html: setup $(VENV)/html-installed ## the lessons as pages that open without a network, in outputs/site/html/
 	$(BIN)/python -m sphinx -M html . outputs/site -c docs -W -q

@@ -1,4 +1,4 @@
-"""Run a lesson, show this machine's profile, show a report, or start a project from a template."""
+"""Run a lesson, start a project from a template, or show a report, this machine's profile or solved exercises."""
 
 import argparse
 import ast
@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from .errors import CourseError, did_you_mean
+from .exercises import exercise_table
 from .profiles import find_profile
 from .project import new_project, template_names
 from .run.measuring import before_after
@@ -149,6 +150,10 @@ def parse() -> argparse.Namespace:
     table = commands.add_parser("report", help="show the before/after table of a finished run")
     table.add_argument("folder", nargs="?", type=Path, default=Path("outputs/run"))
     table.add_argument("--share", action="store_true", help="print a table without personal data, to share")
+    exercises = commands.add_parser("exercises", help="show which exercises of the student copies were solved here")
+    exercises.add_argument(
+        "folder", nargs="?", type=Path, default=Path("outputs/workshop"), help="default: %(default)s"
+    )
     project = commands.add_parser("new", help="start a project from a template, with a tiny model")
     project.add_argument("template", metavar="TEMPLATE", help=", ".join(template_names()))
     project.add_argument("folder", type=Path, metavar="FOLDER", help="a new or empty folder")
@@ -164,6 +169,8 @@ def main() -> None:
         elif arguments.command == "machine":
             profile, reason = find_profile()
             print(f"profile: {profile.name}\nreason: {reason}\nsizes: {profile.why}\nevidence: {profile.evidence}")
+        elif arguments.command == "exercises":
+            print(exercise_table(arguments.folder))
         elif arguments.command == "new":
             start_project(arguments.template, arguments.folder)
         else:

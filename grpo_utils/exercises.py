@@ -1,4 +1,4 @@
-"""Check a learner's answer kindly: a sentence, never an exception.
+"""Check a learner's answer kindly: a sentence, never an exception. Student copies also record the results.
 
 >>> def double(x):
 ...     return 2 * x
@@ -13,22 +13,36 @@
 'Exercise 1: not right yet; for (0,) it raises ZeroDivisionError: division by zero.'
 """
 
+import json
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from numbers import Real
+from pathlib import Path
+
+from .errors import CourseError
+
+#: Where a student copy records each check of an exercise, one JSON object per line; nothing is sent anywhere.
+RESULTS = Path("outputs/exercises.jsonl")
+CORRECT, NOT_ATTEMPTED = "correct.", "not attempted yet (the function returned nothing)."
 
 #: Types that can be compared directly; for an array or a tensor, the message asks for a list.
 PLAIN = (type(None), bool, int, float, str, list, tuple)
 
 
 def check_exercise(
-    name: str, function: Callable, cases: Sequence[tuple[tuple, object]], hints: Sequence[tuple[object, str]] = ()
+    name: str,
+    function: Callable,
+    cases: Sequence[tuple[tuple, object]],
+    hints: Sequence[tuple[object, str]] = (),
+    lesson: str = "",
 ) -> str:
     """One sentence about ``function``, judged by ``cases`` of (arguments, expected result).
 
     Floats are equal if they agree to two decimals, and texts if they differ only in case and outer spaces.
-    ``hints`` are pairs of a wrong result and its hint.
+    ``hints`` are pairs of a wrong result and its hint. A student copy gives the name of its ``lesson``. Then the result
+    is added to `RESULTS`, unless the exercise was not attempted.
 
     >>> check_exercise("Exercise 1", lambda x: x, [((2,), 4)], hints=[(2, "Double it.")])
     'Exercise 1: not right yet. Hint: Double it.'
@@ -38,25 +52,71 @@ def check_exercise(
     >>> check_exercise("Exercise 3", lambda x: numpy.mean(x) >= 0.9, [(([0.8, 1.0],), True)])
     'Exercise 3: correct.'
     """
+    verdict = _judge(function, cases, hints)
+    if lesson and verdict != NOT_ATTEMPTED:
+        _record(lesson, name, verdict == CORRECT)
+    return f"{name}: {verdict}"
+
+
+def _judge(function: Callable, cases: Sequence[tuple[tuple, object]], hints: Sequence[tuple[object, str]]) -> str:
+    """The sentence of `check_exercise`, without the name of the exercise."""
     for arguments, expected in cases:
         where = f" for {arguments}" if arguments else ""
         try:
             answer = function(*deepcopy(arguments))  # an answer may change its lists
         except Exception as error:  # the only place that runs a learner's code
-            return f"{name}: not right yet;{where} it raises {type(error).__name__}: {error}."
+            return f"not right yet;{where} it raises {type(error).__name__}: {error}."
         answer = _plain(answer)
         if not isinstance(answer, PLAIN):
             kinds = type(answer).__name__, type(expected).__name__
-            return "{}: not right yet; it returns a {}, but should return a {}.".format(name, *kinds)
+            return "not right yet; it returns a {}, but should return a {}.".format(*kinds)
         if _is_nothing(answer) and not _is_nothing(expected):
-            return f"{name}: not attempted yet (the function returned nothing)."
+            return NOT_ATTEMPTED
         matching = [hint for wrong, hint in hints if _normal(answer) == _normal(wrong) != _normal(expected)]
         if matching:
-            return f"{name}: not right yet. Hint: {matching[0]}"
+            return f"not right yet. Hint: {matching[0]}"
         if _normal(answer) != _normal(expected):
-            answer = _rounded(answer)
-            return f"{name}: not right yet;{where} it returns {answer}, but should return {expected}."
-    return f"{name}: correct."
+            return f"not right yet;{where} it returns {_rounded(answer)}, but should return {expected}."
+    return CORRECT
+
+
+def _record(lesson: str, name: str, correct: bool) -> None:
+    """Add one check to the results of this machine."""
+    RESULTS.parent.mkdir(exist_ok=True)
+    with RESULTS.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"lesson": lesson, "exercise": name, "correct": correct}) + "\n")
+
+
+def exercise_table(folder: Path) -> str:
+    """Which exercises were solved in the student copies of ``folder``, and after how many checks.
+
+    Raises:
+        CourseError: no exercise was checked there.
+    """
+    path = folder / RESULTS
+    if not path.is_file():
+        raise CourseError(
+            f"There are no results in {str(folder)!r}: no exercise of a student copy was checked there. To read those "
+            "of another folder, type python -m grpo_utils exercises FOLDER."
+        )
+    checks = defaultdict(list)
+    for line in path.read_text(encoding="utf-8").splitlines():
+        check = json.loads(line)
+        checks[check["lesson"], check["exercise"]].append(check["correct"])
+    rows = [f"{lesson:<22} {name}: {_summary(results)}" for (lesson, name), results in sorted(checks.items())]
+    solved = sum(any(results) for results in checks.values())
+    return "\n".join([*rows, f"{solved} correct of {len(checks)} attempted ({path})"])
+
+
+def _summary(results: list[bool]) -> str:
+    """The result of all checks of an exercise: a correct answer counts even if it was changed later.
+
+    >>> _summary([False, True, False]), _summary([False]), _summary([True])
+    ('correct at check 2', 'not yet, 1 check', 'correct at check 1')
+    """
+    if any(results):
+        return f"correct at check {results.index(True) + 1}"
+    return f"not yet, {len(results)} check{'s' * (len(results) > 1)}"
 
 
 def _plain(answer: object) -> object:

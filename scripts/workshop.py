@@ -4,11 +4,14 @@
 
 A solution is a code cell with the tag `solution`. The folded text before it is removed, too; one text may belong to
 several solutions in a row. The line with the badges is removed, because they open the lesson with its solutions.
-Everything else is kept. The documents that the lessons link to are copied as well, so you can hand out the folder.
+Everything else is kept. Each check of an exercise also gets the name of its lesson, so that its result is recorded (see
+grpo_utils/exercises.py). The documents that the lessons link to are copied as well, so you can hand out the folder.
+A link to anything else, such as a template, leads to the course's public address; without one, only its text is kept.
 
 Nothing is overwritten: a file that a learner has changed is renamed with the time of its last change.
 """
 
+import posixpath
 import re
 import shutil
 import sys
@@ -17,17 +20,23 @@ from datetime import datetime
 from pathlib import Path
 
 import nbformat
-from address import OPENING, ROOT, relative_links
+from address import OPENING, ROOT, Place, current, relative_links
 from nbconvert.preprocessors import ClearOutputPreprocessor, TagRemovePreprocessor
 
 TARGET = ROOT / "outputs" / "workshop"
 FOLDED = re.compile("<details><summary>Solutions?</summary>")
 #: Documents only for the instructor.
-NOT_HANDED_OUT = {"instructor-guide.md"}
+NOT_HANDED_OUT = {"instructor-guide.md", "quiz.md"}
+#: What a lesson says about solutions that a student copy does not have.
+UNFOLD = re.compile(r"\s+before\s+you\s+unfold\s+the\s+solutions(\s+below)?")
+#: The end of a call that checks an exercise.
+CHECKED = re.compile(r"(check_exercise\(.*)\)\)$", re.MULTILINE)
+#: A link or picture with a relative address.
+LINK = re.compile(r"\[([^][]*)\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
-def student_copy(book: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """A copy of the lesson without solutions and outputs."""
+def student_copy(book: nbformat.NotebookNode, lesson: str) -> nbformat.NotebookNode:
+    """A copy of the lesson without solutions and outputs, which records the results of its exercises."""
     copy = deepcopy(book)
     tag_solution_texts(copy)
     copy, _ = TagRemovePreprocessor(remove_cell_tags={"solution"}).preprocess(copy, {})
@@ -35,8 +44,32 @@ def student_copy(book: nbformat.NotebookNode) -> nbformat.NotebookNode:
     for cell in copy.cells:
         if cell.cell_type == "markdown":
             text = re.sub(rf"{OPENING.pattern}\n+", "", relative_links(cell.source), flags=re.MULTILINE)
-            cell.source = text.replace("(../docs/", "(docs/")
+            cell.source = with_working_links(UNFOLD.sub("", text), "notebooks", current())
+        else:
+            cell.source = CHECKED.sub(rf'\1, lesson="{lesson}"))', cell.source)
     return copy
+
+
+def with_working_links(text: str, folder: str, place: Place) -> str:
+    """The text of a file of ``folder`` with links that work from its place in the folder that is handed out."""
+
+    def working(link: re.Match) -> str:
+        words, path, anchor = link[1], posixpath.normpath(posixpath.join(folder, link[2])), link[3] or ""
+        if not (ROOT / path).exists():
+            return link[0]
+        if there := handed_out(path):
+            return f"[{words}]({posixpath.relpath(there, handed_out(folder))}{anchor})"
+        public = place.repo and posixpath.basename(path) not in NOT_HANDED_OUT
+        return f"[{words}]({place.url}/blob/{place.branch}/{path}{anchor})" if public else words
+
+    return LINK.sub(working, text)
+
+
+def handed_out(path: str) -> str:
+    """Where a lesson, document or figure of the course lies in the folder that is handed out; "" for other files."""
+    if path.startswith("notebooks"):
+        return posixpath.relpath(path, "notebooks")
+    return path if path.startswith("docs") and posixpath.basename(path) not in NOT_HANDED_OUT else ""
 
 
 def tag_solution_texts(book: nbformat.NotebookNode) -> None:
@@ -82,11 +115,12 @@ def set_aside(path: Path) -> Path:
 
 def main(target: Path = TARGET) -> None:
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        copy = student_copy(nbformat.read(path, as_version=4))
+        copy = student_copy(nbformat.read(path, as_version=4), path.stem)
         print(put(target / path.name, nbformat.writes(copy) + "\n"))
     for path in sorted((ROOT / "docs").glob("*.md")):
         if path.name not in NOT_HANDED_OUT:
-            print(put(target / "docs" / path.name, path.read_text(encoding="utf-8").replace("(../notebooks/", "(../")))
+            text = with_working_links(path.read_text(encoding="utf-8"), "docs", current())
+            print(put(target / "docs" / path.name, text))
     shutil.copytree(ROOT / "docs" / "figures", target / "docs" / "figures", dirs_exist_ok=True)
     print(f"Student copies are in {target}.")
 

@@ -1,5 +1,6 @@
 """uv installs from where pip would, and takes torch's CPU build where there is no GPU."""
 
+import json
 import os
 import re
 import subprocess
@@ -63,3 +64,12 @@ def test_the_bundle_holds_what_is_installed(gpu, monkeypatch):
     pinned, alone = map(str.split, told.splitlines())
     assert installed[1] <= {*pinned} and installed[2] <= {*alone}
     assert re.search(r'requires = \["(.+)"\]', (ROOT / "pyproject.toml").read_text())[1] in alone[-1]
+
+
+def test_the_dev_container_has_a_supported_python_and_runs_targets_of_the_makefile():
+    container = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8"))
+    version = tuple(map(int, re.search(r"python:(\d+)\.(\d+)", container["image"]).groups()))
+    commands = [command for name, command in container.items() if name.endswith("Command")]
+    targets = re.findall(r"^([\w-]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert install.SUPPORTED[0] <= version < install.SUPPORTED[1]
+    assert commands and {command.removeprefix("make ") for command in commands} <= set(targets)

@@ -2,6 +2,7 @@
 
 import random
 import re
+from itertools import pairwise
 
 import nbformat
 import pytest
@@ -50,3 +51,24 @@ def test_the_order_of_lesson_04s_faults_is_that_of_seed_0():
     faults = random.Random(1).sample(["dead_reward", "length_hacking", "no_learning"], k=3)
     found = re.search(r"a is `(\w+)`, b `(\w+)` and c `(\w+)`", " ".join(GUIDE.split()))
     assert list(found.groups()) == faults
+
+
+def minutes_of(clock: str) -> int:
+    hours, minutes = clock.split(":")
+    return 60 * int(hours) + int(minutes)
+
+
+@pytest.mark.parametrize(
+    ("heading", "row", "in_all"),
+    [
+        ("90 minutes", r"^\| (?P<minutes>\d+) \| (?P<start>\d+:\d+) \|", 90),
+        ("Half a day", r"^\| (?P<minutes>\d+) \| (?P<start>\d+:\d+) \|", 240),
+        ("Two days", r"^\| (?P<start>\d+:\d+) \| (?P<minutes>\d+) \|", 455 + 450),
+    ],
+)
+def test_each_part_of_a_plan_starts_when_the_one_before_it_ends(heading, row, in_all):
+    plan = re.search(rf"^## {heading}\n(.+?)(?=^## )", GUIDE, re.MULTILINE | re.DOTALL)[1]
+    parts = [(minutes_of(part["start"]), int(part["minutes"])) for part in re.finditer(row, plan, re.MULTILINE)]
+    first = parts[0][0]
+    gaps = [start for (begun, took), (start, _) in pairwise(parts) if start not in (begun + took, first)]
+    assert parts and not gaps and sum(took for _, took in parts) == in_all

@@ -15,7 +15,7 @@ LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 @pytest.fixture(params=LESSONS, ids=lambda path: path.stem)
 def books(request):
     book = nbformat.read(request.param, as_version=4)
-    return book, workshop.student_copy(book)
+    return book, workshop.student_copy(book, request.param.stem)
 
 
 def tagged(book, tag: str) -> list:
@@ -45,16 +45,22 @@ def test_everything_else_is_kept_in_order(books):
     lesson, copy = books
     kept = [c for c in lesson.cells if c not in tagged(lesson, "solution") and "<details" not in c.source]
     assert [(c.id, c.cell_type) for c in kept] == [(c.id, c.cell_type) for c in copy.cells]
-    assert [c.source for c in kept if c.cell_type == "code"] == [c.source for c in copy.cells if c.cell_type == "code"]
+    code = [re.sub(r', lesson="\w+"', "", c.source) for c in copy.cells if c.cell_type == "code"]
+    assert code == [c.source for c in kept if c.cell_type == "code"]
     texts = [cell for cell in lesson.cells if cell.source.startswith("<details><summary>Solution")]
     assert len(lesson.cells) - len(copy.cells) == len(tagged(lesson, "solution")) + len(texts)
     assert len(tagged(copy, "parameters")) == 1 and copy.cells[0].source.startswith("# ")
 
 
-def test_each_solution_leaves_a_check_behind(books):
+def test_each_solution_leaves_a_check_behind_which_records_its_result(books):
     lesson, copy = books
     checks = [cell for cell in copy.cells if cell.cell_type == "code" and "check_exercise(" in cell.source]
     assert len(checks) == len(tagged(lesson, "solution"))
+    assert all(re.search(r', lesson="\d\d_\w+"\)\)$', cell.source, flags=re.MULTILINE) for cell in checks)
+
+
+def test_a_copy_says_nothing_about_solutions_that_it_does_not_have(books):
+    assert not [cell.source for cell in books[1].cells if "unfold" in cell.source]
 
 
 def test_it_is_a_valid_notebook_without_outputs(books):
@@ -95,24 +101,24 @@ def test_the_line_with_the_badges_goes_because_it_opens_the_solutions(books):
     assert copy.cells[0].source.count("\n\n") == lesson.cells[0].source.count("\n\n") - 1
 
 
-def test_a_copy_of_a_lesson_with_an_address_links_to_the_folder_that_is_handed_out(books):
+def test_a_copy_of_a_lesson_with_an_address_links_to_the_folder_that_is_handed_out(books, request):
     lesson, copy = books
     for cell in lesson.cells:
         if cell.cell_type == "markdown":
             cell.source = lesson_text(cell.source, "03_grpo_lora", Place("somebody/other-course", "main"))
-    assert workshop.student_copy(lesson) == copy
+    assert workshop.student_copy(lesson, request.node.callspec.id) == copy
 
 
 def test_the_lesson_itself_is_not_changed():
     book = small(folded(), solution())
-    workshop.student_copy(book)
+    workshop.student_copy(book, "a")
     assert len(book.cells) == 2 and "tags" not in book.cells[0].metadata
 
 
 def test_one_folded_text_goes_with_all_solutions_that_follow_it():
     both = nbformat.v4.new_markdown_cell("<details><summary>Solutions</summary>\n\nIt is 42.\n</details>")
     kept = nbformat.v4.new_code_cell("x = 1")
-    assert workshop.student_copy(small(kept, both, solution(), solution())).cells == [kept]
+    assert workshop.student_copy(small(kept, both, solution(), solution()), "a").cells == [kept]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +131,7 @@ def test_one_folded_text_goes_with_all_solutions_that_follow_it():
 )
 def test_a_solution_whose_text_cannot_be_told_is_refused(before):
     with pytest.raises(SystemExit, match="not only its folded text"):
-        workshop.student_copy(small(before, solution()))
+        workshop.student_copy(small(before, solution()), "a")
 
 
 def test_a_learners_work_is_put_aside_and_never_lost(tmp_path):
@@ -138,11 +144,45 @@ def test_a_learners_work_is_put_aside_and_never_lost(tmp_path):
     assert sorted(p.read_text() for p in tmp_path.iterdir()) == ["fresh", "more answers", "my answers"]
 
 
+def relative_links_of(path) -> list[str]:
+    """Every relative link in the text of a lesson or document, to folders as well; code may look like one."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".ipynb":
+        text = "\n".join(cell.source for cell in nbformat.reads(text, 4).cells if cell.cell_type == "markdown")
+    text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"\]\((?!\w+:|#)([^)#\s]+)", text)
+
+
 def test_the_folder_stands_alone(tmp_path, capsys):
     workshop.main(tmp_path)
-    for path in [*tmp_path.glob("*.ipynb"), *tmp_path.glob("docs/*.md")]:
-        text = path.read_text(encoding="utf-8")
-        for link in re.findall(r"\]\(([\w./-]+\.(?:md|ipynb|svg))", text):
-            assert (path.parent / link).exists(), f"{path.name} links to {link}"
+    files = [*tmp_path.glob("*.ipynb"), *tmp_path.glob("docs/*.md")]
+    dead = [
+        (path.name, link) for path in files for link in relative_links_of(path) if not (path.parent / link).exists()
+    ]
+    assert not dead
     assert len(list(tmp_path.glob("*.ipynb"))) == len(LESSONS)
     assert not (tmp_path / "docs" / "instructor-guide.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("link", "without_address", "with_address"),
+    [
+        ("[04](04_reading_a_run.ipynb#a)", None, None),
+        ("![loop](../docs/figures/loop.svg)", "![loop](docs/figures/loop.svg)", "![loop](docs/figures/loop.svg)"),
+        ("[tools](../templates/tool_agent)", "tools", "[tools](https://github.com/a/b/blob/main/templates/tool_agent)"),
+        ("[guide](../docs/instructor-guide.md#draw)", "guide", "guide"),
+        ("[TRL](https://huggingface.co/docs/trl), [above](#top) and `[A-Z](?:[)`", None, None),
+    ],
+)
+def test_a_link_works_or_becomes_text(link, without_address, with_address):
+    unset, other = Place("", "main"), Place("a/b", "main")
+    assert workshop.with_working_links(link, "notebooks", unset) == (without_address or link)
+    assert workshop.with_working_links(link, "notebooks", other) == (with_address or link)
+
+
+def test_a_document_links_to_the_lessons_above_it():
+    text = (
+        "[Lesson 04](../notebooks/04_reading_a_run.ipynb), [settings](settings.md#beta) and ![loop](figures/loop.svg)"
+    )
+    copy = workshop.with_working_links(text, "docs", Place("", "main"))
+    assert copy == text.replace("notebooks/", "")

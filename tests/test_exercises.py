@@ -1,0 +1,42 @@
+"""Student copies record which exercises were solved, on this machine only; lessons record nothing."""
+
+import pytest
+from conftest import cli
+
+from grpo_utils import check_exercise
+
+CASES = [((2,), 4)]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def check(name, function, lesson):
+    return check_exercise(name, function, CASES, [(2, "Double it.")], lesson=lesson)
+
+
+def test_the_table_counts_the_checks_until_an_exercise_was_solved(folder):
+    check("Exercise 2", lambda x: 1 / 0, "03_grpo_lora")
+    for answer in (lambda x: None, lambda x: x, lambda x: 2 * x, lambda x: 3 * x):  # not attempted, wrong, right, wrong
+        check("Exercise 1", answer, "00_start")
+    shown = cli("exercises", ".", cwd=folder).stdout.splitlines()
+    assert [line.split() for line in shown[:2]] == [
+        ["00_start", "Exercise", "1:", "correct", "at", "check", "2"],
+        ["03_grpo_lora", "Exercise", "2:", "not", "yet,", "1", "check"],
+    ]
+    assert shown[2].startswith("1 correct of 2 attempted")
+
+
+def test_the_answer_is_the_same_with_and_without_a_record(folder):
+    for function in (lambda x: None, lambda x: x, lambda x: 2 * x):
+        assert check("Exercise 1", function, "00_start") == check("Exercise 1", function, "")
+
+
+def test_a_lesson_records_nothing_and_the_command_says_so(folder):
+    check("Exercise 1", lambda x: 2 * x, "")
+    done = cli("exercises", cwd=folder)
+    assert not list(folder.iterdir())
+    assert done.returncode == 1 and "no exercise of a student copy was checked there" in done.stderr
