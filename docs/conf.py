@@ -29,6 +29,7 @@ nb_code_prompt_show = nb_code_prompt_hide = "Solution, the code"
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
 html_theme = "furo"
+html_static_path = html_css_files = ["pages.css"]
 html_math_renderer = "mathml"
 html_copy_source = False
 html_show_search_summary = False  # it is fetched, which a browser refuses for pages on a disk
