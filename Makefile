@@ -6,7 +6,7 @@ WORKERS ?= 2
 # One file of tests after the other in each worker: a lesson is run once and asked by many tests.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-BENCHES := bench-rewards bench-settings bench-losses bench-reuse bench-sft bench-real bench-real-checks bench-estimate bench-checkpoint bench-pilot bench-merge
+BENCHES := bench-rewards bench-settings bench-losses bench-reuse bench-sft bench-controls bench-real bench-real-checks bench-estimate bench-checkpoint bench-pilot bench-merge
 
 .PHONY: run real test test-fast test-upgrade gpu-path gpu-day setup lab lab-workshop lint notebooks templates figures tiny bench $(BENCHES) bench-gguf badges workshop handouts html bundle wheel clean help
 

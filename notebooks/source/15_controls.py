@@ -1,0 +1,454 @@
+# %% [markdown]
+# # 15 · What a rising reward does not show
+#
+# {{badges}}
+#
+# **You will be able to** tell what a gain is due to: train controls next to your reward, compare many tries before and after,
+# and find a leaked test.
+#
+# | | CPU | T4 GPU |
+# |---|---|---|
+# | time for Run All | about 3 minutes ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) | never run |
+# | memory | 1.1 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) | |
+# | model | 0.46 million parameters, included | the same: it trains on the CPU |
+#
+# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
+#
+# Read [lesson 06](06_evaluation.ipynb) first. It explains strict accuracy, intervals, paired tests and pass@k.
+
+# %% [markdown]
+# ## 1. Set up
+#
+# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle, first
+# turn on *Internet* in the settings. Elsewhere, the cell does nothing.
+
+# %%
+# {{install}}
+
+# %% tags=["parameters"]
+PROFILE: str = "auto"  # any profile; this lesson always trains on the CPU
+FAMILY: str = "qwen"  # qwen or gemma: which tiny model
+STEPS: int = 0  # optimizer steps of each GRPO run; 0: the lesson's 40
+LEAK_STEPS: int = 150  # steps of SFT on the leaked test
+SEED: int = 0  # seeds all randomness
+
+# %%
+from grpo_utils import setup_tiny
+
+run = setup_tiny(PROFILE, FAMILY, STEPS, 40)
+
+# %% [markdown]
+# ## 2. Choose a reward and two controls
+#
+# A *control* is a run that differs from yours in one point. Here it is the reward. Everything else is the same: the model,
+# the prompts, the settings, the number of samples and the seed. What a control gains, your reward need not explain.
+#
+# - **Correctness** pays 1.0 for a correct answer.
+# - **Format** pays for the tags, and never reads an answer.
+# - **Random** tosses a coin for each completion, and reads nothing at all.
+
+# %%
+import random
+
+from grpo_utils.rewards import correctness_reward, incremental_format_reward
+
+coin = random.Random(SEED)
+
+
+def random_reward(completions, **kwargs) -> list[float]:
+    """1.0 or 0.0 by a coin toss."""
+    return [float(coin.random() < 0.5) for _ in completions]
+
+
+REWARDS = {
+    "correctness": correctness_reward,
+    "format": incremental_format_reward,
+    "random": random_reward,
+}
+
+# %% [markdown]
+# A fourth function measures what you want. It has weight 0.0, so it changes nothing, and TRL logs its mean:
+
+
+# %%
+from grpo_utils import completion_text, is_strictly_right
+
+
+def truth(completions, answer, **kwargs) -> list[float]:
+    """1.0 if an answer is correct and correctly formatted."""
+    texts = [completion_text(completion) for completion in completions]
+    return [float(is_strictly_right(t, a)) for t, a in zip(texts, answer)]
+
+
+# %% [markdown]
+# Which of the three runs will raise accuracy? Write down a guess for each.
+#
+# ## 3. Train all three
+#
+# The settings are those of [lesson 06](06_evaluation.ipynb).
+
+# %%
+import tempfile
+
+from trl import GRPOConfig, GRPOTrainer
+
+from grpo_utils import load_policy, load_rows, show_progress
+
+train_rows = load_rows("addition", "train", 2000, SEED)
+test_rows = load_rows("addition", "test", 200)
+LOADING = dict(profile=run.profile, backend="transformers", load_in_4bit=False)
+
+
+def train_on(reward):
+    """Train a new policy on one reward; return it and its log."""
+    policy, tokenizer = load_policy(run.model, seed=SEED, **LOADING)
+    config = GRPOConfig(
+        output_dir=tempfile.mkdtemp(),
+        max_steps=run.steps,
+        learning_rate=2e-3,
+        num_generations=8,  # completions in a group
+        per_device_train_batch_size=64,  # completions per step
+        max_completion_length=32,  # in tokens
+        reward_weights=[1.0, 0.0],
+        optim="adamw_torch",
+        use_cpu=True,
+        bf16=False,
+        gradient_checkpointing=False,
+        save_strategy="no",
+        logging_steps=1,
+        report_to="none",
+        disable_tqdm=True,  # show_progress draws the bar
+        seed=SEED,
+    )
+    trainer = GRPOTrainer(
+        model=policy,
+        processing_class=tokenizer,
+        args=config,
+        train_dataset=train_rows,
+        reward_funcs=[reward, truth],
+    )
+    show_progress(trainer)
+    trainer.train()
+    return policy, trainer.state.log_history
+
+
+# %%
+base, tokenizer = load_policy(run.model, seed=SEED, **LOADING)
+policies, logs = {"before": base}, {}
+for name, reward in REWARDS.items():
+    policies[name], logs[name] = train_on(reward)
+
+# %%
+from grpo_utils import show_reward_and_truth
+
+show_reward_and_truth(logs)
+
+# %% [markdown]
+# The upper row is what you see in a real run: the mean reward. The lower row is the share of completions that were correct
+# and correctly formatted. In a real run, you often cannot draw it.
+#
+# The reward for correctness ends at {{logs["correctness"][-2]["reward"]:.2f}}, and the one for the format at
+# {{logs["format"][-2]["reward"]:.2f}}. By these curves alone, both runs are a success. The coin cannot rise.
+#
+# **Decide on the controls before you see a curve.**
+#
+# ## 4. Ask the same questions
+#
+# Each policy answers the same 200 held-out prompts, sampled and greedily. *Sums* is the share of sampled answers whose last
+# number is the sum, in any format: the arithmetic without the tags.
+
+# %%
+import re
+
+from grpo_utils import compare, evaluate
+
+DECODING = dict(max_new_tokens=32, temperature=1.0, seed=SEED)
+results = {
+    name: evaluate(policy, tokenizer, test_rows, **DECODING)
+    for name, policy in policies.items()
+}
+
+
+def sums(result) -> float:
+    """The share of sampled texts whose last number is the gold answer."""
+    last = [(re.findall(r"\d+", text) or [""])[-1] for text in result.sampled]
+    return sum(a == b for a, b in zip(last, test_rows["answer"])) / result.n
+
+
+print(f"{'':13}{'formatted':>9}{'sampled':>9}{'greedy':>8}{'sums':>7}")
+for name, result in results.items():
+    rates = (result.format, result.accuracy, result.greedy_accuracy)
+    row = "".join(f"{rate.value:8.3f} " for rate in rates)
+    print(f"{name:13}{row}{sums(result):7.3f}")
+for name in REWARDS:
+    print(f"{name}: {compare(results['before'], results[name]).sentence}")
+
+# %% [markdown]
+# Three things may surprise you:
+#
+# - **The format reward never reads a number**, and its policy answers {{results["format"].accuracy.value:.0%}} correctly
+#   (before: {{results["before"].accuracy.value:.0%}}). If you had trained only this run, you might have written that GRPO taught
+#   addition.
+# - **The coin changed the policy too.** Its greedy accuracy is {{results["random"].greedy_accuracy.value:.2f}}, and was
+#   {{results["before"].greedy_accuracy.value:.2f}}. A random reward pushes the policy in a random direction, and nothing pulls
+#   it back.
+# - **Sums without the tags**: the base was right in {{sums(results["before"]):.0%}} of its answers, in any format. So most of
+#   what a run gains in strict accuracy may be format.
+#
+# One seed per reward cannot tell luck from a rule, so `make bench-controls` trained each with five seeds
+# ([all figures](../docs/results.md#true-reward-and-controls)). Each cell of the first two columns has one value per seed:
+#
+# | reward | sampled accuracy of five seeds | greedy accuracy | pass@1 | pass@32 |
+# |---|---|---|---|---|
+# | before | 0.25, 0.23, 0.14, 0.20, 0.22 | 0.00, 0.00, 0.00, 0.00, 0.00 | 0.22 | 1.00 |
+# | correctness | 1.00, 0.94, 0.98, 0.98, 0.97 | 1.00, 0.99, 1.00, 1.00, 1.00 | 0.97 | 1.00 |
+# | format | 0.86, 0.09, 0.51, 0.20, 0.37 | 0.94, 0.09, 0.59, 0.32, 0.44 | 0.40 | 0.71 |
+# | random | 0.21, 0.19, 0.13, 0.12, 0.29 | 0.23, 0.21, 0.23, 0.06, 0.23 | 0.19 | 0.89 |
+#
+# With every seed, the format reward rose to nearly 1, its maximum. Accuracy after it ranges from 0.09 to 0.86. The reward curves
+# of the best and of the worst run look alike, because this reward does not pay for the difference. Only the true reward got
+# every seed above 0.9. And the coin raised greedy accuracy with all five seeds, while sampled accuracy did not rise: the base
+# is often right without the tags, and a small push is enough to make a tagged answer the most likely one.
+#
+# **A gain is due to your reward only as far as the controls did not get it.**
+#
+# ## 5. Compare many tries
+#
+# Accuracy is what one try gives. *pass@k* is the chance that at least one of `k` samples is correct. Sample 32 answers to
+# each of 50 prompts, before training and after each run:
+
+# %%
+from grpo_utils import evaluate_samples, show_pass_at_k
+
+some_rows = test_rows.select(range(50))
+sampling = dict(samples=32, max_new_tokens=32, seed=SEED)
+tries = {
+    name: evaluate_samples(policy, tokenizer, some_rows, **sampling)
+    for name, policy in policies.items()
+}
+KS = (1, 2, 4, 8, 16, 32)
+show_pass_at_k(tries, KS)
+
+# %%
+print(f"{'':13}" + "".join(f"{f'pass@{k}':>9}" for k in KS))
+for name, found in tries.items():
+    rates = "".join(f"{found.pass_at_k(k).value:9.2f}" for k in KS)
+    print(f"{name:13}{rates}")
+
+# %% [markdown]
+# Before training, pass@1 is {{tries["before"].pass_at_k(1).value:.2f}} and pass@32 is
+# {{tries["before"].pass_at_k(32).value:.2f}}: the base solves nearly every prompt in 32 tries. With the true reward, pass@1 is
+# {{tries["correctness"].pass_at_k(1).value:.2f}}, so the run made one try as good as many. That is *sharpening*, not a new
+# ability. With the format reward, pass@32 is {{tries["format"].pass_at_k(32).value:.2f}}, and with the coin
+# {{tries["random"].pass_at_k(32).value:.2f}}. Over five seeds (section 4), both lost prompts that the base could solve, while
+# pass@1 of the format runs was higher than before on average.
+#
+# So the curves of those runs cross that of the base: training made common answers more common and lost rare ones. Whether this is the rule for GRPO is debated. Yue et al. ([2504.13837](https://arxiv.org/abs/2504.13837)) find that base
+# models win at a large `k` on most of their benchmarks. ProRL ([2505.24864](https://arxiv.org/abs/2505.24864)) reports the
+# opposite after more than 2,000 steps on many tasks. Both measured larger models than ours. Neither result says what your
+# run did, so measure it.
+#
+# **Before you say that a policy learned something new, compare pass@k at a large k.**
+#
+# ## 6. Leak a test on purpose
+#
+# A test is *leaked* (or *contaminated*) if the model was trained on its questions. Do that: train a new policy with SFT on the
+# 200 held-out questions and their answers. Then ask these questions, and 190 *fresh* ones of the same kind.
+
+# %%
+from datasets import Dataset
+from transformers.trainer_callback import PrinterCallback
+from trl import SFTConfig, SFTTrainer
+
+all_rows = load_rows("addition", "test", 390)
+leaked, fresh = all_rows.select(range(200)), all_rows.select(range(200, 390))
+
+
+def demonstration(row) -> dict:
+    """A question with its answer, as a row for SFT."""
+    a, b = re.findall(r"\d+", row["prompt"][-1]["content"])
+    gold = row["answer"]
+    text = f"<reasoning>{a} + {b} = {gold}</reasoning><answer>{gold}</answer>"
+    said = [{"role": "assistant", "content": text}]
+    return {"prompt": row["prompt"], "completion": said}
+
+
+# %%
+cheat, _ = load_policy(run.model, seed=SEED, **LOADING)
+config = SFTConfig(
+    output_dir=tempfile.mkdtemp(),
+    max_steps=LEAK_STEPS,
+    learning_rate=2e-3,
+    lr_scheduler_type="constant",
+    per_device_train_batch_size=50,
+    max_length=128,
+    completion_only_loss=True,
+    optim="adamw_torch",
+    use_cpu=True,
+    bf16=False,
+    gradient_checkpointing=False,
+    save_strategy="no",
+    report_to="none",
+    disable_tqdm=True,
+    seed=SEED,
+)
+trainer = SFTTrainer(
+    model=cheat,
+    args=config,
+    processing_class=tokenizer,
+    train_dataset=Dataset.from_list([demonstration(row) for row in leaked]),
+)
+trainer.remove_callback(PrinterCallback)  # prints no log
+result = trainer.train()
+
+# %%
+asked = {"leaked": leaked, "fresh": fresh}
+found = {
+    name: evaluate(cheat, tokenizer, rows, **DECODING)
+    for name, rows in asked.items()
+}
+for name, result in found.items():
+    print(f"{name:7} greedy accuracy: {result.greedy_accuracy}")
+
+# %% [markdown]
+# On the leaked questions, greedy accuracy is {{found["leaked"].greedy_accuracy.value:.2f}}; on the fresh ones it is
+# {{found["fresh"].greedy_accuracy.value:.2f}}. Both are of the same kind, from the same generator, and neither was seen by the
+# base model. So the difference is memory. (The rest is learning: the answers also taught addition.) The leaked test alone
+# would have reported the higher number, and no curve of this run would have shown that.
+#
+# You can find a leak in three ways, from cheap to expensive:
+#
+# - **Search the training rows for the test's questions**, if you have these rows. [Lesson 01](01_dataset.ipynb) does it.
+# - **Write fresh questions of the same kind**, and compare. For GSM8K, the generator `gsm_symbolic` of reasoning-gym makes
+#   them. (We have not compared a model on both.)
+# - **Give a model the beginning of a question.** If it completes the rest word for word, it has seen it. Wu et al.
+#   ([2507.10532](https://arxiv.org/abs/2507.10532)) gave Qwen2.5-Math-7B the first 60% of the MATH-500 questions, and it
+#   completed 54.6% of them exactly. On LiveMathBench, which is newer than the model, it completed none.
+#
+# **A test shows what a model can do only if nobody trained on it.**
+#
+# ## 7. What this means for Qwen2.5
+#
+# Many GRPO examples, and the GPU profiles of this course, train Qwen2.5 on mathematics. Two papers say why that needs a
+# control:
+#
+# - *Spurious Rewards* ([2506.10947](https://arxiv.org/abs/2506.10947)) trained Qwen2.5-Math-7B with random rewards, and
+#   its MATH-500 accuracy rose by 21.4 points. With the true reward, it rose by 29.1 points. Llama 3 and OLMo 2 gained
+#   little or nothing from such rewards. The authors explain it by a style that the model already had, reasoning in
+#   code, which training made more common.
+# - Wu et al. (section 6) repeated such runs on fresh arithmetic problems. There, only correct rewards gave a steady gain.
+#
+# Our tiny model has such styles too. [Lesson 02](02_rewards.ipynb), section 7, counts them: adding column by column is more
+# often formatted than one equation, and more often correct. A reward for tags can make this style more common, or another one.
+# Chance decides.
+#
+# ## 8. Which control do you owe?
+#
+# | you want to say | then also show |
+# |---|---|
+# | the reward taught it | a run with a random reward, or with the format alone, on equal samples |
+# | it learned to solve the task | the format and the answers apart ([lesson 06](06_evaluation.ipynb), section 7) |
+# | it can now do something new | pass@k at a large `k`, before and after |
+# | it solves the benchmark | fresh questions of the same kind, or a test newer than the model |
+# | the method works | several seeds, and a model of another family |
+#
+# A control costs as much as the run that it belongs to. If you can afford only one, take the format alone: most real rewards
+# pay for a format as well, and most bases gain from it.
+#
+# ## 9. Know what this lesson does not show
+#
+# - The tiny model knows one task. How often a control gains on a real model, this lesson does not show: we have not trained
+#   SmolLM2 ([lesson 14](14_real_model.ipynb)) on controls yet.
+# - All runs are short. With one update per batch of samples, the clip of GRPO never acts ([lesson 13](13_losses.ipynb)), so the
+#   explanation by clipping in *Spurious Rewards* cannot apply here.
+# - A coin toss is one kind of noise. Wrong labels are another.
+#
+# ## 10. Cheat sheet
+#
+# | step | what to do |
+# |---|---|
+# | controls | the same run with `random_reward`, and with the format alone; equal samples, the same seeds |
+# | truth | a function with weight 0.0 in `reward_weights`, if you can compute it |
+# | tries | `evaluate_samples(policy, tokenizer, rows, samples=32)`, then `pass_at_k(k)`, before and after |
+# | leaks | search the training rows; ask fresh questions; let the model complete half a question |
+# | report | sampled, greedy, format and pass@k, each before and after, for each seed and each control |
+#
+# **A reward that rises shows that the policy earns more of it. Everything else needs a control.**
+#
+# ## 11. Exercises
+#
+# **Exercise 1.** A run gained `ours` points of accuracy, and its controls gained the points in `controls`, one number per seed.
+# Write `due_to_reward(ours, controls)`: the gain minus the mean gain of the controls, but never more than `ours`.
+
+
+# %%
+def due_to_reward(ours: float, controls: list[float]) -> float:
+    """Your answer: points of accuracy."""
+
+
+# %% tags=["nbval-check-output"]
+from grpo_utils import check_exercise
+
+CASES = [((29.0, [21.0]), 8.0), ((10.0, [2.0, 4.0]), 7.0)]
+CASES += [((10.0, [-5.0, -3.0]), 10.0)]
+HINTS = [
+    (14.0, "The control lost accuracy. Does your reward get credit for that?"),
+    (4.0, "That adds the controls up. Take their mean."),
+]
+print(check_exercise("Exercise 1", due_to_reward, CASES, HINTS))
+
+# %% [markdown]
+# **Exercise 2.** `right` has a list of booleans for each prompt, one for each sample. Write `lost(before, after)`: the share of
+# prompts that some sample solved before training, and none solves after it.
+#
+# **Try both before you unfold the solutions.**
+
+
+# %%
+def lost(before: list[list[bool]], after: list[list[bool]]) -> float:
+    """Your answer: a share from 0 to 1."""
+
+
+# %% tags=["nbval-check-output"]
+BEFORE = [[True, False], [False, False], [False, True], [True, True]]
+AFTER = [[True, True], [True, False], [False, False], [True, False]]
+CASES = [((BEFORE, AFTER), 0.25), ((BEFORE, BEFORE), 0.0)]
+HINTS = [
+    (0.0, "One prompt was solved before, and is not solved after."),
+    (1 / 3, "Divide by all prompts, not only by those solved before."),
+    (0.5, "A prompt that is solved less often is not lost."),
+]
+print(check_exercise("Exercise 2", lost, CASES, HINTS))
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# Exercise 1: what the controls gained without reading the answer, your reward need not explain. If they lost accuracy, your
+# reward still gained only `ours`.
+# </details>
+
+
+# %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
+def due_solution(ours: float, controls: list[float]) -> float:
+    return min(ours, ours - sum(controls) / len(controls))
+
+
+CASES = [((29.0, [21.0]), 8.0), ((10.0, [2.0, 4.0]), 7.0)]
+CASES += [((10.0, [-5.0, -3.0]), 10.0)]
+print(check_exercise("Exercise 1, solution", due_solution, CASES))
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# Exercise 2: a prompt counts if any of its samples was correct before and none is after.
+# </details>
+
+
+# %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
+def lost_solution(before: list[list[bool]], after: list[list[bool]]) -> float:
+    pairs = zip(before, after, strict=True)
+    return sum(any(old) and not any(new) for old, new in pairs) / len(before)
+
+
+CASES = [((BEFORE, AFTER), 0.25), ((BEFORE, BEFORE), 0.0)]
+print(check_exercise("Exercise 2, solution", lost_solution, CASES))
