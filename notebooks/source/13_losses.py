@@ -49,7 +49,7 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 16)
 # interval over the seeds ([lesson 06](06_evaluation.ipynb)). If the interval contains 0, no difference is shown.
 
 # %%
-from statistics import fmean
+from statistics import mean
 
 from grpo_utils.evaluation.statistics import paired_difference
 
@@ -62,7 +62,7 @@ def show_table(correct, baseline):
     for name, row in rates.items():
         found = paired_difference(row, rates[baseline], prompts=200)
         text = "baseline" if name == baseline else found.signed()
-        print(f"{name:12}  {fmean(row):8.3f}  {text}")
+        print(f"{name:12}  {mean(row):8.3f}  {text}")
         if name != baseline:
             differences[name] = found
     return differences
@@ -126,8 +126,8 @@ like_grpo = show_table(LIKE_GRPO, baseline="grpo")
 # %% [markdown]
 # ## 3. See whether several updates help
 #
-# In section 2, `dapo` reached {{fmean(ONE_UPDATE["dapo"]) / 200:.2f}} with one update per batch and
-# {{fmean(FOUR_UPDATES["dapo"]) / 200:.2f}} with four. **That comparison is not fair.** All runs took 16 steps, so
+# In section 2, `dapo` reached {{mean(ONE_UPDATE["dapo"]) / 200:.2f}} with one update per batch and
+# {{mean(FOUR_UPDATES["dapo"]) / 200:.2f}} with four. **That comparison is not fair.** All runs took 16 steps, so
 # those with one update learned from 1,024 completions, and those with four from 256.
 #
 # Equal samples and equal time are different questions, so we asked both, with five seeds
