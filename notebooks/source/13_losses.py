@@ -173,7 +173,7 @@ for uses, color, marker in zip((1, 4), COLORS, MARKERS):
     ]
     style = dict(color=color, marker=marker, label=f"num_iterations={uses}")
     axes.plot(range(1, 9), ratios[uses], **style)
-axes.axhline(1.2, color="gray", linestyle="--", label="1 + epsilon")
+axes.axhline(1.2, color="gray", linestyle="--", label="clipping (section 5)")
 axes.set(xlabel="update", ylabel="ratio of the token")
 axes.legend(fontsize="small")
 highest = f"at most {max(ratios[1]):.2f} and {max(ratios[4]):.2f}"
