@@ -145,9 +145,9 @@ print("\nequal CPU time: 1,024 completions, and 384")
 by_time = show_table(EQUAL_TIME, baseline="1 update")["4 updates"]
 
 # %% [markdown]
-# With equal samples, four updates are better by {{by_samples.value:.3f}}. With equal time, they are worse by
-# {{-by_time.value:.3f}}, because sampling is only about 40% of a step here, and reuse saves little time. On a GPU, we
-# estimate 55 to 85%, so the second result may differ there (never run).
+# With equal samples, accuracy is {{by_samples.value:.3f}} higher with four updates. With equal time, it is
+# {{-by_time.value:.3f}} lower, because sampling is only about 40% of a step here, and reuse saves little time. On a
+# GPU, we estimate 55 to 85%, so the second result may differ there (never run).
 #
 # **Reuse samples only if sampling takes most of the time, and then lower the learning rate.**
 
@@ -182,7 +182,7 @@ show(figure, f"Ratio by update, for num_iterations 1 and 4: {highest}")
 # %% [markdown]
 # With `num_iterations=1`, every update has new samples, so the ratio is always 1. Training is *on-policy*: the policy
 # that learns is the one that sampled. With `num_iterations=4`, only the first update of a batch is on-policy. The
-# other three are *off-policy*: the policy has changed since it sampled, and the ratio grows to
+# other three are *off-policy*: the policy has changed since it sampled the batch. The ratio grows to
 # {{max(ratios[4]):.2f}}.
 #
 # TRL is on-policy if `num_iterations * steps_per_generation` divides `gradient_accumulation_steps`, as by default.
@@ -213,7 +213,8 @@ for axes, advantage in zip(figure.subplots(1, 2), (1.0, -1.0)):
     logps = ratio.log().requires_grad_()
     token_loss(logps, 0.0, torch.tensor(advantage)).sum().backward()
     push = -logps.grad
-    ends.append(f"{advantage:+.0f}: {push[0]:.1f} to {push[-1]:.1f}")
+    first, last = (push[place].item() + 0.0 for place in (0, -1))
+    ends.append(f"{advantage:+.0f}: {first:.1f} to {last:.1f}")
     axes.plot(ratio, push, color=COLORS[0], linewidth=2)
     axes.axvline(1, color="gray", linestyle="--")
     axes.set(title=f"advantage {advantage:+.0f}")
@@ -353,8 +354,8 @@ print(f"tokens in our last batch: {shortest:.0f} to {longest:.0f}")
 # `grpo`.
 #
 # Our completions have {{shortest:.0f}} to {{longest:.0f}} tokens, so the weights of `grpo` differ by a factor of at
-# most {{longest / shortest:.1f}}. The lengths of thoughts differ far more, so there the choice may matter (not
-# measured). In one of our comparisons, which rewarded any format, `grpo` was [behind
+# most {{longest / shortest:.1f}}. The thoughts of a thinking model can differ far more, so there the choice may
+# matter (not measured). In one of our comparisons, which rewarded any format, `grpo` was [behind
 # `dapo`](../docs/settings.md#what-the-losses-did). Chance can explain one such result among many.
 #
 # **`grpo` weighs completions equally, and `dapo` weighs tokens equally.**
