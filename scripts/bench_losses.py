@@ -12,20 +12,12 @@ from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, NamedTuple
 
-from benches import (
-    difference_text,
-    only_write,
-    paired_difference,
-    provenance,
-    read_stored,
-    train_missing,
-    write_between,
-)
+from benches import difference_text, only_write, provenance, read_stored, train_missing, write_between
 from tiny_runs import held_out, train_tiny
 
 from grpo_utils import logged
 from grpo_utils.evaluation.judging import Evaluation
-from grpo_utils.evaluation.statistics import Estimate, t_interval
+from grpo_utils.evaluation.statistics import Estimate, paired_difference, t_interval
 from grpo_utils.profiles import CPU, prepare_machine
 
 if TYPE_CHECKING:
@@ -45,14 +37,15 @@ class Variant(NamedTuple):
     any_format: bool = False
 
 
-PARTS = dict(per_device_train_batch_size=16, gradient_accumulation_steps=4)  # 64 completions per step, as always
+#: 64 completions per step, as in all variants.
+MICRO_BATCHES = dict(per_device_train_batch_size=16, gradient_accumulation_steps=4)
 OFF = dict(num_iterations=4)
 GSPO = OFF | dict(loss_type="grpo", importance_sampling_level="sequence")
 VARIANTS = {
     "dapo": Variant(dict(loss_type="dapo")),
     "grpo": Variant(dict(loss_type="grpo"), "dapo"),
     "dr_grpo": Variant(dict(loss_type="dr_grpo", scale_rewards="none"), "dapo"),
-    "bnpo, 4 parts": Variant(PARTS | dict(loss_type="bnpo"), "dapo"),
+    "bnpo, 4 micro-batches": Variant(MICRO_BATCHES | dict(loss_type="bnpo"), "dapo"),
     "scale none": Variant(dict(scale_rewards="none"), "dapo"),
     "scale batch": Variant(dict(scale_rewards="batch"), "dapo"),
     "GDPO": Variant(dict(multi_objective_aggregation="normalize_then_sum"), "dapo"),

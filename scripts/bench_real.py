@@ -17,7 +17,6 @@ from textwrap import fill
 from benches import (
     difference_text,
     only_write,
-    paired_difference,
     provenance,
     put,
     read_stored,
@@ -28,7 +27,7 @@ from measure_real import MEASURES, ROWS, SAMPLED_ROWS, SAMPLES, TEMPERATURE, bas
 from train_real import SHARED, TASKS, run_once
 
 from grpo_utils import paired_change, smollm2
-from grpo_utils.evaluation.statistics import Change, Rate
+from grpo_utils.evaluation.statistics import Change, Rate, paired_difference
 
 STORED, TITLE = Path(__file__).with_suffix(".json"), "A real model on a CPU"
 SETTINGS = Path(__file__).parent.parent / "docs" / "settings.md"

@@ -11,11 +11,11 @@ and also the rate that was best for it with other seeds.
 from pathlib import Path
 from statistics import fmean
 
-from benches import difference_text, only_write, paired_difference, provenance, put, read_stored, train_missing
+from benches import difference_text, only_write, provenance, put, read_stored, train_missing
 from tiny_runs import Policy, milestones_at, train_tiny
 
 from grpo_utils import load_rows, pass_rates
-from grpo_utils.evaluation.statistics import Estimate
+from grpo_utils.evaluation.statistics import Estimate, paired_difference
 from grpo_utils.profiles import CPU, prepare_machine
 
 STORED, TITLE = Path(__file__).with_suffix(".json"), "Four updates per batch"

@@ -16,11 +16,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from benches import difference_text, only_write, paired_difference, provenance, put, read_stored, train_missing
+from benches import difference_text, only_write, provenance, put, read_stored, train_missing
 from tiny_runs import Policy, milestones_at
 
 from grpo_utils import completion_text, is_strictly_right, load_policy, pass_rates, show_progress
-from grpo_utils.evaluation.statistics import Estimate
+from grpo_utils.evaluation.statistics import Estimate, paired_difference
 from grpo_utils.profiles import CPU, prepare_machine
 
 if TYPE_CHECKING:

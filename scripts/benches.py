@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import math
 import platform
 import re
 import subprocess
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from grpo_utils.evaluation.statistics import Estimate, t_interval
+from grpo_utils.evaluation.statistics import Estimate
 from grpo_utils.install import installed_version
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results.md"
@@ -102,19 +101,6 @@ def train_missing(path: Path, runs: Sequence[dict], train: Callable[..., dict], 
 
 def read_stored(path: Path) -> dict:
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-def paired_difference(ours: Sequence[float], theirs: Sequence[float], prompts: int) -> Estimate:
-    """The mean difference of two accuracies, seed by seed, with Student's 95% interval over the seeds.
-
-    The interval is never narrower than the sampling of the prompts alone would make it.
-
-    >>> str(paired_difference([0.9, 0.8], [0.8, 0.7], 200))
-    '0.100 (0.045 to 0.155)'
-    """
-    differences = [one - other for one, other in zip(ours, theirs, strict=True)]
-    sampling_error = math.sqrt(sum(rate * (1 - rate) / prompts for rate in [*ours, *theirs])) / len(ours)
-    return t_interval(differences, least_scatter=1 / prompts, least_error=sampling_error)
 
 
 def difference_text(difference: Estimate | Sequence[float]) -> str:
