@@ -126,6 +126,7 @@ def setup_real(profile: str, model: str = smollm2.NAME, bits: int = 16, output_d
         smollm2.fetch()
     check_model(model)
     dtype = "bfloat16" if smollm2.fast_bf16() else "float32"
+    print(smollm2.SLOW_IN_BF16 + "\n" if dtype == "float32" else "", end="")
     sizes = replace(PROFILES["cpu"], dtype=dtype, load_in_4bit=bits == 4)
     folder, note = start_run(output_dir, model)
     print(f"Model: {model}, on {os.environ['OMP_NUM_THREADS']} CPU threads, in {sizes.dtype}.")

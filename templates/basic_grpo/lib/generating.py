@@ -28,7 +28,8 @@ def generate(
     torch.manual_seed(seed)
     decoding = decoding_at(temperature) | dict(max_new_tokens=max_new_tokens, use_cache=True)
     decoding |= dict(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
-    completions, bar = [], dict(desc="generate", file=sys.stdout, leave=False, delay=10)  # shown after ten seconds
+    how = f"sample at temperature {temperature:g}" if temperature else "decode greedily"
+    completions, bar = [], dict(desc=how, unit="batch", file=sys.stdout, leave=False, delay=10)  # after ten seconds
     with evaluation_mode(policy), torch.inference_mode():
         for start in trange(0, len(prompts), batch_size, **bar):
             some = prompts[start : start + batch_size]

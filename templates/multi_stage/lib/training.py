@@ -156,6 +156,14 @@ def save(trainer: GRPOTrainer, folder: Path) -> None:
     """Save the policy (or only its adapter) and the tokenizer."""
     with explained(trainer.args.output_dir):
         trainer.save_model(folder)
+    if trainer.is_world_process_zero():
+        remove_empty_card(Path(trainer.args.output_dir, "README.md"))
+
+
+def remove_empty_card(card: Path) -> None:
+    """Remove the card that TRL writes with each checkpoint if it names no base, as for one in a local folder."""
+    if card.is_file() and "https://huggingface.co/None" in card.read_text(encoding="utf-8"):
+        card.unlink()
 
 
 def note_ties(trainer: GRPOTrainer) -> None:
