@@ -125,6 +125,12 @@ def test_a_rule_next_to_the_judge_prevents_the_hack(rates):
     assert min(rates["small weight"][0], rates["gated"][0]) > rates["base"][0] + 0.3
 
 
+def test_the_rule_ties_in_most_groups_in_the_end(book):
+    [alt] = [alt for alt in alt_texts(book) if "all_correct" in alt]
+    wrong, correct = re.findall(r"small weight ([\d.]+) to ([\d.]+)", alt)
+    assert float(correct[1]) > 0.5 > float(correct[0]) and float(wrong[1]) < 0.2
+
+
 def largest(lesson: dict, name: str, scale: str) -> list[float]:
     """The largest advantage of each of the three groups: mixed, all correct, all wrong."""
     return lesson["advantages"](lesson[name], scale).max(axis=1).round(2).tolist()
@@ -162,7 +168,7 @@ def test_a_gated_judge_pays_only_for_correct_answers(book):
     teacher = SimpleNamespace(model=lambda input_ids, **kw: SimpleNamespace(logits=torch.zeros(len(input_ids), 1)))
     tokenizer = AutoTokenizer.from_pretrained(model_path("tiny-qwen3"))
     given = dict(teacher=teacher, tokenizer=tokenizer, correctness_reward=correctness_reward)
-    reward = defined_by(book, "def gated_judge(", **given)["gated_judge"]
+    reward = defined_by(book, "def judged_if_correct(", **given)["judged_if_correct"]
     answers = [[{"role": "assistant", "content": f"<answer>{number}</answer>"}] for number in (42, 52)]
     assert reward([PROMPT] * 2, answers, ["42"] * 2) == [0.5, 0.0]
 

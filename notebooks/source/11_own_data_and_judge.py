@@ -615,34 +615,42 @@ show_advantages(gated, "group")
 show_advantages(gated, "none", "batch")
 
 # %% [markdown]
-# With `"none"`, nothing is divided, so the judge's differences stay small next to the rule's. With `"batch"`, TRL
-# divides by the standard deviation of the whole batch, which is large as long as the batch has correct and wrong
-# answers. In a batch with the second group alone, `"batch"` gives advantages of
-# ±{{advantages(gated[1:2], "batch").max():.2f}} again. Even `"none"` bounds the judge only next to the rule: the
-# optimizer Adam adapts to the size of the gradients, so if correctness ties in all groups for long, small advantages
-# move the policy too.
+# In the second group, the judge now makes advantages of ±{{advantages(gated, "none")[1].max():.2f}} and
+# ±{{advantages(gated, "batch")[1].max():.2f}}, next to about ±1 from the rule in the first.
 #
-# **Gate the judge on correctness, and do not divide by the group's standard deviation unless you trust the judge among
-# correct answers.**
+# - `"none"` divides by nothing, so a difference of 0.1 in the rewards stays small.
+# - `"batch"` divides by the standard deviation of the whole batch, which is large while the batch has correct and wrong
+#   answers. If all answers of the batch are correct, the judge is back at
+#   ±{{advantages(gated[1:2], "batch").max():.2f}}.
+#
+# Small is meant relative to the rule. The steps of the optimizer Adam do not depend on the scale of the gradients
+# (Kingma and Ba 2015, arXiv 1412.6980). So if the rule ties in all groups for many steps, the judge moves the policy
+# after all.
+#
+# **Gate the judge on correctness. If you do not trust it among correct answers either, set `scale_rewards="none"`.**
 
 # %% [markdown]
 # ## 11. Train with a gated judge
 #
-# A gate needs a reward function that calls both. TRL lets the reward model read prompt and completion in the chat
-# template; so does this function. `sigmoid` maps the model's scores to numbers from 0 to 1, because a negative score
-# would make a correct answer earn less than the rule pays for it.
+# A gate needs a reward function that calls the reward model and the rule. As TRL does, `judged` shows the model the
+# prompt and the completion in the chat template. The model's scores have no limits, so `sigmoid` maps them to numbers
+# from 0 to 1. Otherwise a weight of 0.1 would not be small, and a negative score would cost a correct answer something.
 
 # %%
 import torch
 
 
-def gated_judge(prompts, completions, answer, **kwargs) -> list[float]:
+def judged(prompts, completions, **kwargs) -> list[float]:
     chats = [prompt + said for prompt, said in zip(prompts, completions)]
     texts = tokenizer.apply_chat_template(chats, tokenize=False)
     how = dict(padding_side="right", add_special_tokens=False)
     inputs = tokenizer(texts, padding=True, return_tensors="pt", **how)
     with torch.no_grad():
-        scores = teacher.model(**inputs).logits[:, 0].sigmoid().tolist()
+        return teacher.model(**inputs).logits[:, 0].sigmoid().tolist()
+
+
+def judged_if_correct(prompts, completions, answer, **kwargs) -> list[float]:
+    scores = judged(prompts, completions)
     correct = correctness_reward(completions, answer)
     return [score * right for score, right in zip(scores, correct)]
 
@@ -652,36 +660,40 @@ def gated_judge(prompts, completions, answer, **kwargs) -> list[float]:
 # wrong answers. In the second, it is gated.
 
 # %%
-rewards, readers = [teacher.model, correctness_reward], [tokenizer, None]
-ungated, ungated_log = train_on(rewards, [0.1, 2], readers, run.steps)
-rewards, readers = [gated_judge, correctness_reward], [None, None]
-gated_policy, gated_log = train_on(rewards, [0.1, 2], readers, run.steps)
-logs = {"small weight": ungated_log, "gated": gated_log}
+bonuses = {"small weight": judged, "gated": judged_if_correct}
+policies, logs = {}, {}
+for name, bonus in bonuses.items():
+    policies[name], logs[name] = train_on(
+        [bonus, correctness_reward], [0.1, 2], [None, None], run.steps
+    )
 show_reward_and_truth(logs)
 
 # %% [markdown]
-# How often could the judge decide alone? The next figure shows in which share of the groups all answers were wrong, and
-# in which all were correct.
+# In how many groups was the judge left alone? The next figure shows the share of groups in which all answers were
+# wrong, and the share in which all were correct.
 
 # %%
 from grpo_utils import show_run_curves
 
-ties = "rewards/all_wrong/mean", "rewards/all_correct/mean"
+ties = ["rewards/all_wrong/mean", "rewards/all_correct/mean"]
 show_run_curves(logs, ties)
-share = {}
-for key in ties:
-    shares = logged(ungated_log, key)
-    share[key] = numpy.mean(shares[:10]), numpy.mean(shares[-10:])
-    first, last = share[key]
-    print(f"{key:27}first ten steps {first:.0%}, last ten {last:.0%}")
+wrong_groups, correct_groups = (
+    logged(logs["small weight"], key) for key in ties
+)
+
+# %% [markdown]
+# In the first ten steps of the run with the small weight, all eight answers were wrong in
+# {{numpy.mean(wrong_groups[:10]):.0%}} of the groups, and all were correct in {{numpy.mean(correct_groups[:10]):.0%}}.
+# In the last ten steps, the shares were {{numpy.mean(wrong_groups[-10:]):.0%}} and
+# {{numpy.mean(correct_groups[-10:]):.0%}}. So at the end, only the judge could make a difference in most groups, with a
+# weight of 0.1.
+#
+# Did the gate change the result? The next cell compares both policies with the base model and with each other.
 
 # %%
-evaluated("small weight", ungated)
-evaluated("gated", gated_policy)
-for name in logs:
-    print(
-        f"base to {name}: {compare(results['base'], results[name]).sentence}"
-    )
+for name, policy in policies.items():
+    evaluated(name, policy)
+    print(compare(results["base"], results[name]).sentence)
 change = compare(results["small weight"], results["gated"])
 print(f"small weight to gated: {change.sentence}")
 
