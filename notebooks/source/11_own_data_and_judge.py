@@ -356,8 +356,8 @@ class JudgeReward:
 
 
 # %% [markdown]
-# `train_on` trains a new LoRA adapter. Three reward functions have weight 0, so TRL logs them but does not train on them.
-# `truth` is strict accuracy. `all_correct` and `all_wrong` say in which groups the rule pays all answers the same.
+# `train_on` trains a new LoRA adapter. Three reward functions have weight 0, so TRL logs them and does not train on
+# them. `truth` is strict accuracy. `all_correct` and `all_wrong` say in which groups the rule pays all answers the same.
 
 # %%
 from peft import LoraConfig
