@@ -1,16 +1,22 @@
 """Lesson 11 as readers run it: the committed notebook, its judge, and the same with other parameters."""
 
 import re
+from types import SimpleNamespace
 
+import numpy
 import pytest
 from conftest import ROOT
 from lessons import alt_texts, defined_by, run_other_family, run_with_nbval
+from tiny_trainer import tiny_trainer
 
-from grpo_utils.rewards import is_strictly_right
+from grpo_utils import load_rows
+from grpo_utils.models import model_path
+from grpo_utils.rewards import correctness_reward, is_strictly_right
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "11_own_data_and_judge.ipynb"
-RATE = re.compile(r"^(base|judge|both): ([\d.]+) \(([\d.]+) to ([\d.]+)\), (\d+) of 200$", re.MULTILINE)
+POLICIES = ["base", "judge alone", "small weight", "gated"]
+RATE = re.compile(rf"^({'|'.join(POLICIES)}): ([\d.]+) \(([\d.]+) to ([\d.]+)\), (\d+) of 200$", re.MULTILINE)
 PROMPT = [{"role": "user", "content": "What is 15 + 27?"}]
 
 
@@ -23,8 +29,8 @@ def rates(printed) -> dict[str, list[float]]:
 @pytest.fixture
 def lesson(book) -> dict:
     """What the cells of the simulated judge and of its reward define."""
-    found = {}
-    for line in ("def ask(", "def score_in(", "class JudgeReward:"):
+    found = {"numpy": numpy}
+    for line in ("def ask(", "def score_in(", "class JudgeReward:", "CORRECT = ", "gated = 2"):
         found |= defined_by(book, line, **found)
     return found
 
@@ -55,7 +61,7 @@ def test_the_tests_for_bias_find_what_kappa_did_not(printed):
     flips = number(r"^verdict flips when swapped: (\d+)%$", printed)
     longer = number(r"^longer of two equals wins: +(\d+)%$", printed)
     before, after = (number(rf"^{name} +([\d.]+)$", printed) for name in ("wrong answers", "with a plea"))
-    assert int(flips) > 30 and int(longer) > 60 and float(before) < 0.1 < 0.9 < float(after)
+    assert int(flips) > 30 and int(longer) > 60 and float(before) < 0.2 < 0.9 < float(after)
 
 
 def test_a_judge_that_never_answers_is_paused_and_the_run_ends(printed):
@@ -69,16 +75,15 @@ def test_a_reply_that_is_not_a_score_is_none(lesson):
 
 
 def test_a_missing_score_is_missing_for_the_whole_group(lesson):
-    reward = lesson["JudgeReward"]()
-    reward.ask = lambda gold, answer: '{"score": 10}' if answer == "42" else ""
+    reward = lesson["JudgeReward"](lambda gold, answer: '{"score": 10}' if answer == "42" else "")
     completions = [[{"role": "assistant", "content": text}] for text in ("42", "timeout", "42")]
     prompts = [PROMPT, PROMPT, [{"role": "user", "content": "What is 20 + 22?"}]]
     assert reward(completions, prompts, ["42"] * 3) == [None, None, 1.0]
 
 
 def test_a_judge_that_never_answers_is_called_eight_times_in_all(lesson, capsys):
-    reward, calls = lesson["JudgeReward"](), []
-    reward.ask = lambda *job: calls.append(job) or ""
+    calls = []
+    reward = lesson["JudgeReward"](lambda *job: calls.append(job) or "")
     completions = [[{"role": "assistant", "content": "42"}]] * 64
     for _ in range(3):
         assert reward(completions, [PROMPT] * 64, ["42"] * 64) == [None] * 64
@@ -86,8 +91,8 @@ def test_a_judge_that_never_answers_is_called_eight_times_in_all(lesson, capsys)
 
 
 def test_a_score_ends_a_row_of_failures(lesson):
-    reward, replies = lesson["JudgeReward"](), iter([""] * 7 + ['{"score": 5}'] + [""] * 7)
-    reward.ask = lambda *job: next(replies)
+    replies = iter([""] * 7 + ['{"score": 5}'] + [""] * 7)
+    reward = lesson["JudgeReward"](lambda *job: next(replies))
     completions = [[{"role": "assistant", "content": "42"}]] * 15
     reward(completions, [PROMPT] * 15, ["42"] * 15)
     assert reward.failures == 7
@@ -101,30 +106,71 @@ def test_the_reward_model_judges_the_style(printed):
     assert int(same) < 0.1 * int(pairs)
 
 
-def test_the_judge_is_hacked_and_the_rule_prevents_it(book, printed, rates):
-    assert list(rates) == ["base", "judge", "both"]
-    assert "judge: Strict accuracy FELL" in printed and "both: Strict accuracy rose" in printed
-    assert rates["both"][0] > rates["base"][0] + 0.3
-    [alt] = alt_texts(book)
-    rewards = re.search(r"judge: the reward goes from (-?[\d.]+) to ([\d.]+).*? from ([\d.]+) to ([\d.]+)\.", alt)
+def test_the_judge_alone_is_hacked(book, printed, rates):
+    assert "Strict accuracy FELL" in printed and rates["judge alone"][0] < rates["base"][0] - 0.1
+    [alt] = [alt for alt in alt_texts(book) if "judge alone" in alt]
+    rewards = re.search(r"judge alone: the reward goes from (-?[\d.]+) to ([\d.]+).*? from ([\d.]+) to ([\d.]+)\.", alt)
     first, last, _, end = (float(value) for value in rewards.groups())
     best = float(number(r"^highest truth in the run on the judge alone: ([\d.]+)$", printed))
     assert last > first and best > 0.8 > 0.4 > end
-    asked, answer = re.search(r"^What is (.*)\?\nbase: .*\n.*\njudge: .*\n  (.*)$", printed, re.MULTILINE).groups()
+    asked, answer = re.search(
+        r"^What is (.*)\?\nbase: .*\n.*\njudge alone: .*\n  (.*)$", printed, re.MULTILINE
+    ).groups()
     gold = sum(int(part) for part in asked.split(" + "))
     assert not is_strictly_right(answer, str(gold))
 
 
-def test_a_small_weight_bounds_the_judge_only_without_scaling(printed):
-    def advantages(group: str, setting: str) -> list[float]:
-        line = number(rf"^{group}: .*\n(?:  .*\n)*?  {setting} +(.*)$", printed)
-        return [float(value) for value in line.split()]
+def test_a_rule_next_to_the_judge_prevents_the_hack(rates):
+    assert list(rates) == POLICIES
+    assert min(rates["small weight"][0], rates["gated"][0]) > rates["base"][0] + 0.3
 
-    for group in ("all correct", "all wrong"):
-        assert advantages(group, "group") == [-0.86, 0.86, -0.86, 0.86]
-        assert advantages(group, "none") == [-0.05, 0.05, -0.05, 0.05]
-    assert max(advantages("mixed", "group")) < 1 and advantages("all wrong", "gated") == [0] * 4
-    assert min(advantages("mixed", "gated")[:2]) > max(advantages("mixed", "gated")[2:])
+
+def test_the_rule_ties_in_most_groups_in_the_end(book):
+    [alt] = [alt for alt in alt_texts(book) if "all_correct" in alt]
+    wrong, correct = re.findall(r"small weight ([\d.]+) to ([\d.]+)", alt)
+    assert float(correct[1]) > 0.5 > float(correct[0]) and float(wrong[1]) < 0.2
+
+
+def largest(lesson: dict, name: str, scale: str) -> list[float]:
+    """The largest advantage of each of the three groups: mixed, all correct, all wrong."""
+    return lesson["advantages"](lesson[name], scale).max(axis=1).round(2).tolist()
+
+
+def test_a_small_weight_bounds_the_judge_only_without_division_by_the_group(lesson):
+    assert largest(lesson, "weighted", "group") == [0.91, 0.86, 0.86]
+    assert largest(lesson, "weighted", "none") == [1.05, 0.05, 0.05]
+
+
+def test_a_gate_bounds_the_judge_only_where_all_answers_are_wrong(lesson):
+    assert largest(lesson, "gated", "group") == [0.9, 0.86, 0.0]
+    assert largest(lesson, "gated", "none")[1:] == [0.05, 0.0] and largest(lesson, "gated", "batch")[1:] == [0.04, 0.0]
+
+
+@pytest.mark.parametrize("scale", ["group", "batch", "none"])
+def test_the_advantages_are_trls(lesson, tmp_path, scale):
+    def totals(completions, **kwargs):
+        return lesson["weighted"].flatten().tolist()
+
+    sizes = dict(num_generations=4, per_device_train_batch_size=12, max_steps=1)
+    rows = load_rows("addition", "train", 3)
+    trainer = tiny_trainer(tmp_path, [totals], rows, scale_rewards=scale, reward_weights=[1.0], **sizes)
+    trainer.model.train()
+    batch = trainer._generate_and_score_completions([row for row in rows for _ in range(4)])
+    ours = lesson["advantages"](lesson["weighted"], scale).flatten()
+    assert batch["advantages"].tolist() == pytest.approx(ours, abs=1e-4)
+
+
+def test_a_gated_judge_pays_only_for_correct_answers(book):
+    """The reward model gives every answer the score 0, and the sigmoid of 0 is a half."""
+    import torch
+    from transformers import AutoTokenizer
+
+    teacher = SimpleNamespace(model=lambda input_ids, **kw: SimpleNamespace(logits=torch.zeros(len(input_ids), 1)))
+    tokenizer = AutoTokenizer.from_pretrained(model_path("tiny-qwen3"))
+    given = dict(teacher=teacher, tokenizer=tokenizer, correctness_reward=correctness_reward)
+    reward = defined_by(book, "def judged_if_correct(", **given)["judged_if_correct"]
+    answers = [[{"role": "assistant", "content": f"<answer>{number}</answer>"}] for number in (42, 52)]
+    assert reward([PROMPT] * 2, answers, ["42"] * 2) == [0.5, 0.0]
 
 
 @pytest.fixture(scope="module")
@@ -134,4 +180,4 @@ def other_family(tmp_path_factory) -> str:
 
 def test_every_override_arrives(other_family):
     assert re.search(r"tiny-gemma3.*\b2$", other_family, re.MULTILINE)
-    assert len(RATE.findall(other_family)) == 3
+    assert len(RATE.findall(other_family)) == 4

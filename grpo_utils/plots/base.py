@@ -38,7 +38,21 @@ def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **p
 
 
 def step_lines(axes: "Axes", curves: Mapping[str, Sequence[float]]) -> None:
-    """One line and one marker for each curve, from step 1."""
+    """One line and one marker for each curve, from step 1.
+
+    >>> figure, axes = new_figure(4, 3)
+    >>> step_lines(axes, {"reward": [0.1] * 14})
+    >>> [float(step) for step in axes.get_xticks()]  # matplotlib's own choice is 2.5, 5.0, 7.5 and so on
+    [0.0, 5.0, 10.0, 15.0]
+    """
     for (name, values), color, marker in zip(curves.items(), COLORS, MARKERS, strict=False):
         axes.plot(range(1, len(values) + 1), values, color=color, marker=marker, markersize=3, label=name)
+    whole_steps(axes)
     axes.grid(alpha=0.3)
+
+
+def whole_steps(axes: "Axes") -> None:
+    """Put the ticks of the horizontal axis on whole numbers, because there is no step 2.5."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from .base import COLORS, MARKERS, new_figure, show, step_lines
+from .base import COLORS, MARKERS, new_figure, show, step_lines, whole_steps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,6 +100,7 @@ def reward_and_truth(curves: Mapping[str, tuple[Sequence[float], Sequence[float]
         upper.set_title(name, fontweight="bold", fontsize="medium")
         lower.set_xlabel("step")
     rows[0][0].set(ylabel="reward", xlim=(0, 1.35 * steps[-1]))
+    whole_steps(rows[0][0])
     if min(min(reward) for reward, _ in curves.values()) >= 0:
         rows[0][0].set_ylim(bottom=0)  # a reward below 0 must stay visible
     rows[1][0].set(ylabel="correct answers", ylim=(-0.06, 1.06), yticks=(0, 0.5, 1))

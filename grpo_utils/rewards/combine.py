@@ -6,7 +6,8 @@
 
 TRL adds up the rewards times their weights (``GRPOConfig(reward_weights=…)``); a ``None`` adds
 nothing. Rule of thumb: give correctness more weight than all other rewards together, so that a wrong
-answer never pays.
+answer never earns more than a correct one to the same prompt. In a group that is all correct or all wrong,
+the other rewards still decide, at any weight (docs/rewards.md, "How a policy exploits each reward").
 """
 
 from collections.abc import Callable, Sequence

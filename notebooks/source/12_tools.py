@@ -20,8 +20,8 @@
 # %% [markdown]
 # ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course (never run there so far; on Kaggle, turn on *Internet* in the
-# settings first). Elsewhere it does nothing.
+# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle,
+# first turn on *Internet* in the settings. Elsewhere, the cell does nothing.
 
 # %%
 # {{install reasoning-gym}}
@@ -153,13 +153,13 @@ class Arithmetic:
 # - If `get_reward` exists, TRL adds its result to the rewards. It does not get the model's text, so we write reward
 #   functions.
 #
-# Tools without memory can be plain functions: `GRPOTrainer(tools=[calculator], ...)`. TRL has two more ways to run
-# an episode:
+# You pass the class as `GRPOTrainer(environment_factory=Arithmetic, ...)`. Tools without memory can be plain functions:
+# `GRPOTrainer(tools=[calculator], ...)`. TRL has two more ways to run an episode:
 #
 # - `rollout_func` is a function of yours that runs the whole episode and returns its tokens and a mask. Use it only if
 #   another program must run the turns, because TRL then does none of the work of this lesson.
-# - `AsyncGRPOTrainer` (experimental) takes the same tools and environments, but samples with vLLM on other GPUs while
-#   it trains.
+# - `AsyncGRPOTrainer` (experimental) takes the same tools and environments, and samples with vLLM on other GPUs while
+#   it trains. Its reward functions do not get the environments, so write a `get_reward`.
 #
 # [This table](../docs/troubleshooting-training.md#tools-environment_factory-or-rollout_func-which-one) compares all
 # four. Environments of the package OpenEnv are servers: write a class like ours around their client.
@@ -359,14 +359,15 @@ show_run_curves(logs, ["rewards/outcome/mean", "tools/call_frequency"])
 # {{sum(scores[first]):.0f}} and the second {{sum(scores[second]):.0f}}. The second policy calls more often,
 # {{called[second]:.2f}} instead of {{called[first]:.2f}} times per episode, but its share of correct answers is lower
 # by {{-change.estimate.value:.3f}} (95% interval {{-change.estimate.high:.3f}} to {{-change.estimate.low:.3f}}).
-# Another seed can reverse this ([lesson 06](06_evaluation.ipynb)).
+# This is one training run each, and its interval does not cover what another seed would change
+# ([lesson 06](06_evaluation.ipynb)).
 #
 # **Judge a run by held-out answers, not by the number of calls.**
 
 # %% [markdown]
 # ## 7. Notice when calls fall to zero
 #
-# In some real runs, the calls become rarer ([one](https://github.com/TIGER-AI-Lab/Pixel-Reasoner/issues/39),
+# Users report runs in which the calls become rarer ([one](https://github.com/TIGER-AI-Lab/Pixel-Reasoner/issues/39),
 # [two](https://github.com/Visual-Agent/DeepEyes/issues/55)). One possible cause is that an answer without a call pays
 # as much. In the next run, each call costs 1.0. Every answer in the required format earns 1.0, and a correct one 2.0.
 # So a call cannot earn more than a guess in this format.
@@ -401,10 +402,10 @@ show_run_curves({"a call costs 1": history}, keys)
 paid, right, calls = (logged(history, key) for key in keys)
 
 # %% [markdown]
-# The reward rose from {{paid[0]:.2f}} to {{paid[-1]:.2f}}. Meanwhile, the calls fell from {{calls[0]:.2f}} to
-# {{calls[-1]:.2f}} per episode, and the correct answers from {{right[0]:.2f}} to {{right[-1]:.2f}}. Both rose
-# before they fell. `WatchCalls` stopped the run at step {{trainer.state.global_step}}. The policy learned what we
-# paid for.
+# The reward rose from {{paid[0]:.2f}} to {{paid[-1]:.2f}}. Meanwhile, the calls went from {{calls[0]:.2f}} per episode
+# over {{max(calls):.2f}} in step {{calls.index(max(calls)) + 1}} to {{calls[-1]:.2f}}, and the share of correct answers
+# from {{right[0]:.2f}} over {{max(right):.2f}} to {{right[-1]:.2f}}. `WatchCalls` stopped the run at step
+# {{trainer.state.global_step}}. The policy learned what we paid for.
 #
 # **Plot `tools/call_frequency` next to the reward, and make sure that a call can earn more than it costs.**
 
@@ -428,9 +429,10 @@ trainer.train()
 solved_later, _ = evaluated(trainer)
 
 # %% [markdown]
-# One more tool lowers the calls from {{called['outcome']:.2f}} to {{calls:.2f}} per episode, and only
-# {{sum(solved):.0f}} problems are solved. After {{run.steps}} more steps, the policy solves {{sum(solved_later):.0f}}.
-# A policy that never calls a tool cannot learn to do so with GRPO.
+# The same policy made {{called['outcome']:.2f}} calls per episode with one tool, and makes {{calls:.2f}} with two. It
+# solves {{sum(solved):.0f}} problems instead of {{sum(scores['outcome']):.0f}}. After {{run.steps}} more steps, it
+# solves {{sum(solved_later):.0f}}. It could learn this because it still called a tool sometimes: GRPO reinforces only
+# what the policy samples.
 #
 # **After you add a tool, look at the calls before you train.**
 
@@ -476,8 +478,8 @@ except ConnectionError as error:
     trainer.save_model("outputs/tools")
 
 # %% [markdown]
-# Nothing is lost: the policy in memory has learned from two steps, and `save_model` writes its adapter. In a long run,
-# save checkpoints ([lesson 05](05_stages.ipynb)). To find bad rows before training, try
+# The two steps are not lost: the policy in memory has learned from them, and `save_model` writes its adapter. In a long
+# run, save checkpoints ([lesson 05](05_stages.ipynb)). To find bad rows before training, try
 # `for row in train_rows: Arithmetic().reset(**row)`.
 #
 # **Return the model's mistakes as text, let bugs raise, and try `reset` on every row.**

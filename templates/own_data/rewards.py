@@ -119,8 +119,9 @@ def judge_reward(completions: list, question: list, answer: list, key: list, **k
     """A language model's score (see judge.py) for a correct answer, 0 to 1; 0 for a wrong one, without a call.
 
     A small weight alone would not keep a wrong answer from earning with the judge: in a group without a correct answer,
-    TRL scales any difference to the same size. None for all answers to a question if one of them got no score: TRL
-    counts None as 0 in the sum, so a single None would penalize the answer without a score.
+    TRL's default scale_rewards ("group") scales any difference to the same size. None for all answers to a question if
+    one of them got no score: TRL counts None as 0 in the sum, so a single None would penalize the answer without a
+    score.
     """
     jobs = [(q, completion_text(c), a) for c, q, a in zip(completions, question, answer, strict=True)]
     correct = correctness_reward(completions, question, answer, key)
