@@ -121,8 +121,8 @@ show_run_curves({"healthy": healthy}, KEYS)
 print(diagnose(healthy)[0])
 
 # %% [markdown]
-# In all figures of the course, blue marks what you want, such as a healthy run, and orange what to distrust, such as a run
-# with a fault. The other colors have no meaning of their own.
+# In all figures of runs, blue marks what you want, such as a healthy run, and orange marks what to distrust, such as a run
+# with a fault. Other colors have no such meaning.
 #
 # - **`reward`** rises from {{logged(healthy, 'reward')[0]:.2f}} to {{logged(healthy, 'reward')[-1]:.2f}}. The maximum is
 #   {{sum(weights):.2f}}, the sum of the weights.
