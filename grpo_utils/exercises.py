@@ -9,6 +9,8 @@
 >>> cases = [(([3, 1],), [1, 3]), (([2],), [2])]
 >>> check_exercise("Exercise 2", lambda x: x.sort() or x, cases), cases[0][0]
 ('Exercise 2: correct.', ([3, 1],))
+>>> check_exercise("Exercise 1", lambda x: x or None, [((2,), 2), ((0,), 0)])
+'Exercise 1: not right yet; for (0,) it returns None, but should return 0.'
 >>> check_exercise("Exercise 1", lambda x: 1 / x, [((1,), 1.0), ((0,), 0)])
 'Exercise 1: not right yet; for (0,) it raises ZeroDivisionError: division by zero.'
 """
@@ -60,6 +62,7 @@ def check_exercise(
 
 def _judge(function: Callable, cases: Sequence[tuple[tuple, object]], hints: Sequence[tuple[object, str]]) -> str:
     """The sentence of `check_exercise`, without the name of the exercise."""
+    attempted = False
     for arguments, expected in cases:
         where = f" for {arguments}" if arguments else ""
         try:
@@ -70,7 +73,8 @@ def _judge(function: Callable, cases: Sequence[tuple[tuple, object]], hints: Seq
         if not isinstance(answer, PLAIN):
             kinds = type(answer).__name__, type(expected).__name__
             return "not right yet; it returns a {}, but should return a {}.".format(*kinds)
-        if _is_nothing(answer) and not _is_nothing(expected):
+        attempted = attempted or not _is_nothing(answer)
+        if not attempted and not _is_nothing(expected):
             return NOT_ATTEMPTED
         matching = [hint for wrong, hint in hints if _normal(answer) == _normal(wrong) != _normal(expected)]
         if matching:

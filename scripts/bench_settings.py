@@ -18,14 +18,13 @@ from tiny_runs import held_out, train_tiny
 
 from grpo_utils import compare, compare_seeds, logged
 from grpo_utils.evaluation.judging import Evaluation
-from grpo_utils.plots.base import COLORS
+from grpo_utils.plots.base import GOOD, OTHERS, WIDTH, show_whole_share
 from grpo_utils.profiles import CPU, prepare_machine
 
 ROOT = Path(__file__).parent.parent
 PAGE, FIGURES, STORED = ROOT / "docs" / "settings.md", ROOT / "docs" / "figures", Path(__file__).with_suffix(".json")
 MARK = "<!-- measured: written by `make bench-settings`, do not edit below -->"
 SEEDS, STEPS, PROMPTS = range(3), 10, 200
-BLUE, VERMILION = COLORS[:2]
 
 
 class Setting(NamedTuple):
@@ -110,7 +109,7 @@ def alt_text(name: str, results: list[dict]) -> str:
     """A figure in words."""
     setting = SETTINGS[name]
     parts = [
-        f"with {r['value']:g}, accuracy {mean(r['accuracy']):.2f}{metric_text(r, setting)}" for r in by_value(results)
+        f"with {said(r, ' ')}, accuracy {mean(r['accuracy']):.2f}{metric_text(r, setting)}" for r in by_value(results)
     ]
     return f"Results for {name} after {STEPS} steps, means of {len(SEEDS)} seeds: {'; '.join(parts)}."
 
@@ -120,23 +119,32 @@ def metric_text(found: dict, setting: Setting) -> str:
     return f" and {setting.label} {mean(found['metric']):.3f}" if found["metric"] else ""
 
 
+def said(found: dict, space: str) -> str:
+    """A value, marked if it is the default."""
+    return f"{found['value']:g}" + (f"{space}(default)" if "difference" not in found else "")
+
+
 def draw(name: str, results: list[dict]) -> None:
     """Accuracy on the left, the logged metric on the right; a dot for each seed, a line through the means."""
-    figure, panels = matplotlib.pyplot.subplots(1, 2, figsize=(7, 2.4), layout="constrained")
+    figure, panels = matplotlib.pyplot.subplots(1, 2, figsize=(WIDTH, 2.6), layout="constrained")
     results = by_value(results)
-    labels = [f"{found['value']:g}" for found in results]
+    labels = [said(found, "\n") for found in results]
     for axes, key, title, color in (
-        (panels[0], "accuracy", "held-out accuracy", BLUE),
-        (panels[1], "metric", SETTINGS[name].label, VERMILION),
+        (panels[0], "accuracy", "held-out accuracy", GOOD),
+        (panels[1], "metric", SETTINGS[name].label, OTHERS[0]),
     ):
         for place, found in enumerate(results):
             axes.plot([place] * len(found[key]), found[key], "o", color=color, alpha=0.6, markersize=5)
         means = [(place, mean(found[key])) for place, found in enumerate(results) if found[key]]
         axes.plot(*zip(*means, strict=True), color=color, linewidth=2)
-        axes.set(title=title, xlabel=name, xlim=(-0.4, len(results) - 0.6))
+        axes.set_title(title, fontsize="medium")
+        axes.set_xlim(-0.4, len(results) - 0.6)
         axes.set_xticks(range(len(results)), labels)
         axes.grid(alpha=0.3)
-    panels[0].set_ylim(0, 1)
+    show_whole_share(panels[0], [found["accuracy"] for found in results])
+    top = max(value for found in results for value in found["metric"])
+    panels[1].set_ylim(-0.04 * top, 1.04 * top)  # from 0, so that a small difference does not look large
+    figure.supxlabel(f"{name} (dots: one seed each; line: their means)", fontsize="medium")
     save_svg(figure, figure_of(name), alt_text(name, results))
     matplotlib.pyplot.close(figure)
 
@@ -184,7 +192,8 @@ Each run trains `{CPU.models["qwen"]}` for {STEPS} steps at a constant learning 
 `cpu` profile. The base model is not quantized. *Accuracy* is strict accuracy on {PROMPTS} held-out prompts. The
 interval is over only {len(SEEDS)} seeds, so it is wide. A run of {STEPS} steps shows how fast a policy learns, not how
 good it becomes in the end, and a tiny model does not show which value is best for yours. In the figures, each dot is
-one seed, and the lines connect the means. The right panel and the last column show the mean over all steps.
+one seed, and the lines connect the means; *default* is the value of the profile. The right panel and the last column
+show the mean over all steps.
 
 {sections}"""
 

@@ -5,9 +5,10 @@ from inspect import getsource
 
 import pytest
 from conftest import ROOT
-from lessons import run_other_family, run_with_nbval
+from lessons import defined_by, run_other_family, run_with_nbval
 
-from grpo_utils.rewards import count_placed_tags, incremental_format_reward
+from grpo_utils import check_exercise
+from grpo_utils.rewards import completion_text, count_placed_tags, extract_answer
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "02_rewards.ipynb"
@@ -61,9 +62,50 @@ def test_a_small_bonus_gets_full_advantages_where_correctness_ties(printed):
     assert min(tied) > 0.95 * max(mixed) and max(near) < min(far) / 10
 
 
-def test_it_shows_what_trl_passes_and_the_reward_that_it_trains(printed):
+def test_it_shows_what_trl_passes_and_what_the_fixed_reward_counts(printed):
     assert re.search(r"^TRL passes: .*\bcompletions\b.*\banswer\b.*\bcompletion_ids\b", printed, re.MULTILINE)
-    assert getsource(incremental_format_reward) in printed and getsource(count_placed_tags) in printed
+    assert getsource(count_placed_tags) in printed
+
+
+def test_a_reward_pays_only_the_form_that_it_reads(printed):
+    rows = re.findall(r"^(\w+)((?: +[01]\.0){5})$", printed, re.MULTILINE)
+    pays = {name: [float(score) for score in scores.split()] for name, scores in rows}
+    assert len(pays) == 5 and all(0.0 in scores[:4] for scores in pays.values())
+    assert not any(pays["extract_answer"]) and pays["extract_boxed"] == [0, 1, 1, 0, 0]
+    assert pays.pop("last_number")[4] == 1  # it was cut off before it answered
+    assert not any(scores[4] for scores in pays.values())
+
+
+@pytest.mark.parametrize(
+    ("hack", "answer"),
+    [("", "not attempted yet"), ("======", "correct."), ("=====", "Hint: "), ("======<answer>4", "Hint: ")],
+)
+def test_exercise_1_wants_a_hack_that_answers_nothing(book, hack, answer):
+    names = defined_by(book, "def verdict", **defined_by(book, "def show_work", completion_text=completion_text))
+    assert answer in check_exercise("1", lambda: names["verdict"](hack), names["HACKED"], names["HINTS"])
+
+
+def words(text: str) -> list[str]:
+    return text.lower().strip(".").removeprefix("the answer is ").split()
+
+
+@pytest.mark.parametrize(
+    ("same", "answer"),
+    [
+        (lambda said, gold: words(said) == words(gold), "correct."),
+        (lambda said, gold: words(said)[-1] == words(gold)[-1], "Old Delhi"),
+        (lambda said, gold: said == gold, "paris."),
+        (lambda said, gold: gold.lower() == said.lower().strip("."), "The answer is Paris"),
+        (lambda said, gold: True, "Lyon"),
+    ],
+)
+def test_exercise_2_names_the_text_with_the_wrong_score(book, same, answer):
+    def reward(completions, answer, **kwargs):
+        pairs = zip(map(extract_answer, completions), answer, strict=True)
+        return [float(same(said, gold)) for said, gold in pairs]
+
+    checked = defined_by(book, "CLAIMS =", capital_reward=reward, check_exercise=check_exercise)["checked"]
+    assert answer in checked
 
 
 @pytest.fixture(scope="module")

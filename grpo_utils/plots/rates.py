@@ -1,9 +1,10 @@
 """Figures of rates and their intervals, and of rows of data."""
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING
 
-from .base import COLORS, MARKERS, new_figure, show
+from .base import DOUBTFUL, GOOD, MARKERS, NEUTRAL, WIDTH, colors_of, new_figure, show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -14,9 +15,9 @@ if TYPE_CHECKING:
 
 #: The color and the marker of each verdict. The markers differ in shape for those who cannot distinguish the colors.
 VERDICTS = {
-    "improved": (COLORS[0], ">"),
-    "no change shown": ("#767676", "o"),
-    "got worse": (COLORS[1], "<"),
+    "improved": (GOOD, ">"),
+    "no change shown": (NEUTRAL, "o"),
+    "got worse": (DOUBTFUL, "<"),
 }
 
 
@@ -29,8 +30,8 @@ def show_pass_at_k(samples: "Mapping[str, Samples]", ks: Sequence[int]) -> None:
 
 def pass_at_k_figure(curves: "Mapping[str, Mapping[int, Estimate]]") -> "Figure":
     """The figure of `show_pass_at_k`, from an `Estimate` for each k."""
-    figure, axes = new_figure(7, 3.6)
-    for (name, points), color, marker in zip(curves.items(), COLORS, MARKERS, strict=False):
+    figure, axes = new_figure(WIDTH, 3.6)
+    for (name, points), color, marker in zip(curves.items(), colors_of(curves), cycle(MARKERS), strict=False):
         values, lows, highs = zip(*points.values(), strict=True)
         axes.plot(list(points), values, color=color, marker=marker, label=name)
         axes.fill_between(list(points), lows, highs, color=color, alpha=0.2)
@@ -38,9 +39,9 @@ def pass_at_k_figure(curves: "Mapping[str, Mapping[int, Estimate]]") -> "Figure"
     ticks = sorted({k for points in curves.values() for k in points})
     axes.set_xticks(ticks, [str(k) for k in ticks])
     title = "At least one of k samples is correct"
-    axes.set(xlabel="k, samples per prompt", ylabel="pass@k", ylim=(0, 1.03), title=title)
+    axes.set(xlabel="k, samples per prompt", ylabel="pass@k", ylim=(-0.04, 1.04), title=title)
     axes.grid(alpha=0.3)
-    axes.legend(loc="lower right")
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
     return figure
 
 
@@ -52,7 +53,7 @@ def show_changes(changes: "Mapping[str, Change]", title: str) -> None:
 
 def change_figure(changes: "Mapping[str, Change]", title: str) -> "Figure":
     """The figure of `show_changes`: one line for each name."""
-    figure, axes = new_figure(7, 1.3 + 0.35 * len(changes))
+    figure, axes = new_figure(WIDTH, 1.3 + 0.35 * len(changes))
     for row, change in enumerate(changes.values()):
         (value, low, high), (color, marker) = change.estimate, VERDICTS[change.verdict]
         axes.plot([low, high], [row, row], color=color, linewidth=2)
@@ -71,11 +72,12 @@ def change_figure(changes: "Mapping[str, Change]", title: str) -> "Figure":
 
 def show_differences(differences: Mapping[str, float], title: str) -> None:
     """Display one bar per name on a logarithmic scale, which fits both rounding and larger differences."""
-    figure, axes = new_figure(7, 0.8 + 0.4 * len(differences))
-    bars = axes.barh(list(differences), list(differences.values()), color=COLORS[0])
+    figure, axes = new_figure(WIDTH, 0.8 + 0.4 * len(differences))
+    bars = axes.barh(list(differences), list(differences.values()), color=NEUTRAL)
     axes.bar_label(bars, [f"{value:.2g}" for value in differences.values()], padding=3)
     axes.set_xscale("log")
-    axes.set_xlim(1e-8, 100)
+    positive = [value for value in differences.values() if value > 0]
+    axes.set_xlim(min([1e-7, *positive]) / 10, max([1, *positive]) * 100)
     axes.invert_yaxis()
     axes.set(title=title)
     axes.grid(alpha=0.3, axis="x")
@@ -85,25 +87,25 @@ def show_differences(differences: Mapping[str, float], title: str) -> None:
 
 def length_histogram(lengths: Sequence[int], limit: int) -> "Figure":
     """How many prompts have how many tokens; a dashed line at ``limit``, beyond which they would be dropped."""
-    figure, axes = new_figure(7, 3)
-    axes.hist(lengths, bins=min(40, max(lengths) - min(lengths) + 1), color=COLORS[0], edgecolor="white")
-    axes.axvline(limit, color=COLORS[1], linestyle="--", label=f"limit: {limit}")
+    figure, axes = new_figure(WIDTH, 3)
+    axes.hist(lengths, bins=min(40, max(lengths) - min(lengths) + 1), color=NEUTRAL, edgecolor="white")
+    axes.axvline(limit, color="black", linestyle="--", label=f"limit: {limit}")
     axes.set(xlabel="tokens, chat template included", ylabel="prompts", title="Prompt lengths")
     axes.grid(alpha=0.3, axis="y")
-    axes.legend()
+    figure.legend(loc="outside lower center", frameon=False)
     return figure
 
 
 def pass_rate_bars(rates: Mapping[str, Sequence[float]], samples: int) -> "Figure":
     """How many prompts were solved in 0, 1, … of ``samples`` tries; one bar for each name of ``rates``."""
-    figure, axes = new_figure(7, 3)
+    figure, axes = new_figure(WIDTH, 3)
     width, tries = 0.8 / len(rates), range(samples + 1)
-    for place, (name, values) in enumerate(rates.items()):
+    for place, ((name, values), color) in enumerate(zip(rates.items(), colors_of(rates), strict=True)):
         solved = [round(rate * samples) for rate in values]
         at = [k + (place - (len(rates) - 1) / 2) * width for k in tries]
         hatch = ("", "//", "..")[place % 3]
-        axes.bar(at, [solved.count(k) for k in tries], width, color=COLORS[place], hatch=hatch, label=name)
+        axes.bar(at, [solved.count(k) for k in tries], width, color=color, hatch=hatch, label=name)
     axes.set(xlabel=f"correct answers of {samples}", ylabel="prompts", xticks=tries, title="Prompts by pass rate")
     axes.grid(alpha=0.3, axis="y")
-    axes.legend()
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
     return figure

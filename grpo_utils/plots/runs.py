@@ -4,7 +4,20 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from .base import COLORS, MARKERS, new_figure, show, step_lines, whole_steps
+from .base import (
+    COLORS,
+    DOUBTFUL,
+    GOOD,
+    GREEN,
+    MARKERS,
+    PURPLE,
+    WIDTH,
+    new_figure,
+    show,
+    show_whole_share,
+    step_axis,
+    step_lines,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,10 +39,12 @@ def logged(log_history: Sequence[dict], key: str) -> list[float]:
 
 def reward_curve(log_history: Sequence[dict], reward_names: Sequence[str]) -> "Figure":
     """The mean of every reward at every step; one line and one marker each."""
-    figure, axes = new_figure(7, 3.6)
-    step_lines(axes, {name: logged(log_history, f"rewards/{name}/mean") for name in reward_names})
+    figure, axes = new_figure(WIDTH, 3.6)
+    curves = {name: logged(log_history, f"rewards/{name}/mean") for name in reward_names}
+    step_lines(axes, curves)
+    show_whole_share(axes, curves.values())
     axes.set(xlabel="step", ylabel="mean of the batch", title="Rewards during training")
-    axes.legend(loc="center right", fontsize="small")
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
     return figure
 
 
@@ -42,12 +57,14 @@ def show_learning(log_history: Sequence[dict]) -> None:
     formatted = logged(log_history, "rewards/strict_format_reward/mean")
     correct = logged(log_history, "rewards/correct_if_formatted/mean")
     length = logged(log_history, "completions/mean_length")
-    figure, (upper, lower) = new_figure(7, 4.8, rows=2, sharex=True, height_ratios=(3, 2))
-    _smooth_line(upper, formatted, "correctly formatted", 0)
-    _smooth_line(upper, correct, "correct, among those", 1)
-    _smooth_line(lower, length, "tokens per completion", 2)
-    upper.set(ylabel="share of the batch", ylim=(0, 1.03), title="Format first, arithmetic second")
-    lower.set(ylabel="mean length", xlabel="step (points: one batch; lines: mean of five)")
+    figure, (upper, lower) = new_figure(WIDTH, 4.8, rows=2, sharex=True, height_ratios=(3, 2))
+    _smooth_line(upper, formatted, GREEN, "s", "correctly formatted")
+    _smooth_line(upper, correct, GOOD, "o", "correct, among those")
+    _smooth_line(lower, length, PURPLE, "^")
+    show_whole_share(upper, (formatted, correct))
+    upper.set(ylabel="share of the batch", title="Format, arithmetic and length")
+    upper.legend(loc="lower right", fontsize="small")
+    lower.set(ylabel="mean length (tokens)", xlabel="step (points: one batch; lines: mean of five)")
     alt = (
         f"Three lines over {len(formatted)} steps. The share of correctly formatted answers goes from "
         f"{formatted[0]:.2f} to {formatted[-1]:.2f}. The share of correct answers among those goes from "
@@ -56,15 +73,14 @@ def show_learning(log_history: Sequence[dict]) -> None:
     show(figure, alt)
 
 
-def _smooth_line(axes: "Axes", values: Sequence[float], label: str, number: int) -> None:
+def _smooth_line(axes: "Axes", values: Sequence[float], color: str, marker: str, label: str | None = None) -> None:
     """Points, and the mean of the last five as a line."""
     from pandas import Series
 
     steps, smooth = range(1, len(values) + 1), Series(values, dtype=float).rolling(5, min_periods=1).mean()
-    axes.plot(steps, values, color=COLORS[number], marker=MARKERS[number], markersize=3, linestyle="none", alpha=0.35)
-    axes.plot(steps, smooth, color=COLORS[number], label=label)
-    axes.grid(alpha=0.3)
-    axes.legend(loc="lower right", fontsize="small")
+    axes.plot(steps, values, color=color, marker=marker, markersize=3, linestyle="none", alpha=0.35)
+    axes.plot(steps, smooth, color=color, label=label)
+    step_axis(axes)
 
 
 def show_reward_and_truth(runs: Mapping[str, Sequence[dict]]) -> None:
@@ -100,7 +116,7 @@ def reward_and_truth(curves: Mapping[str, tuple[Sequence[float], Sequence[float]
         upper.set_title(name, fontweight="bold", fontsize="medium")
         lower.set_xlabel("step")
     rows[0][0].set(ylabel="reward", xlim=(0, 1.35 * steps[-1]))
-    whole_steps(rows[0][0])
+    step_axis(rows[0][0])
     if min(min(reward) for reward, _ in curves.values()) >= 0:
         rows[0][0].set_ylim(bottom=0)  # a reward below 0 must stay visible
     rows[1][0].set(ylabel="correct answers", ylim=(-0.06, 1.06), yticks=(0, 0.5, 1))
@@ -113,32 +129,44 @@ def show_run_curves(runs: Mapping[str, Sequence[dict]], keys: Sequence[str], mar
     ``runs`` holds a ``log_history`` by name, logged at every step. A dashed line marks the step ``mark``. The figure's
     text is generated from the data.
     """
+    curves = {key: {name: logged(history, key) for name, history in runs.items()} for key in keys}
     steps, texts = max(len(logged(history, "reward")) for history in runs.values()), []
-    figure, panels = new_figure(3.4 * len(keys), 2.8, columns=len(keys), squeeze=False)
-    for axes, key in zip(panels[0], keys, strict=True):
-        curves = {name: logged(history, key) for name, history in runs.items()}
-        step_lines(axes, curves)
-        axes.set(xlabel="step", title=key.removeprefix("completions/"))
+    for key, of in curves.items():
+        ends = [f"{name} {values[0]:.2f} to {values[-1]:.2f}" for name, values in of.items() if values]
+        texts.append(f"{key}: {', '.join(ends)}")
+    show(run_curves(curves, mark), f"Curves over {steps} steps. {'; '.join(texts)}.")
+
+
+def run_curves(curves: Mapping[str, Mapping[str, Sequence[float]]], mark: float | None = None) -> "Figure":
+    """The figure of `show_run_curves`, from the values of each run by metric: two panels in a row, more in a column."""
+    rows, columns = (1, len(curves)) if len(curves) < 3 else (len(curves), 1)
+    figure, panels = new_figure(WIDTH, 0.9 + 1.6 * rows, rows, columns, squeeze=False, sharex=True)
+    for axes, (key, runs) in zip(panels.flat, curves.items(), strict=True):
+        step_lines(axes, runs)
+        axes.set_title(key.removeprefix("completions/"), fontsize="medium")
+        if key.startswith(("rewards/", "frac_")) or key.endswith(("_ratio", "_frequency")):
+            show_whole_share(axes, runs.values())
         if mark:
             axes.axvline(mark, color="gray", linestyle="--")
-        ends = [f"{name} {values[0]:.2f} to {values[-1]:.2f}" for name, values in curves.items() if values]
-        texts.append(f"{key}: {', '.join(ends)}")
-    panels[0][0].legend(fontsize="small")
-    show(figure, f"Curves over {steps} steps. {'; '.join(texts)}.")
+    for axes in panels[-1]:
+        axes.set_xlabel("step")
+    legend = panels[0][0].get_legend_handles_labels()
+    figure.legend(*legend, loc="outside upper center", ncols=4, frameon=False)
+    return figure
 
 
 def show_reward_and_accuracy(means: Sequence[float], evaluated: Mapping[int, "Evaluation"]) -> None:
-    """Display the mean reward of every step next to held-out strict accuracy; ``evaluated`` has the step of each."""
-    figure, (left, right) = new_figure(7, 2.8, columns=2)
-    step_lines(left, {"reward": means})
-    left.set(xlabel="step", ylabel="mean reward of the batch")
-    rates = [evaluation.accuracy for evaluation in evaluated.values()]
-    right.plot(list(evaluated), [rate.value for rate in rates], color=COLORS[1], marker=MARKERS[1])
-    right.fill_between(
-        list(evaluated), *zip(*(rate.interval for rate in rates), strict=True), color=COLORS[1], alpha=0.2
-    )
-    right.set(xlabel="step (band: 95% interval)", ylabel="held-out strict accuracy", ylim=(0, 1.03))
-    right.grid(alpha=0.3)
+    """Display the mean reward of every step, and held-out strict accuracy below; ``evaluated`` has the step of each."""
+    figure, (upper, lower) = new_figure(WIDTH, 4.2, rows=2, sharex=True)
+    upper.plot(range(1, len(means) + 1), means, color=DOUBTFUL, marker=MARKERS[1], markersize=3)
+    upper.set_title("mean reward of the batch", fontsize="medium")
+    rates, color = [evaluation.accuracy for evaluation in evaluated.values()], GOOD
+    lower.plot(list(evaluated), [rate.value for rate in rates], color=color, marker=MARKERS[0])
+    lower.fill_between(list(evaluated), *zip(*(rate.interval for rate in rates), strict=True), color=color, alpha=0.2)
+    lower.set_title("held-out strict accuracy", fontsize="medium")
+    lower.set(xlabel="step (band: 95% interval)", ylim=(-0.04, 1.04))
+    step_axis(upper)
+    step_axis(lower)
     alt = (
         f"Two line charts over {len(means)} steps. The mean reward goes from {means[0]:.2f} to {means[-1]:.2f}. "
         f"Held-out strict accuracy goes from {rates[0].value:.1%} to {rates[-1].value:.1%}."

@@ -29,7 +29,7 @@
 # {{install}}
 
 # %% tags=["parameters"]
-PROFILE: str = "auto"  # see section 6; this lesson always trains on the CPU
+PROFILE: str = "auto"  # any profile; this lesson always trains on the CPU
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
 STEPS: int = 0  # training steps; 0: the default, 25
 SEED: int = 0  # seeds all randomness
@@ -93,8 +93,9 @@ tokenizer = AutoTokenizer.from_pretrained(path)
 policy = AutoModelForCausalLM.from_pretrained(path, dtype="float32")
 
 # %% [markdown]
-# Before you train, evaluate. `load_rows` returns 100 *held-out* addition problems, which are never used for training.
-# `evaluate` calls the model's `generate` to answer each problem, and checks the answers.
+# Before you train, evaluate. `load_rows` returns 100 *held-out* addition problems, which are never used for training. The
+# prompt of each is a list of chat messages, and the last message is the question. `evaluate` calls the model's `generate` to
+# answer each problem, and checks the answers.
 
 # %%
 from grpo_utils import evaluate, load_rows
@@ -108,7 +109,7 @@ print("correctly formatted:", before.format)
 print("strict accuracy:    ", before.accuracy)
 
 # %% [markdown]
-# Each prompt (only its question is printed) asks for a *format*, the layout `<reasoning>…</reasoning><answer>…</answer>`.
+# Each prompt asks for a *format* in its first message, which is not printed: `<reasoning>…</reasoning><answer>…</answer>`.
 # Only {{before.format.hits}} of the {{before.n}} answers have it. The *strict accuracy* is the share of answers that are correctly formatted and correct,
 # here {{before.accuracy.hits}} of {{before.n}}. The numbers in parentheses are a 95% *interval*, a range that probably contains the rate over all possible
 # questions.
@@ -212,7 +213,8 @@ print("correctly formatted:", after.format)
 print("strict accuracy:    ", after.accuracy)
 
 # %% [markdown]
-# Strict accuracy rose from {{before.accuracy.value:.2f}} to {{after.accuracy.value:.2f}}, and the two intervals do not overlap. Of
+# Strict accuracy rose from {{before.accuracy.value:.2f}} to {{after.accuracy.value:.2f}}, and the two intervals do not overlap. (If they did,
+# there could still be a gain: [lesson 06](06_evaluation.ipynb) compares the answers question by question.) Of
 # the five answers shown, {{sum(after.formed[:5])}} are correctly formatted and {{sum(after.right[:5])}} are correct. No training row
 # contains a worked solution. The policy found the column style among its own completions: it was in {{len(columns)}} of
 # {{before.n}} answers before training, and is in {{sum(", " in text for text in after.sampled)}} now.
@@ -283,32 +285,33 @@ diagram("packages")
 # **TRL runs the training, and the other packages supply the model, the rows and the checks.**
 
 # %% [markdown]
-# ## 6. See what your machine can train
+# ## 6. Go from the tiny model to a real one
 #
-# A *profile* is a set of defaults (model, number and length of completions) for one class of machine. Lesson 03 uses the
-# profile of your machine. All other lessons use the tiny model on the CPU.
-
-# %%
-import pandas
-
-from grpo_utils import PROFILES
-
-table = [
-    {
-        "profile": name,
-        "hardware": each.hardware,
-        "model": each.models[FAMILY],
-        "completions per step": each.completions_per_step,
-        "state": each.evidence,
-    }
-    for name, each in PROFILES.items()
-]
-pandas.DataFrame(table).set_index("profile")
-
-# %% [markdown]
-# Only the `cpu` profile has run on its hardware. For a T4, [this page](../docs/t4.md) estimates time and memory. For your own
-# settings, run the *preflight* ([manual](../docs/preflight.md)), which checks settings, rows and rewards before a training
-# run, and estimates its time and memory: `grpo-check preflight config.yaml`.
+# The same loop trains large models. DeepSeek-R1-Zero ([paper](https://arxiv.org/abs/2501.12948)) made GRPO known. Its rewards
+# were programs that check the answer and the format, and its accuracy on problems of the mathematics contest AIME rose from
+# 15.6% to 71.0%. It learned to write long thoughts before it answers.
+#
+# [Lesson 14](14_real_model.ipynb) trains a real but small model, SmolLM2 with 135 million parameters, on a CPU. It has to turn
+# an order into JSON with five fields. Before training, it wrote these four completions (shortened; temperature 1, seed 0) for
+# "Chloe from Doha ordered 6 coins at 10 euros each.":
+#
+# | completion | right fields | reward | advantage |
+# |---|---|---|---|
+# | `{"customer": "Chloe", "item": "10", "quantity": "6", "price": 10}` and three backticks | customer, price | 0.4 | +0.9 |
+# | `json_action = {'customer': 'chankey's_worst_delimiter_extra', 'item': 'Kai', …` | none | 0.0 | -0.9 |
+# | `Produced JSON: {"customer": {"item": "Liquid Elixir of Youth", "quantity": 6, "price": 10, …` | quantity, price | 0.4 | +0.9 |
+# | `10 * 6 = 60 * x This is the JSON code: 0x10 x20 = 60 xS 10 xNa …` | none | 0.0 | -0.9 |
+#
+# None is correct, but a reward pays 0.2 for each right field. So this group is not tied, and GRPO has something to
+# reinforce. After 70 steps, the model answered about nine of ten held-out orders correctly
+# ([measured](../docs/results.md#a-real-model-on-a-cpu)).
+#
+# What can your machine train? A *profile* is a set of defaults (model, number and length of completions) for one class of
+# machine: `cpu`, `t4`, `l4`, `a100` or `h100`. [Lesson 03](03_grpo_lora.ipynb) uses the profile of your machine: the tiny
+# model on a CPU, and on a GPU a model of 1 to 1.5 billion parameters. Only the `cpu` profile has run on its hardware. For a
+# T4, [this page](../docs/t4.md) estimates time and memory. For your own settings, run the *preflight*
+# ([manual](../docs/preflight.md)), which checks settings, rows and rewards before a training run, and estimates its time and
+# memory: `grpo-check preflight config.yaml`.
 #
 # **Check your settings before you rent a GPU.**
 

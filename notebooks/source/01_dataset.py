@@ -94,7 +94,8 @@ print(tokenizer.apply_chat_template(row["prompt"], **as_text))
 # The text ends where the model starts to answer. Ask three questions about any template:
 #
 # 1. Does every message appear? Some templates drop the system prompt.
-# 2. Does the answer follow the prompt directly? Some templates insert an empty thinking part between them.
+# 2. Does the answer follow the prompt directly? Some templates insert an empty thought between them, such as Qwen3's with
+#    `enable_thinking=False` ([lesson 10](10_thinking.ipynb)).
 # 3. Does the answer end with the *EOS* token, the end-of-sequence token that stops generation? If not, the model never learns
 #    to stop.
 
@@ -293,7 +294,8 @@ print(report)
 #
 # Fix the file, or continue with the accepted rows, `report.rows`. `report.all_rows()` raises an error instead.
 #
-# One fault is hard to see. If a program reads UTF-8 as cp1252 and saves it, the file is valid but its words are broken:
+# One fault is hard to see. If a program reads UTF-8 as cp1252 and saves it, the result is still valid UTF-8, but the text is
+# garbled:
 
 # %% tags=["nbval-check-output"]
 damaged = "Ein Café verkauft 5 Tassen zu 3 €.".encode().decode("cp1252")

@@ -121,7 +121,8 @@ result = trainer.train()
 
 # %% [markdown]
 # `answer` and `kind` are columns of the dataset. Each gold answer appears eight times because a group has eight completions.
-# TRL adds the other arguments, so a function without `**kwargs` fails with a `TypeError`.
+# TRL adds the other arguments, so a function without `**kwargs` fails with a `TypeError`. Two of them are functions that your
+# reward can call: `log_metric` logs a number for each step, and `log_extra` adds a column to the table of completions.
 #
 # The prompts are chat messages, so each completion is a list of messages and not a string. `completion_text` returns the text
 # of either.
@@ -261,7 +262,7 @@ print(probe(count_tags))
 
 # %% [markdown]
 # The count has no upper limit, so repetition pays. `probe` finds the same exploit and calls it `farmable`: a pile of tags
-# earns 11. (The best text that `probe` counts as clean earns 2, because it holds three answers.)
+# earns 11.
 #
 # Earning the reward without doing the task is called *reward hacking*. Nothing raises an error, because the reward works as
 # written.
@@ -317,7 +318,8 @@ for text in flawed.sampled[:3]:
 # %% [markdown]
 # ## 7. Fix the reward and train again
 #
-# The fixed reward pays for each tag once, and only in the correct place:
+# The fixed reward, `incremental_format_reward`, pays for each tag once, and only in the correct place. It returns a quarter
+# of what this function counts:
 
 # %%
 import inspect
@@ -325,7 +327,6 @@ import inspect
 from grpo_utils import incremental_format_reward
 from grpo_utils.rewards import count_placed_tags
 
-print(inspect.getsource(incremental_format_reward))
 print(inspect.getsource(count_placed_tags))
 
 # %% [markdown]
@@ -475,21 +476,86 @@ for sums in (TWO_WRONG, ALL_CORRECT):
 # **Give correctness more weight than the rest combined, and remember that a tie in correctness gives the rest full force.**
 
 # %% [markdown]
-# ## 9. Cheat sheet
+# ## 9. Read the answers of larger models
+#
+# Larger models have learned other forms of answers: GSM8K's `####`, a LaTeX box, a thought before the answer. (Qwen3 writes
+# a thought unless you turn it off, as [lesson 03](03_grpo_lora.ipynb) does.) We wrote five such completions by hand. The
+# question is "Ana has 12 pens and buys 3 boxes of 10. How many pens does she have?", so the gold answer is 42.
+
+# %% tags=["nbval-check-output"]
+LARGER = {
+    "hashes": "3 boxes hold 3*10 = <<3*10=30>>30 pens. 12+30 = 42\n#### 42",
+    "box": r"She has $12 + 3 \times 10 = \boxed{42}$ pens.",
+    "box in tags": r"<answer>\boxed{42}</answer>",
+    "thought": "<think>\\boxed{30}? No, plus 12.</think>\\boxed{42}, 30 of them new",
+    "cut off": "<think>3 boxes hold 30 pens. 12 + 30 = 42. Wait, are",
+}
+for name, text in LARGER.items():
+    print(f"{name:12}{text!r}")
+
+# %% [markdown]
+# `AnswerReward` makes a reward for correctness from any function that finds the answer in a text. The course has such a
+# function for each form. Two of the functions below are our own: `last_number` takes the last number, as many published
+# rewards do, and `after_thought` looks for a box after the thought. Which of the five completions does each one pay?
+
+# %% tags=["nbval-check-output"]
+import re
+
+from grpo_utils.rewards import AnswerReward, extract_after_hashes
+from grpo_utils.rewards import extract_after_thinking, extract_boxed
+
+
+def last_number(text: str) -> str | None:
+    return (re.findall(r"\d+", text) or [None])[-1]
+
+
+def after_thought(text: str) -> str | None:
+    return extract_boxed(extract_after_thinking(text) or "")
+
+
+FINDERS = [extract_answer, extract_after_hashes, extract_boxed]
+FINDERS += [after_thought, last_number]
+print(" " * 24 + "".join(f"{name:>12}" for name in LARGER))
+for find in FINDERS:
+    reward = AnswerReward(extract=find)
+    scores = reward(list(LARGER.values()), answer=["42"] * len(LARGER))
+    row = "".join(f"{score:12}" for score in scores)
+    print(f"{find.__name__:24}{row}")
+
+# %% [markdown]
+# The first four completions are correct, and no function finds all four answers:
+#
+# - `extract_answer`, which this lesson used so far, pays none of them. Even the third fails, because its tags hold a box and
+#   not a number. With such a reward, one project reports [about 0% accuracy](https://github.com/AI-Hypercomputer/maxtext/pull/4150)
+#   for Qwen3 on GSM8K.
+# - `extract_boxed` finds two different boxes in the fourth completion, and counts several answers as none. `after_thought`
+#   skips the draft in the thought.
+# - `last_number` does not pay the fourth completion, which ends with another number. And it pays the fifth, which was cut
+#   off before it gave an answer.
+#
+# So choose one form, ask for it in the prompt (for example with `Put your final answer in \boxed{}.`), and read that form only.
+# Attack the new reward with `probe`. Then score samples of your own model and check some scores by hand: if a capable
+# model earns 0 everywhere, suspect the reward first.
+#
+# **Read the answer in the form that your prompt asks for, and check the scores of real samples.**
+
+# %% [markdown]
+# ## 10. Cheat sheet
 #
 # | step | check | fix |
 # |---|---|---|
 # | 1. Write the reward | Does it return one number for each completion and accept `**kwargs`? | Read texts with `completion_text`. |
 # | 2. Attack it by hand | Do lists, several answers, empty texts and repeated tags earn less than a clean completion? | Accept exactly one answer, and never pay for a missing one. |
 # | 3. Attack it with `probe` | Does the report end with `ok`? | Look up the code in [this list](../docs/rewards.md#the-lab). |
-# | 4. Score samples of the base model | Does a group have high and low scores, and do you agree with them? | Choose an easier task, or give partial credit. |
+# | 4. Score samples of the base model | Do you agree with the scores? | Read the form that the model writes, or ask for another one. |
+# | | Does a group have high and low scores? | Choose an easier task, or give partial credit. |
 # | 5. Choose weights | Does correctness outweigh the rest combined? | Lower the other weights. |
 # | 6. Train | Does a logged truth with weight 0.0 rise with the reward? | Stop, read samples, fix the reward and train again. |
 #
 # **The policy learns what you pay for.**
 
 # %% [markdown]
-# ## 10. Exercises
+# ## 11. Exercises
 #
 # **Exercise 1.** The reward `show_work` should make the policy show its work. Write a completion that earns more than 1.0
 # and contains no `<answer>`.
@@ -519,14 +585,15 @@ def verdict(hack: str) -> str | None:
 
 
 HINTS = [("too cheap", "It earns 1.0 or less. What does show_work count?")]
-HINTS += [("it answers", "It has an <answer>. Which text needs none?")]
-HACKED = [((my_hack(),), "hacked")]
-print(check_exercise("Exercise 1", verdict, HACKED, HINTS))
+HINTS += [("it answers", "It contains <answer>. Does the reward ask for one?")]
+HACKED = [((), "hacked")]
+print(check_exercise("Exercise 1", lambda: verdict(my_hack()), HACKED, HINTS))
 
 # %% [markdown]
 # **Exercise 2.** Write a reward of your own. The task is to name the capital of a country. Gold answers are names of cities,
 # and models write "paris", "Paris." or "The answer is Paris". Pay 1.0 if the only `<answer>` names the city, and 0.0
-# otherwise. `probe` must accept your reward. Then write a reward for a task of yours.
+# otherwise. Once the four texts are scored correctly, the cell also calls `probe`, which must find nothing. Then write a
+# reward for a task of yours.
 
 
 # %%
@@ -536,34 +603,17 @@ def capital_reward(completions, answer, **kwargs) -> list[float]:
 
 
 # %% tags=["nbval-check-output"]
-CITIES = ["Paris", "London", "New Delhi", "Addis Ababa"]
 CLAIMS = [("paris.", "Paris", 1.0), ("The answer is Paris", "Paris", 1.0)]
 CLAIMS += [("Lyon", "Paris", 0.0), ("Old Delhi", "New Delhi", 0.0)]
-
-
-def judge(reward) -> str | None:
-    """Return the first wrong score, else probe's finding, else "ok"."""
-    texts = [f"<answer>{claim}</answer>" for claim, *_ in CLAIMS]
-    golds = [gold for _, gold, _ in CLAIMS]
-    scores = reward(completions=texts, answer=golds)
-    if not scores:
-        return None
-    for text, score, (_, gold, wanted) in zip(texts, scores, CLAIMS):
-        if score != wanted:
-            return f"{text} earns {score}, not {wanted}, for {gold}"
-    report = probe(reward, answers=CITIES)
-    return "ok" if report.ok else report.findings[0].what
-
-
-OK = [((), "ok")]
-WRONG = "<answer>{}</answer> earns {}, not {}, for {}".format
-CASE = WRONG("paris.", 0.0, 1.0, "Paris")
-BEFORE = WRONG("The answer is Paris", 0.0, 1.0, "Paris")
-LAST = WRONG("Old Delhi", 1.0, 0.0, "New Delhi")
-HINTS = [(CASE, "Should case and punctuation matter?")]
-HINTS += [(BEFORE, "What may precede the name?")]
-HINTS += [(LAST, "Is the last word the whole name?")]
-print(check_exercise("Exercise 2", lambda: judge(capital_reward), OK, HINTS))
+CITIES = ["Paris", "London", "New Delhi", "Addis Ababa"]
+FOUR_TEXTS = [
+    (([f"<answer>{said}</answer>"], [gold]), [score])
+    for said, gold, score in CLAIMS
+]
+checked = check_exercise("Exercise 2, four texts", capital_reward, FOUR_TEXTS)
+print(checked)
+if checked.endswith("correct."):
+    print(probe(capital_reward, answers=CITIES))
 
 # %% [markdown]
 # **Try both before you unfold the solutions below.** [Lesson 03](03_grpo_lora.ipynb) trains with these rewards from start to
@@ -585,8 +635,8 @@ def my_hack_solution() -> str:
     return "=" * 6
 
 
-HACKED = [((my_hack_solution(),), "hacked")]
-print(check_exercise("Exercise 1, solution", verdict, HACKED))
+hack = verdict(my_hack_solution())
+print(check_exercise("Exercise 1, solution", lambda: hack, HACKED))
 
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
@@ -603,4 +653,5 @@ def capital_solution(completions, answer, **kwargs) -> list[float]:
 
 
 name = "Exercise 2, solution"
-print(check_exercise(name, lambda: judge(capital_solution), OK))
+print(check_exercise(name, capital_solution, FOUR_TEXTS))
+print(probe(capital_solution, answers=CITIES))

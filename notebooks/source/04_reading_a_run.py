@@ -121,6 +121,9 @@ show_run_curves({"healthy": healthy}, KEYS)
 print(diagnose(healthy)[0])
 
 # %% [markdown]
+# In all figures of runs, blue marks what you want, such as a healthy run, and orange marks what to distrust, such as a run
+# with a fault. Other colors have no such meaning.
+#
 # - **`reward`** rises from {{logged(healthy, 'reward')[0]:.2f}} to {{logged(healthy, 'reward')[-1]:.2f}}. The maximum is
 #   {{sum(weights):.2f}}, the sum of the weights.
 # - **`frac_reward_zero_std`**, the share of *tied* groups (all completions score the same), rises to
@@ -193,7 +196,7 @@ show_run_curves({"healthy": healthy, "this run": dead}, KEYS)
 print(diagnose(dead)[0])
 
 # %% [markdown]
-# The total reward and the share of correct answers rise. Only the right panel shows the fault: `pattern_reward` is
+# The total reward and the share of correct answers rise. Only the lowest panel shows the fault: `pattern_reward` is
 # always 0. A reward that gives every completion the same score is a *dead reward*.
 #
 # The pattern requires line breaks around the tags, but the prompt does not ask for them and the policy writes none.

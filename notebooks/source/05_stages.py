@@ -4,30 +4,30 @@
 # {{badges}}
 #
 # **You will be able to** train in *stages*, which are training runs that share one adapter, test whether they help,
-# and *resume* a killed run exactly.
+# and *resume* a killed run, with the same result as if nothing had happened.
 #
 # | | CPU | T4 |
 # |---|---|---|
 # | time for Run All | about 2 minutes ([measured](../docs/results.md)) | never run |
 # | memory | 1.8 GB ([measured](../docs/results.md)) | never run |
-# | model | 0.46 million parameters, ships with the course | the same, also on the CPU |
+# | model | 0.46 million parameters, included | the same, on the CPU |
 #
 # You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** is it better to teach the format first or
 # everything at once (section 4)? By how much?
 #
-# **The numbers in the text** are from the stored CPU run, seed 0. Other seeds and machines give different numbers.
+# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 
 # %% [markdown]
 # ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course and missing packages (a few minutes; never run there so far).
-# On Kaggle, turn on *Internet* in the settings first. Elsewhere it does nothing.
+# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle,
+# first turn on *Internet* in the settings. Elsewhere, the cell does nothing.
 
 # %%
 # {{install}}
 
 # %% tags=["parameters"]
-PROFILE: str = "auto"  # this lesson trains on the CPU with any profile
+PROFILE: str = "auto"  # any profile; this lesson always trains on the CPU
 FAMILY: str = "qwen"  # qwen or gemma: which tiny model
 STEPS: int = 0  # steps in each of the two stages; 0: the default, 10
 SEED: int = 0  # seeds all randomness
@@ -409,7 +409,7 @@ apart = max((one[name] - two[name]).abs().max().item() for name in one)
 print("largest difference of a weight:", apart)
 
 # %% [markdown]
-# Both differences are 0, so the resumed run matches the uninterrupted run exactly. Five things prevent an exact match:
+# Both differences are 0, so the resumed run has exactly the same result as the uninterrupted run. Five things prevent that:
 #
 # - **A second pass over the rows.** After the first pass, TRL shuffles the rows differently in a resumed run
 #   ([measured](../docs/troubleshooting.md#symptoms-without-an-error)).
@@ -483,8 +483,9 @@ HINTS += [("fell", "Is the whole interval below 0?")]
 print(check_exercise("Exercise 1", verdict, INTERVALS, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** Write `resume_from(checkpoints, every)`. `checkpoints` is a list of `[step, complete]`, and each batch
-# of completions serves `every` steps. From which step can a run resume exactly? Return 0 if there is no such step.
+# **Exercise 2.** Write `resume_from(checkpoints, every)`. `checkpoints` is a list of pairs `[step, complete]`, in which
+# `complete` says whether the checkpoint was fully written. Each batch of completions serves `every` steps. What is the
+# last step from which a run can resume with the same result? Return 0 if there is none.
 #
 # **Try both before you unfold the solutions below.** [Lesson 06](06_evaluation.ipynb) explains the tests of section 4.
 # *Curriculum learning* (Bengio et al. 2009, ICML) is the classic paper on curricula.

@@ -490,9 +490,10 @@ def claims_that_hold() -> list[str]:
 from grpo_utils import check_exercise
 
 CLAIMS = [((claims_that_hold,), "none")]
-HINTS = [("A", "A: fisher_exact([[120, 80], [126, 74]]) from scipy.stats?")]
-HINTS += [("D", "D: its t interval?")]
-HINTS += [("B", "B: binomtest(62, 92)?"), ("C", "C: 36 of 40, 180 of 200?")]
+HINTS = [("A", "A: the prompts differ. What does fisher_exact of scipy say?")]
+HINTS += [("B", "B: of 92 changed prompts, 62 got better. Is that chance?")]
+HINTS += [("C", "C: compare 36 of 40 with 180 of 200. Did the rate change?")]
+HINTS += [("D", "D: compute the t interval of three gains. Is 0 in it?")]
 
 
 def first_mistake(answer) -> str | None:

@@ -502,8 +502,8 @@ from grpo_utils import check_exercise
 FAULTS = [((4e-6, 9.5), "adapter missing"), ((9.5, 4e-6), "template lost")]
 FAULTS += [((12.4, 14.1), "wrong base"), ((0.4, 9.3), "wrong base")]
 HINTS = [("wrong base", "One difference is below 0.001. Which models agree?")]
-HINTS += [("adapter missing", "Then from_base would be 0. Is it?")]
-HINTS += [("template lost", "Then from_merge would be 0. Is it?")]
+HINTS += [("adapter missing", "Is from_base near 0, as without an adapter?")]
+HINTS += [("template lost", "Is from_merge near 0, as with a correct merge?")]
 print(check_exercise("Exercise 1", diagnose, FAULTS, HINTS))
 
 # %% [markdown]

@@ -84,7 +84,7 @@ def path() -> Drawn:
     core = [name for name in LESSONS if name < FURTHER]
     below = 0.85 + len(core) * 0.6 + 0.15
     rows = {name[:2]: 0.85 + row * 0.6 + (name >= FURTHER) * 0.6 for row, name in enumerate(LESSONS)}
-    sheet, every, short = Sheet(WIDTH, rows[max(rows)] + 0.45), 0.5, 1.15
+    sheet, every, short = Sheet(WIDTH, rows[max(rows)] + 1.05), 0.5, 1.15
     sheet.text(every, 0.35, "all", weight="bold")
     sheet.text(short, 0.35, "short", weight="bold")
     sheet.text(5.5, 0.35, "CPU minutes", weight="bold")
@@ -99,6 +99,9 @@ def path() -> Drawn:
             sheet.line((short, at), color=ORANGE, marker="s", markersize=13, mfc=ORANGE if number in SHORT else "white")
         sheet.text(1.6, at, name, ha="left")
         sheet.text(5.5, at, f"{minutes}")
+    key = rows[max(rows)] + 0.65
+    sheet.line((short, key), color=ORANGE, marker="s", markersize=13, mfc="white")
+    sheet.text(1.6, key, "read this one after the short path", ha="left")
     further = [name for name in LESSONS if name >= FURTHER]
     return sheet.figure, (
         f"Nine core lessons in order, with the minutes of a run on a CPU: {_listed(core)}. Then further lessons in any "
