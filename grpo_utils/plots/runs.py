@@ -113,7 +113,7 @@ def show_run_curves(runs: Mapping[str, Sequence[dict]], keys: Sequence[str], mar
     text is generated from the data.
     """
     steps, texts = max(len(logged(history, "reward")) for history in runs.values()), []
-    figure, panels = new_figure(3.4 * len(keys), 3.1, columns=len(keys), squeeze=False)
+    figure, panels = new_figure(3.4 * len(keys), 2.8, columns=len(keys), squeeze=False)
     for axes, key in zip(panels[0], keys, strict=True):
         curves = {name: logged(history, key) for name, history in runs.items()}
         step_lines(axes, curves)
@@ -122,8 +122,7 @@ def show_run_curves(runs: Mapping[str, Sequence[dict]], keys: Sequence[str], mar
             axes.axvline(mark, color="gray", linestyle="--")
         ends = [f"{name} {values[0]:.2f} to {values[-1]:.2f}" for name, values in curves.items() if values]
         texts.append(f"{key}: {', '.join(ends)}")
-    lines, names = panels[0][0].get_legend_handles_labels()
-    figure.legend(lines, names, loc="outside upper center", ncols=len(names), fontsize="small")  # covers no point
+    panels[0][0].legend(fontsize="small")
     show(figure, f"Curves over {steps} steps. {'; '.join(texts)}.")
 
 
