@@ -1,1 +1,1 @@
-"""Two tiny base models that ship with the course, made by `scripts/tiny/`, and held-out questions for lesson 06."""
+"""Two tiny base models made by `scripts/tiny/`, questions for lesson 06, and a real thought for lesson 10."""
