@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .lazy import lazy_imports
 
 if TYPE_CHECKING:  # each name is imported when it is first used
-    from .arguments import PINNED, training_arguments
+    from .arguments import other_arguments, training_arguments
     from .data.files import read_table
     from .data.filters import drop_long_prompts, drop_tied
     from .data.prompts import chat_prompt
@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # each name is imported when it is first used
     from .export.ollama import ollama_template
     from .export.publishing import push
     from .export.server import served
-    from .lesson import report_run, setup, setup_real, setup_tiny
+    from .lesson import report_merged, report_run, setup, setup_real, setup_tiny
     from .models import load_policy, model_path
     from .plots import (
         diagram,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:  # each name is imported when it is first used
         show,
         show_changes,
         show_differences,
-        show_learning,
         show_pass_at_k,
         show_reward_and_truth,
         show_run_curves,

@@ -22,26 +22,42 @@ def training_arguments(profile: Profile, **overrides: object) -> dict:
 
     `grpo_check.preflight` finds unknown names and sizes that do not fit together.
     """
-    arguments = {**_sizes(profile), **_precision(profile), **PINNED, **CHOSEN, **overrides}
-    return {"steps_per_generation": arguments["gradient_accumulation_steps"]} | arguments
+    arguments = {**_sizes(profile), **CHOSEN, **other_arguments(profile), **overrides}
+    at_once = overrides.get("steps_per_generation", arguments["gradient_accumulation_steps"])
+    return arguments | {"steps_per_generation": at_once}
+
+
+def other_arguments(profile: Profile) -> dict:
+    """The arguments of `GRPOConfig` that lesson 03 does not write out: schedule, precision, files, logs and `PINNED`.
+
+    >>> from grpo_utils.profiles import T4
+    >>> arguments = other_arguments(T4)
+    >>> arguments["fp16"], arguments["lr_scheduler_type"], arguments["warmup_steps"], arguments["save_steps"]
+    (True, 'constant_with_warmup', 10, 25)
+    """
+    return {
+        "lr_scheduler_type": profile.lr_scheduler_type,
+        "warmup_steps": profile.warmup_steps,
+        "optim": profile.optim,
+        "steps_per_generation": profile.gradient_accumulation_steps,  # all completions of a step are sampled together
+        "per_device_eval_batch_size": profile.per_device_train_batch_size,
+        "use_vllm": profile.use_vllm,
+        "vllm_mode": "colocate",
+        # A GPU run is long enough to be interrupted, so its newest adapter is kept.
+        "save_strategy": "no" if profile.name == "cpu" else "steps",
+        **_precision(profile),
+        **PINNED,
+    }
 
 
 def _sizes(profile: Profile) -> dict:
     return {
         "max_steps": profile.steps,
         "per_device_train_batch_size": profile.per_device_train_batch_size,
-        "per_device_eval_batch_size": profile.per_device_train_batch_size,
         "gradient_accumulation_steps": profile.gradient_accumulation_steps,
         "num_generations": profile.num_generations,
         "max_completion_length": profile.max_completion_length,
         "learning_rate": profile.learning_rate,
-        "lr_scheduler_type": profile.lr_scheduler_type,
-        "warmup_steps": profile.warmup_steps,
-        "optim": profile.optim,
-        "use_vllm": profile.use_vllm,
-        "vllm_mode": "colocate",
-        # A GPU run is long enough to be interrupted, so its newest adapter is kept.
-        "save_strategy": "no" if profile.name == "cpu" else "steps",
     }
 
 
@@ -55,8 +71,9 @@ def _precision(profile: Profile) -> dict:
     }
 
 
-#: Settings that the lessons do not discuss. Unsloth changes the defaults of many of them on a GPU, so each has a value
-#: here, TRL's own where nothing else is said, and a run is the same with and without Unsloth.
+#: Settings that are the same on all machines and that the lessons do not discuss. Unsloth changes the defaults of many
+#: of them on a GPU, so each has a value here, TRL's own where nothing else is said, and a run is the same with and
+#: without Unsloth.
 PINNED = {
     # The loss
     "loss_type": "dapo",
@@ -74,13 +91,17 @@ PINNED = {
     # The optimizer
     "weight_decay": 0.0,
     "max_grad_norm": 1.0,
-    # What affects memory and logs, not the result
+    # What affects memory, files and logs, not the result
     "auto_find_batch_size": False,
     "dataloader_pin_memory": False,  # it would warn on a machine without a GPU
     "torch_empty_cache_steps": None,
     "eval_accumulation_steps": None,
+    "save_steps": 25,
+    "save_total_limit": 1,
+    "logging_steps": 1,
     "logging_nan_inf_filter": False,  # as in Unsloth: a loss that is not finite shows in the log
     "include_num_input_tokens_seen": "no",
+    "disable_tqdm": True,  # the lesson shows its own bar, which also reads well in a saved notebook
 }
 
 #: What the lessons choose, on every machine.
@@ -88,11 +109,7 @@ CHOSEN = {
     "temperature": 1.0,
     "beta": 0.0,  # no reference model, no KL term
     "seed": 0,
-    "logging_steps": 1,
     "report_to": "none",
-    "disable_tqdm": True,  # the lesson shows its own bar, which also reads well in a saved notebook
-    "save_steps": 25,
-    "save_total_limit": 1,
 }
 
 

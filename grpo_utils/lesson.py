@@ -1,5 +1,6 @@
 """Start and end a lesson's run: one call checks every setting, another writes the report."""
 
+import json
 import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from .errors import check_choice, check_count
 from .install import check_gpu, check_versions
 from .models import check_model, choose_model, fit_model, lora_arguments, model_path
 from .profiles import BACKENDS, FAMILIES, PROFILES, Profile, find_profile, prepare_machine
-from .run.measuring import finish
+from .run.measuring import finish, mcnemar_p_value, write_report
 from .runs import processor_seconds, reward_settings, seconds_since_start, start_run
 
 if TYPE_CHECKING:
@@ -161,6 +162,18 @@ def report_run(
         config=_settings(run, trainer, decoding),
         **entries,
     )
+
+
+def report_merged(run: Setup, before: "Evaluation", merged: "Evaluation", difference: float) -> None:
+    """Add the evaluation of the merged model to a run's ``report.json``.
+
+    ``difference`` is the largest difference of a logit that merging made (see `check_merged`).
+    """
+    report = json.loads((run.folder / "report.json").read_text(encoding="utf-8"))
+    times = dict(wall_seconds=seconds_since_start(), processor_seconds=processor_seconds())
+    p_value = mcnemar_p_value(before.right, merged.right)
+    entries = dict(merged=merged.summary(), merged_p_value=p_value, merge_difference=difference)
+    write_report(run.folder, report | times | entries)
 
 
 def _read_by_template(trainer: "GRPOTrainer") -> dict:

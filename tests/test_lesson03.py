@@ -8,13 +8,12 @@ import signal
 import subprocess
 import sys
 import time
-from inspect import getsource
-from types import SimpleNamespace
 
 import psutil
 import pytest
 from conftest import ROOT
-from lessons import alt_texts, code_of, command_of, report_in, run_lesson
+from lessons import alt_texts, command_of, report_in, run_lesson
+from transcript import first_transcript, stored_text
 
 from grpo_utils.arguments import training_arguments
 from grpo_utils.models import model_path
@@ -26,7 +25,6 @@ pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "03_grpo_lora.ipynb"
 RATES = {"n", "format_rate", "accuracy", "accuracy_ci95", "greedy_accuracy"}
 IN_FORM = {"formed", "accuracy_given_format", "accuracy_given_format_ci95"}
-LOGGED = ("loss", "reward", "frac_reward_zero_std", "completions/mean_length", "rewards/strict_format_reward/mean")
 TIMES = {"written", "train_seconds", "wall_seconds", "processor_seconds"}
 
 
@@ -59,8 +57,9 @@ def test_the_report_keeps_the_contract(committed):
 def test_the_report_is_enough_to_repeat_the_run(committed):
     config = report_in(committed)["config"]
     assert "<reasoning>" in config["system_prompt"]
-    assert config["rewards"][0]["name"] == "correctness_reward"
-    assert [reward["weight"] for reward in config["rewards"]] == [2.0, 0.5, 0.5, 0.0]
+    rewards, weights = math_rewards()
+    assert [reward["name"] for reward in config["rewards"]] == [reward.__name__ for reward in rewards]
+    assert [reward["weight"] for reward in config["rewards"]] == weights
     arguments = config["training_arguments"]
     assert len(arguments) > 100
     assert (arguments["loss_type"], arguments["beta"], arguments["learning_rate"]) == ("dapo", 0.0, CPU.learning_rate)
@@ -74,7 +73,7 @@ def test_the_adapter_names_its_base_and_no_path(committed):
 
 def test_the_arguments_written_out_in_the_lesson_are_those_of_the_profile(committed):
     arguments = report_in(committed)["config"]["training_arguments"]
-    wanted = training_arguments(CPU, reward_weights=[2.0, 0.5, 0.5, 0.0], output_dir="outputs/run/checkpoints")
+    wanted = training_arguments(CPU, reward_weights=math_rewards().weights, output_dir="outputs/run/checkpoints")
     wanted.pop("report_to")  # transformers keeps "none" as an empty list
     assert arguments["optim"].startswith(wanted.pop("optim"))  # Unsloth takes the fused form of the same optimizer
     assert {name: arguments[name] for name in wanted} == wanted
@@ -185,37 +184,54 @@ def printed_row(name: str, text: str) -> list[float]:
     return [float(number) for number in re.findall(r"-?\d+\.\d{3}", re.sub(r"\(.*?\)", "", line))]
 
 
-def test_the_stored_tables_show_a_gain(printed):
-    strict, apart = printed.split("accuracy among the n correctly formatted")[-2:]
-    before, after, merged = (printed_row(name, strict) for name in ("before", "after", "merged"))
+def test_the_stored_table_shows_a_gain(printed):
+    strict, _, _ = printed.partition("accuracy among the n correctly formatted")
+    before, after = (printed_row(name, strict) for name in ("before", "after"))
     assert all(new > old + 0.3 for old, new in zip(before, after, strict=True)), (before, after)
-    assert merged[1] >= 0.85 and before[2] < before[1]  # the most likely answer lacks the format
-    (_, old_carry, old_plain), (_, new_carry, new_plain) = (printed_row(name, apart) for name in ("before", "after"))
-    assert new_carry > old_carry and new_plain >= old_plain - 0.05
+    assert before[2] < before[1]  # the most likely answer lacks the format
 
 
 def test_the_stored_log_shows_format_first_and_more_ties(book, printed):
     log = {key: printed_row(key, printed) for key in ("reward", "frac_reward_zero_std", "completions/mean_length")}
-    assert all(last > first for first, last, _ in log.values()) and log["reward"][2] <= 3.0
-    [alt] = alt_texts(book)
-    (_, formatted), (_, correct) = re.findall(r"goes from ([.\d]+) to ([.\d]+)\. ", alt)
+    assert all(last > first for first, last in log.values()) and log["reward"][1] <= 3.0
+    *_, alt = alt_texts(book)
+    (_, formatted), (_, correct) = re.findall(r"reward ([.\d]+) to ([.\d]+)[,.]", alt)
     assert float(formatted) >= float(correct) > 0.85
 
 
-def test_the_stored_group_rewards_the_correct_answers(printed):
+def test_most_groups_are_informative_and_one_is_shown(printed):
+    counted = re.findall(r"^(?:informative groups|groups with correct and wrong answers): +(\d) of 8$", printed, re.M)
+    informative, mixed = map(int, counted)
+    assert 8 >= informative >= mixed > 4
     lines = re.findall(r"^reward (\S+)  advantage (\S+)  ", printed, re.MULTILINE)
-    assert len(lines) == 8 and any(reward == "3.00" for reward, _ in lines)
-    assert all((float(advantage) > 0) == (reward == "3.00") for reward, advantage in lines)
-    assert re.search(r"^groups with a correct answer: +[1-8] of 8$", printed, re.MULTILINE)
+    assert len(lines) == 8 and 0 < sum(reward == "3.00" for reward, _ in lines) < 8
+    assert all(float(advantage) > 0 for reward, advantage in lines if reward == "3.00")
 
 
-def test_it_shows_the_rewards_and_the_template_as_they_are(printed):
-    assert all(getsource(reward) in printed for reward in math_rewards().rewards)
-    assert (ROOT / "templates/minimal/train.py").read_text(encoding="utf-8") in printed
+def test_the_hand_written_texts_earn_what_the_lesson_derives(printed):
+    rows = re.findall(r"^ +(\d) +(\d) +([.\d]+) +([.\d]+)   <", printed, re.MULTILINE)
+    assert [" ".join(row) for row in rows] == ["1 1 1.00 3.00", "0 1 1.00 1.00", "0 0 0.50 0.25", "0 0 0.00 0.00"]
 
 
-def test_its_log_is_read_also_where_no_completion_of_a_step_was_formatted(book, capsys):
-    [cell] = [code for code in code_of(book) if "show_learning(history)" in code]
-    steps = [{**dict.fromkeys(LOGGED, 0.5), "rewards/correct_if_formatted/mean": mean} for mean in (None, 0.25, None)]
-    exec(cell, {"trainer": SimpleNamespace(state=SimpleNamespace(log_history=steps))})
-    assert "nan      nan    0.250" in capsys.readouterr().out
+def test_the_transcript_is_what_lesson_14_printed(book):
+    quoted = re.search(r"```text\norder: (.*?)\n```", "\n".join(cell.source for cell in book.cells), re.DOTALL)[1]
+    order, *answers = quoted.split("\n\n")
+    assert len(answers) >= 3 and answers[0].startswith("after 0 steps: ")
+    assert all(part in stored_text() for part in (order, *answers))
+
+
+def test_the_first_of_two_transcripts_is_read():
+    first = "other output\nA ordered 1. \n\nafter 0 steps: a\n\nafter 9 steps: {\n}\n\n"
+    said = f"{first}B ordered 2. \n\nafter 0 steps: c\n\n"
+    assert first_transcript(said) == ("A ordered 1.", {0: "a", 9: "{\n}"})
+
+
+def test_the_cheat_sheet_runs_as_it_is_printed(book, tmp_path):
+    [sheet] = [cell.source for cell in book.cells if "## 12. Cheat sheet" in cell.source]
+    code = re.search(r"```python\n(.*?)```", sheet, re.DOTALL)[1]
+    assert code.count("max_steps=60") == 1
+    (tmp_path / "sheet.py").write_text(code.replace("max_steps=60", "max_steps=2"), encoding="utf-8")
+    run = subprocess.run([sys.executable, "sheet.py"], cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    assert run.returncode == 0, run.stderr[-3000:]
+    assert run.stdout.count("gold: ") == 1 and re.search(r"^strict accuracy: .* -> ", run.stdout, re.MULTILINE)
+    assert {"model.safetensors", "chat_template.jinja"} <= {path.name for path in (tmp_path / "merged").iterdir()}

@@ -7,7 +7,6 @@ from .runs import (
     logged,
     reward_and_truth,
     reward_curve,
-    show_learning,
     show_reward_and_accuracy,
     show_reward_and_truth,
     show_run_curves,

@@ -8,9 +8,7 @@ from .base import (
     COLORS,
     DOUBTFUL,
     GOOD,
-    GREEN,
     MARKERS,
-    PURPLE,
     WIDTH,
     new_figure,
     show,
@@ -20,7 +18,6 @@ from .base import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from ..evaluation.judging import Evaluation
@@ -46,41 +43,6 @@ def reward_curve(log_history: Sequence[dict], reward_names: Sequence[str]) -> "F
     axes.set(xlabel="step", ylabel="mean of the batch", title="Rewards during training")
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
     return figure
-
-
-def show_learning(log_history: Sequence[dict]) -> None:
-    """Display three lines of a run in a notebook: share formatted, correct among those and, below them, tokens.
-
-    A point is one batch; a line is the mean of the last five. NaN, where none was formatted, is left out. The rewards
-    are those of lesson 03.
-    """
-    formatted = logged(log_history, "rewards/strict_format_reward/mean")
-    correct = logged(log_history, "rewards/correct_if_formatted/mean")
-    length = logged(log_history, "completions/mean_length")
-    figure, (upper, lower) = new_figure(WIDTH, 4.8, rows=2, sharex=True, height_ratios=(3, 2))
-    _smooth_line(upper, formatted, GREEN, "s", "correctly formatted")
-    _smooth_line(upper, correct, GOOD, "o", "correct, among those")
-    _smooth_line(lower, length, PURPLE, "^")
-    show_whole_share(upper, (formatted, correct))
-    upper.set(ylabel="share of the batch", title="Format, arithmetic and length")
-    upper.legend(loc="lower right", fontsize="small")
-    lower.set(ylabel="mean length (tokens)", xlabel="step (points: one batch; lines: mean of five)")
-    alt = (
-        f"Three lines over {len(formatted)} steps. The share of correctly formatted answers goes from "
-        f"{formatted[0]:.2f} to {formatted[-1]:.2f}. The share of correct answers among those goes from "
-        f"{correct[0]:.2f} to {correct[-1]:.2f}. The mean length goes from {length[0]:.0f} to {length[-1]:.0f} tokens."
-    )
-    show(figure, alt)
-
-
-def _smooth_line(axes: "Axes", values: Sequence[float], color: str, marker: str, label: str | None = None) -> None:
-    """Points, and the mean of the last five as a line."""
-    from pandas import Series
-
-    steps, smooth = range(1, len(values) + 1), Series(values, dtype=float).rolling(5, min_periods=1).mean()
-    axes.plot(steps, values, color=color, marker=marker, markersize=3, linestyle="none", alpha=0.35)
-    axes.plot(steps, smooth, color=color, label=label)
-    step_axis(axes)
 
 
 def show_reward_and_truth(runs: Mapping[str, Sequence[dict]]) -> None:

@@ -3,8 +3,8 @@
 #
 # {{badges}}
 #
-# **You will be able to** train a language model with GRPO, measure whether it improved, and export it for plain
-# `transformers`.
+# **You will be able to** train a language model with GRPO in eight calls, measure whether it improved, and save it for
+# plain `transformers`.
 #
 # | | CPU | T4 |
 # |---|---|---|
@@ -16,7 +16,7 @@
 # **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 
 # %% [markdown]
-# ## 1. How GRPO learns
+# ## The method and its eight calls
 #
 # The model that you train is called the *policy*. A *completion* is one answer that it writes. GRPO, *group relative
 # policy optimization*, repeats four moves:
@@ -24,13 +24,29 @@
 # 1. Take a few prompts, and sample a *group* of completions for each.
 # 2. Score every completion with *reward functions*: plain Python that checks the answer.
 # 3. Compare each score with the mean of its own group. The result is the *advantage*:
-#    `(r-mean(r))/(std(r)+0.0001)`. The 0.0001 avoids a division by zero.
-# 4. Change the weights of a small *adapter* (section 6) a little: completions with a positive advantage become more
-#    likely, those with a negative advantage less likely.
+#    `(reward - mean) / (std + 0.0001)`. The 0.0001 avoids a division by zero.
+# 4. Change the weights a little: completions with a positive advantage become more likely, those with a negative
+#    advantage less likely.
+#
+# You need eight calls for this. Sections 1 to 8 make one each:
+#
+# | | call | what it does |
+# |---|---|---|
+# | 1 | `FastLanguageModel.from_pretrained(...)` | loads the model in 4 bits |
+# | 2 | `FastLanguageModel.get_peft_model(...)` | adds a LoRA adapter, the part that learns |
+# | 3 | `load_rows(...)` | returns a dataset of prompts and correct answers |
+# | 4 | `def reward(completions, answer, **kwargs)` | scores completions; you write it |
+# | 5 | `GRPOConfig(...)` | holds all settings |
+# | 6 | `generate_samples(...)` | samples some groups, which show whether there is anything to learn |
+# | 7 | `GRPOTrainer(...).train()` | trains |
+# | 8 | `evaluate(...)`, `save_pretrained(...)` | compares before and after, and saves the model |
+#
+# `FastLanguageModel` comes from Unsloth, and `GRPOConfig` and `GRPOTrainer` come from TRL. `load_rows`, `generate_samples`
+# and `evaluate` are this course's.
 #
 # **GRPO reinforces what the model already does sometimes.**
 #
-# ## 2. Set up
+# ## Set up
 #
 # On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle,
 # first turn on *Internet* in the settings. Elsewhere, the cell does nothing.
@@ -55,11 +71,6 @@ REPORT_TO: str = "none"  # none, trackio, tensorboard or wandb
 OUTPUT_DIR: str = "outputs/run"  # adapter, merged model and report
 
 # %% [markdown]
-# **To train Qwen3 on a T4**, set `MODEL="unsloth/Qwen3-1.7B"` (never run here). Leave `ENABLE_THINKING` at `False`: the
-# chat template then adds an empty thought to the prompt, in training and in evaluation alike. With thinking on, most
-# completions reach the limit before they answer, and [more has to change](../docs/models.md#thinking-on-or-off).
-
-# %% [markdown]
 # `setup` picks a *profile*: a task and sizes that fit your machine. It also checks your settings and package versions,
 # and creates a folder for this run.
 
@@ -71,276 +82,288 @@ run = setup(PROFILE, *model, STEPS, EVAL_ROWS, REPORT_TO, OUTPUT_DIR)
 profile = run.profile  # run.path: the weights; run.model: their name
 
 # %% [markdown]
-# Import Unsloth first: on a GPU it replaces parts of transformers and TRL with faster ones. On a CPU, TRL's own
-# trainer does the work in *fp32*, 32-bit numbers.
+# Import Unsloth before the other libraries: on a GPU, it replaces parts of `transformers` and TRL with faster ones. On a
+# CPU, TRL's own trainer does the work.
 
 # %% tags=["gpu-path"]
 if BACKEND == "unsloth":
     from unsloth import FastLanguageModel
 import torch
-from peft import LoraConfig, PeftModel
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from peft import PeftModel
+from transformers import AutoModelForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 
 # %% [markdown]
-# **Settings and versions are checked before anything slow starts.**
+# ## 1. Load the model
 #
-# ## 3. The data
-#
-# A GRPO row has a `prompt`, as chat messages, and whatever the reward needs: here, the correct result or *gold
-# answer*. *Held-out* rows are used only to evaluate.
-
-# %% tags=["gpu-path"]
-from grpo_utils import drop_long_prompts, load_rows, math_rewards
-
-train_rows = load_rows(profile.dataset, "train", profile.train_rows, SEED)
-test_rows = load_rows(profile.dataset, "test", profile.eval_rows, SEED)
-print(f"{len(train_rows)} rows to train on, {len(test_rows)} held out")
-train_rows[0]
-
-# %% [markdown]
-# The system prompt asks for a *format*: reasoning in one pair of tags, the answer in another. GRPO needs no worked
-# solutions.
-#
-# **The model sees prompts; only the reward sees the gold answer.**
-#
-# ## 4. The rewards
-#
-# A reward function takes a list of completions and returns one score for each. Dataset columns, such as `answer`,
-# arrive as keyword arguments. TRL multiplies each score by its function's weight and adds them up. Here are our three:
-
-# %% tags=["gpu-path"]
-import inspect
-
-rewards, weights = math_rewards()
-for weight, function in zip(weights, rewards):
-    print(f"# weight {weight}\n{inspect.getsource(function)}")
-
-# %% [markdown]
-# `AnswerReward()` compares the text between the `<answer>` tags with the gold answer. `split_form` returns `None` unless
-# the whole text has the format. `count_placed_tags` counts correctly placed tags.
-#
-# Test rewards before you train:
-
-# %% tags=["nbval-check-output"]
-HAND_WRITTEN = [
-    "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>",
-    "<reasoning>15 + 27 = 41</reasoning><answer>41</answer>",
-    "<reasoning>15 + 27 = 42 <answer>42",
-    "<answer>41</answer><answer>42</answer>",
-]
-
-
-def total_rewards(texts: list[str], gold: str) -> list[float]:
-    scores = [reward(texts, answer=[gold] * len(texts)) for reward in rewards]
-    return [sum(w * s for w, s in zip(weights, row)) for row in zip(*scores)]
-
-
-for text, reward in zip(HAND_WRITTEN, total_rewards(HAND_WRITTEN, "42")):
-    print(f"{reward:6.3f}  {text}")
-
-# %% [markdown]
-# A correct answer in the correct format earns 3.0, and a wrong one 1.0. Missing tags cut the score to 0.25, and two
-# answers earn nothing. ([Lesson 02](02_rewards.ipynb) attacks rewards.)
-#
-# Now add a function with weight 0. It does not affect training, but TRL logs its mean, without `None`: the share of
-# correct answers among correctly formatted ones.
-
-# %% tags=["gpu-path"]
-correctness, strict_format = rewards[:2]
-
-
-def correct_if_formatted(completions, answer, **kwargs) -> list[float | None]:
-    scores = zip(correctness(completions, answer), strict_format(completions))
-    return [correct if formatted else None for correct, formatted in scores]
-
-
-all_rewards, all_weights = [*rewards, correct_if_formatted], [*weights, 0.0]
-
-# %% [markdown]
-# **In the same format, a correct answer must always earn more than a wrong one.**
-#
-# ## 5. The settings
-#
-# The *learning rate* is how far one step moves the weights. On a GPU, Unsloth changes the defaults of many other settings.
-# `PINNED` sets each of these, nearly always to TRL's own default, so that a run is the same with and without Unsloth.
-# Print it to see them. (`scale_rewards="group"`, for example, is the division by `std` in section 1.)
-
-# %% tags=["gpu-path"]
-from grpo_utils import PINNED
-
-on_cpu = profile.name == "cpu"
-config = GRPOConfig(
-    output_dir=str(run.folder / "checkpoints"),
-    max_steps=profile.steps,  # optimizer steps
-    learning_rate=profile.learning_rate,  # LoRA: 10x full fine-tuning's
-    lr_scheduler_type=profile.lr_scheduler_type,  # falls to 0, or constant
-    warmup_steps=profile.warmup_steps,  # steps up to the full rate
-    num_generations=profile.num_generations,  # completions in a group
-    per_device_train_batch_size=profile.per_device_train_batch_size,
-    per_device_eval_batch_size=profile.per_device_train_batch_size,
-    gradient_accumulation_steps=profile.gradient_accumulation_steps,
-    steps_per_generation=profile.gradient_accumulation_steps,
-    max_completion_length=profile.max_completion_length,  # in tokens
-    temperature=1.0,  # sample from the unmodified distribution
-    beta=0.0,  # no KL penalty, which would pull toward the base model
-    chat_template_kwargs={"enable_thinking": ENABLE_THINKING},
-    reward_weights=all_weights,
-    optim=profile.optim,  # 8-bit AdamW saves memory on a GPU
-    bf16=profile.dtype == "bfloat16",
-    fp16=profile.dtype == "float16",  # a T4 has no bf16 units
-    use_cpu=on_cpu,
-    use_vllm=profile.use_vllm,
-    gradient_checkpointing=not on_cpu,
-    save_strategy="no" if on_cpu else "steps",
-    save_steps=25,
-    save_total_limit=1,  # keep only the newest checkpoint
-    logging_steps=1,
-    disable_tqdm=True,  # `show_progress` shows a bar instead
-    report_to=REPORT_TO,
-    seed=SEED,
-    **PINNED,
-)
-for name in ("max_steps", "learning_rate", "per_device_train_batch_size"):
-    print(f"{name:28}{getattr(config, name)}")
-
-# %% [markdown]
-# A *token* is a piece of text, often a word. `per_device_train_batch_size` counts **completions**, not prompts: here,
-# 64 completions per step make 8 groups of 8.
-#
-# TRL does not truncate prompts, so drop rows with long ones. Then run the *preflight*. It
-# [checks](../docs/preflight.md) that settings, rows and rewards fit together, and it estimates memory and time.
-
-# %% tags=["gpu-path"]
-tokenizer = AutoTokenizer.from_pretrained(run.path)
-longest = profile.max_prompt_length
-template = config.chat_template_kwargs  # as in training
-train_rows = drop_long_prompts(train_rows, tokenizer, longest, template)
-
-# %%
-from grpo_check import preflight
-
-checked = preflight(
-    config,
-    profile=profile,
-    model=run.model,
-    tokenizer=tokenizer,
-    train=train_rows,
-    heldout=test_rows,
-    rewards=all_rewards,
-    backend=BACKEND,
-)
-print(checked)
-checked.stop_on_errors()
-
-# %% [markdown]
-# The estimates are rough: in the stored run, training took longer than estimated (section 8).
-#
-# **Read the last line first: no errors means that the run can start.**
-#
-# ## 6. The policy
-#
-# Load the *base model* in 4 bits: its linear layers then take about a quarter of the memory of 16 bits. Its weights stay
-# frozen.
+# `from_pretrained` returns the *base model* and its tokenizer. The tokenizer cuts text into *tokens*, words or parts of
+# words. With `load_in_4bit=True`, the weights take about a quarter of the memory of 16 bits. They stay frozen: training
+# never changes them. `dtype` is the number format for everything else: 32-bit numbers (*fp32*) on a CPU, 16-bit numbers
+# on a GPU.
 
 # %% tags=["gpu-path"]
 dtype = getattr(torch, profile.dtype)
-saves_memory = False if on_cpu else "unsloth"  # less memory, slower
+checkpointing = False if profile.name == "cpu" else "unsloth"
 if BACKEND == "unsloth":
     policy, tokenizer = FastLanguageModel.from_pretrained(
         model_name=run.path,
         max_seq_length=profile.max_seq_length,  # prompt and completion
-        dtype=dtype,
         load_in_4bit=profile.load_in_4bit,
-        use_gradient_checkpointing=saves_memory,
+        dtype=dtype,
+        use_gradient_checkpointing=checkpointing,  # less memory, more time
     )
     policy.generation_config.max_length = None  # max_new_tokens is the limit
 
 # %% [markdown]
-# Now add a *LoRA adapter*: two small trainable matrices next to each frozen one. Their product has *rank* `r`, is scaled
-# by `lora_alpha / r`, and is added to the frozen matrix.
+# **The base model stays as it is. What learns comes next.**
+#
+# ## 2. Add a LoRA adapter
+#
+# A *LoRA adapter* adds two small matrices, A and B, to each large matrix W of the model. Only A and B learn:
 
-# %% tags=["gpu-path"]
-ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
-MLP = ["gate_proj", "up_proj", "down_proj"]
-LORA = dict(
-    r=profile.lora_rank,
-    lora_alpha=profile.lora_alpha,
-    lora_dropout=0.0,
-    target_modules=ATTENTION + MLP,  # all linear layers
-)
-LoraConfig(**LORA, task_type="CAUSAL_LM")
+# %%
+from grpo_utils import diagram
+
+diagram("lora")
 
 # %% [markdown]
-# That is PEFT's `LoraConfig`. Unsloth takes the same settings as arguments. With `BACKEND="transformers"`, `load_policy`
-# calls PEFT's `get_peft_model(base, LoraConfig(...))` instead.
+# `r`, the *rank*, is the number of rows of A. `lora_alpha` is the α that scales their product. `target_modules` names
+# the matrices that get an adapter: here, all those in attention and in the layers between (*MLP*).
 
 # %% tags=["gpu-path"]
-from grpo_utils import evaluate, load_policy
+from grpo_utils import load_policy
 
+ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
+MLP = ["gate_proj", "up_proj", "down_proj"]
 if BACKEND == "unsloth":
     policy = FastLanguageModel.get_peft_model(
         policy,
-        **LORA,
-        use_gradient_checkpointing=saves_memory,
+        r=profile.lora_rank,
+        lora_alpha=profile.lora_alpha,
+        lora_dropout=0.0,
+        target_modules=ATTENTION + MLP,
+        use_gradient_checkpointing=checkpointing,
         random_state=SEED,
     )
-else:
+else:  # the same two calls with transformers and PEFT
     how = dict(backend=BACKEND, load_in_4bit=profile.load_in_4bit, seed=SEED)
     policy, tokenizer = load_policy(run.model, profile=profile, **how)
 policy.print_trainable_parameters()
 
 # %% [markdown]
+# `trainable params` counts the numbers in all A and B. (With `BACKEND="transformers"`, `load_policy` calls
+# `AutoModelForCausalLM.from_pretrained` and PEFT's `get_peft_model(model, LoraConfig(...))`, which takes the same `r`,
+# `lora_alpha` and `target_modules`.)
+#
 # **Only the adapter learns; the 4-bit base never changes.**
 #
-# ## 7. Evaluate the base model
+# ## 3. Load the dataset
 #
-# First look at one group, as GRPO sees it: eight completions of one prompt, their rewards and advantages.
+# A GRPO row has a `prompt`, as chat messages, and whatever the rewards need: here `answer`, the correct result or *gold
+# answer*. Worked solutions are not needed, because the policy writes its own. *Held-out* rows are used only to evaluate.
+#
+# `TEMPLATE` has the options of the *chat template*, which turns messages into the text that the model reads. TRL does
+# not shorten prompts, so `drop_long_prompts` removes rows with more tokens than the profile allows.
+
+# %% tags=["gpu-path"]
+from grpo_utils import drop_long_prompts, load_rows
+
+TEMPLATE = {"enable_thinking": ENABLE_THINKING}  # read by Qwen3: section 10
+longest = profile.max_prompt_length
+train_rows = load_rows(profile.dataset, "train", profile.train_rows, SEED)
+train_rows = drop_long_prompts(train_rows, tokenizer, longest, TEMPLATE)
+test_rows = load_rows(profile.dataset, "test", profile.eval_rows, SEED)
+print(f"{len(train_rows)} rows to train on, {len(test_rows)} held out")
+train_rows[0]
+
+# %% [markdown]
+# The system message asks for a *format*: reasoning in one pair of tags, the answer in another. The rewards also need
+# this format to find the answer. `load_rows` returns a `Dataset` of the library `datasets`. Make one from your own rows with
+# `Dataset.from_list(rows)`, where `rows` is a list of such dictionaries ([lesson 01](01_dataset.ipynb)).
+#
+# **The model sees prompts; only the reward sees the gold answer.**
+#
+# ## 4. Write the rewards
+#
+# A reward is a function. It takes a list of completions and, by name, the columns of the dataset. It returns one score
+# for each completion:
+#
+# ```python
+# def reward(completions, answer, **kwargs):
+#     texts = [completion[0]["content"] for completion in completions]
+#     pairs = zip(texts, answer)
+#     return [float(f"<answer>{gold}</answer>" in text) for text, gold in pairs]
+# ```
+#
+# This one pays 1 for the gold answer in its tags. It would also pay for a text that lists many answers, so we use three
+# tested functions of the course. ([Lesson 02](02_rewards.ipynb) attacks rewards.) TRL multiplies each score by its function's
+# weight and adds them up:
+#
+# | weight | reward | pays |
+# |---|---|---|
+# | 2.0 | `correctness_reward` | 1 if the text between the `<answer>` tags equals the gold answer |
+# | 0.5 | `strict_format_reward` | 1 if the whole text has the format |
+# | 0.5 | `incremental_format_reward` | 0.25 for each of the four tags that is in its place |
+
+# %% tags=["gpu-path"]
+from grpo_utils.rewards import (
+    correctness_reward,
+    incremental_format_reward,
+    strict_format_reward,
+)
+
+rewards = [correctness_reward, strict_format_reward, incremental_format_reward]
+weights = [2.0, 0.5, 0.5]
+
+# %% [markdown]
+# Test rewards on texts that you write by hand, before you train:
+
+# %% tags=["nbval-check-output"]
+from grpo_utils.rewards import weighted_sum
+
+TEXTS = [
+    "<reasoning>15 + 27 = 42</reasoning><answer>42</answer>",
+    "<reasoning>15 + 27 = 41</reasoning><answer>41</answer>",
+    "<reasoning>15 + 27 = 42 <answer>42",
+    "<answer>41</answer><answer>42</answer>",
+]
+scores = [reward(TEXTS, answer=["42"] * 4) for reward in rewards]
+print("correct  format  tags  total")
+for *each, total, text in zip(*scores, weighted_sum(scores, weights), TEXTS):
+    print("{:7.0f} {:7.0f} {:5.2f} {:6.2f}".format(*each, total), f"  {text}")
+
+# %% [markdown]
+# A correct answer in the correct format earns 2.0 + 0.5 + 0.5 = 3, and a wrong one 0.5 + 0.5 = 1. The third text closes no
+# tag. Two of its four tags are in place, `<reasoning>` and `<answer>`, so `tags` is 2 × 0.25 = 0.5, and its weight makes it
+# 0.5 × 0.5 = 0.25. The last text gives two answers, and earns nothing.
+#
+# **In the same format, a correct answer must always earn more than a wrong one.**
+#
+# ## 5. Choose the settings
+#
+# `GRPOConfig` takes all settings. `per_device_train_batch_size` counts **completions**, not prompts. The *learning rate*
+# is how far one step moves the weights. A LoRA adapter needs a higher one than training all weights, often ten times as
+# high.
+
+# %% tags=["gpu-path"]
+from grpo_utils import other_arguments
+
+config = GRPOConfig(
+    # What one step samples
+    num_generations=profile.num_generations,  # completions in a group
+    per_device_train_batch_size=profile.per_device_train_batch_size,
+    gradient_accumulation_steps=profile.gradient_accumulation_steps,
+    max_completion_length=profile.max_completion_length,  # in tokens
+    temperature=1.0,  # sample with the model's own probabilities
+    chat_template_kwargs=TEMPLATE,
+    # What it learns
+    reward_weights=weights,
+    learning_rate=profile.learning_rate,
+    max_steps=profile.steps,
+    beta=0.0,  # no penalty for moving away from the base model
+    # This run
+    output_dir=str(run.folder / "checkpoints"),
+    seed=SEED,
+    report_to=REPORT_TO,
+    **other_arguments(profile),
+)
+batch = config.per_device_train_batch_size
+per_step = batch * config.gradient_accumulation_steps
+print(f"{config.max_steps} steps, {per_step} completions in each step")
+print(f"{per_step // config.num_generations} groups in each step")
+
+# %% [markdown]
+# `gradient_accumulation_steps` is the number of such batches in a step. A larger number replaces a larger batch where
+# memory is short.
+#
+# `other_arguments` adds the rest: how the learning rate changes during the run, the optimizer, the number format,
+# checkpoints and logs. On a GPU, Unsloth changes the defaults of many settings, and `other_arguments` sets these to
+# TRL's, so that a run is the same with and without Unsloth. Print it to see them all. [Settings](../docs/settings.md)
+# explains which are worth changing.
+#
+# **Start from these settings, and change one at a time.**
+#
+# ## 6. Look before you train
+#
+# A group can teach something only if its rewards differ. Compare the two groups in this picture:
 
 # %%
-from grpo_utils import generate
+diagram("advantages")
+
+# %% [markdown]
+# In the upper group, correct completions have positive advantages. The lower group is *tied*: all rewards are equal, so
+# all advantages are 0. Such a group teaches nothing, whether all its answers are wrong or all are correct. A group that
+# is not tied is *informative*.
+#
+# `generate_samples` lets the policy write a group of completions for each prompt. Take eight training prompts:
+
+# %%
+from grpo_utils import generate_samples
 
 decoding = dict(
-    max_new_tokens=profile.max_completion_length,
-    temperature=1.0,
+    max_new_tokens=config.max_completion_length,
+    temperature=config.temperature,
     batch_size=profile.eval_batch_size,
-    chat_template_kwargs=template,
+    chat_template_kwargs=config.chat_template_kwargs,
     seed=SEED,
 )
-group = generate(policy, tokenizer, [test_rows[4]["prompt"]] * 8, **decoding)
-scores = torch.tensor(total_rewards(group, test_rows[4]["answer"]))
-advantages = (scores - scores.mean()) / (scores.std() + 1e-4)
-for text, score, advantage in zip(group, scores, advantages):
+some, size = train_rows.select(range(8)), config.num_generations
+groups = generate_samples(
+    policy, tokenizer, some["prompt"], samples=size, **decoding
+)
+
+# %% [markdown]
+# Score them, and count the groups whose rewards differ:
+
+# %%
+paid, correct = [], []
+for texts, gold in zip(groups, some["answer"]):
+    scores = [reward(texts, answer=[gold] * size) for reward in rewards]
+    paid.append(weighted_sum(scores, weights))
+    correct.append(scores[0])
+informative = sum(max(group) > min(group) for group in paid)
+mixed = sum(max(group) > min(group) for group in correct)
+print(f"informative groups:                    {informative} of 8")
+print(f"groups with correct and wrong answers: {mixed} of 8")
+
+# %% [markdown]
+# **{{informative}} of 8 groups are informative.** In {{mixed}} of them, some answers are correct and others are wrong, so they
+# can teach what is correct. Groups that are informative for another reason, such as the format, cannot. Here is the group
+# with the most different rewards, as GRPO sees it:
+
+# %%
+place = max(range(8), key=lambda number: len(set(paid[number])))
+scored = torch.tensor(paid[place])
+advantages = (scored - scored.mean()) / (scored.std() + 1e-4)
+print(
+    some[place]["prompt"][-1]["content"][-60:], " gold:", some[place]["answer"]
+)
+for text, score, advantage in zip(groups[place], scored, advantages):
     print(f"reward {score:.2f}  advantage {advantage:+.2f}  {text[:60]}")
 
 # %% [markdown]
-# A correct, correctly formatted answer earns 3.0. Here {{sum(scores == 3)}} of eight do, and GRPO would make them more
-# likely. A wrong answer in the correct format earns 1.0, less than this group's mean of {{scores.mean():.2f}}.
+# A correct answer in the correct format earns 3. Here, {{sum(scored == 3)}} of eight do, and GRPO makes them more likely. The
+# mean of this group is {{scored.mean():.2f}}. What earns less than the mean becomes less likely.
 #
-# A group teaches what is correct only if it holds both correct and wrong answers. Count such groups for eight
-# training prompts:
+# If **all groups tie**, training changes nothing, however long it runs. Read the completions, and find the cause:
+#
+# | the completions are | do this |
+# |---|---|
+# | all wrong, and never in the format | give partial credit for what has to come first, or train on a few example answers before GRPO ([lesson 09](09_sft_then_grpo.ipynb)) |
+# | all wrong, but in the format | use easier rows, or train on example answers first |
+# | all correct | use harder rows |
+# | all cut off before the answer | raise `max_completion_length` |
+# | nearly the same text | set `temperature=1.0` |
+#
+# In your own project, [`pilot`](../docs/pilot.md) samples more groups and names the cause.
+#
+# Now evaluate the base model, so that you can compare later. `evaluate` generates two answers for each held-out prompt: one
+# *sampled*, as in training, and one *greedy*, always taking the most likely token. *Strict accuracy* counts answers that are
+# correct and correctly formatted.
 
 # %%
-size = profile.num_generations
-some = [row for row in train_rows.select(range(8)) for _ in range(size)]
-texts = generate(
-    policy, tokenizer, [row["prompt"] for row in some], **decoding
-)
-correct = correctness(texts, answer=[row["answer"] for row in some])
-counts = [sum(correct[i : i + size]) for i in range(0, len(some), size)]
-found, mixed = sum(c > 0 for c in counts), sum(0 < c < size for c in counts)
-print(f"groups with a correct answer:          {found} of 8")
-print(f"groups with correct and wrong answers: {mixed} of 8")
-if not found:
-    print("Nothing correct to reinforce yet: start with SFT (lesson 09),")
-    print("choose easier rows, or give partial credit for the answer.")
+from grpo_utils import evaluate
 
-# %% [markdown]
-# `evaluate` generates two answers per held-out prompt: one *sampled* at *temperature* 1, with the policy's own
-# probabilities, and one *greedy*, always taking the most likely token. *Strict accuracy* counts answers that are correct and correctly
-# formatted.
-
-# %%
 before = evaluate(policy, tokenizer, test_rows, **decoding)
 print(f"format, sampled:          {before.format}")
 print(f"strict accuracy, sampled: {before.accuracy}")
@@ -348,37 +371,38 @@ print(f"strict accuracy, greedy:  {before.greedy_accuracy}")
 print(f"a greedy answer:          {before.greedy[1]}")
 
 # %% [markdown]
-# The parentheses contain a *95% interval* (Wilson's). With only 200 prompts, the measured rate differs somewhat from
-# the true one. About 95 of 100 intervals computed this way contain the true rate.
+# The parentheses contain a *95% interval*, because {{before.n}} prompts measure a rate only roughly: about 95 of 100 such
+# intervals contain the true rate. Strict accuracy starts at {{before.accuracy.value:.2f}} when sampled. The most likely
+# answer (`{{before.greedy[1]}}`) lacks the format, so greedy accuracy is {{before.greedy_accuracy.value:.2f}}.
 #
-# The most likely answer (`{{before.greedy[1]}}`) lacks the format, and greedy accuracy is
-# {{before.greedy_accuracy.value:.2f}}. But {{before.format.value:.0%}} of the samples have it.
+# **Start a run only if some groups are informative.**
 #
-# **Strict accuracy starts at {{before.accuracy.value:.2f}} when sampled: enough correct answers to reinforce.**
+# ## 7. Train
 #
-# ## 8. Train
-#
-# `GRPOTrainer` brings policy, settings, rows and rewards together.
+# `GRPOTrainer` brings policy, rewards, settings and rows together:
 
 # %% tags=["gpu-path"]
 trainer = GRPOTrainer(
     model=policy,
-    processing_class=tokenizer,
+    reward_funcs=rewards,
     args=config,
     train_dataset=train_rows,
-    reward_funcs=all_rewards,
+    processing_class=tokenizer,
 )
+
+# %% [markdown]
+# TRL has just converted the adapter of the 4-bit base to 16-bit numbers, which would round small updates away. Convert it
+# back to 32 bits:
+
+# %% tags=["gpu-path"]
 for weight in policy.parameters():
     if weight.requires_grad:
         weight.data = weight.data.float()
 
 # %% [markdown]
-# TRL casts the adapter of a 4-bit base to *bf16* (16 bits), which rounds small updates away. The loop casts it back to
-# fp32.
-#
-# A *callback* runs at every step. `HealthCallback` reports problems and stops a hopeless run
-# ([lesson 04](04_reading_a_run.ipynb)). The progress bar shows the mean reward, the share of correct answers
-# (`correct`), and the share of groups whose completions all score the same (`tied`).
+# The progress bar shows the mean reward, the share of correct answers (`correct`), and the share of tied groups (`tied`)
+# in the last step. A *callback* runs at every step: `HealthCallback` reports problems and stops a hopeless run
+# ([lesson 04](04_reading_a_run.ipynb)). `save_adapter` calls `policy.save_pretrained` and records the base model's name.
 
 # %%
 from grpo_check import HealthCallback
@@ -390,49 +414,47 @@ trainer.train()
 saved = save_adapter(policy, tokenizer, run.folder / "adapter", run.model)
 
 # %% [markdown]
-# `save_adapter` calls PEFT's `save_pretrained` and records the base model's name.
-#
-# **Save the adapter at once, before anything else can fail.**
-#
-# ## 9. Read the log
-#
-# `trainer.state.log_history` has about thirty numbers per step.
+# `trainer.state.log_history` has about thirty numbers for each step. Read these four, and plot two rewards:
 
 # %%
-import numpy as np
-from grpo_utils import logged, show_learning
+from grpo_utils import logged, reward_curve, show
 
 history = trainer.state.log_history
 KEYS = ["loss", "reward", "frac_reward_zero_std", "completions/mean_length"]
-KEYS += ["rewards/correct_if_formatted/mean"]
 curves = {key: logged(history, key) for key in KEYS}
-print(f"{'':34}{'first':>9}{'last':>9}{'largest':>9}")
+print(f"{'':26}{'first step':>12}{'last step':>12}")
 for key, values in curves.items():
-    largest = np.nanmax(values)
-    print(f"{key:34}{values[0]:9.3f}{values[-1]:9.3f}{largest:9.3f}")
-show_learning(history)
+    print(f"{key:26}{values[0]:12.3f}{values[-1]:12.3f}")
+
+NAMES = ["strict_format_reward", "correctness_reward"]
+means = {name: logged(history, f"rewards/{name}/mean") for name in NAMES}
+ends = [f"{name} {m[0]:.2f} to {m[-1]:.2f}" for name, m in means.items()]
+show(
+    reward_curve(history, NAMES),
+    f"Mean rewards over {config.max_steps} steps, first to last: "
+    f"{', '.join(ends)}.",
+)
 
 # %% [markdown]
 # - **`loss`** does not measure progress. It hovers around 0, because each group's advantages sum to 0. It is not exactly
 #   0, because completions differ in length.
-# - **`reward`** is the weighted sum, averaged over the *batch*, the completions of one step. It rose from
-#   {{curves["reward"][0]:.2f}} to {{curves["reward"][-1]:.2f}}; the maximum is 3.00.
-# - **`frac_reward_zero_std`** is the share of tied groups. Their advantages are 0, so they teach nothing. It rose from
-#   {{curves["frac_reward_zero_std"][0]:.2f}} to {{curves["frac_reward_zero_std"][-1]:.2f}}, because most groups are now
-#   all correct. With a reward near 0, they would be all wrong.
+# - **`reward`** is the weighted sum, averaged over all completions of a step. It rose from {{curves["reward"][0]:.2f}} to
+#   {{curves["reward"][-1]:.2f}}; the maximum is 3.
+# - **`frac_reward_zero_std`** is the share of tied groups. It rose from {{curves["frac_reward_zero_std"][0]:.2f}} to
+#   {{curves["frac_reward_zero_std"][-1]:.2f}}, because most groups are now all correct. If the reward were near 0, they would be
+#   all wrong.
 # - **`completions/mean_length`** counts tokens. It grew from {{curves["completions/mean_length"][0]:.0f}} to
 #   {{curves["completions/mean_length"][-1]:.0f}}.
 #
-# The policy learns the format first, because it is the same for every question. Among correctly formatted answers, the
-# share of correct ones rose from {{curves[KEYS[-1]][0]:.2f}} to {{curves[KEYS[-1]][-1]:.2f}}. (Section 10 explains why this
-# share alone does not show better arithmetic.) Another model may print `nan` here: in that step, no completion was
-# correctly formatted.
+# The policy learns the format first, because it is the same for every question. The mean of `strict_format_reward` first
+# reaches 0.9 at step {{next(step for step, value in enumerate(means[NAMES[0]], 1) if value >= 0.9)}}, and that of
+# `correctness_reward` at step {{next(step for step, value in enumerate(means[NAMES[1]], 1) if value >= 0.9)}}.
 #
-# **The format is learned first; the share of correct answers keeps rising.**
+# **Save the adapter at once, before anything else can fail.**
 #
-# ## 10. Evaluate the trained policy
+# ## 8. Evaluate and save
 #
-# Use the same prompts and decoding.
+# Evaluate again, with the same prompts and the same `decoding`:
 
 # %%
 after = evaluate(policy, tokenizer, test_rows, **decoding)
@@ -442,29 +464,24 @@ for row, old, new in list(zip(test_rows, before.sampled, after.sampled))[:4]:
     print(f"  after:  {new[:100]!r}")
 
 # %% [markdown]
-# `report_run` compares all prompts in two tables and writes `report.json`.
+# `report_run` compares all prompts, and writes every number and setting to `report.json`.
 
 # %%
-from grpo_utils import check_merged, report_run
+from grpo_utils import report_run
 
 report_run(run, trainer, before, after, decoding)
 
 # %% [markdown]
 # Strict accuracy rose from {{before.accuracy.value:.2f}} to {{after.accuracy.value:.2f}}, and the two intervals are far
-# apart. The last line reports a *paired test*
-# (McNemar's), which compares each prompt before and after. `p` is the probability of a change at least this large by
-# chance alone. Claim a change only if `p` is below 0.05.
+# apart. The last line reports a *paired test* (McNemar's), which compares each prompt before and after. `p` is the
+# probability of a change at least this large by chance alone. Claim a change only if `p` is below 0.05.
 #
-# The second table counts only correctly formatted answers, with a *carry* (`15+27`) and without (`15+22`). Do
-# not conclude from it that arithmetic improved: far fewer answers were formatted before training, so the two rows
-# cover different prompts. [Lesson 06](06_evaluation.ipynb) compares the same prompts.
+# The second table counts only correctly formatted answers, and separates additions with a *carry* (`15+27`) from those
+# without (`15+22`). It does not show whether the policy adds better: the {{sum(before.formed)}} formatted answers before and
+# the {{sum(after.formed)}} after belong to different prompts. [Lesson 06](06_evaluation.ipynb) compares the same prompts.
 #
-# **Judge a run by a paired test on the same prompts.**
-#
-# ## 11. Merge
-#
-# Load the base again, this time **unquantized** and in fp32, because 4-bit weights would round the small updates away.
-# Then *merge*: add the adapter to its weights.
+# To save a model that plain `transformers` loads, *merge*: add the adapter to the weights. Load the base again for this, this
+# time **unquantized** and in fp32, because 4-bit weights would round the small updates away.
 
 # %%
 base = AutoModelForCausalLM.from_pretrained(run.path, dtype=torch.float32)
@@ -475,16 +492,18 @@ tokenizer.save_pretrained(run.folder / "merged")
 del base, merged  # free memory
 
 # %% [markdown]
-# You trained on a 4-bit base, but the merged model is unquantized, so evaluate it separately. `check_merged` does so with
-# plain `transformers`. It also compares *logits*, the scores of possible next tokens, before and after
-# merging.
+# You trained on a 4-bit base, and the merged model is not quantized, so it is a different model. `check_merged` evaluates it
+# with plain `transformers`. It also compares *logits*, the scores of possible next tokens, before and after merging.
 
 # %%
+from grpo_utils import check_merged, report_merged
+
 folders = run.folder / "adapter", run.model, run.folder / "merged"
 difference, again = check_merged(*folders, profile, test_rows, decoding)
-print(f"largest logit difference: {difference:.1e}\n")
-figures = dict(merged=again, merge_difference=difference)
-report_run(run, trainer, before, after, decoding, **figures)
+report_merged(run, before, again, difference)
+print(f"largest logit difference: {difference:.1e}")
+print(f"strict accuracy, sampled: {again.accuracy}")
+print(f"strict accuracy, greedy:  {again.greedy_accuracy}")
 
 # %% [markdown]
 # Merging changed the logits by only a rounding error, and the merged model reaches {{again.accuracy.value:.2f}}.
@@ -492,45 +511,152 @@ report_run(run, trainer, before, after, decoding, **figures)
 #
 # **Evaluate the model that you release, not the policy that it came from.**
 #
-# ## 12. Know what this run does not show
+# ## 9. See a real model learn
 #
-# The model learned from its own samples, but the run did not use Unsloth's GPU kernels, 16-bit numbers (bf16 or *fp16*)
+# The calls are the same for a real model. In [lesson 14](14_real_model.ipynb), SmolLM2-135M-Instruct learns to turn an order
+# into one line of JSON with the keys `customer`, `item`, `quantity`, `price` and `city`. Its rewards also pay for right keys
+# and for each right value, so groups are informative long before a whole answer is correct. These are its most likely
+# answers to one held-out order, before training, early in it, and at the end:
+#
+# {{transcript}}
+#
+# **Read what your model writes before, during and after training.**
+#
+# ## 10. Train Qwen3 on a T4
+#
+# **Never run here.** The settings below are those of the `t4` profile, the times are [estimates](../docs/t4.md), and the task
+# is GSM8K, grade-school word problems.
+#
+# 1. **Set** `MODEL = "unsloth/Qwen3-1.7B"`, `STEPS = 20` and `EVAL_ROWS = 40` in the parameters cell, and run all cells. For
+#    Qwen2.5-1.5B, we estimate 30 to 65 minutes. Expect about a tenth more for Qwen3-1.7B.
+# 2. **Leave thinking off.** Qwen3 thinks before it answers, unless the chat template gets `enable_thinking=False`. With
+#    thinking, Qwen3-1.7B writes 1,399 tokens per answer to GSM8K, on average
+#    ([one model card](https://huggingface.co/LakshyAAAgrawal/QThink-Qwen3-1.7B-GSM8k)), and here completions are cut off at 512.
+#    `TEMPLATE` passes the switch to training (`chat_template_kwargs` in section 5) **and** to evaluation (`decoding` in section
+#    6). With the switch in only one of the two, you would evaluate other prompts than you train on. If you want to train the
+#    thinking itself, [change more](../docs/models.md#thinking-on-or-off).
+# 3. **Read the groups of section 6.** Completions should start with `<reasoning>`, not with `<think>`, and end before the
+#    limit of 512 tokens.
+# 4. **Train longer.** If `logged(history, "grad_norm")` is above 0 from step 5 on and `tied` is below 1, set `STEPS = 0`. The
+#    run then makes 200 steps of 64 completions (8 groups of 8), at a learning rate of 5e-5 that stays constant after 10
+#    steps. For Qwen2.5-1.5B, we estimate 3 to 8 hours, which is longer than free Colab reliably offers. Expect a reward that
+#    jumps up and down, because each step sees only 8 prompts. We do not know whether 200 steps improve accuracy.
+#
+# If the bar shows **`tied=1.00`** for several steps, stop, and read the completions. First look for answers that are cut off
+# and for a format that is never written, because both score like a wrong result. Then use the table of section 6. If most
+# groups are tied because all their answers are correct, `drop_tied` keeps the rows that the model sometimes gets wrong
+# ([lesson 09](09_sft_then_grpo.ipynb)).
+#
+# **The switch for thinking belongs in training and in evaluation.**
+#
+# ## 11. Know what this run does not show
+#
+# The model learned from its own samples, but the run did not use Unsloth's GPU kernels, 16-bit numbers (*bf16* or *fp16*)
 # or a large model. Tests [simulate](../docs/compatibility.md) Unsloth's GPU trainer; the GPU profiles have never been run.
 #
 # **You learned the method; a tiny model on addition says nothing about GSM8K scores.**
 #
-# ## 13. Copy all of it in one file
+# ## 12. Cheat sheet
 #
-# `templates/minimal/train.py` trains and evaluates in one script, without this course's packages. To copy it, run
-# `python -m grpo_utils new minimal my-project`.
-
-# %%
-from pathlib import Path
-
-source = Path(inspect.getfile(setup)).parents[1] / "templates/minimal/train.py"
-print(source.read_text() if source.is_file() else "not part of this install")
-
-# %% [markdown]
-# **Change the marked part (model, rows and rewards), and keep the rest.**
+# All eight calls, for the tiny model on a CPU. To start a project, copy the template `minimal` instead
+# (`python -m grpo_utils new minimal my-project`): it also chooses the settings for a GPU.
 #
-# ## 14. Cheat sheet
+# ```python
+# from unsloth import FastLanguageModel  # first
+# import torch
+# from datasets import Dataset
+# from peft import PeftModel
+# from transformers import AutoModelForCausalLM
+# from trl import GRPOConfig, GRPOTrainer
 #
-# | step | call |
-# |---|---|
-# | import | `from unsloth import FastLanguageModel`, then `torch`, `datasets`, `transformers`, `trl` and `peft` |
-# | rows | `rows = Dataset.from_list([{"prompt": [{"role": "system", "content": FORMAT}, {"role": "user", "content": "What is 15 + 27?"}], "answer": "42"}, …])` |
-# | reward | `def reward(completions, answer, **kwargs): return [float(f"<answer>{a}</answer>" in c[0]["content"]) for c, a in zip(completions, answer)]` |
-# | model | `policy, tokenizer = FastLanguageModel.from_pretrained(name, max_seq_length=128, load_in_4bit=True, dtype=torch.float32)`; the tiny one is `name = grpo_utils.model_path("tiny-qwen3")` |
-# | adapter | `policy = FastLanguageModel.get_peft_model(policy, r=16, lora_alpha=32)` |
-# | samples | `inputs = tokenizer.apply_chat_template(rows[0]["prompt"], add_generation_prompt=True, return_tensors="pt", return_dict=True)`, then `tokenizer.batch_decode(policy.generate(**inputs, max_new_tokens=32, do_sample=True, num_return_sequences=10))` |
-# | settings | `config = GRPOConfig("run", max_steps=60, learning_rate=2e-3, num_generations=8, per_device_train_batch_size=64, max_completion_length=32, bf16=False)`; a real model takes a lower rate: 2e-4 in [lesson 14](14_real_model.ipynb), 5e-5 in the `t4` profile |
-# | train | `trainer = GRPOTrainer(policy, [reward], config, rows, processing_class=tokenizer)`, cast (section 8), `trainer.train()`, `policy.save_pretrained("adapter")` |
-# | merge | `base = AutoModelForCausalLM.from_pretrained(name, dtype=torch.float32)`, `PeftModel.from_pretrained(base, "adapter").merge_and_unload().save_pretrained("merged")`, `tokenizer.save_pretrained("merged")` |
-# | notes | Ignore Unsloth's CPU warnings. 64 completions are 8 prompts, so 60 steps use 480 rows. Batches need `padding_side="left"`. |
+# from grpo_utils import evaluate, generate_samples, model_path
+#
+# NAME = model_path("tiny-qwen3")  # T4: "unsloth/Qwen2.5-1.5B-Instruct"
+# TOKENS = 32  # longest completion; T4: 512
+# TEMPLATE = {"enable_thinking": False}
+# FORMAT = (
+#     "Think first, then answer, in exactly this form: <reasoning>your "
+#     "thinking</reasoning><answer>the result alone</answer>"
+# )
+#
+# # 1. Load the model. T4: max_seq_length=768, dtype=torch.float16
+# policy, tokenizer = FastLanguageModel.from_pretrained(
+#     NAME, max_seq_length=128, load_in_4bit=True, dtype=torch.float32
+# )
+#
+# # 2. Add a LoRA adapter. T4: r=32, lora_alpha=64
+# policy = FastLanguageModel.get_peft_model(policy, r=16, lora_alpha=32)
+#
+#
+# # 3. Make the dataset, and keep some rows to evaluate.
+# def row(question, answer):
+#     system = {"role": "system", "content": FORMAT}
+#     user = {"role": "user", "content": question}
+#     return {"prompt": [system, user], "answer": answer}
+#
+#
+# pairs = [(a, b) for a in range(10, 100) for b in range(a, 100)]
+# rows = [row(f"What is {a} + {b}?", str(a + b)) for a, b in pairs]
+# train_rows, test_rows = (
+#     Dataset.from_list(rows).train_test_split(test_size=200, seed=0).values()
+# )
+#
+#
+# # 4. Write a reward.
+# def correct(completions, answer, **kwargs):
+#     texts = [completion[0]["content"] for completion in completions]
+#     ends = [f"</reasoning><answer>{gold}</answer>" for gold in answer]
+#     return [float(text.endswith(end)) for text, end in zip(texts, ends)]
+#
+#
+# # 5. Choose the settings. T4: learning_rate=5e-5, max_steps=200,
+# #    lr_scheduler_type="constant_with_warmup", warmup_steps=10, fp16=True,
+# #    per_device_train_batch_size=8, gradient_accumulation_steps=8
+# config = GRPOConfig(
+#     "run",
+#     max_steps=60,
+#     learning_rate=2e-3,
+#     num_generations=8,  # completions in a group
+#     per_device_train_batch_size=64,  # completions, so 8 groups
+#     max_completion_length=TOKENS,
+#     chat_template_kwargs=TEMPLATE,
+#     bf16=False,
+#     report_to="none",
+# )
+#
+# # 6. Look before you train: are some of these eight answers correct?
+# decoding = dict(max_new_tokens=TOKENS, chat_template_kwargs=TEMPLATE)
+# prompts = train_rows["prompt"][:1]
+# [group] = generate_samples(policy, tokenizer, prompts, samples=8, **decoding)
+# print("gold:", train_rows["answer"][0], *group, sep="\n")
+# before = evaluate(policy, tokenizer, test_rows, **decoding)
+#
+# # 7. Train.
+# trainer = GRPOTrainer(
+#     model=policy,
+#     reward_funcs=[correct],
+#     args=config,
+#     train_dataset=train_rows,
+#     processing_class=tokenizer,
+# )
+# for weight in policy.parameters():  # TRL made the adapter bf16
+#     if weight.requires_grad:
+#         weight.data = weight.data.float()
+# trainer.train()
+# policy.save_pretrained("adapter")
+#
+# # 8. Evaluate and save.
+# after = evaluate(policy, tokenizer, test_rows, **decoding)
+# print("strict accuracy:", before.accuracy, "->", after.accuracy)
+# base = AutoModelForCausalLM.from_pretrained(NAME, dtype=torch.float32)
+# merged = PeftModel.from_pretrained(base, "adapter").merge_and_unload()
+# merged.save_pretrained("merged")
+# tokenizer.save_pretrained("merged")
+# ```
 #
 # **Look at samples first.**
 #
-# ## 15. Exercises
+# ## 13. Exercises
 #
 # **Exercise 1.** Write `tied_share(rewards, size)`, the share of tied groups. `rewards` lists the groups one after
 # another, `size` rewards each.

@@ -443,7 +443,7 @@ def train(policy, config, *callbacks):
         reward_funcs=list(REWARDS),
         callbacks=list(callbacks),
     )
-    for weight in policy.parameters():  # as in lesson 03, section 8
+    for weight in policy.parameters():  # as in lesson 03, section 7
         if weight.requires_grad:
             weight.data = weight.data.float()
     show_progress(trainer)
