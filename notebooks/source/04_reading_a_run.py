@@ -276,7 +276,7 @@ samples = (run.folder / "wild/health/samples.txt").read_text()
 print(*samples.splitlines()[:4], sep="\n")
 
 # %% [markdown]
-# The reward falls to {{logged(wild, 'reward')[-1]:.2f}}, and the completions are noise of any length.
+# The reward falls to {{logged(wild, 'reward')[-1]:.2f}}, and the completions are noise.
 # Entropy starts at {{logged(wild, 'entropy')[0]:.2f}} nats, jumps far above that, and ends at
 # {{logged(wild, 'entropy')[-1]:.2f}}. (Choosing among all 512 tokens at random would give 6.24.) `diagnose` averages five
 # steps, so some of its numbers differ from the ends of the curves. The policy has collapsed to noise, as this held-out
