@@ -1,17 +1,21 @@
 """Lesson 10 as readers run it: the committed notebook, what its outputs show, and the other family."""
 
+import json
 import re
-from pathlib import Path
 
 import pytest
-import trl
 from conftest import ROOT
-from lessons import alt_texts, run_other_family, run_with_nbval
+from lessons import alt_texts, defined_by, run_other_family, run_with_nbval
+
+from grpo_utils import check_exercise
+from grpo_utils.profiles import T4
+from grpo_utils.rewards import split_thinking
+from grpo_utils.thinking import real_thought
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "10_thinking.ipynb"
 RATE = r"^{} +([\d.]+) tokens, correct: ([\d.]+) \(([\d.]+) to ([\d.]+)\)"
-RUNS = ("untrained", "tolerant", "punished", "masked", "overlong")
+RUNS = ("untrained", "tolerant", "punished", "masked")
 
 
 @pytest.fixture(scope="module")
@@ -40,15 +44,35 @@ def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path
     run_with_nbval(LESSON, tmp_path)
 
 
+def test_the_real_thought_is_quoted_with_its_source_and_license(book, printed):
+    quoted = json.loads((ROOT / "grpo_utils" / "tiny" / "thought.json").read_text(encoding="utf-8"))
+    assert quoted["license"].startswith("Apache-2.0")
+    assert any(quoted["source"] in cell.source for cell in book.cells if cell.cell_type == "markdown")
+    thought, answer = split_thinking(real_thought())
+    assert answer == "1+1 equals 2." and " ".join(thought.split()) in " ".join(printed.split())
+
+
+def test_a_reward_that_needs_a_closed_thought_does_not_pay_a_cut_off_one(printed):
+    assert re.search(r"^whole: 1\+1 equals 2\.\ncut off: None$", printed, re.MULTILINE)
+    assert "last number of the real thought, cut off: 2\n" in printed
+
+
+def test_short_completions_fit_a_t4_and_long_ones_may_not(printed):
+    rows = re.findall(r"^limit +(\d+): +([\d.]+) to +([\d.]+) GiB, +([\d.]+) minutes", printed, re.MULTILINE)
+    limits, low, high, minutes = zip(*([float(number) for number in row] for row in rows), strict=True)
+    assert limits[0] == T4.max_completion_length and high[0] < 14.56 < high[-1]
+    assert list(low) == sorted(low) and minutes[-1] > 5 * minutes[0]
+
+
 def test_each_template_prefills_what_the_text_says_of_it(printed):
-    files = Path(trl.__file__).parent.glob("chat_templates/*.jinja")
-    count = sum("_training" not in file.stem for file in files)
-    table = re.findall(r"^(\w+) +('.*?') +('.*?') +('.*?')$", printed, re.MULTILINE)
-    assert f"{len(table)} of {count} templates add a tag" in printed
-    row = {name: ends for name, *ends in table}
-    assert row["deepseek_r1_distill"] == row["deepseekv3"] == ["'<think>↵'"] * 3
-    assert row["qwen3_6"][0] == row["nemotron_3_nano"][0] == "'<think>↵'"
-    assert row["qwen3"][:2] == ["''", "''"] and row["qwen3"][2] == row["qwen3_5_nothink"][0] == "'<think>↵↵</think>↵↵'"
+    ends = r"^({})\n  by default   '(.*)'\n  thinking on  '(.*)'\n  thinking off '(.*)'$"
+    names = "qwen3", "qwen3_5_nothink", "qwen3_5_think", "deepseek_r1_distill"
+    nothing, turned_off, turned_on, always = (re.search(ends.format(n), printed, re.MULTILINE).groups() for n in names)
+    opened, closed = r"<think>\n", r"<think>\n\n</think>\n\n"
+    assert "think" not in nothing[1] + nothing[2] and nothing[3].endswith(closed)
+    assert turned_off[1].endswith(closed) and turned_off[2].endswith(opened) and turned_off[3].endswith(closed)
+    assert turned_on[1].endswith(opened) and turned_on[2].endswith(opened) and turned_on[3].endswith(closed)
+    assert always[1] == always[2] == always[3] and always[1].endswith(opened)
 
 
 def test_trls_reward_scores_a_prefilled_thought_zero(printed):
@@ -69,7 +93,6 @@ def test_only_the_tolerant_run_learns_and_its_completions_grow(printed, curves):
     figure = curves[0]
     learned, logged = (ends("rewards/tolerant_reward/mean", run, figure) for run in ("tolerant", "strict"))
     assert learned[1] > 0.8 and max(logged) < 0.7
-    assert min(ends("frac_reward_zero_std", "strict", figure)) > 0.8
     short, long = ends("completions/mean_length", "tolerant", figure)
     assert long > short + 1
     assert int(re.search(r"paid anything: (\d+) of 20", printed)[1]) < 10
@@ -106,11 +129,7 @@ def test_the_paired_test_tells_runs_apart_whose_intervals_overlap(printed):
     (*_, high), (*_, low, _) = rates("punished", printed), rates("masked", printed)
     assert low < high
     verdicts = re.findall(r"^(\w+ to \w+): .*: ([a-z ]+)$", printed, re.MULTILINE)
-    assert verdicts[-3:] == [
-        ("punished to masked", "improved"),
-        ("punished to overlong", "no change shown"),
-        ("masked to overlong", "no change shown"),
-    ]
+    assert verdicts[-1] == ("punished to masked", "improved")
 
 
 def test_masking_keeps_the_truncated_completions_and_punishing_does_not(curves):
@@ -125,6 +144,51 @@ def test_the_last_number_pays_for_thoughts_that_never_close(printed):
     found = {name: (int(closed), int(last)) for name, closed, last in rows}
     assert found["untrained"][1] > 100 * rates("untrained", printed)[1] + 10
     assert min(found[name][0] for name in RUNS[1:]) > found["untrained"][0] + 10
+
+
+def by_count(prompt: str) -> bool:
+    return prompt.count("<think>") > prompt.count("</think>")
+
+
+def by_place(prompt: str) -> bool:
+    return prompt.rfind("<think>") > prompt.rfind("</think>")
+
+
+def by_the_end(prompt: str) -> bool:
+    return prompt.strip().endswith("<think>")
+
+
+@pytest.mark.parametrize("answer", [by_count, by_place, by_the_end])
+def test_exercise_1_accepts_every_correct_answer(answer, book):
+    given = defined_by(book, "ENDS = [")
+    assert check_exercise("Exercise 1", answer, given["ENDS"], given["HINTS"]) == "Exercise 1: correct."
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda prompt: "<think>" in prompt,
+        lambda prompt: prompt.endswith("<think>"),
+        lambda prompt: "<think>" in prompt and "</think>" not in prompt,
+    ],
+)
+def test_exercise_1_answers_a_wrong_solution_with_a_hint(wrong, book):
+    given = defined_by(book, "ENDS = [")
+    assert "Hint: " in check_exercise("Exercise 1", wrong, given["ENDS"], given["HINTS"])
+
+
+def by_trying(lengths: list[int], percent: float) -> int:
+    return next(n for n in range(max(lengths) + 1) if 100 * sum(m > n for m in lengths) <= percent * len(lengths))
+
+
+def by_sorting(lengths: list[int], percent: float) -> int:
+    return sorted(lengths)[len(lengths) - 1 - int(len(lengths) * percent / 100)]
+
+
+@pytest.mark.parametrize("answer", [by_trying, by_sorting])
+def test_exercise_2_accepts_every_correct_answer(answer, book):
+    given = defined_by(book, "LIMITS = [")
+    assert check_exercise("Exercise 2", answer, given["LIMITS"], given["HINTS"]) == "Exercise 2: correct."
 
 
 @pytest.fixture(scope="module")

@@ -70,7 +70,8 @@ def model(monkeypatch):
 
 
 @pytest.mark.parametrize("thinking", [True, False])
-def test_training_evaluation_samples_and_pilot_read_the_same_prompt(thinking, tokenizer, model, tmp_path):
+def test_training_evaluation_serving_samples_and_pilot_read_the_same_prompt(thinking, tokenizer, model, tmp_path):
+    from transformers import pipeline
     from trl import GRPOConfig, GRPOTrainer
 
     from grpo_check.health.samples import take_samples
@@ -88,10 +89,12 @@ def test_training_evaluation_samples_and_pilot_read_the_same_prompt(thinking, to
     evaluate(model, tokenizer, rows, max_new_tokens=4, chat_template_kwargs=config.chat_template_kwargs)
     take_samples(model, tokenizer, list(rows), 4, 8, config.chat_template_kwargs)
     pilot.generate(plan(config, tokenizer=tokenizer, train=rows), model, [rows[0]["prompt"]], 4)
+    chat = pipeline("text-generation", model=model, tokenizer=tokenizer)
+    chat(rows[0]["prompt"], max_new_tokens=4, tokenizer_encode_kwargs=config.chat_template_kwargs)
 
     texts = [tokenizer.decode(ids[ids != tokenizer.pad_token_id]) for ids in asked]
     rendered = render_prompt(tokenizer, rows[0]["prompt"], chat_template_kwargs=config.chat_template_kwargs)
-    assert len(texts) == 5 and set(texts) == {rendered}  # evaluation asks twice: sampled and greedy
+    assert len(texts) == 6 and set(texts) == {rendered}  # evaluation asks twice: sampled and greedy
     assert rendered.endswith(CLOSED) is not thinking
 
 

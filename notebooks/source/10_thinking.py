@@ -3,8 +3,8 @@
 #
 # {{badges}}
 #
-# **You will be able to** see what a chat template writes before the model's first token, reward thoughts in all
-# three shapes that TRL passes to a reward, and choose a length limit for them.
+# **You will be able to** decide whether your model should think, see what a chat template writes before the model's
+# first token, reward thoughts in all three shapes that TRL passes to a reward, and choose a length limit for them.
 #
 # | | CPU | T4 |
 # |---|---|---|
@@ -13,7 +13,7 @@
 # | model | 0.46 million parameters, included | the same, on the CPU |
 #
 # You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** do completions get longer or shorter while
-# the model learns (section 5)?
+# the model learns (section 7)?
 #
 # **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 
@@ -38,37 +38,124 @@ from grpo_utils import setup_tiny
 run = setup_tiny(PROFILE, FAMILY, STEPS, 20)
 
 # %% [markdown]
-# A *thinking model* writes a *thought* before its answer, usually between `<think>` and `</think>`. The tiny model
-# uses `<reasoning>` and `</reasoning>` instead. The next cell renames these two tokens in a copy of its tokenizer.
-# Their ids stay the same, so the weights still fit. A real thinking model does not need this.
+# ## 2. Read a real thought
+#
+# A *thinking model* writes a *thought* before its answer, usually between `<think>` and `</think>`. Somebody asked
+# Qwen3-0.6B: "What is 1+1 in short?" The next cell prints its whole completion.
 
-# %%
-import json
-import re
-import tempfile
-from itertools import combinations
-from pathlib import Path
+# %% tags=["nbval-check-output"]
+import textwrap
 
-from transformers import AutoTokenizer
+from grpo_utils.thinking import real_thought
 
-folder = Path(tempfile.mkdtemp())
-AutoTokenizer.from_pretrained(run.path).save_pretrained(folder)
-spec = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
-model, added = spec["model"], spec["added_tokens"]
-for old, new in {"<reasoning>": "<think>", "</reasoning>": "</think>"}.items():
-    number = model["vocab"].pop(old)
-    model["vocab"][new] = number
-    model["merges"] = [m for m in model["merges"] if "".join(m) != old]
-    added.append(added[0] | dict(id=number, content=new, special=False))
-(folder / "tokenizer.json").write_text(json.dumps(spec), encoding="utf-8")
-tokenizer = AutoTokenizer.from_pretrained(folder)
+thought = real_thought()
+for line in thought.splitlines():
+    print(textwrap.fill(line, 79))
 
 # %% [markdown]
-# The rows are lesson 03's addition problems, with the new tags in the system prompt.
+# We quote it from
+# [`ch02/05_use_model/README.md`](https://github.com/rasbt/reasoning-from-scratch/blob/main/ch02/05_use_model/README.md)
+# in Sebastian Raschka's *Reasoning from Scratch* (Apache-2.0). The completion has 198 tokens, and 190 of them are the
+# thought. (We counted with the vocabulary of Qwen's tokenizer. The README's own speed, 8.27 seconds at 23 tokens per
+# second, gives 190 to 198.) The model states the result in its fourth sentence, and spends most of the other tokens on
+# how to say it.
+#
+# Why think at all? A model spends about the same computation on each token. A thought gives it more computation before
+# it has to answer, and a chance to correct itself. This helps with hard questions. The same project measured
+# [Qwen3-0.6B on
+# MATH-500](https://github.com/rasbt/reasoning-from-scratch/blob/main/ch06/02_rlvr_grpo_scripts_intro/README.md), which
+# has 500 competition problems. Completions of more than 2,048 tokens were cut off:
+#
+# | model | correct | mean tokens per completion |
+# |---|---|---|
+# | base model | 15.2% | 79 |
+# | thinking model | 48.2% | 1,370 |
+# | base model after 50 steps of GRPO, at most 512 tokens in training | 47.4% | 586 |
+#
+# The thinking model solves three times as many problems as the base model, and writes 17 times as many tokens. (It is
+# the base model after more training by Qwen, so thinking may not be the only cause.) In the third row, GRPO brings the
+# base model almost as far with less than half of the tokens. That is one of several runs on the page.
+#
+# **A thought buys accuracy with tokens, so compare what it buys with what it costs.**
+
+# %% [markdown]
+# ## 3. Decide whether your model should think
+#
+# Real thoughts are long. A model card reports [1,399 tokens on average](../docs/models.md#thinking-on-or-off) for
+# Qwen3-1.7B on GSM8K, thought and answer together. [Qwen's own
+# examples](https://qwen.readthedocs.io/en/latest/getting_started/quickstart.html) allow 32,768. What fits a T4? The preflight estimates memory and time from the shape of a model. This is Qwen3-1.7B with the
+# settings of the course's T4 profile, 64 completions per step:
+
+# %% tags=["nbval-check-output"]
+from grpo_check import preflight
+from grpo_utils import PROFILES, training_arguments
+from transformers import Qwen3Config
+
+T4 = PROFILES["t4"]
+QWEN3_1_7B = Qwen3Config(
+    vocab_size=151_936,
+    hidden_size=2048,
+    intermediate_size=6144,
+    num_hidden_layers=28,
+    num_attention_heads=16,
+    num_key_value_heads=8,
+    tie_word_embeddings=True,
+)
+estimates = {}
+for limit in (512, 1024, 2048, 4096):
+    one_step = training_arguments(T4, max_completion_length=limit, max_steps=1)
+    report = preflight(one_step, profile=T4, gpu="t4", model=QWEN3_1_7B)
+    estimates[limit] = report.estimate
+    gib, step = report.estimate.memory, report.estimate.minutes
+    print(f"limit {limit:4}: {gib.low:4.1f} to {gib.high:4.1f} GiB, ", end="")
+    print(f"{step.total:4.1f} minutes per step")
+
+# %% [markdown]
+# A T4 has 14.6 GiB. By this estimate, a limit of 512 needs at most {{estimates[512].memory.high:.1f}} GiB and
+# {{estimates[512].minutes.total:.1f}} minutes per step, and a limit of 2,048 needs up to
+# {{estimates[2048].memory.high:.1f}} GiB and {{estimates[2048].minutes.total:.1f}} minutes.
+#
+# | | turn thinking off | leave thinking on |
+# |---|---|---|
+# | the task | short answers, or the model solves it without a thought | hard questions, and the thought is what you train |
+# | `max_completion_length` | 512 | 2,048 or more |
+# | rewards | read the whole completion | read what follows `</think>` |
+#
+# **Set the switch once, and pass it everywhere.** A model that was trained without thoughts and is then served with
+# them answers prompts that it never saw in training. `THINKING = {"enable_thinking": False}` goes to
+#
+# | where | how |
+# |---|---|
+# | training | `GRPOConfig(chat_template_kwargs=THINKING)` |
+# | evaluation | `evaluate(…, chat_template_kwargs=THINKING)` |
+# | serving | `pipeline(…)(messages, tokenizer_encode_kwargs=THINKING)`, or `chat_template_kwargs` in a request to vLLM |
+#
+# **Keep TRL's sampling settings in training.** Qwen recommends others, on the same page:
+#
+# | | `temperature` | `top_p` | `top_k` |
+# |---|---|---|---|
+# | Qwen3 with thinking | 0.6 | 0.95 | 20 |
+# | Qwen3 without | 0.7 | 0.8 | 20 |
+# | GRPO in TRL, by default | 1.0 | 1.0 | 0 (off) |
+#
+# Qwen's are meant for answering users. In GRPO, the completions of a group must differ, so sample at 1.0. TRL's loss
+# takes the temperature into account, but not `top_p` and `top_k` (`trl/trainer/grpo_trainer.py`). Evaluate with the
+# settings of training, and if you serve with others, evaluate with those as well. Qwen warns against greedy decoding of a thinking model, because it
+# may repeat itself without end.
+
+# %% [markdown]
+# ## 4. See what a template writes before the completion
+#
+# The rest of this lesson trains the tiny model. It writes its thoughts between `<reasoning>` and `</reasoning>`, so
+# `thinking_tokenizer` renames these two tokens. (A real thinking model does not need this.) The rows are lesson 03's
+# addition problems, with the new tags in the system prompt.
 
 # %% tags=["nbval-check-output"]
 from datasets import Dataset
 from grpo_utils import load_rows
+from grpo_utils.thinking import thinking_tokenizer
+
+tokenizer = thinking_tokenizer(run.path)
 
 
 def rows_with_think_tags(split: str, count: int) -> Dataset:
@@ -84,69 +171,59 @@ test_rows = rows_with_think_tags("test", 200)  # never trained on
 print(test_rows[0]["prompt"][0]["content"])
 
 # %% [markdown]
-# ## 2. See what a template writes before the completion
-#
-# A chat template ends the prompt with the start of the model's turn. Templates of many thinking models add a tag there.
-# Such text is *prefilled*: it looks like the model's own words, but it is part of the prompt. TRL ships the chat
-# templates of known models. The next cell renders all of them with our tokenizer. It prints the end of each prompt
-# from `<think>` on: by default, and with `enable_thinking` on and off.
+# A *chat template* turns messages into the text that the model reads. This text ends with the start of the model's
+# turn, and the templates of many thinking models add a tag there. The tag is *prefilled*: it looks like the model's
+# own word, but it is part of the prompt. TRL ships the chat templates of known models. The next cell renders four of
+# them and prints what follows the question: by default, and with `enable_thinking` on and off.
 
 # %% tags=["nbval-check-output"]
+from pathlib import Path
+
 import trl
 
 CHAT = [{"role": "user", "content": "What is 15 + 27?"}]
-ON, OFF = dict(enable_thinking=True), dict(enable_thinking=False)
+TEMPLATES = Path(trl.__file__).parent / "chat_templates"
 
 
-def prefilled(template: str, **settings) -> str:
+def end_of_prompt(name: str, **settings) -> str:
     text = tokenizer.apply_chat_template(
         CHAT,
-        chat_template=template,
+        chat_template=(TEMPLATES / f"{name}.jinja").read_text("utf-8"),
         tokenize=False,
         add_generation_prompt=True,
-        bos_token="",
         **settings,
     )
-    after_the_question = text.rpartition("27?")[2]
-    return "".join(after_the_question.partition("<think>")[1:])
+    return text.split("27?")[1]
 
 
-paths = sorted(Path(trl.__file__).parent.glob("chat_templates/*.jinja"))
-paths, tagged = [p for p in paths if "_training" not in p.stem], 0
-print(f"{'':23}{'default':24}{'thinking on':14}thinking off")
-for path in paths:
-    template = path.read_text(encoding="utf-8")
-    ends = [prefilled(template, **setting) for setting in ({}, ON, OFF)]
-    one, two, three = (repr(end).replace("\\n", "↵") for end in ends)
-    if any(ends):
-        print(f"{path.stem:23}{one:24}{two:14}{three}")
-        tagged += 1
-print(f"{tagged} of {len(paths)} templates add a tag")
+for name in "qwen3", "qwen3_5_nothink", "qwen3_5_think", "deepseek_r1_distill":
+    print(name)
+    print("  by default  ", repr(end_of_prompt(name)))
+    print("  thinking on ", repr(end_of_prompt(name, enable_thinking=True)))
+    print("  thinking off", repr(end_of_prompt(name, enable_thinking=False)))
 
 # %% [markdown]
-# Of the {{len(paths)}} templates, {{tagged}} add a tag. There are three cases (`↵` is a line break):
+# There are three cases:
 #
-# - **Open:** `'<think>↵'`. The completion starts inside the thought, so it contains `</think>` but not `<think>`.
-#   DeepSeek's templates always do this. Those of Qwen3.6 and Nemotron 3 do it by default.
-# - **Nothing:** `''`. The model writes both tags itself, as Qwen3 does by default.
-# - **Closed:** `'<think>↵↵</think>↵↵'`, or both tags without line breaks. Thinking is off, and the completion contains
-#   neither tag. Qwen3.5 up to 2B does this by default (`qwen3_5_nothink`).
+# - **Nothing:** the prompt ends with `assistant\n`, and the model writes both tags itself. Qwen3 does this by
+#   default.
+# - **Open:** the prompt ends with `<think>\n`. The completion starts inside the thought, so it contains `</think>` but
+#   not `<think>`. Qwen3.5 from 4B (`qwen3_5_think`) does this by default. DeepSeek-R1's distilled models always do,
+#   because their template ignores `enable_thinking` without a warning.
+# - **Closed:** the prompt ends with `<think>\n\n</think>\n\n`. Thinking is off, and the completion contains neither
+#   tag. Qwen3.5 up to 2B (`qwen3_5_nothink`) does this by default.
 #
-# `GRPOConfig(chat_template_kwargs={"enable_thinking": False})` turns thinking off in training. DeepSeek's templates
-# do not know the argument and ignore it without a warning. Gemma 4 and GPT-OSS mark thoughts with other tags, which the
-# cell does not look for.
+# Gemma 4 and GPT-OSS mark their thoughts with other tags, which this lesson does not cover.
 #
 # **Render one prompt with your own tokenizer, and read its end before you choose a reward.**
 
 # %% [markdown]
-# ## 3. Find out why the format reward stays 0
+# ## 5. Find out why the format reward stays 0
 #
-# Now our template prefills `<think>`, too. (A real one also adds a line break, which the tiny model has never seen.) We
-# also remove the tokenizer's `response_template`, which section 4 explains.
+# Now our template prefills `<think>`, too. (A real one also adds a line break, which the tiny model has never seen.)
 
 # %% tags=["nbval-check-output"]
 tokenizer.chat_template += "{% if add_generation_prompt %}<think>{% endif %}"
-tokenizer.response_template = None
 text = tokenizer.apply_chat_template(
     CHAT, tokenize=False, add_generation_prompt=True
 )
@@ -190,14 +267,12 @@ print(f"mean score with <think> put in front:  {sum(with_tag) / 200:.2f}")
 
 # %% [markdown]
 # {{sum(with_tag):.0f}} of the 200 completions are well-formed, and all of them score 0. TRL's pattern starts with
-# `^<think>`, but a reward gets only the sampled tokens, and the tag is in the prompt. Users reported this for
-# [DeepSeek-R1 models](https://github.com/huggingface/open-r1/issues/560) in 2025, and for [TRL's own
-# reward](https://github.com/huggingface/trl/issues/6966) in 2026.
+# `^<think>`, but a reward gets only the sampled tokens, and the tag is in the prompt. A user [reported
+# this](https://github.com/huggingface/trl/issues/6966) in 2026.
 #
 # The [preflight](../docs/preflight.md#prefilled-thinking) compares the end of the prompt with your rewards:
 
 # %% tags=["nbval-check-output"]
-from grpo_check import preflight
 from trl import GRPOConfig
 
 report = preflight(
@@ -213,34 +288,36 @@ print(*[f for f in report.findings if f.code == "prefilled_think"])
 # **If a format reward starts at exactly 0, look at the end of the prompt before you blame the model.**
 
 # %% [markdown]
-# ## 4. Write a reward that accepts every shape
+# ## 6. Write a reward that accepts every shape
 #
-# Thoughts reach a reward in three shapes. You have seen two: with both tags, and with the closing tag alone. The third
-# appears if the tokenizer has a `response_template`, which describes how to parse the model's turn. TRL sets one for
-# known models when you train with `tools`. The next cell parses a completion with TRL's template for Qwen3:
+# Thoughts reach a reward in three shapes. You have seen two: with both tags, and with the closing tag alone. In the
+# third shape, TRL has already separated the thought from the answer. It does this if the tokenizer has a
+# `response_template`, which describes how to take a model's turn apart. TRL sets one for known models when you train
+# with `tools`. The next cell takes a completion apart with TRL's `response_template` for Qwen3. `prefix` is the part
+# of the model's turn that the prompt already contains, here nothing.
 
 # %% tags=["nbval-check-output"]
 from trl.chat_template_utils import qwen3_template
 
 WHOLE = "<think>15 + 27 = 42</think><answer>42</answer>"
-tokenizer.response_template = qwen3_template
-parsed = tokenizer.parse_response(WHOLE, prefix="")
-tokenizer.response_template = None
+parser = thinking_tokenizer(run.path)
+parser.response_template = qwen3_template
+parsed = parser.parse_response(WHOLE, prefix="")
 print(parsed)
 
 # %% [markdown]
-# The thought is in `reasoning_content`, and `content` has no thinking tag. (The tiny tokenizer's own
-# `response_template` has no rule for thoughts. With it, TRL would put the prefilled `<think>` back in front of
-# `content`, so we removed it.)
+# The thought is in `reasoning_content`, and `content` has no thinking tag.
 #
-# `split_thinking` splits a text at `</think>`, whether or not it starts with `<think>`:
+# `split_thinking` splits a text at `</think>`, whether or not it starts with `<think>`. Without a closed thought, it
+# returns `None`. Here it is on the real thought of section 2, whole, and cut off after its
+# fourth sentence, as a limit of 53 tokens would do:
 
 # %% tags=["nbval-check-output"]
-import inspect
-
 from grpo_utils.rewards import AnswerReward, split_thinking
 
-print(inspect.getsource(split_thinking))
+cut = thought[: thought.index(" But the question")]
+print("whole:", split_thinking(thought)[1])
+print("cut off:", split_thinking(cut))
 
 # %% [markdown]
 # `split_message` also reads `reasoning_content`. `tolerant_reward` pays a correct answer only after a thought.
@@ -281,8 +358,8 @@ SHAPES += [as_chat("</think><answer>42</answer>"), as_chat("42</think>")]
 scores = strict_reward(SHAPES, ["42"] * 6), tolerant_reward(SHAPES, ["42"] * 6)
 print("strict  tolerant")
 for strict, tolerant, (message,) in zip(*scores, SHAPES):
-    thought = message.get("reasoning_content", "")
-    print(f"{strict:6}{tolerant:10}  {thought:13} {message['content']}")
+    reasoning = message.get("reasoning_content", "")
+    print(f"{strict:6}{tolerant:10}  {reasoning:13} {message['content']}")
 
 # %% [markdown]
 # The first three completions are correct, and the strict reward pays only the first. The last three must earn nothing:
@@ -291,11 +368,13 @@ for strict, tolerant, (message,) in zip(*scores, SHAPES):
 # **Test a reward on what TRL passes to it, in all three shapes.**
 
 # %% [markdown]
-# ## 5. Train with both rewards
+# ## 7. Train with both rewards
 #
 # Two runs differ only in the reward. The strict run also logs the tolerant reward, with weight 0.
 
 # %%
+import tempfile
+
 from peft import LoraConfig
 from trl import GRPOTrainer
 
@@ -333,24 +412,21 @@ def train(rewards: list, weights: list, **changed) -> tuple:
 
 
 logs, texts = {}, {"untrained": untrained}
-_, logs["strict"] = train([strict_reward, tolerant_reward], [1.0, 0.0])
 texts["tolerant"], logs["tolerant"] = train([tolerant_reward], [1.0])
+_, logs["strict"] = train([strict_reward, tolerant_reward], [1.0, 0.0])
 
 # %%
 from grpo_utils import logged, show_run_curves
 
 TRUTH, LENGTH = "rewards/tolerant_reward/mean", "completions/mean_length"
-show_run_curves(logs, [TRUTH, "frac_reward_zero_std", LENGTH])
+show_run_curves(logs, [TRUTH, LENGTH])
 paid = sum(step > 0 for step in logged(logs["strict"], "reward"))
 tokens = logged(logs["tolerant"], LENGTH)
 print(f"steps in which the strict reward paid anything: {paid} of {run.steps}")
 
 # %% [markdown]
-# The left panel shows the tolerant reward, which the strict run (blue) only logs. It clearly rises only in the tolerant
-# run (orange). The middle panel shows why: nearly all groups of the strict run are tied, with eight equal rewards. (In
-# the tolerant run, groups tie later, mostly because all eight answers are correct.) In {{paid}} of the {{run.steps}}
-# steps, the strict reward paid something. TRL's pattern needs `<think>` at the start of a line, so a paid completion
-# opened the thought a second time.
+# The left panel shows the tolerant reward, which the strict run only logs. It clearly rises only in the tolerant run. The strict reward paid something in {{paid}} of the {{run.steps}} steps, when a completion opened a
+# second thought. In all other steps, all completions earned 0, so the policy had nothing to learn from.
 #
 # The right panel shows the mean length. It grew from {{tokens[0]:.1f}} to {{tokens[-1]:.1f}} tokens in the tolerant
 # run. Why?
@@ -389,13 +465,12 @@ print("before and after:", untrained[4], texts["tolerant"][4], sep="\n")
 # {{sum(digitwise['untrained']):.0f}} of these earned the reward. Of its other {{200 - len(digitwise['untrained'])}}
 # completions, only {{sum(scores['untrained']) - sum(digitwise['untrained']):.0f}} did. So GRPO made adding digit by
 # digit more likely. The trained model does it in {{len(digitwise['tolerant'])}} completions, and it needs more tokens.
-# The [DeepSeek-R1 paper](https://arxiv.org/abs/2501.12948) reports thoughts that grow during training, too, on a far
-# larger scale: to thousands of tokens.
 #
-# **Thoughts get longer when longer thoughts earn more.**
+# **Thoughts get longer if longer thoughts earn more.** This is one run with one seed, and a toy: the step from
+# {{tokens[0]:.0f}} to {{tokens[-1]:.0f}} tokens says nothing about how much the thoughts of a real model grow.
 
 # %% [markdown]
-# ## 6. Choose a limit for thoughts
+# ## 8. Choose a limit for thoughts
 #
 # `max_completion_length` limits thought, answer and end token together. A longer completion is truncated, and if its
 # answer is cut off, `tolerant_reward` pays nothing. How many of the held-out completions would each limit truncate?
@@ -403,6 +478,9 @@ print("before and after:", untrained[4], texts["tolerant"][4], sep="\n")
 
 
 # %%
+import re
+
+
 def over(limit: int, name: str) -> float:
     return sum(tokens_of(text) > limit for text in texts[name]) / 200
 
@@ -412,12 +490,12 @@ for limit in range(16, 26, 2):
     shares = [over(limit, name) for name in texts]
     print(f"{limit:<6}" + "".join(f"{share:12.0%}" for share in shares))
 
-paid = [
+right = [
     text for name in texts for text, r in zip(texts[name], scores[name]) if r
 ]
 shortest = {"digit by digit": ",", "with a carry": r"\d\+\d\+1="}
 for kind, pattern in shortest.items():
-    of_kind = [text for text in paid if re.search(pattern, text)]
+    of_kind = [text for text in right if re.search(pattern, text)]
     shortest[kind] = min(map(tokens_of, of_kind))
     print(f"shortest correct completion {kind}: {shortest[kind]} tokens")
 
@@ -433,16 +511,17 @@ for kind, pattern in shortest.items():
 # **Choose the limit from completions sampled with a generous one, with room for growth.**
 
 # %% [markdown]
-# ## 7. Punish or mask truncated completions
+# ## 9. Punish, mask or warn
 #
-# There are three ways to treat completions that are too long:
+# If the limit is too short and you cannot raise it, there are three ways to treat the completions that it truncates:
 #
-# - **Punish:** do nothing special. TRL scores a truncated completion like any other. Ours usually earns 0, because
-#   `tolerant_reward` finds no complete answer. A reward with partial credit would still pay for the part that is there.
-# - **Mask:** with `mask_truncated_completions=True`, its tokens are left out of the loss. Its reward still counts in
-#   its group's mean.
-# - **Warn early:** a *soft overlong punishment* is a reward that falls from 0 to -1 as a completion approaches a
-#   length. TRL has the one of the DAPO paper:
+# - **Punish:** change nothing. TRL scores a truncated completion like any other. `tolerant_reward` finds no answer in
+#   it and pays 0, so the policy learns to avoid it. This is our reward's doing. A reward with partial credit would pay
+#   for the part that is there.
+# - **Mask:** set `mask_truncated_completions=True`. TRL leaves the completion's tokens out of the loss, so the policy
+#   does not learn to avoid it. Its reward still counts in its group's mean.
+# - **Warn:** add a penalty that grows before the limit is reached. TRL has the one from the DAPO paper, which calls a
+#   completion that is longer than you want *overlong*:
 
 # %% tags=["nbval-check-output"]
 from trl.rewards import get_soft_overlong_punishment
@@ -451,56 +530,72 @@ overlong = get_soft_overlong_punishment(24, 6)
 for count in (18, 20, 22, 24):
     print(f"{count} tokens: {overlong(completion_ids=[[0] * count])[0]:.2f}")
 
+# %% [markdown]
+# The penalty is a reward function. It is 0 up to 18 tokens and falls to -1 at 24. `reward_funcs=[tolerant_reward,
+# overlong]` adds it to ours, with a limit of 24 or more. Like the first way, it makes long completions lose, but it
+# pays a correct answer of 20 tokens more than a wrong one.
+#
+# We train the first two ways with a limit of 18, which section 8 found too short. The tolerant run had 32.
+
 # %%
 TIGHT = dict(max_completion_length=18)
 MASKED = TIGHT | dict(mask_truncated_completions=True)
 for name, changed in {"punished": TIGHT, "masked": MASKED}.items():
     texts[name], logs[name] = train([tolerant_reward], [1.0], **changed)
-both = train([tolerant_reward, overlong], [1.0, 1.0])
-texts["overlong"], logs["overlong"] = both
 
 # %%
 del logs["strict"]
 CLIPPED = "completions/clipped_ratio"
-show_run_curves(logs, [TRUTH, LENGTH, CLIPPED])
+show_run_curves(logs, [TRUTH, CLIPPED])
 print_rates()
-changes, runs = {}, ("tolerant", "punished", "masked", "overlong")
-for old, new in combinations(runs, 2):
+PAIRS = (
+    ("tolerant", "punished"),
+    ("tolerant", "masked"),
+    ("punished", "masked"),
+)
+changes = {}
+for old, new in PAIRS:
     changes[old, new] = paired_change(scores[old], scores[new])
     print(f"{old} to {new}:", changes[old, new])
 
 # %% [markdown]
-# The rates are from completions of up to 64 tokens. All three new runs are worse than the tolerant run (now blue). The
-# share of correct answers is lower by {{-changes['tolerant', 'punished'].estimate.value:.3f}} with punishment, by
-# {{-changes['tolerant', 'masked'].estimate.value:.3f}} with masking, and by
-# {{-changes['tolerant', 'overlong'].estimate.value:.3f}} with the soft punishment. Adding digit by digit with a carry
-# needs {{shortest['with a carry']}} tokens or more: the limit of 18 truncates it, and the soft punishment makes it
-# expensive. So these runs do it in only {{len(digitwise['punished'])}}, {{len(digitwise['masked'])}} and
-# {{len(digitwise['overlong'])}} completions.
+# Both new runs are worse than the tolerant run. (All rates are from completions of up to 64 tokens.) The share of
+# correct answers is lower by {{-changes['tolerant', 'punished'].estimate.value:.3f}} with punishment and by
+# {{-changes['tolerant', 'masked'].estimate.value:.3f}} with masking. Adding digit by digit with a carry needs
+# {{shortest['with a carry']}} tokens or more, and the limit of 18 truncates it. So these runs add digit by digit in only
+# {{len(digitwise['punished'])}} and {{len(digitwise['masked'])}} completions.
 #
-# Which of the three is best? Their intervals overlap, but that does not decide: all runs answered the same questions,
-# so use the paired test. It shows that masking was better than punishing here (p =
-# {{changes['punished', 'masked'].p_value:.3f}}). It shows no difference between the soft punishment and punishing (p =
-# {{changes['punished', 'overlong'].p_value:.2f}}) or masking (p = {{changes['masked', 'overlong'].p_value:.2f}}). Each
-# is a single run, and another seed can reverse the order ([lesson 06](06_evaluation.ipynb)).
+# Masking was better than punishing here: the share of correct answers is higher by
+# {{changes['punished', 'masked'].estimate.value:.3f}}. The two intervals overlap, but that does not decide, because both
+# runs answered the same questions. The paired test does ([lesson 06](06_evaluation.ipynb)): p =
+# {{changes['punished', 'masked'].p_value:.3f}}. Each is a single run with one seed, and another seed can reverse the
+# order.
 #
-# When truncated completions were punished, they became rare. `clipped_ratio` fell from
-# {{logged(logs['punished'], CLIPPED)[0]:.2f}} to {{logged(logs['punished'], CLIPPED)[-1]:.2f}}, and the mean length on
-# the held-out prompts from {{lengths['untrained']:.1f}} to {{lengths['punished']:.1f}} tokens. When they were masked,
-# `clipped_ratio` ended at {{logged(logs['masked'], CLIPPED)[-1]:.2f}}, because the loss does not push masked
+# The right panel shows how the two differ. When truncated completions were punished, they became rare: `clipped_ratio`
+# fell from {{logged(logs['punished'], CLIPPED)[0]:.2f}} to {{logged(logs['punished'], CLIPPED)[-1]:.2f}}, and the mean
+# length on the held-out prompts from {{lengths['untrained']:.1f}} to {{lengths['punished']:.1f}} tokens. When they were
+# masked, `clipped_ratio` ended at {{logged(logs['masked'], CLIPPED)[-1]:.2f}}, because the loss does not push masked
 # completions down.
 #
 # The loss can shorten completions, too: with `loss_type="grpo"`, a token of a short completion counts more ([lesson
-# 08](08_grpo_by_hand.ipynb)). [Users suspect this](https://github.com/om-ai-lab/VLM-R1/issues/280). TRL's default,
-# `"dapo"`, avoids it.
+# 08](08_grpo_by_hand.ipynb)). TRL's default, `"dapo"`, avoids this.
+#
+# **Raise the limit if you can. If you cannot, mask, so that long thoughts are not unlearned.**
+#
 #
 # **If completions get shorter, look for a limit, penalty or loss that makes long ones lose.**
 
 # %% [markdown]
-# ## 8. Find thoughts that never close
+# ## 10. Find thoughts that never close
 #
-# Many of the untrained completions ended without `</think>`. Some rewards take a completion's last number as its
-# answer. How often is that number correct?
+# A thought can also end without `</think>` and without being truncated. The real model of section 2 did this when it
+# was asked a second question, on the same page: its completion has no
+# `</think>` and no answer. It ended after 5.21 seconds at 22 tokens per second, which is about 115 tokens, and its
+# limit was 2,048.
+#
+# Many of the tiny model's untrained completions ended without `</think>`, too. Some rewards take a completion's last
+# number as its answer. How often is that number correct? And what would such a reward pay for the real thought that
+# section 6 cut off?
 
 # %%
 closed, last_right = {}, {}
@@ -511,19 +606,20 @@ for name, completions in texts.items():
     same = [n == [gold] for n, gold in zip(last, test_rows["answer"])]
     last_right[name] = sum(same) / 200
     print(f"{name:10}{closed[name]:6.0%}{last_right[name]:21.0%}")
+print("last number of the real thought, cut off:", re.findall(r"\d+", cut)[-1])
 
 # %% [markdown]
 # The untrained model closed only {{closed['untrained']:.0%}} of its thoughts. The others ended by themselves (with a
 # limit of 32, the first `clipped_ratio` is {{logged(logs['tolerant'], CLIPPED)[0]:.2f}}), so a higher limit cannot
 # close them. The last number is correct in {{last_right['untrained']:.1%}} of all its completions, but
 # `tolerant_reward` paid only {{sum(scores['untrained']) / 200:.1%}}. The difference is answers inside unclosed
-# thoughts, which a user would not see. After training with `tolerant_reward`, each run closed at least
-# {{min(closed[name] for name in runs):.0%}} of its thoughts.
+# thoughts, which a user would not see. The real thought, cut off, also ends in the right number. After training with `tolerant_reward`, each run closed at least
+# {{min(closed[name] for name in logs):.0%}} of its thoughts.
 #
 # **Pay only for an answer that comes after a closed thought.**
 
 # %% [markdown]
-# ## 9. Cheat sheet
+# ## 11. Cheat sheet
 #
 # | symptom | check | fix |
 # |---|---|---|
@@ -531,14 +627,15 @@ for name, completions in texts.items():
 # | no tags in `content` | Does the message have `reasoning_content`? | read the thought from there |
 # | completions without thoughts | Does the prompt end with `</think>`? | set `chat_template_kwargs={"enable_thinking": True}` |
 # | unwanted thoughts | Does the template know `enable_thinking`? | set it to `False` and render a prompt again |
+# | good in training, worse when served | Do both prompts end alike? | pass the same `enable_thinking` everywhere |
 # | `completions/clipped_ratio` near 1 | How long are completions with a generous limit? | raise `max_completion_length` |
-# | shorter and shorter completions | Are long completions truncated or punished? | raise the limit, or lower the penalty's weight |
+# | shorter and shorter completions | Are long completions truncated or punished? | raise the limit, or mask truncated completions |
 # | thoughts that never close, `clipped_ratio` near 0 | Is an answer without `</think>` paid? | pay only for an answer after the thought |
 #
 # **Look at the end of the prompt, at one raw completion and at `clipped_ratio`.**
 
 # %% [markdown]
-# ## 10. Exercises
+# ## 12. Exercises
 #
 # **Exercise 1.** Write `starts_inside(prompt)`, which returns `True` if the completion after this rendered prompt
 # starts inside a thought, and `False` otherwise.
@@ -552,9 +649,11 @@ def starts_inside(prompt: str) -> bool | None:
 # %% tags=["nbval-check-output"]
 from grpo_utils import check_exercise
 
-ENDS = [(("27?<|im_end|><think>\n",), True), (("27?<|im_end|>",), False)]
-ENDS += [(("27?<|im_end|><think>\n\n</think>\n\n",), False)]
-HINTS = [(True, "Is a thought open?"), (False, "Is white space at the end?")]
+ASKED = "Write <think>your thinking</think> and 15 + 27.<|im_end|>"
+ENDS = [((ASKED + "<think>\n",), True), ((ASKED,), False)]
+ENDS += [((ASKED + "<think>\n\n</think>\n\n",), False), (("<think>",), True)]
+HINTS = [(True, "Is the last thought still open at the prompt's end?")]
+HINTS += [(False, "Look only at the prompt's end, and ignore white space.")]
 print(check_exercise("Exercise 1", starts_inside, ENDS, HINTS))
 
 # %% [markdown]
