@@ -16,10 +16,11 @@ from pathlib import Path
 from statistics import fmean
 
 from bench_sft import USUAL
-from benches import difference_text, only_write, paired_difference, provenance, put, read_stored, train_missing
+from benches import difference_text, only_write, provenance, put, read_stored, train_missing
 from tiny_runs import Policy, train_tiny
 
 from grpo_utils import evaluate, evaluate_samples, load_policy, load_rows, logged
+from grpo_utils.evaluation.statistics import paired_difference
 from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.rewards import correctness_reward, incremental_format_reward
 
