@@ -30,7 +30,7 @@ NOT_HANDED_OUT = {"instructor-guide.md", "quiz.md"}
 #: What a lesson says about solutions that a student copy does not have.
 UNFOLD = re.compile(r"\s+before\s+you\s+unfold\s+the\s+solutions(\s+below)?")
 #: The end of a call that checks an exercise.
-CHECKED = re.compile(r"(check_exercise\(.*)\)\)$", re.MULTILINE)
+CHECKED = re.compile(r"(check_exercise\(.*[^)])(\)\)?)$", re.MULTILINE)
 #: A link or picture with a relative address.
 LINK = re.compile(r"\[([^][]*)\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
 
@@ -46,7 +46,7 @@ def student_copy(book: nbformat.NotebookNode, lesson: str) -> nbformat.NotebookN
             text = re.sub(rf"{OPENING.pattern}\n+", "", relative_links(cell.source), flags=re.MULTILINE)
             cell.source = with_working_links(UNFOLD.sub("", text), "notebooks", current())
         else:
-            cell.source = CHECKED.sub(rf'\1, lesson="{lesson}"))', cell.source)
+            cell.source = CHECKED.sub(rf'\1, lesson="{lesson}"\2', cell.source)
     return copy
 
 

@@ -256,10 +256,11 @@ for name, found in tries.items():
 # 200 held-out questions and their answers. Then ask these questions, and 190 *fresh* ones of the same kind.
 
 # %%
-from datasets import Dataset
+from datasets import Dataset, disable_progress_bars
 from transformers.trainer_callback import PrinterCallback
 from trl import SFTConfig, SFTTrainer
 
+disable_progress_bars()  # of datasets
 all_rows = load_rows("addition", "test", 390)
 leaked, fresh = all_rows.select(range(200)), all_rows.select(range(200, 390))
 
