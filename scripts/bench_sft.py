@@ -3,9 +3,8 @@
     python scripts/bench_sft.py           train what scripts/bench_sft.json lacks
     python scripts/bench_sft.py --write   only write the section, from scripts/bench_sft.json
 
-The task, the adapter and the first SFT run are those of lesson 09. Both arms start from the same adapter and have the
-same constant learning rate. GRPO samples from all new prompts and no pass rates are measured first, so every sample is
-part of the run.
+The task, the rows, the two arms and their settings are those of lesson 09. Both arms start from the same adapter and
+have the same constant learning rate. GRPO samples from all new prompts, so every sample is part of the run.
 """
 
 import functools
@@ -29,13 +28,13 @@ if TYPE_CHECKING:
 
 STORED, TITLE = Path(__file__).with_suffix(".json"), "SFT, then GRPO or more SFT"
 SEEDS, PROMPTS = range(5), 200
-FIRST_RATE, RATE = 2e-3, 1e-3
-STEP, SFT_STEPS = 16, (16, 32, 48)  # of 64 sequences each
+RATE, FIRST_STEPS = 1e-3, 50  # the first SFT run has steps of 20 worked answers
+STEP, SFT_STEPS = 50, (50, 100)  # of 64 sequences each
 CASES = {"100 correct": (100, 0), "100, 30 of them wrong": (100, 30), "20 correct": (20, 0)}
 ARMS = ("GRPO", "SFT")
 WRONG = "\nIn a wrong worked answer, the smaller number is called the larger one.\n"
-USUAL = dict(use_cpu=True, bf16=False, gradient_checkpointing=False, optim="adamw_torch", lr_scheduler_type="constant")
-USUAL |= dict(save_strategy="no", report_to="none", disable_tqdm=True, logging_steps=1)
+USUAL = dict(learning_rate=RATE, lr_scheduler_type="constant", optim="adamw_torch", use_cpu=True, bf16=False)
+USUAL |= dict(gradient_checkpointing=False, save_strategy="no", report_to="none", disable_tqdm=True, logging_steps=1)
 
 
 def asked(a: int, b: int) -> dict:
@@ -55,10 +54,10 @@ def data(case: str, seed: int) -> tuple["Dataset", "Dataset", "Dataset"]:
     from datasets import Dataset
 
     number, wrong = CASES[case]
-    pairs = random.Random(seed).sample(list(itertools.combinations(range(100, 1000), 2)), 500 + PROMPTS)
+    pairs = random.Random(seed).sample(list(itertools.combinations(range(100, 1000), 2)), PROMPTS + 500)
     pairs = [pair[::-1] if n % 2 else pair for n, pair in enumerate(pairs)]
-    shown = [demonstration(*pair, wrong=n < wrong) for n, pair in enumerate(pairs[:number])]
-    new, held_out = ([asked(*pair) for pair in part] for part in (pairs[100:500], pairs[500:]))
+    shown = [demonstration(*pair, wrong=n < wrong) for n, pair in enumerate(pairs[PROMPTS:][:number])]
+    new, held_out = ([asked(*pair) for pair in part] for part in (pairs[PROMPTS + 100 :], pairs[:PROMPTS]))
     return Dataset.from_list(shown), Dataset.from_list(new), Dataset.from_list(held_out)
 
 
@@ -68,12 +67,12 @@ def correct(completions: list[list[dict]], answer: list[str], **kwargs: object) 
     return [float(is_strictly_right(text, gold)) for text, gold in zip(texts, answer, strict=True)]
 
 
-def sft_trainer(policy: Policy, shown: "Dataset", rate: float, steps: int, batch: int, seed: int) -> "Trainer":
+def sft_trainer(policy: Policy, shown: "Dataset", steps: int, batch: int, seed: int) -> "Trainer":
     from transformers.trainer_callback import PrinterCallback
     from trl import SFTConfig, SFTTrainer
 
     sizes = dict(max_length=128, completion_only_loss=True, per_device_train_batch_size=batch, max_steps=steps)
-    config = SFTConfig(tempfile.mkdtemp(), learning_rate=rate, seed=seed, **sizes, **USUAL)
+    config = SFTConfig(tempfile.mkdtemp(), seed=seed, **sizes, **USUAL)
     repeated = shown.select([n % len(shown) for n in range(max(batch, len(shown)))])  # at least one whole batch
     config.dataloader_drop_last = True
     trainer = SFTTrainer(policy[0], args=config, processing_class=policy[1], train_dataset=repeated)
@@ -85,7 +84,7 @@ def grpo_trainer(policy: Policy, new: "Dataset", seed: int) -> "Trainer":
     from trl import GRPOConfig, GRPOTrainer
 
     sizes = dict(num_generations=8, per_device_train_batch_size=64, max_completion_length=40, max_steps=STEP)
-    config = GRPOConfig(tempfile.mkdtemp(), learning_rate=RATE, seed=seed, **sizes, **USUAL)
+    config = GRPOConfig(tempfile.mkdtemp(), seed=seed, **sizes, **USUAL)
     trainer = GRPOTrainer(policy[0], correct, config, new, processing_class=policy[1])
     show_progress(trainer)
     return trainer
@@ -96,7 +95,7 @@ def after_sft(case: str, seed: int) -> tuple[Policy, dict, float]:
     """The policy after the first SFT run, a copy of its adapter, and its accuracy."""
     shown, _, held_out = data(case, seed)
     policy = load_policy(CPU.models["qwen"], profile=CPU, backend="transformers", load_in_4bit=False, seed=seed)
-    sft_trainer(policy, shown, FIRST_RATE, steps=40, batch=20, seed=seed).train()
+    sft_trainer(policy, shown, FIRST_STEPS, batch=20, seed=seed).train()
     adapter = {name: weight.detach().clone() for name, weight in policy[0].named_parameters() if weight.requires_grad}
     return policy, adapter, accuracy(policy, held_out, seed)
 
@@ -114,7 +113,7 @@ def train(case: str, arm: str, seed: int) -> dict:
     if arm == "GRPO":
         steps, trainer = [STEP], grpo_trainer(policy, new, seed)
     else:
-        steps, trainer = SFT_STEPS, sft_trainer(policy, shown, RATE, SFT_STEPS[-1], batch=64, seed=seed)
+        steps, trainer = SFT_STEPS, sft_trainer(policy, shown, SFT_STEPS[-1], batch=64, seed=seed)
     points: list[dict] = []
     trainer.add_callback(milestones_at(steps, lambda: accuracy(policy, held_out, seed), points))
     trainer.train()
@@ -165,16 +164,16 @@ def section(stored: dict) -> str:
     return f"""
 *Measured* by `make bench-sft` on {provenance(stored)}
 
-The task and the model are those of [lesson 09](../notebooks/09_sft_then_grpo.ipynb). A first SFT run of 40 steps on
-worked answers gives both arms the same adapter. GRPO continues it with {STEP} steps of 64 completions on 400 new
-prompts with gold answers but no worked ones. SFT continues it with steps of 64 worked answers, the same as before. Both
-have the constant learning rate {RATE:g}, which is lesson 09's for GRPO; no other rate was tried. No pass rates were
-measured to choose the prompts, so every sample is counted.
+The task, the model and the settings are those of [lesson 09](../notebooks/09_sft_then_grpo.ipynb). A first SFT run of
+{FIRST_STEPS} steps of 20 worked answers gives both arms the same adapter. GRPO continues it with {STEP} steps of 64
+completions on 400 new prompts with gold answers but no worked ones. *More SFT* continues it with steps of 64 worked
+answers, the same as before. Every run has the constant learning rate {RATE:g}; no other rate was tried. No pass rates
+were measured to choose the prompts, so every sample is counted: GRPO draws {64 * STEP:,}, SFT none.
 
 *Accuracy* is strict accuracy on {PROMPTS} held-out prompts, sampled at temperature 1, the mean of {len(SEEDS)} seeds.
-*Seconds* are CPU seconds of the continued training. A pair of numbers is GRPO, then SFT. SFT was evaluated
-after {", ".join(map(str, SFT_STEPS))} steps, and *no more time* is the last of these with at most GRPO's seconds.
-*Difference* is GRPO minus SFT, seed by seed, with Student's 95% interval over the seeds. It is at least as
+*Seconds* are CPU seconds of the continued training. A pair of numbers is GRPO, then more SFT. SFT was evaluated
+after {" and ".join(map(str, SFT_STEPS))} steps, and *no more time* is the last of these with at most GRPO's seconds.
+*Difference* is GRPO minus more SFT, seed by seed, with Student's 95% interval over the seeds. It is at least as
 wide as the interval that follows from the sampling of prompts alone.
 
 | worked answers | comparison | steps | seconds | first SFT | GRPO | more SFT | difference |

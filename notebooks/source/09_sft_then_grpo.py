@@ -4,7 +4,7 @@
 # {{badges}}
 #
 # **You will be able to** teach a model a new task with 100 examples, continue with GRPO on the same adapter, and test
-# whether GRPO was worth it.
+# whether GRPO was worth its cost. With correct examples, it was not. With flawed ones, it was.
 #
 # | | CPU | T4 |
 # |---|---|---|
@@ -115,14 +115,17 @@ print("one sample:              ", before.sampled[0])
 # %% [markdown]
 # ## 3. GRPO alone learns nothing
 #
-# All trainers of this lesson use the settings in `SHARED`. `GRPO` adds those of GRPO.
+# All trainers of this lesson use the settings in `SHARED`, so SFT and GRPO have the same constant learning rate. `GRPO`
+# adds the settings that only GRPO has.
 
 # %%
 SHARED = dict(
     output_dir=str(run.folder / "unused"),
     use_cpu=True,
     bf16=False,
-    gradient_checkpointing=False,
+    gradient_checkpointing=False,  # it saves memory and costs time
+    learning_rate=1e-3,
+    lr_scheduler_type="constant",
     optim="adamw_torch",
     save_strategy="no",
     logging_steps=1,
@@ -131,7 +134,6 @@ SHARED = dict(
     seed=SEED,
 )
 GRPO = dict(
-    learning_rate=1e-3,
     num_generations=8,  # completions in a group
     per_device_train_batch_size=64,  # completions, not prompts
     max_completion_length=40,  # in tokens
@@ -193,9 +195,9 @@ print("largest change of a weight:", largest_change(start, adapter_of(policy)))
 
 
 # %%
-def demonstration(a: int, b: int) -> dict:
-    answer = max(a, b)
-    work = f"<reasoning>{answer} > {min(a, b)}</reasoning>"
+def demonstration(a: int, b: int, larger=max) -> dict:
+    answer = larger(a, b)
+    work = f"<reasoning>{answer} > {a + b - answer}</reasoning>"
     text = f"{work}<answer>{answer}</answer>"
     completion = [{"role": "assistant", "content": text}]
     return {"prompt": row(a, b)["prompt"], "completion": completion}
@@ -213,14 +215,14 @@ demonstrations = Dataset.from_list(demonstrations)
 from transformers.trainer_callback import PrinterCallback
 
 
-def new_sft(policy, **more) -> SFTTrainer:
+def new_sft(policy, rows, **more) -> SFTTrainer:
     config = SFTConfig(
         max_length=128,  # in tokens; a longer row is cut
         completion_only_loss=True,
         **more,
         **SHARED,
     )
-    given = dict(processing_class=tokenizer, train_dataset=demonstrations)
+    given = dict(processing_class=tokenizer, train_dataset=rows)
     trainer = SFTTrainer(policy, args=config, **given)
     trainer.remove_callback(PrinterCallback)  # prints every step
     return trainer
@@ -228,9 +230,8 @@ def new_sft(policy, **more) -> SFTTrainer:
 
 # %%
 policy = new_policy()
-length = dict(num_train_epochs=8, per_device_train_batch_size=20)
-rate = dict(learning_rate=2e-3, lr_scheduler_type="constant")
-sft = new_sft(policy, **length, **rate)
+FIRST_SFT = dict(num_train_epochs=10, per_device_train_batch_size=20)
+sft = new_sft(policy, demonstrations, **FIRST_SFT)
 labels = sft.train_dataset[0]["labels"]
 trained = [token for token in labels if token != -100]
 print(f"{len(labels)} tokens, trained on {len(trained)}:")
@@ -258,15 +259,16 @@ print(f"strict accuracy, sampled: {after_sft.accuracy}")
 # %% [markdown]
 # ## 5. Continue with the same adapter
 #
-# GRPO should continue the adapter that SFT trained ([thread](https://github.com/huggingface/trl/issues/3684)).
-# `PeftModel.from_pretrained` loads the saved adapter for inference by default, which freezes it. Load it both ways, and
-# train three steps with each. `beta` above 0 turns on the KL penalty, which pulls the policy toward a reference model
-# (section 6).
+# GRPO should continue the adapter that SFT trained. `PeftModel.from_pretrained` loads a saved adapter for inference by
+# default, which freezes it. Load it both ways, and train three steps with each.
+#
+# `beta` above 0 adds a penalty on the *KL divergence*, which measures how far the policy's token probabilities have
+# moved from those of a *reference model*. Section 6 shows which model that is.
 
 
 # %%
-def saved_policy(trainable: bool) -> PeftModel:
-    base, folder = load_base(), run.folder / "sft"
+def saved_policy(trainable: bool, name: str = "sft") -> PeftModel:
+    base, folder = load_base(), run.folder / name
     return PeftModel.from_pretrained(base, folder, is_trainable=trainable)
 
 
@@ -276,20 +278,20 @@ for trainable in (False, True):
     log = train_grpo(policy, new_rows, 3, beta=0.05)
     change = largest_change(start, adapter_of(policy))
     print(f"is_trainable={trainable}")
-    print(f"  gradient norm, last step: {log[2]['grad_norm']:.3f}")
+    print(f"  reward, by step: {[round(r, 2) for r in logged(log, 'reward')]}")
     print(f"  KL, by step: {[round(kl, 5) for kl in logged(log, 'kl')]}")
     print(f"  largest change of a weight: {change:.5f}")
 
 # %% [markdown]
-# Both runs finish without a warning and log rewards and a gradient norm. But the frozen adapter is unchanged. The
-# trainer built its optimizer while nothing was trainable, so it updates nothing. Computing the KL then unfreezes the
-# adapter, so gradients appear. The only sign in the log is a KL of exactly 0 at every step
-# ([report](https://github.com/huggingface/trl/issues/6700)). With TRL's defaults, `beta=0` and gradient checkpointing,
-# a frozen run also finishes, with a gradient norm of 0. Without checkpointing, as here, the first step raises `element
-# 0 of tensors does not require grad`.
+# Both runs finish without a warning and log rewards, but the frozen adapter has not changed. The only sign in its log is
+# a KL of exactly 0 at every step ([report](https://github.com/huggingface/trl/issues/6700)).
 #
-# Do not also pass a `peft_config`, because TRL then raises a `ValueError`. If you call `get_peft_model` again, Unsloth
-# says [`Your model already has LoRA adapters`](https://github.com/unslothai/unsloth/issues/2288).
+# | mistake | what you see |
+# |---|---|
+# | load without `is_trainable=True`, set `beta` above 0 | no error; a KL of 0 at every step |
+# | load without `is_trainable=True`, keep TRL's defaults | no error; [a gradient norm of 0](../docs/troubleshooting-training.md#it-trains-but-the-weights-never-change) at every step |
+# | also pass a `peft_config` | a `ValueError` from TRL |
+# | call `get_peft_model` again, in Unsloth | [`Your model already has LoRA adapters`](../docs/troubleshooting-gpu.md#your-model-already-has-lora-adapters) |
 #
 # **Load with `is_trainable=True`, and check after a few steps that a weight has changed.**
 
@@ -305,23 +307,26 @@ print(f"ref differs from the SFT adapter by {change}")
 
 # %% [markdown]
 # TRL 1.14 copied the adapter as `ref` before the first step, because the policy was a PEFT model and `beta` was not 0.
-# `ref` is the reference. It stays frozen and still equals the SFT adapter. So the KL was 0 at step 1, and the penalty
-# pulls toward the SFT model, not the base model.
+# This frozen copy is the reference. It still equals the SFT adapter. So the KL was 0 at step 1, and the penalty pulls
+# toward the SFT model, not the base model.
 #
 # | you pass to `GRPOTrainer` | reference for `beta > 0` |
 # |---|---|
 # | a `PeftModel` with a trained adapter | a frozen copy of that adapter |
 # | a `PeftModel` with a new adapter | a copy of it, which equals the base model |
-# | a model with SFT merged in, and `peft_config` | the same model without the new adapter |
+# | either of them, with Unsloth on a GPU | [the base model](../docs/troubleshooting-training.md#continue-the-sft-adapter-in-grpo): Unsloth removes the copy (we read this in `unsloth/models/rl.py` and have not run it) |
 #
-# [Older versions of TRL](https://github.com/huggingface/trl/pull/4723) used the base model.
+# On a GPU, the penalty would therefore undo part of SFT. This lesson continues with `beta=0`, TRL's default, which needs
+# no reference.
 #
 # **If the KL is clearly above 0 at the first step, check which model is the reference.**
 
 # %% [markdown]
-# ## 7. Choose the prompts for GRPO
+# ## 7. Estimate how many groups will be tied
 #
-# `pass_rates` samples eight answers per prompt from the SFT model and returns the share of correct ones.
+# GRPO learns nothing from a prompt that the SFT model always solves or never solves, because its group is tied.
+# `pass_rates` samples eight answers per prompt and returns the share of correct ones. That costs samples too, so measure
+# 100 of the 400 new prompts. For comparison, measure the prompts of the worked answers.
 
 # %%
 from time import process_time
@@ -330,119 +335,178 @@ from grpo_utils import drop_tied, pass_rates
 
 sft_policy = saved_policy(False)
 SAMPLING = dict(samples=8, max_new_tokens=40, seed=SEED)
+some_rows = new_rows.select(range(100))
 started = process_time()
-new_rates = pass_rates(sft_policy, tokenizer, new_rows, **SAMPLING)
-choosing = process_time() - started  # CPU seconds
+new_rates = pass_rates(sft_policy, tokenizer, some_rows, **SAMPLING)
+estimating = process_time() - started  # CPU seconds
 old_rates = pass_rates(sft_policy, tokenizer, sft_rows, **SAMPLING)
 print(f"{'prompts':12}mean   never  always   all")
 for name, found in {"new": new_rates, "SFT rows": old_rates}.items():
     never, always, every = found.count(0), found.count(1), len(found)
     print(f"{name:10}{sum(found) / every:6.2f}{never:8}{always:8}{every:6}")
-grpo_rows = drop_tied(new_rows, new_rates)
-print(f"kept: {len(grpo_rows)} of {len(new_rows)} new prompts")
+kept = drop_tied(some_rows, new_rates)
+print(f"drop_tied keeps {len(kept)} of {len(some_rows)} new prompts")
 
 # %% [markdown]
-# In eight attempts, the SFT model never solves {{new_rates.count(0)}} of the {{len(new_rows)}} new prompts and always
-# solves {{new_rates.count(1)}}. Their groups would often be tied. `drop_tied` keeps the other {{len(grpo_rows)}}.
+# In eight attempts, the SFT model never solves {{new_rates.count(0)}} of the 100 new prompts and always solves
+# {{new_rates.count(1)}}. So about {{1 - len(kept) / 100:.0%}} of the groups would be tied at the start. `drop_tied` leaves
+# such prompts out.
+#
+# Is that worth its cost? To filter all 400 prompts takes 3,200 samples, as many as the GRPO run of the next section draws.
+# The filter would double the sampling to save {{1 - len(kept) / 100:.0%}} of it. So this lesson uses all new prompts. A
+# filter pays if most groups are tied, or if you train on the same prompts many times.
 #
 # The mean pass rate is {{sum(old_rates) / len(old_rates):.2f}} on the SFT rows and
 # {{sum(new_rates) / len(new_rates):.2f}} on the new prompts, because the model has memorized part of its examples. So
-# never evaluate on SFT rows. GRPO could use the {{sum(0 < rate < 1 for rate in old_rates)}} SFT rows that are neither
-# never nor always solved, but it has less to learn there.
+# never evaluate on SFT rows.
 #
-# One team [kept](https://github.com/HumanMLLM/HumanOmniV2/issues/11) prompts with pass rates above 0 and up to 0.75.
-#
-# **Prefer new prompts that the SFT model sometimes solves.**
+# **Estimate the share of tied groups before you pay for a filter.**
 
 # %% [markdown]
 # ## 8. Continue with GRPO
 #
-# Load the SFT adapter again, and train on the chosen prompts with `beta=0`, TRL's default.
+# Load the SFT adapter again, and train on the new prompts.
 
 # %%
 policy = saved_policy(True)
 started = process_time()
-log = train_grpo(policy, grpo_rows, run.steps)
+log = train_grpo(policy, new_rows, run.steps)
 grpo_seconds = process_time() - started
 policy.save_pretrained(run.folder / "grpo")
 after_grpo = evaluate(policy, tokenizer, test_rows, **DECODING)
 
 # %%
+from statistics import fmean
+
 from grpo_utils import compare, show_run_curves
 
 curves = {"GRPO alone": alone, "GRPO after SFT": log}
 show_run_curves(curves, ["reward", "frac_reward_zero_std"])
-reward = logged(log, "reward")
-first, last = sum(reward[:5]) / 5, sum(reward[-5:]) / 5
+reward, tied = logged(log, "reward"), logged(log, "frac_reward_zero_std")
+first, last = fmean(reward[:5]), fmean(reward[-5:])
 print(f"mean reward: {first:.2f} in the first 5 steps, {last:.2f} in the last")
+early, late = fmean(tied[:5]), fmean(tied[-5:])
+print(f"tied groups: {early:.2f} in the first 5 steps, {late:.2f} in the last")
 gained = compare(after_sft, after_grpo)
 print(gained)
 
 # %% [markdown]
-# After SFT, the mean reward of five steps rises from {{first:.2f}} to {{last:.2f}} (left). Tied groups become more
-# frequent (right), because the policy now solves many prompts every time. Both curves jump, because a step has only
-# eight groups.
+# After SFT, the mean reward of five steps rises from {{first:.2f}} to {{last:.2f}} (left), and the share of tied groups
+# from {{early:.2f}} to {{late:.2f}} (right). Both curves jump, because a step has only eight groups. Most groups are tied
+# at the end because the policy has become certain: it solves some prompts every time and others never. Neither kind
+# teaches it anything more.
 #
 # On the test prompts, strict accuracy rose from {{after_sft.accuracy.value:.3f}} to {{after_grpo.accuracy.value:.3f}}, a
 # change of {{gained.difference.signed()}}. Nearly all of the gain comes from correctness, because SFT had taught the
 # format.
 #
-# If accuracy falls ([report](https://github.com/zwhong714/PSFT/issues/19)), ask first whether the interval contains 0.
-# Then look for tied groups.
-#
 # **SFT makes correct answers possible, and GRPO makes them more frequent.**
 
 # %% [markdown]
-# ## 9. Compare with SFT alone
+# ## 9. Compare with more SFT
 #
 # A longer SFT run might have done the same. To compare, fix a *budget*. Ours is the number of sequences that the
-# trainer computes gradients for, 64 per GRPO step. So SFT continues from the same adapter with as many steps of 64
-# rows, and with the learning rate and schedule of the GRPO run. It repeats the 100 worked answers.
+# trainer computes gradients for, 64 per step. So SFT continues from the same adapter for the same number of steps, with
+# 64 worked answers each and the same constant learning rate. It repeats the 100 worked answers.
+
 
 # %%
-more = saved_policy(True)
-more_sft = new_sft(
-    more,
-    max_steps=run.steps,
-    per_device_train_batch_size=64,
-    dataloader_drop_last=True,  # every batch has 64 rows
-    learning_rate=GRPO["learning_rate"],  # falls to 0, as in GRPO
-)
-started = process_time()
-more_sft.train()
-sft_seconds = process_time() - started
-after_more = evaluate(more, tokenizer, test_rows, **DECODING)
-print(f"samples, GRPO: {64 * run.steps}")
-print(f"samples, to choose its prompts: {8 * len(new_rows)}")
-print(f"CPU seconds, GRPO: {grpo_seconds:.0f}")
-print(f"CPU seconds, to choose its prompts: {choosing:.0f}")
-print(f"CPU seconds, SFT: {sft_seconds:.0f}")
+def more_sft(policy, rows) -> float:
+    """Continue SFT for as many sequences as GRPO; the CPU seconds."""
+    trainer = new_sft(
+        policy,
+        rows,
+        max_steps=run.steps,
+        per_device_train_batch_size=64,
+        dataloader_drop_last=True,  # every batch has 64 rows
+    )
+    started = process_time()
+    trainer.train()
+    return process_time() - started
+
+
+longer = saved_policy(True)
+sft_seconds = more_sft(longer, demonstrations)
+after_more = evaluate(longer, tokenizer, test_rows, **DECODING)
+
+# %% [markdown]
+# Count everything that each way cost, including the samples of section 7:
+
+# %%
+budget = 64 * run.steps
+costs = [("pass rates (section 7)", 8 * len(some_rows), 0, estimating)]
+costs += [("GRPO", budget, budget, grpo_seconds)]
+costs += [("more SFT", 0, budget, sft_seconds)]
+print(f"{'':24}sampled  trained on  CPU seconds")
+for name, sampled, trained, seconds in costs:
+    print(f"{name:24}{sampled:7}{trained:12}{seconds:13.0f}")
 against = compare(after_more, after_grpo)
 print(against)
 
 # %% [markdown]
-# SFT alone (`before` in the table) reaches {{after_more.accuracy.value:.3f}}, and SFT with GRPO
-# {{after_grpo.accuracy.value:.3f}}. The difference is {{against.difference.signed()}}. GRPO took
-# {{grpo_seconds:.0f}} CPU seconds and SFT {{sft_seconds:.0f}}, because GRPO also has to generate its sequences. Before
-# that, choosing the prompts took {{choosing:.0f}} seconds and as many samples as the whole GRPO run.
+# More SFT (`before` in the table) reaches {{after_more.accuracy.value:.3f}}, and GRPO (`after`)
+# {{after_grpo.accuracy.value:.3f}}. The difference is {{against.difference.signed()}}. GRPO took {{grpo_seconds:.0f}} CPU
+# seconds and more SFT {{sft_seconds:.0f}}, because GRPO also has to generate its sequences. Section 7 took another
+# {{estimating:.0f}} seconds.
 #
-# One seed cannot decide. With five seeds, a constant learning rate and 16 GRPO steps
-# ([table](../docs/results.md#sft-then-grpo-or-more-sft)), GRPO reaches 0.596 and more SFT 0.703 with as many sequences.
-# The difference is -0.107 (95% interval -0.186 to -0.028), and GRPO takes more than twice the time. So with 100 correct
-# worked answers, and at the only learning rate that we tried, more SFT is the better choice.
+# A worked answer also teaches the model what it never samples. GRPO learns nothing from a prompt that it never solves.
 #
-# If 30 of the 100 worked answers are wrong, the means change sides: 0.501 with GRPO and 0.398 with more SFT. The reward
-# knows the gold answers, and the worked answers repeat their mistakes. But five seeds do not settle it: the
-# difference is +0.103 (-0.000 to +0.206). With 20 correct worked answers, no difference is shown either (-0.016, -0.136
-# to +0.104).
-#
-# **Compare GRPO with more SFT on the same budget.**
+# **With 100 correct worked answers, more SFT is better here, and it costs less than half.**
 
 # %% [markdown]
-# ## 10. Merge the right adapter
+# ## 10. See when GRPO wins: flawed worked answers
 #
-# The `grpo` adapter continued `sft`, so it contains both stages. Merge it alone, once, into the original base. The next
-# cell checks that and two common mistakes.
+# People and models make mistakes in worked answers. In the next comparison, 30 of the 100 call the smaller number the
+# larger one. The gold answers of the new prompts stay correct. Everything else is as before: the first SFT run, then
+# GRPO or more SFT for the same number of sequences.
+
+# %%
+claims = [min] * 30 + [max] * 70
+flawed = [demonstration(*p, c) for p, c in zip(pairs[200:300], claims)]
+print(flawed[0]["completion"][0]["content"])
+flawed = Dataset.from_list(flawed)
+policy = new_policy()
+new_sft(policy, flawed, **FIRST_SFT).train()
+policy.save_pretrained(run.folder / "flawed")
+flawed_sft = evaluate(policy, tokenizer, test_rows, **DECODING)
+
+# %%
+policy = saved_policy(True, "flawed")
+train_grpo(policy, new_rows, run.steps)
+flawed_grpo = evaluate(policy, tokenizer, test_rows, **DECODING)
+policy = saved_policy(True, "flawed")
+more_sft(policy, flawed)
+flawed_more = evaluate(policy, tokenizer, test_rows, **DECODING)
+print("after the first SFT run:", flawed_sft.accuracy)
+print("then GRPO:              ", flawed_grpo.accuracy)
+print("or more SFT:            ", flawed_more.accuracy)
+flawed_against = compare(flawed_more, flawed_grpo)
+print(flawed_against)
+
+# %% [markdown]
+# From {{flawed_sft.accuracy.value:.3f}} after the first SFT run, GRPO reaches {{flawed_grpo.accuracy.value:.3f}} and more SFT
+# {{flawed_more.accuracy.value:.3f}}. The paired test compares both on the same prompts: the difference is
+# {{flawed_against.difference.signed()}}. More SFT learns to copy the mistakes. The reward knows the gold answers, so GRPO
+# reinforces only the correct part of what SFT taught.
+#
+# One seed cannot decide. `make bench-sft` repeats both comparisons with five seeds, and adds a case with only 20 worked
+# answers ([table](../docs/results.md#sft-then-grpo-or-more-sft)). The last column is GRPO minus more SFT, with its 95%
+# interval over the seeds:
+#
+# | worked answers | first SFT | GRPO | more SFT | difference |
+# |---|---|---|---|---|
+# TABLE
+#
+# TEXT
+#
+# **More SFT wins with many correct worked answers. GRPO wins if they are flawed or few, and you can check answers.**
+
+# %% [markdown]
+# ## 11. Merge the right adapter
+#
+# The `grpo` adapter of section 8 continued `sft`, so it contains both stages. Merge it alone, once, into the original
+# base. The next cell compares that and two common mistakes with the trained policy. It compares the *logits*, the
+# model's scores for every possible next token.
 
 
 # %%
@@ -459,7 +523,7 @@ shape = dict(add_generation_prompt=True, padding=True, return_dict=True)
 batch = tokenizer.apply_chat_template(prompts, return_tensors="pt", **shape)
 reached = {}
 with torch.inference_mode():
-    wanted = policy.eval()(**batch).logits
+    wanted = saved_policy(False, "grpo").eval()(**batch).logits
     for names in (("grpo",), ("sft", "grpo"), ("sft",)):
         model = merged(*names)
         difference = (model(**batch).logits - wanted).abs().max().item()
@@ -472,7 +536,7 @@ with torch.inference_mode():
 # both adds the SFT part twice and gives {{reached["sft+grpo"].value:.2f}}. The SFT adapter alone gives
 # {{reached["sft"].value:.2f}}, because the GRPO stage is missing.
 #
-# | how you trained ([asked here](https://github.com/modelscope/ms-swift/issues/7377)) | merge into the original base |
+# | how you trained | merge into the original base |
 # |---|---|
 # | GRPO continued the SFT adapter | the GRPO adapter alone |
 # | SFT was merged first, GRPO trained a new adapter | the SFT adapter, then the GRPO adapter |
@@ -480,22 +544,53 @@ with torch.inference_mode():
 # **Compare the merged model's logits with the policy's before you release it.**
 
 # %% [markdown]
-# ## 11. Cheat sheet
+# ## 12. Use the recipe on a real base model
+#
+# Unsloth's notebook [Qwen3 (4B) GRPO](https://github.com/unslothai/notebooks/blob/main/nb/Qwen3_%284B%29-GRPO.ipynb)
+# trains a base model in the same two stages. We read its code and never ran it.
+#
+# | | this lesson | Unsloth's notebook |
+# |---|---|---|
+# | model | 0.46 million parameters, LoRA of rank 16 | Qwen3-4B-Base in 16 bits, LoRA of rank 32 |
+# | what SFT teaches | format and task | the format, with a chat template that the notebook writes |
+# | worked answers | 100, written by a function | about 60 solutions by DeepSeek-R1, of at most 1,024 tokens with their prompt |
+# | SFT | 50 steps of 20 rows, learning rate 1e-3 | two epochs of one row per step, about 120 steps, 2e-4 |
+# | tokens trained on | the completion | the whole text, prompt included |
+# | GRPO | 50 steps of 8 groups of 8, 1e-3 | 100 steps of one group of 4, 5e-6 |
+# | prompts for GRPO | 400 new ones | new ones, from DAPO-Math-17k |
+# | completion limit | 40 tokens | about 1,846 tokens |
+# | time | {{grpo_seconds / run.steps:.1f}} CPU seconds per GRPO step | 106 s per GRPO step in [its stored run on a T4](../docs/t4.md#public-outputs-on-a-t4), so about 3 hours for 100 |
+#
+# If you adapt it:
+#
+# - The notebook trains both stages on one model in memory. Nothing is saved and loaded, so the mistakes of section 5
+#   cannot happen. They can if you split the stages over two sessions.
+# - Check the final answers of the solutions before you train on them. The notebook takes them from a data set that was
+#   filtered before. Section 10 shows what wrong ones do.
+# - Between the stages, the notebook prints one answer. Evaluate on held-out prompts instead. If the format is right and
+#   some answers are correct, GRPO can start.
+#
+# Measure an instruct model before you train it: if it already writes correct answers in your format, skip SFT.
+
+# %% [markdown]
+# ## 13. Cheat sheet
 #
 # | symptom | check | fix |
 # |---|---|---|
 # | reward 0, all groups tied | Is the base model's pass rate 0? | run SFT first; `sft.py` in the template basic_grpo does |
 # | answers that never end | Is the end-of-turn token among the labels? | use the chat template, raise `max_length` |
 # | no change after GRPO | Is the largest change of a weight 0? | load with `is_trainable=True` |
-# | KL above 0 at step 1 | Which model is the reference? | continue the SFT adapter, or merge SFT first |
-# | many tied groups after SFT | Which prompts are solved always, or never? | call `drop_tied`, add new prompts |
+# | KL above 0 at step 1 | Which model is the reference? | continue the SFT adapter with `beta=0`, or merge SFT first |
+# | many tied groups after SFT | Are most prompts solved always, or never? | call `drop_tied`, add new prompts |
+# | result below more SFT | Are the worked answers correct and many? | stay with SFT |
 # | result below the SFT model | Does `compare` show a change? | lower the learning rate, or take an earlier [checkpoint](../docs/choosing-a-checkpoint.md) |
 # | worse after the merge | Do the logits equal the policy's? | merge the last adapter once |
 #
-# **If the pass rate is 0, run SFT first. Then compare more SFT with GRPO on new prompts, at the same cost.**
+# **If the pass rate is 0, run SFT first. Then give more SFT and GRPO the same budget, and keep the cheaper one unless
+# the other is shown to be better.**
 
 # %% [markdown]
-# ## 12. Exercises
+# ## 14. Exercises
 #
 # **Exercise 1.** Write `next_step(rate, tied)`, which takes the mean pass rate and the share of tied groups and returns
 # `"SFT first"` (nothing is ever correct), `"other prompts"` (more than half of the groups are tied) or `"GRPO"`.
@@ -512,8 +607,10 @@ from grpo_utils import check_exercise
 
 CASES = [((0.0, 1.0), "SFT first"), ((0.4, 0.1), "GRPO")]
 CASES += [((0.97, 0.8), "other prompts"), ((0.03, 0.9), "other prompts")]
+CASES += [((0.5, 0.5), "GRPO")]
 HINTS = [("GRPO", "How many of these groups are tied?")]
 HINTS += [("SFT first", "Is the pass rate exactly 0?")]
+HINTS += [("other prompts", "Is anything correct? Is half more than half?")]
 print(check_exercise("Exercise 1", next_step, CASES, HINTS))
 
 # %% [markdown]
