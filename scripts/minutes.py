@@ -43,12 +43,12 @@ def measured(name: str) -> tuple[str, str]:
 
 
 def put(path: Path, row: str, cell: int, text: str) -> None:
-    """Put ``text`` into a cell of the one row of a table that matches ``row``."""
+    """Put ``text`` into a cell of the one row of a table that matches ``row``; cell 0 is what is before the table."""
     page = path.read_text(encoding="utf-8")
     [line] = [line for line in page.splitlines() if re.search(row, line)]
-    cells = line.removesuffix(" |").split(" | ")
-    cells[cell] = text
-    path.write_text(page.replace(line, f"{' | '.join(cells)} |"), encoding="utf-8")
+    cells = line.split("|")
+    cells[cell] = f" {text} "
+    path.write_text(page.replace(line, "|".join(cells)), encoding="utf-8")
 
 
 def main() -> None:
@@ -58,8 +58,8 @@ def main() -> None:
         page = LEARNING_PATH.read_text(encoding="utf-8")
         page = re.sub(lesson, rf"\g<1>{minutes.split()[0]},", page, flags=re.MULTILINE)
         LEARNING_PATH.write_text(page, encoding="utf-8")
-        put(README, rf"^\| \[\d\d .*{source.stem}\.ipynb", 2, minutes.split()[0])
-        put(GUIDE, rf"^\| \[\d\d .*{source.stem}\.ipynb", 1, f"{minutes} (measured)")
+        put(README, rf"^\| \[\d\d .*{source.stem}\.ipynb", 3, minutes.split()[0])
+        put(GUIDE, rf"^\| \[\d\d .*{source.stem}\.ipynb", 2, f"{minutes} (measured)")
         page = "([measured](../docs/results.md))" if memory else "(measured)"
         put(source, r"^# \| time for Run All \|", 2, f"about {minutes} {page}")
         if memory:

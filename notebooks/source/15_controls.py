@@ -8,8 +8,8 @@
 #
 # | | CPU | T4 GPU |
 # |---|---|---|
-# | time for Run All | about 3 minutes ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) | never run |
-# | memory | 1.1 GB ([measured](../docs/results.md#minutes-and-memory-of-all-lessons)) | |
+# | time for Run All | about 4 minutes ([measured](../docs/results.md)) | never run |
+# | memory | 1.0 GB ([measured](../docs/results.md)) | |
 # | model | 0.46 million parameters, included | the same: it trains on the CPU |
 #
 # **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.

@@ -21,7 +21,7 @@ LESSONS = {
     "12 Tools and turns": 2,
     "13 Does the loss matter?": 1,
     "14 A real model": 43,
-    "15 Controls and leaks": 3,
+    "15 Controls and leaks": 4,
 }
 #: The first of the lessons that follow the core in any order.
 FURTHER = "09"
