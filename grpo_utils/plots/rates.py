@@ -65,6 +65,7 @@ def change_figure(changes: "Mapping[str, Change]", title: str) -> "Figure":
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_yticks(range(len(changes)), list(changes))
     axes.set(title=title, xlabel="change and its 95% interval", ylim=(len(changes) - 0.5, -0.5))
+    axes.locator_params(axis="x", nbins=6)  # more labels would touch
     axes.grid(alpha=0.3, axis="x")
     figure.legend(loc="outside lower center", ncols=3, frameon=False)
     return figure

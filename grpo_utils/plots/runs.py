@@ -105,7 +105,8 @@ def run_curves(curves: Mapping[str, Mapping[str, Sequence[float]]], mark: float 
     figure, panels = new_figure(WIDTH, 0.9 + 1.6 * rows, rows, columns, squeeze=False, sharex=True)
     for axes, (key, runs) in zip(panels.flat, curves.items(), strict=True):
         step_lines(axes, runs)
-        axes.set_title(key.removeprefix("completions/"), fontsize="medium")
+        short = key.removeprefix("completions/").removeprefix("rewards/").removesuffix("/mean")
+        axes.set_title(short, fontsize="medium")
         if key.startswith(("rewards/", "frac_")) or key.endswith(("_ratio", "_frequency")):
             show_whole_share(axes, runs.values())
         if mark:
