@@ -205,7 +205,8 @@ def test_most_groups_are_informative_and_one_is_shown(printed):
     assert 8 >= informative >= mixed > 4
     lines = re.findall(r"^reward (\S+)  advantage (\S+)  ", printed, re.MULTILINE)
     assert len(lines) == 8 and 0 < sum(reward == "3.00" for reward, _ in lines) < 8
-    assert all(float(advantage) > 0 for reward, advantage in lines if reward == "3.00")
+    advantages = {reward: float(advantage) for reward, advantage in lines}
+    assert advantages["3.00"] > advantages["1.00"] > 0 > advantages["0.25"] > advantages["0.00"]
 
 
 def test_the_hand_written_texts_earn_what_the_lesson_derives(printed):

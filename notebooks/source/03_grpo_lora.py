@@ -342,8 +342,10 @@ for text, score, advantage in zip(groups[place], scored, advantages):
     print(f"reward {score:.2f}  advantage {advantage:+.2f}  {text[:60]}")
 
 # %% [markdown]
-# A correct answer in the correct format earns 3. Here, {{sum(scored == 3)}} of eight do, and GRPO makes them more likely. The
-# mean of this group is {{scored.mean():.2f}}. What earns less than the mean becomes less likely.
+# The correct answer in the correct format earns 3, has the largest advantage, and becomes much more likely. The wrong
+# answer in the correct format earns 1. This is above the group's mean of {{scored.mean():.2f}}, so it becomes a little more likely,
+# too: this group also teaches the format. Where enough answers of a group are correct, the mean is above 1, and wrong
+# answers become less likely.
 #
 # If **all groups tie**, training changes nothing, however long it runs. Read the completions, and find the cause:
 #
