@@ -456,12 +456,12 @@ print(against)
 # %% [markdown]
 # ## 10. See when GRPO wins: flawed worked answers
 #
-# People and models make mistakes in worked answers. In the next comparison, 30 of the 100 call the smaller number the
+# People and models make mistakes in worked answers. In the next comparison, 50 of the 100 call the smaller number the
 # larger one. The gold answers of the new prompts stay correct. Everything else is as before: the first SFT run, then
 # GRPO or more SFT for the same number of sequences.
 
 # %%
-claims = [min] * 30 + [max] * 70
+claims = [min] * 50 + [max] * 50
 flawed = [demonstration(*p, c) for p, c in zip(pairs[200:300], claims)]
 print(flawed[0]["completion"][0]["content"])
 flawed = Dataset.from_list(flawed)
@@ -486,20 +486,25 @@ print(flawed_against)
 # %% [markdown]
 # From {{flawed_sft.accuracy.value:.3f}} after the first SFT run, GRPO reaches {{flawed_grpo.accuracy.value:.3f}} and more SFT
 # {{flawed_more.accuracy.value:.3f}}. The paired test compares both on the same prompts: the difference is
-# {{flawed_against.difference.signed()}}. More SFT learns to copy the mistakes. The reward knows the gold answers, so GRPO
-# reinforces only the correct part of what SFT taught.
+# {{flawed_against.difference.signed()}}. More SFT repeats the mistakes as often as the correct answers. The reward knows the
+# gold answers, so GRPO reinforces only correct ones.
 #
-# One seed cannot decide. `make bench-sft` repeats both comparisons with five seeds, and adds a case with only 20 worked
+# One seed cannot decide. `make bench-sft` repeats both comparisons with five seeds, and adds a case with 30 wrong worked
 # answers ([table](../docs/results.md#sft-then-grpo-or-more-sft)). The last column is GRPO minus more SFT, with its 95%
 # interval over the seeds:
 #
 # | worked answers | first SFT | GRPO | more SFT | difference |
 # |---|---|---|---|---|
-# TABLE
+# | 100 correct | 0.306 | 0.589 | 0.745 | -0.156 (-0.271 to -0.041) |
+# | 100, 30 of them wrong | 0.204 | 0.510 | 0.471 | +0.039 (-0.040 to +0.118) |
+# | 100, 50 of them wrong | 0.165 | 0.516 | 0.312 | +0.204 (+0.150 to +0.258) |
 #
-# TEXT
+# - **With 100 correct worked answers, more SFT is better**, with intervals that exclude 0.
+# - **With 30 wrong ones, no difference is shown.**
+# - **With 50 wrong ones, GRPO is better**, also if more SFT gets as much time. Its result hardly depends on how many worked
+#   answers are wrong, because it needs them only to start.
 #
-# **More SFT wins with many correct worked answers. GRPO wins if they are flawed or few, and you can check answers.**
+# **More SFT wins if the worked answers are correct. GRPO wins if many of them are wrong and you can check answers.**
 
 # %% [markdown]
 # ## 11. Merge the right adapter
