@@ -610,8 +610,8 @@ FOUR_TEXTS = [
     (([f"<answer>{said}</answer>"], [gold]), [score])
     for said, gold, score in CLAIMS
 ]
-checked = check_exercise("Exercise 2, four texts", capital_reward, FOUR_TEXTS)
-print(checked)
+name = "Exercise 2, four texts"
+print(checked := check_exercise(name, capital_reward, FOUR_TEXTS))
 if checked.endswith("correct."):
     print(probe(capital_reward, answers=CITIES))
 
