@@ -74,7 +74,8 @@ for line in thought.splitlines():
 #
 # The thinking model solves three times as many problems as the base model, and writes 17 times as many tokens. (It is
 # the base model after more training by Qwen, so thinking may not be the only cause.) In the third row, GRPO brings the
-# base model almost as far with less than half of the tokens. That is one of several runs on the page.
+# base model almost as far with less than half of the tokens. That is the best of eight GRPO checkpoints on the page.
+# Six of the others reach 33 to 46%, and one collapsed to 0.4%.
 #
 # **A thought buys accuracy with tokens, so compare what it buys with what it costs.**
 
@@ -83,8 +84,11 @@ for line in thought.splitlines():
 #
 # Real thoughts are long. A model card reports [1,399 tokens on average](../docs/models.md#thinking-on-or-off) for
 # Qwen3-1.7B on GSM8K, thought and answer together. [Qwen's own
-# examples](https://qwen.readthedocs.io/en/latest/getting_started/quickstart.html) allow 32,768. What fits a T4? The preflight estimates memory and time from the shape of a model. This is Qwen3-1.7B with the
-# settings of the course's T4 profile, 64 completions per step:
+# examples](https://qwen.readthedocs.io/en/latest/getting_started/quickstart.html) allow 32,768.
+#
+# What fits a T4? The preflight estimates memory and time from the shape of a model. This is Qwen3-1.7B with the
+# settings of the course's T4 profile. Each step learns from 64 completions, which TRL samples together. With
+# `steps_per_generation=1`, it samples 8 at a time, which needs less memory.
 
 # %% tags=["nbval-check-output"]
 from grpo_check import preflight
@@ -101,19 +105,24 @@ QWEN3_1_7B = Qwen3Config(
     num_key_value_heads=8,
     tie_word_embeddings=True,
 )
-estimates = {}
-for limit in (512, 1024, 2048, 4096):
-    one_step = training_arguments(T4, max_completion_length=limit, max_steps=1)
+low, high, minutes = {}, {}, {}
+for limit, rounds in [(512, 8), (1024, 8), (2048, 8), (2048, 1)]:
+    changed = dict(max_completion_length=limit, steps_per_generation=rounds)
+    one_step = training_arguments(T4, max_steps=1, **changed)
     report = preflight(one_step, profile=T4, gpu="t4", model=QWEN3_1_7B)
-    estimates[limit] = report.estimate
-    gib, step = report.estimate.memory, report.estimate.minutes
-    print(f"limit {limit:4}: {gib.low:4.1f} to {gib.high:4.1f} GiB, ", end="")
-    print(f"{step.total:4.1f} minutes per step")
+    case, memory = (limit, 8 * rounds), report.estimate.memory
+    low[case], high[case] = memory.low, memory.high
+    minutes[case] = report.estimate.minutes.total
+    print(f"limit {limit:4}, {8 * rounds:2} at a time: ", end="")
+    print(f"{low[case]:4.1f} to {high[case]:4.1f} GiB, ", end="")
+    print(f"{minutes[case]:4.1f} minutes per step")
 
 # %% [markdown]
-# A T4 has 14.6 GiB. By this estimate, a limit of 512 needs at most {{estimates[512].memory.high:.1f}} GiB and
-# {{estimates[512].minutes.total:.1f}} minutes per step, and a limit of 2,048 needs up to
-# {{estimates[2048].memory.high:.1f}} GiB and {{estimates[2048].minutes.total:.1f}} minutes.
+# A T4 has 14.6 GiB. By this estimate, a limit of 512 fits: it needs at most {{high[512, 64]:.1f}} GiB, and 200 steps
+# take {{200 * minutes[512, 64] / 60:.0f}} hours. A limit of 2,048 needs between {{low[2048, 64]:.0f}} and
+# {{high[2048, 64]:.0f}} GiB, so it probably does not fit. Sampled 8 at a time, it fits, but 200 steps would take
+# {{200 * minutes[2048, 8] / 60:.0f}} hours. So on a T4, turn thinking off. (The estimate assumes that every completion
+# runs to its limit. [Nobody has run this course on a T4](../docs/t4.md).)
 #
 # | | turn thinking off | leave thinking on |
 # |---|---|---|
@@ -140,8 +149,8 @@ for limit in (512, 1024, 2048, 4096):
 #
 # Qwen's are meant for answering users. In GRPO, the completions of a group must differ, so sample at 1.0. TRL's loss
 # takes the temperature into account, but not `top_p` and `top_k` (`trl/trainer/grpo_trainer.py`). Evaluate with the
-# settings of training, and if you serve with others, evaluate with those as well. Qwen warns against greedy decoding of a thinking model, because it
-# may repeat itself without end.
+# settings of training, and if you serve with others, evaluate with those as well. Qwen warns against greedy decoding of
+# a thinking model, because it may repeat itself without end.
 
 # %% [markdown]
 # ## 4. See what a template writes before the completion
@@ -309,8 +318,8 @@ print(parsed)
 # The thought is in `reasoning_content`, and `content` has no thinking tag.
 #
 # `split_thinking` splits a text at `</think>`, whether or not it starts with `<think>`. Without a closed thought, it
-# returns `None`. Here it is on the real thought of section 2, whole, and cut off after its
-# fourth sentence, as a limit of 53 tokens would do:
+# returns `None`. Here it is on the real thought of section 2, whole, and cut off after its fourth
+# sentence, as a limit of 53 tokens would do:
 
 # %% tags=["nbval-check-output"]
 from grpo_utils.rewards import AnswerReward, split_thinking
@@ -425,8 +434,9 @@ tokens = logged(logs["tolerant"], LENGTH)
 print(f"steps in which the strict reward paid anything: {paid} of {run.steps}")
 
 # %% [markdown]
-# The left panel shows the tolerant reward, which the strict run only logs. It clearly rises only in the tolerant run. The strict reward paid something in {{paid}} of the {{run.steps}} steps, when a completion opened a
-# second thought. In all other steps, all completions earned 0, so the policy had nothing to learn from.
+# The left panel shows the tolerant reward, which the strict run only logs. It clearly rises only in the tolerant run.
+# The strict reward paid something in {{paid}} of the {{run.steps}} steps, when a completion opened a second thought. In
+# all other steps, all completions earned 0, so the policy had nothing to learn from.
 #
 # The right panel shows the mean length. It grew from {{tokens[0]:.1f}} to {{tokens[-1]:.1f}} tokens in the tolerant
 # run. Why?
@@ -583,15 +593,12 @@ for old, new in PAIRS:
 # **Raise the limit if you can. If you cannot, mask, so that long thoughts are not unlearned.**
 #
 #
-# **If completions get shorter, look for a limit, penalty or loss that makes long ones lose.**
-
 # %% [markdown]
 # ## 10. Find thoughts that never close
 #
 # A thought can also end without `</think>` and without being truncated. The real model of section 2 did this when it
-# was asked a second question, on the same page: its completion has no
-# `</think>` and no answer. It ended after 5.21 seconds at 22 tokens per second, which is about 115 tokens, and its
-# limit was 2,048.
+# was asked a second question. On the page that section 2 quotes, its next completion has no `</think>` and no answer.
+# It ended after 5.21 seconds at 22 tokens per second, which is about 115 tokens, and its limit was 2,048.
 #
 # Many of the tiny model's untrained completions ended without `</think>`, too. Some rewards take a completion's last
 # number as its answer. How often is that number correct? And what would such a reward pay for the real thought that
@@ -613,7 +620,8 @@ print("last number of the real thought, cut off:", re.findall(r"\d+", cut)[-1])
 # limit of 32, the first `clipped_ratio` is {{logged(logs['tolerant'], CLIPPED)[0]:.2f}}), so a higher limit cannot
 # close them. The last number is correct in {{last_right['untrained']:.1%}} of all its completions, but
 # `tolerant_reward` paid only {{sum(scores['untrained']) / 200:.1%}}. The difference is answers inside unclosed
-# thoughts, which a user would not see. The real thought, cut off, also ends in the right number. After training with `tolerant_reward`, each run closed at least
+# thoughts, which a user would not see. The real thought, cut off, also ends in the right
+# number. After training with `tolerant_reward`, each run closed at least
 # {{min(closed[name] for name in logs):.0%}} of its thoughts.
 #
 # **Pay only for an answer that comes after a closed thought.**
