@@ -125,6 +125,10 @@ def test_a_rule_next_to_the_judge_prevents_the_hack(rates):
     assert min(rates["small weight"][0], rates["gated"][0]) > rates["base"][0] + 0.3
 
 
+def test_the_gate_makes_no_difference_where_groups_are_rarely_all_wrong(printed):
+    assert re.search(r"^small weight to gated: No improvement shown", printed, re.MULTILINE)
+
+
 def test_the_rule_ties_in_most_groups_in_the_end(book):
     [alt] = [alt for alt in alt_texts(book) if "all_correct" in alt]
     wrong, correct = re.findall(r"small weight ([\d.]+) to ([\d.]+)", alt)

@@ -357,7 +357,8 @@ class JudgeReward:
 
 # %% [markdown]
 # `train_on` trains a new LoRA adapter. Three reward functions have weight 0, so TRL logs them and does not train on
-# them. `truth` is strict accuracy. `all_correct` and `all_wrong` say in which groups the rule pays all answers the same.
+# them. `truth` is strict accuracy. `all_correct` and `all_wrong` show in which groups the rule pays all answers the
+# same.
 
 # %%
 from peft import LoraConfig
@@ -551,8 +552,9 @@ print(fell.sentence)
 # %% [markdown]
 # The mean score rose from {{paid[0]:.2f}} to {{paid[-1]:.2f}}. The share of correct answers first rose to
 # {{max(right):.2f}}, because the judge prefers the format. It then fell to {{right[-1]:.2f}}, because the policy found
-# texts that the judge prefers and that fail the strict check, such as the one printed above. Held-out strict accuracy
-# fell from {{fell.before.accuracy.value:.1%}} to {{fell.after.accuracy.value:.1%}}.
+# texts that the judge prefers and that fail the strict check, such as the one printed above. (The check accepts each
+# tag only once.) Held-out strict accuracy fell from {{fell.before.accuracy.value:.1%}} to
+# {{fell.after.accuracy.value:.1%}}.
 #
 # The reward looks like success until the end. This is one seed and a tiny judge, but larger reward models are
 # hacked too (Gao et al. 2022, arXiv 2210.10760). Without a rule for the truth, have people label samples.
@@ -595,7 +597,9 @@ show_advantages(weighted, "group")
 # %% [markdown]
 # In the first group, the rule decides. In the other two, the rule pays every answer the same, so only the judge is
 # left. Dividing by the group's small standard deviation turns its difference of 0.1 into advantages as large as those
-# of the first group. The third group is the dangerous one: the policy learns which *wrong* answers the judge likes.
+# of the first group. The third group is the dangerous one: the policy learns which *wrong* answers the judge likes. Its
+# advantages are those of a judge alone with any weight: with weight 1, they are
+# ±{{advantages(SCORES[None], "group").max():.2f}} too. So section 9 shows where training on such groups can lead.
 #
 # **With `scale_rewards="group"`, TRL's default, a small weight does not bound a judge.**
 #
@@ -694,8 +698,21 @@ wrong_groups, correct_groups = (
 for name, policy in policies.items():
     evaluated(name, policy)
     print(compare(results["base"], results[name]).sentence)
-change = compare(results["small weight"], results["gated"])
-print(f"small weight to gated: {change.sentence}")
+gate = compare(results["small weight"], results["gated"])
+print(f"small weight to gated: {gate.sentence}")
+
+# %% [markdown]
+# Strict accuracy rose to {{results['small weight'].accuracy.value:.1%}} with the small weight, and to
+# {{results['gated'].accuracy.value:.1%}} with the gate. The paired difference is {{gate.difference.value:+.3f}} (95%
+# interval {{gate.difference.low:+.3f}} to {{gate.difference.high:+.3f}}), so no effect of the gate is shown here. The
+# figure explains this: a gate matters only in groups whose answers are all wrong, and this model rarely makes such a
+# group. On a task that it rarely solves, most groups are of this kind.
+#
+# Both runs leave the judge alone in the groups that are all correct. To limit it there too, pass
+# `scale_rewards="none"` to `GRPOConfig`. If your task has no rule, you cannot gate the judge. Then people must label
+# samples during the run, as section 9 says.
+#
+# **Count the groups in which the rule ties. They show how much your judge decides.**
 
 # %% [markdown]
 # ## 12. Cheat sheet
