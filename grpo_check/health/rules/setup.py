@@ -23,9 +23,9 @@ MEMORY_TEXTS = (
 MISSING = re.compile(
     r"(?:(?<![\w.<>])([\w.<>]{1,100})\(\) )?missing \d+ required (?:positional|keyword-only) arguments?: (.+)"
 )
-#: What no column provides: TRL 1.14 passes these to rewards by itself, and the last two are not passed to a reward.
+#: What no column provides: TRL 1.14 passes these to rewards by itself, and the last three are not passed to a reward.
 NOT_COLUMNS = {"prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric", "environments"}
-NOT_COLUMNS |= {"self", "old_hidden_states"}
+NOT_COLUMNS |= {"self", "old_hidden_states", "mm_token_type_ids"}
 
 
 RULES: list[LogRule] = []
