@@ -1,23 +1,23 @@
-"""What lesson 10 needs: a real model's thought, and the tiny model's tokenizer with thinking tags."""
+"""What lesson 10 needs: an example of a thought, and the tiny model's tokenizer with thinking tags."""
 
 import json
 import tempfile
-from importlib.resources import files
 from pathlib import Path
 
 #: The tiny models' own tags for reasoning, and what a thinking model writes instead.
 RENAMED = {"<reasoning>": "<think>", "</reasoning>": "</think>"}
 
 
-def real_thought() -> str:
-    """A whole completion of Qwen3-0.6B with its thought, quoted from a public page.
+#: A completion with a thought, which we wrote in the manner of a small thinking model.
+THOUGHT = """<think>
+The user wants the sum of 1 and 1, and asks for a short reply. One apple and one more apple make two apples. So the \
+sum is 2. I could show the steps, but that would not be short. Perhaps the question hides a trick, such as binary \
+numbers, where 1 + 1 is written 10. Nothing in it points to that.
 
-    The file ``tiny/thought.json`` names the question, the source and the license.
+So I keep the plain result. One sentence is enough, with the digit in it. Let me check once more: 1 and 1 make 2. Yes.
+</think>
 
-    >>> real_thought()[:43], real_thought()[-13:]
-    ('<think>\\nOkay, the user is asking, "What is ', '1+1 equals 2.')
-    """
-    return json.loads((files("grpo_utils") / "tiny" / "thought.json").read_text(encoding="utf-8"))["text"]
+1 + 1 is 2."""
 
 
 def thinking_tokenizer(path: str) -> object:

@@ -1,6 +1,5 @@
 """Lesson 10 as readers run it: the committed notebook, what its outputs show, and the other family."""
 
-import json
 import re
 
 import pytest
@@ -10,7 +9,7 @@ from lessons import alt_texts, defined_by, run_other_family, run_with_nbval
 from grpo_utils import check_exercise
 from grpo_utils.profiles import T4
 from grpo_utils.rewards import split_thinking
-from grpo_utils.thinking import real_thought
+from grpo_utils.thinking import THOUGHT
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "10_thinking.ipynb"
@@ -44,17 +43,11 @@ def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path
     run_with_nbval(LESSON, tmp_path)
 
 
-def test_the_real_thought_is_quoted_with_its_source_and_license(book, printed):
-    quoted = json.loads((ROOT / "grpo_utils" / "tiny" / "thought.json").read_text(encoding="utf-8"))
-    assert quoted["license"].startswith("Apache-2.0")
-    assert any(quoted["source"] in cell.source for cell in book.cells if cell.cell_type == "markdown")
-    thought, answer = split_thinking(real_thought())
-    assert answer == "1+1 equals 2." and " ".join(thought.split()) in " ".join(printed.split())
-
-
 def test_a_reward_that_needs_a_closed_thought_does_not_pay_a_cut_off_one(printed):
-    assert re.search(r"^whole: 1\+1 equals 2\.\ncut off: None$", printed, re.MULTILINE)
-    assert "last number of the real thought, cut off: 2\n" in printed
+    thought, answer = split_thinking(THOUGHT)
+    assert " ".join(thought.split()) in " ".join(printed.split()) and answer == "1 + 1 is 2."
+    assert re.search(r"^whole: 1 \+ 1 is 2\.\ncut off: None$", printed, re.MULTILINE)
+    assert "last number of the thought that was cut off: 2\n" in printed
 
 
 def test_only_short_completions_fit_a_t4_in_acceptable_time(printed):

@@ -1,1 +1,1 @@
-"""Two tiny base models made by `scripts/tiny/`, questions for lesson 06, and a real thought for lesson 10."""
+"""Two tiny base models made by `scripts/tiny/`, and questions for lesson 06."""

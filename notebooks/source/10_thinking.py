@@ -38,27 +38,26 @@ from grpo_utils import setup_tiny
 run = setup_tiny(PROFILE, FAMILY, STEPS, 20)
 
 # %% [markdown]
-# ## 2. Read a real thought
+# ## 2. Read a thought
 #
-# A *thinking model* writes a *thought* before its answer, usually between `<think>` and `</think>`. Somebody asked
-# Qwen3-0.6B: "What is 1+1 in short?" The next cell prints its whole completion.
+# A *thinking model* writes a *thought* before its answer, usually between `<think>` and `</think>`. We wrote the following
+# completion for the question "What is 1 + 1, in short?" in the manner of a small thinking model.
 
 # %% tags=["nbval-check-output"]
 import textwrap
 
-from grpo_utils.thinking import real_thought
+from grpo_utils.thinking import THOUGHT
 
-thought = real_thought()
-for line in thought.splitlines():
+for line in THOUGHT.splitlines():
     print(textwrap.fill(line, 79))
 
 # %% [markdown]
-# We quote it from
+# For a real one, open
 # [`ch02/05_use_model/README.md`](https://github.com/rasbt/reasoning-from-scratch/blob/main/ch02/05_use_model/README.md)
-# in Sebastian Raschka's *Reasoning from Scratch* (Apache-2.0). The completion has 198 tokens, and 190 of them are the
-# thought. (We counted with the vocabulary of Qwen's tokenizer. The README's own speed, 8.27 seconds at 23 tokens per
-# second, gives 190 to 198.) The model states the result in its fourth sentence, and spends most of the other tokens on
-# how to say it.
+# in Sebastian Raschka's *Reasoning from Scratch* (Apache-2.0), where Qwen3-0.6B answers nearly the same question. That
+# completion has 198 tokens, and 190 of them are the thought. (We counted with the vocabulary of Qwen's tokenizer. The
+# page's own speed, 8.27 seconds at 23 tokens per second, gives 190 to 198.) The model states the result early, and spends
+# most of the other tokens on how to say it.
 #
 # Why think at all? A model spends about the same computation on each token. A thought gives it more computation before
 # it has to answer, and a chance to correct itself. This helps with hard questions. The same project measured
@@ -319,14 +318,14 @@ print(parsed)
 # The thought is in `reasoning_content`, and `content` has no thinking tag.
 #
 # `split_thinking` splits a text at `</think>`, whether or not it starts with `<think>`. Without a closed thought, it
-# returns `None`. Here it is on the real thought of section 2, whole, and cut off after its fourth
-# sentence, as a limit of 53 tokens would do:
+# returns `None`. Here it is on the thought of section 2, whole, and cut off after its third sentence, as a limit that is
+# too low would do:
 
 # %% tags=["nbval-check-output"]
 from grpo_utils.rewards import AnswerReward, split_thinking
 
-cut = thought[: thought.index(" But the question")]
-print("whole:", split_thinking(thought)[1])
+cut = THOUGHT[: THOUGHT.index(" I could show")]
+print("whole:", split_thinking(THOUGHT)[1])
 print("cut off:", split_thinking(cut))
 
 # %% [markdown]
@@ -598,11 +597,11 @@ for old, new in PAIRS:
 # ## 10. Find thoughts that never close
 #
 # A thought can also end without `</think>` and without being truncated. The real model of section 2 did this when it
-# was asked a second question. On the page that section 2 quotes, its next completion has no `</think>` and no answer.
+# was asked a second question. On the page that section 2 links, its next completion has no `</think>` and no answer.
 # It ended after 5.21 seconds at 22 tokens per second, which is about 115 tokens, and its limit was 2,048.
 #
 # Many of the tiny model's untrained completions ended without `</think>`, too. Some rewards take a completion's last
-# number as its answer. How often is that number correct? And what would such a reward pay for the real thought that
+# number as its answer. How often is that number correct? And what would such a reward pay for the thought that
 # section 6 cut off?
 
 # %%
@@ -614,14 +613,16 @@ for name, completions in texts.items():
     same = [n == [gold] for n, gold in zip(last, test_rows["answer"])]
     last_right[name] = sum(same) / 200
     print(f"{name:10}{closed[name]:6.0%}{last_right[name]:21.0%}")
-print("last number of the real thought, cut off:", re.findall(r"\d+", cut)[-1])
+print(
+    "last number of the thought that was cut off:", re.findall(r"\d+", cut)[-1]
+)
 
 # %% [markdown]
 # The untrained model closed only {{closed['untrained']:.0%}} of its thoughts. The others ended by themselves (with a
 # limit of 32, the first `clipped_ratio` is {{logged(logs['tolerant'], CLIPPED)[0]:.2f}}), so a higher limit cannot
 # close them. The last number is correct in {{last_right['untrained']:.1%}} of all its completions, but
 # `tolerant_reward` paid only {{sum(scores['untrained']) / 200:.1%}}. The difference is answers inside unclosed
-# thoughts, which a user would not see. The real thought, cut off, also ends in the right
+# thoughts, which a user would not see. The thought that was cut off also ends in the right
 # number. After training with `tolerant_reward`, each run closed at least
 # {{min(closed[name] for name in logs):.0%}} of its thoughts.
 #
