@@ -32,7 +32,10 @@ RATE, FIRST_STEPS = 1e-3, 50  # the first SFT run has steps of 20 worked answers
 STEP, SFT_STEPS = 50, (50, 100)  # of 64 sequences each
 CASES = {"100 correct": (100, 0), "100, 30 of them wrong": (100, 30), "100, 50 of them wrong": (100, 50)}
 ARMS = ("GRPO", "SFT")
-WRONG = "\nIn a wrong worked answer, the smaller number is called the larger one.\n"
+WRONG = """
+In a wrong worked answer, the smaller number is called the larger one. The case with 50 of them was added after the
+other two were measured.
+"""
 USUAL = dict(learning_rate=RATE, lr_scheduler_type="constant", optim="adamw_torch", use_cpu=True, bf16=False)
 USUAL |= dict(gradient_checkpointing=False, save_strategy="no", report_to="none", disable_tqdm=True, logging_steps=1)
 
