@@ -403,9 +403,9 @@ paid, right, calls = (logged(history, key) for key in keys)
 
 # %% [markdown]
 # The reward rose from {{paid[0]:.2f}} to {{paid[-1]:.2f}}. Meanwhile, the calls per episode rose from {{calls[0]:.2f}}
-# to {{max(calls):.2f}} in step {{calls.index(max(calls)) + 1}}, and then fell to {{calls[-1]:.2f}}. The share of correct
-# answers rose from {{right[0]:.2f}} to {{max(right):.2f}} at most, and ended at {{right[-1]:.2f}}. `WatchCalls` stopped
-# the run at step {{trainer.state.global_step}}. The policy learned what we paid for.
+# to {{max(calls):.2f}} in step {{calls.index(max(calls)) + 1}}, and then fell to {{calls[-1]:.2f}}. The share of
+# correct answers rose from {{right[0]:.2f}} to {{max(right):.2f}} at most, and ended at {{right[-1]:.2f}}. `WatchCalls`
+# stopped the run at step {{trainer.state.global_step}}. The policy learned what we paid for.
 #
 # **Plot `tools/call_frequency` next to the reward, and make sure that a call can earn more than it costs.**
 
