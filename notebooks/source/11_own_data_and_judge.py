@@ -597,9 +597,10 @@ show_advantages(weighted, "group")
 # %% [markdown]
 # In the first group, the rule decides. In the other two, the rule pays every answer the same, so only the judge is
 # left. Dividing by the group's small standard deviation turns its difference of 0.1 into advantages as large as those
-# of the first group. The third group is the dangerous one: the policy learns which *wrong* answers the judge likes. Its
-# advantages are those of a judge alone with any weight: with weight 1, they are
-# ±{{advantages(SCORES[None], "group").max():.2f}} too. So section 9 shows where training on such groups can lead.
+# of the first group. The third group is the dangerous one: the policy learns which *wrong* answers the judge likes. A
+# judge alone, with weight 1, would give this group advantages of
+# ±{{advantages(SCORES[None], "group").max():.2f}}, so the weight hardly matters here. Section 9 shows where training
+# on such groups can lead.
 #
 # **With `scale_rewards="group"`, TRL's default, a small weight does not bound a judge.**
 #
@@ -627,7 +628,7 @@ show_advantages(gated, "none", "batch")
 #   answers. If all answers of the batch are correct, the judge is back at
 #   ±{{advantages(gated[1:2], "batch").max():.2f}}.
 #
-# Small is meant relative to the rule. The steps of the optimizer Adam do not depend on the scale of the gradients
+# Small means small next to the rule. The steps of the optimizer Adam do not depend on the scale of the gradients
 # (Kingma and Ba 2015, arXiv 1412.6980). So if the rule ties in all groups for many steps, the judge moves the policy
 # after all.
 #
@@ -673,8 +674,8 @@ for name, bonus in bonuses.items():
 show_reward_and_truth(logs)
 
 # %% [markdown]
-# In how many groups was the judge left alone? The next figure shows the share of groups in which all answers were
-# wrong, and the share in which all were correct.
+# In how many groups did only the judge make a difference? The next figure shows the share of groups in which all
+# answers were wrong, and the share in which all were correct.
 
 # %%
 from grpo_utils import show_run_curves
@@ -705,10 +706,10 @@ print(f"small weight to gated: {gate.sentence}")
 # Strict accuracy rose to {{results['small weight'].accuracy.value:.1%}} with the small weight, and to
 # {{results['gated'].accuracy.value:.1%}} with the gate. The paired difference is {{gate.difference.value:+.3f}} (95%
 # interval {{gate.difference.low:+.3f}} to {{gate.difference.high:+.3f}}), so no effect of the gate is shown here. The
-# figure explains this: a gate matters only in groups whose answers are all wrong, and this model rarely makes such a
-# group. On a task that it rarely solves, most groups are of this kind.
+# figure explains this: a gate changes little except in groups whose answers are all wrong, and this model rarely makes
+# such a group. On a task that it rarely solves, most groups are of this kind.
 #
-# Both runs leave the judge alone in the groups that are all correct. To limit it there too, pass
+# In both runs, the judge alone decides in the groups that are all correct. To limit it there too, pass
 # `scale_rewards="none"` to `GRPOConfig`. If your task has no rule, you cannot gate the judge. Then people must label
 # samples during the run, as section 9 says.
 #

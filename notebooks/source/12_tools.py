@@ -359,7 +359,7 @@ show_run_curves(logs, ["rewards/outcome/mean", "tools/call_frequency"])
 # {{sum(scores[first]):.0f}} and the second {{sum(scores[second]):.0f}}. The second policy calls more often,
 # {{called[second]:.2f}} instead of {{called[first]:.2f}} times per episode, but its share of correct answers is lower
 # by {{-change.estimate.value:.3f}} (95% interval {{-change.estimate.high:.3f}} to {{-change.estimate.low:.3f}}).
-# This is one training run each, and its interval does not cover what another seed would change
+# Each policy comes from one training run, and the interval does not include what another seed would change
 # ([lesson 06](06_evaluation.ipynb)).
 #
 # **Judge a run by held-out answers, not by the number of calls.**
@@ -402,10 +402,10 @@ show_run_curves({"a call costs 1": history}, keys)
 paid, right, calls = (logged(history, key) for key in keys)
 
 # %% [markdown]
-# The reward rose from {{paid[0]:.2f}} to {{paid[-1]:.2f}}. Meanwhile, the calls went from {{calls[0]:.2f}} per episode
-# over {{max(calls):.2f}} in step {{calls.index(max(calls)) + 1}} to {{calls[-1]:.2f}}, and the share of correct answers
-# from {{right[0]:.2f}} over {{max(right):.2f}} to {{right[-1]:.2f}}. `WatchCalls` stopped the run at step
-# {{trainer.state.global_step}}. The policy learned what we paid for.
+# The reward rose from {{paid[0]:.2f}} to {{paid[-1]:.2f}}. Meanwhile, the calls per episode rose from {{calls[0]:.2f}}
+# to {{max(calls):.2f}} in step {{calls.index(max(calls)) + 1}}, and then fell to {{calls[-1]:.2f}}. The share of
+# correct answers rose from {{right[0]:.2f}} to {{max(right):.2f}} at most, and ended at {{right[-1]:.2f}}. `WatchCalls`
+# stopped the run at step {{trainer.state.global_step}}. The policy learned what we paid for.
 #
 # **Plot `tools/call_frequency` next to the reward, and make sure that a call can earn more than it costs.**
 
