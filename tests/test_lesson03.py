@@ -234,5 +234,5 @@ def test_the_cheat_sheet_runs_as_it_is_printed(book, tmp_path):
     (tmp_path / "sheet.py").write_text(code.replace("max_steps=60", "max_steps=2"), encoding="utf-8")
     run = subprocess.run([sys.executable, "sheet.py"], cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert run.returncode == 0, run.stderr[-3000:]
-    assert run.stdout.count("gold: ") == 1 and re.search(r"^strict accuracy: .* -> ", run.stdout, re.MULTILINE)
+    assert run.stdout.count("gold:\n") == 1 and re.search(r"^strict accuracy: .* -> ", run.stdout, re.MULTILINE)
     assert {"model.safetensors", "chat_template.jinja"} <= {path.name for path in (tmp_path / "merged").iterdir()}
