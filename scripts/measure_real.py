@@ -52,7 +52,12 @@ def measure_merged(model: Path, adapter: Path, to: Path, task: str, *how: object
 
 
 def measure(
-    model: Path, task: str, split: str = "test", prompts_greedy: int = ROWS, prompts_sampled: int = SAMPLED_ROWS
+    model: Path,
+    task: str,
+    split: str = "test",
+    prompts_greedy: int = ROWS,
+    prompts_sampled: int = SAMPLED_ROWS,
+    device: str = "cpu",
 ) -> dict:
     """Which held-out prompts are answered correctly: greedily, and of eight samples; and the first texts of both.
 
@@ -60,7 +65,8 @@ def measure(
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    policy = AutoModelForCausalLM.from_pretrained(model, dtype="bfloat16" if smollm2.fast_bf16() else "float32")
+    dtype = "bfloat16" if device == "cuda" or smollm2.fast_bf16() else "float32"
+    policy = AutoModelForCausalLM.from_pretrained(model, dtype=dtype).to(device)
     tokenizer = AutoTokenizer.from_pretrained(model)
     rows = extraction_rows(task, prompts_greedy, split)
     prompts = [row["prompt"] for row in rows]

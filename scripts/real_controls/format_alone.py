@@ -1,0 +1,6 @@
+"""A control in place of real_project/rewards.py: it pays for one flat JSON object alone, whatever the object says."""
+
+from true_rewards import alone_reward, is_in_form, is_right
+
+REWARDS = {alone_reward: 1.0}
+__all__ = ["REWARDS", "is_in_form", "is_right"]
