@@ -1,10 +1,10 @@
 """Train SmolLM2 with the true rewards and with two controls, and write a section of docs/results.md.
 
-    python scripts/bench_real_controls.py           train what scripts/bench_real_controls.json lacks, on a GPU if there is one
-    python scripts/bench_real_controls.py --write   only write the section, from scripts/bench_real_controls.json
+    python scripts/bench_real_controls.py           train what its .json file lacks, on a GPU if there is one
+    python scripts/bench_real_controls.py --write   only write the section, from the .json file
 
-The controls never read the answer. With the task *older*, the true rewards show what an ability that does not rise looks
-like. Each run is stored when it ends, and its checkpoints continue a run that was stopped.
+The controls never read the answer. With the task *older*, the true rewards show what an ability that does not rise
+looks like. Each run is stored when it ends, and its checkpoints continue a run that was stopped.
 """
 
 import json
@@ -31,6 +31,9 @@ RUNS = [
     *(("orders", reward, 25) for reward in ("true rewards", "format alone", "coin toss")),
     ("older", "true rewards", 40),
 ]
+
+NOT_ENDED = """These runs were stopped after 15 steps, when the time on the GPU was over. So their effect on accuracy is
+not known. The command above trains them to their end."""
 
 
 def on_gpu() -> bool:
@@ -94,39 +97,57 @@ def curves(checkpoint: Path) -> dict:
 
 
 def section(stored: dict) -> str:
-    """The section of docs/results.md."""
-    lines = "\n".join(map(line, stored["rows"]))
-    tests = "\n".join(map(test, stored["rows"]))
-    where = f"on {stored['card']}" if stored.get("card") else "on a CPU"
+    """The section of docs/results.md: the rewards of all runs, and the accuracy of those that ended."""
+    begun = [*stored["begun"], *stored["rows"]]
+    rewards = "\n".join(map(reward_line, begun))
+    where, cores = (f"on {stored['card']}", "one GPU") if stored.get("card") else ("on a CPU", "all cores")
     return f"""
-*Measured* by `make bench-real-controls` {where}, {provenance(stored, "several cores")}
+*Measured* by `make bench-real-controls` {where}, {provenance(stored, cores)}
 
 SmolLM2 learns the tasks of `make real` with its four rewards (*true rewards*), or with one that never reads the answer:
-*format alone* pays for one flat JSON object and nothing else, *coin toss* pays 0 or 1 at random. *Reward* is the mean of
-the first and of the last five steps. The other columns are rates before and after training: *greedy* on {PROMPTS}
-held-out prompts; *sampled*, at a temperature of {TEMPERATURE}, and *pass@8* on {SAMPLED} of them with {SAMPLES} samples
-each.
+*format alone* pays for one flat JSON object and nothing else, and *coin toss* pays 0 or 1 at random. The columns have
+the mean reward of a run's first five steps, and of steps 11 to 15:
 
-| task | reward | steps | seed | reward | greedy | sampled | pass@8 |
-|---|---|---|---|---|---|---|---|
+| task | reward | seed | steps 1 to 5 | steps 11 to 15 |
+|---|---|---|---|---|
+{rewards}
+
+{accuracy(stored["rows"])}
+"""
+
+
+def accuracy(rows: list[dict]) -> str:
+    """Rates before and after training, with paired tests."""
+    if not rows:
+        return NOT_ENDED
+    lines, tests = ("\n".join(map(shown, rows)) for shown in (rates_row, paired_test))
+    return f"""Before and after training: *greedy* accuracy on {PROMPTS} held-out prompts; *sampled*, at a temperature
+of {TEMPERATURE}, and *pass@8* on {SAMPLED} of them with {SAMPLES} samples each.
+
+| task | reward | steps | seed | greedy | sampled | pass@8 |
+|---|---|---|---|---|---|---|
 {lines}
 
 The paired changes on the same prompts, each with its 95% interval:
 
-{tests}
-"""
+{tests}"""
 
 
-def line(row: dict) -> str:
-    """One run as a row of the table."""
+def reward_line(row: dict) -> str:
+    """A run's mean reward early and later."""
+    ends = [f"{fmean(row['reward'][part]):.2f}" for part in (slice(5), slice(10, 15))]
+    return f"| {' | '.join([row['task'], row['arm'], str(row['seed']), *ends])} |"
+
+
+def rates_row(row: dict) -> str:
+    """The rates of one run before and after training."""
     before, after = (rates(row[when]) for when in ("before", "after"))
     changes = [f"{before[name]:.3f} to {after[name]:.3f}" for name in ("greedy", "sampled", "pass@8")]
-    rewards = [fmean(row["reward"][part]) for part in (slice(5), slice(-5, None))]
-    cells = [row["task"], row["arm"], row["steps"], row["seed"], "{:.2f} to {:.2f}".format(*rewards), *changes]
-    return f"| {' | '.join(map(str, cells))} |"
+    return f"| {' | '.join([row['task'], row['arm'], str(row['steps']), str(row['seed']), *changes])} |"
 
 
-def test(row: dict) -> str:
+def paired_test(row: dict) -> str:
+    """How the three rates of one run changed on the same prompts."""
     shown = "; ".join(f"{name} {change}" for name, change in changes_of(row).items())
     return f"- {row['task']}, {row['arm']}, seed {row['seed']}: {shown}"
 
@@ -143,7 +164,7 @@ def runs() -> list[dict]:
 
 
 def main() -> None:
-    stored = read_stored(STORED) if only_write(__doc__) else train_missing(STORED, runs(), train, **about())
+    stored = read_stored(STORED) if only_write(__doc__) else train_missing(STORED, runs(), train, begun=[], **about())
     put(TITLE, section(stored))
 
 

@@ -117,5 +117,5 @@ def test_every_step_ends_on_a_simulated_card(tmp_path):
     assert run.returncode == 0, run.stdout + run.stderr
     kept = {path.parent.name: json.loads(path.read_text()) for path in tmp_path.rglob("result.json")}
     assert len(kept) == 7
-    ratios = kept["stock"]["figures"]["gradient norm of Unsloth by that of TRL"]
+    ratios = kept["stock"]["figures"]["gradient norm of Unsloth by that of TRL, Qwen fp32"]
     assert ratios == pytest.approx([1.0] * 3, abs=0.01)
