@@ -13,13 +13,18 @@
 'Exercise 1: not right yet; for (0,) it returns None, but should return 0.'
 >>> check_exercise("Exercise 1", lambda x: 1 / x, [((1,), 1.0), ((0,), 0)])
 'Exercise 1: not right yet; for (0,) it raises ZeroDivisionError: division by zero.'
+>>> print(check_exercise("Exercise 1", lambda x: print(2 * x), [((2,), 4)]))
+4
+Exercise 1: not right yet; the function prints something, but returns nothing. End it with return.
 """
 
 import json
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from copy import deepcopy
+from io import StringIO
 from numbers import Real
 from pathlib import Path
 
@@ -28,8 +33,9 @@ from .errors import CourseError
 #: Where a student copy records each check of an exercise, one JSON object per line; nothing is sent anywhere.
 RESULTS = Path("outputs/exercises.jsonl")
 CORRECT, NOT_ATTEMPTED = "correct.", "not attempted yet (the function returned nothing)."
+ONLY_PRINTED = "not right yet; the function prints something, but returns nothing. End it with return."
 
-#: Types that can be compared directly; for an array or a tensor, the message asks for a list.
+#: Types that can be compared directly; for an array or a tensor of several values, the message asks for a list.
 PLAIN = (type(None), bool, int, float, str, list, tuple)
 
 
@@ -66,22 +72,32 @@ def _judge(function: Callable, cases: Sequence[tuple[tuple, object]], hints: Seq
     for arguments, expected in cases:
         where = f" for {arguments}" if arguments else ""
         try:
-            answer = function(*deepcopy(arguments))  # an answer may change its lists
+            answer, printed = _run(function, arguments)
         except Exception as error:  # the only place that runs a learner's code
             return f"not right yet;{where} it raises {type(error).__name__}: {error}."
-        answer = _plain(answer)
         if not isinstance(answer, PLAIN):
             kinds = type(answer).__name__, type(expected).__name__
-            return "not right yet; it returns a {}, but should return a {}.".format(*kinds)
+            return "not right yet; it returns a value of type {}, but should return one of type {}.".format(*kinds)
         attempted = attempted or not _is_nothing(answer)
         if not attempted and not _is_nothing(expected):
-            return NOT_ATTEMPTED
+            return ONLY_PRINTED if printed else NOT_ATTEMPTED
         matching = [hint for wrong, hint in hints if _normal(answer) == _normal(wrong) != _normal(expected)]
         if matching:
             return f"not right yet. Hint: {matching[0]}"
         if _normal(answer) != _normal(expected):
-            return f"not right yet;{where} it returns {_rounded(answer)}, but should return {expected}."
+            return f"not right yet;{where} it returns {_rounded(answer)!r}, but should return {expected!r}."
     return CORRECT
+
+
+def _run(function: Callable, arguments: tuple) -> tuple[object, bool]:
+    """What a learner's function returns, and whether it printed something, which is shown."""
+    printed = StringIO()
+    try:
+        with redirect_stdout(printed):
+            answer = function(*deepcopy(arguments))  # an answer may change its lists
+    finally:
+        print(printed.getvalue(), end="")
+    return _plain(answer), bool(printed.getvalue())
 
 
 def _record(lesson: str, name: str, correct: bool) -> None:
@@ -100,8 +116,8 @@ def exercise_table(folder: Path) -> str:
     path = folder / RESULTS
     if not path.is_file():
         raise CourseError(
-            f"There are no results in {str(folder)!r}: no exercise of a student copy was checked there. To read those "
-            "of another folder, type python -m grpo_utils exercises FOLDER."
+            f"There are no results in {str(folder)!r}: no exercise of a student copy was checked there. Run this "
+            "command in the course's folder, or name the folder of the copies: python -m grpo_utils exercises FOLDER."
         )
     checks = defaultdict(list)
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -124,9 +140,16 @@ def _summary(results: list[bool]) -> str:
 
 
 def _plain(answer: object) -> object:
-    """A scalar of numpy or torch, or any other real number, as a bool, int or float; anything else as it is."""
+    """A scalar of numpy or torch, or any other real number, as a bool, int or float, in a list too; the rest as it is.
+
+    >>> import numpy
+    >>> _plain([numpy.float32(0.25), numpy.array(1)])
+    [0.25, 1]
+    """
     import numpy
 
+    if isinstance(answer, list | tuple):
+        return [_plain(item) for item in answer]
     torch = sys.modules.get("torch")  # no answer is a tensor before torch is loaded
     arrays = (numpy.generic, numpy.ndarray, *([torch.Tensor] if torch else []))
     if isinstance(answer, arrays) and answer.ndim == 0:

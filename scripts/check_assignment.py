@@ -3,17 +3,21 @@
     python scripts/check_assignment.py FOLDER
 
 The questions and what is correct are defined here, so the result does not depend on what the project counts as correct.
-The exit code is 0 if every line says ok. It runs the project's code, so read that first.
+Each line is printed as soon as it is known; without a trained model, that line is the first. The exit code is 0 if
+every line says ok. It runs the project's code, so read that first.
 """
 
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 #: What the trained model must reach on 200 held-out questions, in all and among those with a carry.
 ACCURACY, CARRY_ACCURACY = 0.8, 0.7
+#: Where `train.py` saves the trained model.
+MODEL = Path("outputs/basic/model")
 
 
 def sentence(a: int, b: int) -> str:
@@ -27,14 +31,27 @@ def sentence(a: int, b: int) -> str:
 
 def cheats(a: int, b: int) -> dict[str, str]:
     """Texts that must earn nothing."""
-    return {
+    swapped = {"the numbers in the other order": f"{b} + {a} is {a + b}."} if a != b else {}
+    return swapped | {
         "the sum alone": f"{a + b}",
+        "text before the sentence": f"Sure: {sentence(a, b)}",
+        "text after the sentence": f"{sentence(a, b)} I am sure.",
+        "a sentence without its period": f"{a} + {b} is {a + b}",
+        "an exclamation mark": f"{a} + {b} is {a + b}!",
+        "an equals sign": f"{a} + {b} = {a + b}.",
+        "another verb": f"{a} + {b} equals {a + b}.",
+        "capital letters": f"{a} + {b} IS {a + b}.",
         "another question": f"0 + {a + b} is {a + b}.",
         "two sentences": f"{sentence(a, b)} {a} + {b} is {a + b - 10}.",
         "a list of sums": f"{a} + {b} is {', '.join(str(a + b + d) for d in range(-5, 6))}.",
         "the old format": f"<reasoning>{a} + {b}</reasoning><answer>{a + b}</answer>",
         "no text": "",
     }
+
+
+def wrong_sums(a: int, b: int) -> list[str]:
+    """Sentences in the correct form with a sum that is wrong in its tens, and one that is wrong in its last digit."""
+    return [f"{a} + {b} is {a + b + error}." for error in (-10, 1)]
 
 
 def numbers(prompt: list[dict]) -> tuple[int, int]:
@@ -55,10 +72,9 @@ def faults(rewards: dict, rows: list[dict]) -> list[str]:
     found = set()
     for row in rows:
         a, b = numbers(row["prompt"])
-        best, wrong = earned(rewards, sentence(a, b), row), earned(rewards, f"{a} + {b} is {a + b - 10}.", row)
+        best, wrong = earned(rewards, sentence(a, b), row), [earned(rewards, text, row) for text in wrong_sums(a, b)]
         found |= {f"pays for {name}" for name, text in cheats(a, b).items() if earned(rewards, text, row) > 0}
-        if not 0 < wrong <= best / 2:
-            found.add(f"{wrong:g} for a wrong sum and {best:g} for the correct one")
+        found |= {f"{w:g} for a wrong sum and {best:g} for the correct one" for w in wrong if not 0 < w <= best / 2}
     return sorted(found)
 
 
@@ -66,8 +82,7 @@ def correct_answers() -> list[tuple[str, bool]]:
     """For 200 held-out questions, their kind and whether the project's trained model answers them correctly."""
     from lib import start
 
-    trained = ["--model_name_or_path", "outputs/basic/model"]
-    settings = start.parse(["--config", "config.cpu.yaml", *trained])
+    settings = start.parse(["--config", "config.cpu.yaml", "--model_name_or_path", str(MODEL)])
     from data import chat
     from lib.generating import generate
     from lib.policy import load_policy
@@ -82,33 +97,42 @@ def correct_answers() -> list[tuple[str, bool]]:
     return [(row["kind"], correct) for row, correct in zip(rows, right, strict=True)]
 
 
-def check() -> list[tuple[bool, str]]:
+def check() -> Iterator[tuple[bool, str]]:
     """Each criterion for the project in the current folder: whether it is met, and what was found."""
+    if not MODEL.is_dir():
+        yield False, f"held-out questions: there is no model in {MODEL}; run train.py, and hand in this folder too"
     tests = subprocess.run([sys.executable, "-m", "pytest", "-q", "test_rewards.py"], capture_output=True, text=True)
-    found = [(tests.returncode == 0, f"tests: {tests.stdout.strip().splitlines()[-1]}")]
+    yield tests.returncode == 0, f"tests: {tests.stdout.strip().splitlines()[-1]}"
     from data import load_rows
     from rewards import REWARDS
 
     wrong = faults(REWARDS, list(load_rows("addition", "test", 5, 0)))
-    found.append((not wrong, f"rewards: {'; '.join(wrong) or 'as required'}"))
-    answers = correct_answers()
+    yield not wrong, f"rewards: {'; '.join(wrong) or 'as required'}"
+    if MODEL.is_dir():
+        yield from accuracies(correct_answers())
+
+
+def accuracies(answers: list[tuple[str, bool]]) -> Iterator[tuple[bool, str]]:
+    """Whether the model answers enough held-out questions correctly, in all and with a carry."""
     carries = [correct for kind, correct in answers if kind == "carry"]
     for name, right, wanted in (("all", [c for _, c in answers], ACCURACY), ("with a carry", carries, CARRY_ACCURACY)):
         rate = sum(right) / len(right)
-        found.append((rate >= wanted, f"held-out questions, {name}: {rate:.3f} of {len(right)}, wanted {wanted}"))
-    return found
+        yield rate >= wanted, f"held-out questions, {name}: {rate:.3f} of {len(right)}, wanted {wanted}"
 
 
 def main(folder: Path) -> None:
+    if not (folder / "rewards.py").is_file():
+        sys.exit(f"Error: {str(folder)!r} has no rewards.py. Name the folder of a project that was handed in.")
     os.chdir(folder)
     sys.path.insert(0, ".")
-    found = check()
-    for met, what in found:
-        print("ok     " if met else "not yet", what)
-    sys.exit(not all(met for met, _ in found))
+    every = True
+    for met, what in check():
+        print("ok     " if met else "not yet", what, flush=True)
+        every = every and met
+    sys.exit(not every)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2 or not Path(sys.argv[1], "rewards.py").is_file():
-        sys.exit("Error: name the folder of a project with rewards.py: python scripts/check_assignment.py FOLDER")
+    if len(sys.argv) != 2:
+        sys.exit("Error: name one folder: python scripts/check_assignment.py FOLDER")
     main(Path(sys.argv[1]))

@@ -3,9 +3,10 @@
     python scripts/install.py
     python scripts/install.py requirements-html.txt    only these packages, into the same environment
 
-pip installs uv, which installs the rest from where pip would. Without an NVIDIA GPU (`nvidia-smi` lists none), torch is
-its CPU build; with one, requirements-gpu.txt is installed too. Unsloth and reasoning-gym come last and without their
-dependencies (their files explain why). `--check` only checks the version of Python.
+pip installs uv, which installs the rest from where pip would. Without an NVIDIA GPU (`nvidia-smi` lists none), or with
+the variable WITHOUT_GPU=1, torch is its CPU build; with one, requirements-gpu.txt is installed too. Unsloth and
+reasoning-gym come last and without their dependencies (their files explain why). `--check` only checks the version of
+Python.
 """
 
 import ast
@@ -106,8 +107,10 @@ def install_also(files: list[str]) -> None:
 
 def install_course() -> None:
     """Install the course, its packages, and those for a GPU if there is one."""
-    gpu = has_nvidia_gpu()
-    print(f"NVIDIA GPU: {'found' if gpu else 'not found, so GPU packages are skipped'}", flush=True)
+    found = has_nvidia_gpu()
+    gpu = found and os.environ.get("WITHOUT_GPU") != "1"
+    skipped = "" if gpu else ", so GPU packages are skipped" if not found else ", but skipped: WITHOUT_GPU=1"
+    print(f"NVIDIA GPU: {'found' if found else 'not found'}{skipped}", flush=True)
     install(PIP, pin("uv"))
     os.environ.update(pip_settings() | os.environ)
     if not gpu and not {"UV_OFFLINE", "UV_TORCH_BACKEND"} & set(os.environ):

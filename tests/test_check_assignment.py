@@ -1,5 +1,7 @@
 """The check of the assignment finds rewards that do not pay as required, and the unchanged template fails it."""
 
+import re
+
 import check_assignment
 import pytest
 from check_assignment import faults, sentence
@@ -12,8 +14,8 @@ OLD = "<reasoning>15 + 27</reasoning><answer>42</answer>"
 
 def pays(**scores: float):
     """A reward that knows the texts of one question."""
-    texts = {"right": sentence(15, 27), "wrong": "15 + 27 is 32.", "alone": "42", "old": OLD}
-    table = {texts[name]: score for name, score in scores.items()}
+    texts = {"right": [sentence(15, 27)], "wrong": ["15 + 27 is 32.", "15 + 27 is 43."], "alone": ["42"], "old": [OLD]}
+    table = {text: score for name, score in scores.items() for text in texts[name]}
 
     def reward(completions, prompts, answer, **columns):
         assert answer == ["42"] and prompts == [ROW["prompt"]] and not columns
@@ -39,6 +41,47 @@ def test_a_fault_is_named(scores, fault):
     assert faults({pays(**scores): 1.0}, [ROW]) == [fault]
 
 
+def reads(pattern: str, right=lambda total, claimed: claimed == total):
+    """A reward that pays 1 for the correct sum in a text of this pattern, and 0.4 for another."""
+
+    def reward(completions, answer, **columns):
+        found = [re.fullmatch(pattern, completion[0]["content"]) for completion in completions]
+        return [
+            (1.0 if right(int(total), int(match[1])) else 0.4) if match else 0.0
+            for match, total in zip(found, answer, strict=True)
+        ]
+
+    return reward
+
+
+FORM = r"15 \+ 27 is (\d+)\."
+
+
+def test_a_reward_that_reads_the_whole_sentence_has_no_faults():
+    assert faults({reads(FORM): 1.0}, [ROW]) == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fault"),
+    [
+        (r"(?:15 \+ 27|27 \+ 15) is (\d+)\.", "pays for the numbers in the other order"),
+        (f"(?:.*: )?{FORM}", "pays for text before the sentence"),
+        (r"15 \+ 27 is (\d+)\.?", "pays for a sentence without its period"),
+        (r"15 \+ 27 is (\d+)[.!]", "pays for an exclamation mark"),
+        (r"15 \+ 27 (?:is|equals) (\d+)\.", "pays for another verb"),
+        (f"(?i){FORM}", "pays for capital letters"),
+    ],
+)
+def test_a_reward_that_reads_other_sentences_too_is_found(pattern, fault):
+    assert faults({reads(pattern): 1.0}, [ROW]) == [fault]
+
+
+def test_a_wrong_sum_must_earn_something_whichever_digit_is_wrong():
+    last_digit = reads(FORM, lambda total, claimed: claimed % 10 == total % 10)
+    assert faults({last_digit: 0.5, reads(FORM): 0.5}, [ROW]) == ["0.7 for a wrong sum and 1 for the correct one"]
+    assert faults({last_digit: 1.0}, [ROW]) == ["1 for a wrong sum and 1 for the correct one"]
+
+
 def test_the_rewards_of_the_template_are_not_a_solution():
     with imported(ROOT / "templates" / "basic_grpo", "rewards") as [rewards]:
         assert "pays for the old format" in faults(rewards.REWARDS, [ROW])
@@ -47,6 +90,18 @@ def test_the_rewards_of_the_template_are_not_a_solution():
 def test_every_criterion_must_be_met(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(check_assignment, "check", lambda: [(True, "tests"), (False, "rewards")])
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "rewards.py").touch()
     with pytest.raises(SystemExit) as stop:
         check_assignment.main(tmp_path)
     assert stop.value.code and capsys.readouterr().out.splitlines() == ["ok      tests", "not yet rewards"]
+
+
+def test_without_a_trained_model_the_first_line_says_so(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    met, what = next(check_assignment.check())
+    assert not met and "no model in outputs/basic/model" in what
+
+
+def test_a_folder_without_rewards_is_named(tmp_path):
+    with pytest.raises(SystemExit, match="nope"):
+        check_assignment.main(tmp_path / "nope")

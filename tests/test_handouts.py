@@ -26,7 +26,7 @@ def pages(folder):
     return {path.stem: BeautifulSoup(path.read_text("utf-8"), "html.parser") for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("name", ["slides", "cheat-sheets"])
+@pytest.mark.parametrize("name", ["slides", "quiz", "cheat-sheets"])
 def test_a_page_loads_nothing_and_its_relative_links_are_gone(pages, name):
     page = pages[name]
     assert not page.find_all(["link", "iframe", "object"]) and not page.find_all("script", src=True)
@@ -45,10 +45,31 @@ def test_each_lesson_has_its_questions_with_folded_answers(pages):
 
 
 def test_a_drawing_that_the_guide_names_is_on_a_slide(pages):
-    drawn = re.findall(r"\*\*Draw\*\* .*?(?=^- )", GUIDE, re.MULTILINE | re.DOTALL)
-    names = [name for text in drawn for name in re.findall(r"`(\w+)`", text) if handouts.picture(name)]
+    advice = re.findall(r"\*\*(?:Draw\*\*|Ask:\*\*) .*?(?=^- )", GUIDE, re.MULTILINE | re.DOTALL)
+    names = [name for text in advice for name in re.findall(r"`(\w+)`", text) if handouts.picture(name)]
     alts = [picture["alt"] for picture in pages["slides"].find_all("img")]
-    assert len(alts) == len(names) >= 6 and min(map(len, alts)) > 30
+    texts = pages["slides"].select("section > table, section > .two")
+    assert len(alts) + len(texts) == len(names) >= 8 and min(map(len, alts)) > 30
+    assert len(texts) == len(handouts.AS_TEXT)
+
+
+def test_a_picture_that_answers_a_question_comes_after_it(pages):
+    slides = pages["slides"].find_all("section")
+    start = slides.index(pages["slides"].select_one("#lesson-02"))
+    following = slides[start + 1 : start + 5]
+    assert [bool(slide.find("img")) for slide in following] == [False, False, True, False]
+    assert following[0].find("pre").text.count("\n") == 4  # the four texts to vote on
+
+
+def test_the_quiz_has_a_slide_for_each_question_with_its_choices_on_lines_of_their_own(pages):
+    quiz, blocks = pages["quiz"], handouts.BLOCK.findall(handouts.QUIZ.read_text("utf-8"))
+    asked = [question for question in quiz.select(".question") if not question.text.startswith("Exit ticket")]
+    assert len(blocks) == 9 and len(asked) == 5 * len(blocks) == len(quiz.select(".question")) - len(blocks)
+    choices = [[line.text[:3] for line in question.find_all("p")[1:]] for question in asked]
+    assert choices == [["(a)", "(b)", "(c)"]] * len(asked)
+    answers = [folded.find("p").text[:3] for folded in quiz.select("details.answer")]
+    assert sum(answer in ("(a)", "(b)", "(c)") for answer in answers) == len(asked)
+    assert all(quiz.select_one(link["href"]) for link in quiz.select("nav a"))
 
 
 def test_every_row_of_every_cheat_sheet_is_on_the_page(pages):

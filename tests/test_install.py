@@ -54,6 +54,7 @@ def test_the_bundle_holds_what_is_installed(gpu, monkeypatch):
     installed = []
     monkeypatch.setattr(sys, "argv", ["install.py"])
     monkeypatch.setattr(install, "has_nvidia_gpu", lambda: gpu)
+    monkeypatch.delenv("WITHOUT_GPU", raising=False)
     monkeypatch.setattr(install, "choose_cpu_build", lambda: pytest.fail("it asked PyTorch's index"))
     monkeypatch.setattr(install, "install", lambda installer, *what: installed.append({*what} - {"--editable", "."}))
     install.main()
@@ -64,6 +65,19 @@ def test_the_bundle_holds_what_is_installed(gpu, monkeypatch):
     pinned, alone = map(str.split, told.splitlines())
     assert installed[1] <= {*pinned} and installed[2] <= {*alone}
     assert re.search(r'requires = \["(.+)"\]', (ROOT / "pyproject.toml").read_text())[1] in alone[-1]
+
+
+def test_without_gpu_leaves_out_the_gpu_packages_and_cuda_although_there_is_a_gpu(monkeypatch, capsys):
+    installed = []
+    monkeypatch.setenv("WITHOUT_GPU", "1")
+    monkeypatch.delenv("UV_OFFLINE")
+    monkeypatch.setattr(install, "has_nvidia_gpu", lambda: True)
+    monkeypatch.setattr(install, "pip_settings", dict)
+    monkeypatch.setattr(install, "choose_cpu_build", lambda: installed.append("cpu build"))
+    monkeypatch.setattr(install, "install", lambda installer, *what: installed.extend(what))
+    install.install_course()
+    assert "cpu build" in installed and "requirements-gpu.txt" not in installed
+    assert "found, but skipped: WITHOUT_GPU=1" in capsys.readouterr().out
 
 
 def test_the_dev_container_has_a_supported_python_and_runs_targets_of_the_makefile():

@@ -93,6 +93,8 @@ def words_alone(question: str) -> str:
         str.casefold,
         lambda question: " ".join(question.casefold().split()).rstrip("?"),
         lambda question: question.casefold().rstrip(" ?"),
+        lambda question: " ".join(question.casefold().split()).rstrip(" ?"),
+        lambda question: " ".join(question.casefold().split()).rstrip("?.!"),
         words_alone,
     ],
 )

@@ -379,7 +379,7 @@ HINTS += [("d", "d: you have pairs. Which method trains on pairs?")]
 
 
 def first_mistake() -> str:
-    words = [word.strip().lower() for word in answers.values()]
+    words = [str(answers.get(k, "")).strip().lower() for k in "abcd"]
     wrong = [k for k, word, best in zip("abcd", words, BEST) if word != best]
     if not any(words):
         return ""

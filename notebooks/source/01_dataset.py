@@ -460,10 +460,11 @@ from grpo_utils import check_exercise
 BOXED = [((r"So it is \boxed{42}.",), "42"), ((r"\boxed{ 7 }",), "7")]
 BOXED += [((r"First \boxed{1}, then \boxed{2}.",), "2")]
 BOXED += [((r"No box: 42",), None), ((r"\boxed{} is empty",), None)]
+BOXED += [((r"\boxed{ }",), None)]
 BOXED += [((r"\boxed{x - 3}",), "x - 3"), ((r"\boxed{3}, \boxed{}",), None)]
 HINTS = [("1", "That is the first box. Which one holds the result?")]
 HINTS += [("3", "The last box is empty. Did your pattern skip it?")]
-HINTS += [("", "The answer is missing. What should the function return?")]
+HINTS += [("", "No answer is in the box. What should the function return?")]
 print(check_exercise("Exercise 1", read_boxed, BOXED, HINTS))
 
 # %% [markdown]
@@ -480,12 +481,21 @@ def leaked(train: list[str], test: list[str]) -> list[str]:
 # %% tags=["nbval-check-output"]
 TRAIN = ["What is 15 + 27?", "What is 1.5 + 2?", "Who won?"]
 TEST = ["what is  15 + 27", "WHO WON ?", "What is 15 - 2?", "who WON?"]
-two, won, minus, case = TEST
-FOUND = [((TRAIN, TEST), [two, won, case]), ((["a"], ["b"]), [])]
+TEST += ["Who won!"]
+two, won, minus, case, cheer = TEST
+FOUND = [((TRAIN, TEST), [two, won, case, cheer]), ((["a"], ["b"]), [])]
+SPACE = "What is left of 'WHO WON ?' without its '?'?"
+ROW = "One question has two spaces in a row. Which one?"
 HINTS = [([case], "Case no longer matters. What about the '?' at the end?")]
-HINTS += [([two, case], "What is left of 'WHO WON ?' without its '?'?")]
-HINTS += [([won, case], "One question has two spaces in a row. Which one?")]
-HINTS += [([two, won, minus, case], "Is 1.5 + 2 the same as 15 - 2?")]
+HINTS += [([two, case], SPACE), ([two, case, cheer], SPACE)]
+HINTS += [([won, case], ROW), ([won, case, cheer], ROW)]
+HINTS += [
+    ([case, cheer], "Two questions have extra spaces. Do you ignore them?")
+]
+HINTS += [
+    ([two, won, case], "Punctuation can be more than '?'. What else is it?")
+]
+HINTS += [(TEST, "Is 1.5 + 2 the same as 15 - 2?")]
 print(check_exercise("Exercise 2", leaked, FOUND, HINTS))
 
 # %% [markdown]

@@ -592,8 +592,8 @@ print(check_exercise("Exercise 1", lambda: verdict(my_hack()), HACKED, HINTS))
 # %% [markdown]
 # **Exercise 2.** Write a reward of your own. The task is to name the capital of a country. Gold answers are names of cities,
 # and models write "paris", "Paris." or "The answer is Paris". Pay 1.0 if the only `<answer>` names the city, and 0.0
-# otherwise. Once the four texts are scored correctly, the cell also calls `probe`, which must find nothing. Then write a
-# reward for a task of yours.
+# otherwise. The cell below yours scores six texts with it. If these are correct, the cell also calls `probe`, which must
+# report neither an error nor a warning. Then write a reward for a task of yours.
 
 
 # %%
@@ -605,15 +605,26 @@ def capital_reward(completions, answer, **kwargs) -> list[float]:
 # %% tags=["nbval-check-output"]
 CLAIMS = [("paris.", "Paris", 1.0), ("The answer is Paris", "Paris", 1.0)]
 CLAIMS += [("Lyon", "Paris", 0.0), ("Old Delhi", "New Delhi", 0.0)]
+CLAIMS += [("London or Paris", "Paris", 0.0)]
+CLAIMS += [("It is not Paris", "Paris", 0.0)]
 CITIES = ["Paris", "London", "New Delhi", "Addis Ababa"]
-FOUR_TEXTS = [
+TEXTS = [
     (([f"<answer>{said}</answer>"], [gold]), [score])
     for said, gold, score in CLAIMS
 ]
-name = "Exercise 2, four texts"
-print(checked := check_exercise(name, capital_reward, FOUR_TEXTS))
+FAULTY = [("faulty", "Fix what probe reports above, warnings included.")]
+
+
+def attacked() -> str:
+    print(report := probe(capital_reward, answers=CITIES))
+    return "faulty" if report.findings else "sound"
+
+
+name = "Exercise 2, texts"
+print(checked := check_exercise(name, capital_reward, TEXTS))
 if checked.endswith("correct."):
-    print(probe(capital_reward, answers=CITIES))
+    name, wanted = "Exercise 2, probe", [((), "sound")]
+    print(check_exercise(name, attacked, wanted, FAULTY))
 
 # %% [markdown]
 # **Try both before you unfold the solutions below.** [Lesson 03](03_grpo_lora.ipynb) trains with these rewards from start to
@@ -653,5 +664,5 @@ def capital_solution(completions, answer, **kwargs) -> list[float]:
 
 
 name = "Exercise 2, solution"
-print(check_exercise(name, capital_solution, FOUR_TEXTS))
+print(check_exercise(name, capital_solution, TEXTS))
 print(probe(capital_solution, answers=CITIES))

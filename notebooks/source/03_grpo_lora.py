@@ -673,7 +673,13 @@ def tied_share(rewards: list[float], size: int) -> float:
 from grpo_utils import check_exercise
 
 BATCHES = [(([3.0, 3.0, 1.0, 0.0], 2), 0.5), (([1.0] * 6, 3), 1.0)]
+THREE = [0.0, 0.0, 0.0, 1.0, 3.0, 1.0, 3.0, 3.0, 0.0]
+BATCHES += [((THREE, 3), 1 / 3)]
 HINTS = [(1, "That counts the tied groups. How many groups are there?")]
+OVERLAP = "Do your groups overlap? Each reward is in one group."
+HINTS += [(share, OVERLAP) for share in (1 / 3, 2 / 9, 1 / 7)]
+HINTS += [(2 / 3, "Compare all rewards of a group, not only its ends.")]
+HINTS += [(0, "Rewards that are all equal tie, even if they are all 0.")]
 print(check_exercise("Exercise 1", tied_share, BATCHES, HINTS))
 
 # %% [markdown]
@@ -690,9 +696,10 @@ def prompts_per_step(batch: int, accumulation: int, group: int) -> int:
 
 
 # %% tags=["nbval-check-output"]
-SIZES = [((8, 4, 8), 4), ((32, 2, 16), 4)]
+SIZES = [((8, 4, 8), 4), ((32, 2, 16), 4), ((64, 1, 8), 8)]
 HINTS = [(32, "That counts completions. How many share a prompt?")]
 HINTS += [(1, "Did you include the accumulation steps?")]
+HINTS += [(4, "Does your number depend on all three arguments?")]
 print(check_exercise("Exercise 2", prompts_per_step, SIZES, HINTS))
 
 # %% [markdown]

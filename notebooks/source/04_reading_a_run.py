@@ -475,8 +475,10 @@ LOGS = [((log_of(0.0, 0.0, 0.9, 1.0, 1.0, 0.9, 0.8),), True)]
 LOGS += [((log_of(0.0, 0.0, 0.9, 1.0, 1.0),), False)]
 LOGS += [((log_of(0.0, 1.0, 1.0, 1.0, 1.0),), False)]
 LOGS += [((log_of(1.0, 1.0, 1.0, 1.0, 0.5),), True)]
+LOGS += [((log_of(0.0, 1.0, 1.0, 1.0, 1.0, 1.0)[:-1],), True)]  # no summary
+LOGS += [((log_of(1.0, 1.0, 1.0, 1.0, 1.0, 0.0)[:-1],), False)]
 HINTS = [(False, "Which five entries did you average? Is 0.9 enough?")]
-HINTS += [(True, "Did you skip the summary before you took five?")]
+HINTS += [(True, "Take five entries with the share. A share of 0 counts.")]
 print(check_exercise("Exercise 1", is_truncated, LOGS, HINTS))
 
 # %% [markdown]
@@ -526,7 +528,10 @@ codes = ["", "", ""]  # your answer: the faults of a, b and c
 # %% tags=["nbval-check-output"]
 def misnamed() -> str:
     """The first fault that `codes` names wrongly; "" for the stub."""
-    given = [code.strip().lower() for code in [*codes, "", "", ""]]
+    given = [
+        re.sub(r"[\s-]+", "_", code.strip().lower())  # or "Dead Reward"
+        for code in [*codes, "", "", ""]
+    ]
     wrong = [code for code, name in zip(hidden, given) if code != name]
     return (wrong or ["none"])[0] if any(codes) else ""
 

@@ -478,6 +478,7 @@ from grpo_utils import check_exercise
 NONE = "no improvement shown"
 INTERVALS = [((-0.049, 0.052), NONE), ((0.01, 0.2), "rose")]
 INTERVALS += [((-0.3, -0.1), "fell"), ((0.0, 0.1), NONE)]
+INTERVALS += [((-0.1, 0.0), NONE)]
 HINTS = [("rose", "Is the whole interval above 0?")]
 HINTS += [("fell", "Is the whole interval below 0?")]
 print(check_exercise("Exercise 1", verdict, INTERVALS, HINTS))

@@ -489,19 +489,25 @@ def claims_that_hold() -> list[str]:
 # %% tags=["nbval-check-output"]
 from grpo_utils import check_exercise
 
-CLAIMS = [((claims_that_hold,), "none")]
 HINTS = [("A", "A: the prompts differ. What does fisher_exact of scipy say?")]
 HINTS += [("B", "B: of 92 changed prompts, 62 got better. Is that chance?")]
 HINTS += [("C", "C: compare 36 of 40 with 180 of 200. Did the rate change?")]
 HINTS += [("D", "D: compute the t interval of three gains. Is 0 in it?")]
+HINTS += [("other", "The claims have the letters A, B, C and D.")]
 
 
-def first_mistake(answer) -> str | None:
-    given = {letter.strip().upper() for letter in answer() or ""}
+def first_mistake(claims) -> str | None:
+    given = set(re.findall("[A-Z]", " ".join(claims or "").upper()))
+    if given - set("ABCD"):
+        return "other"
     return min(given ^ {"B", "D"}, default="none") if given else None
 
 
-print(check_exercise("Exercise 1", first_mistake, CLAIMS, HINTS))
+def mistake() -> str | None:
+    return first_mistake(claims_that_hold())
+
+
+print(check_exercise("Exercise 1", mistake, [((), "none")], HINTS))
 
 # %% [markdown]
 # **Exercise 2.** To find a difference between the rates `a` and `b` in four of five experiments (unpaired), each side
@@ -517,7 +523,9 @@ def prompts_needed(a: float, b: float) -> int | None:
 
 # %% tags=["nbval-check-output"]
 NEEDED = [((0.80, 0.85), 903), ((0.5, 0.6), 385), ((0.85, 0.80), 903)]
+NEEDED += [((0.7, 0.8), 291)]
 HINTS = [(902, "Which way does int() round?")]
+HINTS += [(290, "round() may round down. Which function never does?")]
 print(check_exercise("Exercise 2", prompts_needed, NEEDED, HINTS))
 
 # %% [markdown]
@@ -539,8 +547,8 @@ def claims_solution() -> list[str]:
     return ["B", "D"]
 
 
-CLAIMS = [((claims_solution,), "none")]
-print(check_exercise("Exercise 1, solution", first_mistake, CLAIMS))
+name, claims = "Exercise 1, solution", claims_solution()
+print(check_exercise(name, lambda: first_mistake(claims), [((), "none")]))
 
 # %% [markdown]
 # <details><summary>Solution</summary>

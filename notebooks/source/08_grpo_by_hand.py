@@ -497,6 +497,7 @@ from grpo_utils import check_exercise
 
 TOKENS = [((1.3, 1.0), False), ((0.7, 1.0), True), ((0.7, -1.0), False)]
 TOKENS += [((1.3, -1.0), True), ((1.1, 2.0), True), ((1.0, 0.0), False)]
+TOKENS += [((0.9, -1.0), True)]
 ZERO = "That gradient is 0. Is the token clipped, or is its advantage 0?"
 NOT_ZERO = "That gradient is not 0. Which of the two products is smaller?"
 HINTS = [(True, ZERO), (False, NOT_ZERO)]

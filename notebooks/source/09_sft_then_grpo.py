@@ -616,8 +616,8 @@ from grpo_utils import check_exercise
 
 CASES = [((0.0, 1.0), "SFT first"), ((0.4, 0.1), "GRPO")]
 CASES += [((0.97, 0.8), "other prompts"), ((0.03, 0.9), "other prompts")]
-CASES += [((0.5, 0.5), "GRPO")]
-HINTS = [("GRPO", "How many of these groups are tied?")]
+CASES += [((0.5, 0.5), "GRPO"), ((0.0, 0.3), "SFT first")]
+HINTS = [("GRPO", "How many groups are tied? Is anything ever correct?")]
 HINTS += [("SFT first", "Is the pass rate exactly 0?")]
 HINTS += [("other prompts", "Is anything correct? Is half more than half?")]
 print(check_exercise("Exercise 1", next_step, CASES, HINTS))

@@ -662,7 +662,10 @@ from grpo_utils import check_exercise
 ASKED = "Write <think>your thinking</think> and 15 + 27.<|im_end|>"
 ENDS = [((ASKED + "<think>\n",), True), ((ASKED,), False)]
 ENDS += [((ASKED + "<think>\n\n</think>\n\n",), False), (("<think>",), True)]
-HINTS = [(True, "Is the last thought still open at the prompt's end?")]
+ENDS += [(("Start with <think>.<|im_end|>\n",), False)]
+HINTS = [
+    (True, "Does the prompt end with <think>? Earlier tags do not count.")
+]
 HINTS += [(False, "Look only at the prompt's end, and ignore white space.")]
 print(check_exercise("Exercise 1", starts_inside, ENDS, HINTS))
 

@@ -533,7 +533,10 @@ def highest_cost(with_call: float, without: float) -> float | None:
 
 # %% tags=["nbval-check-output"]
 RATES = [((0.75, 0.25), 0.5), ((1.0, 0.0), 1.0), ((0.5, 0.5), 0.0)]
+RATES += [((0.2, 0.5), -0.3)]
 HINTS = [(0.75, "What does the answer earn without a call?")]
+HINTS += [(0.3, "A call can do harm. What is the sign of its cost then?")]
+HINTS += [(0.0, "A call can do harm. What is the sign of its cost then?")]
 print(check_exercise("Exercise 2", highest_cost, RATES, HINTS))
 
 # %% [markdown]

@@ -391,10 +391,11 @@ def due_to_reward(ours: float, controls: list[float]) -> float:
 from grpo_utils import check_exercise
 
 CASES = [((29.0, [21.0]), 8.0), ((10.0, [2.0, 4.0]), 7.0)]
-CASES += [((10.0, [-5.0, -3.0]), 10.0)]
+CASES += [((10.0, [-5.0, -3.0]), 10.0), ((10.0, [-2.0, 4.0]), 9.0)]
 HINTS = [
     (14.0, "The control lost accuracy. Does your reward get credit for that?"),
     (4.0, "That adds the controls up. Take their mean."),
+    (8.0, "Take the mean of all controls first, then set the limit."),
 ]
 print(check_exercise("Exercise 1", due_to_reward, CASES, HINTS))
 
@@ -435,7 +436,7 @@ def due_solution(ours: float, controls: list[float]) -> float:
 
 
 CASES = [((29.0, [21.0]), 8.0), ((10.0, [2.0, 4.0]), 7.0)]
-CASES += [((10.0, [-5.0, -3.0]), 10.0)]
+CASES += [((10.0, [-5.0, -3.0]), 10.0), ((10.0, [-2.0, 4.0]), 9.0)]
 print(check_exercise("Exercise 1, solution", due_solution, CASES))
 
 # %% [markdown]

@@ -1,0 +1,180 @@
+"""Exercises accept every correct answer, however it is written, and answer a plausible mistake with a hint."""
+
+import math
+import re
+from functools import cache
+
+import jupytext
+import numpy
+import pytest
+from conftest import ROOT
+from lessons import code_of
+
+from grpo_utils import check_exercise
+
+KEY = "completions/clipped_ratio"
+
+
+@cache
+def cells(number: str) -> list[str]:
+    """The cells that check the exercises of a lesson, as its source has them."""
+    [source] = (ROOT / "notebooks" / "source").glob(f"{number}_*.py")
+    book = jupytext.reads(source.read_text(encoding="utf-8"), fmt="py:percent")
+    return [cell for cell in code_of(book) if "check_exercise(" in cell]
+
+
+def verdict(lesson: str, exercise: int, capsys, **answers: object) -> str:
+    """What the cell prints that checks an exercise, with a learner's answers."""
+    exec(cells(lesson)[exercise - 1], {"re": re, "check_exercise": check_exercise} | answers)
+    return capsys.readouterr().out
+
+
+def boxes(solution: str) -> str | None:
+    found = re.findall(r"\\boxed\{([^{}]*)\}", solution)
+    return (found[-1] or None) if found else None
+
+
+def windows(last: int):
+    """The share of tied groups among windows that overlap."""
+
+    def share(rewards, size):
+        groups = [rewards[start : start + size] for start in range(len(rewards) - last * (size - 1))]
+        return sum(max(group) == min(group) for group in groups) / len(groups)
+
+    return share
+
+
+def tied(same):
+    """The share of groups that are `same`."""
+
+    def share(rewards, size):
+        groups = [rewards[start : start + size] for start in range(0, len(rewards), size)]
+        return sum(map(same, groups)) / len(groups)
+
+    return share
+
+
+def truncated(shares):
+    """Whether the last five of some entries of a log have a mean of at least 0.9."""
+    return lambda log: sum(shares(log)[-5:]) / 5 >= 0.9
+
+
+def needed(rounded):
+    return lambda a, b: rounded(7.85 * (a * (1 - a) + b * (1 - b)) / (a - b) ** 2)
+
+
+def learns(ratio, advantage):
+    """A negative advantage, wrongly, learns only above the upper limit."""
+    return ratio < 1.2 if advantage > 0 else advantage < 0 and ratio > 1.2
+
+
+def next_step(rate, tied):
+    if tied > 0.5 and rate:
+        return "other prompts"
+    return "SFT first" if rate == 0 and tied > 0.5 else "GRPO"
+
+
+#: Lesson, exercise, and a wrong answer by its name in the lesson.
+WRONG = {
+    "00.1 only the first task": ("00", 1, {"answers": {"a": "sft"}}),
+    "01.1 no strip": ("01", 1, {"read_boxed": boxes}),
+    "03.1 windows, cut at the end": ("03", 1, {"tied_share": windows(0)}),
+    "03.1 whole windows": ("03", 1, {"tied_share": windows(1)}),
+    "03.1 only positive rewards tie": ("03", 1, {"tied_share": tied(lambda group: max(group) == min(group) > 0)}),
+    "03.1 first equals last": ("03", 1, {"tied_share": tied(lambda group: group[0] == group[-1])}),
+    "03.2 always 4": ("03", 2, {"prompts_per_step": lambda batch, accumulation, group: 4}),
+    "04.1 the last entry left out": ("04", 1, {"is_truncated": truncated(lambda log: [e[KEY] for e in log[:-1]])}),
+    "04.1 zeros left out": ("04", 1, {"is_truncated": truncated(lambda log: [e[KEY] for e in log if e.get(KEY)])}),
+    "05.1 an interval up to 0 fell": (
+        "05",
+        1,
+        {"verdict": lambda low, high: "rose" if low > 0 else "fell" if high <= 0 else "no improvement shown"},
+    ),
+    "06.1 E": ("06", 1, {"claims_that_hold": lambda: ["B", "D", "E"]}),
+    "06.2 round": ("06", 2, {"prompts_needed": needed(round)}),
+    "08.1 the wrong limit": ("08", 1, {"learns": learns}),
+    "09.1 ties alone": ("09", 1, {"next_step": next_step}),
+    "10.1 count": ("10", 1, {"starts_inside": lambda prompt: prompt.count("<think>") > prompt.count("</think>")}),
+    "10.1 rfind": ("10", 1, {"starts_inside": lambda prompt: prompt.rfind("<think>") > prompt.rfind("</think>")}),
+    "12.2 abs": ("12", 2, {"highest_cost": lambda with_call, without: abs(with_call - without)}),
+    "12.2 not below 0": ("12", 2, {"highest_cost": lambda with_call, without: max(with_call - without, 0.0)}),
+    "15.1 each control limited": (
+        "15",
+        1,
+        {"due_to_reward": lambda ours, controls: ours - numpy.mean([max(gain, 0) for gain in controls])},
+    ),
+}
+GIVEN = {"a": "sft", "b": "grpo", "c": "prompt", "d": "dpo"}
+HIDDEN = ["dead_reward", "no_learning", "length_hacking"]
+
+
+def float32_weights(lengths, kind):
+    return [numpy.float32(1 / (len(lengths) * n if kind == "grpo" else sum(lengths))) for n in lengths]
+
+
+def tensor_weights(lengths, kind):
+    import torch
+
+    return [torch.tensor(weight) for weight in float32_weights(lengths, kind)]
+
+
+#: Lesson, exercise, and a correct answer that is written in an unusual way.
+RIGHT = {
+    "00.1 reordered": ("00", 1, {"answers": dict(reversed(GIVEN.items()))}),
+    "04.2 spaces": ("04", 2, {"hidden": HIDDEN, "codes": ["Dead Reward", "no-learning", "length hacking "]}),
+    "06.1 a text": ("06", 1, {"claims_that_hold": lambda: "B, D"}),
+    "06.1 a text without a comma": ("06", 1, {"claims_that_hold": lambda: "bd"}),
+    "06.1 a set": ("06", 1, {"claims_that_hold": lambda: {"D", " b"}}),
+    "06.2 ceil": ("06", 2, {"prompts_needed": needed(math.ceil)}),
+    "08.2 numpy": ("08", 2, {"token_weights": float32_weights}),
+    "08.2 torch": ("08", 2, {"token_weights": tensor_weights}),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_plausible_mistake_gets_a_hint(name, capsys):
+    lesson, exercise, answers = WRONG[name]
+    assert f"Exercise {exercise}: not right yet. Hint: " in verdict(lesson, exercise, capsys, **answers)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_correct_answer_in_another_form_is_accepted(name, capsys):
+    lesson, exercise, answers = RIGHT[name]
+    assert f"Exercise {exercise}: correct." in verdict(lesson, exercise, capsys, **answers)
+
+
+def capital(same):
+    """A reward of lesson 02 with `same` as its comparison of an answer with the gold answer."""
+
+    def reward(completions, answer, **kwargs):
+        from grpo_utils.rewards import completion_text, extract_answer
+
+        found = [extract_answer(completion_text(completion)) for completion in completions]
+        return [float(same(said, gold)) for said, gold in zip(found, answer, strict=True)]
+
+    return reward
+
+
+def plain(text: str) -> str:
+    return " ".join(re.sub(r"[^a-z ]", "", text.lower()).split()).removeprefix("the answer is ")
+
+
+def same_city(said: str | None, gold: str) -> bool:
+    return bool(said) and plain(said) == plain(gold) != ""
+
+
+@pytest.mark.parametrize(
+    ("same", "texts", "attack"),
+    [
+        (same_city, "correct.", "correct."),
+        (lambda said, gold: plain(said or "") == plain(gold), "correct.", "Hint: "),  # pays nothing where gold is ""
+        (lambda said, gold: bool(said) and plain(said).endswith(plain(gold)), "not right yet", None),
+        (lambda said, gold: bool(said) and plain(gold) in plain(said), "not right yet", None),
+    ],
+)
+def test_the_capital_reward_must_score_the_texts_and_then_survive_probe(same, texts, attack, capsys):
+    from grpo_check import probe
+
+    shown = verdict("02", 2, capsys, probe=probe, capital_reward=capital(same))
+    assert re.search(rf"Exercise 2, texts: .*{texts}", shown)
+    assert re.search(rf"Exercise 2, probe: .*{attack}", shown) if attack else "probe" not in shown
