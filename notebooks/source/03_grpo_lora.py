@@ -516,8 +516,8 @@ print(f"strict accuracy, greedy:  {again.greedy_accuracy}")
 # ## 9. See a real model learn
 #
 # The calls are the same for a real model. In [lesson 14](14_real_model.ipynb), SmolLM2-135M-Instruct learns to turn an order
-# into one line of JSON with the keys `customer`, `item`, `quantity`, `price` and `city`. Its rewards also pay for right keys
-# and for each right value, so groups are informative long before a whole answer is correct. These are its most likely
+# into one line of JSON with the keys `customer`, `item`, `quantity`, `price` and `city`. Its rewards also pay for correct keys
+# and for each correct value, so groups are informative long before a whole answer is correct. These are its most likely
 # answers to one held-out order, before training, early in it, and at the end:
 #
 # {{transcript}}
