@@ -287,9 +287,9 @@ diagram("packages")
 # %% [markdown]
 # ## 6. Go from the tiny model to a real one
 #
-# The same loop trains large models. DeepSeek-R1-Zero ([paper](https://arxiv.org/abs/2501.12948)) made GRPO known. Its rewards
-# were programs that check the answer and the format, and its accuracy on problems of the mathematics contest AIME rose from
-# 15.6% to 71.0%. It learned to write long thoughts before it answers.
+# The same loop trains large models. DeepSeek-R1-Zero ([paper](https://arxiv.org/abs/2501.12948)) made GRPO widely known. Its
+# rewards were programs that check the answer and the format, and its accuracy on problems of the mathematics contest AIME
+# rose from 15.6% to 71.0%. It learned to write long thoughts before it answers.
 #
 # [Lesson 14](14_real_model.ipynb) trains a real but small model, SmolLM2 with 135 million parameters, on a CPU. It has to turn
 # an order into JSON with five fields. Before training, it wrote these four completions (shortened; temperature 1, seed 0) for

@@ -712,8 +712,8 @@ print(f"small weight to gated: {gate.sentence}")
 # {{results['gated'].accuracy.value:.1%}} with the gate. The paired difference is {{gate.difference.value:+.3f}} (95%
 # interval {{gate.difference.low:+.3f}} to {{gate.difference.high:+.3f}}). If this interval contains 0, no effect of the
 # gate is shown. The figure suggests why the effect is small at most: a gate changes little except in groups whose
-# answers are all wrong, and with the small weight, only {{numpy.mean(wrong_groups):.1%}} of all groups were of this
-# kind. On a task that the model rarely solves, most groups would be.
+# answers are all wrong, and with the small weight, only {{numpy.mean(wrong_groups):.1%}} of all groups had only wrong
+# answers. On a task that the model rarely solves, most groups would be of this kind.
 #
 # In both runs, the judge alone decides in the groups that are all correct. To limit it there too, pass
 # `scale_rewards="none"` to `GRPOConfig`. If your task has no rule, you cannot gate the judge. Then people must label

@@ -18,7 +18,7 @@
 #
 # **Numbers in the text** come from stored CPU runs. Yours will differ with other seeds and machines.
 #
-# Read [lesson 08](08_grpo_by_hand.ipynb) first. It builds the loss.
+# Read [lesson 08](08_grpo_by_hand.ipynb) first. It derives the loss that this lesson changes.
 
 # %% [markdown]
 # ## 1. Set up
@@ -45,8 +45,9 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 16)
 #
 # We trained `tiny-qwen3` with each loss and six seeds ([all settings](../docs/settings.md#what-the-losses-did)). The
 # lists hold the number of correct answers to 200 held-out prompts, seed by seed. Within a table, all runs took the
-# same number of steps and samples. `paired_difference` subtracts the *baseline* seed by seed and computes the 95%
-# interval over the seeds ([lesson 06](06_evaluation.ipynb)). If the interval contains 0, no difference is shown.
+# same number of steps and samples. `paired_difference` subtracts the first row, the *baseline*, seed by seed and
+# computes the 95% interval over the seeds ([lesson 06](06_evaluation.ipynb)). If the interval contains 0, no
+# difference is shown.
 
 # %%
 from statistics import mean
@@ -120,8 +121,9 @@ LIKE_GRPO = {
 like_grpo = show_table(LIKE_GRPO, baseline="grpo")
 
 # %% [markdown]
-# **Neither loss was shown to help.** One run of `gspo` fell to {{min(LIKE_GRPO["gspo"])}} correct answers. With the
-# much smaller epsilon of its paper, no run fell below {{min(LIKE_GRPO["gspo, paper"])}}.
+# **Neither loss was shown to help.** The worst run of `gspo` has {{min(LIKE_GRPO["gspo"])}} correct answers, and with
+# the much smaller epsilon of its paper {{min(LIKE_GRPO["gspo, paper"])}}. But its mean over all seeds, in the table,
+# is lower.
 
 # %% [markdown]
 # ## 3. See whether several updates help
@@ -147,15 +149,15 @@ by_time = show_table(EQUAL_TIME, baseline="1 update")["4 updates"]
 # %% [markdown]
 # With equal samples, accuracy is {{by_samples.value:.3f}} higher with four updates. With equal time, it is
 # {{-by_time.value:.3f}} lower, because sampling is only about 40% of a step here, and reuse saves little time. On a
-# GPU, we estimate 55 to 85%, so the second result may differ there (never run).
+# GPU, we estimate that sampling takes 55 to 85% of a step, so the result for equal time may differ there (never run).
 #
 # **Reuse samples only if sampling takes most of the time, and then lower the learning rate.**
 
 # %% [markdown]
 # ## 4. Know when the ratio moves
 #
-# Why did no loss help? Many losses differ mainly in how they treat the *ratio*: a token's probability now, divided by
-# its probability when it was sampled. Follow one imaginary token whose logit grows by 0.2 in each update.
+# Why was no loss shown to help? Many losses differ mainly in how they treat the *ratio*: a token's probability now,
+# divided by its probability when it was sampled. Follow one imaginary token whose logit grows by 0.2 in each update.
 
 # %%
 import math
@@ -347,8 +349,8 @@ shortest, longest = (logged(logs[1], end)[-1] for end in ends)
 print(f"tokens in our last batch: {shortest:.0f} to {longest:.0f}")
 
 # %% [markdown]
-# With `dapo` and `dr_grpo`, all tokens weigh the same. (The constant of `dr_grpo` is lower, but Adam ignores a
-# constant factor.) With `grpo`, a token of the shortest completion weighs
+# With `dapo` and `dr_grpo`, all tokens weigh the same. (`dr_grpo` gives all tokens a smaller weight, but Adam ignores
+# a constant factor.) With `grpo`, a token of the shortest completion weighs
 # {{weight["grpo"][0] / weight["grpo"][3]:.0f}} times as much as one of the longest. So per token, a long incorrect
 # answer is punished less than a short one, and a long correct answer is rewarded less. This is the *length bias* of
 # `grpo`.
@@ -370,7 +372,7 @@ print(f"tokens in our last batch: {shortest:.0f} to {longest:.0f}")
 # | Sampling takes most of the time. | Try several updates with a lower `learning_rate`. Compare after equal time. | 4 were better with equal samples (section 3) |
 # | A run with several updates collapses. | Keep `epsilon=0.2`. | without it, one of six runs collapsed (section 2) |
 # | `clip_ratio` is always 0. | Change nothing. | shown (section 6) |
-# | Lengths drift with `"grpo"`. | `"dapo"` or `"dr_grpo"` | example only (section 7) |
+# | Lengths drift with `"grpo"`. | Use `"dapo"` or `"dr_grpo"`. | shown on an example (section 7) |
 #
 # **Change one setting at a time, hold samples or time equal, and use several seeds.**
 
@@ -464,7 +466,8 @@ print(check_exercise("Exercise 2, solution", clip_solution, SETTINGS))
 #   `"none"`. If the rewards of a group are 3, 3, 3 and 2.9, the last advantage is
 #   {{-0.075 / (torch.tensor([3, 3, 3, 2.9]).std() + 1e-4):.2f}} with `"group"`, and -0.075 with `"none"`.
 # - With CISPO, always set `epsilon_high`: the default would limit the ratio to 0.2.
-# - Unsloth's default is `"dapo"` too. But next to an explicit `loss_type="dapo"`, it sets `epsilon_high=0.28` and
-#   `mask_truncated_completions=True` unless you give them (read in Unsloth 2026.10.9, not run on a GPU).
+# - Unsloth's default is `"dapo"` too. But if you pass `loss_type="dapo"` explicitly, it also sets `epsilon_high=0.28`
+#   and `mask_truncated_completions=True`, unless you give your own values (we read this in Unsloth 2026.10.9 and have
+#   not run it on a GPU).
 #
 # The map lists [more losses](../docs/map.md#losses-that-lesson-13-leaves-out).
