@@ -420,9 +420,10 @@ for i, j in ((0, 1), (0, 2), (1, 2)):
 show_changes(pairs, "Changes between seeds")
 
 # %% [markdown]
-# The interval over three seeds (Student's t) is wide, but excludes zero. In the figure, the seed alone changes accuracy
-# by up to {{max(abs(c.estimate.value) for c in pairs.values()):.2f}}, so one run of a new setting shows nothing unless
-# it gains more than that.
+# The interval over three seeds (Student's t) is wide, but excludes zero. The changes in the figure come from the seed
+# alone. They are small if the policies are near 1.00, where little can vary. The intervals of these changes reach from
+# {{min(c.estimate.low for c in pairs.values()):+.2f}} to {{max(c.estimate.high for c in pairs.values()):+.2f}}, so one
+# run of a new setting shows nothing unless it gains more than that.
 #
 # The best of several checkpoints also looks better than it is. Pretend that the 16 samples of the base model come from
 # 16 checkpoints.

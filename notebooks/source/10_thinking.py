@@ -147,10 +147,12 @@ for limit, rounds in [(512, 8), (1024, 8), (2048, 8), (2048, 1)]:
 # | Qwen3 without | 0.7 | 0.8 | 20 |
 # | GRPO in TRL, by default | 1.0 | 1.0 | 0 (off) |
 #
-# Qwen's are meant for answering users. In GRPO, the completions of a group must differ, so sample at 1.0. TRL's loss
-# takes the temperature into account, but not `top_p` and `top_k` (`trl/trainer/grpo_trainer.py`). Evaluate with the
-# settings of training, and if you serve with others, evaluate with those as well. Qwen warns against greedy decoding of
-# a thinking model, because it may repeat itself without end.
+# Qwen's are meant for answering users. In GRPO, the rewards of a group must differ. Start at 1.0, TRL's default, which
+# samples from the distribution that is trained. If hardly any completion earns something at 1.0, a lower temperature
+# can help ([lesson 14](14_real_model.ipynb)). TRL's loss takes the temperature into account, but not `top_p` and
+# `top_k` (`trl/trainer/grpo_trainer.py`). Evaluate with the settings of training, and if you serve with others,
+# evaluate with those as well. Qwen warns against greedy decoding of a thinking model, because it may repeat itself
+# without end.
 
 # %% [markdown]
 # ## 4. See what a template writes before the completion
@@ -588,10 +590,12 @@ for old, new in PAIRS:
 # masked, `clipped_ratio` ended at {{logged(logs['masked'], CLIPPED)[-1]:.2f}}, because the loss does not push masked
 # completions down.
 #
-# The loss can shorten completions, too: with `loss_type="grpo"`, a token of a short completion counts more ([lesson
-# 08](08_grpo_by_hand.ipynb)). TRL's default, `"dapo"`, avoids this.
+# The loss can change lengths, too: with `loss_type="grpo"`, a token of a short completion counts more. This favors
+# short correct answers, and punishes long incorrect ones less ([lesson 13](13_losses.ipynb), section 7). TRL's default,
+# `"dapo"`, weighs all tokens equally.
 #
-# **Raise the limit if you can. If you cannot, try masking: it does not teach the model to avoid long thoughts.**
+# **Raise the limit if you can. If you cannot, compare masking and punishing with several seeds: masking does not push
+# long thoughts down, but it cannot reinforce them either.**
 
 # %% [markdown]
 # ## 10. Find thoughts that never close

@@ -557,7 +557,7 @@ for kind in ("known sentence", "new sentence"):
 #
 # | rises, by the paired test | we call it |
 # |---|---|
-# | pass@8 and greedy | *a new skill*: the model finds what eight tries did not find before |
+# | pass@8 and greedy | *new in eight tries*: the model finds what eight tries did not find before. Only many more tries could show a new skill ([lesson 15](15_controls.ipynb)) |
 # | pass@8 alone, or with sampled | *more found in eight tries* |
 # | sampled and greedy | *sharpening*: it now does mostly what it could do sometimes |
 # | sampled alone | *less noise*: a user who decodes greedily gains nothing |
