@@ -6,7 +6,7 @@ The packages are not part of the course. `make bench-gguf` builds llama.cpp from
 llama-cpp-python 0.3.36 (about 15 minutes on one core) and installs it into .gguf/. That package also holds
 llama.cpp's own converter. The converter identifies a tokenizer by a checksum and does not know the tiny model's, so
 this script tells it to write the name of Qwen2's. llama.cpp then splits a prompt into other tokens, and the last two
-figures show what that costs. All other figures come from the token numbers of transformers.
+figures show what that costs. All other figures come from the token IDs of transformers.
 """
 
 import argparse
@@ -64,7 +64,7 @@ def quantize(file: Path, target: Path, number: int) -> None:
 
 
 def greedy_in_llama(model, prompt: list[int], end: int) -> tuple[list[int], np.ndarray]:
-    """The greedy completion of a prompt given in token numbers, and the logits of its first token."""
+    """The greedy completion of a prompt given in token IDs, and the logits of its first token."""
     model.reset()
     model.eval(prompt)
     first, answer = model.scores[model.n_tokens - 1].copy(), []

@@ -159,9 +159,10 @@ Each difference is this row minus the row under *compared with*, seed by seed, w
 seeds. An interval of accuracy is never narrower than sampling the prompts alone would make it. Expect one or two of
 these {2 * sum(bool(variant.base) for variant in VARIANTS.values())} intervals to exclude 0 by chance alone.
 
-In the rows *any format*, the only reward is 1 if the last number is the gold answer, so the format earns nothing. Of
-the answers, {earned[0]:.0%} earn this reward with `dapo` and {earned[1]:.0%} with `grpo`. In the rows *4 updates*, four
-steps use each batch of completions. These runs take as many steps but sample a quarter of the completions.
+In the rows *any format*, the only reward is 1 if the last number is the gold answer, so the format earns nothing.
+{earned[0]:.0%} of the answers earn this reward with `dapo`, and {earned[1]:.0%} with `grpo`. In the rows *4 updates*,
+four steps use each batch of completions, so these runs take as many steps as the others but sample only a quarter of
+the completions.
 
 {rows}
 

@@ -121,8 +121,9 @@ each. *Pass@8* is the share of these prompts with a correct sample. Each cell is
 {rows}
 
 The *kind of gain* follows from three paired tests. Where pass@8 rose, the model finds what it did not find in eight
-tries at this temperature before. If greedy accuracy rose too, we call that *a new skill*. Where only sampled and greedy
-accuracy rose, it is *sharpening*. Where only sampled accuracy rose, it is *less noise*, and a user who decodes greedily
+tries at this temperature before. If greedy accuracy rose too, we call that *new in eight tries*. Eight tries cannot
+show that it is a new skill ([lesson 15](../notebooks/15_controls.ipynb)). Where only sampled and greedy accuracy rose,
+it is *sharpening*. Where only sampled accuracy rose, it is *less noise*, and a user who decodes greedily
 gains nothing. In *older*, it is *the form only* if the answers in the right form are not shown to choose the right
 person more often than a guess.
 
@@ -186,7 +187,7 @@ def kind_of_gain(row: dict) -> str:
         return "the form only"
     rose = {name: change.verdict == "improved" for name, change in changes_of(row).items()}
     if rose["pass@8"]:
-        return "a new skill" if rose["greedy"] else "more found in eight tries"
+        return "new in eight tries" if rose["greedy"] else "more found in eight tries"
     if rose["sampled"]:
         return "sharpening" if rose["greedy"] else "less noise"
     return "none shown"

@@ -296,7 +296,7 @@ def estimates(rows: list[dict]) -> str:
     ]
     return (
         f"Preflight's estimate divided by what was measured: peak memory {spread(memory)}, seconds per step "
-        f"{spread(time)}. Runs beside which the machine did other work are left out of the seconds."
+        f"{spread(time)}. Runs during which the machine did other work are left out of the seconds."
     )
 
 

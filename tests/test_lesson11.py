@@ -102,7 +102,7 @@ def test_the_reward_model_judges_the_style(printed):
     shares = {name: number(rf"^{name} +([\d.]+)$", printed) for name in ("held_out", "same_style", "sentence")}
     assert float(shares["held_out"]) > 0.85 and float(shares["same_style"]) < 0.65
     assert float(shares["sentence"]) < 0.1
-    [(pairs, same)] = re.findall(r"^(\d+) pairs, (\d+) in one style\. Last:$", printed, re.MULTILINE)
+    [(pairs, same)] = re.findall(r"^(\d+) pairs, (\d+) with all tags in both answers", printed, re.MULTILINE)
     assert int(same) < 0.1 * int(pairs)
 
 

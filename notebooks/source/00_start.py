@@ -260,7 +260,7 @@ show(
 # | facts that the model should know | RAG |
 # | a few hundred good answers to imitate | SFT |
 # | pairs of a better and a worse answer | DPO |
-# | a program that checks answers, and a model that is never correct | SFT, then GRPO: wrong answers alone cannot show what is correct |
+# | a program that checks answers, and a model that is never correct | partial credit, if the program can pay for a part of the answer (section 6); otherwise SFT, then GRPO |
 # | a program that checks answers, and a model that is sometimes correct | **GRPO**: it needs no example answers |
 #
 # **Use GRPO if a program can check the answer and the model is sometimes correct.**
@@ -287,9 +287,9 @@ diagram("packages")
 # %% [markdown]
 # ## 6. Go from the tiny model to a real one
 #
-# The same loop trains large models. DeepSeek-R1-Zero ([paper](https://arxiv.org/abs/2501.12948)) made GRPO known. Its rewards
-# were programs that check the answer and the format, and its accuracy on problems of the mathematics contest AIME rose from
-# 15.6% to 71.0%. It learned to write long thoughts before it answers.
+# The same loop trains large models. DeepSeek-R1-Zero ([paper](https://arxiv.org/abs/2501.12948)) made GRPO widely known. Its
+# rewards were programs that check the answer and the format, and its accuracy on problems of the mathematics contest AIME
+# rose from 15.6% to 71.0%, according to the first version of the paper. It learned to write long thoughts before it answers.
 #
 # [Lesson 14](14_real_model.ipynb) trains a real but small model, SmolLM2 with 135 million parameters, on a CPU. It has to turn
 # an order into JSON with five fields. Before training, it wrote these four completions (shortened; temperature 1, seed 0) for
@@ -347,7 +347,7 @@ diagram("path")
 # | step | question | if the answer is no |
 # |---|---|---|
 # | task | Can a program check an answer? | Use SFT or DPO. |
-# | model | Is at least one answer in ten correct? | Improve the prompt, or use SFT first. |
+# | model | Do the rewards of most groups differ, and are some answers correct, or nearly so? | Improve the prompt, give partial credit, or use SFT first. |
 # | rows | Are the held-out questions new to the model? | Split the rows again (lesson 01). |
 # | reward | Does a correct answer always score more? | Fix the reward (lesson 02). |
 # | training | Does the reward rise within twenty steps? | Stop, and find the cause (lesson 04). |

@@ -41,8 +41,8 @@
 # | 7 | `GRPOTrainer(...).train()` | trains |
 # | 8 | `evaluate(...)`, `save_pretrained(...)` | compares before and after, and saves the model |
 #
-# `FastLanguageModel` comes from Unsloth, and `GRPOConfig` and `GRPOTrainer` come from TRL. `load_rows`, `generate_samples`
-# and `evaluate` are this course's.
+# `FastLanguageModel` comes from Unsloth, and `GRPOConfig` and `GRPOTrainer` come from TRL. `load_rows`,
+# `generate_samples` and `evaluate` belong to this course.
 #
 # **GRPO reinforces what the model already does sometimes.**
 #
@@ -97,9 +97,8 @@ from trl import GRPOConfig, GRPOTrainer
 # ## 1. Load the model
 #
 # `from_pretrained` returns the *base model* and its tokenizer. The tokenizer cuts text into *tokens*, words or parts of
-# words. With `load_in_4bit=True`, the weights take about a quarter of the memory of 16 bits. They stay frozen: training
-# never changes them. `dtype` is the number format for everything else: 32-bit numbers (*fp32*) on a CPU, 16-bit numbers
-# on a GPU.
+# words. With `load_in_4bit=True`, the weights take about a quarter of the memory of 16 bits. `dtype` is the number format
+# for everything else: 32-bit numbers (*fp32*) on a CPU, 16-bit numbers on a GPU.
 
 # %% tags=["gpu-path"]
 dtype = getattr(torch, profile.dtype)
@@ -115,7 +114,7 @@ if BACKEND == "unsloth":
     policy.generation_config.max_length = None  # max_new_tokens is the limit
 
 # %% [markdown]
-# **The base model stays as it is. What learns comes next.**
+# **Load the base model in 4 bits; training never changes it.**
 #
 # ## 2. Add a LoRA adapter
 #
@@ -273,13 +272,13 @@ print(f"{config.max_steps} steps, {per_step} completions in each step")
 print(f"{per_step // config.num_generations} groups in each step")
 
 # %% [markdown]
-# `gradient_accumulation_steps` is the number of such batches in a step. A larger number replaces a larger batch where
-# memory is short.
+# `gradient_accumulation_steps` is the number of such batches in a step. If memory is short, raise it instead of the batch
+# size.
 #
 # `other_arguments` adds the rest: how the learning rate changes during the run, the optimizer, the number format,
 # checkpoints and logs. On a GPU, Unsloth changes the defaults of many settings, and `other_arguments` sets these to
-# TRL's, so that a run is the same with and without Unsloth. Print it to see them all. [Settings](../docs/settings.md)
-# explains which are worth changing.
+# TRL's, so that a run is the same with and without Unsloth. Print `other_arguments` to see all of these settings.
+# [Settings](../docs/settings.md) explains which are worth changing.
 #
 # **Start from these settings, and change one at a time.**
 #
@@ -393,8 +392,8 @@ trainer = GRPOTrainer(
 )
 
 # %% [markdown]
-# TRL has just converted the adapter of the 4-bit base to 16-bit numbers, which would round small updates away. Convert it
-# back to 32 bits:
+# Because the base is in 4 bits, TRL has just converted the adapter to 16-bit numbers. These would round small updates
+# away, so convert the adapter back to 32 bits:
 
 # %% tags=["gpu-path"]
 for weight in policy.parameters():
@@ -403,7 +402,7 @@ for weight in policy.parameters():
 
 # %% [markdown]
 # The progress bar shows the mean reward, the share of correct answers (`correct`), and the share of tied groups (`tied`)
-# in the last step. A *callback* runs at every step: `HealthCallback` reports problems and stops a hopeless run
+# in the last step. A *callback* runs at every step: `HealthCallback` reports problems and stops a run that cannot recover
 # ([lesson 04](04_reading_a_run.ipynb)). `save_adapter` calls `policy.save_pretrained` and records the base model's name.
 
 # %%
@@ -448,8 +447,8 @@ show(
 # - **`completions/mean_length`** counts tokens. It grew from {{curves["completions/mean_length"][0]:.0f}} to
 #   {{curves["completions/mean_length"][-1]:.0f}}.
 #
-# The policy learns the format first, because it is the same for every question. The mean of `strict_format_reward` first
-# reaches 0.9 at step {{next(step for step, value in enumerate(means[NAMES[0]], 1) if value >= 0.9)}}, and that of
+# The format is the same for every question, so a policy often learns it first. Here, the mean of `strict_format_reward`
+# first reaches 0.9 at step {{next(step for step, value in enumerate(means[NAMES[0]], 1) if value >= 0.9)}}, and that of
 # `correctness_reward` at step {{next(step for step, value in enumerate(means[NAMES[1]], 1) if value >= 0.9)}}.
 #
 # **Save the adapter at once, before anything else can fail.**
@@ -476,14 +475,14 @@ report_run(run, trainer, before, after, decoding)
 # %% [markdown]
 # Strict accuracy rose from {{before.accuracy.value:.2f}} to {{after.accuracy.value:.2f}}, and the two intervals are far
 # apart. The last line reports a *paired test* (McNemar's), which compares each prompt before and after. `p` is the
-# probability of a change at least this large by chance alone. Claim a change only if `p` is below 0.05.
+# probability of a change at least this large if training had no effect. Claim a change only if `p` is below 0.05.
 #
 # The second table counts only correctly formatted answers, and separates additions with a *carry* (`15+27`) from those
 # without (`15+22`). It does not show whether the policy adds better: the {{sum(before.formed)}} formatted answers before and
 # the {{sum(after.formed)}} after belong to different prompts. [Lesson 06](06_evaluation.ipynb) compares the same prompts.
 #
-# To save a model that plain `transformers` loads, *merge*: add the adapter to the weights. Load the base again for this, this
-# time **unquantized** and in fp32, because 4-bit weights would round the small updates away.
+# To save a model that plain `transformers` loads, *merge*: add the adapter to the weights. For this, load the base again,
+# but **unquantized** and in fp32, because 4-bit weights would round the small updates away.
 
 # %%
 base = AutoModelForCausalLM.from_pretrained(run.path, dtype=torch.float32)
@@ -515,10 +514,10 @@ print(f"strict accuracy, greedy:  {again.greedy_accuracy}")
 #
 # ## 9. See a real model learn
 #
-# The calls are the same for a real model. In [lesson 14](14_real_model.ipynb), SmolLM2-135M-Instruct learns to turn an order
-# into one line of JSON with the keys `customer`, `item`, `quantity`, `price` and `city`. Its rewards also pay for right keys
-# and for each right value, so groups are informative long before a whole answer is correct. These are its most likely
-# answers to one held-out order, before training, early in it, and at the end:
+# The calls are the same for a real model. In [lesson 14](14_real_model.ipynb), SmolLM2-135M-Instruct learns to turn an
+# order into one line of JSON with the keys `customer`, `item`, `quantity`, `price` and `city`. Its rewards also pay for
+# correct keys and for each correct value, so groups are informative long before a whole answer is correct. These are its
+# most likely answers to one held-out order, before training, early in training, and at the end:
 #
 # {{transcript}}
 #
@@ -532,24 +531,25 @@ print(f"strict accuracy, greedy:  {again.greedy_accuracy}")
 # 1. **Set** `MODEL = "unsloth/Qwen3-1.7B"`, `STEPS = 20` and `EVAL_ROWS = 40` in the parameters cell, and run all cells. For
 #    Qwen2.5-1.5B, we estimate 30 to 65 minutes. Expect about a tenth more for Qwen3-1.7B.
 # 2. **Leave thinking off.** Qwen3 thinks before it answers, unless the chat template gets `enable_thinking=False`. With
-#    thinking, Qwen3-1.7B writes 1,399 tokens per answer to GSM8K, on average
-#    ([one model card](https://huggingface.co/LakshyAAAgrawal/QThink-Qwen3-1.7B-GSM8k)), and here completions are cut off at 512.
-#    `TEMPLATE` passes the switch to training (`chat_template_kwargs` in section 5) **and** to evaluation (`decoding` in section
-#    6). With the switch in only one of the two, you would evaluate other prompts than you train on. If you want to train the
-#    thinking itself, [change more](../docs/models.md#thinking-on-or-off).
+#    thinking, Qwen3-1.7B writes 1,399 tokens per answer on GSM8K, on average ([one model
+#    card](https://huggingface.co/LakshyAAAgrawal/QThink-Qwen3-1.7B-GSM8k)), and here completions are cut off at 512.
+#    `TEMPLATE` passes `enable_thinking` to training (`chat_template_kwargs` in section 5) **and** to evaluation
+#    (`decoding` in section 6). If you pass it to only one of the two, you would evaluate on different prompts than those
+#    in training. If you want to train the thinking itself, [change more](../docs/models.md#thinking-on-or-off).
 # 3. **Read the groups of section 6.** Completions should start with `<reasoning>`, not with `<think>`, and end before the
 #    limit of 512 tokens.
-# 4. **Train longer.** If `logged(history, "grad_norm")` is above 0 from step 5 on and `tied` is below 1, set `STEPS = 0`. The
-#    run then makes 200 steps of 64 completions (8 groups of 8), at a learning rate of 5e-5 that stays constant after 10
-#    steps. For Qwen2.5-1.5B, we estimate 3 to 8 hours, which is longer than free Colab reliably offers. Expect a reward that
-#    jumps up and down, because each step sees only 8 prompts. We do not know whether 200 steps improve accuracy.
+# 4. **Train longer.** If `logged(history, "grad_norm")` is above 0 from step 5 on and `tied` is below 1, set `STEPS = 0`.
+#    The run then takes 200 steps of 64 completions (8 groups of 8), with a learning rate that rises to 5e-5 in 10 steps
+#    and then stays constant. For Qwen2.5-1.5B, we estimate 3 to 8 hours, which is longer than free Colab reliably offers.
+#    Expect a reward that jumps up and down, because each step sees only 8 prompts. We do not know whether 200 steps
+#    improve accuracy.
 #
 # If the bar shows **`tied=1.00`** for several steps, stop, and read the completions. First look for answers that are cut off
 # and for a format that is never written, because both score like a wrong result. Then use the table of section 6. If most
 # groups are tied because all their answers are correct, `drop_tied` keeps the rows that the model sometimes gets wrong
 # ([lesson 09](09_sft_then_grpo.ipynb)).
 #
-# **The switch for thinking belongs in training and in evaluation.**
+# **Set `enable_thinking` to the same value in training and in evaluation.**
 #
 # ## 11. Know what this run does not show
 #
@@ -560,7 +560,7 @@ print(f"strict accuracy, greedy:  {again.greedy_accuracy}")
 #
 # ## 12. Cheat sheet
 #
-# All eight calls, for the tiny model on a CPU. To start a project, copy the template `minimal` instead
+# This program makes all eight calls, for the tiny model on a CPU. To start a project, copy the template `minimal` instead
 # (`python -m grpo_utils new minimal my-project`): it also chooses the settings for a GPU.
 #
 # ```python

@@ -160,7 +160,7 @@ for key in ("reward", "loss"):
 #
 # - `rewards/NAME/mean` and `rewards/NAME/std`: the mean and the spread of each reward.
 # - `frac_reward_zero_std`: the share of tied groups.
-# - `entropy`: whether the policy still varies its answers. (In our simulation of a GPU, Unsloth's trainer does not log it.)
+# - `entropy`: whether the policy still varies its answers. (Unsloth's GPU trainer does not log it.)
 # - `completions/clipped_ratio`: the share of *truncated* completions, cut off at `max_completion_length`.
 # - `kl`: the *KL divergence*, how far the policy has moved from the *reference model* (the frozen base). TRL logs it
 #   only if *beta*, the strength of the pull back to that model, is above its default, 0.

@@ -409,7 +409,8 @@ apart = max((one[name] - two[name]).abs().max().item() for name in one)
 print("largest difference of a weight:", apart)
 
 # %% [markdown]
-# Both differences are 0, so the resumed run has exactly the same result as the uninterrupted run. Five things prevent that:
+# Both differences are 0, so the resumed run has exactly the same result as the uninterrupted run. Five things prevent
+# such an exact match:
 #
 # - **A second pass over the rows.** After the first pass, TRL shuffles the rows differently in a resumed run
 #   ([measured](../docs/troubleshooting.md#symptoms-without-an-error)).

@@ -399,8 +399,9 @@ show_changes(elsewhere, "Changes on other questions")
 # %% [markdown]
 # ## 10. Train several seeds and report them all
 #
-# So far you have compared *one* policy with the base. Would another seed give the same result? Now `n` counts runs. Each run
-# needs its own sampled "before": a shared one would shift every gain alike.
+# So far you have compared *one* policy with the base model. Would another seed give the same result? Now `n` counts
+# runs. Evaluate the base model again for each run: the random error of a shared evaluation would shift all gains in the
+# same direction.
 
 # %%
 from grpo_utils import compare_seeds
@@ -416,12 +417,13 @@ pairs = {"base, sampled twice": paired_change(before.right, again.right)}
 for i, j in ((0, 1), (0, 2), (1, 2)):
     name = f"seed {seeds[i]} to seed {seeds[j]}"
     pairs[name] = paired_change(afters[i].right, afters[j].right)
-show_changes(pairs, "Changes without a new idea")
+show_changes(pairs, "Changes between seeds")
 
 # %% [markdown]
-# The interval over three seeds (Student's t) is wide, but excludes zero. In the figure, accuracy changes by up to
-# {{max(abs(c.estimate.value) for c in pairs.values()):.2f}} without a new idea, so a new setting that gains no more
-# than that in one run has shown nothing.
+# The interval over three seeds (Student's t) is wide, but excludes zero. The changes in the figure come from the seed
+# alone. They are small if the policies are near 1.00, where little can vary. The intervals of these changes reach from
+# {{min(c.estimate.low for c in pairs.values()):+.2f}} to {{max(c.estimate.high for c in pairs.values()):+.2f}}, so one
+# run of a new setting shows nothing unless it gains more than that.
 #
 # The best of several checkpoints also looks better than it is. Pretend that the 16 samples of the base model come from
 # 16 checkpoints.

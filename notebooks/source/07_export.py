@@ -290,9 +290,9 @@ show_differences(
 )
 
 # %% [markdown]
-# The 4-bit merge moved a logit of the policy by {{rounded_apart:.2f}}, which can change the odds of a token by a factor
-# of {{torch.tensor(rounded_apart).exp():.1f}}. The fp32 merge is only {{fp32_apart:.2f}} away, a difference that comes
-# from its unquantized base. Do the answers get worse?
+# The 4-bit merge moved a logit of the policy by {{rounded_apart:.2f}}, which can change the odds of a token by a
+# factor of {{torch.tensor(rounded_apart).exp():.1f}}. The fp32 merge differs by only {{fp32_apart:.2f}}, because its
+# base is not quantized. Do the answers get worse?
 
 # %%
 results, unlike, p_values = {}, {}, {}

@@ -257,8 +257,8 @@ for advantage in (1.0, -1.0):
 
 # %% [markdown]
 # With an advantage of +1, only the ratio 1.50 has a gradient of 0, because that token has already become much more
-# likely. The ratio 0.50 keeps its gradient, because that token moved the wrong way. With an advantage of -1, the two
-# ratios trade places.
+# likely. The ratio 0.50 keeps its gradient, because that token moved the wrong way. With an advantage of -1, the
+# roles of the two ratios are reversed.
 #
 # The loss of the batch is the mean over all real tokens `t` of all completions `i`, where `m` is the mask. TRL calls
 # this loss `"dapo"`.

@@ -10,18 +10,18 @@
 # |---|---|---|
 # | time for Run All | about 1 minute ([measured](../docs/results.md)) | never run |
 # | memory | 1.0 GB ([measured](../docs/results.md)) | never run |
-# | model | 0.46 million parameters, ships with the course | the same, also on the CPU |
+# | model | 0.46 million parameters, included | the same: it trains on the CPU |
 #
 # You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** the base model never solves this lesson's
 # task. What does GRPO alone do?
 #
-# **The numbers in the text** are from the stored CPU run, seed 0. Other seeds and machines give different numbers.
+# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 
 # %% [markdown]
 # ## 1. Set up
 #
-# On Colab and Kaggle, the next cell installs the course and missing packages (a few minutes; never run there so far).
-# On Kaggle, turn on *Internet* in the settings first. Elsewhere it does nothing.
+# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle,
+# first turn on *Internet* in the settings. Elsewhere, the cell does nothing.
 
 # %%
 # {{install}}
@@ -71,8 +71,8 @@ new_rows = rows.select(range(300, 700))  # only a prompt and a gold answer
 print(test_rows[0])
 
 # %% [markdown]
-# The three parts share no question. The reward is 1 for a correct answer in the format of lesson 03, otherwise 0.
-# `is_strictly_right` makes that check.
+# The test rows, the SFT rows and the new rows share no question. The reward is 1 for a correct answer in the format of
+# lesson 03, otherwise 0. `is_strictly_right` makes that check.
 
 # %%
 from grpo_utils import completion_text, evaluate, is_strictly_right
@@ -106,16 +106,17 @@ print("strict accuracy, sampled:", before.accuracy)
 print("one sample:              ", before.sampled[0])
 
 # %% [markdown]
-# The base model solves {{before.accuracy.hits}} of {{before.accuracy.n}} prompts. Its sample imitates the JSON answers
-# that it was trained to write. The upper end of the 95% interval is {{before.accuracy.interval[1]:.3f}}. Even at that
-# rate, {{(1 - before.accuracy.interval[1]) ** 8:.0%}} of the groups of eight would contain no correct completion.
+# The base model solves {{before.accuracy.hits}} of {{before.accuracy.n}} prompts. The printed sample imitates the JSON
+# answers that it was trained to write. The upper end of the 95% interval is {{before.accuracy.interval[1]:.3f}}. Even
+# at that rate, {{(1 - before.accuracy.interval[1]) ** 8:.0%}} of the groups of eight would contain no correct
+# completion.
 #
 # **Evaluate the base model on your task before you choose a method.**
 
 # %% [markdown]
 # ## 3. GRPO alone learns nothing
 #
-# All trainers of this lesson use the settings in `SHARED`, so SFT and GRPO have the same constant learning rate. `GRPO`
+# All trainers in this lesson use the settings in `SHARED`, so SFT and GRPO have the same constant learning rate. `GRPO`
 # adds the settings that only GRPO has.
 
 # %%
@@ -191,7 +192,7 @@ print("largest change of a weight:", largest_change(start, adapter_of(policy)))
 # ## 4. Teach the task with 100 examples
 #
 # *SFT*, supervised fine-tuning, trains the model to write given answers, token by token. Someone has to write these
-# worked answers. Here, a function writes 100.
+# answers, which we call *worked answers*. Here, a function writes 100.
 
 
 # %%
@@ -239,7 +240,7 @@ print(repr(tokenizer.decode(trained)))
 
 # %% [markdown]
 # Each token has a *label*, the token that the model should write. A label of -100 removes a token from the loss. The
-# prompt's labels are all -100. **Check that the end-of-turn token is among the trained ones.** Without it, the model
+# prompt's labels are all -100. **Check that the end-of-turn token is among the trained tokens.** Without it, the model
 # never learns to stop.
 
 # %%
@@ -283,8 +284,8 @@ for trainable in (False, True):
     print(f"  largest change of a weight: {change:.5f}")
 
 # %% [markdown]
-# Both runs finish without a warning and log rewards, but the frozen adapter has not changed. The only sign in its log is
-# a KL of exactly 0 at every step ([report](https://github.com/huggingface/trl/issues/6700)).
+# Both runs finish without a warning and log rewards, but the frozen adapter has not changed. The only sign in that
+# run's log is a KL of exactly 0 at every step ([report](https://github.com/huggingface/trl/issues/6700)).
 #
 # | mistake | what you see |
 # |---|---|
@@ -307,8 +308,8 @@ print(f"ref differs from the SFT adapter by {change}")
 
 # %% [markdown]
 # TRL 1.14 copied the adapter as `ref` before the first step, because the policy was a PEFT model and `beta` was not 0.
-# This frozen copy is the reference. It still equals the SFT adapter. So the KL was 0 at step 1, and the penalty pulls
-# toward the SFT model, not the base model.
+# This frozen copy, which equals the SFT adapter, is the reference. That is why the KL was 0 at step 1, and why the
+# penalty pulls toward the SFT model and not toward the base model.
 #
 # | you pass to `GRPOTrainer` | reference for `beta > 0` |
 # |---|---|
@@ -316,8 +317,8 @@ print(f"ref differs from the SFT adapter by {change}")
 # | a `PeftModel` with a new adapter | a copy of it, which equals the base model |
 # | either of them, with Unsloth on a GPU | [the base model](../docs/troubleshooting-training.md#continue-the-sft-adapter-in-grpo): Unsloth removes the copy (we read this in `unsloth/models/rl.py` and have not run it) |
 #
-# With Unsloth on a GPU, the penalty would therefore pull toward the base model and undo part of SFT. This lesson continues with `beta=0`, TRL's default, which needs
-# no reference.
+# With Unsloth on a GPU, the penalty would therefore pull toward the base model and undo part of SFT. This lesson
+# continues with `beta=0`, TRL's default, which needs no reference.
 #
 # **If the KL is clearly above 0 at the first step, check which model is the reference.**
 
@@ -352,13 +353,13 @@ print(f"drop_tied keeps {len(kept)} of {len(some_rows)} new prompts")
 # {{new_rates.count(1)}}. So about {{1 - len(kept) / 100:.0%}} of the groups would be tied at the start. `drop_tied` leaves
 # such prompts out.
 #
-# Is that worth its cost? To filter all 400 prompts takes 3,200 samples, as many as the GRPO run of the next section draws.
-# The filter would double the sampling to save {{1 - len(kept) / 100:.0%}} of it. So this lesson uses all new prompts. A
-# filter pays if most groups are tied, or if you train on the same prompts many times.
+# Is that worth its cost? To filter all 400 prompts takes 3,200 samples, as many as the GRPO run of the next section
+# draws. The filter would double the sampling to save {{1 - len(kept) / 100:.0%}} of it. So this lesson uses all new
+# prompts. A filter pays off if most groups are tied, or if you train on the same prompts many times.
 #
 # The mean pass rate is {{sum(old_rates) / len(old_rates):.2f}} on the SFT rows and
-# {{sum(new_rates) / len(new_rates):.2f}} on the new prompts, because the model has memorized part of its examples. So
-# never evaluate on SFT rows.
+# {{sum(new_rates) / len(new_rates):.2f}} on the new prompts. A model does better on examples that it has partly
+# memorized, so never evaluate on SFT rows.
 #
 # **Estimate the share of tied groups before you pay for a filter.**
 
@@ -391,14 +392,14 @@ gained = compare(after_sft, after_grpo)
 print(gained)
 
 # %% [markdown]
-# After SFT, the mean reward of five steps rises from {{first:.2f}} to {{last:.2f}} (left), and the share of tied groups
-# from {{early:.2f}} to {{late:.2f}} (right). Both curves jump, because a step has only eight groups. Most groups are tied
-# at the end because the policy has become certain: it solves some prompts every time and others never. Neither kind
-# teaches it anything more.
+# After SFT, the mean reward goes from {{first:.2f}} in the first five steps to {{last:.2f}} in the last five (left),
+# and the share of tied groups from {{early:.2f}} to {{late:.2f}} (right). Both curves jump, because a step has only
+# eight groups. Groups become tied when the policy becomes certain: it solves some prompts every time and others never.
+# Neither kind teaches it anything more.
 #
-# On the test prompts, strict accuracy rose from {{after_sft.accuracy.value:.3f}} to {{after_grpo.accuracy.value:.3f}}, a
-# change of {{gained.difference.signed()}}. Nearly all of the gain comes from correctness, because SFT had taught the
-# format.
+# On the test prompts, strict accuracy rose from {{after_sft.accuracy.value:.3f}} to {{after_grpo.accuracy.value:.3f}},
+# a change of {{gained.difference.signed()}}. The table shows which part of the gain comes from the format, which SFT
+# had already taught, and which from correctness.
 #
 # **SFT makes correct answers possible, and GRPO makes them more frequent.**
 
@@ -430,7 +431,7 @@ sft_seconds = more_sft(longer, demonstrations)
 after_more = evaluate(longer, tokenizer, test_rows, **DECODING)
 
 # %% [markdown]
-# Count everything that each way cost, including the samples of section 7:
+# Count everything that each method costs, including the samples of section 7:
 
 # %%
 budget = 64 * run.steps
@@ -451,7 +452,8 @@ print(against)
 #
 # A worked answer also teaches the model what it never samples. GRPO learns nothing from a prompt that it never solves.
 #
-# **With 100 correct worked answers, more SFT is better here, and it costs less than half.**
+# **With 100 correct worked answers, more SFT is the better use of this budget (section 10 has five seeds), and it takes
+# less CPU time.**
 
 # %% [markdown]
 # ## 10. See when GRPO wins: many wrong worked answers
@@ -489,9 +491,9 @@ print(flawed_against)
 # {{flawed_against.difference.signed()}}. More SFT repeats the mistakes as often as the correct answers. The reward knows the
 # gold answers, so GRPO reinforces only correct ones.
 #
-# One seed cannot decide. `make bench-sft` repeats both comparisons with five seeds, and adds a case with 30 wrong worked
-# answers ([table](../docs/results.md#sft-then-grpo-or-more-sft)). The last column is GRPO minus more SFT, with its 95%
-# interval over the seeds:
+# One seed does not decide this. `make bench-sft` repeats both comparisons with five seeds, and adds a case with 30
+# wrong worked answers ([table](../docs/results.md#sft-then-grpo-or-more-sft)). The last column is GRPO minus more SFT,
+# with its 95% interval over the seeds:
 #
 # | worked answers | first SFT | GRPO | more SFT | difference |
 # |---|---|---|---|---|
@@ -500,15 +502,18 @@ print(flawed_against)
 # | 100, 50 of them wrong | 0.165 | 0.516 | 0.312 | +0.204 (+0.150 to +0.258) |
 #
 # - **With 100 correct worked answers, more SFT is better.**
-# - **With 30 wrong ones, no difference is shown.** Only then did we add the case with 50.
-# - **With 50 wrong ones, GRPO is better**, also if more SFT gets as much time. More SFT falls from 0.745 to 0.312, because
-#   it copies the mistakes. GRPO falls only from 0.589 to 0.516, because it needs the worked answers only to start.
+# - **With 30 wrong ones, no difference is shown.** We added the case with 50 after we had seen this result.
+# - **With 50 wrong ones, GRPO is better**, even if more SFT gets as much CPU time. More SFT falls from 0.745 to 0.312,
+#   because it copies the mistakes. GRPO falls only from 0.589 to 0.516, because it needs the worked answers only to
+#   start.
 #
 # All runs have the same learning rate, and we tried no other for this table. A lower one might leave GRPO fewer tied
-# groups. If you can check the worked answers too, remove the wrong ones before SFT: GRPO is for prompts that have only a
-# gold answer.
+# groups. If you can check the worked answers too, remove the wrong ones before SFT, and use GRPO on prompts that have a
+# gold answer but no worked answer.
 #
-# **More SFT wins if the worked answers are correct. GRPO wins if many of them are wrong and you can check answers.**
+# **Here, more SFT was better with correct worked answers, and GRPO was better with half of them wrong.** GRPO also had
+# 400 gold answers that SFT did not use. SFT on the model's own correct samples (*rejection sampling*) would use them
+# too; we have not run it.
 
 # %% [markdown]
 # ## 11. Merge the right adapter
@@ -573,9 +578,9 @@ with torch.inference_mode():
 # If you adapt it:
 #
 # - The notebook trains both stages on one model in memory. Nothing is saved and loaded, so the mistakes of section 5
-#   cannot happen. They can if you split the stages over two sessions.
-# - Check the final answers of the solutions before you train on them. The notebook takes them from a data set that was
-#   filtered before. Section 10 shows what wrong ones do.
+#   cannot happen. They can happen if you split the stages over two sessions.
+# - Check the final answers of the solutions before you train on them. The notebook takes them from a dataset that had
+#   already been filtered. Section 10 shows what wrong ones do.
 # - Between the stages, the notebook prints one answer. Evaluate on held-out prompts instead. If the format is right and
 #   some answers are correct, GRPO can start.
 #

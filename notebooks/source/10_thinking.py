@@ -85,7 +85,7 @@ for line in THOUGHT.splitlines():
 # Qwen3-1.7B on GSM8K, thought and answer together. [Qwen's own
 # examples](https://qwen.readthedocs.io/en/latest/getting_started/quickstart.html) allow 32,768.
 #
-# What fits a T4? The preflight estimates memory and time from the shape of a model. This is Qwen3-1.7B with the
+# What fits on a T4? The preflight estimates memory and time from the shape of a model. This is Qwen3-1.7B with the
 # settings of the course's T4 profile. Each step learns from 64 completions, which TRL samples together. With
 # `steps_per_generation=1`, it samples 8 at a time, which needs less memory.
 
@@ -129,8 +129,8 @@ for limit, rounds in [(512, 8), (1024, 8), (2048, 8), (2048, 1)]:
 # | `max_completion_length` | 512 | 2,048 or more |
 # | rewards | read the whole completion | read what follows `</think>` |
 #
-# **Set the switch once, and pass it everywhere.** A model that was trained without thoughts and is then served with
-# them answers prompts that it never saw in training. `THINKING = {"enable_thinking": False}` goes to
+# **Choose `enable_thinking` once, and pass it everywhere.** A model that was trained without thoughts and is then
+# served with them answers prompts that it never saw in training. `THINKING = {"enable_thinking": False}` goes to
 #
 # | where | how |
 # |---|---|
@@ -138,8 +138,8 @@ for limit, rounds in [(512, 8), (1024, 8), (2048, 8), (2048, 1)]:
 # | evaluation | `evaluate(…, chat_template_kwargs=THINKING)` |
 # | serving | `pipeline(…)(messages, tokenizer_encode_kwargs=THINKING)`, or `chat_template_kwargs` in a request to vLLM |
 #
-# **Keep TRL's sampling settings in training.** The page of Qwen's documentation that is linked above
-# recommends others for Qwen3:
+# **Keep TRL's sampling settings in training.** The page of Qwen's documentation that is linked above recommends other
+# settings for Qwen3:
 #
 # | | `temperature` | `top_p` | `top_k` |
 # |---|---|---|---|
@@ -147,17 +147,19 @@ for limit, rounds in [(512, 8), (1024, 8), (2048, 8), (2048, 1)]:
 # | Qwen3 without | 0.7 | 0.8 | 20 |
 # | GRPO in TRL, by default | 1.0 | 1.0 | 0 (off) |
 #
-# Qwen's are meant for answering users. In GRPO, the completions of a group must differ, so sample at 1.0. TRL's loss
-# takes the temperature into account, but not `top_p` and `top_k` (`trl/trainer/grpo_trainer.py`). Evaluate with the
-# settings of training, and if you serve with others, evaluate with those as well. Qwen warns against greedy decoding of
-# a thinking model, because it may repeat itself without end.
+# Qwen's are meant for answering users. In GRPO, the rewards of a group must differ. Start at 1.0, TRL's default, which
+# samples from the distribution that is trained. If hardly any completion earns something at 1.0, a lower temperature
+# can help ([lesson 14](14_real_model.ipynb)). TRL's loss takes the temperature into account, but not `top_p` and
+# `top_k` (`trl/trainer/grpo_trainer.py`). Evaluate with the settings of training, and if you serve with others,
+# evaluate with those as well. Qwen warns against greedy decoding of a thinking model, because it may repeat itself
+# without end.
 
 # %% [markdown]
 # ## 4. See what a template writes before the completion
 #
 # The rest of this lesson trains the tiny model. It writes its thoughts between `<reasoning>` and `</reasoning>`, so
-# `thinking_tokenizer` renames these two tokens. (A real thinking model does not need this.) The rows are lesson 03's
-# addition problems, with the new tags in the system prompt.
+# `thinking_tokenizer` renames these two tokens to `<think>` and `</think>`. (A real thinking model does not need this.)
+# The rows are lesson 03's addition problems, with the new tags in the system prompt.
 
 # %% tags=["nbval-check-output"]
 from datasets import Dataset
@@ -435,8 +437,8 @@ print(f"steps in which the strict reward paid anything: {paid} of {run.steps}")
 
 # %% [markdown]
 # The left panel shows the tolerant reward, which the strict run only logs. It clearly rises only in the tolerant run.
-# The strict reward paid something in {{paid}} of the {{run.steps}} steps, when a completion opened a second thought. In
-# all other steps, all completions earned 0, so the policy had nothing to learn from.
+# The strict reward paid something in {{paid}} of the {{run.steps}} steps, because a completion opened a second thought.
+# In all other steps, all completions earned 0, so the policy had nothing to learn from.
 #
 # The right panel shows the mean length. It grew from {{tokens[0]:.1f}} to {{tokens[-1]:.1f}} tokens in the tolerant
 # run. Why?
@@ -470,8 +472,8 @@ print("before and after:", untrained[4], texts["tolerant"][4], sep="\n")
 
 # %% [markdown]
 # The share of correct answers rose from {{sum(scores['untrained']) / 200:.3f}} to {{sum(scores['tolerant']) / 200:.3f}}
-# (95% interval of the change: {{gain.estimate.low:.3f}} to {{gain.estimate.high:.3f}}). The second sample adds digit by
-# digit. The untrained model did so in {{len(digitwise['untrained'])}} completions, and
+# (95% interval of the change: {{gain.estimate.low:.3f}} to {{gain.estimate.high:.3f}}). The second completion printed
+# above adds digit by digit. The untrained model did so in {{len(digitwise['untrained'])}} completions, and
 # {{sum(digitwise['untrained']):.0f}} of these earned the reward. Of its other {{200 - len(digitwise['untrained'])}}
 # completions, only {{sum(scores['untrained']) - sum(digitwise['untrained']):.0f}} did. So GRPO made adding digit by
 # digit more likely. The trained model does it in {{len(digitwise['tolerant'])}} completions, and it needs more tokens.
@@ -483,8 +485,8 @@ print("before and after:", untrained[4], texts["tolerant"][4], sep="\n")
 # ## 8. Choose a limit for thoughts
 #
 # `max_completion_length` limits thought, answer and end token together. A longer completion is truncated, and if its
-# answer is cut off, `tolerant_reward` pays nothing. How many of the held-out completions would each limit truncate?
-# And how many tokens does adding digit by digit need, if there is a carry (`6+8+1=15`) or not?
+# answer is cut off, `tolerant_reward` pays nothing. How many of the held-out completions would each limit truncate? And
+# how many tokens does adding digit by digit need, with a carry (`6+8+1=15`) and without?
 
 
 # %%
@@ -518,7 +520,7 @@ for kind, pattern in shortest.items():
 # The shortest correct completions that add digit by digit have {{shortest['digit by digit']}} tokens, and with a carry
 # {{shortest['with a carry']}}. So a limit of 18 rules out every sum with a carry that is added this way.
 #
-# **Choose the limit from completions sampled with a generous one, with room for growth.**
+# **Sample with a generous limit, look at the lengths, and leave room for growth.**
 
 # %% [markdown]
 # ## 9. Punish, mask or warn
@@ -526,8 +528,8 @@ for kind, pattern in shortest.items():
 # If the limit is too short and you cannot raise it, there are three ways to treat the completions that it truncates:
 #
 # - **Punish:** change nothing. TRL scores a truncated completion like any other. `tolerant_reward` finds no answer in
-#   it and pays 0, so the policy learns to avoid it. This is our reward's doing. A reward with partial credit would pay
-#   for the part that is there.
+#   it and pays 0, so the policy learns to avoid it. This depends on the reward: one with partial credit would pay for
+#   the part that is there.
 # - **Mask:** set `mask_truncated_completions=True`. TRL leaves the completion's tokens out of the loss, so the policy
 #   does not learn to avoid it. Its reward still counts in its group's mean.
 # - **Warn:** add a penalty that grows before the limit is reached. TRL has the one from the DAPO paper, which calls a
@@ -541,11 +543,11 @@ for count in (18, 20, 22, 24):
     print(f"{count} tokens: {overlong(completion_ids=[[0] * count])[0]:.2f}")
 
 # %% [markdown]
-# The penalty is a reward function. It is 0 up to 18 tokens and falls to -1 at 24. `reward_funcs=[tolerant_reward,
-# overlong]` adds it to ours, with a limit of 24 or more. Like the first way, it makes long completions lose, but it
-# pays a correct answer of 20 tokens more than a wrong one.
+# The penalty is a reward function. It is 0 up to 18 tokens and falls to -1 at 24.
+# `reward_funcs=[tolerant_reward, overlong]` adds it to ours, with a limit of 24 or more. Like the first way, it lowers
+# the reward of long completions, but it still pays a correct answer of 20 tokens more than a wrong one.
 #
-# We train the first two ways with a limit of 18, which section 8 found too short. The tolerant run had 32.
+# We train with the first two ways and a limit of 18, which section 8 found too short. The tolerant run had 32.
 
 # %%
 TIGHT = dict(max_completion_length=18)
@@ -569,18 +571,18 @@ for old, new in PAIRS:
     print(f"{old} to {new}:", changes[old, new])
 
 # %% [markdown]
-# Both new runs are worse than the tolerant run. (All rates are from completions of up to 64 tokens.) The share of
-# correct answers is lower by {{-changes['tolerant', 'punished'].estimate.value:.3f}} with punishment and by
-# {{-changes['tolerant', 'masked'].estimate.value:.3f}} with masking. Adding digit by digit with a carry needs
-# {{shortest['with a carry']}} tokens or more, and the limit of 18 truncates it. So these runs add digit by digit in only
-# {{len(digitwise['punished'])}} and {{len(digitwise['masked'])}} completions.
+# Compared with the tolerant run, the share of correct answers is lower by
+# {{-changes['tolerant', 'punished'].estimate.value:.3f}} with punishment and by
+# {{-changes['tolerant', 'masked'].estimate.value:.3f}} with masking. (All rates are from completions of up to 64
+# tokens.) Adding digit by digit with a carry needs {{shortest['with a carry']}} tokens or more, and the limit of 18
+# truncates it. So these runs add digit by digit in only {{len(digitwise['punished'])}} and {{len(digitwise['masked'])}}
+# completions.
 #
-# Masking was better than punishing here: the share of correct answers is higher by
-# {{changes['punished', 'masked'].estimate.value:.3f}}. The two intervals overlap, but that does not decide, because both
-# runs answered the same questions. The paired test does ([lesson 06](06_evaluation.ipynb)): p =
+# From punishing to masking, the share of correct answers changes by
+# {{changes['punished', 'masked'].estimate.value:.3f}}. Whether the intervals of the two rates overlap does not decide,
+# because both runs answered the same questions. The paired test does ([lesson 06](06_evaluation.ipynb)): p =
 # {{changes['punished', 'masked'].p_value:.3f}}. Each is a single run with one seed, and another seed can reverse the
-# order. With `FAMILY="gemma"`, an earlier version of this lesson showed no harm from the tight limit: the intervals of
-# its runs overlapped. We did not compare those runs in pairs, so they do not rule out harm either.
+# order.
 #
 # The right panel shows how the two differ. When truncated completions were punished, they became rare: `clipped_ratio`
 # fell from {{logged(logs['punished'], CLIPPED)[0]:.2f}} to {{logged(logs['punished'], CLIPPED)[-1]:.2f}}, and the mean
@@ -588,10 +590,12 @@ for old, new in PAIRS:
 # masked, `clipped_ratio` ended at {{logged(logs['masked'], CLIPPED)[-1]:.2f}}, because the loss does not push masked
 # completions down.
 #
-# The loss can shorten completions, too: with `loss_type="grpo"`, a token of a short completion counts more ([lesson
-# 08](08_grpo_by_hand.ipynb)). TRL's default, `"dapo"`, avoids this.
+# The loss can change lengths, too: with `loss_type="grpo"`, a token of a short completion counts more. This favors
+# short correct answers, and punishes long incorrect ones less ([lesson 13](13_losses.ipynb), section 7). TRL's default,
+# `"dapo"`, weighs all tokens equally.
 #
-# **Raise the limit if you can. If you cannot, try masking: it does not teach the model to avoid long thoughts.**
+# **Raise the limit if you can. If you cannot, compare masking and punishing with several seeds: masking does not push
+# long thoughts down, but it cannot reinforce them either.**
 
 # %% [markdown]
 # ## 10. Find thoughts that never close
@@ -621,10 +625,9 @@ print(
 # The untrained model closed only {{closed['untrained']:.0%}} of its thoughts. The others ended by themselves (with a
 # limit of 32, the first `clipped_ratio` is {{logged(logs['tolerant'], CLIPPED)[0]:.2f}}), so a higher limit cannot
 # close them. The last number is correct in {{last_right['untrained']:.1%}} of all its completions, but
-# `tolerant_reward` paid only {{sum(scores['untrained']) / 200:.1%}}. The difference is answers inside unclosed
-# thoughts, which a user would not see. The thought that was cut off also ends in the right
-# number. After training with `tolerant_reward`, each run closed at least
-# {{min(closed[name] for name in logs):.0%}} of its thoughts.
+# `tolerant_reward` paid only {{sum(scores['untrained']) / 200:.1%}}. The difference consists of answers inside unclosed
+# thoughts, which a user would not see. The thought that was cut off also ends in the right number. After training with
+# `tolerant_reward`, each run closed at least {{min(closed[name] for name in logs):.0%}} of its thoughts.
 #
 # **Pay only for an answer that comes after a closed thought.**
 

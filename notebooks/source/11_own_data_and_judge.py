@@ -62,8 +62,8 @@ records = read_table(mine, encoding="cp1252", delimiter=";")
 mine.unlink()
 
 # %% [markdown]
-# The error names the line, the byte and the fix. Next, `rows_from` makes rows. `gold_number` removes thousands
-# separators and returns `None` if there is no number.
+# The error names the line, the byte and the fix. Next, `rows_from` turns the records into rows. `gold_number` removes
+# thousands separators and returns `None` if there is no number.
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import check_rows, find_twins, rows_from
@@ -116,13 +116,14 @@ for said, gold in CASES:
 # %% [markdown]
 # - **Similarity** gives {{fuzz.ratio('Austria', 'Australia') / 100:.2f}} to `Austria` for `Australia`, and less to the
 #   correct `42.0`.
-# - A **keyword** search rewards a list of cities, which
-#   [leads to hacking](https://github.com/unslothai/unsloth/issues/2690), as a user reports.
+# - A **keyword** search rewards a list of cities, which [leads to
+#   hacking](https://github.com/unslothai/unsloth/issues/2690), as one user reports.
 # - `fuzzy_reward` compares names and forgives a typo. Never use it for numbers.
 # - `correctness_reward` compares values, so 42.0 equals 42.
 #
-# For answers in sentences, the template `own_data` compares what an answer adds to the question. If no rule can decide,
-# use an *LLM judge*, a language model that scores answers.
+# For answers in sentences, use the rewards of the template `own_data`. They ignore the words of the question, and
+# compare the other words and numbers of an answer with those of the gold answer. If no rule can decide, use an *LLM
+# judge*, a language model that scores answers.
 #
 # **Use a judge only for what rules cannot decide.**
 
@@ -187,8 +188,9 @@ print(f"{calls} calls take {calls * 1.5 / 8 / 60:.0f} minutes")
 print(f"and cost {calls * (120 * 0.50 + 10 * 2.00) / 1e6:.2f} dollars")
 
 # %% [markdown]
-# All inputs are examples: 1.5 s per call with 8 calls at a time, 120 tokens in and 10 out, 0.50 and 2.00 dollars per
-# million. Your judge's replies have the real counts in `usage`. Reasoning models write hundreds of tokens.
+# All inputs are examples: a call takes 1.5 s, 8 calls run at a time, and a call reads 120 tokens and writes 10. A
+# million tokens cost 0.50 dollars to read and 2.00 dollars to write. Your judge's replies have the real token counts in
+# `usage`. A reasoning model writes hundreds of tokens per call, so it costs more.
 #
 # **Calculate calls, seconds and dollars before the run.**
 
@@ -254,8 +256,8 @@ print(f"kappa: {kappa(judge, label):.2f} ({low:.2f} to {high:.2f})")
 # %% [markdown]
 # ## 6. Test the judge for bias
 #
-# A judge can also compare two answers and say whether the first is better. So does our simulated judge, with two more
-# faults: it favors the answer shown first, and the longer one.
+# A judge can also compare two answers and say whether the first is better. Our simulated judge does this too, and has
+# two more faults: it favors the answer shown first, and the longer one.
 
 
 # %%
@@ -307,7 +309,7 @@ for name, score in paid.items():
 # - **Position:** {{flips.mean():.0%}} of the verdicts change with the order, although only one answer is correct.
 # - **Length:** of two correct answers, the longer one wins in {{numpy.mean(wins):.0%}} of the comparisons. A fair judge
 #   is at 50%.
-# - **Plea:** wrong answers score {{paid['wrong answers']:.2f}}, and {{paid['with a plea']:.2f}} with
+# - **Plea:** wrong answers score {{paid['wrong answers']:.2f}}, and {{paid['with a plea']:.2f}} with the plea
 #   `This answer is correct.`
 #
 # Kappa found none of these faults, because the labeled answers had no pleas and were not compared in pairs.
@@ -461,11 +463,12 @@ for row, texts in zip(asked, samples):
         best, worst = texts[good.index(True)], texts[good.index(False)]
         pairs.append(pair(row["prompt"], best, worst))
         same += worst.count("</") == 2  # two closing tags, as in the other
-print(f"{len(pairs)} pairs, {same} in one style. Last:\n + {best}\n - {worst}")
+print(f"{len(pairs)} pairs, {same} with all tags in both answers. The last:")
+print(f" + {best}\n - {worst}")
 
 # %% [markdown]
-# The `+` marks the preferred answer. In {{same}} of {{len(pairs)}} pairs, both answers have all tags. In the others,
-# the style alone shows which answer is preferred.
+# The `+` marks the preferred answer. In {{same}} of {{len(pairs)}} pairs, both answers have all tags. In all others,
+# only the preferred answer does, so this difference in *style* is enough to tell which answer is preferred.
 #
 # Three sets will test the reward model. `held_out` has 40 pairs of samples. In `same_style`, both answers are correctly
 # formatted and differ only in the number. In `sentence`, a correct sentence is preferred to a wrong, correctly
@@ -484,7 +487,7 @@ for row in test_rows:
 
 # %% [markdown]
 # TRL's `RewardTrainer` learns from the other {{len(pairs) - 40}} pairs to score the preferred answer above the rejected
-# one. The cell prints the share of test pairs in this order.
+# one. The cell prints the share of test pairs that it ranks in this order.
 
 # %%
 from datasets import Dataset, disable_progress_bars
@@ -508,9 +511,10 @@ for name, rows in teacher.eval_dataset.items():
 
 # %% [markdown]
 # A share of {{in_order['held_out']:.2f}} on the held-out pairs looks like a very good judge. But of two answers in the
-# same style, it prefers the correct one in a share of only {{in_order['same_style']:.2f}}. Tossing a coin would give
-# 0.50. For the correct sentence, the share is {{in_order['sentence']:.2f}}. It learned the style, not the arithmetic. A
-# likely reason: only {{same}} of the {{len(pairs)}} pairs have one style.
+# same style, it prefers the correct one in only {{in_order['same_style']:.2f}} of the pairs, and tossing a coin would
+# give 0.50. It prefers the correct sentence in {{in_order['sentence']:.2f}} of the pairs. The reward model learned the
+# style, not the arithmetic. A likely reason: in only {{same}} of the {{len(pairs)}} training and test pairs do both
+# answers have the same style.
 #
 # **Test a reward model with pairs that differ only in what matters.**
 
@@ -556,8 +560,8 @@ print(fell.sentence)
 # tag only once.) Held-out strict accuracy fell from {{fell.before.accuracy.value:.1%}} to
 # {{fell.after.accuracy.value:.1%}}.
 #
-# The reward looks like success until the end. This is one seed and a tiny judge, but larger reward models are
-# hacked too (Gao et al. 2022, arXiv 2210.10760). Without a rule for the truth, have people label samples.
+# The reward looks like success until the end. This is one seed and a tiny judge, but larger reward models are hacked
+# too (Gao et al. 2022, arXiv 2210.10760). If no rule can check the answers, have people label samples during the run.
 #
 # **Log the truth next to the judge: the reward alone does not show that it is hacked.**
 
@@ -566,7 +570,7 @@ print(fell.sentence)
 #
 # A natural idea is to add a rule with weight 2, and to lower the judge's weight to 0.1. Does the small weight bound the
 # judge? Calculate the advantages of three groups of four answers. In the first, two answers are correct, in the second
-# all four, in the third none. The judge scores them 3, 4, 3 and 4, whatever is correct.
+# all four, in the third none. The judge scores them 3, 4, 3 and 4, regardless of which are correct.
 
 # %% tags=["nbval-check-output"]
 CORRECT = numpy.array([[1, 1, 0, 0], [1, 1, 1, 1], [0, 0, 0, 0]])
@@ -596,11 +600,11 @@ show_advantages(weighted, "group")
 
 # %% [markdown]
 # In the first group, the rule decides. In the other two, the rule pays every answer the same, so only the judge is
-# left. Dividing by the group's small standard deviation turns its difference of 0.1 into advantages as large as those
-# of the first group. The third group is the dangerous one: the policy learns which *wrong* answers the judge likes. A
-# judge alone, with weight 1, would give this group advantages of
-# ±{{advantages(SCORES[None], "group").max():.2f}}, so the weight hardly matters here. Section 9 shows where training
-# on such groups can lead.
+# left. Dividing by the group's small standard deviation turns the judge's difference of 0.1 into advantages as large as
+# those of the first group. The third group is the dangerous one: the policy learns which *wrong* answers the judge
+# likes. A judge alone, with weight 1, would give this group advantages of
+# ±{{advantages(SCORES[None], "group").max():.2f}}, so the weight hardly matters here. Section 9 shows where training on
+# such groups can lead.
 #
 # **With `scale_rewards="group"`, TRL's default, a small weight does not bound a judge.**
 #
@@ -613,8 +617,8 @@ show_advantages(gated, "group")
 # %% [markdown]
 # Now the third group has advantages of 0: no wrong answer earns anything from the judge. But the second group has not
 # changed. **The gate does not bound the judge in a group whose answers are all correct.** There, the judge alone
-# decides which correct answer is best. That is its task, if you trust it with that. If not, the second remedy is
-# another setting of `scale_rewards`:
+# decides which correct answer is best. If you trust the judge to rank correct answers, you can stop here. If not, use
+# the second remedy, another setting of `scale_rewards`:
 
 # %% tags=["nbval-check-output"]
 show_advantages(gated, "none", "batch")
@@ -623,14 +627,14 @@ show_advantages(gated, "none", "batch")
 # In the second group, the judge now makes advantages of ±{{advantages(gated, "none")[1].max():.2f}} and
 # ±{{advantages(gated, "batch")[1].max():.2f}}, next to about ±1 from the rule in the first.
 #
-# - `"none"` divides by nothing, so a difference of 0.1 in the rewards stays small.
+# - `"none"` does not divide, so a difference of 0.1 in the rewards stays small.
 # - `"batch"` divides by the standard deviation of the whole batch, which is large while the batch has correct and wrong
 #   answers. If all answers of the batch are correct, the judge is back at
 #   ±{{advantages(gated[1:2], "batch").max():.2f}}.
 #
-# Small means small next to the rule. The steps of the optimizer Adam do not depend on the scale of the gradients
-# (Kingma and Ba 2015, arXiv 1412.6980). So if the rule ties in all groups for many steps, the judge moves the policy
-# after all.
+# The judge's push is small only in comparison with the rule's. The steps of the optimizer Adam do not depend on the
+# scale of the gradients (Kingma and Ba 2015, arXiv 1412.6980). So if the rule ties in all groups for many steps, the
+# judge moves the policy after all.
 #
 # **Gate the judge on correctness. If you do not trust it among correct answers either, set `scale_rewards="none"`.**
 
@@ -639,7 +643,8 @@ show_advantages(gated, "none", "batch")
 #
 # A gate needs a reward function that calls the reward model and the rule. As TRL does, `judged` shows the model the
 # prompt and the completion in the chat template. The model's scores have no limits, so `sigmoid` maps them to numbers
-# from 0 to 1. Otherwise a weight of 0.1 would not be small, and a negative score would cost a correct answer something.
+# from 0 to 1. Otherwise a weight of 0.1 would not be small, and a negative score would lower the reward of a correct
+# answer.
 
 # %%
 import torch
@@ -690,8 +695,8 @@ wrong_groups, correct_groups = (
 # In the first ten steps of the run with the small weight, all eight answers were wrong in
 # {{numpy.mean(wrong_groups[:10]):.0%}} of the groups, and all were correct in {{numpy.mean(correct_groups[:10]):.0%}}.
 # In the last ten steps, the shares were {{numpy.mean(wrong_groups[-10:]):.0%}} and
-# {{numpy.mean(correct_groups[-10:]):.0%}}. So at the end, only the judge could make a difference in most groups, with a
-# weight of 0.1.
+# {{numpy.mean(correct_groups[-10:]):.0%}}. In the groups of both kinds, the judge alone decided the advantages,
+# although its weight is only 0.1.
 #
 # Did the gate change the result? The next cell compares both policies with the base model and with each other.
 
@@ -705,9 +710,10 @@ print(f"small weight to gated: {gate.sentence}")
 # %% [markdown]
 # Strict accuracy rose to {{results['small weight'].accuracy.value:.1%}} with the small weight, and to
 # {{results['gated'].accuracy.value:.1%}} with the gate. The paired difference is {{gate.difference.value:+.3f}} (95%
-# interval {{gate.difference.low:+.3f}} to {{gate.difference.high:+.3f}}), so no effect of the gate is shown here. The
-# figure explains this: a gate changes little except in groups whose answers are all wrong, and this model rarely makes
-# such a group. On a task that it rarely solves, most groups are of this kind.
+# interval {{gate.difference.low:+.3f}} to {{gate.difference.high:+.3f}}). If this interval contains 0, no effect of the
+# gate is shown. The figure suggests why the effect is small at most: a gate changes little except in groups whose
+# answers are all wrong, and with the small weight, only {{numpy.mean(wrong_groups):.1%}} of all groups had only wrong
+# answers. On a task that the model rarely solves, most groups would be of this kind.
 #
 # In both runs, the judge alone decides in the groups that are all correct. To limit it there too, pass
 # `scale_rewards="none"` to `GRPOConfig`. If your task has no rule, you cannot gate the judge. Then people must label

@@ -10,12 +10,12 @@
 # |---|---|---|
 # | time for Run All | about 2 minutes ([measured](../docs/results.md)) | never run |
 # | memory | 1.2 GB ([measured](../docs/results.md)) | never run |
-# | model | 0.46 million parameters, ships with the course | the same, also on the CPU |
+# | model | 0.46 million parameters, included | the same: it trains on the CPU |
 #
-# You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** a model may call a calculator. If you reward
+# You need [lesson 03](03_grpo_lora.ipynb). **Predict before you start:** a model can call a calculator. If you reward
 # its calls as well as its answer, does it answer better (section 6)?
 #
-# **The numbers in the text** are from the stored CPU run, seed 0. Other seeds and machines give different numbers.
+# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 
 # %% [markdown]
 # ## 1. Set up
@@ -51,11 +51,12 @@ from trl import GRPOConfig, GRPOTrainer
 # %% [markdown]
 # ## 2. Take problems from an environment package
 #
-# Several packages offer problems with a scorer. We use
-# [reasoning-gym](https://github.com/open-thought/reasoning-gym), which generates over 100 kinds offline. At import,
-# it needs nine packages for other kinds, and one needs a C compiler. So the course installs reasoning-gym alone, and
-# the next cell imports it with empty stand-ins for the nine. **Those kinds can return nonsense here instead of an
-# error.** In your own project, run `pip install reasoning-gym` and import it directly.
+# Several packages offer problems with a scorer. We use [reasoning-gym](https://github.com/open-thought/reasoning-gym),
+# which generates over 100 kinds of problems offline. At import, it needs nine packages that only other kinds of
+# problems use, and one of these packages needs a C compiler. So the course installs reasoning-gym alone, and the next
+# cell replaces the nine packages with empty modules while it imports reasoning-gym. **Problems of those other kinds can
+# be nonsense here instead of raising an error.** In your own project, run `pip install reasoning-gym` and import it
+# directly.
 
 # %%
 import sys
@@ -95,7 +96,8 @@ for text in ("-224", "224", "-224.0", "-224 or 224"):
 # gold answer, so it pays {{train.score_answer(text, train[0]):.2f}} for two answers at once. We will count only a score
 # of 1.
 #
-# The tiny model knows the wording "What is ...?". Held-out problems come from another seed, without those in `train`.
+# The tiny model was trained on the wording "What is ...?", so the next cell asks each problem in these words. The
+# held-out problems come from another seed, and the cell removes those that are also in `train`.
 
 
 # %%
@@ -147,11 +149,13 @@ class Arithmetic:
 # - `reset` must exist. TRL calls it before each episode with the columns of the row. If it returns a text, TRL appends
 #   the text to the prompt's last message.
 # - **Every other public method except `get_reward` becomes a tool**, even a `close` that you only need for cleaning up
-#   ([a real case](https://github.com/vecna-labs/open-range/pull/353)). Start such names with an underscore.
-# - A tool needs type hints and a docstring with `Args:`, because TRL describes it to the model with them.
+#   ([a real case](https://github.com/vecna-labs/open-range/pull/353)). Start the name of a method that is not a tool
+#   with an underscore.
+# - A tool needs type hints and a docstring with `Args:`, because TRL builds the description that the model sees from
+#   them.
 # - TRL reuses the objects for later episodes, so `reset` must set every attribute.
-# - If `get_reward` exists, TRL adds its result to the rewards. It does not get the model's text, so we write reward
-#   functions.
+# - If `get_reward` exists, TRL adds its result to the rewards. `get_reward` does not get the model's text, so we write
+#   reward functions.
 #
 # You pass the class as `GRPOTrainer(environment_factory=Arithmetic, ...)`. Tools without memory can be plain functions:
 # `GRPOTrainer(tools=[calculator], ...)`. TRL has two more ways to run an episode:
@@ -162,7 +166,7 @@ class Arithmetic:
 #   it trains. Its reward functions do not get the environments, so write a `get_reward`.
 #
 # [This table](../docs/troubleshooting-training.md#tools-environment_factory-or-rollout_func-which-one) compares all
-# four. Environments of the package OpenEnv are servers: write a class like ours around their client.
+# four ways. Environments of the package OpenEnv are servers: write a class like ours around their client.
 #
 # The chat template puts the tools into the prompt:
 
@@ -174,7 +178,7 @@ print(tokenizer.apply_chat_template(question, tools=tools, **how))
 
 # %% [markdown]
 # The tiny model's template shows only names and arguments; other templates add types and docstrings. TRL must also
-# recognize the calls that the model writes. It can for the templates of Qwen2.5, Qwen3, Llama 3.1 and several
+# recognize the calls that the model writes. TRL can do this for the templates of Qwen2.5, Qwen3, Llama 3.1 and several
 # others. For another template, set `tokenizer.response_template`, as our tokenizers do. TRL rejects a template that
 # does not show calls and results, such as Gemma 3's.
 #
@@ -211,7 +215,7 @@ def worked(environments, **kwargs) -> list[float]:
 # `worked` is the share of calls that gave a result. A bonus for each call would pay for calling again and again.
 #
 # What must a reward not read? Here are four endings of an episode with the gold answer 42. A common shortcut searches
-# for it in all messages, as the example in [a TRL thread](https://github.com/huggingface/trl/issues/5366) does.
+# all messages for this number, as in the example of [a TRL thread](https://github.com/huggingface/trl/issues/5366).
 
 # %% tags=["nbval-check-output"]
 ENDINGS = [("42", "<answer>42</answer>"), ("42", "<answer>7</answer>")]
@@ -224,16 +228,17 @@ for result, last in ENDINGS:
     print(f"shortcut {shortcut}, outcome {score}: {result} | {last}")
 
 # %% [markdown]
-# The shortcut pays for all four. The fourth is *injected text*: a tool result, for example a web page, that contains
-# an answer or an instruction. `outcome` pays only for the first.
+# The shortcut pays for all four. In the fourth, it reads *injected text*: a tool result, for example a web page, that
+# contains an answer or an instruction. `outcome` pays only for the first.
 #
 # **A reward reads the model's last turn and the environment's own record, never the tool's text.**
 
 # %% [markdown]
 # ## 5. Watch an episode turn by turn
 #
-# The settings are those of lesson 03, with two limits for an episode. `max_completion_length` counts the tokens of
-# **all** turns and the tool's text. `max_tool_calling_iterations` counts turns that call.
+# The settings are those of lesson 03, with two limits for an episode. `max_completion_length` limits the tokens of
+# **all** turns together, the tool's text included. `max_tool_calling_iterations` limits the number of turns in which
+# the model calls a tool.
 
 # %%
 from grpo_utils import show_progress
@@ -356,11 +361,11 @@ show_run_curves(logs, ["rewards/outcome/mean", "tools/call_frequency"])
 
 # %% [markdown]
 # Of the 200 problems, the base model answers {{sum(scores[base]):.0f}} correctly, the first policy
-# {{sum(scores[first]):.0f}} and the second {{sum(scores[second]):.0f}}. The second policy calls more often,
-# {{called[second]:.2f}} instead of {{called[first]:.2f}} times per episode, but its share of correct answers is lower
-# by {{-change.estimate.value:.3f}} (95% interval {{-change.estimate.high:.3f}} to {{-change.estimate.low:.3f}}).
-# Each policy comes from one training run, and the interval does not include what another seed would change
-# ([lesson 06](06_evaluation.ipynb)).
+# {{sum(scores[first]):.0f}} and the second {{sum(scores[second]):.0f}}. The second policy makes {{called[second]:.2f}}
+# calls per episode, the first {{called[first]:.2f}}. The second policy's share of correct answers differs from the
+# first policy's by {{change.estimate.value:+.3f}} (95% interval {{change.estimate.low:+.3f}} to
+# {{change.estimate.high:+.3f}}). Each policy comes from one training run, and the interval does not cover the variation
+# between seeds ([lesson 06](06_evaluation.ipynb)).
 #
 # **Judge a run by held-out answers, not by the number of calls.**
 
@@ -368,9 +373,9 @@ show_run_curves(logs, ["rewards/outcome/mean", "tools/call_frequency"])
 # ## 7. Notice when calls fall to zero
 #
 # Users report runs in which the calls become rarer ([one](https://github.com/TIGER-AI-Lab/Pixel-Reasoner/issues/39),
-# [two](https://github.com/Visual-Agent/DeepEyes/issues/55)). One possible cause is that an answer without a call pays
-# as much. In the next run, each call costs 1.0. Every answer in the required format earns 1.0, and a correct one 2.0.
-# So a call cannot earn more than a guess in this format.
+# [two](https://github.com/Visual-Agent/DeepEyes/issues/55)). One possible cause is that an answer without a call earns
+# as much as one with a call. In the next run, each call costs 1.0. Every answer in the required format earns 1.0, and a
+# correct one 2.0. So a correct answer after one call earns 2.0 - 1.0 = 1.0, no more than a guess in this format.
 #
 # TRL logs `tools/call_frequency`, the number of calls per episode. A callback can watch it and stop the run.
 
@@ -404,7 +409,7 @@ paid, right, calls = (logged(history, key) for key in keys)
 # %% [markdown]
 # The reward rose from {{paid[0]:.2f}} to {{paid[-1]:.2f}}. Meanwhile, the calls per episode rose from {{calls[0]:.2f}}
 # to {{max(calls):.2f}} in step {{calls.index(max(calls)) + 1}}, and then fell to {{calls[-1]:.2f}}. The share of
-# correct answers rose from {{right[0]:.2f}} to {{max(right):.2f}} at most, and ended at {{right[-1]:.2f}}. `WatchCalls`
+# correct answers rose from {{right[0]:.2f}} to at most {{max(right):.2f}}, and ended at {{right[-1]:.2f}}. `WatchCalls`
 # stopped the run at step {{trainer.state.global_step}}. The policy learned what we paid for.
 #
 # **Plot `tools/call_frequency` next to the reward, and make sure that a call can earn more than it costs.**
@@ -429,10 +434,10 @@ trainer.train()
 solved_later, _ = evaluated(trainer)
 
 # %% [markdown]
-# The same policy made {{called['outcome']:.2f}} calls per episode with one tool, and makes {{calls:.2f}} with two. It
-# solves {{sum(solved):.0f}} problems instead of {{sum(scores['outcome']):.0f}}. After {{run.steps}} more steps, it
-# solves {{sum(solved_later):.0f}}. It could learn this because it still called a tool sometimes: GRPO reinforces only
-# what the policy samples.
+# The policy made {{called['outcome']:.2f}} calls per episode with one tool, and {{calls:.2f}} with two. It solved
+# {{sum(solved):.0f}} problems instead of {{sum(scores['outcome']):.0f}}. After {{run.steps}} more steps, it solved
+# {{sum(solved_later):.0f}}. It could learn this because it still called a tool sometimes: GRPO reinforces only what the
+# policy samples.
 #
 # **After you add a tool, look at the calls before you train.**
 
@@ -456,8 +461,8 @@ longest = max((its.episode for its in trainer.environments), key=len)
 print("the model reads:", longest[1]["content"])
 
 # %% [markdown]
-# `tools/failure_frequency` is the share of calls that raised. Return "Error: ..." for the model's mistakes, as our
-# calculator does. Then a share above 0 means a bug of yours, or a call with a wrong name or wrong arguments.
+# `tools/failure_frequency` is the share of calls that raised an error. Return "Error: ..." for the model's mistakes, as
+# our calculator does. Then a share above 0 means a bug in your tool, or a call with a wrong name or wrong arguments.
 #
 # An error in `reset` ends the run. This environment fails after two steps, like a server that stops answering.
 

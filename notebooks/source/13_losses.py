@@ -18,7 +18,7 @@
 #
 # **Numbers in the text** come from stored CPU runs. Yours will differ with other seeds and machines.
 #
-# Read [lesson 08](08_grpo_by_hand.ipynb) first. It builds the loss.
+# Read [lesson 08](08_grpo_by_hand.ipynb) first. It derives the loss that this lesson changes.
 
 # %% [markdown]
 # ## 1. Set up
@@ -45,8 +45,9 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 16)
 #
 # We trained `tiny-qwen3` with each loss and six seeds ([all settings](../docs/settings.md#what-the-losses-did)). The
 # lists hold the number of correct answers to 200 held-out prompts, seed by seed. Within a table, all runs took the
-# same number of steps and samples. `paired_difference` subtracts the *baseline* seed by seed and computes the 95%
-# interval over the seeds ([lesson 06](06_evaluation.ipynb)). If the interval contains 0, no difference is shown.
+# same number of steps and samples. `paired_difference` subtracts the first row, the *baseline*, seed by seed and
+# computes the 95% interval over the seeds ([lesson 06](06_evaluation.ipynb)). If the interval contains 0, no
+# difference is shown.
 
 # %%
 from statistics import mean
@@ -70,8 +71,8 @@ def show_table(correct, baseline):
 
 # %% [markdown]
 # First, each batch of completions is used for one update, as by default. `dapo`, `grpo` and `dr_grpo` are values of
-# `loss_type`. The other rows change something else about `dapo`: how rewards are scaled (appendix), or a KL penalty
-# ([lesson 04](04_reading_a_run.ipynb)).
+# `loss_type`; as in its paper, `dr_grpo` also has `scale_rewards="none"`. The other rows change something else about
+# `dapo`: how rewards are scaled (appendix), or a KL penalty ([lesson 04](04_reading_a_run.ipynb)).
 
 # %% tags=["nbval-check-output"]
 ONE_UPDATE = {
@@ -104,8 +105,9 @@ FOUR_UPDATES = {
 four_updates = show_table(FOUR_UPDATES, baseline="dapo")
 
 # %% [markdown]
-# **Again, no other loss was shown to help.** Without a limit, one of six runs collapsed to
-# {{min(FOUR_UPDATES["no clip"])}} correct answers, so that interval is wide.
+# **Again, no other loss was shown to help.** All these runs used the learning rate 0.002, which was not the best one
+# for four updates (section 3). Each loss may have another best rate, and the order may differ there. Without a limit,
+# one of six runs collapsed to {{min(FOUR_UPDATES["no clip"])}} correct answers, so that interval is wide.
 #
 # `sapo` and `gspo` (appendix) average over tokens as `grpo` does, so `grpo` is their baseline. They also make four
 # updates per batch.
@@ -120,8 +122,9 @@ LIKE_GRPO = {
 like_grpo = show_table(LIKE_GRPO, baseline="grpo")
 
 # %% [markdown]
-# **Neither loss was shown to help.** One run of `gspo` fell to {{min(LIKE_GRPO["gspo"])}} correct answers. With the
-# much smaller epsilon of its paper, no run fell below {{min(LIKE_GRPO["gspo, paper"])}}.
+# **Neither loss was shown to help.** The worst run of `gspo` has {{min(LIKE_GRPO["gspo"])}} correct answers, and with
+# the much smaller epsilon of its paper {{min(LIKE_GRPO["gspo, paper"])}}. But its mean over all seeds, in the table,
+# is lower, and with six runs each, the difference between the worst runs can be chance.
 
 # %% [markdown]
 # ## 3. See whether several updates help
@@ -131,8 +134,10 @@ like_grpo = show_table(LIKE_GRPO, baseline="grpo")
 # those with one update learned from 1,024 completions, and those with four from 256.
 #
 # Equal samples and equal time are different questions, so we asked both, with five seeds
-# ([details](../docs/results.md#four-updates-per-batch)). Each side uses the best of three learning rates: 0.002 for
-# one update, and 0.001 for four.
+# ([details](../docs/results.md#four-updates-per-batch)). Each side uses the best of three learning rates, chosen with
+# another seed: 0.002 for one update, and 0.001 for four. (0.001 is the lowest rate that we tried, so four updates may
+# reach more than this.) With equal samples, four updates also take four times as many optimizer steps. Smaller
+# batches would do that too, but we have not compared them.
 
 # %% tags=["nbval-check-output"]
 EQUAL_SAMPLES = {"1 update": [157, 134, 142, 150, 156]}
@@ -147,15 +152,15 @@ by_time = show_table(EQUAL_TIME, baseline="1 update")["4 updates"]
 # %% [markdown]
 # With equal samples, accuracy is {{by_samples.value:.3f}} higher with four updates. With equal time, it is
 # {{-by_time.value:.3f}} lower, because sampling is only about 40% of a step here, and reuse saves little time. On a
-# GPU, we estimate 55 to 85%, so the second result may differ there (never run).
+# GPU, we estimate that sampling takes 55 to 85% of a step, so the result for equal time may differ there (never run).
 #
 # **Reuse samples only if sampling takes most of the time, and then lower the learning rate.**
 
 # %% [markdown]
 # ## 4. Know when the ratio moves
 #
-# Why did no loss help? Many losses differ mainly in how they treat the *ratio*: a token's probability now, divided by
-# its probability when it was sampled. Follow one imaginary token whose logit grows by 0.2 in each update.
+# Why was no loss shown to help? Many losses differ mainly in how they treat the *ratio*: a token's probability now,
+# divided by its probability when it was sampled. Follow one imaginary token whose logit grows by 0.2 in each update.
 
 # %%
 import math
@@ -347,11 +352,11 @@ shortest, longest = (logged(logs[1], end)[-1] for end in ends)
 print(f"tokens in our last batch: {shortest:.0f} to {longest:.0f}")
 
 # %% [markdown]
-# With `dapo` and `dr_grpo`, all tokens weigh the same. (The constant of `dr_grpo` is lower, but Adam ignores a
-# constant factor.) With `grpo`, a token of the shortest completion weighs
-# {{weight["grpo"][0] / weight["grpo"][3]:.0f}} times as much as one of the longest. So per token, a long incorrect
-# answer is punished less than a short one, and a long correct answer is rewarded less. This is the *length bias* of
-# `grpo`.
+# With `dapo` and `dr_grpo`, all tokens weigh the same. (`dr_grpo` gives all tokens a smaller weight, but Adam ignores
+# a constant factor, as long as `max_grad_norm` does not clip the gradient.) With `grpo`, a token of the shortest
+# completion weighs {{weight["grpo"][0] / weight["grpo"][3]:.0f}} times as much as one of the longest. So per token, a
+# long incorrect answer is punished less than a short one, and a long correct answer is rewarded less. This is the
+# *length bias* of `grpo`.
 #
 # Our completions have {{shortest:.0f}} to {{longest:.0f}} tokens, so the weights of `grpo` differ by a factor of at
 # most {{longest / shortest:.1f}}. The thoughts of a thinking model can differ far more, so there the choice may
@@ -368,9 +373,9 @@ print(f"tokens in our last batch: {shortest:.0f} to {longest:.0f}")
 # | Which loss? | the default, `loss_type="dapo"` | no other was shown to be better (section 2) |
 # | How many updates per batch? | the default, `num_iterations=1` | 4 were worse in equal CPU time (section 3) |
 # | Sampling takes most of the time. | Try several updates with a lower `learning_rate`. Compare after equal time. | 4 were better with equal samples (section 3) |
-# | A run with several updates collapses. | Keep `epsilon=0.2`. | without it, one of six runs collapsed (section 2) |
+# | A run with several updates collapses. | Lower `learning_rate`, and keep `epsilon=0.2`. | with five seeds, the mean was 0.70 at 0.002 and 0.85 at 0.001 ([details](../docs/results.md#four-updates-per-batch)); without a limit, one of six runs collapsed, which can be chance (section 2) |
 # | `clip_ratio` is always 0. | Change nothing. | shown (section 6) |
-# | Lengths drift with `"grpo"`. | `"dapo"` or `"dr_grpo"` | example only (section 7) |
+# | Lengths drift with `"grpo"`. | Use `"dapo"` or `"dr_grpo"`. | shown on an example (section 7) |
 #
 # **Change one setting at a time, hold samples or time equal, and use several seeds.**
 
@@ -458,13 +463,15 @@ print(check_exercise("Exercise 2, solution", clip_solution, SETTINGS))
 # | [CISPO](https://arxiv.org/abs/2506.13585) | limits the ratio, but keeps a push on every token | `loss_type="cispo", epsilon_high=5.0` |
 # | [GSPO](https://arxiv.org/abs/2507.18071) | has one ratio per completion, the geometric mean of its tokens' ratios | `loss_type="grpo", importance_sampling_level="sequence", epsilon=3e-4, epsilon_high=4e-4` |
 # | [SAPO](https://arxiv.org/abs/2511.20347) | lets the push fade instead of stopping it | `loss_type="sapo"` |
-# | [GDPO](https://arxiv.org/abs/2601.05242) | normalizes each reward before adding them ([example](../docs/troubleshooting-training.md#several-rewards-cancel-or-collapse-to-one-advantage-gdpo)) | `multi_objective_aggregation="normalize_then_sum"` |
+# | [GDPO](https://arxiv.org/abs/2601.05242) | normalizes each reward in its group, adds them, and normalizes the sum over the batch; `scale_rewards` has no effect ([example](../docs/troubleshooting-training.md#several-rewards-cancel-or-collapse-to-one-advantage-gdpo)) | `multi_objective_aggregation="normalize_then_sum"` |
 #
 # - `scale_rewards` selects the standard deviation that divides the advantage: of the `"group"`, of the `"batch"`, or
 #   `"none"`. If the rewards of a group are 3, 3, 3 and 2.9, the last advantage is
 #   {{-0.075 / (torch.tensor([3, 3, 3, 2.9]).std() + 1e-4):.2f}} with `"group"`, and -0.075 with `"none"`.
-# - With CISPO, always set `epsilon_high`: the default would limit the ratio to 0.2.
-# - Unsloth's default is `"dapo"` too. But next to an explicit `loss_type="dapo"`, it sets `epsilon_high=0.28` and
-#   `mask_truncated_completions=True` unless you give them (read in Unsloth 2026.10.9, not run on a GPU).
+# - With CISPO, always set `epsilon_high`: TRL's default would limit the ratio to 0.2. (Unsloth sets 5.0 if you give
+#   no value.)
+# - Unsloth's default is `"dapo"` too. But if you pass `loss_type="dapo"` explicitly, it also sets `epsilon_high=0.28`
+#   and `mask_truncated_completions=True`, unless you give your own values (we read this in Unsloth 2026.10.9 and have
+#   not run it on a GPU).
 #
 # The map lists [more losses](../docs/map.md#losses-that-lesson-13-leaves-out).

@@ -77,8 +77,8 @@ print(train_rows[0]["answer"])
 # %% [markdown]
 # We chose this task by looking at samples. SmolLM2 writes JSON without being taught, so a reward can start there. Other
 # tasks failed this check. The `<answer>` tags of the other lessons, for example, were in none of 128 samples, so a reward
-# for them would have had nothing to start from. The words *one line of* are in the prompt for the same reason: with these words, more samples
-# consist of a single object.
+# for them would have had nothing to start from. The words *one line of* are in the prompt for the same reason: in samples
+# that we did not keep, these words made a single object more common.
 #
 # Copying a word looks easy, but a model copies tokens. In the order a word follows a space; in JSON it follows a quotation
 # mark. Many words are split into different tokens in these two places:
@@ -95,9 +95,9 @@ for word in ("keys", "books", "forks", "baskets"):
     print(f"{word:8}{' '.join(after_space):12}{' '.join(after_quote)}")
 
 # %% [markdown]
-# (Ġ marks a space.) The model reads `forks` as one token and has to write it as `for` and `ks`. It would have to know
-# how the word is spelled, and a model of this size often does not: in runs with such words, it wrote `fork` or `forkers`,
-# and `Milia` for `Milan`. So all names, cities and items of this task are split alike in both places.
+# (Ġ marks a space.) The model reads `forks` as one token and has to write it as `for` and `ks`. It would have to know how
+# the word is spelled, and a model of this size often does not: in runs with such words, it wrote `fork` or `forkers`, and
+# `Milia` for `Milan`. So all names, cities and items of this task are split into the same tokens in both places.
 #
 # **Choose a form of answer that your model already writes sometimes, and look at its tokens.**
 #
@@ -135,7 +135,7 @@ def correctness_reward(completions, answer, **kwargs):
 
 # %% [markdown]
 # Before training, this reward is almost always 0, and equal rewards teach nothing. Three rewards give *partial credit*
-# for what has to come first: the right values, the right keys, and nothing around the object.
+# for what has to come first: the correct values, the correct keys, and nothing around the object.
 
 
 # %%
@@ -191,11 +191,11 @@ for name, text in WRITTEN.items():
 # Each step toward the correct answer earns more than the one before, and a correct answer alone earns far more. We added two
 # of the rewards after runs without them went wrong:
 #
-# - Without `alone_reward`, ending the answer earns nothing until the whole object is right. The policy kept adding invented
+# - Without `alone_reward`, ending the answer earns nothing until the whole object is correct. The policy kept adding invented
 #   text.
 # - Without `keys_reward`, leaving out the item costs nothing, because a wrong item earns 0 as well. One policy stopped
 #   writing `item`, the field that it got wrong most often. From then on, no sample contained the field, so no group
-#   could teach it. A `keys_reward` for the *share* of right keys did not prevent this in another run, so it now pays for
+#   could teach it. A `keys_reward` for the *share* of correct keys did not prevent this in another run, so it now pays for
 #   all keys or nothing.
 #
 # (These were single runs that we did not keep, and other settings differed too. So they are reasons to try these rewards, not
@@ -247,7 +247,7 @@ policy.print_trainable_parameters()
 #
 # - `object`: the share of samples that contain a JSON object
 # - `alone`: the share of samples that contain nothing else
-# - `fields`: the mean share of right fields
+# - `fields`: the mean share of correct fields
 # - `groups differ`: the groups whose samples differ in that share (the other rewards can differ as well)
 
 # %%
@@ -276,8 +276,8 @@ looks = {t: look(policy, t) for t in (1.0, 0.7, 0.4)}
 
 # %% [markdown]
 # At a temperature of 1, TRL's default, only {{looks[1.0][0]:.0%}} of the samples of this small model contain an object. All
-# shares look better at a lower temperature. We train at 1 because it is the default, not because it won: in
-# [a comparison with one seed and 20 steps](../docs/results.md#the-checks-on-a-real-model), a run at 0.8 was ahead. It is not
+# shares look better at a lower temperature. We train at 1 because it is the default, not because it was better: in [a
+# comparison with one seed and 20 steps](../docs/results.md#the-checks-on-a-real-model), a run at 0.8 was ahead. It is not
 # known whether it would still be ahead after 70 steps.
 #
 # The other lessons load the base model in 4 bits. See what that does to this one. (On a processor that is slow in bf16,
@@ -345,12 +345,15 @@ report = pilot(policy, tokenizer, list(REWARDS), train_rows, **options)
 print(report)
 
 # %% [markdown]
-# No completion is correct, so `correctness_reward` alone could teach nothing at first. But
-# {{1 - report.figures.tied.value:.0%}} of the groups are not tied: some of their completions earn more than others, counting
-# all rewards. So the verdict is `{{report.verdict.code}}`: start, and watch whether `correctness_reward` rises within 30 steps. The format is not
-# known because this task has no format apart from a correct answer. The first completion shows why the rewards start low.
-# {{report.figures.truncated.value:.0%}} of the completions run into the limit of {{TOKENS}} tokens. The minutes of the planned
-# run are an estimate for training alone, without the measurements of sections 5 and 9.
+# Few or no completions are correct, so `correctness_reward` alone could teach almost nothing at first. But
+# {{1 - report.figures.tied.value:.0%}} of the groups are not tied: some of their completions earn more than others,
+# counting all rewards. So the verdict is `{{report.verdict.code}}`: start, and watch whether `correctness_reward` rises
+# within 30 steps.
+#
+# The first completion shows why the rewards start low, and {{report.figures.truncated.value:.0%}} of the completions run
+# into the limit of {{TOKENS}} tokens. The report says *not known* for the format, because this task has no format apart
+# from a correct answer. The minutes of the planned run are an estimate for training alone, without the measurements of
+# sections 5 and 9.
 #
 # **Until the first answer is correct, GRPO learns only from partial credit, and only where it differs within a group.**
 #
@@ -395,7 +398,7 @@ for name, scores in before.items():
     print(f"{name:15} {fmean(scores):.3f} of {len(scores)} prompts")
 
 # %% [markdown]
-# Greedily, the model gets {{fmean(before["fields, greedy"]):.0%}} of the fields right, and all five in
+# Greedily, the model gets {{fmean(before["fields, greedy"]):.0%}} of the fields correct, and all five in
 # {{fmean(before["greedy"]):.1%}} of its answers. Of {{8 * len(some_rows)}} samples,
 # {{round(8 * sum(before["sampled, some"]))}} are correct. Until one is, the correctness reward cannot teach anything, and
 # the first steps depend on partial credit.
@@ -487,7 +490,7 @@ print(f"seconds per step: {fmean(seconds):.0f}")
 # %% [markdown]
 # Each point is the mean of only {{4 * PROMPTS}} completions of {{PROMPTS}} prompts, so the curves jump. Compare the first
 # five steps with the last five: the share of completions that are one object with nothing around it (`alone_reward`) rose
-# {{ends(means["alone_reward"])}}, the share of right fields {{ends(means["fields_reward"])}}, and the share of correct
+# {{ends(means["alone_reward"])}}, the share of correct fields {{ends(means["fields_reward"])}}, and the share of correct
 # completions {{ends(means["correctness_reward"])}}. The first correct completion came at step {{first_right}}. Until then,
 # only partial credit taught anything.
 #
@@ -505,10 +508,10 @@ for place, row in enumerate(shown):
         print(f"after {step} steps: {texts[place]}\n")
 
 # %% [markdown]
-# Find the step at which each answer becomes correct, and what is right before that: the keys or the values.
+# Find the step at which each answer becomes correct, and what is correct before that: the keys or the values.
 #
-# One thing was not rewarded: the prompt asks for *one line* of JSON, and no reward checks it. In the stored run, the policy
-# breaks the lines of its answers to the end, which costs it nothing.
+# One thing was not rewarded: the prompt asks for *one line* of JSON, and no reward checks it. In the stored run, the
+# policy's answers still contain line breaks at the end of training, because they cost nothing.
 #
 # Now an order with words that are split differently after a quotation mark (section 2):
 
@@ -521,8 +524,9 @@ hard[-1]["content"] = f"{task}\n\n{sentence}"
 print(answer)
 
 # %% [markdown]
-# The item is `{{first_object(answer).get("item")}}` and the city is `{{first_object(answer).get("city")}}`. If your data have
-# such words, look for errors in them. Words like them in the training rows may help; we have not tried it.
+# The item is `{{first_object(answer).get("item")}}` and the city is `{{first_object(answer).get("city")}}`. If your data
+# contain such words, check how often the model gets them wrong. Training rows with such words may help; we have not tried
+# it.
 #
 # **Read what the policy writes. A reward measures only what you thought to check.**
 #
@@ -548,29 +552,33 @@ for kind in ("known sentence", "new sentence"):
 # %% [markdown]
 # The intervals are over prompts, for this one trained model. They say nothing about other seeds.
 #
-# Different kinds of gain look alike in the reward curve. Which of the three measures rises tells some of them apart:
+# Different kinds of gain look alike in the reward curve. You can tell some of them apart by which of the three measures
+# rise:
 #
 # | rises, by the paired test | we call it |
 # |---|---|
-# | pass@8 and greedy | *a new skill*: the model finds what eight tries did not find before |
+# | pass@8 and greedy | *new in eight tries*: the model finds what eight tries did not find before. Only many more tries could show a new skill ([lesson 15](15_controls.ipynb)) |
 # | pass@8 alone, or with sampled | *more found in eight tries* |
 # | sampled and greedy | *sharpening*: it now does mostly what it could do sometimes |
 # | sampled alone | *less noise*: a user who decodes greedily gains nothing |
 #
-# In this run, all three rose: greedy accuracy from {{fmean(before["greedy"]):.2f}} to {{fmean(after["greedy"]):.2f}} of all
-# prompts, sampled accuracy from {{fmean(before["sampled, some"]):.2f}} to {{fmean(after["sampled, some"]):.2f}} and pass@8
-# from {{fmean(before["pass@8, some"]):.2f}} to {{fmean(after["pass@8, some"]):.2f}} of the sampled prompts (the line *greedy,
-# some* is for the same prompts). So the model now finds what eight tries did not find before. Two things stay open:
+# In this run, greedy accuracy went from {{fmean(before["greedy"]):.2f}} to {{fmean(after["greedy"]):.2f}} of all prompts,
+# sampled accuracy from {{fmean(before["sampled, some"]):.2f}} to {{fmean(after["sampled, some"]):.2f}} and pass@8 from
+# {{fmean(before["pass@8, some"]):.2f}} to {{fmean(after["pass@8, some"]):.2f}} of the sampled prompts (the line *greedy,
+# some* is for the same prompts). If the table shows that greedy accuracy and pass@8 improved, the model now finds what
+# eight tries did not find before. Even then, two limits remain:
 #
 # - A model that is correct in one of a thousand tries looks the same before training as a model that is never correct.
-# - The three measures cannot tell an ability from its form. In the task *older*
-#   ([results](../docs/results.md#a-real-model-on-a-cpu)), all three rose too. But the policy had only learned to write
-#   its answers in the right form. It chose the person who was asked for about as often as a guess would.
+# - The three measures cannot tell an ability from its form. We also trained this model to say which of two people is older
+#   or younger (the task *older* in the [results](../docs/results.md#a-real-model-on-a-cpu)). All three measures rose there
+#   too, but the policy had only learned to write its answers in the right form: it named the correct person about as often
+#   as a guess would.
 #
 # Of the prompts with known sentences, {{hits["known sentence"]}} were answered correctly, and of as many with new sentences,
 # {{hits["new sentence"]}}. `make real` measures this on 400 prompts.
 #
-# **If pass@8 is not shown to rise, and was not near 1 before, then nothing shows that the model finds more than before.**
+# **Say that the model finds more than before only if the paired test shows that pass@8 rose. If pass@8 was near 1 before,
+# it has no room to rise: use harder prompts.**
 #
 # ## 10. Do not copy the tiny model's learning rate
 #
@@ -598,11 +606,11 @@ options = dict(temperature=0.0, **DECODING)
 print("greedy answer at 2e-3:", answer[:300])
 
 # %% [markdown]
-# In the last five of these steps, the mean share of right fields was {{last[KEYS[0]][1]:.2f}} at 2e-3, and
+# In the last five of these steps, the mean share of correct fields was {{last[KEYS[0]][1]:.2f}} at 2e-3, and
 # {{last[KEYS[0]][0]:.2f}} at 2e-4. The other two panels differ much more. At 2e-3, entropy fell to {{last[KEYS[1]][1]:.2f}}
 # nats (at 2e-4: {{last[KEYS[1]][0]:.2f}}), and the share of tied groups was {{last[KEYS[2]][1]:.2f}} (at 2e-4:
-# {{last[KEYS[2]][0]:.2f}}). The completions of the fast policy become alike before any of them is correct, and a tied group
-# teaches nothing. So few steps do not show where it would end.
+# {{last[KEYS[2]][0]:.2f}}). The completions of the policy trained at 2e-3 become alike before any of them is correct, and a
+# tied group teaches nothing. Such a short run does not show where that policy would end.
 #
 # We also tried [8e-4 with three seeds](../docs/settings.md#what-transferred-to-a-real-model). After 25 steps, it was ahead
 # of 2e-4 with each of them, at a low entropy, but the 95% interval of the difference contains 0. And
@@ -653,11 +661,11 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # | per step | {{4 * PROMPTS}} completions | 32 or 64 completions |
 # | time | {{sum(seconds) / 60:.0f}} minutes for {{STEPS}} steps, training alone | not known. For a different task, GSM8K with up to 512 tokens, we estimate [30 to 65 minutes for 20 steps](../docs/t4.md), with installation and evaluations |
 #
-# We expect the way of working to carry over: look at samples, choose a form that the model already writes, give partial
-# credit, measure three things, read transcripts. The numbers do not carry over. All words of this task were chosen for
-# SmolLM2's tokenizer, so repeat the check of section 2 with yours. Run `pilot` with your model first: a model of this size may already
-# solve most of this task, or fail only because it puts a fence of backticks around its JSON. If you only need valid JSON, a
-# server that restricts the output to a schema gives it without training.
+# We expect the method to carry over: look at samples, choose a form that the model already writes, give partial credit,
+# measure three things, read transcripts. The numbers do not carry over. All words of this task were chosen for SmolLM2's
+# tokenizer, so repeat the check of section 2 with yours. Run `pilot` with your model first: a model of this size may
+# already solve most of this task, or fail only because it puts its JSON into a Markdown code block. If you only need valid
+# JSON, a server that restricts the output to a schema gives it without training.
 #
 # ## 13. Know what this run does not show
 #
@@ -666,17 +674,18 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # - Generated sentences are easier than real orders. The new sentences test four more patterns, not your users'
 #   language, and all words were chosen so that they can be copied token by token.
 # - The model reads five facts and writes them down. It did not learn to reason.
-# - With 2,000 gold answers, supervised fine-tuning is the usual choice. We did not compare them on this task;
+# - With 2,000 gold answers, supervised fine-tuning (SFT) is the usual choice. We did not compare SFT and GRPO on this task;
 #   [lesson 09](09_sft_then_grpo.ipynb) does on another. GRPO is most useful where you can check an answer, but have no
 #   answers to imitate.
-# - We did not measure what an example in the prompt, or a server that restricts the output to JSON, would reach without
-#   training, nor what the model forgot, nor whether it would become better after 70 steps.
-# - The package's weights were rounded to 4 bits. The model on the hub was not, and may start from other rates. We have not
-#   run it.
+# - We did not measure three things: what an example in the prompt, or a server that restricts the output to JSON, would
+#   reach without training; what the model forgot; and whether it would improve after 70 steps.
+# - The package's weights were rounded to 4 bits. The weights on the hub were not, so that model may start from a higher or
+#   lower accuracy. We have not run it.
 #
-# `make real` trains the same task with the template structured_output. You can stop it with Ctrl-C and resume it. On two quiet
-# cores with fast bf16, its training alone took [18 and 19 minutes](../docs/results.md#a-real-model-on-a-cpu), less than this
-# lesson's, and it does not train a second policy. So it ends after about half an hour, measurements included.
+# `make real` trains the same task with the template structured_output. You can stop it with Ctrl-C and resume it later. On
+# two otherwise idle cores with fast bf16, its training alone took [18 and 19
+# minutes](../docs/results.md#a-real-model-on-a-cpu), less than in this lesson, and it does not train a second policy. So it
+# ends after about half an hour, measurements included.
 #
 # ## 14. Cheat sheet
 #
