@@ -403,7 +403,7 @@ print(check_exercise("Exercise 1", completions, BUDGETS, HINTS))
 
 # %% [markdown]
 # **Exercise 2.** Write `can_clip(num_iterations, steps_per_generation, accumulation)`, which returns whether any
-# ratio can differ from 1 in a run without vLLM.
+# ratio can differ from 1 in a run without vLLM (whose probabilities differ slightly from the trainer's).
 #
 # **Try both before you unfold the solutions.**
 

@@ -442,8 +442,9 @@ print(check_exercise("Exercise 2", lost, CASES, HINTS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: what the controls gained without reading the answer, your reward need not explain. If they lost accuracy, your
-# reward still gained only `ours`.
+# Exercise 1: your reward gets no credit for the gain that the controls made without reading the answer. If the controls
+# lost accuracy, your reward still gained only `ours`. This is one number. To report it, subtract the control seed by seed
+# and give the interval (`paired_difference`, [lesson 13](13_losses.ipynb)).
 # </details>
 
 
