@@ -24,17 +24,17 @@ SEEDS, STEPS, PROMPTS, DELTA = range(3), 24, 200, 1.5
 #: Each arm: how its sampler is made, its correction, and the settings that it changes.
 ARMS = {
     "fresh": (lambda: Delay(0), "none", {}),
+    "delay 4": (lambda: Delay(4), "none", {}),
+    "delay 4, ratio": (lambda: Delay(4), "ratio", {}),
     "delay 8": (lambda: Delay(8), "none", {}),
     "delay 8, ratio": (lambda: Delay(8), "ratio", {}),
-    "delay 16": (lambda: Delay(16), "none", {}),
-    "delay 16, ratio": (lambda: Delay(16), "ratio", {}),
-    "delay 16, ratio, delta": (lambda: Delay(16), "ratio", dict(delta=DELTA)),
+    "delay 8, ratio and delta": (lambda: Delay(8), "ratio", dict(delta=DELTA)),
+    "delay 8, token_truncate": (lambda: Delay(8), "token_truncate", {}),
+    "delay 8, sequence_mask": (lambda: Delay(8), "sequence_mask", {}),
     "temperature 1.3": (lambda: Temperature(1.3), "none", {}),
     "temperature 1.3, token_truncate": (lambda: Temperature(1.3), "token_truncate", {}),
     "temperature 1.3, sequence_mask": (lambda: Temperature(1.3), "sequence_mask", {}),
     "4 bits": (lambda: Rounded(4), "none", {}),
-    "delay 4": (lambda: Delay(4), "none", {}),
-    "delay 16, sequence_mask": (lambda: Delay(16), "sequence_mask", {}),
 }
 
 
@@ -55,7 +55,7 @@ def train(arm: str, seed: int) -> dict:
     return dict(
         seconds={name: round(value, 2) for name, value in seconds.items()},
         ratios=trainer.ratio_rows(),
-        clipped=[round(value, 4) for value in logged(log, "clip_ratio/region_mean")],
+        clipped=round(fmean(logged(log, "clip_ratio/region_mean")), 4),
         sampled=after.accuracy.value,
         greedy=after.greedy_accuracy.value,
     )

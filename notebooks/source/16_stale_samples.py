@@ -1,0 +1,385 @@
+# %% [markdown]
+# # 16 · Stale samples
+#
+# {{badges}}
+#
+# **You will be able to** measure how far your samples are from the policy that learns from them, and say what a correction
+# does about it.
+#
+# | | CPU | T4 GPU |
+# |---|---|---|
+# | time for Run All | about 2 minutes ([measured](../docs/results.md)) | never run |
+# | memory | 1.0 GB ([measured](../docs/results.md)) | |
+# | model | 0.46 million parameters, included | the same: it trains on the CPU |
+#
+# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
+#
+# Read [lesson 13](13_losses.ipynb) first. It explains the ratio, clipping and `num_iterations`.
+
+# %% [markdown]
+# ## 1. Set up
+#
+# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle, first
+# turn on *Internet* in the settings. Elsewhere, the cell does nothing.
+
+# %%
+# {{install}}
+
+# %% tags=["parameters"]
+PROFILE: str = "auto"  # any profile; this lesson always trains on the CPU
+FAMILY: str = "qwen"  # qwen or gemma: which tiny model
+STEPS: int = 0  # optimizer steps of each run; 0: the lesson's 16
+DELAY: int = 8  # how many steps old the stale samples are
+SEED: int = 0  # seeds all randomness
+
+# %%
+from grpo_utils import setup_tiny
+
+run = setup_tiny(PROFILE, FAMILY, STEPS, 16)
+
+# %% [markdown]
+# ## 2. Know three ways to learn from another policy
+#
+# GRPO assumes that the policy that learns is the one that wrote the completions. Training is then *on-policy*. Three things
+# break that:
+#
+# | | why you would do it | in TRL |
+# |---|---|---|
+# | **reuse** | sampling is slow, so each batch is used several times | `num_iterations`, `steps_per_generation` |
+# | **delay** | sampler and trainer work at the same time, so samples are some steps old, or *stale* | `AsyncGRPOConfig(max_staleness=4)`, experimental |
+# | **another sampler** | vLLM is fast, but rounds differently from the trainer; or its settings differ | `use_vllm=True` |
+#
+# Lesson 13 measured reuse. This lesson measures the other two. TRL corrects another sampler only with vLLM, which needs a GPU,
+# and its asynchronous trainer needs vLLM too. **So both are simulated here**, on a CPU and with TRL's formulas.
+#
+# Guess before you go on: samples come from the policy as it was 8 steps ago. How much accuracy does that cost, and does
+# clipping help?
+#
+# ## 3. Train on stale samples
+#
+# The subclass keeps a copy of the adapter for each of the last steps. It puts the oldest one into the model while TRL
+# samples, and the newest one back before TRL learns. The copy also computes the log-probabilities of its samples, because only
+# the policy that sampled can say how likely they were.
+
+# %%
+from collections import deque
+
+import torch
+from trl import GRPOTrainer
+
+
+class StaleTrainer(GRPOTrainer):
+    """Samples with the adapter of `delay` steps ago."""
+
+    def __init__(self, *args, delay, use_ratio, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.kept = deque(maxlen=delay + 1)
+        self.use_ratio, self.log_ratios = use_ratio, []
+        every = self.model.parameters()
+        self.adapter = [p for p in every if p.requires_grad]
+
+    @torch.no_grad()
+    def put(self, values):
+        for parameter, value in zip(self.adapter, values):
+            parameter.copy_(value)
+
+    @torch.no_grad()
+    def score(self, batch):
+        """The log-probability of each sampled token, shape (B, T)."""
+        kinds = (batch["prompt_ids"], batch["completion_ids"])
+        masks = (batch["prompt_mask"], batch["completion_mask"])
+        ids, mask, length = torch.cat(kinds, 1), torch.cat(masks, 1), kinds[1].shape[1]
+        score = self._get_per_token_logps_and_entropies
+        return score(self.model, ids, mask, length)[0]
+
+    def _generate_and_score_completions(self, inputs):
+        self.kept.append([p.detach().clone() for p in self.adapter])
+        self.put(self.kept[0])  # the oldest
+        batch = super()._generate_and_score_completions(inputs)
+        sampled = self.score(batch)
+        self.put(self.kept[-1])  # the newest
+        difference = self.score(batch) - sampled
+        self.log_ratios.append((difference, batch["completion_mask"].bool()))
+        if self.use_ratio:
+            batch["old_per_token_logps"] = sampled
+        return batch
+
+
+# %% [markdown]
+# `old_per_token_logps` is the denominator of the ratio. Without it, TRL takes each ratio as 1: it treats stale samples as
+# fresh ones. With it, the ratio is correct and `epsilon` clips it.
+#
+# Train twice with the same settings, seed and number of samples: on fresh samples, and on samples that are 8 steps old. (The
+# first 8 steps of the second run all sample from the policy before training.)
+
+# %%
+import tempfile
+
+from trl import GRPOConfig
+
+from grpo_utils import load_policy, load_rows, math_rewards, show_progress
+
+train_rows = load_rows("addition", "train", 2000, SEED)
+test_rows = load_rows("addition", "test", 200)
+functions, reward_weights = math_rewards()
+LOADING = dict(profile=run.profile, backend="transformers", load_in_4bit=False)
+
+
+def train_with(delay, use_ratio=False):
+    """Train a new policy; return it and its trainer."""
+    policy, tokenizer = load_policy(run.model, seed=SEED, **LOADING)
+    config = GRPOConfig(
+        output_dir=tempfile.mkdtemp(),
+        max_steps=run.steps,
+        learning_rate=2e-3,
+        lr_scheduler_type="constant",
+        num_generations=8,  # completions in a group
+        per_device_train_batch_size=64,  # completions per step
+        max_completion_length=32,  # in tokens
+        reward_weights=reward_weights,
+        epsilon=0.2,  # clips the ratio; TRL's default
+        optim="adamw_torch",
+        use_cpu=True,
+        bf16=False,
+        gradient_checkpointing=False,
+        save_strategy="no",
+        logging_steps=1,
+        report_to="none",
+        disable_tqdm=True,  # show_progress draws the bar
+        seed=SEED,
+    )
+    trainer = StaleTrainer(
+        model=policy,
+        processing_class=tokenizer,
+        args=config,
+        train_dataset=train_rows,
+        reward_funcs=functions,
+        delay=delay,
+        use_ratio=use_ratio,
+    )
+    show_progress(trainer)
+    trainer.train()
+    return policy, trainer
+
+
+# %%
+base, tokenizer = load_policy(run.model, seed=SEED, **LOADING)
+policies, trainers = {"before": base}, {}
+for name, delay in {"fresh": 0, "stale": DELAY}.items():
+    policies[name], trainers[name] = train_with(delay)
+
+# %%
+from grpo_utils import evaluate
+
+DECODING = dict(max_new_tokens=32, temperature=1.0, seed=SEED)
+results = {
+    name: evaluate(policy, tokenizer, test_rows, **DECODING)
+    for name, policy in policies.items()
+}
+print(f"{'':8}{'sampled':>9}{'greedy':>9}")
+for name, result in results.items():
+    rates = (result.accuracy.value, result.greedy_accuracy.value)
+    print(f"{name:8}" + "".join(f"{rate:9.3f}" for rate in rates))
+
+# %% [markdown]
+# After {{run.steps}} steps, the run on stale samples answers {{results["stale"].accuracy.value:.0%}} of 200 held-out prompts
+# correctly, and the run on fresh samples {{results["fresh"].accuracy.value:.0%}}. One seed per run does not show which is better;
+# section 7 has several.
+#
+# ## 4. Look at the ratio by length
+#
+# The ratio of a *token* is its probability now, divided by its probability when it was sampled. The ratio of a *completion* is
+# the product of its tokens' ratios, so each token can move it further from 1. Plot both for the last batch of the stale run.
+# In the right panel, each line is one completion: the product of all ratios up to a token.
+
+# %%
+from grpo_utils.plots import COLORS, show
+from matplotlib.figure import Figure
+
+differences, mask = trainers["stale"].log_ratios[-1]
+tokens = differences[mask].exp()
+products = (differences * mask).cumsum(1).exp()
+lengths = mask.sum(1)
+whole = products[:, -1]  # the ratio of each completion
+
+figure = Figure(figsize=(8, 3.4), layout="constrained")
+left, right = figure.subplots(1, 2, sharey=True)
+for ratios, product, length in zip(differences.exp(), products, lengths):
+    places = range(1, length + 1)
+    left.plot(places, ratios[:length], ".", color=COLORS[0], alpha=0.4)
+    right.plot(places, product[:length], color=COLORS[1], alpha=0.5)
+left.set(yscale="log", xlabel="position of the token", ylabel="ratio")
+left.set_title("of each token")
+right.set(xlabel="tokens so far", title="of the completion so far")
+for axes in (left, right):
+    axes.axhline(1, color="gray", linestyle="--")
+near = ((tokens > 0.8) & (tokens < 1.2)).float().mean().item()
+near_whole = ((whole > 0.8) & (whole < 1.2)).float().mean().item()
+alt = f"Ratios of a stale batch. Within 0.8 and 1.2: {near:.0%} of the tokens"
+show(figure, f"{alt}, and {near_whole:.0%} of the whole completions")
+
+# %%
+from statistics import fmean
+
+
+def spread_by_length(log_ratios, bounds=(13, 17, 19, 32)):
+    """Print the spread of the log-ratio of tokens and completions."""
+    token, total, length = [], [], []
+    for difference, mask in log_ratios:
+        token += (difference.square() * mask).sum(1).tolist()
+        total += (difference * mask).sum(1).tolist()
+        length += mask.sum(1).tolist()
+    print("tokens   completions  spread of a token  of a completion")
+    low, spreads = 0, []
+    for high in bounds:
+        here = [i for i, n in enumerate(length) if low < n <= high]
+        if here:
+            one = sum(token[i] for i in here) / sum(length[i] for i in here)
+            all_ = fmean(total[i] ** 2 for i in here)
+            spreads.append((one**0.5, all_**0.5))
+            count = f"{low + 1}-{high}".ljust(8) + f"{len(here):12}"
+            print(count + f"{one**0.5:19.3f}{all_**0.5:17.3f}")
+        low = high
+    return spreads
+
+
+late = trainers["stale"].log_ratios[-8:]
+spreads = spread_by_length(late)
+
+# %% [markdown]
+# Here *spread* is the root mean square of the logarithm of the ratio: 0 if every ratio is 1. In the last batch, {{near:.0%}}
+# of the tokens have a ratio between 0.8 and 1.2, but only {{near_whole:.0%}} of the completions. In the last 8 batches, the
+# spread of a completion is {{spreads[0][1] / spreads[0][0]:.1f}} times that of a token in the shortest group, and
+# {{spreads[-1][1] / spreads[-1][0]:.1f}} times in the longest.
+#
+# Our completions have about 20 tokens. A thinking model writes thousands. If the ratios of tokens are independent and have
+# the same spread, the spread of a completion grows with the square root of its length.
+#
+# **A ratio near 1 for each token says little about the ratio of the completion.**
+#
+# ## 5. Measure a sampler that is not the trainer
+#
+# A fast sampler such as vLLM has the newest weights, but computes with other kernels, and often in another precision. Simulate
+# that: sample with the fresh run's policy after rounding its weights, and score the samples with the exact weights. Add a
+# careless mistake: sample at a temperature of 1.3, and score at 1.0.
+
+# %%
+from contextlib import contextmanager
+
+
+@contextmanager
+def rounded(trainer, to):
+    """Round every weight matrix for a while."""
+    matrices = [p for p in trainer.model.parameters() if p.ndim == 2]
+    own = [matrix.detach().clone() for matrix in matrices]
+    with torch.no_grad():
+        for matrix in matrices:
+            matrix.copy_(to(matrix))
+    yield
+    with torch.no_grad():
+        for matrix, value in zip(matrices, own):
+            matrix.copy_(value)
+
+
+@contextmanager
+def temperature(trainer, value):
+    """Sample and score at another temperature for a while."""
+    own = trainer.temperature
+    trainer.temperature = trainer.generation_config.temperature = value
+    yield
+    trainer.temperature = trainer.generation_config.temperature = own
+
+
+def to_bits(bits):
+    """A rounding to this many bits, with one scale per row."""
+
+    def to(matrix):
+        scale = matrix.abs().amax(1, keepdim=True) / (2 ** (bits - 1) - 1)
+        return (matrix / scale.clamp(min=1e-12)).round() * scale
+
+    return to
+
+
+def ratios_of(sampler, trainer):
+    """Log-ratios of 256 completions that a sampler wrote."""
+    rows = [row for row in train_rows.select(range(32)) for _ in range(8)]
+    with sampler:
+        batch = GRPOTrainer._generate_and_score_completions(trainer, rows)
+        sampled = trainer.score(batch)
+    return trainer.score(batch) - sampled, batch["completion_mask"].bool()
+
+
+# %%
+trainer = trainers["fresh"]
+torch.manual_seed(SEED)
+SAMPLERS = {
+    "bfloat16": rounded(trainer, lambda matrix: matrix.bfloat16().float()),
+    "8 bits": rounded(trainer, to_bits(8)),
+    "4 bits": rounded(trainer, to_bits(4)),
+    "temperature 1.3": temperature(trainer, 1.3),
+}
+by_sampler = {}
+for name, sampler in SAMPLERS.items():
+    print(name)
+    by_sampler[name] = spread_by_length([ratios_of(sampler, trainer)])
+
+# %% [markdown]
+# In the longest group, the spread of a completion is {{by_sampler["bfloat16"][-1][1]:.3f}} for bfloat16,
+# {{by_sampler["8 bits"][-1][1]:.3f}} for 8 bits, {{by_sampler["4 bits"][-1][1]:.2f}} for 4 bits and
+# {{by_sampler["temperature 1.3"][-1][1]:.2f}} for the temperature. For the stale samples of section 4, it is
+# {{spreads[-1][1]:.2f}}. On this short task, {{"rounding to bfloat16 or 8 bits hardly matters" if
+# max(by_sampler["bfloat16"][-1][1], by_sampler["8 bits"][-1][1]) < 0.2 else "even rounding to bfloat16 or 8 bits shows"}}.
+#
+# **Sample and score at the same temperature, and give the sampler the trainer's precision.** A correction is for what remains.
+#
+# ## 6. Know what a correction does
+#
+# There are two kinds. The ratio of the loss, with its clip, corrects for what the *trainer* did since the samples were scored.
+# An *importance weight* corrects for a *sampler* that differs: TRL multiplies the loss by the trainer's probability divided by
+# the sampler's. `vllm_importance_sampling_mode` says how it limits these weights, and `vllm_importance_sampling_clip_max` (3.0
+# by default) gives the limit. Two imaginary completions show two of the four modes:
+
+# %% tags=["nbval-check-output"]
+CAP = 3.0
+one_odd_token = torch.tensor([1.0, 5.0, 1.0, 1.0, 1.0])
+all_shifted = torch.tensor([1.3, 1.3, 1.3, 1.3, 1.3])
+for name, ratios in {"odd": one_odd_token, "shifted": all_shifted}.items():
+    product = ratios.prod().item()
+    kept = product if product <= CAP else 0.0
+    print(f"{name}: {[round(r, 1) for r in ratios.tolist()]}")
+    capped = [round(r, 1) for r in ratios.clamp(max=CAP).tolist()]
+    print(f"  token_truncate: each token has its weight: {capped}")
+    print(f"  sequence_mask: the product is {product:.2f}, so all: {kept}")
+
+# %% [markdown]
+# `token_truncate` is called *truncated importance sampling*. It keeps every token, and is wrong by a little everywhere: it ignores
+# that the whole completion was unlikely. `sequence_mask` is TRL's default. It is right for the completions that it keeps, and
+# drops the others. So it drops more of the long ones: in the second completion, no ratio is above 1.3.
+#
+# Now the ratio of the loss. This is the push on one token (section 5 of [lesson 13](13_losses.ipynb)) for ratios far from 1,
+# with `epsilon=0.2`, and without and with `delta`:
+
+# %% tags=["nbval-check-output"]
+
+
+def push(ratio, advantage, delta=None):
+    """TRL's gradient for one token: how much more likely it gets."""
+    logp = torch.tensor(float(ratio)).log().requires_grad_()
+    free = logp.exp()
+    clipped = free.clamp(0.8, 1.2) * advantage
+    free = free.clamp(max=delta) if delta else free
+    torch.min(free * advantage, clipped).backward()
+    return logp.grad.item()
+
+
+print("advantage  ratio    push  push with delta=1.5")
+for advantage in (1.0, -1.0):
+    for ratio in (0.2, 5.0):
+        both = (push(ratio, advantage, delta) + 0.0 for delta in (None, 1.5))
+        cells = "".join(f"{one:8.1f}" for one in both)
+        print(f"{advantage:9.0f}{ratio:7.1f}{cells}")
+
+# %% [markdown]
+# Clipping stops a token that has already moved far in the direction of its advantage. It does not stop one that moved far the
+# other way: a token of a wrong answer that became 5 times more likely is pushed down with 5 times the force. `delta` stops
+# that one too. So `delta` matters only for negative advantages and large ratios.
