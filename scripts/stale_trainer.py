@@ -146,7 +146,9 @@ class StaleTrainer(GRPOTrainer):
     @torch.no_grad()
     def log_probabilities(self, batch: dict) -> Tensor:
         """The log-probability of each token that was sampled, with the present weights and temperature."""
-        ids, mask = (torch.cat([batch[f"prompt_{kind}"], batch[f"completion_{kind}"]], dim=1) for kind in ("ids", "mask"))
+        ids, mask = (
+            torch.cat([batch[f"prompt_{kind}"], batch[f"completion_{kind}"]], dim=1) for kind in ("ids", "mask")
+        )
         return self._get_per_token_logps_and_entropies(self.model, ids, mask, batch["completion_ids"].size(1))[0]
 
     def keep(self, log_ratios: Tensor, mask: Tensor) -> None:

@@ -1,14 +1,17 @@
 """Lesson 16: its table is what the bench stored, its corrections are TRL's, and a completion's ratio spreads most."""
 
 import re
+from functools import partial
 
+import bench_reuse
 import bench_stale
 import benches
 import pytest
 import torch
 from conftest import ROOT
 from lessons import run_other_family, run_with_nbval
-from stale_trainer import CAP, WEIGHTS, Rounded, Temperature, swapped
+from stale_trainer import CAP, WEIGHTS, Delay, StaleTrainer, swapped
+from tiny_runs import train_tiny
 
 LESSON = ROOT / "notebooks" / "16_stale_samples.ipynb"
 STORED = benches.read_stored(bench_stale.STORED)
@@ -33,3 +36,52 @@ def test_the_table_of_the_lesson_is_what_is_stored(book):
 def test_the_results_have_what_the_bench_stored():
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     assert page.count(f"## {bench_stale.TITLE}\n{bench_stale.section(STORED)}") == 1
+
+
+def test_every_arm_was_trained_with_every_seed():
+    found = sorted((row["arm"], row["seed"]) for row in ROWS)
+    assert found == sorted((arm, seed) for arm in bench_stale.ARMS for seed in bench_stale.SEEDS)
+
+
+def test_without_a_correction_a_delay_ruins_every_run_and_the_ratio_rescues_it():
+    for arm in ("delay 4", "delay 8"):
+        ruined, rescued = (bench_stale.of(ROWS, name, "sampled") for name in (arm, f"{arm}, ratio"))
+        assert all(bad < good - 0.2 for bad, good in zip(ruined, rescued, strict=True))
+
+
+def test_the_lesson_names_the_difference_that_reuse_made(book):
+    text = "\n".join(cell.source for cell in book.cells)
+    rows = benches.read_stored(bench_reuse.STORED)["rows"]
+    best = bench_reuse.best_rates(rows)
+    samples = bench_reuse.difference(rows, best, bench_reuse.SAMPLE_STEPS).value
+    minutes = bench_reuse.difference(rows, best, bench_reuse.TIME_STEPS).value
+    assert f"{samples:.3f} higher than one update" in text and f"{-minutes:.3f} lower with equal CPU time" in text
+
+
+def test_a_completion_spreads_more_than_its_tokens(printed):
+    rows = re.findall(r"^\d+-\d+ +\d+ +(\S+) +(\S+)$", printed, re.M)
+    assert rows and all(float(whole) > float(token) for token, whole in rows)
+
+
+def test_one_odd_token_is_truncated_or_drops_its_completion():
+    log_ratios = torch.tensor([[0.5, -0.5], [2.0, 0.0], [0.6, 0.6]])
+    assert WEIGHTS["token_truncate"](log_ratios)[1].tolist() == [CAP, 1.0]
+    assert WEIGHTS["sequence_mask"](log_ratios).flatten().tolist() == [1.0, 0.0, 0.0]
+
+
+def test_a_sampler_gives_the_weights_back_even_after_an_error():
+    layer = torch.nn.Linear(3, 2)
+    before = layer.weight.clone()
+    with pytest.raises(KeyError), swapped([layer.weight], [torch.zeros(2, 3)]):
+        assert not layer.weight.any()
+        raise KeyError
+    assert torch.equal(layer.weight, before)
+
+
+@pytest.mark.slow
+def test_without_a_delay_all_corrections_train_as_grpo_does():
+    """With fresh samples every ratio is 1, so each correction must leave the training run as it is."""
+    makers = [None, *(partial(StaleTrainer, sampler=Delay(0), correct=name) for name in ("none", "ratio", *WEIGHTS))]
+    trained = [train_tiny({}, seed=0, steps=2, trainer_type=make)[0][0] for make in makers]
+    adapters = [torch.cat([p.detach().flatten() for p in model.parameters() if p.requires_grad]) for model in trained]
+    assert all(torch.allclose(adapters[0], adapter, atol=1e-6) for adapter in adapters[1:])

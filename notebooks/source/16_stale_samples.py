@@ -207,7 +207,7 @@ for name, result in results.items():
 #
 # Why are stale samples harmful without the ratio? A completion with a negative advantage is pushed down. A fresh sampler then
 # writes it less often. A stale one keeps writing it for {{DELAY}} more steps, and each time it is pushed down with full force. That
-# overshoots, as a shower does if the hot water arrives late. With the correct ratio, a token that is already 10 times less likely
+# overshoots, because the samples that would show it arrive late. With the correct ratio, a token that is already 10 times less likely
 # is not pushed further down: the clip ends that at a ratio of 0.8.
 #
 # ## 4. Look at the ratio by length
@@ -410,3 +410,128 @@ for advantage in (1.0, -1.0):
 # Clipping stops a token that has already moved far in the direction of its advantage. It does not stop one that moved far the
 # other way: a token of a wrong answer that became 5 times more likely is pushed down with 5 times the force. `delta` stops
 # that one too. So `delta` matters only for negative advantages and large ratios.
+#
+# ## 7. Compare accuracy over seeds
+#
+# `make bench-stale` trained each case with three seeds, for 24 steps of 64 completions
+# ([all figures](../docs/results.md#stale-samples)). So all cases have the same number of samples. *Ratio* is what this lesson did:
+# the sampler's log-probabilities and `epsilon=0.2`. `delta` is 1.5, and the limit of the importance weights is 3.
+#
+# TABLE
+#
+# CONCLUSIONS
+#
+# ## 8. Count minutes too
+#
+# Stale samples save time, not samples. Two numbers say whether that pays:
+#
+# - **Reuse.** Four updates per batch (`num_iterations=4`) gave an accuracy that is 0.112 higher than one update with equal samples,
+#   and 0.135 lower with equal CPU time ([lesson 13](13_losses.ipynb), section 3). Sampling was about 40% of a step there, so
+#   reuse saved little.
+# - **Delay.** If sampler and trainer work at the same time, a step takes as long as the slower of the two. That is at best twice
+#   as fast, if both take the same time. Exercise 2 computes it. It needs a second device, and our simulation saves nothing.
+#
+# So a delay pays if sampling takes about half of a step or more, and if accuracy per step hardly falls. On one GPU, reuse and delay
+# compete for the same gain.
+#
+# ## 9. Know what this lesson does not show
+#
+# - Delay and samplers are simulated. A real vLLM also differs in its kernels, and TRL's asynchronous trainer was never run here.
+# - The tiny model learns with a rate of 0.002, so 4 steps change it a lot. With a small rate and a large model, 4 steps change
+#   little. **Count how far the ratio moved, not how many steps passed.**
+# - Our completions have at most 32 tokens. With thousands, `sequence_mask` may drop nearly all of them.
+# - Three seeds show large effects only.
+#
+# ## 10. Cheat sheet
+#
+# | question | what to do |
+# |---|---|
+# | are my samples stale? | yes, if `num_iterations * steps_per_generation` does not divide `gradient_accumulation_steps`, or if sampling is asynchronous |
+# | how stale? | the spread of the log-ratio of whole completions, by length; with vLLM, `sampling/importance_sampling_ratio/min` |
+# | delay | never without the sampler's log-probabilities; a small `max_staleness`; evaluate the newest policy, not the log |
+# | other sampler | the same temperature and precision first; then `vllm_importance_sampling_correction=True` (the default) |
+# | long completions | `vllm_importance_sampling_mode="token_truncate"` if `"sequence_mask"` drops too many |
+# | ratios far above 1 | `delta` above `1 + epsilon`; it acts on negative advantages only |
+# | does it pay? | compare with equal samples and with equal minutes |
+#
+# **Old samples are usable. Old samples that are treated as fresh are not.**
+#
+# ## 11. Exercises
+#
+# **Exercise 1.** Write `completion_weights(log_ratios, cap)`. `log_ratios` has a list of log-ratios for each completion, one per
+# token. Return the importance weight of each completion, and 0.0 where it is above `cap`: the mode `sequence_mask`.
+
+
+# %%
+def completion_weights(
+    log_ratios: list[list[float]], cap: float
+) -> list[float]:
+    """Your answer: one weight per completion."""
+
+
+# %% tags=["nbval-check-output"]
+import math
+
+from grpo_utils import check_exercise
+
+LOGS = [[0.0, 0.0], [math.log(2), math.log(0.5)], [math.log(2)] * 3]
+CASES = [((LOGS, 3.0), [1.0, 1.0, 0.0]), ((LOGS, 10.0), [1.0, 1.0, 8.0])]
+HINTS = [
+    ([1.0, 1.0, 3.0], "That truncates. A mask gives 0."),
+    ([1.0, 1.0, 2.0], "That averages over tokens. Multiply the ratios."),
+]
+print(check_exercise("Exercise 1", completion_weights, CASES, HINTS))
+
+# %% [markdown]
+# **Exercise 2.** A step samples for `sampling` seconds and then learns for `learning` seconds. Write `speedup(sampling, learning)`:
+# how many times as fast is a run that does both at the same time, on two devices?
+#
+# **Try both before you unfold the solutions.**
+
+
+# %%
+def speedup(sampling: float, learning: float) -> float:
+    """Your answer: 1 if nothing is gained."""
+
+
+# %% tags=["nbval-check-output"]
+CASES = [((5.0, 5.0), 2.0), ((9.0, 3.0), 4 / 3), ((2.0, 6.0), 4 / 3)]
+HINTS = [
+    (4.0, "The sampler still needs its own time."),
+    (12.0, "That is the time of a step now. Divide by the new one."),
+    (3.0, "Divide the time of both by the time of the slower one."),
+]
+print(check_exercise("Exercise 2", speedup, CASES, HINTS))
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# Exercise 1: the logarithm of a product is the sum of the logarithms.
+# </details>
+
+
+# %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
+def weights_solution(
+    log_ratios: list[list[float]], cap: float
+) -> list[float]:
+    weights = [math.exp(sum(tokens)) for tokens in log_ratios]
+    return [weight if weight <= cap else 0.0 for weight in weights]
+
+
+CASES = [((LOGS, 3.0), [1.0, 1.0, 0.0]), ((LOGS, 10.0), [1.0, 1.0, 8.0])]
+print(check_exercise("Exercise 1, solution", weights_solution, CASES))
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# Exercise 2: before, a step took the sum of both times. Now it takes the larger one.
+# </details>
+
+
+# %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
+def speedup_solution(sampling: float, learning: float) -> float:
+    return (sampling + learning) / max(sampling, learning)
+
+
+CASES = [((5.0, 5.0), 2.0), ((9.0, 3.0), 4 / 3), ((2.0, 6.0), 4 / 3)]
+print(check_exercise("Exercise 2, solution", speedup_solution, CASES))
