@@ -106,7 +106,7 @@ def length_lines(rows: list[dict], arm: str) -> str:
 
 
 def seconds(rows: list[dict], name: str) -> float:
-    """The mean CPU seconds of one step of all runs: of ``sampling``, or of the ``rest`` without this bench's scoring."""
+    """The mean CPU seconds of a step over all runs: of ``sampling``, or of the ``rest`` without scoring."""
     spent = [row["seconds"] for row in rows]
     parts = dict(sampling=[s["sampling"] for s in spent])
     parts["rest"] = [s["total"] - s["sampling"] - s["scoring"] for s in spent]
@@ -158,9 +158,9 @@ the completions' ratios as a share of their number: 1 if all ratios are equal. A
 |---|---|---|---|---|---|
 {lengths}
 
-A step took {sampling:.2f} CPU seconds for sampling and rewards, and {rest:.2f} for the rest. If both ran at the same time,
-a step would take {slower:.2f} instead of {both:.2f} seconds (by formula), so {both / slower:.1f} times as many steps per
-minute.
+A step took {sampling:.2f} CPU seconds for sampling and rewards, and {rest:.2f} for the rest. If both ran at the same
+time, a step would take {slower:.2f} instead of {both:.2f} seconds (by formula): {both / slower:.1f} times as many steps
+per minute.
 """
 
 

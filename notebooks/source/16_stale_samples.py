@@ -86,9 +86,9 @@ class StaleTrainer(GRPOTrainer):
     @torch.no_grad()
     def score(self, batch):
         """The log-probability of each sampled token, shape (B, T)."""
-        kinds = (batch["prompt_ids"], batch["completion_ids"])
-        masks = (batch["prompt_mask"], batch["completion_mask"])
-        ids, mask, length = torch.cat(kinds, 1), torch.cat(masks, 1), kinds[1].shape[1]
+        ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
+        mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], 1)
+        length = batch["completion_ids"].shape[1]
         score = self._get_per_token_logps_and_entropies
         return score(self.model, ids, mask, length)[0]
 
@@ -511,9 +511,7 @@ print(check_exercise("Exercise 2", speedup, CASES, HINTS))
 
 
 # %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
-def weights_solution(
-    log_ratios: list[list[float]], cap: float
-) -> list[float]:
+def weights_solution(log_ratios: list[list[float]], cap: float) -> list[float]:
     weights = [math.exp(sum(tokens)) for tokens in log_ratios]
     return [weight if weight <= cap else 0.0 for weight in weights]
 
