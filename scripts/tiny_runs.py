@@ -11,6 +11,7 @@ from grpo_utils.profiles import CPU
 if TYPE_CHECKING:
     from peft import PeftModel
     from transformers import PreTrainedTokenizerBase, TrainerCallback
+    from trl import GRPOTrainer
 
     from grpo_utils.evaluation.judging import Evaluation
 
@@ -24,12 +25,14 @@ def train_tiny(
     rank: int = 16,
     rewards: Sequence[Callable] = (),
     milestones: Callable[[Policy], "TrainerCallback"] | None = None,
+    trainer_type: Callable[..., "GRPOTrainer"] | None = None,
 ) -> tuple[Policy, list[dict]]:
     """Train with some arguments of the ``cpu`` profile changed: the policy with its tokenizer, and the log.
 
     ``lora_alpha`` is that of the profile whatever the rank, because a step changes the weights by more if it grows with
     the rank. ``rewards`` are used alone and unweighted; without them, the rewards are those of lesson 03.
-    ``milestones`` makes a callback of the trainer, given the policy.
+    ``milestones`` makes a callback of the trainer, given the policy. ``trainer_type`` makes the trainer, instead of
+    `GRPOTrainer`.
     """
     from trl import GRPOConfig, GRPOTrainer
 
@@ -38,7 +41,7 @@ def train_tiny(
     policy, tokenizer = load_policy(CPU.models["qwen"], **how)
     functions, weights = (list(rewards), None) if rewards else math_rewards()
     usual = dict(output_dir="unused", max_steps=steps, lr_scheduler_type="constant", reward_weights=weights, seed=seed)
-    trainer = GRPOTrainer(
+    trainer = (trainer_type or GRPOTrainer)(
         model=policy,
         processing_class=tokenizer,
         args=GRPOConfig(**training_arguments(CPU, **usual | changes)),

@@ -1,0 +1,562 @@
+# %% [markdown]
+# # 16 · Stale samples
+#
+# {{badges}}
+#
+# **You will be able to** measure how far your samples are from the policy that learns from them, and say what a correction
+# does about it.
+#
+# | | CPU | T4 GPU |
+# |---|---|---|
+# | time for Run All | about 2 minutes ([measured](../docs/results.md)) | never run |
+# | memory | 1.0 GB ([measured](../docs/results.md)) | |
+# | model | 0.46 million parameters, included | the same: it trains on the CPU |
+#
+# **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
+#
+# Read [lesson 13](13_losses.ipynb) first. It explains the ratio, clipping and `num_iterations`.
+
+# %% [markdown]
+# ## 1. Set up
+#
+# On Colab and Kaggle, the next cell installs the course in a few minutes. (We have not run it there yet.) On Kaggle, first
+# turn on *Internet* in the settings. Elsewhere, the cell does nothing.
+
+# %%
+# {{install}}
+
+# %% tags=["parameters"]
+PROFILE: str = "auto"  # any profile; this lesson always trains on the CPU
+FAMILY: str = "qwen"  # qwen or gemma: which tiny model
+STEPS: int = 0  # optimizer steps of each run; 0: the lesson's 16
+DELAY: int = 4  # how many steps old the stale samples are
+SEED: int = 0  # seeds all randomness
+
+# %%
+from grpo_utils import setup_tiny
+
+run = setup_tiny(PROFILE, FAMILY, STEPS, 16)
+
+# %% [markdown]
+# ## 2. Know three ways to learn from another policy
+#
+# GRPO assumes that the policy that learns is the one that wrote the completions. Training is then *on-policy*. Three things
+# break that:
+#
+# | | why you would do it | in TRL |
+# |---|---|---|
+# | **reuse** | sampling is slow, so each batch is used several times | `num_iterations`, `steps_per_generation` |
+# | **delay** | sampler and trainer work at the same time, so samples are some steps old, or *stale* | `AsyncGRPOConfig(max_staleness=4)`, experimental |
+# | **another sampler** | vLLM is fast, but rounds differently from the trainer; or its settings differ | `use_vllm=True` |
+#
+# Lesson 13 measured reuse. This lesson measures the other two. TRL corrects another sampler only with vLLM, which needs a GPU,
+# and its asynchronous trainer needs vLLM too. **So both are simulated here**, on a CPU and with TRL's formulas.
+#
+# Guess before you go on: samples come from the policy as it was 4 steps ago, which is what `max_staleness` allows by default.
+# How much accuracy does that cost?
+#
+# ## 3. Train on stale samples
+#
+# The subclass keeps a copy of the adapter for each of the last steps. It puts the oldest one into the model while TRL
+# samples, and the newest one back before TRL learns. For the ratio, the old adapter also computes the log-probabilities of its
+# samples, because only the policy that sampled can say how likely they were.
+
+# %%
+from collections import deque
+
+import torch
+from trl import GRPOTrainer
+
+
+class StaleTrainer(GRPOTrainer):
+    """Samples with the adapter of `delay` steps ago."""
+
+    def __init__(self, *args, delay, use_ratio, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.kept = deque(maxlen=delay + 1)
+        self.use_ratio, self.log_ratios = use_ratio, []
+        every = self.model.parameters()
+        self.adapter = [p for p in every if p.requires_grad]
+
+    @torch.no_grad()
+    def put(self, values):
+        for parameter, value in zip(self.adapter, values):
+            parameter.copy_(value)
+
+    @torch.no_grad()
+    def score(self, batch):
+        """The log-probability of each sampled token, shape (B, T)."""
+        ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
+        mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], 1)
+        length = batch["completion_ids"].shape[1]
+        score = self._get_per_token_logps_and_entropies
+        return score(self.model, ids, mask, length)[0]
+
+    def _generate_and_score_completions(self, inputs):
+        self.kept.append([p.detach().clone() for p in self.adapter])
+        self.put(self.kept[0])  # the oldest
+        batch = super()._generate_and_score_completions(inputs)
+        if self.use_ratio:
+            batch["old_per_token_logps"] = self.score(batch)
+        self.put(self.kept[-1])  # the newest
+        if self.use_ratio:
+            change = self.score(batch) - batch["old_per_token_logps"]
+            mask = batch["completion_mask"].bool()
+            self.log_ratios.append((change, mask))
+        return batch
+
+
+# %% [markdown]
+# `old_per_token_logps` is the denominator of the ratio. Without it, TRL takes each ratio as 1: it treats stale samples as
+# fresh ones. With it, the ratio is correct and `epsilon` clips it.
+#
+# Train three times with the same settings, seed and number of samples: on fresh samples; on samples that are 4 steps old; and
+# on such samples with the ratio. (The first 4 steps of a stale run all sample from the policy before training.)
+
+# %%
+import tempfile
+
+from trl import GRPOConfig
+
+from grpo_utils import load_policy, load_rows, math_rewards, show_progress
+
+train_rows = load_rows("addition", "train", 2000, SEED)
+test_rows = load_rows("addition", "test", 200)
+functions, reward_weights = math_rewards()
+LOADING = dict(profile=run.profile, backend="transformers", load_in_4bit=False)
+
+
+def train_with(delay, use_ratio=False):
+    """Train a new policy; return it and its trainer."""
+    policy, tokenizer = load_policy(run.model, seed=SEED, **LOADING)
+    config = GRPOConfig(
+        output_dir=tempfile.mkdtemp(),
+        max_steps=run.steps,
+        learning_rate=2e-3,
+        lr_scheduler_type="constant",
+        num_generations=8,  # completions in a group
+        per_device_train_batch_size=64,  # completions per step
+        max_completion_length=32,  # in tokens
+        reward_weights=reward_weights,
+        epsilon=0.2,  # clips the ratio; TRL's default
+        optim="adamw_torch",
+        use_cpu=True,
+        bf16=False,
+        gradient_checkpointing=False,
+        save_strategy="no",
+        logging_steps=1,
+        report_to="none",
+        disable_tqdm=True,  # show_progress draws the bar
+        seed=SEED,
+    )
+    trainer = StaleTrainer(
+        model=policy,
+        processing_class=tokenizer,
+        args=config,
+        train_dataset=train_rows,
+        reward_funcs=functions,
+        delay=delay,
+        use_ratio=use_ratio,
+    )
+    show_progress(trainer)
+    trainer.train()
+    return policy, trainer
+
+
+# %%
+base, tokenizer = load_policy(run.model, seed=SEED, **LOADING)
+policies, trainers = {"before": base}, {}
+RUNS = {
+    "fresh": (0, False),
+    "stale": (DELAY, False),
+    "stale, ratio": (DELAY, True),
+}
+for name, (delay, use_ratio) in RUNS.items():
+    policies[name], trainers[name] = train_with(delay, use_ratio)
+
+# %%
+from grpo_utils import evaluate, logged
+
+DECODING = dict(max_new_tokens=32, temperature=1.0, seed=SEED)
+results = {
+    name: evaluate(policy, tokenizer, test_rows, **DECODING)
+    for name, policy in policies.items()
+}
+CORRECT = "rewards/correctness_reward/mean"
+last = {
+    name: logged(trainer.state.log_history, CORRECT)[-1]
+    for name, trainer in trainers.items()
+}
+print(f"{'':13}{'last batch':>11}{'sampled':>9}{'greedy':>8}")
+for name, result in results.items():
+    in_log = f"{last[name]:11.2f}" if name in last else " " * 11
+    rates = (result.accuracy.value, result.greedy_accuracy.value)
+    print(f"{name:13}{in_log}{rates[0]:9.2f}{rates[1]:8.2f}")
+
+# %% [markdown]
+# *Last batch* is the mean reward for correctness that TRL logged in the last step. The other columns are strict accuracy on 200
+# held-out prompts, after training.
+#
+# {{"**Read the row *stale* again.**" if last["stale"] > results["stale"].accuracy.value + 0.3 else "Compare the first two columns."}}
+# The log of the stale run ends with {{last["stale"]:.0%}} correct, but the policy that you would save answers
+# {{results["stale"].accuracy.value:.0%}} (before training: {{results["before"].accuracy.value:.0%}}). The log is as old as its samples:
+# it shows the policy of {{DELAY}} steps ago. What happened since then, you would see {{DELAY}} steps later.
+#
+# With the ratio, the samples are as old, and accuracy is {{results["stale, ratio"].accuracy.value:.0%}}. With fresh samples, it is
+# {{results["fresh"].accuracy.value:.0%}}. One seed per run is not enough, so section 7 has more.
+#
+# Why are stale samples harmful without the ratio? A completion with a negative advantage is pushed down. A fresh sampler then
+# writes it less often. A stale one keeps writing it for {{DELAY}} more steps, and each time it is pushed down with full force. That
+# overshoots, because the samples that would show it arrive late. With the correct ratio, a token that is already 10 times less likely
+# is not pushed further down: the clip ends that at a ratio of 0.8.
+#
+# ## 4. Look at the ratio by length
+#
+# The ratio of a *token* is its probability now, divided by its probability when it was sampled. The ratio of a *completion* is
+# the product of its tokens' ratios, so each token can move it further from 1. Plot both for the last batch of the stale run with the ratio.
+# In the right panel, each line is one completion: the product of all ratios up to a token.
+
+# %%
+from grpo_utils.plots import COLORS, show
+from matplotlib.figure import Figure
+
+differences, mask = trainers["stale, ratio"].log_ratios[-1]
+tokens = differences[mask].exp()
+products = (differences * mask).cumsum(1).exp()
+lengths = mask.sum(1)
+whole = products[:, -1]  # the ratio of each completion
+
+figure = Figure(figsize=(8, 3.4), layout="constrained")
+left, right = figure.subplots(1, 2, sharey=True)
+for ratios, product, length in zip(differences.exp(), products, lengths):
+    places = range(1, length + 1)
+    left.plot(places, ratios[:length], ".", color=COLORS[0], alpha=0.4)
+    right.plot(places, product[:length], color=COLORS[1], alpha=0.5)
+left.set(yscale="log", xlabel="position of the token", ylabel="ratio")
+left.set_title("of each token")
+left.set_yticks([0.25, 0.5, 1, 2, 4], ["0.25", "0.5", "1", "2", "4"])
+left.minorticks_off()
+right.set(xlabel="tokens so far", title="of the completion so far")
+for axes in (left, right):
+    axes.axhline(1, color="gray", linestyle="--")
+near = ((tokens > 0.8) & (tokens < 1.2)).float().mean().item()
+near_whole = ((whole > 0.8) & (whole < 1.2)).float().mean().item()
+alt = f"Ratios of a stale batch. Within 0.8 and 1.2: {near:.0%} of the tokens"
+show(figure, f"{alt}, and {near_whole:.0%} of the whole completions")
+
+# %%
+from statistics import fmean
+
+
+def spread_by_length(log_ratios, bounds=(13, 17, 19, 32)):
+    """Print the spread of the log-ratio of tokens and completions."""
+    token, total, length = [], [], []
+    for difference, mask in log_ratios:
+        token += (difference.square() * mask).sum(1).tolist()
+        total += (difference * mask).sum(1).tolist()
+        length += mask.sum(1).tolist()
+    print("tokens   completions  spread of a token  of a completion")
+    low, spreads = 0, []
+    for high in bounds:
+        here = [i for i, n in enumerate(length) if low < n <= high]
+        if here:
+            one = sum(token[i] for i in here) / sum(length[i] for i in here)
+            all_ = fmean(total[i] ** 2 for i in here)
+            spreads.append((one**0.5, all_**0.5))
+            count = f"{low + 1}-{high}".ljust(8) + f"{len(here):12}"
+            print(count + f"{one**0.5:19.3f}{all_**0.5:17.3f}")
+        low = high
+    return spreads
+
+
+late = trainers["stale, ratio"].log_ratios[-8:]
+spreads = spread_by_length(late)
+
+# %% [markdown]
+# Here *spread* is the root mean square of the logarithm of the ratio: 0 if every ratio is 1. In the last batch, {{near:.0%}}
+# of the tokens have a ratio between 0.8 and 1.2, but only {{near_whole:.0%}} of the completions. In the last 8 batches, the
+# spread of a completion is {{spreads[0][1] / spreads[0][0]:.1f}} times that of a token in the shortest group, and
+# {{spreads[-1][1] / spreads[-1][0]:.1f}} times in the longest. (Compare within a row. The lengths belong to different styles of
+# answer, and training changes some styles more than others.)
+#
+# Our completions have about 20 tokens. A thinking model writes thousands. If the ratios of tokens are independent and have
+# the same spread, the spread of a completion grows with the square root of its length.
+#
+# **A ratio near 1 for each token says little about the ratio of the completion.**
+#
+# ## 5. Measure a sampler that is not the trainer
+#
+# A fast sampler such as vLLM has the newest weights, but computes with other kernels, and often in another precision. Simulate
+# that: sample with the fresh run's policy after rounding its weights, and score the samples with the exact weights. Add a
+# careless mistake: sample at a temperature of 1.3, and score at 1.0.
+
+# %%
+from contextlib import contextmanager
+
+
+@contextmanager
+def rounded(trainer, to):
+    """Round every weight matrix for a while."""
+    matrices = [p for p in trainer.model.parameters() if p.ndim == 2]
+    own = [matrix.detach().clone() for matrix in matrices]
+    with torch.no_grad():
+        for matrix in matrices:
+            matrix.copy_(to(matrix))
+    yield
+    with torch.no_grad():
+        for matrix, value in zip(matrices, own):
+            matrix.copy_(value)
+
+
+@contextmanager
+def temperature(trainer, value):
+    """Sample and score at another temperature for a while."""
+    own = trainer.temperature
+    trainer.temperature = trainer.generation_config.temperature = value
+    yield
+    trainer.temperature = trainer.generation_config.temperature = own
+
+
+def to_bits(bits):
+    """A rounding to this many bits, with one scale per row."""
+
+    def to(matrix):
+        scale = matrix.abs().amax(1, keepdim=True) / (2 ** (bits - 1) - 1)
+        return (matrix / scale.clamp(min=1e-12)).round() * scale
+
+    return to
+
+
+def ratios_of(sampler, trainer):
+    """Log-ratios of 128 completions that a sampler wrote."""
+    rows = [row for row in train_rows.select(range(16)) for _ in range(8)]
+    with sampler:
+        batch = GRPOTrainer._generate_and_score_completions(trainer, rows)
+        sampled = trainer.score(batch)
+    return trainer.score(batch) - sampled, batch["completion_mask"].bool()
+
+
+# %%
+trainer = trainers["fresh"]
+torch.manual_seed(SEED)
+SAMPLERS = {
+    "bfloat16": rounded(trainer, lambda matrix: matrix.bfloat16().float()),
+    "8 bits": rounded(trainer, to_bits(8)),
+    "4 bits": rounded(trainer, to_bits(4)),
+    "temperature 1.3": temperature(trainer, 1.3),
+}
+by_sampler = {}
+for name, sampler in SAMPLERS.items():
+    print(name)
+    by_sampler[name] = spread_by_length([ratios_of(sampler, trainer)])
+
+# %% [markdown]
+# In the longest group, the spread of a completion is {{by_sampler["bfloat16"][-1][1]:.3f}} for bfloat16,
+# {{by_sampler["8 bits"][-1][1]:.3f}} for 8 bits, {{by_sampler["4 bits"][-1][1]:.2f}} for 4 bits and
+# {{by_sampler["temperature 1.3"][-1][1]:.2f}} for the temperature. For the stale samples of section 4, it is
+# {{spreads[-1][1]:.2f}}. On this short task, rounding to 8 bits
+# {{"hardly matters" if max(by_sampler["8 bits"][-1]) < 0.2 else "matters"}}.
+#
+# **Sample and score at the same temperature, and give the sampler the trainer's precision.** A correction is for what remains.
+#
+# ## 6. Know what a correction does
+#
+# There are two kinds. The ratio of the loss, with its clip, corrects for what the *trainer* did since the samples were scored.
+# An *importance weight* corrects for a *sampler* that differs: TRL multiplies the loss by the trainer's probability divided by
+# the sampler's. `vllm_importance_sampling_mode` says how it limits these weights, and `vllm_importance_sampling_clip_max` (3.0
+# by default) gives the limit. Two imaginary completions show two of the four modes:
+
+# %% tags=["nbval-check-output"]
+CAP = 3.0
+one_odd_token = torch.tensor([1.0, 5.0, 1.0, 1.0, 1.0])
+all_shifted = torch.tensor([1.3, 1.3, 1.3, 1.3, 1.3])
+for name, ratios in {"odd": one_odd_token, "shifted": all_shifted}.items():
+    product = ratios.prod().item()
+    kept = product if product <= CAP else 0.0
+    print(f"{name}: {[round(r, 1) for r in ratios.tolist()]}")
+    capped = [round(r, 1) for r in ratios.clamp(max=CAP).tolist()]
+    print(f"  token_truncate: each token has its weight: {capped}")
+    print(f"  sequence_mask: the product is {product:.2f}, so all: {kept}")
+
+# %% [markdown]
+# `token_truncate` is called *truncated importance sampling*. It keeps every token, and is wrong by a little everywhere: it ignores
+# that the whole completion was unlikely. `sequence_mask` is TRL's default. It is right for the completions that it keeps, and
+# drops the others. So it drops more of the long ones: in the second completion, no ratio is above 1.3.
+#
+# Now the ratio of the loss. This is the push on one token (section 5 of [lesson 13](13_losses.ipynb)) for ratios far from 1,
+# with `epsilon=0.2`, and without and with `delta`:
+
+# %% tags=["nbval-check-output"]
+
+
+def push(ratio, advantage, delta=None):
+    """TRL's gradient for one token: how much more likely it gets."""
+    logp = torch.tensor(float(ratio)).log().requires_grad_()
+    free = logp.exp()
+    clipped = free.clamp(0.8, 1.2) * advantage
+    free = free.clamp(max=delta) if delta else free
+    torch.min(free * advantage, clipped).backward()
+    return logp.grad.item()
+
+
+print("advantage  ratio    push  push with delta=1.5")
+for advantage in (1.0, -1.0):
+    for ratio in (0.2, 5.0):
+        both = (push(ratio, advantage, delta) + 0.0 for delta in (None, 1.5))
+        cells = "".join(f"{one:8.1f}" for one in both)
+        print(f"{advantage:9.0f}{ratio:7.1f}{cells}")
+
+# %% [markdown]
+# Clipping stops a token that has already moved far in the direction of its advantage. It does not stop one that moved far the
+# other way: a token of a wrong answer that became 5 times more likely is pushed down with 5 times the force. `delta` stops
+# that one too. So `delta` matters only for negative advantages and large ratios.
+#
+# ## 7. Compare accuracy over seeds
+#
+# `make bench-stale` trained each case for 24 steps of 64 completions, so all cases have the same number of samples
+# ([all figures](../docs/results.md#stale-samples)). *Ratio* is what this lesson did: the sampler's log-probabilities and
+# `epsilon=0.2`. `delta` is 1.5, and the limit of the importance weights is 3. Each cell has one value per seed, and the cases
+# with fewer values were trained with fewer seeds:
+#
+# | samples and correction | sampled accuracy of each seed | greedy accuracy |
+# |---|---|---|
+# | fresh | 0.98, 0.94 | 0.99, 0.99 |
+# | delay 4 | 0.00, 0.00 | 0.00, 0.00 |
+# | delay 4, ratio | 0.89, 0.87 | 0.95, 0.99 |
+# | delay 8 | 0.09, 0.00 | 0.14, 0.00 |
+# | delay 8, ratio | 0.73, 0.69 | 0.86, 0.85 |
+# | delay 8, ratio and delta | 0.77 | 0.87 |
+# | delay 8, token_truncate | 0.65 | 0.77 |
+# | delay 8, sequence_mask | 0.93 | 0.96 |
+# | temperature 1.3 | 0.96 | 0.99 |
+# | temperature 1.3, token_truncate | 0.93 | 1.00 |
+# | temperature 1.3, sequence_mask | 0.99 | 1.00 |
+# | 4 bits | 0.94 | 1.00 |
+#
+# - **Without the ratio, a delay ruined all 4 runs.** Sampled accuracy is at most 0.09, and it was about 0.2 before
+#   training ([lesson 15](15_controls.ipynb), section 4). A delay of 4 steps is not safe in itself, though `max_staleness=4` allows it.
+# - **The ratio repaired most of that**, with samples of the same age: 0.87 to 0.89 with a delay of 4, against
+#   0.94 to 0.98 with fresh samples.
+# - **The careless temperature did no harm that we could show**: 0.96 to 0.96 without any correction. We did not
+#   expect that. In section 5, its ratios are further from 1 than those of the stale samples.
+# - **The corrections differ less than having one or none.** With a delay of 8 steps, the lowest accuracy of the four corrections is
+#   0.65. The highest is 0.93. So few seeds do not show which one is better, or whether `delta` helps.
+#
+# Why does an old policy harm, and a hot one not? We think that the reason is late feedback. The hot sampler has the newest
+# weights: what is pushed down, it writes less often in the next step. A stale sampler goes on for several steps, and only a
+# correction can stop the push in the meantime.
+#
+# **The size of the ratio does not say how much harm it does. Ask whether the sampler follows the policy.**
+#
+# ## 8. Count minutes too
+#
+# Stale samples save time, not samples. Two numbers say whether that pays:
+#
+# - **Reuse.** Four updates per batch (`num_iterations=4`) gave an accuracy that is 0.112 higher than one update with equal samples,
+#   and 0.135 lower with equal CPU time ([lesson 13](13_losses.ipynb), section 3). Sampling was about 40% of a step there, so
+#   reuse saved little.
+# - **Delay.** If sampler and trainer work at the same time, a step takes as long as the slower of the two. That is at best twice
+#   as fast, if both take the same time. Exercise 2 computes it. It needs a second device, and our simulation saves nothing.
+#
+# So a delay pays if sampling takes about half of a step or more, and if accuracy per step hardly falls. On one GPU, reuse and delay
+# compete for the same gain.
+#
+# ## 9. Know what this lesson does not show
+#
+# - Delay and samplers are simulated. A real vLLM also differs in its kernels, and TRL's asynchronous trainer was never run here.
+# - The tiny model learns with a rate of 0.002, so 4 steps change it a lot. With a smaller rate, 4 steps change
+#   less. Measure the ratios of your own run; do not take over our number of steps.
+# - Our completions have at most 32 tokens. With thousands, `sequence_mask` may drop nearly all of them.
+# - Two or three seeds show large effects only.
+#
+# ## 10. Cheat sheet
+#
+# | question | what to do |
+# |---|---|
+# | are my samples stale? | yes, if `num_iterations * steps_per_generation` does not divide `gradient_accumulation_steps`, or if sampling is asynchronous |
+# | how stale? | the spread of the log-ratio of whole completions, by length; with vLLM, `sampling/importance_sampling_ratio/min` |
+# | delay | never without the sampler's log-probabilities; a small `max_staleness`; evaluate the newest policy, not the log |
+# | other sampler | the same temperature and precision first; then `vllm_importance_sampling_correction=True` (the default) |
+# | long completions | `vllm_importance_sampling_mode="token_truncate"` if `"sequence_mask"` drops too many |
+# | ratios far above 1 | `delta` above `1 + epsilon`; it acts on negative advantages only |
+# | does it pay? | compare with equal samples and with equal minutes |
+#
+# **Old samples are usable. Old samples that are treated as fresh are not.**
+#
+# ## 11. Exercises
+#
+# **Exercise 1.** Write `completion_weights(log_ratios, cap)`. `log_ratios` has a list of log-ratios for each completion, one per
+# token. Return the importance weight of each completion, and 0.0 where it is above `cap`: the mode `sequence_mask`.
+
+
+# %%
+def completion_weights(
+    log_ratios: list[list[float]], cap: float
+) -> list[float]:
+    """Your answer: one weight per completion."""
+
+
+# %% tags=["nbval-check-output"]
+import math
+
+from grpo_utils import check_exercise
+
+LOGS = [[0.0, 0.0], [math.log(2), math.log(0.5)], [math.log(2)] * 3]
+CASES = [((LOGS, 3.0), [1.0, 1.0, 0.0]), ((LOGS, 10.0), [1.0, 1.0, 8.0])]
+HINTS = [
+    ([1.0, 1.0, 3.0], "That truncates. A mask gives 0."),
+    ([1.0, 1.0, 2.0], "That averages over tokens. Multiply the ratios."),
+]
+print(check_exercise("Exercise 1", completion_weights, CASES, HINTS))
+
+# %% [markdown]
+# **Exercise 2.** A step samples for `sampling` seconds and then learns for `learning` seconds. Write `speedup(sampling, learning)`:
+# how many times as fast is a run that does both at the same time, on two devices?
+#
+# **Try both before you unfold the solutions.**
+
+
+# %%
+def speedup(sampling: float, learning: float) -> float:
+    """Your answer: 1 if nothing is gained."""
+
+
+# %% tags=["nbval-check-output"]
+CASES = [((5.0, 5.0), 2.0), ((9.0, 3.0), 4 / 3), ((2.0, 6.0), 4 / 3)]
+HINTS = [
+    (4.0, "The sampler still needs its own time."),
+    (12.0, "That is the time of a step now. Divide by the new one."),
+    (3.0, "Divide the time of both by the time of the slower one."),
+]
+print(check_exercise("Exercise 2", speedup, CASES, HINTS))
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# Exercise 1: the logarithm of a product is the sum of the logarithms.
+# </details>
+
+
+# %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
+def weights_solution(log_ratios: list[list[float]], cap: float) -> list[float]:
+    weights = [math.exp(sum(tokens)) for tokens in log_ratios]
+    return [weight if weight <= cap else 0.0 for weight in weights]
+
+
+CASES = [((LOGS, 3.0), [1.0, 1.0, 0.0]), ((LOGS, 10.0), [1.0, 1.0, 8.0])]
+print(check_exercise("Exercise 1, solution", weights_solution, CASES))
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# Exercise 2: before, a step took the sum of both times. Now it takes the larger one.
+# </details>
+
+
+# %% cellView="form" jupyter={"source_hidden": true} tags=["solution"]
+def speedup_solution(sampling: float, learning: float) -> float:
+    return (sampling + learning) / max(sampling, learning)
+
+
+CASES = [((5.0, 5.0), 2.0), ((9.0, 3.0), 4 / 3), ((2.0, 6.0), 4 / 3)]
+print(check_exercise("Exercise 2, solution", speedup_solution, CASES))
