@@ -13,17 +13,15 @@ from . import limits
 from .correctness import correctness_of, is_at_top
 from .diagnosis import judge, urgent
 from .log import Log
-from .rules import RULES
-from .rules.rewards import dead_rewards
 from .samples import can_judge, choose_rows, count, distinct, keep, share, take_samples
 from .stalling import Watchdog
+from .telling import is_early, subjects_of
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
 #: Longer logs are judged as a whole only at every tenth entry, so that watching stays cheap.
 LONG_LOG = 40
-AT_THE_END = {rule.code for rule in RULES if rule.at_the_end}
 
 
 class HealthCallback(TrainerCallback):
@@ -229,15 +227,3 @@ class HealthCallback(TrainerCallback):
             processing_class.save_pretrained(folder)
         state.save_to_json(str(folder / "trainer_state.json"))
         self._tell(state, f"training stopped. Policy and log: {folder}. Earlier checkpoints are unchanged.")
-
-
-def is_early(finding: Finding) -> bool:
-    """Whether it is too early to report a finding. A dead reward is reported at once, other warnings wait."""
-    waits = finding.severity == "warning" and finding.code != "dead_reward"
-    return waits or finding.code in AT_THE_END
-
-
-def subjects_of(finding: Finding, log: Log) -> set[str]:
-    """What is reported only once: the code, and for dead rewards each name, as a second one may die later."""
-    dead = finding.code == "dead_reward"
-    return {f"{finding.code} {name}" for name in dead_rewards(log)} if dead else {finding.code}
