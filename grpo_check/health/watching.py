@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from transformers import TrainerCallback
 
+from grpo_utils.errors import CourseError
+
 from ..findings import Finding
 from ..prompts import lacks_template
 from . import limits
@@ -36,8 +38,11 @@ class HealthCallback(TrainerCallback):
 
         health/verdicts.txt   everything that was printed
         health/samples.txt    prompts and completions, with their format and correctness
+        health/samples.jsonl  the same samples for a program
         health/checks.csv     one line per check: rates, with an interval for the format rate
         health/trainer_state.json  the log, when training ends; `diagnose_file` finds it in the run's folder
+        health/replay.html    the run as one page, to open in a browser or to send; it shows the completions of
+                              ``GRPOConfig(log_completions=True)``, otherwise the samples
         lost-at-step-N/       policy and log of a lost run
 
     Set ``logging_steps=1`` in `GRPOConfig`. With more, an entry is a mean over several steps and verdicts come later.
@@ -133,6 +138,17 @@ class HealthCallback(TrainerCallback):
             self._tell(state, f"after {state.global_step} steps: {found}")
             if state.is_world_process_zero:
                 state.save_to_json(str(self.folder / "trainer_state.json"))
+                self._leave_page(args)
+
+    def _leave_page(self, args) -> None:
+        """Write the page that replays the run, if anything was sampled. What hinders it does not end the run."""
+        from ..replay import has_samples, read_run, write_replay
+
+        try:
+            if has_samples(args.output_dir):
+                write_replay(read_run(args.output_dir), self.folder / "replay.html")
+        except CourseError as error:
+            self._say(f"the page that replays the run could not be written: {error}", "")
 
     def _note(self, state, **checks: float) -> None:
         """Add one of the callback's own checks to the log."""

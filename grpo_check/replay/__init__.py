@@ -11,4 +11,4 @@
 """
 
 from .page import MARK, write_replay
-from .read import read_run
+from .read import has_samples, read_run

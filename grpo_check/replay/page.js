@@ -48,6 +48,10 @@ const stepNow = () => state.run.steps[state.step];
 const rowsOf = (step) => step.groups.flatMap((group) => group.rows);
 const textOf = (number) => state.run.texts[number];
 
+function breakable(name) { // a long name may be broken after its underscores
+  return name.split(/(?<=[_/.])/).flatMap((part) => [part, document.createElement("wbr")]).slice(0, -1);
+}
+
 function textBox(number, label) {
   const text = textOf(number);
   const box = make("div", { class: "text", dir: "auto", tabindex: "0", role: "region", "aria-label": label });
@@ -128,7 +132,7 @@ function chart(curve, from, to) {
     svg.append(draw("line", { class: "axis", x1: left, x2: width - right, y1: y(value), y2: y(value) }));
     svg.append(draw("text", { x: left - 5, y: y(value) + 4, "text-anchor": "end" }, shown(value)));
   }
-  svg.append(draw("text", { x: left, y: height - 4 }, from === to ? `step ${from}` : `step ${from}`));
+  svg.append(draw("text", { x: left, y: height - 4 }, `step ${from}`));
   if (from !== to) svg.append(draw("text", { x: width - right, y: height - 4, "text-anchor": "end" }, to));
   for (const { step, severity } of state.run.verdicts) {
     if (severity !== "note") svg.append(draw("line", { class: "spoke", x1: x(step), x2: x(step), y1: BOX.top, y2: height - bottom }));
@@ -234,7 +238,6 @@ function goFrom(step) {
 function verdictItem(verdict, now) {
   const summary = make("summary", { class: verdict.step === now ? "new" : "old" },
     make("span", { class: `severity ${verdict.severity}`, text: verdict.severity }), ` ${verdict.code}: ${verdict.what} `);
-  if (verdict.step !== now) summary.append(make("span", { class: "since", text: `Since step ${verdict.step}.` }));
   const lines = [verdict.seen, verdict.why && `Why: ${verdict.why}`, ...verdict.fixes.map((fix) => `Do: ${fix}`)];
   const details = make("details", {}, summary, ...lines.filter(Boolean).map((text) => make("p", { text })));
   return make("li", {}, details);
@@ -263,7 +266,7 @@ function columnsOf() {
 
 function groupTable(group, step) {
   const columns = columnsOf();
-  const head = make("tr", {}, ...columns.map(({ name }) => make("th", { scope: "col", text: name, dir: "auto" })),
+  const head = make("tr", {}, ...columns.map(({ name }) => make("th", { scope: "col", dir: "auto" }, ...breakable(name))),
     make("th", { scope: "col", class: "wide", text: "completion" }));
   const most = Math.max(...group.rows.map((row) => Math.abs(row[ADVANTAGE] ?? 0)), 1e-9);
   const body = group.rows.map((row, index) => groupRow(row, index, columns, most));
@@ -329,8 +332,8 @@ function metricTable(one, two) {
 
 function plainTable(caption, names, rows) {
   const head = make("tr", {}, ...names.map((text) => (text ? make("th", { scope: "col", text }) : make("td"))));
-  const body = rows.map(([name, ...values]) => make("tr", {}, make("th", { scope: "row", text: name, dir: "auto" }), ...values.map((text) => make("td", { text }))));
-  return make("table", {}, make("caption", { text: caption }), make("thead", {}, head), make("tbody", {}, ...body));
+  const body = rows.map(([name, ...values]) => make("tr", {}, make("th", { scope: "row", dir: "auto" }, ...breakable(name)), ...values.map((text) => make("td", { text }))));
+  return make("table", { class: "plain" }, make("caption", { text: caption }), make("thead", {}, head), make("tbody", {}, ...body));
 }
 
 function sharesOfWords(step) {

@@ -47,6 +47,11 @@ def read_run(folder: str | Path) -> Recording:
     return recording.noting(trouble, still_going_on(recording))
 
 
+def has_samples(folder: str | Path) -> bool:
+    """Whether a run left anything to replay."""
+    return bool(completions_in(Path(folder)) or samples_in(Path(folder)))
+
+
 def log_of(folder: Path) -> tuple[Log | None, str]:
     """The log of the newest step in a folder, and what is wrong where there is none."""
     try:
@@ -96,7 +101,9 @@ def from_files(folder: Path, files: dict[int, Path], log: Log | None) -> Recordi
     read = {step: read_table(files[step]) for step in chosen}
     tables = {step: table for step, table in read.items() if table is not None and table.num_rows}
     if not tables:
-        raise CourseError(f"none of the {len(chosen)} files in {str(files[chosen[0]].parent)!r} can be read as Parquet.")
+        raise CourseError(
+            f"none of the {len(chosen)} files in {str(files[chosen[0]].parent)!r} can be read as Parquet."
+        )
     columns = list(dict.fromkeys(name for table in tables.values() for name in table.column_names))
     if "completion" not in columns:
         raise CourseError(

@@ -54,9 +54,7 @@ def thinned(recording: Recording, groups: int, steps: int) -> Recording:
 
 def shortened(step: Step) -> Step:
     """A step without the middle of its long texts."""
-    groups = (
-        Group(without_middle(group.prompt), tuple(map(cut, group.completions))) for group in step.groups
-    )
+    groups = (Group(without_middle(group.prompt), tuple(map(cut, group.completions))) for group in step.groups)
     return Step(step.number, tuple(groups))
 
 

@@ -119,9 +119,7 @@ def counted_curves(recording: Recording, weights: tuple[float, ...]) -> list[Cur
     def reward(index: int) -> Callable[[Step], float | None]:
         return lambda step: mean_of([each.rewards[index] for each in step.completions])
 
-    named = [
-        curve(name, color_of(kind_of(name)), reward(index)) for index, name in enumerate(recording.rewards)
-    ]
+    named = [curve(name, color_of(kind_of(name)), reward(index)) for index, name in enumerate(recording.rewards)]
     total = curve("reward (total)", "reward", lambda step: mean_of([each.total(weights) for each in step.completions]))
     length = curve("mean length (characters)", "length", lambda step: mean_of([len(c.text) for c in step.completions]))
     tied = curve("tied groups (share)", "tied", lambda step: mean_of([float(group.is_tied) for group in step.groups]))
@@ -172,7 +170,7 @@ def checks_until(log: Log, step: int) -> list[dict]:
 
 
 def most_paid(recording: Recording, weights: tuple[float, ...]) -> list[Paid]:
-    """The texts that earned the most, and of these the most frequent first."""
+    """The texts that earned the most, of these the most frequent first, and then those that were sampled last."""
     found: dict[str, Paid] = {}
     for step in recording.steps:
         for each in step.completions:
@@ -181,4 +179,4 @@ def most_paid(recording: Recording, weights: tuple[float, ...]) -> list[Paid]:
                 paid = found.setdefault(each.text, Paid(each.text, total))
                 paid.reward, paid.times = max(paid.reward, total), paid.times + 1
                 paid.steps.append(step.number)
-    return sorted(found.values(), key=lambda paid: (-round(paid.reward, 4), -paid.times))[:LISTED]
+    return sorted(found.values(), key=lambda paid: (-round(paid.reward, 4), -paid.times, -paid.steps[-1]))[:LISTED]
