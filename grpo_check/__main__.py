@@ -17,8 +17,8 @@ from .output import FORMATS, show
 from .pilot import pilot_file
 from .preflight import HARDWARE
 from .preflight.config_file import preflight_file
-from .reward_lab import probe
 from .replay import read_run, write_replay
+from .reward_lab import probe
 from .reward_lab.loading import find_reward, folders_of, imports_from
 from .settings import read_settings
 

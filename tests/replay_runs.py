@@ -6,7 +6,29 @@ from pathlib import Path
 
 import pandas
 
-WORDS = "first we add the ones then carry one and add tens so that the sum of both numbers is therefore about".split()
+WORDS = [
+    "first",
+    "we",
+    "add",
+    "the",
+    "ones",
+    "then",
+    "carry",
+    "one",
+    "and",
+    "add",
+    "tens",
+    "so",
+    "that",
+    "the",
+    "sum",
+    "of",
+    "both",
+    "numbers",
+    "is",
+    "therefore",
+    "about",
+]
 
 
 def completion_at(step, steps, chance):

@@ -51,9 +51,7 @@ def write_replay(recordings: Recording | Sequence[Recording], file: str | Path) 
         partial.write_text(page_of(recordings), encoding="utf-8", errors="replace")
         partial.replace(file)
     except OSError as error:
-        raise CourseError(
-            f"{str(file)!r} cannot be written: {error.strerror}. Choose another with --output."
-        ) from error
+        raise CourseError(f"{str(file)!r} cannot be written: {error.strerror}. Choose another --output.") from error
     return file
 
 
