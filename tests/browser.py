@@ -9,19 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
-    "--remote-debugging-port=0",
-    "--remote-allow-origins=*",
-]
+FLAGS = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
+  --disable-component-update --disable-sync --hide-scrollbars --remote-debugging-port=0 --remote-allow-origins=*"""
 
 
 class Page:
@@ -85,7 +74,7 @@ def chromium(folder: Path) -> Iterator[Page]:
     """A browser with one page; it ends with the block."""
     import websocket
 
-    process = subprocess.Popen(["chromium", *FLAGS, f"--user-data-dir={folder}"], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(["chromium", *FLAGS.split(), f"--user-data-dir={folder}"], stderr=subprocess.DEVNULL)
     try:
         port, browser = wait_for(folder / "DevToolsActivePort")
         socket = websocket.create_connection(f"ws://127.0.0.1:{port}{browser}", timeout=60)

@@ -6,35 +6,13 @@ from pathlib import Path
 
 import pandas
 
-WORDS = [
-    "first",
-    "we",
-    "add",
-    "the",
-    "ones",
-    "then",
-    "carry",
-    "one",
-    "and",
-    "add",
-    "tens",
-    "so",
-    "that",
-    "the",
-    "sum",
-    "of",
-    "both",
-    "numbers",
-    "is",
-    "therefore",
-    "about",
-]
+WORDS = "first we add the ones then carry one and add the tens so that the sum of both numbers is about"
 
 
 def completion_at(step, steps, chance):
     """A text of a policy that learns to write long and forgets to answer."""
     cheats = chance.random() < step / steps
-    words = " ".join(chance.choices(WORDS, k=chance.randint(30, 45) if cheats else chance.randint(4, 14)))
+    words = " ".join(chance.choices(WORDS.split(), k=chance.randint(30, 45) if cheats else chance.randint(4, 14)))
     return words if cheats else f"<reasoning>{words}</reasoning><answer>{chance.randint(20, 180)}</answer>"
 
 

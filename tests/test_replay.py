@@ -16,6 +16,8 @@ from grpo_check.replay import read_run, write_replay
 from grpo_check.replay.page import page_of
 from grpo_check.replay.summary import weights_of
 
+#: Three backgrounds, then what is written on them.
+COLORS = "paper card text ink quiet reward correctness part length tied error warning note"
 EVIL = "</script><script>document.title='stolen'</script><img src=x onerror=\"document.title='stolen'\">"
 
 
@@ -289,8 +291,8 @@ def test_at_390_pixels_nothing_scrolls_sideways_and_dark_is_dark(shown):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_color_can_be_read(shown, scheme):
     shown.scheme(scheme)
-    colors = shown.run("""["paper", "card", "text", "ink", "quiet", "reward", "correctness", "part", "length", "tied",
-      "error", "warning", "note"].map((name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name))""")
+    style = "getComputedStyle(document.documentElement)"
+    colors = [shown.run(f"{style}.getPropertyValue('--{name}')") for name in COLORS.split()]
     shown.scheme("light")
     light = [luminance(color.strip()) for color in colors]
     for ink in light[3:]:

@@ -101,9 +101,8 @@ def from_files(folder: Path, files: dict[int, Path], log: Log | None) -> Recordi
     read = {step: read_table(files[step]) for step in chosen}
     tables = {step: table for step, table in read.items() if table is not None and table.num_rows}
     if not tables:
-        raise CourseError(
-            f"none of the {len(chosen)} files in {str(files[chosen[0]].parent)!r} can be read as Parquet."
-        )
+        place = str(files[chosen[0]].parent)
+        raise CourseError(f"none of the {len(chosen)} files in {place!r} can be read as Parquet, or they are empty.")
     columns = list(dict.fromkeys(name for table in tables.values() for name in table.column_names))
     if "completion" not in columns:
         raise CourseError(

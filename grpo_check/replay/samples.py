@@ -13,8 +13,8 @@ MARKS = {"in_form": "formatted", "answers": "correct answer"}
 EXTRAS = ("prompt", "gold")
 ABOUT = "Held-out prompts, one sampled completion each"
 WHY = (
-    "TRL logged no completions of this run, so there are no groups and no advantages: these are the held-out samples of "
-    "HealthCallback. GRPOConfig(log_completions=True) records the completions themselves."
+    "TRL logged no completions of this run, so there are no groups and no advantages: these are the held-out samples "
+    "of HealthCallback. GRPOConfig(log_completions=True) records the completions themselves."
 )
 
 

@@ -24,7 +24,7 @@ class Cut(Completion):
 
 
 def fitted(recording: Recording, budget: int = BUDGET) -> Recording:
-    """The recording, or as much of it as fits: shorter texts first, then fewer groups in each step, then fewer steps."""
+    """The recording, or as much of it as fits: shorter texts first, then fewer groups in a step, then fewer steps."""
     shorter = replace(recording, steps=tuple(map(shortened, recording.steps)))
     most = max(len(step.groups) for step in recording.steps)
     for groups, steps in plans(most, len(recording.steps)):
@@ -70,7 +70,7 @@ def without_middle(text: str) -> str:
     """A text without its middle, if it is long.
 
     >>> without_middle("a" * 100_000)[2990:3050]
-    'aaaaaaaaaa\\n[… 96,000 characters are left out here …]\\naaaaaa'
+    'aaaaaaaaaa\\n[… 96,000 characters are left out here …]\\naaaaaaa'
     """
     gone = len(text) - HEAD - TAIL
     return text if gone <= 0 else f"{text[:HEAD]}\n[… {gone:,} characters are left out here …]\n{text[-TAIL:]}"
