@@ -69,6 +69,20 @@ def test_the_weights_come_from_the_log_where_it_shows_them(run, tmp_path):
     assert weights_of(read_run(tmp_path))[0] == (1.0, 1.0)
 
 
+def test_a_reward_that_scores_only_some_completions_keeps_its_weight(tmp_path):
+    tables = [replay_runs.table_at(step, 9) for step in range(1, 9)]
+    for table in tables:
+        table["sometimes"] = [None, 1.0] * 8
+        replay_runs.write_step(tmp_path, table)
+    weighted = [table["answer_length"].mean() + 0.1 * table["sometimes"].fillna(0).mean() for table in tables]
+    entries = [
+        replay_runs.entry_of(table) | {"reward": total, "rewards/sometimes/mean": 1.0}
+        for table, total in zip(tables, weighted)
+    ]
+    replay_runs.write_log(tmp_path, entries)
+    assert weights_of(read_run(tmp_path))[0] == (1.0, 0.0, 0.1)
+
+
 def test_verdicts_stand_at_the_step_where_they_were_first_to_be_seen(data):
     steps = {verdict["code"]: verdict["step"] for verdict in data["verdicts"]}
     assert 10 < steps["reward_hacking_suspected"] < 30

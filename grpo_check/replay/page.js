@@ -252,6 +252,7 @@ function showGroup() {
   at("before").disabled = state.group === 0;
   at("after").disabled = state.group === step.groups.length - 1;
   at("prompt").textContent = textOf(group.prompt) || "The prompt was not recorded.";
+  at("prompt").scrollTop = at("prompt").scrollHeight; // the question is often its last line
   at("rows").replaceChildren(groupTable(group, step));
 }
 

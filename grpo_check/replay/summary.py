@@ -54,23 +54,40 @@ def weights_of(recording: Recording) -> tuple[tuple[float, ...], str]:
     once = (1.0,) * len(names)
     if recording.held_out or not names:
         return once, ""
-    if log and (found := solved(log, names)):
+    if log and (found := solved(*means_of(recording, log))):
         said = ", ".join(f"{name} {weight:g}" for name, weight in zip(names, found, strict=True))
         return found, "" if found == once else f"The weights of the rewards, worked out from the log: {said}."
     return once, "The log does not show the weights of the rewards, so each counts once in a total." * (len(names) > 1)
 
 
-def solved(log: Log, names: tuple[str, ...]) -> tuple[float, ...] | None:
-    """The weights that explain the mean reward of every logged step, None if there are none."""
+def means_of(recording: Recording, log: Log) -> tuple[list[list[float]], list[float]]:
+    """The mean rewards of some steps, one list for each, and the mean total of each.
+
+    The log's own means leave out what a function did not score, where TRL counts nothing in the total. So if there is
+    such a completion, the means are those of the completions, each None counted as 0.
+    """
+    if any(None in each.rewards for step in recording.steps for each in step.completions):
+        logged = {entry["step"]: entry["reward"] for entry in log.entries}
+        steps = [step for step in recording.steps if step.number in logged]
+        paid = [[[reward or 0.0 for reward in each.rewards] for each in step.completions] for step in steps]
+        return [list(map(mean_of, zip(*rows, strict=True))) for rows in paid], [logged[step.number] for step in steps]
+    keys = [f"rewards/{name}/mean" for name in recording.rewards]
+    entries = [entry for entry in log.entries if all(key in entry for key in (*keys, "reward"))]
+    return [[entry[key] for key in keys] for entry in entries], [entry["reward"] for entry in entries]
+
+
+def solved(rows: list[list[float]], sums: list[float]) -> tuple[float, ...] | None:
+    """The weights with which the means of every step give its total, None if there are none.
+
+    >>> solved([[1.0, 0.0], [0.5, 1.0], [0.25, 0.5]], [2.0, 2.0, 1.0])
+    (2.0, 1.0)
+    """
     import numpy
 
-    keys = [f"rewards/{name}/mean" for name in names]
-    entries = [entry for entry in log.entries if all(key in entry for key in (*keys, "reward"))]
-    means = numpy.array([[entry[key] for key in keys] for entry in entries]).reshape(len(entries), len(keys))
-    totals = numpy.array([entry["reward"] for entry in entries])
-    if not numpy.isfinite(means).all() or not numpy.isfinite(totals).all():
+    means, totals = numpy.array(rows), numpy.array(sums)
+    if not len(rows) or not numpy.isfinite(means).all() or not numpy.isfinite(totals).all():
         return None
-    if numpy.linalg.matrix_rank(means, tol=1e-4) < len(names):
+    if numpy.linalg.matrix_rank(means, tol=1e-4) < means.shape[1]:
         return None
     found = numpy.linalg.lstsq(means, totals, rcond=None)[0]
     fits = numpy.allclose(means @ found, totals, atol=1e-3 * (1 + numpy.abs(totals).max()))
