@@ -27,9 +27,10 @@ def fitted(recording: Recording, budget: int = BUDGET) -> Recording:
     """The recording, or as much of it as fits: shorter texts first, then fewer groups in a step, then fewer steps."""
     shorter = replace(recording, steps=tuple(map(shortened, recording.steps)))
     most = max(len(step.groups) for step in recording.steps)
+    sizes: dict[str, int] = {}  # each text is measured once
     for groups, steps in plans(most, len(recording.steps)):
         smaller = thinned(shorter, groups, steps)
-        if size_of(smaller) <= budget:
+        if size_of(smaller, sizes) <= budget:
             break
     return smaller.noting(*left_out(recording, smaller, groups))
 
@@ -76,12 +77,13 @@ def without_middle(text: str) -> str:
     return text if gone <= 0 else f"{text[:HEAD]}\n[… {gone:,} characters are left out here …]\n{text[-TAIL:]}"
 
 
-def size_of(recording: Recording) -> int:
+def size_of(recording: Recording, sizes: dict[str, int]) -> int:
     """The bytes that the completions of a recording need in the page; equal texts are stored once."""
     rows = [each for step in recording.steps for each in step.completions]
     texts = {group.prompt for step in recording.steps for group in step.groups}
     texts |= {text for each in rows for text in (each.text, *each.extras)}
-    return sum(map(stored_size, texts)) + ROW * len(rows)
+    sizes |= {text: stored_size(text) for text in texts - sizes.keys()}
+    return sum(map(sizes.get, texts)) + ROW * len(rows)
 
 
 def stored_size(text: str) -> int:
