@@ -7,7 +7,7 @@
 | `pilot` | before training: will the run learn, and what will it cost? A few dozen prompts are sampled. |
 | `diagnose`, `HealthCallback` | during and after training: what went wrong, according to the log? |
 
-From a terminal: ``grpo-check --help``. ``import grpo_check`` loads no torch.
+From a terminal: ``grpo-check --help``; it also has ``replay``, a page of a run. ``import grpo_check`` loads no torch.
 """
 
 from grpo_utils.errors import CourseError  # isort: skip  (first: it keeps your random.py from replacing Python's)

@@ -17,6 +17,7 @@ from .output import FORMATS, show
 from .pilot import pilot_file
 from .preflight import HARDWARE
 from .preflight.config_file import preflight_file
+from .replay import read_run, write_replay
 from .reward_lab import probe
 from .reward_lab.loading import find_reward, folders_of, imports_from
 from .settings import read_settings
@@ -28,6 +29,7 @@ examples:
   grpo-check preflight config.yaml --train rows.jsonl --gpu t4
   grpo-check pilot config.yaml --prompts 32
   grpo-check health outputs/my_run
+  grpo-check replay outputs/my_run
   grpo-check explain no_eos
   grpo-check explain "probability tensor contains either"
   grpo-check explain - < traceback.txt
@@ -187,6 +189,26 @@ class HealthReport(Report):
         return ""
 
 
+def add_replay(commands: argparse._SubParsersAction) -> None:
+    """The arguments of ``replay``."""
+    about = "write a page that replays a run: its completions step by step, curves and verdicts in one HTML file"
+    parser = commands.add_parser("replay", help=about, description=f"{about[0].upper()}{about[1:]}.")
+    what = "the output_dir of a run with log_completions=True, or with the samples of HealthCallback"
+    parser.add_argument("folder", type=Path, metavar="RUN_FOLDER", help=what)
+    parser.add_argument("--output", type=Path, metavar="FILE", help="the page (default: replay.html in the folder)")
+    parser.set_defaults(command=replay_of)
+
+
+def replay_of(arguments: argparse.Namespace) -> int:
+    """Write the page of a run, and say what a reader of the page should know about it."""
+    recording = read_run(arguments.folder)
+    file = write_replay(recording, arguments.output or arguments.folder / "replay.html")
+    for note in recording.notes:
+        print(f"note    {note}")
+    print(f"written: {file} ({file.stat().st_size / 1e6:.1f} MB). Open it in a browser; it needs no network.")
+    return 0
+
+
 def add_explain(commands: argparse._SubParsersAction) -> None:
     """The arguments of ``explain``."""
     about = "say what a code or an error text means, and what to do about it"
@@ -220,6 +242,7 @@ def parse(given: list[str] | None = None) -> argparse.Namespace:
     add_preflight(commands)
     add_pilot(commands)
     add_health(commands)
+    add_replay(commands)
     add_explain(commands)
     return parser.parse_args(given)
 

@@ -17,8 +17,8 @@ from grpo_check.health.log import read_history
 from grpo_check.health.rules import NOTES, PROBLEMS
 from grpo_check.health.rules.rule import LOST
 from grpo_check.health.rules.setup import expected_weight
+from grpo_check.health.telling import subjects_of
 from grpo_check.health.trends import share_right
-from grpo_check.health.watching import subjects_of
 from grpo_utils.errors import CourseError
 
 

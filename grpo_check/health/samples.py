@@ -1,5 +1,6 @@
 """Samples of held-out prompts during training, kept in readable files."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -128,7 +129,7 @@ def distinct(samples: Sequence[dict]) -> float:
 
 
 def keep(folder: Path, step: int, samples: Sequence[dict]) -> None:
-    """Append to ``samples.txt`` and ``checks.csv``.
+    """Append to ``samples.txt``, ``samples.jsonl`` and ``checks.csv``.
 
     The format rate has a 95% Wilson interval, ``low`` to ``high``.
     """
@@ -137,6 +138,8 @@ def keep(folder: Path, step: int, samples: Sequence[dict]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "samples.txt").open("a", encoding="utf-8") as page:
         page.write("\n".join([f"=== step {step}", *map(_shown, samples)]) + "\n\n")
+    with (folder / "samples.jsonl").open("a", encoding="utf-8") as lines:
+        lines.writelines(json.dumps({"step": step, **sample}) + "\n" for sample in samples)
     row = {what: share(samples, what) for what in ("in_form", "right", "ended")}
     if row["in_form"] is not None:
         row["low"], row["high"] = wilson_interval(sum(sample["in_form"] for sample in samples), len(samples))

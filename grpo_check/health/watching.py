@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING
 
 from transformers import TrainerCallback
 
+from grpo_utils.errors import CourseError
+
 from ..findings import Finding
 from ..prompts import lacks_template
 from . import limits
 from .correctness import correctness_of, is_at_top
 from .diagnosis import judge, urgent
 from .log import Log
-from .rules import RULES
-from .rules.rewards import dead_rewards
 from .samples import can_judge, choose_rows, count, distinct, keep, share, take_samples
 from .stalling import Watchdog
+from .telling import is_early, subjects_of
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
 #: Longer logs are judged as a whole only at every tenth entry, so that watching stays cheap.
 LONG_LOG = 40
-AT_THE_END = {rule.code for rule in RULES if rule.at_the_end}
 
 
 class HealthCallback(TrainerCallback):
@@ -38,8 +38,11 @@ class HealthCallback(TrainerCallback):
 
         health/verdicts.txt   everything that was printed
         health/samples.txt    prompts and completions, with their format and correctness
+        health/samples.jsonl  the same samples for a program
         health/checks.csv     one line per check: rates, with an interval for the format rate
         health/trainer_state.json  the log, when training ends; `diagnose_file` finds it in the run's folder
+        health/replay.html    the run as one page, to open in a browser or to send; it shows the completions of
+                              ``GRPOConfig(log_completions=True)``, otherwise the samples
         lost-at-step-N/       policy and log of a lost run
 
     Set ``logging_steps=1`` in `GRPOConfig`. With more, an entry is a mean over several steps and verdicts come later.
@@ -135,6 +138,17 @@ class HealthCallback(TrainerCallback):
             self._tell(state, f"after {state.global_step} steps: {found}")
             if state.is_world_process_zero:
                 state.save_to_json(str(self.folder / "trainer_state.json"))
+                self._leave_page(args)
+
+    def _leave_page(self, args) -> None:
+        """Write the page that replays the run, if anything was sampled. What hinders it does not end the run."""
+        from ..replay import has_samples, read_run, write_replay
+
+        try:
+            if has_samples(args.output_dir):
+                write_replay(read_run(args.output_dir), self.folder / "replay.html")
+        except CourseError as error:
+            self._say(f"the page that replays the run could not be written: {error}", "")
 
     def _note(self, state, **checks: float) -> None:
         """Add one of the callback's own checks to the log."""
@@ -229,15 +243,3 @@ class HealthCallback(TrainerCallback):
             processing_class.save_pretrained(folder)
         state.save_to_json(str(folder / "trainer_state.json"))
         self._tell(state, f"training stopped. Policy and log: {folder}. Earlier checkpoints are unchanged.")
-
-
-def is_early(finding: Finding) -> bool:
-    """Whether it is too early to report a finding. A dead reward is reported at once, other warnings wait."""
-    waits = finding.severity == "warning" and finding.code != "dead_reward"
-    return waits or finding.code in AT_THE_END
-
-
-def subjects_of(finding: Finding, log: Log) -> set[str]:
-    """What is reported only once: the code, and for dead rewards each name, as a second one may die later."""
-    dead = finding.code == "dead_reward"
-    return {f"{finding.code} {name}" for name in dead_rewards(log)} if dead else {finding.code}

@@ -141,6 +141,8 @@ if __name__ == "__main__":
         bf16=GPU and is_bfloat16_supported(),
         fp16=GPU and not is_bfloat16_supported(),  # a T4 has no bf16; a CPU stays in fp32
         logging_steps=10,
+        log_completions=True,  # to outputs/minimal/completions; grpo-check replay makes a page of them
+        num_completions_to_print=0,
         save_steps=25,
         report_to="none",
         seed=0,

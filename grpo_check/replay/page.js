@@ -1,0 +1,452 @@
+
+"use strict";
+// Replays recorded runs. The data is in the page, nothing is loaded, and all text of a run is shown as text only.
+
+const runs = JSON.parse(document.getElementById("data").textContent);
+const state = { run: runs[0], step: 0, group: 0, timer: 0 };
+const at = (id) => document.getElementById(id);
+const [TEXT, LENGTH, ADVANTAGE, TOTAL, REWARDS, EXTRAS] = [0, 1, 2, 3, 4, 5]; // the places in a row
+const NONE = "–";
+const SVG = "http://www.w3.org/2000/svg";
+const BOX = { width: 340, height: 92, left: 44, right: 6, top: 6, bottom: 18 };
+
+// ---- Small helpers ----
+
+function make(tag, { text, ...attributes } = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  if (text !== undefined) element.textContent = text;
+  element.append(...children);
+  return element;
+}
+
+function draw(tag, attributes, text) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  if (text !== undefined) element.textContent = text;
+  return element;
+}
+
+function shown(value, signed = false) {
+  if (value === null || value === undefined) return NONE;
+  const size = Math.abs(value);
+  const digits = Number.isInteger(value) && size < 1e6 ? 0 : size >= 100 ? 0 : size >= 10 ? 1 : size >= 0.01 || !size ? 2 : 4;
+  const sign = value < 0 ? "−" : signed && value > 0 ? "+" : "";
+  return sign + size.toLocaleString("en", { minimumFractionDigits: signed && !digits ? 0 : digits, maximumFractionDigits: digits });
+}
+
+function mean(values) {
+  const known = values.filter((value) => value !== null && value !== undefined);
+  return known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null;
+}
+
+function count(number, one) {
+  return `${number.toLocaleString("en")} ${one}${number === 1 ? "" : "s"}`;
+}
+
+const stepNow = () => state.run.steps[state.step];
+const rowsOf = (step) => step.groups.flatMap((group) => group.rows);
+const textOf = (number) => state.run.texts[number];
+
+function breakable(name) { // a long name may be broken after its underscores
+  return name.split(/(?<=[_/.])/).flatMap((part) => [part, document.createElement("wbr")]).slice(0, -1);
+}
+
+function textBox(number, label) {
+  const text = textOf(number);
+  const box = make("div", { class: "text", dir: "auto", tabindex: "0", role: "region", "aria-label": label });
+  if (text.trim()) box.textContent = text;
+  else box.append(make("span", { class: "empty", text: text ? "only blank characters" : "empty" }));
+  return box;
+}
+
+// ---- A run as a whole ----
+
+function showRun() {
+  const { run } = state;
+  const steps = run.steps;
+  state.step = 0;
+  state.group = 0;
+  at("name").textContent = run.name;
+  at("about").textContent = about(run);
+  at("step").max = steps.length - 1;
+  at("step").value = 0;
+  fill(at("from"), steps.map((step) => step.step), 0);
+  fill(at("to"), steps.map((step) => step.step), steps.length - 1);
+  at("notes").replaceChildren(...notes(run).map((text) => make("li", { text })));
+  showCharts();
+  showPaid();
+  showChanges();
+  showStep();
+}
+
+function about(run) {
+  const first = run.steps[0];
+  const rows = rowsOf(first).length;
+  const sampled = `${count(run.steps.length, "recorded step")}, ${first.step} to ${run.steps.at(-1).step}`;
+  return run.heldOut ? `${sampled} · ${rows} held-out prompts` : `${sampled} · ${rows} completions each, in groups of ${first.groups[0].rows.length}`;
+}
+
+function notes(run) {
+  const length = "The length of a completion is in characters; special tokens that TRL removes do not count.";
+  const total = "The total is the weighted sum of the rewards. An advantage says how much better than its group a completion was paid.";
+  return [...run.notes, ...(run.heldOut ? [length] : [total, length]), "The file is complete in itself. It loads nothing and sends nothing."];
+}
+
+function fill(select, values, chosen) {
+  select.replaceChildren(...values.map((text, value) => make("option", { value, text })));
+  select.value = chosen;
+}
+
+// ---- Curves ----
+
+function scales(points, from, to) {
+  const values = points.map(([, value]) => value);
+  let [low, high] = [Math.min(0, ...values), Math.max(...values)];
+  if (low === high) high = low + 1;
+  const { width, height, left, right, top, bottom } = BOX;
+  const x = (step) => left + ((step - from) / Math.max(1, to - from)) * (width - left - right);
+  const y = (value) => height - bottom - ((value - low) / (high - low)) * (height - top - bottom);
+  return { x, y, low, high };
+}
+
+function span() {
+  const steps = state.run.curves.flatMap((curve) => curve.points.map(([step]) => step));
+  steps.push(state.run.steps[0].step, state.run.steps.at(-1).step);
+  return steps.reduce(([low, high], step) => [Math.min(low, step), Math.max(high, step)], [steps[0], steps[0]]);
+}
+
+function showCharts() {
+  const [from, to] = span();
+  at("charts").replaceChildren(...state.run.curves.map((curve) => chart(curve, from, to)));
+  const spoken = state.run.verdicts.length > 1 || state.run.verdicts.some((verdict) => verdict.severity !== "note");
+  at("legend").textContent = `The solid line is the step shown${spoken ? "; dashed lines: a verdict" : ""}. Click a curve to go to a step.`;
+}
+
+function chart(curve, from, to) {
+  const { x, y, low, high } = scales(curve.points, from, to);
+  const { width, height, left, right, bottom } = BOX;
+  const ends = [curve.points[0], curve.points.at(-1)].map(([step, value]) => `${shown(value)} at step ${step}`);
+  const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, class: `chart ${curve.kind}`, role: "img", "aria-label": `${curve.label}: from ${ends[0]} to ${ends[1]}` });
+  for (const value of [low, high]) {
+    svg.append(draw("line", { class: "axis", x1: left, x2: width - right, y1: y(value), y2: y(value) }));
+    svg.append(draw("text", { x: left - 5, y: y(value) + 4, "text-anchor": "end" }, shown(value)));
+  }
+  svg.append(draw("text", { x: left, y: height - 4 }, `step ${from}`));
+  if (from !== to) svg.append(draw("text", { x: width - right, y: height - 4, "text-anchor": "end" }, to));
+  for (const { step, severity } of state.run.verdicts) {
+    if (severity !== "note") svg.append(draw("line", { class: "spoke", x1: x(step), x2: x(step), y1: BOX.top, y2: height - bottom }));
+  }
+  const path = curve.points.map(([step, value]) => `${x(step).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
+  svg.append(draw("polyline", { class: "curve", points: path }));
+  svg.append(draw("line", { class: "now", y1: BOX.top, y2: height - bottom }), draw("circle", { class: "dot", r: 4 }));
+  svg.addEventListener("click", (event) => goNear(stepAt(svg, event.clientX, from, to)));
+  const caption = make("figcaption", { class: curve.kind }, make("span", { text: curve.label, dir: "auto" }), make("output"));
+  return make("figure", {}, caption, svg);
+}
+
+function stepAt(svg, clientX, from, to) {
+  const frame = svg.getBoundingClientRect();
+  const inside = ((clientX - frame.left) / frame.width) * BOX.width - BOX.left;
+  return from + (inside / (BOX.width - BOX.left - BOX.right)) * (to - from);
+}
+
+function markCharts() {
+  const [from, to] = span();
+  const step = stepNow().step;
+  state.run.curves.forEach((curve, index) => {
+    const figure = at("charts").children[index];
+    const { x, y } = scales(curve.points, from, to);
+    const point = lastUntil(curve.points, step);
+    const line = figure.querySelector(".now");
+    line.setAttribute("x1", x(step));
+    line.setAttribute("x2", x(step));
+    const dot = figure.querySelector(".dot");
+    dot.setAttribute("visibility", point ? "visible" : "hidden");
+    if (point) { dot.setAttribute("cx", x(point[0])); dot.setAttribute("cy", y(point[1])); }
+    figure.querySelector("output").textContent = shown(point ? point[1] : null);
+  });
+}
+
+function lastUntil(points, step) {
+  let found = null;
+  for (const point of points) if (point[0] <= step) found = point;
+  return found;
+}
+
+// ---- One step ----
+
+function goTo(index) {
+  state.step = Math.max(0, Math.min(state.run.steps.length - 1, index));
+  at("step").value = state.step;
+  showStep();
+}
+
+function goNear(step) {
+  const distances = state.run.steps.map((each) => Math.abs(each.step - step));
+  goTo(distances.indexOf(Math.min(...distances)));
+}
+
+function showStep() {
+  const step = stepNow();
+  at("at").textContent = `${step.step} of ${state.run.steps.at(-1).step}`;
+  at("said").textContent = sentence(step);
+  at("step").setAttribute("aria-valuetext", `step ${step.step}. ${sentence(step)}`);
+  state.group = Math.min(state.group, step.groups.length - 1);
+  fill(at("group"), step.groups.map((group, index) => groupLabel(group, index, step)), state.group);
+  markCharts();
+  showVerdicts();
+  showGroup();
+}
+
+function sentence(step) {
+  const parts = state.run.curves
+    .filter((curve) => curve.kind === "reward" || curve.kind === "correctness")
+    .map((curve) => [curve.label, lastUntil(curve.points, step.step)])
+    .filter(([, point]) => point)
+    .map(([label, point]) => `${label} ${shown(point[1])}`);
+  const tied = step.groups.filter((group) => group.tied).length;
+  if (!state.run.heldOut) parts.push(`${tied} of ${count(step.groups.length, "group")} tied`);
+  return parts.join(" · ");
+}
+
+function groupLabel(group, index, step) {
+  return `${index + 1} of ${step.groups.length}${group.tied && !state.run.heldOut ? " (tied)" : ""}`;
+}
+
+function showVerdicts() {
+  const now = stepNow().step;
+  const isEnd = state.step === state.run.steps.length - 1;
+  const spoken = state.run.verdicts.filter((verdict) => verdict.step <= now || isEnd);
+  at("verdicts").replaceChildren(...spoken.reverse().map((verdict) => verdictItem(verdict, now)));
+  if (!spoken.length) at("verdicts").append(make("li", { text: state.run.verdicts.length ? "Nothing to report up to this step." : "Not known: there is no log." }));
+  const next = state.run.verdicts.filter((verdict) => verdict.step > now && !isEnd);
+  at("later").hidden = !next.length;
+  at("later").replaceChildren();
+  if (!next.length) return;
+  const button = make("button", { type: "button", text: `Next verdict: step ${next[0].step}` });
+  button.addEventListener("click", () => goFrom(next[0].step));
+  at("later").append(button);
+}
+
+function goFrom(step) {
+  const index = state.run.steps.findIndex((each) => each.step >= step);
+  goTo(index < 0 ? state.run.steps.length - 1 : index);
+  at("step").focus();
+}
+
+function verdictItem(verdict, now) {
+  const summary = make("summary", { class: verdict.step === now ? "new" : "old" },
+    make("span", { class: `severity ${verdict.severity}`, text: verdict.severity }), ` ${verdict.code}: ${verdict.what} `);
+  const lines = [verdict.seen, verdict.why && `Why: ${verdict.why}`, ...verdict.fixes.map((fix) => `Do: ${fix}`)];
+  const details = make("details", {}, summary, ...lines.filter(Boolean).map((text) => make("p", { text })));
+  return make("li", {}, details);
+}
+
+// ---- One group ----
+
+function showGroup() {
+  const step = stepNow();
+  const group = step.groups[state.group];
+  at("group").value = state.group;
+  at("before").disabled = state.group === 0;
+  at("after").disabled = state.group === step.groups.length - 1;
+  at("prompt").textContent = textOf(group.prompt) || "The prompt was not recorded.";
+  at("prompt").scrollTop = at("prompt").scrollHeight; // the question is often its last line
+  at("rows").replaceChildren(groupTable(group, step));
+}
+
+function columnsOf() {
+  const { run } = state;
+  const named = run.rewards.map((name, index) => ({ name, value: (row) => shown(row[REWARDS][index]) }));
+  const length = { name: "length", value: (row) => shown(row[LENGTH]) };
+  if (run.heldOut) return [...named, length];
+  const total = run.rewards.length > 1 ? [{ name: "total", value: (row) => shown(row[TOTAL]) }] : [];
+  return [{ name: "advantage", value: (row) => shown(row[ADVANTAGE], true), bar: true }, ...total, ...named, length];
+}
+
+function groupTable(group, step) {
+  const columns = columnsOf();
+  const head = make("tr", {}, ...columns.map(({ name }) => make("th", { scope: "col", dir: "auto" }, ...breakable(name))),
+    make("th", { scope: "col", class: "wide", text: "completion" }));
+  const most = Math.max(...group.rows.map((row) => Math.abs(row[ADVANTAGE] ?? 0)), 1e-9);
+  const body = group.rows.map((row, index) => groupRow(row, index, columns, most));
+  const caption = state.run.heldOut ? `${count(group.rows.length, "sample")} at step ${step.step}`
+    : `Step ${step.step}, group ${state.group + 1}: ${count(group.rows.length, "completion")}, the highest advantage first`;
+  const table = make("table", { class: "stacked" }, make("caption", { text: caption }), make("thead", {}, head), make("tbody", {}, ...body));
+  if (group.tied && !state.run.heldOut) table.caption.append(make("b", { text: ". All were paid the same: this group teaches nothing." }));
+  return table;
+}
+
+function groupRow(row, index, columns, most) {
+  const cells = columns.map(({ name, value, bar }) => {
+    const cell = make("td", { "data-label": name, text: value(row) });
+    if (bar && row[ADVANTAGE] !== null) cell.append(advantageBar(row[ADVANTAGE], most));
+    return cell;
+  });
+  const said = make("td", { class: "wide" }, textBox(row[TEXT], `Completion ${index + 1}`));
+  state.run.extras.forEach((name, place) => {
+    const value = textOf(row[EXTRAS][place]);
+    if (value) said.append(make("div", { class: "extra", dir: "auto", text: `${name}: ${value}` }));
+  });
+  return make("tr", {}, ...cells, said);
+}
+
+function advantageBar(value, most) {
+  const svg = draw("svg", { viewBox: "-50 0 100 8", class: "bar", "aria-hidden": "true" });
+  const width = (Math.abs(value) / most) * 50;
+  svg.append(draw("rect", { class: value > 0 ? "up" : "down", x: value > 0 ? 0 : -width, y: 1, width, height: 6 }));
+  svg.append(draw("line", { x1: 0, x2: 0, y1: 0, y2: 8 }));
+  return svg;
+}
+
+// ---- Two steps ----
+
+function showChanges() {
+  const { steps } = state.run;
+  const [one, two] = [steps[at("from").value], steps[at("to").value]];
+  const words = make("div", { class: "pair" }, ...wordTables(one, two));
+  const best = make("div", { class: "pair" }, bestOf(one), bestOf(two));
+  at("changes").replaceChildren(metricTable(one, two), words, best);
+}
+
+function metricsOf(step) {
+  const rows = rowsOf(step);
+  const { run } = state;
+  const metrics = run.heldOut ? [] : [["reward (total)", mean(rows.map((row) => row[TOTAL]))]];
+  run.rewards.forEach((name, index) => metrics.push([name, mean(rows.map((row) => row[REWARDS][index]))]));
+  metrics.push(["length in characters", mean(rows.map((row) => row[LENGTH]))]);
+  metrics.push(["different completions (share)", new Set(rows.map((row) => row[TEXT])).size / rows.length]);
+  if (!run.heldOut) metrics.push(["tied groups (share)", mean(step.groups.map((group) => Number(group.tied)))]);
+  return metrics;
+}
+
+function metricTable(one, two) {
+  const after = metricsOf(two);
+  const rows = metricsOf(one).map(([name, value], index) => {
+    const change = value === null || after[index][1] === null ? null : after[index][1] - value;
+    return [name, shown(value), shown(after[index][1]), shown(change, true)];
+  });
+  const size = `${rowsOf(one).length} and ${rowsOf(two).length} completions`;
+  return plainTable(`Means over ${size}; one step is a small sample`, ["", `step ${one.step}`, `step ${two.step}`, "change"], rows);
+}
+
+function plainTable(caption, names, rows) {
+  const head = make("tr", {}, ...names.map((text) => (text ? make("th", { scope: "col", text }) : make("td"))));
+  const body = rows.map(([name, ...values]) => make("tr", {}, make("th", { scope: "row", dir: "auto" }, ...breakable(name)), ...values.map((text) => make("td", { text }))));
+  return make("table", { class: "plain" }, make("caption", { text: caption }), make("thead", {}, head), make("tbody", {}, ...body));
+}
+
+function sharesOfWords(step) {
+  const rows = rowsOf(step);
+  const counts = new Map();
+  for (const row of rows) {
+    for (const word of new Set(textOf(row[TEXT]).split(/(<[^<>\s]{1,30}>)|\s+/).filter(Boolean))) {
+      if (word.length <= 40) counts.set(word, (counts.get(word) ?? 0) + 1 / rows.length);
+    }
+  }
+  return counts;
+}
+
+function wordTables(one, two) {
+  const [before, after] = [sharesOfWords(one), sharesOfWords(two)];
+  const changes = [...new Set([...before.keys(), ...after.keys()])].map((word) => [word, before.get(word) ?? 0, after.get(word) ?? 0]);
+  const percent = (share) => `${Math.round(share * 100)}%`;
+  const table = (caption, sign) => {
+    const most = changes.filter(([, a, b]) => sign * (b - a) >= 0.1).sort((a, b) => sign * (b[2] - b[1] - a[2] + a[1])).slice(0, 6);
+    if (!most.length) return make("p", { class: "quiet", text: `${caption}: none by ten points or more.` });
+    return plainTable(`${caption} (share of completions with the word)`, ["", `step ${one.step}`, `step ${two.step}`], most.map(([word, a, b]) => [word, percent(a), percent(b)]));
+  };
+  return [table("Words that came", 1), table("Words that went", -1)].map((each) => make("div", {}, each));
+}
+
+function bestOf(step) {
+  const paid = (row) => row[TOTAL] ?? -Infinity;
+  const best = rowsOf(step).reduce((most, row) => (paid(row) > paid(most) ? row : most));
+  const heading = state.run.heldOut ? `A sample of step ${step.step}` : `The most paid of step ${step.step}: ${shown(best[TOTAL])}`;
+  return make("div", {}, make("h3", { text: heading }), textBox(best[TEXT], heading));
+}
+
+// ---- The most paid completions ----
+
+function showPaid() {
+  const { paid, heldOut } = state.run;
+  at("paid").parentElement.hidden = heldOut || !paid.length;
+  const names = ["reward", "times", "steps"];
+  const head = make("tr", {}, ...names.map((text) => make("th", { scope: "col", text })), make("th", { scope: "col", class: "wide", text: "completion" }));
+  const table = make("table", { class: "stacked" },
+    make("caption", { text: "Different texts by what they earned, then by how often they were sampled. Read these first: what is paid is what is learned." }),
+    make("thead", {}, head), make("tbody", {}, ...paid.map(paidRow)));
+  at("paid").replaceChildren(table);
+}
+
+function paidRow(paid, index) {
+  const [first, last] = [paid.steps[0], paid.steps.at(-1)];
+  const go = make("button", { type: "button", text: first === last ? `${first}` : `${first}–${last}`, "aria-label": `Go to step ${first}` });
+  go.addEventListener("click", () => { goNear(first); showGroupWith(paid.text); at("step").focus(); });
+  return make("tr", {}, make("td", { "data-label": "reward", text: shown(paid.reward) }), make("td", { "data-label": "times", text: `${paid.times}` }),
+    make("td", { "data-label": "steps" }, go), make("td", { class: "wide" }, textBox(paid.text, `Paid completion ${index + 1}`)));
+}
+
+function showGroupWith(text) {
+  const index = stepNow().groups.findIndex((group) => group.rows.some((row) => row[TEXT] === text));
+  if (index >= 0) chooseGroup(index);
+}
+
+function chooseGroup(index) {
+  state.group = index;
+  showGroup();
+}
+
+// ---- Controls ----
+
+function play() {
+  if (state.timer) return stop();
+  if (state.step === state.run.steps.length - 1) goTo(0);
+  at("play").textContent = "Pause";
+  at("said").setAttribute("aria-live", "off"); // a screen reader could not keep up
+  state.timer = setInterval(() => {
+    goTo(state.step + 1);
+    if (state.step === state.run.steps.length - 1) stop();
+  }, Math.max(60, Math.min(400, 20000 / state.run.steps.length)));
+}
+
+function stop() {
+  clearInterval(state.timer);
+  state.timer = 0;
+  at("play").textContent = "Play";
+  at("said").setAttribute("aria-live", "polite");
+}
+
+function onKey(event) {
+  if (event.target !== document.body || event.altKey || event.ctrlKey || event.metaKey) return;
+  const moves = { ArrowLeft: -1, ArrowRight: 1 };
+  if (event.key in moves) { event.preventDefault(); stop(); goTo(state.step + moves[event.key]); }
+}
+
+function chooseRun() {
+  stop();
+  state.run = runs[at("run").value];
+  showRun();
+}
+
+function listen() {
+  at("step").addEventListener("input", () => { stop(); goTo(Number(at("step").value)); });
+  at("group").addEventListener("change", () => chooseGroup(Number(at("group").value)));
+  at("before").addEventListener("click", () => chooseGroup(state.group - 1));
+  at("after").addEventListener("click", () => chooseGroup(state.group + 1));
+  for (const id of ["from", "to"]) at(id).addEventListener("change", showChanges);
+  at("play").addEventListener("click", play);
+  at("run").addEventListener("change", chooseRun);
+  document.addEventListener("keydown", onKey);
+}
+
+function open() {
+  fill(at("run"), runs.map((run) => run.name), 0);
+  at("run-choice").hidden = runs.length < 2;
+  document.querySelector("main").hidden = false;
+  listen();
+  showRun();
+}
+
+open();

@@ -1,0 +1,199 @@
+"""What the page says about the whole run: its curves, its verdicts, the most paid completions, and the weights."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ..findings import Finding
+from ..health.diagnosis import judge
+from ..health.log import Log
+from ..health.names import kind_of
+from ..health.telling import is_early, subjects_of
+from .records import Recording, Step, mean_of
+
+#: Points of a curve, and moments at which a log is judged again.
+MOST_POINTS, MOST_LOOKS = 1000, 60
+#: The most paid completions that are listed.
+LISTED = 12
+Points = list[tuple[int, float]]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A metric over the steps; ``kind`` decides its color."""
+
+    label: str
+    kind: str
+    points: Points
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A finding and the step at which a log of that length first shows it."""
+
+    step: int
+    finding: Finding
+
+
+@dataclass
+class Paid:
+    """A text, what it earned and how often it was sampled."""
+
+    text: str
+    reward: float
+    times: int = 0
+    steps: list[int] = field(default_factory=list)
+
+
+def weights_of(recording: Recording) -> tuple[tuple[float, ...], str]:
+    """The weights of the rewards, and a note on where they come from.
+
+    TRL logs no weights, but the mean reward is the weighted sum of the means of the rewards, so that a log determines
+    them if its rewards vary independently. Otherwise, or if the sum does not fit, each reward counts once.
+    """
+    names, log = recording.rewards, recording.log
+    once = (1.0,) * len(names)
+    if recording.held_out or not names:
+        return once, ""
+    if log and (found := solved(*means_of(recording, log))):
+        said = ", ".join(f"{name} {weight:g}" for name, weight in zip(names, found, strict=True))
+        return found, "" if found == once else f"The weights of the rewards, worked out from the log: {said}."
+    return once, "The log does not show the weights of the rewards, so each counts once in a total." * (len(names) > 1)
+
+
+def means_of(recording: Recording, log: Log) -> tuple[list[list[float]], list[float]]:
+    """The mean rewards of some steps, one list for each, and the mean total of each.
+
+    The log's own means leave out what a function did not score, where TRL counts nothing in the total. So if there is
+    such a completion, the means are those of the completions, each None counted as 0.
+    """
+    if any(None in each.rewards for step in recording.steps for each in step.completions):
+        logged = {entry["step"]: entry["reward"] for entry in log.entries}
+        steps = [step for step in recording.steps if step.number in logged]
+        paid = [[[reward or 0.0 for reward in each.rewards] for each in step.completions] for step in steps]
+        return [list(map(mean_of, zip(*rows, strict=True))) for rows in paid], [logged[step.number] for step in steps]
+    keys = [f"rewards/{name}/mean" for name in recording.rewards]
+    entries = [entry for entry in log.entries if all(key in entry for key in (*keys, "reward"))]
+    return [[entry[key] for key in keys] for entry in entries], [entry["reward"] for entry in entries]
+
+
+def solved(rows: list[list[float]], sums: list[float]) -> tuple[float, ...] | None:
+    """The weights with which the means of every step give its total, None if there are none.
+
+    >>> solved([[1.0, 0.0], [0.5, 1.0], [0.25, 0.5]], [2.0, 2.0, 1.0])
+    (2.0, 1.0)
+    """
+    import numpy
+
+    means, totals = numpy.array(rows), numpy.array(sums)
+    if not len(rows) or not numpy.isfinite(means).all() or not numpy.isfinite(totals).all():
+        return None
+    if numpy.linalg.matrix_rank(means, tol=1e-4) < means.shape[1]:
+        return None
+    found = numpy.linalg.lstsq(means, totals, rcond=None)[0]
+    fits = numpy.allclose(means @ found, totals, atol=1e-3 * (1 + numpy.abs(totals).max()))
+    return tuple(float(f"{weight:.3g}") + 0.0 if abs(weight) > 1e-4 else 0.0 for weight in found) if fits else None
+
+
+def curves_of(recording: Recording, weights: tuple[float, ...]) -> list[Curve]:
+    """The curves: from the log where it covers the run, otherwise from the completions."""
+    log = recording.log
+    covered = log is not None and (log.step >= recording.steps[-1].number or recording.held_out)
+    curves = logged_curves(log, recording.rewards) if covered else counted_curves(recording, weights)
+    return [curve for curve in curves if curve.points]
+
+
+def logged_curves(log: Log, rewards: tuple[str, ...]) -> list[Curve]:
+    """The curves of a log."""
+    names = [name for name in log.rewards if name in rewards] or list(log.rewards)
+    curves = [Curve("reward (total)", "reward", points(log.entries, "reward"))]
+    held_out = [
+        (int(check["step"]), check["health/heldout_right"] / check["health/heldout_sampled"])
+        for check in log.checks
+        if check.get("health/heldout_sampled") and "health/heldout_right" in check and "step" in check
+    ]
+    curves.append(Curve("held-out accuracy", "correctness", held_out))
+    named = [Curve(name, color_of(log.kind(name)), points(log.entries, f"rewards/{name}/mean")) for name in names]
+    curves += sorted(named, key=lambda curve: curve.kind != "correctness")
+    curves.append(Curve("mean length (tokens)", "length", points(log.entries, "completions/mean_length")))
+    curves.append(Curve("tied groups (share)", "tied", points(log.entries, "frac_reward_zero_std")))
+    return curves
+
+
+def points(entries: list[dict], key: str) -> Points:
+    """A metric at the steps where it was logged, not more than a page can show."""
+    found = [(entry["step"], entry[key]) for entry in entries if abs(entry.get(key, float("inf"))) < float("inf")]
+    stride = -(-len(found) // MOST_POINTS) or 1
+    return found[::-1][::stride][::-1]
+
+
+def counted_curves(recording: Recording, weights: tuple[float, ...]) -> list[Curve]:
+    """The curves that the completions themselves give."""
+
+    def curve(label: str, kind: str, value: Callable[[Step], float | None]) -> Curve:
+        found = ((step.number, value(step)) for step in recording.steps)
+        return Curve(label, kind, [(step, mean) for step, mean in found if mean is not None])
+
+    def reward(index: int) -> Callable[[Step], float | None]:
+        return lambda step: mean_of([each.rewards[index] for each in step.completions])
+
+    named = [curve(name, color_of(kind_of(name)), reward(index)) for index, name in enumerate(recording.rewards)]
+    total = curve("reward (total)", "reward", lambda step: mean_of([each.total(weights) for each in step.completions]))
+    length = curve("mean length (characters)", "length", lambda step: mean_of([len(c.text) for c in step.completions]))
+    tied = curve("tied groups (share)", "tied", lambda step: mean_of([float(group.is_tied) for group in step.groups]))
+    named.sort(key=lambda found: found.kind != "correctness")
+    return [*named, length] if recording.held_out else [total, *named, length, tied]
+
+
+def color_of(kind: str) -> str:
+    """What a reward's curve means: correctness, or another reward."""
+    return "correctness" if kind == "correctness" else "part"
+
+
+def verdicts_of(log: Log | None) -> list[Verdict]:
+    """What the health check says, at the step where it first says it, and at the last step its final word.
+
+    The log is judged as `HealthCallback` does while the run trains, at up to `MOST_LOOKS` lengths.
+    """
+    if log is None:
+        return []
+    told: set[str] = set()
+    verdicts = []
+    for length in looks(len(log.entries))[:-1]:
+        early = Log(log.entries[:length], checks_until(log, log.entries[length - 1]["step"]), log.truth)
+        early.rewards, early.unscored = log.rewards, log.unscored
+        for finding in judge(early):
+            subjects = subjects_of(finding, early)
+            if finding.severity == "note" or is_early(finding) or subjects <= told:
+                continue
+            told |= subjects
+            verdicts.append(Verdict(early.step, finding))
+    final = [Verdict(log.step, finding) for finding in judge(log) if not subjects_of(finding, log) <= told]
+    return [*verdicts, *final]
+
+
+def looks(entries: int) -> list[int]:
+    """The lengths at which a log is judged.
+
+    >>> looks(3), len(looks(5000)), looks(5000)[-1]
+    ([1, 2, 3], 60, 5000)
+    """
+    few = min(entries, MOST_LOOKS)
+    return [round((i + 1) * entries / few) for i in range(few)]
+
+
+def checks_until(log: Log, step: int) -> list[dict]:
+    """The callback's checks up to a step."""
+    return [check for check in log.checks if check.get("step", 0) <= step]
+
+
+def most_paid(recording: Recording, weights: tuple[float, ...]) -> list[Paid]:
+    """The texts that earned the most, of these the most frequent first, and then those that were sampled last."""
+    found: dict[str, Paid] = {}
+    for step in recording.steps:
+        for each in step.completions:
+            total = each.total(weights)
+            if total is not None:
+                paid = found.setdefault(each.text, Paid(each.text, total))
+                paid.reward, paid.times = max(paid.reward, total), paid.times + 1
+                paid.steps.append(step.number)
+    return sorted(found.values(), key=lambda paid: (-round(paid.reward, 4), -paid.times, -paid.steps[-1]))[:LISTED]

@@ -1,0 +1,338 @@
+"""`grpo-check replay`: the folder of a run becomes one page, and folders that are no run one sentence."""
+
+import json
+import re
+import shutil
+import time
+
+import browser
+import pandas
+import pytest
+import replay_runs
+from bs4 import BeautifulSoup
+
+from grpo_check.health.samples import keep
+from grpo_check.replay import read_run, write_replay
+from grpo_check.replay.page import page_of
+from grpo_check.replay.summary import weights_of
+
+#: Three backgrounds, then what is written on them.
+COLORS = "paper card text ink quiet reward correctness part length tied error warning note"
+EVIL = "</script><script>document.title='stolen'</script><img src=x onerror=\"document.title='stolen'\">"
+
+
+def data_of(page):
+    """The data of a page, as its script reads it."""
+    block = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    return json.loads(block[1])
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run that learns to cheat."""
+    return replay_runs.write_run(tmp_path_factory.mktemp("runs") / "cheat")
+
+
+@pytest.fixture(scope="module")
+def data(run):
+    """The run as its page has it."""
+    return data_of(page_of([read_run(run)]))[0]
+
+
+def test_the_command_writes_a_page_next_to_the_run_and_replaces_only_its_own(run, grpo_check, tmp_path):
+    code, out, err = grpo_check("replay", run)
+    assert code == 0 and not err and str(run / "replay.html") in out
+    assert grpo_check("replay", run)[0] == 0
+    mine = tmp_path / "mine.html"
+    mine.write_text("<p>mine</p>")
+    code, _, err = grpo_check("replay", run, "--output", mine)
+    assert code == 2 and "is not a replay" in err and mine.read_text() == "<p>mine</p>"
+    assert grpo_check("replay", run, "--output", tmp_path / "no" / "such" / "folder.html")[0] == 2
+
+
+def test_a_group_is_sorted_by_advantage_and_has_what_was_logged(run, data):
+    table = pandas.read_parquet(run / "completions" / "completions_00003.parquet")
+    step = data["steps"][2]
+    assert [group["tied"] for group in step["groups"]] == [False] * 4
+    for group, (prompt, rows) in zip(step["groups"], table.groupby("prompt", sort=False)):
+        assert data["texts"][group["prompt"]] == prompt
+        rows = rows.sort_values("advantage", ascending=False)
+        assert [data["texts"][row[0]] for row in group["rows"]] == list(rows["completion"])
+        assert [row[2] for row in group["rows"]] == pytest.approx(list(rows["advantage"]), abs=1e-3)
+        assert [row[4][0] for row in group["rows"]] == pytest.approx(list(rows["answer_length"]), abs=1e-3)
+
+
+def test_the_weights_come_from_the_log_where_it_shows_them(run, tmp_path):
+    weights, note = weights_of(read_run(run))
+    assert weights == (1.0, 0.0) and "correctness_reward 0" in note
+    replay_runs.write_step(tmp_path, replay_runs.table_at(1, 30))
+    assert weights_of(read_run(tmp_path))[0] == (1.0, 1.0)
+
+
+def test_a_reward_that_scores_only_some_completions_keeps_its_weight(tmp_path):
+    tables = [replay_runs.table_at(step, 9) for step in range(1, 9)]
+    for table in tables:
+        table["sometimes"] = [None, 1.0] * 8
+        replay_runs.write_step(tmp_path, table)
+    weighted = [table["answer_length"].mean() + 0.1 * table["sometimes"].fillna(0).mean() for table in tables]
+    entries = [
+        replay_runs.entry_of(table) | {"reward": total, "rewards/sometimes/mean": 1.0}
+        for table, total in zip(tables, weighted)
+    ]
+    replay_runs.write_log(tmp_path, entries)
+    assert weights_of(read_run(tmp_path))[0] == (1.0, 0.0, 0.1)
+
+
+def test_verdicts_stand_at_the_step_where_they_were_first_to_be_seen(data):
+    steps = {verdict["code"]: verdict["step"] for verdict in data["verdicts"]}
+    assert 10 < steps["reward_hacking_suspected"] < 30
+
+
+def test_a_prompt_that_comes_twice_in_a_row_has_two_groups(tmp_path):
+    table = replay_runs.table_at(1, 9, groups=3)
+    table.loc[4:7, "prompt"] = table.loc[0, "prompt"]
+    replay_runs.write_step(tmp_path, pandas.concat([table, replay_runs.table_at(1, 9, groups=4)]))
+    assert [len(group.completions) for group in read_run(tmp_path).steps[0].groups] == [4] * 7
+
+
+def test_texts_of_strangers_cannot_leave_the_block_of_data(tmp_path):
+    name = '<img src=x onerror="1">&'
+    replay_runs.write_run(tmp_path / name, steps=2, texts=[EVIL, "\u2028", "\u202eabc שלום", "]]>"])
+    page = page_of([read_run(tmp_path / name)])
+    soup = BeautifulSoup(page, "html.parser")
+    assert len(soup.find_all("script")) == 2 and not soup.find_all("img")
+    assert {EVIL, "\u2028", "\u202eabc שלום", "]]>"} <= set(data_of(page)[0]["texts"])
+    assert "\u2028" not in page
+    policy = soup.find("meta", attrs={"http-equiv": True})["content"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy and "http" not in policy
+
+
+def test_a_reward_that_logged_none_is_shown_as_none(tmp_path):
+    table = replay_runs.table_at(1, 9)
+    table["judge"] = None
+    table["sometimes"] = [None, 1.0] * 8
+    replay_runs.write_step(tmp_path, table)
+    recording = read_run(tmp_path)
+    assert recording.rewards == ("answer_length", "correctness_reward", "judge", "sometimes")
+    first, second = list(recording.steps[0].completions)[:2]
+    assert first.rewards[2:] == (None, None) and second.rewards[2:] == (None, 1.0)
+    assert page_of([recording])
+
+
+@pytest.mark.parametrize("column", ["prompt", "advantage", "answer_length"])
+def test_a_missing_column_is_named(tmp_path, column):
+    replay_runs.write_step(tmp_path, replay_runs.table_at(1, 9).drop(columns=[column, "step"]), step=1)
+    recording = read_run(tmp_path)
+    data = data_of(page_of([recording]))[0]
+    assert len(data["steps"][0]["groups"]) == (1 if column == "prompt" else 4)
+    assert any(f"no {column}" in note for note in recording.notes) == (column != "answer_length")
+
+
+def test_a_run_that_goes_on_is_read_as_far_as_it_is_whole(tmp_path):
+    tables = [replay_runs.table_at(step, 9) for step in range(1, 5)]
+    files = [replay_runs.write_step(tmp_path, table) for table in tables]
+    files[-1].write_bytes(files[-1].read_bytes()[:200])
+    replay_runs.write_log(tmp_path, [replay_runs.entry_of(table) for table in tables[:2]])
+    recording = read_run(tmp_path)
+    assert [step.number for step in recording.steps] == [1, 2, 3]
+    notes = " ".join(recording.notes)
+    assert "completions_00004.parquet" in notes and "ends at step 2, the completions at step 3" in notes
+    (curve, *_) = data_of(page_of([recording]))[0]["curves"]
+    assert [step for step, _ in curve["points"]] == [1, 2, 3]
+
+
+def broken(folder):
+    replay_runs.write_step(folder, replay_runs.table_at(1, 9)).write_bytes(b"PAR1")
+
+
+def foreign(folder):
+    replay_runs.write_step(folder, pandas.DataFrame({"text": ["a"]}), step=1)
+
+
+def other_trainer(folder):
+    replay_runs.write_log(folder, [{"step": 1, "loss": 0.5}])
+
+
+def without_completions(folder):
+    replay_runs.write_log(folder, [replay_runs.entry_of(replay_runs.table_at(1, 9))])
+
+
+def several(folder):
+    for name in "ab":
+        replay_runs.write_run(folder / name, steps=1)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (broken, "can be read as Parquet"),
+        (foreign, "no column 'completion', only text"),
+        (other_trainer, "log_completions=True"),
+        (without_completions, "a log of a GRPO run, but no completions"),
+        (several, "holds 2 runs"),
+        (lambda folder: None, "SFTTrainer"),
+        (lambda folder: folder.rmdir(), "does not exist"),
+    ],
+)
+def test_what_cannot_be_replayed_is_one_sentence(tmp_path, grpo_check, spoil, said):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    spoil(folder)
+    code, out, err = grpo_check("replay", folder)
+    assert code == 2 and not out and err.startswith("Error: ") and said in err and "Traceback" not in err
+
+
+def test_the_samples_of_the_callback_are_a_page_where_trl_logged_nothing(tmp_path):
+    sample = {"prompt": "1 + 1?", "gold": "2", "text": "<answer>2</answer>", "ended": True, "distinct": 1.0}
+    for step, right in ((10, False), (20, True)):
+        keep(tmp_path / "health", step, [sample | {"in_form": True, "right": right, "answers": right}] * 3)
+    with (tmp_path / "health" / "samples.jsonl").open("a") as file:
+        file.write('{"step": 30, "te')
+    data = data_of(page_of([read_run(tmp_path)]))[0]
+    assert data["heldOut"] and [step["step"] for step in data["steps"]] == [10, 20]
+    assert data["steps"][1]["groups"][0]["rows"][0][4] == [1, 1]
+    assert any(curve["label"] == "correct answer" for curve in data["curves"])
+
+
+def test_a_text_of_100_000_characters_is_shown_without_its_middle(tmp_path):
+    replay_runs.write_run(tmp_path, steps=1, texts=["a" * 100_000, "b", "c", "d"])
+    data = data_of(page_of([read_run(tmp_path)]))[0]
+    assert max(row[1] for group in data["steps"][0]["groups"] for row in group["rows"]) == 100_000
+    assert max(map(len, data["texts"])) < 5000 and any("middle" in note for note in data["notes"])
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """500 steps x 64 completions of 900 characters, all different."""
+    folder, texts = tmp_path_factory.mktemp("large"), iter(range(10**6))
+    for step in range(1, 501):
+        said = [f"{next(texts)} " + "so <b> " * 128 for _ in range(64)]
+        rows = dict(step=step, prompt=[f"prompt {i // 8}" for i in range(64)], completion=said)
+        rewards = {"f": [float(i % 2) for i in range(64)], "advantage": [i % 2 - 0.5 for i in range(64)]}
+        replay_runs.write_step(folder, pandas.DataFrame(rows | rewards))
+    return write_replay(read_run(folder), folder / "replay.html")
+
+
+def test_a_large_run_is_sampled_and_says_so(large):
+    assert 5e6 < large.stat().st_size < 10e6
+    data = data_of(large.read_text("utf-8"))[0]
+    assert any("To keep this file small" in note for note in data["notes"])
+    assert len(data["curves"][0]["points"]) == 500 and data["steps"][-1]["step"] == 500
+
+
+# The page itself
+
+needs_browser = pytest.mark.skipif(not shutil.which("chromium"), reason="the page is tried in Chromium")
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """A page in Chromium, without a network."""
+    pytest.importorskip("websocket", reason="Chromium is driven through websocket-client")
+    with browser.chromium(tmp_path_factory.mktemp("chromium")) as opened:
+        opened.size(1280, 720)
+        yield opened
+
+
+@pytest.fixture
+def shown(page, run):
+    """The page of the run, opened."""
+    page.open(write_replay(read_run(run), run / "replay.html"))
+    return page
+
+
+def text(page, selector):
+    return page.run(f"document.querySelector({selector!r}).innerText")
+
+
+def choose(page, name, value):
+    page.run(
+        f"{{const e = document.getElementById('{name}'); e.value = {value}; e.dispatchEvent(new Event('change'))}}"
+    )
+
+
+@needs_browser
+def test_slider_and_keys_move_through_the_steps(shown, data):
+    assert text(shown, "#at") == "1 of 30"
+    shown.run("document.getElementById('step').focus()")
+    shown.press("ArrowRight")
+    shown.press("ArrowRight")
+    assert text(shown, "#at") == "3 of 30"
+    said = shown.run("document.getElementById('step').getAttribute('aria-valuetext')")
+    assert said.startswith("step 3.") and text(shown, "#said") in said
+    shown.run("document.activeElement.blur()")
+    shown.press("ArrowLeft")
+    assert text(shown, "#at") == "2 of 30"
+    shown.run("{const e = document.getElementById('step'); e.value = 29; e.dispatchEvent(new Event('input'))}")
+    assert text(shown, "#at") == "30 of 30"
+    assert "reward_hacking_suspected" in text(shown, "#verdicts")
+    marks = shown.run("[...document.querySelectorAll('.now')].map((e) => Math.round(e.getAttribute('x1')))")
+    assert set(marks) == {334} and len(marks) == len(data["curves"])
+
+
+@needs_browser
+def test_a_group_is_chosen_and_its_table_is_labelled(shown, data):
+    choose(shown, "group", 2)
+    group = data["steps"][0]["groups"][2]
+    assert text(shown, "#prompt") == data["texts"][group["prompt"]]
+    said = shown.run("[...document.querySelectorAll('#rows .text')].map((e) => e.textContent)")
+    assert said == [data["texts"][row[0]] for row in group["rows"]]
+    assert "group 3" in text(shown, "#rows caption")
+    assert shown.run("document.querySelectorAll('th:not([scope])').length") == 0
+
+
+@needs_browser
+def test_two_steps_are_compared(shown):
+    choose(shown, "from", 4)
+    choose(shown, "to", 28)
+    head = shown.run("[...document.querySelectorAll('#changes thead th')].slice(0, 3).map((e) => e.textContent)")
+    assert head == ["step 5", "step 29", "change"]
+    assert "<answer>" in shown.run("document.querySelectorAll('#changes .pair > div')[1].textContent")
+
+
+@needs_browser
+def test_at_390_pixels_nothing_scrolls_sideways_and_dark_is_dark(shown):
+    light = shown.run("getComputedStyle(document.body).backgroundColor")
+    shown.size(390, 844)
+    shown.scheme("dark")
+    assert shown.run("document.documentElement.scrollWidth") <= 390
+    assert shown.run("getComputedStyle(document.body).backgroundColor") != light
+    shown.scheme("light")
+    shown.size(1280, 720)
+
+
+@needs_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_color_can_be_read(shown, scheme):
+    shown.scheme(scheme)
+    style = "getComputedStyle(document.documentElement)"
+    colors = [shown.run(f"{style}.getPropertyValue('--{name}')") for name in COLORS.split()]
+    shown.scheme("light")
+    light = [luminance(color.strip()) for color in colors]
+    for ink in light[3:]:
+        for paper in light[:3]:
+            assert (max(ink, paper) + 0.05) / (min(ink, paper) + 0.05) >= 4.5
+
+
+def luminance(color):
+    parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(part * weight for part, weight in zip(linear, (0.2126, 0.7152, 0.0722)))
+
+
+@needs_browser
+def test_a_completion_that_tries_to_run_a_script_is_only_text(page, tmp_path):
+    replay_runs.write_run(tmp_path / "evil", steps=2, texts=[EVIL, "a", "b", "c"])
+    page.events.clear()
+    page.open(write_replay(read_run(tmp_path / "evil"), tmp_path / "evil.html"))
+    time.sleep(0.2)
+    assert page.run("document.title") == "Replay: evil"
+    assert EVIL in page.run("[...document.querySelectorAll('#rows .text')].map((e) => e.textContent)")
+    assert page.run("document.querySelectorAll('img, script').length") == 2
+    assert [address for address in page.requests() if not address.startswith("file:")] == []
+
+
+@needs_browser
+def test_a_large_run_opens_at_once(page, large):
+    assert min(page.open(large) for _ in range(2)) < 4  # 2 s are promised; other tests run at the same time
+    assert text(page, "#at") == "1 of 500"
