@@ -20,6 +20,7 @@ class Page:
         self.socket, self.numbers, self.events = socket, itertools.count(1), []
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(f"{domain}.enable")
+        self.call("Performance.enable", timeDomain="threadTicks")
         self.call("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0)
 
     def call(self, method: str, **parameters) -> dict:
@@ -62,6 +63,11 @@ class Page:
     def picture(self, file: Path) -> None:
         """Save what is seen."""
         file.write_bytes(base64.b64decode(self.call("Page.captureScreenshot")["data"]))
+
+    def seconds(self) -> float:
+        """The seconds of work that the page has done."""
+        metrics = self.call("Performance.getMetrics")["metrics"]
+        return next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
 
     def requests(self) -> list[str]:
         """The addresses that the page asked for."""

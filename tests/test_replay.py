@@ -334,5 +334,7 @@ def test_a_completion_that_tries_to_run_a_script_is_only_text(page, tmp_path):
 
 @needs_browser
 def test_a_large_run_opens_at_once(page, large):
-    assert min(page.open(large) for _ in range(2)) < 4  # 2 s are promised; other tests run at the same time
+    before = page.seconds()
+    page.open(large)
+    assert page.seconds() - before < 2  # of work, not of the clock: other tests run at the same time
     assert text(page, "#at") == "1 of 500"

@@ -10,8 +10,10 @@ from ..health.names import kind_of
 from ..health.telling import is_early, subjects_of
 from .records import Recording, Step, mean_of
 
-#: Points of a curve, and moments at which a log is judged again.
-MOST_POINTS, MOST_LOOKS = 1000, 60
+#: Points of a curve.
+MOST_POINTS = 1000
+#: Moments at which a log is judged again; fewer for a log of more than `LONG` entries, where each takes its time.
+MOST_LOOKS, FEWER_LOOKS, LONG = 60, 20, 150
 #: The most paid completions that are listed.
 LISTED = 12
 Points = list[tuple[int, float]]
@@ -152,7 +154,7 @@ def color_of(kind: str) -> str:
 def verdicts_of(log: Log | None) -> list[Verdict]:
     """What the health check says, at the step where it first says it, and at the last step its final word.
 
-    The log is judged as `HealthCallback` does while the run trains, at up to `MOST_LOOKS` lengths.
+    The log is judged as `HealthCallback` does while the run trains, at so many lengths.
     """
     if log is None:
         return []
@@ -175,9 +177,9 @@ def looks(entries: int) -> list[int]:
     """The lengths at which a log is judged.
 
     >>> looks(3), len(looks(5000)), looks(5000)[-1]
-    ([1, 2, 3], 60, 5000)
+    ([1, 2, 3], 20, 5000)
     """
-    few = min(entries, MOST_LOOKS)
+    few = min(entries, MOST_LOOKS if entries <= LONG else FEWER_LOOKS)
     return [round((i + 1) * entries / few) for i in range(few)]
 
 
