@@ -39,6 +39,7 @@ RATES, SEARCH_SEED, SEARCH_STEPS = (1e-3, 2e-3, 4e-3), 100, (20,)
 WEAK_STEPS, GOOD_STEPS, TEACHER_RATE = 7, 40, 2e-3  # the run that makes the teachers of addition
 LARGER_STEPS, WORKED = 300, 2000  # the SFT run that makes the teacher of the new task
 ARMS = ("GRPO", "distillation", "SFT", "filtered SFT")
+OWN, OWN_SEEDS = "SDPO", range(3)  # self-distillation, on addition, with GRPO's rate
 #: What the student learns, and from whom.
 CASES = {"good": "addition", "weak": "addition", "new task": "larger"}
 TITLES = {
@@ -151,6 +152,15 @@ def grpo_trainer(policy: Policy, rows: "Dataset", tokens: int, rate: float, seed
     return GRPOTrainer(policy[0], correctness_reward, config, rows, processing_class=policy[1])
 
 
+def own_teacher_trainer(policy: Policy, rows: "Dataset", tokens: int, rate: float, seed: int) -> "Trainer":
+    """The student is its own teacher: for a wrong completion, it also reads a correct one of the same group."""
+    from trl.experimental.sdpo import SDPOConfig, SDPOTrainer
+
+    sizes = dict(num_generations=8, max_completion_length=tokens)
+    config = SDPOConfig(tempfile.mkdtemp(), **settings(seed, rate), **sizes)
+    return SDPOTrainer(policy[0], correctness_reward, config, rows, processing_class=policy[1])
+
+
 def distiller(
     policy: Policy, model: "PreTrainedModel", rows: "Dataset", tokens: int, rate: float, seed: int
 ) -> "Trainer":
@@ -187,6 +197,8 @@ def trainer_of(case: str, arm: str, policy: Policy, rate: float, seed: int) -> "
     rows, tokens = task(CASES[case], seed).new, TOKENS[CASES[case]]
     if arm == "GRPO":
         return grpo_trainer(policy, rows, tokens, rate, seed)
+    if arm == OWN:
+        return own_teacher_trainer(policy, rows, tokens, rate, seed)
     if arm == "distillation":
         return distiller(policy, teacher(case, seed)[0], rows, tokens, rate, seed)
     shown, right, _ = answers(case, seed)
@@ -215,7 +227,7 @@ def train(case: str, arm: str, seed: int, rate: float) -> dict:
     found = dict(start=start, points=points, greedy=end.greedy_accuracy.value)
     if arm in ("SFT", "filtered SFT"):
         found |= dict(sampling=round(answers(case, seed)[2], 2), correct=fmean(answers(case, seed)[1]))
-    return found | ({} if arm == "GRPO" and case == "good" else dict(teacher=teacher(case, seed)[1]))
+    return found if arm in ("GRPO", OWN) else found | dict(teacher=teacher(case, seed)[1])
 
 
 def best_rate(rows: list[dict], arm: str) -> float:
@@ -287,7 +299,7 @@ def table(rows: list[dict], case: str) -> str:
 
 
 def short_table(stored: dict, case: str) -> str:
-    """A case as the lesson has it: accuracy after each number of steps, CPU seconds, and the distance to the teacher."""
+    """A case as the lesson has it: accuracy by steps, CPU seconds, and the difference to the teacher."""
     rows = stored["rows"]
     lines = [f"| {' | '.join(['', *(f'{step} steps' for step in STEPS), 'CPU seconds', 'minus its teacher'])} |"]
     lines += [f"|---|{'---|' * len(STEPS)}---|---|"]
@@ -311,30 +323,37 @@ def section(stored: dict) -> str:
     correct = [row["correct"] for row in rows if (row["case"], row["arm"]) == ("weak", "filtered SFT")]
     searched = "\n".join(tried(rows, arm) for arm in ARMS[:3])
     tables = "\n".join(table(rows, case) for case in CASES)
+    own = "; ".join(", ".join(f"{rate:.3f}" for rate in at(rows, "good", OWN, step)) for step in STEPS)
     return f"""
 *Measured* by `make bench-distill` on {provenance(stored)}
 
 The student is the tiny model with a new LoRA. Every arm makes {STEPS[-1]} steps of {BATCH} sequences with a constant
-learning rate. *GRPO* samples groups of 8 and is paid for correctness. *Distillation* is TRL's `DistillationTrainer` with
-`beta=1.0`: the student samples one completion per prompt, and the loss is the reverse KL to the teacher at every token.
-*SFT* trains on answers that the teacher sampled, one per prompt. *Filtered SFT* keeps the correct ones of the same answers
-({min(correct):.0%} to {max(correct):.0%} of the weak teacher's) and repeats them. So GRPO and distillation draw
-{BATCH * STEPS[-1]:,} samples from the student, and both kinds of SFT as many from the teacher. Distillation also needs one
-forward pass of the teacher for each sample.
+learning rate. *GRPO* samples groups of 8 and is paid for correctness. *Distillation* is TRL's `DistillationTrainer`
+with `beta=1.0`: the student samples one completion per prompt, and the loss is the reverse KL to the teacher at every
+token. *SFT* trains on answers that the teacher sampled, one per prompt. *Filtered SFT* keeps the correct ones of the
+same answers ({min(correct):.0%} to {max(correct):.0%} of the weak teacher's) and repeats them. So GRPO and distillation
+draw {BATCH * STEPS[-1]:,} samples from the student, and both kinds of SFT as many from the teacher. Distillation also
+needs one forward pass of the teacher for each sample.
 
 One GRPO run per seed makes both teachers of addition. It has another seed than the students. The weak teacher is its
-policy after {WEAK_STEPS} steps, the good one after {GOOD_STEPS}. The third teacher learned to name the larger of two numbers
-in {LARGER_STEPS} steps of SFT on {WORKED:,} worked answers; the student never does before training. What the teachers
-cost is in no column.
+policy after {WEAK_STEPS} steps, the good one after {GOOD_STEPS}. The third teacher learned to name the larger of two
+numbers in {LARGER_STEPS} steps of SFT on {WORKED:,} worked answers; before training, the student never does. What the
+teachers cost is in no column.
 
 *Accuracy* is strict accuracy on {PROMPTS} held-out prompts, sampled at temperature 1, the mean of {len(SEEDS)} seeds
-(the new task: {len(NEW_SEEDS)}). *Seconds* are CPU seconds of {STEPS[-1]} steps, with the sampling of the teacher's answers. A
-difference is seed by seed, with Student's 95% interval over the seeds.
+(the new task: {len(NEW_SEEDS)}). *Seconds* are CPU seconds of {STEPS[-1]} steps, with the sampling of the teacher's
+answers. Another program shared the machine in part of seed 0. A difference is seed by seed, with Student's 95% interval
+over the seeds.
 
 {tables}
-Each arm had the choice of {", ".join(f"{rate:g}" for rate in RATES)}, and took the rate with the highest accuracy after
-{SEARCH_STEPS[0]} steps with the good teacher, with seed {SEARCH_SEED}, on 190 other prompts. Filtered SFT has the rate of SFT. If
-the best rate is the lowest or the highest of the three, a rate beyond them may be better:
+**Self-distillation.** `{OWN}`, TRL's experimental `SDPOTrainer` with its defaults, has no other teacher than the student,
+which reads a correct completion of the same group. It has the rate of GRPO; no other was tried. Accuracy on addition
+with seeds {OWN_SEEDS[0]} to {OWN_SEEDS[-1]}, after {", ".join(map(str, STEPS))} steps: {own}.
+
+Each other arm had the choice of {", ".join(f"{rate:g}" for rate in RATES)}, and took the rate with the highest accuracy
+after {SEARCH_STEPS[0]} steps with the good teacher, with seed {SEARCH_SEED}, on 190 other prompts, or the lowest of
+equals. Filtered SFT has the rate of SFT. If the best rate is the lowest or the highest of the three, a rate beyond them
+may be better:
 
 {searched}
 """
@@ -351,6 +370,7 @@ def measure() -> None:
         for arm in arms
         if case != "new task" or seed in NEW_SEEDS
     ]
+    runs += [dict(case="good", arm=OWN, seed=seed, rate=best_rate(rows, "GRPO")) for seed in OWN_SEEDS]
     train_missing(STORED, runs, train)
 
 

@@ -22,6 +22,7 @@ LESSONS = {
     "13 Does the loss matter?": 1,
     "14 A real model": 43,
     "15 Controls and leaks": 4,
+    "17 Distill or reinforce?": 2,
 }
 #: The first of the lessons that follow the core in any order.
 FURTHER = "09"
