@@ -346,9 +346,9 @@ answers. Another program shared the machine in part of seed 0. A difference is s
 over the seeds.
 
 {tables}
-**Self-distillation.** `{OWN}`, TRL's experimental `SDPOTrainer` with its defaults, has no other teacher than the student,
-which reads a correct completion of the same group. It has the rate of GRPO; no other was tried. Accuracy on addition
-with seeds {OWN_SEEDS[0]} to {OWN_SEEDS[-1]}, after {", ".join(map(str, STEPS))} steps: {own}.
+**Self-distillation.** In `{OWN}`, TRL's experimental `SDPOTrainer` with its defaults, the student is its own teacher,
+which also reads a correct completion of the same group. It has the rate of GRPO; no other was tried. Accuracy on
+addition with seeds {OWN_SEEDS[0]} to {OWN_SEEDS[-1]}, after {", ".join(map(str, STEPS))} steps: {own}.
 
 Each other arm had the choice of {", ".join(f"{rate:g}" for rate in RATES)}, and took the rate with the highest accuracy
 after {SEARCH_STEPS[0]} steps with the good teacher, with seed {SEARCH_SEED}, on 190 other prompts, or the lowest of
