@@ -317,13 +317,21 @@ def tried(rows: list[dict], arm: str) -> str:
     return f"- {arm}: " + ", ".join(f"{row['points'][-1]['accuracy']:.3f} at {row['rate']:g}" for row in mine)
 
 
+def own_text(rows: list[dict]) -> str:
+    """What self-distillation reached, as a paragraph."""
+    reached = "; ".join(", ".join(f"{rate:.3f}" for rate in at(rows, "good", OWN, step)) for step in STEPS)
+    return f"""**Self-distillation.** In `{OWN}`, TRL's experimental `SDPOTrainer` with its defaults, the student is its own
+teacher, which also reads a correct completion of the same group. It has the rate of GRPO; no other was tried. Accuracy on
+addition with seeds {OWN_SEEDS[0]} to {OWN_SEEDS[-1]}, after {", ".join(map(str, STEPS))} steps: {reached}.
+"""
+
+
 def section(stored: dict) -> str:
     """The section of docs/results.md."""
     rows = stored["rows"]
     correct = [row["correct"] for row in rows if (row["case"], row["arm"]) == ("weak", "filtered SFT")]
     searched = "\n".join(tried(rows, arm) for arm in ARMS[:3])
     tables = "\n".join(table(rows, case) for case in CASES)
-    own = "; ".join(", ".join(f"{rate:.3f}" for rate in at(rows, "good", OWN, step)) for step in STEPS)
     return f"""
 *Measured* by `make bench-distill` on {provenance(stored)}
 
@@ -346,10 +354,7 @@ answers. Another program shared the machine in part of seed 0. A difference is s
 over the seeds.
 
 {tables}
-**Self-distillation.** In `{OWN}`, TRL's experimental `SDPOTrainer` with its defaults, the student is its own teacher,
-which also reads a correct completion of the same group. It has the rate of GRPO; no other was tried. Accuracy on
-addition with seeds {OWN_SEEDS[0]} to {OWN_SEEDS[-1]}, after {", ".join(map(str, STEPS))} steps: {own}.
-
+{own_text(rows)}
 Each other arm had the choice of {", ".join(f"{rate:g}" for rate in RATES)}, and took the rate with the highest accuracy
 after {SEARCH_STEPS[0]} steps with the good teacher, with seed {SEARCH_SEED}, on 190 other prompts, or the lowest of
 equals. Filtered SFT has the rate of SFT. If the best rate is the lowest or the highest of the three, a rate beyond them
