@@ -320,9 +320,9 @@ def tried(rows: list[dict], arm: str) -> str:
 def own_text(rows: list[dict]) -> str:
     """What self-distillation reached, as a paragraph."""
     reached = "; ".join(", ".join(f"{rate:.3f}" for rate in at(rows, "good", OWN, step)) for step in STEPS)
-    return f"""**Self-distillation.** In `{OWN}`, TRL's experimental `SDPOTrainer` with its defaults, the student is its own
-teacher, which also reads a correct completion of the same group. It has the rate of GRPO; no other was tried. Accuracy on
-addition with seeds {OWN_SEEDS[0]} to {OWN_SEEDS[-1]}, after {", ".join(map(str, STEPS))} steps: {reached}.
+    return f"""**Self-distillation.** In `{OWN}`, TRL's experimental `SDPOTrainer` with its defaults, the student is its
+own teacher, which also reads a correct completion of the same group. It has the rate of GRPO; no other was tried.
+Accuracy on addition with seeds {OWN_SEEDS[0]} to {OWN_SEEDS[-1]}, after {", ".join(map(str, STEPS))} steps: {reached}.
 """
 
 

@@ -395,7 +395,7 @@ except ValueError as error:
     print(f"ValueError: {error}")
 
 # %% [markdown]
-# This happens with real models: Qwen2.5-7B-Instruct has 152,064 rows and Qwen2.5-0.5B to 3B have 151,936, for the same tokens
+# This happens with real models: Qwen2.5-7B-Instruct has 152,064 rows, and Qwen2.5-3B has 151,936 for the same tokens
 # ([trl#3028](https://github.com/huggingface/trl/issues/3028), [LMOps#331](https://github.com/microsoft/LMOps/pull/331)). If only
 # padding differs, cut the teacher to the student's size:
 
@@ -414,12 +414,12 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 #
 # | you have | use | why |
 # |---|---|---|
-# | a teacher that is good enough, and its weights | on-policy distillation | it learns from every token; fewest steps in section 8 |
+# | a teacher that is good enough, and its weights | on-policy distillation | it learns from every token, and needs the fewest steps |
 # | a good teacher, but only its texts (an API) | SFT on its answers | needs no probabilities; mind the terms of the provider |
 # | a teacher that is often wrong, and a check of answers | SFT on its correct answers, or GRPO | both can pass the teacher |
 # | a teacher that is often wrong, and no check | neither | the student copies the mistakes |
 # | a check, no teacher, and a base that is sometimes correct | GRPO | nothing else knows what is right |
-# | a base that is never correct | distillation or SFT, then perhaps GRPO | all groups tie, so GRPO has no gradient |
+# | a base that is never correct | SFT or distillation, then perhaps GRPO | all groups tie, so GRPO has no gradient |
 # | a policy that must become better than every teacher | GRPO | only the reward has no ceiling |
 #
 # In short: **a teacher is a faster signal with a ceiling; a reward is a slower one without.**
@@ -428,12 +428,12 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 #
 # We have run none of the following.
 #
-# | | TRL 1.14 | fits |
+# | you have | in TRL 1.14 | for example |
 # |---|---|---|
-# | same vocabulary | `from trl import DistillationTrainer` | student `Qwen/Qwen3-0.6B`, teacher `Qwen/Qwen3-4B` |
-# | other tokenizer | `from trl.experimental.gold import GOLDTrainer` | with `use_uld_loss=True` |
-# | your own mix of both models' texts | `from trl.experimental.gkd import GKDTrainer` | `lmbda=1` is on-policy |
-# | no teacher, but feedback | `from trl.experimental.sdpo import SDPOTrainer` | the model reads a correct attempt, and is its own teacher |
+# | a teacher with the same vocabulary | `from trl import DistillationTrainer` | student `Qwen/Qwen3-0.6B`, teacher `Qwen/Qwen3-4B` |
+# | a teacher with another tokenizer | `from trl.experimental.gold import GOLDTrainer` | with `use_uld_loss=True` |
+# | texts of the teacher and of the student | `from trl.experimental.gkd import GKDTrainer` | `lmbda` is the share of the student's texts |
+# | no teacher, but a reward or feedback | `from trl.experimental.sdpo import SDPOTrainer` | the model also reads a correct attempt, and is its own teacher |
 #
 # What differs from this lesson:
 #
@@ -460,7 +460,7 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 # | good teacher | `DistillationTrainer(student, teacher, DistillationConfig(beta=1.0, ...), train_dataset=prompts)` |
 # | error about `vocab_size` | compare the tokenizers; cut padding rows with `teacher.resize_token_embeddings(n)` |
 # | weak teacher, checkable answers | sample, keep the correct answers, SFT; or GRPO |
-# | base rate 0 | distillation or SFT first |
+# | base rate 0 | SFT or distillation first |
 # | report | samples of both models, steps, seconds, the difference to the teacher, and what the teacher cost |
 #
 # **Distill if somebody has paid for a good teacher. Reinforce if only the answers can be checked.**
