@@ -110,7 +110,7 @@ bench-losses:    ## the losses in docs/settings.md, 6 seeds each, about 15 minut
 bench-reuse:     ## one against four updates per batch in docs/results.md, 5 seeds, about 8 minutes; run it again to continue
 bench-sft:       ## SFT, then GRPO or more SFT, in docs/results.md, 5 seeds, about 12 minutes; run it again to continue
 bench-controls:  ## the true reward, two controls and a leaked test, in docs/results.md, 5 seeds, about 12 minutes
-bench-distill:   ## distillation, SFT and GRPO in docs/results.md, 5 seeds, about 35 minutes; run it again to continue
+bench-distill:   ## distillation, SFT and GRPO in docs/results.md, 4 seeds, about 35 minutes; run it again to continue
 bench-real:      ## "A real model on a CPU" in docs/results.md: 22 runs of make real, three hours; run it again to continue
 bench-real-checks: ## "The checks on a real model" in docs/results.md, about an hour; run it again to continue
 bench-estimate:  ## the figures of docs/preflight.md, about 4 minutes

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, Trainer
 
 STORED, TITLE = Path(__file__).with_suffix(".json"), "Distillation, SFT and GRPO"
-SEEDS, PROMPTS, TRAIN = range(5), 200, 2000
+SEEDS, PROMPTS, TRAIN = range(4), 200, 2000
 NEW_SEEDS = range(3)  # of the new task
 BATCH, STEPS = 64, (5, 10, 20, 30)  # sequences per step; when a run is evaluated
 RATES, SEARCH_SEED, SEARCH_STEPS = (1e-3, 2e-3, 4e-3), 100, (20,)
@@ -318,7 +318,9 @@ def tried(rows: list[dict], arm: str) -> str:
 
 
 def own_text(rows: list[dict]) -> str:
-    """What self-distillation reached, as a paragraph."""
+    """What self-distillation reached, as a paragraph; nothing before it was measured."""
+    if not at(rows, "good", OWN, STEPS[-1]):
+        return ""
     reached = "; ".join(", ".join(f"{rate:.3f}" for rate in at(rows, "good", OWN, step)) for step in STEPS)
     return f"""**Self-distillation.** In `{OWN}`, TRL's experimental `SDPOTrainer` with its defaults, the student is its
 own teacher, which also reads a correct completion of the same group. It has the rate of GRPO; no other was tried.

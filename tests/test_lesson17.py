@@ -61,7 +61,7 @@ def test_only_what_reads_a_check_passes_the_weak_teacher():
 
 def test_grpo_alone_never_starts_on_a_task_that_the_student_never_solves():
     assert bench_distill.at(ROWS, "new task", "GRPO", LAST) == [0.0, 0.0, 0.0]
-    assert min(bench_distill.at(ROWS, "new task", "distillation", LAST)) > 0.1
+    assert min(bench_distill.at(ROWS, "new task", "distillation", LAST)) > 0.05
 
 
 def row(seed: int, rate: float) -> dict:
