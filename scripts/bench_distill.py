@@ -352,12 +352,11 @@ teachers cost is in no column.
 
 *Accuracy* is strict accuracy on {PROMPTS} held-out prompts, sampled at temperature 1, the mean of {len(SEEDS)} seeds
 (the new task: {len(NEW_SEEDS)}). *Seconds* are CPU seconds of {STEPS[-1]} steps, with the sampling of the teacher's
-answers. Another program shared the machine in part of seed 0. A difference is seed by seed, with Student's 95% interval
-over the seeds.
+answers. Other programs shared the machine, which makes them longer. A difference is seed by seed, with Student's 95%
+interval over the seeds.
 
-{tables}
-{own_text(rows)}
-Each other arm had the choice of {", ".join(f"{rate:g}" for rate in RATES)}, and took the rate with the highest accuracy
+{tables}{own_text(rows)}
+Each of these arms had the choice of {", ".join(f"{rate:g}" for rate in RATES)}, and took the rate with the highest accuracy
 after {SEARCH_STEPS[0]} steps with the good teacher, with seed {SEARCH_SEED}, on 190 other prompts, or the lowest of
 equals. Filtered SFT has the rate of SFT. If the best rate is the lowest or the highest of the three, a rate beyond them
 may be better:
