@@ -357,9 +357,9 @@ interval over the seeds.
 
 {tables}{own_text(rows)}
 Each of these arms had the choice of {", ".join(f"{rate:g}" for rate in RATES)}, and took the rate with the highest
-accuracy after {SEARCH_STEPS[0]} steps with the good teacher, with seed {SEARCH_SEED}, on 190 other prompts, or the
-lowest of equals. Filtered SFT has the rate of SFT. If the best rate is the lowest or the highest of the three, a rate beyond
-them may be better:
+accuracy after {SEARCH_STEPS[0]} steps with the good teacher, with seed {SEARCH_SEED}, on 190 other prompts. Of equal
+rates, it took the lowest. Filtered SFT has the rate of SFT. If the best rate is the lowest or the highest of the three,
+a rate beyond them may be better:
 
 {searched}
 """

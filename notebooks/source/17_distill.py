@@ -205,7 +205,7 @@ print(f"There, the teacher would most likely write {wanted}.")
 
 # %% [markdown]
 # The two models disagree at few positions: {{tokens[first]}} alone has {{share:.0%}} of the sum. There, the teacher would write
-# {{wanted}}, the beginning of the format that its reward paid for. After that, it would go on as the student did. GRPO would give
+# {{wanted}}, the beginning of the format that its reward paid for. Given this token, it would go on as the student did. GRPO would give
 # all {{len(kl)}} tokens the same weight.
 #
 # **A teacher says where a completion goes wrong, and what to write instead. A reward says only that it is wrong.**
