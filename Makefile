@@ -6,7 +6,7 @@ WORKERS ?= 2
 # One file of tests after the other in each worker: a lesson is run once and asked by many tests.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-BENCHES := bench-rewards bench-settings bench-losses bench-reuse bench-sft bench-controls bench-stale bench-real bench-real-controls bench-real-checks bench-estimate bench-checkpoint bench-pilot bench-merge
+BENCHES := bench-rewards bench-settings bench-losses bench-reuse bench-sft bench-controls bench-stale bench-distill bench-real bench-real-controls bench-real-checks bench-estimate bench-checkpoint bench-pilot bench-merge
 
 .PHONY: run real test test-fast test-upgrade gpu-path gpu-day setup lab lab-workshop lint notebooks templates figures tiny bench $(BENCHES) bench-gguf badges workshop handouts html bundle wheel clean help
 
@@ -111,6 +111,7 @@ bench-reuse:     ## one against four updates per batch in docs/results.md, 5 see
 bench-sft:       ## SFT, then GRPO or more SFT, in docs/results.md, 5 seeds, about 25 minutes; run it again to continue
 bench-controls:  ## the true reward, two controls and a leaked test, in docs/results.md, 5 seeds, about 12 minutes
 bench-stale:     ## samples of an older or another policy, and corrections, in docs/results.md, 3 seeds, about 20 minutes
+bench-distill:   ## distillation, SFT and GRPO in docs/results.md, 4 seeds, about 35 minutes; run it again to continue
 bench-real:      ## "A real model on a CPU" in docs/results.md: 22 runs of make real, three hours; run it again to continue
 bench-real-controls: ## the true rewards and two controls on SmolLM2, 3 seeds, in docs/results.md; a GPU helps; run it again to continue
 bench-real-checks: ## "The checks on a real model" in docs/results.md, about an hour; run it again to continue

@@ -15,14 +15,18 @@ SHOWN = {
 
 
 #: Fits 80 columns: a longer line would wrap at every refresh.
-LINE = "GRPO {percentage:3.0f}%|{bar:10}| {n_fmt}/{total_fmt} {elapsed}<{remaining}{postfix}"
+LINE = "{desc} {percentage:3.0f}%|{bar:10}| {n_fmt}/{total_fmt} {elapsed}<{remaining}{postfix}"
 
 
 class ProgressBar(TrainerCallback):
     """One line: steps done, time left, and the newest rewards."""
 
+    def __init__(self, name: str = "GRPO") -> None:
+        self.name = name
+
     def on_train_begin(self, args, state, control, **kwargs):
-        self.bar = tqdm(total=state.max_steps, file=sys.stdout, bar_format=LINE, mininterval=1.0)
+        sizes = dict(total=state.max_steps, desc=self.name)
+        self.bar = tqdm(**sizes, file=sys.stdout, bar_format=LINE, mininterval=1.0)
 
     def on_step_end(self, args, state, control, **kwargs):
         if state.global_step < state.max_steps:  # the last step's rewards are not logged yet
@@ -38,8 +42,8 @@ class ProgressBar(TrainerCallback):
         self.bar.close()  # draws it a last time
 
 
-def show_progress(trainer: Trainer) -> None:
-    """Replace the trainer's log printing with one `ProgressBar`."""
+def show_progress(trainer: Trainer, name: str = "GRPO") -> None:
+    """Replace the trainer's log printing with one `ProgressBar`; ``name`` is the method at its beginning."""
     for callback in (PrinterCallback, ProgressCallback):
         trainer.remove_callback(callback)
-    trainer.callback_handler.callbacks.insert(0, ProgressBar())  # it ends its line before other callbacks print
+    trainer.callback_handler.callbacks.insert(0, ProgressBar(name))  # it ends its line before other callbacks print
