@@ -78,6 +78,8 @@ def change(rows: list[dict], arm: str) -> str:
     if arm == FRESH:
         return "-"
     seeds = {row["seed"] for row in rows if row["arm"] == arm}
+    if len(seeds) == 1:
+        return "one seed"
     fresh = of([row for row in rows if row["seed"] in seeds], FRESH, "sampled")
     return difference_text(paired_difference(of(rows, arm, "sampled"), fresh, PROMPTS))
 
