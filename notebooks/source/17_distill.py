@@ -525,11 +525,11 @@ def reverse_kl(student: list[float], teacher: list[float]) -> float:
 from grpo_utils import check_exercise
 
 SURE, UNSURE = [0.98, 0.02], [0.5, 0.5]
-CASES = [((SURE, UNSURE), 0.595), ((UNSURE, SURE), 1.273)]
+CASES = [((SURE, UNSURE), 0.5951), ((UNSURE, SURE), 1.2730)]
 CASES += [((SURE, SURE), 0.0)]
 HINTS = [
-    (1.273, "That is the forward KL. Weight with the student."),
-    (-0.595, "The student's probability is above the fraction line."),
+    (1.2730, "That is the forward KL. Weight with the student."),
+    (-0.5951, "The student's probability is above the fraction line."),
 ]
 print(check_exercise("Exercise 1", reverse_kl, CASES, HINTS))
 
@@ -560,7 +560,7 @@ print(check_exercise("Exercise 2", next_run, CASES, HINTS))
 # <details><summary>Solution</summary>
 #
 # Exercise 1: the reverse KL weights with the student's probabilities. A student that is sure where the teacher is not costs
-# 0.595. A student that is unsure where the teacher is sure costs more, 1.273, because half of its choices are nearly impossible
+# 0.60. A student that is unsure where the teacher is sure costs more, 1.27, because half of its choices are nearly impossible
 # for the teacher.
 # </details>
 
@@ -571,7 +571,7 @@ def kl_solution(student: list[float], teacher: list[float]) -> float:
     return sum(s * math.log(s / t) for s, t in pairs)
 
 
-CASES = [((SURE, UNSURE), 0.595), ((UNSURE, SURE), 1.273)]
+CASES = [((SURE, UNSURE), 0.5951), ((UNSURE, SURE), 1.2730)]
 CASES += [((SURE, SURE), 0.0)]
 print(check_exercise("Exercise 1, solution", kl_solution, CASES))
 
