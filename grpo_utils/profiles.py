@@ -153,6 +153,7 @@ H100 = replace(
     name="h100",
     hardware="NVIDIA H100 or H200, 80 GB and more",
     why="like the A100, with twice the prompts per step",
+    evidence="never run; parts of the course ran on an H100",
     per_device_train_batch_size=32,
 )
 
