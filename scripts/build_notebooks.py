@@ -75,7 +75,15 @@ def execute(book: nbformat.NotebookNode) -> None:
             record_timing=False,
             store_widget_state=False,
         ).execute()
+    for cell in book.cells:
+        if cell.cell_type == "code":
+            cell["outputs"] = [output for output in cell.outputs if not is_blank(output)]
     book.metadata["language_info"] = {"name": "python"}  # as converted, without this machine's version
+
+
+def is_blank(output: nbformat.NotebookNode) -> bool:
+    """Whether an output is only what a progress bar leaves that removes itself: blanks."""
+    return output.output_type == "stream" and not output.text.strip()
 
 
 def arguments() -> argparse.Namespace:
