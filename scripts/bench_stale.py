@@ -38,7 +38,7 @@ ARMS = {
     "4 bits": (lambda: Rounded(4), "none", {}),
 }
 #: The arms whose ratios the page shows.
-BY_LENGTH = ("delay 4, ratio", "delay 8, ratio", "temperature 1.3", "4 bits")
+BY_LENGTH = ("delay 4", "delay 8", "delay 4, ratio", "delay 8, ratio", "temperature 1.3", "4 bits")
 
 
 def train(arm: str, seed: int) -> dict:
@@ -81,7 +81,8 @@ def change(rows: list[dict], arm: str) -> str:
     if len(seeds) == 1:
         return "one seed"
     fresh = of([row for row in rows if row["seed"] in seeds], FRESH, "sampled")
-    return difference_text(paired_difference(of(rows, arm, "sampled"), fresh, PROMPTS))
+    difference = paired_difference(of(rows, arm, "sampled"), fresh, PROMPTS)
+    return difference_text([min(1.0, max(-1.0, bound)) for bound in difference])  # no rate changes by more
 
 
 def line(rows: list[dict], arm: str) -> str:

@@ -13,6 +13,8 @@ from lessons import run_other_family, run_with_nbval
 from stale_trainer import CAP, WEIGHTS, Delay, StaleTrainer, swapped
 from tiny_runs import train_tiny
 
+from grpo_utils.evaluation.statistics import paired_difference
+
 LESSON = ROOT / "notebooks" / "16_stale_samples.ipynb"
 STORED = benches.read_stored(bench_stale.STORED)
 ROWS = STORED["rows"]
@@ -43,22 +45,33 @@ def test_every_arm_was_trained_and_no_run_is_stored_twice():
     assert len(set(found)) == len(found) and {arm for arm, _ in found} == set(bench_stale.ARMS)
 
 
-def test_without_a_correction_a_delay_ruins_every_run_and_the_ratio_rescues_it(book):
-    ruined = [rate for arm in ("delay 4", "delay 8") for rate in bench_stale.of(ROWS, arm, "sampled")]
+def test_without_a_correction_a_delay_costs_every_run_and_the_ratio_repairs_most():
+    fresh, ratio = (bench_stale.of(ROWS, arm, "sampled") for arm in ("fresh", "delay 4, ratio"))
+    harmed = [rate for arm in ("delay 4", "delay 8") for rate in bench_stale.of(ROWS, arm, "sampled")]
     corrected = [row["sampled"] for row in ROWS if row["arm"].startswith("delay 8, ")]
-    assert max(ruined) < 0.15 and min(corrected) > 0.5 and min(bench_stale.of(ROWS, "delay 4, ratio", "sampled")) > 0.8
-    text = "\n".join(cell.source for cell in book.cells)
-    assert f"ruined all {len(ruined)} runs.** Sampled accuracy is at most {max(ruined):.2f}" in text
-    assert f"{min(corrected):.2f}, and the highest is {max(corrected):.2f}" in text
-
-
-def test_a_hot_sampler_is_further_away_and_harmless():
-    assert min(bench_stale.of(ROWS, "temperature 1.3", "sampled")) > 0.85
-    hot, *delayed = (
-        max(row["sequence"] for row in bench_stale.by_length(ROWS, arm))
-        for arm in ("temperature 1.3", "delay 4, ratio", "delay 8, ratio")
+    assert max(harmed) + 0.3 < min(ratio) < min(fresh) and min(corrected) > max(
+        bench_stale.of(ROWS, "delay 8", "sampled")
     )
-    assert hot > max(delayed)
+
+
+def test_the_lesson_says_by_how_much_a_mask_repairs_more_than_the_ratio(book):
+    mask, ratio = (bench_stale.of(ROWS, f"delay 8, {name}", "sampled") for name in ("sequence_mask", "ratio"))
+    difference = benches.difference_text(paired_difference(mask, ratio, bench_stale.PROMPTS))
+    assert difference in "\n".join(cell.source for cell in book.cells)
+
+
+def test_a_hot_sampler_is_harmless_and_its_ratios_are_far_from_those_of_a_delay():
+    assert min(bench_stale.of(ROWS, "temperature 1.3", "sampled")) > 0.85
+    hot, delayed = (effective_shares(arm) for arm in ("temperature 1.3", "delay 4"))
+    assert min(hot) > 0.7 > 0.6 > max(delayed)
+
+
+def effective_shares(arm: str) -> list[float]:
+    """The effective sample size of the completions' ratios as a share of their number, for each seed of an arm."""
+    runs = [row["ratios"] for row in ROWS if row["arm"] == arm]
+    return [
+        sum(one["share"] * one["completions"] for one in run) / sum(one["completions"] for one in run) for run in runs
+    ]
 
 
 def test_the_lesson_names_the_difference_that_reuse_made(book):
