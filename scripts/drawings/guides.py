@@ -23,7 +23,7 @@ LESSONS = {
     "14 A real model": 43,
     "15 Controls and leaks": 4,
     "16 Stale samples": 2,
-    "17 Distill or reinforce?": 2,
+    "17 Distill or reinforce?": 3,
 }
 #: The first of the lessons that follow the core in any order.
 FURTHER = "09"
