@@ -45,7 +45,7 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 16)
 #
 # | | why you would do it | in TRL |
 # |---|---|---|
-# | **reuse** | sampling is slow, so each batch is used several times | `num_iterations`, `steps_per_generation` |
+# | **reuse** | sampling is slow, so several optimizer steps learn from one round of sampling | `num_iterations` (the same samples again), `steps_per_generation` (a part of them per step) |
 # | **delay** | sampler and trainer work at the same time, so samples are some steps old, or *stale* | `AsyncGRPOConfig(max_staleness=4)`, experimental |
 # | **another sampler** | vLLM is fast, but rounds differently from the trainer; or its settings differ | `use_vllm=True` |
 #
@@ -198,16 +198,16 @@ for name, result in results.items():
 # held-out prompts, after training.
 #
 # {{"**Read the row *stale* again.**" if last["stale"] > results["stale"].accuracy.value + 0.3 else "Compare the first two columns."}} The log of the stale run ends with {{last["stale"]:.0%}} correct, but the policy that you would save answers
-# {{results["stale"].accuracy.value:.0%}} (before training: {{results["before"].accuracy.value:.0%}}). The log is as old as its samples:
-# it shows the policy of {{DELAY}} steps ago. What happened since then, you would see {{DELAY}} steps later.
+# {{results["stale"].accuracy.value:.0%}} of the held-out prompts correctly (before training: {{results["before"].accuracy.value:.0%}}). The log is as old as its
+# samples: it shows the policy of {{DELAY}} steps ago. The log would show today's policy only {{DELAY}} steps from now.
 #
-# With the ratio, the samples are as old, and accuracy is {{results["stale, ratio"].accuracy.value:.0%}}. With fresh samples, it is
+# With samples of the same age and the ratio, accuracy is {{results["stale, ratio"].accuracy.value:.0%}}. With fresh samples, it is
 # {{results["fresh"].accuracy.value:.0%}}. One seed per run is not enough, so section 7 has more.
 #
-# Why are stale samples harmful without the ratio? A completion with a negative advantage is pushed down. A fresh sampler then
-# writes it less often. A stale one keeps writing it for {{DELAY}} more steps, and each time it is pushed down with full force. That
-# overshoots, because the samples that would show it arrive late. With the correct ratio, a token that is already 10 times less likely
-# is not pushed further down: the clip ends that at a ratio of 0.8.
+# Why can stale samples do harm without the ratio? One likely reason is late feedback (section 7 has another). A completion with a
+# negative advantage is pushed down, and a fresh sampler then writes it less often. A stale sampler keeps writing it for {{DELAY}} more
+# steps, and each time it is pushed down with full force. The policy overshoots before any sample shows it. With the
+# correct ratio, the clip stops the push as soon as the token's ratio is below 0.8.
 #
 # ## 4. Look at the ratio by length
 #
@@ -356,7 +356,10 @@ for name, sampler in SAMPLERS.items():
 # {{spreads[-1][1]:.2f}}. On this short task, rounding to 8 bits
 # {{"hardly matters" if max(by_sampler["8 bits"][-1]) < 0.2 else "matters"}}.
 #
-# **Sample and score at the same temperature, and give the sampler the trainer's precision.** A correction is for what remains.
+# Only the weights are rounded here. A real sampler also computes with rounded activations, so its ratios are further from 1.
+#
+# **To be safe, sample and score at the same temperature, and give the sampler the trainer's precision.** Leave only the rest to
+# a correction.
 #
 # ## 6. Know what a correction does
 #
@@ -378,9 +381,11 @@ for name, ratios in {"odd": one_odd_token, "shifted": all_shifted}.items():
     print(f"  sequence_mask: the product is {product:.2f}, so all: {kept}")
 
 # %% [markdown]
-# `token_truncate` is called *truncated importance sampling*. It keeps every token, and is wrong by a little everywhere: it ignores
-# that the whole completion was unlikely. `sequence_mask` is TRL's default. It is right for the completions that it keeps, and
-# drops the others. So it drops more of the long ones: in the second completion, no ratio is above 1.3.
+# `token_truncate` is *truncated importance sampling* for single tokens. It keeps every token, but it is biased: the weight of
+# a token ignores the rest of its completion. `sequence_mask` is TRL's default. It gives a completion its exact weight, unless
+# this weight is above the limit; then the completion is dropped. Many small ratios can add up to that: in the second completion,
+# no ratio is above 1.3. At most a third of the samples can have a weight above 3, because the mean weight is 1. In a
+# long completion, a weight near 0 is more likely.
 #
 # Now the ratio of the loss. This is the push on one token (section 5 of [lesson 13](13_losses.ipynb)) for ratios far from 1,
 # with `epsilon=0.2`, and without and with `delta`:
@@ -432,14 +437,14 @@ for advantage in (1.0, -1.0):
 # | temperature 1.3, sequence_mask | 0.99, 0.95, 0.97 | 1.00, 1.00, 1.00 |
 # | 4 bits | 0.94, 0.92, 0.94 | 1.00, 0.99, 1.00 |
 #
-# - **Without the ratio, a delay cost every run most of its accuracy.** Five of the six runs ended at 0.09 or below. Before
-#   training, it was about 0.2 ([lesson 15](15_controls.ipynb), section 4).
+# - **Without the ratio, a delay ruined five of the six runs.** They ended at 0.09 or below, which is worse than before training
+#   (about 0.2, [lesson 15](15_controls.ipynb), section 4). The sixth ended at 0.49, about half of the accuracy with fresh samples.
 # - **The ratio repaired most of that**, with samples of the same age. With a delay of 4, these runs are 0.078 below those with
-#   fresh samples (95% interval 0.040 to 0.116). TRL's asynchronous trainer always uses the ratio, so its `max_staleness=4` is this
-#   case.
-# - **TRL's default for vLLM, `sequence_mask`, repaired more than the ratio** with a delay of 8:
-#   +0.152 (+0.058 to +0.245). `token_truncate` repaired least: its runs ended between 0.15 and 0.65.
-#   Whether `delta` helps, three seeds do not show.
+#   fresh samples (95% interval 0.040 to 0.116). TRL's asynchronous trainer always uses the ratio. Its `max_staleness=4` is a limit,
+#   so its samples are at most as old as ours.
+# - **`sequence_mask` repaired more than the ratio** with a delay of 8: +0.152 (+0.058 to +0.245). In TRL, it is the default
+#   with vLLM. The asynchronous trainer does not offer it. `token_truncate` had the lowest mean, but its runs ended between
+#   0.15 and 0.65, so three seeds do not show that it is worse than the ratio. Nor do they show whether `delta` helps.
 # - **The careless temperature did no harm that we could show**: +0.000 (-0.033 to +0.033), without any correction.
 #
 # TRL has one more repair, which needs no vLLM: `off_policy_mask_threshold` drops a completion with a negative advantage if the
@@ -449,15 +454,18 @@ for advantage in (1.0, -1.0):
 #
 # - **Late feedback.** The hot sampler has the newest weights: what is pushed down, it writes less often in the next step. A stale
 #   sampler goes on for several steps.
-# - **Large ratios.** No completion of the hot sampler has a ratio above 3. Its completions are worth 85% of as many fresh ones (their
-#   *effective sample size*), and those of the uncorrected runs with a delay of 4 only 41%. But a policy that collapses also makes
-#   ratios large, so this can be a consequence.
+# - **Extreme ratios.** The *effective sample size* says how many fresh samples a batch is worth. For the hot sampler, it is 85%
+#   of the batch, and no ratio is above 3. For the uncorrected runs with a delay of 4, it is 41%. But a policy
+#   that collapses also produces extreme ratios, so they may be a consequence of the harm, not its cause.
 #
-# **Look at the ratios, not at the age of the samples.**
+# The spread alone does not predict the harm: for completions, the hot sampler has 2.5 to 4.9 times the spread of the runs with a
+# delay of 4 and the ratio, which lost accuracy.
+#
+# **Measure the ratios, but judge a sampler by the accuracy of the newest policy.**
 #
 # ## 8. Count minutes too
 #
-# Stale samples save time, not samples. Two numbers say whether that pays:
+# Reuse saves samples, and a delay saves time. Whether either pays is a question of minutes:
 #
 # - **Reuse.** Four updates per batch (`num_iterations=4`) gave an accuracy that is 0.112 higher than one update with equal samples,
 #   and 0.135 lower with equal CPU time ([lesson 13](13_losses.ipynb), section 3). Sampling was about 40% of a step there, so
@@ -465,26 +473,27 @@ for advantage in (1.0, -1.0):
 # - **Delay.** If sampler and trainer work at the same time, a step takes as long as the slower of the two. That is at best twice
 #   as fast, if both take the same time. Exercise 2 computes it. It needs a second device, and our simulation saves nothing.
 #
-# So a delay saves most if sampling and learning take the same time. It pays only if accuracy per sample falls by less than the
-# speed rises.
+# So a delay saves most if sampling and learning take the same time. It pays only if the run reaches your target accuracy in fewer
+# minutes, although it needs more samples.
 #
 # ## 9. Know what this lesson does not show
 #
 # - Delay and samplers are simulated. A real vLLM also differs in its kernels, and TRL's asynchronous trainer was never run here.
 # - The tiny model learns with a rate of 0.002, so 4 steps change it a lot. With a smaller rate, 4 steps change
 #   less. Measure the ratios of your own run; do not take over our number of steps.
-# - Our completions have at most 32 tokens. With thousands, `sequence_mask` may drop nearly all of them.
-# - Three seeds show large effects only. They do not rank the corrections.
+# - Our completions have at most 32 tokens. With thousands, the ratios of whole completions lie much further from 1. `sequence_mask`
+#   then keeps most completions, but with weights near 0, so few of them teach anything.
+# - Three seeds show large effects only. They separate some corrections, and at one delay only.
 #
 # ## 10. Cheat sheet
 #
 # | question | what to do |
 # |---|---|
 # | are my samples stale? | yes, if `num_iterations * steps_per_generation` does not divide `gradient_accumulation_steps`, or if sampling is asynchronous |
-# | how stale? | the spread of the log-ratio of whole completions, by length; with vLLM, `sampling/importance_sampling_ratio/min` |
+# | how far is the sampler? | the spread of the log-ratio of whole completions, by length; with vLLM, `sampling/sampling_logp_difference/mean`, which is per token |
 # | delay | never without the sampler's log-probabilities; a small `max_staleness`; evaluate the newest policy, not the log |
 # | other sampler | the same temperature and precision first; then `vllm_importance_sampling_correction=True` (the default) |
-# | long completions | count what `sequence_mask` drops; `vllm_importance_sampling_mode="token_truncate"` keeps all, but repaired least in section 7 |
+# | long completions | with `sequence_mask`, watch `sampling/importance_sampling_ratio/mean`: near 0, few completions count; `"token_truncate"` keeps all tokens, but varied most in section 7 |
 # | ratios far above 1 | `delta` above `1 + epsilon`; it acts on negative advantages only |
 # | does it pay? | compare with equal samples and with equal minutes |
 #
