@@ -15,11 +15,12 @@ from grpo_check.error_texts import KNOWN, THRESHOLD, compact, error_texts, find,
 from grpo_utils.errors import CourseError
 
 THREAD = r"[\w.-]+/[\w.-]+#\d+"
-#: Texts that tests of docs/troubleshooting-gpu.md provoke.
+#: Texts that other tests of test_troubleshooting.py provoke.
 ALSO_PROVOKED = [
     "Unsloth should be imported before [trl] to ensure all optimizations are applied.",
     "You are trying to modify a model with PEFT for a second time.",
     "Found missing adapter keys while loading the checkpoint",
+    "NaNs detected in the merged weights. The adapter default seems to be broken",
 ]
 TRACEBACK = """Traceback (most recent call last):
   File "/home/user{n}/work/train_{n}.py", line {n}, in <module>

@@ -291,6 +291,13 @@ def test_the_error_reads_as_the_page_says(text):
 
 
 @pytest.mark.slow
+@pytest.mark.upgrade
+def test_another_number_that_is_none_gives_the_same_error():
+    with pytest.raises(TypeError, match="'>' not supported between instances of 'NoneType' and 'int'"):
+        config(logging_steps=None)
+
+
+@pytest.mark.slow
 def test_real_errors_have_their_verdicts():
     for text, code in (("can't allocate memory", "out_of_memory"), ("probability tensor contains either", "nan")):
         with pytest.raises(RuntimeError) as caught:
@@ -563,6 +570,20 @@ def test_peft_warns_about_a_second_adapter():
     lora = LoraConfig(target_modules=["q_proj"], task_type="CAUSAL_LM")
     with pytest.warns(UserWarning, match="You are trying to modify a model with PEFT for a second time"):
         get_peft_model(get_peft_model(plain(), lora), lora)
+
+
+def test_only_a_safe_merge_reports_an_adapter_with_nan():
+    import torch
+    from peft import LoraConfig, get_peft_model
+
+    def adapted():
+        model = get_peft_model(torch.nn.Sequential(torch.nn.Linear(4, 4)), LoraConfig(target_modules=["0"], r=2))
+        torch.nn.init.constant_(model.base_model.model[0].lora_B["default"].weight, float("nan"))
+        return model
+
+    assert not torch.isfinite(adapted().merge_and_unload()[0].weight).any()
+    with pytest.raises(ValueError, match="NaNs detected in the merged weights. The adapter default seems to be broken"):
+        adapted().merge_and_unload(safe_merge=True)
 
 
 @pytest.mark.slow
