@@ -1,9 +1,13 @@
 """`grpo-check replay`: the folder of a run becomes one page, and folders that are no run one sentence."""
 
+import errno
 import json
+import os
+import random
 import re
 import shutil
 import time
+from pathlib import Path
 
 import browser
 import pandas
@@ -11,13 +15,17 @@ import pytest
 import replay_runs
 from bs4 import BeautifulSoup
 
+from grpo_check.health.replaying import leave_page
 from grpo_check.health.samples import keep
+from grpo_check.replay import page as replay_page
 from grpo_check.replay import read_run, write_replay
-from grpo_check.replay.page import page_of
-from grpo_check.replay.summary import weights_of
+from grpo_check.replay.read import MOST_STEPS
+from grpo_check.replay.summary import most_paid, weights_of
+from grpo_utils.errors import CourseError
 
 #: Three backgrounds, then what is written on them.
 COLORS = "paper card text ink quiet reward correctness part length tied error warning note"
+SAMPLED = {"ended": True, "in_form": True, "right": True, "answers": True}
 EVIL = "</script><script>document.title='stolen'</script><img src=x onerror=\"document.title='stolen'\">"
 
 
@@ -25,6 +33,18 @@ def data_of(page):
     """The data of a page, as its script reads it."""
     block = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
     return json.loads(block[1])
+
+
+def page_of(recording):
+    """The page of one recording."""
+    return replay_page.page_of([replay_page.run_of(recording)])
+
+
+def written(folder, file=None):
+    """The file with the page of a folder."""
+    file = file or folder / "replay.html"
+    write_replay(read_run(folder), file)
+    return file
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +56,7 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def data(run):
     """The run as its page has it."""
-    return data_of(page_of([read_run(run)]))[0]
+    return data_of(page_of(read_run(run)))[0]
 
 
 def test_the_command_writes_a_page_next_to_the_run_and_replaces_only_its_own(run, grpo_check, tmp_path):
@@ -83,6 +103,159 @@ def test_a_reward_that_scores_only_some_completions_keeps_its_weight(tmp_path):
     assert weights_of(read_run(tmp_path))[0] == (1.0, 0.0, 0.1)
 
 
+@pytest.mark.parametrize(("weight", "known"), [(1.0, ["f"]), (2.0, ["f", "g"])])
+def test_completions_that_no_function_scored_do_not_change_the_weights(tmp_path, weight, known):
+    chance, entries = random.Random(0), []
+    for step in range(1, 9):
+        scores = {name: [None if i % 4 == 0 else chance.random() for i in range(16)] for name in known}
+        table = pandas.DataFrame(dict(step=step, prompt="p", completion=list("abcdefghijklmnop")) | scores)
+        replay_runs.write_step(tmp_path, table)
+        total = weight * table["f"] + 0.5 * table["g"] if "g" in known else weight * table["f"]
+        entries.append({"step": step, "reward": total.mean(), **{f"rewards/{n}/mean": table[n].mean() for n in known}})
+    replay_runs.write_log(tmp_path, entries)
+    assert weights_of(read_run(tmp_path))[0] == (weight, 0.5)[: len(known)]
+
+
+def test_one_damaged_log_entry_does_not_hide_the_weights(run, tmp_path):
+    tables = [replay_runs.table_at(step, 9) for step in range(1, 7)]
+    entries = [replay_runs.entry_of(replay_runs.write_step(tmp_path, table) and table) for table in tables]
+    entries[2]["rewards/answer_length/mean"] = float("nan")
+    entries.append({"step": float("nan"), "health/heldout_right": 1.0, "health/heldout_sampled": 2.0})
+    replay_runs.write_log(tmp_path, entries)
+    recording = read_run(tmp_path)
+    assert weights_of(recording)[0] == (1.0, 0.0) and page_of(recording)
+
+
+def test_the_log_is_that_of_the_run_and_not_of_one_beside_it(tmp_path):
+    replay_runs.write_run(tmp_path / "a", steps=3)
+    entries = [replay_runs.entry_of(replay_runs.table_at(step, 39)) | {"reward": 77.0} for step in range(1, 40)]
+    replay_runs.write_log(tmp_path / "b", entries)
+    recording = read_run(tmp_path)
+    assert recording.name == "a" and recording.log.step == 3
+
+
+def test_a_log_and_the_names_of_correctness_rewards_can_be_given(run, tmp_path, grpo_check):
+    log = tmp_path / "log.json"
+    log.write_text(json.dumps([replay_runs.entry_of(replay_runs.table_at(step, 30)) for step in range(1, 31)]))
+    page = tmp_path / "page.html"
+    assert grpo_check("replay", run, "--log", log, "--correctness", "answer_length", "--output", page)[0] == 0
+    codes = {verdict["code"] for verdict in data_of(page.read_text("utf-8"))[0]["verdicts"]}
+    assert "reward_hacking_suspected" not in codes  # the reward that rises is said to be the accuracy
+    code, _, err = grpo_check("replay", run, "--log", tmp_path / "none.json", "--output", page)
+    assert code == 2 and "There is no file" in err
+
+
+def test_steps_whose_completions_an_evaluation_replaced_are_left_out(tmp_path):
+    tables = [replay_runs.table_at(step, 9) for step in range(1, 5)]
+    entries = []
+    for table in tables:
+        replay_runs.write_step(tmp_path, table)
+        entries.append(replay_runs.entry_of(table))
+    entries.insert(2, {"step": 2, "eval_reward": 0.5})
+    replay_runs.write_log(tmp_path, entries)
+    recording = read_run(tmp_path)
+    assert [step.number for step in recording.steps] == [1, 3, 4]
+    assert any("1 step(s)" in note and "evaluation" in note for note in recording.notes)
+
+
+def test_completions_that_several_steps_used_are_shown_once(tmp_path):
+    for step in range(1, 5):
+        replay_runs.write_step(tmp_path, replay_runs.table_at((step + 1) // 2, 9).assign(step=step))
+    recording = read_run(tmp_path)
+    assert [step.number for step in recording.steps] == [1, 3]
+    assert any("2 step(s)" in note and "reuses" in note for note in recording.notes)
+
+
+def test_a_text_is_counted_only_where_it_earned_its_most(tmp_path):
+    for step in range(1, 101):
+        paid = [float(step in (7, 60))] + [0.0] * 3
+        table = pandas.DataFrame(dict(step=step, prompt=f"p{step}", completion=["42", "a", "b", f"c{step}"], f=paid))
+        replay_runs.write_step(tmp_path, table)
+    best = most_paid(read_run(tmp_path), (1.0,))[0]
+    assert (best.text, best.reward, best.times, best.steps) == ("42", 1.0, 2, [7, 60])
+
+
+def test_equal_rewards_are_tied_although_float32_gives_them_advantages(tmp_path):
+    rows = dict(step=1, prompt=["p"] * 8 + ["q"] * 8, completion="c", f=[0.7] * 15 + [0.1])
+    replay_runs.write_step(tmp_path, pandas.DataFrame(rows).assign(advantage=[6e-4] * 8 + [0.35] * 7 + [-2.4]))
+    assert [group.is_tied for group in read_run(tmp_path).steps[0].groups] == [True, False]
+
+
+def test_files_of_an_earlier_and_longer_run_are_named(tmp_path):
+    files = [replay_runs.write_step(tmp_path, replay_runs.table_at(step, 9)) for step in range(1, 6)]
+    for file in files[3:]:
+        os.utime(file, (1e9, 1e9))
+    assert any("From step 4 on" in note for note in read_run(tmp_path).notes)
+
+
+def test_samples_of_an_earlier_run_do_not_mix_with_those_of_a_later_one(tmp_path):
+    sample = {"prompt": "1 - 1?", "gold": 0, "text": "0"} | SAMPLED
+    for step, text in ((10, "old"), (20, "old"), (10, "new")):
+        keep(tmp_path / "health", step, [sample | {"text": text}] * 2)
+    with (tmp_path / "health" / "samples.jsonl").open("a") as file:
+        file.write("[" * 100_000 + "\n")
+    steps = read_run(tmp_path).steps
+    assert [(step.number, {each.text for each in step.completions}) for step in steps] == [(10, {"new"})]
+    assert next(steps[0].completions).extras == ("1 - 1?", "0")
+
+
+def test_a_checkpoint_stands_for_its_run(tmp_path, grpo_check):
+    keep(tmp_path / "health", 10, [{"prompt": "1?", "gold": "1", "text": "1"} | SAMPLED])
+    (tmp_path / "checkpoint-10").mkdir()
+    assert grpo_check("replay", tmp_path / "checkpoint-10")[0] == 0 and (tmp_path / "replay.html").is_file()
+
+
+def test_a_damaged_file_is_left_out_whatever_its_error(tmp_path):
+    replay_runs.write_run(tmp_path, steps=3)
+    file = tmp_path / "completions" / "completions_00002.parquet"
+    whole = file.read_bytes()
+    for at in range(4, len(whole), 97):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        assert {1, 3} <= {step.number for step in read_run(tmp_path).steps}
+
+
+def test_a_long_run_is_read_at_fewer_steps(tmp_path, monkeypatch):
+    replay_runs.write_run(tmp_path, steps=30)
+    monkeypatch.setattr("grpo_check.replay.read.MOST_BYTES", 60_000)
+    recording = read_run(tmp_path)
+    numbers = [step.number for step in recording.steps]
+    assert 2 <= len(numbers) < 30 <= MOST_STEPS and (numbers[0], numbers[-1]) == (1, 30)
+    assert any("30 steps" in note for note in recording.notes)
+
+
+def test_a_write_that_fails_leaves_nothing_behind(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "replace", full_disk)
+    with pytest.raises(CourseError, match="No space left"):
+        write_replay(read_run(run), tmp_path / "replay.html")
+    assert not list(tmp_path.iterdir())
+
+
+def full_disk(*args, **kwargs):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_pipe_is_not_replaced(run, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(CourseError, match="not a replay"):
+        write_replay(read_run(run), tmp_path / "pipe")
+
+
+def test_the_command_prints_the_notes_of_the_page(run, grpo_check, tmp_path):
+    _, out, _ = grpo_check("replay", run, "--output", tmp_path / "page.html")
+    assert "note    The weights of the rewards" in out
+
+
+def test_a_run_that_has_ended_gets_its_page_or_a_reason(run, tmp_path, monkeypatch):
+    log = next(run.rglob("trainer_state.json"))
+    assert leave_page(run, log, tmp_path / "page.html") == "" and data_of((tmp_path / "page.html").read_text("utf-8"))
+    (tmp_path / "page.html").write_text("mine")
+    assert "is not a replay" in leave_page(run, log, tmp_path / "page.html")
+    monkeypatch.setattr("grpo_check.health.replaying.SECONDS", 0.001)
+    assert "timed out" in leave_page(run, log, tmp_path / "late.html")
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    assert "No such file" in leave_page(run, log, tmp_path / "never.html")
+
+
 def test_verdicts_stand_at_the_step_where_they_were_first_to_be_seen(data):
     steps = {verdict["code"]: verdict["step"] for verdict in data["verdicts"]}
     assert 10 < steps["reward_hacking_suspected"] < 30
@@ -98,7 +271,7 @@ def test_a_prompt_that_comes_twice_in_a_row_has_two_groups(tmp_path):
 def test_texts_of_strangers_cannot_leave_the_block_of_data(tmp_path):
     name = '<img src=x onerror="1">&'
     replay_runs.write_run(tmp_path / name, steps=2, texts=[EVIL, "\u2028", "\u202eabc שלום", "]]>"])
-    page = page_of([read_run(tmp_path / name)])
+    page = page_of(read_run(tmp_path / name))
     soup = BeautifulSoup(page, "html.parser")
     assert len(soup.find_all("script")) == 2 and not soup.find_all("img")
     assert {EVIL, "\u2028", "\u202eabc שלום", "]]>"} <= set(data_of(page)[0]["texts"])
@@ -116,14 +289,14 @@ def test_a_reward_that_logged_none_is_shown_as_none(tmp_path):
     assert recording.rewards == ("answer_length", "correctness_reward", "judge", "sometimes")
     first, second = list(recording.steps[0].completions)[:2]
     assert first.rewards[2:] == (None, None) and second.rewards[2:] == (None, 1.0)
-    assert page_of([recording])
+    assert page_of(recording)
 
 
 @pytest.mark.parametrize("column", ["prompt", "advantage", "answer_length"])
 def test_a_missing_column_is_named(tmp_path, column):
     replay_runs.write_step(tmp_path, replay_runs.table_at(1, 9).drop(columns=[column, "step"]), step=1)
     recording = read_run(tmp_path)
-    data = data_of(page_of([recording]))[0]
+    data = data_of(page_of(recording))[0]
     assert len(data["steps"][0]["groups"]) == (1 if column == "prompt" else 4)
     assert any(f"no {column}" in note for note in recording.notes) == (column != "answer_length")
 
@@ -137,7 +310,7 @@ def test_a_run_that_goes_on_is_read_as_far_as_it_is_whole(tmp_path):
     assert [step.number for step in recording.steps] == [1, 2, 3]
     notes = " ".join(recording.notes)
     assert "completions_00004.parquet" in notes and "ends at step 2, the completions at step 3" in notes
-    (curve, *_) = data_of(page_of([recording]))[0]["curves"]
+    (curve, *_) = data_of(page_of(recording))[0]["curves"]
     assert [step for step, _ in curve["points"]] == [1, 2, 3]
 
 
@@ -188,7 +361,7 @@ def test_the_samples_of_the_callback_are_a_page_where_trl_logged_nothing(tmp_pat
         keep(tmp_path / "health", step, [sample | {"in_form": True, "right": right, "answers": right}] * 3)
     with (tmp_path / "health" / "samples.jsonl").open("a") as file:
         file.write('{"step": 30, "te')
-    data = data_of(page_of([read_run(tmp_path)]))[0]
+    data = data_of(page_of(read_run(tmp_path)))[0]
     assert data["heldOut"] and [step["step"] for step in data["steps"]] == [10, 20]
     assert data["steps"][1]["groups"][0]["rows"][0][4] == [1, 1]
     assert any(curve["label"] == "correct answer" for curve in data["curves"])
@@ -196,9 +369,18 @@ def test_the_samples_of_the_callback_are_a_page_where_trl_logged_nothing(tmp_pat
 
 def test_a_text_of_100_000_characters_is_shown_without_its_middle(tmp_path):
     replay_runs.write_run(tmp_path, steps=1, texts=["a" * 100_000, "b", "c", "d"])
-    data = data_of(page_of([read_run(tmp_path)]))[0]
+    data = data_of(page_of(read_run(tmp_path)))[0]
     assert max(row[1] for group in data["steps"][0]["groups"] for row in group["rows"]) == 100_000
     assert max(map(len, data["texts"])) < 5000 and any("middle" in note for note in data["notes"])
+
+
+def test_many_rewards_are_counted_in_the_size_of_the_page(tmp_path):
+    names = [f"reward_{i}" for i in range(12)]
+    for step in range(1, 201):
+        rows = dict(step=step, prompt=[f"p{i // 8}" for i in range(600)], completion=[f"{i}" for i in range(600)])
+        rows |= {name: [-1.235 * i for i in range(600)] for name in names}
+        replay_runs.write_step(tmp_path, pandas.DataFrame(rows))
+    assert written(tmp_path).stat().st_size < 10e6
 
 
 @pytest.fixture(scope="module")
@@ -210,7 +392,7 @@ def large(tmp_path_factory):
         rows = dict(step=step, prompt=[f"prompt {i // 8}" for i in range(64)], completion=said)
         rewards = {"f": [float(i % 2) for i in range(64)], "advantage": [i % 2 - 0.5 for i in range(64)]}
         replay_runs.write_step(folder, pandas.DataFrame(rows | rewards))
-    return write_replay(read_run(folder), folder / "replay.html")
+    return written(folder)
 
 
 def test_a_large_run_is_sampled_and_says_so(large):
@@ -237,7 +419,7 @@ def page(tmp_path_factory):
 @pytest.fixture
 def shown(page, run):
     """The page of the run, opened."""
-    page.open(write_replay(read_run(run), run / "replay.html"))
+    page.open(written(run))
     return page
 
 
@@ -263,6 +445,9 @@ def test_slider_and_keys_move_through_the_steps(shown, data):
     shown.run("document.activeElement.blur()")
     shown.press("ArrowLeft")
     assert text(shown, "#at") == "2 of 30"
+    for key, at in (("End", "30 of 30"), ("Home", "1 of 30")):
+        shown.press(key)
+        assert text(shown, "#at") == at
     shown.run("{const e = document.getElementById('step'); e.value = 29; e.dispatchEvent(new Event('input'))}")
     assert text(shown, "#at") == "30 of 30"
     assert "reward_hacking_suspected" in text(shown, "#verdicts")
@@ -324,7 +509,7 @@ def luminance(color):
 def test_a_completion_that_tries_to_run_a_script_is_only_text(page, tmp_path):
     replay_runs.write_run(tmp_path / "evil", steps=2, texts=[EVIL, "a", "b", "c"])
     page.events.clear()
-    page.open(write_replay(read_run(tmp_path / "evil"), tmp_path / "evil.html"))
+    page.open(written(tmp_path / "evil", tmp_path / "evil.html"))
     time.sleep(0.2)
     assert page.run("document.title") == "Replay: evil"
     assert EVIL in page.run("[...document.querySelectorAll('#rows .text')].map((e) => e.textContent)")

@@ -1,13 +1,12 @@
 """Watch a run while it trains: report each problem once, keep samples, stop a lost run."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transformers import TrainerCallback
-
-from grpo_utils.errors import CourseError
 
 from ..findings import Finding
 from ..prompts import lacks_template
@@ -15,6 +14,7 @@ from . import limits
 from .correctness import correctness_of, is_at_top
 from .diagnosis import judge, urgent
 from .log import Log
+from .replaying import leave_page
 from .samples import can_judge, choose_rows, count, distinct, keep, share, take_samples
 from .stalling import Watchdog
 from .telling import is_early, subjects_of
@@ -137,18 +137,27 @@ class HealthCallback(TrainerCallback):
             found = "; ".join(f"{finding.code} ({finding.seen})" for finding in judge(self.log))
             self._tell(state, f"after {state.global_step} steps: {found}")
             if state.is_world_process_zero:
-                state.save_to_json(str(self.folder / "trainer_state.json"))
-                self._leave_page(args)
+                self._leave_files(args, state)
 
-    def _leave_page(self, args) -> None:
-        """Write the page that replays the run, if anything was sampled. What hinders it does not end the run."""
-        from ..replay import has_samples, read_run, write_replay
+    def _leave_files(self, args, state) -> None:
+        """Save the log, and the page that replays the run if anything was sampled."""
+        from ..replay import has_samples
 
+        log = self.folder / "trainer_state.json"
+        with self._writing():
+            state.save_to_json(str(log))
+            if has_samples(Path(args.output_dir)):
+                trouble = leave_page(args.output_dir, log, self.folder / "replay.html", self.correctness)
+                if trouble:
+                    self._say(f"the page that replays the run could not be written: {trouble}", "")
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Write files of the diagnosis. A disk that is full ends neither the run nor loses what was trained."""
         try:
-            if has_samples(args.output_dir):
-                write_replay(read_run(args.output_dir), self.folder / "replay.html")
-        except CourseError as error:
-            self._say(f"the page that replays the run could not be written: {error}", "")
+            yield
+        except OSError as error:
+            print(f"\nhealth: {error.filename or self.folder} could not be written: {error.strerror}", flush=True)
 
     def _note(self, state, **checks: float) -> None:
         """Add one of the callback's own checks to the log."""
@@ -213,7 +222,8 @@ class HealthCallback(TrainerCallback):
             self._tell(state, "not enough memory to sample held-out prompts; training continues without samples")
             self.rows = []
             return
-        keep(self.folder, state.global_step, samples)
+        with self._writing():
+            keep(self.folder, state.global_step, samples)
         self._note(state, **{name: value for name, value in checks.items() if value is not None})
 
     def _tell_stall(self, text: str, innermost: str, stacks: str) -> None:
@@ -227,9 +237,10 @@ class HealthCallback(TrainerCallback):
 
     def _say(self, text: str, page: str) -> None:
         print(f"\nhealth: {text}", flush=True)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "verdicts.txt").open("a", encoding="utf-8") as file:
-            file.write(page)
+        with self._writing():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with (self.folder / "verdicts.txt").open("a", encoding="utf-8") as file:
+                file.write(page)
 
     def _stop(self, args, state, control, model, processing_class) -> None:
         """Save the policy and the log next to the checkpoints, and stop the run."""
