@@ -17,7 +17,7 @@ from .output import FORMATS, show
 from .pilot import pilot_file
 from .preflight import HARDWARE
 from .preflight.config_file import preflight_file
-from .replay import read_run, write_replay
+from .replay import read_run, run_folder, write_replay
 from .reward_lab import probe
 from .reward_lab.loading import find_reward, folders_of, imports_from
 from .settings import read_settings
@@ -196,14 +196,16 @@ def add_replay(commands: argparse._SubParsersAction) -> None:
     what = "the output_dir of a run with log_completions=True, or with the samples of HealthCallback"
     parser.add_argument("folder", type=Path, metavar="RUN_FOLDER", help=what)
     parser.add_argument("--output", type=Path, metavar="FILE", help="the page (default: replay.html in the folder)")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="the log (default: the newest in the folder)")
+    what = "a reward that measures whether an answer is correct (default: known by its name)"
+    parser.add_argument("--correctness", action="append", default=[], metavar="NAME", help=what)
     parser.set_defaults(command=replay_of)
 
 
 def replay_of(arguments: argparse.Namespace) -> int:
     """Write the page of a run, and say what a reader of the page should know about it."""
-    recording = read_run(arguments.folder)
-    file = write_replay(recording, arguments.output or arguments.folder / "replay.html")
-    for note in recording.notes:
+    file = arguments.output or run_folder(arguments.folder) / "replay.html"
+    for note in write_replay(read_run(arguments.folder, arguments.log, arguments.correctness), file):
         print(f"note    {note}")
     print(f"written: {file} ({file.stat().st_size / 1e6:.1f} MB). Open it in a browser; it needs no network.")
     return 0

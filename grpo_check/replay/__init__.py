@@ -10,5 +10,5 @@
 | `page` | recordings into HTML; `page.html`, `page.css` and `page.js` are its parts |
 """
 
-from .page import MARK, write_replay
-from .read import has_samples, read_run
+from .page import write_replay
+from .read import has_samples, read_run, run_folder

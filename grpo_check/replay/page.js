@@ -44,12 +44,17 @@ function count(number, one) {
   return `${number.toLocaleString("en")} ${one}${number === 1 ? "" : "s"}`;
 }
 
+function largest(numbers) { // "at most 8" where they differ
+  const most = numbers.reduce((one, other) => Math.max(one, other));
+  return numbers.every((each) => each === most) ? `${most}` : `at most ${most}`;
+}
+
 const stepNow = () => state.run.steps[state.step];
 const rowsOf = (step) => step.groups.flatMap((group) => group.rows);
 const textOf = (number) => state.run.texts[number];
 
 function breakable(name) { // a long name may be broken after its underscores
-  return name.split(/(?<=[_/.])/).flatMap((part) => [part, document.createElement("wbr")]).slice(0, -1);
+  return (name.match(/[^_/.]+[_/.]*|[_/.]+/g) ?? []).flatMap((part) => [part, document.createElement("wbr")]).slice(0, -1);
 }
 
 function textBox(number, label) {
@@ -82,9 +87,10 @@ function showRun() {
 
 function about(run) {
   const first = run.steps[0];
-  const rows = rowsOf(first).length;
+  const rows = largest(run.steps.map((step) => rowsOf(step).length));
+  const group = largest(run.steps.flatMap((step) => step.groups.map((each) => each.rows.length)));
   const sampled = `${count(run.steps.length, "recorded step")}, ${first.step} to ${run.steps.at(-1).step}`;
-  return run.heldOut ? `${sampled} · ${rows} held-out prompts` : `${sampled} · ${rows} completions each, in groups of ${first.groups[0].rows.length}`;
+  return run.heldOut ? `${sampled} · ${rows} held-out prompts` : `${sampled} · ${rows} completions each, in groups of ${group}`;
 }
 
 function notes(run) {
@@ -269,12 +275,15 @@ function groupTable(group, step) {
   const columns = columnsOf();
   const head = make("tr", {}, ...columns.map(({ name }) => make("th", { scope: "col", dir: "auto" }, ...breakable(name))),
     make("th", { scope: "col", class: "wide", text: "completion" }));
-  const most = Math.max(...group.rows.map((row) => Math.abs(row[ADVANTAGE] ?? 0)), 1e-9);
+  const most = group.tied ? Infinity : Math.max(...group.rows.map((row) => Math.abs(row[ADVANTAGE] ?? 0)), 0.01);
   const body = group.rows.map((row, index) => groupRow(row, index, columns, most));
   const caption = state.run.heldOut ? `${count(group.rows.length, "sample")} at step ${step.step}`
     : `Step ${step.step}, group ${state.group + 1}: ${count(group.rows.length, "completion")}, the highest advantage first`;
   const table = make("table", { class: "stacked" }, make("caption", { text: caption }), make("thead", {}, head), make("tbody", {}, ...body));
-  if (group.tied && !state.run.heldOut) table.caption.append(make("b", { text: ". All were paid the same: this group teaches nothing." }));
+  if (group.tied && !state.run.heldOut) {
+    const paid = group.rows.some((row) => row[TOTAL] !== null) ? "All were paid the same" : "No reward function scored them";
+    table.caption.append(make("b", { text: `. ${paid}: this group teaches nothing.` }));
+  }
   return table;
 }
 
@@ -375,15 +384,17 @@ function showPaid() {
   const names = ["reward", "times", "steps"];
   const head = make("tr", {}, ...names.map((text) => make("th", { scope: "col", text })), make("th", { scope: "col", class: "wide", text: "completion" }));
   const table = make("table", { class: "stacked" },
-    make("caption", { text: "Different texts by what they earned, then by how often they were sampled. Read these first: what is paid is what is learned." }),
+    make("caption", { text: "Different texts by the most that they earned, then by how often they earned it. Read these first: what is paid is what is learned." }),
     make("thead", {}, head), make("tbody", {}, ...paid.map(paidRow)));
   at("paid").replaceChildren(table);
 }
 
 function paidRow(paid, index) {
-  const [first, last] = [paid.steps[0], paid.steps.at(-1)];
-  const go = make("button", { type: "button", text: first === last ? `${first}` : `${first}–${last}`, "aria-label": `Go to step ${first}` });
-  go.addEventListener("click", () => { goNear(first); showGroupWith(paid.text); at("step").focus(); });
+  const [first, last] = paid.steps;
+  const text = first === last ? `${first}` : `${first}–${last}`;
+  const kept = state.run.steps.some((each) => each.step === first); // a small file may have left it out
+  const go = kept ? make("button", { type: "button", text, "aria-label": `Go to step ${first}` }) : text;
+  if (kept) go.addEventListener("click", () => { goNear(first); showGroupWith(paid.text); at("step").focus(); });
   return make("tr", {}, make("td", { "data-label": "reward", text: shown(paid.reward) }), make("td", { "data-label": "times", text: `${paid.times}` }),
     make("td", { "data-label": "steps" }, go), make("td", { class: "wide" }, textBox(paid.text, `Paid completion ${index + 1}`)));
 }
@@ -420,8 +431,8 @@ function stop() {
 
 function onKey(event) {
   if (event.target !== document.body || event.altKey || event.ctrlKey || event.metaKey) return;
-  const moves = { ArrowLeft: -1, ArrowRight: 1 };
-  if (event.key in moves) { event.preventDefault(); stop(); goTo(state.step + moves[event.key]); }
+  const places = { ArrowLeft: state.step - 1, ArrowRight: state.step + 1, Home: 0, End: state.run.steps.length - 1 };
+  if (event.key in places) { event.preventDefault(); stop(); goTo(places[event.key]); }
 }
 
 function chooseRun() {

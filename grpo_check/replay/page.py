@@ -37,41 +37,57 @@ class Texts:
         return self.numbers.setdefault(text, len(self.numbers))
 
 
-def write_replay(recordings: Recording | Sequence[Recording], file: str | Path) -> Path:
-    """Write the page of one recording, or of several to choose from.
+def write_replay(recordings: Recording | Sequence[Recording], file: str | Path) -> list[str]:
+    """Write the page of one recording, or of several to choose from; returns the notes that it shows.
 
     Raises:
         CourseError: the file exists and is no page of this command, or it cannot be written.
     """
     file = Path(file)
-    recordings = [recordings] if isinstance(recordings, Recording) else list(recordings)
+    runs = [run_of(each) for each in ([recordings] if isinstance(recordings, Recording) else recordings)]
     try:
         refuse_to_replace(file)
-        partial = file.with_name(f".{file.name}.{os.getpid()}")
-        partial.write_text(page_of(recordings), encoding="utf-8", errors="replace")
-        partial.replace(file)
+        write_whole(file, page_of(runs))
     except OSError as error:
         raise CourseError(f"{str(file)!r} cannot be written: {error.strerror}. Choose another --output.") from error
-    return file
+    return [note for run in runs for note in run["notes"]]
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write a file that is either whole or as it was before."""
+    partial = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        partial.write_text(text, encoding="utf-8", errors="replace")
+        partial.replace(file)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def refuse_to_replace(file: Path) -> None:
     """Raise an error for a file that is not a page of this command."""
     if file.is_dir():
         raise CourseError(f"{str(file)!r} is a folder. Give --output the name of a file, such as replay.html.")
-    if file.exists() and not file.read_bytes().startswith(MARK.encode()):
+    if file.exists() and not is_replay(file):
         raise CourseError(f"{str(file)!r} exists and is not a replay. Choose another name with --output.")
 
 
-def page_of(recordings: Sequence[Recording]) -> str:
-    """The whole page."""
+def is_replay(file: Path) -> bool:
+    """Whether this module wrote a file."""
+    if not file.is_file():  # a device, or a pipe that nobody writes to
+        return False
+    with file.open("rb") as opened:
+        return opened.read(len(MARK)) == MARK.encode()
+
+
+def page_of(runs: Sequence[dict]) -> str:
+    """The whole page, from the data of its runs."""
     room = files(__package__)
     style, script = (room.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js"))
     parts = {
         "policy": policy_of(style, script),
-        "title": html.escape(" · ".join(recording.name for recording in recordings)),
+        "title": html.escape(" · ".join(run["name"] for run in runs)),
         "style": style,
-        "data": as_block([run_of(recording) for recording in recordings]),
+        "data": as_block(runs),
         "script": script,
     }
     head, *rest = room.joinpath("page.html").read_text("utf-8").split("{{")  # a text that is put in is not read again
@@ -154,7 +170,7 @@ def short(value: float | None) -> float | None:
 def paid_of(paid: Paid, texts: Texts) -> dict:
     """One of the most paid texts as data."""
     shown = texts.number(without_middle(paid.text))
-    return {"text": shown, "reward": short(paid.reward), "times": paid.times, "steps": sorted(set(paid.steps))[:50]}
+    return {"text": shown, "reward": short(paid.reward), "times": paid.times, "steps": [paid.steps[0], paid.steps[-1]]}
 
 
 def verdict_of(verdict: Verdict) -> dict:

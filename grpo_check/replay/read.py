@@ -3,64 +3,97 @@
 import json
 import re
 from collections import Counter
-from itertools import groupby
+from collections.abc import Sequence
+from itertools import groupby, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from grpo_utils.errors import CourseError
 
 from ..health.log import Log, find_file, read_history, read_log
-from .records import Completion, Group, Recording, Step, number_of
+from .records import EXTRA_LENGTH, Completion, Group, Recording, Step, number_of
 from .samples import read_samples, samples_in
 
-if TYPE_CHECKING:
-    from pyarrow import Table
-
 FILE = re.compile(r"completions_(\d+)\.parquet")
-#: Longer runs are read at so many of their steps, so that hours of logs need neither much time nor much memory.
-MOST_STEPS = 1000
+#: Longer and larger runs are read at fewer of their steps, so that neither time nor memory grows without a bound.
+MOST_STEPS, MOST_BYTES = 1000, 200_000_000
 #: Columns that are neither rewards nor the user's own.
 KNOWN = {"step", "prompt", "completion", "advantage"}
-#: The user's own columns that are shown, and the characters of each value.
-MOST_EXTRAS, EXTRA_LENGTH = 6, 300
+#: The user's own columns that are shown.
+MOST_EXTRAS = 6
 SWITCH = "GRPOConfig(log_completions=True)"
+#: A file this much older than that of the step before is of another run; copying a folder reorders files, too.
+OLDER = 60  # seconds
+#: The values of each column.
+Table = dict[str, list]
 
 
-def read_run(folder: str | Path) -> Recording:
+def read_run(folder: str | Path, log: str | Path | None = None, correctness: Sequence[str] = ()) -> Recording:
     """A run from its folder.
 
+    Args:
+        folder: the ``output_dir`` of the run.
+        log: the file with its log; None: the trainer_state.json of the newest step in the folder.
+        correctness: names of the rewards that measure whether an answer is correct; see `grpo_check.health.diagnose`.
+
     Raises:
-        CourseError: the folder does not exist, or has no completions that can be read.
+        CourseError: the folder does not exist, or has no completions that can be read; or ``log`` is none.
     """
     folder = Path(folder)
     if not folder.is_dir():
         kind = "is a file, not the folder of a run" if folder.exists() else "does not exist"
         raise CourseError(f"{str(folder)!r} {kind}. Pass the output_dir of a run.")
-    log, trouble = log_of(folder)
+    try:
+        return recording_of(folder, Path(log) if log else None, correctness)
+    except OSError as error:
+        raise CourseError(f"{str(error.filename or folder)!r} cannot be read: {error.strerror}.") from error
+
+
+def recording_of(folder: Path, log_file: Path | None, correctness: Sequence[str]) -> Recording:
+    """A run from a folder that exists."""
     files = completions_in(folder)
+    home = next(iter(files.values())).parent.parent if files else run_folder(folder)  # not the log of another run below
+    history, trouble = (read_log(log_file), "") if log_file else history_in(home)
+    log = read_history(history, correctness) if history else None
     if files:
-        recording = from_files(folder, files, log)
-    elif samples := samples_in(folder):
-        recording = read_samples(folder, samples, log)
+        recording = from_files(home, *without_evaluations(files, history), log)
+    elif samples := samples_in(home):
+        recording = read_samples(home, samples, log)
     else:
         raise CourseError(nothing_in(folder, log))
     return recording.noting(trouble, still_going_on(recording))
 
 
-def has_samples(folder: str | Path) -> bool:
+def has_samples(folder: Path) -> bool:
     """Whether a run left anything to replay."""
-    return bool(completions_in(Path(folder)) or samples_in(Path(folder)))
+    return (folder / "completions").is_dir() or bool(samples_in(folder))
 
 
-def log_of(folder: Path) -> tuple[Log | None, str]:
+def history_in(folder: Path) -> tuple[list[dict], str]:
     """The log of the newest step in a folder, and what is wrong where there is none."""
     try:
-        return read_history(read_log(find_file(run_of(folder)))), ""
+        history = read_log(find_file(folder))
+        read_history(history)
     except CourseError as error:
-        return None, f"There are no health verdicts, because no log could be read: {error}"
+        return [], f"There are no health verdicts, because no log could be read: {error}"
+    return history, ""
 
 
-def run_of(folder: Path) -> Path:
+def without_evaluations(files: dict[int, Path], history: list[dict]) -> tuple[dict[int, Path], str]:
+    """The files with completions of the training, and a note on the others.
+
+    At a step with an evaluation, TRL writes the file again, with the completions of the evaluation.
+    """
+    evaluated = {int(e["step"]) for e in history if "eval_reward" in e and isinstance(e.get("step"), int | float)}
+    over = [step for step in files if step in evaluated]
+    if not over:
+        return files, ""
+    kept = {step: file for step, file in files.items() if step not in over}
+    what = "so these steps are left out" if kept else "so these are what the page shows"
+    note = f"At {len(over)} step(s), TRL wrote the completions of an evaluation over those of the training, {what}."
+    return kept or files, note
+
+
+def run_folder(folder: Path) -> Path:
     """The folder of the run: the parent of a checkpoint or of ``completions``."""
     inside = folder.name.startswith("checkpoint-") or folder.name == "completions"
     return folder.resolve().parent if inside else folder
@@ -72,9 +105,9 @@ def completions_in(folder: Path) -> dict[int, Path]:
     Raises:
         CourseError: there are several runs in the folder.
     """
-    found = [path for path in run_of(folder).rglob("completions_*.parquet") if FILE.fullmatch(path.name)]
+    found = [path for path in run_folder(folder).rglob("completions_*.parquet") if FILE.fullmatch(path.name)]
     places = sorted({path.parent for path in found})
-    nearest = [place for place in places if place in (folder / "completions", run_of(folder) / "completions")]
+    nearest = [place for place in places if place in (folder / "completions", run_folder(folder) / "completions")]
     if len(places) > 1 and not nearest:
         listed = ", ".join(repr(str(place.parent)) for place in places[:4])
         raise CourseError(f"{str(folder)!r} holds {len(places)} runs ({listed}…). Pass the folder of one of them.")
@@ -91,33 +124,43 @@ def nothing_in(folder: Path, log: Log | None) -> str:
     )
 
 
-def from_files(folder: Path, files: dict[int, Path], log: Log | None) -> Recording:
+def from_files(home: Path, files: dict[int, Path], evaluations: str, log: Log | None) -> Recording:
     """A recording from the files that TRL wrote.
 
     Raises:
         CourseError: none of them can be read, or they have no completions.
     """
-    chosen = spread(list(files), MOST_STEPS)
+    chosen = affordable(files)
     read = {step: read_table(files[step]) for step in chosen}
-    tables = {step: table for step, table in read.items() if table is not None and table.num_rows}
+    tables = {step: table for step, table in read.items() if table is not None and any(table.values())}
     if not tables:
-        place = str(files[chosen[0]].parent)
+        place = str(home / "completions")
         raise CourseError(f"none of the {len(chosen)} files in {place!r} can be read as Parquet, or they are empty.")
-    columns = list(dict.fromkeys(name for table in tables.values() for name in table.column_names))
+    columns = list(dict.fromkeys(name for table in tables.values() for name in table))
     if "completion" not in columns:
         raise CourseError(
-            f"the files in {str(files[chosen[0]].parent)!r} have no column 'completion', only {', '.join(columns)}; "
+            f"the files in {str(home / 'completions')!r} have no column 'completion', only {', '.join(columns)}; "
             "another program wrote them."
         )
     rewards = reward_columns(tables, columns, log)
     extras = tuple(name for name in columns if name not in KNOWN and name not in rewards)[:MOST_EXTRAS]
     steps = steps_of(tables, rewards, extras)
-    recording = Recording(run_of(folder).resolve().name, rewards, extras, steps, log)
-    return recording.noting(
+    once = without_repeats(steps)
+    return Recording(home.resolve().name, rewards, extras, once, log).noting(
         unread([step for step, table in read.items() if table is None], files),
         missing(columns, rewards),
+        evaluations,
+        of_two_runs(files),
+        f"{len(steps) - len(once)} step(s) logged the completions of the step before again, because TRL reuses them "
+        "(num_iterations, steps_per_generation). They are shown once." * (len(once) < len(steps)),
         f"The run logged {len(files):,} steps; {len(chosen):,} of them are in this page." * (len(files) > len(chosen)),
     )
+
+
+def affordable(files: dict[int, Path]) -> list[int]:
+    """The steps to read: all of them, or so many that time and memory stay bounded."""
+    each = sum(file.stat().st_size for file in files.values()) / len(files)
+    return spread(list(files), min(MOST_STEPS, max(2, int(MOST_BYTES / max(each, 1)))))
 
 
 def spread(values: list, most: int) -> list:
@@ -131,54 +174,58 @@ def spread(values: list, most: int) -> list:
     return [values[round(i * (len(values) - 1) / (most - 1))] for i in range(most)] if most > 1 else values[:1]
 
 
-def read_table(file: Path) -> "Table | None":
+def read_table(file: Path) -> Table | None:
     """A file of completions, None where it cannot be read, as while it is being written."""
     from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile
 
     try:
         with ParquetFile(file) as opened:
-            return opened.read()
-    except (ArrowException, OSError):
+            table = opened.read()
+            return dict(zip(table.column_names, (column.to_pylist() for column in table.columns), strict=True))
+    except (ArrowException, OSError, ValueError, OverflowError):  # the last two from values of a damaged file
         return None
 
 
-def reward_columns(tables: dict[int, "Table"], columns: list[str], log: Log | None) -> tuple[str, ...]:
+def reward_columns(tables: dict[int, Table], columns: list[str], log: Log | None) -> tuple[str, ...]:
     """The columns with rewards: those that the log names, otherwise all with numbers, or with nothing but None."""
     logged = [*log.rewards, *log.unscored] if log else []
     if known := tuple(name for name in columns if name in logged):
         return known
-    return tuple(name for name in columns if name not in KNOWN and all(map(is_numeric, kinds_of(tables, name))))
+    return tuple(name for name in columns if name not in KNOWN and all(map(is_score, values_of(tables, name))))
 
 
-def kinds_of(tables: dict[int, "Table"], name: str) -> list:
-    """The types of a column in all files that have it."""
-    return [table.schema.field(name).type for table in tables.values() if name in table.column_names]
+def values_of(tables: dict[int, Table], name: str) -> list:
+    """The values of a column in all tables that have it."""
+    return [value for table in tables.values() for value in table.get(name, ())]
 
 
-def is_numeric(kind: object) -> bool:
-    """Whether a column's type can be that of a reward; a reward that never scored a completion has the type null."""
-    from pyarrow import types
-
-    return types.is_floating(kind) or types.is_integer(kind) or types.is_null(kind)
+def is_score(value: object) -> bool:
+    """Whether a value can be that of a reward, which is None where a function did not score a completion."""
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
-def steps_of(tables: dict[int, "Table"], rewards: tuple[str, ...], extras: tuple[str, ...]) -> tuple[Step, ...]:
+def steps_of(tables: dict[int, Table], rewards: tuple[str, ...], extras: tuple[str, ...]) -> tuple[Step, ...]:
     """The steps with their groups."""
     rows = {step: rows_of(table, rewards, extras) for step, table in sorted(tables.items())}
     size = group_size(rows)
     return tuple(Step(step, tuple(groups_of(found, size))) for step, found in rows.items())
 
 
-def rows_of(table: "Table", rewards: tuple[str, ...], extras: tuple[str, ...]) -> list[tuple[str, Completion]]:
+def without_repeats(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps without those whose completions are the ones of the step before."""
+    return (*steps[:1], *(step for before, step in pairwise(steps) if step.groups != before.groups))
+
+
+def rows_of(table: Table, rewards: tuple[str, ...], extras: tuple[str, ...]) -> list[tuple[str, Completion]]:
     """The prompt and the completion of each row."""
-    columns = {name: table[name].to_pylist() for name in table.column_names}
+    size = len(next(iter(table.values())))
 
     def column(name: str) -> list:
-        return columns.get(name, [None] * table.num_rows)
+        return table.get(name, [None] * size)
 
-    scores = list(zip(*map(column, rewards), strict=True)) or [()] * table.num_rows
-    others = list(zip(*map(column, extras), strict=True)) or [()] * table.num_rows
+    scores = list(zip(*map(column, rewards), strict=True)) or [()] * size
+    others = list(zip(*map(column, extras), strict=True)) or [()] * size
     each = zip(column("prompt"), column("completion"), scores, column("advantage"), others, strict=True)
     return [
         (
@@ -237,6 +284,13 @@ def missing(columns: list[str], rewards: tuple[str, ...]) -> str:
     """Which columns are missing, and what that means."""
     lost = [name for name in ("prompt", "advantage") if name not in columns] + ["rewards"] * (not rewards)
     return f"The files have no {' and no '.join(lost)}; older versions of TRL wrote fewer columns." if lost else ""
+
+
+def of_two_runs(files: dict[int, Path]) -> str:
+    """That an earlier and longer run wrote into the same folder."""
+    times = {step: file.stat().st_mtime for step, file in files.items()}
+    old = next((after for before, after in pairwise(times) if times[after] < times[before] - OLDER), None)
+    return "" if old is None else f"From step {old} on, the files are older: an earlier run may have written them."
 
 
 def still_going_on(recording: Recording) -> str:

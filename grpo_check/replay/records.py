@@ -7,6 +7,9 @@ from typing import Self
 
 from ..health.log import Log
 
+#: The characters of a value of a further column that are kept.
+EXTRA_LENGTH = 300
+
 
 @dataclass(frozen=True)
 class Completion:
@@ -44,12 +47,15 @@ class Group:
     def is_tied(self) -> bool:
         """Whether all completions earned the same, so that the group teaches nothing.
 
-        The advantages decide where they were logged; they are 0 then.
+        Otherwise the advantages decide where they were logged, because a reward may have the weight 0. They alone do
+        not show it: in float32, equal rewards can have advantages of about 0.001.
         """
+        if len({each.rewards for each in self.completions}) == 1 and self.completions[0].rewards:
+            return True
         advantages = [each.advantage for each in self.completions]
         if None not in advantages:
             return all(abs(advantage) < 1e-6 for advantage in advantages)
-        return len({each.rewards for each in self.completions}) == 1
+        return False
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 from grpo_utils.errors import CourseError
 
 from ..health.log import Log
-from .records import Completion, Group, Recording, Step, number_of
+from .records import EXTRA_LENGTH, Completion, Group, Recording, Step, number_of
 
 NAME = "samples.jsonl"
 MARKS = {"in_form": "formatted", "answers": "correct answer"}
@@ -31,9 +31,12 @@ def read_samples(folder: Path, file: Path, log: Log | None) -> Recording:
         CourseError: no line of the file is whole.
     """
     checks: dict[int, list[Completion]] = {}
-    for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
-        if sample := sample_in(line):
-            checks.setdefault(int(sample["step"]), []).append(completion_of(sample))
+    step = 0
+    for sample in filter(None, map(sample_in, file.read_text(encoding="utf-8", errors="replace").splitlines())):
+        if sample["step"] < step:  # the run was resumed here, or another one began in the same folder
+            checks = {earlier: found for earlier, found in checks.items() if earlier < sample["step"]}
+        step = sample["step"]
+        checks.setdefault(step, []).append(completion_of(sample))
     if not checks:
         raise CourseError(f"no line of {str(file)!r} is a whole sample. Was the run stopped while it wrote them?")
     steps = tuple(Step(step, (Group(ABOUT, tuple(found)),)) for step, found in sorted(checks.items()))
@@ -44,7 +47,7 @@ def sample_in(line: str) -> dict | None:
     """The sample in a line; None where the line is not whole."""
     try:
         sample = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):  # RecursionError: thousands of brackets
         return None
     is_whole = isinstance(sample, dict) and isinstance(sample.get("step"), int) and isinstance(sample.get("text"), str)
     return sample if is_whole else None
@@ -53,4 +56,5 @@ def sample_in(line: str) -> dict | None:
 def completion_of(sample: dict) -> Completion:
     """One sample; its marks stand where rewards would."""
     marks = tuple(number_of(sample.get(mark)) for mark in MARKS)
-    return Completion(sample["text"], marks, None, tuple(str(sample.get(name) or "") for name in EXTRAS))
+    extras = tuple("" if sample.get(name) is None else str(sample[name])[:EXTRA_LENGTH] for name in EXTRAS)
+    return Completion(sample["text"], marks, None, extras)

@@ -11,8 +11,8 @@ from .records import Completion, Group, Recording, Step
 BUDGET = 8_000_000
 #: Characters of a longer text that are kept, from its start and from its end.
 HEAD, TAIL = 3000, 1000
-#: Bytes of a row without its texts, about.
-ROW = 60
+#: Bytes of a row without its texts and rewards, of each reward and of each further value, at most.
+ROW, REWARD, EXTRA = 48, 10, 8
 FEWEST_GROUPS = 2
 
 
@@ -83,7 +83,8 @@ def size_of(recording: Recording, sizes: dict[str, int]) -> int:
     texts = {group.prompt for step in recording.steps for group in step.groups}
     texts |= {text for each in rows for text in (each.text, *each.extras)}
     sizes |= {text: stored_size(text) for text in texts - sizes.keys()}
-    return sum(map(sizes.get, texts)) + ROW * len(rows)
+    row = ROW + REWARD * len(recording.rewards) + EXTRA * len(recording.extras)
+    return sum(map(sizes.get, texts)) + row * len(rows)
 
 
 def stored_size(text: str) -> int:

@@ -1,5 +1,6 @@
 """What the page says about the whole run: its curves, its verdicts, the most paid completions, and the weights."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -16,6 +17,8 @@ MOST_POINTS = 1000
 MOST_LOOKS, FEWER_LOOKS, LONG = 60, 20, 150
 #: The most paid completions that are listed.
 LISTED = 12
+#: Totals that differ by less are the same.
+SAME = 1e-6
 Points = list[tuple[int, float]]
 
 
@@ -38,7 +41,7 @@ class Verdict:
 
 @dataclass
 class Paid:
-    """A text, what it earned and how often it was sampled."""
+    """A text, the most that it earned, and how often and at which steps it earned that."""
 
     text: str
     reward: float
@@ -56,23 +59,33 @@ def weights_of(recording: Recording) -> tuple[tuple[float, ...], str]:
     once = (1.0,) * len(names)
     if recording.held_out or not names:
         return once, ""
-    if log and (found := solved(*means_of(recording, log))):
+    # Older versions of TRL counted a completion that no function scored as 0 in the mean total.
+    if log and (found := solved(*means_of(recording, log)) or solved(*means_of(recording, log, unscored=True))):
         said = ", ".join(f"{name} {weight:g}" for name, weight in zip(names, found, strict=True))
         return found, "" if found == once else f"The weights of the rewards, worked out from the log: {said}."
     return once, "The log does not show the weights of the rewards, so each counts once in a total." * (len(names) > 1)
 
 
-def means_of(recording: Recording, log: Log) -> tuple[list[list[float]], list[float]]:
+def means_of(recording: Recording, log: Log, *, unscored: bool = False) -> tuple[list[list[float]], list[float]]:
     """The mean rewards of some steps, one list for each, and the mean total of each.
 
     The log's own means leave out what a function did not score, where TRL counts nothing in the total. So if there is
-    such a completion, the means are those of the completions, each None counted as 0.
+    such a completion, the means are those of the completions, each None counted as 0. A completion that no function
+    scored has no total, and TRL's mean leaves it out; ``unscored`` counts it as 0.
     """
     if any(None in each.rewards for step in recording.steps for each in step.completions):
         logged = {entry["step"]: entry["reward"] for entry in log.entries}
-        steps = [step for step in recording.steps if step.number in logged]
-        paid = [[[reward or 0.0 for reward in each.rewards] for each in step.completions] for step in steps]
-        return [list(map(mean_of, zip(*rows, strict=True))) for rows in paid], [logged[step.number] for step in steps]
+        paid = {
+            step.number: [
+                [reward or 0.0 for reward in each.rewards]
+                for each in step.completions
+                if unscored or set(each.rewards) != {None}
+            ]
+            for step in recording.steps
+            if step.number in logged
+        }
+        known = {step: rows for step, rows in paid.items() if rows}
+        return [list(map(mean_of, zip(*rows, strict=True))) for rows in known.values()], [logged[s] for s in known]
     keys = [f"rewards/{name}/mean" for name in recording.rewards]
     entries = [entry for entry in log.entries if all(key in entry for key in (*keys, "reward"))]
     return [[entry[key] for key in keys] for entry in entries], [entry["reward"] for entry in entries]
@@ -86,13 +99,14 @@ def solved(rows: list[list[float]], sums: list[float]) -> tuple[float, ...] | No
     """
     import numpy
 
-    means, totals = numpy.array(rows), numpy.array(sums)
-    if not len(rows) or not numpy.isfinite(means).all() or not numpy.isfinite(totals).all():
+    finite = [(row, total) for row, total in zip(rows, sums, strict=True) if all(map(math.isfinite, (*row, total)))]
+    if not finite:
         return None
+    means, totals = map(numpy.array, zip(*finite, strict=True))
     if numpy.linalg.matrix_rank(means, tol=1e-4) < means.shape[1]:
         return None
     found = numpy.linalg.lstsq(means, totals, rcond=None)[0]
-    fits = numpy.allclose(means @ found, totals, atol=1e-3 * (1 + numpy.abs(totals).max()))
+    fits = numpy.allclose(means @ found, totals, rtol=0, atol=1e-6 + 1e-3 * numpy.abs(totals).max())
     return tuple(float(f"{weight:.3g}") + 0.0 if abs(weight) > 1e-4 else 0.0 for weight in found) if fits else None
 
 
@@ -111,7 +125,8 @@ def logged_curves(log: Log, rewards: tuple[str, ...]) -> list[Curve]:
     held_out = [
         (int(check["step"]), check["health/heldout_right"] / check["health/heldout_sampled"])
         for check in log.checks
-        if check.get("health/heldout_sampled") and "health/heldout_right" in check and "step" in check
+        if check.get("health/heldout_sampled") and "health/heldout_right" in check
+        if math.isfinite(check.get("step", math.nan))
     ]
     curves.append(Curve("held-out accuracy", "correctness", held_out))
     named = [Curve(name, color_of(log.kind(name)), points(log.entries, f"rewards/{name}/mean")) for name in names]
@@ -189,13 +204,15 @@ def checks_until(log: Log, step: int) -> list[dict]:
 
 
 def most_paid(recording: Recording, weights: tuple[float, ...]) -> list[Paid]:
-    """The texts that earned the most, of these the most frequent first, and then those that were sampled last."""
+    """The texts that earned the most, of these first those that earned it most often, and then those that did last."""
     found: dict[str, Paid] = {}
     for step in recording.steps:
         for each in step.completions:
-            total = each.total(weights)
-            if total is not None:
-                paid = found.setdefault(each.text, Paid(each.text, total))
-                paid.reward, paid.times = max(paid.reward, total), paid.times + 1
-                paid.steps.append(step.number)
+            total, paid = each.total(weights), found.get(each.text)
+            if total is None or (paid and total < paid.reward - SAME):
+                continue
+            if paid is None or total > paid.reward + SAME:
+                found[each.text] = paid = Paid(each.text, total)
+            paid.times += 1
+            paid.steps.append(step.number)
     return sorted(found.values(), key=lambda paid: (-round(paid.reward, 4), -paid.times, -paid.steps[-1]))[:LISTED]
