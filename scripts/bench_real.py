@@ -124,8 +124,8 @@ The *kind of gain* follows from three paired tests. Where pass@8 rose, the model
 tries at this temperature before. If greedy accuracy rose too, we call that *new in eight tries*. Eight tries cannot
 show that it is a new skill ([lesson 15](../notebooks/15_controls.ipynb)). Where only sampled and greedy accuracy rose,
 it is *sharpening*. Where only sampled accuracy rose, it is *less noise*: for a user who decodes greedily, no gain is
-shown. A measure that is not shown to rise may have risen too little for this number of prompts. In *older*, it is *the form only* if the answers in the right form are not shown to choose the right
-person more often than a guess.
+shown. A measure that is not shown to rise may have risen too little for this number of prompts. In *older*, it is
+*the form only* if the answers in the right form are not shown to choose the right person more often than a guess.
 
 {tests}
 
