@@ -96,9 +96,9 @@ from trl import GRPOConfig, GRPOTrainer
 # %% [markdown]
 # ## 1. Load the model
 #
-# `from_pretrained` returns the *base model* and its tokenizer. The tokenizer cuts text into *tokens*, words or parts of
-# words. With `load_in_4bit=True`, the weights take about a quarter of the memory of 16 bits. `dtype` is the number format
-# for everything else: 32-bit numbers (*fp32*) on a CPU, 16-bit numbers on a GPU.
+# `from_pretrained` returns the *base model* and its tokenizer. The tokenizer cuts text into *tokens*, which are words or
+# parts of words. With `load_in_4bit=True`, the weights take about a quarter of the memory that they need in 16 bits.
+# `dtype` is the number format for everything else: 32-bit numbers (*fp32*) on a CPU, 16-bit numbers on a GPU.
 
 # %% tags=["gpu-path"]
 dtype = getattr(torch, profile.dtype)
@@ -342,9 +342,9 @@ for text, score, advantage in zip(groups[place], scored, advantages):
 
 # %% [markdown]
 # The correct answer in the correct format earns 3, has the largest advantage, and becomes much more likely. The wrong
-# answer in the correct format earns 1. This is above the group's mean of {{scored.mean():.2f}}, so it becomes a little more likely,
-# too: this group also teaches the format. Where enough answers of a group are correct, the mean is above 1, and wrong
-# answers become less likely.
+# answer in the correct format earns 1. This is above the group's mean of {{scored.mean():.2f}}, so it becomes a
+# little more likely, too: this group also teaches the format. In a group with enough correct answers, the mean is
+# above 1, and wrong answers become less likely.
 #
 # If **all groups tie**, training changes nothing, however long it runs. Read the completions, and find the cause:
 #
@@ -534,8 +534,8 @@ print(f"strict accuracy, greedy:  {again.greedy_accuracy}")
 #    thinking, Qwen3-1.7B writes 1,399 tokens per answer on GSM8K, on average ([one model
 #    card](https://huggingface.co/LakshyAAAgrawal/QThink-Qwen3-1.7B-GSM8k)), and here completions are cut off at 512.
 #    `TEMPLATE` passes `enable_thinking` to training (`chat_template_kwargs` in section 5) **and** to evaluation
-#    (`decoding` in section 6). If you pass it to only one of the two, you would evaluate on different prompts than those
-#    in training. If you want to train the thinking itself, [change more](../docs/models.md#thinking-on-or-off).
+#    (`decoding` in section 6). If you pass it to only one of the two, the prompts in evaluation differ from those in
+#    training. To train the thinking itself, [more settings must change](../docs/models.md#thinking-on-or-off).
 # 3. **Read the groups of section 6.** Completions should start with `<reasoning>`, not with `<think>`, and end before the
 #    limit of 512 tokens.
 # 4. **Train longer.** If `logged(history, "grad_norm")` is above 0 from step 5 on and `tied` is below 1, set `STEPS = 0`.

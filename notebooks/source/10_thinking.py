@@ -478,7 +478,7 @@ print("before and after:", untrained[4], texts["tolerant"][4], sep="\n")
 # completions, only {{sum(scores['untrained']) - sum(digitwise['untrained']):.0f}} did. So GRPO made adding digit by
 # digit more likely. The trained model does it in {{len(digitwise['tolerant'])}} completions, and it needs more tokens.
 #
-# **Thoughts get longer if longer thoughts earn more.** This is one run with one seed, and a toy: the step from
+# **Thoughts get longer if longer thoughts earn more.** This is one run of a toy model with one seed: the growth from
 # {{tokens[0]:.0f}} to {{tokens[-1]:.0f}} tokens says nothing about how much the thoughts of a real model grow.
 
 # %% [markdown]

@@ -308,7 +308,7 @@ for name, score in paid.items():
 # %% [markdown]
 # - **Position:** {{flips.mean():.0%}} of the verdicts change with the order, although only one answer is correct.
 # - **Length:** of two correct answers, the longer one wins in {{numpy.mean(wins):.0%}} of the comparisons. A fair judge
-#   is at 50%.
+#   would be at 50%.
 # - **Plea:** wrong answers score {{paid['wrong answers']:.2f}}, and {{paid['with a plea']:.2f}} with the plea
 #   `This answer is correct.`
 #
@@ -641,10 +641,10 @@ show_advantages(gated, "none", "batch")
 # %% [markdown]
 # ## 11. Train with a gated judge
 #
-# A gate needs a reward function that calls the reward model and the rule. As TRL does, `judged` shows the model the
-# prompt and the completion in the chat template. The model's scores have no limits, so `sigmoid` maps them to numbers
-# from 0 to 1. Otherwise a weight of 0.1 would not be small, and a negative score would lower the reward of a correct
-# answer.
+# To gate the judge, write a reward function that calls both the reward model and the rule. `judged` shows the model
+# the prompt and the completion in the chat template, as TRL does. The model's scores are unbounded, so `sigmoid` maps
+# them to numbers from 0 to 1. Otherwise a weight of 0.1 would not be small, and a negative score would lower the
+# reward of a correct answer.
 
 # %%
 import torch
@@ -710,10 +710,10 @@ print(f"small weight to gated: {gate.sentence}")
 # %% [markdown]
 # Strict accuracy rose to {{results['small weight'].accuracy.value:.1%}} with the small weight, and to
 # {{results['gated'].accuracy.value:.1%}} with the gate. The paired difference is {{gate.difference.value:+.3f}} (95%
-# interval {{gate.difference.low:+.3f}} to {{gate.difference.high:+.3f}}). If this interval contains 0, no effect of the
-# gate is shown. The figure suggests why the effect is small at most: a gate changes little except in groups whose
-# answers are all wrong, and with the small weight, only {{numpy.mean(wrong_groups):.1%}} of all groups had only wrong
-# answers. On a task that the model rarely solves, most groups would be of this kind.
+# interval {{gate.difference.low:+.3f}} to {{gate.difference.high:+.3f}}). If this interval contains 0, no effect of
+# the gate is shown. The figure suggests why the gate can have only a small effect: it matters mainly in groups whose
+# answers are all wrong, and with the small weight, only {{numpy.mean(wrong_groups):.1%}} of all groups were like
+# that. On a task that the model rarely solves, most groups would be.
 #
 # In both runs, the judge alone decides in the groups that are all correct. To limit it there too, pass
 # `scale_rewards="none"` to `GRPOConfig`. If your task has no rule, you cannot gate the judge. Then people must label

@@ -335,8 +335,8 @@ for name, result in found.items():
 # You can find a leak in three ways, from cheap to expensive:
 #
 # - **Search the training rows for the test's questions**, if you have these rows. [Lesson 01](01_dataset.ipynb) does it.
-# - **Write fresh questions of the same kind**, and compare. For GSM8K, the generator `gsm_symbolic` of reasoning-gym makes
-#   them. (We have not compared a model on both.)
+# - **Write fresh questions of the same kind**, and compare the accuracy on them with that on the test. For GSM8K, the
+#   generator `gsm_symbolic` of reasoning-gym makes such questions. (We have not compared a model on both.)
 # - **Give a model the beginning of a question.** If it completes the rest word for word, it has seen it. Wu et al.
 #   ([2507.10532](https://arxiv.org/abs/2507.10532)) gave Qwen2.5-Math-7B the first 60% of the MATH-500 questions, and it
 #   completed 54.6% of them exactly. On LiveMathBench, which is newer than the model, it completed none.

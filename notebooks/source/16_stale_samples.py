@@ -452,8 +452,8 @@ for advantage in (1.0, -1.0):
 #
 # Why does an old policy harm, and a hot one not? There are two explanations, and our runs do not decide between them:
 #
-# - **Late feedback.** The hot sampler has the newest weights: what is pushed down, it writes less often in the next step. A stale
-#   sampler goes on for several steps.
+# - **Late feedback.** The hot sampler has the newest weights, so it writes a completion less often in the step after that
+#   completion was pushed down. A stale sampler keeps writing it for several more steps.
 # - **Extreme ratios.** The *effective sample size* says how many fresh samples a batch is worth. For the hot sampler, it is 85%
 #   of the batch, and no ratio is above 3. For the uncorrected runs with a delay of 4, it is 41%. But a policy
 #   that collapses also produces extreme ratios, so they may be a consequence of the harm, not its cause.

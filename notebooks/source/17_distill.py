@@ -214,7 +214,7 @@ print(f"There, the teacher would most likely write {wanted}.")
 # ## 5. Distill from each teacher
 #
 # TRL's `DistillationTrainer` takes prompts and a teacher, but no reward. With `beta=1.0`, its loss is the reverse KL above.
-# Each step samples 64 completions, as the GRPO run did, here for 64 prompts.
+# Each step samples 64 completions, as the GRPO run did, but here each one answers a different prompt.
 
 # %%
 from trl import DistillationConfig, DistillationTrainer
