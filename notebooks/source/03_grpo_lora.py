@@ -443,8 +443,8 @@ show(
 # - **`reward`** is the weighted sum, averaged over all completions of a step. It rose from {{curves["reward"][0]:.2f}} to
 #   {{curves["reward"][-1]:.2f}}; the maximum is 3.
 # - **`frac_reward_zero_std`** is the share of tied groups. It rose from {{curves["frac_reward_zero_std"][0]:.2f}} to
-#   {{curves["frac_reward_zero_std"][-1]:.2f}}, because most groups are now all correct. If the reward were near 0, they would be
-#   all wrong.
+#   {{curves["frac_reward_zero_std"][-1]:.2f}}, because in most groups, all completions are now correct. If the reward
+#   were near 0, all would be wrong.
 # - **`completions/mean_length`** counts tokens. It grew from {{curves["completions/mean_length"][0]:.0f}} to
 #   {{curves["completions/mean_length"][-1]:.0f}}.
 #
