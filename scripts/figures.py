@@ -137,9 +137,9 @@ def real_block(stored: dict) -> str:
         f"`make real` trains a real language model, SmolLM2 with 135 million parameters, on two CPU cores. In about "
         f"{bench_real.minutes(runs)} minutes\nof training on cores with fast bf16 and no other work, it learns to turn "
         f"an order in words into JSON:\ngreedy accuracy on {bench_real.ROWS} held-out prompts rose from "
-        f"{before[0]:.3f} to {reached}\n([measured](docs/results.md#a-real-model-on-a-cpu); each value is one seed, and "
-        "an answer counts only if all five fields\nand the form are correct). With its measurements, expect about half "
-        "an hour there, and\n"
+        f"{before[0]:.3f} to {reached}\n([measured](docs/results.md#a-real-model-on-a-cpu); each value is one seed, "
+        "and an answer counts only if all five fields\nand the form are correct). With its measurements, expect about "
+        "half an hour there, and\n"
         "[two hours or more](docs/usage.md#train-a-real-model-on-a-cpu) where bf16 is slow. It needs 5 GB of free "
         "memory and\ndownloads 93 MB (the model is licensed under Apache-2.0).\n"
     )

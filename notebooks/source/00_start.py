@@ -130,8 +130,8 @@ for factor, reward in zip(factors, rewards):
 # The first reward pays for a correct answer, the second for the exact format, and the third also for parts of the format.
 # Each pays at most 1, so a perfect completion earns 2.0 + 0.5 + 0.5 = 3.
 #
-# The tiny model was pretrained on additions in five styles. One of them adds column by column, the ones first. Find the
-# answers in this style among those above, and score the first one:
+# The tiny model was pretrained on additions written in five styles. One of them adds column by column, starting with
+# the ones. Find the answers in this style among those above, and score the first one:
 
 # %%
 columns = [

@@ -185,7 +185,7 @@ for kind, asked in prompts.items():
 # ## 5. Extract gold answers
 #
 # GSM8K (Cobbe et al. 2021, arXiv 2110.14168) is a dataset of grade-school math problems whose solutions end with `#### ` and
-# the result. By default, this lesson generates problems in the same format. Set `GSM8K_FILE` to a file of yours, or to
+# the result. By default, this lesson generates problems in the same format. Set `GSM8K_FILE` to a file of your own, or to
 # `"hub"` to download the 7,473 training problems from the *Hub*, Hugging Face's public store of models and datasets.
 
 # %%
@@ -334,9 +334,9 @@ show(
 )
 
 # %% [markdown]
-# The bars form clusters, because each problem has between 2 and 9 numbers. The limit drops {{len(rows) - len(short)}} rows. Long problems are often
-# the hard ones, so dropping them changes your data. This tokenizer knows only 512 tokens, so it needs more of them per text
-# than the tokenizer of a large model.
+# The bars form clusters, because each problem has between 2 and 9 numbers. The limit drops {{len(rows) - len(short)}} rows.
+# Long problems are often the hard ones, so dropping them changes your data. This tokenizer has a vocabulary of only 512
+# tokens, so it needs more tokens for the same text than the tokenizer of a large model.
 #
 # **Count tokens with your own tokenizer, and say how many rows you dropped.**
 

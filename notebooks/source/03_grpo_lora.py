@@ -28,7 +28,7 @@
 # 4. Change the weights a little: completions with a positive advantage become more likely, those with a negative
 #    advantage less likely.
 #
-# You need eight calls for this. Sections 1 to 8 make one each:
+# Eight calls do all of this. Sections 1 to 8 make one each:
 #
 # | | call | what it does |
 # |---|---|---|
@@ -96,9 +96,9 @@ from trl import GRPOConfig, GRPOTrainer
 # %% [markdown]
 # ## 1. Load the model
 #
-# `from_pretrained` returns the *base model* and its tokenizer. The tokenizer cuts text into *tokens*, words or parts of
-# words. With `load_in_4bit=True`, the weights take about a quarter of the memory of 16 bits. `dtype` is the number format
-# for everything else: 32-bit numbers (*fp32*) on a CPU, 16-bit numbers on a GPU.
+# `from_pretrained` returns the *base model* and its tokenizer. The tokenizer cuts text into *tokens*, which are words or
+# parts of words. With `load_in_4bit=True`, the weights take about a quarter of the memory that they need in 16 bits.
+# `dtype` is the number format for everything else: 32-bit numbers (*fp32*) on a CPU, 16-bit numbers on a GPU.
 
 # %% tags=["gpu-path"]
 dtype = getattr(torch, profile.dtype)
@@ -126,8 +126,9 @@ from grpo_utils import diagram
 diagram("lora")
 
 # %% [markdown]
-# `r`, the *rank*, is the number of rows of A. `lora_alpha` is the α that scales their product. `target_modules` names
-# the matrices that get an adapter: here, all those in attention and in the layers between (*MLP*).
+# `r`, the *rank*, is the number of rows of A. `lora_alpha` is the α that scales the product of the two small
+# matrices. `target_modules` names the large matrices that get an adapter: here, all those in attention and in the
+# layers between (*MLP*).
 
 # %% tags=["gpu-path"]
 from grpo_utils import load_policy
@@ -150,7 +151,7 @@ else:  # the same two calls with transformers and PEFT
 policy.print_trainable_parameters()
 
 # %% [markdown]
-# `trainable params` counts the numbers in all A and B. (With `BACKEND="transformers"`, `load_policy` calls
+# `trainable params` counts the numbers in all matrices A and B. (With `BACKEND="transformers"`, `load_policy` calls
 # `AutoModelForCausalLM.from_pretrained` and PEFT's `get_peft_model(model, LoraConfig(...))`, which takes the same `r`,
 # `lora_alpha` and `target_modules`.)
 #
@@ -176,8 +177,8 @@ print(f"{len(train_rows)} rows to train on, {len(test_rows)} held out")
 train_rows[0]
 
 # %% [markdown]
-# The system message asks for a *format*: reasoning in one pair of tags, the answer in another. The rewards also need
-# this format to find the answer. `load_rows` returns a `Dataset` of the library `datasets`. Make one from your own rows with
+# The system message asks for a *format*: reasoning in one pair of tags, the answer in another. The rewards also need this
+# format to find the answer. `load_rows` returns a `Dataset` from the library `datasets`. Make one from your own rows with
 # `Dataset.from_list(rows)`, where `rows` is a list of such dictionaries ([lesson 01](01_dataset.ipynb)).
 #
 # **The model sees prompts; only the reward sees the gold answer.**
@@ -194,9 +195,9 @@ train_rows[0]
 #     return [float(f"<answer>{gold}</answer>" in text) for text, gold in pairs]
 # ```
 #
-# This one pays 1 for the gold answer in its tags. It would also pay for a text that lists many answers, so we use three
-# tested functions of the course. ([Lesson 02](02_rewards.ipynb) attacks rewards.) TRL multiplies each score by its function's
-# weight and adds them up:
+# This reward pays 1 for the gold answer in its tags. It would also pay for a text that lists many answers, so we use
+# three functions of the course that have been tested against such tricks. ([Lesson 02](02_rewards.ipynb) attacks
+# rewards.) TRL multiplies each score by its function's weight and adds them up:
 #
 # | weight | reward | pays |
 # |---|---|---|
@@ -234,15 +235,15 @@ for *each, total, text in zip(*scores, weighted_sum(scores, weights), TEXTS):
 # %% [markdown]
 # A correct answer in the correct format earns 2.0 + 0.5 + 0.5 = 3, and a wrong one 0.5 + 0.5 = 1. The third text closes no
 # tag. Two of its four tags are in place, `<reasoning>` and `<answer>`, so `tags` is 2 × 0.25 = 0.5, and its weight makes it
-# 0.5 × 0.5 = 0.25. The last text gives two answers, and earns nothing.
+# 0.5 × 0.5 = 0.25. The last text gives two answers and earns nothing.
 #
 # **In the same format, a correct answer must always earn more than a wrong one.**
 #
 # ## 5. Choose the settings
 #
-# `GRPOConfig` takes all settings. `per_device_train_batch_size` counts **completions**, not prompts. The *learning rate*
-# is how far one step moves the weights. A LoRA adapter needs a higher one than training all weights, often ten times as
-# high.
+# `GRPOConfig` holds all settings. `per_device_train_batch_size` counts **completions**, not prompts. The *learning rate*
+# is how far one step moves the weights. Training a LoRA adapter needs a higher learning rate than training all weights,
+# often ten times as high.
 
 # %% tags=["gpu-path"]
 from grpo_utils import other_arguments
@@ -276,9 +277,9 @@ print(f"{per_step // config.num_generations} groups in each step")
 # size.
 #
 # `other_arguments` adds the rest: how the learning rate changes during the run, the optimizer, the number format,
-# checkpoints and logs. On a GPU, Unsloth changes the defaults of many settings, and `other_arguments` sets these to
-# TRL's, so that a run is the same with and without Unsloth. Print `other_arguments` to see all of these settings.
-# [Settings](../docs/settings.md) explains which are worth changing.
+# checkpoints and logs. On a GPU, Unsloth changes the defaults of many settings, and `other_arguments` sets these
+# back to TRL's defaults, so that a run has the same settings with and without Unsloth. Print `other_arguments` to
+# see all of these settings. [Settings](../docs/settings.md) explains which are worth changing.
 #
 # **Start from these settings, and change one at a time.**
 #
@@ -294,7 +295,7 @@ diagram("advantages")
 # all advantages are 0. Such a group teaches nothing, whether all its answers are wrong or all are correct. A group that
 # is not tied is *informative*.
 #
-# `generate_samples` lets the policy write a group of completions for each prompt. Take eight training prompts:
+# `generate_samples` lets the policy write a group of completions for each prompt. Use eight training prompts:
 
 # %%
 from grpo_utils import generate_samples
@@ -342,9 +343,9 @@ for text, score, advantage in zip(groups[place], scored, advantages):
 
 # %% [markdown]
 # The correct answer in the correct format earns 3, has the largest advantage, and becomes much more likely. The wrong
-# answer in the correct format earns 1. This is above the group's mean of {{scored.mean():.2f}}, so it becomes a little more likely,
-# too: this group also teaches the format. Where enough answers of a group are correct, the mean is above 1, and wrong
-# answers become less likely.
+# answer in the correct format earns 1. This is above the group's mean of {{scored.mean():.2f}}, so it becomes a
+# little more likely, too: this group also teaches the format. In a group with enough correct answers, the mean is
+# above 1, and wrong answers become less likely.
 #
 # If **all groups tie**, training changes nothing, however long it runs. Read the completions, and find the cause:
 #
@@ -358,9 +359,9 @@ for text, score, advantage in zip(groups[place], scored, advantages):
 #
 # In your own project, [`pilot`](../docs/pilot.md) samples more groups and names the cause.
 #
-# Now evaluate the base model, so that you can compare later. `evaluate` generates two answers for each held-out prompt: one
-# *sampled*, as in training, and one *greedy*, always taking the most likely token. *Strict accuracy* counts answers that are
-# correct and correctly formatted.
+# Now evaluate the base model, so that you can compare it with the trained one later. `evaluate` generates two answers for
+# each held-out prompt: one *sampled*, as in training, and one *greedy*, always taking the most likely token. *Strict
+# accuracy* counts answers that are correct and correctly formatted.
 
 # %%
 from grpo_utils import evaluate
@@ -442,8 +443,8 @@ show(
 # - **`reward`** is the weighted sum, averaged over all completions of a step. It rose from {{curves["reward"][0]:.2f}} to
 #   {{curves["reward"][-1]:.2f}}; the maximum is 3.
 # - **`frac_reward_zero_std`** is the share of tied groups. It rose from {{curves["frac_reward_zero_std"][0]:.2f}} to
-#   {{curves["frac_reward_zero_std"][-1]:.2f}}, because most groups are now all correct. If the reward were near 0, they would be
-#   all wrong.
+#   {{curves["frac_reward_zero_std"][-1]:.2f}}, because in most groups, all completions are now correct. If the reward
+#   were near 0, all would be wrong.
 # - **`completions/mean_length`** counts tokens. It grew from {{curves["completions/mean_length"][0]:.0f}} to
 #   {{curves["completions/mean_length"][-1]:.0f}}.
 #
@@ -455,7 +456,7 @@ show(
 #
 # ## 8. Evaluate and save
 #
-# Evaluate again, with the same prompts and the same `decoding`:
+# Evaluate again, with the same prompts and the same `decoding` settings:
 
 # %%
 after = evaluate(policy, tokenizer, test_rows, **decoding)
@@ -529,13 +530,13 @@ print(f"strict accuracy, greedy:  {again.greedy_accuracy}")
 # is GSM8K, grade-school word problems.
 #
 # 1. **Set** `MODEL = "unsloth/Qwen3-1.7B"`, `STEPS = 20` and `EVAL_ROWS = 40` in the parameters cell, and run all cells. For
-#    Qwen2.5-1.5B, we estimate 30 to 65 minutes. Expect about a tenth more for Qwen3-1.7B.
+#    Qwen2.5-1.5B, we estimate 30 to 65 minutes. Expect about a tenth more time for Qwen3-1.7B.
 # 2. **Leave thinking off.** Qwen3 thinks before it answers, unless the chat template gets `enable_thinking=False`. With
 #    thinking, Qwen3-1.7B writes 1,399 tokens per answer on GSM8K, on average ([one model
 #    card](https://huggingface.co/LakshyAAAgrawal/QThink-Qwen3-1.7B-GSM8k)), and here completions are cut off at 512.
 #    `TEMPLATE` passes `enable_thinking` to training (`chat_template_kwargs` in section 5) **and** to evaluation
-#    (`decoding` in section 6). If you pass it to only one of the two, you would evaluate on different prompts than those
-#    in training. If you want to train the thinking itself, [change more](../docs/models.md#thinking-on-or-off).
+#    (`decoding` in section 6). If you pass it to only one of the two, the prompts in evaluation differ from those in
+#    training. To train the thinking itself, [more settings must change](../docs/models.md#thinking-on-or-off).
 # 3. **Read the groups of section 6.** Completions should start with `<reasoning>`, not with `<think>`, and end before the
 #    limit of 512 tokens.
 # 4. **Train longer.** If `logged(history, "grad_norm")` is above 0 from step 5 on and `tied` is below 1, set `STEPS = 0`.
@@ -544,10 +545,10 @@ print(f"strict accuracy, greedy:  {again.greedy_accuracy}")
 #    Expect a reward that jumps up and down, because each step sees only 8 prompts. We do not know whether 200 steps
 #    improve accuracy.
 #
-# If the bar shows **`tied=1.00`** for several steps, stop, and read the completions. First look for answers that are cut off
-# and for a format that is never written, because both score like a wrong result. Then use the table of section 6. If most
-# groups are tied because all their answers are correct, `drop_tied` keeps the rows that the model sometimes gets wrong
-# ([lesson 09](09_sft_then_grpo.ipynb)).
+# If the bar shows **`tied=1.00`** for several steps, stop, and read the completions. First look for answers that are cut
+# off, and check whether the format is ever written: an answer without its end or without the format scores like a wrong one.
+# Then use the table of section 6. If most groups are tied because all their answers are correct, `drop_tied` keeps the rows
+# that the model sometimes gets wrong ([lesson 09](09_sft_then_grpo.ipynb)).
 #
 # **Set `enable_thinking` to the same value in training and in evaluation.**
 #

@@ -454,8 +454,8 @@ print(f"loss with epsilon 0.28: {wrong:.6f}, gradient off by {error:.0e}")
 #
 # - **GRPO** averages the tokens of each completion first. A token of a long completion then weighs less, so a long
 #   incorrect answer is punished less per token.
-# - **BNPO** equals this lesson's loss (DAPO, arXiv 2503.14476) until gradient accumulation splits a batch. BNPO then
-#   takes the mean of each part, while DAPO divides each part by the tokens of the whole batch.
+# - **BNPO** equals this lesson's loss (DAPO, arXiv 2503.14476) unless gradient accumulation splits a batch into
+#   parts. Then, BNPO takes the mean of each part, while DAPO divides each part by the tokens of the whole batch.
 # - **Dr. GRPO** (arXiv 2503.20783) divides by a constant and leaves the standard deviation out of its
 #   advantages.
 # - **CISPO** (arXiv 2506.13585) uses the clipped ratio as a constant weight, so every token keeps a gradient.

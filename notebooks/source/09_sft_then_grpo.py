@@ -142,7 +142,7 @@ GRPO = dict(
 )
 
 # %% [markdown]
-# `train_grpo` builds the trainer, runs it and returns the log. `logged` reads one number of every step from a log.
+# `train_grpo` builds the trainer, runs it and returns the log. `logged` reads one value per step from a log.
 
 # %%
 from grpo_utils import logged, show_progress
@@ -186,7 +186,7 @@ print("largest change of a weight:", largest_change(start, adapter_of(policy)))
 # None of the 320 completions earned a reward. All groups are *tied*: their completions score the same, so every
 # advantage and the gradient are 0, and no weight has changed. More steps could only wait for a lucky sample.
 #
-# **With a reward of 0 or 1, GRPO cannot start from a pass rate of 0.**
+# **With a reward of 0 or 1, GRPO cannot start from a *pass rate* (the share of correct completions) of 0.**
 
 # %% [markdown]
 # ## 4. Teach the task with 100 examples
@@ -210,7 +210,7 @@ demonstrations = Dataset.from_list(demonstrations)
 
 # %% [markdown]
 # TRL's `SFTTrainer` takes rows with the columns `prompt` and `completion`. With a *completion-only loss*, the default
-# for such rows, only the completion's tokens count. An *epoch* is one pass over all rows.
+# for such rows, only the completion's tokens count in the loss. An *epoch* is one pass over all rows.
 
 # %%
 from transformers.trainer_callback import PrinterCallback
@@ -261,7 +261,7 @@ print(f"strict accuracy, sampled: {after_sft.accuracy}")
 # ## 5. Continue with the same adapter
 #
 # GRPO should continue the adapter that SFT trained. `PeftModel.from_pretrained` loads a saved adapter for inference by
-# default, which freezes it. Load it both ways, and train three steps with each.
+# default, which freezes it. Load it both ways, frozen and trainable, and train three steps with each.
 #
 # `beta` above 0 adds a penalty on the *KL divergence*, which measures how far the policy's token probabilities have
 # moved from those of a *reference model*. Section 6 shows which model that is.
@@ -318,7 +318,7 @@ print(f"ref differs from the SFT adapter by {change}")
 # | either of them, with Unsloth on a GPU | [the base model](../docs/troubleshooting-training.md#continue-the-sft-adapter-in-grpo): Unsloth removes the copy (we read this in `unsloth/models/rl.py` and have not run it) |
 #
 # With Unsloth on a GPU, the penalty would therefore pull toward the base model and undo part of SFT. This lesson
-# continues with `beta=0`, TRL's default, which needs no reference.
+# continues with `beta=0`, TRL's default, and so needs no reference.
 #
 # **If the KL is clearly above 0 at the first step, check which model is the reference.**
 
@@ -327,7 +327,7 @@ print(f"ref differs from the SFT adapter by {change}")
 #
 # GRPO learns nothing from a prompt that the SFT model always solves or never solves, because its group is tied.
 # `pass_rates` samples eight answers per prompt and returns the share of correct ones. That costs samples too, so measure
-# 100 of the 400 new prompts. For comparison, measure the prompts of the worked answers.
+# only 100 of the 400 new prompts. For comparison, also measure the prompts of the worked answers.
 
 # %%
 from time import process_time
@@ -353,9 +353,9 @@ print(f"drop_tied keeps {len(kept)} of {len(some_rows)} new prompts")
 # {{new_rates.count(1)}}. So about {{1 - len(kept) / 100:.0%}} of the groups would be tied at the start. `drop_tied` leaves
 # such prompts out.
 #
-# Is that worth its cost? To filter all 400 prompts takes 3,200 samples, as many as the GRPO run of the next section
-# draws. The filter would double the sampling to save {{1 - len(kept) / 100:.0%}} of it. So this lesson uses all new
-# prompts. A filter pays off if most groups are tied, or if you train on the same prompts many times.
+# Is such a filter worth its cost? Filtering all 400 prompts takes 3,200 samples, as many as the GRPO run of the next
+# section draws. The filter would double the sampling to save {{1 - len(kept) / 100:.0%}} of it. So this lesson uses
+# all new prompts. A filter pays off if most groups are tied, or if you train on the same prompts many times.
 #
 # The mean pass rate is {{sum(old_rates) / len(old_rates):.2f}} on the SFT rows and
 # {{sum(new_rates) / len(new_rates):.2f}} on the new prompts. A model does better on examples that it has partly
@@ -406,9 +406,10 @@ print(gained)
 # %% [markdown]
 # ## 9. Compare with more SFT
 #
-# A longer SFT run might have done the same. To compare, fix a *budget*. Ours is the number of sequences that the
-# trainer computes gradients for, 64 per step. So SFT continues from the same adapter for the same number of steps, with
-# 64 worked answers each and the same constant learning rate. It repeats the 100 worked answers.
+# A longer SFT run might have done as well. For a fair comparison, fix a *budget*. Ours is the number of sequences that
+# the trainer computes gradients for, 64 per step. So SFT continues from the same adapter for the same number of steps,
+# with 64 worked answers per step and the same constant learning rate. It has only the 100 worked answers, so it repeats
+# them.
 
 
 # %%
@@ -450,7 +451,8 @@ print(against)
 # seconds and more SFT {{sft_seconds:.0f}}, because GRPO also has to generate its sequences. Section 7 took another
 # {{estimating:.0f}} seconds.
 #
-# A worked answer also teaches the model what it never samples. GRPO learns nothing from a prompt that it never solves.
+# A worked answer can also teach what the model never samples. GRPO learns nothing from a prompt that the policy never
+# solves.
 #
 # **With 100 correct worked answers, more SFT is the better use of this budget (section 10 has five seeds), and it takes
 # less CPU time.**
@@ -458,9 +460,9 @@ print(against)
 # %% [markdown]
 # ## 10. See when GRPO wins: many wrong worked answers
 #
-# People and models make mistakes in worked answers. In the next comparison, 50 of the 100 call the smaller number the
-# larger one. The gold answers of the new prompts stay correct. Everything else is as before: the first SFT run, then
-# GRPO or more SFT for the same number of sequences.
+# People and models make mistakes in worked answers. In the next comparison, 50 of the 100 worked answers give the
+# smaller number as the larger one. The gold answers of the new prompts are still correct. Everything else is as
+# before: the first SFT run, then GRPO or more SFT for the same number of sequences.
 
 # %%
 claims = [min] * 50 + [max] * 50
@@ -486,14 +488,14 @@ flawed_against = compare(flawed_more, flawed_grpo)
 print(flawed_against)
 
 # %% [markdown]
-# From {{flawed_sft.accuracy.value:.3f}} after the first SFT run, GRPO reaches {{flawed_grpo.accuracy.value:.3f}} and more SFT
-# {{flawed_more.accuracy.value:.3f}}. The paired test compares both on the same prompts: the difference is
-# {{flawed_against.difference.signed()}}. More SFT repeats the mistakes as often as the correct answers. The reward knows the
-# gold answers, so GRPO reinforces only correct ones.
+# From {{flawed_sft.accuracy.value:.3f}} after the first SFT run, GRPO reaches {{flawed_grpo.accuracy.value:.3f}} and
+# more SFT {{flawed_more.accuracy.value:.3f}}. On the same prompts, the difference (GRPO minus more SFT) is
+# {{flawed_against.difference.signed()}}. More SFT repeats the mistakes as often as the correct answers. The reward
+# knows the gold answers, so GRPO reinforces only correct ones.
 #
-# One seed does not decide this. `make bench-sft` repeats both comparisons with five seeds, and adds a case with 30
-# wrong worked answers ([table](../docs/results.md#sft-then-grpo-or-more-sft)). The last column is GRPO minus more SFT,
-# with its 95% interval over the seeds:
+# One seed does not settle this. `make bench-sft` repeats both comparisons with five seeds, and adds a case with 30
+# wrong worked answers ([table](../docs/results.md#sft-then-grpo-or-more-sft)). The last column is GRPO minus more
+# SFT, with its 95% interval over the seeds:
 #
 # | worked answers | first SFT | GRPO | more SFT | difference |
 # |---|---|---|---|---|
@@ -505,9 +507,9 @@ print(flawed_against)
 # - **With 30 wrong ones, no difference is shown.** We added the case with 50 after we had seen this result.
 # - **With 50 wrong ones, GRPO is better**, even if more SFT gets as much CPU time. More SFT falls from 0.745 to 0.312,
 #   because it copies the mistakes. GRPO falls only from 0.589 to 0.516, because it needs the worked answers only to
-#   start.
+#   get started.
 #
-# All runs have the same learning rate, and we tried no other for this table. A lower one might leave GRPO fewer tied
+# All runs use the same learning rate, and we tried no other for this table. A lower one might leave GRPO fewer tied
 # groups. If you can check the worked answers too, remove the wrong ones before SFT, and use GRPO on prompts that have a
 # gold answer but no worked answer.
 #
@@ -519,8 +521,8 @@ print(flawed_against)
 # ## 11. Merge the right adapter
 #
 # The `grpo` adapter of section 8 continued `sft`, so it contains both stages. Merge it alone, once, into the original
-# base. The next cell compares that and two common mistakes with the trained policy. It compares the *logits*, the
-# model's scores for every possible next token.
+# base. The next cell compares this merge and two common mistakes with the trained policy. It looks at accuracy and at
+# the *logits*, the model's scores for every possible next token.
 
 
 # %%
@@ -577,10 +579,10 @@ with torch.inference_mode():
 #
 # If you adapt it:
 #
-# - The notebook trains both stages on one model in memory. Nothing is saved and loaded, so the mistakes of section 5
-#   cannot happen. They can happen if you split the stages over two sessions.
-# - Check the final answers of the solutions before you train on them. The notebook takes them from a dataset that had
-#   already been filtered. Section 10 shows what wrong ones do.
+# - The notebook trains both stages on one model in memory. It saves and loads nothing between them, so the mistakes
+#   of section 5 cannot happen. They can happen if you run the stages in two sessions.
+# - Check the final answers of the solutions before you train on them. The notebook's solutions come from a dataset
+#   that had already been filtered. Section 10 shows what wrong ones do.
 # - Between the stages, the notebook prints one answer. Evaluate on held-out prompts instead. If the format is right and
 #   some answers are correct, GRPO can start.
 #

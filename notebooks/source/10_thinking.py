@@ -56,8 +56,8 @@ for line in THOUGHT.splitlines():
 # [`ch02/05_use_model/README.md`](https://github.com/rasbt/reasoning-from-scratch/blob/main/ch02/05_use_model/README.md)
 # in Sebastian Raschka's *Reasoning from Scratch* (Apache-2.0), where Qwen3-0.6B answers nearly the same question. That
 # completion has 198 tokens, and 190 of them are the thought. (We counted with the vocabulary of Qwen's tokenizer. The
-# page's own speed, 8.27 seconds at 23 tokens per second, gives 190 to 198.) The model states the result early, and spends
-# most of the other tokens on how to say it.
+# page's own time and speed, 8.27 seconds at 23 tokens per second, give 190 to 198 tokens.) The model states the result
+# early, and spends most of the other tokens on how to say it.
 #
 # Why think at all? A model spends about the same computation on each token. A thought gives it more computation before
 # it has to answer, and a chance to correct itself. This helps with hard questions. The same project measured
@@ -73,8 +73,8 @@ for line in THOUGHT.splitlines():
 #
 # The thinking model solves three times as many problems as the base model, and writes 17 times as many tokens. (It is
 # the base model after more training by Qwen, so thinking may not be the only cause.) In the third row, GRPO brings the
-# base model almost as far with less than half of the tokens. That is the best of eight GRPO checkpoints on the page.
-# Six of the others reach 33 to 46%, and one collapsed to 0.4%.
+# base model almost as far with less than half of the tokens. This row is the best of eight GRPO checkpoints on the
+# page. Six of the others reach 33 to 46%, and one collapsed to 0.4%.
 #
 # **A thought buys accuracy with tokens, so compare what it buys with what it costs.**
 
@@ -83,11 +83,11 @@ for line in THOUGHT.splitlines():
 #
 # Real thoughts are long. A model card reports [1,399 tokens on average](../docs/models.md#thinking-on-or-off) for
 # Qwen3-1.7B on GSM8K, thought and answer together. [Qwen's own
-# examples](https://qwen.readthedocs.io/en/latest/getting_started/quickstart.html) allow 32,768.
+# examples](https://qwen.readthedocs.io/en/latest/getting_started/quickstart.html) allow 32,768 new tokens.
 #
-# What fits on a T4? The preflight estimates memory and time from the shape of a model. This is Qwen3-1.7B with the
-# settings of the course's T4 profile. Each step learns from 64 completions, which TRL samples together. With
-# `steps_per_generation=1`, it samples 8 at a time, which needs less memory.
+# What fits on a T4? The preflight estimates memory and time from the shape of a model. The next cell does so for
+# Qwen3-1.7B with the settings of the course's T4 profile. Each step learns from 64 completions, which TRL samples
+# together by default. With `steps_per_generation=1`, it samples 8 at a time, which needs less memory.
 
 # %% tags=["nbval-check-output"]
 from grpo_check import preflight
@@ -119,9 +119,9 @@ for limit, rounds in [(512, 8), (1024, 8), (2048, 8), (2048, 1)]:
 # %% [markdown]
 # A T4 has 14.6 GiB. By this estimate, a limit of 512 fits: it needs at most {{high[512, 64]:.1f}} GiB, and 200 steps
 # take {{200 * minutes[512, 64] / 60:.0f}} hours. A limit of 2,048 needs between {{low[2048, 64]:.0f}} and
-# {{high[2048, 64]:.0f}} GiB, so it probably does not fit. Sampled 8 at a time, it fits, but 200 steps would take
-# {{200 * minutes[2048, 8] / 60:.0f}} hours. So on a T4, turn thinking off. (The estimate assumes that every completion
-# runs to its limit. [Nobody has run this course on a T4](../docs/t4.md).)
+# {{high[2048, 64]:.0f}} GiB, so it probably does not fit. If TRL samples 8 completions at a time, it fits, but 200
+# steps would take {{200 * minutes[2048, 8] / 60:.0f}} hours. So on a T4, turn thinking off. (The estimate assumes that
+# every completion runs to its limit. [Nobody has run this course on a T4](../docs/t4.md).)
 #
 # | | turn thinking off | leave thinking on |
 # |---|---|---|
@@ -130,7 +130,8 @@ for limit, rounds in [(512, 8), (1024, 8), (2048, 8), (2048, 1)]:
 # | rewards | read the whole completion | read what follows `</think>` |
 #
 # **Choose `enable_thinking` once, and pass it everywhere.** A model that was trained without thoughts and is then
-# served with them answers prompts that it never saw in training. `THINKING = {"enable_thinking": False}` goes to
+# served with them answers prompts that it never saw in training. Pass `THINKING = {"enable_thinking": False}` in
+# these places:
 #
 # | where | how |
 # |---|---|
@@ -147,12 +148,12 @@ for limit, rounds in [(512, 8), (1024, 8), (2048, 8), (2048, 1)]:
 # | Qwen3 without | 0.7 | 0.8 | 20 |
 # | GRPO in TRL, by default | 1.0 | 1.0 | 0 (off) |
 #
-# Qwen's are meant for answering users. In GRPO, the rewards of a group must differ. Start at 1.0, TRL's default, which
-# samples from the distribution that is trained. If hardly any completion earns something at 1.0, a lower temperature
-# can help ([lesson 14](14_real_model.ipynb)). TRL's loss takes the temperature into account, but not `top_p` and
-# `top_k` (`trl/trainer/grpo_trainer.py`). Evaluate with the settings of training, and if you serve with others,
-# evaluate with those as well. Qwen warns against greedy decoding of a thinking model, because it may repeat itself
-# without end.
+# Qwen's settings are meant for answering users. In GRPO, the rewards of a group must differ. Start at 1.0, TRL's
+# default, which samples from the distribution that is trained. If hardly any completion earns a reward at 1.0, a
+# lower temperature can help ([lesson 14](14_real_model.ipynb)). TRL's loss takes the temperature into account, but
+# not `top_p` and `top_k` (`trl/trainer/grpo_trainer.py`). Evaluate with the sampling settings of training. If you
+# serve with other settings, evaluate with those as well. Qwen warns against greedy decoding of a thinking model,
+# because it may repeat itself without end.
 
 # %% [markdown]
 # ## 4. See what a template writes before the completion
@@ -185,7 +186,7 @@ print(test_rows[0]["prompt"][0]["content"])
 # A *chat template* turns messages into the text that the model reads. This text ends with the start of the model's
 # turn, and the templates of many thinking models add a tag there. The tag is *prefilled*: it looks like the model's
 # own word, but it is part of the prompt. TRL ships the chat templates of known models. The next cell renders four of
-# them and prints what follows the question: by default, and with `enable_thinking` on and off.
+# them and prints what follows the question, first by default and then with `enable_thinking` on and off.
 
 # %% tags=["nbval-check-output"]
 from pathlib import Path
@@ -260,8 +261,8 @@ untrained = complete(base)
 print(*untrained[:6], sep="\n")
 
 # %% [markdown]
-# Some completions close the thought and then answer. Others never close it. TRL's `think_format_reward` should score 1
-# and 0:
+# Some completions close the thought and then answer. Others never close it. TRL's `think_format_reward` should give
+# the first kind 1 and the second kind 0:
 
 # %% tags=["nbval-check-output"]
 from trl.rewards import think_format_reward
@@ -320,8 +321,8 @@ print(parsed)
 # The thought is in `reasoning_content`, and `content` has no thinking tag.
 #
 # `split_thinking` splits a text at `</think>`, whether or not it starts with `<think>`. Without a closed thought, it
-# returns `None`. Here it is on the thought of section 2, whole, and cut off after its third sentence, as a limit that is
-# too low would do:
+# returns `None`. Try it on the thought of section 2: once whole, and once cut off after the third sentence, as a limit
+# that is too low would cut it:
 
 # %% tags=["nbval-check-output"]
 from grpo_utils.rewards import AnswerReward, split_thinking
@@ -437,8 +438,8 @@ print(f"steps in which the strict reward paid anything: {paid} of {run.steps}")
 
 # %% [markdown]
 # The left panel shows the tolerant reward, which the strict run only logs. It clearly rises only in the tolerant run.
-# The strict reward paid something in {{paid}} of the {{run.steps}} steps, because a completion opened a second thought.
-# In all other steps, all completions earned 0, so the policy had nothing to learn from.
+# The strict reward paid something in {{paid}} of the {{run.steps}} steps, because a completion opened a second
+# thought. In all other steps, every completion earned 0, so the policy had nothing to learn from.
 #
 # The right panel shows the mean length. It grew from {{tokens[0]:.1f}} to {{tokens[-1]:.1f}} tokens in the tolerant
 # run. Why?
@@ -478,7 +479,7 @@ print("before and after:", untrained[4], texts["tolerant"][4], sep="\n")
 # completions, only {{sum(scores['untrained']) - sum(digitwise['untrained']):.0f}} did. So GRPO made adding digit by
 # digit more likely. The trained model does it in {{len(digitwise['tolerant'])}} completions, and it needs more tokens.
 #
-# **Thoughts get longer if longer thoughts earn more.** This is one run with one seed, and a toy: the step from
+# **Thoughts get longer if longer thoughts earn more.** This is one run of a toy model with one seed: the growth from
 # {{tokens[0]:.0f}} to {{tokens[-1]:.0f}} tokens says nothing about how much the thoughts of a real model grow.
 
 # %% [markdown]
@@ -486,7 +487,7 @@ print("before and after:", untrained[4], texts["tolerant"][4], sep="\n")
 #
 # `max_completion_length` limits thought, answer and end token together. A longer completion is truncated, and if its
 # answer is cut off, `tolerant_reward` pays nothing. How many of the held-out completions would each limit truncate? And
-# how many tokens does adding digit by digit need, with a carry (`6+8+1=15`) and without?
+# how many tokens does a correct answer need that adds digit by digit, with a carry (`6+8+1=15`) and without?
 
 
 # %%
@@ -528,10 +529,10 @@ for kind, pattern in shortest.items():
 # If the limit is too short and you cannot raise it, there are three ways to treat the completions that it truncates:
 #
 # - **Punish:** change nothing. TRL scores a truncated completion like any other. `tolerant_reward` finds no answer in
-#   it and pays 0, so the policy learns to avoid it. This depends on the reward: one with partial credit would pay for
-#   the part that is there.
-# - **Mask:** set `mask_truncated_completions=True`. TRL leaves the completion's tokens out of the loss, so the policy
-#   does not learn to avoid it. Its reward still counts in its group's mean.
+#   it and pays 0, so the policy learns to avoid truncated completions. This depends on the reward: a reward with
+#   partial credit would pay for the part that is there.
+# - **Mask:** set `mask_truncated_completions=True`. TRL leaves the tokens of a truncated completion out of the loss,
+#   so the policy does not learn to avoid it. The completion's reward still counts in its group's mean.
 # - **Warn:** add a penalty that grows before the limit is reached. TRL has the one from the DAPO paper, which calls a
 #   completion that is longer than you want *overlong*:
 
@@ -547,7 +548,8 @@ for count in (18, 20, 22, 24):
 # `reward_funcs=[tolerant_reward, overlong]` adds it to ours, with a limit of 24 or more. Like the first way, it lowers
 # the reward of long completions, but it still pays a correct answer of 20 tokens more than a wrong one.
 #
-# We train with the first two ways and a limit of 18, which section 8 found too short. The tolerant run had 32.
+# The next cell trains with the first two ways and a limit of 18, which section 8 found too short. The limit of the
+# tolerant run was 32.
 
 # %%
 TIGHT = dict(max_completion_length=18)
@@ -579,8 +581,8 @@ for old, new in PAIRS:
 # completions.
 #
 # From punishing to masking, the share of correct answers changes by
-# {{changes['punished', 'masked'].estimate.value:.3f}}. Whether the intervals of the two rates overlap does not decide,
-# because both runs answered the same questions. The paired test does ([lesson 06](06_evaluation.ipynb)): p =
+# {{changes['punished', 'masked'].estimate.value:.3f}}. Do not judge this by whether the intervals of the two rates
+# overlap: both runs answered the same questions, so use the paired test ([lesson 06](06_evaluation.ipynb)): p =
 # {{changes['punished', 'masked'].p_value:.3f}}. Each is a single run with one seed, and another seed can reverse the
 # order.
 #
@@ -602,7 +604,7 @@ for old, new in PAIRS:
 #
 # A thought can also end without `</think>` and without being truncated. The real model of section 2 did this when it
 # was asked a second question. On the page that section 2 links, its next completion has no `</think>` and no answer.
-# It ended after 5.21 seconds at 22 tokens per second, which is about 115 tokens, and its limit was 2,048.
+# It ended after 5.21 seconds at 22 tokens per second, which is about 115 tokens, far below its limit of 2,048.
 #
 # Many of the tiny model's untrained completions ended without `</think>`, too. Some rewards take a completion's last
 # number as its answer. How often is that number correct? And what would such a reward pay for the thought that
@@ -625,9 +627,9 @@ print(
 # The untrained model closed only {{closed['untrained']:.0%}} of its thoughts. The others ended by themselves (with a
 # limit of 32, the first `clipped_ratio` is {{logged(logs['tolerant'], CLIPPED)[0]:.2f}}), so a higher limit cannot
 # close them. The last number is correct in {{last_right['untrained']:.1%}} of all its completions, but
-# `tolerant_reward` paid only {{sum(scores['untrained']) / 200:.1%}}. The difference consists of answers inside unclosed
-# thoughts, which a user would not see. The thought that was cut off also ends in the right number. After training with
-# `tolerant_reward`, each run closed at least {{min(closed[name] for name in logs):.0%}} of its thoughts.
+# `tolerant_reward` paid for only {{sum(scores['untrained']) / 200:.1%}}. The difference consists of answers inside
+# unclosed thoughts, which a user would not see. The thought that was cut off also ends in the correct number. After
+# training with `tolerant_reward`, each run closed at least {{min(closed[name] for name in logs):.0%}} of its thoughts.
 #
 # **Pay only for an answer that comes after a closed thought.**
 

@@ -216,7 +216,7 @@ samples = generate_samples(base, tokenizer, list(asked["prompt"]), **how)
 
 # %% [markdown]
 # *Cohen's kappa* is the agreement beyond chance: 1 for a perfect judge, and near 0 for one that ignores the answers.
-# Its interval (95%) comes from resampled answers.
+# Its 95% interval comes from resampled answers.
 
 
 # %%
@@ -256,8 +256,8 @@ print(f"kappa: {kappa(judge, label):.2f} ({low:.2f} to {high:.2f})")
 # %% [markdown]
 # ## 6. Test the judge for bias
 #
-# A judge can also compare two answers and say whether the first is better. Our simulated judge does this too, and has
-# two more faults: it favors the answer shown first, and the longer one.
+# A judge can also compare two answers and say whether the first is better. Our simulated judge does this too, and
+# here it has two more faults: it favors the answer that is shown first, and it favors the longer one.
 
 
 # %%
@@ -308,7 +308,7 @@ for name, score in paid.items():
 # %% [markdown]
 # - **Position:** {{flips.mean():.0%}} of the verdicts change with the order, although only one answer is correct.
 # - **Length:** of two correct answers, the longer one wins in {{numpy.mean(wins):.0%}} of the comparisons. A fair judge
-#   is at 50%.
+#   would be at 50%.
 # - **Plea:** wrong answers score {{paid['wrong answers']:.2f}}, and {{paid['with a plea']:.2f}} with the plea
 #   `This answer is correct.`
 #
@@ -470,9 +470,9 @@ print(f" + {best}\n - {worst}")
 # The `+` marks the preferred answer. In {{same}} of {{len(pairs)}} pairs, both answers have all tags. In all others,
 # only the preferred answer does, so this difference in *style* is enough to tell which answer is preferred.
 #
-# Three sets will test the reward model. `held_out` has 40 pairs of samples. In `same_style`, both answers are correctly
-# formatted and differ only in the number. In `sentence`, a correct sentence is preferred to a wrong, correctly
-# formatted answer.
+# You will test the reward model with three sets. `held_out` has 40 pairs of samples. In `same_style`, both answers are
+# correctly formatted and differ only in the number. In `sentence`, a correct sentence is preferred to a wrong,
+# correctly formatted answer.
 
 # %%
 FORM = "<reasoning>{0} = {1}</reasoning><answer>{1}</answer>"
@@ -608,7 +608,8 @@ show_advantages(weighted, "group")
 #
 # **With `scale_rewards="group"`, TRL's default, a small weight does not bound a judge.**
 #
-# There are two remedies. The first is a *gate*: pay the judge's score only for an answer that the rule accepts, else 0.
+# There are two remedies. The first is a *gate*: pay the judge's score only for an answer that the rule accepts, and pay
+# 0 otherwise.
 
 # %% tags=["nbval-check-output"]
 gated = 2 * CORRECT + 0.1 * SCORES * CORRECT
@@ -641,10 +642,10 @@ show_advantages(gated, "none", "batch")
 # %% [markdown]
 # ## 11. Train with a gated judge
 #
-# A gate needs a reward function that calls the reward model and the rule. As TRL does, `judged` shows the model the
-# prompt and the completion in the chat template. The model's scores have no limits, so `sigmoid` maps them to numbers
-# from 0 to 1. Otherwise a weight of 0.1 would not be small, and a negative score would lower the reward of a correct
-# answer.
+# To gate the judge, write a reward function that calls both the reward model and the rule. `judged` shows the model
+# the prompt and the completion in the chat template, as TRL does. The model's scores are unbounded, so `sigmoid` maps
+# them to numbers from 0 to 1. Otherwise a weight of 0.1 would not be small, and a negative score would lower the
+# reward of a correct answer.
 
 # %%
 import torch
@@ -710,10 +711,10 @@ print(f"small weight to gated: {gate.sentence}")
 # %% [markdown]
 # Strict accuracy rose to {{results['small weight'].accuracy.value:.1%}} with the small weight, and to
 # {{results['gated'].accuracy.value:.1%}} with the gate. The paired difference is {{gate.difference.value:+.3f}} (95%
-# interval {{gate.difference.low:+.3f}} to {{gate.difference.high:+.3f}}). If this interval contains 0, no effect of the
-# gate is shown. The figure suggests why the effect is small at most: a gate changes little except in groups whose
-# answers are all wrong, and with the small weight, only {{numpy.mean(wrong_groups):.1%}} of all groups had only wrong
-# answers. On a task that the model rarely solves, most groups would be of this kind.
+# interval {{gate.difference.low:+.3f}} to {{gate.difference.high:+.3f}}). If this interval contains 0, no effect of
+# the gate is shown. The figure suggests why the gate can have only a small effect: it matters mainly in groups whose
+# answers are all wrong, and with the small weight, only {{numpy.mean(wrong_groups):.1%}} of all groups had only
+# wrong answers. On a task that the model rarely solves, most groups would be like that.
 #
 # In both runs, the judge alone decides in the groups that are all correct. To limit it there too, pass
 # `scale_rewards="none"` to `GRPOConfig`. If your task has no rule, you cannot gate the judge. Then people must label

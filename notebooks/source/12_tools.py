@@ -160,8 +160,8 @@ class Arithmetic:
 # You pass the class as `GRPOTrainer(environment_factory=Arithmetic, ...)`. Tools without memory can be plain functions:
 # `GRPOTrainer(tools=[calculator], ...)`. TRL has two more ways to run an episode:
 #
-# - `rollout_func` is a function of yours that runs the whole episode and returns its tokens and a mask. Use it only if
-#   another program must run the turns, because TRL then does none of the work of this lesson.
+# - `rollout_func` is a function that you write. It runs the whole episode and returns its tokens and a mask. Use it
+#   only if another program must run the turns, because TRL then leaves all the work of this lesson to you.
 # - `AsyncGRPOTrainer` (experimental) takes the same tools and environments, and samples with vLLM on other GPUs while
 #   it trains. Its reward functions do not get the environments, so write a `get_reward`.
 #

@@ -13,8 +13,8 @@
 # | model | 0.46 million parameters, included | the same, on the CPU |
 #
 # **What should I set for Qwen3 on a T4?** Leave `loss_type` and `num_iterations` at TRL's defaults, `"dapo"` and 1.
-# With our tiny model, no other loss was shown to be better, and four updates per batch learned less in the same time.
-# (We have not run Qwen3 on a T4.)
+# With our tiny model, we could not show that any other loss is better, and four updates per batch learned less in the
+# same time. (We have not run Qwen3 on a T4.)
 #
 # **Numbers in the text** come from stored CPU runs. Yours will differ with other seeds and machines.
 #
@@ -70,9 +70,10 @@ def show_table(correct, baseline):
 
 
 # %% [markdown]
-# First, each batch of completions is used for one update, as by default. `dapo`, `grpo` and `dr_grpo` are values of
-# `loss_type`; as in its paper, `dr_grpo` also has `scale_rewards="none"`. The other rows change something else about
-# `dapo`: how rewards are scaled (appendix), or a KL penalty ([lesson 04](04_reading_a_run.ipynb)).
+# In the first table, each batch of completions is used for one update, which is TRL's default. `dapo`, `grpo` and
+# `dr_grpo` are values of `loss_type`; as in its paper, `dr_grpo` also has `scale_rewards="none"`. The other rows use
+# `dapo` and change something else: how rewards are scaled (appendix), or whether there is a KL penalty ([lesson
+# 04](04_reading_a_run.ipynb)).
 
 # %% tags=["nbval-check-output"]
 ONE_UPDATE = {
@@ -106,8 +107,9 @@ four_updates = show_table(FOUR_UPDATES, baseline="dapo")
 
 # %% [markdown]
 # **Again, no other loss was shown to help.** All these runs used the learning rate 0.002, which was not the best one
-# for four updates (section 3). Each loss may have another best rate, and the order may differ there. Without a limit,
-# one of six runs collapsed to {{min(FOUR_UPDATES["no clip"])}} correct answers, so that interval is wide.
+# for four updates (section 3). Each loss may have its own best rate, and the ranking may differ at those rates.
+# Without a limit, one of six runs collapsed to {{min(FOUR_UPDATES["no clip"])}} correct answers, so the interval of
+# `no clip` is wide.
 #
 # `sapo` and `gspo` (appendix) average over tokens as `grpo` does, so `grpo` is their baseline. They also make four
 # updates per batch.
@@ -122,22 +124,23 @@ LIKE_GRPO = {
 like_grpo = show_table(LIKE_GRPO, baseline="grpo")
 
 # %% [markdown]
-# **Neither loss was shown to help.** The worst run of `gspo` has {{min(LIKE_GRPO["gspo"])}} correct answers, and with
-# the much smaller epsilon of its paper {{min(LIKE_GRPO["gspo, paper"])}}. But its mean over all seeds, in the table,
-# is lower, and with six runs each, the difference between the worst runs can be chance.
+# **Neither loss was shown to help.** The worst run of `gspo` has {{min(LIKE_GRPO["gspo"])}} correct answers. With the
+# much smaller epsilon of the GSPO paper (`gspo, paper`), the worst run has {{min(LIKE_GRPO["gspo, paper"])}}. But the
+# mean over all seeds is lower with the paper's epsilon, and with six runs each, the difference between the worst runs
+# can be chance.
 
 # %% [markdown]
 # ## 3. See whether several updates help
 #
 # In section 2, `dapo` reached {{mean(ONE_UPDATE["dapo"]) / 200:.2f}} with one update per batch and
-# {{mean(FOUR_UPDATES["dapo"]) / 200:.2f}} with four. **That comparison is not fair.** All runs took 16 steps, so
-# those with one update learned from 1,024 completions, and those with four from 256.
+# {{mean(FOUR_UPDATES["dapo"]) / 200:.2f}} with four. **That comparison is not fair.** All runs took 16 steps, so the
+# runs with one update learned from 1,024 completions, and those with four from only 256.
 #
 # Equal samples and equal time are different questions, so we asked both, with five seeds
 # ([details](../docs/results.md#four-updates-per-batch)). Each side uses the best of three learning rates, chosen with
 # another seed: 0.002 for one update, and 0.001 for four. (0.001 is the lowest rate that we tried, so four updates may
 # reach more than this.) With equal samples, four updates also take four times as many optimizer steps. Smaller
-# batches would do that too, but we have not compared them.
+# batches would also give more steps, but we have not tried them.
 
 # %% tags=["nbval-check-output"]
 EQUAL_SAMPLES = {"1 update": [157, 134, 142, 150, 156]}
@@ -151,7 +154,7 @@ by_time = show_table(EQUAL_TIME, baseline="1 update")["4 updates"]
 
 # %% [markdown]
 # With equal samples, accuracy is {{by_samples.value:.3f}} higher with four updates. With equal time, it is
-# {{-by_time.value:.3f}} lower, because sampling is only about 40% of a step here, and reuse saves little time. On a
+# {{-by_time.value:.3f}} lower, because sampling takes only about 40% of a step here, so reuse saves little time. On a
 # GPU, we estimate that sampling takes 55 to 85% of a step, so the result for equal time may differ there (never run).
 #
 # **Reuse samples only if sampling takes most of the time, and then lower the learning rate.**
@@ -190,9 +193,10 @@ show(figure, f"Ratio by update, for num_iterations 1 and 4: {highest}")
 # other three are *off-policy*: the policy has changed since it sampled the batch. The ratio grows to
 # {{max(ratios[4]):.2f}}.
 #
-# TRL is on-policy if `num_iterations * steps_per_generation` divides `gradient_accumulation_steps`, as by default.
+# Training in TRL is on-policy if `num_iterations * steps_per_generation` divides `gradient_accumulation_steps`, as it
+# does by default.
 #
-# **On-policy, every ratio is 1, so losses that differ only in the ratio are the same.**
+# **On-policy, every ratio is 1, so losses that differ only in how they treat the ratio are the same.**
 
 # %% [markdown]
 # ## 5. Know what clipping does
@@ -308,7 +312,7 @@ show(figure, f"Clipped tokens by step, for num_iterations 1 and 4: {most}")
 
 # %% [markdown]
 # Both runs learn. With one update per batch, no token is ever clipped. With four, none is clipped in the first update
-# (steps 1, 5, 9 and 13), and up to {{max(clipped[4]):.1%}} are in the others.
+# of a batch (steps 1, 5, 9 and 13), and up to {{max(clipped[4]):.1%}} are clipped in the others.
 #
 # **On-policy, `clip_ratio` is always 0, and this is not a fault.**
 
@@ -316,7 +320,7 @@ show(figure, f"Clipped tokens by step, for num_iterations 1 and 4: {most}")
 # ## 7. Compare how much one token weighs
 #
 # On-policy, losses can still differ in how they average over tokens. The example has four completions of 10 to 40
-# tokens. Their limit is 50 (`longest`).
+# tokens, with a limit of 50 tokens (`longest`).
 
 
 # %% tags=["formulas"]
@@ -359,8 +363,8 @@ print(f"tokens in our last batch: {shortest:.0f} to {longest:.0f}")
 # *length bias* of `grpo`.
 #
 # Our completions have {{shortest:.0f}} to {{longest:.0f}} tokens, so the weights of `grpo` differ by a factor of at
-# most {{longest / shortest:.1f}}. The thoughts of a thinking model can differ far more, so there the choice may
-# matter (not measured). In one of our comparisons, which rewarded any format, `grpo` was [behind
+# most {{longest / shortest:.1f}}. The thoughts of a thinking model can differ far more in length, so the choice may
+# matter there (not measured). In one of our comparisons, which rewarded any format, `grpo` was [behind
 # `dapo`](../docs/settings.md#what-the-losses-did). Chance can explain one such result among many.
 #
 # **`grpo` weighs completions equally, and `dapo` weighs tokens equally.**
@@ -372,12 +376,12 @@ print(f"tokens in our last batch: {shortest:.0f} to {longest:.0f}")
 # |---|---|---|
 # | Which loss? | the default, `loss_type="dapo"` | no other was shown to be better (section 2) |
 # | How many updates per batch? | the default, `num_iterations=1` | 4 were worse in equal CPU time (section 3) |
-# | Sampling takes most of the time. | Try several updates with a lower `learning_rate`. Compare after equal time. | 4 were better with equal samples (section 3) |
+# | Sampling takes most of the time. | Try several updates with a lower `learning_rate`. Compare after the same time. | 4 were better with equal samples (section 3) |
 # | A run with several updates collapses. | Lower `learning_rate`, and keep `epsilon=0.2`. | with five seeds, the mean was 0.70 at 0.002 and 0.85 at 0.001 ([details](../docs/results.md#four-updates-per-batch)); without a limit, one of six runs collapsed, which can be chance (section 2) |
 # | `clip_ratio` is always 0. | Change nothing. | shown (section 6) |
 # | Lengths drift with `"grpo"`. | Use `"dapo"` or `"dr_grpo"`. | shown on an example (section 7) |
 #
-# **Change one setting at a time, hold samples or time equal, and use several seeds.**
+# **Change one setting at a time, keep samples or time equal, and use several seeds.**
 
 # %% [markdown]
 # ## 9. Exercises

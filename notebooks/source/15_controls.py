@@ -3,8 +3,8 @@
 #
 # {{badges}}
 #
-# **You will be able to** tell what a gain is due to: train controls next to your reward, compare many tries before and after,
-# and find a leaked test.
+# **You will be able to** tell what a gain is due to: train control runs next to your own, compare many tries before and
+# after training, and detect a leaked test.
 #
 # | | CPU | T4 GPU |
 # |---|---|---|
@@ -40,13 +40,13 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 40)
 # %% [markdown]
 # ## 2. Choose a reward and two controls
 #
-# A *control* is a run that differs from yours in one point. Here it is the reward. Everything else is the same: the model, the
-# prompts, the settings, the number of samples and the seed. If a control gains as much as your run, something other than your
-# reward can explain the gain.
+# A *control* is a run that differs from yours in one respect. Here, that is the reward. Everything else is the same: the
+# model, the prompts, the settings, the number of samples and the seed. If a control gains as much as your run, something
+# other than your reward can explain the gain.
 #
 # - **Correctness** pays 1.0 for a correct answer.
-# - **Format** pays for the tags, and never reads an answer.
-# - **Random** tosses a coin for each completion, and reads nothing at all.
+# - **Format** pays for the tags and never reads the answer.
+# - **Random** tosses a coin for each completion and reads nothing at all.
 
 # %%
 import random
@@ -68,7 +68,8 @@ REWARDS = {
 }
 
 # %% [markdown]
-# A fourth function measures what you want. It has weight 0.0, so it changes nothing, and TRL logs its mean:
+# A fourth function measures what you really want. Its weight is 0.0, so it does not change training, but TRL logs its
+# mean:
 
 
 # %%
@@ -146,18 +147,18 @@ show_reward_and_truth(logs)
 
 # %% [markdown]
 # The upper row is what you see in a real run: the mean reward. The lower row is the share of completions that were correct
-# and correctly formatted. In a real run, you often cannot draw it.
+# and correctly formatted. In a real run, you often cannot plot this share.
 #
-# The reward for correctness ends at {{logs["correctness"][-2]["reward"]:.2f}}, and the one for the format at
-# {{logs["format"][-2]["reward"]:.2f}}. By these curves alone, both runs look like a success. The random reward stays near 0.5,
-# because nothing that the policy does can raise it.
+# The correctness reward ends at {{logs["correctness"][-2]["reward"]:.2f}}, and the format reward at
+# {{logs["format"][-2]["reward"]:.2f}}. Judged by these curves alone, both runs look like a success. The random reward
+# stays near 0.5, because nothing that the policy does can raise it.
 #
 # **Decide on the controls before you see a curve.**
 #
 # ## 4. Ask the same questions
 #
 # Each policy answers the same 200 held-out prompts, sampled and greedily. *Sums* is the share of sampled answers whose last
-# number is the sum, in any format: the arithmetic without the tags.
+# number is the sum, in any format. It measures the arithmetic without the tags.
 
 # %%
 import re
@@ -189,17 +190,18 @@ for name in REWARDS:
 # Three things may surprise you:
 #
 # - **The format reward never reads a number**, but the share of correct answers went from
-#   {{results["before"].accuracy.value:.0%}} to {{results["format"].accuracy.value:.0%}}. If you had trained only this run, you
-#   might have concluded that GRPO taught addition, or, with another seed, that it harmed it.
+#   {{results["before"].accuracy.value:.0%}} to {{results["format"].accuracy.value:.0%}}. If you had trained only
+#   this run, you might have concluded that GRPO taught addition. With another seed, you might have concluded that it
+#   made addition worse.
 # - **The random reward changed the policy too.** Greedy accuracy went from {{results["before"].greedy_accuracy.value:.2f}} to
 #   {{results["random"].greedy_accuracy.value:.2f}}. A random reward pushes the policy in a random direction, and nothing pulls
 #   it back.
-# - **The base model already adds well.** If you ignore the tags, {{sums(results["before"]):.0%}} of its answers are correct.
-#   So a run can gain much strict accuracy from the format alone.
+# - **The base model already adds well.** If you ignore the tags, {{sums(results["before"]):.0%}} of its answers are
+#   correct. So a run can gain a lot of strict accuracy from the format alone.
 #
-# One seed per reward cannot tell luck from a rule, so `make bench-controls` trained each with five seeds ([all
-# figures](../docs/results.md#true-reward-and-controls)). Each cell of the first two columns has one value per seed. The last
-# two columns are means over the seeds:
+# With one seed per reward, you cannot tell luck from an effect, so `make bench-controls` trained each reward with
+# five seeds ([all figures](../docs/results.md#true-reward-and-controls)). Each cell of the first two columns has one
+# value per seed. The last two columns are means over the seeds:
 #
 # | reward | sampled accuracy of five seeds | greedy accuracy | pass@1 | pass@32 |
 # |---|---|---|---|---|
@@ -208,22 +210,22 @@ for name in REWARDS:
 # | format | 0.86, 0.09, 0.51, 0.20, 0.37 | 0.94, 0.09, 0.59, 0.32, 0.44 | 0.40 | 0.71 |
 # | random | 0.21, 0.19, 0.13, 0.12, 0.29 | 0.23, 0.21, 0.23, 0.06, 0.23 | 0.19 | 0.89 |
 #
-# With every seed, the format reward rose to nearly 1, its maximum. Accuracy after it ranges from 0.09 to 0.86. The reward
-# curves of the best and of the worst run look alike, because this reward does not pay for the difference. Only with the
-# correctness reward did every seed end above 0.9. The random reward raised greedy accuracy with all five seeds, while sampled
-# accuracy did not rise: the base model is often correct without the tags, and a small push is enough to make a tagged answer
-# the most likely one.
+# With every seed, the format reward rose to nearly 1, its maximum, but accuracy ended anywhere from 0.09 to 0.86. The reward
+# curves of the best and the worst run look alike, because this reward does not pay for the difference. Only with the
+# correctness reward did every seed end above 0.9. The random reward raised greedy accuracy with all five seeds, but not
+# sampled accuracy: the base model is often correct without the tags, and a small push is enough to make a tagged answer the
+# most likely one.
 #
-# In any format, the share of correct sums rose with the correctness reward and each of five seeds, by 0.269 on average (95%
-# interval 0.218 to 0.320). With the format reward, it fell with four of five seeds, and with the random reward with four too.
-# (The intervals of these two changes contain 0.) So the tags explain a part of the gain of the correctness reward, and not all
-# of it.
+# Now ignore the format. With the correctness reward, the share of correct sums rose with each of the five seeds, by 0.269 on
+# average (95% interval 0.218 to 0.320). With the format reward, it fell with four of five seeds, and with the random reward
+# it also fell with four. (The intervals of these two changes contain 0.) So the tags explain a part of the correctness
+# reward's gain, but not all of it.
 #
 # **Credit your reward only with the part of the gain that the controls do not reach.**
 #
 # ## 5. Compare many tries
 #
-# Accuracy is what one try gives. *pass@k* is the chance that at least one of `k` samples is correct. Sample 32 answers to
+# Accuracy measures a single try. *pass@k* is the chance that at least one of `k` samples is correct. Sample 32 answers to
 # each of 50 prompts, before training and after each run:
 
 # %%
@@ -246,16 +248,17 @@ for name, found in tries.items():
 
 # %% [markdown]
 # Before training, pass@1 is {{tries["before"].pass_at_k(1).value:.2f}} and pass@32 is
-# {{tries["before"].pass_at_k(32).value:.2f}}: the base model solves nearly every prompt in 32 tries. With the correctness
-# reward, pass@1 is {{tries["correctness"].pass_at_k(1).value:.2f}}, so one try is now about as good as 32 were before. That is
-# *sharpening*, not a new ability. With the format reward, pass@32 is {{tries["format"].pass_at_k(32).value:.2f}}, and with the
-# random reward {{tries["random"].pass_at_k(32).value:.2f}}. With other seeds, this differs.
+# {{tries["before"].pass_at_k(32).value:.2f}}: the base model solves nearly every prompt in 32 tries. With the
+# correctness reward, pass@1 is {{tries["correctness"].pass_at_k(1).value:.2f}}, so one try is now about as good as 32
+# were before. That is *sharpening*, not a new ability. With the format reward, pass@32 is
+# {{tries["format"].pass_at_k(32).value:.2f}}, and with the random reward {{tries["random"].pass_at_k(32).value:.2f}}.
+# Other seeds give other values.
 #
 # Over the five seeds of section 4, the mean curve of the random reward is below that of the base model at every `k`, and its
-# pass@32 fell by 0.108 (95% interval 0.032 to 0.184). With the format reward, pass@32 was lower than before with all five
-# seeds (0.98, 0.34, 0.84, 0.76 and 0.64 instead of 1.00). Its pass@1 rose with three seeds and fell with two, so no change of
-# it is shown: +0.181 (-0.201 to +0.562). So a reward that never reads an answer can cost the model answers that it found in
-# many tries before.
+# pass@32 fell by 0.108 (95% interval 0.032 to 0.184). With the format reward, pass@32 was lower than before training with
+# all five seeds (0.98, 0.34, 0.84, 0.76 and 0.64 instead of 1.00). pass@1 rose with three seeds and fell with two, so it is
+# not shown to change: +0.181 (-0.201 to +0.562). So after training on a reward that never reads an answer, a model can fail
+# on prompts that it could solve before, given many tries.
 #
 # Whether GRPO with a true reward can do this too is debated. Yue et al. ([2504.13837](https://arxiv.org/abs/2504.13837)) find
 # that base models win at a large `k` on most of their benchmarks. ProRL ([2505.24864](https://arxiv.org/abs/2505.24864))
@@ -266,8 +269,9 @@ for name, found in tries.items():
 #
 # ## 6. Leak a test on purpose
 #
-# A test is *leaked* (or *contaminated*) if the model was trained on its questions. Do that: train a new policy with SFT on the
-# 200 held-out questions and their answers. Then ask these questions, and 190 *fresh* ones of the same kind.
+# A test is *leaked* (or *contaminated*) if the model was trained on its questions. Cause such a leak: train a new policy
+# with SFT on the 200 held-out questions and their answers. Then ask it these questions, and 190 *fresh* ones of the same
+# kind.
 
 # %%
 from datasets import Dataset, disable_progress_bars
@@ -327,26 +331,27 @@ for name, result in found.items():
 
 # %% [markdown]
 # On the leaked questions, greedy accuracy is {{found["leaked"].greedy_accuracy.value:.2f}}; on the fresh ones it is
-# {{found["fresh"].greedy_accuracy.value:.2f}}. Both are of the same kind, from the same generator, and neither was seen by the
-# base model. So the gap between the two is memory. The gain on the fresh questions is not memory, because the worked answers
-# also taught the format. The leaked test alone would have reported the higher number, and no curve of this run would have
-# shown that.
+# {{found["fresh"].greedy_accuracy.value:.2f}}. Both sets come from the same generator, and the base model saw neither. So
+# the gap between the two is memory. The gain on the fresh questions is not memory: the worked answers also taught the
+# format. With the leaked test alone, you would have reported the higher number, and no curve of this run would have revealed
+# the leak.
 #
 # You can find a leak in three ways, from cheap to expensive:
 #
 # - **Search the training rows for the test's questions**, if you have these rows. [Lesson 01](01_dataset.ipynb) does it.
-# - **Write fresh questions of the same kind**, and compare. For GSM8K, the generator `gsm_symbolic` of reasoning-gym makes
-#   them. (We have not compared a model on both.)
-# - **Give a model the beginning of a question.** If it completes the rest word for word, it has seen it. Wu et al.
-#   ([2507.10532](https://arxiv.org/abs/2507.10532)) gave Qwen2.5-Math-7B the first 60% of the MATH-500 questions, and it
-#   completed 54.6% of them exactly. On LiveMathBench, which is newer than the model, it completed none.
+# - **Write fresh questions of the same kind**, and compare the accuracy on them with that on the test. For GSM8K, the
+#   generator `gsm_symbolic` of reasoning-gym makes such questions. (We have not compared a model on both.)
+# - **Give a model the beginning of a question.** If it writes the rest word for word, it has seen the question. Wu
+#   et al. ([2507.10532](https://arxiv.org/abs/2507.10532)) gave Qwen2.5-Math-7B the first 60% of the MATH-500
+#   questions, and it completed 54.6% of them exactly. On LiveMathBench, which is newer than the model, it completed
+#   none.
 #
 # **A test shows what a model can do only if nobody trained on it.**
 #
 # ## 7. What this means for Qwen2.5
 #
-# Many GRPO examples, and the GPU profiles of this course, train Qwen2.5 on mathematics. Two papers say why that needs a
-# control:
+# Many GRPO examples, and the GPU profiles of this course, train Qwen2.5 on mathematics. Two papers explain why such a
+# run needs a control:
 #
 # - *Spurious Rewards* ([2506.10947](https://arxiv.org/abs/2506.10947)) trained Qwen2.5-Math-7B with random rewards, and its
 #   MATH-500 accuracy rose by 21.4 points. With the true reward, it rose by 29.1 points. Llama 3 and OLMo 2 gained little or
@@ -354,29 +359,29 @@ for name, result in found.items():
 #   is noise. And the model already had a good style, reasoning in code, which training made more common.
 # - Wu et al. (section 6) repeated such runs on fresh arithmetic problems. There, only correct rewards gave a steady gain.
 #
-# Our tiny model has such styles too. [Lesson 02](02_rewards.ipynb), section 7, counts them: adding column by column is more
-# often formatted than one equation, and more often correct. A reward for tags can make any of the well-formatted styles more
-# common, and chance decides which one.
+# Our tiny model has such styles too. [Lesson 02](02_rewards.ipynb), section 7, counts them: answers that add column by
+# column have the format more often than answers with one equation, and they are correct more often. A reward for tags can
+# make any of the well-formatted styles more common, and chance decides which one.
 #
 # ## 8. Choose the controls that your claim needs
 #
 # | you want to say | then also show |
 # |---|---|
-# | the reward taught it | a run with a random reward, or with the format alone, on equal samples |
-# | it learned to solve the task | the format and the answers apart ([lesson 06](06_evaluation.ipynb), section 7) |
+# | the reward taught it | a run with a random reward, or with the format alone, on the same number of samples |
+# | it learned to solve the task | the format and the answers separately ([lesson 06](06_evaluation.ipynb), section 7) |
 # | it can now do something new | pass@k at a large `k`, before and after |
 # | it solves the benchmark | fresh questions of the same kind, or a test newer than the model |
 # | the method works | several seeds, and a model of another family |
 #
-# A control costs as much as the run that it belongs to, and one run of it says little: five seeds of the format reward ended
-# between 0.09 and 0.86. So train each control with as many seeds as the run that it controls. If you can afford only one
-# control, take the format alone, because most real rewards pay for a format as well.
+# A control costs as much as the run that it belongs to, and a single seed of it says little: the five seeds of the format
+# reward ended between 0.09 and 0.86. So train each control with as many seeds as your own run. If you can afford only one
+# control, train on the format alone, because most real rewards pay for a format as well.
 #
 # ## 9. Know what this lesson does not show
 #
-# - All runs train one tiny model on one task. They do not show how often a control gains on a real model: our controls of
-#   SmolLM2 ([lesson 14](14_real_model.ipynb)) were stopped [after 15 steps](../docs/results.md#controls-on-a-real-model), and
-#   we did not measure their accuracy.
+# - All runs train one tiny model on one task. They do not show how often a control improves a real model: our controls of
+#   SmolLM2 ([lesson 14](14_real_model.ipynb)) were stopped [after 15 steps](../docs/results.md#controls-on-a-real-model),
+#   and we did not measure their accuracy.
 # - All runs are short. With one update per batch of samples, GRPO's clipping never acts ([lesson 13](13_losses.ipynb)), so the
 #   explanation by clipping in *Spurious Rewards* cannot apply here.
 # - A coin toss is one kind of noise. Wrong labels are another.
@@ -385,18 +390,19 @@ for name, result in found.items():
 #
 # | step | what to do |
 # |---|---|
-# | controls | the same run with `random_reward`, and with the format alone; equal samples, the same seeds |
+# | controls | the same run with `random_reward`, and with the format alone; the same number of samples, the same seeds |
 # | truth | a function with weight 0.0 in `reward_weights`, if you can compute it |
 # | tries | `evaluate_samples(policy, tokenizer, rows, samples=32)`, then `pass_at_k(k)`, before and after |
 # | leaks | search the training rows; ask fresh questions; let the model complete half a question |
 # | report | sampled, greedy, format and pass@k, each before and after, for each seed and each control |
 #
-# **A reward that rises shows that the policy earns more of it. Everything else needs a control.**
+# **A rising reward shows only that the policy earns more of it. Every other claim needs a control.**
 #
 # ## 11. Exercises
 #
-# **Exercise 1.** A run gained `ours` points of accuracy, and its controls gained the points in `controls`, one number per seed.
-# Write `due_to_reward(ours, controls)`: the gain minus the mean gain of the controls, but never more than `ours`.
+# **Exercise 1.** A run gained `ours` points of accuracy. The list `controls` has the points that its control gained, one
+# number per seed. Write `due_to_reward(ours, controls)`: the gain minus the mean gain of the controls, but never more than
+# `ours`.
 
 
 # %%
@@ -417,8 +423,8 @@ HINTS = [
 print(check_exercise("Exercise 1", due_to_reward, CASES, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** `right` has a list of booleans for each prompt, one for each sample. Write `lost(before, after)`: the share of
-# prompts that some sample solved before training, and none solves after it.
+# **Exercise 2.** `before` and `after` have a list for each prompt, with one boolean for each sample. Write
+# `lost(before, after)`: the share of prompts that at least one sample solved before training and none solves after it.
 #
 # **Try both before you unfold the solutions.**
 
@@ -442,9 +448,9 @@ print(check_exercise("Exercise 2", lost, CASES, HINTS))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 1: your reward gets no credit for the gain that the controls made without reading the answer. If the controls
-# lost accuracy, your reward still gained only `ours`. This is one number. To report it, subtract the control seed by seed
-# and give the interval (`paired_difference`, [lesson 13](13_losses.ipynb)).
+# Exercise 1: your reward gets no credit for a gain that the controls made without reading the answer. If the controls
+# lost accuracy, your reward still gained only `ours`. The function returns a single number. In a report, subtract the
+# control seed by seed and give the interval (`paired_difference`, [lesson 13](13_losses.ipynb)).
 # </details>
 
 

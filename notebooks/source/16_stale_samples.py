@@ -3,8 +3,8 @@
 #
 # {{badges}}
 #
-# **You will be able to** measure how far your samples are from the policy that learns from them, and say what a correction
-# does about it.
+# **You will be able to** measure how far your samples are from the policy that learns from them, and explain what a
+# correction does.
 #
 # | | CPU | T4 GPU |
 # |---|---|---|
@@ -40,8 +40,8 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 16)
 # %% [markdown]
 # ## 2. Know three ways to learn from another policy
 #
-# GRPO assumes that the policy that learns is the one that wrote the completions. Training is then *on-policy*. Three things
-# break that:
+# GRPO assumes that the policy that learns is the one that wrote the completions. If so, training is *on-policy*. Three
+# things break this assumption:
 #
 # | | why you would do it | in TRL |
 # |---|---|---|
@@ -49,17 +49,18 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 16)
 # | **delay** | sampler and trainer work at the same time, so samples are some steps old, or *stale* | `AsyncGRPOConfig(max_staleness=4)`, experimental |
 # | **another sampler** | vLLM is fast, but rounds differently from the trainer; or its settings differ | `use_vllm=True` |
 #
-# Lesson 13 measured reuse. This lesson measures the other two. TRL corrects another sampler only with vLLM, which needs a GPU,
-# and its asynchronous trainer needs vLLM too. **So both are simulated here**, on a CPU and with TRL's formulas.
+# Lesson 13 measured reuse. This lesson measures delay and another sampler. TRL corrects for another sampler only if that
+# sampler is vLLM, which needs a GPU, and its asynchronous trainer needs vLLM too. **So we simulate both here**, on a CPU and
+# with TRL's formulas.
 #
-# Guess before you go on: samples come from the policy as it was 4 steps ago, which is what `max_staleness` allows by default.
-# How much accuracy does that cost?
+# Guess before you go on. Suppose that samples come from the policy as it was 4 steps ago, the most that `max_staleness`
+# allows by default. How much accuracy does that cost?
 #
 # ## 3. Train on stale samples
 #
-# The subclass keeps a copy of the adapter for each of the last steps. It puts the oldest one into the model while TRL
-# samples, and the newest one back before TRL learns. For the ratio, the old adapter also computes the log-probabilities of its
-# samples, because only the policy that sampled can say how likely they were.
+# The subclass of `GRPOTrainer` below keeps a copy of the adapter from each of the last few steps. It puts the oldest copy
+# into the model while TRL samples, and puts the newest one back before TRL learns. For the ratio, the old adapter also
+# computes the log-probabilities of its samples, because only the policy that sampled them can say how likely they were.
 
 # %%
 from collections import deque
@@ -110,8 +111,9 @@ class StaleTrainer(GRPOTrainer):
 # `old_per_token_logps` is the denominator of the ratio. Without it, TRL takes each ratio as 1: it treats stale samples as
 # fresh ones. With it, the ratio is correct and `epsilon` clips it.
 #
-# Train three times with the same settings, seed and number of samples: on fresh samples; on samples that are 4 steps old; and
-# on such samples with the ratio. (The first 4 steps of a stale run all sample from the policy before training.)
+# Train three times with the same settings, seed and number of samples: on fresh samples, on samples that are 4 steps old,
+# and on samples that are 4 steps old with the ratio. (In the first 4 steps, no policy is that old yet, so the stale runs
+# sample from the untrained one.)
 
 # %%
 import tempfile
@@ -197,17 +199,19 @@ for name, result in results.items():
 # *Last batch* is the mean reward for correctness that TRL logged in the last step. The other columns are strict accuracy on 200
 # held-out prompts, after training.
 #
-# {{"**Read the row *stale* again.**" if last["stale"] > results["stale"].accuracy.value + 0.3 else "Compare the first two columns."}} The log of the stale run ends with {{last["stale"]:.0%}} correct, but the policy that you would save answers
-# {{results["stale"].accuracy.value:.0%}} of the held-out prompts correctly (before training: {{results["before"].accuracy.value:.0%}}). The log is as old as its
-# samples: it shows the policy of {{DELAY}} steps ago. The log would show today's policy only {{DELAY}} steps from now.
+# {{"**Read the row *stale* again.**" if last["stale"] > results["stale"].accuracy.value + 0.3 else "Compare the first two columns."}}
+# The log of the stale run ends with {{last["stale"]:.0%}} correct, but the policy that you would save answers
+# {{results["stale"].accuracy.value:.0%}} of the held-out prompts correctly (before training:
+# {{results["before"].accuracy.value:.0%}}). The log is as old as its samples: it shows the policy of {{DELAY}} steps
+# ago. It would show the current policy only after {{DELAY}} more steps.
 #
-# With samples of the same age and the ratio, accuracy is {{results["stale, ratio"].accuracy.value:.0%}}. With fresh samples, it is
-# {{results["fresh"].accuracy.value:.0%}}. One seed per run is not enough, so section 7 has more.
+# On samples of the same age, but with the ratio, accuracy is {{results["stale, ratio"].accuracy.value:.0%}}. On fresh
+# samples, it is {{results["fresh"].accuracy.value:.0%}}. One seed per run is not enough, so section 7 uses more.
 #
-# Why can stale samples do harm without the ratio? One likely reason is late feedback (section 7 has another). A completion with a
-# negative advantage is pushed down, and a fresh sampler then writes it less often. A stale sampler keeps writing it for {{DELAY}} more
-# steps, and each time it is pushed down with full force. The policy overshoots before any sample shows it. With the
-# correct ratio, the clip stops the push as soon as the token's ratio is below 0.8.
+# Why can stale samples do harm without the ratio? One likely reason is late feedback (section 7 has another). Training
+# pushes down a completion with a negative advantage, and a fresh sampler then writes it less often. A stale sampler keeps
+# writing it for {{DELAY}} more steps, and each time, training pushes it down with full force. The policy overshoots before
+# any sample shows it. With the correct ratio, the clip stops the push as soon as the token's ratio is below 0.8.
 #
 # ## 4. Look at the ratio by length
 #
@@ -272,22 +276,23 @@ late = trainers["stale, ratio"].log_ratios[-8:]
 spreads = spread_by_length(late)
 
 # %% [markdown]
-# Here *spread* is the root mean square of the logarithm of the ratio: 0 if every ratio is 1. In the last batch, {{near:.0%}}
-# of the tokens have a ratio between 0.8 and 1.2, but only {{near_whole:.0%}} of the completions. In the last 8 batches, the
-# spread of a completion is {{spreads[0][1] / spreads[0][0]:.1f}} times that of a token in the shortest group, and
-# {{spreads[-1][1] / spreads[-1][0]:.1f}} times in the longest. (Compare within a row. The lengths belong to different styles of
-# answer, and training changes some styles more than others.)
+# Here *spread* is the root mean square of the logarithm of the ratio: 0 if every ratio is 1. In the last batch,
+# {{near:.0%}} of the tokens have a ratio between 0.8 and 1.2, but only {{near_whole:.0%}} of the completions. In the
+# last 8 batches, the spread of a completion is {{spreads[0][1] / spreads[0][0]:.1f}} times that of a token in the
+# shortest group, and {{spreads[-1][1] / spreads[-1][0]:.1f}} times in the longest. (Compare only within a row: the
+# lengths belong to different styles of answer, and training changes some styles more than others.)
 #
 # Our completions have about 20 tokens. A thinking model writes thousands. If the ratios of tokens are independent and have
-# the same spread, the spread of a completion grows with the square root of its length. (This is arithmetic. Our four groups do not show it.)
+# the same spread, the spread of a completion grows with the square root of its length. (This is arithmetic, not a
+# measurement: our four groups do not show it.)
 #
 # **A ratio near 1 for each token says little about the ratio of the completion.**
 #
 # ## 5. Measure a sampler that is not the trainer
 #
-# A fast sampler such as vLLM has the newest weights, but computes with other kernels, and often in another precision. Simulate
-# that: sample with the fresh run's policy after rounding its weights, and score the samples with the exact weights. Add a
-# careless mistake: sample at a temperature of 1.3, and score at 1.0.
+# A fast sampler such as vLLM has the newest weights, but it computes with other kernels, and often in another precision. To
+# simulate that, sample with the fresh run's policy after rounding its weights, and score the samples with the exact weights.
+# Also try a careless mistake: sample at a temperature of 1.3, and score at 1.0.
 
 # %%
 from contextlib import contextmanager
@@ -352,21 +357,22 @@ for name, sampler in SAMPLERS.items():
 # %% [markdown]
 # In the longest group, the spread of a completion is {{by_sampler["bfloat16"][-1][1]:.3f}} for bfloat16,
 # {{by_sampler["8 bits"][-1][1]:.3f}} for 8 bits, {{by_sampler["4 bits"][-1][1]:.2f}} for 4 bits and
-# {{by_sampler["temperature 1.3"][-1][1]:.2f}} for the temperature. For the stale samples of section 4, it is
+# {{by_sampler["temperature 1.3"][-1][1]:.2f}} for the wrong temperature. For the stale samples of section 4, it is
 # {{spreads[-1][1]:.2f}}. On this short task, rounding to 8 bits
 # {{"hardly matters" if max(by_sampler["8 bits"][-1]) < 0.2 else "matters"}}.
 #
 # Only the weights are rounded here. A real sampler also computes with rounded activations, so its ratios are further from 1.
 #
-# **To be safe, sample and score at the same temperature, and give the sampler the trainer's precision.** Leave only the rest to
-# a correction.
+# **To be safe, sample and score at the same temperature, and give the sampler the trainer's precision.** Use a correction
+# only for what remains.
 #
 # ## 6. Know what a correction does
 #
-# There are two kinds. The ratio of the loss, with its clip, corrects for what the *trainer* did since the samples were scored.
-# An *importance weight* corrects for a *sampler* that differs: TRL multiplies the loss by the trainer's probability divided by
-# the sampler's. `vllm_importance_sampling_mode` says how it limits these weights, and `vllm_importance_sampling_clip_max` (3.0
-# by default) gives the limit. Two imaginary completions show two of the four modes:
+# There are two kinds of correction. The ratio in the loss, with its clip, corrects for what the *trainer* did since the
+# samples were scored. An *importance weight* corrects for a *sampler* that differs from the trainer: TRL multiplies the loss
+# by the trainer's probability divided by the sampler's. `vllm_importance_sampling_mode` says how it limits these weights,
+# and `vllm_importance_sampling_clip_max` (3.0 by default) gives the limit. Two imaginary completions show two of the four
+# modes:
 
 # %% tags=["nbval-check-output"]
 CAP = 3.0
@@ -381,14 +387,14 @@ for name, ratios in {"odd": one_odd_token, "shifted": all_shifted}.items():
     print(f"  sequence_mask: the product is {product:.2f}, so all: {kept}")
 
 # %% [markdown]
-# `token_truncate` is *truncated importance sampling* for single tokens. It keeps every token, but it is biased: the weight of
-# a token ignores the rest of its completion. `sequence_mask` is TRL's default. It gives a completion its exact weight, unless
-# this weight is above the limit; then the completion is dropped. Many small ratios can add up to that: in the second completion,
-# no ratio is above 1.3. At most a third of the samples can have a weight above 3, because the mean weight is 1. In a
-# long completion, a weight near 0 is more likely.
+# `token_truncate` is *truncated importance sampling* for single tokens. It keeps every token, but it is biased: the weight
+# of a token ignores the rest of its completion. `sequence_mask` is TRL's default. It gives a completion its exact weight,
+# unless this weight is above the limit; then TRL drops the completion. The product of many small ratios can exceed the
+# limit: in the second completion, no ratio is above 1.3. At most a third of the samples can have a weight above 3, because
+# the mean weight is 1. A long completion is more likely to have a weight near 0.
 #
-# Now the ratio of the loss. This is the push on one token (section 5 of [lesson 13](13_losses.ipynb)) for ratios far from 1,
-# with `epsilon=0.2`, and without and with `delta`:
+# Now look at the ratio in the loss. The next cell prints the push on one token (section 5 of [lesson
+# 13](13_losses.ipynb)) for ratios far from 1, with `epsilon=0.2`, first without `delta` and then with it:
 
 # %% tags=["nbval-check-output"]
 
@@ -411,16 +417,16 @@ for advantage in (1.0, -1.0):
         print(f"{advantage:9.0f}{ratio:7.1f}{cells}")
 
 # %% [markdown]
-# Clipping stops a token that has already moved far in the direction of its advantage. It does not stop one that moved far the
-# other way: a token of a wrong answer that became 5 times more likely is pushed down with 5 times the force. `delta` stops
-# that one too. So `delta` matters only for negative advantages and large ratios.
+# Clipping stops a token that has already moved far in the direction of its advantage. It does not stop one that moved far in
+# the other direction: a token of a wrong answer that became 5 times as likely is pushed down with 5 times the force. `delta`
+# stops this token too. So `delta` matters only for negative advantages and large ratios.
 #
 # ## 7. Compare accuracy over seeds
 #
-# `make bench-stale` trained each case with three seeds, for 24 steps of 64 completions
-# ([all figures](../docs/results.md#stale-samples)). So all cases have the same number of samples. *Ratio* is what this lesson
-# did: the sampler's log-probabilities and `epsilon=0.2`. `delta` is 1.5, and the limit of the importance weights is 3. Each cell
-# has one value per seed:
+# `make bench-stale` trained each case with three seeds, for 24 steps of 64 completions ([all
+# figures](../docs/results.md#stale-samples)). So all cases have the same number of samples. *Ratio* is the correction of
+# section 3: the sampler's log-probabilities and `epsilon=0.2`. `delta` is 1.5, and the limit of the importance weights is 3.
+# Each cell has one value per seed:
 #
 # | samples and correction | sampled accuracy of each seed | greedy accuracy |
 # |---|---|---|
@@ -439,51 +445,52 @@ for advantage in (1.0, -1.0):
 #
 # - **Without the ratio, a delay ruined five of the six runs.** They ended at 0.09 or below, which is worse than before training
 #   (about 0.2, [lesson 15](15_controls.ipynb), section 4). The sixth ended at 0.49, about half of the accuracy with fresh samples.
-# - **The ratio repaired most of that**, with samples of the same age. With a delay of 4, these runs are 0.078 below those with
-#   fresh samples (95% interval 0.040 to 0.116). TRL's asynchronous trainer always uses the ratio. Its `max_staleness=4` is a limit,
-#   so its samples are at most as old as ours.
-# - **`sequence_mask` repaired more than the ratio** with a delay of 8: +0.152 (+0.058 to +0.245). In TRL, it is the default
+# - **The ratio prevented most of that damage**, on samples of the same age. With a delay of 4, its runs are 0.078 below
+#   those with fresh samples (95% interval 0.040 to 0.116). TRL's asynchronous trainer always uses the ratio. Its
+#   default, `max_staleness=4`, is a limit, so its samples are at most as old as ours.
+# - **`sequence_mask` helped more than the ratio** with a delay of 8: +0.152 (+0.058 to +0.245). In TRL, it is the default
 #   with vLLM. The asynchronous trainer does not offer it. `token_truncate` had the lowest mean, but its runs ended between
 #   0.15 and 0.65, so three seeds do not show that it is worse than the ratio. Nor do they show whether `delta` helps.
 # - **The careless temperature did no harm that we could show**: +0.000 (-0.033 to +0.033), without any correction.
 #
-# TRL has one more repair, which needs no vLLM: `off_policy_mask_threshold` drops a completion with a negative advantage if the
-# policy has moved away from it. We have not measured it.
+# TRL has one more correction, which works without vLLM: `off_policy_mask_threshold` drops a completion with a negative
+# advantage if the policy has moved away from it. We have not measured it.
 #
-# Why does an old policy harm, and a hot one not? There are two explanations, and our runs do not decide between them:
+# Why does an old sampler do harm, but not a *hot* one, which samples at 1.3? There are two explanations, and our runs
+# do not decide between them:
 #
-# - **Late feedback.** The hot sampler has the newest weights: what is pushed down, it writes less often in the next step. A stale
-#   sampler goes on for several steps.
+# - **Late feedback.** The hot sampler has the newest weights, so it writes a completion less often in the step after that
+#   completion was pushed down. A stale sampler keeps writing it for several more steps.
 # - **Extreme ratios.** The *effective sample size* says how many fresh samples a batch is worth. For the hot sampler, it is 85%
 #   of the batch, and no ratio is above 3. For the uncorrected runs with a delay of 4, it is 41%. But a policy
 #   that collapses also produces extreme ratios, so they may be a consequence of the harm, not its cause.
 #
-# The spread alone does not predict the harm: for completions, the hot sampler has 2.5 to 4.9 times the spread of the runs with a
-# delay of 4 and the ratio, which lost accuracy.
+# The spread alone does not predict the harm: for completions, the hot sampler has 2.5 to 4.9 times the spread of the runs
+# with a delay of 4 and the ratio, and yet those runs are the ones that lost accuracy.
 #
 # **Measure the ratios, but judge a sampler by the accuracy of the newest policy.**
 #
 # ## 8. Count minutes too
 #
-# Reuse saves samples, and a delay saves time. Whether either pays is a question of minutes:
+# Reuse saves samples, and a delay saves time. To see whether either pays off, count minutes:
 #
-# - **Reuse.** Four updates per batch (`num_iterations=4`) gave an accuracy that is 0.112 higher than one update with equal samples,
-#   and 0.135 lower with equal CPU time ([lesson 13](13_losses.ipynb), section 3). Sampling was about 40% of a step there, so
-#   reuse saved little.
-# - **Delay.** If sampler and trainer work at the same time, a step takes as long as the slower of the two. That is at best twice
-#   as fast, if both take the same time. Exercise 2 computes it. It needs a second device, and our simulation saves nothing.
+# - **Reuse.** Four updates per batch (`num_iterations=4`) gave an accuracy that is 0.112 higher than one update with equal
+#   samples, and 0.135 lower with equal CPU time ([lesson 13](13_losses.ipynb), section 3). There, sampling took about 40% of
+#   a step, so reuse saved little.
+# - **Delay.** If sampler and trainer work at the same time, a step takes as long as the slower of the two. At best, this is
+#   twice as fast: if both take the same time. Exercise 2 computes the speedup. To gain it, you need a second device; our
+#   simulation saves no time.
 #
-# So a delay saves most if sampling and learning take the same time. It pays only if the run reaches your target accuracy in fewer
-# minutes, although it needs more samples.
+# A delay pays off only if the run reaches your target accuracy in fewer minutes, even though it needs more samples.
 #
 # ## 9. Know what this lesson does not show
 #
 # - Delay and samplers are simulated. A real vLLM also differs in its kernels, and TRL's asynchronous trainer was never run here.
-# - The tiny model learns with a rate of 0.002, so 4 steps change it a lot. With a smaller rate, 4 steps change
-#   less. Measure the ratios of your own run; do not take over our number of steps.
+# - The tiny model learns with a rate of 0.002, so 4 steps change it a lot. With a smaller rate, 4 steps change less.
+#   Measure the ratios of your own run, and do not copy our number of steps.
 # - Our completions have at most 32 tokens. With thousands, the ratios of whole completions lie much further from 1. `sequence_mask`
 #   then keeps most completions, but with weights near 0, so few of them teach anything.
-# - Three seeds show large effects only. They separate some corrections, and at one delay only.
+# - Three seeds show only large effects. They separate some of the corrections, and only at one delay.
 #
 # ## 10. Cheat sheet
 #
@@ -491,8 +498,8 @@ for advantage in (1.0, -1.0):
 # |---|---|
 # | are my samples stale? | yes, if `num_iterations * steps_per_generation` does not divide `gradient_accumulation_steps`, or if sampling is asynchronous |
 # | how far is the sampler? | the spread of the log-ratio of whole completions, by length; with vLLM, `sampling/sampling_logp_difference/mean`, which is per token |
-# | delay | never without the sampler's log-probabilities; a small `max_staleness`; evaluate the newest policy, not the log |
-# | other sampler | the same temperature and precision first; then `vllm_importance_sampling_correction=True` (the default) |
+# | delay | always use the sampler's log-probabilities; keep `max_staleness` small; judge by the newest policy, not by the log |
+# | other sampler | first set the same temperature and precision; then `vllm_importance_sampling_correction=True` (the default) |
 # | long completions | with `sequence_mask`, watch `sampling/importance_sampling_ratio/mean`: near 0, few completions count; `"token_truncate"` keeps all tokens, but varied most in section 7 |
 # | ratios far above 1 | `delta` above `1 + epsilon`; it acts on negative advantages only |
 # | does it pay? | compare with equal samples and with equal minutes |
@@ -501,8 +508,9 @@ for advantage in (1.0, -1.0):
 #
 # ## 11. Exercises
 #
-# **Exercise 1.** Write `completion_weights(log_ratios, cap)`. `log_ratios` has a list of log-ratios for each completion, one per
-# token. Return the importance weight of each completion, and 0.0 where it is above `cap`: the mode `sequence_mask`.
+# **Exercise 1.** Write `completion_weights(log_ratios, cap)`. `log_ratios` has a list of log-ratios for each completion, one
+# per token. Return the importance weight of each completion, or 0.0 if the weight is above `cap`, as the mode
+# `sequence_mask` does.
 
 
 # %%
@@ -526,8 +534,8 @@ HINTS = [
 print(check_exercise("Exercise 1", completion_weights, CASES, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** A step samples for `sampling` seconds and then learns for `learning` seconds. Write `speedup(sampling, learning)`:
-# how many times as fast is a run that does both at the same time, on two devices?
+# **Exercise 2.** A step samples for `sampling` seconds and then learns for `learning` seconds. Write
+# `speedup(sampling, learning)`: how many times as fast a run is that does both at the same time, on two devices.
 #
 # **Try both before you unfold the solutions.**
 

@@ -4,7 +4,7 @@
 # {{badges}}
 #
 # **You will be able to** decide whether a model should learn from a reward, from the answers of a better model, or from that
-# model's opinion of every token; and run all three with TRL.
+# model's opinion of every token, and run all three with TRL.
 #
 # | | CPU | T4 GPU |
 # |---|---|---|
@@ -46,12 +46,13 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 30)
 #
 # | method | who writes the completions | who judges them | what it needs |
 # |---|---|---|---|
-# | SFT on the teacher's answers | the teacher | nobody: the student copies every token | the teacher's texts |
+# | SFT on the teacher's answers | the teacher | nobody; the student copies every token | the teacher's texts |
 # | on-policy distillation | the student | the teacher, token by token | the teacher's probabilities |
 # | GRPO | the student | a program, once per completion | a reward, and some correct answers |
 #
-# *On-policy* means that the student learns from its own completions ([lesson 13](13_losses.ipynb)). GRPO does this too. The two
-# differ in how much a completion teaches: GRPO gets one number for all of its tokens, and a teacher rates each token.
+# *On-policy* means that the student learns from its own completions ([lesson 13](13_losses.ipynb)). GRPO does this too.
+# The two methods differ in how much a completion teaches: with GRPO, one number rates all tokens of a completion
+# together, while a teacher rates each token.
 #
 # **Guess before you go on.** Each method gets the same number of sequences. Which wins
 #
@@ -62,8 +63,8 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 30)
 # ## 3. Make two teachers
 #
 # A real teacher is usually a larger model. Ours has the student's size and learned addition with GRPO. One run gives both
-# teachers: a *weak* one after a quarter of its steps, and a *good* one at its end. To see how fast each run learns, every
-# run of this lesson is evaluated after some steps:
+# teachers: a *weak* one after a quarter of its steps, and a *good* one at its end. To see how fast each run learns, the
+# lesson evaluates it several times along the way:
 
 # %%
 import copy
@@ -115,8 +116,8 @@ class Watch(TrainerCallback):
 
 
 # %% [markdown]
-# Train the teacher. The settings are those of [lesson 06](06_evaluation.ipynb), with a constant learning rate. So after the
-# first {{STUDENT_STEPS}} steps, this run is also our example of GRPO.
+# Train the teacher. The settings are those of [lesson 06](06_evaluation.ipynb), with a constant learning rate. Because
+# the rate is constant, the first {{STUDENT_STEPS}} steps of this run also serve as our GRPO student.
 
 # %%
 from trl import GRPOConfig, GRPOTrainer
@@ -166,13 +167,14 @@ for name, right in taught.items():
 
 # %% [markdown]
 # The weak teacher is correct on {{sum(taught["weak"]) / 200:.0%}} of the held-out prompts, the good one on
-# {{sum(taught["good"]) / 200:.0%}}. Every student starts with a new adapter, so none continues the teacher's run.
+# {{sum(taught["good"]) / 200:.0%}}. Every student in sections 5 and 6 starts with a new adapter, so none of them
+# continues the teacher's run.
 #
 # ## 4. Read what a teacher says about a token
 #
-# Let the student answer, and give its text to both models. At each position, compare the two models' probabilities of the next token.
-# The *reverse KL* is the mean difference of the log-probabilities, student minus teacher, where each token $x$ counts
-# with the student's probability $s(x)$; $t(x)$ is the teacher's:
+# Let the student answer, and give its text to both models. At each position, compare the two models' probabilities of the
+# next token. The *reverse KL* is the mean difference of the log-probabilities, student minus teacher. Each possible token
+# $x$ is weighted with the student's probability $s(x)$; the teacher's is $t(x)$:
 #
 # $$\mathrm{KL}(s \,\|\, t) = \sum_x s(x) \log \frac{s(x)}{t(x)}$$
 #
@@ -205,16 +207,16 @@ print(f"{tokens[first]} has {share:.0%} of the sum.")
 print(f"There, the teacher would most likely write {wanted}.")
 
 # %% [markdown]
-# The two models disagree at few positions: {{tokens[first]}} alone has {{share:.0%}} of the sum. There, the teacher would write
-# {{wanted}}, the beginning of the format that its reward paid for. Given this token, it would go on as the student did. GRPO would give
-# all {{len(kl)}} tokens the same weight.
+# The two models disagree at few positions: {{tokens[first]}} alone has {{share:.0%}} of the sum. There, the teacher
+# would write {{wanted}}, the beginning of the format that its reward paid for. Once the student has written its own
+# token, the teacher would mostly continue as the student did. GRPO would give all {{len(kl)}} tokens the same weight.
 #
 # **A teacher says where it would have written something else, and what. A reward says only whether the whole answer is right.**
 #
 # ## 5. Distill from each teacher
 #
 # TRL's `DistillationTrainer` takes prompts and a teacher, but no reward. With `beta=1.0`, its loss is the reverse KL above.
-# Each step samples 64 completions, as the GRPO run did, here for 64 prompts.
+# Each step samples 64 completions, as the GRPO run did, but here each one answers a different prompt.
 
 # %%
 from trl import DistillationConfig, DistillationTrainer
@@ -250,8 +252,8 @@ distill(teachers["weak"], "distilled, weak teacher")
 # %% [markdown]
 # ## 6. Copy the correct answers of the weak teacher
 #
-# Let the weak teacher answer as many prompts as the other students have sampled. We can check its answers, so keep only the
-# correct ones, and train with SFT on these. This is called *rejection sampling fine-tuning*.
+# Let the weak teacher write as many answers as each of the other students has sampled. A program can check these answers,
+# so keep only the correct ones, and train on them with SFT. This is called *rejection sampling fine-tuning*.
 
 # %%
 from datasets import Dataset, disable_progress_bars
@@ -339,9 +341,9 @@ for name, right in last.items():
     print(f"{name:28}{samples}{costs:5.0f}{sum(right) / 200:9.3f}")
 
 # %% [markdown]
-# The table counts the samples of student and teacher in {{STUDENT_STEPS}} steps, and the CPU seconds, the teacher's sampling
-# included. Distillation also needs one forward pass of the teacher per completion. The cost of the teacher itself is missing:
-# it makes sense to distill only if you have one already.
+# The table shows how many samples student and teacher wrote in {{STUDENT_STEPS}} steps, and the CPU seconds, including the
+# teacher's sampling. Distillation also needs one forward pass of the teacher per completion. The cost of training the
+# teacher is not included: distillation makes sense only if you already have one.
 #
 # After ten steps, distillation from the good teacher is at {{rates["distilled, good teacher"][2]:.2f}}, and GRPO at
 # {{rates["GRPO"][2]:.2f}}.
@@ -366,22 +368,23 @@ show_changes(changes, "Students minus their weak teacher")
 
 # %% [markdown]
 # Distillation ends where its teacher is: {{sum(last["distilled, weak teacher"]) / 200:.2f}} against
-# {{sum(taught["weak"]) / 200:.2f}} (paired test: {{changes["distilled"].verdict}}). The two others pass it. For GRPO, this is no
-# surprise: it is the run that the weak teacher was taken from, some steps later. Filtered SFT is the surprise. It learned only
-# from this teacher's texts, and ends {{changes["filtered SFT"].estimate.value:.2f}} higher. The {{kept}} answers that passed the check
-# have no wrong result, although easy prompts are more frequent among them. Section 8 also has SFT without the check, which does
-# not pass its teacher.
+# {{sum(taught["weak"]) / 200:.2f}} (paired test: {{changes["distilled"].verdict}}). The other two students surpass
+# it. For GRPO, this is no surprise: it is the run that the weak teacher was taken from, some steps later. Filtered
+# SFT is the surprise. It learned only from this teacher's texts, and yet ends
+# {{changes["filtered SFT"].estimate.value:.2f}} higher. None of the {{kept}} answers that passed the check has a
+# wrong result, but easy prompts are overrepresented among them. Section 8 also measures SFT without the check, which
+# does not surpass its teacher.
 #
 # **Distillation copies the mistakes too. A check of the answers removes them.**
 #
 # ## 8. Trust the seeds, not one run
 #
-# One run per method cannot tell luck from a rule, so `make bench-distill` trained each method with four seeds, and with three seeds
-# on a new task ([all figures](../docs/results.md#distillation-sft-and-grpo)). The learning rate of GRPO, distillation and SFT is the
-# best of the same three rates, chosen once, with the good teacher of addition; filtered SFT has that of SFT. Every run has 30 steps of
-# 64 sequences. The tables show the mean accuracy on 200 held-out prompts. The last column is the accuracy after 30 steps minus
-# that of the teacher, with a 95% interval over the seeds. (With so few seeds, such an interval can reach impossible values,
-# such as -1.05.)
+# With one run per method, you cannot tell luck from an effect, so `make bench-distill` trained each method with four seeds,
+# and with three seeds on a new task ([all figures](../docs/results.md#distillation-sft-and-grpo)). For GRPO, distillation
+# and SFT, we chose the best of the same three learning rates, once, with the good teacher of addition. Filtered SFT uses the
+# rate of SFT. Every run has 30 steps of 64 sequences. The tables show the mean accuracy on 200 held-out prompts. The last
+# column is the accuracy after 30 steps minus the teacher's, with a 95% interval over the seeds. (With so few seeds, such an
+# interval can include impossible values, such as -1.05.)
 #
 # **A good teacher of addition:**
 #
@@ -391,12 +394,12 @@ show_changes(changes, "Students minus their weak teacher")
 # | distillation | 0.42 | 0.76 | 0.96 | 0.97 | 35 | +0.03 (-0.03 to +0.09) |
 # | SFT | 0.32 | 0.46 | 0.88 | 0.90 | 26 | -0.03 (-0.06 to -0.01) |
 #
-# After ten steps, distillation is ahead of GRPO by +0.22 (+0.17 to +0.26). After 20, both are about where the teacher is. On other
-# tasks, the lead may be larger. We expect that for long completions, because one reward then says little about each of many tokens,
-# and for a student that is rarely correct, because most groups then tie. We have not measured either. A step of distillation also took
-# longer here: among other things, the teacher reads every completion.
+# After ten steps, distillation is ahead of GRPO by +0.22 (+0.17 to +0.26). After 20, both are about as good as the teacher.
+# On other tasks, the lead may be larger. We expect a larger lead for long completions, because one reward then says little
+# about each of many tokens, and for a student that is rarely correct, because most groups then tie. We have not measured
+# either case. A step of distillation also took longer here, in part because the teacher reads every completion.
 #
-# **A weak teacher of addition,** the same runs stopped early:
+# **A weak teacher of addition** (the same training runs, stopped early):
 #
 # |  | 5 steps | 10 steps | 20 steps | 30 steps | CPU seconds | minus its teacher |
 # |---|---|---|---|---|---|---|
@@ -405,7 +408,7 @@ show_changes(changes, "Students minus their weak teacher")
 # | SFT | 0.34 | 0.35 | 0.68 | 0.65 | 25 | -0.04 (-0.09 to +0.00) |
 # | filtered SFT | 0.34 | 0.42 | 0.82 | 0.83 | 25 | +0.14 (+0.02 to +0.26) |
 #
-# Distillation and SFT on all answers end near the teacher. Filtered SFT and GRPO pass it.
+# Distillation and SFT on all answers end near the teacher. Filtered SFT and GRPO surpass it.
 #
 # **A task that the student never solves:** "Which is larger, 512 or 387?" ([lesson 09](09_sft_then_grpo.ipynb)). This teacher learned
 # it from 2,000 worked answers.
@@ -416,19 +419,21 @@ show_changes(changes, "Students minus their weak teacher")
 # | distillation | 0.00 | 0.00 | 0.06 | 0.20 | 38 | -0.76 (-1.05 to -0.46) |
 # | SFT | 0.00 | 0.00 | 0.12 | 0.33 | 17 | -0.62 (-0.76 to -0.49) |
 #
-# GRPO learns nothing: no answer is ever correct, so all groups tie. Distillation does not need a correct answer. The teacher
-# can say at the first token of a wrong one what to write instead, then at the second, and so on. SFT shows whole correct answers
-# at once, and takes less than half the time here. After 30 steps, SFT is ahead of GRPO by +0.335 (+0.209 to +0.461). For
-# distillation, three seeds show no difference yet: +0.203 (-0.082 to +0.489). Both are still far from the teacher.
+# GRPO learns nothing: no answer is ever correct, so all groups tie. Distillation does not need a correct answer. At the
+# first token of a wrong answer, the teacher can say what to write instead, then at the second, and so on. SFT shows the
+# student whole correct answers from the start, and takes less than half the time here. After 30 steps, SFT is ahead of GRPO
+# by +0.335 (+0.209 to +0.461). For distillation, three seeds do not yet show a difference from GRPO: +0.203 (-0.082 to
+# +0.489). Both are still far from the teacher.
 #
-# **Compare with your guess. A good teacher saved steps of distillation. A weak teacher was a ceiling, unless its answers were checked.
-# Where no answer was ever correct, GRPO learned nothing, and SFT on a teacher's answers did.**
+# **Compare with your guess. With a good teacher, distillation needed fewer steps than GRPO. A weak teacher was a ceiling,
+# unless its answers were checked. Where no answer was ever correct, GRPO learned nothing, but SFT on a teacher's answers did
+# learn.**
 #
 # ## 9. Avoid the vocabulary trap
 #
 # Distillation compares two probability distributions over tokens, so student and teacher need the same vocabulary. That is
-# more than the same tokenizer: models of one family often differ in the number of *padding rows* in their embeddings. Such rows
-# belong to no token. Give the teacher eight:
+# more than the same tokenizer: models of one family often differ in the number of *padding rows* in their embeddings. Such
+# rows belong to no token. Add eight of them to the teacher:
 
 # %%
 padded = copy.deepcopy(teachers["good"])
@@ -444,8 +449,9 @@ except ValueError as error:
 
 # %% [markdown]
 # This happens with real models: Qwen2.5-7B-Instruct has 152,064 rows, and Qwen2.5-3B has 151,936 for the same tokens
-# ([trl#3028](https://github.com/huggingface/trl/issues/3028), [LMOps#331](https://github.com/microsoft/LMOps/pull/331)). If only
-# padding differs, cut the teacher to the student's size:
+# ([trl#3028](https://github.com/huggingface/trl/issues/3028),
+# [LMOps#331](https://github.com/microsoft/LMOps/pull/331)). If only the padding differs, trim the teacher to the
+# student's size:
 
 # %%
 padded.resize_token_embeddings(size, mean_resizing=False)
@@ -454,24 +460,24 @@ same = (padded(**prompt).logits - teachers["good"](**prompt).logits).abs()
 print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 
 # %% [markdown]
-# Check first that both tokenizers give the same ids: compare `tokenizer.get_vocab()`. If they differ, use TRL's `GOLDTrainer`, or
-# SFT on the teacher's texts, which need no common vocabulary. The chat template counts as well: the teacher reads the student's
-# prompt, so it must be one that the teacher knows.
+# Check first that both tokenizers give the same ids: compare `tokenizer.get_vocab()`. If they differ, use TRL's
+# `GOLDTrainer`, or SFT on the teacher's texts. Neither needs a common vocabulary. The chat template matters as well: the
+# teacher reads the student's prompt, so the template must be one that the teacher knows.
 #
 # ## 10. Choose the tool
 #
 # | you have | use | why |
 # |---|---|---|
 # | a teacher that is good enough, its weights, and a base that is sometimes correct | on-policy distillation | it learns from every token, and needed the fewest steps on addition |
-# | a good teacher, but only its texts (an API) | SFT on its answers | needs no probabilities; mind the terms of the provider |
-# | a teacher that is often wrong, and a check of answers | SFT on its correct answers, or GRPO | both can pass the teacher |
-# | a teacher that is often wrong but better than the student, and no check | distillation | the student gets about as good as the teacher, and copies its mistakes |
-# | a check, no teacher, and a base that is sometimes correct | GRPO | nothing else knows what is right |
+# | a good teacher, but only its texts (an API) | SFT on its answers | needs no probabilities; check the provider's terms of use |
+# | a teacher that is often wrong, and a check of answers | SFT on its correct answers, or GRPO | both can surpass the teacher |
+# | a teacher that is often wrong but better than the student, and no check | distillation | the student becomes about as good as the teacher, and copies its mistakes |
+# | a check, no teacher, and a base that is sometimes correct | GRPO | only the check knows what is correct |
 # | a base that is never correct | SFT or distillation, then perhaps GRPO | all groups tie, so GRPO has no gradient |
 # | a policy that must become better than every teacher | GRPO | a reward does not stop at the level of a teacher |
 #
-# In short: **a teacher teaches faster, but only up to its own level. A reward can go beyond, as far as the policy sometimes finds
-# better answers.**
+# In short: **a teacher teaches faster, but only up to its own level. A reward can take a policy further, as long as the
+# policy sometimes finds better answers.**
 #
 # ## 11. Use this with a real model
 #
@@ -484,21 +490,23 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 # | texts of the teacher and of the student | `from trl.experimental.gkd import GKDTrainer` | `lmbda` is the share of the student's texts |
 # | no teacher, but a reward or feedback | `from trl.experimental.sdpo import SDPOTrainer` | the model also reads a correct attempt, and is its own teacher |
 #
-# What differs from this lesson:
+# With a real model, these points differ from this lesson:
 #
-# - **Memory.** The teacher stays in memory with the student. By our estimate, Qwen3-4B takes about 8 GB in 16 bits and about 3 GB in
-#   4 bits, and Qwen3-8B about 6 GB in 4 bits. A T4 has 14.56 GiB. The teacher needs no gradients, no optimizer and no cache, because it
-#   does not generate. TRL computes the logits of both models in parts, so they are never in memory as a whole.
+# - **Memory.** The teacher stays in memory with the student. By our estimate, Qwen3-4B takes about 8 GB in 16 bits and about
+#   3 GB in 4 bits, and Qwen3-8B about 6 GB in 4 bits. A T4 has 14.56 GiB. The teacher needs no gradients, no optimizer and
+#   no cache, because it does not generate. TRL computes the logits of both models in chunks, so the whole array is never in
+#   memory.
 # - **Precision.** `DistillationConfig` turns bf16 on unless you set `fp16=True`. A T4 has no bf16 units.
-# - **Learning rate.** Its default is 1e-6. We chose among three rates for every method here (section 8). Do the same.
-# - **Thinking.** Give `chat_template_kwargs={"enable_thinking": False}`, or a limit that a thought fits into
-#   ([lesson 10](10_thinking.ipynb)). A truncated completion is still rated, token by token.
+# - **Learning rate.** The default is 1e-6. We compared three rates for every method here (section 8). Do the same.
+# - **Thinking.** Pass `chat_template_kwargs={"enable_thinking": False}`, or set a limit that is long enough for a
+#   thought ([lesson 10](10_thinking.ipynb)). The teacher still rates a truncated completion, token by token.
 #
 # ## 12. Know what this lesson does not show
 #
-# - Teacher and student have the same size and the same base. A larger teacher may know what the student cannot represent.
-# - Completions have about 20 tokens. In a thought of thousands of tokens, one reward per completion says even less about each
-#   token, and a teacher's opinion on a text that it would never write may say little.
+# - Teacher and student have the same size and the same base. A larger teacher may know things that the student cannot
+#   represent.
+# - Completions have about 20 tokens. In a thought of thousands of tokens, one reward per completion says even less about
+#   each token, and a teacher's opinion of a text that it would never write may be worth little.
 # - We have not measured GRPO after distillation, nor distillation and a reward in one run.
 #
 # ## 13. Cheat sheet
@@ -510,9 +518,9 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 # | error about `vocab_size` | compare the tokenizers; cut padding rows with `teacher.resize_token_embeddings(n)` |
 # | weak teacher, checkable answers | sample, keep the correct answers, SFT; or GRPO |
 # | base rate 0 | SFT or distillation first |
-# | report | samples of both models, steps, seconds, the difference to the teacher, and what the teacher cost |
+# | report | samples of both models, steps, seconds, the difference from the teacher, and what the teacher cost |
 #
-# **Distill if somebody has paid for a good teacher. Reinforce if only the answers can be checked.**
+# **Distill if somebody has already paid for a good teacher. Reinforce if only the answers can be checked.**
 #
 # ## 14. Exercises
 #
@@ -584,8 +592,8 @@ print(check_exercise("Exercise 1, solution", kl_solution, CASES))
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# Exercise 2: a teacher that reaches the goal is the faster way. If it does not, only the reward can pass it, and a reward needs
-# some correct answers to begin with.
+# Exercise 2: if the teacher reaches the goal, distillation is faster. If it does not, only a reward can take the policy past
+# the teacher, and a reward needs some correct answers to begin with.
 # </details>
 
 
