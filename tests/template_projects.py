@@ -11,6 +11,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from grpo_check.replay import read_run
+from grpo_check.replay.page import run_of
 from grpo_utils.project import template_names
 
 #: The templates with a config and a lib/; minimal is one file.
@@ -47,7 +49,18 @@ def check_report(path) -> dict:
     assert {"profile", "family", "model", "steps", "train_seconds", "seed", "before", "after", "p_value"} <= set(report)
     assert report["machine"].keys() == {"python", "system", "cores", "gpu"}
     assert report["versions"].keys() >= {"unsloth", "trl", "transformers", "peft", "bitsandbytes", "torch"}
+    check_replay(path.parent)
     return report
+
+
+def check_replay(folder) -> None:
+    """A run, or each of its stages, has a page with the completions of all rewards."""
+    places = [place.parent for place in folder.rglob("completions") if place.is_dir()]
+    assert places
+    for place in places:
+        recording = read_run(place)
+        assert recording.log and recording.rewards == tuple(recording.log.rewards | recording.log.unscored)
+        assert run_of(recording)["steps"] and not any("left out" in note for note in recording.notes)
 
 
 def stopped_at(folder, line: str, *command: object) -> None:

@@ -12,3 +12,4 @@
 
 from .page import write_replay
 from .read import has_samples, read_run, run_folder
+from .records import Recording

@@ -74,6 +74,7 @@ function showRun() {
   state.group = 0;
   at("name").textContent = run.name;
   at("about").textContent = about(run);
+  at("story").textContent = run.story;
   at("step").max = steps.length - 1;
   at("step").value = 0;
   fill(at("from"), steps.map((step) => step.step), 0);

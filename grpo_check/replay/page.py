@@ -125,6 +125,7 @@ def run_of(recording: Recording) -> dict:
         "name": kept.name,
         "rewards": kept.rewards,
         "extras": kept.extras,
+        "story": kept.story,
         "heldOut": kept.held_out,
         "notes": kept.notes,
         "steps": steps,

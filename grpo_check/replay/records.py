@@ -83,6 +83,7 @@ class Recording:
         log: the log of the trainer; None if there is none.
         notes: what a reader should know: files that could not be read, columns that are missing, what was left out.
         held_out: whether these are samples of held-out prompts, which have no groups.
+        story: what a reader should look for.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Recording:
     log: Log | None = None
     notes: tuple[str, ...] = field(default=())
     held_out: bool = False
+    story: str = ""
 
     def noting(self, *notes: str) -> Self:
         """The same recording with further notes."""

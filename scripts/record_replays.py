@@ -1,0 +1,119 @@
+"""Train with five rewards, and write the page that replays these runs: docs/watch-it-cheat.html.
+
+    python scripts/record_replays.py     # or: make replays
+
+Three rewards are the flawed ones of lessons 02 and 04, and two are sound. Each run logs its completions, and with
+a weight of 0 also the share of correct answers, so that the page can show where the two part ways.
+"""
+
+import ast
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from address import ROOT
+from tiny_runs import train_tiny
+
+from grpo_check.replay import Recording, read_run, write_replay
+from grpo_utils import completion_text, incremental_format_reward, is_strictly_right, logged
+from grpo_utils.profiles import CPU, prepare_machine
+from grpo_utils.rewards import correctness_reward
+
+PAGE = ROOT / "docs" / "watch-it-cheat.html"
+STEPS, SEED = 40, 0
+TAGS, WATCHING = "02_rewards", "04_reading_a_run"
+
+
+def of_lesson(lesson: str, name: str) -> Callable[..., list[float]]:
+    """A function that a cell of a lesson defines."""
+    cells = ast.parse((ROOT / "notebooks" / "source" / f"{lesson}.py").read_text(encoding="utf-8")).body
+    [function] = [cell for cell in cells if isinstance(cell, ast.FunctionDef) and cell.name == name]
+    known = {"completion_text": completion_text, "is_strictly_right": is_strictly_right}
+    exec(compile(ast.Module([function], []), lesson, "exec"), known)
+    return known[name]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run to record.
+
+    Attributes:
+        name: what the page calls it.
+        about: what the reward pays for.
+        rewards: the reward functions and their weights.
+        changes: what differs from the ``cpu`` profile.
+    """
+
+    name: str
+    about: str
+    rewards: dict[Callable, float]
+    changes: dict = field(default_factory=dict)
+
+
+truth = of_lesson(TAGS, "truth")
+RUNS = (
+    Run(
+        "Every tag pays (lesson 02)",
+        "The reward counts tags and has no upper limit.",
+        {of_lesson(TAGS, "count_tags"): 1.0},
+    ),
+    Run(
+        "Length pays (lesson 04)",
+        "The reward grows with the length of the text, and never reads the answer.",
+        {of_lesson(WATCHING, "length_reward"): 3.0},
+        {"max_completion_length": 64, "learning_rate": 4e-3},
+    ),
+    Run(
+        "All of a group are paid the same (lesson 04)",
+        "The reward reads only the gold answer, so all completions of a prompt score the same, and no group teaches.",
+        {of_lesson(WATCHING, "quick_reward"): 1.0},
+    ),
+    Run(
+        "Each tag pays once (lesson 02)",
+        "The reward pays once for each tag in its place. It never reads the answer either, but nothing cheaper than an "
+        "answer in the right form earns as much.",
+        {incremental_format_reward: 1.0},
+    ),
+    Run(
+        "Each tag pays once, and a correct answer pays twice as much (lesson 02)",
+        "The reward for the form and one for correctness, with twice the weight.",
+        {correctness_reward: 2.0, incremental_format_reward: 1.0},
+    ),
+)
+
+
+def record(run: Run) -> Recording:
+    """Train, and read what was logged."""
+    with TemporaryDirectory() as folder:
+        shown = {"log_completions": True, "num_completions_to_print": 0}
+        changes = dict(output_dir=folder, reward_weights=[*run.rewards.values(), 0.0], **shown, **run.changes)
+        _, log = train_tiny(changes, SEED, STEPS, rewards=[*run.rewards, truth])
+        history = Path(folder) / "log.json"
+        history.write_text(json.dumps(log), encoding="utf-8")
+        recording = read_run(folder, history, [truth.__name__])
+    return replace(recording, name=run.name, story=story(run, log))
+
+
+def story(run: Run, log: list[dict]) -> str:
+    """What to see in a run."""
+    ends = {}
+    for name, key in (("reward", "reward"), ("correct", "rewards/truth/mean")):
+        values = logged(log, key)
+        ends[name] = f"from {values[0]:.2f} to {values[-1]:.2f}"
+    return (
+        f"{run.about} In {STEPS} steps, the mean reward went {ends['reward']}, and the share of completions that are "
+        f"correct and in the right form {ends['correct']} (truth, which has no weight). Drag the slider, and read what "
+        "the policy writes."
+    )
+
+
+def main() -> None:
+    prepare_machine(CPU)
+    write_replay([record(run) for run in RUNS], PAGE)
+    print(f"wrote {PAGE.relative_to(ROOT)} ({PAGE.stat().st_size / 1e6:.1f} MB)")
+
+
+if __name__ == "__main__":
+    main()
