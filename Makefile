@@ -16,7 +16,7 @@ help:            ## list the targets
 run: setup       ## train a model: lesson 03 from beginning to end; ARGS="-p FAMILY gemma"
 	$(BIN)/python -m grpo_utils run $(ARGS)
 
-real: setup      ## train a real language model on the CPU: SmolLM2, 93 MB, about half an hour on two cores (slow in bf16: two hours or more); ARGS="--task older"
+real: setup      ## train a real language model on the CPU: SmolLM2, 93 MB, about half an hour on two cores (slow in bf16: 80 minutes or more); ARGS="--task older"
 	$(BIN)/python scripts/train_real.py $(ARGS)
 
 test: setup lint .gpu-path/installed $(VENV)/html-installed ## what CI runs on every commit, two files of tests at a time; WORKERS=1: one

@@ -140,7 +140,7 @@ def real_block(stored: dict) -> str:
         f"{before[0]:.3f} to {reached}\n([measured](docs/results.md#a-real-model-on-a-cpu); each value is one seed, "
         "and an answer counts only if all five fields\nand the form are correct). With its measurements, expect about "
         "half an hour there, and\n"
-        "[two hours or more](docs/usage.md#train-a-real-model-on-a-cpu) where bf16 is slow. It needs 5 GB of free "
+        "[80 minutes or more](docs/usage.md#train-a-real-model-on-a-cpu) where bf16 is slow. It needs 5 GB of free "
         "memory and\ndownloads 93 MB (the model is licensed under Apache-2.0).\n"
     )
 

@@ -51,7 +51,7 @@ def expected_time(fast_bf16: bool) -> str:
     >>> print(expected_time(True))
     Expected total for 70 steps on two cores, with the measurements before and after: about half an hour.
     """
-    total = "about half an hour" if fast_bf16 else "two hours or more"
+    total = "about half an hour" if fast_bf16 else "80 minutes to two hours"
     expected = f"Expected total for 70 steps on two cores, with the measurements before and after: {total}."
     return expected if fast_bf16 else f"{smollm2.SLOW_IN_BF16}\n{expected}"
 

