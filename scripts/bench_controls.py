@@ -17,9 +17,9 @@ from statistics import fmean
 
 from bench_sft import USUAL
 from benches import difference_text, only_write, provenance, put, read_stored, train_missing
-from tiny_runs import Policy, train_tiny
+from tiny_runs import Policy, train_tiny, untrained
 
-from grpo_utils import evaluate, evaluate_samples, load_policy, load_rows, logged
+from grpo_utils import evaluate, evaluate_samples, load_rows, logged
 from grpo_utils.evaluation.statistics import paired_difference
 from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.rewards import correctness_reward, incremental_format_reward
@@ -78,11 +78,6 @@ def train(arm: str, seed: int) -> dict:
         return dict(after=measured(untrained(seed), seed))
     policy, log = train_tiny(dict(lr_scheduler_type="linear"), seed, STEPS, rewards=rewards)
     return dict(reward=[round(value, 3) for value in logged(log, "reward")], after=measured(policy, seed))
-
-
-def untrained(seed: int) -> Policy:
-    """The tiny model with a fresh adapter."""
-    return load_policy(CPU.models["qwen"], profile=CPU, backend="transformers", load_in_4bit=False, seed=seed)
 
 
 def demonstration(row: dict) -> dict:

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import bench_sft
 from bench_sft import USUAL
 from benches import difference_text, only_write, provenance, put, read_stored, train_missing
-from tiny_runs import Policy, milestones_at, train_tiny
+from tiny_runs import Policy, milestones_at, train_tiny, untrained
 
-from grpo_utils import evaluate, evaluate_samples, load_policy, load_rows, pass_rates, show_progress
+from grpo_utils import evaluate, evaluate_samples, load_rows, pass_rates, show_progress
 from grpo_utils.evaluation.statistics import Estimate, paired_difference
 from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.rewards import correctness_reward
@@ -127,11 +127,6 @@ def larger_teacher(seed: int) -> Policy:
 
 def merged(policy: Policy) -> Policy:
     return copy.deepcopy(policy[0]).merge_and_unload().eval(), policy[1]
-
-
-def untrained(seed: int) -> Policy:
-    """The tiny model with a fresh adapter."""
-    return load_policy(CPU.models["qwen"], profile=CPU, backend="transformers", load_in_4bit=False, seed=seed)
 
 
 def milestones(seed: int) -> tuple[int, ...]:

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 Policy = tuple["PeftModel", "PreTrainedTokenizerBase"]
 
 
+def untrained(seed: int) -> Policy:
+    """The tiny model with a fresh adapter."""
+    return load_policy(CPU.models["qwen"], profile=CPU, backend="transformers", load_in_4bit=False, seed=seed)
+
+
 def train_tiny(
     changes: dict,
     seed: int,
