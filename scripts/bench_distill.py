@@ -232,26 +232,27 @@ def best_rate(rows: list[dict], arm: str) -> float:
     return max(tried, key=lambda row: row["points"][-1]["accuracy"])["rate"]
 
 
-def at(rows: list[dict], case: str, arm: str, step: int) -> list[float]:
-    """Accuracy after a step, seed by seed. GRPO has no teacher: its runs on addition are those of both teachers."""
+def of(rows: list[dict], case: str, arm: str) -> list[dict]:
+    """The runs of an arm, by seed. GRPO has no teacher: its runs on addition are those of both teachers."""
     case = "good" if (case, arm) == ("weak", "GRPO") else case
     mine = [row for row in rows if (row["case"], row["arm"]) == (case, arm) and row["seed"] != SEARCH_SEED]
-    ordered = sorted(mine, key=lambda row: row["seed"])
-    return [point["accuracy"] for row in ordered for point in row["points"] if point["step"] == step]
+    return sorted(mine, key=lambda row: row["seed"])
+
+
+def at(rows: list[dict], case: str, arm: str, step: int, key: str = "accuracy") -> list[float]:
+    """Accuracy, or CPU seconds, after a step, seed by seed."""
+    return [point[key] for row in of(rows, case, arm) for point in row["points"] if point["step"] == step]
 
 
 def of_teacher(rows: list[dict], case: str, key: str = "sampled") -> list[float]:
     """A rate of a case's teacher, seed by seed."""
-    mine = [row for row in rows if (row["case"], row["arm"]) == (case, "distillation") and row["seed"] != SEARCH_SEED]
-    return [row["teacher"][key] for row in sorted(mine, key=lambda row: row["seed"])]
+    return [row["teacher"][key] for row in of(rows, case, "distillation")]
 
 
 def seconds(rows: list[dict], case: str, arm: str, step: int) -> float:
     """CPU seconds until a step, the mean of the seeds: training, and the teacher's share of the answers for SFT."""
-    case = "good" if (case, arm) == ("weak", "GRPO") else case
-    mine = [row for row in rows if (row["case"], row["arm"]) == (case, arm) and row["seed"] != SEARCH_SEED]
-    sampling = fmean(row.get("sampling", 0.0) for row in mine) * step / STEPS[-1]
-    return sampling + fmean(point["seconds"] for row in mine for point in row["points"] if point["step"] == step)
+    sampling = fmean(row.get("sampling", 0.0) for row in of(rows, case, arm)) * step / STEPS[-1]
+    return sampling + fmean(at(rows, case, arm, step, "seconds"))
 
 
 def arms_of(case: str) -> list[str]:

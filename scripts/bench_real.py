@@ -83,11 +83,18 @@ def packed(result: dict, rows: int, sampled: int) -> dict:
     return dict(greedy=greedy, sampled=[sum(right) for right in result["sampled"][:sampled]], **other)
 
 
-def curves(checkpoint: Path) -> dict:
-    """The means of two rewards, the entropy and the seconds, step by step up to a checkpoint."""
+#: What is kept of each step of a run, and its key in the log.
+KEPT = dict(
+    correct="rewards/correctness_reward/mean",
+    fields="rewards/fields_reward/mean",
+    entropy="entropy",
+    seconds="step_time",
+)
+
+
+def curves(checkpoint: Path, keys: dict[str, str] = KEPT) -> dict:
+    """Some metrics, step by step up to a checkpoint."""
     log = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))["log_history"]
-    keys = dict(correct="rewards/correctness_reward/mean", fields="rewards/fields_reward/mean")
-    keys |= dict(entropy="entropy", seconds="step_time")
     return {name: [round(entry[key], 3) for entry in log if key in entry] for name, key in keys.items()}
 
 

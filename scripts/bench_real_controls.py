@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from statistics import fmean
 
-from bench_real import changes_of, packed
+from bench_real import changes_of, curves, packed
 from benches import only_write, provenance, put, read_stored, train_missing
 from measure_real import SAMPLES, TEMPERATURE, measure, measure_merged, rates
 from train_real import SHARED, write_project
@@ -34,6 +34,8 @@ RUNS = [
 
 NOT_ENDED = """These runs were stopped after 15 steps, when the time on the GPU was over. So their effect on accuracy is
 not known. The command above trains them to their end."""
+#: What is kept of each step of a run, and its key in the log.
+KEPT = dict(reward="reward", form="rewards/alone_reward/mean", entropy="entropy", seconds="step_time")
 
 
 def on_gpu() -> bool:
@@ -64,7 +66,7 @@ def train(task: str, arm: str, steps: int, seed: int) -> dict:
         kept.write_text(json.dumps(found) + "\n", encoding="utf-8")
     after = json.loads(kept.read_text(encoding="utf-8"))
     results = {when: packed(each, PROMPTS, SAMPLED) for when, each in (("before", base(task)), ("after", after))}
-    return results | curves(folder / "run" / f"checkpoint-{steps}")
+    return results | curves(folder / "run" / f"checkpoint-{steps}", KEPT)
 
 
 def run_template(folder: Path, task: str, arm: str, steps: int, seed: int) -> None:
@@ -87,13 +89,6 @@ def hardware() -> dict[str, str]:
     if on_gpu():
         return dict(use_cpu="false", bf16="true")
     return dict(bf16=str(smollm2.fast_bf16()).lower())
-
-
-def curves(checkpoint: Path) -> dict:
-    """The reward, the entropy and the seconds of each step."""
-    log = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))["log_history"]
-    keys = dict(reward="reward", form="rewards/alone_reward/mean", entropy="entropy", seconds="step_time")
-    return {name: [round(entry[key], 3) for entry in log if key in entry] for name, key in keys.items()}
 
 
 def section(stored: dict) -> str:
