@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-r
 
 BENCHES := bench-rewards bench-settings bench-losses bench-reuse bench-sft bench-controls bench-stale bench-distill bench-real bench-real-controls bench-real-checks bench-estimate bench-checkpoint bench-pilot bench-merge
 
-.PHONY: run real test test-fast test-upgrade gpu-path gpu-day setup lab lab-workshop lint notebooks templates figures tiny bench $(BENCHES) bench-gguf badges workshop handouts html bundle wheel clean help
+.PHONY: run real test test-fast test-upgrade gpu-path gpu-day setup lab lab-workshop lint notebooks templates figures replays tiny bench $(BENCHES) bench-gguf badges workshop handouts html bundle wheel clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -97,6 +97,9 @@ figures: setup   ## what the README and docs show of stored results; the diagram
 	$(BIN)/python scripts/figures.py
 	$(BIN)/python scripts/diagrams.py
 	$(BIN)/python scripts/rule_tables.py
+
+replays: setup   ## docs/watch-it-cheat.html, five runs that the page replays, about 3 minutes; ARGS=--write: only write it again
+	$(BIN)/python scripts/record_replays.py $(ARGS)
 
 bench: setup     ## the figures of docs/results.md, about 45 minutes; ARGS=--resume: only what is missing
 	$(BIN)/python scripts/bench.py $(ARGS)

@@ -103,7 +103,8 @@ def image(path: Path) -> str:
         with Image.open(path) as stored:
             kind, alt = "png", stored.text["Description"]
     else:
-        kind, alt = "svg+xml", re.search(r"<dc:description>(.+?)</", path.read_text(encoding="utf-8"), re.DOTALL)[1]
+        text = path.read_text(encoding="utf-8")
+        kind, alt = "svg+xml", re.search(r"<(?:dc:description|title)>(.+?)</", text, re.DOTALL)[1]
     return f'<img alt="{escape(alt)}" src="data:image/{kind};base64,{b64encode(path.read_bytes()).decode()}">'
 
 

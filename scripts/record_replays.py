@@ -1,28 +1,35 @@
 """Train with five rewards, and write the page that replays these runs: docs/watch-it-cheat.html.
 
-    python scripts/record_replays.py     # or: make replays
+    python scripts/record_replays.py            # or: make replays
+    python scripts/record_replays.py --write    # only write the page and the moving picture, from the runs in the page
 
 Three rewards are the flawed ones of lessons 02 and 04, and two are sound. Each run logs its completions, and with
 a weight of 0 also the share of correct answers, so that the page can show where the two part ways.
 """
 
+import argparse
 import ast
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from address import ROOT
+from replay_animation import animation
 from tiny_runs import train_tiny
 
-from grpo_check.replay import Recording, read_run, write_replay
+from grpo_check.replay import Recording, read_run
+from grpo_check.replay.page import page_of, run_of
 from grpo_utils import completion_text, incremental_format_reward, is_strictly_right, logged
 from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.rewards import correctness_reward
 
-PAGE = ROOT / "docs" / "watch-it-cheat.html"
-STEPS, SEED = 40, 0
+PAGE, PICTURE = ROOT / "docs" / "watch-it-cheat.html", ROOT / "docs" / "figures" / "cheat.svg"
+#: The steps and the curves of the picture.
+SHOWN, CURVES = [1, 8, 14, 20, 24, 28, 32, 38], {"reward": "reward (total)", "correct": "truth"}
+SEED, TITLE = 0, "Watch it cheat"
 TAGS, WATCHING = "02_rewards", "04_reading_a_run"
 
 
@@ -43,13 +50,15 @@ class Run:
         name: what the page calls it.
         about: what the reward pays for.
         rewards: the reward functions and their weights.
-        changes: what differs from the ``cpu`` profile.
+        steps: optimizer steps, as in the lesson.
+        changes: what differs from the ``cpu`` profile, as in the lesson.
     """
 
     name: str
     about: str
     rewards: dict[Callable, float]
-    changes: dict = field(default_factory=dict)
+    steps: int = 38
+    changes: dict = field(default_factory=lambda: {"lr_scheduler_type": "linear"})
 
 
 truth = of_lesson(TAGS, "truth")
@@ -63,12 +72,15 @@ RUNS = (
         "Length pays (lesson 04)",
         "The reward grows with the length of the text, and never reads the answer.",
         {of_lesson(WATCHING, "length_reward"): 3.0},
+        20,
         {"max_completion_length": 64, "learning_rate": 4e-3},
     ),
     Run(
         "All of a group are paid the same (lesson 04)",
         "The reward reads only the gold answer, so all completions of a prompt score the same, and no group teaches.",
         {of_lesson(WATCHING, "quick_reward"): 1.0},
+        20,
+        {},
     ),
     Run(
         "Each tag pays once (lesson 02)",
@@ -89,7 +101,7 @@ def record(run: Run) -> Recording:
     with TemporaryDirectory() as folder:
         shown = {"log_completions": True, "num_completions_to_print": 0}
         changes = dict(output_dir=folder, reward_weights=[*run.rewards.values(), 0.0], **shown, **run.changes)
-        _, log = train_tiny(changes, SEED, STEPS, rewards=[*run.rewards, truth])
+        _, log = train_tiny(changes, SEED, run.steps, rewards=[*run.rewards, truth])
         history = Path(folder) / "log.json"
         history.write_text(json.dumps(log), encoding="utf-8")
         recording = read_run(folder, history, [truth.__name__])
@@ -103,16 +115,27 @@ def story(run: Run, log: list[dict]) -> str:
         values = logged(log, key)
         ends[name] = f"from {values[0]:.2f} to {values[-1]:.2f}"
     return (
-        f"{run.about} In {STEPS} steps, the mean reward went {ends['reward']}, and the share of completions that are "
-        f"correct and in the right form {ends['correct']} (truth, which has no weight). Drag the slider, and read what "
-        "the policy writes."
+        f"{run.about} In {run.steps} steps, the mean reward went {ends['reward']}, and the share of completions that "
+        f"are correct and in the right form {ends['correct']} (truth, which has no weight). Drag the slider, and read "
+        "what the policy writes."
     )
 
 
+def runs_in(page: Path) -> list[dict]:
+    """The data of a page."""
+    block = re.search(r'id="data">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL)
+    return json.loads(block[1])
+
+
 def main() -> None:
-    prepare_machine(CPU)
-    write_replay([record(run) for run in RUNS], PAGE)
-    print(f"wrote {PAGE.relative_to(ROOT)} ({PAGE.stat().st_size / 1e6:.1f} MB)")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="only write page and picture, from the runs in the page")
+    if not parser.parse_args().write:
+        prepare_machine(CPU)
+    runs = runs_in(PAGE) if parser.parse_args().write else [run_of(record(run)) for run in RUNS]
+    PAGE.write_text(page_of(runs, TITLE), encoding="utf-8")
+    PICTURE.write_text(animation(runs[0], SHOWN, CURVES), encoding="utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)} ({PAGE.stat().st_size / 1e6:.1f} MB) and {PICTURE.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

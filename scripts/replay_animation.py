@@ -9,9 +9,9 @@ from textwrap import wrap
 SECONDS = 2  # each step is shown for so long
 TITLE = "A policy learns to cheat"
 STYLE = """
-svg { --paper: #ffffff; --ink: #1f2328; --quiet: #59636e; --line: #d1d9e0; --reward: #b3541e; --correct: #1a6b3c; }
+svg { --paper: #ffffff; --ink: #1f2328; --quiet: #59636e; --line: #d1d9e0; --reward: #1b5fa7; --correct: #13744a; }
 @media (prefers-color-scheme: dark) {
-  svg { --paper: #0d1117; --ink: #e6edf3; --quiet: #9198a1; --line: #3d444d; --reward: #f0a36b; --correct: #6fcf97; }
+  svg { --paper: #0d1117; --ink: #e6edf3; --quiet: #9198a1; --line: #3d444d; --reward: #7fb6f2; --correct: #6fcf9c; }
 }
 text { font: 14px system-ui, sans-serif; fill: var(--ink); } .quiet { fill: var(--quiet); font-size: 12px; }
 .said { font: 13px ui-monospace, monospace; white-space: pre; } .title { font-weight: 600; font-size: 16px; }
@@ -23,8 +23,8 @@ text.reward { fill: var(--reward); stroke: none; } text.correct { fill: var(--co
 @keyframes show { 0%% { visibility: visible; } %(share)g%% { visibility: hidden; } 100%% { visibility: hidden; } }
 @media (prefers-reduced-motion: reduce) { .frame { animation: none; } .last { visibility: visible; } }
 """
-LEFT, RIGHT, TOP, HIGH, GAP = 440, 700, 60, 80, 50  # of the two charts
-LINES, COLUMNS = 9, 48
+LEFT, RIGHT, TOP, HIGH, GAP, BOTTOM = 440, 700, 60, 80, 50, 308  # of the two charts, and of the picture
+LINES, COLUMNS = 8, 46
 
 
 def animation(run: dict, steps: list[int], keys: dict[str, str]) -> str:
@@ -44,8 +44,8 @@ def animation(run: dict, steps: list[int], keys: dict[str, str]) -> str:
     style = STYLE % {"whole": SECONDS * len(steps), "share": 100 / len(steps)}
     said = f"{TITLE}: {run['story']}"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 330" role="img"><title>{escape(said)}</title>'
-        f'<style>{style}</style><rect width="720" height="330" fill="var(--paper)"/>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 {BOTTOM}" role="img"><title>{escape(said)}</title>'
+        f'<style>{style}</style><rect width="720" height="{BOTTOM}" fill="var(--paper)"/>'
         f'<text x="16" y="28" class="title">{escape(TITLE)}: {escape(run["name"])}</text>{charts}{frames}</svg>\n'
     )
 
@@ -61,6 +61,8 @@ def chart(place: int, kind: str, points: list) -> str:
         f'<line class="axis" x1="{LEFT}" x2="{RIGHT}" y1="{low}" y2="{low}"/>'
         f'<text class="quiet" x="{LEFT - 6}" y="{low + 4}" text-anchor="end">0</text>'
         f'<text class="quiet" x="{LEFT - 6}" y="{low - HIGH + 4}" text-anchor="end">{most:.2g}</text>'
+        f'<text class="quiet" x="{LEFT}" y="{low + 16}">step {points[0][0]}</text>'
+        f'<text class="quiet" x="{RIGHT}" y="{low + 16}" text-anchor="end">{points[-1][0]}</text>'
         f'<polyline class="{kind}" points="{line}"/>'
     )
 
@@ -82,14 +84,18 @@ def frame(number: int, run: dict, step: dict, curves: dict, *, last: bool) -> st
     rows = [row for group in step["groups"] for row in group["rows"]]
     text, _, _, paid, *_ = max(rows, key=lambda row: row[3])
     lines = wrap(run["texts"][text], COLUMNS, drop_whitespace=False)[:LINES]
-    said = "".join(f'<text class="said" x="16" y="{92 + 20 * i}">{escape(part)}</text>' for i, part in enumerate(lines))
-    marks = ""
-    for place, points in enumerate(curves.values()):
-        x, y = at(place, next(point for point in points if point[0] == step["step"]), points)
-        low = base(place)
+    said = "".join(
+        f'<text class="said" x="16" y="{138 + 20 * i}">{escape(part)}</text>' for i, part in enumerate(lines)
+    )
+    marks, values = "", {}
+    for place, (kind, points) in enumerate(curves.items()):
+        point = next(point for point in points if point[0] == step["step"])
+        (x, y), low, values[kind] = at(place, point, points), base(place), point[1]
         marks += f'<line class="now" x1="{x:.1f}" x2="{x:.1f}" y1="{low - HIGH}" y2="{low}"/>'
         marks += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="var(--ink)"/>'
     return (
         f'<g class="frame{" last" * last}" style="animation-delay: {number * SECONDS}s">'
-        f'<text x="16" y="62">Step {step["step"]}: this completion earned the most, {paid:.2g}</text>{said}{marks}</g>'
+        f'<text x="16" y="62">Step {step["step"]}</text>'
+        f'<text x="16" y="86">reward {values["reward"]:.2f}, correct {values["correct"]:.2f}</text>'
+        f'<text x="16" y="114" class="quiet">The most paid completion (reward {paid:.2f}):</text>{said}{marks}</g>'
     )

@@ -37,7 +37,7 @@ def data_of(page):
 
 def page_of(recording):
     """The page of one recording."""
-    return replay_page.page_of([replay_page.run_of(recording)])
+    return replay_page.page_of([replay_page.run_of(recording)], recording.name)
 
 
 def written(folder, file=None):

@@ -1,4 +1,4 @@
-"""Recordings into one HTML file that loads nothing, with the texts of strangers as data.
+"""Recorded runs into one HTML file that loads nothing, with the texts of strangers as data.
 
 The data stands in a block that no browser executes, and the page shows it as text only. The policy of the page allows
 one script, ours by its hash, so that a completion cannot run anything even if it found a way into the page's markup.
@@ -37,20 +37,20 @@ class Texts:
         return self.numbers.setdefault(text, len(self.numbers))
 
 
-def write_replay(recordings: Recording | Sequence[Recording], file: str | Path) -> list[str]:
-    """Write the page of one recording, or of several to choose from; returns the notes that it shows.
+def write_replay(recording: Recording, file: str | Path) -> tuple[str, ...]:
+    """Write the page of a recording; returns the notes that it shows.
 
     Raises:
         CourseError: the file exists and is no page of this command, or it cannot be written.
     """
     file = Path(file)
-    runs = [run_of(each) for each in ([recordings] if isinstance(recordings, Recording) else recordings)]
+    run = run_of(recording)
     try:
         refuse_to_replace(file)
-        write_whole(file, page_of(runs))
+        write_whole(file, page_of([run], recording.name))
     except OSError as error:
         raise CourseError(f"{str(file)!r} cannot be written: {error.strerror}. Choose another --output.") from error
-    return [note for run in runs for note in run["notes"]]
+    return run["notes"]
 
 
 def write_whole(file: Path, text: str) -> None:
@@ -79,13 +79,13 @@ def is_replay(file: Path) -> bool:
         return opened.read(len(MARK)) == MARK.encode()
 
 
-def page_of(runs: Sequence[dict]) -> str:
+def page_of(runs: Sequence[dict], title: str) -> str:
     """The whole page, from the data of its runs."""
     room = files(__package__)
     style, script = (room.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js"))
     parts = {
         "policy": policy_of(style, script),
-        "title": html.escape(" · ".join(run["name"] for run in runs)),
+        "title": html.escape(title),
         "style": style,
         "data": as_block(runs),
         "script": script,

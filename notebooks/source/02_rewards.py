@@ -313,6 +313,9 @@ for text in flawed.sampled[:3]:
 # The last mean reward is {{flawed_log[-2]["reward"]:.2f}}, although a clean completion earns only 1.0. The three samples (their first 70 characters)
 # repeat one tag instead of reasoning.
 #
+# [This page](../docs/watch-it-cheat.html) replays the run: download it, and open it in a browser. Drag the slider, and find
+# the step from which a repeated tag earns more than a correct answer.
+#
 # **Read samples: three completions show what the mean reward hides.**
 
 # %% [markdown]

@@ -433,6 +433,10 @@ diagram("failures")
 # `grpo-check health FOLDER` with the folder of the run. [Troubleshooting](../docs/troubleshooting.md) explains every
 # verdict.
 #
+# Curves show that something is wrong; completions show what. With `GRPOConfig(log_completions=True)`, TRL keeps them, and
+# `grpo-check replay FOLDER` shows them step by step. [This page](../docs/watch-it-cheat.html) replays two runs of this lesson
+# and three of lesson 02 (download it, and open it in a browser).
+#
 # **Look at a new run within its first twenty steps.**
 
 # %% [markdown]

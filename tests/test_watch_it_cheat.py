@@ -1,0 +1,55 @@
+"""docs/watch-it-cheat.html replays the runs of lesson 02 that the README shows, and its picture is drawn from it."""
+
+import gzip
+import shutil
+
+import browser
+import pytest
+from figures import read_runs, stored_text
+from record_replays import CURVES, PAGE, PICTURE, RUNS, SHOWN, TITLE, runs_in
+from replay_animation import animation
+
+from grpo_check.replay.page import page_of
+
+#: The runs that the README's figure shows, in its order.
+LESSON_02 = [run.name for run in RUNS if "lesson 02" in run.name]
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return runs_in(PAGE)
+
+
+def test_its_runs_are_those_of_the_lesson(runs):
+    shown, steps = read_runs(stored_text())
+    recorded = [run for run in runs if run["name"] in LESSON_02]
+    for run, lesson in zip(recorded, shown, strict=True):
+        curves = {curve["label"]: dict(curve["points"]) for curve in run["curves"]}
+        assert [curves["reward (total)"][step] for step in steps] == pytest.approx(lesson.reward, abs=0.006)
+        assert [curves["truth"][step] for step in steps] == pytest.approx(lesson.correct, abs=0.006)
+
+
+def test_flawed_rewards_are_named_and_sound_ones_are_not(runs):
+    severe = {run["name"]: {v["code"] for v in run["verdicts"] if v["severity"] == "error"} for run in runs}
+    assert [bool(codes) for codes in severe.values()] == [True, True, True, False, False]
+    assert all(run["story"] and len(run["steps"]) == recorded.steps for run, recorded in zip(runs, RUNS, strict=True))
+
+
+def test_it_is_small_enough_to_send():
+    assert len(gzip.compress(PAGE.read_bytes())) < 1e6
+
+
+def test_page_and_picture_are_written_by_the_scripts_of_today(runs):
+    assert PAGE.read_text(encoding="utf-8") == page_of(runs, TITLE), "python scripts/record_replays.py --write"
+    assert PICTURE.read_text(encoding="utf-8") == animation(runs[0], SHOWN, CURVES)
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="the page is tried in Chromium")
+def test_another_run_is_chosen(tmp_path, runs):
+    pytest.importorskip("websocket", reason="Chromium is driven through websocket-client")
+    with browser.chromium(tmp_path) as page:
+        page.open(PAGE)
+        page.run("{const e = document.getElementById('run'); e.value = 4; e.dispatchEvent(new Event('change'))}")
+        assert page.run("document.getElementById('story').textContent") == runs[4]["story"]
+        assert page.run("document.getElementById('at').textContent") == f"1 of {RUNS[4].steps}"
+        assert [address for address in page.requests() if not address.startswith("file:")] == []
