@@ -27,8 +27,9 @@ from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.rewards import correctness_reward
 
 PAGE, PICTURE = ROOT / "docs" / "watch-it-cheat.html", ROOT / "docs" / "figures" / "cheat.svg"
-#: The steps and the curves of the picture.
-SHOWN, CURVES = [1, 8, 14, 20, 24, 28, 32, 38], {"reward": "reward (total)", "correct": "truth"}
+#: The title, the steps and the curves of the picture.
+PAID = "every tag is paid (lesson 02)"
+SHOWN, CURVES = [1, 8, 14, 20, 24, 28, 32, 38], {"reward": "reward (total)", "correct": "correct and in form"}
 SEED, TITLE = 0, "Watch it cheat"
 TAGS, WATCHING = "02_rewards", "04_reading_a_run"
 
@@ -48,13 +49,15 @@ class Run:
 
     Attributes:
         name: what the page calls it.
-        about: what the reward pays for.
+        begins: what became of the reward.
+        about: what it pays for.
         rewards: the reward functions and their weights.
         steps: optimizer steps, as in the lesson.
         changes: what differs from the ``cpu`` profile, as in the lesson.
     """
 
     name: str
+    begins: str
     about: str
     rewards: dict[Callable, float]
     steps: int = 38
@@ -62,35 +65,42 @@ class Run:
 
 
 truth = of_lesson(TAGS, "truth")
+truth.__name__ = "correct and in form"
 RUNS = (
     Run(
-        "Every tag pays (lesson 02)",
-        "The reward counts tags and has no upper limit.",
+        "Every tag pays: cheated",
+        "The policy cheats this reward.",
+        "It is 0.25 for each tag, without an upper limit (lesson 02).",
         {of_lesson(TAGS, "count_tags"): 1.0},
     ),
     Run(
-        "Length pays (lesson 04)",
-        "The reward grows with the length of the text, and never reads the answer.",
+        "Length pays: cheated",
+        "The policy cheats this reward.",
+        "It grows with the length of the text, and never reads the answer (lesson 04).",
         {of_lesson(WATCHING, "length_reward"): 3.0},
         20,
         {"max_completion_length": 64, "learning_rate": 4e-3},
     ),
     Run(
-        "All of a group are paid the same (lesson 04)",
-        "The reward reads only the gold answer, so all completions of a prompt score the same, and no group teaches.",
+        "All of a group are paid the same: learns nothing",
+        "Nothing can be learned from this reward.",
+        "It reads only the correct answer and not the completion, so all completions of a prompt are paid the same "
+        "(lesson 04).",
         {of_lesson(WATCHING, "quick_reward"): 1.0},
         20,
         {},
     ),
     Run(
-        "Each tag pays once (lesson 02)",
-        "The reward pays once for each tag in its place. It never reads the answer either, but nothing cheaper than an "
-        "answer in the right form earns as much.",
+        "Each tag pays once: works here",
+        "This reward worked here, although it never reads the answer.",
+        "It pays 0.25 once for each of four tags in its place, and a wrong answer in the right form as much as a "
+        "correct one (lesson 02).",
         {incremental_format_reward: 1.0},
     ),
     Run(
-        "Each tag pays once, and a correct answer pays twice as much (lesson 02)",
-        "The reward for the form and one for correctness, with twice the weight.",
+        "Each tag pays once, a correct answer twice as much: sound",
+        "This reward is sound: what is paid and what is wanted rise together.",
+        "It is the reward for the form, and one for a correct answer with twice the weight (lesson 02).",
         {correctness_reward: 2.0, incremental_format_reward: 1.0},
     ),
 )
@@ -110,14 +120,13 @@ def record(run: Run) -> Recording:
 
 def story(run: Run, log: list[dict]) -> str:
     """What to see in a run."""
-    ends = {}
-    for name, key in (("reward", "reward"), ("correct", "rewards/truth/mean")):
-        values = logged(log, key)
-        ends[name] = f"from {values[0]:.2f} to {values[-1]:.2f}"
+    reward, right = logged(log, "reward"), logged(log, f"rewards/{truth.__name__}/mean")
+    best = max(right)
     return (
-        f"{run.about} In {run.steps} steps, the mean reward went {ends['reward']}, and the share of completions that "
-        f"are correct and in the right form {ends['correct']} (truth, which has no weight). Drag the slider, and read "
-        "what the policy writes."
+        f"{run.begins} {run.about} In {run.steps} steps, its mean went from {reward[0]:.2f} to {reward[-1]:.2f}. The "
+        f"share of completions that are correct and in the right form was {right[0]:.0%} at first, {best:.0%} at its "
+        f"highest (step {right.index(best) + 1}), and {right[-1]:.0%} in the end; it is measured, not paid. Press "
+        "Play, or drag the slider, and read what the policy writes."
     )
 
 
@@ -134,7 +143,7 @@ def main() -> None:
         prepare_machine(CPU)
     runs = runs_in(PAGE) if parser.parse_args().write else [run_of(record(run)) for run in RUNS]
     PAGE.write_text(page_of(runs, TITLE), encoding="utf-8")
-    PICTURE.write_text(animation(runs[0], SHOWN, CURVES), encoding="utf-8")
+    PICTURE.write_text(animation(runs[0], PAID, SHOWN, CURVES), encoding="utf-8")
     print(f"wrote {PAGE.relative_to(ROOT)} ({PAGE.stat().st_size / 1e6:.1f} MB) and {PICTURE.relative_to(ROOT)}")
 
 

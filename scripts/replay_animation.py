@@ -27,11 +27,12 @@ LEFT, RIGHT, TOP, HIGH, GAP, BOTTOM = 440, 700, 60, 80, 50, 308  # of the two ch
 LINES, COLUMNS = 8, 46
 
 
-def animation(run: dict, steps: list[int], keys: dict[str, str]) -> str:
+def animation(run: dict, about: str, steps: list[int], keys: dict[str, str]) -> str:
     """The picture of a run, as the page's data has it.
 
     Args:
         run: one run of the page.
+        about: what its reward pays for.
         steps: the steps to show, one after the other.
         keys: the labels of the two curves, from the color's class to the label.
     """
@@ -46,13 +47,13 @@ def animation(run: dict, steps: list[int], keys: dict[str, str]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 {BOTTOM}" role="img"><title>{escape(said)}</title>'
         f'<style>{style}</style><rect width="720" height="{BOTTOM}" fill="var(--paper)"/>'
-        f'<text x="16" y="28" class="title">{escape(TITLE)}: {escape(run["name"])}</text>{charts}{frames}</svg>\n'
+        f'<text x="16" y="28" class="title">{escape(TITLE)}: {escape(about)}</text>{charts}{frames}</svg>\n'
     )
 
 
 def chart(place: int, kind: str, points: list) -> str:
     """One curve with its ends."""
-    label = {"reward": "mean reward", "correct": "share of correct completions"}[kind]
+    label = {"reward": "mean reward", "correct": "correct and in the right form (share)"}[kind]
     most = max(value for _, value in points)
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(place, point, points) for point in points))
     low = base(place)

@@ -122,6 +122,7 @@ def main(target: Path = TARGET) -> None:
             text = with_working_links(path.read_text(encoding="utf-8"), "docs", current())
             print(put(target / "docs" / path.name, text))
     shutil.copytree(ROOT / "docs" / "figures", target / "docs" / "figures", dirs_exist_ok=True)
+    shutil.copy(ROOT / "docs" / "watch-it-cheat.html", target / "docs")
     print(f"Student copies are in {target}.")
 
 

@@ -13,6 +13,11 @@ EXACT = "largest difference of a reward: 0.0\nlargest difference of a weight: 0.
 
 
 def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
+    run_with_nbval(LESSON, tmp_path, STEPS=2)
+
+
+@pytest.mark.upgrade
+def test_it_runs_in_full(tmp_path):
     run_with_nbval(LESSON, tmp_path)
 
 

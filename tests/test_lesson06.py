@@ -22,6 +22,11 @@ def numbers(pattern: str, text: str) -> list[float]:
 
 
 def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
+    run_with_nbval(LESSON, tmp_path, STEPS=3)
+
+
+@pytest.mark.upgrade
+def test_it_runs_in_full(tmp_path):
     run_with_nbval(LESSON, tmp_path)
 
 

@@ -42,6 +42,11 @@ def number(pattern: str, text: str) -> str:
 
 
 def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
+    run_with_nbval(LESSON, tmp_path, STEPS=2)
+
+
+@pytest.mark.upgrade
+def test_it_runs_in_full(tmp_path):
     run_with_nbval(LESSON, tmp_path)
 
 

@@ -435,21 +435,21 @@ def choose(page, name, value):
 
 @needs_browser
 def test_slider_and_keys_move_through_the_steps(shown, data):
-    assert text(shown, "#at") == "1 of 30"
+    assert text(shown, "#at") == "step 1 of 30"
     shown.run("document.getElementById('step').focus()")
     shown.press("ArrowRight")
     shown.press("ArrowRight")
-    assert text(shown, "#at") == "3 of 30"
+    assert text(shown, "#at") == "step 3 of 30"
     said = shown.run("document.getElementById('step').getAttribute('aria-valuetext')")
     assert said.startswith("step 3.") and text(shown, "#said") in said
     shown.run("document.activeElement.blur()")
     shown.press("ArrowLeft")
-    assert text(shown, "#at") == "2 of 30"
-    for key, at in (("End", "30 of 30"), ("Home", "1 of 30")):
+    assert text(shown, "#at") == "step 2 of 30"
+    for key, at in (("End", "step 30 of 30"), ("Home", "step 1 of 30")):
         shown.press(key)
         assert text(shown, "#at") == at
     shown.run("{const e = document.getElementById('step'); e.value = 29; e.dispatchEvent(new Event('input'))}")
-    assert text(shown, "#at") == "30 of 30"
+    assert text(shown, "#at") == "step 30 of 30"
     assert "reward_hacking_suspected" in text(shown, "#verdicts")
     marks = shown.run("[...document.querySelectorAll('.now')].map((e) => Math.round(e.getAttribute('x1')))")
     assert set(marks) == {334} and len(marks) == len(data["curves"])
@@ -522,4 +522,4 @@ def test_a_large_run_opens_at_once(page, large):
     before = page.seconds()
     page.open(large)
     assert page.seconds() - before < 2  # of work, not of the clock: other tests run at the same time
-    assert text(page, "#at") == "1 of 500"
+    assert text(page, "#at") == "step 1 of 500"

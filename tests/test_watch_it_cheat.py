@@ -6,13 +6,13 @@ import shutil
 import browser
 import pytest
 from figures import read_runs, stored_text
-from record_replays import CURVES, PAGE, PICTURE, RUNS, SHOWN, TITLE, runs_in
+from record_replays import CURVES, PAGE, PAID, PICTURE, RUNS, SHOWN, TITLE, runs_in, truth
 from replay_animation import animation
 
 from grpo_check.replay.page import page_of
 
 #: The runs that the README's figure shows, in its order.
-LESSON_02 = [run.name for run in RUNS if "lesson 02" in run.name]
+LESSON_02 = [run.name for run in RUNS if "lesson 02" in run.about]
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def test_its_runs_are_those_of_the_lesson(runs):
     for run, lesson in zip(recorded, shown, strict=True):
         curves = {curve["label"]: dict(curve["points"]) for curve in run["curves"]}
         assert [curves["reward (total)"][step] for step in steps] == pytest.approx(lesson.reward, abs=0.006)
-        assert [curves["truth"][step] for step in steps] == pytest.approx(lesson.correct, abs=0.006)
+        assert [curves[truth.__name__][step] for step in steps] == pytest.approx(lesson.correct, abs=0.006)
 
 
 def test_flawed_rewards_are_named_and_sound_ones_are_not(runs):
@@ -41,7 +41,7 @@ def test_it_is_small_enough_to_send():
 
 def test_page_and_picture_are_written_by_the_scripts_of_today(runs):
     assert PAGE.read_text(encoding="utf-8") == page_of(runs, TITLE), "python scripts/record_replays.py --write"
-    assert PICTURE.read_text(encoding="utf-8") == animation(runs[0], SHOWN, CURVES)
+    assert PICTURE.read_text(encoding="utf-8") == animation(runs[0], PAID, SHOWN, CURVES)
 
 
 @pytest.mark.skipif(not shutil.which("chromium"), reason="the page is tried in Chromium")
@@ -51,5 +51,5 @@ def test_another_run_is_chosen(tmp_path, runs):
         page.open(PAGE)
         page.run("{const e = document.getElementById('run'); e.value = 4; e.dispatchEvent(new Event('change'))}")
         assert page.run("document.getElementById('story').textContent") == runs[4]["story"]
-        assert page.run("document.getElementById('at').textContent") == f"1 of {RUNS[4].steps}"
+        assert page.run("document.getElementById('at').textContent") == f"step 1 of {RUNS[4].steps}"
         assert [address for address in page.requests() if not address.startswith("file:")] == []

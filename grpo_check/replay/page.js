@@ -107,9 +107,10 @@ function fill(select, values, chosen) {
 
 // ---- Curves ----
 
-function scales(points, from, to) {
+function scales({ points, kind }, from, to) {
   const values = points.map(([, value]) => value);
   let [low, high] = [Math.min(0, ...values), Math.max(...values)];
+  if (["correctness", "tied"].includes(kind) && low === 0 && high <= 1) high = 1; // a share, so that runs can be compared
   if (low === high) high = low + 1;
   const { width, height, left, right, top, bottom } = BOX;
   const x = (step) => left + ((step - from) / Math.max(1, to - from)) * (width - left - right);
@@ -127,11 +128,11 @@ function showCharts() {
   const [from, to] = span();
   at("charts").replaceChildren(...state.run.curves.map((curve) => chart(curve, from, to)));
   const spoken = state.run.verdicts.length > 1 || state.run.verdicts.some((verdict) => verdict.severity !== "note");
-  at("legend").textContent = `The solid line is the step shown${spoken ? "; dashed lines: a verdict" : ""}. Click a curve to go to a step.`;
+  at("legend").textContent = `The solid line is the step shown${spoken ? "; dotted lines: a warning, which looks back over several steps and so comes late" : ""}. Click a curve to go to a step.`;
 }
 
 function chart(curve, from, to) {
-  const { x, y, low, high } = scales(curve.points, from, to);
+  const { x, y, low, high } = scales(curve, from, to);
   const { width, height, left, right, bottom } = BOX;
   const ends = [curve.points[0], curve.points.at(-1)].map(([step, value]) => `${shown(value)} at step ${step}`);
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, class: `chart ${curve.kind}`, role: "img", "aria-label": `${curve.label}: from ${ends[0]} to ${ends[1]}` });
@@ -163,7 +164,7 @@ function markCharts() {
   const step = stepNow().step;
   state.run.curves.forEach((curve, index) => {
     const figure = at("charts").children[index];
-    const { x, y } = scales(curve.points, from, to);
+    const { x, y } = scales(curve, from, to);
     const point = lastUntil(curve.points, step);
     const line = figure.querySelector(".now");
     line.setAttribute("x1", x(step));
@@ -196,7 +197,7 @@ function goNear(step) {
 
 function showStep() {
   const step = stepNow();
-  at("at").textContent = `${step.step} of ${state.run.steps.at(-1).step}`;
+  at("at").textContent = `step ${step.step} of ${state.run.steps.at(-1).step}`;
   at("said").textContent = sentence(step);
   at("step").setAttribute("aria-valuetext", `step ${step.step}. ${sentence(step)}`);
   state.group = Math.min(state.group, step.groups.length - 1);
@@ -225,13 +226,13 @@ function showVerdicts() {
   const now = stepNow().step;
   const isEnd = state.step === state.run.steps.length - 1;
   const spoken = state.run.verdicts.filter((verdict) => verdict.step <= now || isEnd);
-  at("verdicts").replaceChildren(...spoken.reverse().map((verdict) => verdictItem(verdict, now)));
-  if (!spoken.length) at("verdicts").append(make("li", { text: state.run.verdicts.length ? "Nothing to report up to this step." : "Not known: there is no log." }));
+  at("verdicts").replaceChildren(...spoken.map((verdict) => verdictItem(verdict, now)));
+  if (!spoken.length) at("verdicts").append(make("li", { text: state.run.verdicts.length ? "No warning up to this step." : "Not known: there is no log." }));
   const next = state.run.verdicts.filter((verdict) => verdict.step > now && !isEnd);
   at("later").hidden = !next.length;
   at("later").replaceChildren();
   if (!next.length) return;
-  const button = make("button", { type: "button", text: `Next verdict: step ${next[0].step}` });
+  const button = make("button", { type: "button", text: `Go to the ${next[0].severity === "note" ? "verdict" : "warning"} at step ${next[0].step}` });
   button.addEventListener("click", () => goFrom(next[0].step));
   at("later").append(button);
 }
@@ -265,8 +266,9 @@ function showGroup() {
 
 function columnsOf() {
   const { run } = state;
-  const named = run.rewards.map((name, index) => ({ name, value: (row) => shown(row[REWARDS][index]) }));
-  const length = { name: "length", value: (row) => shown(row[LENGTH]) };
+  const label = (name, index) => (run.weights[index] === 1 ? name : `${name} × ${shown(run.weights[index])}`);
+  const named = run.rewards.map((name, index) => ({ name: label(name, index), value: (row) => shown(row[REWARDS][index]) }));
+  const length = { name: "characters", value: (row) => shown(row[LENGTH]) };
   if (run.heldOut) return [...named, length];
   const total = run.rewards.length > 1 ? [{ name: "total", value: (row) => shown(row[TOTAL]) }] : [];
   return [{ name: "advantage", value: (row) => shown(row[ADVANTAGE], true), bar: true }, ...total, ...named, length];
@@ -276,16 +278,22 @@ function groupTable(group, step) {
   const columns = columnsOf();
   const head = make("tr", {}, ...columns.map(({ name }) => make("th", { scope: "col", dir: "auto" }, ...breakable(name))),
     make("th", { scope: "col", class: "wide", text: "completion" }));
-  const most = group.tied ? Infinity : Math.max(...group.rows.map((row) => Math.abs(row[ADVANTAGE] ?? 0)), 0.01);
+  const most = group.tied ? Infinity : Math.max(...group.rows.map((row) => Math.abs(row[ADVANTAGE] ?? 0)), 2.5); // one scale, unless advantages are larger
   const body = group.rows.map((row, index) => groupRow(row, index, columns, most));
   const caption = state.run.heldOut ? `${count(group.rows.length, "sample")} at step ${step.step}`
-    : `Step ${step.step}, group ${state.group + 1}: ${count(group.rows.length, "completion")}, the highest advantage first`;
+    : `Step ${step.step}, group ${state.group + 1}: ${count(group.rows.length, "completion")}${group.tied ? "" : ", the highest advantage first"}`;
   const table = make("table", { class: "stacked" }, make("caption", { text: caption }), make("thead", {}, head), make("tbody", {}, ...body));
   if (group.tied && !state.run.heldOut) {
-    const paid = group.rows.some((row) => row[TOTAL] !== null) ? "All were paid the same" : "No reward function scored them";
-    table.caption.append(make("b", { text: `. ${paid}: this group teaches nothing.` }));
+    table.caption.append(make("b", { text: `. ${whyTied(group)}` }));
   }
   return table;
+}
+
+function whyTied(group) {
+  if (group.rows.every((row) => row[TOTAL] === null)) return "No reward function scored them: this group teaches nothing.";
+  const truth = state.run.rewards.findIndex((name) => state.run.curves.some((curve) => curve.kind === "correctness" && curve.label === name));
+  const right = truth >= 0 && group.rows.every((row) => row[REWARDS][truth] === 1);
+  return right ? "All are correct and were paid the same: nothing is left to learn from this prompt." : "All were paid the same: this group teaches nothing.";
 }
 
 function groupRow(row, index, columns, most) {
@@ -456,6 +464,7 @@ function listen() {
 function open() {
   fill(at("run"), runs.map((run) => run.name), 0);
   at("run-choice").hidden = runs.length < 2;
+  at("run-choice").firstElementChild.textContent = `Choose one of ${runs.length} runs`;
   document.querySelector("main").hidden = false;
   listen();
   showRun();

@@ -124,13 +124,14 @@ def run_of(recording: Recording) -> dict:
     return {
         "name": kept.name,
         "rewards": kept.rewards,
+        "weights": weights,
         "extras": kept.extras,
         "story": kept.story,
         "heldOut": kept.held_out,
         "notes": kept.notes,
         "steps": steps,
         "curves": [
-            {"label": curve.label, "kind": curve.kind, "points": [[step, short(value)] for step, value in curve.points]}
+            {"label": curve.label, "kind": curve.kind, "points": [[step, exact(value)] for step, value in curve.points]}
             for curve in curves_of(recording, weights)
         ],
         "verdicts": list(map(verdict_of, verdicts_of(recording.log))),
@@ -166,6 +167,11 @@ def row_of(each: Completion, weights: Sequence[float], texts: Texts) -> list:
 def short(value: float | None) -> float | None:
     """A number with the digits that a page shows."""
     return None if value is None else float(f"{value:.4g}")
+
+
+def exact(value: float) -> float:
+    """A mean with so many digits that rounding it once more changes nothing."""
+    return float(f"{value:.7g}")
 
 
 def paid_of(paid: Paid, texts: Texts) -> dict:

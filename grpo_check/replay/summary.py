@@ -111,11 +111,15 @@ def solved(rows: list[list[float]], sums: list[float]) -> tuple[float, ...] | No
 
 
 def curves_of(recording: Recording, weights: tuple[float, ...]) -> list[Curve]:
-    """The curves: from the log where it covers the run, otherwise from the completions."""
+    """The curves: from the log where it covers the run, otherwise from the completions.
+
+    The curve of a reward that is the total has nothing to add.
+    """
     log = recording.log
     covered = log is not None and (log.step >= recording.steps[-1].number or recording.held_out)
     curves = logged_curves(log, recording.rewards) if covered else counted_curves(recording, weights)
-    return [curve for curve in curves if curve.points]
+    total = next((curve.points for curve in curves if curve.kind == "reward"), None)
+    return [curve for curve in curves if curve.points and (curve.kind != "part" or curve.points != total)]
 
 
 def logged_curves(log: Log, rewards: tuple[str, ...]) -> list[Curve]:

@@ -197,9 +197,13 @@ def _tied_share(log: Log, steps: int) -> tuple[float, int]:
 
 @rule(
     "note",
-    "the groups are tied because nearly all answers are correct",
-    why="these prompts have nothing left to teach, and more steps only add noise.",
-    fixes=("stop here and evaluate.", "continue with harder prompts."),
+    "nearly all answers are correct, and the groups are tied",
+    why="these prompts have nothing left to teach with this reward, and more steps only add noise.",
+    fixes=(
+        "stop here and evaluate.",
+        "continue with harder prompts.",
+        "if wrong answers are paid as much as correct ones, add a reward that reads the answer.",
+    ),
     hides=("no_learning",),
     example=log_of(
         20,
@@ -210,7 +214,7 @@ def _tied_share(log: Log, steps: int) -> tuple[float, int]:
     ),
 )
 def saturated(log: Log) -> Iterator[Finding]:
-    """Groups tie because nearly all answers are correct, as a correctness reward or samples show."""
+    """Groups tie and nearly all answers are correct, as samples or a correctness reward, paid or only logged, show."""
     if (said := _at_top(log)) and correctness_of(log).confirms_top:
         yield found(seen=said)
 
