@@ -60,7 +60,7 @@ def check_replay(folder) -> None:
     for place in places:
         recording = read_run(place)
         if log := recording.log:  # a run of fewer steps than logging_steps leaves none
-            assert recording.rewards == tuple(log.rewards | log.unscored)
+            assert set(recording.rewards) == log.rewards.keys() | log.unscored.keys()
         assert recording.rewards and run_of(recording)["steps"] and not any("left out" in note for note in recording.notes)
 
 
