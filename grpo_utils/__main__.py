@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> None:
     with TemporaryDirectory() as scratch:  # the lesson's own folder must be empty when it starts
         executed = execute(lesson, Path(scratch), parameters, folder.parent)
         kept = keep(executed, folder / lesson.name if "OUTPUT_DIR" in parameters else timed(folder.parent, lesson.stem))
-    if "OUTPUT_DIR" in parameters:
+    if "OUTPUT_DIR" in parameters and (folder / "report.json").exists():  # lesson 14 leaves a model, but no report
         show_report(folder)
     else:
         print(f"\n{kept}: the executed lesson, {time.perf_counter() - started:.0f} s")

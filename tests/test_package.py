@@ -152,12 +152,23 @@ def test_cli_run_elsewhere_says_where_to_go(tmp_path):
     assert "Run this command from the course's folder" in cli("run", cwd=tmp_path).stderr
 
 
+def write_small(folder, parameters):
+    cell = new_code_cell(parameters, metadata={"tags": ["parameters"]})
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    book = new_notebook(cells=[cell, new_code_cell("print(STEPS)")], metadata={"kernelspec": kernel})
+    nbformat.write(book, folder / "small.ipynb")
+
+
+@pytest.mark.slow
+def test_a_lesson_that_leaves_a_model_and_no_report_ends_without_an_error(tmp_path):
+    write_small(tmp_path, 'STEPS: int = 0\nOUTPUT_DIR: str = "outputs/small"')
+    run = cli("run", "small.ipynb", cwd=tmp_path)
+    assert run.returncode == 0 and "outputs/small/small.ipynb: the executed lesson" in run.stdout
+
+
 @pytest.mark.slow
 def test_a_lesson_without_a_report_is_kept_with_its_time(tmp_path):
-    parameters = new_code_cell("STEPS: int = 0", metadata={"tags": ["parameters"]})
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    book = new_notebook(cells=[parameters, new_code_cell("print(STEPS)")], metadata={"kernelspec": kernel})
-    nbformat.write(book, tmp_path / "small.ipynb")
+    write_small(tmp_path, "STEPS: int = 0")
     run = cli("run", "small.ipynb", "-p", "STEPS", "3", cwd=tmp_path)
     [kept] = (tmp_path / "outputs").iterdir()
     assert re.fullmatch(r"small-\d{8}-\d{6}\.ipynb", kept.name) and f"{kept.name}: the executed lesson" in run.stdout

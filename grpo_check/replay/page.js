@@ -270,7 +270,7 @@ function columnsOf() {
   const named = run.rewards.map((name, index) => ({ name: label(name, index), value: (row) => shown(row[REWARDS][index]) }));
   const length = { name: "characters", value: (row) => shown(row[LENGTH]) };
   if (run.heldOut) return [...named, length];
-  const total = run.rewards.length > 1 ? [{ name: "total", value: (row) => shown(row[TOTAL]) }] : [];
+  const total = run.rewards.length > 1 ? [{ name: run.total, value: (row) => shown(row[TOTAL]) }] : [];
   return [{ name: "advantage", value: (row) => shown(row[ADVANTAGE], true), bar: true }, ...total, ...named, length];
 }
 
@@ -331,7 +331,7 @@ function showChanges() {
 function metricsOf(step) {
   const rows = rowsOf(step);
   const { run } = state;
-  const metrics = run.heldOut ? [] : [["reward (total)", mean(rows.map((row) => row[TOTAL]))]];
+  const metrics = run.heldOut ? [] : [[`reward (${run.total})`, mean(rows.map((row) => row[TOTAL]))]];
   run.rewards.forEach((name, index) => metrics.push([name, mean(rows.map((row) => row[REWARDS][index]))]));
   metrics.push(["length in characters", mean(rows.map((row) => row[LENGTH]))]);
   metrics.push(["different completions (share)", new Set(rows.map((row) => row[TEXT])).size / rows.length]);

@@ -18,7 +18,7 @@ from grpo_utils.errors import CourseError
 
 from .records import Completion, Group, Recording, Step
 from .sampling import Cut, fitted, without_middle
-from .summary import Paid, Verdict, curves_of, most_paid, verdicts_of, weights_of
+from .summary import UNKNOWN, Paid, Verdict, curves_of, most_paid, verdicts_of, weights_of
 
 #: The first line of every page that this module writes; a file without it is not replaced.
 MARK = "<!doctype html><!-- grpo-check replay -->"
@@ -125,6 +125,7 @@ def run_of(recording: Recording) -> dict:
         "name": kept.name,
         "rewards": kept.rewards,
         "weights": weights,
+        "total": "sum" if note == UNKNOWN else "total",
         "extras": kept.extras,
         "story": kept.story,
         "heldOut": kept.held_out,

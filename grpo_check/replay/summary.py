@@ -19,6 +19,7 @@ MOST_LOOKS, FEWER_LOOKS, LONG = 60, 20, 150
 LISTED = 12
 #: Totals that differ by less are the same.
 SAME = 1e-6
+UNKNOWN = "The log does not show the weights of the rewards, so a sum counts each once. The curve has TRL's own total."
 Points = list[tuple[int, float]]
 
 
@@ -63,7 +64,7 @@ def weights_of(recording: Recording) -> tuple[tuple[float, ...], str]:
     if log and (found := solved(*means_of(recording, log)) or solved(*means_of(recording, log, unscored=True))):
         said = ", ".join(f"{name} {weight:g}" for name, weight in zip(names, found, strict=True))
         return found, "" if found == once else f"The weights of the rewards, worked out from the log: {said}."
-    return once, "The log does not show the weights of the rewards, so each counts once in a total." * (len(names) > 1)
+    return once, UNKNOWN * (len(names) > 1)
 
 
 def means_of(recording: Recording, log: Log, *, unscored: bool = False) -> tuple[list[list[float]], list[float]]:
