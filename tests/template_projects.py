@@ -61,9 +61,8 @@ def check_replay(folder) -> None:
         recording = read_run(place)
         if log := recording.log:  # a run of fewer steps than logging_steps leaves none
             assert set(recording.rewards) == log.rewards.keys() | log.unscored.keys()
-        assert (
-            recording.rewards and run_of(recording)["steps"] and not any("could not be read" in note for note in recording.notes)
-        )
+        assert recording.rewards and run_of(recording)["steps"]
+        assert not any("could not be read" in note for note in recording.notes)
 
 
 def stopped_at(folder, line: str, *command: object) -> None:
