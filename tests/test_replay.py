@@ -6,6 +6,7 @@ import os
 import random
 import re
 import shutil
+import sys
 import time
 from pathlib import Path
 
@@ -246,14 +247,18 @@ def test_the_command_prints_the_notes_of_the_page(run, grpo_check, tmp_path):
 
 
 def test_a_run_that_has_ended_gets_its_page_or_a_reason(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("grpo_check.health.replaying.SECONDS", 600)  # a slow machine is no fault of the code
+    monkeypatch.setattr("sys.path", [*sys.path, tmp_path])  # Python skips what is not a text, and notebooks add paths
     log = next(run.rglob("trainer_state.json"))
     assert leave_page(run, log, tmp_path / "page.html") == "" and data_of((tmp_path / "page.html").read_text("utf-8"))
     (tmp_path / "page.html").write_text("mine")
     assert "is not a replay" in leave_page(run, log, tmp_path / "page.html")
     monkeypatch.setattr("grpo_check.health.replaying.SECONDS", 0.001)
-    assert "timed out" in leave_page(run, log, tmp_path / "late.html")
+    assert "more than 0.001 seconds" in leave_page(run, log, tmp_path / "late.html")
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     assert "No such file" in leave_page(run, log, tmp_path / "never.html")
+    monkeypatch.setattr("sys.executable", None)
+    assert leave_page(run, log, tmp_path / "never.html")
 
 
 def test_verdicts_stand_at_the_step_where_they_were_first_to_be_seen(data):

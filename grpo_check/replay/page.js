@@ -127,7 +127,7 @@ function span() {
 function showCharts() {
   const [from, to] = span();
   at("charts").replaceChildren(...state.run.curves.map((curve) => chart(curve, from, to)));
-  const spoken = state.run.verdicts.length > 1 || state.run.verdicts.some((verdict) => verdict.severity !== "note");
+  const spoken = state.run.verdicts.some((verdict) => verdict.severity !== "note");
   at("legend").textContent = `The solid line is the step shown${spoken ? "; dotted lines: a warning, which looks back over several steps and so comes late" : ""}. Click a curve to go to a step.`;
 }
 
@@ -149,7 +149,7 @@ function chart(curve, from, to) {
   svg.append(draw("polyline", { class: "curve", points: path }));
   svg.append(draw("line", { class: "now", y1: BOX.top, y2: height - bottom }), draw("circle", { class: "dot", r: 4 }));
   svg.addEventListener("click", (event) => goNear(stepAt(svg, event.clientX, from, to)));
-  const caption = make("figcaption", { class: curve.kind }, make("span", { text: curve.label, dir: "auto" }), make("output"));
+  const caption = make("figcaption", { class: curve.kind }, make("span", { text: curve.label, dir: "auto" }), make("output", { "aria-live": "off" }));
   return make("figure", {}, caption, svg);
 }
 
@@ -439,7 +439,7 @@ function stop() {
 }
 
 function onKey(event) {
-  if (event.target !== document.body || event.altKey || event.ctrlKey || event.metaKey) return;
+  if (event.target.closest("input, select, .text") || event.altKey || event.ctrlKey || event.metaKey) return;
   const places = { ArrowLeft: state.step - 1, ArrowRight: state.step + 1, Home: 0, End: state.run.steps.length - 1 };
   if (event.key in places) { event.preventDefault(); stop(); goTo(places[event.key]); }
 }
