@@ -1,5 +1,6 @@
 """Real runs of the tiny models, watched: ten healthy ones, and what the callback does and leaves undone."""
 
+import errno
 import json
 import time
 
@@ -7,6 +8,7 @@ import pytest
 from tiny_trainer import healthy_trainer
 
 from grpo_check import HealthCallback, diagnose, diagnose_file
+from grpo_check.replay.page import is_replay
 from grpo_utils import load_policy, load_rows
 from grpo_utils.errors import CourseError
 from grpo_utils.profiles import CPU
@@ -49,6 +51,21 @@ def test_a_watched_run_trains_as_an_unwatched_one(tmp_path):
     assert (tmp_path / "a" / "health" / "samples.txt").read_text().count("=== step") == 2
     lines = (tmp_path / "a" / "health" / "checks.csv").read_text().splitlines()
     assert lines[0] == "step,n,in_form,low,high,right,ended,distinct" and len(lines) == 3
+    assert is_replay(tmp_path / "a" / "health" / "replay.html")
+
+
+def test_what_hinders_the_files_of_a_diagnosis_does_not_end_the_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("grpo_check.health.watching.keep", full_disk)
+    monkeypatch.setattr("grpo_check.health.watching.leave_page", lambda *run: "no room")
+    watcher = HealthCallback(load_rows("addition", "test", 16), every=1)
+    trainer = healthy_trainer(tmp_path, callbacks=[watcher], max_steps=2, log_completions=True)
+    trainer.train()
+    said = capsys.readouterr().out
+    assert "could not be written: No space left on device" in said and "could not be written: no room" in said
+
+
+def full_disk(*args):
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def checkpoints(folder) -> list[str]:

@@ -206,6 +206,17 @@ def test_a_checkpoint_stands_for_its_run(tmp_path, grpo_check):
     assert grpo_check("replay", tmp_path / "checkpoint-10")[0] == 0 and (tmp_path / "replay.html").is_file()
 
 
+def test_a_run_with_samples_is_not_taken_for_one_below_it(tmp_path):
+    sample = {"prompt": "1?", "gold": "1", "text": "mine"} | SAMPLED
+    for folder in (tmp_path / "outer", tmp_path / "checkpoint-best"):
+        keep(folder / "health", 5, [sample])
+    replay_runs.write_run(tmp_path / "outer" / "stage1", steps=3)
+    replay_runs.write_run(tmp_path / "other", steps=3)
+    for name in ("outer", "checkpoint-best"):
+        recording = read_run(tmp_path / name)
+        assert recording.held_out and recording.name == name
+
+
 def test_a_damaged_file_is_left_out_whatever_its_error(tmp_path):
     replay_runs.write_run(tmp_path, steps=3)
     file = tmp_path / "completions" / "completions_00002.parquet"

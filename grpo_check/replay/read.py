@@ -94,8 +94,8 @@ def without_evaluations(files: dict[int, Path], history: list[dict]) -> tuple[di
 
 
 def run_folder(folder: Path) -> Path:
-    """The folder of the run: the parent of a checkpoint or of ``completions``."""
-    inside = folder.name.startswith("checkpoint-") or folder.name == "completions"
+    """The folder of the run: the parent of a checkpoint or of ``completions``. A run may be called checkpoint, too."""
+    inside = (folder.name.startswith("checkpoint-") or folder.name == "completions") and not has_samples(folder)
     return folder.resolve().parent if inside else folder
 
 
@@ -107,6 +107,8 @@ def completions_in(folder: Path) -> dict[int, Path]:
     """
     found = [path for path in run_folder(folder).rglob("completions_*.parquet") if FILE.fullmatch(path.name)]
     places = sorted({path.parent for path in found})
+    if samples_in(run_folder(folder)) and (run_folder(folder) / "completions") not in places:
+        return {}  # the completions below are those of other runs
     nearest = [place for place in places if place in (folder / "completions", run_folder(folder) / "completions")]
     if len(places) > 1 and not nearest:
         listed = ", ".join(repr(str(place.parent)) for place in places[:4])
