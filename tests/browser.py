@@ -3,12 +3,17 @@
 import base64
 import itertools
 import json
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
+#: Chromium is no Python package, so an install of the course may lack it.
+needs_browser = pytest.mark.skipif(not shutil.which("chromium"), reason="the page is tried in Chromium")
 FLAGS = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
   --disable-component-update --disable-sync --hide-scrollbars --remote-debugging-port=0 --remote-allow-origins=*"""
 
@@ -78,8 +83,7 @@ class Page:
 @contextmanager
 def chromium(folder: Path) -> Iterator[Page]:
     """A browser with one page; it ends with the block."""
-    import websocket
-
+    websocket = pytest.importorskip("websocket", reason="Chromium is driven through websocket-client")
     process = subprocess.Popen(["chromium", *FLAGS.split(), f"--user-data-dir={folder}"], stderr=subprocess.DEVNULL)
     try:
         port, browser = wait_for(folder / "DevToolsActivePort")

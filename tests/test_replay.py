@@ -5,7 +5,6 @@ import json
 import os
 import random
 import re
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ import browser
 import pandas
 import pytest
 import replay_runs
+from browser import needs_browser
 from bs4 import BeautifulSoup
 
 from grpo_check.health.replaying import leave_page
@@ -420,13 +420,10 @@ def test_a_large_run_is_sampled_and_says_so(large):
 
 # The page itself
 
-needs_browser = pytest.mark.skipif(not shutil.which("chromium"), reason="the page is tried in Chromium")
-
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     """A page in Chromium, without a network."""
-    pytest.importorskip("websocket", reason="Chromium is driven through websocket-client")
     with browser.chromium(tmp_path_factory.mktemp("chromium")) as opened:
         opened.size(1280, 720)
         yield opened

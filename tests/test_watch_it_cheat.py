@@ -1,7 +1,6 @@
 """docs/watch-it-cheat.html replays the runs of lesson 02 that the README shows, and its picture is drawn from it."""
 
 import gzip
-import shutil
 
 import browser
 import pytest
@@ -44,9 +43,8 @@ def test_page_and_picture_are_written_by_the_scripts_of_today(runs):
     assert PICTURE.read_text(encoding="utf-8") == animation(runs[0], PAID, SHOWN, CURVES)
 
 
-@pytest.mark.skipif(not shutil.which("chromium"), reason="the page is tried in Chromium")
+@browser.needs_browser
 def test_another_run_is_chosen(tmp_path, runs):
-    pytest.importorskip("websocket", reason="Chromium is driven through websocket-client")
     with browser.chromium(tmp_path) as page:
         page.open(PAGE)
         page.run("{const e = document.getElementById('run'); e.value = 4; e.dispatchEvent(new Event('change'))}")
