@@ -220,7 +220,7 @@ def compared(stored: dict) -> str:
 Each run is the first {FEWER_STEPS} steps of `make real`, with one setting changed. All take 32 completions per step.
 *Greedy* is the accuracy on {FEWER_ROWS} held-out prompts. Its difference is taken seed by seed, with a 95% interval
 over the seeds. *Correct* and *fields* are the mean rewards of the last five steps: the share of correct completions,
-and of correct fields.
+and of correct fields. The minutes of one setting differ by up to half between seeds, so do not compare their rows.
 
 | setting | greedy, each seed | difference | correct | fields | entropy | minutes |
 |---|---|---|---|---|---|---|

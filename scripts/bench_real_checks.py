@@ -251,6 +251,10 @@ little about others.
 {counts("health", failed, good, lambda row: bool(row["health"]))}
 {counts("any of them (repaired)", failed, good, lambda row: bool(row["repaired"] or row["health"]) or pilot_stops(row))}
 
+A stop does not mean that a check named the cause. The pilot said `raise_limit` for *correctness alone*, *constant
+reward* and *sign error*, where the rewards were at fault, and its stop of *prompts as plain text* is an error of
+`preflight`.
+
 | configuration | should learn | correct fields, before to after | learned | preflight | repaired | pilot | health |
 |---|---|---|---|---|---|---|---|
 {lines}

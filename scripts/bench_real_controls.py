@@ -99,7 +99,8 @@ def section(stored: dict) -> str:
     return f"""
 *Measured* by `make bench-real-controls` {where}, {provenance(stored, cores)}
 
-SmolLM2 learns the tasks of `make real` with its four rewards (*true rewards*), or with one that never reads the answer:
+SmolLM2 is trained on the tasks of `make real` with its four rewards (*true rewards*, at most 3.0 together), or with one
+that never reads the answer (at most 1.0):
 *format alone* pays for one flat JSON object and nothing else, and *coin toss* pays 0 or 1 at random. The columns have
 the mean reward of a run's first five steps, and of steps 11 to 15:
 

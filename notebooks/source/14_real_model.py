@@ -81,8 +81,8 @@ print(train_rows[0]["answer"])
 # [did not learn it](../docs/pilot.md#how-often-the-verdict-is-right). We added the words *one line of* to the prompt for the
 # same reason: in other samples, which we did not keep either, a single object seemed more common with them.
 #
-# Copying a word looks easy, but a model copies tokens. In the order a word follows a space; in JSON it follows a quotation
-# mark. Many words are split into different tokens in these two places:
+# Copying a word looks easy, but a model copies tokens. Inside a sentence, a word follows a space; in JSON it follows a
+# quotation mark. Many words are split into different tokens in these two places:
 
 # %%
 from unsloth import FastLanguageModel  # before transformers and TRL
@@ -524,10 +524,9 @@ hard[-1]["content"] = f"{task}\n\n{sentence}"
 print(answer)
 
 # %% [markdown]
-# The item is `{{first_object(answer).get("item")}}` and the city is `{{first_object(answer).get("city")}}`. (Nora and Milan
-# are split differently, too.) If your data
-# contain such words, check how often the model gets them wrong. Training rows with such words may help; we have not tried
-# it.
+# The item is `{{first_object(answer).get("item")}}` and the city is `{{first_object(answer).get("city")}}`. (Milan is
+# split differently, too. Nora is not: it begins the sentence, so no space precedes it.) If your data contain such words,
+# check how often the model gets them wrong. Training rows with such words may help; we have not tried it.
 #
 # **Read what the policy writes. A reward measures only what you thought to check.**
 #
@@ -551,7 +550,9 @@ for kind in ("known sentence", "new sentence"):
     print(f"greedy, after, {kind}: {hits[kind]} of {len(chosen)}")
 
 # %% [markdown]
-# The intervals are over prompts, for this one trained model. They say nothing about other seeds.
+# The intervals are over prompts, for this one trained model. They say nothing about other seeds. Where nearly all prompts
+# changed alike, such an interval is too narrow: if none of 50 prompts was solved before and 49 are solved after, the
+# Wilson interval of the new rate is 0.895 to 0.996.
 #
 # Different kinds of gain look alike in the reward curve. You can tell some of them apart by which of the three measures
 # rise:
@@ -562,6 +563,7 @@ for kind in ("known sentence", "new sentence"):
 # | pass@8 alone, or with sampled | *more found in eight tries* |
 # | sampled and greedy | *sharpening*: it does more often what is correct; that it finds more in eight tries is not shown |
 # | sampled alone | *less noise*: for a user who decodes greedily, no gain is shown |
+# | greedy alone | *another most likely answer*: on the tiny model, a random reward did this as well ([lesson 15](15_controls.ipynb)) |
 #
 # A measure that is not shown to rise may have risen too little for this number of prompts.
 #
@@ -618,8 +620,9 @@ print("greedy answer at 2e-3:", answer[:300])
 # teaches nothing. Such a short run does not show where that policy would end.
 #
 # We also compared other rates for 25 steps, [with three seeds each](../docs/settings.md#what-transferred-to-a-real-model).
-# 5e-5 was too low: no greedy answer was correct. 8e-4 was ahead of 2e-4 with each seed, at a low entropy, but the 95% interval
-# of the difference contains 0. And [4e-4 with one seed](../docs/results.md#the-checks-on-a-real-model) was behind 2e-4 after
+# 5e-5 was too low: no greedy answer was correct. At 8e-4, a larger share of fields was correct in the last five steps with
+# each seed, at a low entropy (+0.20 against 2e-4, 95% interval +0.16 to +0.25). Its greedy accuracy was higher with each
+# seed too, but the interval of that difference contains 0. And [4e-4 with one seed](../docs/results.md#the-checks-on-a-real-model) was behind 2e-4 after
 # 20 steps. So low entropy alone does not tell a good rate from a bad one, and one run does not rank two rates. Low entropy,
 # many ties and a low reward together are a reason to read completions.
 #
@@ -662,7 +665,7 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # | `dataset_name` | orders | orders |
 # | model | SmolLM2-135M-Instruct | `unsloth/Qwen2.5-1.5B-Instruct`; or `unsloth/Qwen3-1.7B`, with `enable_thinking: false` in `chat_template_kwargs` |
 # | numbers | 16-bit base, bf16 | 4-bit base, fp16: a T4 has no bf16. A 16-bit base [also fits](../docs/t4.md) |
-# | adapter | `r=16`, `lora_alpha=32` | `r=32`, `lora_alpha=64` (no measurement supports this pair) |
+# | adapter | `r=16`, `lora_alpha=32` | `r=32`, `lora_alpha=64` (one run of SmolLM2 had this pair; we compared it with no other) |
 # | learning rate | 2e-4 | compare two or three. The profile has 5e-5, [between public recipes](../docs/t4.md#the-settings-and-why). On SmolLM2, this rate gave no correct greedy answer [within 25 steps](../docs/settings.md#what-transferred-to-a-real-model); in [one report](../docs/troubleshooting-training.md#collapse-accuracy-falls-to-almost-0), it was too high for Qwen3-0.6B |
 # | completions | up to {{TOKENS}} tokens | up to {{TOKENS}} tokens should be enough; `pilot` shows whether they are |
 # | per step | {{4 * PROMPTS}} completions | 32 or 64 completions |
@@ -680,7 +683,8 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 #   [results](../docs/results.md#a-real-model-on-a-cpu) show each of them.
 # - Part of the gain is form: the untrained answer in section 8 has numbers in quotation marks.
 #   [Controls](../docs/results.md#controls-on-a-real-model) with a reward that never reads the answer were stopped after 15
-#   steps, so we do not know how much accuracy the form alone would bring.
+#   steps, so we do not know how much accuracy a reward for one object and nothing else would bring. Such a reward checks
+#   neither keys nor quotation marks.
 # - Generated sentences are probably easier than real orders (not measured). The new sentences test four more patterns, not
 #   your users' language, and all words were chosen so that they can be copied token by token.
 # - The model reads five facts and writes them down. It did not learn to reason.
@@ -750,7 +754,7 @@ def pays_to_try(right: float, keys_weight: float) -> float:
 CASES = [((0.0, 0.0), 0.0), ((0.0, 0.5), 0.5), ((0.5, 0.5), 1.1)]
 HINTS = [
     (0.1, "keys_reward is all or nothing. What does it pay without a key?"),
-    (0.75, "A right item also earns its share of fields_reward: a fifth."),
+    (1.0, "A right item also earns its share of fields_reward: a fifth."),
     (0.6, "A right item also makes the whole answer correct."),
 ]
 print(check_exercise("Exercise 2", pays_to_try, CASES, HINTS))
