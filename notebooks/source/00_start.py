@@ -42,7 +42,7 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 25)
 # %% [markdown]
 # ## 2. See how GRPO learns
 #
-# *GRPO* (*group relative policy optimization*, Shao et al. 2024, arXiv 2402.03300) repeats this loop:
+# GRPO (Shao et al. 2024, arXiv 2402.03300) repeats this loop:
 
 # %%
 from grpo_utils import diagram
@@ -289,7 +289,8 @@ diagram("packages")
 #
 # The same loop trains large models. DeepSeek-R1-Zero ([paper](https://arxiv.org/abs/2501.12948)) made GRPO widely known. Its
 # rewards were programs that check the answer and the format, and its accuracy on problems of the mathematics contest AIME
-# rose from 15.6% to 71.0%, according to the first version of the paper. It learned to write long thoughts before it answers.
+# rose from 15.6% to 71.0%, according to the first version of the paper. The model
+# learned to write long thoughts before its answers.
 #
 # [Lesson 14](14_real_model.ipynb) trains a real but small model, SmolLM2 with 135 million parameters, on a CPU. It has to turn
 # an order into JSON with five fields. Before training, it wrote these four completions (shortened; temperature 1, seed 0) for
@@ -318,7 +319,7 @@ diagram("packages")
 # %% [markdown]
 # ## 7. Choose your path
 #
-# Each row is a lesson with its CPU minutes:
+# Each row of the figure is a lesson, with its minutes on a CPU:
 
 # %%
 diagram("path")

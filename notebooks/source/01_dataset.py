@@ -412,7 +412,7 @@ for name, (train, test) in splits.items():
 # - **Shuffled and cut**: {{leaks["shuffled and cut"].count("same")}} of the {{len(splits["shuffled and cut"][1])}} held-out questions are
 #   also training questions, and {{leaks["shuffled and cut"].count("numbers")}} more share their numbers with one. The score would look too
 #   good, and nothing would warn you.
-# - **By text**: no question leaks with the same key, but {{leaks["by text"].count("numbers")}} questions share their numbers with a training
+# - **By text**: no held-out question has the same key as a training question, but {{leaks["by text"].count("numbers")}} questions share their numbers with a training
 #   question. Some are reworded. Others are copies that the key misses, because of the space before the question mark.
 # - **By numbers**: nothing leaks. That suits addition problems. In word problems, equal numbers can be a coincidence, so read
 #   the pairs.

@@ -240,7 +240,7 @@ print("strict accuracy:    ", before.accuracy)
 
 # %% [markdown]
 # Only {{before.format.hits}} of the {{before.n}} answers are correctly formatted, and {{before.accuracy.hits}} of them are also correct. So
-# paying for the format seems like a good idea. A quarter of a point for each tag gives partial credit.
+# paying for the format seems like a good idea. The next reward gives partial credit: a quarter of a point for each tag.
 
 
 # %%
@@ -389,7 +389,7 @@ for name, evaluation in measured.items():
 # %% [markdown]
 # With the flawed reward, {{flawed.accuracy.hits}} of {{flawed.n}} answers are correct. With the fixed reward and a reward for
 # correctness, {{both.accuracy.hits}} are correct. The fixed reward pays for the format alone, and yet {{fixed.accuracy.hits}} answers are correct. To
-# see why, count two styles of reasoning, before and after training on it:
+# see why, count two styles of reasoning, before and after training with the fixed reward:
 
 
 # %%

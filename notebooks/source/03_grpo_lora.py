@@ -475,8 +475,8 @@ report_run(run, trainer, before, after, decoding)
 
 # %% [markdown]
 # Strict accuracy rose from {{before.accuracy.value:.2f}} to {{after.accuracy.value:.2f}}, and the two intervals are far
-# apart. The last line reports a *paired test* (McNemar's), which compares each prompt before and after. `p` is the
-# probability of a change at least this large if training had no effect. Claim a change only if `p` is below 0.05.
+# apart. The line below the second table reports a *paired test* (McNemar's), which compares each prompt before and
+# after. `p` is the probability of a change at least this large if training had no effect. Claim a change only if `p` is below 0.05.
 #
 # The second table counts only correctly formatted answers, and separates additions with a *carry* (`15+27`) from those
 # without (`15+22`). It does not show whether the policy adds better: the {{sum(before.formed)}} formatted answers before and

@@ -38,8 +38,8 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 40)
 #
 # You train three copies of a tiny model on two-digit addition problems, each with a different seed. First, fix what
 # you evaluate: 200 *held-out* prompts, which are never trained on, and the *decoding* settings, which control how
-# answers are generated. Otherwise you could pick those that flatter your model. No held-out question may appear twice
-# or in the training rows.
+# answers are generated. Otherwise, you could choose prompts and settings that flatter your model. No held-out question
+# may appear twice or in the training rows.
 
 # %% tags=["nbval-check-output"]
 from grpo_utils import load_rows

@@ -166,8 +166,8 @@ for reward, advantage, text in columns:
 # %% [markdown]
 # The prompt asks "{{train_rows['prompt'][0][-1]['content']}}". An answer in the full format, with the correct sum, gets
 # a reward of {{batch['rewards'].max():.2f}} and an advantage of {{batch['advantages'].max():.2f}}. An answer without
-# any tags gets {{batch['rewards'].min():.2f}} and {{batch['advantages'].min():.2f}}, even if its sum is correct. With
-# `<answer>` tags alone, an answer is in between.
+# any tags gets {{batch['rewards'].min():.2f}} and {{batch['advantages'].min():.2f}}, even if its sum is correct. An
+# answer with only the `<answer>` tags scores in between.
 #
 # **All tokens of a completion share its advantage, because the reward scores the whole text.**
 

@@ -139,8 +139,8 @@ for limit, rounds in [(512, 8), (1024, 8), (2048, 8), (2048, 1)]:
 # | evaluation | `evaluate(…, chat_template_kwargs=THINKING)` |
 # | serving | `pipeline(…)(messages, tokenizer_encode_kwargs=THINKING)`, or `chat_template_kwargs` in a request to vLLM |
 #
-# **Keep TRL's sampling settings in training.** The page of Qwen's documentation that is linked above recommends other
-# settings for Qwen3:
+# **Keep TRL's sampling settings in training.** Qwen's documentation (linked above) recommends other settings for
+# Qwen3:
 #
 # | | `temperature` | `top_p` | `top_k` |
 # |---|---|---|---|
@@ -487,7 +487,7 @@ print("before and after:", untrained[4], texts["tolerant"][4], sep="\n")
 #
 # `max_completion_length` limits thought, answer and end token together. A longer completion is truncated, and if its
 # answer is cut off, `tolerant_reward` pays nothing. How many of the held-out completions would each limit truncate? And
-# how many tokens does a correct answer need that adds digit by digit, with a carry (`6+8+1=15`) and without?
+# how many tokens does a correct answer need if it adds digit by digit, with a carry (`6+8+1=15`) or without one?
 
 
 # %%
@@ -580,7 +580,7 @@ for old, new in PAIRS:
 # truncates it. So these runs add digit by digit in only {{len(digitwise['punished'])}} and {{len(digitwise['masked'])}}
 # completions.
 #
-# From punishing to masking, the share of correct answers changes by
+# The share of correct answers with masking minus the share with punishment is
 # {{changes['punished', 'masked'].estimate.value:.3f}}. Do not judge this by whether the intervals of the two rates
 # overlap: both runs answered the same questions, so use the paired test ([lesson 06](06_evaluation.ipynb)): p =
 # {{changes['punished', 'masked'].p_value:.3f}}. Each is a single run with one seed, and another seed can reverse the
@@ -603,7 +603,7 @@ for old, new in PAIRS:
 # ## 10. Find thoughts that never close
 #
 # A thought can also end without `</think>` and without being truncated. The real model of section 2 did this when it
-# was asked a second question. On the page that section 2 links, its next completion has no `</think>` and no answer.
+# was asked a second question. On the page linked in section 2, its next completion has no `</think>` and no answer.
 # It ended after 5.21 seconds at 22 tokens per second, which is about 115 tokens, far below its limit of 2,048.
 #
 # Many of the tiny model's untrained completions ended without `</think>`, too. Some rewards take a completion's last

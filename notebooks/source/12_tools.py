@@ -120,7 +120,7 @@ train_rows, test_rows = rows_of(train), rows_of(test[:200])
 #
 # A *tool* is a Python function that the model calls by writing its name and arguments. An *episode* is one completion
 # with all its turns: the model calls, the tool answers, the model continues. An *environment* is an object that serves
-# one episode. It offers the tools and remembers what happened.
+# one episode at a time. It offers the tools and remembers what happened.
 
 
 # %%

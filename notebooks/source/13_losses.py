@@ -364,7 +364,7 @@ print(f"tokens in our last batch: {shortest:.0f} to {longest:.0f}")
 #
 # Our completions have {{shortest:.0f}} to {{longest:.0f}} tokens, so the weights of `grpo` differ by a factor of at
 # most {{longest / shortest:.1f}}. The thoughts of a thinking model can differ far more in length, so the choice may
-# matter there (not measured). In one of our comparisons, which rewarded any format, `grpo` was [behind
+# matter there (not measured). In one of our comparisons, whose reward accepted any format, `grpo` was [behind
 # `dapo`](../docs/settings.md#what-the-losses-did). Chance can explain one such result among many.
 #
 # **`grpo` weighs completions equally, and `dapo` weighs tokens equally.**

@@ -258,7 +258,7 @@ for name, found in tries.items():
 # pass@32 fell by 0.108 (95% interval 0.032 to 0.184). With the format reward, pass@32 was lower than before training with
 # all five seeds (0.98, 0.34, 0.84, 0.76 and 0.64 instead of 1.00). pass@1 rose with three seeds and fell with two, so it is
 # not shown to change: +0.181 (-0.201 to +0.562). So after training on a reward that never reads an answer, a model can fail
-# on prompts that it could solve before, given many tries.
+# in all 32 tries on prompts that it could solve before.
 #
 # Whether GRPO with a true reward can do this too is debated. Yue et al. ([2504.13837](https://arxiv.org/abs/2504.13837)) find
 # that base models win at a large `k` on most of their benchmarks. ProRL ([2505.24864](https://arxiv.org/abs/2505.24864))
@@ -332,7 +332,7 @@ for name, result in found.items():
 # %% [markdown]
 # On the leaked questions, greedy accuracy is {{found["leaked"].greedy_accuracy.value:.2f}}; on the fresh ones it is
 # {{found["fresh"].greedy_accuracy.value:.2f}}. Both sets come from the same generator, and the base model saw neither. So
-# the gap between the two is memory. The gain on the fresh questions is not memory: the worked answers also taught the
+# the gap between the two is memorization. The gain on the fresh questions is not: the worked answers also taught the
 # format. With the leaked test alone, you would have reported the higher number, and no curve of this run would have revealed
 # the leak.
 #

@@ -474,12 +474,12 @@ for advantage in (1.0, -1.0):
 #
 # Reuse saves samples, and a delay saves time. To see whether either pays off, count minutes:
 #
-# - **Reuse.** Four updates per batch (`num_iterations=4`) gave an accuracy that is 0.112 higher than one update with equal
-#   samples, and 0.135 lower with equal CPU time ([lesson 13](13_losses.ipynb), section 3). There, sampling took about 40% of
+# - **Reuse.** With equal samples, four updates per batch (`num_iterations=4`) gave an accuracy 0.112 higher than one update;
+#   with equal CPU time, 0.135 lower ([lesson 13](13_losses.ipynb), section 3). There, sampling took about 40% of
 #   a step, so reuse saved little.
-# - **Delay.** If sampler and trainer work at the same time, a step takes as long as the slower of the two. At best, this is
-#   twice as fast: if both take the same time. Exercise 2 computes the speedup. To gain it, you need a second device; our
-#   simulation saves no time.
+# - **Delay.** If sampler and trainer work at the same time, a step takes as long as the slower of the two. At best, if
+#   both take the same time, the run is twice as fast. Exercise 2 computes the speedup. To gain it, you need a second device;
+#   our simulation saves no time.
 #
 # A delay pays off only if the run reaches your target accuracy in fewer minutes, even though it needs more samples.
 #

@@ -381,8 +381,8 @@ show_changes(changes, "Students minus their weak teacher")
 #
 # With one run per method, you cannot tell luck from an effect, so `make bench-distill` trained each method with four seeds,
 # and with three seeds on a new task ([all figures](../docs/results.md#distillation-sft-and-grpo)). For GRPO, distillation
-# and SFT, we chose the best of the same three learning rates, once, with the good teacher of addition. Filtered SFT uses the
-# rate of SFT. Every run has 30 steps of 64 sequences. The tables show the mean accuracy on 200 held-out prompts. The last
+# and SFT, we compared the same three learning rates once, with the good teacher of addition, and kept the best rate of each
+# method. Filtered SFT uses the rate of SFT. Every run has 30 steps of 64 sequences. The tables show the mean accuracy on 200 held-out prompts. The last
 # column is the accuracy after 30 steps minus the teacher's, with a 95% interval over the seeds. (With so few seeds, such an
 # interval can include impossible values, such as -1.05.)
 #
