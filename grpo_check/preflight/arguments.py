@@ -244,7 +244,7 @@ def learning_rate(run: Run) -> Iterator[Finding]:
         yield found(f"learning_rate={rate} is very high.", fix, why=why)
     elif rate > HIGHEST_FOR_ALL_WEIGHTS and run.lora_rank == 0 and not _is_tiny(run):
         why = "GRPO with all weights usually takes about 1e-6, and far above that the policy can collapse."
-        fix = "set learning_rate=1e-6, or train an adapter, for which 1e-5 to 1e-4 is usual."
+        fix = "set learning_rate=1e-6, or train an adapter, for which 1e-5 to 2e-4 is usual."
         yield found(f"learning_rate={rate} is high for training all weights.", fix, why=why)
     elif 0 < rate < 2e-6 and run.lora_rank:
         default = "" if "learning_rate" in run.given else " (TRL's default)"

@@ -76,8 +76,8 @@ print(train_rows[0]["answer"])
 
 # %% [markdown]
 # We chose this task by looking at samples. SmolLM2 writes JSON without being taught, so a reward can start there. Other
-# tasks failed this check. The `<answer>` tags of the other lessons, for example, were in none of 128 samples that we did not
-# keep, so at most 3% of its samples have them. Tiny models that never sampled a form
+# tasks failed this check. None of 128 samples, for example, contained the `<answer>` tags of the other lessons, so at most 3%
+# of its samples have them. (We did not keep these samples.) Tiny models that never sampled a form
 # [did not learn it](../docs/pilot.md#how-often-the-verdict-is-right). We added the words *one line of* to the prompt for the
 # same reason: in other samples, which we did not keep either, a single object seemed more common with them.
 #
@@ -285,7 +285,7 @@ looks = {t: look(policy, t) for t in (1.0, 0.7, 0.4)}
 # and 20 steps](../docs/results.md#the-checks-on-a-real-model), where only the temperature differed, 0.8 was ahead of 1. Which
 # is better after 70 steps, we do not know.
 #
-# The other lessons load the base model in 4 bits. See what that does to this one. (On a processor that is slow in bf16,
+# Lessons 03 and 07 load their base model in 4 bits. See what that does to this one. (On a processor that is slow in bf16,
 # the cell does nothing, because it would take minutes.)
 
 # %%
@@ -301,7 +301,7 @@ if run.profile.dtype == "bfloat16":
 # rounding with two, and says little about a model whose weights were never rounded. SmolLM2 needs only 270 MB in 16 bits, so we do not need
 # the 4-bit base.
 #
-# All settings in one place. Lesson 03 explains them. The comments mark those that differ here:
+# The next cell has all settings, which lesson 03 explains. The comments mark those that differ here:
 
 # %%
 SETTINGS = dict(
@@ -343,7 +343,7 @@ report = pilot(policy, tokenizer, list(REWARDS), train_rows, **options)
 print(report)
 
 # %% [markdown]
-# Few or no completions are correct, so `correctness_reward` alone could teach almost nothing at first. But
+# Hardly any completion is correct, so `correctness_reward` alone could teach almost nothing at first. But
 # {{1 - report.figures.tied.value:.0%}} of the groups are not tied: some of their completions earn more than others,
 # counting all rewards. So the verdict is `{{report.verdict.code}}`: start, and watch whether `correctness_reward` rises. (The
 # 30 steps are a rule of thumb. In the three runs of `make real`, the first correct completion came at step 16 or 17. At a
@@ -587,9 +587,9 @@ for kind in ("known sentence", "new sentence"):
 # **Say that the model finds more than before only if the paired test shows that pass@8 rose. If pass@8 was near 1 before,
 # it has no room to rise: use harder prompts.**
 #
-# ## 10. Test the learning rate again
+# ## 10. Try a higher learning rate
 #
-# The tiny model of the other lessons learns at a rate of 2e-3, ten times the rate of this lesson. Train a second adapter
+# In most other lessons, the tiny model learns at a rate of 2e-3, ten times the rate of this lesson. Train a second adapter
 # at that rate, for {{max(1, STEPS // 4)}} steps on the same prompts:
 
 # %%

@@ -118,7 +118,7 @@ def _may_still_learn(log: Log) -> bool:
     "the reward does not rise",
     why="this run has learned nothing so far; a large model with a small learning rate may need more than 100 steps.",
     fixes=(
-        "raise learning_rate (1e-5 to 1e-4 for an adapter).",
+        "raise learning_rate (1e-5 to 2e-4 for an adapter).",
         "use larger groups or more prompts per step, so that the advantages are less noisy.",
         "check that the task is within reach: some completions must be correct.",
     ),
