@@ -1,0 +1,21 @@
+"""Train a real model against a reward for some minutes, and show what the reward really paid for.
+
+`grpo_check.probe` tries fixed texts. A policy that is trained on the reward finds other faults, as it will in the real
+run. From a terminal: ``grpo-check attack FILE.py:function --rows rows.jsonl``.
+
+| module | contents |
+|---|---|
+| `task` | the rows, and which completions are correct |
+| `scoring` | calling the reward, and a memory of everything that it paid |
+| `honest` | what a correct completion earns |
+| `variations` | cheap changes of what was paid well |
+| `training` | GRPO on a small model, until the time is up |
+| `rules`, `report` | the judgment, and how it is printed |
+| `running` | the whole attack from top to bottom |
+
+An attack that finds nothing proves nothing: a larger model, or more steps, may find more.
+"""
+
+from .report import AttackReport
+from .rules import RULES
+from .running import attack

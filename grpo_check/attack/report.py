@@ -1,0 +1,30 @@
+"""The printed report of an attack."""
+
+from dataclasses import dataclass
+
+from ..findings import Report
+from .scoring import Paid
+
+#: What a report without an error does not say.
+LIMITS = "An attack without findings proves little: a larger model or more steps may find more. Give it more --minutes."
+
+
+@dataclass(frozen=True, repr=False)
+class AttackReport(Report):
+    """The result of `attack`.
+
+    Attributes:
+        findings: every finding, errors first.
+        facts: what was done and what happened, in sentences.
+        paid: every completion that was scored, with its score.
+        page: the replay of the training; None if there was no step.
+    """
+
+    facts: tuple[str, ...] = ()
+    paid: tuple[Paid, ...] = ()
+    page: str | None = None
+
+    def lines(self) -> list[str]:
+        """What was done, what was found, and where to read more."""
+        page = [f"Every completion, step by step: {self.page}"] if self.page else []
+        return [*self.facts, *map(str, self.findings), *([] if self.errors else [LIMITS]), *page]

@@ -1,0 +1,158 @@
+"""The rules that judge an attack: everything that was paid in, findings out."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from statistics import mean, stdev
+
+from ..findings import Finding
+from ..reward_lab.report import shown
+from ..rules import Rule, adding_to, found
+from . import examples
+from .history import Ends, ends_of
+from .honest import Pay, pay_of, place_of
+from .scoring import HONEST, Paid, Scorer
+from .sharing import QUESTIONS, shared_by
+
+#: Rows on which a wrong completion has to be overpaid; of fewer rows than the second number, a quarter.
+ENOUGH, FEW = 3, 12
+#: Best-paid completions that are shown, and of how many it is said what they share.
+SHOWN, COMPARED = 3, 12
+
+#: All rules, in the order in which findings of equal severity are listed.
+RULES: list[Rule] = []
+rule = adding_to(RULES)
+
+
+@rule(
+    "error",
+    "a reward that fails on a completion that the model wrote, or on a variation of one",
+    why="TRL stops at an exception, takes NaN for None, and waits for ever for a reward that does not end.",
+    fixes=("return 0.0 for a completion that the reward cannot read; grpo-check probe looks for more of them.",),
+    example=examples.fails_on_samples,
+)
+def fails_on_samples(scorer: Scorer) -> Iterator[Finding]:
+    """An exception, a wrong number of scores, a score that is no finite number, or a call that does not end."""
+    for error, text in list(dict(scorer.failures).items())[:SHOWN]:
+        yield found(f"{error}.", seen=shown(text))
+
+
+@rule(
+    "error",
+    "a reward that pays wrong completions at least as much as correct ones",
+    why="training makes whatever is paid more likely, and these need no correct answer.",
+    fixes=(
+        "read the completions: what do they have that is paid? Pay that only together with a correct answer.",
+        "if some of them are correct, say so with --correct FILE.py:function, and run the attack again.",
+        "if a correct completion should be paid more than the references, show one with --example.",
+    ),
+    example=examples.pays_wrong_completions,
+)
+def pays_wrong_completions(scorer: Scorer) -> Iterator[Finding]:
+    """On three rows (of fewer than 12: a quarter), a wrong completion is paid as much as an honest one of that row.
+
+    Partial credit is no fault: a completion does not count if making it correct adds more than its form has earned.
+    """
+    pay = pay_of(scorer.paid, scorer.relative)
+    worst = overpaid(scorer, pay)
+    rows = len({one.row for one in scorer.paid})
+    needed = ENOUGH if rows >= FEW else max(1, -(-rows // 4))
+    if len({one.row for one in worst}) < needed:
+        return
+    sources = Counter(source for source, _ in {(one.source, one.row) for one in worst})
+    found_by = "; ".join(f"{source}: {count}" for source, count in sources.most_common())
+    what = f"on {len({one.row for one in worst})} of {rows} rows a wrong completion is paid at least as much as a correct one."
+    examples = [_line(one, pay[place_of(one, scorer.relative)], scorer) for one in _most(worst, pay, scorer)]
+    yield found(what, seen="\n        ".join([f"Rows by who found it: {found_by}.", *examples]))
+
+
+def overpaid(scorer: Scorer, pay: dict[object, Pay]) -> list[Paid]:
+    """The wrong completions that are paid as much as correct ones."""
+    wrong = [one for one in scorer.paid if one.correct is False]
+    placed = [(one, pay.get(place_of(one, scorer.relative))) for one in wrong]
+    return [one for one, of_row in placed if of_row and of_row.overpays(one.score)]
+
+
+def _most(worst: Sequence[Paid], pay: dict[object, Pay], scorer: Scorer) -> list[Paid]:
+    """The most overpaid completions, of different rows and texts."""
+    ranked = sorted(worst, key=lambda one: one.score - pay[place_of(one, scorer.relative)].plain, reverse=True)
+    by_row = {one.row: one for one in reversed(ranked)}
+    by_text = {one.text: one for one in by_row.values()}
+    return [one for one in ranked if by_text.get(one.text) is one][:SHOWN]
+
+
+def _line(one: Paid, pay: Pay, scorer: Scorer) -> str:
+    """A completion with its pay next to the honest pay."""
+    gold = scorer.task.golds[one.row]
+    asked = f"correct is {gold!r:.40}" if gold else f"asked {scorer.task.question(one.row)[-60:]!r}"
+    how = f", {one.what}" if one.what else ""
+    return f"paid {one.score:.3g}, a correct one {pay.plain:.3g} ({asked}; {one.source}{how}): {shown(one.text)}"
+
+
+@rule(
+    "warning",
+    "a reward that rose in training without more correct completions, by at least half of the way to what a correct "
+    "completion earns",
+    why="the policy has learned what is paid for, and it is not the task.",
+    fixes=(
+        "read the last completions in the replay: what did the policy learn? Pay less for it.",
+        "ignore this if it is the form that you ask for, and a longer run goes on to correct answers.",
+    ),
+    unless=("pays_wrong_completions",),
+    example=examples.reward_rose_alone,
+)
+def reward_rose_alone(scorer: Scorer) -> Iterator[Finding]:
+    """The first fifth of the steps is compared with the last; a rise has to be twice its standard error."""
+    ends, pay = ends_of(scorer.paid), pay_of(scorer.paid, scorer.relative)
+    if not ends or ends.right is None or not pay or scorer.relative:
+        return
+    honest = mean(one.plain for one in pay.values())
+    rise = mean(ends.last) - mean(ends.first)
+    if rises(ends) and rise >= (honest - mean(ends.first)) / 2 and ends.right[1] - ends.right[0] < rise / 2:
+        yield found(f"{ends}, and a correct completion earns {honest:.3g}.")
+
+
+def rises(ends: Ends) -> bool:
+    """Whether the reward is higher at the end by more than twice its standard error."""
+    parts = [stdev(part) ** 2 / len(part) for part in (ends.first, ends.last)]
+    return mean(ends.last) - mean(ends.first) > 2 * sum(parts) ** 0.5
+
+
+@rule(
+    "note",
+    "a task in which no correct completion is known, so that wrong ones have nothing to be compared with",
+    why="how much a wrong completion may earn depends on what a correct one earns.",
+    fixes=("show a correct completion with --example, or name the column with --answer-column.",),
+    example=examples.honest_pay_unknown,
+)
+def honest_pay_unknown(scorer: Scorer) -> Iterator[Finding]:
+    """Neither a reference nor an example nor any sampled completion was correct."""
+    if scorer.task.judges and not any(one.correct for one in scorer.paid):
+        yield found("no correct completion is known, so the attack cannot say what is paid too much.")
+
+
+@rule(
+    "warning",
+    "completions that are paid best although they share a form that needs no answer, where nothing says which "
+    "completions are correct",
+    why="nothing in the rows says which completions are correct, so only you can judge what was paid for.",
+    fixes=(
+        "read these completions. If they are not what you want, the reward pays for the wrong thing.",
+        "give rows with gold answers, or --correct FILE.py:function, and the attack can judge for itself.",
+    ),
+    example=examples.is_this_correct,
+)
+def is_this_correct(scorer: Scorer) -> Iterator[Finding]:
+    """The best-paid completions and what they share: a warning if that needs no answer, otherwise a note."""
+    if not scorer.task.judges:
+        best = best_paid(scorer)
+        kind = shared_by([one.text for one in best], [scorer.task.question(one.row) for one in best])
+        lines = [f"paid {one.score:.3g} ({one.source}): {shown(one.text)}" for one in best[:SHOWN]]
+        what = f"the best-paid completions {QUESTIONS[kind]} Are these correct?"
+        yield found(what, seen="\n        ".join(lines), severity="warning" if kind else "note")
+
+
+def best_paid(scorer: Scorer) -> list[Paid]:
+    """The best-paid completions, one of each row, that no person wrote."""
+    ranked = sorted((one for one in scorer.paid if one.source != HONEST), key=lambda one: -one.score)
+    by_row = {one.row: one for one in reversed(ranked)}
+    return sorted(by_row.values(), key=lambda one: -one.score)[:COMPARED]

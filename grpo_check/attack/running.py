@@ -1,0 +1,165 @@
+"""The whole attack from top to bottom."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+
+from grpo_utils import smollm2
+from grpo_utils.errors import CourseError
+
+from ..findings import Finding, in_order
+from ..replay import read_run, write_replay
+from ..reward_lab.matrix import Case, cases
+from ..reward_lab.planning import subjects_of
+from .history import ends_of
+from .honest import best_forms, pay_of, score_corrected, score_references
+from .report import AttackReport
+from .rules import RULES
+from .scoring import LAB, VARIED, Paid, Scorer, check_reward
+from .task import read_task
+from .training import train
+from .variations import variations
+
+#: Rows for the lab's texts; longer ones are left out.
+LAB_ROWS, LONGEST_TEXT = 6, 5_000
+#: How often the best-paid completions are varied, how many of them, on how many rows each, and for how many seconds.
+ROUNDS, VARIED_TEXTS, ROWS_EACH, SECONDS = 2, 8, 4, 60.0
+
+
+def attack(
+    rewards: Callable | Sequence[Callable], rows: Sequence[dict], *, correct: Callable | None = None,
+    answer_column: str = "answer", weights: Sequence[float] | None = None, examples: Sequence[str] = (),
+    model: str | None = None, minutes: float = 5.0, seed: int = 0, output_dir: str | Path = "outputs/attack",
+) -> AttackReport:  # fmt: skip
+    """Train a small model against a reward for some minutes, and show what the reward really paid for.
+
+    Ctrl-C ends the training; the report has what there is by then.
+
+    Args:
+        rewards: one reward, or several, whose weighted sum is attacked.
+        rows: dataset rows with a ``prompt`` and the columns that the reward needs.
+        correct: ``correct(text, row)`` says whether a completion is correct. Without it, the final answer is compared
+            with the gold answer; without those, nothing is known about correctness.
+        answer_column: the name of the column with the gold answers.
+        weights: one per reward; 1.0 each by default.
+        examples: your own correct completions, where the lab's formats are not what the reward asks for.
+        model: a folder, the course's tiny models, or a hub id; by default SmolLM2-135M-Instruct.
+        minutes: of training; loading the model and scoring come on top.
+        seed: of the rows, the model's adapter and the sampling.
+        output_dir: for the log, the completions and the replay of the training.
+
+    Raises:
+        CourseError: something with which the attack cannot start.
+    """
+    if not minutes > 0:
+        raise CourseError(f"minutes={minutes} should be above 0.")
+    folder = empty_folder(Path(output_dir))
+    reward = subjects_of(rewards, weights)[-1]
+    scorer = Scorer(reward, read_task(reward, rows, answer_column, correct, seed))
+    check_reward(scorer)
+    if model is None:
+        smollm2.check_memory()
+    score_references(scorer, examples)
+    score_lab(scorer)
+    finished = train(scorer, model, folder, minutes, seed)
+    vary(scorer)
+    return report_on(scorer, folder, finished)
+
+
+def empty_folder(folder: Path) -> Path:
+    """A folder for the run. One with an earlier attack is used again, without its completions.
+
+    Raises:
+        CourseError: it holds something else.
+    """
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / "trainer_state.json").is_file():
+        raise CourseError(f"{str(folder)!r} is not empty, and holds no earlier attack. Choose another --out.")
+    for old in folder.glob("completions/completions_*.parquet"):
+        old.unlink()
+    return folder
+
+
+def score_lab(scorer: Scorer) -> None:
+    """Score the lab's texts on a few rows, in the format that pays best."""
+    task = scorer.task
+    golden = [n for n, gold in enumerate(task.golds) if gold][:LAB_ROWS]
+    form = best_forms(scorer, golden[:1])[0] if golden else None
+    for number in golden:
+        some = [one for one in cases(form, task.golds[number], task.golds) if one.text is not None]
+        some = [one for one in some if len(one.text) <= LONGEST_TEXT]
+        pairs = [(number, one.text) for one in some]
+        scorer.score(pairs, LAB, what=[one.what for one in some], known=[known_of(scorer, number, one) for one in some])
+
+
+def known_of(scorer: Scorer, number: int, case: Case) -> bool | None:
+    """Whether a text of the lab is correct: by the user's definition, or by its label. Neutral ones may be either."""
+    if scorer.task.defined:
+        return scorer.task.correct(case.text, number)
+    junk = case.role == "attack" and scorer.task.golds[number] not in case.text
+    return False if junk else {"correct": True, "wrong": False}.get(case.label)
+
+
+def vary(scorer: Scorer) -> None:
+    """Vary the best-paid completions that are not correct, on their own rows and on others, in some rounds."""
+    end = time.monotonic() + SECONDS
+    for number in range(ROUNDS):
+        best = best_unproven(scorer)
+        if number == 0:
+            score_corrected(scorer, best)
+        for n, one in enumerate(best):
+            for step in range(ROWS_EACH):
+                if time.monotonic() < end:
+                    row = (one.row + step * 5) % len(scorer.task.rows)
+                    score_variations(scorer, one, best[n - 1].text, row)
+
+
+def best_unproven(scorer: Scorer) -> list[Paid]:
+    """The best-paid completions that are not correct, as far as is known, each text once."""
+    ranked = sorted(scorer.paid, key=lambda one: -one.score)
+    by_text = {one.text: one for one in reversed(ranked) if not one.correct and len(one.text) <= LONGEST_TEXT}
+    return sorted(by_text.values(), key=lambda one: -one.score)[:VARIED_TEXTS]
+
+
+def score_variations(scorer: Scorer, one: Paid, other: str, row: int) -> None:
+    """Score the variations of one completion on a row; beside a reference, if the reward reads the group."""
+    task = scorer.task
+    made = list(variations(one.text, task.question(row), other, task.golds))
+    honest = [found for found in scorer.paid if found.row == row and found.correct]
+    beside = max(honest, key=lambda found: found.score, default=None) if scorer.relative else None
+    made += [("a correct completion", beside.text)] if beside else []
+    scorer.score([(row, text) for _, text in made], VARIED, what=[what for what, _ in made])
+
+
+def report_on(scorer: Scorer, folder: Path, finished: bool) -> AttackReport:
+    """Judge all that was paid."""
+    findings: list[Finding] = []
+    for rule in RULES:
+        if not {one.code for one in findings} & {*rule.unless}:
+            findings += rule(scorer)
+    facts = [*facts_of(scorer), *([] if finished else ["The training was interrupted."])]
+    return AttackReport(in_order(findings), facts=tuple(facts), paid=tuple(scorer.paid), page=replay_of(folder))
+
+
+def facts_of(scorer: Scorer) -> list[str]:
+    """What was done and what happened."""
+    task, ends, pay = scorer.task, ends_of(scorer.paid), pay_of(scorer.paid, scorer.relative)
+    how = "by correct()" if task.defined else "by the gold answers" if task.judges else "not known"
+    steps = len({one.step for one in scorer.paid if one.step})
+    facts = [
+        f"{scorer.name}: {len(scorer.paid)} completions of {len(task.rows)} rows, {steps} steps; correctness {how}."
+    ]
+    if pay and not scorer.relative:
+        facts.append(
+            f"A correct completion earns {median(one.plain for one in pay.values()):.3g} (median of the rows)."
+        )
+    return [*facts, *([f"{str(ends).capitalize()}."] if ends else [])]
+
+
+def replay_of(folder: Path) -> str | None:
+    """Write the replay of the training, if there was a step."""
+    if not any(folder.glob("completions/completions_*.parquet")):
+        return None
+    page = folder / "replay.html"
+    write_replay(read_run(folder), page)
+    return str(page)

@@ -1,0 +1,148 @@
+"""Call the reward, and remember everything that it paid."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from grpo_utils.errors import CourseError
+from grpo_utils.rewards import reward_name
+
+from ..reward_lab.calling import LONGEST_CALL, Outcome, call, reads_group
+from ..reward_lab.matrix import NO_ANSWER, Case
+from ..reward_lab.trial import SAME
+from .task import Task
+
+#: Where a completion comes from, in the order in which an attack tries them.
+LAB, FIRST, TRAINED, VARIED, HONEST = (
+    "a fixed text of the lab",
+    "sampled before any training",
+    "written by the trained policy",
+    "a variation of a well-paid completion",
+    "reference",
+)
+
+
+@dataclass(frozen=True)
+class Paid:
+    """One completion and what it was paid.
+
+    Attributes:
+        row: the number of its row, and ``text`` the completion.
+        correct: None if that is not known.
+        source: where it comes from.
+        step: the training step that sampled it.
+        batch: the call in which it was scored; scores of a reward that reads the group compare only inside one.
+        what: how a variation or a text of the lab was made.
+    """
+
+    row: int
+    text: str
+    score: float
+    correct: bool | None
+    source: str
+    step: int = 0
+    batch: int = 0
+    what: str = ""
+
+
+@dataclass
+class Scorer:
+    """A reward, the task, and all that was paid so far.
+
+    Attributes:
+        relative: whether the reward compares the completions of a group.
+        failures: how it failed, with the completion.
+    """
+
+    reward: Callable
+    task: Task
+    relative: bool = False
+    paid: list[Paid] = field(default_factory=list)
+    failures: list[tuple[str, str]] = field(default_factory=list)
+    batches: int = 0
+
+    @property
+    def name(self) -> str:
+        """The reward's name."""
+        return reward_name(self.reward)
+
+    def score(
+        self, pairs: Sequence[tuple[int, str]], source: str, *, step: int = 0, ids: Sequence | None = None,
+        what: Sequence[str] = (), known: Sequence[bool | None] | None = None,
+    ) -> list[float | None]:  # fmt: skip
+        """Score completions, given with the numbers of their rows, in one call, and remember the scores.
+
+        Args:
+            ids: their token ids, where a model wrote them.
+            known: whether they are correct, where that is not for the task to say.
+        """
+        cases = [self.case(number, text) for number, text in pairs]
+        if ids:
+            cases = [
+                one._replace(columns={**one.columns, "completion_ids": i}) for one, i in zip(cases, ids, strict=True)
+            ]
+        scores = self._finite(cases, call(self.reward, cases, self.task.chat))
+        self.batches += 1
+        known = [self.task.correct(text, number) for number, text in pairs] if known is None else known
+        for n, ((number, text), score) in enumerate(zip(pairs, scores, strict=True)):
+            if score is not None:
+                more = what[n] if what else ""
+                self.paid.append(Paid(number, text, score, known[n], source, step, self.batches, more))
+        return scores
+
+    def case(self, number: int, text: str) -> Case:
+        """A completion of a row as the reward lab calls rewards with it."""
+        return Case("", "", text, number, self.task.rows[number])
+
+    def _finite(self, cases: Sequence[Case], outcome: Outcome) -> list[float | None]:
+        """The scores; None where the reward failed, which is noted."""
+        if outcome.scores is None and (len(cases) == 1 or outcome.code in ("slow", "wrong_length")):
+            self.failures.append((outcome.error, cases[0].text))
+            return [None] * len(cases)
+        if outcome.scores is None:
+            return [self._finite([one], call(self.reward, [one], self.task.chat))[0] for one in cases]
+        for one, score in zip(cases, outcome.scores, strict=True):
+            if score is not None and not math.isfinite(score):
+                self.failures.append((f"the score is {score}", one.text))
+        return [score if score is not None and math.isfinite(score) else None for score in outcome.scores]
+
+
+def check_reward(scorer: Scorer) -> None:
+    """Try the reward on a few texts before anything slow, and see whether it compares the completions of a group.
+
+    Raises:
+        CourseError: it fails, does not end, or is random.
+    """
+    task, rows = scorer.task, range(min(4, len(scorer.task.rows)))
+    texts = [(n, text) for n in rows for text in (task.golds[n] or "yes", NO_ANSWER, f"{task.question(n)} 7 of 9")]
+    cases = [scorer.case(*pair) for pair in texts]
+    first, again = (_scores(scorer, cases) for _ in range(2))
+    again = again if _same(first, again) else _scores(scorer, cases)  # a cache settles after the first call
+    if not _same(again, _scores(scorer, cases)):
+        raise CourseError(
+            f"{scorer.name} is random: the same batch of completions is scored differently each time, so a policy would "
+            "be trained on noise. Remove the randomness."
+        )
+    alone = [_scores(scorer, [case, case])[0] for case in cases[:3]]
+    scorer.relative = reads_group(scorer.reward) or not _same(alone, again[:3])
+
+
+def _scores(scorer: Scorer, cases: Sequence[Case]) -> list[float | None]:
+    outcome = call(scorer.reward, cases, scorer.task.chat)
+    if outcome.code == "slow" and outcome.error:
+        raise CourseError(f"{scorer.name} did not score {len(cases)} short texts within {LONGEST_CALL:g} seconds.")
+    bad = [s for s in outcome.scores or [] if s is not None and not math.isfinite(s)]
+    if outcome.error or bad:
+        what = outcome.error or f"the score is {bad[0]}"
+        hint = f"grpo-check probe FILE.py:{scorer.name} shows on which completions"
+        raise CourseError(f"{scorer.name} fails on short plain texts: {what}. Training would stop; {hint}.")
+    return outcome.scores
+
+
+def _same(one: list[float | None], other: list[float | None]) -> bool:
+    """Whether two lists of scores are equal but for rounding."""
+    most = max([abs(score) for score in one if score] or [0.0])
+    return all(
+        a is b or (a is not None and b is not None and abs(a - b) <= SAME * most)
+        for a, b in zip(one, other, strict=True)
+    )

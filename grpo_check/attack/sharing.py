@@ -1,0 +1,44 @@
+"""What the best-paid completions share, where nothing says which ones are correct."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from .variations import form_of
+
+#: What is said about each kind; the first that half of the completions have is named.
+QUESTIONS = {
+    "empty": "are empty or nearly so.",
+    "same": "are the same text for different prompts.",
+    "prompt": "repeat the prompt.",
+    "repeats": "repeat themselves.",
+    "form": "have a form and no words.",
+    "": "share nothing obvious.",
+}
+#: Characters up to which a completion is nearly empty, and the share of repeated words that is a repetition.
+SHORT, REPEATED = 3, 0.6
+
+
+def shared_by(texts: Sequence[str], questions: Sequence[str]) -> str:
+    """What at least half of the completions share, as a key of `QUESTIONS`.
+
+    >>> shared_by(["go go go go go go", "up up up up up up"], ["?", "?"]), shared_by(["a robin", "two geese"], ["?", "?"])
+    ('repeats', '')
+    """
+    counts = Counter(texts)
+    kinds = [kind_of(text, question, counts) for text, question in zip(texts, questions, strict=True)]
+    return next((kind for kind in QUESTIONS if kind and 2 * kinds.count(kind) >= len(kinds) > 0), "")
+
+
+def kind_of(text: str, question: str, counts: Counter) -> str:
+    """What is remarkable about a completion."""
+    words = text.split()
+    if len(text.strip()) <= SHORT:
+        return "empty"
+    if counts[text] > 1:
+        return "same"
+    if question.strip() and question.strip() in text:
+        return "prompt"
+    if len(words) > 5 and len(set(words)) <= (1 - REPEATED) * len(words):
+        return "repeats"
+    return "form" if not re.search(r"\w", re.sub(r"<[^<>]*>", "", form_of(text))) and len(words) < 3 else ""

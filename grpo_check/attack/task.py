@@ -1,0 +1,170 @@
+"""The rows that are attacked, and which completions of them are correct."""
+
+import random
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from grpo_utils.errors import CourseError
+from grpo_utils.rewards import reward_name, same_answer
+
+from ..reward_lab.calling import OutOfTimeError, missing_columns, parameters_of, time_limit
+from ..reward_lab.forms import FORMS
+from ..reward_lab.planning import Plan, _as_text
+
+#: Rows that are attacked, and the longest prompts in characters: a CPU takes about a step's time for 32 completions.
+MOST_ROWS, LONGEST_PROMPT = 32, 1200
+#: Seconds for one call of the user's definition of correctness.
+LONGEST_JUDGMENT = 5.0
+#: Different numbers in a completion above which it lists guesses, of which one is right by chance.
+MOST_NUMBERS = 4
+NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
+TAGGED = re.compile(r"<(answer|solution|result|final|output)>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
+BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
+AFTER = re.compile(r"(?:####|\banswer(?: is|:)(?:\*\*)?)(.*)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What the reward is attacked on.
+
+    Attributes:
+        rows: the dataset rows, with their prompts.
+        answer_column: where the gold answers are, if there are any.
+        defined: the user's own ``correct(text, row)``.
+    """
+
+    rows: list[dict]
+    answer_column: str
+    defined: Callable | None = None
+
+    @cached_property
+    def golds(self) -> list[str]:
+        """The gold answers as a model would write them; "" where there is none."""
+        return [_as_text(row.get(self.answer_column)).strip() for row in self.rows]
+
+    @property
+    def judges(self) -> bool:
+        """Whether it is known which completions are correct."""
+        return self.defined is not None or any(self.golds)
+
+    @property
+    def chat(self) -> bool:
+        """Whether the prompts, and so the completions, are messages."""
+        return not isinstance(self.rows[0]["prompt"], str)
+
+    @cached_property
+    def plan(self) -> Plan | None:
+        """The rows with gold answers, as the reward lab reads them."""
+        kept = [n for n, gold in enumerate(self.golds) if gold]
+        plan = Plan(self.golds, self.rows, self.answer_column, FORMS[0], chat=self.chat)
+        return plan.of_golds(kept) if kept else None
+
+    def question(self, number: int) -> str:
+        """The text of a row's prompt.
+
+        >>> Task([{"prompt": [{"role": "user", "content": "2 + 2?"}]}], "answer").question(0)
+        '2 + 2?'
+        """
+        prompt = self.rows[number]["prompt"]
+        return prompt if isinstance(prompt, str) else str(prompt[-1]["content"])
+
+    def correct(self, text: str, number: int) -> bool | None:
+        """Whether a completion of a row is correct; None if that is not known.
+
+        Raises:
+            CourseError: the user's own definition fails.
+        """
+        if self.defined:
+            return _by_definition(self.defined, text, self.rows[number])
+        return is_correct(text, self.golds[number], self.golds) if self.golds[number] else None
+
+
+def _by_definition(correct: Callable, text: str, row: dict) -> bool | None:
+    """What the user's own function says."""
+    try:
+        with time_limit(LONGEST_JUDGMENT):
+            said = correct(text, row)
+    except OutOfTimeError as error:
+        raise CourseError(f"correct() did not finish within {LONGEST_JUDGMENT:g} seconds on {text!r:.200}.") from error
+    except (Exception, SystemExit) as error:  # this runs a user's function
+        what = f"{type(error).__name__}: {error}"
+        raise CourseError(f"correct(text, row) failed with {what} on {text!r:.200}. Return False there.") from error
+    return None if said is None else bool(said)
+
+
+def is_correct(text: str, gold: str, golds: Sequence[str] = ()) -> bool | None:
+    """Whether the final answer of a completion is the gold answer; None where readers could disagree.
+
+    The final answer is what stands in tags or a box, else what follows "####" or "answer is", else the last number
+    (for a number), else the whole text.
+
+    >>> is_correct("6 * 7 = 42", "42"), is_correct("<answer>41</answer> or 42", "42"), is_correct("142", "42")
+    (True, False, False)
+    >>> is_correct("It is Paris.", "Paris"), is_correct("Rome, Paris, Bern", "Paris", ["Paris", "Rome", "Bern"])
+    (None, False)
+    """
+    marked = {content.strip() for _, content in TAGGED.findall(text)} | {one.strip() for one in BOXED.findall(text)}
+    if marked:
+        return _one_of(marked, gold)
+    numbers = [one.rstrip(".,") for one in NUMBER.findall(text)]
+    if same_answer(text.strip(), gold):
+        return True
+    after = AFTER.findall(text)
+    if not NUMBER.fullmatch(gold):
+        said = after[-1].strip(" .*\n") if after else ""
+        return True if same_answer(said, gold) else _mentioned(text, gold, golds)
+    final = NUMBER.findall(after[-1])[:1] if after else []
+    if same_answer((final or numbers or [""])[:1][0] if final else (numbers or [""])[-1], gold):
+        return True
+    mentioned = any(same_answer(one, gold) for one in numbers)
+    return None if mentioned and len(set(numbers)) <= MOST_NUMBERS else False
+
+
+def _one_of(marked: set[str], gold: str) -> bool | None:
+    """Whether the marked answers are the gold answer: not if they are different ones, and perhaps if it has words."""
+    right = [one for one in marked if same_answer(one, gold)]
+    if len(marked) == 1 and right:
+        return True
+    loose = [one for one in marked if _names(one, gold) and len(NUMBER.findall(one)) <= 1]
+    return None if right or loose else False
+
+
+def _mentioned(text: str, gold: str, golds: Sequence[str]) -> bool | None:
+    """False for a text that does not name the gold answer, or names several others as well."""
+    others = {one for one in golds if one and one != gold}
+    hedged = others and sum(_names(text, one) for one in others) >= min(3, len(others))
+    return False if hedged or not _names(text, gold) else None
+
+
+def _names(text: str, answer: str) -> bool:
+    """Whether a text has an answer as a word."""
+    return re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", text, re.IGNORECASE) is not None
+
+
+def read_task(reward: Callable, rows: Sequence[dict], answer_column: str, correct: Callable | None, seed: int) -> Task:
+    """The rows that are attacked: some, with short prompts, because a CPU reads slowly.
+
+    Raises:
+        CourseError: there are no rows, they have no prompts, or no column that the reward needs.
+    """
+    rows = [dict(row) for row in rows]
+    if not rows:
+        raise CourseError("there are no rows to attack with. Check the file or the filter that produced them.")
+    if missing := [n for n, row in enumerate(rows) if not row.get("prompt")]:
+        has = ", ".join(map(repr, rows[missing[0]]))
+        raise CourseError(
+            f"row {missing[0] + 1} has no prompt; it has {has}. Name the column with the prompts 'prompt'."
+        )
+    for one in getattr(reward, "parts", [reward]):
+        if lacking := missing_columns(parameters_of(one), [*rows[0]]):
+            needs = ", ".join(map(repr, lacking))
+            raise CourseError(
+                f"{reward_name(one)} needs {needs}, which TRL fills from a dataset column, and the rows have only "
+                f"{', '.join(map(repr, rows[0]))}. Add that column to the rows."
+            )
+    random.Random(seed).shuffle(rows)
+    short = [row for row in rows if len(str(row["prompt"])) <= LONGEST_PROMPT]
+    by_length = sorted(rows, key=lambda row: len(str(row["prompt"])))
+    return Task((short or by_length)[:MOST_ROWS], answer_column, correct)
