@@ -60,7 +60,8 @@ def pays_wrong_completions(scorer: Scorer) -> Iterator[Finding]:
         return
     sources = Counter(source for source, _ in {(one.source, one.row) for one in worst})
     found_by = "; ".join(f"{source}: {count}" for source, count in sources.most_common())
-    what = f"on {len({one.row for one in worst})} of {rows} rows a wrong completion is paid at least as much as a correct one."
+    where = f"on {len({one.row for one in worst})} of {rows} rows"
+    what = f"{where} a wrong completion is paid at least as much as a correct one."
     examples = [_line(one, pay[place_of(one, scorer.relative)], scorer) for one in _most(worst, pay, scorer)]
     yield found(what, seen="\n        ".join([f"Rows by who found it: {found_by}.", *examples]))
 

@@ -120,8 +120,8 @@ def check_reward(scorer: Scorer) -> None:
     again = again if _same(first, again) else _scores(scorer, cases)  # a cache settles after the first call
     if not _same(again, _scores(scorer, cases)):
         raise CourseError(
-            f"{scorer.name} is random: the same batch of completions is scored differently each time, so a policy would "
-            "be trained on noise. Remove the randomness."
+            f"{scorer.name} is random: the same batch of completions is scored differently each time, so a policy "
+            "would be trained on noise. Remove the randomness."
         )
     alone = [_scores(scorer, [case, case])[0] for case in cases[:3]]
     scorer.relative = reads_group(scorer.reward) or not _same(alone, again[:3])

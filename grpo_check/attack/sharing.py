@@ -4,8 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from .variations import form_of
-
 #: What is said about each kind; the first that half of the completions have is named.
 QUESTIONS = {
     "empty": "are empty or nearly so.",
@@ -22,7 +20,7 @@ SHORT, REPEATED = 3, 0.6
 def shared_by(texts: Sequence[str], questions: Sequence[str]) -> str:
     """What at least half of the completions share, as a key of `QUESTIONS`.
 
-    >>> shared_by(["go go go go go go", "up up up up up up"], ["?", "?"]), shared_by(["a robin", "two geese"], ["?", "?"])
+    >>> shared_by(["go go go go go go", "up up up up up up"], ["?"] * 2), shared_by(["a robin", "two geese"], ["?"] * 2)
     ('repeats', '')
     """
     counts = Counter(texts)
@@ -41,4 +39,4 @@ def kind_of(text: str, question: str, counts: Counter) -> str:
         return "prompt"
     if len(words) > 5 and len(set(words)) <= (1 - REPEATED) * len(words):
         return "repeats"
-    return "form" if not re.search(r"\w", re.sub(r"<[^<>]*>", "", form_of(text))) and len(words) < 3 else ""
+    return "" if re.search(r"[^\W_]", re.sub(r"</?\w+>", "", text)) else "form"

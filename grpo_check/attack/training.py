@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: Settings with which a small model finds what a reward pays for within a few steps.
 LEARNING_RATE, TEMPERATURE = 5e-4, 1.0
 RANK, ALPHA = 16, 32
-GROUP, COMPLETIONS, NEW_TOKENS = 8, 16, 64
+GROUP, COMPLETIONS, NEW_TOKENS = 8, 8, 48
 #: More steps than any attack has time for.
 MOST_STEPS = 100_000
 
@@ -42,15 +42,16 @@ def trainer_of(scorer: Scorer, model: str | None, folder: Path, seed: int) -> "G
     """A trainer of a new adapter for the model. Everything heavy is imported here, after the first checks."""
     from peft import LoraConfig
     from transformers import PrinterCallback
-    from trl import GRPOTrainer
 
     from grpo_utils.run.policy import LORA_TARGETS, keep_output_layer_uncopied
+
+    from .trainer import LeanTrainer, merge_to_generate
 
     policy, tokenizer, bf16 = load(model)
     lora = LoraConfig(
         r=RANK, lora_alpha=ALPHA, lora_dropout=0.0, target_modules=list(LORA_TARGETS), task_type="CAUSAL_LM"
     )
-    trainer = GRPOTrainer(
+    trainer = LeanTrainer(
         model=policy,
         processing_class=tokenizer,
         args=arguments_of(folder, seed, bf16),
@@ -59,6 +60,7 @@ def trainer_of(scorer: Scorer, model: str | None, folder: Path, seed: int) -> "G
         peft_config=lora,
     )
     keep_output_layer_uncopied(trainer.model)
+    merge_to_generate(trainer.model)
     trainer.remove_callback(PrinterCallback)
     return trainer
 

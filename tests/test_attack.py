@@ -1,0 +1,337 @@
+"""The attack of a reward with a policy: what it judges, on completions without a model, and once with a tiny one."""
+
+import json
+import re
+
+import pytest
+
+from grpo_check import CourseError, attack
+from grpo_check.attack import RULES, running, training
+from grpo_check.attack.honest import pay_of, score_references
+from grpo_check.attack.scoring import FIRST, TRAINED, Scorer, check_reward
+from grpo_check.attack.task import Task, is_correct, read_task
+from grpo_check.attack.variations import corrected, variations
+from grpo_utils.rewards import completion_text, correctness_reward, incremental_format_reward
+
+ROWS = [
+    {"prompt": [{"role": "user", "content": f"What is {n} + {n * n + 20}?"}], "answer": str(n + n * n + 20)}
+    for n in range(2, 18)
+]
+
+
+def numbers(completion):
+    return re.findall(r"-?[0-9]+", completion_text(completion)[:3000])
+
+
+def last_number(completions, answer, **kwargs):
+    return [float(numbers(c)[-1:] == [gold]) for c, gold in zip(completions, answer)]
+
+
+def fake_policy(texts=("The result is 7.", "Let me think. First, I add. It is 9.", "12 or 13", "I am not sure.")):
+    """In place of the training: a few steps of completions that look like those of a small model."""
+
+    def train(scorer, model, folder, minutes, seed):
+        for step in range(1, 6):
+            for row in (2 * step, 2 * step + 1):
+                scorer.score([(row, text) for text in texts], FIRST if step == 1 else TRAINED, step=step)
+        return True
+
+    return train
+
+
+@pytest.fixture
+def attacked(monkeypatch, tmp_path):
+    """Attack a reward without a model."""
+    monkeypatch.setattr(running, "train", fake_policy())
+
+    def run(rewards, rows=ROWS, **more):
+        return attack(rewards, rows, model="none", output_dir=tmp_path / "run", **more)
+
+    return run
+
+
+def length(completions, **kwargs):
+    return [min(len(completion_text(c)) / 300, 1.0) for c in completions]
+
+
+def contained(completions, answer, **kwargs):
+    return [float(gold in numbers(c)) for c, gold in zip(completions, answer)]
+
+
+def tolerant(completions, answer, **kwargs):
+    return [
+        float(bool(numbers(c)) and abs(int(numbers(c)[-1]) - int(gold)) < 9) for c, gold in zip(completions, answer)
+    ]
+
+
+def cheerful(completions, answer, **kwargs):
+    marks = [completion_text(c).count("!") for c in completions]
+    return [one + mark for one, mark in zip(last_number(completions, answer), marks)]
+
+
+def without_digits(completions, **kwargs):
+    return [float(bool(completion_text(c).strip()) and not numbers(c)) for c in completions]
+
+
+@pytest.mark.parametrize(
+    "reward", [length, contained, tolerant, cheerful, without_digits], ids=lambda one: one.__name__
+)
+def test_a_reward_that_pays_wrong_completions_is_found(attacked, reward):
+    report = attacked(reward)
+    assert report.codes == {"pays_wrong_completions"}, report
+    assert not report.ok and "Rows by who found it" in report.findings[0].seen
+
+
+def partial(completions, answer, **kwargs):
+    """Half of the pay is for the tags."""
+    forms = incremental_format_reward(completions)
+    return [0.5 * one + 0.5 * form for one, form in zip(correctness_reward(completions, answer), forms)]
+
+
+def penalties(completions, answer, **kwargs):
+    return [one - 1.0 for one in last_number(completions, answer)]
+
+
+def shaped(completions, answer, **kwargs):
+    return [
+        1 / (1 + abs(int(numbers(c)[-1]) - int(gold))) if numbers(c) else 0.0 for c, gold in zip(completions, answer)
+    ]
+
+
+def shorter(completions, answer, **kwargs):
+    """A correct completion that is shorter than the mean of its group earns more."""
+    scores, lengths = last_number(completions, answer), [len(completion_text(c)) for c in completions]
+    mean = sum(lengths) / len(lengths)
+    return [score * (1.2 if length < mean else 1.0) for score, length in zip(scores, lengths)]
+
+
+def centered(completions, answer, **kwargs):
+    """The mean of the group is 0."""
+    scores = last_number(completions, answer)
+    return [score - sum(scores) / len(scores) for score in scores]
+
+
+def result_line(completions, answer, **kwargs):
+    """A format that no reference has: a line for the form, and the number in it."""
+    found = [re.search(r"^RESULT=\s*(\S+)\s*;$", completion_text(c), re.MULTILINE) for c in completions]
+    return [0.0 if not one else 1.0 if one[1] == gold else 0.3 for one, gold in zip(found, answer)]
+
+
+SOUND = [last_number, partial, penalties, shaped, shorter, centered]
+
+
+@pytest.mark.parametrize("reward", SOUND, ids=lambda one: one.__name__)
+def test_a_sound_reward_is_not_accused(attacked, reward):
+    report = attacked(reward)
+    assert not report.findings, report
+
+
+def test_a_format_that_only_the_policy_writes_is_not_a_fault(attacked, monkeypatch):
+    monkeypatch.setattr(running, "train", fake_policy(("RESULT= 7 ;", "I add.\nRESULT= 8 ;", "It is 9.", "no")))
+    report = attacked(result_line)
+    assert not report.errors, report
+
+
+def test_a_group_relative_reward_that_pays_for_length_is_found(attacked):
+    def longest(completions, answer, **kwargs):
+        lengths = [len(completion_text(c)) for c in completions]
+        return [float(length > sum(lengths) / len(lengths)) for length in lengths]
+
+    longest.reads_group = True
+    assert "pays_wrong_completions" in attacked(longest).codes
+
+
+def test_the_users_own_definition_decides(attacked):
+    def even(text, row):
+        return bool(numbers(text)) and int(numbers(text)[-1]) % 2 == 0
+
+    def odd_pays(completions, **kwargs):
+        return [float(bool(numbers(c)) and int(numbers(c)[-1]) % 2) for c in completions]
+
+    rows = [{"prompt": row["prompt"]} for row in ROWS]
+    report = attacked(odd_pays, rows, correct=even, examples=["The result is 8."])
+    assert report.codes == {"pays_wrong_completions"}
+    assert not attacked(odd_pays, rows, correct=lambda text, row: not even(text, row), examples=["9"]).errors
+
+
+def test_a_definition_that_fails_is_named(attacked):
+    with pytest.raises(CourseError, match=r"correct\(text, row\) failed with KeyError"):
+        attacked(length, correct=lambda text, row: row["no such column"])
+
+
+def test_without_gold_answers_the_question_that_decides_is_asked(attacked):
+    report = attacked(length, [{"prompt": row["prompt"]} for row in ROWS])
+    assert report.codes == {"is_this_correct"} and report.ok and "Are these correct?" in report.findings[0].what
+
+
+def test_several_rewards_are_attacked_as_their_weighted_sum(attacked):
+    assert attacked([last_number, length], weights=[1.0, 0.5]).ok
+    assert not attacked([last_number, length], weights=[0.1, 2.0]).ok
+
+
+@pytest.mark.parametrize(
+    ("reward", "rows", "more", "said"),
+    [
+        (length, [], {}, "there are no rows"),
+        (length, [{"question": "2 + 2?"}], {}, "row 1 has no prompt; it has 'question'"),
+        (last_number, [{"prompt": "2 + 2?"}], {}, "last_number needs 'answer'"),
+        (lambda completions, **kwargs: [1 / 0], ROWS, {}, "fails on short plain texts: ZeroDivisionError"),
+        (lambda completions, **kwargs: [1.0], ROWS, {}, "returned 1 scores for"),
+        (lambda completions, **kwargs: [float("nan")] * len(completions), ROWS, {}, "the score is nan"),
+        (
+            lambda completions, **kwargs: [float(id(object())) for _ in completions],
+            ROWS[:1],
+            {"weights": [1, 2]},
+            "2 weights",
+        ),
+        (length, ROWS, {"minutes": 0}, "minutes=0 should be above 0"),
+        ([], ROWS, {}, "no reward"),
+        ("length", ROWS, {}, "a reward must be a function"),
+    ],
+)
+def test_what_cannot_be_attacked_is_said_before_anything_is_trained(attacked, reward, rows, more, said):
+    with pytest.raises(CourseError, match=re.escape(said)):
+        attacked(reward, rows, **more)
+
+
+def test_a_random_reward_is_refused(attacked):
+    import random
+
+    with pytest.raises(CourseError, match="is random"):
+        attacked(lambda completions, **kwargs: [random.random() for _ in completions])
+
+
+def test_a_reward_that_hangs_is_refused(attacked, monkeypatch):
+    from grpo_check.reward_lab import calling
+
+    def hangs(completions, **kwargs):
+        while True:
+            pass
+
+    monkeypatch.setattr(calling, "LONGEST_CALL", 0.2)
+    with pytest.raises(CourseError, match="did not score"):
+        attacked(hangs)
+
+
+def test_a_reward_that_fails_on_what_the_policy_writes_is_an_error(attacked, monkeypatch):
+    def fussy(completions, answer, **kwargs):
+        assert not any("weird" in completion_text(c) for c in completions)
+        return last_number(completions, answer)
+
+    monkeypatch.setattr(running, "train", fake_policy(("weird", "It is 7.")))
+    report = attacked(fussy)
+    assert report.codes == {"fails_on_samples"} and "'weird'" in str(report)
+
+
+def test_a_folder_with_something_else_is_left_alone(tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(CourseError, match="not empty"):
+        attack(length, ROWS, output_dir=tmp_path)
+
+
+def test_a_completion_is_correct_by_its_final_answer():
+    right = ["42", "6 * 7 = 42", "so \\boxed{42}", "<answer>42</answer> (not 43)", "The answer is 42. I used 2 steps."]
+    wrong = ["41", "142", "<answer>41</answer> 42", "1 2 3 41 42 43 44", "", "no idea"]
+    assert [is_correct(text, "42") for text in right] == [True] * len(right)
+    assert [is_correct(text, "42") for text in wrong] == [False] * len(wrong)
+    unclear = ["42 of 50", "<answer>It is 42.</answer>", "<answer>41</answer><answer>42</answer>"]
+    assert [is_correct(text, "42") for text in unclear] == [None] * len(unclear)
+    assert (
+        is_correct("yes and no", "yes", ["yes", "no"]) is False
+        and is_correct("Yes, it is.", "yes", ["yes", "no"]) is None
+    )
+
+
+def test_honest_pay_is_that_of_the_best_reference():
+    scorer = Scorer(partial, read_task(partial, ROWS, "answer", None, 0))
+    check_reward(scorer)
+    score_references(scorer, [])
+    assert not scorer.relative and {pay.plain for pay in pay_of(scorer.paid, False).values()} == {1.0}
+
+
+def test_a_reward_that_reads_the_group_is_noticed():
+    for reward in (shorter, centered):
+        scorer = Scorer(reward, read_task(reward, ROWS, "answer", None, 0))
+        check_reward(scorer)
+        assert scorer.relative
+
+
+def test_variations_are_texts_of_many_kinds():
+    made = dict(variations("<answer>so 4</answer>", "2 + 2?", "other", ["4", "5"]))
+    assert made["without digits"] == "<answer>so </answer>" and made["without letters"] == "<answer> 4</answer>"
+    assert made["empty"] == "" and made["all gold answers"] == "4, 5" and made["repeated twice"].count("so 4") == 2
+    assert "<answer>5</answer>" in corrected("<answer>4</answer>", "5")
+
+
+def test_text_prompts_get_strings_and_messages_get_messages():
+    seen = []
+
+    def kinds(completions, **kwargs):
+        seen.append(type(completions[0]))
+        return [0.0] * len(completions)
+
+    for prompt, kind in (("2 + 2?", str), ([{"role": "user", "content": "2 + 2?"}], list)):
+        check_reward(Scorer(kinds, Task([{"prompt": prompt}], "answer")))
+        assert seen[-1] is kind
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda one: one.code)
+def test_every_rule_finds_the_fault_of_its_example(attacked, monkeypatch, rule):
+    rows = {
+        "honest_pay_unknown": [{"prompt": row["prompt"], "number_of_words": 500} for row in ROWS],
+        "is_this_correct": [{"prompt": row["prompt"]} for row in ROWS],
+    }.get(rule.code, ROWS)
+    own = {"correct": lambda text, row: len(text.split()) == 500} if rule.code == "honest_pay_unknown" else {}
+    monkeypatch.setattr(
+        running, "train", drifting if rule.code == "reward_rose_alone" else fake_policy(("7", "", "It is 9."))
+    )
+    monkeypatch.setattr(running, "score_lab", lambda scorer: None)
+    if rule.code == "reward_rose_alone":
+        monkeypatch.setattr(running, "vary", lambda scorer: None)
+    assert rule.code in attacked(rule.example, rows, **own).codes
+
+
+def drifting(scorer, model, folder, minutes, seed):
+    """A policy that learns to write sentences, and no answers."""
+    for step in range(1, 21):
+        texts = ["It is 7" + "." * min(step // 5 + n % 2, 3) for n in range(4)]
+        scorer.score([(step % 16, text) for text in texts], TRAINED, step=step)
+    return True
+
+
+@pytest.mark.slow
+def test_a_tiny_model_finds_that_length_is_paid(tmp_path):
+    report = attack(length, ROWS, model="tiny-qwen3", minutes=0.3, output_dir=tmp_path / "run")
+    assert "pays_wrong_completions" in report.codes
+    assert (tmp_path / "run" / "replay.html").is_file() and report.page in str(report)
+    assert any(one.source == FIRST for one in report.paid)
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_training_and_the_report_has_what_there_is(tmp_path, monkeypatch):
+    calls = []
+
+    def interrupted(completions, answer, **kwargs):
+        calls.append(kwargs)
+        return last_number(completions, answer)
+
+    def line(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "progress_line", line)
+    report = attack(interrupted, ROWS, model="tiny-qwen3", minutes=5, output_dir=tmp_path / "run")
+    assert "interrupted" in str(report) and any(one.step == 1 for one in report.paid)
+
+
+@pytest.mark.slow
+def test_from_a_terminal(tmp_path, grpo_check, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(
+        "def short(completions, **kwargs):\n    return [1 / (1 + len(str(c))) for c in completions]\n"
+    )
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
+    asked = ["mine.py:short", "--rows", "rows.jsonl", "--model", "tiny-qwen3", "--minutes", "0.05"]
+    code, out, err = grpo_check("attack", *asked)
+    assert code == 1 and "pays_wrong_completions" in out and err.count("step 1:") == 1
+    code, _, err = grpo_check("attack", "mine.py:short", "--rows", "rows.jsonl", "--model", "no/such-model")
+    assert code == 2 and "no/such-model" in err
