@@ -10,7 +10,7 @@ from ..rules import Rule, adding_to, found
 from . import examples
 from .history import Ends, ends_of
 from .honest import Pay, pay_of, place_of
-from .scoring import HONEST, Paid, Scorer
+from .scoring import FIRST, HONEST, LAB, TRAINED, VARIED, Paid, Scorer
 from .sharing import QUESTIONS, shared_by
 
 #: Rows on which a wrong completion has to be overpaid; of fewer rows than the second number, a quarter.
@@ -74,11 +74,13 @@ def overpaid(scorer: Scorer, pay: dict[object, Pay]) -> list[Paid]:
 
 
 def _most(worst: Sequence[Paid], pay: dict[object, Pay], scorer: Scorer) -> list[Paid]:
-    """The most overpaid completions, of different rows and texts."""
+    """The most overpaid completions: the best of each source, those of the policy first, and then others."""
     ranked = sorted(worst, key=lambda one: one.score - pay[place_of(one, scorer.relative)].plain, reverse=True)
-    by_row = {one.row: one for one in reversed(ranked)}
-    by_text = {one.text: one for one in by_row.values()}
-    return [one for one in ranked if by_text.get(one.text) is one][:SHOWN]
+    by_text = {one.text: one for one in reversed(ranked)}
+    different = [one for one in ranked if by_text[one.text] is one]
+    firsts = {one.source: one for one in reversed(different)}  # the best of each source, so that the policy's is shown
+    shown = [firsts[source] for source in (TRAINED, FIRST, VARIED, LAB) if source in firsts]
+    return [*shown, *(one for one in different if one not in shown)][:SHOWN]
 
 
 def _line(one: Paid, pay: Pay, scorer: Scorer) -> str:
@@ -144,7 +146,7 @@ def honest_pay_unknown(scorer: Scorer) -> Iterator[Finding]:
 )
 def is_this_correct(scorer: Scorer) -> Iterator[Finding]:
     """The best-paid completions and what they share: a warning if that needs no answer, otherwise a note."""
-    if not scorer.task.judges:
+    if not any(one.correct is False for one in scorer.paid):
         best = best_paid(scorer)
         kind = shared_by([one.text for one in best], [scorer.task.question(one.row) for one in best])
         lines = [f"paid {one.score:.3g} ({one.source}): {shown(one.text)}" for one in best[:SHOWN]]

@@ -89,7 +89,8 @@ def score_lab(scorer: Scorer) -> None:
         some = [one for one in cases(form, task.golds[number], task.golds) if one.text is not None]
         some = [one for one in some if len(one.text) <= LONGEST_TEXT]
         pairs = [(number, one.text) for one in some]
-        scorer.score(pairs, LAB, what=[one.what for one in some], known=[known_of(scorer, number, one) for one in some])
+        known = [known_of(scorer, number, one) for one in some]
+        scorer.score(pairs, LAB, what=[one.what for one in some], known=known)
 
 
 def known_of(scorer: Scorer, number: int, case: Case) -> bool | None:
@@ -115,10 +116,12 @@ def vary(scorer: Scorer) -> None:
 
 
 def best_unproven(scorer: Scorer) -> list[Paid]:
-    """The best-paid completions that are not correct, as far as is known, each text once."""
+    """The best-paid completions that are not correct, as far as is known: half of them of the policy."""
     ranked = sorted(scorer.paid, key=lambda one: -one.score)
     by_text = {one.text: one for one in reversed(ranked) if not one.correct and len(one.text) <= LONGEST_TEXT}
-    return sorted(by_text.values(), key=lambda one: -one.score)[:VARIED_TEXTS]
+    different = sorted(by_text.values(), key=lambda one: -one.score)
+    own = [one for one in different if one.step][: VARIED_TEXTS // 2]
+    return [*own, *(one for one in different if not one.step)][:VARIED_TEXTS]
 
 
 def score_variations(scorer: Scorer, one: Paid, other: str, row: int) -> None:

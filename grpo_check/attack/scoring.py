@@ -1,6 +1,7 @@
 """Call the reward, and remember everything that it paid."""
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -20,6 +21,9 @@ LAB, FIRST, TRAINED, VARIED, HONEST = (
     "a variation of a well-paid completion",
     "reference",
 )
+
+#: Completions that are scored in one call, however slow the reward is: those of a step of training.
+COMPLETIONS_AT_LEAST = 8
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,7 @@ class Scorer:
     Attributes:
         relative: whether the reward compares the completions of a group.
         failures: how it failed, with the completion.
+        batches: how often it was called, and ``at_once`` for how many completions at most.
     """
 
     reward: Callable
@@ -60,6 +65,7 @@ class Scorer:
     paid: list[Paid] = field(default_factory=list)
     failures: list[tuple[str, str]] = field(default_factory=list)
     batches: int = 0
+    at_once: int = 1000
 
     @property
     def name(self) -> str:
@@ -67,27 +73,38 @@ class Scorer:
         return reward_name(self.reward)
 
     def score(
-        self, pairs: Sequence[tuple[int, str]], source: str, *, step: int = 0, ids: Sequence | None = None,
-        what: Sequence[str] = (), known: Sequence[bool | None] | None = None,
+        self, pairs: Sequence[tuple[int, str]], source: str, *, step: int = 0, ids: Sequence = (),
+        what: Sequence[str] = (), known: Sequence[bool | None] = (),
     ) -> list[float | None]:  # fmt: skip
-        """Score completions, given with the numbers of their rows, in one call, and remember the scores.
+        """Score completions, given with the numbers of their rows, and remember the scores.
 
         Args:
             ids: their token ids, where a model wrote them.
+            what: how each was made.
             known: whether they are correct, where that is not for the task to say.
         """
+        size, scores = len(pairs) if self.relative else self.at_once, []
+        for start in range(0, len(pairs), size or 1):
+            part = slice(start, start + size)
+            scores += self._score(pairs[part], source, step, ids[part], what[part], known[part])
+        return scores
+
+    def _score(
+        self, pairs: Sequence[tuple[int, str]], source: str, step: int, ids: Sequence, what: Sequence, known: Sequence
+    ) -> list[float | None]:
+        """Score completions in one call."""
         cases = [self.case(number, text) for number, text in pairs]
         if ids:
             cases = [
-                one._replace(columns={**one.columns, "completion_ids": i}) for one, i in zip(cases, ids, strict=True)
+                case._replace(columns={**case.columns, "completion_ids": one})
+                for case, one in zip(cases, ids, strict=True)
             ]
         scores = self._finite(cases, call(self.reward, cases, self.task.chat))
+        known = known or [self.task.correct(text, number) for number, text in pairs]
         self.batches += 1
-        known = [self.task.correct(text, number) for number, text in pairs] if known is None else known
-        for n, ((number, text), score) in enumerate(zip(pairs, scores, strict=True)):
+        for pair, score, right, how in zip(pairs, scores, known, what or [""] * len(pairs), strict=True):
             if score is not None:
-                more = what[n] if what else ""
-                self.paid.append(Paid(number, text, score, known[n], source, step, self.batches, more))
+                self.paid.append(Paid(*pair, score, right, source, step, self.batches, how))
         return scores
 
     def case(self, number: int, text: str) -> Case:
@@ -116,7 +133,10 @@ def check_reward(scorer: Scorer) -> None:
     task, rows = scorer.task, range(min(4, len(scorer.task.rows)))
     texts = [(n, text) for n in rows for text in (task.golds[n] or "yes", NO_ANSWER, f"{task.question(n)} 7 of 9")]
     cases = [scorer.case(*pair) for pair in texts]
-    first, again = (_scores(scorer, cases) for _ in range(2))
+    first, started = _scores(scorer, cases), time.perf_counter()
+    again = _scores(scorer, cases)
+    each = (time.perf_counter() - started) / len(cases)
+    scorer.at_once = max(COMPLETIONS_AT_LEAST, int(LONGEST_CALL / 4 / max(each, 1e-4)))
     again = again if _same(first, again) else _scores(scorer, cases)  # a cache settles after the first call
     if not _same(again, _scores(scorer, cases)):
         raise CourseError(

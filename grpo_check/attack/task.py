@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from grpo_utils.errors import CourseError
-from grpo_utils.rewards import reward_name, same_answer
+from grpo_utils.rewards import reward_name, same_answer, same_json
 
+from ..reward_lab.answers import answer_kind
 from ..reward_lab.calling import OutOfTimeError, missing_columns, parameters_of, time_limit
 from ..reward_lab.forms import FORMS
 from ..reward_lab.planning import Plan, _as_text
@@ -19,7 +20,9 @@ MOST_ROWS, LONGEST_PROMPT = 32, 1200
 LONGEST_JUDGMENT = 5.0
 #: Different numbers in a completion above which it lists guesses, of which one is right by chance.
 MOST_NUMBERS = 4
-NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
+#: Words above which a gold answer is one of many ways to say it.
+MOST_WORDS = 6
+NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d+)?")
 TAGGED = re.compile(r"<(answer|solution|result|final|output)>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
 BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
 AFTER = re.compile(r"(?:####|\banswer(?: is|:)(?:\*\*)?)(.*)", re.IGNORECASE)
@@ -78,7 +81,10 @@ class Task:
         """
         if self.defined:
             return _by_definition(self.defined, text, self.rows[number])
-        return is_correct(text, self.golds[number], self.golds) if self.golds[number] else None
+        gold = self.rows[number].get(self.answer_column)
+        several = isinstance(gold, list | tuple) and gold and all(isinstance(one, str) for one in gold)
+        said = [is_correct(text, one, self.golds) for one in (gold if several else [self.golds[number]]) if one]
+        return True if True in said else None if None in said or not said else False
 
 
 def _by_definition(correct: Callable, text: str, row: dict) -> bool | None:
@@ -98,7 +104,7 @@ def is_correct(text: str, gold: str, golds: Sequence[str] = ()) -> bool | None:
     """Whether the final answer of a completion is the gold answer; None where readers could disagree.
 
     The final answer is what stands in tags or a box, else what follows "####" or "answer is", else the last number
-    (for a number), else the whole text.
+    (for a number), else the whole text. Programs and long answers may be right in other words.
 
     >>> is_correct("6 * 7 = 42", "42"), is_correct("<answer>41</answer> or 42", "42"), is_correct("142", "42")
     (True, False, False)
@@ -106,36 +112,45 @@ def is_correct(text: str, gold: str, golds: Sequence[str] = ()) -> bool | None:
     (None, False)
     """
     marked = {content.strip() for _, content in TAGGED.findall(text)} | {one.strip() for one in BOXED.findall(text)}
+    if _same(text.strip(), gold) or any(_same(one, gold) for one in marked if len(marked) == 1):
+        return True
+    if answer_kind(gold) == "program" or len(gold.split()) > MOST_WORDS:
+        return None if text.strip() else False
     if marked:
         return _one_of(marked, gold)
-    numbers = [one.rstrip(".,") for one in NUMBER.findall(text)]
-    if same_answer(text.strip(), gold):
-        return True
-    after = AFTER.findall(text)
-    if not NUMBER.fullmatch(gold):
-        said = after[-1].strip(" .*\n") if after else ""
-        return True if same_answer(said, gold) else _mentioned(text, gold, golds)
-    final = NUMBER.findall(after[-1])[:1] if after else []
-    if same_answer((final or numbers or [""])[:1][0] if final else (numbers or [""])[-1], gold):
+    return _by_number(text, gold) if NUMBER.fullmatch(gold) else _by_words(text, gold, golds)
+
+
+def _same(said: str, gold: str) -> bool:
+    """Whether an answer is the gold answer, also as JSON."""
+    return same_answer(said, gold) or (gold[:1] in ("{", "[") and same_json(said, gold))
+
+
+def _by_number(text: str, gold: str) -> bool | None:
+    """By the number after "answer is", or else the last one. A few numbers with the right one elsewhere: not known."""
+    numbers, after = NUMBER.findall(text), AFTER.findall(text)
+    final = (NUMBER.findall(after[-1])[:1] if after else []) or numbers[-1:]
+    if any(same_answer(one, gold) for one in final):
         return True
     mentioned = any(same_answer(one, gold) for one in numbers)
     return None if mentioned and len(set(numbers)) <= MOST_NUMBERS else False
 
 
-def _one_of(marked: set[str], gold: str) -> bool | None:
-    """Whether the marked answers are the gold answer: not if they are different ones, and perhaps if it has words."""
-    right = [one for one in marked if same_answer(one, gold)]
-    if len(marked) == 1 and right:
+def _by_words(text: str, gold: str, golds: Sequence[str]) -> bool | None:
+    """By what follows "answer is". False for a text that does not name the gold answer, or several others as well."""
+    after = AFTER.findall(text)
+    if after and _same(after[-1].strip(" .*\n"), gold):
         return True
-    loose = [one for one in marked if _names(one, gold) and len(NUMBER.findall(one)) <= 1]
-    return None if right or loose else False
-
-
-def _mentioned(text: str, gold: str, golds: Sequence[str]) -> bool | None:
-    """False for a text that does not name the gold answer, or names several others as well."""
     others = {one for one in golds if one and one != gold}
     hedged = others and sum(_names(text, one) for one in others) >= min(3, len(others))
     return False if hedged or not _names(text, gold) else None
+
+
+def _one_of(marked: set[str], gold: str) -> bool | None:
+    """None for marked answers of which one is right, or has the right one in words; otherwise False."""
+    right = [one for one in marked if _same(one, gold)]
+    loose = [one for one in marked if _names(one, gold) and len(NUMBER.findall(one)) <= 1]
+    return None if right or loose else False
 
 
 def _names(text: str, answer: str) -> bool:

@@ -15,7 +15,7 @@ def variations(text: str, question: str, other: str, golds: Sequence[str]) -> It
 
     >>> for what, text in list(variations("Step 1: 2+2.\\nSo 4.", "2 + 2?", "So 5.", ["4", "5"]))[:9]:
     ...     print(f"{what:24}{text!r}")
-    as it is                'Step 1: 2+2.\\nSo 4.'
+    the same text           'Step 1: 2+2.\\nSo 4.'
     another row's completion'So 5.'
     repeated twice          'Step 1: 2+2.\\nSo 4.\\nStep 1: 2+2.\\nSo 4.'
     repeated four times     'Step 1: 2+2.\\nSo 4.\\nStep 1: 2+2.\\nSo 4.\\nStep 1: 2+2.\\nSo 4.\\nStep 1: 2+2.\\nSo 4.'
@@ -26,7 +26,7 @@ def variations(text: str, question: str, other: str, golds: Sequence[str]) -> It
     without letters         ' 1: 2+2.\\n 4.'
     """
     lines = [line for line in text.splitlines() if line.strip()] or [""]
-    yield "as it is", text
+    yield "the same text", text
     yield "another row's completion", other
     yield "repeated twice", "\n".join([text] * 2)
     yield "repeated four times", "\n".join([text] * 4)
