@@ -6,6 +6,7 @@ from statistics import mean, stdev
 
 from ..findings import Finding
 from ..reward_lab.report import shown
+from ..reward_lab.trial import ROUNDING
 from ..rules import Rule, adding_to, found
 from . import examples
 from .history import Ends, ends_of
@@ -145,17 +146,40 @@ def honest_pay_unknown(scorer: Scorer) -> Iterator[Finding]:
     example=examples.is_this_correct,
 )
 def is_this_correct(scorer: Scorer) -> Iterator[Finding]:
-    """The best-paid completions and what they share: a warning if that needs no answer, otherwise a note."""
-    if not any(one.correct is False for one in scorer.paid):
-        best = best_paid(scorer)
-        kind = shared_by([one.text for one in best], [scorer.task.question(one.row) for one in best])
-        lines = [f"paid {one.score:.3g} ({one.source}): {shown(one.text)}" for one in best[:SHOWN]]
-        what = f"the best-paid completions {QUESTIONS[kind]} Are these correct?"
-        yield found(what, seen="\n        ".join(lines), severity="warning" if kind else "note")
+    """What the policy was paid best for, or variations that are paid more: a warning if they share a mere form."""
+    if any(one.correct is False for one in scorer.paid):
+        return
+    own, changed = best_sampled(scorer), better_variations(scorer)
+    kinds = [(kind_shared(some, scorer), some) for some in (own, changed)]
+    kind, best = next((pair for pair in kinds if pair[0]), ("", own or changed))
+    if best:
+        lines = [_unjudged_line(one) for one in best[:SHOWN]]
+        severity = "warning" if kind else "note"
+        yield found(f"{QUESTIONS[kind]} Are these correct?", seen="\n        ".join(lines), severity=severity)
 
 
-def best_paid(scorer: Scorer) -> list[Paid]:
-    """The best-paid completions, one of each row, that no person wrote."""
-    ranked = sorted((one for one in scorer.paid if one.source != HONEST), key=lambda one: -one.score)
-    by_row = {one.row: one for one in reversed(ranked)}
-    return sorted(by_row.values(), key=lambda one: -one.score)[:COMPARED]
+def _unjudged_line(one: Paid) -> str:
+    how = f", {one.what}" if one.what else ""
+    return f"paid {one.score:.3g} ({one.source}{how}): {shown(one.text)}"
+
+
+def kind_shared(some: Sequence[Paid], scorer: Scorer) -> str:
+    """What some completions share, as a key of `QUESTIONS`."""
+    return shared_by([one.text for one in some], [scorer.task.question(one.row) for one in some])
+
+
+def best_sampled(scorer: Scorer) -> list[Paid]:
+    """What the policy was paid best for on each row, if it was paid more than the least."""
+    least = min((one.score for one in scorer.paid), default=0.0)
+    sampled = sorted(
+        (one for one in scorer.paid if one.step and one.score > least + ROUNDING), key=lambda one: one.score
+    )
+    return sorted({one.row: one for one in sampled}.values(), key=lambda one: -one.score)[:COMPARED]
+
+
+def better_variations(scorer: Scorer) -> list[Paid]:
+    """The best-paid variations, each text once, of those that are paid more than all that the policy wrote."""
+    most = max((one.score for one in scorer.paid if one.source not in (VARIED, HONEST)), default=float("inf"))
+    better = sorted((one for one in scorer.paid if one.source == VARIED), key=lambda one: one.score)
+    better = {one.text: one for one in better if one.score > most + ROUNDING}
+    return sorted(better.values(), key=lambda one: -one.score)[:SHOWN]

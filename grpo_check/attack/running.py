@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 
@@ -63,7 +64,8 @@ def attack(
     score_references(scorer, examples)
     score_lab(scorer)
     finished = train(scorer, model, folder, minutes, seed)
-    vary(scorer)
+    with suppress(KeyboardInterrupt):
+        vary(scorer)
     return report_on(scorer, folder, finished)
 
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 #: What is said about each kind; the first that half of the completions have is named.
 QUESTIONS = {
-    "empty": "are empty or nearly so.",
-    "same": "are the same text for different prompts.",
-    "prompt": "repeat the prompt.",
-    "repeats": "repeat themselves.",
-    "form": "have a form and no words.",
-    "": "share nothing obvious.",
+    "empty": "the best-paid completions are empty or nearly so.",
+    "same": "the best-paid completions are the same text for different prompts.",
+    "prompt": "the best-paid completions repeat the prompt.",
+    "repeats": "the best-paid completions repeat themselves.",
+    "form": "the best-paid completions have a form and no words.",
+    "": "the best-paid completions share nothing obvious.",
 }
 #: Characters up to which a completion is nearly empty, and the share of repeated words that is a repetition.
 SHORT, REPEATED = 3, 0.6

@@ -180,7 +180,7 @@ def progress_line(scorer: Scorer, step: int, left: float) -> str:
     mean = f"{sum(one.score for one in here) / len(here):.3g}" if here else "none"
     right = f", {sum(known) / len(known):.0%} correct" if known else ""
     line = f"step {step}: reward {mean}{right}, {max(left, 0) / 60:.1f} minutes left"
-    wrong = [one for one in scorer.paid if one.step and not one.correct]
+    wrong = [one for one in scorer.paid if one.step and (one.correct is False or not scorer.task.judges)]
     best = max(wrong, key=lambda one: one.score, default=None)
     kind = "wrong" if scorer.task.judges else "completion"
     return f"{line}; best-paid {kind} so far: {best.score:.3g} for {shortened(best.text)}" if best else line
