@@ -223,6 +223,23 @@ def test_a_reward_that_fails_on_what_the_policy_writes_is_an_error(attacked, mon
     assert report.codes == {"fails_on_samples"} and "'weird'" in str(report)
 
 
+def test_a_reward_that_hangs_on_one_completion_is_not_called_again(attacked, monkeypatch):
+    from grpo_check.reward_lab import calling
+
+    def waits(completions, answer, **kwargs):
+        while any("I don't know" in completion_text(c) for c in completions):
+            pass
+        return last_number(completions, answer)
+
+    monkeypatch.setattr(calling, "LONGEST_CALL", 0.3)
+    monkeypatch.setattr(running, "train", None)
+    assert attacked(waits).codes == {"fails_on_samples"}
+
+
+def test_a_reward_for_the_form_alone_is_a_warning(attacked):
+    assert not attacked(incremental_format_reward).errors
+
+
 def test_a_folder_with_something_else_is_left_alone(tmp_path):
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(CourseError, match="not empty"):

@@ -54,11 +54,19 @@ def pays_wrong_completions(scorer: Scorer) -> Iterator[Finding]:
     Partial credit is no fault: a completion does not count if making it correct adds more than its form has earned.
     """
     pay = pay_of(scorer.paid, scorer.relative)
-    worst = overpaid(scorer, pay)
-    rows = len({one.row for one in scorer.paid})
+    rows, worst = len({one.row for one in scorer.paid}), overpaid(scorer, pay)
     needed = ENOUGH if rows >= FEW else max(1, -(-rows // 4))
     if len({one.row for one in worst}) < needed:
         return
+    more = [one for one in worst if one.score > pay[place_of(one, scorer.relative)].plain + ROUNDING]
+    if not scorer.reads_answer and len({one.row for one in more}) < needed:
+        what = "the reward does not read the answer, so wrong completions are paid as much as correct ones."
+        fix = "ignore this if it is one of several; attack them together, with --weights."
+        yield found(
+            what, fix, severity="warning", seen=_line(worst[0], pay[place_of(worst[0], scorer.relative)], scorer)
+        )
+        return
+    worst = worst if scorer.reads_answer else more
     sources = Counter(source for source, _ in {(one.source, one.row) for one in worst})
     found_by = "; ".join(f"{source}: {count}" for source, count in sources.most_common())
     where = f"on {len({one.row for one in worst})} of {rows} rows"

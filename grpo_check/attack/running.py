@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -12,7 +13,7 @@ from grpo_utils.errors import CourseError
 from ..findings import Finding, in_order
 from ..replay import read_run, write_replay
 from ..reward_lab.matrix import Case, cases
-from ..reward_lab.planning import subjects_of
+from ..reward_lab.planning import depends_on_answer, subjects_of
 from .history import ends_of
 from .honest import best_forms, pay_of, score_corrected, score_references
 from .report import AttackReport
@@ -63,7 +64,10 @@ def attack(
         smollm2.check_memory()
     score_references(scorer, examples)
     score_lab(scorer)
-    finished = train(scorer, model, folder, minutes, seed)
+    if scorer.task.plan and not scorer.hangs:
+        form = best_forms(scorer, [scorer.task.golds.index(scorer.task.plan.golds[0])])[0]
+        scorer.reads_answer = depends_on_answer(reward, replace(scorer.task.plan, form=form), among_others=False)
+    finished = scorer.hangs or train(scorer, model, folder, minutes, seed)
     with suppress(KeyboardInterrupt):
         vary(scorer)
     return report_on(scorer, folder, finished)
@@ -158,6 +162,8 @@ def facts_of(scorer: Scorer) -> list[str]:
         facts.append(
             f"A correct completion earns {median(one.plain for one in pay.values()):.3g} (median of the rows)."
         )
+    if len({one.score for one in scorer.paid}) == 1:
+        facts.append(f"Every completion was paid {scorer.paid[0].score:g}, also those with the gold answer.")
     return [*facts, *([f"{str(ends).capitalize()}."] if ends else [])]
 
 

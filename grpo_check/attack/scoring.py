@@ -55,6 +55,7 @@ class Scorer:
 
     Attributes:
         relative: whether the reward compares the completions of a group.
+        reads_answer: whether its scores depend on the gold answer, as far as there is one.
         failures: how it failed, with the completion.
         batches: how often it was called, and ``at_once`` for how many completions at most.
     """
@@ -62,10 +63,16 @@ class Scorer:
     reward: Callable
     task: Task
     relative: bool = False
+    reads_answer: bool = True
     paid: list[Paid] = field(default_factory=list)
     failures: list[tuple[str, str]] = field(default_factory=list)
     batches: int = 0
     at_once: int = 1000
+
+    @property
+    def hangs(self) -> bool:
+        """Whether it did not finish on some completion. It is not called again after that."""
+        return any(error.startswith("not finished") for error, _ in self.failures)
 
     @property
     def name(self) -> str:
@@ -99,7 +106,7 @@ class Scorer:
                 case._replace(columns={**case.columns, "completion_ids": one})
                 for case, one in zip(cases, ids, strict=True)
             ]
-        scores = self._finite(cases, call(self.reward, cases, self.task.chat))
+        scores = [None] * len(cases) if self.hangs else self._finite(cases, self._call(cases))
         known = known or [self.task.correct(text, number) for number, text in pairs]
         self.batches += 1
         for pair, score, right, how in zip(pairs, scores, known, what or [""] * len(pairs), strict=True):
@@ -111,13 +118,20 @@ class Scorer:
         """A completion of a row as the reward lab calls rewards with it."""
         return Case("", "", text, number, self.task.rows[number])
 
+    def _call(self, cases: Sequence[Case]) -> Outcome:
+        """What the reward returns; a completion alone is given twice, because a group has at least two."""
+        outcome = call(self.reward, cases if len(cases) > 1 else [*cases] * 2, self.task.chat)
+        if outcome.scores is not None:
+            outcome.scores = outcome.scores[: len(cases)]
+        return outcome
+
     def _finite(self, cases: Sequence[Case], outcome: Outcome) -> list[float | None]:
         """The scores; None where the reward failed, which is noted."""
         if outcome.scores is None and (len(cases) == 1 or outcome.code in ("slow", "wrong_length")):
             self.failures.append((outcome.error, cases[0].text))
             return [None] * len(cases)
         if outcome.scores is None:
-            return [self._finite([one], call(self.reward, [one], self.task.chat))[0] for one in cases]
+            return [self._finite([one], self._call([one]))[0] for one in cases]
         for one, score in zip(cases, outcome.scores, strict=True):
             if score is not None and not math.isfinite(score):
                 self.failures.append((f"the score is {score}", one.text))

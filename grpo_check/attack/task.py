@@ -25,7 +25,7 @@ MOST_WORDS = 6
 NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d+)?")
 TAGGED = re.compile(r"<(answer|solution|result|final|output)>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
 BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
-AFTER = re.compile(r"(?:####|\banswer(?: is|:)(?:\*\*)?)(.*)", re.IGNORECASE)
+AFTER = re.compile(r"(?:####|\banswer(?: is|\**:)\**)(.*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def is_correct(text: str, gold: str, golds: Sequence[str] = ()) -> bool | None:
     if answer_kind(gold) == "program" or len(gold.split()) > MOST_WORDS:
         return None if text.strip() else False
     if marked:
-        return _one_of(marked, gold)
+        return None if any(_same(one.strip(" .*"), gold) for one in AFTER.findall(text)) else _one_of(marked, gold)
     return _by_number(text, gold) if NUMBER.fullmatch(gold) else _by_words(text, gold, golds)
 
 

@@ -162,15 +162,10 @@ def progress_of(scorer: Scorer, deadline: float) -> object:
         def on_step_end(self, args: object, state: object, control: object, **rest: object) -> None:
             now = time.monotonic()
             print(progress_line(scorer, state.global_step, deadline - now), file=sys.stderr)
-            control.should_training_stop = now + (now - self.started) / 2 > deadline or hangs(scorer)
+            control.should_training_stop = now + (now - self.started) / 2 > deadline or scorer.hangs
             self.started = now
 
     return Progress()
-
-
-def hangs(scorer: Scorer) -> bool:
-    """Whether the reward did not finish on a completion that the model wrote."""
-    return any(error.startswith("not finished") for error, _ in scorer.failures)
 
 
 def progress_line(scorer: Scorer, step: int, left: float) -> str:
