@@ -14,7 +14,7 @@ from ..reward_lab.calling import OutOfTimeError, missing_columns, parameters_of,
 from ..reward_lab.forms import FORMS
 from ..reward_lab.planning import Plan, _as_text
 
-#: Rows that are attacked, and the longest prompts in characters: a CPU takes about a step's time for 32 completions.
+#: Rows that are attacked, and the longest prompts in characters; longer prompts make every step slower.
 MOST_ROWS, LONGEST_PROMPT = 32, 1200
 #: Seconds for one call of the user's definition of correctness.
 LONGEST_JUDGMENT = 5.0

@@ -3,7 +3,7 @@
 import torch
 from trl import GRPOTrainer
 
-#: Completions of a step that are learned from: those with the best and worst advantages (arXiv 2504.13818).
+#: Completions of a step that are learned from: those with the best and worst advantages.
 LEARNED_FROM = 4
 
 
@@ -27,7 +27,10 @@ def _is_per_completion(value: object, order: torch.Tensor) -> bool:
 
 
 def merge_to_generate(policy: object) -> None:
-    """Let a PEFT model generate with its adapter merged into the weights, which saves an eighth of the time."""
+    """Let a PEFT model generate with its adapter merged into the weights.
+
+    That took 0.84 instead of 0.94 seconds per token of 16 completions (measured once), and merging a second per step.
+    """
     generate = policy.generate
 
     def merged(*arguments: object, **options: object) -> object:
