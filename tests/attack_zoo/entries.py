@@ -282,7 +282,6 @@ SOUND = (
     Entry(
         tasks.SUMS,
         sound.above_the_group,
-        errors="order_dependent pays_abstaining",
         warnings="chat_only pays_missing_answer too_strict",
     ),
     Entry(
