@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import random
-import re
 import sys
 import time
 from pathlib import Path
@@ -20,6 +19,7 @@ from grpo_check.health.replaying import leave_page
 from grpo_check.health.samples import keep
 from grpo_check.replay import page as replay_page
 from grpo_check.replay import read_run, write_replay
+from grpo_check.replay.page import runs_of
 from grpo_check.replay.read import MOST_STEPS
 from grpo_check.replay.summary import most_paid, weights_of
 from grpo_utils.errors import CourseError
@@ -28,12 +28,6 @@ from grpo_utils.errors import CourseError
 COLORS = "paper card text ink quiet reward correctness part length tied error warning note"
 SAMPLED = {"ended": True, "in_form": True, "right": True, "answers": True}
 EVIL = "</script><script>document.title='stolen'</script><img src=x onerror=\"document.title='stolen'\">"
-
-
-def data_of(page):
-    """The data of a page, as its script reads it."""
-    block = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
-    return json.loads(block[1])
 
 
 def page_of(recording):
@@ -57,7 +51,7 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def data(run):
     """The run as its page has it."""
-    return data_of(page_of(read_run(run)))[0]
+    return runs_of(page_of(read_run(run)))[0]
 
 
 def test_the_command_writes_a_page_next_to_the_run_and_replaces_only_its_own(run, grpo_check, tmp_path):
@@ -140,7 +134,7 @@ def test_a_log_and_the_names_of_correctness_rewards_can_be_given(run, tmp_path, 
     log.write_text(json.dumps([replay_runs.entry_of(replay_runs.table_at(step, 30)) for step in range(1, 31)]))
     page = tmp_path / "page.html"
     assert grpo_check("replay", run, "--log", log, "--correctness", "answer_length", "--output", page)[0] == 0
-    codes = {verdict["code"] for verdict in data_of(page.read_text("utf-8"))[0]["verdicts"]}
+    codes = {verdict["code"] for verdict in runs_of(page.read_text("utf-8"))[0]["verdicts"]}
     assert "reward_hacking_suspected" not in codes  # the reward that rises is said to be the accuracy
     code, _, err = grpo_check("replay", run, "--log", tmp_path / "none.json", "--output", page)
     assert code == 2 and "There is no file" in err
@@ -261,7 +255,7 @@ def test_a_run_that_has_ended_gets_its_page_or_a_reason(run, tmp_path, monkeypat
     monkeypatch.setattr("grpo_check.health.replaying.SECONDS", 600)  # a slow machine is no fault of the code
     monkeypatch.setattr("sys.path", [*sys.path, tmp_path])  # Python skips what is not a text, and notebooks add paths
     log = next(run.rglob("trainer_state.json"))
-    assert leave_page(run, log, tmp_path / "page.html") == "" and data_of((tmp_path / "page.html").read_text("utf-8"))
+    assert leave_page(run, log, tmp_path / "page.html") == "" and runs_of((tmp_path / "page.html").read_text("utf-8"))
     (tmp_path / "page.html").write_text("mine")
     assert "is not a replay" in leave_page(run, log, tmp_path / "page.html")
     monkeypatch.setattr("grpo_check.health.replaying.SECONDS", 0.001)
@@ -290,7 +284,7 @@ def test_texts_of_strangers_cannot_leave_the_block_of_data(tmp_path):
     page = page_of(read_run(tmp_path / name))
     soup = BeautifulSoup(page, "html.parser")
     assert len(soup.find_all("script")) == 2 and not soup.find_all("img")
-    assert {EVIL, "\u2028", "\u202eabc שלום", "]]>"} <= set(data_of(page)[0]["texts"])
+    assert {EVIL, "\u2028", "\u202eabc שלום", "]]>"} <= set(runs_of(page)[0]["texts"])
     assert "\u2028" not in page
     policy = soup.find("meta", attrs={"http-equiv": True})["content"]
     assert "default-src 'none'" in policy and "unsafe" not in policy and "http" not in policy
@@ -312,7 +306,7 @@ def test_a_reward_that_logged_none_is_shown_as_none(tmp_path):
 def test_a_missing_column_is_named(tmp_path, column):
     replay_runs.write_step(tmp_path, replay_runs.table_at(1, 9).drop(columns=[column, "step"]), step=1)
     recording = read_run(tmp_path)
-    data = data_of(page_of(recording))[0]
+    data = runs_of(page_of(recording))[0]
     assert len(data["steps"][0]["groups"]) == (1 if column == "prompt" else 4)
     assert any(f"no {column}" in note for note in recording.notes) == (column != "answer_length")
 
@@ -326,7 +320,7 @@ def test_a_run_that_goes_on_is_read_as_far_as_it_is_whole(tmp_path):
     assert [step.number for step in recording.steps] == [1, 2, 3]
     notes = " ".join(recording.notes)
     assert "completions_00004.parquet" in notes and "ends at step 2, the completions at step 3" in notes
-    (curve, *_) = data_of(page_of(recording))[0]["curves"]
+    (curve, *_) = runs_of(page_of(recording))[0]["curves"]
     assert [step for step, _ in curve["points"]] == [1, 2, 3]
 
 
@@ -377,7 +371,7 @@ def test_the_samples_of_the_callback_are_a_page_where_trl_logged_nothing(tmp_pat
         keep(tmp_path / "health", step, [sample | {"in_form": True, "right": right, "answers": right}] * 3)
     with (tmp_path / "health" / "samples.jsonl").open("a") as file:
         file.write('{"step": 30, "te')
-    data = data_of(page_of(read_run(tmp_path)))[0]
+    data = runs_of(page_of(read_run(tmp_path)))[0]
     assert data["heldOut"] and [step["step"] for step in data["steps"]] == [10, 20]
     assert data["steps"][1]["groups"][0]["rows"][0][4] == [1, 1]
     assert any(curve["label"] == "correct answer" for curve in data["curves"])
@@ -385,7 +379,7 @@ def test_the_samples_of_the_callback_are_a_page_where_trl_logged_nothing(tmp_pat
 
 def test_a_text_of_100_000_characters_is_shown_without_its_middle(tmp_path):
     replay_runs.write_run(tmp_path, steps=1, texts=["a" * 100_000, "b", "c", "d"])
-    data = data_of(page_of(read_run(tmp_path)))[0]
+    data = runs_of(page_of(read_run(tmp_path)))[0]
     assert max(row[1] for group in data["steps"][0]["groups"] for row in group["rows"]) == 100_000
     assert max(map(len, data["texts"])) < 5000 and any("middle" in note for note in data["notes"])
 
@@ -413,7 +407,7 @@ def large(tmp_path_factory):
 
 def test_a_large_run_is_sampled_and_says_so(large):
     assert 5e6 < large.stat().st_size < 10e6
-    data = data_of(large.read_text("utf-8"))[0]
+    data = runs_of(large.read_text("utf-8"))[0]
     assert any("To keep this file small" in note for note in data["notes"])
     assert len(data["curves"][0]["points"]) == 500 and data["steps"][-1]["step"] == 500
 
