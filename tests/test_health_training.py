@@ -1,14 +1,14 @@
 """Real runs of the tiny models, watched: ten healthy ones, and what the callback does and leaves undone."""
 
-import errno
 import json
 import time
 
 import pytest
 from tiny_trainer import healthy_trainer
+from conftest import full_disk
 
 from grpo_check import HealthCallback, diagnose, diagnose_file
-from grpo_check.replay.page import is_replay
+from grpo_check.replay.page import is_replay, runs_of
 from grpo_utils import load_policy, load_rows
 from grpo_utils.errors import CourseError
 from grpo_utils.profiles import CPU
@@ -64,8 +64,13 @@ def test_what_hinders_the_files_of_a_diagnosis_does_not_end_the_run(tmp_path, mo
     assert "could not be written: No space left on device" in said and "could not be written: no room" in said
 
 
-def full_disk(*args):
-    raise OSError(errno.ENOSPC, "No space left on device")
+def test_the_page_of_a_run_has_no_completions_of_an_earlier_one_in_its_folder(tmp_path):
+    healthy_trainer(tmp_path, max_steps=3, log_completions=True).train()
+    watcher = HealthCallback(load_rows("addition", "test", 4), every=1)
+    healthy_trainer(tmp_path, callbacks=[watcher], max_steps=2).train()
+    page = (tmp_path / "health" / "replay.html").read_text(encoding="utf-8")
+    [run] = runs_of(page)
+    assert run["heldOut"] and [step["step"] for step in run["steps"]] == [1, 2]
 
 
 def checkpoints(folder) -> list[str]:

@@ -1,6 +1,5 @@
 """`grpo-check replay`: the folder of a run becomes one page, and folders that are no run one sentence."""
 
-import errno
 import json
 import os
 import random
@@ -14,6 +13,7 @@ import pytest
 import replay_runs
 from browser import needs_browser
 from bs4 import BeautifulSoup
+from conftest import full_disk
 
 from grpo_check.health.replaying import leave_page
 from grpo_check.health.samples import keep
@@ -211,6 +211,35 @@ def test_a_run_with_samples_is_not_taken_for_one_below_it(tmp_path):
         assert recording.held_out and recording.name == name
 
 
+def test_the_log_of_a_run_below_is_not_taken_for_its_own(tmp_path):
+    keep(tmp_path / "outer" / "health", 5, [{"prompt": "1?", "gold": "1", "text": "mine"} | SAMPLED])
+    replay_runs.write_run(tmp_path / "outer" / "stage1", steps=3)
+    recording = read_run(tmp_path / "outer")
+    assert recording.log is None and any("no health verdicts" in note for note in recording.notes)
+    replay_runs.write_log(tmp_path / "outer", [replay_runs.entry_of(replay_runs.table_at(1, 9))])
+    assert read_run(tmp_path / "outer").log.step == 1
+
+
+def test_completions_of_an_earlier_run_are_not_taken_for_those_of_one_that_logged_none(tmp_path, grpo_check):
+    replay_runs.write_run(tmp_path, steps=3)
+    entries = [{"step": 0, "health/no_completions": 1.0}]
+    entries += [replay_runs.entry_of(replay_runs.table_at(step, 9)) for step in range(1, 6)]
+    replay_runs.write_log(tmp_path, entries)
+    code, _, err = grpo_check("replay", tmp_path)
+    assert code == 2 and "but no completions" in err
+    keep(tmp_path / "health", 5, [{"prompt": "1?", "gold": "1", "text": "mine"} | SAMPLED])
+    recording = read_run(tmp_path)
+    assert recording.held_out and next(recording.steps[0].completions).text == "mine"
+
+
+def test_a_log_that_is_hours_newer_than_the_completions_is_named(tmp_path):
+    replay_runs.write_run(tmp_path, steps=3)
+    assert not any("an earlier run" in note for note in read_run(tmp_path).notes)
+    for file in (tmp_path / "completions").iterdir():
+        os.utime(file, (1e9, 1e9))
+    assert any("an earlier run may have written" in note for note in read_run(tmp_path).notes)
+
+
 def test_a_damaged_file_is_left_out_whatever_its_error(tmp_path):
     replay_runs.write_run(tmp_path, steps=3)
     file = tmp_path / "completions" / "completions_00002.parquet"
@@ -234,10 +263,6 @@ def test_a_write_that_fails_leaves_nothing_behind(run, tmp_path, monkeypatch):
     with pytest.raises(CourseError, match="No space left"):
         write_replay(read_run(run), tmp_path / "replay.html")
     assert not list(tmp_path.iterdir())
-
-
-def full_disk(*args, **kwargs):
-    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_a_pipe_is_not_replaced(run, tmp_path):

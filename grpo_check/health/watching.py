@@ -86,6 +86,9 @@ class HealthCallback(TrainerCallback):
             self._note(state, string_prompts=1.0)
         if args.gradient_accumulation_steps > 1:  # the fix for NaN depends on it
             self._note(state, accumulation=float(args.gradient_accumulation_steps))
+        holds_some = not state.global_step and Path(args.output_dir, "completions").is_dir()
+        if holds_some and not args.log_completions:  # they are of an earlier run
+            self._note(state, no_completions=1.0)
 
     def on_log(self, args, state, control, model=None, processing_class=None, **kwargs):
         """Diagnose, and report new findings."""
@@ -146,7 +149,7 @@ class HealthCallback(TrainerCallback):
         log = self.folder / "trainer_state.json"
         with self._writing():
             state.save_to_json(str(log))
-            if has_samples(Path(args.output_dir)):
+            if has_samples(Path(args.output_dir), self.log):
                 trouble = leave_page(args.output_dir, log, self.folder / "replay.html", self.correctness)
                 if trouble:
                     self._say(f"the page that replays the run could not be written: {trouble}", "")
