@@ -488,6 +488,40 @@ def test_slider_and_keys_move_through_the_steps(shown, data):
 
 
 @needs_browser
+def test_a_verdict_that_was_opened_stays_open_at_the_next_step(shown):
+    shown.press("End")
+    shown.run("document.querySelector('#verdicts li:not([hidden]) summary').click()")
+    shown.run("document.activeElement.blur()")
+    why = text(shown, "#verdicts details[open]")
+    for key in ("ArrowLeft", "End"):
+        shown.press(key)
+        assert "Why: " in why and text(shown, "#verdicts details[open]") == why
+    shown.press("Home")
+    assert text(shown, "#verdicts") == "No warning up to this step."
+
+
+@needs_browser
+def test_small_values_are_not_shown_as_0(shown):
+    values = "[3.24e-5, -0.00029, 0, 0.0032, 0.5, 1234].map((value) => shown(value))"
+    assert shown.run(values) == ["3.2e-5", "−2.9e-4", "0", "0.0032", "0.50", "1,234"]
+
+
+@needs_browser
+def test_an_old_browser_says_what_the_page_needs(page, run):
+    old = page.call("Page.addScriptToEvaluateOnNewDocument", source="delete Array.prototype.at")
+    page.open(written(run))
+    page.call("Page.removeScriptToEvaluateOnNewDocument", identifier=old["identifier"])
+    assert "a browser of 2022 or later" in text(page, "body")
+    page.open(written(run))
+    assert "browser" not in text(page, "body")
+
+
+@needs_browser
+def test_a_page_of_one_run_offers_no_choice(shown):
+    assert "Choose" not in text(shown, "header")
+
+
+@needs_browser
 def test_a_group_is_chosen_and_its_table_is_labelled(shown, data):
     choose(shown, "group", 2)
     group = data["steps"][0]["groups"][2]
