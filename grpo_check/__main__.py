@@ -6,6 +6,7 @@ import logging
 import sys
 import traceback
 from dataclasses import replace
+from io import TextIOWrapper
 from pathlib import Path
 
 from . import CourseError
@@ -306,6 +307,8 @@ def main() -> None:
     Any other exception prints its traceback; it may come from the user's own rewards, so all kinds are caught. Python
     itself would exit with 1, which means that an error was found.
     """
+    if isinstance(sys.stdout, TextIOWrapper):  # a notebook's is none
+        sys.stdout.reconfigure(errors="backslashreplace")  # for a name that the terminal's encoding lacks
     arguments = parse()
     # On import it reports that a faster 4-bit kernel could be downloaded, which is not needed here.
     logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)

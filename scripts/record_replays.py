@@ -10,7 +10,6 @@ a weight of 0 also the share of correct answers, so that the page can show where
 import argparse
 import ast
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,14 +20,14 @@ from replay_animation import animation
 from tiny_runs import train_tiny
 
 from grpo_check.replay import Recording, read_run
-from grpo_check.replay.page import page_of, run_of
+from grpo_check.replay.page import page_of, run_of, runs_of
 from grpo_utils import completion_text, incremental_format_reward, is_strictly_right, logged
 from grpo_utils.profiles import CPU, prepare_machine
 from grpo_utils.rewards import correctness_reward
 
 PAGE, PICTURE = ROOT / "docs" / "watch-it-cheat.html", ROOT / "docs" / "figures" / "cheat.svg"
-#: The title, the steps and the curves of the picture.
-PAID = "every tag is paid (lesson 02)"
+#: The subtitle, the steps and the curves of the picture.
+SUBTITLE = "every tag is paid (lesson 02)"
 SHOWN, CURVES = [1, 8, 14, 20, 24, 28, 32, 38], {"reward": "reward (total)", "correct": "correct and in form"}
 SEED, TITLE = 0, "Watch it cheat"
 TAGS, WATCHING = "02_rewards", "04_reading_a_run"
@@ -130,20 +129,16 @@ def story(run: Run, log: list[dict]) -> str:
     )
 
 
-def runs_in(page: Path) -> list[dict]:
-    """The data of a page."""
-    block = re.search(r'id="data">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL)
-    return json.loads(block[1])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="only write page and picture, from the runs in the page")
-    if not parser.parse_args().write:
+    if parser.parse_args().write:
+        runs = runs_of(PAGE.read_text(encoding="utf-8"))
+    else:
         prepare_machine(CPU)
-    runs = runs_in(PAGE) if parser.parse_args().write else [run_of(record(run)) for run in RUNS]
+        runs = [run_of(record(run)) for run in RUNS]
     PAGE.write_text(page_of(runs, TITLE), encoding="utf-8")
-    PICTURE.write_text(animation(runs[0], PAID, SHOWN, CURVES), encoding="utf-8")
+    PICTURE.write_text(animation(runs[0], SUBTITLE, SHOWN, CURVES), encoding="utf-8")
     print(f"wrote {PAGE.relative_to(ROOT)} ({PAGE.stat().st_size / 1e6:.1f} MB) and {PICTURE.relative_to(ROOT)}")
 
 

@@ -54,7 +54,7 @@ def animation(run: dict, about: str, steps: list[int], keys: dict[str, str]) -> 
 def chart(place: int, kind: str, points: list) -> str:
     """One curve with its ends."""
     label = {"reward": "mean reward", "correct": "correct and in the right form (share)"}[kind]
-    most = max(value for _, value in points)
+    most = highest(points)
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(place, point, points) for point in points))
     low = base(place)
     return (
@@ -73,11 +73,20 @@ def base(place: int) -> int:
     return TOP + HIGH + 10 + place * (HIGH + GAP)
 
 
+def highest(points: list) -> float:
+    """The upper end of a chart's axis; 1 for a curve of zeros.
+
+    >>> highest([[1, 0.0], [2, 2.5]]), highest([[1, 0.0], [2, 0.0]])
+    (2.5, 1.0)
+    """
+    return max(value for _, value in points) or 1.0
+
+
 def at(place: int, point: tuple[int, float], points: list) -> tuple[float, float]:
-    """Where a point is drawn."""
-    (first, _), (last, _), most = points[0], points[-1], max(value for _, value in points)
-    x = LEFT + (point[0] - first) / (last - first) * (RIGHT - LEFT)
-    return x, base(place) - point[1] / most * HIGH
+    """Where a point is drawn; the only step of a run, at the left."""
+    (first, _), (last, _) = points[0], points[-1]
+    x = LEFT + (point[0] - first) / max(1, last - first) * (RIGHT - LEFT)
+    return x, base(place) - point[1] / highest(points) * HIGH
 
 
 def frame(number: int, run: dict, step: dict, curves: dict, *, last: bool) -> str:

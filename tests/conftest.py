@@ -1,5 +1,6 @@
 """What all tests share: no model hub, one thread, and the course's own environment."""
 
+import errno
 import json
 import os
 import subprocess
@@ -40,6 +41,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "other_family" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.upgrade)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def full_disk(*args: object, **kwargs: object) -> None:
+    """What writes a file, on a disk without room."""
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def cli(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import nbformat
+import pytest
 from nbformat import NotebookNode
 
 #: Arguments that a lesson may leave at TRL's values, because they change no result of a short run on a CPU: where and
@@ -47,6 +48,17 @@ def formulas_of(book: NotebookNode) -> str:
     return "\n\n\n".join(cell.source for cell in book.cells if "formulas" in cell.metadata.get("tags", []))
 
 
+def assigning(source: str, name: str, value: int) -> str:
+    """The cell of parameters with another value for one of them.
+
+    >>> assigning("LEAK_STEPS: int = 1_000  # a comment", "LEAK_STEPS", 2)
+    'LEAK_STEPS: int = 2  # a comment'
+    """
+    changed, times = re.subn(rf"^{name}: int = [\d_]+", f"{name}: int = {value}", source, flags=re.MULTILINE)
+    assert times == 1, name
+    return changed
+
+
 def run_with_nbval(lesson: Path, folder: Path, **parameters: int) -> None:
     """Run a copy of a notebook from its first cell to its last; its checked outputs must be the stored ones.
 
@@ -55,14 +67,18 @@ def run_with_nbval(lesson: Path, folder: Path, **parameters: int) -> None:
     book = nbformat.read(lesson, as_version=4)
     for name, value in parameters.items():
         [cell] = [cell for cell in book.cells if "parameters" in cell.metadata.get("tags", [])]
-        line = re.compile(rf"^{name}: int = \d+", re.MULTILINE)
-        cell.source, changed = line.subn(f"{name}: int = {value}", cell.source)
-        assert changed == 1, name
+        cell.source = assigning(cell.source, name, value)
     nbformat.write(book, folder / lesson.name)
     flags = ["--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout=900", "-p", "no:cacheprovider"]
     command = [sys.executable, "-m", "pytest", "-q", *flags, lesson.name]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1800)
     assert result.returncode == 0, result.stdout[-4000:]
+
+
+def briefly_and_in_full(**parameters: int) -> pytest.MarkDecorator:
+    """Give a test the parameters of a short run of a long lesson and, weekly, those of the whole one."""
+    runs = [pytest.param(parameters, id="briefly"), pytest.param({}, id="in full", marks=pytest.mark.upgrade)]
+    return pytest.mark.parametrize("parameters", runs)
 
 
 def report_in(folder: Path) -> dict:

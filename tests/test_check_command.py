@@ -5,8 +5,10 @@ import re
 import subprocess
 import sys
 from argparse import Namespace
+from io import BytesIO, TextIOWrapper
 
 import pytest
+import replay_runs
 import rule_tables
 from conftest import ROOT
 
@@ -66,6 +68,14 @@ def test_github_gets_one_annotation_per_finding(command):
     _, out, _ = command("health", "nan.json", "--format", "github")
     (line,) = out.splitlines()
     assert line.startswith("::error title=grpo-check health (nan)::") and "%0AWhy: " in line
+
+
+def test_a_name_that_the_terminal_cannot_print_is_escaped(command, tmp_path, monkeypatch):
+    replay_runs.write_run(tmp_path / "опыт", steps=1)
+    terminal = TextIOWrapper(BytesIO(), encoding="cp1252", write_through=True)
+    monkeypatch.setattr("sys.stdout", terminal)
+    assert command("replay", "опыт")[0] == 0
+    assert rb"written: \u043e\u043f" in terminal.buffer.getvalue()
 
 
 @pytest.mark.parametrize("chosen", [["--ignore", "nan"], ["--select", "leak,no_eos"]])

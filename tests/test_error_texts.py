@@ -149,7 +149,7 @@ def test_the_last_lines_of_a_long_log_count():
 
 def test_a_pasted_error_is_explained_with_the_version_that_is_installed(grpo_check):
     code, out, _ = grpo_check("explain", "AttributeError: 'Qwen2ForCausalLM' object has no attribute 'warnings_issued'")
-    assert code == 0 and f"TRL 0.28.0 (installed here: TRL {version('trl')})" in out and "trl#3257" in out
+    assert code == 0 and f"TRL 0.27.2 (installed here: TRL {version('trl')})" in out and "trl#3257" in out
 
 
 def test_a_traceback_is_read_from_standard_input(grpo_check, monkeypatch):

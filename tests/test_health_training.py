@@ -1,14 +1,15 @@
 """Real runs of the tiny models, watched: ten healthy ones, and what the callback does and leaves undone."""
 
-import errno
 import json
 import time
+from types import SimpleNamespace
 
 import pytest
+from conftest import full_disk
 from tiny_trainer import healthy_trainer
 
 from grpo_check import HealthCallback, diagnose, diagnose_file
-from grpo_check.replay.page import is_replay
+from grpo_check.replay.page import is_replay, runs_of
 from grpo_utils import load_policy, load_rows
 from grpo_utils.errors import CourseError
 from grpo_utils.profiles import CPU
@@ -64,8 +65,13 @@ def test_what_hinders_the_files_of_a_diagnosis_does_not_end_the_run(tmp_path, mo
     assert "could not be written: No space left on device" in said and "could not be written: no room" in said
 
 
-def full_disk(*args):
-    raise OSError(errno.ENOSPC, "No space left on device")
+def test_the_page_of_a_run_has_no_completions_of_an_earlier_one_in_its_folder(tmp_path):
+    healthy_trainer(tmp_path, max_steps=3, log_completions=True).train()
+    watcher = HealthCallback(load_rows("addition", "test", 4), every=1)
+    healthy_trainer(tmp_path, callbacks=[watcher], max_steps=2).train()
+    page = (tmp_path / "health" / "replay.html").read_text(encoding="utf-8")
+    [run] = runs_of(page)
+    assert run["heldOut"] and [step["step"] for step in run["steps"]] == [1, 2]
 
 
 def checkpoints(folder) -> list[str]:
@@ -122,6 +128,22 @@ def test_weights_that_are_no_number_stop_the_run_before_they_are_saved(tmp_path)
     assert checkpoints(tmp_path) == ["checkpoint-2"]
     kept = load_file(tmp_path / "checkpoint-2" / "adapter_model.safetensors")
     assert all(torch.isfinite(value).all() for value in kept.values())
+
+
+def test_a_lost_policy_that_cannot_be_saved_is_a_message(tmp_path, monkeypatch, capsys):
+    """On a full disk, the Rust code of a tokenizer raises a bare Exception."""
+
+    def full(folder):
+        raise Exception("No space left on device (os error 28)")
+
+    trainer = healthy_trainer(tmp_path, callbacks=[HealthCallback()], max_steps=4)
+    trained = next(p for p in trainer.model.parameters() if p.requires_grad)
+    poison(trainer, 1, lambda: trained.data.fill_(float("nan")))
+    monkeypatch.setattr(trainer.processing_class, "save_pretrained", full)
+    trainer.train()
+    said = capsys.readouterr().out
+    assert trainer.state.global_step == 2 and "could not be saved" in said and "after 2 steps: nan" in said
+    assert (tmp_path / "lost-at-step-2" / "trainer_state.json").exists()
 
 
 def test_nothing_of_the_watching_kills_a_training(tmp_path):
@@ -309,6 +331,17 @@ def test_a_stall_is_logged_once_and_not_at_every_later_step(tmp_path):
         callback.on_step_end(None, state, None)
     callback.watchdog.stop()
     assert state.log_history == [{"step": 0, "health/stalled": 9.0}]
+
+
+def test_a_watchdog_without_room_for_its_file_is_a_message(tmp_path, capsys):
+    import torch
+    from transformers import TrainerState
+
+    callback, state = HealthCallback(), TrainerState()
+    callback.folder, callback.watched = tmp_path, torch.zeros(1)
+    callback.watchdog = SimpleNamespace(step_ended=full_disk, longest_stall=0.0)
+    callback.on_step_end(None, state, None)
+    assert "could not be written: No space left on device" in capsys.readouterr().out
 
 
 HANGING = """

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from conftest import ROOT
-from lessons import alt_texts, run_other_family, run_with_nbval
+from lessons import alt_texts, briefly_and_in_full, run_other_family, run_with_nbval
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "05_stages.ipynb"
@@ -12,13 +12,9 @@ NUMBER = r"([+-]?\d\.\d{3})"
 EXACT = "largest difference of a reward: 0.0\nlargest difference of a weight: 0.0"
 
 
-def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
-    run_with_nbval(LESSON, tmp_path, STEPS=2)
-
-
-@pytest.mark.upgrade
-def test_it_runs_in_full(tmp_path):
-    run_with_nbval(LESSON, tmp_path)
+@briefly_and_in_full(STEPS=2)
+def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path, parameters):
+    run_with_nbval(LESSON, tmp_path, **parameters)
 
 
 def test_the_adapter_is_carried_and_the_optimizer_is_not(printed):

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from conftest import ROOT
-from lessons import alt_texts, run_other_family, run_with_nbval
+from lessons import alt_texts, briefly_and_in_full, run_other_family, run_with_nbval
 
 from grpo_utils import show_changes
 from grpo_utils.evaluation.statistics import Change, Estimate
@@ -21,13 +21,9 @@ def numbers(pattern: str, text: str) -> list[float]:
     return [float(number) for number in found.groups()]
 
 
-def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
-    run_with_nbval(LESSON, tmp_path, STEPS=3)
-
-
-@pytest.mark.upgrade
-def test_it_runs_in_full(tmp_path):
-    run_with_nbval(LESSON, tmp_path)
+@briefly_and_in_full(STEPS=3)
+def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path, parameters):
+    run_with_nbval(LESSON, tmp_path, **parameters)
 
 
 def test_every_held_out_question_counts_once_and_was_not_trained_on(printed):

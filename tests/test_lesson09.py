@@ -7,7 +7,7 @@ import bench_sft
 import pytest
 from benches import read_stored
 from conftest import ROOT
-from lessons import run_other_family, run_with_nbval
+from lessons import briefly_and_in_full, run_other_family, run_with_nbval
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "09_sft_then_grpo.ipynb"
@@ -20,13 +20,9 @@ def rates(text: str, label: str) -> list[float]:
     return [float(rate) for line in lines for rate, *_ in re.findall(RATE, line)]
 
 
-def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
-    run_with_nbval(LESSON, tmp_path, STEPS=2)
-
-
-@pytest.mark.upgrade
-def test_it_runs_in_full(tmp_path):
-    run_with_nbval(LESSON, tmp_path)
+@briefly_and_in_full(STEPS=2)
+def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path, parameters):
+    run_with_nbval(LESSON, tmp_path, **parameters)
 
 
 def test_grpo_alone_learns_nothing(printed):

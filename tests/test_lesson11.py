@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy
 import pytest
 from conftest import ROOT
-from lessons import alt_texts, defined_by, run_other_family, run_with_nbval
+from lessons import alt_texts, briefly_and_in_full, defined_by, run_other_family, run_with_nbval
 from tiny_trainer import tiny_trainer
 
 from grpo_utils import load_rows
@@ -41,13 +41,9 @@ def number(pattern: str, text: str) -> str:
     return found
 
 
-def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
-    run_with_nbval(LESSON, tmp_path, STEPS=2)
-
-
-@pytest.mark.upgrade
-def test_it_runs_in_full(tmp_path):
-    run_with_nbval(LESSON, tmp_path)
+@briefly_and_in_full(STEPS=2)
+def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path, parameters):
+    run_with_nbval(LESSON, tmp_path, **parameters)
 
 
 def test_similarity_and_keywords_pay_for_wrong_answers(printed):

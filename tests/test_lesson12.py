@@ -4,7 +4,7 @@ import re
 
 import pytest
 from conftest import ROOT
-from lessons import alt_texts, run_other_family, run_with_nbval
+from lessons import alt_texts, briefly_and_in_full, run_other_family, run_with_nbval
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "12_tools.ipynb"
@@ -19,13 +19,9 @@ def costly(book) -> list[tuple[str, str]]:
     return re.findall(r"(-?\d+\.\d\d) to (-?\d+\.\d\d)", alt)
 
 
-def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
-    run_with_nbval(LESSON, tmp_path, STEPS=3)
-
-
-@pytest.mark.upgrade
-def test_it_runs_in_full(tmp_path):
-    run_with_nbval(LESSON, tmp_path)
+@briefly_and_in_full(STEPS=3)
+def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path, parameters):
+    run_with_nbval(LESSON, tmp_path, **parameters)
 
 
 def test_the_packages_scorer_pays_for_two_answers(printed):

@@ -6,7 +6,7 @@ import bench_controls
 import benches
 import pytest
 from conftest import ROOT
-from lessons import run_other_family, run_with_nbval
+from lessons import briefly_and_in_full, run_other_family, run_with_nbval
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "15_controls.ipynb"
@@ -14,13 +14,9 @@ STORED = benches.read_stored(bench_controls.STORED)
 ROWS = STORED["rows"]
 
 
-def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
-    run_with_nbval(LESSON, tmp_path, STEPS=2, LEAK_STEPS=2)
-
-
-@pytest.mark.upgrade
-def test_it_runs_in_full(tmp_path):
-    run_with_nbval(LESSON, tmp_path)
+@briefly_and_in_full(STEPS=2, LEAK_STEPS=2)
+def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path, parameters):
+    run_with_nbval(LESSON, tmp_path, **parameters)
 
 
 def test_it_runs_with_the_other_family(tmp_path):

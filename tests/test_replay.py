@@ -1,10 +1,8 @@
 """`grpo-check replay`: the folder of a run becomes one page, and folders that are no run one sentence."""
 
-import errno
 import json
 import os
 import random
-import re
 import sys
 import time
 from pathlib import Path
@@ -15,11 +13,13 @@ import pytest
 import replay_runs
 from browser import needs_browser
 from bs4 import BeautifulSoup
+from conftest import full_disk
 
 from grpo_check.health.replaying import leave_page
 from grpo_check.health.samples import keep
 from grpo_check.replay import page as replay_page
 from grpo_check.replay import read_run, write_replay
+from grpo_check.replay.page import runs_of
 from grpo_check.replay.read import MOST_STEPS
 from grpo_check.replay.summary import most_paid, weights_of
 from grpo_utils.errors import CourseError
@@ -28,12 +28,6 @@ from grpo_utils.errors import CourseError
 COLORS = "paper card text ink quiet reward correctness part length tied error warning note"
 SAMPLED = {"ended": True, "in_form": True, "right": True, "answers": True}
 EVIL = "</script><script>document.title='stolen'</script><img src=x onerror=\"document.title='stolen'\">"
-
-
-def data_of(page):
-    """The data of a page, as its script reads it."""
-    block = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
-    return json.loads(block[1])
 
 
 def page_of(recording):
@@ -57,7 +51,7 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def data(run):
     """The run as its page has it."""
-    return data_of(page_of(read_run(run)))[0]
+    return runs_of(page_of(read_run(run)))[0]
 
 
 def test_the_command_writes_a_page_next_to_the_run_and_replaces_only_its_own(run, grpo_check, tmp_path):
@@ -140,7 +134,7 @@ def test_a_log_and_the_names_of_correctness_rewards_can_be_given(run, tmp_path, 
     log.write_text(json.dumps([replay_runs.entry_of(replay_runs.table_at(step, 30)) for step in range(1, 31)]))
     page = tmp_path / "page.html"
     assert grpo_check("replay", run, "--log", log, "--correctness", "answer_length", "--output", page)[0] == 0
-    codes = {verdict["code"] for verdict in data_of(page.read_text("utf-8"))[0]["verdicts"]}
+    codes = {verdict["code"] for verdict in runs_of(page.read_text("utf-8"))[0]["verdicts"]}
     assert "reward_hacking_suspected" not in codes  # the reward that rises is said to be the accuracy
     code, _, err = grpo_check("replay", run, "--log", tmp_path / "none.json", "--output", page)
     assert code == 2 and "There is no file" in err
@@ -217,6 +211,35 @@ def test_a_run_with_samples_is_not_taken_for_one_below_it(tmp_path):
         assert recording.held_out and recording.name == name
 
 
+def test_the_log_of_a_run_below_is_not_taken_for_its_own(tmp_path):
+    keep(tmp_path / "outer" / "health", 5, [{"prompt": "1?", "gold": "1", "text": "mine"} | SAMPLED])
+    replay_runs.write_run(tmp_path / "outer" / "stage1", steps=3)
+    recording = read_run(tmp_path / "outer")
+    assert recording.log is None and any("no health verdicts" in note for note in recording.notes)
+    replay_runs.write_log(tmp_path / "outer", [replay_runs.entry_of(replay_runs.table_at(1, 9))])
+    assert read_run(tmp_path / "outer").log.step == 1
+
+
+def test_completions_of_an_earlier_run_are_not_taken_for_those_of_one_that_logged_none(tmp_path, grpo_check):
+    replay_runs.write_run(tmp_path, steps=3)
+    entries = [{"step": 0, "health/no_completions": 1.0}]
+    entries += [replay_runs.entry_of(replay_runs.table_at(step, 9)) for step in range(1, 6)]
+    replay_runs.write_log(tmp_path, entries)
+    code, _, err = grpo_check("replay", tmp_path)
+    assert code == 2 and "but no completions" in err
+    keep(tmp_path / "health", 5, [{"prompt": "1?", "gold": "1", "text": "mine"} | SAMPLED])
+    recording = read_run(tmp_path)
+    assert recording.held_out and next(recording.steps[0].completions).text == "mine"
+
+
+def test_a_log_that_is_hours_newer_than_the_completions_is_named(tmp_path):
+    replay_runs.write_run(tmp_path, steps=3)
+    assert not any("an earlier run" in note for note in read_run(tmp_path).notes)
+    for file in (tmp_path / "completions").iterdir():
+        os.utime(file, (1e9, 1e9))
+    assert any("an earlier run may have written" in note for note in read_run(tmp_path).notes)
+
+
 def test_a_damaged_file_is_left_out_whatever_its_error(tmp_path):
     replay_runs.write_run(tmp_path, steps=3)
     file = tmp_path / "completions" / "completions_00002.parquet"
@@ -242,10 +265,6 @@ def test_a_write_that_fails_leaves_nothing_behind(run, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def full_disk(*args, **kwargs):
-    raise OSError(errno.ENOSPC, "No space left on device")
-
-
 def test_a_pipe_is_not_replaced(run, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(CourseError, match="not a replay"):
@@ -261,7 +280,7 @@ def test_a_run_that_has_ended_gets_its_page_or_a_reason(run, tmp_path, monkeypat
     monkeypatch.setattr("grpo_check.health.replaying.SECONDS", 600)  # a slow machine is no fault of the code
     monkeypatch.setattr("sys.path", [*sys.path, tmp_path])  # Python skips what is not a text, and notebooks add paths
     log = next(run.rglob("trainer_state.json"))
-    assert leave_page(run, log, tmp_path / "page.html") == "" and data_of((tmp_path / "page.html").read_text("utf-8"))
+    assert leave_page(run, log, tmp_path / "page.html") == "" and runs_of((tmp_path / "page.html").read_text("utf-8"))
     (tmp_path / "page.html").write_text("mine")
     assert "is not a replay" in leave_page(run, log, tmp_path / "page.html")
     monkeypatch.setattr("grpo_check.health.replaying.SECONDS", 0.001)
@@ -290,7 +309,7 @@ def test_texts_of_strangers_cannot_leave_the_block_of_data(tmp_path):
     page = page_of(read_run(tmp_path / name))
     soup = BeautifulSoup(page, "html.parser")
     assert len(soup.find_all("script")) == 2 and not soup.find_all("img")
-    assert {EVIL, "\u2028", "\u202eabc שלום", "]]>"} <= set(data_of(page)[0]["texts"])
+    assert {EVIL, "\u2028", "\u202eabc שלום", "]]>"} <= set(runs_of(page)[0]["texts"])
     assert "\u2028" not in page
     policy = soup.find("meta", attrs={"http-equiv": True})["content"]
     assert "default-src 'none'" in policy and "unsafe" not in policy and "http" not in policy
@@ -312,7 +331,7 @@ def test_a_reward_that_logged_none_is_shown_as_none(tmp_path):
 def test_a_missing_column_is_named(tmp_path, column):
     replay_runs.write_step(tmp_path, replay_runs.table_at(1, 9).drop(columns=[column, "step"]), step=1)
     recording = read_run(tmp_path)
-    data = data_of(page_of(recording))[0]
+    data = runs_of(page_of(recording))[0]
     assert len(data["steps"][0]["groups"]) == (1 if column == "prompt" else 4)
     assert any(f"no {column}" in note for note in recording.notes) == (column != "answer_length")
 
@@ -326,7 +345,7 @@ def test_a_run_that_goes_on_is_read_as_far_as_it_is_whole(tmp_path):
     assert [step.number for step in recording.steps] == [1, 2, 3]
     notes = " ".join(recording.notes)
     assert "completions_00004.parquet" in notes and "ends at step 2, the completions at step 3" in notes
-    (curve, *_) = data_of(page_of(recording))[0]["curves"]
+    (curve, *_) = runs_of(page_of(recording))[0]["curves"]
     assert [step for step, _ in curve["points"]] == [1, 2, 3]
 
 
@@ -377,7 +396,7 @@ def test_the_samples_of_the_callback_are_a_page_where_trl_logged_nothing(tmp_pat
         keep(tmp_path / "health", step, [sample | {"in_form": True, "right": right, "answers": right}] * 3)
     with (tmp_path / "health" / "samples.jsonl").open("a") as file:
         file.write('{"step": 30, "te')
-    data = data_of(page_of(read_run(tmp_path)))[0]
+    data = runs_of(page_of(read_run(tmp_path)))[0]
     assert data["heldOut"] and [step["step"] for step in data["steps"]] == [10, 20]
     assert data["steps"][1]["groups"][0]["rows"][0][4] == [1, 1]
     assert any(curve["label"] == "correct answer" for curve in data["curves"])
@@ -385,7 +404,7 @@ def test_the_samples_of_the_callback_are_a_page_where_trl_logged_nothing(tmp_pat
 
 def test_a_text_of_100_000_characters_is_shown_without_its_middle(tmp_path):
     replay_runs.write_run(tmp_path, steps=1, texts=["a" * 100_000, "b", "c", "d"])
-    data = data_of(page_of(read_run(tmp_path)))[0]
+    data = runs_of(page_of(read_run(tmp_path)))[0]
     assert max(row[1] for group in data["steps"][0]["groups"] for row in group["rows"]) == 100_000
     assert max(map(len, data["texts"])) < 5000 and any("middle" in note for note in data["notes"])
 
@@ -413,7 +432,7 @@ def large(tmp_path_factory):
 
 def test_a_large_run_is_sampled_and_says_so(large):
     assert 5e6 < large.stat().st_size < 10e6
-    data = data_of(large.read_text("utf-8"))[0]
+    data = runs_of(large.read_text("utf-8"))[0]
     assert any("To keep this file small" in note for note in data["notes"])
     assert len(data["curves"][0]["points"]) == 500 and data["steps"][-1]["step"] == 500
 
@@ -466,6 +485,40 @@ def test_slider_and_keys_move_through_the_steps(shown, data):
     assert "reward_hacking_suspected" in text(shown, "#verdicts")
     marks = shown.run("[...document.querySelectorAll('.now')].map((e) => Math.round(e.getAttribute('x1')))")
     assert set(marks) == {334} and len(marks) == len(data["curves"])
+
+
+@needs_browser
+def test_a_verdict_that_was_opened_stays_open_at_the_next_step(shown):
+    shown.press("End")
+    shown.run("document.querySelector('#verdicts li:not([hidden]) summary').click()")
+    shown.run("document.activeElement.blur()")
+    why = text(shown, "#verdicts details[open]")
+    for key in ("ArrowLeft", "End"):
+        shown.press(key)
+        assert "Why: " in why and text(shown, "#verdicts details[open]") == why
+    shown.press("Home")
+    assert text(shown, "#verdicts") == "No warning up to this step."
+
+
+@needs_browser
+def test_small_values_are_not_shown_as_0(shown):
+    values = "[3.24e-5, -0.00029, 0, 0.0032, 0.5, 1234].map((value) => shown(value))"
+    assert shown.run(values) == ["3.2e-5", "−2.9e-4", "0", "0.0032", "0.50", "1,234"]
+
+
+@needs_browser
+def test_an_old_browser_says_what_the_page_needs(page, run):
+    old = page.call("Page.addScriptToEvaluateOnNewDocument", source="delete Array.prototype.at")
+    page.open(written(run))
+    page.call("Page.removeScriptToEvaluateOnNewDocument", identifier=old["identifier"])
+    assert "a browser of 2022 or later" in text(page, "body")
+    page.open(written(run))
+    assert "browser" not in text(page, "body")
+
+
+@needs_browser
+def test_a_page_of_one_run_offers_no_choice(shown):
+    assert "Choose" not in text(shown, "header")
 
 
 @needs_browser

@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from statistics import fmean
 
 import pytest
 import regex
@@ -278,6 +279,19 @@ def test_a_reward_that_declares_its_group_may_not_mix_up_rows_either():
 
     declared.reads_group = True
     assert "order_dependent" in probe(declared, answers=["42"]).codes
+
+
+def relative_to_its_prompt(completions, answer, prompts, **kwargs):
+    """Less the mean of the completions with the same prompt."""
+    right = correctness_reward(completions, answer)
+    means = {str(p): fmean(r for r, other in zip(right, prompts) if str(other) == str(p)) for p in prompts}
+    return [score - means[str(prompt)] for score, prompt in zip(right, prompts)]
+
+
+def test_a_reward_that_tells_groups_by_their_prompts_does_not_mix_them():
+    prompts = [[{"role": "user", "content": f"What is {n} + 2?"}] for n in (40, 15)]
+    codes = probe(relative_to_its_prompt, answers=["42", "17"], columns={"prompt": prompts}).codes
+    assert not codes & {"order_dependent", "mixes_groups"}
 
 
 def test_a_random_reward_has_one_finding_which_says_so():

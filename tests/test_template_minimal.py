@@ -7,6 +7,7 @@ import re
 import runpy
 import sys
 import types
+from pathlib import Path
 
 import datasets
 import pytest
@@ -19,6 +20,8 @@ from grpo_utils.project import new_project
 
 FOLDER = ROOT / "templates" / "minimal"
 SOURCE = (FOLDER / "train.py").read_text(encoding="utf-8")
+#: The blocks of Python in the README: how to ask the trained model, and what to paste for SmolLM2.
+ASKING, PASTED = re.findall(r"```python\n(.*?)```", (FOLDER / "README.md").read_text(encoding="utf-8"), re.DOTALL)
 
 
 def test_it_is_one_file_without_a_package_of_ours():
@@ -27,7 +30,7 @@ def test_it_is_one_file_without_a_package_of_ours():
     assert imported == {"os", "torch", "unsloth", "re", "pathlib", "datasets", "scipy", "trl"}
 
 
-def run_file(device: str, name: str) -> dict:
+def run_file(device: str, name: str, file: Path = FOLDER / "train.py") -> dict:
     """Run the file as this module, on a CPU or on a GPU. Rows and rewards need no torch, Unsloth, TRL or scipy."""
     stubs = {
         "torch": {"cuda": types.SimpleNamespace(is_available=lambda: device == "gpu")},
@@ -39,7 +42,7 @@ def run_file(device: str, name: str) -> dict:
         patch.setattr(os, "environ", dict(os.environ))
         for module, defined in stubs.items():
             patch.setitem(sys.modules, module, types.SimpleNamespace(**defined))
-        return runpy.run_path(str(FOLDER / "train.py"), run_name=name)
+        return runpy.run_path(str(file), run_name=name)
 
 
 @pytest.fixture
@@ -162,6 +165,16 @@ def changed(folder, **constants: str):
     return folder
 
 
+def test_what_the_readme_pastes_for_a_real_model_pays_for_a_number_alone(tmp_path):
+    file = tmp_path / "train.py"
+    file.write_text(SOURCE.replace("\nREWARDS = ", f"\n{PASTED}\n\nREWARDS = "), encoding="utf-8")
+    defined = run_file("cpu", "minimal", file)
+    completions = [[{"content": text}] for text in ("42", " 42\n", "42 is right", "It is 42", "43")]
+    scores = {reward.__name__: reward(completions=completions, answer=["42"] * 5) for reward in defined["REWARDS"]}
+    assert scores == {"correctness_reward": [1, 1, 0, 0, 0], "format_reward": [1, 1, 0.5, 0, 1]}
+    assert defined["row"]("?", "1")["prompt"][0]["content"] == "Answer with the number alone."
+
+
 @pytest.mark.slow
 def test_it_trains_until_held_out_accuracy_has_risen_and_keeps_what_it_made(tmp_path):
     project = changed(tmp_path / "project", steps=("else (50, 32)", "else (25, 32)"))
@@ -172,6 +185,9 @@ def test_it_trains_until_held_out_accuracy_has_risen_and_keeps_what_it_made(tmp_
     assert float(before_high) < float(after_low) and float(before_greedy) < float(after_greedy)
     model = project / "outputs" / "minimal" / "model"
     assert {"adapter_model.safetensors", "tokenizer.json"} <= {path.name for path in model.iterdir()}
+    (project / "ask.py").write_text(ASKING, encoding="utf-8")
+    asked = in_folder(project, "ask.py")
+    assert "</answer>" in asked.stdout, asked.stderr[-3000:]
 
 
 def test_the_folder_of_an_earlier_run_is_left_alone(tmp_path, monkeypatch):

@@ -5,10 +5,11 @@ import gzip
 import browser
 import pytest
 from figures import read_runs, stored_text
-from record_replays import CURVES, PAGE, PAID, PICTURE, RUNS, SHOWN, TITLE, runs_in, truth
+from record_replays import CURVES, PAGE, PICTURE, RUNS, SHOWN, SUBTITLE, TITLE, truth
 from replay_animation import animation
 
-from grpo_check.replay.page import page_of
+from grpo_check.health import RULES
+from grpo_check.replay.page import page_of, runs_of
 
 #: The runs that the README's figure shows, in its order.
 LESSON_02 = [run.name for run in RUNS if "lesson 02" in run.about]
@@ -16,7 +17,7 @@ LESSON_02 = [run.name for run in RUNS if "lesson 02" in run.about]
 
 @pytest.fixture(scope="module")
 def runs():
-    return runs_in(PAGE)
+    return runs_of(PAGE.read_text(encoding="utf-8"))
 
 
 def test_its_runs_are_those_of_the_lesson(runs):
@@ -34,13 +35,27 @@ def test_flawed_rewards_are_named_and_sound_ones_are_not(runs):
     assert all(run["story"] and len(run["steps"]) == recorded.steps for run, recorded in zip(runs, RUNS, strict=True))
 
 
+def test_its_verdicts_are_in_the_words_of_the_rules_of_today(runs):
+    rules = {rule.code: rule for rule in RULES}
+    for verdict in (verdict for run in runs for verdict in run["verdicts"]):
+        rule = rules[verdict["code"]]
+        assert verdict["what"] == f"{rule.meaning} (step {verdict['step']}).", "make replays"
+        assert (verdict["why"], tuple(verdict["fixes"])) == (rule.why, rule.fixes), "make replays"
+
+
+def test_a_run_that_earned_nothing_has_a_picture(runs):
+    flat = [{"label": label, "points": [[1, 0.0]]} for label in CURVES.values()]
+    picture = animation({**runs[0], "curves": flat, "steps": runs[0]["steps"][:1]}, SUBTITLE, [1], CURVES)
+    assert picture.count("<circle") == 2 and "nan" not in picture
+
+
 def test_it_is_small_enough_to_send():
     assert len(gzip.compress(PAGE.read_bytes())) < 1e6
 
 
 def test_page_and_picture_are_written_by_the_scripts_of_today(runs):
     assert PAGE.read_text(encoding="utf-8") == page_of(runs, TITLE), "python scripts/record_replays.py --write"
-    assert PICTURE.read_text(encoding="utf-8") == animation(runs[0], PAID, SHOWN, CURVES)
+    assert PICTURE.read_text(encoding="utf-8") == animation(runs[0], SUBTITLE, SHOWN, CURVES)
 
 
 @browser.needs_browser

@@ -239,18 +239,18 @@ def read_text(file: Path) -> str:
         raise CourseError(f"{str(file)!r} cannot be read: {error.strerror}.") from error
 
 
-def find_file(path: str | Path) -> Path:
-    """The file itself, or the trainer_state.json of the last step in a folder."""
+def find_file(path: str | Path, places: Sequence[str] = ("**/trainer_state.json",)) -> Path:
+    """The file itself, or of a folder the log of the last step among those in ``places``, which are patterns."""
     path = Path(path)
     if path.is_file():
         return path
     if not path.is_dir():
         raise CourseError(f"There is no file {str(path)!r}.")
-    states = path.rglob("trainer_state.json")
+    states = itertools.chain.from_iterable(map(path.glob, places))
     if found := max(states, key=_reached, default=None):
         return found
     raise CourseError(
-        f"There is no trainer_state.json in {str(path)!r} or its subfolders. Every checkpoint has one "
+        f"There is no trainer_state.json in {str(path)!r} or its checkpoints. Every checkpoint has one "
         "(save_strategy='steps'), HealthCallback writes one when training ends, and so does "
         "trainer.state.save_to_json(path)."
     )

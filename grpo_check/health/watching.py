@@ -86,6 +86,9 @@ class HealthCallback(TrainerCallback):
             self._note(state, string_prompts=1.0)
         if args.gradient_accumulation_steps > 1:  # the fix for NaN depends on it
             self._note(state, accumulation=float(args.gradient_accumulation_steps))
+        holds_some = not state.global_step and Path(args.output_dir, "completions").is_dir()
+        if holds_some and not args.log_completions:  # they are of an earlier run
+            self._note(state, no_completions=1.0)
 
     def on_log(self, args, state, control, model=None, processing_class=None, **kwargs):
         """Diagnose, and report new findings."""
@@ -116,7 +119,8 @@ class HealthCallback(TrainerCallback):
         """Check the weights, and sample held-out prompts if it is time."""
         import torch
 
-        self.watchdog.step_ended()
+        with self._writing():
+            self.watchdog.step_ended()
         if self.watchdog.longest_stall:  # it finished; the watchdog's thread must not write to the log
             self._note(state, stalled=self.watchdog.longest_stall)
             self.watchdog.longest_stall = 0.0
@@ -146,7 +150,7 @@ class HealthCallback(TrainerCallback):
         log = self.folder / "trainer_state.json"
         with self._writing():
             state.save_to_json(str(log))
-            if has_samples(Path(args.output_dir)):
+            if has_samples(Path(args.output_dir), self.log):
                 trouble = leave_page(args.output_dir, log, self.folder / "replay.html", self.correctness)
                 if trouble:
                     self._say(f"the page that replays the run could not be written: {trouble}", "")
@@ -248,9 +252,13 @@ class HealthCallback(TrainerCallback):
         folder = Path(args.output_dir) / f"lost-at-step-{state.global_step}"
         if not state.is_world_process_zero:
             return
-        folder.mkdir(parents=True, exist_ok=True)
-        if not self.sharded:
-            model.save_pretrained(folder)
-            processing_class.save_pretrained(folder)
-        state.save_to_json(str(folder / "trainer_state.json"))
-        self._tell(state, f"training stopped. Policy and log: {folder}. Earlier checkpoints are unchanged.")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            state.save_to_json(str(folder / "trainer_state.json"))
+            if not self.sharded:
+                model.save_pretrained(folder)
+                processing_class.save_pretrained(folder)
+            said = f"Policy and log: {folder}."
+        except Exception as error:  # on a full disk, tokenizers raises this very class
+            said = f"Policy or log could not be saved in {folder}: {error}."
+        self._tell(state, f"training stopped. {said} Earlier checkpoints are unchanged.")

@@ -30,8 +30,9 @@ function draw(tag, attributes, text) {
 function shown(value, signed = false) {
   if (value === null || value === undefined) return NONE;
   const size = Math.abs(value);
-  const digits = Number.isInteger(value) && size < 1e6 ? 0 : size >= 100 ? 0 : size >= 10 ? 1 : size >= 0.01 || !size ? 2 : 4;
   const sign = value < 0 ? "−" : signed && value > 0 ? "+" : "";
+  if (size && size < 1e-3) return sign + size.toExponential(1);
+  const digits = Number.isInteger(value) && size < 1e6 ? 0 : size >= 100 ? 0 : size >= 10 ? 1 : size >= 0.01 || !size ? 2 : 4;
   return sign + size.toLocaleString("en", { minimumFractionDigits: signed && !digits ? 0 : digits, maximumFractionDigits: digits });
 }
 
@@ -80,6 +81,7 @@ function showRun() {
   fill(at("from"), steps.map((step) => step.step), 0);
   fill(at("to"), steps.map((step) => step.step), steps.length - 1);
   at("notes").replaceChildren(...notes(run).map((text) => make("li", { text })));
+  listVerdicts();
   showCharts();
   showPaid();
   showChanges();
@@ -138,7 +140,10 @@ function chart(curve, from, to) {
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, class: `chart ${curve.kind}`, role: "img", "aria-label": `${curve.label}: from ${ends[0]} to ${ends[1]}` });
   for (const value of [low, high]) {
     svg.append(draw("line", { class: "axis", x1: left, x2: width - right, y1: y(value), y2: y(value) }));
-    svg.append(draw("text", { x: left - 5, y: y(value) + 4, "text-anchor": "end" }, shown(value)));
+    const text = shown(value);
+    const long = text.length > 5; // it would begin left of the chart, and on a phone it reaches the step's number
+    const place = long ? { x: 0, y: y(value) + (value === low ? -4 : 4) } : { x: left - 5, y: y(value) + 4, "text-anchor": "end" };
+    svg.append(draw("text", place, text));
   }
   svg.append(draw("text", { x: left, y: height - 4 }, `step ${from}`));
   if (from !== to) svg.append(draw("text", { x: width - right, y: height - 4, "text-anchor": "end" }, to));
@@ -222,13 +227,23 @@ function groupLabel(group, index, step) {
   return `${index + 1} of ${step.groups.length}${group.tied && !state.run.heldOut ? " (tied)" : ""}`;
 }
 
-function showVerdicts() {
+function listVerdicts() {
+  const { verdicts } = state.run;
+  const none = make("li", { text: verdicts.length ? "No warning up to this step." : "Not known: there is no log." });
+  at("verdicts").replaceChildren(none, ...verdicts.map(verdictItem));
+}
+
+function showVerdicts() { // the items stay, so that one that was opened stays open
+  const { verdicts } = state.run;
   const now = stepNow().step;
   const isEnd = state.step === state.run.steps.length - 1;
-  const spoken = state.run.verdicts.filter((verdict) => verdict.step <= now || isEnd);
-  at("verdicts").replaceChildren(...spoken.map((verdict) => verdictItem(verdict, now)));
-  if (!spoken.length) at("verdicts").append(make("li", { text: state.run.verdicts.length ? "No warning up to this step." : "Not known: there is no log." }));
-  const next = state.run.verdicts.filter((verdict) => verdict.step > now && !isEnd);
+  const [none, ...items] = at("verdicts").children;
+  items.forEach((item, index) => {
+    item.hidden = verdicts[index].step > now && !isEnd;
+    item.classList.toggle("new", verdicts[index].step === now);
+  });
+  none.hidden = items.some((item) => !item.hidden);
+  const next = verdicts.filter((verdict, index) => items[index].hidden);
   at("later").hidden = !next.length;
   at("later").replaceChildren();
   if (!next.length) return;
@@ -243,8 +258,8 @@ function goFrom(step) {
   at("step").focus();
 }
 
-function verdictItem(verdict, now) {
-  const summary = make("summary", { class: verdict.step === now ? "new" : "old" },
+function verdictItem(verdict) {
+  const summary = make("summary", {},
     make("span", { class: `severity ${verdict.severity}`, text: verdict.severity }), ` ${verdict.code}: ${verdict.what} `);
   const lines = [verdict.seen, verdict.why && `Why: ${verdict.why}`, ...verdict.fixes.map((fix) => `Do: ${fix}`)];
   const details = make("details", {}, summary, ...lines.filter(Boolean).map((text) => make("p", { text })));
@@ -468,6 +483,7 @@ function open() {
   document.querySelector("main").hidden = false;
   listen();
   showRun();
+  at("needs").hidden = true; // an old browser does not come this far
 }
 
 open();

@@ -9,6 +9,7 @@ import hashlib
 import html
 import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -92,6 +93,12 @@ def page_of(runs: Sequence[dict], title: str) -> str:
     }
     head, *rest = room.joinpath("page.html").read_text("utf-8").split("{{")  # a text that is put in is not read again
     return MARK + head + "".join(parts[name] + tail for name, _, tail in (part.partition("}}") for part in rest))
+
+
+def runs_of(page: str) -> list[dict]:
+    """The data of its runs, from a whole page."""
+    block = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    return json.loads(block[1])
 
 
 def policy_of(style: str, script: str) -> str:

@@ -23,6 +23,10 @@ MOST_EXTRAS = 6
 SWITCH = "GRPOConfig(log_completions=True)"
 #: A file this much older than that of the step before is of another run; copying a folder reorders files, too.
 OLDER = 60  # seconds
+#: A log this much newer than all completions is of another run; saving a large model can take many minutes.
+LATER = 3600  # seconds
+#: Where a trainer and `HealthCallback` leave the log of a run; one in another folder below is of another run.
+LOGS = tuple(f"{place}trainer_state.json" for place in ("", "checkpoint-*/", "lost-at-step-*/", "health/"))
 #: The values of each column.
 Table = dict[str, list]
 
@@ -51,10 +55,9 @@ def read_run(folder: str | Path, log: str | Path | None = None, correctness: Seq
 def recording_of(folder: Path, log_file: Path | None, correctness: Sequence[str]) -> Recording:
     """A run from a folder that exists."""
     files = completions_in(folder)
-    home = next(iter(files.values())).parent.parent if files else run_folder(folder)  # not the log of another run below
-    history, trouble = (read_log(log_file), "") if log_file else history_in(home)
-    log = read_history(history, correctness) if history else None
-    if files:
+    home = next(iter(files.values())).parent.parent if files else run_folder(folder)
+    history, log, trouble = history_in(home, log_file, correctness)
+    if files and not logs_none(log):
         recording = from_files(home, *without_evaluations(files, history), log)
     elif samples := samples_in(home):
         recording = read_samples(home, samples, log)
@@ -63,19 +66,25 @@ def recording_of(folder: Path, log_file: Path | None, correctness: Sequence[str]
     return recording.noting(trouble, still_going_on(recording))
 
 
-def has_samples(folder: Path) -> bool:
+def has_samples(folder: Path, log: Log | None = None) -> bool:
     """Whether a run left anything to replay."""
-    return (folder / "completions").is_dir() or bool(samples_in(folder))
+    return ((folder / "completions").is_dir() and not logs_none(log)) or bool(samples_in(folder))
 
 
-def history_in(folder: Path) -> tuple[list[dict], str]:
-    """The log of the newest step in a folder, and what is wrong where there is none."""
+def logs_none(log: Log | None) -> bool:
+    """Whether `HealthCallback` saw that a run logs no completions; those in its folder are of an earlier one."""
+    return log is not None and bool(log.checked("no_completions"))
+
+
+def history_in(home: Path, file: Path | None, correctness: Sequence[str]) -> tuple[list[dict], Log | None, str]:
+    """The entries of a run's log, the same as a `Log`, and what is wrong where the folder has none."""
     try:
-        history = read_log(find_file(folder))
-        read_history(history)
+        history = read_log(file or find_file(home, LOGS))
+        return history, read_history(history, correctness), ""
     except CourseError as error:
-        return [], f"There are no health verdicts, because no log could be read: {error}"
-    return history, ""
+        if file:
+            raise
+        return [], None, f"There are no health verdicts, because no log could be read: {error}"
 
 
 def without_evaluations(files: dict[int, Path], history: list[dict]) -> tuple[dict[int, Path], str]:
@@ -119,7 +128,7 @@ def completions_in(folder: Path) -> dict[int, Path]:
 
 def nothing_in(folder: Path, log: Log | None) -> str:
     """Why there is nothing to replay."""
-    found = "a log of a GRPO run, but no completions" if log else "no completions and no log of a GRPO run"
+    found = "a log of a GRPO run, but no completions of it" if log else "no completions and no log of a GRPO run"
     return (
         f"{str(folder)!r} has {found}. GRPOTrainer writes them to output_dir/completions with {SWITCH}; HealthCallback "
         "with held-out rows writes samples of its own. Another trainer, such as SFTTrainer, writes neither."
@@ -153,6 +162,7 @@ def from_files(home: Path, files: dict[int, Path], evaluations: str, log: Log | 
         missing(columns, rewards),
         evaluations,
         of_two_runs(files),
+        of_earlier_run(home, files),
         f"{len(steps) - len(once)} step(s) logged the completions of the step before again, because TRL reuses them "
         "(num_iterations, steps_per_generation). They are shown once." * (len(once) < len(steps)),
         f"The run logged {len(files):,} steps; {len(chosen):,} of them are in this page." * (len(files) > len(chosen)),
@@ -293,6 +303,13 @@ def of_two_runs(files: dict[int, Path]) -> str:
     times = {step: file.stat().st_mtime for step, file in files.items()}
     old = next((after for before, after in pairwise(times) if times[after] < times[before] - OLDER), None)
     return "" if old is None else f"From step {old} on, the files are older: an earlier run may have written them."
+
+
+def of_earlier_run(home: Path, files: dict[int, Path]) -> str:
+    """That the newest run in a folder may have logged no completions."""
+    newest = max((log.stat().st_mtime for place in LOGS for log in home.glob(place)), default=0)
+    is_later = newest > max(file.stat().st_mtime for file in files.values()) + LATER
+    return "A log in this folder is much newer than the completions: an earlier run may have written these." * is_later
 
 
 def still_going_on(recording: Recording) -> str:

@@ -19,7 +19,7 @@ MOST_LOOKS, FEWER_LOOKS, LONG = 60, 20, 150
 LISTED = 12
 #: Totals that differ by less are the same.
 SAME = 1e-6
-UNKNOWN = "The log does not show the weights of the rewards, so a sum counts each once. The curve has TRL's own total."
+UNKNOWN = "No log shows the weights of the rewards, so a sum counts each once. A curve from a log has TRL's own total."
 Points = list[tuple[int, float]]
 
 

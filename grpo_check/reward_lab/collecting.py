@@ -188,6 +188,12 @@ def _score_after(trial: Trial, others: list[Case], some: list[Case]) -> Batch:
 
 def _strangers(trial: Trial, case: Case, count: int = 4, /, **columns: object) -> list[Case]:
     """The same completion of a prompt that no row has, a few times."""
+    if prompt := trial.plan.columns[0].get("prompt"):  # a reward that is relative to its group may tell groups by it
+        question = question_of(ROWS_TRIED)
+        columns = {
+            "prompt": question if isinstance(prompt, str) else [{"role": "user", "content": question}],
+            **columns,
+        }
     return [row._replace(number=ROWS_TRIED) for row in trial.plan.rows([case] * count, **columns)]
 
 
