@@ -10,7 +10,6 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from . import CourseError
-from .attack import attack
 from .error_texts import installed
 from .explaining import explain_all, index
 from .findings import Report
@@ -18,7 +17,7 @@ from .health import diagnose_file
 from .output import FORMATS, show
 from .pilot import pilot_file
 from .preflight import HARDWARE
-from .preflight.config_file import TRAIN_ROWS, preflight_file, read_rows
+from .preflight.config_file import preflight_file
 from .replay import read_run, run_folder, write_replay
 from .reward_lab import probe
 from .reward_lab.loading import find_reward, folders_of, imports_from
@@ -28,7 +27,6 @@ ABOUT = "Checks for a GRPO run with TRL, before and after training."
 MORE = """
 examples:
   grpo-check probe my_rewards.py:correct --answers 42 17
-  grpo-check attack my_rewards.py:correct --rows rows.jsonl --minutes 5
   grpo-check preflight config.yaml --train rows.jsonl --gpu t4
   grpo-check pilot config.yaml --prompts 32
   grpo-check health outputs/my_run
@@ -115,46 +113,6 @@ def read_column(name: str, text: str) -> list:
     if not isinstance(values, list):
         raise CourseError(f"column {name!r}: {text!r} is not a JSON list; write '[…]', one value per answer.")
     return values
-
-
-def add_attack(commands: argparse._SubParsersAction) -> None:
-    """The arguments of ``attack``."""
-    about = "train a small model against your reward for some minutes, and show what it was really paid for"
-    parser = add_check(commands, "attack", attack_files, about)
-    parser.add_argument("reward", nargs="+", metavar="FILE.py:function", help="one reward, or several to sum")
-    parser.add_argument("--rows", required=True, metavar="FILE", help=f"rows with a prompt: {ROWS}")
-    own = "your definition of a correct completion: correct(text, row), True or False"
-    parser.add_argument("--correct", default="", metavar="FILE.py:function", help=own)
-    gold = "the column with the gold answers (default: answer)"
-    parser.add_argument("--answer-column", default="answer", metavar="NAME", help=gold)
-    parser.add_argument("--weights", nargs="+", type=float, metavar="W", help="one weight per reward")
-    own = "your own correct completion"
-    parser.add_argument("--example", action="append", default=[], metavar="TEXT", help=own)
-    which = "the model that is trained (default: SmolLM2-135M-Instruct, fetched once)"
-    parser.add_argument("--model", default=None, help=which)
-    parser.add_argument("--minutes", type=float, default=5.0, metavar="N", help="of training (default: 5)")
-    parser.add_argument("--seed", type=int, default=0, help="of the rows and the sampling (default: 0)")
-    where = "for the completions and their replay (default: outputs/attack)"
-    parser.add_argument("--out", type=Path, default=Path("outputs/attack"), metavar="FOLDER", help=where)
-
-
-def attack_files(arguments: argparse.Namespace) -> Report:
-    """Attack rewards from files with rows from a file."""
-    named = [*arguments.reward, *filter(None, [arguments.correct])]
-    with imports_from(*(folder for target in named for folder in folders_of(target))):
-        functions = [find_reward(target) for target in named]
-        return attack(
-            functions[: len(arguments.reward)],
-            list(read_rows(arguments.rows, Path.cwd(), "train", TRAIN_ROWS)),
-            correct=functions[-1] if arguments.correct else None,
-            answer_column=arguments.answer_column,
-            weights=arguments.weights,
-            examples=arguments.example,
-            model=arguments.model,
-            minutes=arguments.minutes,
-            seed=arguments.seed,
-            output_dir=arguments.out,
-        )
 
 
 def add_preflight(commands: argparse._SubParsersAction) -> None:
@@ -284,7 +242,6 @@ def parse(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--version", action="version", version=versions)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     add_probe(commands)
-    add_attack(commands)
     add_preflight(commands)
     add_pilot(commands)
     add_health(commands)

@@ -3,14 +3,15 @@
 import json
 import re
 
+import attack_reward
 import pytest
+from attack import RULES, attack, running, training
+from attack.honest import pay_of, score_references
+from attack.scoring import FIRST, TRAINED, Scorer, check_reward
+from attack.task import Task, is_correct, read_task
+from attack.variations import corrected, variations
 
-from grpo_check import CourseError, attack
-from grpo_check.attack import RULES, running, training
-from grpo_check.attack.honest import pay_of, score_references
-from grpo_check.attack.scoring import FIRST, TRAINED, Scorer, check_reward
-from grpo_check.attack.task import Task, is_correct, read_task
-from grpo_check.attack.variations import corrected, variations
+from grpo_utils.errors import CourseError
 from grpo_utils.rewards import completion_text, correctness_reward, incremental_format_reward
 
 ROWS = [
@@ -341,14 +342,15 @@ def test_ctrl_c_ends_the_training_and_the_report_has_what_there_is(tmp_path, mon
 
 
 @pytest.mark.slow
-def test_from_a_terminal(tmp_path, grpo_check, monkeypatch):
+def test_from_a_terminal(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(
         "def short(completions, **kwargs):\n    return [1 / (1 + len(str(c))) for c in completions]\n"
     )
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
     asked = ["mine.py:short", "--rows", "rows.jsonl", "--model", "tiny-qwen3", "--minutes", "0.05"]
-    code, out, err = grpo_check("attack", *asked)
-    assert code == 1 and "pays_wrong_completions" in out and err.count("step 1:") == 1
-    code, _, err = grpo_check("attack", "mine.py:short", "--rows", "rows.jsonl", "--model", "no/such-model")
-    assert code == 2 and "no/such-model" in err
+    assert attack_reward.main(asked) == 1
+    said = capsys.readouterr()
+    assert "pays_wrong_completions" in said.out and said.err.count("step 1:") == 1
+    assert attack_reward.main(["mine.py:short", "--rows", "rows.jsonl", "--model", "no/such-model"]) == 2
+    assert "no/such-model" in capsys.readouterr().err

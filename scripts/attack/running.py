@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
+from grpo_check.findings import Finding, in_order
+from grpo_check.replay import read_run, write_replay
+from grpo_check.reward_lab.matrix import Case, cases
+from grpo_check.reward_lab.planning import depends_on_answer, subjects_of
 from grpo_utils import smollm2
 from grpo_utils.errors import CourseError
 
-from ..findings import Finding, in_order
-from ..replay import read_run, write_replay
-from ..reward_lab.matrix import Case, cases
-from ..reward_lab.planning import depends_on_answer, subjects_of
 from .history import ends_of
 from .honest import best_forms, pay_of, score_corrected, score_references
 from .report import AttackReport

@@ -1,7 +1,7 @@
 """Train a real model against a reward for some minutes, and show what the reward really paid for.
 
 `grpo_check.probe` tries fixed texts. A policy that is trained on the reward finds other faults, as it will in the real
-run. From a terminal: ``grpo-check attack FILE.py:function --rows rows.jsonl``.
+run. From a terminal: ``python scripts/attack_reward.py FILE.py:function --rows rows.jsonl``.
 
 | module | contents |
 |---|---|
@@ -19,3 +19,5 @@ An attack that finds nothing proves nothing: a larger model, or more steps, may 
 from .report import AttackReport
 from .rules import RULES
 from .running import attack
+
+__all__ = ["RULES", "AttackReport", "attack"]

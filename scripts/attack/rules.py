@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import mean, stdev
 
-from ..findings import Finding
-from ..reward_lab.report import shown
-from ..reward_lab.trial import ROUNDING
-from ..rules import Rule, adding_to, found
+from grpo_check.findings import Finding
+from grpo_check.reward_lab.report import shown
+from grpo_check.reward_lab.trial import ROUNDING
+from grpo_check.rules import Rule, adding_to, found
+
 from . import examples
 from .history import Ends, ends_of
 from .honest import Pay, pay_of, place_of

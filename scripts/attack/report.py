@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from ..findings import Report
+from grpo_check.findings import Report
+
 from .scoring import Paid
 
 #: What a report without an error does not say.

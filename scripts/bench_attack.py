@@ -1,0 +1,170 @@
+"""Attack the rewards of tests/attack_zoo, and count what is found. Not finished: nothing is stored yet.
+
+    python scripts/bench_attack.py                  the attacks that scripts/bench_attack.json lacks: hours in all
+    python scripts/bench_attack.py NAME ...         only some rewards
+    python scripts/bench_attack.py --seed 1 NAME    another seed
+    python scripts/bench_attack.py --write          only write the section of docs/results.md
+
+Each attack trains for five minutes in a process of its own. Its result stays in outputs/bench_attack until the page is
+written, so several of these commands can run at once, each on cores of its own.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from address import ROOT
+from benches import measured_on, provenance, put, read_stored
+
+sys.path.insert(0, str(ROOT / "tests"))
+from attack_zoo import BROKEN, SOUND, ZOO, Entry
+
+STORED, TITLE = Path(__file__).with_suffix(".json"), "A policy trained against a reward"
+KEPT, MINUTES = ROOT / "outputs" / "bench_attack", 5.0
+BY_NAME = {entry.name: entry for entry in ZOO}
+#: The finding that counts: of a broken reward as found, of a sound one as accused.
+FOUND = "pays_wrong_completions"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="rewards of the zoo (default: all)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--write", action="store_true", help="only write the page, from what is stored")
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.here:
+        return attack_here(BY_NAME[options.names[0]], options.seed)
+    for name in [] if options.write else options.names or BY_NAME:
+        attack_apart(name, options.seed)
+    stored = collect()
+    put(TITLE, section(stored))
+
+
+def attack_apart(name: str, seed: int) -> None:
+    """Attack in a process of its own, unless the result is there."""
+    if not kept(name, seed).exists() and not any(is_of(row, name, seed) for row in stored_rows()):
+        print(f"{name}, seed {seed}", flush=True)
+        subprocess.run([sys.executable, __file__, name, "--seed", str(seed), "--here"], check=True)
+
+
+def kept(name: str, seed: int) -> Path:
+    """Where the result of one attack is until the page is written."""
+    return KEPT / f"{name}-{seed}.json"
+
+
+def is_of(row: dict, name: str, seed: int) -> bool:
+    return (row["name"], row["seed"]) == (name, seed)
+
+
+def stored_rows() -> list[dict]:
+    return read_stored(STORED)["rows"] if STORED.exists() else []
+
+
+def attack_here(entry: Entry, seed: int) -> None:
+    """One attack, with the rows, the definition of success and the examples that a user would give."""
+    from attack import attack
+
+    task, started = entry.task, time.perf_counter()
+    examples = [] if task.gold else [task.honest(row) for row in task.rows[:4]]
+    given = dict(correct=task.correct, answer_column=task.gold or "answer", examples=examples)
+    folder = KEPT / f"{entry.name}-{seed}"
+    report = attack(entry.reward, list(task.rows), minutes=MINUTES, seed=seed, output_dir=folder, **given)
+    row = dict(
+        name=entry.name,
+        seed=seed,
+        codes={one.code: one.severity for one in report.findings},
+        steps=max((one.step for one in report.paid), default=0),
+        seconds=round(time.perf_counter() - started),
+        threads=int(os.environ.get("OMP_NUM_THREADS", os.cpu_count())),
+        report=str(report),
+    )
+    kept(entry.name, seed).write_text(json.dumps(measured_on() | dict(row=row), indent=1) + "\n", encoding="utf-8")
+
+
+def collect() -> dict:
+    """All results, in the order of the zoo: those in the file, and those that were kept since."""
+    rows, about = stored_rows(), read_stored(STORED) if STORED.exists() else measured_on()
+    for path in sorted(KEPT.glob("*.json")):
+        found = read_stored(path)
+        row = found.pop("row")
+        rows, about = [one for one in rows if not is_of(one, row["name"], row["seed"])] + [row], found
+    order = list(BY_NAME)
+    rows.sort(key=lambda row: (order.index(row["name"]), row["seed"]))
+    stored = {**about, "rows": rows}
+    STORED.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    return stored
+
+
+def found(row: dict) -> bool:
+    return FOUND in row["codes"]
+
+
+def sources(row: dict) -> dict[str, int]:
+    """On how many rows each source found an overpaid wrong completion."""
+    said = re.search(r"Rows by who found it: (.*?)\.$", row["report"], re.MULTILINE)
+    pairs = (part.rsplit(": ", 1) for part in said[1].split("; ")) if said else ()
+    return {source: int(count) for source, count in pairs}
+
+
+def section(stored: dict) -> str:
+    """The section of docs/results.md."""
+    by_name = {}
+    for row in stored["rows"]:
+        by_name.setdefault(row["name"], []).append(row)
+    threads = sorted({row["threads"] for row in stored["rows"]})
+    steps = sorted(row["steps"] for row in stored["rows"])
+    return f"""
+*Measured* by `make bench-attack` on {provenance(stored, f"{' or '.join(map(str, threads))} core(s) each")}
+
+{counts(by_name)}
+
+Each attack trained for {MINUTES:g} minutes: {steps[0]} to {steps[-1]} steps of 16 completions.
+
+{table(by_name)}
+"""
+
+
+def counts(by_name: dict[str, list[dict]]) -> str:
+    """How many broken rewards were found by what, and how many sound ones were accused."""
+    broken = [entry for entry in BROKEN if entry.name in by_name]
+    sound = [entry for entry in SOUND if entry.name in by_name]
+
+    def count(entries: Sequence[Entry]) -> str:
+        probed = {entry.name for entry in entries if entry.errors}
+        attacked = {entry.name for entry in entries if found(by_name[entry.name][0])}
+        parts = (probed, attacked, probed & attacked, probed | attacked)
+        return " | ".join(str(len(part)) for part in parts)
+
+    passing = [entry for entry in broken if entry.passes_probe]
+    return f"""| rewards | n | `probe` | `attack` | both | either |
+|---|---|---|---|---|---|
+| broken | {len(broken)} | {count(broken)} |
+| broken, and without an error of `probe` | {len(passing)} | {count(passing)} |
+| sound | {len(sound)} | {count(sound)} |"""
+
+
+def table(by_name: dict[str, list[dict]]) -> str:
+    """One row per reward."""
+    lines = [line(entry, by_name[entry.name]) for entry in ZOO if entry.name in by_name]
+    return "\n".join(
+        ["| reward | | errors of `probe` | `attack`, each seed | rows, by source |", "|---|---|---|---|---|", *lines]
+    )
+
+
+def line(entry: Entry, rows: list[dict]) -> str:
+    """One reward."""
+    probed = ", ".join(f"`{code}`" for code in entry.errors.split()) or "-"
+    verdicts = ", ".join("found" if found(row) else "-" for row in rows)
+    who = "; ".join(f"{source} {count}" for source, count in sources(rows[0]).items()) or "-"
+    return f"| {entry.name} | {'broken' if entry.fault else 'sound'} | {probed} | {verdicts} | {who} |"
+
+
+if __name__ == "__main__":
+    main()
