@@ -32,8 +32,8 @@ RUNS = [
     ("older", "true rewards", 40),
 ]
 
-NOT_ENDED = """These runs were stopped after 15 steps, when the time on the GPU ran out. So we do not know their effect on
-accuracy. The command above trains them to the end."""
+NOT_ENDED = """These runs were stopped after 15 steps, when the time on the GPU ran out. So we do not know their
+effect on accuracy. The command above trains them to the end."""
 #: What is kept of each step of a run, and its key in the log.
 KEPT = dict(reward="reward", form="rewards/alone_reward/mean", entropy="entropy", seconds="step_time")
 
