@@ -235,7 +235,8 @@ show(
 )
 
 # %% [markdown]
-# All three rewards rise in the first ten steps, and stay near 1 from step 15 on. The lines are jagged, because each point is
+# All three rewards rise over the first ten steps. From step 15 on, the two rewards for the form stay near 1, and correctness
+# varies between about 0.87 and 1. The lines are jagged, because each point is
 # the mean over only 64 completions, and each step draws eight different questions. The curves show training questions only.
 #
 # **Judge a training run by the same held-out questions, before and after.**

@@ -474,7 +474,8 @@ for sums in (TWO_WRONG, ALL_CORRECT):
 # a bonus can be wrong, as a judge's score can, do one of these:
 #
 # - Pay it only for correct answers, so that it never reinforces a wrong one.
-# - Set `scale_rewards="none"` or `"batch"`. Then its push stays small next to that of correctness.
+# - Set `scale_rewards="none"` or `"batch"`. Then its push stays small next to that of correctness (with `"batch"`, only while
+#   the batch has correct and wrong answers).
 #
 # **Give correctness more weight than the rest combined, and remember that a tie in correctness gives the rest full force.**
 

@@ -257,7 +257,8 @@ print(diagnose(tied)[0])
 # The healthy run also ends with {{logged(healthy, 'frac_reward_zero_std')[-1]:.2f}} of its groups tied. These groups are
 # *saturated*: all their answers are correct.
 #
-# **`reward_std` describes the whole batch; only `frac_reward_zero_std` shows whether groups can teach.**
+# **`reward_std` describes the whole batch; `frac_reward_zero_std` shows whether groups can teach** (with `scale_rewards="group"`,
+# the default, or `"none"`: with `"batch"`, TRL computes it from the whole batch as well).
 
 # %% [markdown]
 # ## 6. Recognize a collapsed policy

@@ -43,7 +43,8 @@ run = setup_tiny(PROFILE, FAMILY, STEPS, 16)
 # %% [markdown]
 # ## 2. See whether another loss helps
 #
-# We trained `tiny-qwen3` with each loss and six seeds ([all settings](../docs/settings.md#what-the-losses-did)). The
+# We trained `tiny-qwen3` with each loss and six seeds ([all settings](../docs/settings.md#what-the-losses-did)). These runs
+# used an earlier version of the format reward, so a new run gives other numbers. The
 # lists hold the number of correct answers to 200 held-out prompts, seed by seed. Within a table, all runs took the
 # same number of steps and samples. `paired_difference` subtracts the first row, the *baseline*, seed by seed and
 # computes the 95% interval over the seeds ([lesson 06](06_evaluation.ipynb)). If the interval contains 0, no
@@ -362,8 +363,9 @@ print(f"tokens in our last batch: {shortest:.0f} to {longest:.0f}")
 # long incorrect answer is punished less than a short one, and a long correct answer is rewarded less. This is the
 # *length bias* of `grpo`.
 #
-# Our completions have {{shortest:.0f}} to {{longest:.0f}} tokens, so the weights of `grpo` differ by a factor of at
-# most {{longest / shortest:.1f}}. The thoughts of a thinking model can differ far more in length, so the choice may
+# In our last batch, completions have {{shortest:.0f}} to {{longest:.0f}} tokens, so there the weights of `grpo` differ by a
+# factor of at most {{longest / shortest:.1f}}. In the first steps the factor is about 2, because the untrained model also
+# writes answers of 12 tokens. The thoughts of a thinking model can differ far more in length, so the choice may
 # matter there (not measured). In one of our comparisons, whose reward accepted any format, `grpo` was [behind
 # `dapo`](../docs/settings.md#what-the-losses-did). Chance can explain one such result among many.
 #
@@ -407,7 +409,8 @@ print(check_exercise("Exercise 1", completions, BUDGETS, HINTS))
 
 # %% [markdown]
 # **Exercise 2.** Write `can_clip(num_iterations, steps_per_generation, accumulation)`, which returns whether any
-# ratio can differ from 1 in a run without vLLM (whose probabilities differ slightly from the trainer's).
+# ratio can differ from 1 by more than rounding. (vLLM does not change this: TRL puts its probabilities into a separate
+# importance weight.)
 #
 # **Try both before you unfold the solutions.**
 

@@ -282,9 +282,10 @@ spreads = spread_by_length(late)
 # shortest group, and {{spreads[-1][1] / spreads[-1][0]:.1f}} times in the longest. (Compare only within a row: the
 # lengths belong to different styles of answer, and training changes some styles more than others.)
 #
-# Our completions have about 20 tokens. A thinking model writes thousands. If the ratios of tokens are independent and have
-# the same spread, the spread of a completion grows with the square root of its length. (This is arithmetic, not a
-# measurement: our four groups do not show it.)
+# Our completions have about 20 tokens. A thinking model writes thousands. If the log-ratios of tokens are independent and
+# equally distributed, the standard deviation of a completion's log-ratio grows with the square root of its length. Its mean is
+# negative and grows with the length itself, so for thousands of tokens most completions have a weight near 0. (This is
+# arithmetic, not a measurement: our four groups do not show it.)
 #
 # **A ratio near 1 for each token says little about the ratio of the completion.**
 #
@@ -461,12 +462,13 @@ for advantage in (1.0, -1.0):
 #
 # - **Late feedback.** The hot sampler has the newest weights, so it writes a completion less often in the step after that
 #   completion was pushed down. A stale sampler keeps writing it for several more steps.
-# - **Extreme ratios.** The *effective sample size* says how many fresh samples a batch is worth. For the hot sampler, it is 85%
-#   of the batch, and no ratio is above 3. For the uncorrected runs with a delay of 4, it is 41%. But a policy
+# - **Extreme ratios.** The *effective sample size* says how many fresh samples a batch is worth. Computed within groups of
+#   similar length and averaged, it is 85% for the hot sampler, and no ratio is above 3. For the uncorrected runs with a delay
+#   of 4, it is 41%. But a policy
 #   that collapses also produces extreme ratios, so they may be a consequence of the harm, not its cause.
 #
-# The spread alone does not predict the harm: for completions, the hot sampler has 2.5 to 4.9 times the spread of the runs
-# with a delay of 4 and the ratio, and yet those runs are the ones that lost accuracy.
+# The spread alone does not predict the harm: for completions, the log-ratio of the hot sampler has 2.5 to 4.9 times the
+# standard deviation of that of the runs with a delay of 4 and the ratio, and yet those runs are the ones that lost accuracy.
 #
 # **Measure the ratios, but judge a sampler by the accuracy of the newest policy.**
 #

@@ -382,7 +382,8 @@ show_changes(changes, "Students minus their weak teacher")
 # With one run per method, you cannot tell luck from an effect, so `make bench-distill` trained each method with four seeds,
 # and with three seeds on a new task ([all figures](../docs/results.md#distillation-sft-and-grpo)). For GRPO, distillation
 # and SFT, we compared the same three learning rates once, with the good teacher of addition, and kept the best rate of each
-# method. Filtered SFT uses the rate of SFT. Every run has 30 steps of 64 sequences. The tables show the mean accuracy on 200 held-out prompts. The last
+# method. (For GRPO and distillation, this was the lowest rate tried, so a lower one may be better. No rate was chosen on the
+# new task.) Filtered SFT uses the rate of SFT. Every run has 30 steps of 64 sequences. The tables show the mean accuracy on 200 held-out prompts. The last
 # column is the accuracy after 30 steps minus the teacher's, with a 95% interval over the seeds. (With so few seeds, such an
 # interval can include impossible values, such as -1.05.)
 #
@@ -425,8 +426,8 @@ show_changes(changes, "Students minus their weak teacher")
 # by +0.335 (+0.209 to +0.461). For distillation, three seeds do not yet show a difference from GRPO: +0.203 (-0.082 to
 # +0.489). Both are still far from the teacher.
 #
-# **Compare with your guess. With a good teacher, distillation needed fewer steps than GRPO. A weak teacher was a ceiling,
-# unless its answers were checked. Where no answer was ever correct, GRPO learned nothing, but SFT on a teacher's answers did
+# **Compare with your guess. With a good teacher, distillation needed fewer steps than GRPO. Without a check, the
+# student of a weak teacher ended near it (+0.04, no difference shown). Where no answer was ever correct, GRPO learned nothing, but SFT on a teacher's answers did
 # learn.**
 #
 # ## 9. Avoid the vocabulary trap
@@ -476,7 +477,7 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 # | a base that is never correct | SFT or distillation, then perhaps GRPO | all groups tie, so GRPO has no gradient |
 # | a policy that must become better than every teacher | GRPO | a reward does not stop at the level of a teacher |
 #
-# In short: **a teacher teaches faster, but only up to its own level. A reward can take a policy further, as long as the
+# In short: **a teacher teaches faster, but takes the student only to about its own level. A reward can take a policy further, as long as the
 # policy sometimes finds better answers.**
 #
 # ## 11. Use this with a real model
