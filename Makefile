@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-r
 
 BENCHES := bench-rewards bench-settings bench-losses bench-reuse bench-sft bench-controls bench-stale bench-distill bench-real bench-real-controls bench-real-checks bench-estimate bench-checkpoint bench-pilot bench-merge
 
-.PHONY: run real test test-fast test-upgrade gpu-path gpu-day setup lab lab-workshop lint notebooks templates figures replays tiny bench $(BENCHES) bench-gguf badges workshop handouts html bundle wheel clean help
+.PHONY: run real test test-fast test-upgrade gpu-path gpu-day setup lab lab-workshop exercises lint notebooks templates figures replays tiny bench $(BENCHES) bench-gguf badges workshop handouts html bundle wheel clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -52,6 +52,9 @@ lab: setup       ## JupyterLab on the lessons
 
 lab-workshop: outputs/workshop/00_start.ipynb ## JupyterLab on the student copies, which are made if they are missing
 	$(BIN)/jupyter lab --ServerApp.root_dir="$(CURDIR)/outputs/workshop" --LabApp.default_url=/lab/tree/00_start.ipynb
+
+exercises: setup ## which exercises of the student copies were solved on this machine
+	$(BIN)/python -m grpo_utils exercises $(ARGS)
 
 outputs/workshop/00_start.ipynb: | $(VENV)/installed
 	$(BIN)/python scripts/workshop.py
