@@ -72,7 +72,7 @@ notebooks: setup ## build and execute the lessons from notebooks/source
 workshop: setup  ## student copies without solutions, in outputs/workshop/
 	$(BIN)/python scripts/workshop.py
 
-handouts: setup  ## slides, quiz and one page of all cheat sheets, each a file that needs no network, in outputs/handouts/
+handouts: setup  ## slides, quiz, cheat sheets, exit tickets and the assignment, each a file that needs no network, in outputs/handouts/
 	$(BIN)/python scripts/handouts.py
 
 html: setup $(VENV)/html-installed ## the lessons as pages that open without a network, in outputs/site/html/
