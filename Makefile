@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-r
 
 BENCHES := bench-rewards bench-settings bench-losses bench-reuse bench-sft bench-controls bench-stale bench-distill bench-real bench-real-controls bench-real-checks bench-estimate bench-checkpoint bench-pilot bench-merge
 
-.PHONY: run real test test-fast test-upgrade gpu-path gpu-day setup lab lab-workshop lint notebooks templates figures replays tiny bench $(BENCHES) bench-gguf badges workshop handouts html bundle wheel clean help
+.PHONY: run real test test-fast test-upgrade gpu-path gpu-day setup lab lab-workshop exercises lint notebooks templates figures replays tiny bench $(BENCHES) bench-gguf badges workshop handouts html bundle wheel clean help
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -53,6 +53,9 @@ lab: setup       ## JupyterLab on the lessons
 lab-workshop: outputs/workshop/00_start.ipynb ## JupyterLab on the student copies, which are made if they are missing
 	$(BIN)/jupyter lab --ServerApp.root_dir="$(CURDIR)/outputs/workshop" --LabApp.default_url=/lab/tree/00_start.ipynb
 
+exercises: setup ## which exercises of the student copies were solved on this machine
+	$(BIN)/python -m grpo_utils exercises $(ARGS)
+
 outputs/workshop/00_start.ipynb: | $(VENV)/installed
 	$(BIN)/python scripts/workshop.py
 
@@ -69,7 +72,7 @@ notebooks: setup ## build and execute the lessons from notebooks/source
 workshop: setup  ## student copies without solutions, in outputs/workshop/
 	$(BIN)/python scripts/workshop.py
 
-handouts: setup  ## slides, quiz and one page of all cheat sheets, each a file that needs no network, in outputs/handouts/
+handouts: setup  ## slides, quiz, cheat sheets, exit tickets and the assignment, each a file that needs no network, in outputs/handouts/
 	$(BIN)/python scripts/handouts.py
 
 html: setup $(VENV)/html-installed ## the lessons as pages that open without a network, in outputs/site/html/

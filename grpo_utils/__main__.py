@@ -151,9 +151,8 @@ def parse() -> argparse.Namespace:
     table.add_argument("folder", nargs="?", type=Path, default=Path("outputs/run"))
     table.add_argument("--share", action="store_true", help="print a table without personal data, to share")
     exercises = commands.add_parser("exercises", help="show which exercises of the student copies were solved here")
-    exercises.add_argument(
-        "folder", nargs="?", type=Path, default=Path("outputs/workshop"), help="default: %(default)s"
-    )
+    where = "default: outputs/workshop, in this folder or one above it"
+    exercises.add_argument("folder", nargs="?", type=Path, help=where)
     project = commands.add_parser("new", help="start a project from a template, with a tiny model")
     project.add_argument("template", metavar="TEMPLATE", help=", ".join(template_names()))
     project.add_argument("folder", type=Path, metavar="FOLDER", help="a new or empty folder")

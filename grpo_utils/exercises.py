@@ -6,6 +6,8 @@
 'Exercise 1: correct.'
 >>> check_exercise("Exercise 1", lambda x: None, [((2,), 4)])
 'Exercise 1: not attempted yet (the function returned nothing).'
+>>> check_exercise("Exercise 1", lambda: "", [((), "none")])
+'Exercise 1: not attempted yet (nothing is filled in yet).'
 >>> cases = [(([3, 1],), [1, 3]), (([2],), [2])]
 >>> check_exercise("Exercise 2", lambda x: x.sort() or x, cases), cases[0][0]
 ('Exercise 2: correct.', ([3, 1],))
@@ -19,6 +21,7 @@ Exercise 1: not right yet; the function prints something, but returns nothing. E
 """
 
 import json
+import os.path
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -32,7 +35,11 @@ from .errors import CourseError
 
 #: Where a student copy records each check of an exercise, one JSON object per line; nothing is sent anywhere.
 RESULTS = Path("outputs/exercises.jsonl")
-CORRECT, NOT_ATTEMPTED = "correct.", "not attempted yet (the function returned nothing)."
+#: Where the student copies are in the folder of the course.
+COPIES = Path("outputs/workshop")
+CORRECT, NOTHING_RETURNED = "correct.", "not attempted yet (the function returned nothing)."
+#: Of an exercise without arguments, in which the learner fills in texts and writes no function.
+NOT_FILLED_IN = "not attempted yet (nothing is filled in yet)."
 ONLY_PRINTED = "not right yet; the function prints something, but returns nothing. End it with return."
 
 #: Types that can be compared directly; for an array or a tensor of several values, the message asks for a list.
@@ -61,7 +68,7 @@ def check_exercise(
     'Exercise 3: correct.'
     """
     verdict = _judge(function, cases, hints)
-    if lesson and verdict != NOT_ATTEMPTED:
+    if lesson and verdict not in (NOTHING_RETURNED, NOT_FILLED_IN):
         _record(lesson, name, verdict == CORRECT)
     return f"{name}: {verdict}"
 
@@ -80,7 +87,8 @@ def _judge(function: Callable, cases: Sequence[tuple[tuple, object]], hints: Seq
             return "not right yet; it returns a value of type {}, but should return one of type {}.".format(*kinds)
         attempted = attempted or not _is_nothing(answer)
         if not attempted and not _is_nothing(expected):
-            return ONLY_PRINTED if printed else NOT_ATTEMPTED
+            empty = NOTHING_RETURNED if arguments or answer != "" else NOT_FILLED_IN
+            return ONLY_PRINTED if printed else empty
         matching = [hint for wrong, hint in hints if _normal(answer) == _normal(wrong) != _normal(expected)]
         if matching:
             return f"not right yet. Hint: {matching[0]}"
@@ -107,18 +115,32 @@ def _record(lesson: str, name: str, correct: bool) -> None:
         file.write(json.dumps({"lesson": lesson, "exercise": name, "correct": correct}) + "\n")
 
 
-def exercise_table(folder: Path) -> str:
+def copies_from_here() -> Path:
+    """The student copies of the current folder or one above it: first those with results, then those without."""
+    here = Path.cwd()
+    places = [place for above in (here, *here.parents) for place in (above / COPIES, above)]
+    found = [place for place in places if (place / RESULTS).is_file()]
+    found += [place for place in places if place.is_dir() and place.match(f"*/{COPIES}")]
+    return Path(os.path.relpath(found[0])) if found else COPIES
+
+
+def exercise_table(folder: Path | None = None) -> str:
     """Which exercises were solved in the student copies of ``folder``, and after how many checks.
 
+    Without a folder, `copies_from_here` finds it.
+
     Raises:
-        CourseError: no exercise was checked there.
+        CourseError: there is no such folder.
     """
+    folder = folder or copies_from_here()
     path = folder / RESULTS
-    if not path.is_file():
+    if not folder.is_dir():
         raise CourseError(
-            f"There are no results in {str(folder)!r}: no exercise of a student copy was checked there. Run this "
-            "command in the course's folder, or name the folder of the copies: python -m grpo_utils exercises FOLDER."
+            f"There is no folder {str(folder)!r}, in which a student copy would record its exercises. Run this command "
+            "in the course's folder, or name the folder of the copies: python -m grpo_utils exercises FOLDER."
         )
+    if not path.is_file():
+        return f"No exercise was attempted in {str(folder)!r} yet (a check of an empty answer is not recorded)."
     checks = defaultdict(list)
     for line in path.read_text(encoding="utf-8").splitlines():
         check = json.loads(line)

@@ -3,21 +3,22 @@
     python scripts/check_assignment.py FOLDER
 
 The questions and what is correct are defined here, so the result does not depend on what the project counts as correct.
-Each line is printed as soon as it is known; without a trained model, that line is the first. The exit code is 0 if
-every line says ok. It runs the project's code, so read that first.
+Each line is printed as soon as it is known; what is missing in the folder comes first. The exit code is 0 if every
+line says ok. It runs the project's code, so read that first.
 """
 
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 #: What the trained model must reach on 200 held-out questions, in all and among those with a carry.
 ACCURACY, CARRY_ACCURACY = 0.8, 0.7
-#: Where `train.py` saves the trained model.
-MODEL = Path("outputs/basic/model")
+#: Where `train.py` saves the trained adapter, and the model that it belongs to.
+MODEL, BASE = Path("outputs/basic/model"), Path("tiny-model")
 
 
 def sentence(a: int, b: int) -> str:
@@ -97,19 +98,52 @@ def correct_answers() -> list[tuple[str, bool]]:
     return [(row["kind"], correct) for row, correct in zip(rows, right, strict=True)]
 
 
-def check() -> Iterator[tuple[bool, str]]:
-    """Each criterion for the project in the current folder: whether it is met, and what was found."""
-    if not MODEL.is_dir():
-        yield False, f"held-out questions: there is no model in {MODEL}; run train.py, and hand in this folder too"
-    tests = subprocess.run([sys.executable, "-m", "pytest", "-q", "test_rewards.py"], capture_output=True, text=True)
-    yield tests.returncode == 0, f"tests: {tests.stdout.strip().splitlines()[-1]}"
+def place_of(error: Exception) -> str:
+    """The file of the project in which an error arose, with its line."""
+    frames = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    frames += [(Path(error.filename), error.lineno)] if isinstance(error, SyntaxError) else []
+    inside = [(f, line) for f, line in frames if f.is_file() and f.resolve().is_relative_to(Path.cwd())]
+    return f"{inside[-1][0].name}: line {inside[-1][1]}" if inside else "rewards.py: its rewards"
+
+
+def of_project(step: Callable[[], list]) -> tuple[list, str]:
+    """What a step returns that runs the project's code, or the error with which this code ends."""
+    try:
+        return step(), ""
+    except Exception as error:  # the only place that runs a learner's code
+        said = error.msg if isinstance(error, SyntaxError) else error
+        return [], f"{place_of(error)}, {type(error).__name__}: {said}"
+
+
+def faults_of_project() -> list[str]:
+    """What the rewards of the project in the current folder get wrong."""
     from data import load_rows
     from rewards import REWARDS
 
-    wrong = faults(REWARDS, list(load_rows("addition", "test", 5, 0)))
-    yield not wrong, f"rewards: {'; '.join(wrong) or 'as required'}"
-    if MODEL.is_dir():
-        yield from accuracies(correct_answers())
+    return faults(REWARDS, list(load_rows("addition", "test", 5, 0)))
+
+
+def missing() -> list[str]:
+    """What the last two criteria need and the folder lacks."""
+    wanted = {
+        MODEL: f"there is no model in {MODEL}; run train.py, and hand in this folder too",
+        BASE: f"there is no folder {BASE}, which the trained adapter belongs to; hand in the project with it",
+    }
+    return [sentence for folder, sentence in wanted.items() if not folder.is_dir()]
+
+
+def check() -> Iterator[tuple[bool, str]]:
+    """Each criterion for the project in the current folder: whether it is met, and what was found."""
+    lacking = missing()
+    yield from ((False, f"held-out questions: {what}") for what in lacking)
+    tests = subprocess.run([sys.executable, "-m", "pytest", "-q", "test_rewards.py"], capture_output=True, text=True)
+    yield tests.returncode == 0, f"tests: {(tests.stdout.strip() or tests.stderr.strip()).splitlines()[-1]}"
+    wrong, broken = of_project(faults_of_project)
+    yield not wrong and not broken, f"rewards: {broken or '; '.join(wrong) or 'as required'}"
+    if lacking or broken:
+        return
+    answers, broken = of_project(correct_answers)
+    yield from [(False, f"held-out questions: {broken}")] if broken else accuracies(answers)
 
 
 def accuracies(answers: list[tuple[str, bool]]) -> Iterator[tuple[bool, str]]:

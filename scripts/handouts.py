@@ -1,9 +1,10 @@
-"""Write slides, the quiz and all cheat sheets to outputs/handouts/. Each is a single file that needs no network.
+"""Write slides, quiz, cheat sheets, exit tickets and the assignment to outputs/handouts/. Each file needs no network.
 
     python scripts/handouts.py     # or: make handouts
 
 The slides show the drawings and questions of "Draw, ask, expect" in docs/instructor-guide.md, in its order. The quiz is
-docs/quiz.md, one question per slide, and the cheat sheets are those of the lessons. Edit them there.
+docs/quiz.md, one question per slide, and the exit tickets are also from there. The cheat sheets are those of the
+lessons, and the assignment is that of the guide. Edit them there.
 """
 
 import re
@@ -28,13 +29,24 @@ LESSON = re.compile(r"^### (\d\d) (.+?)\n(.+?)(?=^###? )", re.MULTILINE | re.DOT
 #: An item of the advice: what to draw, or what to ask.
 ITEM = r"^- \*\*{}:?\*\* (.+?)(?=^- |\Z)"
 #: In what to ask: the pictures to show next, or a question with its answer.
-SHOW = re.compile(r"(Show `[^.]+\.)\s*")
+SHOW = re.compile(r"(Show\s+`[^.]+\.)\s*")
 QUESTION = re.compile(r"(.+?)\s\*(.+?)\*(?:\s+|$)", re.DOTALL)
 #: A block of the quiz: the number and title of its lesson, what is asked, and the folded answers.
 BLOCK = re.compile(r"^## (\d\d) (.+?)\n(.+?)<details>.+?</summary>(.+?)</details>", re.MULTILINE | re.DOTALL)
 NUMBERED = re.compile(r"^\d\. (.+?)(?=^\d\. |^\n|\Z)", re.MULTILINE | re.DOTALL)
 TICKET = re.compile(r"(?:\*\*Exit ticket:\*\*|Exit ticket:) (.+?)\s*\Z", re.DOTALL)
 SHEET = re.compile(r"^## \d+\. Cheat sheet.*?\n(.+?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+#: The quoted part of the guide that students get.
+ASSIGNMENT = re.compile(r"^## An assignment\n.+?^((?:>[^\n]*\n)+)", re.MULTILINE | re.DOTALL)
+#: What the plan of 90 minutes shows, and words that only its slide has.
+NINETY_MINUTES = {
+    "0:00 The advantages of 1, 0, 1, 0": "What are the advantages of",
+    "0:20 Vote on four texts": "What does each of the four texts earn",
+    "0:35 The cheapest text": "What is the cheapest text",
+    "0:42 The hacked run": "Curves of three training runs",
+    "1:05 A group and its advantages": "Bar charts of two groups",
+    "1:20 Did only the format improve?": "Did only the format improve",
+}
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -49,27 +61,35 @@ body { margin: 0; color: #1b1b1b; background: #fff; }
 section { box-sizing: border-box; min-height: 100vh; padding: 4vh 6vw; scroll-snap-align: start;
   display: flex; flex-direction: column; justify-content: center; border-bottom: 1px solid #ddd; }
 h1, h2 { margin: 0 0 2vh; line-height: 1.15; } h2 { font-size: 1em; color: #595959; font-weight: 600; }
-p { margin: 0 0 2vh; } .question { font-size: 1.5em; } .question:has(pre) { font-size: 1.1em; }
-img { max-width: 100%; max-height: 74vh; margin: auto; object-fit: contain; }
+p { margin: 0 0 2vh; } .question { font-size: 1.3em; }
+.question p { margin-bottom: 1.2vh; } .question:has(pre) { font-size: 1.1em; }
+section > img { width: 100%; max-height: 78vh; margin: auto; object-fit: contain; }
 summary { cursor: pointer; color: #0b5cad; } .board { font-size: .6em; }
 pre { font-size: .8em; margin: 0 0 2vh; padding: .6em; background: #f0f0f0; overflow-x: auto; }
 table { border-collapse: collapse; font-size: .7em; } th, td { text-align: left; padding: .2em .8em .2em 0; }
 td { border-top: 1px solid #ccc; } .two { columns: 2; font-size: .8em; }
-nav { columns: 2; font-size: .8em; margin-bottom: 2vh; } nav a { display: block; color: #0b5cad; }
+nav { columns: 2; font-size: .7em; margin-bottom: 2vh; } nav a { display: block; color: #0b5cad; }
 .keys { font-size: .6em; color: #595959; }
 @media (max-width: 600px) { nav { columns: 1; } }
 @page { size: 320mm 180mm; margin: 0; }
 @media print { section { height: 100vh; break-after: page; border: 0; } }
 """
-#: The arrow keys and the keys of a presenter turn the slides; a print shows all answers.
+KEYS = (
+    "Turn the slides with the arrow keys: the right arrow unfolds the answer first, the down arrow does not. "
+    "Home returns to this list."
+)
+#: The arrow keys and the keys of a presenter turn the slides, two of them after the answer; a print shows all answers.
 SLIDES_SCRIPT = """<script>
 const slides = [...document.querySelectorAll("section")];
 const turn = {ArrowRight: 1, ArrowDown: 1, PageDown: 1, ArrowLeft: -1, ArrowUp: -1, PageUp: -1};
+const unfolds = ["ArrowRight", "PageDown"];
 addEventListener("keydown", event => {
   if (!(event.key in turn)) return;
   event.preventDefault();
   const here = slides.findIndex(slide => slide.getBoundingClientRect().bottom > innerHeight / 2);
-  slides[here + turn[event.key]]?.scrollIntoView();
+  const folded = unfolds.includes(event.key) && slides[here].querySelector("details.answer:not([open])");
+  if (folded) folded.open = true;
+  else slides[here + turn[event.key]]?.scrollIntoView();
 });
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(folded => folded.open = true));
 </script>"""
@@ -82,7 +102,18 @@ th, td { border: 1px solid #ccc; padding: .15em .4em; text-align: left; vertical
 code { font-size: .92em; overflow-wrap: anywhere; }
 @page { size: A4 landscape; margin: 9mm; }
 @media print { body { font-size: 7.5pt; margin: 0; line-height: 1.25; } main { columns: 2; }
+  main + main { break-before: page; }
   section { break-inside: auto; } tr { break-inside: avoid; } h2 { break-after: avoid; } }
+"""
+PAPER_STYLE = """
+body { font: 12pt/1.45 system-ui, sans-serif; margin: 0; color: #1b1b1b; background: #fff; }
+main, article { box-sizing: border-box; max-width: 210mm; padding: 16mm 18mm; margin: auto; }
+h1 { font-size: 1.5em; margin: 0 0 .6em; } h2 { font-size: 1.1em; margin: 0 0 .6em; } p { margin: 0 0 .7em; }
+pre { background: #f0f0f0; padding: .5em .7em; margin: 0 0 .7em; white-space: pre-wrap; }
+article { height: 148.5mm; border-bottom: 1px dashed #777; }
+hr { border: 0; border-bottom: 1px solid #aaa; margin: 9mm 0 0; }
+@page { size: A4; margin: 0; }
+@media print { section { break-after: page; } article:last-child { height: 148mm; border: 0; } }
 """
 
 
@@ -165,13 +196,26 @@ def quiz_of(number: str, title: str, questions: str, answers: str) -> list[str]:
     return [*slides, asked(heading, f"Exit ticket: {ticket}", wanted[0].upper() + wanted[1:])]
 
 
-def page(title: str, blocks: list[tuple[str, ...]], slides_of: Callable[..., list[str]]) -> str:
+def page(
+    title: str, blocks: list[tuple[str, ...]], slides_of: Callable[..., list[str]], plan: dict | None = None
+) -> str:
     """A page of slides: a list of the lessons, and their slides. A block starts with a lesson's number and title."""
     links = "".join(f'<a href="#lesson-{number}">{number} {escape(name)}</a>' for number, name, *_ in blocks)
-    keys = "Turn the slides with the arrow keys. Home returns to this list. Click on an answer to unfold it."
-    first = f'<section><h1>{title}</h1><nav>{links}</nav><p class="keys">{keys}</p></section>'
-    body = [first, *(slide for block in blocks for slide in slides_of(*block)), SLIDES_SCRIPT]
-    return PAGE.format(title=title, style=SLIDES_STYLE, body="\n".join(body))
+    slides = [slide for block in blocks for slide in slides_of(*block)]
+    lists = f"<nav>{links}</nav>" + (planned(plan, slides) if plan else "")
+    first = f'<section><h1>{title}</h1>{lists}<p class="keys">{KEYS}</p></section>'
+    body = "\n".join([first, *slides, SLIDES_SCRIPT])
+    return PAGE.format(title=title, style=SLIDES_STYLE, body=body)
+
+
+def planned(plan: dict[str, str], slides: list[str]) -> str:
+    """Links to the slides of a plan, which get the targets of the links."""
+    links = ""
+    for number, (name, words) in enumerate(plan.items()):
+        [place] = [place for place, slide in enumerate(slides) if words in " ".join(slide.split())]
+        slides[place] = slides[place].replace("<section>", f'<section id="plan-{number}">', 1)
+        links += f'<a href="#plan-{number}">{escape(name)}</a>'
+    return f"<h2>90 minutes</h2><nav>{links}</nav>"
 
 
 def cheat_sheet(lesson: Path) -> str:
@@ -183,19 +227,41 @@ def cheat_sheet(lesson: Path) -> str:
 
 
 def cheat_sheets() -> str:
-    """The page of all cheat sheets."""
-    lessons = sorted((ROOT / "notebooks").glob("*.ipynb"))
-    body = "\n".join(["<h1>GRPO: the cheat sheets of all lessons</h1><main>", *map(cheat_sheet, lessons), "</main>"])
+    """The page of all cheat sheets. One with a program starts a new page of paper, so that the program fits on it."""
+    sheets = map(cheat_sheet, sorted((ROOT / "notebooks").glob("*.ipynb")))
+    parts = ["</main><main>" + sheet if "<pre" in sheet else sheet for sheet in sheets]
+    body = "\n".join(["<h1>GRPO: the cheat sheets of all lessons</h1><main>", *parts, "</main>"])
     return PAGE.format(title="GRPO: cheat sheets", style=SHEETS_STYLE, body=body)
+
+
+def exit_tickets(blocks: list[tuple[str, ...]]) -> str:
+    """A page for each lesson of the quiz, with its exit ticket twice, to cut in half."""
+    sheets = []
+    for number, title, questions, _ in blocks:
+        asked = TICKET.search(questions)[1]
+        heading = f"<h2>Exit ticket: {number} {escape(title)}</h2>"
+        ticket = f"<article>{heading}{html(asked[0].upper() + asked[1:])}{'<hr>' * 8}</article>"
+        sheets.append(f"<section>{2 * ticket}</section>")
+    return PAGE.format(title="GRPO: exit tickets", style=PAPER_STYLE, body="\n".join(sheets))
+
+
+def assignment(guide: str) -> str:
+    """The assignment of the guide on one page."""
+    text = re.sub("^> ?", "", ASSIGNMENT.search(guide)[1], flags=re.MULTILINE)
+    body = f"<main><h1>An assignment</h1>{html(text)}</main>"
+    return PAGE.format(title="GRPO: an assignment", style=PAPER_STYLE, body=body)
 
 
 def main(target: Path = TARGET) -> None:
     target.mkdir(parents=True, exist_ok=True)
-    lessons, blocks = LESSON.findall(GUIDE.read_text(encoding="utf-8")), BLOCK.findall(QUIZ.read_text(encoding="utf-8"))
+    guide = GUIDE.read_text(encoding="utf-8")
+    blocks = BLOCK.findall(QUIZ.read_text(encoding="utf-8"))
     pages = {
-        "slides.html": page("GRPO: slides", lessons, slides_of),
+        "slides.html": page("GRPO: slides", LESSON.findall(guide), slides_of, NINETY_MINUTES),
         "quiz.html": page("GRPO: quiz", blocks, quiz_of),
         "cheat-sheets.html": cheat_sheets(),
+        "exit-tickets.html": exit_tickets(blocks),
+        "assignment.html": assignment(guide),
     }
     for name, text in pages.items():
         (target / name).write_text(text, encoding="utf-8")

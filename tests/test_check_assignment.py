@@ -1,6 +1,10 @@
 """The check of the assignment finds rewards that do not pay as required, and the unchanged template fails it."""
 
 import re
+import shutil
+import subprocess
+import sys
+from itertools import islice
 
 import check_assignment
 import pytest
@@ -96,10 +100,43 @@ def test_every_criterion_must_be_met(monkeypatch, tmp_path, capsys):
     assert stop.value.code and capsys.readouterr().out.splitlines() == ["ok      tests", "not yet rewards"]
 
 
-def test_without_a_trained_model_the_first_line_says_so(monkeypatch, tmp_path):
+def test_what_is_missing_comes_first(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    met, what = next(check_assignment.check())
-    assert not met and "no model in outputs/basic/model" in what
+    [(met, model), (other, base)] = islice(check_assignment.check(), 2)
+    assert not met and not other
+    assert "no model in outputs/basic/model" in model and "no folder tiny-model" in base
+    check_assignment.BASE.mkdir()
+    assert len(check_assignment.missing()) == 1
+
+
+def checked(folder) -> subprocess.CompletedProcess:
+    command = [sys.executable, str(ROOT / "scripts" / "check_assignment.py"), str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("\ndef reward(:\n", "rewards.py: line {last}, SyntaxError: "),
+        ("\nREWARDS = {lambda completions, **kwargs: [1 / 0]: 1.0}\n", "rewards.py: line {last}, ZeroDivisionError: "),
+        ("\nREWARDS = {lambda completions, **kwargs: None: 1.0}\n", "rewards.py: its rewards, TypeError: "),
+    ],
+    ids=["no Python", "a division by 0", "no list"],
+)
+def test_an_error_in_the_code_that_was_handed_in_is_a_sentence(tmp_path, code, said):
+    project = tmp_path / "handed-in"
+    shutil.copytree(ROOT / "templates" / "basic_grpo", project)
+    for folder in (check_assignment.MODEL, check_assignment.BASE):
+        (project / folder).mkdir(parents=True)
+    (project / "test_rewards.py").write_text("import rewards\n\n\ndef test_it():\n    assert rewards.REWARDS\n")
+    rewards = project / "rewards.py"
+    rewards.write_text(rewards.read_text(encoding="utf-8") + code, encoding="utf-8")
+    done = checked(project)
+    last = rewards.read_text(encoding="utf-8").count("\n")
+    tests, line = done.stdout.splitlines()
+    assert done.returncode == 1 and not done.stderr and "tests: " in tests
+    assert line.startswith(f"not yet rewards: {said.format(last=last)}")
 
 
 def test_a_folder_without_rewards_is_named(tmp_path):

@@ -4,6 +4,7 @@ import pytest
 from conftest import cli
 
 from grpo_utils import check_exercise
+from grpo_utils.exercises import exercise_table
 
 CASES = [((2,), 4)]
 
@@ -39,4 +40,23 @@ def test_a_lesson_records_nothing_and_the_command_says_so(folder):
     check("Exercise 1", lambda x: 2 * x, "")
     done = cli("exercises", cwd=folder)
     assert not list(folder.iterdir())
-    assert done.returncode == 1 and "no exercise of a student copy was checked there" in done.stderr
+    assert done.returncode == 1 and "no folder 'outputs/workshop'" in done.stderr
+
+
+@pytest.mark.parametrize("here", [".", "outputs", "outputs/workshop", "outputs/workshop/docs"])
+def test_the_results_are_found_from_the_course_and_from_a_terminal_in_the_copies(folder, monkeypatch, here):
+    copies = folder / "outputs" / "workshop"
+    (copies / "docs").mkdir(parents=True)
+    monkeypatch.chdir(folder / here)
+    assert exercise_table().startswith("No exercise was attempted in")
+    monkeypatch.chdir(copies)
+    check("Exercise 1", lambda x: None, "00_start")
+    assert not list(copies.glob("outputs/*"))
+    check("Exercise 1", lambda x: 2 * x, "00_start")
+    monkeypatch.chdir(folder / here)
+    assert "1 correct of 1 attempted" in exercise_table() and str(folder) not in exercise_table()
+
+
+def test_copies_in_another_place_are_found_from_inside(folder):
+    check("Exercise 1", lambda x: 2 * x, "00_start")
+    assert "(outputs/exercises.jsonl)" in exercise_table()

@@ -1,9 +1,11 @@
-"""Slides and cheat sheets are made from the guide and the lessons, and each is one file that loads nothing."""
+"""Handouts are made from the guide, the quiz and the lessons, and each is one file that loads nothing."""
 
+import base64
 import re
 import shutil
 import subprocess
 
+import browser
 import handouts
 import nbformat
 import pytest
@@ -26,7 +28,7 @@ def pages(folder):
     return {path.stem: BeautifulSoup(path.read_text("utf-8"), "html.parser") for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("name", ["slides", "quiz", "cheat-sheets"])
+@pytest.mark.parametrize("name", ["slides", "quiz", "cheat-sheets", "exit-tickets", "assignment"])
 def test_a_page_loads_nothing_and_its_relative_links_are_gone(pages, name):
     page = pages[name]
     assert not page.find_all(["link", "iframe", "object"]) and not page.find_all("script", src=True)
@@ -40,8 +42,18 @@ def test_each_lesson_has_its_questions_with_folded_answers(pages):
     asked = slides.select(".question")
     assert len(asked) == len(slides.select("details.answer:not([open])")) >= 2 * len(LESSONS)
     assert all(question.text.strip().endswith(("?", "bets.")) and "*" not in question.text for question in asked)
-    assert [link["href"] for link in slides.select("nav a")] == [f"#lesson-{path.stem[:2]}" for path in LESSONS]
-    assert all(slides.select_one(link["href"]) for link in slides.select("nav a"))
+    links = [link["href"] for link in slides.select("nav a")]
+    assert links[: len(LESSONS)] == [f"#lesson-{path.stem[:2]}" for path in LESSONS]
+    assert all(slides.select_one(link) for link in links)
+
+
+def test_the_first_slide_lists_what_the_plan_of_90_minutes_shows_in_its_order(pages):
+    plan = re.search(r"^## 90 minutes\n(.+?)^## ", GUIDE, re.MULTILINE | re.DOTALL)[1]
+    links = pages["slides"].find("section").select('nav a[href^="#plan"]')
+    times, slides = [link.text.split()[0] for link in links], pages["slides"].find_all("section")
+    places = [slides.index(pages["slides"].select_one(link["href"])) for link in links]
+    assert len(links) == len(handouts.NINETY_MINUTES) and places == sorted(places)
+    assert all(f"| {time} |" in plan for time in times)
 
 
 def test_a_drawing_that_the_guide_names_is_on_a_slide(pages):
@@ -59,6 +71,17 @@ def test_a_picture_that_answers_a_question_comes_after_it(pages):
     following = slides[start + 1 : start + 5]
     assert [bool(slide.find("img")) for slide in following] == [False, False, True, False]
     assert following[0].find("pre").text.count("\n") == 4  # the four texts to vote on
+
+
+def test_no_picture_of_the_hacked_run_comes_before_its_questions(pages):
+    slides = pages["slides"].find_all("section")
+    [stopped] = [
+        place for place, slide in enumerate(slides) if "stopped the hacked run" in " ".join(slide.text.split())
+    ]
+    hacked = [handouts.image(handouts.picture(name)) for name in ("hack", "cheat")]
+    alts = [BeautifulSoup(picture, "html.parser").img["alt"] for picture in hacked]
+    places = [place for place, slide in enumerate(slides) if slide.find("img") and slide.img["alt"] in alts]
+    assert places == [stopped - 1, stopped + 1]
 
 
 def test_the_quiz_has_a_slide_for_each_question_with_its_choices_on_lines_of_their_own(pages):
@@ -86,18 +109,60 @@ def test_every_row_of_every_cheat_sheet_is_on_the_page(pages):
     assert len(pages["cheat-sheets"].find_all("tr")) == rows
 
 
+def test_each_lesson_of_the_quiz_has_its_exit_ticket_twice_on_a_page(pages):
+    quiz = [slide.text.strip().partition(": ")[2] for slide in pages["quiz"].select(".question")]
+    quiz = [ticket for ticket in quiz if ticket]
+    sheets = pages["exit-tickets"].find_all("section")
+    assert len(sheets) == 9
+    for sheet in sheets:
+        one, other = sheet.find_all("article")
+        assert one == other and one.p.text[1:] in " ".join(quiz) and len(one.find_all("hr")) >= 5
+
+
+def test_the_assignment_has_its_commands_and_names_all_that_is_handed_in(pages):
+    sheet = pages["assignment"]
+    commands = " ".join(block.text for block in sheet.find_all("pre"))
+    assert "grpo_utils new basic_grpo" in commands and "train.py" in commands and ">" not in sheet.main.text[:3]
+    assert "tiny-model/" in sheet.text and "outputs/basic/model" in sheet.text
+
+
+@pytest.mark.slow
+@browser.needs_browser
+@pytest.mark.parametrize("name", ["slides", "quiz"])
+def test_no_slide_is_cut_on_a_small_projector_with_its_answer_unfolded(folder, tmp_path, name):
+    with browser.chromium(tmp_path) as page:
+        page.size(1280, 720)
+        page.open(folder / f"{name}.html")
+        page.run("document.querySelectorAll('details.answer').forEach(answer => answer.open = true)")
+        high = page.run("slides.map(slide => slide.getBoundingClientRect().height)")
+    assert max(high) < 721
+
+
+@pytest.mark.slow
+@browser.needs_browser
+@pytest.mark.parametrize(("name", "sheets"), [("assignment", 1), ("exit-tickets", 9), ("cheat-sheets", 5)])
+def test_what_is_for_paper_prints_on_as_many_pages_as_the_guide_says(folder, tmp_path, name, sheets):
+    with browser.chromium(tmp_path) as page:
+        page.open(folder / f"{name}.html")
+        printed = base64.b64decode(page.call("Page.printToPDF", preferCSSPageSize=True)["data"])
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) == sheets
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("chromium"), reason="the slides are turned in Chromium")
-def test_the_arrow_keys_turn_the_slides(folder, tmp_path):
-    turned = """<script>addEventListener("load", () => {
-      const press = key => dispatchEvent(new KeyboardEvent("keydown", {key}));
-      for (const key of ["ArrowRight", "PageDown", "ArrowRight", "ArrowLeft"]) press(key);
-      document.title = slides.findIndex(slide => Math.abs(slide.getBoundingClientRect().top) < 2);
-    })</script></body>"""
+def test_the_arrow_keys_turn_the_slides_and_the_right_one_unfolds_an_answer_first(folder, tmp_path):
+    keys = ["ArrowRight", "ArrowRight", "ArrowRight", "PageDown", "ArrowDown", "ArrowLeft"]
+    turned = f"""<script>addEventListener("load", () => {{
+      const press = key => dispatchEvent(new KeyboardEvent("keydown", {{key}}));
+      for (const key of {keys}) press(key);
+      const here = slides.findIndex(slide => Math.abs(slide.getBoundingClientRect().top) < 2);
+      const open = slides.filter(slide => slide.querySelector("details.answer[open]"));
+      document.title = `at ${{here}}, open: ${{open.map(slide => slides.indexOf(slide))}}`;
+    }})</script></body>"""
     page = tmp_path / "turned.html"
     page.write_text((folder / "slides.html").read_text("utf-8").replace("</body>", turned), encoding="utf-8")
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND"]
     options += [f"--user-data-dir={tmp_path / 'user'}", "--virtual-time-budget=5000", "--dump-dom"]
     command = ["chromium", *options, page.as_uri()]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
-    assert BeautifulSoup(shown, "html.parser").title.text == "2"
+    assert BeautifulSoup(shown, "html.parser").title.text == "at 3, open: 2"

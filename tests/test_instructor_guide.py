@@ -8,6 +8,7 @@ import nbformat
 import pytest
 from conftest import ROOT
 from lessons import alt_texts, said
+from record_replays import PAGE, runs_in, truth
 
 GUIDE = (ROOT / "docs" / "instructor-guide.md").read_text(encoding="utf-8")
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -43,8 +44,49 @@ def test_a_plan_names_sections_that_the_lesson_has(path):
 def test_the_advice_on_a_lesson_has_its_numbers(path):
     advice = re.search(rf"^### {path.stem[:2]} .+?(?=^###? )", GUIDE, flags=re.MULTILINE | re.DOTALL)[0]
     numbers = re.findall(r"-?\d+\.\d+|\d{3,}", advice)
-    stored = stored_text(path)
+    stored = stored_text(path) + (replayed() if "watch-it-cheat" in advice else "")
     assert not [number for number in numbers if number not in stored]
+
+
+def hacked_run() -> tuple[dict[int, float], dict[int, float], dict[int, list[list]]]:
+    """The mean reward, the share of correct answers, and the paid completions of each step of the replayed hack."""
+    run = runs_in(PAGE)[0]
+    curves = {curve["label"]: dict(curve["points"]) for curve in run["curves"]}
+    rows = {int(step["step"]): [row for group in step["groups"] for row in group["rows"]] for step in run["steps"]}
+    return curves["reward (total)"], curves[truth.__name__], rows
+
+
+def replayed() -> str:
+    """The numbers of the hacked run, with two decimals."""
+    means, right, rows = hacked_run()
+    paid = {row[3] for step in rows.values() for row in step}
+    return " ".join(f"{value:.2f}" for value in (*means.values(), *right.values(), *paid))
+
+
+def test_what_the_guide_says_of_the_hacked_run_is_in_its_replay():
+    means, right, rows = hacked_run()
+    said = " ".join(GUIDE.split())
+    [(last, share, after, next_share)] = re.findall(r"By step (\d+) \((.+?)\)\. Step (\d+) has (\d\.\d+)", said)
+    assert f"{right[int(last)]:.2f}" == share and f"{right[int(after)]:.2f}" == next_share
+    above = int(re.search(r"from step (\d+), the mean is above 1\.0", said)[1])
+    assert all((mean > 1) == (step >= above) for step, mean in means.items())
+    overpaid = {step: [row[3] for row in paid if row[3] > 1] for step, paid in rows.items()}
+    first, most = re.search(r"From step (\d+): one completion repeats two tags and earns (\d\.\d+)", said).groups()
+    assert min(step for step, paid in overpaid.items() if paid) == int(first) and overpaid[int(first)] == [float(most)]
+    step, count, each = re.search(r"At step (\d+), (\d+) of 64 completions earn (\d\.\d+)", said).groups()
+    assert overpaid[int(step)] == [float(each)] * int(count) and len(rows[int(step)]) == 64
+
+
+def test_the_numbers_in_answers_to_a_class_are_those_of_the_lesson_that_they_name():
+    questions = re.search(r"^### Questions that a class may ask\n(.+?)^## ", GUIDE, re.MULTILINE | re.DOTALL)[1]
+    found = 0
+    for question in re.findall(r"^- (.+?)(?=^- |\Z)", questions, re.MULTILINE | re.DOTALL):
+        lesson = re.search(r"In lesson (\d\d)", question)
+        for number in re.findall(r"\+?\d+\.\d\d|\d+ of\s\d+", question) if lesson else ():
+            stored = stored_text(next(path for path in LESSONS if path.stem.startswith(lesson[1])))
+            assert " ".join(number.split()) in " ".join(stored.split()), question
+            found += 1
+    assert found >= 4
 
 
 def test_the_order_of_lesson_04s_faults_is_that_of_seed_0():

@@ -64,7 +64,7 @@ def test_every_override_arrives_and_the_other_family_learns_too(printed, tmp_pat
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
-        (["", "", "", ""], "not attempted yet"),
+        (["", "", "", ""], "nothing is filled in yet"),
         (["SFT", "grpo ", "prompt", "dpo"], "correct."),
         (["sft", "grpo", "sft", "dpo"], "Hint: c:"),
         (["dpo", "grpo", "sft", "dpo"], "Hint: a:"),

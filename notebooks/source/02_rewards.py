@@ -550,7 +550,7 @@ for find in FINDERS:
 # |---|---|---|
 # | 1. Write the reward | Does it return one number for each completion and accept `**kwargs`? | Read texts with `completion_text`. |
 # | 2. Attack it by hand | Do lists, several answers, empty texts and repeated tags earn less than a clean completion? | Accept exactly one answer, and never pay for a missing one. |
-# | 3. Attack it with `probe` | Does the report end with `ok`? | Look up the code in [this list](../docs/rewards.md#the-lab). |
+# | 3. Attack it with `probe` | Does the report end with `ok`? | Look up the code in [docs/rewards.md, *The lab*](../docs/rewards.md#the-lab). |
 # | 4. Score samples of the base model | Do you agree with the scores? | Read the form that the model writes, or ask for another one. |
 # | | Does a group have high and low scores? | Choose an easier task, or give partial credit. |
 # | 5. Choose weights | Does correctness outweigh the rest combined? | Lower the other weights. |
