@@ -160,13 +160,14 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="only write page and picture, from the runs in the page")
     parser.add_argument("--real", type=Path, metavar="FOLDER", help="only read the run of `make real` again")
     options = parser.parse_args()
-    *tiny, real = runs_of(PAGE.read_text(encoding="utf-8"))
+    runs = runs_of(PAGE.read_text(encoding="utf-8"))
+    tiny, real = [[run for run in runs if (run["name"] == REAL) is its] for its in (False, True)]
     if options.real:
-        real = read_real(options.real)
+        real = [read_real(options.real)]
     elif not options.write:
         prepare_machine(CPU)
         tiny = [run_of(record(run)) for run in RUNS]
-    PAGE.write_text(page_of([*tiny, real], TITLE), encoding="utf-8")
+    PAGE.write_text(page_of([*tiny, *real], TITLE), encoding="utf-8")
     PICTURE.write_text(animation(tiny[0], SUBTITLE, SHOWN, CURVES), encoding="utf-8")
     print(f"wrote {PAGE.relative_to(ROOT)} ({PAGE.stat().st_size / 1e6:.1f} MB) and {PICTURE.relative_to(ROOT)}")
 
