@@ -148,9 +148,9 @@ def story_of_real(right: list[float]) -> str:
     first = next(step for step, share in enumerate(right, 1) if share)
     return (
         "A real language model, SmolLM2 with 135 million parameters, learns to write an order as JSON: the first "
-        f"{len(right)} steps of the command make real. Its rewards are sound: one for a correct object, and partial credit for "
-        f"keys, for correct fields, and for an object alone. No completion was correct before step {first}, so until "
-        f"then only partial credit taught it; in the end {fmean(right[-5:]):.0%} were correct (mean of five steps). "
+        f"{len(right)} steps of the command make real. Its rewards are sound: one for a correct object, and partial "
+        f"credit for keys, for correct fields, and for an object alone. No completion was correct before step {first}, so "
+        f"until then only partial credit taught it; in the end {fmean(right[-5:]):.0%} were correct (mean of five steps). "
         "Press Play, or drag the slider, and read what the policy writes."
     )
 
