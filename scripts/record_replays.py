@@ -149,8 +149,9 @@ def story_of_real(right: list[float]) -> str:
     return (
         "A real language model, SmolLM2 with 135 million parameters, learns to write an order as JSON: the first "
         f"{len(right)} steps of the command make real. Its rewards are sound: one for a correct object, and partial "
-        f"credit for keys, for correct fields, and for an object alone. No completion was correct before step {first}, so "
-        f"until then only partial credit taught it; in the end {fmean(right[-5:]):.0%} were correct (mean of five steps). "
+        f"credit for keys, for correct fields, and for an object alone. No completion was correct before step {first}, "
+        f"so until then only partial credit taught it; in the end {fmean(right[-5:]):.0%} were correct (mean of five "
+        "steps). "
         "Press Play, or drag the slider, and read what the policy writes."
     )
 
