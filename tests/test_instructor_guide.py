@@ -8,7 +8,9 @@ import nbformat
 import pytest
 from conftest import ROOT
 from lessons import alt_texts, said
-from record_replays import PAGE, runs_in, truth
+from record_replays import PAGE, truth
+
+from grpo_check.replay.page import runs_of
 
 GUIDE = (ROOT / "docs" / "instructor-guide.md").read_text(encoding="utf-8")
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -50,7 +52,7 @@ def test_the_advice_on_a_lesson_has_its_numbers(path):
 
 def hacked_run() -> tuple[dict[int, float], dict[int, float], dict[int, list[list]]]:
     """The mean reward, the share of correct answers, and the paid completions of each step of the replayed hack."""
-    run = runs_in(PAGE)[0]
+    run = runs_of(PAGE.read_text(encoding="utf-8"))[0]
     curves = {curve["label"]: dict(curve["points"]) for curve in run["curves"]}
     rows = {int(step["step"]): [row for group in step["groups"] for row in group["rows"]] for step in run["steps"]}
     return curves["reward (total)"], curves[truth.__name__], rows

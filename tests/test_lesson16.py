@@ -80,7 +80,8 @@ def test_the_lesson_names_the_difference_that_reuse_made(book):
     best = bench_reuse.best_rates(rows)
     samples = bench_reuse.difference(rows, best, bench_reuse.SAMPLE_STEPS).value
     minutes = bench_reuse.difference(rows, best, bench_reuse.TIME_STEPS).value
-    assert f"{samples:.3f} higher than one update" in text and f"{-minutes:.3f} lower with equal CPU time" in text
+    reuse = text[text.index("**Reuse.**") :]
+    assert f"{samples:.3f} higher" in reuse and f"{-minutes:.3f} lower" in reuse
 
 
 def test_a_completion_spreads_more_than_its_tokens(printed):
