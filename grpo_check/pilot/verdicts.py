@@ -319,8 +319,8 @@ def sft_first(basis: Basis) -> Iterator[Finding]:
     "no completion is correct, so only partial credit can teach at first",
     why="the policy learns what the other rewards pay for, which need not lead to correct answers.",
     fixes=(
-        "start the run, and watch the correctness reward. If it is still 0 after about 30 steps (a rule of thumb), try "
-        "a higher learning rate if partial credit hardly rises either; otherwise train with SFT first.",
+        "start the run, and watch the correctness reward. If it is still 0 after about 30 steps, try a higher "
+        "learning rate, or SFT first (rules of thumb).",
         "read completions with a high reward: do they come closer to a correct answer?",
     ),
 )
