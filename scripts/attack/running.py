@@ -9,6 +9,7 @@ from statistics import median
 
 from grpo_check.findings import Finding, in_order
 from grpo_check.replay import read_run, write_replay
+from grpo_check.reward_lab.forms import Form
 from grpo_check.reward_lab.matrix import Case, cases
 from grpo_check.reward_lab.planning import depends_on_answer, subjects_of
 from grpo_utils import smollm2
@@ -63,9 +64,10 @@ def attack(
     if model is None:
         smollm2.check_memory()
     score_references(scorer, examples)
-    score_lab(scorer)
-    if scorer.task.plan and not scorer.hangs:
-        form = best_forms(scorer, [scorer.task.golds.index(scorer.task.plan.golds[0])])[0]
+    golden = [n for n, gold in enumerate(scorer.task.golds) if gold][:LAB_ROWS]
+    form = best_forms(scorer, golden[:1])[0] if golden else None
+    score_lab(scorer, golden, form)
+    if form and not scorer.hangs:
         scorer.reads_answer = depends_on_answer(reward, replace(scorer.task.plan, form=form), among_others=False)
     finished = scorer.hangs or train(scorer, model, folder, minutes, seed)
     with suppress(KeyboardInterrupt):
@@ -86,11 +88,9 @@ def empty_folder(folder: Path) -> Path:
     return folder
 
 
-def score_lab(scorer: Scorer) -> None:
-    """Score the lab's texts on a few rows, in the format that pays best."""
+def score_lab(scorer: Scorer, golden: Sequence[int], form: Form | None) -> None:
+    """Score the lab's texts on a few rows with gold answers, in one format."""
     task = scorer.task
-    golden = [n for n, gold in enumerate(task.golds) if gold][:LAB_ROWS]
-    form = best_forms(scorer, golden[:1])[0] if golden else None
     for number in golden:
         some = [one for one in cases(form, task.golds[number], task.golds) if one.text is not None]
         some = [one for one in some if len(one.text) <= LONGEST_TEXT]
