@@ -103,7 +103,7 @@ def make_plan(
     columns = {**columns, answer_column: golds}
     _check_columns(subjects, columns, len(golds))
     rows = [{name: values[i] for name, values in columns.items()} for i in range(len(golds))]
-    texts = [_as_text(gold) for gold in golds]
+    texts = [gold_text(gold) for gold in golds]
     kept = [i for i, text in enumerate(texts) if text.strip()]  # without a gold answer nothing is right
     if not kept:
         raise CourseError(f"answers={golds!r} contains no gold answer; pass a few from your dataset, or omit it.")
@@ -125,7 +125,7 @@ def _check_columns(subjects: list[Callable], columns: dict[str, Sequence], lengt
             )
 
 
-def _as_text(gold: object) -> str:
+def gold_text(gold: object) -> str:
     """A gold answer as a model would write it; the first of several; JSON for a dict; "" for None."""
     if gold is None:
         return ""

@@ -9,7 +9,7 @@ from functools import cached_property
 from grpo_check.reward_lab.answers import answer_kind
 from grpo_check.reward_lab.calling import OutOfTimeError, missing_columns, parameters_of, time_limit
 from grpo_check.reward_lab.forms import FORMS
-from grpo_check.reward_lab.planning import Plan, _as_text
+from grpo_check.reward_lab.planning import Plan, gold_text
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import reward_name, same_answer, same_json
 
@@ -23,7 +23,7 @@ MOST_NUMBERS = 4
 MOST_WORDS = 6
 NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d+)?")
 TAGGED = re.compile(r"<(answer|solution|result|final|output)>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
-BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
+BOXED = re.compile(r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}")
 AFTER = re.compile(r"(?:####|\banswer(?: is|\**:)\**)(.*)", re.IGNORECASE)
 
 
@@ -44,7 +44,7 @@ class Task:
     @cached_property
     def golds(self) -> list[str]:
         """The gold answers as a model would write them; "" where there is none."""
-        return [_as_text(row.get(self.answer_column)).strip() for row in self.rows]
+        return [gold_text(row.get(self.answer_column)).strip() for row in self.rows]
 
     @property
     def judges(self) -> bool:
