@@ -85,6 +85,7 @@ def execute(lesson: Path, scratch: Path, parameters: dict, failed: Path) -> Path
 
     executed = scratch / lesson.name
     shown = dict(progress_bar=False, stdout_file=sys.stdout, stderr_file=sys.stderr)
+    shown["start_timeout"] = 300  # seconds; papermill's 60 are not enough for a kernel on a busy machine
     shown["extra_arguments"] = ["--IPKernelApp.log_level=40"]  # else a warning that its sockets are not encrypted
     try:
         papermill.execute_notebook(lesson, executed, parameters, **shown)

@@ -5,7 +5,7 @@ import re
 import numpy
 import pytest
 from conftest import ROOT
-from lessons import alt_texts, defined_by, run_other_family, run_with_nbval
+from lessons import alt_texts, briefly_and_in_full, defined_by, run_other_family, run_with_nbval
 
 from grpo_utils import check_exercise
 
@@ -30,8 +30,9 @@ def figures(book):
     return drawn
 
 
-def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
-    run_with_nbval(LESSON, tmp_path)
+@briefly_and_in_full(STEPS=3)
+def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path, parameters):
+    run_with_nbval(LESSON, tmp_path, **parameters)
 
 
 def test_every_failure_gets_its_verdict(printed):

@@ -19,6 +19,7 @@ def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path
     run_with_nbval(LESSON, tmp_path, **parameters)
 
 
+@pytest.mark.upgrade
 def test_it_runs_with_the_other_family(tmp_path):
     run_other_family(LESSON, tmp_path, STEPS=2, LEAK_STEPS=2)
 

@@ -9,7 +9,7 @@ import benches
 import pytest
 import torch
 from conftest import ROOT
-from lessons import run_other_family, run_with_nbval
+from lessons import briefly_and_in_full, run_other_family, run_with_nbval
 from stale_trainer import CAP, WEIGHTS, Delay, StaleTrainer, swapped
 from tiny_runs import train_tiny
 
@@ -21,11 +21,13 @@ ROWS = STORED["rows"]
 
 
 @pytest.mark.slow
-def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
-    run_with_nbval(LESSON, tmp_path)
+@briefly_and_in_full(STEPS=3)
+def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path, parameters):
+    run_with_nbval(LESSON, tmp_path, **parameters)
 
 
 @pytest.mark.slow
+@pytest.mark.upgrade
 def test_it_runs_with_the_other_family(tmp_path):
     run_other_family(LESSON, tmp_path, STEPS=2, DELAY=1)
 

@@ -6,7 +6,7 @@ import bench_distill
 import benches
 import pytest
 from conftest import ROOT
-from lessons import run_other_family, run_with_nbval
+from lessons import briefly_and_in_full, run_other_family, run_with_nbval
 
 pytestmark = pytest.mark.slow
 LESSON = ROOT / "notebooks" / "17_distill.ipynb"
@@ -20,10 +20,12 @@ def mean(case: str, arm: str, step: int) -> float:
     return sum(rates) / len(rates)
 
 
-def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path):
-    run_with_nbval(LESSON, tmp_path)
+@briefly_and_in_full(STEPS=3, STUDENT_STEPS=3)
+def test_the_committed_lesson_runs_and_its_checked_outputs_are_the_same(tmp_path, parameters):
+    run_with_nbval(LESSON, tmp_path, **parameters)
 
 
+@pytest.mark.upgrade
 def test_it_runs_with_the_other_family(tmp_path):
     run_other_family(LESSON, tmp_path, STEPS=2, STUDENT_STEPS=2)
 
