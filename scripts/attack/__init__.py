@@ -9,7 +9,8 @@ measured yet. From a terminal: ``python scripts/attack_reward.py FILE.py:functio
 | `scoring` | calling the reward, and a memory of everything that it paid |
 | `honest` | what a correct completion earns |
 | `variations` | cheap changes of what was paid well |
-| `training` | GRPO on a small model, until the time is up |
+| `demonstrations` | what the model is shown before, so that it knows a form that is paid |
+| `training` | supervised steps on that, and GRPO until the time is up |
 | `rules`, `report` | the judgment, and how it is printed |
 | `running` | the whole attack from top to bottom |
 

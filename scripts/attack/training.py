@@ -1,8 +1,8 @@
-"""Train a small model with GRPO against the reward until the time is up."""
+"""Train a small model against the reward until the time is up: on what is known to be paid, and then with GRPO."""
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,25 +10,62 @@ from grpo_utils import model_path, smollm2
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import completion_text
 
-from .scoring import FIRST, TRAINED, Scorer
+from .demonstrations import demonstrations, learn, rows_to_attack
+from .scoring import FIRST, TRAINED, Paid, Scorer
 
 if TYPE_CHECKING:
     from datasets import Dataset
-    from transformers import PreTrainedTokenizerBase
-    from trl import GRPOConfig, GRPOTrainer
+    from peft import PeftModel
+    from transformers import PreTrainedTokenizerBase, TrainerCallback
+    from trl import GRPOTrainer
 
-#: Settings with which a small model finds what a reward pays for within a few steps.
-LEARNING_RATE, TEMPERATURE = 5e-4, 1.0
-RANK, ALPHA = 16, 32
-GROUP, COMPLETIONS, NEW_TOKENS = 8, 8, 48
-#: More steps than any attack has time for.
-MOST_STEPS = 100_000
+#: A rate with which a small model finds what a reward pays for within a few steps, and its adapter.
+LEARNING_RATE, LORA = 5e-4, dict(r=16, lora_alpha=32, lora_dropout=0.0, task_type="CAUSAL_LM")
+#: Tokens of a completion: so many, or one and a half times those of the longest completion shown, to the second number.
+NEW_TOKENS, MOST_TOKENS = 48, 96
+#: Settings of both trainers.
+SAME = dict(
+    lr_scheduler_type="constant",
+    gradient_accumulation_steps=1,
+    gradient_checkpointing=False,
+    use_cpu=True,
+    save_strategy="no",
+    logging_steps=1,
+    report_to="none",
+    disable_tqdm=True,
+    dataloader_pin_memory=False,
+)
+#: Settings of GRPO; there are more steps than any attack has time for.
+GRPO = dict(
+    max_steps=100_000,
+    per_device_train_batch_size=8,
+    num_generations=8,
+    temperature=1.0,
+    beta=0.0,
+    loss_type="dapo",
+    reward_weights=[1.0, 0.0],
+    log_completions=True,
+    num_completions_to_print=0,
+)
 
 
 def train(scorer: Scorer, model: str | None, folder: Path, minutes: float, seed: int) -> bool:
     """Train for some minutes, not counting what loads the model; whether they passed, and not Ctrl-C."""
-    trainer = trainer_of(scorer, model, folder, seed)
-    trainer.add_callback(progress_of(scorer, time.monotonic() + 60 * minutes))
+    policy, tokenizer, bf16 = load(model, seed)
+    deadline, shown = time.monotonic() + 60 * minutes, demonstrations(scorer)
+    same = dict(output_dir=str(folder), seed=seed, bf16=bf16, learning_rate=LEARNING_RATE, **SAME)
+    try:
+        if shown:
+            print(f"{len(shown)} correct completions are shown to the model first.", file=sys.stderr)
+            learn(policy, tokenizer, dataset_of(scorer, tokenizer, [one.row for one in shown], shown), **same)
+        return reinforce(trainer_of(scorer, policy, tokenizer, shown, same), progress_of(scorer, deadline))
+    except KeyboardInterrupt:
+        return False
+
+
+def reinforce(trainer: "GRPOTrainer", progress: "TrainerCallback") -> bool:
+    """Train until the callback stops it; whether it did, and not Ctrl-C."""
+    trainer.add_callback(progress)
     try:
         trainer.train()
         return True
@@ -38,44 +75,41 @@ def train(scorer: Scorer, model: str | None, folder: Path, minutes: float, seed:
         trainer.save_state()  # the log, for the replay
 
 
-def trainer_of(scorer: Scorer, model: str | None, folder: Path, seed: int) -> "GRPOTrainer":
-    """A trainer of a new adapter for the model. Everything heavy is imported here, after the first checks."""
-    from peft import LoraConfig
+def trainer_of(
+    scorer: Scorer, policy: "PeftModel", tokenizer: "PreTrainedTokenizerBase", shown: Sequence[Paid], same: dict
+) -> "GRPOTrainer":
+    """A trainer of the adapter, without what takes time and teaches nothing, such as an evaluation."""
     from transformers import PrinterCallback
-
-    from grpo_utils.run.policy import LORA_TARGETS, keep_output_layer_uncopied
+    from trl import GRPOConfig
 
     from .trainer import LeanTrainer, merge_to_generate
 
-    policy, tokenizer, bf16 = load(model)
-    lora = LoraConfig(
-        r=RANK, lora_alpha=ALPHA, lora_dropout=0.0, target_modules=list(LORA_TARGETS), task_type="CAUSAL_LM"
-    )
+    longest = max((len(tokenizer(one.text).input_ids) for one in shown), default=0)
+    settings = GRPOConfig(max_completion_length=min(max(NEW_TOKENS, longest * 3 // 2), MOST_TOKENS), **GRPO, **same)
     trainer = LeanTrainer(
         model=policy,
         processing_class=tokenizer,
-        args=arguments_of(folder, seed, bf16),
-        train_dataset=dataset_of(scorer, tokenizer),
+        args=settings,
+        train_dataset=dataset_of(scorer, tokenizer, rows_to_attack(len(scorer.task.rows), shown)),
         reward_funcs=rewards_of(scorer),
-        peft_config=lora,
     )
-    keep_output_layer_uncopied(trainer.model)
     merge_to_generate(trainer.model)
     trainer.remove_callback(PrinterCallback)
     return trainer
 
 
-def load(model: str | None) -> tuple:
-    """The model, its tokenizer, and whether it computes in bf16.
+def load(model: str | None, seed: int) -> tuple:
+    """The model with a new adapter, its tokenizer, and whether it computes in bf16.
 
     Raises:
         CourseError: it cannot be loaded, or has no chat template.
     """
     import torch
+    from peft import LoraConfig, get_peft_model
     from transformers import AutoTokenizer
     from transformers.utils import logging
 
-    from grpo_utils.run.policy import load_base
+    from grpo_utils.run.policy import LORA_TARGETS, keep_output_layer_uncopied, load_base
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -88,52 +122,30 @@ def load(model: str | None) -> tuple:
     if tokenizer.chat_template is None:
         raise CourseError(f"{model!r} has no chat template. Use its instruct version.")
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+    torch.manual_seed(seed)  # PEFT initializes the adapter from the global generator
+    policy = get_peft_model(policy, LoraConfig(target_modules=list(LORA_TARGETS), **LORA))
+    keep_output_layer_uncopied(policy)
     return policy, tokenizer, bf16
 
 
-def arguments_of(folder: Path, seed: int, bf16: bool) -> "GRPOConfig":
-    """TRL's settings: nothing that takes time and teaches nothing, such as a reference model or an evaluation."""
-    from trl import GRPOConfig
+def dataset_of(
+    scorer: Scorer, tokenizer: "PreTrainedTokenizerBase", rows: Sequence[int], shown: Sequence[Paid] = ()
+) -> "Dataset":
+    """Prompts with the numbers of their rows, and completions if some are shown.
 
-    return GRPOConfig(
-        output_dir=str(folder),
-        max_steps=MOST_STEPS,
-        learning_rate=LEARNING_RATE,
-        lr_scheduler_type="constant",
-        per_device_train_batch_size=COMPLETIONS,
-        gradient_accumulation_steps=1,
-        gradient_checkpointing=False,
-        num_generations=GROUP,
-        max_completion_length=NEW_TOKENS,
-        temperature=TEMPERATURE,
-        beta=0.0,
-        loss_type="dapo",
-        reward_weights=[1.0, 0.0],
-        use_cpu=True,
-        bf16=bf16,
-        seed=seed,
-        save_strategy="no",
-        logging_steps=1,
-        log_completions=True,
-        num_completions_to_print=0,
-        report_to="none",
-        disable_tqdm=True,
-        dataloader_pin_memory=False,
-    )
-
-
-def dataset_of(scorer: Scorer, tokenizer: "PreTrainedTokenizerBase") -> "Dataset":
-    """The prompts with the numbers of their rows. Plain text gets the chat template, without which a model rambles."""
+    Plain text gets the chat template, without which a model rambles.
+    """
     from datasets import Dataset
 
-    prompts = [row["prompt"] for row in scorer.task.rows]
+    prompts = [scorer.task.rows[row]["prompt"] for row in rows]
     marked = [isinstance(one, str) and any(token in one for token in tokenizer.all_special_tokens) for one in prompts]
     if not any(marked):
         prompts = [[{"role": "user", "content": one}] if isinstance(one, str) else one for one in prompts]
     plain = [
         [{"role": m["role"], "content": m["content"]} for m in one] if isinstance(one, list) else one for one in prompts
     ]
-    return Dataset.from_dict({"prompt": plain, "row": list(range(len(prompts)))})
+    texts = [one.text if any(marked) else [{"role": "assistant", "content": one.text}] for one in shown]
+    return Dataset.from_dict({"prompt": plain, "row": list(rows)} | ({"completion": texts} if shown else {}))
 
 
 def rewards_of(scorer: Scorer) -> list[Callable]:
@@ -152,7 +164,7 @@ def rewards_of(scorer: Scorer) -> list[Callable]:
     return [paid, correctness_reward]
 
 
-def progress_of(scorer: Scorer, deadline: float) -> object:
+def progress_of(scorer: Scorer, deadline: float) -> "TrainerCallback":
     """A callback that prints a line after each step, and stops when no other step fits, or the reward hangs."""
     from transformers import TrainerCallback
 
