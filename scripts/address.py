@@ -26,8 +26,8 @@ KAGGLE = "[![Open in Kaggle](https://kaggle.com/static/images/open-in-kaggle.svg
 START = "To run this lesson in Colab"
 BY_HAND = (
     f"{START}, choose **File > Open notebook** (GitHub or Upload); in Kaggle, **Create > New Notebook**, then "
-    "**File > Import Notebook**. Links work on GitHub and in JupyterLab; elsewhere, open the file that the link names "
-    "from `docs/` or `notebooks/`."
+    "**File > Import Notebook**. Links work on GitHub and in JupyterLab; elsewhere, look for the linked file "
+    "in `docs/` or `notebooks/`."
 )
 #: The line that explains how to open a lesson: in the source, with an address, and without one.
 OPENING = re.compile(rf"^(?:\{{\{{badges\}}\}}|{re.escape(COLAB)}|{START}).*$", re.MULTILINE)

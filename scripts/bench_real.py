@@ -131,9 +131,9 @@ The *kind of gain* follows from three paired tests. Where pass@8 rose, the model
 tries at this temperature before. If greedy accuracy rose too, we call that *new in eight tries*. Eight tries cannot
 show that it is a new skill ([lesson 15](../notebooks/15_controls.ipynb)). Where only sampled and greedy accuracy rose,
 it is *sharpening*. Where only sampled accuracy rose, it is *less noise*: for a user who decodes greedily, no gain is
-shown. A measure that is not shown to rise may have risen too little for this number of prompts. In *older*, it is
-*not the choice* if the answers that describe one person without an error are not shown to choose the right person more
-often than a guess.
+shown. A measure that is not shown to rise may have risen too little for this number of prompts. In *older*, *form, not choice* means that among
+the answers that describe one of the two people without an error, the right person is not shown to be more frequent than
+by guessing.
 
 {tests}
 
@@ -176,9 +176,9 @@ def chosen_people(row: dict) -> str:
     forms = {when: Rate(chosen[when].n, len(row[when]["greedy"])) for when in TIMES}
     text = f"""
     In *older*, seed {row["seed"]}, the share of greedy answers that describe one of the two people without an error was
-    {forms["before"]}, before training, and {forms["after"]}, after it. This is the form, and
-    the copying of one person's name, age and city; we did not measure them apart. Of these answers, the share
-    that describe the person who was asked for was {chosen["before"]}, before training, and {chosen["after"]}, after it.
+    {forms["before"]}, before training, and {forms["after"]}, after it. What improved is the
+    form and the copying of one person's name, age and city; we did not measure the two separately. Of these answers, the
+    share that describe the right person was {chosen["before"]}, before training, and {chosen["after"]}, after it.
     A guess is right half of the time.
     """
     return fill(" ".join(text.split()), 120)
@@ -193,7 +193,7 @@ def person_rate(result: dict) -> Rate:
 def kind_of_gain(row: dict) -> str:
     """What the three changes show together. In the task older, the choice must also be better than a guess."""
     if "wrong_person" in row["after"] and person_rate(row["after"]).interval[0] <= 0.5:
-        return "not the choice"
+        return "form, not choice"
     rose = {name: change.verdict == "improved" for name, change in changes_of(row).items()}
     if rose["pass@8"]:
         return "new in eight tries" if rose["greedy"] else "more found in eight tries"

@@ -237,11 +237,11 @@ not, before any check saw one of them. (An earlier version of the first one was 
 fields in the greedy answers to {HELDOUT} held-out prompts rose within these steps, by the paired test and interval.
 `pilot` sampled {PROMPTS} prompts; `{REFUSED}` means that it did not, because of an error that `preflight` finds as
 well. `health` and `preflight` count if they report an error; of a constant reward, preflight only warns
-(`reward_weak`). The task *older* did not learn by this measure, which hardly suits it: a faultless answer about the
-wrong person has almost no correct field, so a policy that writes the form and guesses the person scores about 0.5, and
-the base has 0.45. Its training rewards rose within 15 steps in [other runs](#controls-on-a-real-model), and in 70 steps
-[its accuracy rose](#a-real-model-on-a-cpu). So no check should stop it. With so few configurations, the counts say
-little about others.
+(`reward_weak`). On the task *older*, the policy did not learn by this measure. The measure hardly suits that task: a
+faultless answer about the wrong person has almost no correct field, so a policy that writes the form and guesses the
+person scores about 0.5, and the base model already scores 0.45. Its training rewards rose within 15 steps in
+[other runs](#controls-on-a-real-model), and in 70 steps [its accuracy rose](#a-real-model-on-a-cpu). So no check should
+have stopped this configuration. With so few configurations, the counts say little about others.
 
 {repair(rows)}
 
@@ -253,9 +253,9 @@ little about others.
 {counts("health", failed, good, lambda row: bool(row["health"]))}
 {counts("any of them (repaired)", failed, good, lambda row: bool(row["repaired"] or row["health"]) or pilot_stops(row))}
 
-A stop does not mean that a check named the cause. The pilot said `raise_limit` for *correctness alone*, *constant
-reward* and *sign error*, where the rewards were at fault, and its stop of *prompts as plain text* is an error of
-`preflight`.
+A stop does not mean that a check found the cause. For *correctness alone*, *constant reward* and
+*sign error*, the pilot said `raise_limit`, although the rewards were at fault. It did not sample *prompts as plain
+text* at all, because `preflight` reports an error there.
 
 | configuration | should learn | correct fields, before to after | learned | preflight | repaired | pilot | health |
 |---|---|---|---|---|---|---|---|

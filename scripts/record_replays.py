@@ -97,8 +97,8 @@ RUNS = (
     Run(
         "Each tag pays once: works here",
         "This reward worked here, although it never reads the answer.",
-        "It pays 0.25 once for each of four tags in its place, and a wrong answer in the right form as much as a "
-        "correct one (lesson 02).",
+        "It pays 0.25 once for each of the four tags that is in its place, and it pays as much for a wrong answer in the "
+        "right form as for a correct one (lesson 02).",
         {incremental_format_reward: 1.0},
     ),
     Run(
@@ -125,11 +125,12 @@ def record(run: Run) -> Recording:
 def story(run: Run, log: list[dict]) -> str:
     """What to see in a run."""
     reward, right = logged(log, "reward"), logged(log, f"rewards/{truth.__name__}/mean")
-    best = max(right)
+    best, first, last = max(right), f"{reward[0]:.2f}", f"{reward[-1]:.2f}"
+    change = f"stayed at {first}" if first == last else f"went from {first} to {last}"
     return (
-        f"{run.begins} {run.about} In {run.steps} steps, its mean went from {reward[0]:.2f} to {reward[-1]:.2f}. The "
+        f"{run.begins} {run.about} In {run.steps} steps, its mean {change}. The "
         f"share of completions that are correct and in the right form was {right[0]:.0%} at first, {best:.0%} at its "
-        f"highest (step {right.index(best) + 1}), and {right[-1]:.0%} in the end; it is measured, not paid. Press "
+        f"highest (step {right.index(best) + 1}), and {right[-1]:.0%} at the end; it is measured, not paid. Press "
         "Play, or drag the slider, and read what the policy writes."
     )
 
@@ -149,8 +150,8 @@ def story_of_real(right: list[float]) -> str:
     return (
         "A real language model, SmolLM2 with 135 million parameters, learns to write an order as JSON: the first "
         f"{len(right)} steps of the command make real. Its rewards are sound: one for a correct object, and partial "
-        f"credit for keys, for correct fields, and for an object alone. No completion was correct before step {first}, "
-        f"so until then only partial credit taught it; in the end {fmean(right[-5:]):.0%} were correct (mean of five "
+        f"credit for keys, for correct fields, and for an object alone. In this run, no completion was correct before "
+        f"step {first}, so until then only partial credit taught it; at the end {fmean(right[-5:]):.0%} were correct (mean of five "
         "steps). "
         "Press Play, or drag the slider, and read what the policy writes."
     )

@@ -176,6 +176,6 @@ def test_the_model_can_copy_every_word_token_by_token(real_model, words):
 
 def test_the_form_of_an_answer_is_told_apart_from_the_person_it_is_about(real):
     row = dict(seed=0, before=dict(greedy="1000", wrong_person=1), after=dict(greedy="1110", wrong_person=1))
-    assert real.bench.kind_of_gain(row) == "not the choice"
+    assert real.bench.kind_of_gain(row) == "form, not choice"
     said = real.bench.chosen_people(row).replace("\n", " ")
     assert re.findall(r"\d of \d", said) == ["2 of 4", "4 of 4", "1 of 2", "3 of 4"]

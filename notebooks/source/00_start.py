@@ -131,7 +131,7 @@ for factor, reward in zip(factors, rewards):
 # Each pays at most 1, so a perfect completion earns 2.0 + 0.5 + 0.5 = 3.
 #
 # The tiny model was pretrained on additions written in five styles. One of them adds column by column, starting with
-# the ones. Find the answers in this style among those above, and score the first one:
+# the ones. The next cell finds the answers in this style among all 100, and scores the first one:
 
 # %%
 columns = [
@@ -145,7 +145,7 @@ print(f"{len(columns)} of {before.n} answers, such as {text}")
 print("reward:", sum(f * s for f, s in zip(factors, scores)))
 
 # %% [markdown]
-# The policy writes this style rarely, but it earns the full reward. Next come the settings:
+# The policy writes this style rarely, but a correct answer in it earns the full reward. Next come the settings:
 
 # %%
 import tempfile
@@ -247,7 +247,8 @@ show(
 # GRPO reinforces answers that the policy already writes sometimes. If no completion ever scores higher than the others,
 # every group is tied and nothing is learned. (Whether long training can go beyond what the base model could sample is
 # debated: [Yue et al.](https://arxiv.org/abs/2504.13837) did not find this in the models that they tested, and
-# [ProRL](https://arxiv.org/abs/2505.24864) reports it.) The following methods use texts or examples that you supply:
+# [ProRL](https://arxiv.org/abs/2505.24864) reports it.) If GRPO does not fit, try one of these methods, which use texts
+# or examples that you supply:
 #
 # - *RAG*, retrieval-augmented generation, puts text found by a search into the prompt.
 # - *SFT*, supervised fine-tuning, trains on example answers.
@@ -293,9 +294,9 @@ diagram("packages")
 # rose from 15.6% to 71.0%, according to the first version of the paper. The model
 # learned to write long thoughts before its answers.
 #
-# [Lesson 14](14_real_model.ipynb) trains a real but small model, SmolLM2 with 135 million parameters, on a CPU. It has to turn
-# an order into JSON with five fields. Before training, it wrote these four completions (shortened; temperature 1, seed 0) for
-# "Chloe from Doha ordered 6 coins at 10 euros each.":
+# [Lesson 14](14_real_model.ipynb) trains a real but small model, SmolLM2 with 135 million parameters, on a CPU. It has to
+# turn an order into JSON with five fields. Before training, it wrote these four completions (shortened) for "Chloe from Doha
+# ordered 6 coins at 10 euros each.":
 #
 # | completion | right fields | reward | advantage |
 # |---|---|---|---|
@@ -349,7 +350,7 @@ diagram("path")
 # | step | question | if the answer is no |
 # |---|---|---|
 # | task | Can a program check an answer? | Use SFT or DPO. |
-# | model | Do the rewards of most groups differ, and are some answers correct, or nearly so? | Improve the prompt, give partial credit, or use SFT first. |
+# | model | Do the rewards differ within most groups, and are some answers correct, or nearly so? | Improve the prompt, give partial credit, or use SFT first. |
 # | rows | Are the held-out questions new to the model? | Split the rows again (lesson 01). |
 # | reward | Does a correct answer always score more? | Fix the reward (lesson 02). |
 # | training | Does the reward rise within twenty steps? | Stop, and find the cause (lesson 04). |

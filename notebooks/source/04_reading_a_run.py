@@ -152,9 +152,9 @@ for key in ("reward", "loss"):
     print(f"  lowest {min(values):6.3f}  highest {max(values):6.3f}")
 
 # %% [markdown]
-# The reward rose throughout the run, while the loss stayed between {{min(values):.3f}} and {{max(values):.3f}}. The
-# advantages of a group sum to 0, so the loss is near 0 for good and bad policies alike. (Different lengths leave a
-# remainder.)
+# The reward was three times as high at the end as at first, while the loss stayed between {{min(values):.3f}} and
+# {{max(values):.3f}}. The advantages of a group sum to 0, so the loss is near 0 for good and bad policies alike.
+# (Different lengths leave a remainder.)
 #
 # Read these five numbers instead:
 #
@@ -257,8 +257,9 @@ print(diagnose(tied)[0])
 # The healthy run also ends with {{logged(healthy, 'frac_reward_zero_std')[-1]:.2f}} of its groups tied. These groups are
 # *saturated*: all their answers are correct.
 #
-# **`reward_std` describes the whole batch; `frac_reward_zero_std` shows whether groups can teach** (with `scale_rewards="group"`,
-# the default, or `"none"`: with `"batch"`, TRL computes it from the whole batch as well).
+# **`reward_std` describes the whole batch; `frac_reward_zero_std` shows whether groups can teach** (with
+# `scale_rewards="group"`, the default, or `"none"`: with `"batch"`, TRL computes it from the whole batch as well, and so it
+# does with GDPO).
 
 # %% [markdown]
 # ## 6. Recognize a collapsed policy

@@ -167,7 +167,7 @@ _ = second.train()
 
 # %% [markdown]
 # The *optimizer* turns gradients into weight updates. Ours, Adam, keeps two running means for each weight and counts
-# its steps. Did the second stage inherit those means?
+# the steps. Did the second stage inherit those means?
 
 # %%
 counted = next(iter(second.optimizer.state.values()))["step"]
@@ -249,9 +249,10 @@ print(by_seed)
 # no improvement.** Two stages could still be up to {{by_seed.difference.high:.2f}} better or up to
 # {{-by_seed.difference.low:.2f}} worse, and more seeds would narrow the interval. Other tasks and models can behave differently.
 #
-# Stages are worth trying if one reward gives no signal at first. For example, if the base model is never correct,
-# every completion gets 0 for correctness. A *curriculum*, which trains on easy rows first, can also be built from
-# stages. Give each stage its own rows, and make the same comparison.
+# Stages are worth trying if one reward gives no signal at first. For example, a base model that is never correct
+# gets 0 for correctness on every completion, until an earlier stage has taught it enough to be correct sometimes.
+# You can also build a *curriculum*, which trains on easy rows first, from stages: give each stage its own rows, and
+# make the same comparison.
 #
 # **Compare stages with a single stage, and report the interval.**
 
@@ -259,7 +260,7 @@ print(by_seed)
 # ## 5. Kill a run
 #
 # To *resume* a run is to continue it after an interruption. To allow this, the run saves *checkpoints*, which are
-# folders with everything it needs to continue from a step.
+# folders with everything that the run needs to continue from that step.
 #
 # The next cell puts a training run into a script, so that we can kill it. The script saves a checkpoint every two
 # steps. `newest_checkpoint` returns the newest complete checkpoint in a folder, or `None` if there is none. With
@@ -344,8 +345,8 @@ print("left:", *sorted(p.name for p in killed.glob("checkpoint-*")))
 # ## 6. Find a damaged checkpoint
 #
 # A run can also die *while it saves*. To imitate that, the next cell cuts the optimizer file of the newest checkpoint
-# in half. transformers finds a checkpoint with `get_last_checkpoint`. `checkpoint_problem` opens every file of a
-# checkpoint and reports what is wrong.
+# in half. `get_last_checkpoint` of transformers finds the newest checkpoint. `checkpoint_problem` opens every file of
+# a checkpoint and reports what is wrong.
 
 # %% tags=["nbval-check-output"]
 from transformers.trainer_utils import get_last_checkpoint
@@ -452,7 +453,7 @@ print("largest difference of a weight:", apart)
 # |---|---|---|
 # | end of a stage | Does the folder contain `adapter_model.safetensors`? | call `policy.save_pretrained(folder)` |
 # | start of the next stage | Is the number of trainable parameters above 0? | load with `is_trainable=True`, build a new `GRPOTrainer` |
-# | unclear benefit of stages | Does the interval over the seeds contain 0? | compare with one stage of the same steps and rows |
+# | unclear benefit of stages | Does the interval over the seeds contain 0? | compare with one stage that has the same steps and rows |
 # | risk of a crash | Are there two `checkpoint-N` folders? | set `save_strategy="steps"`, `save_steps`, `save_total_limit=2` |
 # | interrupted run | Which checkpoint does `newest_checkpoint` return? | pass it as `resume_from_checkpoint` |
 # | error when resuming | What does `checkpoint_problem` say? | resume from the previous checkpoint |

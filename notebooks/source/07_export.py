@@ -202,9 +202,8 @@ print(f"mean size of a weight: {W.abs().mean():.4f}")
 print(f"mean size of a change: {change.abs().mean():.4f}")
 
 # %% [markdown]
-# Training changed these weights by {{change.abs().mean():.4f}} on average,
-# {{change.abs().mean() / W.abs().mean():.0%}} of their size. PEFT's `merge_and_unload` computes the same sum for every
-# adapted matrix:
+# Training changed these weights by {{change.abs().mean():.4f}} on average, {{change.abs().mean() / W.abs().mean():.0%}}
+# of their mean absolute value. PEFT's `merge_and_unload` computes the same sum for every adapted matrix:
 
 # %%
 unmerged = logits(adapted)
@@ -236,7 +235,7 @@ print("chat template saved:", bool(tokenizer.chat_template))
 
 # %% [markdown]
 # The reloaded model gives the same logits up to rounding, and its folder has the chat template of the training run.
-# To halve the file of a large model, call `merged.to(torch.bfloat16)` before you save.
+# To halve the size of the file, call `merged.to(torch.bfloat16)` before you save.
 #
 # **Check the folder that you release, not the model in memory.**
 
@@ -290,9 +289,9 @@ show_differences(
 )
 
 # %% [markdown]
-# The 4-bit merge moved a logit of the policy by {{rounded_apart:.2f}}, which can change the odds of a token by a
-# factor of {{torch.tensor(rounded_apart).exp():.1f}}. The fp32 merge differs by only {{fp32_apart:.2f}}, because its
-# base is not quantized. Do the answers get worse?
+# The 4-bit merge moved a logit of the policy by {{rounded_apart:.2f}}, which can change the odds of a token by a factor
+# of {{torch.tensor(rounded_apart).exp():.1f}}. The fp32 merge moved one by only {{fp32_apart:.2f}}, because it rounds
+# nothing: it differs from the policy only in its base, which is not quantized. Do the answers get worse?
 
 # %%
 results, unlike, p_values = {}, {}, {}
@@ -306,11 +305,11 @@ for name, model in (("fp32 merge", released), ("4-bit merge", in_4_bits)):
     print(f"  McNemar's test: p = {p_values[name]:.2f}")
 
 # %% [markdown]
-# The policy had {{after.accuracy.hits}} of 200 answers correct. The 4-bit merge changed {{unlike['4-bit merge']}} of its
-# answers, and {{results['4-bit merge'].accuracy.hits}} are correct (p = {{p_values['4-bit merge']:.2f}}). The fp32 merge
-# changed {{unlike['fp32 merge']}}, and {{results['fp32 merge'].accuracy.hits}} are correct (p =
-# {{p_values['fp32 merge']:.2f}}). Chance alone can explain both differences in accuracy. On a harder task, which we did
-# not evaluate, a merge can lose accuracy.
+# The policy had {{after.accuracy.hits}} of 200 answers correct. The 4-bit merge changed {{unlike['4-bit merge']}} of
+# its answers, and {{results['4-bit merge'].accuracy.hits}} are correct (p = {{p_values['4-bit merge']:.2f}}). The fp32
+# merge changed {{unlike['fp32 merge']}}, and {{results['fp32 merge'].accuracy.hits}} are correct (p =
+# {{p_values['fp32 merge']:.2f}}). Chance alone can explain both differences in accuracy. On a harder task, a merge may
+# lose accuracy. We did not test one.
 #
 # **Merge into the unquantized base in fp32, evaluate the result, and quantize it afterward if you must.**
 
@@ -436,8 +435,8 @@ print("pipeline:", answer)
 # ```
 #
 # Ollama and llama.cpp run a model from one file in the *GGUF* format. The llama.cpp converter does not support the
-# tiny model's tokenizer ([what we measured](../docs/troubleshooting-gpu.md#gguf-measured)). If you merged into a
-# published base, type these commands (never run here):
+# tiny model's tokenizer ([what we measured](../docs/troubleshooting-gpu.md#gguf-measured)). For a model whose
+# tokenizer the converter supports, type these commands (never run here):
 #
 # ```
 # git clone --depth 1 https://github.com/ggml-org/llama.cpp
@@ -487,8 +486,8 @@ PARAMETER temperature 0''')
 # ## 10. Exercises
 #
 # **Exercise 1.** An exported model answers badly. You apply the chat template yourself and compare the model's logits
-# with those of the base and of the correct merge. Write `diagnose`, which takes the two largest differences and
-# returns the fault. In the case of "template lost", the merge itself is correct.
+# with those of the base and of the correct merge. Write `diagnose`, which takes the largest difference from each of
+# the two and returns the fault. In the case of "template lost", the merge itself is correct.
 
 
 # %%

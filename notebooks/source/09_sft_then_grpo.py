@@ -454,8 +454,8 @@ print(against)
 # A worked answer can also teach what the model never samples. GRPO learns nothing from a prompt that the policy never
 # solves.
 #
-# **With 100 correct worked answers, more SFT is the better use of this budget (section 10 has five seeds), and it takes
-# less CPU time.**
+# **With 100 correct worked answers, more SFT is the better use of this budget (section 10 repeats this with five
+# seeds), and it takes less CPU time.**
 
 # %% [markdown]
 # ## 10. See when GRPO wins: many wrong worked answers

@@ -408,9 +408,9 @@ HINTS += [(wrong, "Step 17 needs a whole new batch.") for wrong in (256, 288)]
 print(check_exercise("Exercise 1", completions, BUDGETS, HINTS))
 
 # %% [markdown]
-# **Exercise 2.** Write `can_clip(num_iterations, steps_per_generation, accumulation)`, which returns whether any
-# ratio can differ from 1 by more than rounding. (vLLM does not change this: TRL puts its probabilities into a separate
-# importance weight.)
+# **Exercise 2.** Write `can_clip(num_iterations, steps_per_generation, accumulation)`, which returns whether any ratio
+# can differ from 1 by more than a rounding error. (vLLM does not change this: TRL puts its probabilities into a
+# separate importance weight.)
 #
 # **Try both before you unfold the solutions.**
 

@@ -346,9 +346,9 @@ print(report)
 # Hardly any completion is correct, so `correctness_reward` alone could teach almost nothing at first. But
 # {{1 - report.figures.tied.value:.0%}} of the groups are not tied: some of their completions earn more than others,
 # counting all rewards. So the verdict is `{{report.verdict.code}}`: start, and watch whether `correctness_reward` rises. (The
-# 30 steps, and what to do after them, are rules of thumb. In the three runs of `make real`, the first correct completion came at step 16 or 17. At a
-# rate of 5e-5, none came in [25 steps](../docs/settings.md#what-transferred-to-a-real-model), and at 8e-4, it came at step 6 to
-# 9. We did not try SFT on this task.)
+# report's 30 steps, and its advice for afterward, are rules of thumb. In the three runs of `make real` in bf16, the first
+# correct completion came at step 16 or 17. At a rate of 8e-4, it came between steps 6 and 9, and at 5e-5, none came in
+# [25 steps](../docs/settings.md#what-transferred-to-a-real-model). We did not try SFT on this task.)
 #
 # The first completion shows why the rewards start low, and {{report.figures.truncated.value:.0%}} of the completions run
 # into the limit of {{TOKENS}} tokens. The report says *not known* for the format, because this task has no format apart
@@ -551,9 +551,9 @@ for kind in ("known sentence", "new sentence"):
     print(f"greedy, after, {kind}: {hits[kind]} of {len(chosen)}")
 
 # %% [markdown]
-# The intervals are over prompts, for this one trained model. They say nothing about other seeds. Where nearly all prompts
-# changed alike, such an interval is too narrow: if none of 50 prompts was solved before and 49 are solved after, the
-# Wilson interval of the new rate is 0.895 to 0.996.
+# The intervals are over prompts, for this one trained model. They say nothing about other seeds. If nearly all prompts
+# changed in the same way, such an interval is too narrow. Then use the Wilson interval of the new rate: if 0 of 50
+# prompts were solved before and 49 after, it is 0.895 to 0.996.
 #
 # Different kinds of gain look alike in the reward curve. You can tell some of them apart by which of the three measures
 # rise:
@@ -580,8 +580,8 @@ for kind in ("known sentence", "new sentence"):
 # - The three measures cannot tell an ability from its form. We also trained this model to say which of two people is older
 #   or younger (the task *older* in the [results](../docs/results.md#a-real-model-on-a-cpu), one seed). All three measures
 #   rose there too, but the choice of the person is not shown to be better than a guess: of the answers that describe one of
-#   the two people without an error, 46% named the correct person (95% interval 41% to 52%). What rose is the form and the
-#   copying.
+#   the two people without an error, 46% named the correct person (95% interval 41% to 52%). What improved is the form and
+#   the copying.
 #
 # Of the prompts with known sentences, {{hits["known sentence"]}} were answered correctly, and of as many with new sentences,
 # {{hits["new sentence"]}}. `make real` measures this on 400 prompts.
@@ -622,12 +622,13 @@ print("greedy answer at 2e-3:", answer[:300])
 # teaches nothing. Such a short run does not show where that policy would end.
 #
 # We also compared other rates for 25 steps, [with three seeds each](../docs/settings.md#what-transferred-to-a-real-model).
-# 5e-5 was too low: no greedy answer was correct. At 8e-4, a larger share of fields was correct in the last five steps with
-# each seed, at a low entropy (+0.20 against 2e-4, 95% interval +0.16 to +0.25). Its greedy accuracy was higher with each
-# seed too, but the interval of that difference contains 0. And [4e-4 with one seed](../docs/results.md#the-checks-on-a-real-model) was behind 2e-4 after
-# 20 steps. In steps 13 to 17 (seed 0), entropy was as low at 8e-4 (0.07) as at 2e-3 (0.11), but the share of correct fields
-# was 0.85 against 0.31. So low entropy alone does not tell how good the answers are, and one run does not rank two rates. Low entropy,
-# many ties and a low reward together are a reason to read completions.
+# 5e-5 was too low: no greedy answer was correct. At 8e-4, entropy was low, and the share of correct fields in the last five
+# steps was higher than at 2e-4 with each seed (+0.20, 95% interval +0.16 to +0.25). Its greedy accuracy was higher with each
+# seed too, but the interval of that difference contains 0. And [4e-4 with one
+# seed](../docs/results.md#the-checks-on-a-real-model) was behind 2e-4 after 20 steps. In steps 13 to 17 (seed 0), entropy
+# was as low at 8e-4 (0.07) as at 2e-3 (0.11), but the share of correct fields was 0.85 at 8e-4 and 0.31 at 2e-3. So low
+# entropy alone does not show how good the answers are, and one run does not rank two rates. Low entropy, many ties and a low
+# reward together are a reason to read completions.
 #
 # **Compare learning rates for your model with several seeds. Short runs show only which rate learns faster at first, so
 # confirm the choice in runs of full length. Look at entropy and ties as well as rewards.**

@@ -256,10 +256,10 @@ for name, found in tries.items():
 #
 # Over the five seeds of section 4, the mean curve of the random reward is below that of the base model at every `k`, and its
 # pass@32 fell by 0.108 (95% interval 0.032 to 0.184). With the format reward, pass@32 was lower than before training with
-# all five seeds (0.98, 0.34, 0.84, 0.76 and 0.64 instead of 1.00). The mean change is -0.288 (95% interval -0.588 to +0.012), so it is not
-# shown that it falls in general. pass@1 rose with three seeds and fell with two, so it is
-# not shown to change: +0.181 (-0.201 to +0.562). So after training on a reward that never reads an answer, a model can fail
-# in all 32 tries on prompts that it could solve before.
+# all five seeds (0.98, 0.34, 0.84, 0.76 and 0.64 instead of 1.00). The mean change is -0.288 (95% interval -0.588 to
+# +0.012), so we have not shown that it falls in general. pass@1 rose with three seeds and fell with two, so it is not shown
+# to change: +0.181 (-0.201 to +0.562). So after training on a reward that never reads an answer, a model can fail in all 32
+# tries on prompts that it could solve before.
 #
 # Whether GRPO with a true reward can do this too is debated. Yue et al. ([2504.13837](https://arxiv.org/abs/2504.13837)) find
 # that base models win at a large `k` on most of their benchmarks. ProRL ([2505.24864](https://arxiv.org/abs/2505.24864))

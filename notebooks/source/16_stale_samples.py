@@ -283,9 +283,11 @@ spreads = spread_by_length(late)
 # lengths belong to different styles of answer, and training changes some styles more than others.)
 #
 # Our completions have about 20 tokens. A thinking model writes thousands. If the log-ratios of tokens are independent and
-# equally distributed, the standard deviation of a completion's log-ratio grows with the square root of its length. Its mean is
-# negative and grows with the length itself, so for thousands of tokens most completions have a weight near 0. (This is
-# arithmetic, not a measurement: our four groups do not show it.)
+# identically distributed, the standard deviation of a completion's log-ratio grows with the square root of its length. Its
+# mean is negative, and the size of the mean grows in proportion to the length. How much that matters depends on the spread
+# of a token. With the spreads above (0.07 to 0.2), most completions of thousands of tokens would have a weight near 0;
+# with that of bfloat16 in section 5 (0.001), nearly all would stay near 1. (This is arithmetic, not a measurement: our
+# four groups do not show it.)
 #
 # **A ratio near 1 for each token says little about the ratio of the completion.**
 #
@@ -467,8 +469,9 @@ for advantage in (1.0, -1.0):
 #   of 4, it is 41%. But a policy
 #   that collapses also produces extreme ratios, so they may be a consequence of the harm, not its cause.
 #
-# The spread alone does not predict the harm: for completions, the log-ratio of the hot sampler has 2.5 to 4.9 times the
-# standard deviation of that of the runs with a delay of 4 and the ratio, and yet those runs are the ones that lost accuracy.
+# The spread alone does not predict the harm: for whole completions, the standard deviation of the log-ratio was 2.5 to
+# 4.9 times as large with the hot sampler as in the runs with a delay of 4 that were corrected with the ratio. Yet it
+# was those runs that lost accuracy.
 #
 # **Measure the ratios, but judge a sampler by the accuracy of the newest policy.**
 #
@@ -476,9 +479,9 @@ for advantage in (1.0, -1.0):
 #
 # Reuse saves samples, and a delay saves time. To see whether either pays off, count minutes:
 #
-# - **Reuse.** With equal samples, four updates per batch (`num_iterations=4`) gave an accuracy 0.112 higher than one update;
-#   with equal CPU time, 0.135 lower ([lesson 13](13_losses.ipynb), section 3). There, sampling took about 40% of
-#   a step, so reuse saved little.
+# - **Reuse.** With the same number of samples, four updates per batch (`num_iterations=4`) were 0.112 more accurate than one
+#   update. With the same CPU time, they were 0.135 less accurate ([lesson 13](13_losses.ipynb), section 3). There, sampling
+#   took about 40% of a step, so reuse saved little.
 # - **Delay.** If sampler and trainer work at the same time, a step takes as long as the slower of the two. At best, if
 #   both take the same time, the run is twice as fast. Exercise 2 computes the speedup. To gain it, you need a second device;
 #   our simulation saves no time.
@@ -490,8 +493,10 @@ for advantage in (1.0, -1.0):
 # - Delay and samplers are simulated. A real vLLM also differs in its kernels, and TRL's asynchronous trainer was never run here.
 # - The tiny model learns with a rate of 0.002, so 4 steps change it a lot. With a smaller rate, 4 steps change less.
 #   Measure the ratios of your own run, and do not copy our number of steps.
-# - Our completions have at most 32 tokens. With thousands, the ratios of whole completions lie much further from 1. `sequence_mask`
-#   then keeps most completions, but with weights near 0, so few of them teach anything.
+# - Our completions have at most 32 tokens. With thousands, the ratios of whole completions lie further from 1. If each token
+#   is as far off as in our stale samples, `sequence_mask` keeps most completions, but with weights near 0, so few of them
+#   teach anything. If the sampler differs only by rounding, the weights shrink less: one user [measured a mean of
+#   0.57](https://github.com/huggingface/trl/issues/5814).
 # - Three seeds show only large effects. They separate some of the corrections, and only at one delay.
 #
 # ## 10. Cheat sheet

@@ -382,10 +382,10 @@ show_changes(changes, "Students minus their weak teacher")
 # With one run per method, you cannot tell luck from an effect, so `make bench-distill` trained each method with four seeds,
 # and with three seeds on a new task ([all figures](../docs/results.md#distillation-sft-and-grpo)). For GRPO, distillation
 # and SFT, we compared the same three learning rates once, with the good teacher of addition, and kept the best rate of each
-# method. (For GRPO and distillation, this was the lowest rate tried, so a lower one may be better. No rate was chosen on the
-# new task.) Filtered SFT uses the rate of SFT. Every run has 30 steps of 64 sequences. The tables show the mean accuracy on 200 held-out prompts. The last
-# column is the accuracy after 30 steps minus the teacher's, with a 95% interval over the seeds. (With so few seeds, such an
-# interval can include impossible values, such as -1.05.)
+# method. (For GRPO and distillation, this was the lowest rate tried, so a lower one may be better. We did not choose the
+# rates again for the new task.) Filtered SFT uses the rate of SFT. Every run has 30 steps of 64 sequences. The tables show
+# the mean accuracy on 200 held-out prompts. The last column is the accuracy after 30 steps minus the teacher's, with a 95%
+# interval over the seeds. (With so few seeds, such an interval can include impossible values, such as -1.05.)
 #
 # **A good teacher of addition:**
 #
@@ -426,9 +426,9 @@ show_changes(changes, "Students minus their weak teacher")
 # by +0.335 (+0.209 to +0.461). For distillation, three seeds do not yet show a difference from GRPO: +0.203 (-0.082 to
 # +0.489). Both are still far from the teacher.
 #
-# **Compare with your guess. With a good teacher, distillation needed fewer steps than GRPO. Without a check, the
-# student of a weak teacher ended near it (+0.04, no difference shown). Where no answer was ever correct, GRPO learned nothing, but SFT on a teacher's answers did
-# learn.**
+# **Compare with your guess. With a good teacher, distillation needed fewer steps than GRPO. If a weak teacher's answers
+# were not checked, its students were not shown to differ from it (distillation +0.04, SFT -0.04). Where no answer was
+# ever correct, GRPO learned nothing, but SFT on a teacher's answers did learn.**
 #
 # ## 9. Avoid the vocabulary trap
 #
