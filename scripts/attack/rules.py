@@ -60,20 +60,24 @@ def pays_wrong_completions(scorer: Scorer) -> Iterator[Finding]:
     if len({one.row for one in worst}) < needed:
         return
     more = [one for one in worst if one.score > pay[place_of(one, scorer.relative)].plain + ROUNDING]
-    if not scorer.reads_answer and len({one.row for one in more}) < needed:
-        what = "the reward does not read the answer, so wrong completions are paid as much as correct ones."
-        fix = "ignore this if it is one of several; attack them together, with --weights."
+    if scorer.reads_answer or len({one.row for one in more}) >= needed:
+        some = worst if scorer.reads_answer else more
+        where = f"on {len({one.row for one in some})} of {rows} rows"
         yield found(
-            what, fix, severity="warning", seen=_line(worst[0], pay[place_of(worst[0], scorer.relative)], scorer)
+            f"{where} a wrong completion is paid at least as much as a correct one.", seen=_seen(some, pay, scorer)
         )
         return
-    worst = worst if scorer.reads_answer else more
-    sources = Counter(source for source, _ in {(one.source, one.row) for one in worst})
+    what = "the reward does not read the answer, so wrong completions are paid as much as correct ones."
+    fix = "ignore this if it is one of several; attack them together, with --weights."
+    yield found(what, fix, severity="warning", seen=_seen(worst, pay, scorer))
+
+
+def _seen(some: Sequence[Paid], pay: dict[object, Pay], scorer: Scorer) -> str:
+    """Who found the overpaid completions, on how many rows, and the most overpaid of each."""
+    sources = Counter(source for source, _ in {(one.source, one.row) for one in some})
     found_by = "; ".join(f"{source}: {count}" for source, count in sources.most_common())
-    where = f"on {len({one.row for one in worst})} of {rows} rows"
-    what = f"{where} a wrong completion is paid at least as much as a correct one."
-    examples = [_line(one, pay[place_of(one, scorer.relative)], scorer) for one in _most(worst, pay, scorer)]
-    yield found(what, seen="\n        ".join([f"Rows by who found it: {found_by}.", *examples]))
+    lines = [_line(one, pay[place_of(one, scorer.relative)], scorer) for one in _most(some, pay, scorer)]
+    return "\n        ".join([f"Rows by who found it: {found_by}.", *lines])
 
 
 def overpaid(scorer: Scorer, pay: dict[object, Pay]) -> list[Paid]:
