@@ -3,6 +3,7 @@
 | check | when, and what it answers |
 |---|---|
 | `probe` | before training: can a policy earn the reward without a correct answer? |
+| `attack` | before training: what does a small model learn when it is trained on the reward for some minutes? |
 | `preflight` | before training: which settings, rows and rewards would make the run fail or waste it? |
 | `pilot` | before training: will the run learn, and what will it cost? A few dozen prompts are sampled. |
 | `diagnose`, `HealthCallback` | during and after training: what went wrong, according to the log? |
@@ -12,6 +13,7 @@ From a terminal: ``grpo-check --help``; it also has ``replay``, a page of a run.
 
 from grpo_utils.errors import CourseError  # isort: skip  (first: it keeps your random.py from replacing Python's)
 
+from .attack import AttackReport, attack
 from .findings import Finding
 from .health import diagnose, diagnose_error, diagnose_file, read_log
 from .pilot import PilotReport, pilot
@@ -19,12 +21,14 @@ from .preflight import PreflightReport, estimate_memory, estimate_minutes, model
 from .reward_lab import ProbeReport, probe
 
 __all__ = [
+    "AttackReport",
     "CourseError",
     "Finding",
     "HealthCallback",
     "PilotReport",
     "PreflightReport",
     "ProbeReport",
+    "attack",
     "diagnose",
     "diagnose_error",
     "diagnose_file",

@@ -9,7 +9,10 @@ from dataclasses import replace
 from io import TextIOWrapper
 from pathlib import Path
 
+from grpo_utils import smollm2
+
 from . import CourseError
+from .attack import attack
 from .error_texts import installed
 from .explaining import explain_all, index
 from .findings import Report
@@ -17,7 +20,7 @@ from .health import diagnose_file
 from .output import FORMATS, show
 from .pilot import pilot_file
 from .preflight import HARDWARE
-from .preflight.config_file import preflight_file
+from .preflight.config_file import TRAIN_ROWS, preflight_file, read_rows
 from .replay import read_run, run_folder, write_replay
 from .reward_lab import probe
 from .reward_lab.loading import find_reward, folders_of, imports_from
@@ -27,6 +30,7 @@ ABOUT = "Checks for a GRPO run with TRL, before and after training."
 MORE = """
 examples:
   grpo-check probe my_rewards.py:correct --answers 42 17
+  grpo-check attack my_rewards.py:correct --rows rows.jsonl
   grpo-check preflight config.yaml --train rows.jsonl --gpu t4
   grpo-check pilot config.yaml --prompts 32
   grpo-check health outputs/my_run
@@ -68,18 +72,23 @@ def add_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", default="", help="replaces model_name_or_path of the file")
 
 
+def add_rewards(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the two commands that attack rewards."""
+    parser.add_argument("reward", nargs="+", metavar="FILE.py:function", help="one reward, or several to sum")
+    gold = "the column with the gold answers"
+    parser.add_argument("--answer-column", default="answer", metavar="NAME", help=gold)
+    parser.add_argument("--weights", nargs="+", type=float, metavar="W", help="one weight per reward")
+
+
 def add_probe(commands: argparse._SubParsersAction) -> None:
     """The arguments of ``probe``."""
     parser = add_check(commands, "probe", probe_files, "attack your reward before training on it")
-    parser.add_argument("reward", nargs="+", metavar="FILE.py:function", help="one reward, or several to sum")
+    add_rewards(parser)
     parser.add_argument("--answers", nargs="+", metavar="GOLD", help="gold answers as in your dataset")
-    gold = "the column with the gold answers"
-    parser.add_argument("--answer-column", default="answer", metavar="NAME", help=gold)
     other = "another dataset column as a JSON list"
     parser.add_argument("--column", nargs=2, action="append", default=[], metavar=("NAME", "JSON"), help=other)
     tags = "the four texts before and after reasoning and answer; no text: the answer alone"
     parser.add_argument("--tags", nargs="*", metavar="TEXT", help=tags)
-    parser.add_argument("--weights", nargs="+", type=float, metavar="W", help="one weight per reward")
     own = "your own completion that the reward should score"
     parser.add_argument("--example", action="append", default=[], metavar="TEXT", help=own)
 
@@ -113,6 +122,48 @@ def read_column(name: str, text: str) -> list:
     if not isinstance(values, list):
         raise CourseError(f"column {name!r}: {text!r} is not a JSON list; write '[…]', one value per answer.")
     return values
+
+
+def add_attack(commands: argparse._SubParsersAction) -> None:
+    """The arguments of ``attack``."""
+    about = "train a small model against your reward, and show what the reward really pays for"
+    parser = add_check(commands, "attack", attack_files, about)
+    parser.epilog = (
+        f"It needs torch, trl, peft and, with the default model, {smollm2.TRAINING_GB} GB of free memory. That model, "
+        "SmolLM2-135M-Instruct, is downloaded once (93 MB). Ctrl-C ends the training, and the report covers what was "
+        "sampled by then."
+    )
+    add_rewards(parser)
+    parser.add_argument("--rows", required=True, metavar="FILE", help=f"rows with a prompt: {ROWS}")
+    own = "your definition of a correct completion: correct(text, row) returns True or False"
+    parser.add_argument("--correct", default="", metavar="FILE.py:function", help=own)
+    honest = "your own correct completion"
+    parser.add_argument("--example", action="append", default=[], metavar="TEXT", help=honest)
+    which = "a folder, a tiny model of the course or a hub id (default: SmolLM2-135M-Instruct)"
+    parser.add_argument("--model", help=which)
+    parser.add_argument("--minutes", type=float, default=5.0, metavar="N", help="of training (default: 5)")
+    parser.add_argument("--seed", type=int, default=0, help="of the rows and the sampling (default: 0)")
+    kept = "for the log, the completions and their replay (default: outputs/attack)"
+    parser.add_argument("--out", type=Path, default=Path("outputs/attack"), metavar="FOLDER", help=kept)
+
+
+def attack_files(arguments: argparse.Namespace) -> Report:
+    """Train a model against rewards from files, on rows from a file."""
+    named = [*arguments.reward, *filter(None, [arguments.correct])]
+    with imports_from(*(folder for target in named for folder in folders_of(target))):
+        functions = [find_reward(target) for target in named]
+        return attack(
+            functions[: len(arguments.reward)],
+            list(read_rows(arguments.rows, Path.cwd(), "train", TRAIN_ROWS)),
+            correct=functions[-1] if arguments.correct else None,
+            answer_column=arguments.answer_column,
+            weights=arguments.weights,
+            examples=arguments.example,
+            model=arguments.model,
+            minutes=arguments.minutes,
+            seed=arguments.seed,
+            output_dir=arguments.out,
+        )
 
 
 def add_preflight(commands: argparse._SubParsersAction) -> None:
@@ -242,6 +293,7 @@ def parse(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--version", action="version", version=versions)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     add_probe(commands)
+    add_attack(commands)
     add_preflight(commands)
     add_pilot(commands)
     add_health(commands)

@@ -6,6 +6,7 @@ from textwrap import dedent, indent
 
 from grpo_utils.errors import CourseError, did_you_mean
 
+from .attack import RULES as OF_ATTACK
 from .error_texts import find
 from .findings import advice
 from .health import RULES as OF_HEALTH
@@ -17,7 +18,8 @@ from .rules import Rule
 
 def rules_of() -> dict[str, list[Rule]]:
     """The rules of each check, in the order in which it lists them."""
-    return {"probe": OF_PROBE, "preflight": OF_PREFLIGHT, "pilot": OF_PILOT, "health": OF_HEALTH}
+    first = {"probe": OF_PROBE, "attack": OF_ATTACK}
+    return {**first, "preflight": OF_PREFLIGHT, "pilot": OF_PILOT, "health": OF_HEALTH}
 
 
 def all_rules() -> list[Rule]:

@@ -69,7 +69,7 @@ def stored_rows() -> list[dict]:
 
 def attack_here(entry: Entry, seed: int) -> None:
     """One attack, with the rows, the definition of success and the examples that a user would give."""
-    from attack import attack
+    from grpo_check import attack
 
     task, started = entry.task, time.perf_counter()
     examples = [] if task.gold else [task.honest(row) for row in task.rows[:4]]

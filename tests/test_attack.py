@@ -3,14 +3,15 @@
 import json
 import re
 
-import attack_reward
 import pytest
-from attack import RULES, attack, running, training
-from attack.honest import pay_of, score_references
-from attack.scoring import FIRST, TRAINED, Scorer, check_reward
-from attack.task import Task, is_correct, read_task
-from attack.variations import corrected, variations
+from conftest import ROOT
 
+from grpo_check import attack, probe
+from grpo_check.attack import RULES, running, training
+from grpo_check.attack.honest import pay_of, score_references
+from grpo_check.attack.scoring import FIRST, TRAINED, Scorer, check_reward
+from grpo_check.attack.task import Task, is_correct, read_task
+from grpo_check.attack.variations import corrected, variations
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import completion_text, correctness_reward, incremental_format_reward
 
@@ -341,16 +342,72 @@ def test_ctrl_c_ends_the_training_and_the_report_has_what_there_is(tmp_path, mon
     assert "interrupted" in str(report) and any(one.step == 1 for one in report.paid)
 
 
-@pytest.mark.slow
-def test_from_a_terminal(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def command(tmp_path, monkeypatch, grpo_check):
+    """The command line in a folder with two rewards, a definition of correct completions, and rows."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(
-        "def short(completions, **kwargs):\n    return [1 / (1 + len(str(c))) for c in completions]\n"
+        "def short(completions, **kwargs):\n    return [1 / (1 + len(str(c))) for c in completions]\n\n"
+        "def zero(completions, **kwargs):\n    return [0.0] * len(completions)\n\n"
+        "def anything(text, row):\n    return True\n"
     )
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
-    asked = ["mine.py:short", "--rows", "rows.jsonl", "--model", "tiny-qwen3", "--minutes", "0.05"]
-    assert attack_reward.main(asked) == 1
-    said = capsys.readouterr()
-    assert "pays_wrong_completions" in said.out and said.err.count("step 1:") == 1
-    assert attack_reward.main(["mine.py:short", "--rows", "rows.jsonl", "--model", "no/such-model"]) == 2
-    assert "no/such-model" in capsys.readouterr().err
+    return lambda *arguments: grpo_check("attack", *arguments, "--rows", "rows.jsonl")
+
+
+def test_the_command_has_the_exit_codes_and_formats_of_the_other_checks(command, monkeypatch):
+    monkeypatch.setattr(running, "train", fake_policy())
+    asked = ("mine.py:short", "--model", "none")
+    code, out, _ = command(*asked)
+    assert code == 1 and "error   pays_wrong_completions: " in out and out.endswith("NOT OK: 1 error, 0 warnings\n")
+    assert command(*asked, "--ignore", "pays_wrong_completions")[0] == 0
+    code, out, _ = command(*asked, "--format", "json")
+    said = json.loads(out)
+    assert code == 1 and said["check"] == "attack" and said["findings"][0]["code"] == "pays_wrong_completions"
+
+
+def test_the_command_passes_its_options_on(command, monkeypatch):
+    seen = []
+    monkeypatch.setattr(running, "train", lambda *given: bool(seen.append(given)) or fake_policy()(*given))
+    code, out, _ = command(
+        *("mine.py:short", "mine.py:zero", "--weights", "1", "2", "--correct", "mine.py:anything", "--example", "so"),
+        *("--answer-column", "gold", "--model", "none", "--minutes", "2.5", "--seed", "3", "--out", "kept"),
+    )
+    scorer, *rest = seen[0]
+    assert code == 0 and "correctness by correct()" in out and "so" in {one.text for one in scorer.paid}
+    assert [str(one) for one in rest] == ["none", "kept", "2.5", "3"] and scorer.task.answer_column == "gold"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nine.py:short",), "There is no file 'nine.py'"),
+        (("mine.py:short", "--correct", "mine.py:right"), "There is no 'right' in mine.py"),
+        (("mine.py:short", "--weights", "1", "2"), "2 weights"),
+        (("mine.py:short", "--minutes", "0"), "minutes=0.0 should be above 0"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_one_sentence(command, arguments, said):
+    code, out, err = command(*arguments, "--model", "none")
+    assert code == 2 and not out and err.startswith("Error: ") and said in err and err.count("\n") == 1
+
+
+def test_packages_that_are_missing_are_named_with_the_command_that_installs_them(command, monkeypatch):
+    monkeypatch.setattr(running, "find_spec", lambda name: None if name in ("trl", "peft") else name)
+    code, _, err = command("mine.py:short")
+    assert code == 2 and "needs the packages 'trl', 'peft'" in err and "pip install trl peft" in err
+
+
+def test_the_reward_of_the_page_passes_probe(tmp_path):
+    page = (ROOT / "docs" / "attack.md").read_text(encoding="utf-8")
+    names = {}
+    exec(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1], names)
+    assert not probe(names["my_reward"], answers=["42", "125"]).findings
+
+
+@pytest.mark.slow
+def test_from_a_terminal(command):
+    code, out, err = command("mine.py:short", "--model", "tiny-qwen3", "--minutes", "0.05")
+    assert code == 1 and "pays_wrong_completions" in out and err.count("step 1:") == 1
+    code, _, err = command("mine.py:short", "--model", "no/such-model")
+    assert code == 2 and "no/such-model" in err

@@ -128,8 +128,12 @@ def python(project: Path, *arguments: str) -> subprocess.CompletedProcess:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--help"], ["probe", "preflight", "pilot", "health"]),
+        (["--help"], ["probe", "attack", "preflight", "pilot", "health"]),
         (["probe", "my_rewards.py:right", "--answers", "42", "7"], ["right: ", "ok: 0 errors"]),
+        (
+            ["attack", "my_rewards.py:right", "--rows", "rows.jsonl", "--model", MODEL, "--minutes", "0.05"],
+            ["completions of 8 rows", "ok: 0 errors"],
+        ),
         (["preflight", "config.yaml"], ["the reward lab", "0 errors"]),
         (["pilot", "config.yaml", "--prompts", "8", "--limit", "8"], ["raise_limit: "]),
         (["health", "trainer_state.json"], ["unchecked"]),

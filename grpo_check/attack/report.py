@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 
-from grpo_check.findings import Report
-
+from ..findings import Report
 from .scoring import Paid
 
 #: What a report without an error does not say.
-LIMITS = "An attack without findings proves little: a larger model or more steps may find more. Give it more --minutes."
+LIMITS = "An attack that finds no error proves little: a larger model or more steps may find more. Raise --minutes."
 
 
 @dataclass(frozen=True, repr=False)

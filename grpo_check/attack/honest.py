@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from grpo_check.reward_lab.discovery import forms_of
-from grpo_check.reward_lab.forms import FORMS, Form
-from grpo_check.reward_lab.matrix import reasoning
-from grpo_check.reward_lab.trial import ROUNDING
-
+from ..reward_lab.discovery import forms_of
+from ..reward_lab.forms import FORMS, Form
+from ..reward_lab.matrix import reasoning
+from ..reward_lab.trial import ROUNDING
 from .scoring import FIRST, HONEST, Paid, Scorer
 from .variations import corrected
 

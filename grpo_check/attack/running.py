@@ -4,17 +4,18 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 
-from grpo_check.findings import Finding, in_order
-from grpo_check.replay import read_run, write_replay
-from grpo_check.reward_lab.forms import Form
-from grpo_check.reward_lab.matrix import Case, cases
-from grpo_check.reward_lab.planning import depends_on_answer, subjects_of
 from grpo_utils import smollm2
 from grpo_utils.errors import CourseError
 
+from ..findings import Finding, in_order
+from ..replay import read_run, write_replay
+from ..reward_lab.forms import Form
+from ..reward_lab.matrix import Case, cases
+from ..reward_lab.planning import depends_on_answer, subjects_of
 from .history import ends_of
 from .honest import best_forms, pay_of, score_corrected, score_references
 from .report import AttackReport
@@ -24,6 +25,8 @@ from .task import read_task
 from .training import train
 from .variations import variations
 
+#: What trains the model; `probe` does without.
+PACKAGES = ("torch", "trl", "peft")
 #: Rows for the lab's texts; longer ones are left out.
 LAB_ROWS, LONGEST_TEXT = 6, 5_000
 #: How often the best-paid completions are varied, how many of them, on how many rows each, and for how many seconds.
@@ -57,6 +60,7 @@ def attack(
     """
     if not minutes > 0:
         raise CourseError(f"minutes={minutes} should be above 0.")
+    check_packages()
     folder = empty_folder(Path(output_dir))
     reward = subjects_of(rewards, weights)[-1]
     scorer = Scorer(reward, read_task(reward, rows, answer_column, correct, seed))
@@ -73,6 +77,17 @@ def attack(
     with suppress(KeyboardInterrupt):
         vary(scorer)
     return report_on(scorer, folder, finished)
+
+
+def check_packages() -> None:
+    """Stop before anything slow if no model can be trained.
+
+    Raises:
+        CourseError: a package is not installed.
+    """
+    if missing := [name for name in PACKAGES if find_spec(name) is None]:
+        needs = f"needs the package{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}"
+        raise CourseError(f"attack trains a model and {needs}, not installed here: pip install {' '.join(missing)}.")
 
 
 def empty_folder(folder: Path) -> Path:

@@ -1,6 +1,6 @@
 """For each rule, a small reward that has its fault."""
 
-# ruff: noqa: B905  (written as users write them)
+# ruff: noqa: ANN001, ANN003, B905  (written as users write them)
 
 from grpo_utils.rewards import completion_text, correctness_reward
 

@@ -1,7 +1,7 @@
 """Train a real model against a reward for some minutes, and show what the reward really paid for.
 
-`grpo_check.probe` tries fixed texts. A policy that is trained on the reward may find other faults; how many is not
-measured yet. From a terminal: ``python scripts/attack_reward.py FILE.py:function --rows rows.jsonl``.
+`grpo_check.probe` tries fixed texts. A policy that is trained on the reward may find other faults; docs/attack.md has
+what it found. From a terminal: ``grpo-check attack FILE.py:function --rows rows.jsonl``.
 
 | module | contents |
 |---|---|
@@ -14,7 +14,7 @@ measured yet. From a terminal: ``python scripts/attack_reward.py FILE.py:functio
 | `rules`, `report` | the judgment, and how it is printed |
 | `running` | the whole attack from top to bottom |
 
-An attack that finds nothing proves nothing: a larger model, or more steps, may find more.
+An attack that finds nothing does not show that the reward is sound: a larger model or more steps may find more.
 """
 
 from .report import AttackReport

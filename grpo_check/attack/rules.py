@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import mean, stdev
 
-from grpo_check.findings import Finding
-from grpo_check.reward_lab.report import shown
-from grpo_check.reward_lab.trial import ROUNDING
-from grpo_check.rules import Rule, adding_to, found
-
+from ..findings import Finding
+from ..reward_lab.report import shown
+from ..reward_lab.trial import ROUNDING
+from ..rules import Rule, adding_to, found
 from . import examples
 from .history import Ends, ends_of
 from .honest import Pay, pay_of, place_of
@@ -28,12 +27,12 @@ rule = adding_to(RULES)
 @rule(
     "error",
     "a reward that fails on a completion that the model wrote, or on a variation of one",
-    why="TRL stops at an exception, takes NaN for None, and waits for ever for a reward that does not end.",
+    why="TRL stops at an exception, takes NaN for None, and waits forever for a reward that does not end.",
     fixes=("return 0.0 for a completion that the reward cannot read; grpo-check probe looks for more of them.",),
     example=examples.fails_on_samples,
 )
 def fails_on_samples(scorer: Scorer) -> Iterator[Finding]:
-    """An exception, a wrong number of scores, a score that is no finite number, or a call that does not end."""
+    """An exception, a wrong number of scores, a score that is not a finite number, or a call that does not end."""
     for error, text in list(dict(scorer.failures).items())[:SHOWN]:
         yield found(f"{error}.", seen=shown(text))
 
@@ -52,7 +51,7 @@ def fails_on_samples(scorer: Scorer) -> Iterator[Finding]:
 def pays_wrong_completions(scorer: Scorer) -> Iterator[Finding]:
     """On three rows (of fewer than 12: a quarter), a wrong completion is paid as much as an honest one of that row.
 
-    Partial credit is no fault: a completion does not count if making it correct adds more than its form has earned.
+    Partial credit is not a fault: a completion does not count if making it correct adds more than its form has earned.
     """
     pay = pay_of(scorer.paid, scorer.relative)
     rows, worst = len({one.row for one in scorer.paid}), overpaid(scorer, pay)

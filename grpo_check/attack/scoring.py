@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from grpo_check.reward_lab.calling import LONGEST_CALL, Outcome, call, reads_group
-from grpo_check.reward_lab.matrix import NO_ANSWER, Case
-from grpo_check.reward_lab.trial import SAME
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import reward_name
 
+from ..reward_lab.calling import LONGEST_CALL, Outcome, call, reads_group
+from ..reward_lab.matrix import NO_ANSWER, Case
+from ..reward_lab.trial import SAME
 from .task import Task
 
 #: Where a completion comes from, in the order in which an attack tries them.

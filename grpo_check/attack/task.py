@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from grpo_check.reward_lab.answers import answer_kind
-from grpo_check.reward_lab.calling import OutOfTimeError, missing_columns, parameters_of, time_limit
-from grpo_check.reward_lab.forms import FORMS
-from grpo_check.reward_lab.planning import Plan, gold_text
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import reward_name, same_answer, same_json
+
+from ..reward_lab.answers import answer_kind
+from ..reward_lab.calling import OutOfTimeError, missing_columns, parameters_of, time_limit
+from ..reward_lab.forms import FORMS
+from ..reward_lab.planning import Plan, gold_text
 
 #: Rows that are attacked, and the longest prompts in characters; longer prompts make every step slower.
 MOST_ROWS, LONGEST_PROMPT = 32, 1200
