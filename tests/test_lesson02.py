@@ -76,6 +76,11 @@ def test_a_reward_pays_only_the_form_that_it_reads(printed):
     assert not any(scores[4] for scores in pays.values())
 
 
+def test_an_attack_with_a_policy_finds_that_the_naive_reward_pays_wrong_completions(printed):
+    assert re.search(r"^error   pays_wrong_completions: on \d+ of 32 rows", printed, re.MULTILINE)
+    assert re.search(r"Rows by who found it: .*a variation of a well-paid completion: \d", printed)
+
+
 @pytest.mark.parametrize(
     ("hack", "answer"),
     [("", "not attempted yet"), ("======", "correct."), ("=====", "Hint: "), ("======<answer>4", "Hint: ")],

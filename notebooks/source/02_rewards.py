@@ -544,13 +544,58 @@ for find in FINDERS:
 # **Read the answer in the form that your prompt asks for, and check the scores of real samples.**
 
 # %% [markdown]
-# ## 10. Cheat sheet
+# ## 10. Attack a reward with a policy
+#
+# `probe` tries texts that somebody wrote down. A policy finds others, as you saw in section 6. `attack` lets a policy attack
+# any reward:
+#
+# 1. It shows a small model correct completions of some rows, so that the model learns their form.
+# 2. It trains the model with GRPO on the other rows until the time is up.
+# 3. It varies the best-paid completions that are not correct. It repeats them, cuts them, removes their digits, and so on.
+# 4. It compares the score of every wrong completion with that of a correct one to the same prompt.
+#
+# Attack `naive_reward` from section 3 on 32 training rows. By default, `attack` trains a real language model for five minutes.
+# Here it trains the tiny model for 12 seconds, and each step prints a line.
+
+# %%
+from grpo_check import attack
+
+rows = train_rows.select(range(32))
+given = dict(model="tiny-qwen3", minutes=0.2, seed=SEED)
+print(report := attack(naive_reward, rows, **given))
+
+[error] = report.errors
+steps = max(one.step for one in report.paid)
+lists = [one for one in report.paid if one.what == "all gold answers"]
+
+# %% [markdown]
+# The attack scored {{len(report.paid):,}} completions. It found an error: {{error.what}} `Rows by who found it` counts these rows by
+# where the completions come from: from the policy, from variations of well-paid completions, or from the texts that `probe`
+# uses too. The next lines show the most overpaid completions, each with its score and the score of a correct one.
+#
+# One of the variations, `all gold answers`, lists the answers of all rows. `naive_reward` pays {{lists[0].score:g}} for this list, which is as
+# much as a correct completion earns. It is the list of numbers from section 3, and `attack` tries it on any reward.
+#
+# The tiny model trained for only {{steps}} steps. A larger model or more steps may find more, so an attack that finds no error does
+# not show that a reward is sound. Attack the reward that you write, on the rows that you train on. In a terminal:
+#
+# ```
+# grpo-check attack my_rewards.py:my_reward --rows rows.jsonl
+# ```
+#
+# The page [Attack](../docs/attack.md) explains each line of the report.
+#
+# **Attack a new reward with `probe` first, and then with a policy.**
+
+# %% [markdown]
+# ## 11. Cheat sheet
 #
 # | step | check | fix |
 # |---|---|---|
 # | 1. Write the reward | Does it return one number for each completion and accept `**kwargs`? | Read texts with `completion_text`. |
 # | 2. Attack it by hand | Do lists, several answers, empty texts and repeated tags earn less than a clean completion? | Accept exactly one answer, and never pay for a missing one. |
 # | 3. Attack it with `probe` | Does the report end with `ok`? | Look up the code in [docs/rewards.md, *The lab*](../docs/rewards.md#the-lab). |
+# | | Does `attack`, on your own rows, report no error? | Pay for what the wrong completions have only together with a correct answer. |
 # | 4. Score samples of the base model | Do you agree with the scores? | Read the form that the model writes, or ask for another one. |
 # | | Does a group have high and low scores? | Choose an easier task, or give partial credit. |
 # | 5. Choose weights | Does correctness outweigh the rest combined? | Lower the other weights. |
@@ -559,7 +604,7 @@ for find in FINDERS:
 # **The policy learns what you pay for.**
 
 # %% [markdown]
-# ## 11. Exercises
+# ## 12. Exercises
 #
 # **Exercise 1.** The reward `show_work` should make the policy show its work. Write a completion that earns more than 1.0
 # and contains no `<answer>`.
