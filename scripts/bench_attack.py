@@ -108,7 +108,7 @@ def found(row: dict) -> bool:
 
 def sources(row: dict) -> dict[str, int]:
     """On how many rows each source found an overpaid wrong completion."""
-    said = re.search(r"Rows by who found it: (.*?)\.$", row["report"], re.MULTILINE)
+    said = re.search(r"Rows by who found it[^:]*: (.*?)\.$", row["report"], re.MULTILINE)
     pairs = (part.rsplit(": ", 1) for part in said[1].split("; ")) if said else ()
     return {source: int(count) for source, count in pairs}
 

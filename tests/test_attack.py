@@ -374,7 +374,7 @@ def test_the_command_passes_its_options_on(command, monkeypatch):
         *("--answer-column", "gold", "--model", "none", "--minutes", "2.5", "--seed", "3", "--out", "kept"),
     )
     scorer, *rest = seen[0]
-    assert code == 0 and "correctness by correct()" in out and "so" in {one.text for one in scorer.paid}
+    assert code == 0 and "by your correct()" in out and "so" in {one.text for one in scorer.paid}
     assert [str(one) for one in rest] == ["none", "kept", "2.5", "3"] and scorer.task.answer_column == "gold"
 
 

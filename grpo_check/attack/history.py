@@ -29,12 +29,13 @@ class Ends:
         """In words.
 
         >>> print(Ends(20, [0.1, 0.3], [0.8, 1.0], (0.1, 0.0)))
-        in 20 steps, the mean reward went from 0.2 to 0.9, and the share of correct completions from 10% to 0%
+        from the first 2 to the last 2 of 20 steps, the mean reward went from 0.2 to 0.9, correct ones from 10% to 0%
         """
-        said = f"in {self.steps} steps, the mean reward went from {mean(self.first):.3g} to {mean(self.last):.3g}"
+        ends = f"from the first {len(self.first)} to the last {len(self.last)} of {self.steps} steps"
+        said = f"{ends}, the mean reward went from {mean(self.first):.3g} to {mean(self.last):.3g}"
         if self.right is None:
             return said
-        return f"{said}, and the share of correct completions from {self.right[0]:.0%} to {self.right[1]:.0%}"
+        return f"{said}, correct ones from {self.right[0]:.0%} to {self.right[1]:.0%}"
 
 
 def ends_of(paid: Sequence[Paid]) -> Ends | None:

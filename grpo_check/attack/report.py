@@ -26,5 +26,5 @@ class AttackReport(Report):
 
     def lines(self) -> list[str]:
         """What was done, what was found, and where to read more."""
-        page = [f"Every completion, step by step: {self.page}"] if self.page else []
+        page = [f"The completions of the training, step by step: {self.page}"] if self.page else []
         return [*self.facts, *map(str, self.findings), *([] if self.errors else [LIMITS]), *page]

@@ -18,6 +18,8 @@ from .sharing import QUESTIONS, shared_by
 ENOUGH, FEW = 3, 12
 #: Best-paid completions that are shown, and of how many it is said what they share.
 SHOWN, COMPARED = 3, 12
+#: Characters of a prompt that are shown: its end, where the question is.
+ASKED = 80
 
 #: All rules, in the order in which findings of equal severity are listed.
 RULES: list[Rule] = []
@@ -40,11 +42,12 @@ def fails_on_samples(scorer: Scorer) -> Iterator[Finding]:
 @rule(
     "error",
     "a reward that pays wrong completions at least as much as correct ones",
-    why="training makes whatever is paid more likely, and these need no correct answer.",
+    why="training makes whatever is paid more likely, so a policy can learn to write these instead of correct ones.",
     fixes=(
-        "read the completions: what do they have that is paid? Pay that only together with a correct answer.",
-        "if some of them are correct, say so with --correct FILE.py:function, and run the attack again.",
-        "if a correct completion should be paid more than the references, show one with --example.",
+        "read the completions: what do they have that is paid, or lack that costs nothing? A wrong completion should "
+        "earn clearly less than a correct one.",
+        "if your task accepts some of them, pass your own check with --correct FILE.py:function, and attack again.",
+        "if you know a correct completion that is paid more, show it with --example TEXT.",
     ),
     example=examples.pays_wrong_completions,
 )
@@ -61,10 +64,9 @@ def pays_wrong_completions(scorer: Scorer) -> Iterator[Finding]:
     more = [one for one in worst if one.score > pay[place_of(one, scorer.relative)].plain + ROUNDING]
     if scorer.reads_answer or len({one.row for one in more}) >= needed:
         some = worst if scorer.reads_answer else more
-        where = f"on {len({one.row for one in some})} of {rows} rows"
-        yield found(
-            f"{where} a wrong completion is paid at least as much as a correct one.", seen=_seen(some, pay, scorer)
-        )
+        where = f"on at least {len({one.row for one in some})} of {rows} rows"
+        what = f"{where}, a wrong completion is paid at least as much as a correct one."
+        yield found(what, seen=_seen(some, pay, scorer))
         return
     what = "the reward does not read the answer, so wrong completions are paid as much as correct ones."
     fix = "ignore this if it is one of several; attack them together, with --weights."
@@ -76,7 +78,7 @@ def _seen(some: Sequence[Paid], pay: dict[object, Pay], scorer: Scorer) -> str:
     sources = Counter(source for source, _ in {(one.source, one.row) for one in some})
     found_by = "; ".join(f"{source}: {count}" for source, count in sources.most_common())
     lines = [_line(one, pay[place_of(one, scorer.relative)], scorer) for one in _most(some, pay, scorer)]
-    return "\n        ".join([f"Rows by who found it: {found_by}.", *lines])
+    return "\n        ".join([f"Rows by who found it (one row can count for several): {found_by}.", *lines])
 
 
 def overpaid(scorer: Scorer, pay: dict[object, Pay]) -> list[Paid]:
@@ -97,11 +99,21 @@ def _most(worst: Sequence[Paid], pay: dict[object, Pay], scorer: Scorer) -> list
 
 
 def _line(one: Paid, pay: Pay, scorer: Scorer) -> str:
-    """A completion with its pay next to the honest pay."""
-    gold = scorer.task.golds[one.row]
-    asked = f"correct is {gold!r:.40}" if gold else f"asked {scorer.task.question(one.row)[-60:]!r}"
-    how = f", {one.what}" if one.what else ""
-    return f"paid {one.score:.3g}, a correct one {pay.plain:.3g} ({asked}; {one.source}{how}): {shown(one.text)}"
+    """A completion with its prompt, its pay and the honest pay."""
+    gold, question = scorer.task.golds[one.row], " ".join(scorer.task.question(one.row).split())
+    asked = f"prompt '{question if len(question) <= ASKED else '…' + question[-ASKED:]}'"
+    correct = f", correct is {gold!r:.60}" if gold else ""
+    origin = _origin(one, scorer)
+    return f"{shown(one.text)} is paid {one.score:.3g}, a correct one {pay.plain:.3g} ({asked}{correct}; {origin})"
+
+
+def _origin(one: Paid, scorer: Scorer) -> str:
+    """Where a completion comes from: how often the policy wrote it, or how it was made."""
+    times = sum((one.row, one.text) == (other.row, other.text) for other in scorer.paid if other.step)
+    if times:
+        return f"{one.source}, {times} time{'s' if times > 1 else ''}"
+    strict = ", which your correct() rejects" if one.source == LAB and one.what.startswith("correct") else ""
+    return f"{one.source}{': ' + one.what if one.what else ''}{strict}"
 
 
 @rule(

@@ -168,18 +168,28 @@ def report_on(scorer: Scorer, folder: Path, finished: bool) -> AttackReport:
 def facts_of(scorer: Scorer) -> list[str]:
     """What was done and what happened."""
     task, ends, pay = scorer.task, ends_of(scorer.paid), pay_of(scorer.paid, scorer.relative)
-    how = "by correct()" if task.defined else "by the gold answers" if task.judges else "not known"
-    steps = len({one.step for one in scorer.paid if one.step})
+    how = "by your correct()" if task.defined else "by the gold answers" if task.judges else "not known"
+    sampled = [one.step for one in scorer.paid if one.step]
     facts = [
-        f"{scorer.name}: {len(scorer.paid)} completions of {len(task.rows)} rows, {steps} steps; correctness {how}."
+        f"{scorer.name}: {len(scorer.paid)} completions of {len(task.rows)} rows were scored. The model wrote "
+        f"{len(sampled)} of them, in {len({*sampled})} steps of training. Correctness: {how}."
     ]
     if pay and not scorer.relative:
-        facts.append(
-            f"A correct completion earns {median(one.plain for one in pay.values()):.3g} (median of the rows)."
-        )
+        facts.append(f"{honest_pay([one.plain for one in pay.values()])}.")
     if len({one.score for one in scorer.paid}) == 1:
         facts.append(f"Every completion was paid {scorer.paid[0].score:g}, also those with the gold answer.")
     return [*facts, *([f"{str(ends).capitalize()}."] if ends else [])]
+
+
+def honest_pay(each: Sequence[float]) -> str:
+    """What a correct completion earns, from the most that is known of each row.
+
+    >>> honest_pay([1.0, 1.0]), honest_pay([0.5, 1.0, 1.5])
+    ('A correct completion earns 1 on every row', 'A correct completion earns 0.5 to 1.5 (median of the rows: 1)')
+    """
+    low, middle, high = (f"{number:.3g}" for number in (min(each), median(each), max(each)))
+    earns = "A correct completion earns"
+    return f"{earns} {low} on every row" if low == high else f"{earns} {low} to {high} (median of the rows: {middle})"
 
 
 def replay_of(folder: Path) -> str | None:

@@ -15,7 +15,7 @@ from .task import Task
 
 #: Where a completion comes from, in the order in which an attack tries them.
 LAB, FIRST, TRAINED, VARIED, HONEST = (
-    "a fixed text of the lab",
+    "a fixed text of probe",
     "sampled before training on the reward",
     "written by the trained policy",
     "a variation of a well-paid completion",
