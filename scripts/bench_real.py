@@ -224,7 +224,8 @@ def compared(stored: dict) -> str:
 Each run is the first {FEWER_STEPS} steps of `make real`, with one setting changed. All take 32 completions per step.
 *Greedy* is the accuracy on {FEWER_ROWS} held-out prompts. Its difference is taken seed by seed, with a 95% interval
 over the seeds. *Correct* and *fields* are the mean rewards of the last five steps: the share of correct completions,
-and of correct fields. The minutes of one setting differ by up to half between seeds, so do not compare their rows.
+and of correct fields. Within one setting, the minutes differ by up to half between seeds, so do not compare settings
+by their minutes.
 
 | setting | greedy, each seed | difference | correct | fields | entropy | minutes |
 |---|---|---|---|---|---|---|
