@@ -97,8 +97,8 @@ RUNS = (
     Run(
         "Each tag pays once: works here",
         "This reward worked here, although it never reads the answer.",
-        "It pays 0.25 once for each of the four tags that is in its place, and it pays as much for a wrong answer in the "
-        "right form as for a correct one (lesson 02).",
+        "It pays 0.25 once for each of the four tags that is in its place, and it pays as much for a wrong answer in "
+        "the right form as for a correct one (lesson 02).",
         {incremental_format_reward: 1.0},
     ),
     Run(
@@ -151,8 +151,8 @@ def story_of_real(right: list[float]) -> str:
         "A real language model, SmolLM2 with 135 million parameters, learns to write an order as JSON: the first "
         f"{len(right)} steps of the command make real. Its rewards are sound: one for a correct object, and partial "
         f"credit for keys, for correct fields, and for an object alone. In this run, no completion was correct before "
-        f"step {first}, so until then only partial credit taught it; at the end {fmean(right[-5:]):.0%} were correct (mean of five "
-        "steps). "
+        f"step {first}, so until then only partial credit taught it; at the end {fmean(right[-5:]):.0%} were correct "
+        "(mean of five steps). "
         "Press Play, or drag the slider, and read what the policy writes."
     )
 
