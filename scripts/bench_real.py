@@ -133,7 +133,7 @@ show that it is a new skill ([lesson 15](../notebooks/15_controls.ipynb)). Where
 it is *sharpening*. Where only sampled accuracy rose, it is *less noise*: for a user who decodes greedily, no gain is
 shown. A measure that is not shown to rise may have risen too little for this number of prompts. In *older*, *form, not
 choice* means that among the answers that describe one of the two people without an error, the right person is not shown
-to be more frequent than by guessing.
+to be described more often than by guessing.
 
 {tests}
 
