@@ -101,7 +101,7 @@ figures: setup   ## what the README and docs show of stored results; the diagram
 	$(BIN)/python scripts/diagrams.py
 	$(BIN)/python scripts/rule_tables.py
 
-replays: setup   ## docs/watch-it-cheat.html, five runs that the page replays, about 3 minutes; ARGS=--write: only write it again
+replays: setup   ## docs/watch-it-cheat.html, six runs that the page replays, about 3 minutes; ARGS=--write: only write it again
 	$(BIN)/python scripts/record_replays.py $(ARGS)
 
 bench: setup     ## the figures of docs/results.md, about 45 minutes; ARGS=--resume: only what is missing

@@ -2,6 +2,7 @@
 
 import argparse
 import ast
+import os
 import shlex
 import shutil
 import sys
@@ -121,9 +122,16 @@ def start_project(template: str, folder: Path) -> None:
     new_project(template, folder)
     print(f"Created {folder} from {template}, with a tiny model for training on a CPU. Next:\n")
     tests = "    pytest\n" if any(folder.glob("test_*.py")) else ""
-    activate = "" if sys.prefix == sys.base_prefix else f"    source {shlex.quote(sys.prefix)}/bin/activate\n"
+    activate = "" if sys.prefix == sys.base_prefix else f"    {activation(Path(sys.prefix))}\n"
     print(f"    cd {shlex.quote(str(folder))}\n{activate}{tests}    {first_training(folder)}\n")
     print("The README shows what to change first and lists the packages, which this environment already has.")
+
+
+def activation(environment: Path) -> str:
+    """The line that activates a virtual environment; on Windows, in PowerShell."""
+    if os.name == "nt":
+        return f'& "{environment / "Scripts" / "Activate.ps1"}"'
+    return f"source {shlex.quote(str(environment))}/bin/activate"
 
 
 def first_training(folder: Path) -> str:

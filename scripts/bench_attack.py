@@ -1,4 +1,4 @@
-"""Attack the rewards of tests/attack_zoo, and count what is found. Not finished: nothing is stored yet.
+"""Attack the rewards of tests/attack_zoo, and count what is found.
 
     python scripts/bench_attack.py                  the attacks that scripts/bench_attack.json lacks: hours in all
     python scripts/bench_attack.py NAME ...         only some rewards
@@ -7,6 +7,9 @@
 
 Each attack trains for five minutes in a process of its own. Its result stays in outputs/bench_attack until the page is
 written, so several of these commands can run at once, each on cores of its own.
+
+A finding may name another fault than the one that its author built into a reward. So a reader compares the report with
+the fault that the zoo records, and writes ``"shows_fault"`` (true or false) into the rows of scripts/bench_attack.json.
 """
 
 import argparse
@@ -123,9 +126,12 @@ def section(stored: dict) -> str:
     return f"""
 *Measured* by `make bench-attack` on {provenance(stored, f"{' or '.join(map(str, threads))} core(s) each")}
 
-{counts(by_name)}
+The rewards are those of `tests/attack_zoo`, which no check was tuned on. Each attack trained for {MINUTES:g} minutes:
+{steps[0]} to {steps[-1]} steps of 8 completions. A reward counts as *found* if the attack says that it pays wrong
+completions as much as correct ones, as an error or a warning. *The fault* counts a found reward only if its report
+shows the fault that was built into it, by the judgment of a reader; seed 0 counts.
 
-Each attack trained for {MINUTES:g} minutes: {steps[0]} to {steps[-1]} steps of 16 completions.
+{counts(by_name)}
 
 {table(by_name)}
 """
@@ -134,36 +140,43 @@ Each attack trained for {MINUTES:g} minutes: {steps[0]} to {steps[-1]} steps of 
 def counts(by_name: dict[str, list[dict]]) -> str:
     """How many broken rewards were found by what, and how many sound ones were accused."""
     broken = [entry for entry in BROKEN if entry.name in by_name]
-    sound = [entry for entry in SOUND if entry.name in by_name]
+    kinds = {
+        "broken": broken,
+        "broken, and without an error of `probe`": [entry for entry in broken if entry.passes_probe],
+        "sound": [entry for entry in SOUND if entry.name in by_name],
+    }
+    lines = [f"| {kind} | {len(some)} | {count(some, by_name)} |" for kind, some in kinds.items()]
+    head = [
+        "| rewards | n | `probe` | `attack` | both | either | `attack`, and the fault |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    return "\n".join([*head, *lines])
 
-    def count(entries: Sequence[Entry]) -> str:
-        probed = {entry.name for entry in entries if entry.errors}
-        attacked = {entry.name for entry in entries if found(by_name[entry.name][0])}
-        parts = (probed, attacked, probed & attacked, probed | attacked)
-        return " | ".join(str(len(part)) for part in parts)
 
-    passing = [entry for entry in broken if entry.passes_probe]
-    return f"""| rewards | n | `probe` | `attack` | both | either |
-|---|---|---|---|---|---|
-| broken | {len(broken)} | {count(broken)} |
-| broken, and without an error of `probe` | {len(passing)} | {count(passing)} |
-| sound | {len(sound)} | {count(sound)} |"""
+def count(entries: Sequence[Entry], by_name: dict[str, list[dict]]) -> str:
+    """How many of some rewards were found, in the columns of the table."""
+    probed = {entry.name for entry in entries if entry.errors}
+    attacked = {entry.name for entry in entries if found(by_name[entry.name][0])}
+    shown = {name for name in attacked if by_name[name][0].get("shows_fault")}
+    parts = (probed, attacked, probed & attacked, probed | attacked, shown)
+    return " | ".join(str(len(part)) for part in parts)
 
 
 def table(by_name: dict[str, list[dict]]) -> str:
     """One row per reward."""
     lines = [line(entry, by_name[entry.name]) for entry in ZOO if entry.name in by_name]
-    return "\n".join(
-        ["| reward | | errors of `probe` | `attack`, each seed | rows, by source |", "|---|---|---|---|---|", *lines]
-    )
+    head = "| reward | | errors of `probe` | `attack`, each seed | rows, by source | the fault |"
+    return "\n".join([head, "|---|---|---|---|---|---|", *lines])
 
 
 def line(entry: Entry, rows: list[dict]) -> str:
     """One reward."""
     probed = ", ".join(f"`{code}`" for code in entry.errors.split()) or "-"
-    verdicts = ", ".join("found" if found(row) else "-" for row in rows)
+    verdicts = ", ".join(row["codes"].get(FOUND, "-") for row in rows)
     who = "; ".join(f"{source} {count}" for source, count in sources(rows[0]).items()) or "-"
-    return f"| {entry.name} | {'broken' if entry.fault else 'sound'} | {probed} | {verdicts} | {who} |"
+    shown = {True: "shown", False: "another", None: "-"}[rows[0].get("shows_fault")]
+    kind = "broken" if entry.fault else "sound"
+    return f"| {entry.name} | {kind} | {probed} | {verdicts} | {who} | {shown} |"
 
 
 if __name__ == "__main__":

@@ -131,9 +131,9 @@ The *kind of gain* follows from three paired tests. Where pass@8 rose, the model
 tries at this temperature before. If greedy accuracy rose too, we call that *new in eight tries*. Eight tries cannot
 show that it is a new skill ([lesson 15](../notebooks/15_controls.ipynb)). Where only sampled and greedy accuracy rose,
 it is *sharpening*. Where only sampled accuracy rose, it is *less noise*: for a user who decodes greedily, no gain is
-shown. A measure that is not shown to rise may have risen too little for this number of prompts. In *older*, *form, not choice* means that among
-the answers that describe one of the two people without an error, the right person is not shown to be more frequent than
-by guessing.
+shown. A measure that is not shown to rise may have risen too little for this number of prompts. In *older*, *form, not
+choice* means that among the answers that describe one of the two people without an error, the right person is not shown
+to be described more often than by guessing.
 
 {tests}
 
@@ -177,8 +177,8 @@ def chosen_people(row: dict) -> str:
     text = f"""
     In *older*, seed {row["seed"]}, the share of greedy answers that describe one of the two people without an error was
     {forms["before"]}, before training, and {forms["after"]}, after it. What improved is the
-    form and the copying of one person's name, age and city; we did not measure the two separately. Of these answers, the
-    share that describe the right person was {chosen["before"]}, before training, and {chosen["after"]}, after it.
+    form and the copying of one person's name, age and city; we did not measure the two separately. Of these answers,
+    the share that describe the right person was {chosen["before"]}, before training, and {chosen["after"]}, after it.
     A guess is right half of the time.
     """
     return fill(" ".join(text.split()), 120)
@@ -224,7 +224,8 @@ def compared(stored: dict) -> str:
 Each run is the first {FEWER_STEPS} steps of `make real`, with one setting changed. All take 32 completions per step.
 *Greedy* is the accuracy on {FEWER_ROWS} held-out prompts. Its difference is taken seed by seed, with a 95% interval
 over the seeds. *Correct* and *fields* are the mean rewards of the last five steps: the share of correct completions,
-and of correct fields. The minutes of one setting differ by up to half between seeds, so do not compare their rows.
+and of correct fields. Within one setting, the minutes differ by up to half between seeds, so do not compare settings
+by their minutes.
 
 | setting | greedy, each seed | difference | correct | fields | entropy | minutes |
 |---|---|---|---|---|---|---|

@@ -253,7 +253,7 @@ have stopped this configuration. With so few configurations, the counts say litt
 {counts("health", failed, good, lambda row: bool(row["health"]))}
 {counts("any of them (repaired)", failed, good, lambda row: bool(row["repaired"] or row["health"]) or pilot_stops(row))}
 
-A stop does not mean that a check found the cause. For *correctness alone*, *constant reward* and
+A stop does not mean that the check found the cause. For *correctness alone*, *constant reward* and
 *sign error*, the pilot said `raise_limit`, although the rewards were at fault. It did not sample *prompts as plain
 text* at all, because `preflight` reports an error there.
 

@@ -75,8 +75,8 @@ nav { columns: 2; font-size: .7em; margin-bottom: 2vh; } nav a { display: block;
 @media print { section { height: 100vh; break-after: page; border: 0; } }
 """
 KEYS = (
-    "Turn the slides with the arrow keys: the right arrow unfolds the answer first, the down arrow does not. "
-    "Home returns to this list."
+    "Press F11, so that each slide fits. Turn the slides with the arrow keys: the right arrow unfolds the answer "
+    "first, the down arrow does not. Home returns to this list."
 )
 #: The arrow keys and the keys of a presenter turn the slides, two of them after the answer; a print shows all answers.
 SLIDES_SCRIPT = """<script>
@@ -103,7 +103,8 @@ code { font-size: .92em; overflow-wrap: anywhere; }
 @page { size: A4 landscape; margin: 9mm; }
 @media print { body { font-size: 7.5pt; margin: 0; line-height: 1.25; } main { columns: 2; }
   main + main { break-before: page; }
-  section { break-inside: auto; } tr { break-inside: avoid; } h2 { break-after: avoid; } }
+  section { break-inside: auto; } tr { break-inside: avoid; } h2, tr:last-child { break-after: avoid; }
+  table + p { break-before: avoid; } }
 """
 PAPER_STYLE = """
 body { font: 12pt/1.45 system-ui, sans-serif; margin: 0; color: #1b1b1b; background: #fff; }

@@ -97,8 +97,8 @@ RUNS = (
     Run(
         "Each tag pays once: works here",
         "This reward worked here, although it never reads the answer.",
-        "It pays 0.25 once for each of the four tags that is in its place, and it pays as much for a wrong answer in the "
-        "right form as for a correct one (lesson 02).",
+        "It pays 0.25 once for each of the four tags if it is in its place, and it pays as much for a wrong answer in "
+        "the right form as for a correct one (lesson 02).",
         {incremental_format_reward: 1.0},
     ),
     Run(
@@ -126,7 +126,10 @@ def story(run: Run, log: list[dict]) -> str:
     """What to see in a run."""
     reward, right = logged(log, "reward"), logged(log, f"rewards/{truth.__name__}/mean")
     best, first, last = max(right), f"{reward[0]:.2f}", f"{reward[-1]:.2f}"
-    change = f"stayed at {first}" if first == last else f"went from {first} to {last}"
+    change = f"went from {first} to {last}"
+    if first == last:
+        between = f"{min(reward):.2f} and {max(reward):.2f}"
+        change = f"was {first} at first and at the end, and between {between} in the steps between"
     return (
         f"{run.begins} {run.about} In {run.steps} steps, its mean {change}. The "
         f"share of completions that are correct and in the right form was {right[0]:.0%} at first, {best:.0%} at its "
@@ -151,8 +154,8 @@ def story_of_real(right: list[float]) -> str:
         "A real language model, SmolLM2 with 135 million parameters, learns to write an order as JSON: the first "
         f"{len(right)} steps of the command make real. Its rewards are sound: one for a correct object, and partial "
         f"credit for keys, for correct fields, and for an object alone. In this run, no completion was correct before "
-        f"step {first}, so until then only partial credit taught it; at the end {fmean(right[-5:]):.0%} were correct (mean of five "
-        "steps). "
+        f"step {first}, so until then only partial credit taught it; at the end {fmean(right[-5:]):.0%} were correct "
+        "(mean of five steps). "
         "Press Play, or drag the slider, and read what the policy writes."
     )
 

@@ -258,8 +258,8 @@ print(diagnose(tied)[0])
 # *saturated*: all their answers are correct.
 #
 # **`reward_std` describes the whole batch; `frac_reward_zero_std` shows whether groups can teach** (with
-# `scale_rewards="group"`, the default, or `"none"`: with `"batch"`, TRL computes it from the whole batch as well, and so it
-# does with GDPO).
+# `scale_rewards="group"`, the default, or `"none"`: with `"batch"` or with GDPO, TRL computes it from the whole batch,
+# too).
 
 # %% [markdown]
 # ## 6. Recognize a collapsed policy

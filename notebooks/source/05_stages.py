@@ -260,7 +260,7 @@ print(by_seed)
 # ## 5. Kill a run
 #
 # To *resume* a run is to continue it after an interruption. To allow this, the run saves *checkpoints*, which are
-# folders with everything that the run needs to continue from that step.
+# folders with everything that the run needs to continue from the step at which they were saved.
 #
 # The next cell puts a training run into a script, so that we can kill it. The script saves a checkpoint every two
 # steps. `newest_checkpoint` returns the newest complete checkpoint in a folder, or `None` if there is none. With

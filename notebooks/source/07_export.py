@@ -290,8 +290,8 @@ show_differences(
 
 # %% [markdown]
 # The 4-bit merge moved a logit of the policy by {{rounded_apart:.2f}}, which can change the odds of a token by a factor
-# of {{torch.tensor(rounded_apart).exp():.1f}}. The fp32 merge moved one by only {{fp32_apart:.2f}}, because it rounds
-# nothing: it differs from the policy only in its base, which is not quantized. Do the answers get worse?
+# of {{torch.tensor(rounded_apart).exp():.1f}}. The fp32 merge moved one by only {{fp32_apart:.2f}}, because it does not
+# round to 4 bits again: it differs from the policy only in its base, which is not quantized. Do the answers get worse?
 
 # %%
 results, unlike, p_values = {}, {}, {}
@@ -309,7 +309,7 @@ for name, model in (("fp32 merge", released), ("4-bit merge", in_4_bits)):
 # its answers, and {{results['4-bit merge'].accuracy.hits}} are correct (p = {{p_values['4-bit merge']:.2f}}). The fp32
 # merge changed {{unlike['fp32 merge']}}, and {{results['fp32 merge'].accuracy.hits}} are correct (p =
 # {{p_values['fp32 merge']:.2f}}). Chance alone can explain both differences in accuracy. On a harder task, a merge may
-# lose accuracy. We did not test one.
+# lose accuracy; we did not test a harder task.
 #
 # **Merge into the unquantized base in fp32, evaluate the result, and quantize it afterward if you must.**
 

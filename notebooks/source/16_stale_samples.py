@@ -479,9 +479,9 @@ for advantage in (1.0, -1.0):
 #
 # Reuse saves samples, and a delay saves time. To see whether either pays off, count minutes:
 #
-# - **Reuse.** With the same number of samples, four updates per batch (`num_iterations=4`) were 0.112 more accurate than one
-#   update. With the same CPU time, they were 0.135 less accurate ([lesson 13](13_losses.ipynb), section 3). There, sampling
-#   took about 40% of a step, so reuse saved little.
+# - **Reuse.** With the same number of samples, runs with four updates per batch (`num_iterations=4`) reached an accuracy
+#   0.112 higher than runs with one. With the same CPU time, it was 0.135 lower ([lesson 13](13_losses.ipynb), section 3).
+#   There, sampling took about 40% of a step, so reuse saved little.
 # - **Delay.** If sampler and trainer work at the same time, a step takes as long as the slower of the two. At best, if
 #   both take the same time, the run is twice as fast. Exercise 2 computes the speedup. To gain it, you need a second device;
 #   our simulation saves no time.
@@ -496,7 +496,7 @@ for advantage in (1.0, -1.0):
 # - Our completions have at most 32 tokens. With thousands, the ratios of whole completions lie further from 1. If each token
 #   is as far off as in our stale samples, `sequence_mask` keeps most completions, but with weights near 0, so few of them
 #   teach anything. If the sampler differs only by rounding, the weights shrink less: one user [measured a mean of
-#   0.57](https://github.com/huggingface/trl/issues/5814).
+#   0.57](https://github.com/huggingface/trl/pull/5815).
 # - Three seeds show only large effects. They separate some of the corrections, and only at one delay.
 #
 # ## 10. Cheat sheet

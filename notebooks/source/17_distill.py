@@ -426,9 +426,9 @@ show_changes(changes, "Students minus their weak teacher")
 # by +0.335 (+0.209 to +0.461). For distillation, three seeds do not yet show a difference from GRPO: +0.203 (-0.082 to
 # +0.489). Both are still far from the teacher.
 #
-# **Compare with your guess. With a good teacher, distillation needed fewer steps than GRPO. If a weak teacher's answers
-# were not checked, its students were not shown to differ from it (distillation +0.04, SFT -0.04). Where no answer was
-# ever correct, GRPO learned nothing, but SFT on a teacher's answers did learn.**
+# **Compare with your guess. With a good teacher, distillation needed fewer steps than GRPO. Without a check of the
+# answers, the students of a weak teacher were not shown to differ from it (distillation +0.04, SFT -0.04). Where no
+# answer was ever correct, GRPO learned nothing, but SFT on a teacher's answers did learn.**
 #
 # ## 9. Avoid the vocabulary trap
 #
