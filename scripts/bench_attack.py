@@ -3,13 +3,14 @@
     python scripts/bench_attack.py                  the attacks that scripts/bench_attack.json lacks: hours in all
     python scripts/bench_attack.py NAME ...         only some rewards
     python scripts/bench_attack.py --seed 1 NAME    another seed
-    python scripts/bench_attack.py --write          only write the section of docs/results.md
+    python scripts/bench_attack.py --write          only write the section of docs/attack.md
 
 Each attack trains for five minutes in a process of its own. Its result stays in outputs/bench_attack until the page is
 written, so several of these commands can run at once, each on cores of its own.
 
 A finding may name another fault than the one that its author built into a reward. So a reader compares the report with
-the fault that the zoo records, and writes ``"shows_fault"`` (true or false) into the rows of scripts/bench_attack.json.
+the fault that the zoo records, and writes ``"shows_fault"`` and ``"by_policy"`` (true or false) into the rows of
+scripts/bench_attack.json.
 """
 
 import argparse
@@ -23,12 +24,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from address import ROOT
-from benches import measured_on, provenance, put, read_stored
+from benches import measured_on, provenance, read_stored, write_below
 
 sys.path.insert(0, str(ROOT / "tests"))
 from attack_zoo import BROKEN, SOUND, ZOO, Entry
 
-STORED, TITLE = Path(__file__).with_suffix(".json"), "A policy trained against a reward"
+STORED = Path(__file__).with_suffix(".json")
+PAGE, MARK = ROOT / "docs" / "attack.md", "## What it finds"
 KEPT, MINUTES = ROOT / "outputs" / "bench_attack", 5.0
 BY_NAME = {entry.name: entry for entry in ZOO}
 #: The finding that counts: of a broken reward as found, of a sound one as accused.
@@ -47,7 +49,7 @@ def main() -> None:
     for name in [] if options.write else options.names or BY_NAME:
         attack_apart(name, options.seed)
     stored = collect()
-    put(TITLE, section(stored))
+    write_below(PAGE, MARK, section(stored))
 
 
 def attack_apart(name: str, seed: int) -> None:
@@ -105,10 +107,6 @@ def collect() -> dict:
     return stored
 
 
-def found(row: dict) -> bool:
-    return FOUND in row["codes"]
-
-
 def sources(row: dict) -> dict[str, int]:
     """On how many rows each source found an overpaid wrong completion."""
     said = re.search(r"Rows by who found it[^:]*: (.*?)\.$", row["report"], re.MULTILINE)
@@ -117,19 +115,24 @@ def sources(row: dict) -> dict[str, int]:
 
 
 def section(stored: dict) -> str:
-    """The section of docs/results.md."""
+    """The end of the page."""
     by_name = {}
     for row in stored["rows"]:
         by_name.setdefault(row["name"], []).append(row)
     threads = sorted({row["threads"] for row in stored["rows"]})
     steps = sorted(row["steps"] for row in stored["rows"])
-    return f"""
+    return f"""{MARK}
+
 *Measured* by `make bench-attack` on {provenance(stored, f"{' or '.join(map(str, threads))} core(s) each")}
 
-The rewards are those of `tests/attack_zoo`, which no check was tuned on. Each attack trained for {MINUTES:g} minutes:
-{steps[0]} to {steps[-1]} steps of 8 completions. A reward counts as *found* if the attack says that it pays wrong
-completions as much as correct ones, as an error or a warning. *The fault* counts a found reward only if its report
-shows the fault that was built into it, by the judgment of a reader; seed 0 counts.
+`tests/attack_zoo` has 30 broken and 15 sound rewards, on which no check was tuned. {len(by_name)} of them were attacked for
+{MINUTES:g} minutes each: {steps[0]} to {steps[-1]} steps of 8 completions.
+
+- *Flagged* means a finding `{FOUND}`, as an error or a warning.
+- *The fault* counts a broken reward only if its report shows the fault that was built into it, by the judgment of a
+  reader. A report can also name something else, such as a spelling about which `correct()` is stricter than the reward.
+- *By the policy* counts it only if a completion that the policy wrote shows it.
+- Only seed 0 counts. For `probe`, only errors count, and it got no `correct()`.
 
 {counts(by_name)}
 
@@ -145,27 +148,26 @@ def counts(by_name: dict[str, list[dict]]) -> str:
         "broken, and without an error of `probe`": [entry for entry in broken if entry.passes_probe],
         "sound": [entry for entry in SOUND if entry.name in by_name],
     }
-    lines = [f"| {kind} | {len(some)} | {count(some, by_name)} |" for kind, some in kinds.items()]
-    head = [
-        "| rewards | n | `probe` | `attack` | both | either | `attack`, and the fault |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    return "\n".join([*head, *lines])
+    lines = [f"| {kind} | {len(some)} | {count(some, by_name)} |" for kind, some in kinds.items() if some]
+    head = "| rewards | n | `probe` | `attack`: an error | `attack`: flagged | either | the fault | by the policy |"
+    return "\n".join([head, f"|{'---|' * 8}", *lines])
 
 
 def count(entries: Sequence[Entry], by_name: dict[str, list[dict]]) -> str:
     """How many of some rewards were found, in the columns of the table."""
+    rows = {entry.name: by_name[entry.name][0] for entry in entries}
     probed = {entry.name for entry in entries if entry.errors}
-    attacked = {entry.name for entry in entries if found(by_name[entry.name][0])}
-    shown = {name for name in attacked if by_name[name][0].get("shows_fault")}
-    parts = (probed, attacked, probed & attacked, probed | attacked, shown)
-    return " | ".join(str(len(part)) for part in parts)
+    flagged = {name for name, row in rows.items() if FOUND in row["codes"]}
+    errors = {name for name in flagged if rows[name]["codes"][FOUND] == "error"}
+    shown = {name for name in flagged if rows[name].get("shows_fault")}
+    own = {name for name in shown if rows[name]["by_policy"]}
+    return " | ".join(str(len(part)) for part in (probed, errors, flagged, probed | flagged, shown, own))
 
 
 def table(by_name: dict[str, list[dict]]) -> str:
     """One row per reward."""
     lines = [line(entry, by_name[entry.name]) for entry in ZOO if entry.name in by_name]
-    head = "| reward | | errors of `probe` | `attack`, each seed | rows, by source | the fault |"
+    head = "| reward | | `probe` | `attack`, each seed | rows, by source | the fault |"
     return "\n".join([head, "|---|---|---|---|---|---|", *lines])
 
 
@@ -173,10 +175,20 @@ def line(entry: Entry, rows: list[dict]) -> str:
     """One reward."""
     probed = ", ".join(f"`{code}`" for code in entry.errors.split()) or "-"
     verdicts = ", ".join(row["codes"].get(FOUND, "-") for row in rows)
-    who = "; ".join(f"{source} {count}" for source, count in sources(rows[0]).items()) or "-"
-    shown = {True: "shown", False: "another", None: "-"}[rows[0].get("shows_fault")]
-    kind = "broken" if entry.fault else "sound"
-    return f"| {entry.name} | {kind} | {probed} | {verdicts} | {who} | {shown} |"
+    who = "; ".join(f"{short(source)} {count}" for source, count in sources(rows[0]).items()) or "-"
+    first, kind = rows[0], "broken" if entry.fault else "sound"
+    shown = {True: "by the policy" if first.get("by_policy") else "shown", False: "another", None: "-"}
+    return f"| {entry.name} | {kind} | {probed} | {verdicts} | {who} | {shown[first.get('shows_fault')]} |"
+
+
+def short(source: str) -> str:
+    """A source of completions in one or two words.
+
+    >>> short("written by the trained policy"), short("reference")
+    ('policy', 'reference')
+    """
+    kinds = {"written": "policy", "sampled": "policy, before", "a variation": "variation", "a fixed": "fixed text"}
+    return next((kind for start, kind in kinds.items() if source.startswith(start)), source)
 
 
 if __name__ == "__main__":
