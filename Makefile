@@ -6,7 +6,7 @@ WORKERS ?= 2
 # One file of tests after the other in each worker: a lesson is run once and asked by many tests.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-BENCHES := bench-rewards bench-settings bench-losses bench-reuse bench-sft bench-controls bench-stale bench-distill bench-real bench-real-controls bench-real-checks bench-estimate bench-checkpoint bench-pilot bench-merge
+BENCHES := bench-rewards bench-settings bench-losses bench-reuse bench-sft bench-controls bench-stale bench-distill bench-real bench-real-controls bench-real-checks bench-estimate bench-checkpoint bench-pilot bench-merge bench-attack
 
 .PHONY: run real test test-fast test-upgrade gpu-path gpu-day setup lab lab-workshop exercises lint notebooks templates figures replays tiny bench $(BENCHES) bench-gguf badges workshop handouts html bundle wheel clean help
 
@@ -123,6 +123,7 @@ bench-real-controls: ## the true rewards and two controls on SmolLM2, 3 seeds, i
 bench-real-checks: ## "The checks on a real model" in docs/results.md, about an hour; run it again to continue
 bench-estimate:  ## the figures of docs/preflight.md, about 4 minutes
 bench-checkpoint: ## the second half of docs/choosing-a-checkpoint.md, about 4 minutes
+bench-attack:    ## what docs/attack.md says it finds, 5 minutes per reward; stop and start again as you like
 bench-pilot:     ## the calibration in docs/pilot.md, about 30 minutes; stop and start again as you like
 bench-merge:     ## the memory that checking a merged 1.5B model takes, about 4 minutes and 12 GB of disk
 

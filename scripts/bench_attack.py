@@ -125,8 +125,8 @@ def section(stored: dict) -> str:
 
 *Measured* by `make bench-attack` on {provenance(stored, f"{' or '.join(map(str, threads))} core(s) each")}
 
-`tests/attack_zoo` has 30 broken and 15 sound rewards, on which no check was tuned. {len(by_name)} of them were attacked for
-{MINUTES:g} minutes each: {steps[0]} to {steps[-1]} steps of 8 completions.
+`tests/attack_zoo` has 30 broken and 15 sound rewards, on which no check was tuned. {len(by_name)} of them were attacked
+for {MINUTES:g} minutes each: {steps[0]} to {steps[-1]} steps of 8 completions.
 
 - *Flagged* means a finding `{FOUND}`, as an error or a warning.
 - *The fault* counts a broken reward only if its report shows the fault that was built into it, by the judgment of a
