@@ -88,7 +88,7 @@ def attack_here(entry: Entry, seed: int) -> None:
         steps=max((one.step for one in report.paid), default=0),
         seconds=round(time.perf_counter() - started),
         threads=int(os.environ.get("OMP_NUM_THREADS", os.cpu_count())),
-        report=str(report),
+        report=str(report).replace(f"{ROOT}/", ""),
     )
     kept(entry.name, seed).write_text(json.dumps(measured_on() | dict(row=row), indent=1) + "\n", encoding="utf-8")
 
