@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase, TrainerCallback
     from trl import GRPOTrainer
 
+#: Seconds between two lines of progress.
+PAUSE = 4.0
 #: A rate with which a small model finds what a reward pays for within a few steps, and its adapter.
 LEARNING_RATE, LORA = 5e-4, dict(r=16, lora_alpha=32, lora_dropout=0.0, task_type="CAUSAL_LM")
 #: Tokens of a completion: so many, or one and a half times those of the longest completion shown, to the second number.
@@ -168,15 +170,17 @@ def rewards_of(scorer: Scorer) -> list[Callable]:
 
 
 def progress_of(scorer: Scorer, deadline: float) -> "TrainerCallback":
-    """A callback that prints a line after each step, and stops when no other step fits, or the reward hangs."""
+    """A callback that prints a line every few seconds, and stops when no other step fits, or the reward hangs."""
     from transformers import TrainerCallback
 
     class Progress(TrainerCallback):
-        started = time.monotonic()
+        started, printed = time.monotonic(), -PAUSE
 
         def on_step_end(self, args: object, state: object, control: object, **rest: object) -> None:
             now = time.monotonic()
-            print(progress_line(scorer, state.global_step, deadline - now), file=sys.stderr)
+            if now - self.printed >= PAUSE:
+                print(progress_line(scorer, state.global_step, deadline - now), file=sys.stderr)
+                self.printed = now
             control.should_training_stop = now + (now - self.started) / 2 > deadline or scorer.hangs
             self.started = now
 

@@ -546,38 +546,40 @@ for find in FINDERS:
 # %% [markdown]
 # ## 10. Attack a reward with a policy
 #
-# `probe` tries texts that somebody wrote down. A policy finds others, as you saw in section 6. `attack` lets a policy attack
-# any reward:
+# `probe` tries texts that somebody wrote down. A policy can find others. `attack` trains one against any reward:
 #
 # 1. It shows a small model correct completions of some rows, so that the model learns their form.
 # 2. It trains the model with GRPO on the other rows until the time is up.
 # 3. It varies the best-paid completions that are not correct. It repeats them, cuts them, removes their digits, and so on.
 # 4. It compares the score of every wrong completion with that of a correct one to the same prompt.
 #
-# Attack `naive_reward` from section 3 on 32 training rows. By default, `attack` trains a real language model for five minutes.
-# Here it trains the tiny model for 12 seconds, and each step prints a line.
+# Attack `count_tags` from section 5 on 32 training rows. By default, `attack` trains a real language model for five minutes.
+# Here it trains the tiny model for 18 seconds, and prints a line every few seconds.
 
 # %%
 from grpo_check import attack
 
 rows = train_rows.select(range(32))
-given = dict(model="tiny-qwen3", minutes=0.2, seed=SEED)
-print(report := attack(naive_reward, rows, **given))
+given = dict(model="tiny-qwen3", minutes=0.3, seed=SEED)
+print(report := attack(count_tags, rows, **given))
 
 [error] = report.errors
-steps = max(one.step for one in report.paid)
-lists = [one for one in report.paid if one.what == "all gold answers"]
+sampled = [one for one in report.paid if one.step]
+most = max(sampled, key=lambda one: one.score).score
 
 # %% [markdown]
-# The attack scored {{len(report.paid):,}} completions. It found an error: {{error.what}} `Rows by who found it` counts these rows by
-# where the completions come from: from the policy, from variations of well-paid completions, or from the texts that `probe`
-# uses too. The next lines show the most overpaid completions, each with its score and the score of a correct one.
+# The attack scored {{len(report.paid):,}} completions, of which the policy wrote {{len(sampled)}}. It found an error:
+# {{error.what}} The line *Rows by who found it* counts these rows by where the completions come from: from the policy, from
+# variations of well-paid completions, or from the texts that `probe` uses too. The next lines show the most overpaid
+# completions, each with its score and the score of a correct one.
 #
-# One of the variations, `all gold answers`, lists the answers of all rows. `naive_reward` pays {{lists[0].score:g}} for this list, which is as
-# much as a correct completion earns. It is the list of numbers from section 3, and `attack` tries it on any reward.
+# In so few steps, the policy did not get as far as in section 6, but one of its completions earned {{most:.2f}}, more than a
+# clean one. On other rewards, the policy finds what no fixed text does. For example, a reward for a translation paid for any
+# word that was spelled much like the right one. After five minutes, the policy repeated the English word and earned the full
+# reward with nearly every completion ([what attacks found](../docs/attack.md#what-it-finds)).
 #
-# The tiny model trained for only {{steps}} steps. A larger model or more steps may find more, so an attack that finds no error does
-# not show that a reward is sound. Attack the reward that you write, on the rows that you train on. In a terminal:
+# A larger model or more steps may find more, so an attack that finds no error does not show that a reward is sound. Attack
+# the reward that you write, on the rows that you train on. In a terminal:
 #
 # ```
 # grpo-check attack my_rewards.py:my_reward --rows rows.jsonl
