@@ -22,6 +22,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 
 from address import ROOT
 from benches import measured_on, provenance, read_stored, write_below
@@ -99,7 +100,8 @@ def collect() -> dict:
     for path in sorted(KEPT.glob("*.json")):
         found = read_stored(path)
         row = found.pop("row")
-        rows, about = [one for one in rows if not is_of(one, row["name"], row["seed"])] + [row], found
+        if not any(is_of(one, row["name"], row["seed"]) for one in rows):  # those in the file may be judged
+            rows, about = [*rows, row], found
     order = list(BY_NAME)
     rows.sort(key=lambda row: (order.index(row["name"]), row["seed"]))
     stored = {**about, "rows": rows}
@@ -126,18 +128,35 @@ def section(stored: dict) -> str:
 *Measured* by `make bench-attack` on {provenance(stored, f"{' or '.join(map(str, threads))} core(s) each")}
 
 `tests/attack_zoo` has 30 broken and 15 sound rewards, on which no check was tuned. {len(by_name)} of them were attacked
-for {MINUTES:g} minutes each: {steps[0]} to {steps[-1]} steps of 8 completions.
+for {MINUTES:g} minutes each: {steps[0]} to {steps[-1]} steps of 8 completions. {in_short(by_name)}
 
 - *Flagged* means a finding `{FOUND}`, as an error or a warning.
 - *The fault* counts a broken reward only if its report shows the fault that was built into it, by the judgment of a
   reader. A report can also name something else, such as a spelling about which `correct()` is stricter than the reward.
 - *By the policy* counts it only if a completion that the policy wrote shows it.
-- Only seed 0 counts. For `probe`, only errors count, and it got no `correct()`.
+- Only seed 0 counts. An attack with another seed may find more or less.
+- For `probe`, only errors count, and it got no `correct()`.
+- The machine did other work as well. Three reports (`accuracy_and_format`, `json_schema` and `one_sentence`) have an
+  older form, which shows fewer completions.
 
 {counts(by_name)}
 
 {table(by_name)}
 """
+
+
+def in_short(by_name: dict[str, list[dict]]) -> str:
+    """The result in two sentences."""
+    passing = [entry for entry in BROKEN if entry.name in by_name and entry.passes_probe]
+    sound = [entry for entry in SOUND if entry.name in by_name]
+    shown = [by_name[entry.name][0] for entry in passing if by_name[entry.name][0].get("shows_fault")]
+    accused = sum(FOUND in by_name[entry.name][0]["codes"] for entry in sound)
+    return fill(
+        f"Of {len(passing)} broken rewards in which `probe` finds no error, {len(shown)} have a report that shows the "
+        f"fault, and in {sum(row['by_policy'] for row in shown)} of these, the policy wrote it. Of {len(sound)} sound "
+        f"rewards, `attack` flags {accused}; `probe` reports an error in {sum(bool(entry.errors) for entry in sound)}.",
+        120,
+    )
 
 
 def counts(by_name: dict[str, list[dict]]) -> str:
