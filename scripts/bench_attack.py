@@ -125,10 +125,12 @@ def section(stored: dict) -> str:
     steps = sorted(row["steps"] for row in stored["rows"])
     return f"""{MARK}
 
-*Measured* by `make bench-attack` on {provenance(stored, f"{' or '.join(map(str, threads))} core(s) each")}
+*Measured* by `make bench-attack` on {provenance(stored, f"cores for each: {' or '.join(map(str, threads))}")}
 
 `tests/attack_zoo` has 30 broken and 15 sound rewards, on which no check was tuned. {len(by_name)} of them were attacked
-for {MINUTES:g} minutes each: {steps[0]} to {steps[-1]} steps of 8 completions. {in_short(by_name)}
+for {MINUTES:g} minutes each: {steps[0]} to {steps[-1]} steps of 8 completions.
+
+{in_short(by_name)}
 
 - *Flagged* means a finding `{FOUND}`, as an error or a warning.
 - *The fault* counts a broken reward only if its report shows the fault that was built into it, by the judgment of a
@@ -163,8 +165,8 @@ def counts(by_name: dict[str, list[dict]]) -> str:
     """How many broken rewards were found by what, and how many sound ones were accused."""
     broken = [entry for entry in BROKEN if entry.name in by_name]
     kinds = {
-        "broken": broken,
-        "broken, and without an error of `probe`": [entry for entry in broken if entry.passes_probe],
+        "broken, with an error of `probe`": [entry for entry in broken if not entry.passes_probe],
+        "broken, without one": [entry for entry in broken if entry.passes_probe],
         "sound": [entry for entry in SOUND if entry.name in by_name],
     }
     lines = [f"| {kind} | {len(some)} | {count(some, by_name)} |" for kind, some in kinds.items() if some]
