@@ -155,7 +155,7 @@ def in_short(by_name: dict[str, list[dict]]) -> str:
     accused = sum(FOUND in by_name[entry.name][0]["codes"] for entry in sound)
     return fill(
         f"Of {len(passing)} broken rewards in which `probe` finds no error, {len(shown)} have a report that shows the "
-        f"fault, and in {sum(row['by_policy'] for row in shown)} of these, the policy wrote it. Of {len(sound)} sound "
+        f"fault, {sum(row['by_policy'] for row in shown)} of them in a completion of the policy. Of {len(sound)} sound "
         f"rewards, `attack` flags {accused}; `probe` reports an error in {sum(bool(entry.errors) for entry in sound)}.",
         120,
     )
