@@ -170,9 +170,10 @@ def facts_of(scorer: Scorer) -> list[str]:
     task, ends, pay = scorer.task, ends_of(scorer.paid), pay_of(scorer.paid, scorer.relative)
     how = "by your correct()" if task.defined else "by the gold answers" if task.judges else "not known"
     sampled = [one.step for one in scorer.paid if one.step]
+    steps = len({*sampled})
     facts = [
         f"{scorer.name}: {len(scorer.paid)} completions of {len(task.rows)} rows were scored. The model wrote "
-        f"{len(sampled)} of them, in {len({*sampled})} steps of training. Correctness: {how}."
+        f"{len(sampled)} of them, in {steps} step{'s' if steps != 1 else ''} of training. Correctness: {how}."
     ]
     if pay and not scorer.relative:
         facts.append(f"{honest_pay([one.plain for one in pay.values()])}.")

@@ -574,7 +574,7 @@ most = max(sampled, key=lambda one: one.score).score
 # completions, each with its score and the score of a correct one.
 #
 # In so few steps, the policy did not get as far as in section 6, but one of its completions earned {{most:.2f}}, more than a
-# clean one. On other rewards, the policy finds what no fixed text does. For example, a reward for a translation paid for any
+# clean one. On other rewards, the policy finds faults that fixed texts miss. For example, a reward for a translation paid for any
 # word that was spelled much like the right one. After five minutes, the policy repeated the English word and earned the full
 # reward with nearly every completion ([what attacks found](../docs/attack.md#what-it-finds)).
 #
