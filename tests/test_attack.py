@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT
@@ -176,6 +177,7 @@ def test_several_rewards_are_attacked_as_their_weighted_sum(attacked):
     [
         (length, [], {}, "there are no rows"),
         (length, [{"question": "2 + 2?"}], {}, "row 1 has no prompt; it has 'question'"),
+        (length, [ROWS[0], {"prompt": 5}], {}, "row 2: the prompt is 5"),
         (last_number, [{"prompt": "2 + 2?"}], {}, "last_number needs 'answer'"),
         (lambda completions, **kwargs: [1 / 0], ROWS, {}, "fails on short plain texts: ZeroDivisionError"),
         (lambda completions, **kwargs: [1.0], ROWS, {}, "returned 1 scores for"),
@@ -242,10 +244,68 @@ def test_a_reward_for_the_form_alone_is_a_warning(attacked):
     assert not attacked(incremental_format_reward).errors
 
 
-def test_a_folder_with_something_else_is_left_alone(tmp_path):
-    (tmp_path / "thesis.txt").write_text("mine")
+@pytest.mark.parametrize("name", ["thesis.txt", "trainer_state.json", "completions/completions_00001.parquet"])
+def test_a_folder_with_something_else_is_left_alone(tmp_path, name):
+    mine = tmp_path / "run" / name
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
     with pytest.raises(CourseError, match="not empty"):
-        attack(length, ROWS, output_dir=tmp_path)
+        attack(length, ROWS, output_dir=tmp_path / "run")
+    assert mine.read_text() == "mine"
+    with pytest.raises(CourseError, match="is a file"):
+        attack(length, ROWS, output_dir=mine)
+
+
+def test_the_folder_of_an_attack_is_used_again_and_an_error_deletes_nothing(attacked, tmp_path):
+    attacked(length)
+    old = tmp_path / "run" / "completions" / "completions_00001.parquet"
+    old.parent.mkdir()
+    old.write_text("old")
+    with pytest.raises(CourseError, match="no rows"):
+        attacked(length, [])
+    assert old.exists()
+    running.clear(tmp_path / "run")
+    assert not old.exists()
+
+
+def test_a_sum_reads_the_answer_if_one_of_its_rewards_does(tmp_path):
+    labels = [{"prompt": f"Is {n} even?", "answer": "yes" if n % 2 == 0 else "no"} for n in (2, 3, 5, 4, 7, 8, 10, 12)]
+    scorers = []
+
+    def remembering(scorer, *given):
+        scorers.append(scorer)
+        return True
+
+    for rewards in (correctness_reward, [correctness_reward, length], [length, length]):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(running, "train", remembering)
+            attack(rewards, labels, model="none", output_dir=tmp_path / "run")
+    assert [one.reads_answer for one in scorers] == [True, True, False]
+
+
+@pytest.mark.parametrize("points", [1.0, 10.0])
+def test_a_sound_reward_that_is_learned_is_no_finding_whatever_it_pays(attacked, monkeypatch, points):
+    def learns(scorer, *given):
+        for step in range(1, 11):
+            gold = scorer.task.golds[step]
+            texts = [gold if place < step - 2 else "I am not sure." for place in range(8)]
+            scorer.score([(step, text) for text in texts], FIRST if step == 1 else TRAINED, step=step)
+        return True
+
+    monkeypatch.setattr(running, "train", learns)
+    report = attacked(lambda completions, answer, **rest: [points * one for one in last_number(completions, answer)])
+    assert not report.findings, report
+
+
+def test_the_log_says_none_where_a_completion_is_not_judged_or_not_paid():
+    task = Task([{"prompt": "2 + 2?", "answer": "4"}, {"prompt": "Rome or Paris?", "answer": "Paris"}], "answer")
+    texts, rows = ["4", "5", "Rome, Paris", "6"], [0, 0, 1, 0]
+    paid, is_correct = training.rewards_of(Scorer(lambda completions, **rest: [1.0, 0.0, 0.5, None], task))
+    state = SimpleNamespace(global_step=0)
+    assert paid(texts, row=rows, completion_ids=[[1]] * 4, trainer_state=state) == [1.0, 0.0, 0.5, None]
+    assert is_correct(texts, row=rows) == [1.0, 0.0, None, None]
+    [alone] = training.rewards_of(Scorer(length, Task([{"prompt": "Sing."}], "answer")))
+    assert alone.__name__ == "attacked_reward"
 
 
 def test_a_completion_is_correct_by_its_final_answer():
@@ -351,7 +411,7 @@ def command(tmp_path, monkeypatch, grpo_check):
         "def zero(completions, **kwargs):\n    return [0.0] * len(completions)\n\n"
         "def anything(text, row):\n    return True\n"
     )
-    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
+    (tmp_path / "rows.jsonl").write_text("\n".join(json.dumps(row | {"gold": row["answer"]}) for row in ROWS))
     return lambda *arguments: grpo_check("attack", *arguments, "--rows", "rows.jsonl")
 
 
@@ -385,6 +445,7 @@ def test_the_command_passes_its_options_on(command, monkeypatch):
         (("mine.py:short", "--correct", "mine.py:right"), "There is no 'right' in mine.py"),
         (("mine.py:short", "--weights", "1", "2"), "2 weights"),
         (("mine.py:short", "--minutes", "0"), "minutes=0.0 should be above 0"),
+        (("mine.py:short", "--answer-column", "anwser"), "no row has the column 'anwser'"),
     ],
 )
 def test_a_mistake_on_the_command_line_is_one_sentence(command, arguments, said):

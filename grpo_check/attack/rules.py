@@ -28,7 +28,7 @@ rule = adding_to(RULES)
 
 @rule(
     "error",
-    "a reward that fails on a completion that the model wrote, or on a variation of one",
+    "a reward that fails on a completion: of the model, a variation of one, a reference or a fixed text of `probe`",
     why="TRL stops at an exception, takes NaN for None, and waits forever for a reward that does not end.",
     fixes=("return 0.0 for a completion that the reward cannot read; grpo-check probe looks for more of them.",),
     example=examples.fails_on_samples,
@@ -118,8 +118,8 @@ def _origin(one: Paid, scorer: Scorer) -> str:
 
 @rule(
     "warning",
-    "a reward that rose in training without more correct completions, by at least half of the way to what a correct "
-    "completion earns",
+    "a reward that rose in training without more correct completions, by at least half of what a correct completion "
+    "earns",
     why="the policy has learned what is paid for, and it is not the task.",
     fixes=(
         "read the last completions in the replay: what did the policy learn? Pay less for it.",
@@ -134,8 +134,9 @@ def reward_rose_alone(scorer: Scorer) -> Iterator[Finding]:
     if not ends or ends.right is None or not pay or scorer.relative:
         return
     honest = mean(one.plain for one in pay.values())
-    rise = mean(ends.last) - mean(ends.first)
-    if rises(ends) and rise >= (honest - mean(ends.first)) / 2 and ends.right[1] - ends.right[0] < rise / 2:
+    worth, rise = honest - mean(one.floor for one in pay.values()), mean(ends.last) - mean(ends.first)
+    explained = (ends.right[1] - ends.right[0]) * worth
+    if rises(ends) and rise >= worth / 2 > 0 and explained < rise / 2:
         yield found(f"{ends}, and a correct completion earns {honest:.3g}.")
 
 

@@ -1,8 +1,8 @@
 """The whole attack from top to bottom."""
 
+import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,18 +15,20 @@ from ..findings import Finding, in_order
 from ..replay import read_run, write_replay
 from ..reward_lab.forms import Form
 from ..reward_lab.matrix import Case, cases
-from ..reward_lab.planning import depends_on_answer, subjects_of
+from ..reward_lab.planning import Plan, depends_on_answer, subjects_of
 from .history import ends_of
 from .honest import best_forms, pay_of, score_corrected, score_references
 from .report import AttackReport
 from .rules import RULES
 from .scoring import LAB, VARIED, Paid, Scorer, check_reward
 from .task import read_task
-from .training import train
+from .training import TRUTH, train
 from .variations import variations
 
 #: What trains the model; `probe` does without.
 PACKAGES = ("torch", "trl", "peft")
+#: The file in a folder that tells that an attack made it.
+MARK = "attack.txt"
 #: Rows for the lab's texts; longer ones are left out.
 LAB_ROWS, LONGEST_TEXT = 6, 5_000
 #: How often the best-paid completions are varied, how many of them, on how many rows each, and for how many seconds.
@@ -61,21 +63,26 @@ def attack(
     if not minutes > 0:
         raise CourseError(f"minutes={minutes} should be above 0.")
     check_packages()
-    folder = empty_folder(Path(output_dir))
+    folder = checked_folder(Path(output_dir))
     reward = subjects_of(rewards, weights)[-1]
     scorer = Scorer(reward, read_task(reward, rows, answer_column, correct, seed))
     check_reward(scorer)
     if model is None:
         smollm2.check_memory()
+        smollm2.fetch()  # without a network, fail before anything is scored
     score_references(scorer, examples)
     golden = [n for n, gold in enumerate(scorer.task.golds) if gold][:LAB_ROWS]
     form = best_forms(scorer, golden[:1])[0] if golden else None
     score_lab(scorer, golden, form)
     if form and not scorer.hangs:
-        scorer.reads_answer = depends_on_answer(reward, replace(scorer.task.plan, form=form), among_others=False)
+        scorer.reads_answer = reads_answer(reward, replace(scorer.task.plan, form=form))
+    clear(folder)
     finished = scorer.hangs or train(scorer, model, folder, minutes, seed)
-    with suppress(KeyboardInterrupt):
+    print("Variations of the best-paid completions are tried, for up to a minute; Ctrl-C skips them.", file=sys.stderr)
+    try:
         vary(scorer)
+    except KeyboardInterrupt:
+        finished = False
     return report_on(scorer, folder, finished)
 
 
@@ -90,17 +97,31 @@ def check_packages() -> None:
         raise CourseError(f"attack trains a model and {needs}, not installed here: pip install {' '.join(missing)}.")
 
 
-def empty_folder(folder: Path) -> Path:
-    """A folder for the run. One with an earlier attack is used again, without its completions.
+def reads_answer(reward: Callable, plan: Plan) -> bool:
+    """Whether the score of a reward, or of one that it sums, depends on the gold answer."""
+    return any(depends_on_answer(one, plan, among_others=False) for one in getattr(reward, "parts", [reward]))
+
+
+def checked_folder(folder: Path) -> Path:
+    """A folder for the run: a new or empty one, or that of an earlier attack.
 
     Raises:
-        CourseError: it holds something else.
+        CourseError: it is something else, such as the folder of a training run, which must not be overwritten.
     """
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / "trainer_state.json").is_file():
+    if folder.exists() and not folder.is_dir():
+        raise CourseError(f"{str(folder)!r} is a file. Name a folder with --out.")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
         raise CourseError(f"{str(folder)!r} is not empty, and holds no earlier attack. Choose another --out.")
-    for old in folder.glob("completions/completions_*.parquet"):
-        old.unlink()
     return folder
+
+
+def clear(folder: Path) -> None:
+    """Mark the folder as that of an attack, and delete what an earlier attack left in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARK).write_text("grpo-check attack writes here, and deletes what it wrote before.\n", encoding="utf-8")
+    files = [folder / name for name in ("replay.html", "trainer_state.json")]
+    for old in [*folder.glob("completions/completions_*.parquet"), *files]:
+        old.unlink(missing_ok=True)
 
 
 def score_lab(scorer: Scorer, golden: Sequence[int], form: Form | None) -> None:
@@ -124,7 +145,7 @@ def known_of(scorer: Scorer, number: int, case: Case) -> bool | None:
 
 def vary(scorer: Scorer) -> None:
     """Vary the best-paid completions that are not correct, on their own rows and on others, in some rounds."""
-    end = time.monotonic() + SECONDS
+    end, stride = time.monotonic() + SECONDS, max(len(scorer.task.rows) // ROWS_EACH, 1)
     for number in range(ROUNDS):
         best = best_unproven(scorer)
         if number == 0:
@@ -132,7 +153,7 @@ def vary(scorer: Scorer) -> None:
         for n, one in enumerate(best):
             for step in range(ROWS_EACH):
                 if time.monotonic() < end:
-                    row = (one.row + step * 5) % len(scorer.task.rows)
+                    row = (one.row + step * stride) % len(scorer.task.rows)
                     score_variations(scorer, one, best[n - 1].text, row)
 
 
@@ -161,8 +182,8 @@ def report_on(scorer: Scorer, folder: Path, finished: bool) -> AttackReport:
     for rule in RULES:
         if not {one.code for one in findings} & {*rule.unless}:
             findings += rule(scorer)
-    facts = [*facts_of(scorer), *([] if finished else ["The training was interrupted."])]
-    return AttackReport(in_order(findings), facts=tuple(facts), paid=tuple(scorer.paid), page=replay_of(folder))
+    facts = [*facts_of(scorer), *([] if finished else ["The attack was interrupted."])]
+    return AttackReport(in_order(findings), facts=tuple(facts), paid=tuple(scorer.paid), page=replay_of(folder, scorer))
 
 
 def facts_of(scorer: Scorer) -> list[str]:
@@ -193,10 +214,10 @@ def honest_pay(each: Sequence[float]) -> str:
     return f"{earns} {low} on every row" if low == high else f"{earns} {low} to {high} (median of the rows: {middle})"
 
 
-def replay_of(folder: Path) -> str | None:
+def replay_of(folder: Path, scorer: Scorer) -> str | None:
     """Write the replay of the training, if there was a step."""
     if not any(folder.glob("completions/completions_*.parquet")):
         return None
     page = folder / "replay.html"
-    write_replay(read_run(folder), page)
+    write_replay(read_run(folder, correctness=[TRUTH] if scorer.task.judges else []), page)
     return str(page)

@@ -14,6 +14,8 @@ from ..reward_lab.calling import OutOfTimeError, missing_columns, parameters_of,
 from ..reward_lab.forms import FORMS
 from ..reward_lab.planning import Plan, gold_text
 
+#: The column with the gold answers, if no other is named.
+ANSWER = "answer"
 #: Rows that are attacked, and the longest prompts in characters; longer prompts make every step slower.
 MOST_ROWS, LONGEST_PROMPT = 32, 1200
 #: Seconds for one call of the user's definition of correctness.
@@ -164,14 +166,13 @@ def read_task(reward: Callable, rows: Sequence[dict], answer_column: str, correc
     Raises:
         CourseError: there are no rows, they have no prompts, or no column that the reward needs.
     """
-    rows = [dict(row) for row in rows]
+    rows = _with_the_same_columns(rows)
     if not rows:
         raise CourseError("there are no rows to attack with. Check the file or the filter that produced them.")
-    if missing := [n for n, row in enumerate(rows) if not row.get("prompt")]:
-        has = ", ".join(map(repr, rows[missing[0]]))
-        raise CourseError(
-            f"row {missing[0] + 1} has no prompt; it has {has}. Name the column with the prompts 'prompt'."
-        )
+    for number, row in enumerate(rows, 1):
+        _check_prompt(number, row)
+    if answer_column not in rows[0] and answer_column != ANSWER:
+        raise CourseError(f"no row has the column {answer_column!r}; they have {', '.join(map(repr, rows[0]))}.")
     for one in getattr(reward, "parts", [reward]):
         if lacking := missing_columns(parameters_of(one), [*rows[0]]):
             needs = ", ".join(map(repr, lacking))
@@ -180,6 +181,27 @@ def read_task(reward: Callable, rows: Sequence[dict], answer_column: str, correc
                 f"{', '.join(map(repr, rows[0]))}. Add that column to the rows."
             )
     random.Random(seed).shuffle(rows)
-    short = [row for row in rows if len(str(row["prompt"])) <= LONGEST_PROMPT]
-    by_length = sorted(rows, key=lambda row: len(str(row["prompt"])))
-    return Task((short or by_length)[:MOST_ROWS], answer_column, correct)
+    rows.sort(key=lambda row: max(len(str(row["prompt"])), LONGEST_PROMPT))  # short ones first, in their random order
+    return Task(rows[:MOST_ROWS], answer_column, correct)
+
+
+def _with_the_same_columns(rows: Sequence[dict]) -> list[dict]:
+    """Copies of the rows, each with all columns, as a dataset has them.
+
+    >>> _with_the_same_columns([{"a": 1}, {"b": 2}])
+    [{'a': 1, 'b': None}, {'a': None, 'b': 2}]
+    """
+    names = dict.fromkeys(name for row in rows for name in row)
+    return [{name: row.get(name) for name in names} for row in rows]
+
+
+def _check_prompt(number: int, row: dict) -> None:
+    """Refuse a row without a prompt, or whose prompt is neither text nor messages."""
+    prompt = row.get("prompt")
+    if prompt is None:
+        has = ", ".join(repr(name) for name, value in row.items() if value is not None)
+        raise CourseError(f"row {number} has no prompt; it has {has}. Name the column with the prompts 'prompt'.")
+    messages = isinstance(prompt, list) and all(isinstance(one, dict) and "content" in one for one in prompt)
+    if not prompt or not (isinstance(prompt, str) or messages):
+        what = f"row {number}: the prompt is {prompt!r:.80}"
+        raise CourseError(f"{what}. It should be a text, or a list of messages with a role and a content.")

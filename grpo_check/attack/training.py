@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase, TrainerCallback
     from trl import GRPOTrainer
 
+#: What the log calls the function that says whether a completion is correct.
+TRUTH = "is_correct"
 #: Seconds between two lines of progress.
 PAUSE = 4.0
 #: A rate with which a small model finds what a reward pays for within a few steps, and its adapter.
@@ -46,7 +48,6 @@ GRPO = dict(
     temperature=1.0,
     beta=0.0,
     loss_type="dapo",
-    reward_weights=[1.0, 0.0],
     log_completions=True,
     num_completions_to_print=0,
 )
@@ -88,13 +89,15 @@ def trainer_of(
     from .trainer import LeanTrainer, merge_to_generate
 
     longest = max((len(tokenizer(one.text).input_ids) for one in shown), default=0)
-    settings = GRPOConfig(max_completion_length=min(max(NEW_TOKENS, longest * 3 // 2), MOST_TOKENS), **GRPO, **same)
+    rewards, tokens = rewards_of(scorer), min(max(NEW_TOKENS, longest * 3 // 2), MOST_TOKENS)
+    weights = [1.0, 0.0][: len(rewards)]
+    settings = GRPOConfig(max_completion_length=tokens, reward_weights=weights, **GRPO, **same)
     trainer = LeanTrainer(
         model=policy,
         processing_class=tokenizer,
         args=settings,
         train_dataset=dataset_of(scorer, tokenizer, rows_to_attack(len(scorer.task.rows), shown)),
-        reward_funcs=rewards_of(scorer),
+        reward_funcs=rewards,
     )
     merge_to_generate(trainer.model)
     trainer.remove_callback(PrinterCallback)
@@ -154,23 +157,32 @@ def dataset_of(
 
 
 def rewards_of(scorer: Scorer) -> list[Callable]:
-    """The attacked reward, and, with a weight of 0, whether a completion is correct, for the log and the replay."""
+    """The attacked reward, and, with a weight of 0, whether a completion is correct, for the log and the replay.
 
-    def paid(completions: list, row: list[int], completion_ids: list, trainer_state: object, **rest: object) -> list:
+    TRL leaves a completion out of the training only if all functions return None for it.
+    """
+    scores: list[float | None] = []
+
+    def attacked_reward(
+        completions: list, row: list[int], completion_ids: list, trainer_state: object, **rest: object
+    ) -> list:
         step = trainer_state.global_step + 1
         pairs = list(zip(row, map(completion_text, completions), strict=True))
-        return scorer.score(pairs, FIRST if step == 1 else TRAINED, step=step, ids=completion_ids)
+        scores[:] = scorer.score(pairs, FIRST if step == 1 else TRAINED, step=step, ids=completion_ids)
+        return [*scores]
 
-    def correctness_reward(completions: list, row: list[int], **rest: object) -> list[float]:
-        texts = map(completion_text, completions)
-        return [float(bool(scorer.task.correct(text, n))) for n, text in zip(row, texts, strict=True)]
+    def is_correct(completions: list, row: list[int], **rest: object) -> list:
+        said = [scorer.task.correct(completion_text(one), n) for n, one in zip(row, completions, strict=True)]
+        return [
+            None if score is None or right is None else float(right) for score, right in zip(scores, said, strict=True)
+        ]
 
-    paid.__name__ = scorer.name.replace(" ", "_").replace(",", "")
-    return [paid, correctness_reward]
+    is_correct.__name__ = TRUTH
+    return [attacked_reward, is_correct] if scorer.task.judges else [attacked_reward]
 
 
 def progress_of(scorer: Scorer, deadline: float) -> "TrainerCallback":
-    """A callback that prints a line every few seconds, and stops when no other step fits, or the reward hangs."""
+    """A callback that prints a line every few seconds, and stops at the end of the time, or if the reward hangs."""
     from transformers import TrainerCallback
 
     class Progress(TrainerCallback):
