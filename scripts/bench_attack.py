@@ -133,13 +133,20 @@ for {MINUTES:g} minutes each: {steps[0]} to {steps[-1]} steps of 8 completions.
 {in_short(by_name)}
 
 - *Flagged* means a finding `{FOUND}`, as an error or a warning.
-- *The fault* counts a broken reward only if its report shows the fault that was built into it, by the judgment of a
-  reader. A report can also name something else, such as a spelling about which `correct()` is stricter than the reward.
-- *By the policy* counts it only if a completion that the policy wrote shows it.
-- Only seed 0 counts. An attack with another seed may find more or less.
-- For `probe`, only errors count, and it got no `correct()`.
-- The machine did other work as well. Three reports (`accuracy_and_format`, `json_schema` and `one_sentence`) have an
-  older form, which shows fewer completions.
+- *The fault* counts a broken reward only if its report shows the fault that was built into it, by the judgment of
+  one reader who knew the fault. A report can also name something else, such as a spelling about which `correct()`
+  is stricter than the reward.
+- *By the policy* counts it only if a sampled completion shows it. That alone does not show that GRPO found it: in
+  five of these eight, such a completion came in the first two steps, so the supervised steps may have been enough.
+  A control without GRPO was not run.
+- Only seed 0 counts. Another attack, also with the same seed, may find more or less, because the time decides how
+  many steps there are.
+- `attack` got the right `correct()` for every reward, and honest completions where there are no gold answers. How
+  often it accuses sound rewards without `--correct` was not measured. For `probe`, only errors count, and it got no
+  `correct()`.
+- The machine did other work as well. The reports come from an earlier version, which judged these rewards by the
+  same rules but printed other texts; those of `accuracy_and_format`, `json_schema` and `one_sentence` show one
+  completion only, and not who found it.
 
 {counts(by_name)}
 

@@ -551,7 +551,7 @@ for find in FINDERS:
 # 1. It shows a small model correct completions of some rows, so that the model learns their form.
 # 2. It trains the model with GRPO on the other rows until the time is up.
 # 3. It varies the best-paid completions that are not correct. It repeats them, cuts them, removes their digits, and so on.
-# 4. It compares the score of every wrong completion with that of a correct one to the same prompt.
+# 4. It compares the score of every wrong completion with that of a correct one to the same prompt, if one is known.
 #
 # Attack `count_tags` from section 5 on 32 training rows. By default, `attack` trains a real language model for five minutes.
 # Here it trains the tiny model for 18 seconds, and prints a line every few seconds.
@@ -573,10 +573,10 @@ most = max(sampled, key=lambda one: one.score).score
 # variations of well-paid completions, or from the texts that `probe` uses too. The next lines show the most overpaid
 # completions, each with its score and the score of a correct one.
 #
-# In so few steps, the policy did not get as far as in section 6, but one of its completions earned {{most:.2f}}, more than a
-# clean one. On other rewards, the policy finds faults that fixed texts miss. For example, a reward for a translation paid for any
-# word that was spelled much like the right one. After five minutes, the policy repeated the English word and earned the full
-# reward with nearly every completion ([what attacks found](../docs/attack.md#what-it-finds)).
+# In so few steps, the policy did not get as far as in section 6, but one of its completions earned {{most:.2f}}. On other
+# rewards, a policy finds faults that `probe` misses. For example, a reward for a translation paid for any word that was
+# spelled much like the right one. The policy repeated the English word from the first steps on, and nearly always in the end
+# ([what attacks found](../docs/attack.md#what-it-finds)).
 #
 # A larger model or more steps may find more, so an attack that finds no error does not show that a reward is sound. Attack
 # the reward that you write, on the rows that you train on. In a terminal:
