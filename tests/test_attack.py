@@ -256,6 +256,15 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path, name):
         attack(length, ROWS, output_dir=mine)
 
 
+def test_a_definition_that_fails_later_keeps_the_report(attacked):
+    def correct(text, row):
+        return 1 / 0 if "prompt alone" in text or "What is" in text else text == row["answer"]
+
+    report = attacked(length, correct=correct)
+    assert "ended early, because correct(text, row) failed" in str(report) and report.paid
+    assert {row["answer"] for row in report.rows} == {row["answer"] for row in ROWS}
+
+
 def test_the_folder_of_an_attack_is_used_again_and_an_error_deletes_nothing(attacked, tmp_path):
     attacked(length)
     old = tmp_path / "run" / "completions" / "completions_00001.parquet"

@@ -5,6 +5,7 @@ supervised training on correct completions of some rows, the policy writes their
 knows the answer. What the reward pays for that is what an attack looks for.
 """
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -42,14 +43,21 @@ def rows_to_attack(rows: int, shown: Sequence[Paid]) -> list[int]:
     return left if len(left) >= FEWEST_ROWS else list(range(rows))
 
 
-def learn(policy: "PeftModel", tokenizer: "PreTrainedTokenizerBase", shown: "Dataset", **settings: object) -> None:
-    """Some steps of TRL's supervised training on rows with a prompt and a completion."""
+def learn(
+    policy: "PeftModel", tokenizer: "PreTrainedTokenizerBase", shown: "Dataset", deadline: float, **settings: object
+) -> None:
+    """Some steps of TRL's supervised training on rows with a prompt and a completion, not beyond the deadline."""
     from datasets import disable_progress_bars
-    from transformers import PrinterCallback
+    from transformers import PrinterCallback, TrainerCallback
     from trl import SFTConfig, SFTTrainer
+
+    class Deadline(TrainerCallback):
+        def on_step_end(self, args: object, state: object, control: object, **rest: object) -> None:
+            control.should_training_stop |= time.monotonic() > deadline
 
     disable_progress_bars()
     config = SFTConfig(max_steps=STEPS, per_device_train_batch_size=BATCH, max_length=None, **settings)
     trainer = SFTTrainer(policy, args=config, processing_class=tokenizer, train_dataset=shown)
     trainer.remove_callback(PrinterCallback)
+    trainer.add_callback(Deadline())
     trainer.train()

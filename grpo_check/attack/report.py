@@ -16,12 +16,14 @@ class AttackReport(Report):
     Attributes:
         findings: every finding, errors first.
         facts: what was done and what happened, in sentences.
-        paid: every completion that was scored, with its score.
+        paid: every completion that was scored, with its score and the number of its row.
+        rows: the rows that were attacked, by these numbers.
         page: the replay of the training; None if there was no step.
     """
 
     facts: tuple[str, ...] = ()
     paid: tuple[Paid, ...] = ()
+    rows: tuple[dict, ...] = ()
     page: str | None = None
 
     def lines(self) -> list[str]:

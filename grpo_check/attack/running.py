@@ -83,6 +83,8 @@ def attack(
         vary(scorer)
     except KeyboardInterrupt:
         finished = False
+    except CourseError as error:
+        scorer.trouble = str(error)
     return report_on(scorer, folder, finished)
 
 
@@ -183,7 +185,14 @@ def report_on(scorer: Scorer, folder: Path, finished: bool) -> AttackReport:
         if not {one.code for one in findings} & {*rule.unless}:
             findings += rule(scorer)
     facts = [*facts_of(scorer), *([] if finished else ["The attack was interrupted."])]
-    return AttackReport(in_order(findings), facts=tuple(facts), paid=tuple(scorer.paid), page=replay_of(folder, scorer))
+    facts += [f"The attack ended early, because {scorer.trouble}"] if scorer.trouble else []
+    return AttackReport(
+        in_order(findings),
+        facts=tuple(facts),
+        paid=tuple(scorer.paid),
+        rows=tuple(scorer.task.rows),
+        page=replay_of(folder, scorer),
+    )
 
 
 def facts_of(scorer: Scorer) -> list[str]:

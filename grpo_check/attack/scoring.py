@@ -58,6 +58,7 @@ class Scorer:
         reads_answer: whether its scores depend on the gold answer, as far as there is one.
         failures: how it failed, with the completion.
         batches: how often it was called, and ``at_once`` for how many completions at most.
+        trouble: why the attack ended early, if the user's definition of correctness failed.
     """
 
     reward: Callable
@@ -68,6 +69,7 @@ class Scorer:
     failures: list[tuple[str, str]] = field(default_factory=list)
     batches: int = 0
     at_once: int = 1000
+    trouble: str = ""
 
     @property
     def hangs(self) -> bool:

@@ -24,20 +24,3 @@ class LeanTrainer(GRPOTrainer):
 def _is_per_completion(value: object, order: torch.Tensor) -> bool:
     """Whether something in a batch has one entry per completion."""
     return isinstance(value, torch.Tensor) and value.dim() > 0 and len(value) == len(order)
-
-
-def merge_to_generate(policy: object) -> None:
-    """Let a PEFT model generate with its adapter merged into the weights.
-
-    That took 0.84 instead of 0.94 seconds per token of 16 completions (measured once), and merging a second per step.
-    """
-    generate = policy.generate
-
-    def merged(*arguments: object, **options: object) -> object:
-        policy.merge_adapter()
-        try:
-            return generate(*arguments, **options)
-        finally:
-            policy.unmerge_adapter()
-
-    policy.generate = merged

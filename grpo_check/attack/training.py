@@ -61,10 +61,14 @@ def train(scorer: Scorer, model: str | None, folder: Path, minutes: float, seed:
     try:
         if shown:
             print(f"{len(shown)} correct completions are shown to the model first.", file=sys.stderr)
-            learn(policy, tokenizer, dataset_of(scorer, tokenizer, [one.row for one in shown], shown), **same)
+            rows = dataset_of(scorer, tokenizer, [one.row for one in shown], shown)
+            learn(policy, tokenizer, rows, deadline - 30 * minutes, **same)
         return reinforce(trainer_of(scorer, policy, tokenizer, shown, same), progress_of(scorer, deadline))
     except KeyboardInterrupt:
         return False
+    except CourseError as error:  # of the user's correct(): what was scored until then is worth a report
+        scorer.trouble = str(error)
+        return True
 
 
 def reinforce(trainer: "GRPOTrainer", progress: "TrainerCallback") -> bool:
@@ -86,7 +90,7 @@ def trainer_of(
     from transformers import PrinterCallback
     from trl import GRPOConfig
 
-    from .trainer import LeanTrainer, merge_to_generate
+    from .trainer import LeanTrainer
 
     longest = max((len(tokenizer(one.text).input_ids) for one in shown), default=0)
     rewards, tokens = rewards_of(scorer), min(max(NEW_TOKENS, longest * 3 // 2), MOST_TOKENS)
@@ -99,7 +103,6 @@ def trainer_of(
         train_dataset=dataset_of(scorer, tokenizer, rows_to_attack(len(scorer.task.rows), shown)),
         reward_funcs=rewards,
     )
-    merge_to_generate(trainer.model)
     trainer.remove_callback(PrinterCallback)
     return trainer
 
