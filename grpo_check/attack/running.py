@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -69,7 +70,8 @@ def attack(
     check_reward(scorer)
     if model is None:
         smollm2.check_memory()
-        smollm2.fetch()  # without a network, fail before anything is scored
+        with redirect_stdout(sys.stderr):  # a report in JSON has stdout for itself
+            smollm2.fetch()  # without a network, fail before anything is scored
     score_references(scorer, examples)
     golden = [n for n, gold in enumerate(scorer.task.golds) if gold][:LAB_ROWS]
     form = best_forms(scorer, golden[:1])[0] if golden else None

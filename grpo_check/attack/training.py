@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,9 +121,7 @@ def load(model: str | None, seed: int) -> tuple:
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    with redirect_stdout(sys.stderr):  # a report in JSON has stdout for itself
-        place = str(smollm2.fetch()) if model is None else model_path(model)
-    bf16 = smollm2.fast_bf16()
+    place, bf16 = str(smollm2.fetch()) if model is None else model_path(model), smollm2.fast_bf16()
     try:
         policy = load_base(place, dtype=torch.bfloat16 if bf16 else torch.float32, load_in_4bit=False, device_map="cpu")
         tokenizer = AutoTokenizer.from_pretrained(place)
