@@ -8,7 +8,7 @@
 #
 # | | CPU | T4 GPU |
 # |---|---|---|
-# | time for Run All | about 2 minutes ([measured](../docs/results.md)) | never run |
+# | time for Run All | about 3 minutes ([measured](../docs/results.md)) | never run |
 # | memory | 1.1 GB ([measured](../docs/results.md)) | |
 # | model | 0.46 million parameters, included | the same: it trains on the CPU |
 #

@@ -8,7 +8,7 @@ from .sheet import BLUE, GRAY, GREEN, ORANGE, PINK, SMALL, WIDTH, YELLOW, Drawn,
 LESSONS = {
     "00 Start here": 1,
     "01 Data": 1,
-    "02 Rewards": 2,
+    "02 Rewards": 3,
     "03 GRPO with a 4-bit LoRA": 1,
     "04 Reading a run": 3,
     "05 Stages": 2,
