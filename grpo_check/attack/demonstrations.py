@@ -1,7 +1,7 @@
 """Show the policy what is known to be paid, so that it starts with a form that earns something.
 
-A small model seldom finds a format by itself, and a group in which nothing is paid teaches nothing. After some steps of
-supervised training on correct completions of some rows, the policy writes their form on the other rows, where it seldom
+A small model rarely finds a format by itself, and a group in which nothing is paid teaches nothing. After some steps of
+supervised training on correct completions of some rows, the policy writes their form on the other rows, where it rarely
 knows the answer. What the reward pays for that is what an attack looks for.
 """
 
