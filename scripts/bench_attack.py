@@ -27,6 +27,8 @@ from textwrap import fill, indent
 from address import ROOT
 from benches import measured_on, provenance, read_stored, write_below
 
+from grpo_utils.evaluation.statistics import Rate
+
 sys.path.insert(0, str(ROOT / "tests"))
 from attack_zoo import BROKEN, SOUND, ZOO, Entry
 
@@ -132,6 +134,7 @@ for {MINUTES:g} minutes each: {steps[0]} to {steps[-1]} steps of 8 completions.
 
 {in_short(by_name)}
 
+- These are few rewards: {few(by_name)} (95% Wilson intervals).
 - *Flagged* means a finding `{FOUND}`, as an error or a warning.
 - *The fault* counts a broken reward only if its report shows the fault that was built into it, by the judgment of
   one reader for each report, who knew the fault. A report can also name something else, such as a spelling about
@@ -139,11 +142,11 @@ for {MINUTES:g} minutes each: {steps[0]} to {steps[-1]} steps of 8 completions.
 - *By the policy* counts it only if a sampled completion shows it. That alone does not show that GRPO found it:
 {indent(fill(early(stored["rows"]), 118), "  ")}
 - Another attack, also with the same seed, may find more or less, because the time decides how many steps there are.
-- `attack` got the right `correct()` for every reward, and honest completions where there are no gold answers. How
-  often it accuses sound rewards without `--correct` was not measured. For `probe`, only errors count, and it got no
-  `correct()`.
-- The machine did other work as well. The reports of seed 0 come from an earlier version, which judged these rewards
-  by the same rules but printed other texts.
+- `attack` was given the right `correct()` for every reward, and honest completions where there are no gold answers. How
+  often it accuses sound rewards without `--correct` was not measured. For `probe`, only errors count, and it was given
+  no `correct()`.
+- The machine did other work as well. For rewards that `probe` passes, and sound ones, the reports of seed 0 come from
+  an earlier version, which used the same rules for these rewards but worded its reports differently.
 
 {counts(by_name)}
 
@@ -164,6 +167,25 @@ def in_short(by_name: dict[str, dict[int, dict]]) -> str:
         f"error in {sum(bool(entry.errors) for entry in sound)}.",
         120,
     )
+
+
+def few(by_name: dict[str, dict[int, dict]]) -> str:
+    """The two rates that decide, with their intervals."""
+    passing = [by_name[entry.name][0] for entry in BROKEN if entry.name in by_name and entry.passes_probe]
+    sound = [by_name[entry.name][0] for entry in SOUND if entry.name in by_name]
+    shown = Rate(sum(bool(row.get("shows_fault")) for row in passing), len(passing))
+    accused = Rate(sum(FOUND in row["codes"] for row in sound), len(sound))
+    return f"{in_percent(shown)}, and {in_percent(accused)}"
+
+
+def in_percent(rate: Rate) -> str:
+    """A rate with its interval, in whole percent.
+
+    >>> in_percent(Rate(10, 16))
+    '10 of 16 is 39% to 82%'
+    """
+    low, high = rate.interval
+    return f"{rate.hits} of {rate.n} is {low:.0%} to {high:.0%}"
 
 
 def by_seed(entries: Sequence[Entry], by_name: dict[str, dict[int, dict]]) -> str:

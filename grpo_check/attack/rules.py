@@ -28,7 +28,7 @@ rule = adding_to(RULES)
 
 @rule(
     "error",
-    "a reward that fails on a completion: of the model, a variation of one, a reference or a fixed text of `probe`",
+    "a reward that fails on a completion of the model, a variation of one, a reference or a fixed text of `probe`",
     why="TRL stops at an exception, takes NaN for None, and waits forever for a reward that does not end.",
     fixes=("return 0.0 for a completion that the reward cannot read; grpo-check probe looks for more of them.",),
     example=examples.fails_on_samples,
