@@ -3,7 +3,7 @@
 | check | when, and what it answers |
 |---|---|
 | `probe` | before training: can a policy earn the reward without a correct answer? |
-| `attack` | before training: what does a small model learn when it is trained on the reward for some minutes? |
+| `attack` | before training: what does a small model learn when it is trained on the reward for a few minutes? |
 | `preflight` | before training: which settings, rows and rewards would make the run fail or waste it? |
 | `pilot` | before training: will the run learn, and what will it cost? A few dozen prompts are sampled. |
 | `diagnose`, `HealthCallback` | during and after training: what went wrong, according to the log? |

@@ -5,6 +5,8 @@ import json
 import logging
 import sys
 import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from io import TextIOWrapper
 from pathlib import Path
@@ -96,8 +98,7 @@ def add_probe(commands: argparse._SubParsersAction) -> None:
 def probe_files(arguments: argparse.Namespace) -> Report:
     """Attack rewards from files."""
     columns = {name: read_column(name, values) for name, values in arguments.column}
-    with imports_from(*(folder for target in arguments.reward for folder in folders_of(target))):
-        rewards = [find_reward(target) for target in arguments.reward]
+    with functions_of(arguments.reward) as rewards:
         return probe(
             rewards,
             answers=arguments.answers,
@@ -107,6 +108,13 @@ def probe_files(arguments: argparse.Namespace) -> Report:
             weights=arguments.weights,
             examples=arguments.example,
         )
+
+
+@contextmanager
+def functions_of(targets: Sequence[str]) -> Iterator[list[Callable]]:
+    """The functions of some FILE.py:function, which may import from their folders as long as they are used."""
+    with imports_from(*(folder for target in targets for folder in folders_of(target))):
+        yield [find_reward(target) for target in targets]
 
 
 def read_column(name: str, text: str) -> list:
@@ -150,8 +158,7 @@ def add_attack(commands: argparse._SubParsersAction) -> None:
 def attack_files(arguments: argparse.Namespace) -> Report:
     """Train a model against rewards from files, on rows from a file."""
     named = [*arguments.reward, *filter(None, [arguments.correct])]
-    with imports_from(*(folder for target in named for folder in folders_of(target))):
-        functions = [find_reward(target) for target in named]
+    with functions_of(named) as functions:
         return attack(
             functions[: len(arguments.reward)],
             list(read_rows(arguments.rows, Path.cwd(), "train", TRAIN_ROWS)),

@@ -10,7 +10,7 @@ written, so several of these commands can run at once, each on cores of its own.
 
 A finding may name another fault than the one that its author built into a reward. So a reader compares the report with
 the fault that the zoo records, and writes ``"shows_fault"`` and ``"by_policy"`` (true or false) into the rows of
-scripts/bench_attack.json.
+scripts/bench_attack.json. If the policy wrote such a completion, ``"first_step"`` is the first step in which it did.
 """
 
 import argparse
@@ -22,10 +22,12 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from textwrap import fill
+from textwrap import fill, indent
 
 from address import ROOT
 from benches import measured_on, provenance, read_stored, write_below
+
+from grpo_utils.evaluation.statistics import Rate
 
 sys.path.insert(0, str(ROOT / "tests"))
 from attack_zoo import BROKEN, SOUND, ZOO, Entry
@@ -120,7 +122,7 @@ def section(stored: dict) -> str:
     """The end of the page."""
     by_name = {}
     for row in stored["rows"]:
-        by_name.setdefault(row["name"], []).append(row)
+        by_name.setdefault(row["name"], {})[row["seed"]] = row
     threads = sorted({row["threads"] for row in stored["rows"]})
     steps = sorted(row["steps"] for row in stored["rows"])
     return f"""{MARK}
@@ -132,21 +134,19 @@ for {MINUTES:g} minutes each: {steps[0]} to {steps[-1]} steps of 8 completions.
 
 {in_short(by_name)}
 
+- These are few rewards: {few(by_name)} (95% Wilson intervals).
 - *Flagged* means a finding `{FOUND}`, as an error or a warning.
 - *The fault* counts a broken reward only if its report shows the fault that was built into it, by the judgment of
-  one reader who knew the fault. A report can also name something else, such as a spelling about which `correct()`
-  is stricter than the reward.
-- *By the policy* counts it only if a sampled completion shows it. That alone does not show that GRPO found it: in
-  five of these eight, such a completion came in the first two steps, so the supervised steps may have been enough.
-  A control without GRPO was not run.
-- Only seed 0 counts. Another attack, also with the same seed, may find more or less, because the time decides how
-  many steps there are.
-- `attack` got the right `correct()` for every reward, and honest completions where there are no gold answers. How
-  often it accuses sound rewards without `--correct` was not measured. For `probe`, only errors count, and it got no
-  `correct()`.
-- The machine did other work as well. The reports come from an earlier version, which judged these rewards by the
-  same rules but printed other texts; those of `accuracy_and_format`, `json_schema` and `one_sentence` show one
-  completion only, and not who found it.
+  one reader for each report, who knew the fault. A report can also name something else, such as a spelling about
+  which `correct()` is stricter than the reward.
+- *By the policy* counts it only if a sampled completion shows it. That alone does not show that GRPO found it:
+{indent(fill(early(stored["rows"]), 118), "  ")}
+- Another attack, also with the same seed, may find more or less, because the time decides how many steps there are.
+- `attack` was given the right `correct()` for every reward, and honest completions where there are no gold answers. How
+  often it accuses sound rewards without `--correct` was not measured. For `probe`, only errors count, and it was given
+  no `correct()`.
+- The machine did other work as well. For rewards that `probe` passes, and sound ones, the reports of seed 0 come from
+  an earlier version, which used the same rules for these rewards but worded its reports differently.
 
 {counts(by_name)}
 
@@ -154,36 +154,84 @@ for {MINUTES:g} minutes each: {steps[0]} to {steps[-1]} steps of 8 completions.
 """
 
 
-def in_short(by_name: dict[str, list[dict]]) -> str:
-    """The result in two sentences."""
+def in_short(by_name: dict[str, dict[int, dict]]) -> str:
+    """The result in a few sentences."""
     passing = [entry for entry in BROKEN if entry.name in by_name and entry.passes_probe]
     sound = [entry for entry in SOUND if entry.name in by_name]
     shown = [by_name[entry.name][0] for entry in passing if by_name[entry.name][0].get("shows_fault")]
     accused = sum(FOUND in by_name[entry.name][0]["codes"] for entry in sound)
     return fill(
         f"Of {len(passing)} broken rewards in which `probe` finds no error, {len(shown)} have a report that shows the "
-        f"fault, {sum(row['by_policy'] for row in shown)} of them in a completion of the policy. Of {len(sound)} sound "
-        f"rewards, `attack` flags {accused}; `probe` reports an error in {sum(bool(entry.errors) for entry in sound)}.",
+        f"fault, {sum(row['by_policy'] for row in shown)} of them in a completion of the policy."
+        f"{by_seed(passing, by_name)} Of {len(sound)} sound rewards, `attack` flags {accused}; `probe` reports an "
+        f"error in {sum(bool(entry.errors) for entry in sound)}.",
         120,
     )
 
 
-def counts(by_name: dict[str, list[dict]]) -> str:
+def few(by_name: dict[str, dict[int, dict]]) -> str:
+    """The two rates that decide, with their intervals."""
+    passing = [by_name[entry.name][0] for entry in BROKEN if entry.name in by_name and entry.passes_probe]
+    sound = [by_name[entry.name][0] for entry in SOUND if entry.name in by_name]
+    shown = Rate(sum(bool(row.get("shows_fault")) for row in passing), len(passing))
+    accused = Rate(sum(FOUND in row["codes"] for row in sound), len(sound))
+    return f"{in_percent(shown)}, and {in_percent(accused)}"
+
+
+def in_percent(rate: Rate) -> str:
+    """A rate with its interval, in whole percent.
+
+    >>> in_percent(Rate(10, 16))
+    '10 of 16 is 39% to 82%'
+    """
+    low, high = rate.interval
+    return f"{rate.hits} of {rate.n} is {low:.0%} to {high:.0%}"
+
+
+def by_seed(entries: Sequence[Entry], by_name: dict[str, dict[int, dict]]) -> str:
+    """What the same rewards gave with other seeds, if all of them were attacked with these."""
+    seeds = common_seeds(entries, by_name)
+    if len(seeds) < 2:
+        return ""
+    times = [sum(bool(by_name[entry.name][seed].get("shows_fault")) for seed in seeds) for entry in entries]
+    each = ", ".join(
+        str(sum(bool(by_name[entry.name][seed].get("shows_fault")) for entry in entries)) for seed in seeds
+    )
+    return (
+        f" That is seed 0. With the seeds {', '.join(map(str, seeds))}, {each} reports show it: of "
+        f"{sum(n == len(seeds) for n in times)} rewards every report, of {sum(n > 0 for n in times)} at least one."
+    )
+
+
+def common_seeds(entries: Sequence[Entry], by_name: dict[str, dict[int, dict]]) -> list[int]:
+    """The seeds with which all of some rewards were attacked."""
+    return sorted(set.intersection(*(set(by_name[entry.name]) for entry in entries))) if entries else []
+
+
+def early(rows: Sequence[dict]) -> str:
+    """How soon the policy's completions with the fault came."""
+    first = [row["first_step"] for row in rows if row.get("by_policy") and "first_step" in row]
+    return (
+        f"in {sum(step <= 2 for step in first)} of {len(first)} such reports, the first of these completions came in "
+        "the first two steps, so the supervised steps may have been enough. A control without GRPO was not run."
+    )
+
+
+def counts(by_name: dict[str, dict[int, dict]]) -> str:
     """How many broken rewards were found by what, and how many sound ones were accused."""
     broken = [entry for entry in BROKEN if entry.name in by_name]
-    kinds = {
-        "broken, with an error of `probe`": [entry for entry in broken if not entry.passes_probe],
-        "broken, without one": [entry for entry in broken if entry.passes_probe],
-        "sound": [entry for entry in SOUND if entry.name in by_name],
-    }
-    lines = [f"| {kind} | {len(some)} | {count(some, by_name)} |" for kind, some in kinds.items() if some]
+    passing = [entry for entry in broken if entry.passes_probe]
+    kinds = [("broken, with an error of `probe`", [entry for entry in broken if not entry.passes_probe], 0)]
+    kinds += [(f"broken, without one, seed {seed}", passing, seed) for seed in common_seeds(passing, by_name)]
+    kinds += [("sound", [entry for entry in SOUND if entry.name in by_name], 0)]
+    lines = [f"| {kind} | {len(some)} | {count(some, by_name, seed)} |" for kind, some, seed in kinds if some]
     head = "| rewards | n | `probe` | `attack`: an error | `attack`: flagged | either | the fault | by the policy |"
     return "\n".join([head, f"|{'---|' * 8}", *lines])
 
 
-def count(entries: Sequence[Entry], by_name: dict[str, list[dict]]) -> str:
+def count(entries: Sequence[Entry], by_name: dict[str, dict[int, dict]], seed: int) -> str:
     """How many of some rewards were found, in the columns of the table."""
-    rows = {entry.name: by_name[entry.name][0] for entry in entries}
+    rows = {entry.name: by_name[entry.name][seed] for entry in entries}
     probed = {entry.name for entry in entries if entry.errors}
     flagged = {name for name, row in rows.items() if FOUND in row["codes"]}
     errors = {name for name in flagged if rows[name]["codes"][FOUND] == "error"}
@@ -192,10 +240,10 @@ def count(entries: Sequence[Entry], by_name: dict[str, list[dict]]) -> str:
     return " | ".join(str(len(part)) for part in (probed, errors, flagged, probed | flagged, shown, own))
 
 
-def table(by_name: dict[str, list[dict]]) -> str:
+def table(by_name: dict[str, dict[int, dict]]) -> str:
     """One row per reward."""
-    lines = [line(entry, by_name[entry.name]) for entry in ZOO if entry.name in by_name]
-    head = "| reward | | `probe` | `attack`, each seed | rows, by source | the fault |"
+    lines = [line(entry, [*by_name[entry.name].values()]) for entry in ZOO if entry.name in by_name]
+    head = "| reward | | `probe` | `attack`, each seed | rows of the first seed, by source | the fault, each seed |"
     return "\n".join([head, "|---|---|---|---|---|---|", *lines])
 
 
@@ -204,9 +252,14 @@ def line(entry: Entry, rows: list[dict]) -> str:
     probed = ", ".join(f"`{code}`" for code in entry.errors.split()) or "-"
     verdicts = ", ".join(row["codes"].get(FOUND, "-") for row in rows)
     who = "; ".join(f"{short(source)} {count}" for source, count in sources(rows[0]).items()) or "-"
-    first, kind = rows[0], "broken" if entry.fault else "sound"
-    shown = {True: "by the policy" if first.get("by_policy") else "shown", False: "another", None: "-"}
-    return f"| {entry.name} | {kind} | {probed} | {verdicts} | {who} | {shown[first.get('shows_fault')]} |"
+    kind = "broken" if entry.fault else "sound"
+    return f"| {entry.name} | {kind} | {probed} | {verdicts} | {who} | {', '.join(map(judged, rows))} |"
+
+
+def judged(row: dict) -> str:
+    """What a reader said of the report."""
+    shown = {True: "by the policy" if row.get("by_policy") else "shown", False: "another", None: "-"}
+    return shown[row.get("shows_fault")]
 
 
 def short(source: str) -> str:

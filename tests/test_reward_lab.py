@@ -710,7 +710,7 @@ MISTAKES = {
     "only blank answers": (lambda: probe(correctness_reward, answers=["", None]), "contains no gold answer"),
     "weights": (lambda: probe([correctness_reward], weights=[1.0, 2.0]), "2 weights were given for 1 rewards"),
     "weights of one": (lambda: probe(correctness_reward, weights=[1.0, 2.0]), "2 weights were given for 1 rewards"),
-    "no rewards": (lambda: probe([]), "probe([]) has no reward to attack"),
+    "no rewards": (lambda: probe([]), "The list of rewards is empty"),
     "tags": (lambda: probe(correctness_reward, tags=("<a>", "</a>")), "should be the four texts"),
 }
 

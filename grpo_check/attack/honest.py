@@ -42,15 +42,19 @@ class Pay:
         return earned > ROUNDING and score >= self.plain - ROUNDING and earned > missed + ROUNDING
 
 
-def score_references(scorer: Scorer, examples: Sequence[str]) -> None:
-    """Score correct completions of each row: the user's examples, and gold answers in the formats that pay best."""
+def score_references(scorer: Scorer, examples: Sequence[str]) -> list[Form]:
+    """Score correct completions of each row: the user's examples, and gold answers in the formats that pay best.
+
+    Returns:
+        These formats, the best first; none without gold answers.
+    """
     task = scorer.task
     rows = range(len(task.rows))
     _score(scorer, [(n, text) for n in rows for text in examples])
     golden = [n for n in rows if task.golds[n]]
-    if golden:
-        forms = best_forms(scorer, golden[:TRIED_ROWS])
-        _score(scorer, [(n, text) for n in golden for text in references(task.golds[n], forms)])
+    forms = best_forms(scorer, golden[:TRIED_ROWS]) if golden else []
+    _score(scorer, [(n, text) for n in golden for text in references(task.golds[n], forms)])
+    return forms
 
 
 def _score(scorer: Scorer, pairs: list[tuple[int, str]]) -> None:

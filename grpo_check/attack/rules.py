@@ -28,7 +28,7 @@ rule = adding_to(RULES)
 
 @rule(
     "error",
-    "a reward that fails on a completion: of the model, a variation of one, a reference or a fixed text of `probe`",
+    "a reward that fails on a completion of the model, a variation of one, a reference or a fixed text of `probe`",
     why="TRL stops at an exception, takes NaN for None, and waits forever for a reward that does not end.",
     fixes=("return 0.0 for a completion that the reward cannot read; grpo-check probe looks for more of them.",),
     example=examples.fails_on_samples,
@@ -112,7 +112,8 @@ def _origin(one: Paid, scorer: Scorer) -> str:
     times = sum((one.row, one.text) == (other.row, other.text) for other in scorer.paid if other.step)
     if times:
         return f"{one.source}, {times} time{'s' if times > 1 else ''}"
-    strict = ", which your correct() rejects" if one.source == LAB and one.what.startswith("correct") else ""
+    meant_right = one.source == HONEST or (one.source == LAB and one.what.startswith("correct"))
+    strict = ", which your correct() rejects" if meant_right and scorer.task.defined else ""
     return f"{one.source}{': ' + one.what if one.what else ''}{strict}"
 
 

@@ -18,7 +18,7 @@ from ..reward_lab.forms import Form
 from ..reward_lab.matrix import Case, cases
 from ..reward_lab.planning import Plan, depends_on_answer, subjects_of
 from .history import ends_of
-from .honest import best_forms, pay_of, score_corrected, score_references
+from .honest import pay_of, score_corrected, score_references
 from .report import AttackReport
 from .rules import RULES
 from .scoring import LAB, VARIED, Paid, Scorer, check_reward
@@ -72,12 +72,10 @@ def attack(
         smollm2.check_memory()
         with redirect_stdout(sys.stderr):  # a report in JSON has stdout for itself
             smollm2.fetch()  # without a network, fail before anything is scored
-    score_references(scorer, examples)
-    golden = [n for n, gold in enumerate(scorer.task.golds) if gold][:LAB_ROWS]
-    form = best_forms(scorer, golden[:1])[0] if golden else None
-    score_lab(scorer, golden, form)
-    if form and not scorer.hangs:
-        scorer.reads_answer = reads_answer(reward, replace(scorer.task.plan, form=form))
+    if forms := score_references(scorer, examples):
+        score_lab(scorer, forms[0])
+        if not scorer.hangs:
+            scorer.reads_answer = reads_answer(reward, replace(scorer.task.plan, form=forms[0]))
     clear(folder)
     finished = scorer.hangs or train(scorer, model, folder, minutes, seed)
     print("Variations of the best-paid completions are tried, for up to a minute; Ctrl-C skips them.", file=sys.stderr)
@@ -128,10 +126,10 @@ def clear(folder: Path) -> None:
         old.unlink(missing_ok=True)
 
 
-def score_lab(scorer: Scorer, golden: Sequence[int], form: Form | None) -> None:
+def score_lab(scorer: Scorer, form: Form) -> None:
     """Score the lab's texts on a few rows with gold answers, in one format."""
     task = scorer.task
-    for number in golden:
+    for number in [n for n, gold in enumerate(task.golds) if gold][:LAB_ROWS]:
         some = [one for one in cases(form, task.golds[number], task.golds) if one.text is not None]
         some = [one for one in some if len(one.text) <= LONGEST_TEXT]
         pairs = [(number, one.text) for one in some]

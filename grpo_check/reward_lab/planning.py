@@ -73,7 +73,7 @@ def subjects_of(reward: Callable | Sequence[Callable], weights: Sequence[float] 
     rewards = list(reward) if isinstance(reward, list | tuple) else [reward]
     weights = [1.0] * len(rewards) if weights is None else list(weights)
     if not rewards:
-        raise CourseError("probe([]) has no reward to attack; pass one or more, such as probe([correctness_reward]).")
+        raise CourseError("The list of rewards is empty. Pass one or more, such as [correctness_reward].")
     if len(weights) != len(rewards):
         raise CourseError(f"{len(weights)} weights were given for {len(rewards)} rewards; pass one per reward.")
     for one in rewards:

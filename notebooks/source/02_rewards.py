@@ -571,9 +571,9 @@ most = max(sampled, key=lambda one: one.score).score
 # The attack scored {{len(report.paid):,}} completions, of which the policy wrote {{len(sampled)}}. It found an error:
 # {{error.what}} The line *Rows by who found it* counts these rows by where the completions come from: from the policy, from
 # variations of well-paid completions, or from the texts that `probe` uses too. The next lines show the most overpaid
-# completions, each with its score and the score of a correct one.
+# completion from each source, with its score and the score of a correct one.
 #
-# In so few steps, the policy did not get as far as in section 6, but one of its completions earned {{most:.2f}}. On other
+# The policy wrote far fewer completions than in section 6, and did not get as far, but one of them earned {{most:.2f}}. On other
 # rewards, a policy finds faults that `probe` misses. For example, a reward for a translation paid for any word that was
 # spelled much like the right one. The policy repeated the English word from the first steps on, and nearly always in the end
 # ([what attacks found](../docs/attack.md#what-it-finds)).
@@ -597,7 +597,7 @@ most = max(sampled, key=lambda one: one.score).score
 # | 1. Write the reward | Does it return one number for each completion and accept `**kwargs`? | Read texts with `completion_text`. |
 # | 2. Attack it by hand | Do lists, several answers, empty texts and repeated tags earn less than a clean completion? | Accept exactly one answer, and never pay for a missing one. |
 # | 3. Attack it with `probe` | Does the report end with `ok`? | Look up the code in [docs/rewards.md, *The lab*](../docs/rewards.md#the-lab). |
-# | | Does `attack`, on your own rows, report no error? | Pay for what the wrong completions have only together with a correct answer. |
+# | | Does `attack`, on your own rows, report no error? | Find what is paid in the wrong completions, and pay for it only if the answer is correct. |
 # | 4. Score samples of the base model | Do you agree with the scores? | Read the form that the model writes, or ask for another one. |
 # | | Does a group have high and low scores? | Choose an easier task, or give partial credit. |
 # | 5. Choose weights | Does correctness outweigh the rest combined? | Lower the other weights. |

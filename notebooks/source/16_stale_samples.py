@@ -465,9 +465,9 @@ for advantage in (1.0, -1.0):
 # - **Late feedback.** The hot sampler has the newest weights, so it writes a completion less often in the step after that
 #   completion was pushed down. A stale sampler keeps writing it for several more steps.
 # - **Extreme ratios.** The *effective sample size* says how many fresh samples a batch is worth. Computed within groups of
-#   similar length and averaged, it is 85% for the hot sampler, and no ratio is above 3. For the uncorrected runs with a delay
-#   of 4, it is 41%. But a policy
-#   that collapses also produces extreme ratios, so they may be a consequence of the harm, not its cause.
+#   similar length, and averaged over the completions, it is 85% for the hot sampler, and no ratio is above 3. For the
+#   uncorrected runs with a delay of 4, it is 41%. But a policy that collapses also produces extreme ratios, so they may be a
+#   consequence of the harm, not its cause.
 #
 # The spread alone does not predict the harm: for whole completions, the standard deviation of the log-ratio was 2.5 to
 # 4.9 times as large with the hot sampler as in the runs with a delay of 4 that were corrected with the ratio. Yet it
@@ -479,9 +479,9 @@ for advantage in (1.0, -1.0):
 #
 # Reuse saves samples, and a delay saves time. To see whether either pays off, count minutes:
 #
-# - **Reuse.** With the same number of samples, runs with four updates per batch (`num_iterations=4`) reached an accuracy
-#   0.112 higher than runs with one. With the same CPU time, it was 0.135 lower ([lesson 13](13_losses.ipynb), section 3).
-#   There, sampling took about 40% of a step, so reuse saved little.
+# - **Reuse.** With the same number of samples, and the best of three learning rates for each, runs with four updates per
+#   batch (`num_iterations=4`) reached an accuracy 0.112 higher than runs with one. With the same CPU time, it was 0.135 lower
+#   ([lesson 13](13_losses.ipynb), section 3). There, sampling took about 40% of a step with one update, so reuse saved little.
 # - **Delay.** If sampler and trainer work at the same time, a step takes as long as the slower of the two. At best, if
 #   both take the same time, the run is twice as fast. Exercise 2 computes the speedup. To gain it, you need a second device;
 #   our simulation saves no time.

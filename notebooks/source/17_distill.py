@@ -477,8 +477,9 @@ print(f"accepted; largest difference to the teacher: {same.max():.1e}")
 # | a base that is never correct | SFT or distillation, then perhaps GRPO | all groups tie, so GRPO has no gradient |
 # | a policy that must become better than every teacher | GRPO | a reward does not stop at the level of a teacher |
 #
-# In short: **a teacher teaches faster, but takes the student only to about its own level. A reward can take a policy further, as long as the
-# policy sometimes finds better answers.**
+# In short: **distillation from a good teacher needed fewer steps than GRPO, but without a check of the answers, a student
+# ends at about the level of its teacher. A reward can take a policy further, as long as the policy sometimes finds better
+# answers.**
 #
 # ## 11. Use this with a real model
 #
