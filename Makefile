@@ -20,7 +20,7 @@ real: setup      ## train a real language model on the CPU: SmolLM2, 93 MB, abou
 	$(BIN)/python scripts/train_real.py $(ARGS)
 
 test: setup lint .gpu-path/installed $(VENV)/html-installed ## what CI runs on every commit, two files of tests at a time; WORKERS=1: one
-	$(PYTEST) -m "not upgrade" $(ARGS)
+	$(PYTEST) -m "not upgrade" --durations 30 --durations-min 10 $(ARGS)
 
 test-fast: setup lint ## lint and unit tests, no training
 	$(PYTEST) -m "not slow and not upgrade" $(ARGS)
