@@ -130,6 +130,15 @@ def test_weights_that_are_no_number_stop_the_run_before_they_are_saved(tmp_path)
     assert all(torch.isfinite(value).all() for value in kept.values())
 
 
+def test_lost_weights_are_not_saved_at_the_end_of_an_epoch(tmp_path):
+    """With one checkpoint per epoch, transformers asks for it after the step at which the run was stopped."""
+    trainer = healthy_trainer(tmp_path, callbacks=[HealthCallback()], max_steps=4, save_strategy="epoch")
+    trained = next(p for p in trainer.model.parameters() if p.requires_grad)
+    poison(trainer, 1, lambda: trained.data.fill_(float("nan")))
+    trainer.train()
+    assert trainer.state.global_step == 2 and checkpoints(tmp_path) == []
+
+
 def test_a_lost_policy_that_cannot_be_saved_is_a_message(tmp_path, monkeypatch, capsys):
     """On a full disk, the Rust code of a tokenizer raises a bare Exception."""
 

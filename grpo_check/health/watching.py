@@ -75,7 +75,7 @@ class HealthCallback(TrainerCallback):
         """Reset, so that the same callback can watch a second run."""
         self.folder, self.read = Path(args.output_dir) / "health", 0
         self.told = {"stalled"}  # the watchdog reports it at once; the log of a resumed run may contain an old stall
-        self.log, self.was_at_top = Log(truth=self.correctness), False
+        self.log, self.was_at_top, self.lost = Log(truth=self.correctness), False, False
         self.sharded = bool(args.deepspeed or args.fsdp)  # no process holds the whole model
         self.watched = min((p for p in model.parameters() if p.requires_grad), key=lambda p: p.numel())
         first = next(iter(train_dataloader.dataset))["prompt"]
@@ -126,9 +126,15 @@ class HealthCallback(TrainerCallback):
             self.watchdog.longest_stall = 0.0
         if not torch.isfinite(self.watched).all():
             self._note(state, not_finite=1.0)
+            self.lost = True
             control.should_save, control.should_log = False, True  # `on_log` reports it and stops the run
         elif self._can_sample(state) and (state.global_step % self.every == 0 or self._room_wanted()):
             self._sample(args, state, model, processing_class)
+
+    def on_epoch_end(self, args, state, control, **kwargs):
+        """Save no lost policy with ``save_strategy="epoch"``, which asks for a checkpoint after the last step."""
+        if self.lost:
+            control.should_save = False
 
     def on_train_end(self, args, state, control, model=None, processing_class=None, **kwargs):
         """Print the final diagnosis."""
@@ -248,7 +254,7 @@ class HealthCallback(TrainerCallback):
 
     def _stop(self, args, state, control, model, processing_class) -> None:
         """Save the policy and the log next to the checkpoints, and stop the run."""
-        control.should_training_stop, control.should_save = True, False
+        control.should_training_stop, control.should_save, self.lost = True, False, True
         folder = Path(args.output_dir) / f"lost-at-step-{state.global_step}"
         if not state.is_world_process_zero:
             return
