@@ -380,6 +380,12 @@ def test_a_trainer_without_its_arguments_misses_no_column():
     assert diagnose_error(TypeError(error)) is None
 
 
+def test_vllm_without_room_for_its_cache_needs_a_larger_share():
+    verdict = diagnose_error(ValueError("No available memory for the cache blocks. Try increasing the share."))
+    assert verdict.code == "out_of_memory"
+    assert "raise vllm_gpu_memory_utilization" in verdict.fixes[0]
+
+
 def test_pythons_own_memory_error_is_one_too_and_others_are_not_explained_away():
     assert diagnose_error(MemoryError()).code == "out_of_memory"
     assert diagnose_error(ValueError("no such column")) is None

@@ -102,7 +102,7 @@ def diagnose_error(error: BaseException | str, step: int = 0) -> Finding | None:
     """The verdict for an exception, or None if the exception is not a known failure of training.
 
     >>> diagnose_error(RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB.")).fixes[0]
-    'halve per_device_train_batch_size and double gradient_accumulation_steps (same training, slower).'
+    'halve per_device_train_batch_size and double gradient_accumulation_steps (as many completions, but slower).'
     >>> diagnose_error("accuracy_reward() missing 1 required positional argument: 'solution'").code
     'missing_column'
     >>> diagnose_error(KeyError("answer")) is None

@@ -73,7 +73,7 @@ observed_rule(
     "error",
     "a reward that returns a score that is not a finite number",
     "NaN, infinity, a text or a list as a score.",
-    why="TRL takes NaN for None, an infinite score makes the advantages of its group NaN, and a text stops the run.",
+    why="TRL takes NaN for None, an infinite score leaves its group without advantages, and a text stops the run.",
     fixes=("return 0.0 where there is no number, and check other values with math.isfinite.",),
     most=3,
 )

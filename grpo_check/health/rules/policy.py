@@ -27,7 +27,7 @@ rule = adding_to(RULES, LogRule)
 @rule(
     "error",
     "the loss or the gradient is not a number",
-    why="the weights are ruined, and every further step is wasted.",
+    why="a step with such a gradient ruins the weights, and every later step is wasted.",
     fixes=(
         "go back to the last checkpoint.",
         ACCUMULATION,
@@ -95,7 +95,7 @@ def kl_explosion(log: Log) -> Iterator[Finding]:
 @rule(
     "error",
     "the policy has collapsed",
-    why="it gives every prompt the same answer or noise; equal completions have no gradient, so it does not recover.",
+    why="it gives every prompt the same answer or noise; from equal completions, GRPO learns nothing more.",
     fixes=(
         "go back to the last checkpoint.",
         "divide learning_rate by 10.",

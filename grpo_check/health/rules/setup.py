@@ -11,12 +11,15 @@ from .. import limits
 from ..log import Log
 from .rule import ENDLESS, UNPAID, LogRule, log_of
 
+#: The error of vLLM whose share of the GPU is too small, which needs the opposite of the other advice.
+NO_CACHE = "No available memory for the cache blocks"
+MORE_FOR_VLLM = "raise vllm_gpu_memory_utilization (in Unsloth: gpu_memory_utilization), or load a smaller model."
 #: Messages of out-of-memory errors: PyTorch on CUDA, ROCm and CPU; cuBLAS; vLLM; Python.
 MEMORY_TEXTS = (
     "out of memory",
     "can't allocate memory",
     "CUBLAS_STATUS_ALLOC_FAILED",
-    "No available memory for the cache blocks",
+    NO_CACHE,
     "MemoryError",
 )
 #: A call without some of its arguments, as Python reports it: the function, if it has a name, and the arguments.
@@ -37,13 +40,13 @@ rule = adding_to(RULES, LogRule)
     "the run needs more memory than there is",
     why="the run stopped, and the next one will stop at the same place.",
     fixes=(
-        "halve per_device_train_batch_size and double gradient_accumulation_steps (same training, slower).",
+        "halve per_device_train_batch_size and double gradient_accumulation_steps (as many completions, but slower).",
         "if sampling failed, keep steps_per_generation as it was, so that fewer completions are sampled at once.",
-        "turn gradient_checkpointing on.",
+        "turn gradient_checkpointing on, if you turned it off.",
         "reduce max_completion_length.",
         "load the base model in 4 bits.",
         "set optim='adamw_8bit'.",
-        "reduce num_generations (to 4 at least), or use a smaller model.",
+        "use a smaller model. Where complete groups keep the batch large, reduce num_generations (to 4 at least).",
     ),
     steps=0,
     example="CUDA out of memory. Tried to allocate 2.00 GiB.",
@@ -52,7 +55,7 @@ def out_of_memory(log: Log) -> Iterator[Finding]:
     """The error comes from PyTorch, cuBLAS, vLLM or Python itself."""
     memory = [line.strip() for line in log.error.splitlines() if any(known in line for known in MEMORY_TEXTS)]
     if memory:
-        yield found(seen=memory[0][:160])
+        yield found("", *([MORE_FOR_VLLM] if NO_CACHE in memory[0] else []), seen=memory[0][:160])
 
 
 @rule(
