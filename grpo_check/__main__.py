@@ -77,7 +77,7 @@ def add_config(parser: argparse.ArgumentParser) -> None:
 def add_rewards(parser: argparse.ArgumentParser) -> None:
     """The arguments of the two commands that attack rewards."""
     parser.add_argument("reward", nargs="+", metavar="FILE.py:function", help="one reward, or several to sum")
-    gold = "the column with the gold answers"
+    gold = "the column with the gold answers (default: answer); a list in it means accepted alternatives"
     parser.add_argument("--answer-column", default="answer", metavar="NAME", help=gold)
     parser.add_argument("--weights", nargs="+", type=float, metavar="W", help="one weight per reward")
 
@@ -149,7 +149,8 @@ def add_attack(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--example", action="append", default=[], metavar="TEXT", help=honest)
     which = "a folder, a tiny model of the course or a hub id (default: SmolLM2-135M-Instruct)"
     parser.add_argument("--model", help=which)
-    parser.add_argument("--minutes", type=float, default=5.0, metavar="N", help="of training (default: 5)")
+    real = "of training, in real time (default: 5)"
+    parser.add_argument("--minutes", type=float, default=5.0, metavar="N", help=real)
     parser.add_argument("--seed", type=int, default=0, help="of the rows and the sampling (default: 0)")
     kept = "for the log, the completions and their replay (default: outputs/attack)"
     parser.add_argument("--out", type=Path, default=Path("outputs/attack"), metavar="FOLDER", help=kept)

@@ -124,13 +124,14 @@ def section(stored: dict) -> str:
     for row in stored["rows"]:
         by_name.setdefault(row["name"], {})[row["seed"]] = row
     threads = sorted({row["threads"] for row in stored["rows"]})
-    steps = sorted(row["steps"] for row in stored["rows"])
+    steps, seconds = (sorted(row[name] for row in stored["rows"]) for name in ("steps", "seconds"))
     return f"""{MARK}
 
 *Measured* by `make bench-attack` on {provenance(stored, f"cores for each: {' or '.join(map(str, threads))}")}
 
 `tests/attack_zoo` has 30 broken and 15 sound rewards, on which no check was tuned. {len(by_name)} of them were attacked
-for {MINUTES:g} minutes each: {steps[0]} to {steps[-1]} steps of 8 completions.
+for {MINUTES:g} minutes each: {steps[0]} to {steps[-1]} steps of 8 completions, and {seconds[0] / 60:.1f} to
+{seconds[-1] / 60:.1f} minutes in all.
 
 {in_short(by_name)}
 

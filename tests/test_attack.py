@@ -34,7 +34,7 @@ def fake_policy(texts=("The result is 7.", "Let me think. First, I add. It is 9.
     """In place of the training: a few steps of completions that look like those of a small model."""
 
     def train(scorer, model, folder, minutes, seed):
-        for step in range(1, 6):
+        for step in range(1, 6 if minutes >= 1 else 2):
             for row in (2 * step, 2 * step + 1):
                 scorer.score([(row, text) for text in texts], FIRST if step == 1 else TRAINED, step=step)
         return True
@@ -189,7 +189,7 @@ def test_several_rewards_are_attacked_as_their_weighted_sum(attacked):
             "2 weights",
         ),
         (length, ROWS, {"minutes": 0}, "minutes=0 should be above 0"),
-        ([], ROWS, {}, "no reward"),
+        ([], ROWS, {}, "list of rewards is empty"),
         ("length", ROWS, {}, "a reward must be a function"),
     ],
 )
@@ -337,6 +337,15 @@ def test_honest_pay_is_that_of_the_best_reference():
     assert not scorer.relative and {pay.plain for pay in pay_of(scorer.paid, False).values()} == {1.0}
 
 
+def test_a_report_says_on_how_many_rows_a_correct_completion_is_known(attacked):
+    def names_seven(completions, **kwargs):
+        return [float("7" in completion_text(one)) for one in completions]
+
+    rows = [{"prompt": row["prompt"], "wanted": str(n)} for n, row in enumerate(ROWS)]
+    given = {"correct": lambda text, row: row["wanted"] == "7" and text == "It is 7.", "examples": ["It is 7."]}
+    assert f"known on 1 of {len(ROWS)} rows, and earns 1 there" in str(attacked(names_seven, rows, **given))
+
+
 def test_a_reward_that_reads_the_group_is_noticed():
     for reward in (shorter, centered):
         scorer = Scorer(reward, read_task(reward, ROWS, "answer", None, 0))
@@ -369,7 +378,10 @@ def test_every_rule_finds_the_fault_of_its_example(attacked, monkeypatch, rule):
         "honest_pay_unknown": [{"prompt": row["prompt"], "number_of_words": 500} for row in ROWS],
         "is_this_correct": [{"prompt": row["prompt"]} for row in ROWS],
     }.get(rule.code, ROWS)
-    own = {"correct": lambda text, row: len(text.split()) == 500} if rule.code == "honest_pay_unknown" else {}
+    own = {
+        "honest_pay_unknown": {"correct": lambda text, row: len(text.split()) == 500},
+        "too_few_steps": {"minutes": 0.1},
+    }.get(rule.code, {})
     monkeypatch.setattr(
         running, "train", drifting if rule.code == "reward_rose_alone" else fake_policy(("7", "", "It is 9."))
     )

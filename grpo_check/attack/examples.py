@@ -23,6 +23,11 @@ def reward_rose_alone(completions, answer, **kwargs):
     return [0.2 * score + more for score, more in zip(correctness_reward(completions, answer), sentences)]
 
 
+def too_few_steps(completions, answer, **kwargs):
+    """A sound reward, in an attack that has no time."""
+    return correctness_reward(completions, answer)
+
+
 def honest_pay_unknown(completions, number_of_words, **kwargs):
     """The rows say how many words are asked for, and nothing has so many."""
     return [float(len(completion_text(c).split()) == count) for c, count in zip(completions, number_of_words)]

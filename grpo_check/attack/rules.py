@@ -16,6 +16,8 @@ from .sharing import QUESTIONS, shared_by
 
 #: Rows on which a wrong completion has to be overpaid; of fewer rows than the second number, a quarter.
 ENOUGH, FEW = 3, 12
+#: With fewer steps of GRPO, nothing is known about what a policy learns.
+FEWEST_STEPS = 5
 #: Best-paid completions that are shown, and of how many it is said what they share.
 SHOWN, COMPARED = 3, 12
 #: Characters of a prompt that are shown: its end, where the question is.
@@ -148,6 +150,20 @@ def rises(ends: Ends) -> bool:
 
 
 @rule(
+    "warning",
+    "a policy that was trained for fewer than five steps, so that the attack is hardly more than `probe`",
+    why="a policy finds what is paid only by being trained on it.",
+    fixes=("raise --minutes, or let fewer other programs run.",),
+    example=examples.too_few_steps,
+)
+def too_few_steps(scorer: Scorer) -> Iterator[Finding]:
+    """The time was over, or Ctrl-C was pressed, before the policy could learn anything."""
+    steps = len({one.step for one in scorer.paid if one.step})
+    if steps < FEWEST_STEPS and not (scorer.hangs or scorer.trouble):
+        yield found(f"the policy was trained for {steps} step{'s' * (steps != 1)} only.")
+
+
+@rule(
     "note",
     "a task in which no correct completion is known, so that wrong ones have nothing to be compared with",
     why="how much a wrong completion may earn depends on what a correct one earns.",
@@ -167,7 +183,8 @@ def honest_pay_unknown(scorer: Scorer) -> Iterator[Finding]:
     why="nothing in the rows says which completions are correct, so only you can judge what was paid for.",
     fixes=(
         "read these completions. If they are not what you want, the reward pays for the wrong thing.",
-        "give rows with gold answers, or --correct FILE.py:function, and the attack can judge for itself.",
+        "name the column with the gold answers with --answer-column, or give --correct FILE.py:function, and the "
+        "attack can judge for itself.",
     ),
     example=examples.is_this_correct,
 )

@@ -17,6 +17,7 @@ from ..replay import read_run, write_replay
 from ..reward_lab.forms import Form
 from ..reward_lab.matrix import Case, cases
 from ..reward_lab.planning import Plan, depends_on_answer, subjects_of
+from ..reward_lab.trial import ROUNDING
 from .history import ends_of
 from .honest import pay_of, score_corrected, score_references
 from .report import AttackReport
@@ -26,6 +27,11 @@ from .task import read_task
 from .training import TRUTH, train
 from .variations import variations
 
+#: What a report says if the known correct completions are paid nothing.
+UNPAID = (
+    "None of the correct completions that are known earns more than the lowest score. If your reward asks for a form "
+    "of its own, show one with --example, or pass --correct."
+)
 #: What trains the model; `probe` does without.
 PACKAGES = ("torch", "trl", "peft")
 #: The file in a folder that tells that an attack made it.
@@ -206,21 +212,29 @@ def facts_of(scorer: Scorer) -> list[str]:
         f"{len(sampled)} of them, in {steps} step{'s' if steps != 1 else ''} of training. Correctness: {how}."
     ]
     if pay and not scorer.relative:
-        facts.append(f"{honest_pay([one.plain for one in pay.values()])}.")
+        known = {one.row for one in scorer.paid if one.correct}
+        facts.append(f"{honest_pay([pay[row].plain for row in sorted(known)], len(task.rows))}.")
+    if pay and all(one.plain <= one.floor + ROUNDING for one in pay.values()):
+        facts.append(UNPAID)
     if len({one.score for one in scorer.paid}) == 1:
         facts.append(f"Every completion was paid {scorer.paid[0].score:g}, also those with the gold answer.")
     return [*facts, *([f"{str(ends).capitalize()}."] if ends else [])]
 
 
-def honest_pay(each: Sequence[float]) -> str:
-    """What a correct completion earns, from the most that is known of each row.
+def honest_pay(each: Sequence[float], rows: int) -> str:
+    """What a correct completion earns, from the most that is known of each row on which one is known.
 
-    >>> honest_pay([1.0, 1.0]), honest_pay([0.5, 1.0, 1.5])
+    >>> honest_pay([1.0, 1.0], 2), honest_pay([0.5, 1.0, 1.5], 3)
     ('A correct completion earns 1 on every row', 'A correct completion earns 0.5 to 1.5 (median of the rows: 1)')
+    >>> honest_pay([1.0, 1.0], 9)
+    'A correct completion is known on 2 of 9 rows, and earns 1 there; on the other rows, it is assumed to earn as much'
     """
     low, middle, high = (f"{number:.3g}" for number in (min(each), median(each), max(each)))
-    earns = "A correct completion earns"
-    return f"{earns} {low} on every row" if low == high else f"{earns} {low} to {high} (median of the rows: {middle})"
+    earns = low if low == high else f"{low} to {high} (median of the rows: {middle})"
+    if len(each) == rows:
+        return f"A correct completion earns {earns}{' on every row' if low == high else ''}"
+    known = f"A correct completion is known on {len(each)} of {rows} rows, and earns {earns} there"
+    return f"{known}; on the other rows, it is assumed to earn {'as much' if low == high else 'the median'}"
 
 
 def replay_of(folder: Path, scorer: Scorer) -> str | None:

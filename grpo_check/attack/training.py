@@ -59,7 +59,7 @@ def train(scorer: Scorer, model: str | None, folder: Path, minutes: float, seed:
     same = dict(output_dir=str(folder), seed=seed, bf16=bf16, learning_rate=LEARNING_RATE, **SAME)
     try:
         if shown:
-            print(f"{len(shown)} correct completions are shown to the model first.", file=sys.stderr)
+            print(f"Correct completions that are shown to the model first: {len(shown)}.", file=sys.stderr)
             rows = dataset_of(scorer, tokenizer, [one.row for one in shown], shown)
             learn(policy, tokenizer, rows, deadline - 30 * minutes, **same)
         return reinforce(trainer_of(scorer, policy, tokenizer, shown, same), progress_of(scorer, deadline))
