@@ -130,8 +130,8 @@ def section(stored: dict) -> str:
 *Measured* by `make bench-attack` on {provenance(stored, f"cores for each: {' or '.join(map(str, threads))}")}
 
 `tests/attack_zoo` has 30 broken and 15 sound rewards, on which no check was tuned. {len(by_name)} of them were attacked
-for {MINUTES:g} minutes each: {steps[0]} to {steps[-1]} steps of 8 completions, and {seconds[0] / 60:.1f} to
-{seconds[-1] / 60:.1f} minutes in all.
+for {MINUTES:g} minutes of training each, which took {seconds[0] / 60:.1f} to {seconds[-1] / 60:.1f} minutes in all:
+{steps[0]} to {steps[-1]} steps of 8 completions.
 
 {in_short(by_name)}
 
@@ -190,18 +190,25 @@ def in_percent(rate: Rate) -> str:
 
 
 def by_seed(entries: Sequence[Entry], by_name: dict[str, dict[int, dict]]) -> str:
-    """What the same rewards gave with other seeds, if all of them were attacked with these."""
+    """What the same rewards gave with each seed, if all of them were attacked with several."""
     seeds = common_seeds(entries, by_name)
     if len(seeds) < 2:
         return ""
-    times = [sum(bool(by_name[entry.name][seed].get("shows_fault")) for seed in seeds) for entry in entries]
-    each = ", ".join(
-        str(sum(bool(by_name[entry.name][seed].get("shows_fault")) for entry in entries)) for seed in seeds
-    )
+    shown = [[bool(by_name[entry.name][seed].get("shows_fault")) for seed in seeds] for entry in entries]
+    each = [sum(of_seed) for of_seed in zip(*shown, strict=True)]
     return (
-        f" That is seed 0. With the seeds {', '.join(map(str, seeds))}, {each} reports show it: of "
-        f"{sum(n == len(seeds) for n in times)} rewards every report, of {sum(n > 0 for n in times)} at least one."
+        f" With the seeds {in_words(seeds)}, {in_words(each)} reports show it. For {sum(map(all, shown))} rewards, all of "
+        f"these reports do, and for {sum(map(any, shown))} at least one."
     )
+
+
+def in_words(some: Sequence[int]) -> str:
+    """Numbers in a sentence.
+
+    >>> in_words([0, 1, 2])
+    '0, 1 and 2'
+    """
+    return f"{', '.join(map(str, some[:-1]))} and {some[-1]}"
 
 
 def common_seeds(entries: Sequence[Entry], by_name: dict[str, dict[int, dict]]) -> list[int]:
