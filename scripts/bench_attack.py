@@ -197,8 +197,8 @@ def by_seed(entries: Sequence[Entry], by_name: dict[str, dict[int, dict]]) -> st
     shown = [[bool(by_name[entry.name][seed].get("shows_fault")) for seed in seeds] for entry in entries]
     each = [sum(of_seed) for of_seed in zip(*shown, strict=True)]
     return (
-        f" With the seeds {in_words(seeds)}, {in_words(each)} reports show it. For {sum(map(all, shown))} rewards, all of "
-        f"these reports do, and for {sum(map(any, shown))} at least one."
+        f" With the seeds {in_words(seeds)}, {in_words(each)} reports show it. For {sum(map(all, shown))} rewards, all "
+        f"of these reports do, and for {sum(map(any, shown))} at least one."
     )
 
 
