@@ -86,7 +86,7 @@ def test_the_numbers_in_answers_to_a_class_are_those_of_the_lesson_that_they_nam
     found = 0
     for question in re.findall(r"^- (.+?)(?=^- |\Z)", questions, re.MULTILINE | re.DOTALL):
         lesson = re.search(r"[Ll]esson (\d\d)", question)
-        for number in re.findall(r"\+?\d+\.\d\d|\d+ of\s\d+", question) if lesson else ():
+        for number in re.findall(r"\+?\d+\.\d\d|\d+ of\s+\d+", question) if lesson else ():
             stored = stored_text(next(path for path in LESSONS if path.stem.startswith(lesson[1])))
             assert " ".join(number.split()) in " ".join(stored.split()), question
             found += 1
