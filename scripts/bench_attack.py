@@ -138,7 +138,7 @@ for {MINUTES:g} minutes of training each, which took {seconds[0] / 60:.1f} to {s
 - These are few rewards: {few(by_name)} (95% Wilson intervals).
 - *Flagged* means a finding `{FOUND}`, as an error or a warning.
 - *The fault* counts a broken reward only if its report shows the fault that was built into it, by the judgment of
-  one reader for each report, who knew the fault. A report can also name something else, such as a spelling about
+  one reader for each seed, who knew the fault. A report can also name something else, such as a spelling about
   which `correct()` is stricter than the reward.
 - *By the policy* counts it only if a sampled completion shows it. That alone does not show that GRPO found it:
 {indent(fill(early(stored["rows"]), 118), "  ")}
@@ -147,7 +147,8 @@ for {MINUTES:g} minutes of training each, which took {seconds[0] / 60:.1f} to {s
   often it accuses sound rewards without `--correct` was not measured. For `probe`, only errors count, and it was given
   no `correct()`.
 - The machine did other work as well. For rewards that `probe` passes, and sound ones, the reports of seed 0 come from
-  an earlier version, which used the same rules for these rewards but worded its reports differently.
+  an earlier version, which used the same rules for these rewards but worded its reports differently. Those of
+  `accuracy_and_format`, `json_schema` and `one_sentence` show one completion only.
 
 {counts(by_name)}
 
@@ -251,7 +252,7 @@ def count(entries: Sequence[Entry], by_name: dict[str, dict[int, dict]], seed: i
 def table(by_name: dict[str, dict[int, dict]]) -> str:
     """One row per reward."""
     lines = [line(entry, [*by_name[entry.name].values()]) for entry in ZOO if entry.name in by_name]
-    head = "| reward | | `probe` | `attack`, each seed | rows of the first seed, by source | the fault, each seed |"
+    head = "| reward | | `probe` | `attack`, each seed | rows of the last seed, by source | the fault, each seed |"
     return "\n".join([head, "|---|---|---|---|---|---|", *lines])
 
 
@@ -259,7 +260,7 @@ def line(entry: Entry, rows: list[dict]) -> str:
     """One reward."""
     probed = ", ".join(f"`{code}`" for code in entry.errors.split()) or "-"
     verdicts = ", ".join(row["codes"].get(FOUND, "-") for row in rows)
-    who = "; ".join(f"{short(source)} {count}" for source, count in sources(rows[0]).items()) or "-"
+    who = "; ".join(f"{short(source)} {count}" for source, count in sources(rows[-1]).items()) or "-"
     kind = "broken" if entry.fault else "sound"
     return f"| {entry.name} | {kind} | {probed} | {verdicts} | {who} | {', '.join(map(judged, rows))} |"
 
