@@ -72,7 +72,7 @@ for broken in ({"prompt": question}, {"answer": 42}, {"answer": " "}):
 # %% [markdown]
 # Each error names the row, the reason and the fix. The second row is row 1, because rows are counted from 0.
 #
-# **A row is a list of messages and a string that a reward can compare.**
+# **A row holds a list of messages, and a string that a reward can compare.**
 
 # %% [markdown]
 # ## 3. Read what the model reads
@@ -94,8 +94,8 @@ print(tokenizer.apply_chat_template(row["prompt"], **as_text))
 # The text ends where the model starts to answer. Ask three questions about any template:
 #
 # 1. Does every message appear? Some templates drop the system prompt.
-# 2. Does the answer follow the prompt directly? Some templates insert an empty thought between them, such as Qwen3's with
-#    `enable_thinking=False` ([lesson 10](10_thinking.ipynb)).
+# 2. Does the answer follow the prompt directly? Some templates, such as Qwen3's with
+#    `enable_thinking=False`, insert an empty thought between them ([lesson 10](10_thinking.ipynb)).
 # 3. Does the answer end with the *EOS* token, the end-of-sequence token that stops generation? If not, the model never learns
 #    to stop.
 
@@ -167,10 +167,10 @@ for kind, asked in prompts.items():
     print(f"  {questions[0]} -> {result.sampled[0]!r}")
 
 # %% [markdown]
-# With messages, {{correct["messages"][1]}} of 100 last numbers are correct. Only {{correct["messages"][0]}} answers are strictly
-# correct, because most answers, such as `20 + 28 is 48.`, lack the format. With strings, {{correct["strings"][1]}} last numbers
-# are correct. The model was trained on messages and has never seen a bare
-# question. In training, the reward would stay near 0 without any error.
+# With messages, the last number is correct in {{correct["messages"][1]}} of 100 answers. Only {{correct["messages"][0]}}
+# answers are strictly correct, because most answers, such as `20 + 28 is 48.`, lack the format. With strings, the last number
+# is correct in {{correct["strings"][1]}}. The model was trained on messages and has never seen a bare question. In training,
+# the reward would stay near 0 without any error.
 #
 # With few-shot prompts, the counts are {{correct["few-shot"][0]}} and {{correct["few-shot"][1]}}, because this model has never seen earlier answers in a prompt. Large models often
 # gain from examples (Brown et al. 2020, arXiv 2005.14165), so evaluate your model with and without them.
@@ -250,8 +250,8 @@ print("every perfect completion scores 1:", set(scores) == {1.0})
 # ## 6. Read a file of your own
 #
 # Real files are dirty. The next cell writes a German one (*frage* is the question, *loesung* the answer) as an old program
-# might, with semicolons and in the encoding cp1252. Then it calls `read_table`, which reads CSV, TSV, JSON and JSONL, three
-# times:
+# might, with semicolons and in the encoding cp1252. Then it calls `read_table` three times. (This function reads CSV, TSV,
+# JSON and JSONL.)
 
 # %% tags=["nbval-check-output"]
 from pathlib import Path
@@ -289,13 +289,13 @@ print(report)
 
 # %% [markdown]
 # - Row 2 has no answer. Some rewards would pay for an empty completion.
-# - Row 3 duplicates row 1: case and spaces make no new question.
+# - Row 3 duplicates row 1: different case or spacing does not make a new question.
 # - Rows 4 and 5 contradict each other. Only you can know which one is wrong, so both are rejected.
 #
 # Fix the file, or continue with the accepted rows, `report.rows`. `report.all_rows()` raises an error instead.
 #
-# One fault is hard to see. If a program reads UTF-8 as cp1252 and saves it, the result is still valid UTF-8, but the text is
-# garbled:
+# One fault is hard to see. If a program reads UTF-8 as cp1252 and saves the text as UTF-8, the result is still valid UTF-8,
+# but the text is garbled:
 
 # %% tags=["nbval-check-output"]
 damaged = "Ein Café verkauft 5 Tassen zu 3 €.".encode().decode("cp1252")
@@ -345,7 +345,7 @@ show(
 #
 # A *leak* is a question that appears in both the training rows and the held-out rows. A leak makes memorization look like
 # skill. The usual split shuffles the rows and cuts the list in two, so copies of a question can land on both sides. To see
-# that, hide 80 copies (with other case or spaces) and 40 reworded questions among 300 addition problems:
+# that, hide 80 copies (with different case or spacing) and 40 reworded questions among 300 addition problems:
 
 
 # %%
@@ -464,7 +464,7 @@ BOXED += [((r"\boxed{ }",), None)]
 BOXED += [((r"\boxed{x - 3}",), "x - 3"), ((r"\boxed{3}, \boxed{}",), None)]
 HINTS = [("1", "That is the first box. Which one holds the result?")]
 HINTS += [("3", "The last box is empty. Did your pattern skip it?")]
-HINTS += [("", "No answer is in the box. What should the function return?")]
+HINTS += [("", "There is no boxed answer. What should the function return?")]
 print(check_exercise("Exercise 1", read_boxed, BOXED, HINTS))
 
 # %% [markdown]

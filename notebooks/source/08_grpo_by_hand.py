@@ -14,8 +14,8 @@
 #
 # **Numbers in the text** come from the stored CPU run (seed 0). Yours will differ with other seeds and machines.
 #
-# [Lesson 03](03_grpo_lora.ipynb) left these formulas to TRL. You need that lesson, PyTorch's tensors and
-# `backward()`.
+# [Lesson 03](03_grpo_lora.ipynb) left these formulas to TRL. Read that lesson first. You also need to know PyTorch's tensors
+# and `backward()`.
 
 # %% [markdown]
 # ## 1. Set up
@@ -328,7 +328,7 @@ for step in range(1, run.steps + 1):
 # %% [markdown]
 # ## 7. See that the policy learns
 #
-# Plot the run. Then `compare` the first and the last evaluation prompt by prompt, and also the last two.
+# Plot the run. Then `compare` the first evaluation with the last, prompt by prompt, and the last two with each other.
 
 # %%
 from grpo_utils import compare
@@ -404,7 +404,7 @@ trainer = GRPOTrainer(
 
 # %%
 trainer.model.train()
-trainer.current_gradient_accumulation_steps = 1  # the batch is one part
+trainer.current_gradient_accumulation_steps = 1  # one batch, not split
 batch["num_items_in_batch"] = batch["completion_mask"].sum()
 
 
@@ -518,7 +518,7 @@ def token_weights(lengths: list[int], kind: str) -> list[float]:
 
 # %% tags=["nbval-check-output"]
 CASES = [(([2, 8], "grpo"), [0.25, 0.06]), (([2, 8], "dapo"), [0.1, 0.1])]
-HINTS = [([0.5, 0.12], "All tokens then weigh 2, not 1. What is missing?")]
+HINTS = [([0.5, 0.12], "The tokens' weights then sum to 2. What is missing?")]
 print(check_exercise("Exercise 2", token_weights, CASES, HINTS))
 
 # %% [markdown]

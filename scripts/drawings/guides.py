@@ -20,7 +20,7 @@ LESSONS = {
     "11 Own data and a judge": 2,
     "12 Tools and turns": 2,
     "13 Does the loss matter?": 1,
-    "14 A real model": 43,
+    "14 A real model": 57,
     "15 Controls and leaks": 4,
     "16 Stale samples": 2,
     "17 Distill or reinforce?": 3,
