@@ -135,7 +135,7 @@ for {MINUTES:g} minutes of training each, which took {seconds[0] / 60:.1f} to {s
 
 {in_short(by_name)}
 
-- These are few rewards: {few(by_name)} (95% Wilson intervals).
+- These are few rewards: {", and ".join(map(in_percent, rates(by_name)))} (95% Wilson intervals).
 - *Flagged* means a finding `{FOUND}`, as an error or a warning.
 - *The fault* counts a broken reward only if its report shows the fault that was built into it, by the judgment of
   one reader for each seed, who knew the fault. A report can also name something else, such as a spelling about
@@ -160,24 +160,23 @@ def in_short(by_name: dict[str, dict[int, dict]]) -> str:
     """The result in a few sentences."""
     passing = [entry for entry in BROKEN if entry.name in by_name and entry.passes_probe]
     sound = [entry for entry in SOUND if entry.name in by_name]
-    shown = [by_name[entry.name][0] for entry in passing if by_name[entry.name][0].get("shows_fault")]
-    accused = sum(FOUND in by_name[entry.name][0]["codes"] for entry in sound)
+    shown, accused = rates(by_name)
+    by_policy = sum(bool(by_name[entry.name][0].get("by_policy")) for entry in passing)
     return fill(
-        f"Of {len(passing)} broken rewards in which `probe` finds no error, {len(shown)} have a report that shows the "
-        f"fault, {sum(row['by_policy'] for row in shown)} of them in a completion of the policy."
-        f"{by_seed(passing, by_name)} Of {len(sound)} sound rewards, `attack` flags {accused}; `probe` reports an "
+        f"Of {shown.n} broken rewards in which `probe` finds no error, {shown.hits} have a report that shows the "
+        f"fault, {by_policy} of them in a completion of the policy."
+        f"{by_seed(passing, by_name)} Of {accused.n} sound rewards, `attack` flags {accused.hits}; `probe` reports an "
         f"error in {sum(bool(entry.errors) for entry in sound)}.",
         120,
     )
 
 
-def few(by_name: dict[str, dict[int, dict]]) -> str:
-    """The two rates that decide, with their intervals."""
+def rates(by_name: dict[str, dict[int, dict]]) -> tuple[Rate, Rate]:
+    """Seed 0: faults shown, of the broken rewards that `probe` passes, and flags on the sound ones."""
     passing = [by_name[entry.name][0] for entry in BROKEN if entry.name in by_name and entry.passes_probe]
     sound = [by_name[entry.name][0] for entry in SOUND if entry.name in by_name]
     shown = Rate(sum(bool(row.get("shows_fault")) for row in passing), len(passing))
-    accused = Rate(sum(FOUND in row["codes"] for row in sound), len(sound))
-    return f"{in_percent(shown)}, and {in_percent(accused)}"
+    return shown, Rate(sum(FOUND in row["codes"] for row in sound), len(sound))
 
 
 def in_percent(rate: Rate) -> str:

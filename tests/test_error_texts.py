@@ -55,7 +55,8 @@ OTHER_TEXTS = [
 @pytest.mark.parametrize("record", error_texts(), ids=lambda record: record.text[:40])
 def test_a_record_is_whole(record):
     assert record.cause.endswith(".") and record.do.endswith(".") and record.known in KNOWN
-    assert re.fullmatch(rf"(by )?({record.library}|unsloth_zoo) \d[\d.]*\d|open|not a bug", record.fixed)
+    names = "|".join({other.library for other in error_texts()} | {"unsloth_zoo"})
+    assert re.fullmatch(rf"(by )?({names}) \d[\d.]*\d|open|not a bug", record.fixed)
     assert re.fullmatch(rf"{THREAD}|[\w./]+\.(py|so)", record.source)
     assert len(compact(record.text.replace("…", ""))) > 15
     assert (record.known == "thread") <= bool(re.fullmatch(THREAD, record.source))

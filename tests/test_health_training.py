@@ -95,6 +95,24 @@ def test_a_lost_run_is_stopped_and_rotates_no_good_checkpoint_away(tmp_path, cap
     assert (tmp_path / "health" / "verdicts.txt").read_text().count("kl_explosion: ") == 1
 
 
+def test_a_policy_that_drifts_and_loses_its_reward_only_later_is_stopped_then(tmp_path, capsys):
+    """The verdict is told once, when the reward is still good; the run is stopped when the reward is lost."""
+    watcher = HealthCallback()
+    trainer = healthy_trainer(tmp_path, max_steps=20, callbacks=[watcher])
+    control, state = trainer.control, trainer.state
+    loader = SimpleNamespace(dataset=[{"prompt": [{"role": "user", "content": "1+1"}]}])
+    model = dict(model=trainer.model, processing_class=trainer.processing_class)
+    watcher.on_train_begin(trainer.args, state, control, train_dataloader=loader, **model)
+    for step in range(1, 11):
+        state.global_step = step
+        state.log_history.append({"step": step, "reward": 0.5 if step < 7 else 0.1, "kl": 3.0})
+        watcher.on_log(trainer.args, state, control, **model)
+        assert control.should_training_stop == (step >= 7)
+    said = capsys.readouterr().out
+    assert said.count("health: error   kl_explosion: ") == 1 and said.count("training stopped") == 1
+    assert [path.name for path in tmp_path.glob("lost-at-step-*")] == ["lost-at-step-7"]
+
+
 def poison(trainer, at: int, spoil) -> None:
     """Let the first reward do something before it scores step ``at``."""
     from grpo_utils.rewards import correctness_reward

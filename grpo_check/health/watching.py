@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from transformers import TrainerCallback
@@ -75,7 +76,8 @@ class HealthCallback(TrainerCallback):
         """Reset, so that the same callback can watch a second run."""
         self.folder, self.read = Path(args.output_dir) / "health", 0
         self.told = {"stalled"}  # the watchdog reports it at once; the log of a resumed run may contain an old stall
-        self.log, self.was_at_top, self.lost = Log(truth=self.correctness), False, False
+        self.log, self.was_at_top = Log(truth=self.correctness), False
+        self.lost = self.stopped = False  # lost: no checkpoint any more; stopped: it is told and saved apart
         self.sharded = bool(args.deepspeed or args.fsdp)  # no process holds the whole model
         self.watched = min((p for p in model.parameters() if p.requires_grad), key=lambda p: p.numel())
         first = next(iter(train_dataloader.dataset))["prompt"]
@@ -104,11 +106,10 @@ class HealthCallback(TrainerCallback):
             self._catch_up(state)
         for finding in self._findings():
             subjects = subjects_of(finding, self.log)
-            if subjects <= self.told or is_early(finding):
-                continue
-            self.told |= subjects
-            self._tell(state, str(finding))
-            if self.stop and self._is_lost(finding.code):
+            if not (subjects <= self.told or is_early(finding)):
+                self.told |= subjects
+                self._tell(state, str(finding))
+            if self.stop and not self.stopped and self._is_lost(finding.code):
                 self._stop(args, state, control, model, processing_class)
 
     def on_step_begin(self, args, state, control, **kwargs):
@@ -191,9 +192,14 @@ class HealthCallback(TrainerCallback):
         return (broken and not args.fp16) or not newest.get("kl", 0.0) < limits.KL
 
     def _is_lost(self, code: str) -> bool:
-        """Whether no further step can fix it: the weights are not finite, or the policy drifted and lost its reward."""
-        rewards = self.log.values("reward")
-        return code == "nan" or (code == "kl_explosion" and rewards[-1] < rewards[0])
+        """Whether no further step can fix it: the weights are not finite, or the policy drifted and lost its reward.
+
+        A policy that drifts may lose its reward only later, so this is asked at every entry.
+        """
+        if code != "kl_explosion":
+            return code == "nan"
+        rewards, drift = self.log.values("reward"), self.log.values("kl")
+        return min(drift[-3:]) >= limits.KL and fmean(rewards[-3:]) < fmean(rewards[:3])
 
     def _can_sample(self, state) -> bool:
         return bool(self.rows and not self.sharded and state.is_world_process_zero)
@@ -254,7 +260,8 @@ class HealthCallback(TrainerCallback):
 
     def _stop(self, args, state, control, model, processing_class) -> None:
         """Save the policy and the log next to the checkpoints, and stop the run."""
-        control.should_training_stop, control.should_save, self.lost = True, False, True
+        control.should_training_stop, control.should_save = True, False
+        self.lost = self.stopped = True
         folder = Path(args.output_dir) / f"lost-at-step-{state.global_step}"
         if not state.is_world_process_zero:
             return

@@ -508,8 +508,9 @@ print(f"strict accuracy, sampled: {again.accuracy}")
 print(f"strict accuracy, greedy:  {again.greedy_accuracy}")
 
 # %% [markdown]
-# Merging changed the logits by only a rounding error, and the merged model reaches {{again.accuracy.value:.2f}}.
-# `pipeline("text-generation", model="outputs/run/merged")` loads it without PEFT or this course.
+# Merging changed the logits by only a rounding error, and the merged model's sampled strict accuracy is
+# {{again.accuracy.value:.2f}}. `pipeline("text-generation", model="outputs/run/merged")` loads it without PEFT or this
+# course.
 #
 # **Evaluate the model that you release, not the policy that it came from.**
 #

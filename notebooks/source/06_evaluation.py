@@ -472,7 +472,7 @@ print(f"All {len(seeds)} seeds: {by_seed.sentence}")
 # | small gain from a new setting | How much do seeds differ? | train three seeds of each |
 # | one very good checkpoint | Which rows was it chosen on? | evaluate it on test rows |
 #
-# **Unless the paired test and the interval of the change both show it, write "no improvement shown".**
+# **Unless the paired test and the interval of the change both show an improvement, write "no improvement shown".**
 
 # %% [markdown]
 # ## 13. Exercises
