@@ -146,16 +146,15 @@ class Arithmetic:
 # %% [markdown]
 # TRL 1.14 has these rules for the class:
 #
-# - `reset` must exist. TRL calls it before each episode with the columns of the row. If it returns a text, TRL appends
-#   the text to the prompt's last message.
-# - **Every other public method except `get_reward` becomes a tool**, even a `close` that you only need for cleaning up
-#   ([a real case](https://github.com/vecna-labs/open-range/pull/353)). Start the name of a method that is not a tool
-#   with an underscore.
-# - A tool needs type hints and a docstring with `Args:`, because TRL builds the description that the model sees from
-#   them.
+# - `reset` must exist. TRL calls it before each episode with the columns of the row. If it returns a text, TRL appends the
+#   text to the prompt's last message.
+# - **Every other public method except `get_reward` and static methods becomes a tool**, even a `close` that you only need for
+#   cleaning up ([a real case](https://github.com/vecna-labs/open-range/pull/353)). Start the name of a method that is not a
+#   tool with an underscore.
+# - A tool needs type hints and a docstring with `Args:`, because TRL builds the description that the model sees from them.
 # - TRL reuses the objects for later episodes, so `reset` must set every attribute.
-# - If `get_reward` exists, TRL adds its result to the rewards. `get_reward` does not get the model's text, so we write
-#   reward functions.
+# - If `get_reward` exists, TRL adds its result to the rewards. `get_reward` does not get the model's text, so we write reward
+#   functions.
 #
 # You pass the class as `GRPOTrainer(environment_factory=Arithmetic, ...)`. Tools without memory can be plain functions:
 # `GRPOTrainer(tools=[calculator], ...)`. TRL has two more ways to run an episode:
