@@ -123,6 +123,9 @@ def section(stored: dict) -> str:
     by_name = {}
     for row in stored["rows"]:
         by_name.setdefault(row["name"], {})[row["seed"]] = row
+    passing = [entry for entry in BROKEN if entry.name in by_name and entry.passes_probe]
+    sound = [entry for entry in SOUND if entry.name in by_name]
+    shown, accused = rates(passing, sound, by_name)
     threads = sorted({row["threads"] for row in stored["rows"]})
     steps, seconds = (sorted(row[name] for row in stored["rows"]) for name in ("steps", "seconds"))
     return f"""{MARK}
@@ -133,9 +136,9 @@ def section(stored: dict) -> str:
 for {MINUTES:g} minutes of training each, which took {seconds[0] / 60:.1f} to {seconds[-1] / 60:.1f} minutes in all:
 {steps[0]} to {steps[-1]} steps of 8 completions.
 
-{in_short(by_name)}
+{in_short(passing, sound, by_name)}
 
-- These are few rewards: {", and ".join(map(in_percent, rates(by_name)))} (95% Wilson intervals).
+- These are few rewards: {in_percent(shown)}, and {in_percent(accused)} (95% Wilson intervals).
 - *Flagged* means a finding `{FOUND}`, as an error or a warning.
 - *The fault* counts a broken reward only if its report shows the fault that was built into it, by the judgment of
   one reader for each seed, who knew the fault. A report can also name something else, such as a spelling about
@@ -156,11 +159,9 @@ for {MINUTES:g} minutes of training each, which took {seconds[0] / 60:.1f} to {s
 """
 
 
-def in_short(by_name: dict[str, dict[int, dict]]) -> str:
-    """The result in a few sentences."""
-    passing = [entry for entry in BROKEN if entry.name in by_name and entry.passes_probe]
-    sound = [entry for entry in SOUND if entry.name in by_name]
-    shown, accused = rates(by_name)
+def in_short(passing: Sequence[Entry], sound: Sequence[Entry], by_name: dict[str, dict[int, dict]]) -> str:
+    """The result in a few sentences, from the broken rewards that `probe` passes and the sound ones."""
+    shown, accused = rates(passing, sound, by_name)
     by_policy = sum(bool(by_name[entry.name][0].get("by_policy")) for entry in passing)
     return fill(
         f"Of {shown.n} broken rewards in which `probe` finds no error, {shown.hits} have a report that shows the "
@@ -171,12 +172,11 @@ def in_short(by_name: dict[str, dict[int, dict]]) -> str:
     )
 
 
-def rates(by_name: dict[str, dict[int, dict]]) -> tuple[Rate, Rate]:
+def rates(passing: Sequence[Entry], sound: Sequence[Entry], by_name: dict[str, dict[int, dict]]) -> tuple[Rate, Rate]:
     """Seed 0: faults shown, of the broken rewards that `probe` passes, and flags on the sound ones."""
-    passing = [by_name[entry.name][0] for entry in BROKEN if entry.name in by_name and entry.passes_probe]
-    sound = [by_name[entry.name][0] for entry in SOUND if entry.name in by_name]
-    shown = Rate(sum(bool(row.get("shows_fault")) for row in passing), len(passing))
-    return shown, Rate(sum(FOUND in row["codes"] for row in sound), len(sound))
+    shown = sum(bool(by_name[entry.name][0].get("shows_fault")) for entry in passing)
+    accused = sum(FOUND in by_name[entry.name][0]["codes"] for entry in sound)
+    return Rate(shown, len(passing)), Rate(accused, len(sound))
 
 
 def in_percent(rate: Rate) -> str:
