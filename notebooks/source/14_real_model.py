@@ -568,7 +568,7 @@ for kind in ("known sentence", "new sentence"):
 
 # %% [markdown]
 # The intervals are over prompts, for this one trained model. They say nothing about other seeds. If nearly all prompts
-# changed in the same way, such an interval is too narrow. Then use the Wilson interval of the new rate: if 0 of 50 prompts
+# changed in the same way, such an interval reaches too high and can be too narrow. Then use the Wilson interval of the new rate: if 0 of 50 prompts
 # were solved before and 47 after, as with pass@8 in the stored run, it is 0.838 to 0.979.
 #
 # Different kinds of gain look alike in the reward curve. You can tell some of them apart by which of the three measures
@@ -595,8 +595,8 @@ for kind in ("known sentence", "new sentence"):
 # - At a lower temperature, samples of the untrained model have more correct fields (section 4), although none of those
 #   samples was correct in full. We did not measure pass@8 there, so part of the gain in sampled accuracy and pass@8 may be
 #   less noise.
-# - The three measures cannot tell whether the model learned the task or only the form of its answers. We also trained this
-#   model to say which of two people is older or younger (the task *older* in the
+# - The three measures cannot tell whether the model learned to find the values, or only to write down what it could already
+#   find. Where a guess is often right, they cannot even show that it finds them. We also trained this model to say which of two people is older or younger (the task *older* in the
 #   [results](../docs/results.md#a-real-model-on-a-cpu), one seed). All three measures rose there too, but the choice of the
 #   person is not shown to be better than a guess: of the answers that describe one of the two people without an error, 46%
 #   named the correct person (95% interval 41% to 52%). What improved is the form and the copying.
@@ -638,14 +638,15 @@ print("greedy answer at 2e-3:", answer[:300])
 # {{last[KEYS[0]][0]:.2f}} at 2e-4. At 2e-3, entropy fell to {{last[KEYS[1]][1]:.2f}} nats (at 2e-4:
 # {{last[KEYS[1]][0]:.2f}}), and the share of tied groups was {{last[KEYS[2]][1]:.2f}} (at 2e-4: {{last[KEYS[2]][0]:.2f}}). In
 # the stored run, 2e-3 was ahead at first: at steps 4 to 6, about 0.3 of the fields were correct. From step 7 on, no field was
-# correct and every group was tied. A tied group teaches nothing, so no reward could repair the policy. The greedy answer
-# above shows what it writes now: the same characters over and over. Entropy was not the first sign, because it came close to
-# 0 only later. We did not test whether the policy would recover in more steps.
+# correct and every group was tied. A tied group teaches nothing, so the steps that followed could not repair the policy. The
+# greedy answer above shows what it writes now: the same characters over and over. Entropy fell before the reward did: in the
+# plot, it is below 1 at step 4, where entropy at 2e-4 is still above 2. But the reward was rising at that time, so the fall
+# did not look like a failure. We did not test whether the policy would recover in more steps.
 #
 # We also compared other rates for 25 steps, [with three seeds each](../docs/settings.md#what-transferred-to-a-real-model).
 # 5e-5 was too low: no greedy answer was correct. At 8e-4, entropy was low, and the share of correct fields in the last five
-# steps was higher than at 2e-4 with each seed (+0.20, 95% interval +0.16 to +0.25). Greedy accuracy at 8e-4 was higher with
-# each seed too, but the interval of that difference contains 0. [4e-4, with one
+# steps was higher than at 2e-4 with each seed (+0.20, 95% interval +0.16 to +0.25). The share of correct completions and
+# greedy accuracy were higher with each seed too, but the intervals of these differences contain 0. [4e-4, with one
 # seed,](../docs/results.md#the-checks-on-a-real-model) was behind 2e-4 after 20 steps. In steps 13 to 17 (seed 0; the run at
 # 8e-4 is from that comparison), entropy was about as low at 8e-4 (0.07) as at 2e-3 ({{last[KEYS[1]][1]:.2f}}), but the share
 # of correct fields was 0.85 at 8e-4 and {{last[KEYS[0]][1]:.2f}} at 2e-3. (In an earlier run at 2e-3 with the same seed on
@@ -690,7 +691,7 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # |---|---|---|
 # | `dataset_name` | orders | orders |
 # | model | SmolLM2-135M-Instruct | `unsloth/Qwen2.5-1.5B-Instruct`; or `unsloth/Qwen3-1.7B`, with `enable_thinking: false` in `chat_template_kwargs` |
-# | precision | 16-bit base, bf16 | 4-bit base, fp16: a T4 has no bf16. A 16-bit base [also fits](../docs/t4.md) |
+# | precision | 16-bit base, bf16 | 4-bit base, fp16: a T4 has no bf16. By [our estimate](../docs/t4.md), a 16-bit base of Qwen2.5-1.5B also fits |
 # | adapter | `r=16`, `lora_alpha=32` | `r=32`, `lora_alpha=64` (one run of SmolLM2 used these values; we did not compare them with others) |
 # | learning rate | 2e-4 | compare two or three. The profile has 5e-5, [between the rates of public recipes](../docs/t4.md#the-settings-and-why). On SmolLM2, this rate gave no correct greedy answer [within 25 steps](../docs/settings.md#what-transferred-to-a-real-model); in [one report](../docs/troubleshooting-training.md#collapse-accuracy-falls-to-almost-0), Qwen3-0.6B collapsed at this rate |
 # | completions | up to {{TOKENS}} tokens | up to {{TOKENS}} tokens should be enough; `pilot` shows whether they are |
@@ -716,7 +717,9 @@ print(f"\nThis lesson took {seconds_since_start() / 60:.0f} minutes.")
 # - The model reads five facts and writes them down. It did not learn to reason.
 # - With 2,000 gold answers, try supervised fine-tuning (SFT) first. We did not compare SFT and GRPO on this task. In [lesson
 #   09](09_sft_then_grpo.ipynb), on another task, more SFT on 100 worked answers was ahead of GRPO with an equal number of
-#   sequences ([five seeds](../docs/results.md#sft-then-grpo-or-more-sft)). GRPO needs no answers to imitate, only a check.
+#   sequences ([five seeds](../docs/results.md#sft-then-grpo-or-more-sft), one learning rate). But on addition, after 30 steps,
+#   GRPO was ahead of SFT on the sampled answers of a good teacher ([four
+#   seeds](../docs/results.md#distillation-sft-and-grpo)), so compare both. GRPO needs no answers to imitate, only a check.
 # - We did not measure three things: what an example in the prompt, or a server that restricts the output to JSON, would reach
 #   without training; what the model forgot; and whether it would improve after 70 steps.
 # - The package's weights were rounded to 4 bits. The weights on the hub were not, so that model may start from a higher or
