@@ -9,6 +9,8 @@
 | `diagnose`, `HealthCallback` | during and after training: what went wrong, according to the log? |
 
 From a terminal: ``grpo-check --help``; it also has ``replay``, a page of a run. ``import grpo_check`` loads no torch.
+`attack`, `pilot` and `preflight` are functions here, and packages of the same names hold their parts: write
+``from grpo_check.pilot.running import …`` to reach into one.
 """
 
 from grpo_utils.errors import CourseError  # isort: skip  (first: it keeps your random.py from replacing Python's)

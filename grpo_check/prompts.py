@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from grpo_utils.rewards import TAGS
+from grpo_utils.run.texts import message_text
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -39,6 +40,24 @@ def asks_for_tags(prompts: Sequence[str | list[dict]]) -> bool:
     (True, False)
     """
     return all(tag in str(prompt) for prompt in prompts for tag in TAGS)
+
+
+def question_text(prompt: str | Sequence[dict]) -> str:
+    """The text of a prompt's last message, or the prompt itself where it is plain text.
+
+    >>> question_text([{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "2 + 2?"}]}])
+    '2 + 2?'
+    """
+    return prompt if isinstance(prompt, str) else message_text(prompt[-1])
+
+
+def has_word(text: str, word: str) -> bool:
+    """Whether a word, or several, occurs in a text and not only as a part of a longer word.
+
+    >>> has_word("It is Paris.", "paris"), has_word("parish", "paris")
+    (True, False)
+    """
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None
 
 
 def lacks_template(prompt: object, tokenizer: "PreTrainedTokenizerBase", name: str) -> bool:

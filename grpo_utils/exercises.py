@@ -24,8 +24,8 @@ import json
 import os.path
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stdout, suppress
 from copy import deepcopy
 from io import StringIO
 from numbers import Real
@@ -142,12 +142,18 @@ def exercise_table(folder: Path | None = None) -> str:
     if not path.is_file():
         return f"No exercise was attempted in {str(folder)!r} yet (a check of an empty answer is not recorded)."
     checks = defaultdict(list)
-    for line in path.read_text(encoding="utf-8").splitlines():
-        check = json.loads(line)
+    for check in _recorded(path):
         checks[check["lesson"], check["exercise"]].append(check["correct"])
     rows = [f"{lesson:<22} {name}: {_summary(results)}" for (lesson, name), results in sorted(checks.items())]
     solved = sum(any(results) for results in checks.values())
     return "\n".join([*rows, f"{solved} correct of {len(checks)} attempted ({path})"])
+
+
+def _recorded(path: Path) -> Iterator[dict]:
+    """The recorded checks. A line that was not written to its end, as on a full disk, is left out."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        with suppress(json.JSONDecodeError):
+            yield json.loads(line)
 
 
 def _summary(results: list[bool]) -> str:

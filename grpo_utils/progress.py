@@ -33,7 +33,8 @@ class ProgressBar(TrainerCallback):
             self.bar.update(state.global_step - self.bar.n)
 
     def on_log(self, args, state, control, logs=None, **kwargs):
-        shown = {name: f"{logs[key]:.2f}" for key, name in SHOWN.items() if key in logs}
+        # TRL logs None for a reward that scored no completion since the last log.
+        shown = {name: f"{logs[key]:.2f}" for key, name in SHOWN.items() if logs.get(key) is not None}
         if shown:
             self.bar.set_postfix(shown, refresh=False)
 

@@ -292,6 +292,17 @@ def test_a_sum_reads_the_answer_if_one_of_its_rewards_does(tmp_path):
     assert [one.reads_answer for one in scorers] == [True, True, False]
 
 
+@pytest.mark.parametrize("own", [0.25, ["hello"]])
+def test_an_attribute_of_the_users_function_is_not_taken_for_the_rewards_of_a_sum(tmp_path, monkeypatch, own):
+    def tagged(completions, **kwargs):
+        return [float("<zz>" in completion_text(c)) for c in completions]
+
+    tagged.parts = own
+    monkeypatch.setattr(running, "train", lambda scorer, *given: True)
+    report = attack(tagged, ROWS, model="none", output_dir=tmp_path / "run")
+    assert "<zz>" in str(report)
+
+
 @pytest.mark.parametrize("points", [1.0, 10.0])
 def test_a_sound_reward_that_is_learned_is_no_finding_whatever_it_pays(attacked, monkeypatch, points):
     def learns(scorer, *given):

@@ -4,7 +4,7 @@ import pytest
 from conftest import cli
 
 from grpo_utils import check_exercise
-from grpo_utils.exercises import exercise_table
+from grpo_utils.exercises import RESULTS, exercise_table
 
 CASES = [((2,), 4)]
 
@@ -29,6 +29,13 @@ def test_the_table_counts_the_checks_until_an_exercise_was_solved(folder):
         ["03_grpo_lora", "Exercise", "2:", "not", "yet,", "1", "check"],
     ]
     assert shown[2].startswith("1 correct of 2 attempted")
+
+
+def test_a_line_that_was_not_written_to_its_end_is_left_out(folder):
+    check("Exercise 1", lambda x: 2 * x, "00_start")
+    with (folder / RESULTS).open("a", encoding="utf-8") as records:
+        records.write('{"lesson": "00_st')
+    assert "1 correct of 1 attempted" in exercise_table(folder)
 
 
 def test_the_answer_is_the_same_with_and_without_a_record(folder):

@@ -14,6 +14,7 @@ from grpo_utils.errors import CourseError
 
 from ..findings import Finding, in_order
 from ..replay import read_run, write_replay
+from ..reward_lab.calling import parts_of
 from ..reward_lab.forms import Form
 from ..reward_lab.matrix import Case, cases
 from ..reward_lab.planning import Plan, depends_on_answer, subjects_of
@@ -107,7 +108,7 @@ def check_packages() -> None:
 
 def reads_answer(reward: Callable, plan: Plan) -> bool:
     """Whether the score of a reward, or of one that it sums, depends on the gold answer."""
-    return any(depends_on_answer(one, plan, among_others=False) for one in getattr(reward, "parts", [reward]))
+    return any(depends_on_answer(one, plan, among_others=False) for one in parts_of(reward))
 
 
 def checked_folder(folder: Path) -> Path:

@@ -58,6 +58,7 @@ class Scorer:
         reads_answer: whether its scores depend on the gold answer, as far as there is one.
         failures: how it failed, with the completion.
         batches: how often it was called, and ``at_once`` for how many completions at most.
+        hangs: whether it did not finish on some completion. It is not called again after that.
         trouble: why the attack ended early, if the user's definition of correctness failed.
     """
 
@@ -69,12 +70,8 @@ class Scorer:
     failures: list[tuple[str, str]] = field(default_factory=list)
     batches: int = 0
     at_once: int = 1000
+    hangs: bool = False
     trouble: str = ""
-
-    @property
-    def hangs(self) -> bool:
-        """Whether it did not finish on some completion. It is not called again after that."""
-        return any(error.startswith("not finished") for error, _ in self.failures)
 
     @property
     def name(self) -> str:
@@ -131,6 +128,7 @@ class Scorer:
         """The scores; None where the reward failed, which is noted."""
         if outcome.scores is None and (len(cases) == 1 or outcome.code in ("slow", "wrong_length")):
             self.failures.append((outcome.error, cases[0].text))
+            self.hangs |= outcome.code == "slow"
             return [None] * len(cases)
         if outcome.scores is None:
             return [self._finite([one], self._call([one]))[0] for one in cases]
@@ -165,7 +163,7 @@ def check_reward(scorer: Scorer) -> None:
 
 def _scores(scorer: Scorer, cases: Sequence[Case]) -> list[float | None]:
     outcome = call(scorer.reward, cases, scorer.task.chat)
-    if outcome.code == "slow" and outcome.error:
+    if outcome.code == "slow":
         raise CourseError(f"{scorer.name} did not score {len(cases)} short texts within {LONGEST_CALL:g} seconds.")
     bad = [s for s in outcome.scores or [] if s is not None and not math.isfinite(s)]
     if outcome.error or bad:

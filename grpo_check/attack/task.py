@@ -9,8 +9,9 @@ from functools import cached_property
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import reward_name, same_answer, same_json
 
+from ..prompts import has_word, question_text
 from ..reward_lab.answers import answer_kind
-from ..reward_lab.calling import OutOfTimeError, missing_columns, parameters_of, time_limit
+from ..reward_lab.calling import OutOfTimeError, missing_columns, parameters_of, parts_of, time_limit
 from ..reward_lab.forms import FORMS
 from ..reward_lab.planning import Plan, gold_text
 
@@ -72,8 +73,7 @@ class Task:
         >>> Task([{"prompt": [{"role": "user", "content": "2 + 2?"}]}], "answer").question(0)
         '2 + 2?'
         """
-        prompt = self.rows[number]["prompt"]
-        return prompt if isinstance(prompt, str) else str(prompt[-1]["content"])
+        return question_text(self.rows[number]["prompt"])
 
     def correct(self, text: str, number: int) -> bool | None:
         """Whether a completion of a row is correct; None if that is not known.
@@ -144,20 +144,15 @@ def _by_words(text: str, gold: str, golds: Sequence[str]) -> bool | None:
     if after and _same(after[-1].strip(" .*\n"), gold):
         return True
     others = {one for one in golds if one and one != gold}
-    hedged = others and sum(_names(text, one) for one in others) >= min(3, len(others))
-    return False if hedged or not _names(text, gold) else None
+    hedged = others and sum(has_word(text, one) for one in others) >= min(3, len(others))
+    return False if hedged or not has_word(text, gold) else None
 
 
 def _one_of(marked: set[str], gold: str) -> bool | None:
     """None for marked answers of which one is right, or has the right one in words; otherwise False."""
     right = [one for one in marked if _same(one, gold)]
-    loose = [one for one in marked if _names(one, gold) and len(NUMBER.findall(one)) <= 1]
+    loose = [one for one in marked if has_word(one, gold) and len(NUMBER.findall(one)) <= 1]
     return None if right or loose else False
-
-
-def _names(text: str, answer: str) -> bool:
-    """Whether a text has an answer as a word."""
-    return re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", text, re.IGNORECASE) is not None
 
 
 def read_task(reward: Callable, rows: Sequence[dict], answer_column: str, correct: Callable | None, seed: int) -> Task:
@@ -173,7 +168,7 @@ def read_task(reward: Callable, rows: Sequence[dict], answer_column: str, correc
         _check_prompt(number, row)
     if answer_column not in rows[0] and answer_column != ANSWER:
         raise CourseError(f"no row has the column {answer_column!r}; they have {', '.join(map(repr, rows[0]))}.")
-    for one in getattr(reward, "parts", [reward]):
+    for one in parts_of(reward):
         if lacking := missing_columns(parameters_of(one), [*rows[0]]):
             needs = ", ".join(map(repr, lacking))
             raise CourseError(

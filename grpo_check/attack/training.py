@@ -121,14 +121,15 @@ def load(model: str | None, seed: int) -> tuple:
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()
+    name = model or smollm2.NAME
     place, bf16 = str(smollm2.fetch()) if model is None else model_path(model), smollm2.fast_bf16()
     try:
         policy = load_base(place, dtype=torch.bfloat16 if bf16 else torch.float32, load_in_4bit=False, device_map="cpu")
         tokenizer = AutoTokenizer.from_pretrained(place)
     except (OSError, ValueError) as error:
-        raise CourseError(f"{model!r} cannot be loaded: {str(error).strip().splitlines()[0]}") from error
+        raise CourseError(f"{name!r} cannot be loaded: {str(error).strip().splitlines()[0]}") from error
     if tokenizer.chat_template is None:
-        raise CourseError(f"{model!r} has no chat template. Use its instruct version.")
+        raise CourseError(f"{name!r} has no chat template. Use its instruct version.")
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     torch.manual_seed(seed)  # PEFT initializes the adapter from the global generator
     policy = get_peft_model(policy, LoraConfig(target_modules=list(LORA_TARGETS), **LORA))

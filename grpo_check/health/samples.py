@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from grpo_utils.errors import CourseError
 from grpo_utils.rewards import correctness_reward, is_strictly_right, split_form
-from grpo_utils.run.generating import decoding_at, encode_prompts, evaluation_mode
+from grpo_utils.run.generating import encode_prompts, evaluation_mode, generation_arguments
 from grpo_utils.run.measuring import wilson_interval
 
-from ..prompts import asks_for_tags
+from ..prompts import asks_for_tags, question_text
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -84,9 +84,7 @@ def _generate(
 ) -> list[tuple[str, bool]]:
     """Completions, and whether each ended. Strings are used as they are, messages with the chat template."""
     inputs = encode_prompts(tokenizer, prompts, chat_template_kwargs=template).to(model.device)
-    decoding = decoding_at(1.0) | dict(max_new_tokens=max_new_tokens, use_cache=True)
-    decoding |= dict(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
-    output = model.generate(**inputs, **decoding)
+    output = model.generate(**inputs, **generation_arguments(tokenizer, 1.0, max_new_tokens))
     new = output[:, inputs["input_ids"].shape[1] :]
     ended = (new == tokenizer.eos_token_id).any(dim=1).tolist()
     return list(zip(tokenizer.batch_decode(new, skip_special_tokens=True), ended, strict=True))
@@ -96,7 +94,7 @@ def _judged(row: dict, text: str, ended: bool, formed: bool, answered: bool) -> 
     """The sample of one row, with its format and correctness where they are known."""
     prompt, gold = row["prompt"], row["answer"] if answered else None
     return {
-        "prompt": prompt if isinstance(prompt, str) else str(prompt[-1]["content"]),
+        "prompt": question_text(prompt),
         "gold": gold,
         "text": text,
         "in_form": split_form(text) is not None if formed else None,

@@ -1,12 +1,13 @@
 """Check the rows: enough of them, all usable, and no held-out row in training."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from grpo_utils.run.texts import message_text
+
 from ..findings import Finding
-from ..prompts import is_chat_model, lacks_template
+from ..prompts import has_word, is_chat_model, lacks_template
 from ..reward_lab.calling import signatures
 from ..rules import Rule, adding_to, found
 from .arguments import UNCOUNTED
@@ -258,7 +259,7 @@ def gold_in_prompt(run: Run) -> Iterator[Finding]:
     own, other = (_share_named(prompts, some) for some in (golds, others))
     if own < NEARLY_ALL or other > 0.5:
         return
-    at = next(at for at, gold in enumerate(golds) if gold and _has_word(_text(prompts[at]), gold))
+    at = next(at for at, gold in enumerate(golds) if gold and has_word(_text(prompts[at]), gold))
     example = f"{_shorten(golds[at])} in train row {indices[at]}"
     what = f"{own:.0%} of {len(indices)} prompts contain their gold answer, such as {example}."
     fix = f"check what is in row['prompt']: is {name!r} there by mistake? If the task is to extract it, ignore this."
@@ -273,17 +274,13 @@ def answer_text(value: object) -> str:
 def _share_named(prompts: list, answers: list[str]) -> float:
     """The share of prompts in which an answer occurs as a word."""
     pairs = [(_text(prompt), answer) for prompt, answer in zip(prompts, answers, strict=True) if answer]
-    return sum(_has_word(text, answer) for text, answer in pairs) / len(prompts)
-
-
-def _has_word(text: str, word: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None
+    return sum(has_word(text, answer) for text, answer in pairs) / len(prompts)
 
 
 def _text(prompt: object) -> str:
     """All that a prompt says."""
     turns = prompt if isinstance(prompt, list) else [prompt]
-    return "\n".join(str(turn.get("content") if isinstance(turn, dict) else turn) for turn in turns)
+    return "\n".join(message_text(turn) if isinstance(turn, dict) else str(turn) for turn in turns)
 
 
 def _which(said: str, faulty: dict, golds: dict, name: str) -> str:

@@ -142,7 +142,7 @@ def from_files(home: Path, files: dict[int, Path], evaluations: str, log: Log | 
         CourseError: none of them can be read, or they have no completions.
     """
     chosen = affordable(files)
-    read = {step: read_table(files[step]) for step in chosen}
+    read = {step: table_in(files[step]) for step in chosen}
     tables = {step: table for step, table in read.items() if table is not None and any(table.values())}
     if not tables:
         place = str(home / "completions")
@@ -186,7 +186,7 @@ def spread(values: list, most: int) -> list:
     return [values[round(i * (len(values) - 1) / (most - 1))] for i in range(most)] if most > 1 else values[:1]
 
 
-def read_table(file: Path) -> Table | None:
+def table_in(file: Path) -> Table | None:
     """A file of completions, None where it cannot be read, as while it is being written."""
     from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile

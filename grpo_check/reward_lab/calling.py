@@ -186,16 +186,22 @@ def _number(value: object) -> float:
         return math.nan
 
 
-def sum_of(rewards: Sequence[Callable], weights: Sequence[float]) -> Callable:
+class WeightedSum:
     """Several rewards as one weighted sum, as TRL computes it."""
 
-    def weighted(**arguments: object) -> list[float | None]:
-        return weighted_sum([list(_run(reward, arguments)) for reward in rewards], weights)
+    def __init__(self, rewards: Sequence[Callable], weights: Sequence[float]) -> None:
+        self.rewards, self.weights = list(rewards), list(weights)
+        self.__name__ = "sum of " + ", ".join(map(reward_name, rewards))
+        self.reads_group = any(map(reads_group, rewards))
 
-    weighted.__name__ = "sum of " + ", ".join(map(reward_name, rewards))
-    weighted.parts = list(rewards)
-    weighted.reads_group = any(map(reads_group, rewards))
-    return weighted
+    def __call__(self, **arguments: object) -> list[float | None]:
+        """The sum for each completion; None where no reward scored it."""
+        return weighted_sum([list(_run(reward, arguments)) for reward in self.rewards], self.weights)
+
+
+def parts_of(reward: Callable) -> list[Callable]:
+    """The rewards that a weighted sum adds, or the reward itself."""
+    return reward.rewards if isinstance(reward, WeightedSum) else [reward]
 
 
 def reads_group(reward: Callable) -> bool:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from ..prompts import question_text
 from .answers import answer_kind
 from .calling import CUT_OFF, Outcome, call, question_of
 from .growth import computes_powers, hangs_in_use
@@ -82,8 +83,7 @@ def _rows(trial: Trial, number: int, examples: Sequence[str]) -> list[Case]:
 
 def _question(plan: Plan, number: int) -> str:
     """The text of a row's prompt."""
-    prompt = plan.columns[number].get("prompt", question_of(number))
-    return prompt if isinstance(prompt, str) else str(prompt[-1]["content"])
+    return question_text(plan.columns[number].get("prompt", question_of(number)))
 
 
 def _outcomes(trial: Trial, rows: list[Case]) -> Iterator[tuple[Case, Outcome]]:

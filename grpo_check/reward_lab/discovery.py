@@ -21,6 +21,7 @@ from types import CellType, CodeType, FunctionType
 
 from grpo_utils.rewards import TAGS
 
+from .calling import parts_of
 from .forms import BareForm, Form
 
 #: The most formats that are tried.
@@ -35,8 +36,7 @@ REASONING, ANSWER = "\0", "\1"
 
 def forms_of(reward: Callable) -> tuple[Form, ...]:
     """The formats that the strings in a reward's code suggest, without duplicates."""
-    parts = getattr(reward, "parts", [reward])
-    texts = list(dict.fromkeys(text for part in parts for text in texts_of(inspect.unwrap(part))))
+    texts = list(dict.fromkeys(text for part in parts_of(reward) for text in texts_of(inspect.unwrap(part))))
     found = [form for text in texts for form in _from_pattern(text)]
     found += [form for text in texts for form in _from_text(text, texts)]
     if READS_JSON in texts:

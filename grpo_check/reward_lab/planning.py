@@ -10,7 +10,7 @@ from grpo_utils.errors import CourseError
 from grpo_utils.rewards import reward_name
 
 from .answers import answer_kind, wrong_answer
-from .calling import call, missing_columns, parameters_of, reads_group, sum_of
+from .calling import WeightedSum, call, missing_columns, parameters_of, reads_group
 from .discovery import forms_of
 from .forms import FORMS, Form
 from .matrix import NO_ANSWER, Case, clean_case, reasoning
@@ -78,7 +78,7 @@ def subjects_of(reward: Callable | Sequence[Callable], weights: Sequence[float] 
         raise CourseError(f"{len(weights)} weights were given for {len(rewards)} rewards; pass one per reward.")
     for one in rewards:
         parameters_of(one)
-    return rewards if len(rewards) == 1 else [*rewards, sum_of(rewards, weights)]
+    return rewards if len(rewards) == 1 else [*rewards, WeightedSum(rewards, weights)]
 
 
 def answer_column_of(subjects: list[Callable], answer_column: str, columns: dict[str, Sequence]) -> str:

@@ -25,8 +25,7 @@ def generate(
     from tqdm import trange
 
     torch.manual_seed(seed)
-    decoding = decoding_at(temperature) | dict(max_new_tokens=max_new_tokens, use_cache=True)
-    decoding |= dict(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
+    decoding = generation_arguments(tokenizer, temperature, max_new_tokens)
     how = f"sample at temperature {temperature:g}" if temperature else "decode greedily"
     completions, bar = [], dict(desc=how, unit="batch", file=sys.stdout, leave=False, delay=10)  # after ten seconds
     with evaluation_mode(policy), torch.inference_mode():
@@ -36,6 +35,12 @@ def generate(
             outputs = policy.generate(**inputs, **decoding)
             completions += tokenizer.batch_decode(outputs[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
     return completions
+
+
+def generation_arguments(tokenizer: object, temperature: float, max_new_tokens: int) -> dict:
+    """All arguments of transformers' ``generate`` that TRL sets for a policy, with the tokens that end and pad."""
+    arguments = decoding_at(temperature) | dict(max_new_tokens=max_new_tokens, use_cache=True)
+    return arguments | dict(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
 
 
 def decoding_at(temperature: float) -> dict:
